@@ -1,0 +1,57 @@
+import { commonSettings } from './runtime/common-settings.ts';
+import { Secret } from './runtime/secret.ts';
+import { type Environment, fileContents, isLoopback, readSettings, type SettingsOf } from './runtime/settings.ts';
+import { databaseUrlFault } from './store/open-store.ts';
+
+/** The core's settings. */
+export const coreSettings = {
+  CORE_HOST: commonSettings.CORE_HOST,
+  CORE_PORT: commonSettings.CORE_PORT,
+  CORE_TOKEN: commonSettings.CORE_TOKEN,
+  CORE_TLS_CERT_FILE: { parse: fileContents, about: 'certificate chain (PEM) of the core; with its key: TLS' },
+  CORE_TLS_KEY_FILE: { parse: fileContents, about: 'private key (PEM) of the core' },
+  CORE_TLS_CLIENT_CA_FILE: {
+    parse: fileContents,
+    about: 'authorities (PEM) that callers must have a certificate of: mutual TLS',
+  },
+  DATABASE_URL: {
+    parse: databaseUrl,
+    fallback: 'sqlite:data/lead-intake.db',
+    fromFile: true,
+    about: 'where leads are kept: `sqlite:PATH`',
+  },
+  LOG_LEVEL: commonSettings.LOG_LEVEL,
+  SHUTDOWN_DRAIN_MS: commonSettings.SHUTDOWN_DRAIN_MS,
+} as const;
+
+/** The values of the core's settings. */
+export type CoreConfig = SettingsOf<typeof coreSettings>;
+
+/** @throws SettingsError */
+export const readCoreConfig = (env: Environment): CoreConfig => readSettings(coreSettings, env, rulesBetween);
+
+/** The one setting that the operator's command line shares with the core. @throws SettingsError */
+export const readDatabaseUrl = (env: Environment): Secret =>
+  readSettings({ DATABASE_URL: coreSettings.DATABASE_URL }, env).DATABASE_URL;
+
+function rulesBetween(config: CoreConfig): string[] {
+  const faults: string[] = [];
+  const { CORE_HOST, CORE_TOKEN, CORE_TLS_CERT_FILE, CORE_TLS_KEY_FILE, CORE_TLS_CLIENT_CA_FILE } = config;
+  if (!CORE_TLS_CERT_FILE !== !CORE_TLS_KEY_FILE) {
+    faults.push('CORE_TLS_CERT_FILE and CORE_TLS_KEY_FILE must be set together');
+  }
+  if (CORE_TLS_CLIENT_CA_FILE && !CORE_TLS_CERT_FILE) {
+    faults.push('CORE_TLS_CLIENT_CA_FILE needs CORE_TLS_CERT_FILE and CORE_TLS_KEY_FILE');
+  }
+  if (!isLoopback(CORE_HOST) && !CORE_TOKEN && !CORE_TLS_CLIENT_CA_FILE) {
+    faults.push(`CORE_HOST is ${CORE_HOST}, which others can reach: set CORE_TOKEN, or CORE_TLS_CLIENT_CA_FILE`);
+  }
+  return faults;
+}
+
+/** An address may carry a password, so its value is a secret. */
+function databaseUrl(text: string): Secret {
+  const fault = databaseUrlFault(text);
+  if (fault) throw new Error(fault);
+  return new Secret(text);
+}

@@ -1,0 +1,43 @@
+/** What a key allows. */
+export type ApiKeyScope = 'leads.read' | 'leads.create';
+
+/** How many keys of a studio may be neither revoked nor expired. */
+export const LIVE_KEYS_PER_STUDIO = 20;
+
+/** How far ahead a new key's expiry may be. */
+export const LONGEST_VALIDITY_DAYS = 366;
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+/** A key's record; the secret itself is nowhere. */
+export interface ApiKey {
+  /** UUID in lower case. */
+  readonly id: string;
+  readonly studioId: string;
+  /** The issuer: who created the key, or replaced it last. */
+  readonly memberId: string;
+  readonly name: string;
+  readonly scopes: readonly ApiKeyScope[];
+  readonly createdAt: Date;
+  readonly expiresAt: Date;
+  readonly revokedAt: Date | null;
+  /** SHA-256 of the secret; 32 bytes. */
+  readonly secretSha256: Uint8Array;
+  /** The last four characters of the secret. */
+  readonly secretHint: string;
+}
+
+/** Whether a key opens anything at a moment. It is dead from the very millisecond of its expiry. */
+export const isLive = (key: ApiKey, now: Date): boolean => key.revokedAt === null && key.expiresAt > now;
+
+/** What is wrong with a new key's expiry. */
+export function expiryFault(expiresAt: Date, now: Date): string | undefined {
+  if (Number.isNaN(expiresAt.getTime())) return 'must be a point in time';
+  if (expiresAt <= now) return 'must be in the future';
+  return expiresAt.getTime() > now.getTime() + LONGEST_VALIDITY_DAYS * DAY_MS
+    ? `must be at most ${LONGEST_VALIDITY_DAYS} days ahead`
+    : undefined;
+}
+
+/** The part of a secret that people may go on seeing. */
+export const hintOf = (secret: string): string => secret.slice(-4);

@@ -1,0 +1,5 @@
+/** Tells the time; whole milliseconds. */
+export type Clock = () => Date;
+
+/** The clock in production. */
+export const systemClock: Clock = () => new Date();

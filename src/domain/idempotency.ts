@@ -1,0 +1,30 @@
+import { createHash } from 'node:crypto';
+import type { Contact } from './contact.ts';
+
+/** What "the same data" is measured by: a hash, and the version of the way to make it. */
+export interface Fingerprint {
+  readonly version: number;
+  readonly sha256: string;
+}
+
+/** Everything a caller says of a lead; texts as typed, ids in lower case, what is absent as null. */
+export interface LeadCapture {
+  readonly displayName: string;
+  readonly contact: Contact;
+  readonly sourceId: string | null;
+  readonly note: string | null;
+}
+
+/** The hash is kept as long as the lead, so another way to make it needs another version. */
+const VERSION = 1;
+
+/** The fingerprint of a capture; equal for equal data. */
+export function fingerprintOf({ displayName, contact, sourceId, note }: LeadCapture): Fingerprint {
+  const data = JSON.stringify([displayName, contact.type, contact.value, sourceId, note]);
+  return { version: VERSION, sha256: createHash('sha256').update(data).digest('base64url') };
+}
+
+/** Whether two captures carried the same data. */
+export function sameData(a: Fingerprint, b: Fingerprint): boolean {
+  return a.version === b.version && a.sha256 === b.sha256;
+}

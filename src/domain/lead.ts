@@ -1,0 +1,43 @@
+import type { Contact } from './contact.ts';
+import type { Fingerprint } from './idempotency.ts';
+
+/** Where a lead can stand. */
+export type LeadStage = 'new' | 'contacted' | 'trial_booked' | 'trial_attended' | 'won' | 'lost';
+
+/** A lead in any of these stages keeps its contact from having another open one. */
+export const isOpen = (stage: LeadStage): boolean => stage !== 'won' && stage !== 'lost';
+
+/** A person who showed interest in a studio. Ids are UUIDs in lower case; texts are as they were typed. */
+export interface Lead {
+  readonly id: string;
+  readonly studioId: string;
+  readonly displayName: string;
+  readonly contact: Contact;
+  readonly sourceId: string | null;
+  readonly note: string | null;
+  readonly stage: LeadStage;
+  /** Whole milliseconds. */
+  readonly createdAt: Date;
+  /** Whole milliseconds; grows with every change. */
+  readonly updatedAt: Date;
+}
+
+/** What makes a lead one of a kind: kept with it, in the same write. */
+export interface LeadClaims {
+  /** What the caller will repeat on a retry; a UUID in lower case. */
+  readonly idempotencyKey: string;
+  /** What the caller must repeat with it. */
+  readonly fingerprint: Fingerprint;
+  /** What the contact has in common with its other spellings. */
+  readonly contactKey: string;
+}
+
+/** A lead as it was the moment it was created: only its stage can have changed since. */
+export function asCreated(lead: Lead): Lead {
+  return { ...lead, stage: 'new', updatedAt: lead.createdAt };
+}
+
+/** The next `updatedAt`: now, and later than the one before, even if the clock went back. */
+export function nextUpdate(previous: Date, now: Date): Date {
+  return new Date(Math.max(now.getTime(), previous.getTime() + 1));
+}

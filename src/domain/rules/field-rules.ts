@@ -1,0 +1,83 @@
+/**
+ * The field rules of the contract, each once. They know no transport: the core checks every request with them, and the
+ * gateway checks with the same ones first, so that it can name header, path and body faults together.
+ *
+ * Lengths count Unicode code points.
+ */
+
+/** Smallest and largest size of each field; code points. */
+export const BOUNDS = {
+  displayName: { min: 1, max: 160 },
+  email: { min: 1, max: 254 },
+  phone: { min: 5, max: 64 },
+  note: { min: 1, max: 2000 },
+  name: { min: 1, max: 160 },
+  pageToken: { min: 1, max: 512 },
+} as const;
+
+/** Leads per page: the most, and how many when nobody asks for a number. */
+export const PAGE_SIZE = { max: 100, fallback: 25 } as const;
+
+/** What is wrong with a value, as the end of the sentence "The value …"; undefined when nothing is. */
+export type Fault = string | undefined;
+
+// RFC 9562: versions 1 to 8 of the standard variant, the nil UUID and the max UUID.
+const UUID =
+  /^(?:[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}|00000000-0000-0000-0000-000000000000|ffffffff-ffff-ffff-ffff-ffffffffffff)$/i;
+const CRM_ID = /^[A-Za-z0-9_-]{1,64}$/;
+const BASE64URL = /^[A-Za-z0-9_-]*$/;
+const WHITE_SPACE_OR_CONTROL = /[\s\p{Cc}]/u;
+const DECIMAL_DIGIT = /\p{Nd}/gu;
+
+/** A UUID with hyphens, in any letter case. */
+export const uuidFault = (value: string): Fault => (UUID.test(value) ? undefined : 'must be a UUID with hyphens');
+
+/** An id that the CRM gave: of a studio or of a member. */
+export const crmIdFault = (value: string): Fault =>
+  CRM_ID.test(value) ? undefined : 'must be 1 to 64 letters, digits, underscores or hyphens';
+
+/** The name of a person. */
+export const displayNameFault = (value: string): Fault => textFault(value, BOUNDS.displayName);
+
+/** A free text about a lead. */
+export const noteFault = (value: string): Fault => textFault(value, BOUNDS.note);
+
+/** The name of a key or a source. */
+export const nameFault = (value: string): Fault => textFault(value, BOUNDS.name);
+
+/** An e-mail address, loosely: no address that some server would deliver to is turned away. */
+export function emailFault(value: string): Fault {
+  const fault = textFault(value, BOUNDS.email);
+  if (fault) return fault;
+  const [local, domain, ...more] = value.split('@');
+  if (!local || !domain || more.length > 0) return 'must have exactly one @ with something on both sides';
+  return WHITE_SPACE_OR_CONTROL.test(value) ? 'must not contain white space or control characters' : undefined;
+}
+
+/** A phone number as people type it. */
+export function phoneFault(value: string): Fault {
+  const fault = textFault(value, BOUNDS.phone);
+  if (fault) return fault;
+  return (value.match(DECIMAL_DIGIT)?.length ?? 0) < 3 ? 'must contain at least 3 digits' : undefined;
+}
+
+/** What a page token may look like; whether it is one of ours is for the core to say. */
+export function pageTokenFault(value: string): Fault {
+  const { min, max } = BOUNDS.pageToken;
+  if (!BASE64URL.test(value)) return 'must contain only letters, digits, underscores and hyphens';
+  return value.length < min || value.length > max ? `must be ${min} to ${max} characters long` : undefined;
+}
+
+function textFault(value: string, { min, max }: { readonly min: number; readonly max: number }): Fault {
+  // Both would be stored as something else than was sent, or cut the text: see decisions on NUL and surrogates.
+  if (!value.isWellFormed()) return 'must be well-formed Unicode (it contains half of a surrogate pair)';
+  if (value.includes('\0')) return 'must not contain the NUL character';
+  const length = codePointLength(value);
+  return length < min || length > max ? `must be ${min} to ${max} characters long` : undefined;
+}
+
+function codePointLength(value: string): number {
+  let length = 0;
+  for (const _ of value) length += 1;
+  return length;
+}

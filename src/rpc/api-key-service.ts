@@ -1,0 +1,41 @@
+import type { ServiceImpl } from '@connectrpc/connect';
+import type { ApiKeyService } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
+import { authenticateApiKey } from '../usecases/authenticate-api-key.ts';
+import type { Dependencies } from '../usecases/dependencies.ts';
+import { createApiKey, listApiKeys, replaceApiKey, revokeApiKey } from '../usecases/manage-api-keys.ts';
+import { apiKeyScope, apiKeyToWire, dateFromWire } from './convert.ts';
+
+/** API keys over RPC. */
+export function apiKeyService(deps: Dependencies): ServiceImpl<typeof ApiKeyService> {
+  return {
+    async createApiKey({ studioId, memberId, name, scopes, expireTime }) {
+      const { key, secret } = await createApiKey(deps, {
+        studioId,
+        memberId,
+        name,
+        scopes: scopes.map(apiKeyScope.fromWire),
+        expiresAt: dateFromWire(expireTime),
+      });
+      return { apiKey: apiKeyToWire(key), secret };
+    },
+
+    async listApiKeys({ studioId, memberId }) {
+      return { apiKeys: (await listApiKeys(deps, { studioId, memberId })).map(apiKeyToWire) };
+    },
+
+    async replaceApiKey({ studioId, memberId, apiKeyId, expireTime }) {
+      const command = { studioId, memberId, keyId: apiKeyId, expiresAt: dateFromWire(expireTime) };
+      const { key, secret } = await replaceApiKey(deps, command);
+      return { apiKey: apiKeyToWire(key), secret };
+    },
+
+    async revokeApiKey({ studioId, memberId, apiKeyId }) {
+      return { apiKey: apiKeyToWire(await revokeApiKey(deps, { studioId, memberId, keyId: apiKeyId })) };
+    },
+
+    async authenticateApiKey({ secretSha256 }) {
+      const { studioId, id, scopes } = await authenticateApiKey(deps, { secretSha256 });
+      return { studioId, apiKeyId: id, scopes: scopes.map(apiKeyScope.toWire) };
+    },
+  };
+}

@@ -1,0 +1,97 @@
+import { create } from '@bufbuild/protobuf';
+import { type Timestamp, timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
+import * as keys from '../../proto/gen/leadintake/v1/api_key_pb.ts';
+import * as directory from '../../proto/gen/leadintake/v1/directory_pb.ts';
+import * as leads from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import type { ApiKey, ApiKeyScope } from '../domain/api-key.ts';
+import type { Contact } from '../domain/contact.ts';
+import type { Lead, LeadStage } from '../domain/lead.ts';
+import type { LeadSource, Member, MemberRole, Studio } from '../domain/studio.ts';
+
+/** A word of the domain and its number on the wire; what is unspecified or unknown there is undefined here. */
+function enumeration<Word extends string, Wire extends number>(wireOf: Record<Word, Wire>) {
+  const wordOf = new Map(Object.entries<Wire>(wireOf).map(([word, wire]) => [wire as number, word as Word]));
+  return {
+    toWire: (word: Word): Wire => wireOf[word],
+    fromWire: (wire: number): Word | undefined => wordOf.get(wire),
+  };
+}
+
+export const leadStage = enumeration<LeadStage, leads.LeadStage>({
+  new: leads.LeadStage.NEW,
+  contacted: leads.LeadStage.CONTACTED,
+  trial_booked: leads.LeadStage.TRIAL_BOOKED,
+  trial_attended: leads.LeadStage.TRIAL_ATTENDED,
+  won: leads.LeadStage.WON,
+  lost: leads.LeadStage.LOST,
+});
+
+export const apiKeyScope = enumeration<ApiKeyScope, keys.ApiKeyScope>({
+  'leads.read': keys.ApiKeyScope.LEADS_READ,
+  'leads.create': keys.ApiKeyScope.LEADS_CREATE,
+});
+
+export const studioStatus = enumeration<Studio['status'], directory.StudioStatus>({
+  active: directory.StudioStatus.ACTIVE,
+  suspended: directory.StudioStatus.SUSPENDED,
+});
+
+export const memberRole = enumeration<MemberRole, directory.MemberRole>({
+  owner: directory.MemberRole.OWNER,
+  admin: directory.MemberRole.ADMIN,
+  staff: directory.MemberRole.STAFF,
+});
+
+export function contactFromWire(contact: leads.Contact | undefined): Contact | undefined {
+  const value = contact?.value;
+  return value?.case ? { type: value.case, value: value.value } : undefined;
+}
+
+export function leadToWire(lead: Lead, view: 'basic' | 'full'): leads.Lead {
+  const { contact, sourceId, note } = lead;
+  return create(leads.LeadSchema, {
+    id: lead.id,
+    studioId: lead.studioId,
+    displayName: lead.displayName,
+    ...(view === 'full' && { contact: { value: { case: contact.type, value: contact.value } } }),
+    ...(sourceId !== null && { sourceId }),
+    ...(note !== null && { note }),
+    stage: leadStage.toWire(lead.stage),
+    createTime: timestampFromDate(lead.createdAt),
+    updateTime: timestampFromDate(lead.updatedAt),
+  });
+}
+
+export function apiKeyToWire(key: ApiKey): keys.ApiKey {
+  return create(keys.ApiKeySchema, {
+    id: key.id,
+    studioId: key.studioId,
+    memberId: key.memberId,
+    name: key.name,
+    scopes: key.scopes.map(apiKeyScope.toWire),
+    createTime: timestampFromDate(key.createdAt),
+    expireTime: timestampFromDate(key.expiresAt),
+    ...(key.revokedAt && { revokeTime: timestampFromDate(key.revokedAt) }),
+    secretHint: key.secretHint,
+  });
+}
+
+export function studioToWire({ id, status, regionCode }: Studio): directory.Studio {
+  return create(directory.StudioSchema, {
+    id,
+    status: studioStatus.toWire(status),
+    ...(regionCode !== null && { regionCode }),
+  });
+}
+
+export function memberToWire({ studioId, id, role }: Member): directory.Member {
+  return create(directory.MemberSchema, { studioId, id, role: memberRole.toWire(role) });
+}
+
+export function leadSourceToWire(source: LeadSource): directory.LeadSource {
+  return create(directory.LeadSourceSchema, source);
+}
+
+export function dateFromWire(time: Timestamp | undefined): Date | undefined {
+  return time && timestampDate(time);
+}

@@ -1,0 +1,23 @@
+import { integer, oneOf, port, secret, text } from './settings.ts';
+
+/** Settings that mean the same to both processes. */
+export const commonSettings = {
+  CORE_HOST: { parse: text, fallback: '127.0.0.1', about: 'address the core listens on' },
+  CORE_PORT: { parse: port, fallback: '50051', about: 'port the core listens on' },
+  CORE_TOKEN: {
+    parse: secret,
+    fromFile: true,
+    about: 'bearer token that callers present to the core; may be unset only while the core listens on loopback',
+  },
+  LOG_LEVEL: {
+    parse: oneOf('fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'),
+    fallback: 'info',
+    about: 'least severe log line to write: fatal, error, warn, info, debug, trace or silent',
+  },
+  SHUTDOWN_DRAIN_MS: {
+    parse: integer(0, 60_000),
+    fallback: '1000',
+    about:
+      'how long a stopping process says it is not ready, but still serves, before it closes its port; milliseconds',
+  },
+} as const;

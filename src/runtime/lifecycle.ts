@@ -1,0 +1,44 @@
+/** Something that runs until it is stopped. */
+export interface Running {
+  /** Stops in order: nothing accepted is cut off. */
+  stop(): Promise<void>;
+}
+
+/** How long an orderly stop may take before the process leaves with a fault; milliseconds. */
+const STOP_DEADLINE_MS = 10_000;
+
+/**
+ * Runs a process: starts it, waits for SIGTERM, SIGINT or the end of the process that started it, and stops it in order.
+ * The exit status is 0 after an orderly stop and 1 when the start or the stop failed, with the reason on standard error.
+ */
+export async function runUntilStopped(start: () => Promise<Running>): Promise<void> {
+  const stopped = stopRequest();
+  try {
+    const running = await start();
+    await stopped;
+    const deadline = setTimeout(() => fail(new Error(`not stopped within ${STOP_DEADLINE_MS} ms`)), STOP_DEADLINE_MS);
+    await running.stop();
+    clearTimeout(deadline);
+    // Nothing may keep a stopped process alive, such as the channel to its parent.
+    process.exit(0);
+  } catch (error) {
+    fail(error);
+  }
+}
+
+/**
+ * The first request to stop. Its handlers stay, so a second signal does not fall back to killing the process and cut
+ * the orderly stop short.
+ */
+function stopRequest(): Promise<void> {
+  return new Promise((resolve) => {
+    process.on('SIGTERM', () => resolve());
+    process.on('SIGINT', () => resolve());
+    process.on('disconnect', () => resolve());
+  });
+}
+
+function fail(error: unknown): never {
+  console.error(error instanceof Error ? `${error.name}: ${error.message}` : error);
+  process.exit(1);
+}

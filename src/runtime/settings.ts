@@ -1,0 +1,127 @@
+import { readFileSync } from 'node:fs';
+import { isIPv4 } from 'node:net';
+import { Secret } from './secret.ts';
+
+/** The process environment, or a stand-in for it. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** One setting: how its text becomes a value, what holds when it is unset, and one sentence for the reader. */
+export interface Setting<T> {
+  /** Turns the text into the value; throws an Error whose message ends the sentence "NAME …". */
+  readonly parse: (text: string) => T;
+  /** The text that holds when the setting is unset; without it the setting is optional. */
+  readonly fallback?: string;
+  /** What the setting does. */
+  readonly about: string;
+  /** Also readable from the file that NAME_FILE names, so that it need not stand in the environment. */
+  readonly fromFile?: boolean;
+}
+
+/** A process's settings by name. */
+export type SettingsTable = Readonly<Record<string, Setting<unknown>>>;
+
+/** The values of a table: a setting without a fallback may be undefined. */
+export type SettingsOf<Table extends SettingsTable> = {
+  readonly [Name in keyof Table]:
+    | ReturnType<Table[Name]['parse']>
+    | (Table[Name] extends { readonly fallback: string } ? never : undefined);
+};
+
+/** Every fault of a configuration, together. */
+export class SettingsError extends Error {
+  readonly faults: readonly string[];
+
+  constructor(faults: readonly string[]) {
+    super(
+      `the configuration has ${faults.length === 1 ? 'a fault' : `${faults.length} faults`}:\n${faults.map((fault) => `  - ${fault}`).join('\n')}`,
+    );
+    this.name = 'SettingsError';
+    this.faults = faults;
+  }
+}
+
+/**
+ * Reads a table's settings. An empty text counts as unset.
+ *
+ * @param rules what must hold between settings: gives one sentence per fault; asked only when each setting alone is right
+ * @throws SettingsError with all faults
+ */
+export function readSettings<const Table extends SettingsTable>(
+  table: Table,
+  env: Environment,
+  rules: (values: SettingsOf<Table>) => readonly string[] = () => [],
+): SettingsOf<Table> {
+  const faults: string[] = [];
+  const values: Record<string, unknown> = {};
+  for (const [name, setting] of Object.entries(table)) {
+    try {
+      const text = textOf(name, setting, env) ?? setting.fallback;
+      if (text !== undefined) values[name] = setting.parse(text);
+    } catch (error) {
+      faults.push(`${name} ${(error as Error).message}`);
+    }
+  }
+  if (faults.length === 0) faults.push(...rules(values as SettingsOf<Table>));
+  if (faults.length > 0) throw new SettingsError(faults);
+  return values as SettingsOf<Table>;
+}
+
+function textOf(name: string, setting: Setting<unknown>, env: Environment): string | undefined {
+  const text = env[name] || undefined;
+  const file = setting.fromFile ? env[`${name}_FILE`] || undefined : undefined;
+  if (file === undefined) return text;
+  if (text !== undefined) throw new Error(`is set, and ${name}_FILE too: set one of them`);
+  return readText(file).trim();
+}
+
+function readText(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    throw new Error(`names a file that cannot be read: ${path} (${(error as NodeJS.ErrnoException).code})`);
+  }
+}
+
+/** Any text. */
+export const text = (value: string): string => value;
+
+/** A text that must not be seen. */
+export const secret = (value: string): Secret => new Secret(value);
+
+/** The contents of the file that the text names. */
+export const fileContents = (path: string): string => readText(path);
+
+/** A whole number from `min` to `max`, both included. */
+export const integer =
+  (min: number, max: number) =>
+  (value: string): number => {
+    const number = Number(value);
+    if (!/^\d+$/.test(value) || number < min || number > max)
+      throw new Error(`must be a whole number from ${min} to ${max}`);
+    return number;
+  };
+
+/** A TCP port; 0 lets the system choose. */
+export const port = integer(0, 65_535);
+
+/** One of a few words. */
+export const oneOf =
+  <const Words extends readonly string[]>(...words: Words) =>
+  (value: string): Words[number] => {
+    if (!words.includes(value)) throw new Error(`must be one of ${words.join(', ')}`);
+    return value;
+  };
+
+/** An http or https address without query, fragment or credentials; answered without a slash at the end. */
+export const httpUrl = (value: string): string => {
+  const url = URL.parse(value);
+  if (!url || !/^https?:$/.test(url.protocol) || url.search || url.hash || url.username || url.password) {
+    throw new Error('must be an http:// or https:// address without query, fragment or credentials');
+  }
+  return url.href.replace(/\/+$/, '');
+};
+
+/** Whether a host name or address can only be reached from this machine. */
+export function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'));
+}

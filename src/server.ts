@@ -1,0 +1,47 @@
+import { fastifyConnectPlugin } from '@connectrpc/connect-fastify';
+import fastify, { type FastifyInstance, LogController } from 'fastify';
+import type { CoreConfig } from './config.ts';
+import { logCalls } from './rpc/call-log.ts';
+import { authenticateCaller } from './rpc/caller-authentication.ts';
+import { answerErrors } from './rpc/refusals.ts';
+import { routes } from './rpc/routes.ts';
+import type { Dependencies } from './usecases/dependencies.ts';
+
+/** The largest message a caller may send, compressed or not; the largest that is valid has about 20 KB. */
+const LARGEST_MESSAGE_BYTES = 64 * 1024;
+
+/** The longest deadline a caller may ask for; milliseconds. */
+const LONGEST_TIMEOUT_MS = 60_000;
+
+/**
+ * Puts the core's RPCs on one HTTP/2 port, for gRPC, gRPC-Web and Connect alike; with TLS, for HTTP/1.1 too.
+ *
+ * @param isServing whether a call that starts now would be served; for the health check
+ */
+export async function createCoreServer(
+  config: CoreConfig,
+  deps: Dependencies,
+  isServing: () => Promise<boolean>,
+): Promise<FastifyInstance> {
+  const app = fastify({
+    ...transport(config),
+    logger: { level: config.LOG_LEVEL, name: 'core' },
+    logController: new LogController({ disableRequestLogging: true }),
+    bodyLimit: LARGEST_MESSAGE_BYTES,
+  }) as unknown as FastifyInstance;
+  await app.register(fastifyConnectPlugin, {
+    routes: routes(deps, isServing),
+    // The first is the outermost: the log sees what the caller is answered.
+    interceptors: [logCalls(app.log), answerErrors(app.log), authenticateCaller(config.CORE_TOKEN)],
+    readMaxBytes: LARGEST_MESSAGE_BYTES,
+    maxTimeoutMs: LONGEST_TIMEOUT_MS,
+  });
+  return app;
+}
+
+function transport(config: CoreConfig) {
+  if (!config.CORE_TLS_CERT_FILE || !config.CORE_TLS_KEY_FILE) return { http2: true } as const;
+  const tls = { allowHTTP1: true, cert: config.CORE_TLS_CERT_FILE, key: config.CORE_TLS_KEY_FILE };
+  const ca = config.CORE_TLS_CLIENT_CA_FILE;
+  return { http2: true, https: ca ? { ...tls, ca, requestCert: true, rejectUnauthorized: true } : tls } as const;
+}

@@ -1,0 +1,114 @@
+import type { DatabaseSync } from 'node:sqlite';
+import { type ApiKey, isLive, LIVE_KEYS_PER_STUDIO } from '../../domain/api-key.ts';
+import type { MemberRole, Studio } from '../../domain/studio.ts';
+import type { ApiKeyStore } from '../store.ts';
+import type { GroupCommit } from './group-commit.ts';
+import { apiKeyOf } from './rows.ts';
+
+/** API keys and their slots, in SQLite. */
+export function sqliteApiKeys(database: DatabaseSync, commits: GroupCommit): ApiKeyStore {
+  const insert = database.prepare(`
+    INSERT INTO api_keys (
+      studio_id, id, member_id, name, scopes, created_at, expires_at, revoked_at, secret_sha256, secret_hint, slot
+    ) VALUES (
+      :studioId, :id, :memberId, :name, :scopes, :createdAt, :expiresAt, NULL, :secretSha256, :secretHint, :slot
+    )`);
+  const selectById = database.prepare('SELECT * FROM api_keys WHERE studio_id = ? AND id = ?');
+  const selectAll = database.prepare('SELECT * FROM api_keys WHERE studio_id = ? ORDER BY id DESC');
+  const selectCredential = database.prepare(`
+    SELECT api_keys.*, studios.status, members.role FROM api_keys
+    JOIN studios ON studios.id = api_keys.studio_id
+    LEFT JOIN members ON members.studio_id = api_keys.studio_id AND members.id = api_keys.member_id
+    WHERE secret_sha256 = ?`);
+  const selectSlots = database.prepare('SELECT slot FROM api_keys WHERE studio_id = ? AND slot <> id');
+  const freeExpiredSlots = database.prepare(
+    'UPDATE api_keys SET slot = id WHERE studio_id = ? AND slot <> id AND expires_at <= ?',
+  );
+  const updateSecret = database.prepare(`
+    UPDATE api_keys SET secret_sha256 = :secretSha256, secret_hint = :secretHint, member_id = :memberId,
+      expires_at = :expiresAt, slot = coalesce(:slot, slot)
+    WHERE studio_id = :studioId AND id = :id`);
+  const updateRevoked = database.prepare(
+    'UPDATE api_keys SET revoked_at = ?, slot = id WHERE studio_id = ? AND id = ?',
+  );
+
+  const find = (studioId: string, keyId: string): ApiKey | null => {
+    const row = selectById.get(studioId, keyId);
+    return row ? apiKeyOf(row) : null;
+  };
+  const takeSlot = (studioId: string, now: Date): string | undefined => {
+    freeExpiredSlots.run(studioId, now.getTime());
+    const taken = new Set(selectSlots.all(studioId).map((row) => row.slot));
+    return SLOTS.find((slot) => !taken.has(slot));
+  };
+
+  return {
+    createApiKey(key, now) {
+      return commits.write(() => {
+        const slot = takeSlot(key.studioId, now);
+        if (slot === undefined) return false;
+        insert.run({
+          studioId: key.studioId,
+          id: key.id,
+          memberId: key.memberId,
+          name: key.name,
+          scopes: key.scopes.join(' '),
+          createdAt: key.createdAt.getTime(),
+          expiresAt: key.expiresAt.getTime(),
+          secretSha256: key.secretSha256,
+          secretHint: key.secretHint,
+          slot,
+        });
+        return true;
+      });
+    },
+
+    async listApiKeys(studioId) {
+      return selectAll.all(studioId).map(apiKeyOf);
+    },
+
+    replaceApiKey({ studioId, keyId, memberId, secretSha256, secretHint, expiresAt, now }) {
+      return commits.write(() => {
+        const key = find(studioId, keyId);
+        if (!key) return { kind: 'not-found' };
+        if (key.revokedAt) return { kind: 'revoked' };
+        const renewed: ApiKey = { ...key, memberId, secretSha256, secretHint, expiresAt: expiresAt ?? key.expiresAt };
+        if (!isLive(renewed, now)) return { kind: 'expired' };
+        // A live key keeps its slot; one that comes back to life needs one.
+        const slot = isLive(key, now) ? null : takeSlot(studioId, now);
+        if (slot === undefined) return { kind: 'limit-reached' };
+        updateSecret.run({
+          studioId,
+          id: keyId,
+          memberId,
+          secretSha256,
+          secretHint,
+          expiresAt: renewed.expiresAt.getTime(),
+          slot,
+        });
+        return { kind: 'replaced', key: renewed };
+      });
+    },
+
+    revokeApiKey(studioId, keyId, now) {
+      return commits.write(() => {
+        const key = find(studioId, keyId);
+        if (!key || key.revokedAt) return key;
+        updateRevoked.run(now.getTime(), studioId, keyId);
+        return { ...key, revokedAt: now };
+      });
+    },
+
+    async findCredential(secretSha256) {
+      const row = selectCredential.get(secretSha256);
+      if (!row) return null;
+      return {
+        key: apiKeyOf(row),
+        studioStatus: row.status as Studio['status'],
+        issuerRole: row.role as MemberRole | null,
+      };
+    },
+  };
+}
+
+const SLOTS = Array.from({ length: LIVE_KEYS_PER_STUDIO }, (_, slot) => String(slot));

@@ -1,0 +1,64 @@
+import type { DatabaseSync } from 'node:sqlite';
+import { StoreUnavailable } from '../store.ts';
+
+interface PendingWrite {
+  /** Does the write inside the transaction; gives what answers it once the transaction is durable. */
+  readonly perform: () => () => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/**
+ * Lets the writes that arrive in one turn of the event loop share a transaction, and so its wait for the disk. Each
+ * stands in a savepoint of its own, so that one that fails takes none of its neighbours along, and each is answered
+ * after the commit. A lone write waits for nobody.
+ */
+export class GroupCommit {
+  readonly #database: DatabaseSync;
+  #pending: PendingWrite[] = [];
+
+  constructor(database: DatabaseSync) {
+    this.#database = database;
+  }
+
+  /** Runs a write; resolves with what it gave, when that is durable. */
+  write<Result>(body: () => Result): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      const perform = () => {
+        const result = body();
+        return () => resolve(result);
+      };
+      if (this.#pending.push({ perform, reject }) === 1) setImmediate(() => this.flush());
+    });
+  }
+
+  /** Commits what is waiting, now. */
+  flush(): void {
+    const writes = this.#pending;
+    this.#pending = [];
+    if (writes.length === 0) return;
+    try {
+      this.#database.exec('BEGIN IMMEDIATE');
+      const answers = writes.map((write) => this.#performAlone(write));
+      this.#database.exec('COMMIT');
+      for (const answer of answers) answer();
+    } catch (error) {
+      if (this.#database.isTransaction) this.#database.exec('ROLLBACK');
+      const unavailable = new StoreUnavailable('the database did not take the writes', error);
+      for (const { reject } of writes) reject(unavailable);
+    }
+  }
+
+  #performAlone({ perform, reject }: PendingWrite): () => void {
+    this.#database.exec('SAVEPOINT one_write');
+    try {
+      const answer = perform();
+      this.#database.exec('RELEASE one_write');
+      return answer;
+    } catch (error) {
+      // A full or failing disk may have ended the whole transaction: then nobody's write is there.
+      if (!this.#database.isTransaction) throw error;
+      this.#database.exec('ROLLBACK TO one_write; RELEASE one_write');
+      return () => reject(error);
+    }
+  }
+}

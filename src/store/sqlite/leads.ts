@@ -1,0 +1,110 @@
+import type { DatabaseSync } from 'node:sqlite';
+import { sameData } from '../../domain/idempotency.ts';
+import { isOpen, nextUpdate } from '../../domain/lead.ts';
+import type { LeadStore } from '../store.ts';
+import type { GroupCommit } from './group-commit.ts';
+import { leadOf, type Row } from './rows.ts';
+
+/** Higher than every lead's id, so that the first page is asked for like any other. */
+const AFTER_ALL_IDS = 'g';
+
+/** Leads and their claims, in SQLite. */
+export function sqliteLeads(database: DatabaseSync, commits: GroupCommit): LeadStore {
+  const insert = database.prepare(`
+    INSERT INTO leads (
+      studio_id, id, display_name, contact_type, contact_value, source_id, note, stage, created_at, updated_at,
+      open_contact_key, idempotency_key, fingerprint, fingerprint_version
+    ) VALUES (
+      :studioId, :id, :displayName, :contactType, :contactValue, :sourceId, :note, :stage, :createdAt, :updatedAt,
+      :openContactKey, :idempotencyKey, :fingerprint, :fingerprintVersion
+    ) ON CONFLICT DO NOTHING`);
+  const selectById = database.prepare('SELECT * FROM leads WHERE studio_id = ? AND id = ?');
+  const selectByKey = database.prepare('SELECT * FROM leads WHERE studio_id = ? AND idempotency_key = ?');
+  const selectIdByContact = database.prepare('SELECT id FROM leads WHERE studio_id = ? AND open_contact_key = ?');
+  const selectPage = database.prepare('SELECT * FROM leads WHERE studio_id = ? AND id < ? ORDER BY id DESC LIMIT ?');
+  const updateStage = database.prepare(`
+    UPDATE leads SET stage = :stage, updated_at = :updatedAt, open_contact_key = :openContactKey
+    WHERE studio_id = :studioId AND id = :id`);
+
+  const findByKey = (studioId: string, idempotencyKey: string) => {
+    const row = selectByKey.get(studioId, idempotencyKey);
+    return row ? { lead: leadOf(row), fingerprint: fingerprintOf(row) } : null;
+  };
+  const holderOf = (studioId: string, openContactKey: string) =>
+    selectIdByContact.get(studioId, openContactKey)?.id as string | undefined;
+
+  return {
+    createLead(lead, { idempotencyKey, fingerprint, contactKey }) {
+      return commits.write(() => {
+        const openContactKey = claimOf(contactKey);
+        const { changes } = insert.run({
+          studioId: lead.studioId,
+          id: lead.id,
+          displayName: lead.displayName,
+          contactType: lead.contact.type,
+          contactValue: lead.contact.value,
+          sourceId: lead.sourceId,
+          note: lead.note,
+          stage: lead.stage,
+          createdAt: lead.createdAt.getTime(),
+          updatedAt: lead.updatedAt.getTime(),
+          openContactKey,
+          idempotencyKey,
+          fingerprint: fingerprint.sha256,
+          fingerprintVersion: fingerprint.version,
+        });
+        if (changes === 1) return { kind: 'created', lead };
+        const earlier = findByKey(lead.studioId, idempotencyKey);
+        if (earlier) {
+          return sameData(earlier.fingerprint, fingerprint)
+            ? { kind: 'replayed', lead: earlier.lead }
+            : { kind: 'idempotency-conflict' };
+        }
+        const leadId = holderOf(lead.studioId, openContactKey);
+        if (leadId === undefined) throw new Error('a lead was not written, and nothing stands in its way');
+        return { kind: 'already-open', leadId };
+      });
+    },
+
+    async findLeadByIdempotencyKey(studioId, idempotencyKey) {
+      return findByKey(studioId, idempotencyKey);
+    },
+
+    async findLead(studioId, leadId) {
+      const row = selectById.get(studioId, leadId);
+      return row ? leadOf(row) : null;
+    },
+
+    async listLeads(studioId, before, limit) {
+      return selectPage.all(studioId, before ?? AFTER_ALL_IDS, limit).map(leadOf);
+    },
+
+    changeLeadStage({ studioId, leadId, stage, contactKey, now }) {
+      return commits.write(() => {
+        const row = selectById.get(studioId, leadId);
+        if (!row) return { kind: 'not-found' };
+        const lead = leadOf(row);
+        if (lead.stage === stage) return { kind: 'unchanged', lead };
+        // A lead that stays open keeps the claim it has.
+        const openContactKey = isOpen(stage)
+          ? isOpen(lead.stage)
+            ? (row.open_contact_key as string)
+            : claimOf(contactKey)
+          : closedClaimOf(leadId);
+        const holder = holderOf(studioId, openContactKey);
+        if (holder !== undefined && holder !== leadId) return { kind: 'already-open', leadId: holder };
+        const updatedAt = nextUpdate(lead.updatedAt, now);
+        updateStage.run({ studioId, id: leadId, stage, updatedAt: updatedAt.getTime(), openContactKey });
+        return { kind: 'changed', lead: { ...lead, stage, updatedAt } };
+      });
+    },
+  };
+}
+
+const claimOf = (contactKey: string) => `open:${contactKey}`;
+const closedClaimOf = (leadId: string) => `closed:${leadId}`;
+
+const fingerprintOf = (row: Row) => ({
+  version: row.fingerprint_version as number,
+  sha256: row.fingerprint as string,
+});

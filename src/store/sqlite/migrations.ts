@@ -1,0 +1,67 @@
+/**
+ * The schema, one step per release that changed it; `user_version` counts the steps a database has taken. A step that
+ * has been released is never edited. Times are whole milliseconds since 1970, ids are lower case.
+ */
+export const MIGRATIONS: readonly string[] = [
+  `
+  CREATE TABLE studios (
+    id          TEXT NOT NULL PRIMARY KEY,
+    status      TEXT NOT NULL,
+    region_code TEXT
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE TABLE members (
+    studio_id TEXT NOT NULL REFERENCES studios,
+    id        TEXT NOT NULL,
+    role      TEXT NOT NULL,
+    PRIMARY KEY (studio_id, id)
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE TABLE lead_sources (
+    studio_id TEXT NOT NULL REFERENCES studios,
+    id        TEXT NOT NULL,
+    name      TEXT NOT NULL,
+    enabled   INTEGER NOT NULL,
+    PRIMARY KEY (studio_id, id)
+  ) STRICT, WITHOUT ROWID;
+
+  -- The primary key keeps a studio's leads together in listing order. Every lead has both claims, open or not, so
+  -- neither index needs a condition: a closed lead claims its own id instead of its contact.
+  CREATE TABLE leads (
+    studio_id           TEXT NOT NULL,
+    id                  TEXT NOT NULL,
+    display_name        TEXT NOT NULL,
+    contact_type        TEXT NOT NULL,
+    contact_value       TEXT NOT NULL,
+    source_id           TEXT,
+    note                TEXT,
+    stage               TEXT NOT NULL,
+    created_at          INTEGER NOT NULL,
+    updated_at          INTEGER NOT NULL,
+    open_contact_key    TEXT NOT NULL,
+    idempotency_key     TEXT NOT NULL,
+    fingerprint         TEXT NOT NULL,
+    fingerprint_version INTEGER NOT NULL,
+    PRIMARY KEY (studio_id, id)
+  ) STRICT, WITHOUT ROWID;
+  CREATE UNIQUE INDEX leads_by_open_contact ON leads (studio_id, open_contact_key);
+  CREATE UNIQUE INDEX leads_by_idempotency_key ON leads (studio_id, idempotency_key);
+
+  -- A live key holds one of the slots '0' to '19' of its studio, any other its own id: that is the limit.
+  CREATE TABLE api_keys (
+    studio_id     TEXT NOT NULL REFERENCES studios,
+    id            TEXT NOT NULL,
+    member_id     TEXT NOT NULL,
+    name          TEXT NOT NULL,
+    scopes        TEXT NOT NULL,
+    created_at    INTEGER NOT NULL,
+    expires_at    INTEGER NOT NULL,
+    revoked_at    INTEGER,
+    secret_sha256 BLOB NOT NULL UNIQUE,
+    secret_hint   TEXT NOT NULL,
+    slot          TEXT NOT NULL,
+    PRIMARY KEY (studio_id, id),
+    UNIQUE (studio_id, slot)
+  ) STRICT, WITHOUT ROWID;
+  `,
+];

@@ -1,0 +1,53 @@
+import { mkdirSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { MIGRATIONS } from './migrations.ts';
+
+/** How long a write waits for another process that is writing; milliseconds. Waiting blocks the whole process. */
+const BUSY_TIMEOUT_MS = 2000;
+
+/**
+ * Opens a database file, made with its folder when it is not there, and brings its schema up to date.
+ *
+ * @throws Error when a newer release has written it
+ */
+export function openDatabase(path: string): DatabaseSync {
+  // The leads are personal data: a folder made here is its owner's alone.
+  if (path !== ':memory:') mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  const database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
+  try {
+    database.exec('PRAGMA journal_mode = WAL');
+    // What is answered as written survives a power cut, not only the end of the process.
+    database.exec('PRAGMA synchronous = FULL');
+    database.exec('PRAGMA foreign_keys = ON');
+    migrate(database);
+    return database;
+  } catch (error) {
+    database.close();
+    throw error;
+  }
+}
+
+/** How many steps of the schema a database has taken. */
+export function schemaVersion(database: DatabaseSync): number {
+  return database.prepare('PRAGMA user_version').get()?.user_version as number;
+}
+
+function migrate(database: DatabaseSync): void {
+  // Two processes may start on one new file: the second waits here and finds nothing left to do.
+  database.exec('BEGIN IMMEDIATE');
+  try {
+    const version = schemaVersion(database);
+    if (version > MIGRATIONS.length) {
+      throw new Error(
+        `the database has schema ${version}, this release knows ${MIGRATIONS.length}: use a newer release`,
+      );
+    }
+    for (const step of MIGRATIONS.slice(version)) database.exec(step);
+    database.exec(`PRAGMA user_version = ${MIGRATIONS.length}`);
+    database.exec('COMMIT');
+  } catch (error) {
+    database.exec('ROLLBACK');
+    throw error;
+  }
+}

@@ -1,0 +1,34 @@
+import { type Store, StoreUnavailable } from '../store.ts';
+import { sqliteApiKeys } from './api-keys.ts';
+import { sqliteDirectory } from './directory.ts';
+import { GroupCommit } from './group-commit.ts';
+import { sqliteLeads } from './leads.ts';
+import { openDatabase, schemaVersion } from './open-database.ts';
+
+/**
+ * Opens the embedded store: one file, shared by the processes of one machine.
+ *
+ * @param path of the database file, relative to the working folder; `:memory:` for one that is gone when it is closed
+ * @throws Error when the file cannot be opened or was written by a newer release
+ */
+export function openSqliteStore(path: string): Store {
+  const database = openDatabase(path);
+  const commits = new GroupCommit(database);
+  return {
+    ...sqliteLeads(database, commits),
+    ...sqliteApiKeys(database, commits),
+    ...sqliteDirectory(database, commits),
+    async check() {
+      try {
+        schemaVersion(database);
+      } catch (error) {
+        throw new StoreUnavailable('the database does not answer', error);
+      }
+    },
+    async close() {
+      if (!database.isOpen) return;
+      commits.flush();
+      database.close();
+    },
+  };
+}

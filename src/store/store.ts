@@ -1,0 +1,147 @@
+import type { ApiKey } from '../domain/api-key.ts';
+import type { Fingerprint } from '../domain/idempotency.ts';
+import type { Lead, LeadClaims, LeadStage } from '../domain/lead.ts';
+import type { LeadSource, Member, MemberRole, Studio } from '../domain/studio.ts';
+
+/**
+ * The store port. Each method is one atomic promise: it is kept whole or not at all, also when the process dies in the
+ * middle, when several processes call at once, and when the answer gets lost. What is answered as written is durable.
+ *
+ * A method that cannot keep its promise now, or cannot know whether it did, rejects with StoreUnavailable; repeating the
+ * call is then safe. `test/contract/store-contract.ts` holds every "must" below against every adapter.
+ */
+export interface Store extends LeadStore, ApiKeyStore, DirectoryStore {
+  /** Must resolve only when the store can answer and its schema is complete; rejects with StoreUnavailable. */
+  check(): Promise<void>;
+  /** Lets go of the database after the writes under way; may be called twice. */
+  close(): Promise<void>;
+}
+
+/** The store cannot answer, or does not know what became of a write. */
+export class StoreUnavailable extends Error {
+  constructor(message: string, cause?: unknown) {
+    super(message, { cause });
+    this.name = 'StoreUnavailable';
+  }
+}
+
+/** What became of a creation. A replayed lead is answered as it is now. */
+export type CreateLeadOutcome =
+  | { readonly kind: 'created'; readonly lead: Lead }
+  | { readonly kind: 'replayed'; readonly lead: Lead }
+  | { readonly kind: 'idempotency-conflict' }
+  | { readonly kind: 'already-open'; readonly leadId: string };
+
+/** What became of a change of stage. */
+export type ChangeLeadStageOutcome =
+  | { readonly kind: 'changed' | 'unchanged'; readonly lead: Lead }
+  | { readonly kind: 'already-open'; readonly leadId: string }
+  | { readonly kind: 'not-found' };
+
+export interface LeadStore {
+  /**
+   * Writes a new open lead together with its claims, unless one of them is taken in the studio. Must look at the
+   * idempotency key first: taken with the same fingerprint is a replay, with another a conflict; only then at the
+   * contact. Of any number of simultaneous calls with one key, or for one contact, exactly one must create.
+   */
+  createLead(lead: Lead, claims: LeadClaims): Promise<CreateLeadOutcome>;
+
+  /** The lead that an idempotency key created in the studio, whatever its stage is now. */
+  findLeadByIdempotencyKey(
+    studioId: string,
+    idempotencyKey: string,
+  ): Promise<{ readonly lead: Lead; readonly fingerprint: Fingerprint } | null>;
+
+  /** A lead of the studio; must not find another studio's. */
+  findLead(studioId: string, leadId: string): Promise<Lead | null>;
+
+  /**
+   * Leads of the studio, highest id first, at most `limit`.
+   *
+   * @param before only leads with a lower id than this; null: from the highest
+   */
+  listLeads(studioId: string, before: string | null, limit: number): Promise<Lead[]>;
+
+  /**
+   * Moves a lead to a stage. Must write nothing when it is there already; otherwise `updatedAt` becomes `now`, or the
+   * next millisecond after the one before. Closing frees the contact in the same write; reopening takes it again, and
+   * must answer already-open, and write nothing, when another lead has it.
+   *
+   * @param contactKey what the lead claims while it is open
+   */
+  changeLeadStage(change: {
+    readonly studioId: string;
+    readonly leadId: string;
+    readonly stage: LeadStage;
+    readonly contactKey: string;
+    readonly now: Date;
+  }): Promise<ChangeLeadStageOutcome>;
+}
+
+/** What became of replacing a key's secret. */
+export type ReplaceApiKeyOutcome =
+  | { readonly kind: 'replaced'; readonly key: ApiKey }
+  | { readonly kind: 'not-found' | 'revoked' | 'expired' | 'limit-reached' };
+
+/** Everything that decides what the bearer of a secret may do now. */
+export interface Credential {
+  readonly key: ApiKey;
+  readonly studioStatus: Studio['status'];
+  /** The issuer's role; null when the issuer is no longer a member. */
+  readonly issuerRole: MemberRole | null;
+}
+
+export interface ApiKeyStore {
+  /**
+   * Writes a new key, unless LIVE_KEYS_PER_STUDIO keys of the studio are live at `now`, also when many are asked for at
+   * once. Answers whether it was written.
+   */
+  createApiKey(key: ApiKey, now: Date): Promise<boolean>;
+
+  /** All keys of the studio, highest id first. */
+  listApiKeys(studioId: string): Promise<ApiKey[]>;
+
+  /**
+   * Gives a key another secret and issuer, and another expiry if one is given. The old secret must be dead when this
+   * resolves. A revoked key is left alone, and so is one past its expiry at `now` without another. One that comes back
+   * to life counts towards the limit like a new one.
+   */
+  replaceApiKey(replacement: {
+    readonly studioId: string;
+    readonly keyId: string;
+    readonly memberId: string;
+    readonly secretSha256: Uint8Array;
+    readonly secretHint: string;
+    readonly expiresAt: Date | null;
+    readonly now: Date;
+  }): Promise<ReplaceApiKeyOutcome>;
+
+  /** Revokes a key; a revoked one stays as it is. Answers the key, or null when the studio has no such key. */
+  revokeApiKey(studioId: string, keyId: string, now: Date): Promise<ApiKey | null>;
+
+  /** The key with this secret and what it depends on; must see every change that was answered before. */
+  findCredential(secretSha256: Uint8Array): Promise<Credential | null>;
+}
+
+export interface DirectoryStore {
+  /** Creates or replaces a studio's record; must leave its members and sources alone. */
+  putStudio(studio: Studio): Promise<void>;
+
+  findStudio(studioId: string): Promise<Studio | null>;
+
+  /** Creates or replaces a member; answers false, and writes nothing, when there is no such studio. */
+  putMember(member: Member): Promise<boolean>;
+
+  findMember(studioId: string, memberId: string): Promise<Member | null>;
+
+  /** Removes a member; answers who was removed, if anybody. */
+  removeMember(studioId: string, memberId: string): Promise<Member | null>;
+
+  /** Creates or replaces a source; answers false, and writes nothing, when there is no such studio. */
+  putLeadSource(source: LeadSource): Promise<boolean>;
+
+  findLeadSource(studioId: string, sourceId: string): Promise<LeadSource | null>;
+
+  /** All sources of the studio, by id. */
+  listLeadSources(studioId: string): Promise<LeadSource[]>;
+}

@@ -1,0 +1,57 @@
+import type { Clock } from '../domain/clock.ts';
+import { contactKey } from '../domain/contact.ts';
+import type { Lead, LeadStage } from '../domain/lead.ts';
+import { Faults, Refusal } from '../domain/refusal.ts';
+import { crmIdFault, uuidFault } from '../domain/rules/field-rules.ts';
+import type { DirectoryStore, LeadStore } from '../store/store.ts';
+import { leadNotFound } from './get-lead.ts';
+
+interface Dependencies {
+  readonly store: Pick<LeadStore, 'findLead' | 'changeLeadStage'> & Pick<DirectoryStore, 'findStudio'>;
+  readonly clock: Clock;
+}
+
+/** A request to move a lead, not yet checked. */
+export interface ChangeLeadStageCommand {
+  readonly studioId: string;
+  readonly leadId: string;
+  readonly stage: LeadStage | undefined;
+}
+
+/**
+ * Moves a lead to any stage.
+ *
+ * @throws Refusal INVALID_REQUEST, LEAD_NOT_FOUND, LEAD_ALREADY_OPEN
+ */
+export async function changeLeadStage({ store, clock }: Dependencies, command: ChangeLeadStageCommand): Promise<Lead> {
+  const { studioId, stage } = command;
+  const leadId = command.leadId.toLowerCase();
+  const faults = new Faults();
+  faults.note('studioId', crmIdFault(studioId));
+  faults.note('leadId', uuidFault(leadId));
+  if (!stage) faults.note('stage', 'must be given');
+  faults.refuseIfAny();
+
+  const lead = await store.findLead(studioId, leadId);
+  if (!lead) throw leadNotFound();
+  // A lead does not keep what it claimed when it was opened: the studio's region may have become known since.
+  const region = (await store.findStudio(studioId))?.regionCode ?? null;
+  const outcome = await store.changeLeadStage({
+    studioId,
+    leadId,
+    stage: stage as LeadStage,
+    contactKey: contactKey(lead.contact, region),
+    now: clock(),
+  });
+  switch (outcome.kind) {
+    case 'changed':
+    case 'unchanged':
+      return outcome.lead;
+    case 'not-found':
+      throw leadNotFound();
+    case 'already-open':
+      throw new Refusal('LEAD_ALREADY_OPEN', 'The contact has another open lead.', {
+        metadata: { leadId: outcome.leadId },
+      });
+  }
+}

@@ -1,0 +1,110 @@
+import { type Contact, contactKey } from '../domain/contact.ts';
+import { type Fingerprint, fingerprintOf, type LeadCapture, sameData } from '../domain/idempotency.ts';
+import { asCreated, type Lead } from '../domain/lead.ts';
+import { type NewId, timeOfId } from '../domain/new-id.ts';
+import { Faults, Refusal } from '../domain/refusal.ts';
+import {
+  crmIdFault,
+  displayNameFault,
+  emailFault,
+  noteFault,
+  phoneFault,
+  uuidFault,
+} from '../domain/rules/field-rules.ts';
+import type { CreateLeadOutcome, DirectoryStore, LeadStore } from '../store/store.ts';
+
+/** A request to create a lead, not yet checked. */
+export interface CreateLeadCommand {
+  readonly studioId: string;
+  readonly idempotencyKey: string;
+  readonly displayName: string;
+  readonly contact: Contact | undefined;
+  readonly sourceId: string | undefined;
+  readonly note: string | undefined;
+}
+
+/** The lead as it was created, and whether an earlier request created it. */
+export interface CreatedLead {
+  readonly lead: Lead;
+  readonly replayed: boolean;
+}
+
+interface Dependencies {
+  readonly store: Pick<LeadStore, 'createLead' | 'findLeadByIdempotencyKey'> &
+    Pick<DirectoryStore, 'findStudio' | 'findLeadSource'>;
+  readonly newId: NewId;
+}
+
+/**
+ * Creates a lead, or answers an earlier creation again.
+ *
+ * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, SOURCE_INVALID, IDEMPOTENCY_CONFLICT, LEAD_ALREADY_OPEN
+ */
+export async function createLead({ store, newId }: Dependencies, command: CreateLeadCommand): Promise<CreatedLead> {
+  const { studioId, idempotencyKey, capture } = validate(command);
+  const fingerprint = fingerprintOf(capture);
+
+  const studio = await store.findStudio(studioId);
+  if (!studio) throw new Refusal('STUDIO_NOT_FOUND', 'There is no such studio.');
+
+  if (capture.sourceId !== null && !(await store.findLeadSource(studioId, capture.sourceId))?.enabled) {
+    // The source may have been disabled after the lead was created: a retry still gets its answer.
+    const earlier = await store.findLeadByIdempotencyKey(studioId, idempotencyKey);
+    if (!earlier) throw new Refusal('SOURCE_INVALID', 'The source does not belong to the studio or is disabled.');
+    return replay(earlier.lead, earlier.fingerprint, fingerprint);
+  }
+
+  const id = newId();
+  const createdAt = timeOfId(id);
+  const lead: Lead = { id, studioId, ...capture, stage: 'new', createdAt, updatedAt: createdAt };
+  const claims = { idempotencyKey, fingerprint, contactKey: contactKey(capture.contact, studio.regionCode) };
+  return answer(await store.createLead(lead, claims));
+}
+
+function answer(outcome: CreateLeadOutcome): CreatedLead {
+  switch (outcome.kind) {
+    case 'created':
+      return { lead: outcome.lead, replayed: false };
+    case 'replayed':
+      return { lead: asCreated(outcome.lead), replayed: true };
+    case 'idempotency-conflict':
+      throw idempotencyConflict();
+    case 'already-open':
+      throw new Refusal('LEAD_ALREADY_OPEN', 'The contact already has an open lead.', {
+        metadata: { leadId: outcome.leadId },
+      });
+  }
+}
+
+function replay(lead: Lead, original: Fingerprint, repeated: Fingerprint): CreatedLead {
+  if (!sameData(original, repeated)) throw idempotencyConflict();
+  return { lead: asCreated(lead), replayed: true };
+}
+
+function idempotencyConflict(): Refusal {
+  return new Refusal('IDEMPOTENCY_CONFLICT', 'The idempotency key was used with other data.');
+}
+
+function validate(command: CreateLeadCommand): { studioId: string; idempotencyKey: string; capture: LeadCapture } {
+  const { studioId, idempotencyKey, displayName, contact, sourceId, note } = command;
+  const faults = new Faults();
+  faults.note('studioId', crmIdFault(studioId));
+  faults.note('idempotencyKey', uuidFault(idempotencyKey));
+  faults.note('displayName', displayNameFault(displayName));
+  if (!contact) faults.note('contact', 'must have an email or a phone');
+  if (contact?.type === 'email') faults.note('contact.email', emailFault(contact.value));
+  if (contact?.type === 'phone') faults.note('contact.phone', phoneFault(contact.value));
+  if (sourceId !== undefined) faults.note('sourceId', uuidFault(sourceId));
+  if (note !== undefined) faults.note('note', noteFault(note));
+  faults.refuseIfAny();
+  return {
+    studioId,
+    idempotencyKey: idempotencyKey.toLowerCase(),
+    capture: {
+      displayName,
+      contact: contact as Contact,
+      sourceId: sourceId?.toLowerCase() ?? null,
+      note: note ?? null,
+    },
+  };
+}

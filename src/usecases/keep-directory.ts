@@ -1,0 +1,94 @@
+import { isRegionCode, type RegionCode } from '../domain/contact.ts';
+import { Faults, Refusal } from '../domain/refusal.ts';
+import { crmIdFault, nameFault, uuidFault } from '../domain/rules/field-rules.ts';
+import type { LeadSource, Member, MemberRole, Studio } from '../domain/studio.ts';
+import type { DirectoryStore } from '../store/store.ts';
+
+interface Dependencies {
+  readonly store: DirectoryStore;
+}
+
+/** A studio's record, not yet checked. */
+export interface PutStudioCommand {
+  readonly id: string;
+  readonly status: Studio['status'] | undefined;
+  readonly regionCode: string | undefined;
+}
+
+/** @throws Refusal INVALID_REQUEST */
+export async function putStudio({ store }: Dependencies, command: PutStudioCommand | undefined): Promise<Studio> {
+  const faults = new Faults();
+  faults.note('studio.id', crmIdFault(command?.id ?? ''));
+  if (!command?.status) faults.note('studio.status', 'must be given');
+  const regionCode = command?.regionCode ?? null;
+  if (regionCode !== null && !isRegionCode(regionCode)) {
+    faults.note('studio.regionCode', 'must be two capital letters of a region that has phone numbers');
+  }
+  faults.refuseIfAny();
+  const studio = { ...(command as Studio), regionCode: regionCode as RegionCode | null };
+  await store.putStudio(studio);
+  return studio;
+}
+
+/** @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND */
+export function getStudio({ store }: Dependencies, studioId: string): Promise<Studio> {
+  return existingStudio(store, studioId, new Faults());
+}
+
+/** A member, not yet checked. */
+export interface PutMemberCommand {
+  readonly studioId: string;
+  readonly id: string;
+  readonly role: MemberRole | undefined;
+}
+
+/** @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND */
+export async function putMember({ store }: Dependencies, command: PutMemberCommand | undefined): Promise<Member> {
+  const faults = new Faults();
+  faults.note('member.studioId', crmIdFault(command?.studioId ?? ''));
+  faults.note('member.id', crmIdFault(command?.id ?? ''));
+  if (!command?.role) faults.note('member.role', 'must be given');
+  faults.refuseIfAny();
+  const member = command as Member;
+  if (!(await store.putMember(member))) throw studioNotFound();
+  return member;
+}
+
+/** @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND */
+export async function removeMember(
+  { store }: Dependencies,
+  { studioId, memberId }: { readonly studioId: string; readonly memberId: string },
+): Promise<Member | null> {
+  const faults = new Faults();
+  faults.note('memberId', crmIdFault(memberId));
+  await existingStudio(store, studioId, faults);
+  return store.removeMember(studioId, memberId);
+}
+
+/** @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND */
+export async function putLeadSource({ store }: Dependencies, command: LeadSource | undefined): Promise<LeadSource> {
+  const faults = new Faults();
+  faults.note('leadSource.studioId', crmIdFault(command?.studioId ?? ''));
+  faults.note('leadSource.id', uuidFault(command?.id ?? ''));
+  faults.note('leadSource.name', nameFault(command?.name ?? ''));
+  faults.refuseIfAny();
+  const source = { ...(command as LeadSource), id: (command as LeadSource).id.toLowerCase() };
+  if (!(await store.putLeadSource(source))) throw studioNotFound();
+  return source;
+}
+
+/** @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND */
+export async function listLeadSources({ store }: Dependencies, studioId: string): Promise<LeadSource[]> {
+  await existingStudio(store, studioId, new Faults());
+  return store.listLeadSources(studioId);
+}
+
+async function existingStudio(store: DirectoryStore, studioId: string, faults: Faults): Promise<Studio> {
+  faults.note('studioId', crmIdFault(studioId));
+  faults.refuseIfAny();
+  const studio = await store.findStudio(studioId);
+  if (!studio) throw studioNotFound();
+  return studio;
+}
+
+const studioNotFound = () => new Refusal('STUDIO_NOT_FOUND', 'There is no such studio.');

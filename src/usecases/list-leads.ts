@@ -1,0 +1,45 @@
+import type { Lead } from '../domain/lead.ts';
+import { leadBeforePage, pageTokenAfter } from '../domain/page-token.ts';
+import { Faults } from '../domain/refusal.ts';
+import { crmIdFault, PAGE_SIZE, pageTokenFault } from '../domain/rules/field-rules.ts';
+import type { LeadStore } from '../store/store.ts';
+
+/** A request for one page, not yet checked. */
+export interface ListLeadsQuery {
+  readonly studioId: string;
+  /** 0: the usual size. Above the largest: the largest. */
+  readonly pageSize: number;
+  /** Empty: the first page. */
+  readonly pageToken: string;
+}
+
+/** One page; the token is empty on the last one. */
+export interface LeadPage {
+  readonly leads: readonly Lead[];
+  readonly nextPageToken: string;
+}
+
+/**
+ * Lists a studio's leads, newest first. Leads created meanwhile never shift a page.
+ *
+ * @throws Refusal INVALID_REQUEST
+ */
+export async function listLeads(
+  { store }: { readonly store: Pick<LeadStore, 'listLeads'> },
+  { studioId, pageSize, pageToken }: ListLeadsQuery,
+): Promise<LeadPage> {
+  const before = pageToken === '' ? null : leadBeforePage(studioId, pageToken);
+  const faults = new Faults();
+  faults.note('studioId', crmIdFault(studioId));
+  faults.note('pageSize', pageSize < 0 ? 'must not be negative' : undefined);
+  if (before === undefined)
+    faults.note('pageToken', pageTokenFault(pageToken) ?? 'must be unchanged, from this studio');
+  faults.refuseIfAny();
+
+  const limit = Math.min(pageSize || PAGE_SIZE.fallback, PAGE_SIZE.max);
+  // One more than asked for tells whether there is another page.
+  const found = await store.listLeads(studioId, before ?? null, limit + 1);
+  const leads = found.slice(0, limit);
+  const last = leads.at(-1);
+  return { leads, nextPageToken: found.length > limit && last ? pageTokenAfter(studioId, last.id) : '' };
+}

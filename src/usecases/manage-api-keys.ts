@@ -1,0 +1,154 @@
+import { type ApiKey, type ApiKeyScope, expiryFault, hintOf, LIVE_KEYS_PER_STUDIO } from '../domain/api-key.ts';
+import type { Clock } from '../domain/clock.ts';
+import { type NewId, timeOfId } from '../domain/new-id.ts';
+import { Faults, Refusal } from '../domain/refusal.ts';
+import { crmIdFault, nameFault, uuidFault } from '../domain/rules/field-rules.ts';
+import { hashKeySecret, newKeySecret } from '../domain/rules/key-secret.ts';
+import { mayManageKeys } from '../domain/studio.ts';
+import type { ApiKeyStore, DirectoryStore } from '../store/store.ts';
+
+type Directory = Pick<DirectoryStore, 'findStudio' | 'findMember'>;
+
+interface Dependencies {
+  readonly store: ApiKeyStore & Directory;
+  readonly clock: Clock;
+  readonly newId: NewId;
+}
+
+/** Who manages which studio's keys, not yet checked. */
+export interface KeyManager {
+  readonly studioId: string;
+  readonly memberId: string;
+}
+
+/** A key and its secret, which is told this once. */
+export interface IssuedKey {
+  readonly key: ApiKey;
+  readonly secret: string;
+}
+
+/** A request for a new key, not yet checked; an undefined scope is one that nobody knows. */
+export interface CreateApiKeyCommand extends KeyManager {
+  readonly name: string;
+  readonly scopes: readonly (ApiKeyScope | undefined)[];
+  readonly expiresAt: Date | undefined;
+}
+
+/** @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, MEMBER_FORBIDDEN, KEY_LIMIT_REACHED */
+export async function createApiKey(deps: Dependencies, command: CreateApiKeyCommand): Promise<IssuedKey> {
+  const { store, clock, newId } = deps;
+  const { studioId, memberId, name, expiresAt } = command;
+  const now = clock();
+  const scopes = [...new Set(command.scopes)].sort();
+  const faults = managerFaults(command);
+  faults.note('name', nameFault(name));
+  if (scopes.length === 0) faults.note('scopes', 'must name at least one scope');
+  if (scopes.includes(undefined)) faults.note('scopes', 'must name known scopes only');
+  faults.note('expireTime', expiresAt ? expiryFault(expiresAt, now) : 'must be given');
+  faults.refuseIfAny();
+  await authorise(store, command);
+
+  const secret = newKeySecret();
+  const id = newId();
+  const key: ApiKey = {
+    id,
+    studioId,
+    memberId,
+    name,
+    scopes: scopes as ApiKeyScope[],
+    createdAt: timeOfId(id),
+    expiresAt: expiresAt as Date,
+    revokedAt: null,
+    secretSha256: hashKeySecret(secret),
+    secretHint: hintOf(secret),
+  };
+  if (!(await store.createApiKey(key, now))) throw limitReached();
+  return { key, secret };
+}
+
+/** @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, MEMBER_FORBIDDEN */
+export async function listApiKeys({ store }: Pick<Dependencies, 'store'>, manager: KeyManager): Promise<ApiKey[]> {
+  managerFaults(manager).refuseIfAny();
+  await authorise(store, manager);
+  return store.listApiKeys(manager.studioId);
+}
+
+/** A request for another secret, not yet checked; without an expiry the old one stays. */
+export interface ReplaceApiKeyCommand extends KeyManager {
+  readonly keyId: string;
+  readonly expiresAt: Date | undefined;
+}
+
+/**
+ * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, MEMBER_FORBIDDEN, KEY_NOT_FOUND, KEY_REVOKED, KEY_EXPIRED,
+ * KEY_LIMIT_REACHED
+ */
+export async function replaceApiKey(
+  { store, clock }: Pick<Dependencies, 'store' | 'clock'>,
+  command: ReplaceApiKeyCommand,
+): Promise<IssuedKey> {
+  const { studioId, memberId, expiresAt } = command;
+  const now = clock();
+  const faults = managerFaults(command);
+  faults.note('apiKeyId', uuidFault(command.keyId));
+  if (expiresAt) faults.note('expireTime', expiryFault(expiresAt, now));
+  faults.refuseIfAny();
+  await authorise(store, command);
+
+  const secret = newKeySecret();
+  const outcome = await store.replaceApiKey({
+    studioId,
+    keyId: command.keyId.toLowerCase(),
+    memberId,
+    secretSha256: hashKeySecret(secret),
+    secretHint: hintOf(secret),
+    expiresAt: expiresAt ?? null,
+    now,
+  });
+  switch (outcome.kind) {
+    case 'replaced':
+      return { key: outcome.key, secret };
+    case 'not-found':
+      throw keyNotFound();
+    case 'revoked':
+      throw new Refusal('KEY_REVOKED', 'The key is revoked, for good.');
+    case 'expired':
+      throw new Refusal('KEY_EXPIRED', 'The key has expired: replacing it needs a new expiry.');
+    case 'limit-reached':
+      throw limitReached();
+  }
+}
+
+/** @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, MEMBER_FORBIDDEN, KEY_NOT_FOUND */
+export async function revokeApiKey(
+  { store, clock }: Pick<Dependencies, 'store' | 'clock'>,
+  command: KeyManager & { readonly keyId: string },
+): Promise<ApiKey> {
+  const faults = managerFaults(command);
+  faults.note('apiKeyId', uuidFault(command.keyId));
+  faults.refuseIfAny();
+  await authorise(store, command);
+  const key = await store.revokeApiKey(command.studioId, command.keyId.toLowerCase(), clock());
+  if (!key) throw keyNotFound();
+  return key;
+}
+
+function managerFaults({ studioId, memberId }: KeyManager): Faults {
+  const faults = new Faults();
+  faults.note('studioId', crmIdFault(studioId));
+  faults.note('memberId', crmIdFault(memberId));
+  return faults;
+}
+
+async function authorise(store: Directory, { studioId, memberId }: KeyManager): Promise<void> {
+  if (!(await store.findStudio(studioId))) throw new Refusal('STUDIO_NOT_FOUND', 'There is no such studio.');
+  const member = await store.findMember(studioId, memberId);
+  if (!mayManageKeys(member?.role ?? null)) {
+    throw new Refusal('MEMBER_FORBIDDEN', 'Only an owner or an admin of the studio can see and manage its keys.');
+  }
+}
+
+const keyNotFound = () => new Refusal('KEY_NOT_FOUND', 'There is no such key.');
+
+const limitReached = () =>
+  new Refusal('KEY_LIMIT_REACHED', `The studio has ${LIVE_KEYS_PER_STUDIO} keys that are neither revoked nor expired.`);
