@@ -6,18 +6,12 @@ import type { Running } from './runtime/lifecycle.ts';
 import { createCoreServer } from './server.ts';
 import { openStore } from './store/open-store.ts';
 
-/** A core that listens. */
-export interface RunningCore extends Running {
-  /** The address to call, without a slash at the end. */
-  readonly url: string;
-}
-
 /**
  * Starts the core: store, use cases, RPCs, port.
  *
  * @throws Error when the store cannot be opened or the port is taken
  */
-export async function startCore(config: CoreConfig): Promise<RunningCore> {
+export async function startCore(config: CoreConfig): Promise<Running> {
   const store = await openStore(config.DATABASE_URL.reveal());
   let stopping = false;
   const isServing = async () =>

@@ -2,7 +2,8 @@ import type { Contact } from './contact.ts';
 import type { Fingerprint } from './idempotency.ts';
 
 /** Where a lead can stand. */
-export type LeadStage = 'new' | 'contacted' | 'trial_booked' | 'trial_attended' | 'won' | 'lost';
+export const LEAD_STAGES = ['new', 'contacted', 'trial_booked', 'trial_attended', 'won', 'lost'] as const;
+export type LeadStage = (typeof LEAD_STAGES)[number];
 
 /** A lead in any of these stages keeps its contact from having another open one. */
 export const isOpen = (stage: LeadStage): boolean => stage !== 'won' && stage !== 'lost';

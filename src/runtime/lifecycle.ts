@@ -1,5 +1,7 @@
 /** Something that runs until it is stopped. */
 export interface Running {
+  /** The address it listens on, without a slash at the end. */
+  readonly url: string;
   /** Stops in order: nothing accepted is cut off. */
   stop(): Promise<void>;
 }
@@ -15,6 +17,8 @@ export async function runUntilStopped(start: () => Promise<Running>): Promise<vo
   const stopped = stopRequest();
   try {
     const running = await start();
+    // A process that was started by another with a channel tells it where it listens.
+    process.send?.({ url: running.url });
     await stopped;
     const deadline = setTimeout(() => fail(new Error(`not stopped within ${STOP_DEADLINE_MS} ms`)), STOP_DEADLINE_MS);
     await running.stop();

@@ -1,0 +1,115 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import fastify, { type FastifyInstance, LogController } from 'fastify';
+import type { Running } from '../src/runtime/lifecycle.ts';
+import type { GatewayConfig } from './config.ts';
+import { type CoreClient, createCoreClient } from './core-client.ts';
+import { allowOnly, knowAllMethods } from './plugins/allowed-methods.ts';
+import { authenticate } from './plugins/authentication.ts';
+import { reportHealth } from './plugins/health.ts';
+import {
+  answerClientErrors,
+  answerFrameworkErrors,
+  answerProblems,
+  answerServerErrors,
+} from './plugins/problem-json.ts';
+import { countRequests } from './plugins/quota.ts';
+import { logRequests } from './plugins/request-log.ts';
+import { openQuota } from './quota/open-quota.ts';
+import type { Quota, QuotaPolicy } from './quota/quota.ts';
+import { REQUEST_ID_HEADER, requestIdOf } from './request-id.ts';
+import { LEAD_PATH, LEADS_PATH, leadRoutes } from './routes/leads.ts';
+
+/** The longest body that is read; bytes. The largest valid one, every character escaped, has about 29 KB. */
+const LONGEST_BODY_BYTES = 32 * 1024;
+
+/** How long a request may take to arrive; milliseconds. */
+const REQUEST_TIMEOUT_MS = 10_000;
+
+/** How often connections are looked over for requests that take longer; milliseconds. */
+const CONNECTION_CHECK_MS = 1000;
+
+/**
+ * Starts the gateway: quota, core client, REST routes, port. The core need not be there yet.
+ *
+ * @throws Error when the port is taken
+ */
+export async function startGateway(config: GatewayConfig): Promise<Running> {
+  const policy = { limit: config.QUOTA_LIMIT, windowSeconds: config.QUOTA_WINDOW_SECONDS };
+  const quota = openQuota(policy, config.REDIS_URL?.reveal());
+  const core = createCoreClient(config);
+  let stopping = false;
+  const letGo = async () => {
+    core.close();
+    await quota.close();
+  };
+  try {
+    const app = await createGateway(config, { core, quota, policy, isStopping: () => stopping });
+    const url = await app.listen({ host: config.GATEWAY_HOST, port: config.GATEWAY_PORT });
+    return {
+      url,
+      async stop() {
+        stopping = true;
+        // Whoever balances load must see /readyz turn, and kept-alive connections end, before the port closes.
+        await sleep(config.SHUTDOWN_DRAIN_MS);
+        await app.close();
+        await letGo();
+      },
+    };
+  } catch (error) {
+    await letGo();
+    throw error;
+  }
+}
+
+interface Parts {
+  readonly core: CoreClient;
+  readonly quota: Quota;
+  readonly policy: QuotaPolicy;
+  readonly isStopping: () => boolean;
+}
+
+async function createGateway(config: GatewayConfig, parts: Parts): Promise<FastifyInstance> {
+  const { core, quota, policy, isStopping } = parts;
+  const publicUrl = config.PUBLIC_URL;
+  const app = fastify({
+    logger: { level: config.LOG_LEVEL, name: 'gateway' },
+    logController: new LogController({ disableRequestLogging: true }),
+    genReqId: (request) => requestIdOf(request),
+    bodyLimit: LONGEST_BODY_BYTES,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    http: {
+      requireHostHeader: false,
+      headersTimeout: REQUEST_TIMEOUT_MS,
+      connectionsCheckingInterval: CONNECTION_CHECK_MS,
+    },
+    // What is in flight when the gateway stops is served, not refused.
+    return503OnClosing: false,
+    routerOptions: { maxParamLength: 64 * 1024 },
+    exposeHeadRoutes: false,
+    ajv: { customOptions: { removeAdditional: false, coerceTypes: false, useDefaults: false, allErrors: true } },
+    frameworkErrors: answerFrameworkErrors(publicUrl),
+    clientErrorHandler: answerClientErrors(publicUrl),
+  }) as unknown as FastifyInstance;
+  app.decorateRequest('problemCode', undefined);
+  app.decorateRequest('caller');
+  knowAllMethods(app);
+  answerServerErrors(app.server, publicUrl);
+
+  app.addHook('onRequest', async (request, reply) => {
+    reply.header(REQUEST_ID_HEADER, request.id);
+    reply.header('cache-control', 'no-store');
+    if (isStopping()) reply.header('connection', 'close');
+  });
+  logRequests(app);
+  answerProblems(app, publicUrl);
+  reportHealth(app, core, quota, isStopping);
+
+  allowOnly(app, LEADS_PATH, 'GET', 'POST');
+  allowOnly(app, LEAD_PATH, 'GET');
+  await app.register(async (v1) => {
+    authenticate(v1, core);
+    countRequests(v1, quota, policy);
+    leadRoutes(v1, core, publicUrl);
+  });
+  return app;
+}

@@ -1,0 +1,76 @@
+import { commonSettings } from '../src/runtime/common-settings.ts';
+import { Secret } from '../src/runtime/secret.ts';
+import {
+  type Environment,
+  fileContents,
+  httpUrl,
+  integer,
+  port,
+  readSettings,
+  type SettingsOf,
+  text,
+} from '../src/runtime/settings.ts';
+
+/** The gateway's settings. */
+export const gatewaySettings = {
+  GATEWAY_HOST: { parse: text, fallback: '127.0.0.1', about: 'address the gateway listens on' },
+  GATEWAY_PORT: { parse: port, fallback: '8080', about: 'port the gateway listens on' },
+  PUBLIC_URL: {
+    parse: httpUrl,
+    about: 'base address under which callers reach the gateway; unset: `http://GATEWAY_HOST:GATEWAY_PORT`',
+  },
+  CORE_HOST: commonSettings.CORE_HOST,
+  CORE_PORT: commonSettings.CORE_PORT,
+  CORE_URL: { parse: httpUrl, about: 'base address of the core; unset: `http://CORE_HOST:CORE_PORT`' },
+  CORE_TOKEN: commonSettings.CORE_TOKEN,
+  CORE_CA_FILE: { parse: fileContents, about: 'authorities (PEM) that the core must have a certificate of' },
+  CORE_CLIENT_CERT_FILE: { parse: fileContents, about: 'certificate chain (PEM) that the gateway shows the core' },
+  CORE_CLIENT_KEY_FILE: { parse: fileContents, about: 'private key (PEM) to that certificate' },
+  REDIS_URL: {
+    parse: redisUrl,
+    fromFile: true,
+    about: 'where requests are counted, `redis://…` or `rediss://…`; unset: in memory, for one gateway alone',
+  },
+  QUOTA_LIMIT: { parse: integer(1, 1_000_000_000), fallback: '600', about: 'requests that a key may make per window' },
+  QUOTA_WINDOW_SECONDS: { parse: integer(1, 86_400), fallback: '60', about: 'length of that window; seconds' },
+  LOG_LEVEL: commonSettings.LOG_LEVEL,
+  SHUTDOWN_DRAIN_MS: commonSettings.SHUTDOWN_DRAIN_MS,
+} as const;
+
+/** The values of the gateway's settings, with the addresses that follow from others. */
+export type GatewayConfig = SettingsOf<typeof gatewaySettings> & {
+  readonly PUBLIC_URL: string;
+  readonly CORE_URL: string;
+};
+
+/** @throws SettingsError */
+export function readGatewayConfig(env: Environment): GatewayConfig {
+  const config = readSettings(gatewaySettings, env, rulesBetween);
+  return {
+    ...config,
+    PUBLIC_URL: config.PUBLIC_URL ?? addressOf(config.GATEWAY_HOST, config.GATEWAY_PORT),
+    CORE_URL: config.CORE_URL ?? addressOf(config.CORE_HOST, config.CORE_PORT),
+  };
+}
+
+function rulesBetween(config: SettingsOf<typeof gatewaySettings>): string[] {
+  const faults: string[] = [];
+  const { CORE_CA_FILE, CORE_CLIENT_CERT_FILE, CORE_CLIENT_KEY_FILE, CORE_URL } = config;
+  if (!CORE_CLIENT_CERT_FILE !== !CORE_CLIENT_KEY_FILE) {
+    faults.push('CORE_CLIENT_CERT_FILE and CORE_CLIENT_KEY_FILE must be set together');
+  }
+  if ((CORE_CA_FILE || CORE_CLIENT_CERT_FILE) && !CORE_URL?.startsWith('https:')) {
+    faults.push('CORE_URL must be an https:// address when CORE_CA_FILE or CORE_CLIENT_CERT_FILE is set');
+  }
+  return faults;
+}
+
+function addressOf(host: string, port: number): string {
+  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+}
+
+/** An address may carry a password, so its value is a secret. */
+function redisUrl(value: string): Secret {
+  if (!/^rediss?:$/.test(URL.parse(value)?.protocol ?? '')) throw new Error('must be redis://… or rediss://…');
+  return new Secret(value);
+}

@@ -1,0 +1,117 @@
+import { type Server, type ServerResponse, STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { invalidRequest, PROBLEM_MEDIA_TYPE, Problem, problemBody } from '../problems.ts';
+import { REQUEST_ID_HEADER, requestIdOf } from '../request-id.ts';
+
+/** What the framework calls the faults it finds, in the contract's words. */
+const FRAMEWORK_FAULTS: Readonly<Record<string, Problem>> = {
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: invalidRequest([{ field: 'Content-Type', message: 'must be application/json' }]),
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: invalidRequest([
+    { field: 'Content-Length', message: 'must be the length of the body' },
+  ]),
+  FST_ERR_CTP_BODY_TOO_LARGE: invalidRequest([{ field: 'body', message: 'must be at most 32 KiB long' }]),
+  FST_ERR_BAD_URL: invalidRequest([], 'The address has broken percent-encoding.'),
+};
+
+/** Answers every error of a request, whoever found it, as problem+json. */
+export function answerProblems(app: FastifyInstance, publicUrl: string): void {
+  app.setErrorHandler((error: FastifyError, request, reply) => {
+    sendProblem(problemOf(error, request), request, reply, publicUrl);
+  });
+  app.setNotFoundHandler(() => {
+    throw new Problem('route_not_found');
+  });
+  app.addHook('onRequest', async (request) => {
+    // An unknown path is told before anybody looks at a body; no path of this API ends in a slash.
+    if (request.is404 || pathOf(request).endsWith('/')) throw new Problem('route_not_found');
+    if (request.raw.httpVersion === '1.1' && request.raw.headersDistinct.host?.length !== 1) {
+      throw invalidRequest([{ field: 'Host', message: 'must be given once' }]);
+    }
+  });
+}
+
+/** Answers an error that the router found, before there was a route. */
+export function answerFrameworkErrors(publicUrl: string) {
+  return (error: FastifyError, request: FastifyRequest, reply: FastifyReply) =>
+    sendProblem(problemOf(error, request), request, reply, publicUrl);
+}
+
+/** Answers what Node would answer by itself, past the framework. */
+export function answerServerErrors(server: Server, publicUrl: string): void {
+  server.on('checkExpectation', (request, response: ServerResponse) => {
+    const requestId = requestIdOf(request);
+    const problem = invalidRequest([{ field: 'Expect', message: 'must be 100-continue' }]);
+    response.writeHead(problem.status, { ...headersOf(problem, requestId), connection: 'close' });
+    response.end(problemBody(problem, requestId, publicUrl));
+  });
+  server.on('connect', (request, socket) => {
+    writeToSocket(new Problem('route_not_found'), requestIdOf(request), socket as Socket, publicUrl);
+  });
+}
+
+const SOCKET_FAULTS: Readonly<Record<string, Problem>> = {
+  HPE_HEADER_OVERFLOW: invalidRequest([], 'The headers are too large.', 431),
+  ERR_HTTP_REQUEST_TIMEOUT: invalidRequest([], 'The request did not arrive in time.', 408),
+};
+const MALFORMED = invalidRequest([], 'The request is not valid HTTP.');
+
+/** Answers what is no HTTP, or never becomes a whole request. */
+export function answerClientErrors(publicUrl: string) {
+  return (error: NodeJS.ErrnoException, socket: Socket): void => {
+    if (error.code === 'ECONNRESET' || !socket.writable) {
+      socket.destroy();
+      return;
+    }
+    writeToSocket(SOCKET_FAULTS[error.code ?? ''] ?? MALFORMED, requestIdOf({ headers: {} }), socket, publicUrl);
+  };
+}
+
+function problemOf(error: FastifyError, request: FastifyRequest): Problem {
+  if (error instanceof Problem) {
+    if (error.status >= 500) request.log.error({ err: error }, 'a request failed');
+    return error;
+  }
+  const known = FRAMEWORK_FAULTS[error.code];
+  if (known) return known;
+  if (error.statusCode !== undefined && error.statusCode >= 400 && error.statusCode < 500) return invalidRequest([]);
+  request.log.error({ err: error }, 'a request failed');
+  return new Problem('internal_error');
+}
+
+function sendProblem(problem: Problem, request: FastifyRequest, reply: FastifyReply, publicUrl: string): void {
+  request.problemCode = problem.code;
+  reply.code(problem.status).headers(headersOf(problem, request.id));
+  reply.send(problemBody(problem, request.id, publicUrl));
+}
+
+function headersOf(problem: Problem, requestId: string): Record<string, string> {
+  return {
+    ...problem.headers,
+    'content-type': PROBLEM_MEDIA_TYPE,
+    'cache-control': 'no-store',
+    [REQUEST_ID_HEADER]: requestId,
+  };
+}
+
+function writeToSocket(problem: Problem, requestId: string, socket: Socket, publicUrl: string): void {
+  const body = problemBody(problem, requestId, publicUrl);
+  const headers = { ...headersOf(problem, requestId), 'content-length': Buffer.byteLength(body), connection: 'close' };
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  // Ending the socket instead would leave it half open for as long as the other side likes.
+  socket.write(`HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\n${lines.join('')}\r\n${body}`, () =>
+    socket.destroy(),
+  );
+}
+
+function pathOf(request: FastifyRequest): string {
+  const [path = ''] = request.url.split('?', 1);
+  return path;
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The code of the problem that the request was answered with; for the log. */
+    problemCode: string | undefined;
+  }
+}

@@ -1,0 +1,133 @@
+import type { RefusalReason } from '../proto/gen/leadintake/v1/refusal_pb.ts';
+
+/** Every code that an error of this API can have, with its usual status and its title. */
+export const PROBLEMS = {
+  integration_invalid_request: { status: 400, title: 'The request is not valid.' },
+  integration_source_invalid: { status: 400, title: 'The lead source does not belong to the studio or is disabled.' },
+  integration_key_invalid: { status: 401, title: 'The API key is missing, revoked, replaced or expired.' },
+  subscription_suspended: { status: 402, title: 'Access to the studio is suspended.' },
+  integration_scope_forbidden: { status: 403, title: 'The API key does not allow this operation.' },
+  integration_issuer_forbidden: {
+    status: 403,
+    title: 'The current permissions of the person who issued the API key no longer allow the integration.',
+  },
+  integration_lead_not_found: { status: 404, title: "There is no such lead in this key's studio." },
+  integration_idempotency_conflict: { status: 409, title: 'The Idempotency-Key was used with different data.' },
+  integration_lead_already_open: { status: 409, title: 'The contact already has an open lead.' },
+  integration_rate_limited: { status: 429, title: 'Too many requests.' },
+  integration_rate_unavailable: {
+    status: 503,
+    title: 'The quota check is temporarily unavailable; nothing was written.',
+  },
+  route_not_found: { status: 404, title: 'There is nothing at this path.' },
+  method_not_allowed: { status: 405, title: 'The path does not support this method.' },
+  internal_error: { status: 500, title: 'Something went wrong inside the service.' },
+  integration_unavailable: {
+    status: 503,
+    title: 'The service is temporarily unavailable; repeat the request with the same Idempotency-Key.',
+  },
+} as const satisfies Record<string, { readonly status: number; readonly title: string }>;
+
+/** A code of an error. */
+export type ProblemCode = keyof typeof PROBLEMS;
+
+/** What the caller is told for each refusal of the core. One that only the CRM's own calls can meet is a fault of ours. */
+export const CODE_OF_REASON: Record<Exclude<keyof typeof RefusalReason, 'UNSPECIFIED'>, ProblemCode> = {
+  INVALID_REQUEST: 'integration_invalid_request',
+  SOURCE_INVALID: 'integration_source_invalid',
+  KEY_INVALID: 'integration_key_invalid',
+  STUDIO_SUSPENDED: 'subscription_suspended',
+  ISSUER_FORBIDDEN: 'integration_issuer_forbidden',
+  LEAD_NOT_FOUND: 'integration_lead_not_found',
+  IDEMPOTENCY_CONFLICT: 'integration_idempotency_conflict',
+  LEAD_ALREADY_OPEN: 'integration_lead_already_open',
+  STUDIO_NOT_FOUND: 'internal_error',
+  MEMBER_FORBIDDEN: 'internal_error',
+  KEY_NOT_FOUND: 'internal_error',
+  KEY_LIMIT_REACHED: 'internal_error',
+  KEY_REVOKED: 'internal_error',
+  KEY_EXPIRED: 'internal_error',
+  CALLER_UNAUTHENTICATED: 'internal_error',
+};
+
+/** Something wrong with one part of a request: a header, a parameter, or a path into the body (`contact.value`). */
+export interface FieldFault {
+  readonly field: string;
+  /** The end of the sentence "The value …". */
+  readonly message: string;
+}
+
+/** The gateway's one way to say no. Whatever else is thrown is answered as `internal_error`. */
+export class Problem extends Error {
+  readonly code: ProblemCode;
+  readonly status: number;
+  readonly detail: string | undefined;
+  readonly faults: readonly FieldFault[];
+  /** Headers that go with the answer. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** The open lead in the way, when the core named one. */
+  readonly existingLeadId: string | undefined;
+
+  constructor(
+    code: ProblemCode,
+    more: {
+      readonly status?: number;
+      readonly detail?: string;
+      readonly faults?: readonly FieldFault[];
+      readonly headers?: Readonly<Record<string, string>>;
+      readonly existingLeadId?: string | undefined;
+      readonly cause?: unknown;
+    } = {},
+  ) {
+    super(more.detail ?? PROBLEMS[code].title, { cause: more.cause });
+    this.name = 'Problem';
+    this.code = code;
+    this.status = more.status ?? PROBLEMS[code].status;
+    this.detail = more.detail;
+    this.faults = more.faults ?? [];
+    this.headers = { ...HEADERS[code], ...more.headers };
+    this.existingLeadId = more.existingLeadId;
+  }
+}
+
+/** Headers that always go with a code. */
+const HEADERS: Partial<Record<ProblemCode, Readonly<Record<string, string>>>> = {
+  integration_key_invalid: { 'www-authenticate': 'Bearer' },
+  integration_rate_unavailable: { 'retry-after': '1' },
+  integration_unavailable: { 'retry-after': '1' },
+};
+
+/** How many faulty fields one answer names; a hostile body can have thousands. */
+const MOST_FIELDS = 50;
+
+/** A request that breaks the contract. */
+export function invalidRequest(faults: readonly FieldFault[], detail?: string, status?: number): Problem {
+  return new Problem('integration_invalid_request', {
+    faults: faults.slice(0, MOST_FIELDS),
+    ...(detail !== undefined && { detail }),
+    ...(status !== undefined && { status }),
+  });
+}
+
+/** The media type of every error. */
+export const PROBLEM_MEDIA_TYPE = 'application/problem+json';
+
+/** An error's body, in the contract's words. */
+export function problemBody(problem: Problem, requestId: string, publicUrl: string): string {
+  const { code, status, detail, faults } = problem;
+  return JSON.stringify({
+    type: `${publicUrl}/docs/problems/${code}`,
+    title: PROBLEMS[code].title,
+    status,
+    code,
+    detail,
+    fields: faults.length > 0 ? fieldsOf(faults) : undefined,
+    requestId,
+  });
+}
+
+/** Callers choose the names of unknown properties: built from entries, `__proto__` is a name like any other. */
+function fieldsOf(faults: readonly FieldFault[]): Record<string, string[]> {
+  const byField = Object.entries(Object.groupBy(faults, ({ field }) => field));
+  return Object.fromEntries(byField.map(([field, sameField = []]) => [field, sameField.map(({ message }) => message)]));
+}

@@ -1,0 +1,86 @@
+import type { FastifyInstance } from 'fastify';
+import { type Fault, PAGE_SIZE, pageTokenFault, uuidFault } from '../../src/domain/rules/field-rules.ts';
+import type { CoreClient } from '../core-client.ts';
+import { leadJson } from '../lead-json.ts';
+import { SCOPES } from '../plugins/authentication.ts';
+import { invalidRequest, Problem } from '../problems.ts';
+import { readCapture } from './read-capture.ts';
+import { leadListSchema, leadResponseSchema } from './schemas.ts';
+
+/** Where leads are, and where one is. */
+export const LEADS_PATH = '/v1/integrations/leads';
+export const LEAD_PATH = `${LEADS_PATH}/:id`;
+
+/** The three operations of the public contract; who calls is known, and counted, before they run. */
+export function leadRoutes(app: FastifyInstance, core: CoreClient, publicUrl: string): void {
+  // Bodies stay bytes until the operation reads them, so that its faults can be told together with the headers'.
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
+
+  app.addHook('preValidation', async (request) => {
+    const [, query] = request.url.split('?', 2);
+    if (query !== undefined && !isPercentEncoded(query)) {
+      throw invalidRequest([], 'The address has broken percent-encoding.');
+    }
+  });
+
+  const create = { config: { scope: SCOPES.create }, schema: { response: { 201: leadResponseSchema } } };
+  app.post(LEADS_PATH, create, async (request, reply) => {
+    const { caller, id: requestId } = request;
+    const capture = readCapture(request);
+    const { lead, replayed } = await core.createLead(caller.studioId, capture, requestId).catch((error) => {
+      const mayRead = caller.scopes.includes(SCOPES.read);
+      if (mayRead && error instanceof Problem && error.existingLeadId !== undefined) {
+        reply.header('link', `<${publicUrl}${LEADS_PATH}/${error.existingLeadId}>; rel="existing-lead"`);
+      }
+      throw error;
+    });
+    if (replayed) reply.header('idempotent-replayed', 'true');
+    return reply.code(201).send({ lead: leadJson(lead) });
+  });
+
+  const read = { config: { scope: SCOPES.read }, schema: { response: { 200: leadResponseSchema } } };
+  app.get<{ Params: { id: string } }>(LEAD_PATH, read, async ({ caller, params, id: requestId }) => {
+    refuse('id', uuidFault(params.id));
+    const { lead } = await core.getLead(caller.studioId, params.id, requestId);
+    return { lead: leadJson(lead) };
+  });
+
+  const list = { config: { scope: SCOPES.read }, schema: { response: { 200: leadListSchema } } };
+  app.get<{ Querystring: QueryString }>(LEADS_PATH, list, async ({ caller, query, id: requestId }) => {
+    const { leads, nextPageToken } = await core.listLeads(caller.studioId, readPage(query), requestId);
+    return { leads: leads.map(leadJson), nextCursor: nextPageToken || null };
+  });
+}
+
+/** A parameter that is given several times is a list of its values. */
+type QueryString = Readonly<Record<string, string | string[] | undefined>>;
+
+function readPage({ limit, cursor }: QueryString): { limit: number; cursor: string | undefined } {
+  const cursorFault = typeof cursor === 'string' ? pageTokenFault(cursor) : cursor && 'must be given once';
+  const faults = [
+    ...(limit === undefined || isLimit(limit)
+      ? []
+      : [{ field: 'limit', message: `must be given once, as a whole number from 1 to ${PAGE_SIZE.max}` }]),
+    ...(cursorFault ? [{ field: 'cursor', message: cursorFault }] : []),
+  ];
+  if (faults.length > 0) throw invalidRequest(faults);
+  return { limit: limit === undefined ? PAGE_SIZE.fallback : Number(limit), cursor: cursor as string | undefined };
+}
+
+function isLimit(limit: string | string[]): boolean {
+  return typeof limit === 'string' && /^\d+$/.test(limit) && Number(limit) >= 1 && Number(limit) <= PAGE_SIZE.max;
+}
+
+function refuse(field: string, message: Fault): void {
+  if (message !== undefined) throw invalidRequest([{ field, message }]);
+}
+
+function isPercentEncoded(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,98 @@
+import type { FastifyRequest, FastifySchemaValidationError } from 'fastify';
+import {
+  displayNameFault,
+  emailFault,
+  type Fault,
+  noteFault,
+  phoneFault,
+  uuidFault,
+} from '../../src/domain/rules/field-rules.ts';
+import type { LeadCapture } from '../core-client.ts';
+import { type FieldFault, invalidRequest } from '../problems.ts';
+import { leadCaptureSchema } from './schemas.ts';
+
+type CaptureJson = Omit<LeadCapture, 'idempotencyKey' | 'sourceId' | 'note'> &
+  Partial<Pick<LeadCapture, 'sourceId' | 'note'>>;
+
+/**
+ * Reads the lead that a request wants created. Nothing is stripped, coerced or trimmed; all faults of header and body
+ * are told together.
+ *
+ * @param request its body as the bytes that arrived, or undefined when none did
+ * @throws Problem integration_invalid_request
+ */
+export function readCapture(request: FastifyRequest): LeadCapture {
+  const idempotencyKey = request.headers['idempotency-key'];
+  const faults: FieldFault[] = [];
+  const note = (field: string, message: Fault) => {
+    if (message !== undefined) faults.push({ field, message });
+  };
+
+  note('Idempotency-Key', typeof idempotencyKey === 'string' ? uuidFault(idempotencyKey) : 'is required');
+  const body = parseJson(request.body as Buffer | undefined);
+  if (body === UNREADABLE) note('body', 'must be JSON in UTF-8');
+  else {
+    for (const fault of shapeFaults(request, body)) faults.push(fault);
+    for (const [field, message] of valueFaults(body)) note(field, message);
+  }
+  if (faults.length > 0) throw invalidRequest(faults);
+
+  const { displayName, contact, sourceId = null, note: text = null } = body as CaptureJson;
+  return { idempotencyKey: idempotencyKey as string, displayName, contact, sourceId, note: text };
+}
+
+const UNREADABLE = Symbol('unreadable');
+const UTF8 = new TextDecoder('utf-8', { fatal: true });
+
+/** JSON.parse keeps a property named `__proto__` as a property like any other, so the schema refuses it by name. */
+function parseJson(bytes: Buffer | undefined): unknown {
+  try {
+    return JSON.parse(UTF8.decode(bytes));
+  } catch {
+    return UNREADABLE;
+  }
+}
+
+function shapeFaults(request: FastifyRequest, body: unknown): FieldFault[] {
+  const validate =
+    request.getValidationFunction(leadCaptureSchema) ?? request.compileValidationSchema(leadCaptureSchema);
+  return validate(body) ? [] : (validate.errors ?? []).map(shapeFault);
+}
+
+function shapeFault({ keyword, instancePath, params, message }: FastifySchemaValidationError): FieldFault {
+  const parent = instancePath.slice(1).replaceAll('/', '.');
+  const child = (name: unknown) => (parent ? `${parent}.${name}` : String(name));
+  switch (keyword) {
+    case 'required':
+      return { field: child(params.missingProperty), message: 'is required' };
+    case 'additionalProperties':
+      return { field: child(params.additionalProperty), message: 'is not a known property' };
+    case 'type':
+      return { field: parent || 'body', message: `must be ${TYPE_WORDS[String(params.type)] ?? params.type}` };
+    case 'enum':
+      return { field: parent, message: `must be ${(params.allowedValues as string[]).join(' or ')}` };
+    default:
+      return { field: parent || 'body', message: message ?? 'is not valid' };
+  }
+}
+
+const TYPE_WORDS: Readonly<Record<string, string>> = {
+  object: 'a JSON object',
+  string: 'a string',
+  'string,null': 'a string or null',
+};
+
+/** The faults of the values that have the right type, by the core's own rules. */
+function* valueFaults(body: unknown): Generator<readonly [field: string, message: Fault]> {
+  const { displayName, contact, sourceId, note } = propertiesOf(body);
+  const { type, value } = propertiesOf(contact);
+  if (typeof displayName === 'string') yield ['displayName', displayNameFault(displayName)];
+  if (typeof value === 'string' && type === 'email') yield ['contact.value', emailFault(value)];
+  if (typeof value === 'string' && type === 'phone') yield ['contact.value', phoneFault(value)];
+  if (typeof sourceId === 'string') yield ['sourceId', uuidFault(sourceId)];
+  if (typeof note === 'string') yield ['note', noteFault(note)];
+}
+
+function propertiesOf(value: unknown): Record<string, unknown> {
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+}

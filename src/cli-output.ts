@@ -1,0 +1,25 @@
+import type { ApiKey } from './domain/api-key.ts';
+
+/** A key as people may see it: not even the hash of its secret. */
+export function publicKey({ secretSha256, ...key }: ApiKey): Omit<ApiKey, 'secretSha256'> {
+  return key;
+}
+
+/** Prints an answer: JSON for programs, a table or a list of fields for people. */
+export function show(answer: unknown, json: boolean): void {
+  if (json) console.log(JSON.stringify(answer, null, 2));
+  else if (Array.isArray(answer) && answer.length > 0) console.table(answer.map(textFields));
+  else if (Array.isArray(answer)) console.log('none');
+  else for (const [name, value] of Object.entries(textFields(answer))) console.log(`${name.padEnd(12)} ${value}`);
+}
+
+function textFields(record: unknown): Record<string, string> {
+  return Object.fromEntries(Object.entries(record as object).map(([name, value]) => [name, textOf(value)]));
+}
+
+function textOf(value: unknown): string {
+  if (value === null || value === undefined) return '-';
+  if (value instanceof Date) return value.toISOString();
+  if (Array.isArray(value)) return value.map(textOf).join(', ');
+  return typeof value === 'object' ? Object.values(value).map(textOf).join(' ') : String(value);
+}

@@ -1,0 +1,168 @@
+#!/usr/bin/env node
+import { Argument, Command, InvalidArgumentError, Option } from 'commander';
+import { publicKey, show } from './cli-output.ts';
+import { readDatabaseUrl } from './config.ts';
+import type { ApiKeyScope } from './domain/api-key.ts';
+import { systemClock } from './domain/clock.ts';
+import { LEAD_STAGES, type LeadStage } from './domain/lead.ts';
+import { newId } from './domain/new-id.ts';
+import { Refusal } from './domain/refusal.ts';
+import type { MemberRole, Studio } from './domain/studio.ts';
+import { SettingsError } from './runtime/settings.ts';
+import { openStore } from './store/open-store.ts';
+import { StoreUnavailable } from './store/store.ts';
+import { changeLeadStage } from './usecases/change-lead-stage.ts';
+import { createDemo } from './usecases/create-demo.ts';
+import type { Dependencies } from './usecases/dependencies.ts';
+import {
+  getStudio,
+  listLeadSources,
+  putLeadSource,
+  putMember,
+  putStudio,
+  removeMember,
+} from './usecases/keep-directory.ts';
+import { createApiKey, listApiKeys, replaceApiKey, revokeApiKey } from './usecases/manage-api-keys.ts';
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+const program = new Command('lead-intake')
+  .description('Does by hand what the CRM does by RPC, on the database that DATABASE_URL names.')
+  .option('--json', 'answer in JSON, for programs')
+  .showHelpAfterError('(add --help for help)');
+
+const STATUS = new Option('--status <status>', 'whether the public API serves it').choices(['active', 'suspended']);
+const ROLE = new Option('--role <role>', 'owners and admins manage keys').choices(['owner', 'admin', 'staff']);
+const MEMBER = ['--member <id>', 'owner or admin of the studio who does it'] as const;
+const SCOPES = new Option('--scope <scope...>', 'what the key allows').choices(['leads.read', 'leads.create']);
+const DAYS = ['--days <number>', 'how long the key lives from now', days] as const;
+
+const studios = program.command('studios').description('studios of the CRM');
+studios
+  .command('put <studio>')
+  .description('create or replace a studio')
+  .addOption(STATUS.default('active'))
+  .option('--region <code>', 'country of phone numbers typed without one: DE, US, …')
+  .action((id: string, options: { status: Studio['status']; region?: string }) =>
+    run((deps) => putStudio(deps, { id, status: options.status, regionCode: options.region })),
+  );
+studios
+  .command('get <studio>')
+  .description('show a studio')
+  .action((id: string) => run((deps) => getStudio(deps, id)));
+
+const members = program.command('members').description('people who work in a studio');
+members
+  .command('put <studio> <member>')
+  .description('create or replace a member')
+  .addOption(ROLE.makeOptionMandatory())
+  .action((studioId: string, id: string, { role }: { role: MemberRole }) =>
+    run((deps) => putMember(deps, { studioId, id, role })),
+  );
+members
+  .command('remove <studio> <member>')
+  .description('remove a member, whose keys then stop working')
+  .action((studioId: string, memberId: string) =>
+    run(async (deps) => ({ removed: await removeMember(deps, { studioId, memberId }) })),
+  );
+
+const sources = program.command('sources').description('where leads come from');
+sources
+  .command('put <studio> [source]')
+  .description('create or replace a source; without an id a new one is made')
+  .requiredOption('--name <name>', 'what people call it')
+  .option('--disabled', 'refuse new leads that name it')
+  .action((studioId: string, id: string | undefined, options: { name: string; disabled?: boolean }) =>
+    run((deps) => putLeadSource(deps, { studioId, id: id ?? newId(), name: options.name, enabled: !options.disabled })),
+  );
+sources
+  .command('list <studio>')
+  .description('show all sources of a studio')
+  .action((studioId: string) => run((deps) => listLeadSources(deps, studioId)));
+
+const keys = program.command('keys').description('API keys of a studio');
+keys
+  .command('create <studio>')
+  .description('issue a key; its secret is shown this once')
+  .requiredOption(...MEMBER)
+  .requiredOption('--name <name>', 'what people call it')
+  .addOption(SCOPES.default(['leads.read', 'leads.create']))
+  .option(...DAYS, 365)
+  .action((studioId: string, options: { member: string; name: string; scope: ApiKeyScope[]; days: number }) =>
+    run(async (deps) => {
+      const { member: memberId, name, scope: scopes } = options;
+      const issued = await createApiKey(deps, { studioId, memberId, name, scopes, expiresAt: inDays(options.days) });
+      return { ...publicKey(issued.key), secret: issued.secret };
+    }),
+  );
+keys
+  .command('list <studio>')
+  .description('show all keys of a studio, never their secrets')
+  .requiredOption(...MEMBER)
+  .action((studioId: string, { member: memberId }: { member: string }) =>
+    run(async (deps) => (await listApiKeys(deps, { studioId, memberId })).map(publicKey)),
+  );
+keys
+  .command('replace <studio> <key>')
+  .description('give a key a new secret, shown this once; the old one is dead at once')
+  .requiredOption(...MEMBER)
+  .option(...DAYS)
+  .action((studioId: string, keyId: string, options: { member: string; days?: number }) =>
+    run(async (deps) => {
+      const expiresAt = options.days === undefined ? undefined : inDays(options.days);
+      const issued = await replaceApiKey(deps, { studioId, memberId: options.member, keyId, expiresAt });
+      return { ...publicKey(issued.key), secret: issued.secret };
+    }),
+  );
+keys
+  .command('revoke <studio> <key>')
+  .description('make a key unusable, for good')
+  .requiredOption(...MEMBER)
+  .action((studioId: string, keyId: string, { member: memberId }: { member: string }) =>
+    run(async (deps) => publicKey(await revokeApiKey(deps, { studioId, memberId, keyId }))),
+  );
+
+program
+  .command('leads')
+  .description('leads of a studio')
+  .command('stage <studio> <lead>')
+  .description('move a lead to a stage; won and lost free its contact')
+  .addArgument(new Argument('<stage>').choices(LEAD_STAGES))
+  .action((studioId: string, leadId: string, stage: LeadStage) =>
+    run((deps) => changeLeadStage(deps, { studioId, leadId, stage })),
+  );
+
+program
+  .command('demo')
+  .description('make a demo studio with a source and a key, unless it is there')
+  .action(() => run(createDemo));
+
+await program.parseAsync();
+
+async function run(command: (deps: Dependencies) => Promise<unknown>): Promise<void> {
+  try {
+    const store = await openStore(readDatabaseUrl(process.env).reveal());
+    try {
+      show(await command({ store, clock: systemClock, newId }), program.opts<{ json?: boolean }>().json === true);
+    } finally {
+      await store.close();
+    }
+  } catch (error) {
+    // A fault of ours keeps its stack; what the operator can mend is one line each.
+    if (!(error instanceof Refusal || error instanceof SettingsError || error instanceof StoreUnavailable)) throw error;
+    if (error instanceof Refusal) {
+      console.error(`${error.reason}: ${error.message}`);
+      for (const { field, message } of error.faults) console.error(`  ${field} ${message}`);
+    } else console.error(error.message);
+    process.exitCode = 1;
+  }
+}
+
+function days(text: string): number {
+  if (!/^\d+$/.test(text)) throw new InvalidArgumentError('must be a whole number');
+  return Number(text);
+}
+
+function inDays(number: number): Date {
+  return new Date(Date.now() + number * DAY_MS);
+}

@@ -1,0 +1,41 @@
+import { LONGEST_VALIDITY_DAYS } from '../domain/api-key.ts';
+import type { Dependencies } from './dependencies.ts';
+import { listLeadSources, putLeadSource, putMember, putStudio } from './keep-directory.ts';
+import { createApiKey, listApiKeys } from './manage-api-keys.ts';
+
+const STUDIO_ID = 'demo';
+const MEMBER_ID = 'demo-owner';
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+/** A studio to try things out in; the secret is there only when its key was made just now. */
+export interface Demo {
+  readonly studioId: string;
+  readonly memberId: string;
+  readonly sourceId: string;
+  readonly secret: string | null;
+}
+
+/** Makes the demo studio, its owner, its source and its first key, as far as they are not there. */
+export async function createDemo(deps: Dependencies): Promise<Demo> {
+  const { store, clock, newId } = deps;
+  if (!(await store.findStudio(STUDIO_ID))) {
+    await putStudio(deps, { id: STUDIO_ID, status: 'active', regionCode: undefined });
+  }
+  if (!(await store.findMember(STUDIO_ID, MEMBER_ID))) {
+    await putMember(deps, { studioId: STUDIO_ID, id: MEMBER_ID, role: 'owner' });
+  }
+  const [
+    source = await putLeadSource(deps, { studioId: STUDIO_ID, id: newId(), name: 'Website form', enabled: true }),
+  ] = await listLeadSources(deps, STUDIO_ID);
+  const manager = { studioId: STUDIO_ID, memberId: MEMBER_ID };
+  const hasKey = (await listApiKeys(deps, manager)).length > 0;
+  const issued = hasKey
+    ? null
+    : await createApiKey(deps, {
+        ...manager,
+        name: 'Demo key',
+        scopes: ['leads.read', 'leads.create'],
+        expiresAt: new Date(clock().getTime() + LONGEST_VALIDITY_DAYS * DAY_MS),
+      });
+  return { ...manager, sourceId: source.id, secret: issued?.secret ?? null };
+}

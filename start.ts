@@ -1,0 +1,100 @@
+/**
+ * Runs the whole service on this machine: the core, then the gateway, each in its own process, as in production. When
+ * one ends, the other is stopped and this process ends with the first one's status.
+ */
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+
+const HERE = import.meta.dirname;
+
+interface Demo {
+  readonly studioId: string;
+  readonly memberId: string;
+  readonly sourceId: string;
+  readonly secret: string | null;
+}
+
+const running: ChildProcess[] = [];
+let stopping = false;
+
+process.on('SIGINT', () => stopAll(0));
+process.on('SIGTERM', () => stopAll(0));
+
+try {
+  // A database of one's own is left as it is; the embedded one starts with something to try.
+  const demo = process.env.DATABASE_URL || process.env.DATABASE_URL_FILE ? undefined : makeDemo();
+  const coreUrl = await startProcess('src/main.ts');
+  const gatewayUrl = await startProcess('gateway/main.ts', { CORE_URL: coreUrl });
+  console.log(welcome(gatewayUrl, coreUrl, demo));
+} catch (error) {
+  console.error((error as Error).message);
+  await stopAll(1);
+}
+
+function makeDemo(): Demo {
+  const command = [`${HERE}/src/cli.ts`, 'demo', '--json'];
+  return JSON.parse(
+    execFileSync(process.execPath, command, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] }),
+  );
+}
+
+/** Starts a process and gives the address that it says it listens on. Never resolves when the process fails. */
+async function startProcess(file: string, defaults: Record<string, string> = {}): Promise<string> {
+  const child = spawn(process.execPath, [`${HERE}/${file}`], {
+    env: { ...defaults, ...process.env },
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    // In a process group of its own a Ctrl-C in the terminal does not reach it: the order of stopping is ours.
+    detached: true,
+  });
+  running.push(child);
+  child.once('exit', (code, signal) => {
+    running.splice(running.indexOf(child), 1);
+    if (!stopping) console.error(`${file} has ended (${signal ?? `status ${code}`})`);
+    stopAll(code ?? 1);
+  });
+  const [message] = await once(child, 'message');
+  return (message as { url: string }).url;
+}
+
+/** Stops what runs, the gateway before the core it needs, and ends this process. */
+async function stopAll(status: number): Promise<void> {
+  if (stopping) return;
+  stopping = true;
+  for (const child of running.toReversed()) {
+    const exited = once(child, 'exit');
+    child.kill('SIGTERM');
+    const [code] = await exited;
+    status ||= code ?? 1;
+  }
+  process.exit(status);
+}
+
+function welcome(gatewayUrl: string, coreUrl: string, demo: Demo | undefined): string {
+  return `
+Lead Intake is running. Ctrl-C stops it.
+  REST API  ${gatewayUrl}/v1/integrations/leads
+  RPC       ${coreUrl}  (gRPC, gRPC-Web, Connect)
+${demo ? demoHint(gatewayUrl, demo) : ''}`;
+}
+
+function demoHint(gatewayUrl: string, { studioId, memberId, sourceId, secret }: Demo): string {
+  if (secret === null) {
+    return `
+The demo key was shown when it was made. Another one:
+  npx lead-intake keys create ${studioId} --member ${memberId} --name "Another key"
+`;
+  }
+  return `
+The key of the demo studio, shown this once:
+  ${secret}
+
+Create a lead:
+curl -i ${gatewayUrl}/v1/integrations/leads \\
+  -H 'Authorization: Bearer ${secret}' \\
+  -H 'Content-Type: application/json' \\
+  -H 'Idempotency-Key: ${crypto.randomUUID()}' \\
+  -d '{"displayName":"Ada Lovelace","contact":{"type":"email","value":"ada@example.com"},"sourceId":"${sourceId}"}'
+
+Paste it again: the same answer, no second lead.
+`;
+}
