@@ -82,7 +82,8 @@ function problemOf(error: FastifyError, request: FastifyRequest): Problem {
 function sendProblem(problem: Problem, request: FastifyRequest, reply: FastifyReply, publicUrl: string): void {
   request.problemCode = problem.code;
   reply.code(problem.status).headers(headersOf(problem, request.id));
-  reply.send(problemBody(problem, request.id, publicUrl));
+  // As bytes: the framework adds a charset, which JSON has none of, to the media type of a text.
+  reply.send(Buffer.from(problemBody(problem, request.id, publicUrl)));
 }
 
 function headersOf(problem: Problem, requestId: string): Record<string, string> {

@@ -18,8 +18,8 @@ export function leadRoutes(app: FastifyInstance, core: CoreClient, publicUrl: st
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
 
   app.addHook('preValidation', async (request) => {
-    const [, query] = request.url.split('?', 2);
-    if (query !== undefined && !isPercentEncoded(query)) {
+    const [, ...query] = request.url.split('?');
+    if (!isPercentEncoded(query.join('?'))) {
       throw invalidRequest([], 'The address has broken percent-encoding.');
     }
   });

@@ -1,0 +1,12 @@
+import { createMemoryQuota } from './memory-quota.ts';
+import type { Quota, QuotaPolicy } from './quota.ts';
+import { createRedisQuota } from './redis-quota.ts';
+
+/**
+ * Opens the quota where requests are counted. It is there at once, even when Redis is not.
+ *
+ * @param redisUrl `redis://` or `rediss://`; undefined: in memory
+ */
+export function openQuota(policy: QuotaPolicy, redisUrl: string | undefined): Quota {
+  return redisUrl === undefined ? createMemoryQuota(policy) : createRedisQuota(policy, redisUrl);
+}

@@ -1,0 +1,139 @@
+import { Redis } from 'ioredis';
+import { RateLimiterRedis } from 'rate-limiter-flexible';
+import { decisionOf } from './decision.ts';
+import { type Quota, type QuotaPolicy, QuotaUnavailable } from './quota.ts';
+
+/** When waiting for an answer is given up; milliseconds. What ANSWER_WITHIN_MS has on top is for this process. */
+const DEADLINE_MS = 200;
+
+/**
+ * When a silent connection is given up; milliseconds. Until then each command waits in the client's memory for its answer.
+ * Longer than DEADLINE_MS, so that this process's own pauses do not cost it a sound connection.
+ */
+const SILENCE_MS = 500;
+
+/** When connecting is given up; milliseconds. Node gives the first of a host's addresses 500 before it tries the next. */
+const CONNECT_WITHIN_MS = 600;
+
+/** How long a connection that is being closed waits for the server to close it, too; milliseconds. */
+const DISCONNECT_WITHIN_MS = 50;
+
+/** The time between two attempts to connect; milliseconds. It does not grow: recovery is never later than this. */
+const RETRY_MS = 50;
+
+/** What every name in Redis begins with, followed by a colon and the API key's id. */
+const KEY_PREFIX = 'lead-intake:quota';
+
+/** What readiness counts under. No API key has this id. */
+const PROBE = 'ready';
+
+/**
+ * Counts in Redis, for all gateways that use the same one. It connects by itself, again and again: a Redis that is away
+ * at the start or later, or refuses, costs answers (QuotaUnavailable) only as long as that lasts.
+ *
+ * A window that is under way when the policy's length changes ends as it began.
+ *
+ * @param redisUrl `redis://` or `rediss://`, with user, password and database where needed. It must lead to a server that
+ *   takes every key: a node of a Redis Cluster without a proxy answers MOVED for the others' keys, which is QuotaUnavailable
+ */
+export function createRedisQuota(policy: QuotaPolicy, redisUrl: string): Quota {
+  const redis: Redis = new Redis(redisUrl, {
+    lazyConnect: true,
+    connectTimeout: CONNECT_WITHIN_MS,
+    disconnectTimeout: DISCONNECT_WITHIN_MS,
+    commandTimeout: DEADLINE_MS,
+    socketTimeout: SILENCE_MS,
+    retryStrategy: () => RETRY_MS,
+    // A command that cannot be sent now fails now. One that was sent may have counted, so it is never sent again.
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 0,
+    autoResendUnfulfilledCommands: false,
+    // The check would sleep for up to a server's loading time. While it loads, each answer says so.
+    enableReadyCheck: false,
+    // After a failover the host's name leads to another server, and the old connection to one that refuses writes. Of
+    // many refusals at once the first ends the connection; the client would do it again for each.
+    reconnectOnError: (error) => error.message.includes('READONLY') && redis.stream.writable,
+  });
+  const limiter = new RateLimiterRedis({
+    storeClient: redis,
+    keyPrefix: KEY_PREFIX,
+    points: policy.limit,
+    duration: policy.windowSeconds,
+  });
+
+  let connectionFault: Error | undefined;
+  redis.on('error', (error) => {
+    connectionFault = error;
+  });
+  redis.on('ready', () => {
+    connectionFault = undefined;
+  });
+
+  // Requests that come before the first attempt has an outcome wait for it.
+  const firstAttempt = redis.connect().catch(() => {});
+
+  async function count<T>(counting: () => Promise<T>): Promise<T> {
+    try {
+      // A script that the server has forgotten is sent a second time, with a timeout of its own: one deadline for both.
+      return await withinDeadline(firstAttempt, counting);
+    } catch (error) {
+      // Without a connection the error only says that there is none.
+      const reason = redis.status === 'ready' ? error : (connectionFault ?? error);
+      // An error of the client also holds the command that failed, which can be the one with the password.
+      throw new QuotaUnavailable(`Redis does not count: ${messageOf(reason)}`);
+    }
+  }
+
+  let closed: Promise<void> | undefined;
+  return {
+    consume: (apiKeyId) => count(() => decisionOf(policy, limiter.consume(apiKeyId))),
+    // A ping would also be answered by a replica, a server that is loading and one without memory left.
+    ready: () =>
+      count(() => redis.ping()).then(
+        () => true,
+        () => false,
+      ),
+    close() {
+      closed ??= disconnect(redis);
+      return closed;
+    },
+  };
+}
+
+/** Closes the connection for good. */
+async function disconnect(redis: Redis): Promise<void> {
+  // Between two attempts there is no connection whose end could be waited for.
+  const ended =
+    redis.status === 'reconnecting' || redis.status === 'end'
+      ? undefined
+      : new Promise<void>((resolve) => redis.once('end', () => resolve()));
+  redis.disconnect();
+  await ended;
+}
+
+/**
+ * Waits for something, then works. What is late before it has begun does not begin.
+ *
+ * @throws Error when there is no answer at the deadline
+ */
+async function withinDeadline<T>(wait: Promise<void>, work: () => Promise<T>): Promise<T> {
+  let over = false;
+  let timer: NodeJS.Timeout | undefined;
+  const deadline = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => {
+      over = true;
+      reject(new Error(`no answer within ${DEADLINE_MS} ms`));
+    }, DEADLINE_MS);
+  });
+  try {
+    return await Promise.race([wait.then(() => (over ? deadline : work())), deadline]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** An attempt at several addresses fails with an error that has a code and no message. */
+function messageOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.message || ('code' in error ? String(error.code) : error.name);
+}

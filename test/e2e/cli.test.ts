@@ -1,0 +1,70 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { expect, test } from 'vitest';
+import { ROOT, temporaryFolder } from '../support/processes.ts';
+
+/** A command line on a database of its own: gives what it prints, or rejects with its status and what it says. */
+function commandLine() {
+  const env = { PATH: process.env.PATH, DATABASE_URL: `sqlite:${join(temporaryFolder(), 'leads.db')}` };
+  const execute = promisify(execFile);
+  const cli = async (...args: string[]) => (await execute(join(ROOT, 'src/cli.ts'), args, { env })).stdout;
+  return { cli, json: async (...args: string[]) => JSON.parse(await cli('--json', ...args)) };
+}
+
+test('an operator sets up a studio, issues, replaces, lists and revokes a key, for people and for programs', async () => {
+  const { cli, json } = commandLine();
+  expect(await json('studios', 'put', 's1', '--region', 'DE')).toEqual({
+    id: 's1',
+    status: 'active',
+    regionCode: 'DE',
+  });
+  expect(await json('studios', 'put', 's1', '--status', 'suspended')).toMatchObject({
+    status: 'suspended',
+    regionCode: null,
+  });
+  expect(await json('studios', 'get', 's1')).toMatchObject({ status: 'suspended' });
+  await cli('members', 'put', 's1', 'owner', '--role', 'owner');
+  const source = await json('sources', 'put', 's1', '--name', 'Form');
+  expect(await json('sources', 'put', 's1', source.id, '--name', 'Old form', '--disabled')).toMatchObject({
+    enabled: false,
+  });
+  expect(await json('sources', 'list', 's1')).toEqual([
+    { studioId: 's1', id: source.id, name: 'Old form', enabled: false },
+  ]);
+
+  const manager = ['s1', '--member', 'owner'];
+  const created = await json('keys', 'create', ...manager, '--name', 'Site', '--scope', 'leads.create', '--days', '30');
+  expect(created).toMatchObject({ scopes: ['leads.create'], secret: expect.stringMatching(/^lik_/) });
+  const replaced = await json('keys', 'replace', 's1', created.id, '--member', 'owner');
+  expect(replaced).toMatchObject({ id: created.id, expiresAt: created.expiresAt });
+  expect(replaced.secret).not.toBe(created.secret);
+  const revoked = await json('keys', 'revoke', 's1', created.id, '--member', 'owner');
+  expect(revoked.revokedAt).toEqual(expect.any(String));
+
+  const listed = await cli('keys', 'list', ...manager);
+  expect(listed).toContain(created.id);
+  expect(listed).not.toContain('lik_');
+  expect(await json('members', 'remove', 's1', 'owner')).toEqual({
+    removed: { studioId: 's1', id: 'owner', role: 'owner' },
+  });
+  expect(await json('members', 'remove', 's1', 'owner')).toEqual({ removed: null });
+});
+
+test.each([
+  [
+    'a refusal names its reason and the faulty fields',
+    ['studios', 'put', 'not an id'],
+    ['INVALID_REQUEST', 'studio.id'],
+  ],
+  ['a studio that is not there', ['keys', 'list', 'nowhere', '--member', 'm'], ['STUDIO_NOT_FOUND']],
+  ['a word that is not known', ['leads', 'stage', 's1', 'x', 'sold'], ['Allowed choices are new, contacted']],
+  ['an option that is missing', ['keys', 'create', 's1', '--name', 'n'], ["required option '--member"]],
+])('%s: said on standard error, with status 1', async (_, args, said) => {
+  const { cli } = commandLine();
+
+  const failure = await cli(...args).catch((error) => error);
+
+  expect(failure).toMatchObject({ code: 1, stdout: '' });
+  for (const text of said) expect(failure.stderr).toContain(text);
+});

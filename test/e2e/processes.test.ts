@@ -1,0 +1,120 @@
+import { request } from 'node:http';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { addressOf, run, temporaryFolder } from '../support/processes.ts';
+
+const coreSettings = (folder: string) => ({ DATABASE_URL: `sqlite:${join(folder, 'leads.db')}` });
+
+describe('core and gateway as separate processes', () => {
+  test('the gateway is ready while the core serves, and says what is missing while it does not', async () => {
+    const folder = temporaryFolder();
+    const token = { CORE_TOKEN: 'a token of the test' };
+    const first = run('src/main.ts', { env: { ...coreSettings(folder), ...token } });
+    const coreUrl = await addressOf(first);
+    const gateway = run('gateway/main.ts', { env: { ...token, CORE_URL: coreUrl } });
+    const url = await addressOf(gateway);
+    expect((await fetch(`${url}/readyz`)).status).toBe(200);
+
+    first.child.kill('SIGTERM');
+    expect(await first.ended()).toBe(0);
+    const away = await fetch(`${url}/readyz`);
+    expect(away.status).toBe(503);
+    expect(away.headers.get('content-type')).toBe('application/problem+json');
+    expect(await away.json()).toMatchObject({
+      code: 'integration_unavailable',
+      detail: 'Not ready: the core does not serve.',
+    });
+    expect((await fetch(`${url}/healthz`)).status).toBe(200);
+
+    const second = run('src/main.ts', {
+      env: { ...coreSettings(folder), ...token, CORE_PORT: new URL(coreUrl).port },
+    });
+    await addressOf(second);
+    await expect.poll(async () => (await fetch(`${url}/readyz`)).status, { timeout: 10_000 }).toBe(200);
+  });
+
+  test('a gateway with the wrong token never answers as if the caller were at fault', async () => {
+    const core = run('src/main.ts', { env: { ...coreSettings(temporaryFolder()), CORE_TOKEN: 'right' } });
+    const gateway = run('gateway/main.ts', { env: { CORE_URL: await addressOf(core), CORE_TOKEN: 'wrong' } });
+    const url = await addressOf(gateway);
+
+    // Well formed: 32 zero bytes and their checksum.
+    const authorization = `Bearer lik_${Buffer.concat([Buffer.alloc(32), Buffer.from('190a55ad', 'hex')]).toString('base64url')}`;
+    const answer = await fetch(`${url}/v1/integrations/leads`, { headers: { authorization } });
+
+    expect(answer.status).toBe(500);
+    expect(await answer.json()).toMatchObject({ code: 'internal_error' });
+  });
+
+  test('secrets are read from files too', async () => {
+    const folder = temporaryFolder();
+    const { writeFileSync } = await import('node:fs');
+    writeFileSync(join(folder, 'token'), 'from a file\n');
+    const env = { CORE_TOKEN_FILE: join(folder, 'token') };
+    const core = run('src/main.ts', { env: { ...coreSettings(folder), ...env } });
+    const gateway = run('gateway/main.ts', { env: { ...env, CORE_URL: await addressOf(core) } });
+
+    expect((await fetch(`${await addressOf(gateway)}/readyz`)).status).toBe(200);
+  });
+});
+
+describe('a configuration with faults', () => {
+  test.each([
+    ['src/main.ts', { CORE_PORT: '70000', DATABASE_URL: 'oracle:x', LOG_LEVEL: 'loud' }],
+    ['gateway/main.ts', { GATEWAY_PORT: 'http', QUOTA_LIMIT: '0', REDIS_URL: 'memcached://x', CORE_URL: 'here' }],
+  ])('stops the start of %s and is told whole', async (file, env) => {
+    const running = run(file, { env });
+
+    expect(await running.ended()).toBe(1);
+    for (const name of Object.keys(env)) expect(running.output()).toContain(`- ${name} must be`);
+    expect(running.output()).not.toMatch(/^ +at /m);
+  });
+
+  test('a core that others can reach without token or mutual TLS does not start', async () => {
+    const running = run('src/main.ts', { env: { ...coreSettings(temporaryFolder()), CORE_HOST: '0.0.0.0' } });
+
+    expect(await running.ended()).toBe(1);
+    expect(running.output()).toContain('set CORE_TOKEN, or CORE_TLS_CLIENT_CA_FILE');
+  });
+});
+
+describe('an orderly stop of the gateway', () => {
+  test('tells probes and kept-alive connections first, serves on meanwhile, and is not cut short by a second signal', async () => {
+    const core = run('src/main.ts', { env: coreSettings(temporaryFolder()) });
+    const gateway = run('gateway/main.ts', {
+      env: { CORE_URL: await addressOf(core), SHUTDOWN_DRAIN_MS: '1500' },
+    });
+    const url = await addressOf(gateway);
+    const before = await fetch(`${url}/readyz`);
+    expect(before.headers.get('connection')).toBe('keep-alive');
+
+    gateway.child.kill('SIGTERM');
+    await expect.poll(async () => (await fetch(`${url}/readyz`)).status, { timeout: 1400 }).toBe(503);
+    gateway.child.kill('SIGTERM');
+    const during = await fetch(`${url}/healthz`);
+
+    expect(during.status).toBe(200);
+    expect(during.headers.get('connection')).toBe('close');
+    expect(await gateway.ended()).toBe(0);
+  });
+
+  test('lets a request that has begun arrive and be answered', async () => {
+    const core = run('src/main.ts', { env: coreSettings(temporaryFolder()) });
+    const gateway = run('gateway/main.ts', { env: { CORE_URL: await addressOf(core) } });
+    const url = await addressOf(gateway);
+    const begun = request(`${url}/v1/integrations/leads`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', expect: '100-continue' },
+    });
+    const answered = new Promise<number | undefined>((resolve, reject) => {
+      begun.on('response', (response) => resolve(response.resume().statusCode)).on('error', reject);
+    });
+    await new Promise((resolve) => begun.on('continue', resolve).flushHeaders());
+
+    gateway.child.kill('SIGTERM');
+    begun.end('{}');
+
+    expect(await answered).toBe(401);
+    expect(await gateway.ended()).toBe(0);
+  });
+});

@@ -1,0 +1,122 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { hasShellAndCurl, type RunningProcess, run, temporaryFolder } from '../support/processes.ts';
+
+/** Pastes the `curl` line that `npm start` prints; gives status, headers and body. */
+function paste(output: string): { status: number; head: string; body: string } {
+  const [line] = /^curl [\s\S]*?}'$/m.exec(output) ?? [];
+  if (line === undefined) throw new Error(`there is no curl line in:\n${output}`);
+  const answer = execFileSync('sh', ['-c', line], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
+  const [head = '', body = ''] = answer.split('\r\n\r\n');
+  return { status: Number(/^HTTP\/1.1 (\d+)/.exec(head)?.[1]), head, body };
+}
+
+const gatewayOf = async (running: RunningProcess) =>
+  (await running.printed(/REST API {2}(http:\S+)\/v1\/integrations\/leads/))[1] ?? '';
+
+const isAnswering = (url: string) =>
+  fetch(`${url}/healthz`).then(
+    ({ ok }) => ok,
+    () => false,
+  );
+
+describe('npm start, with no settings', () => {
+  test.skipIf(!hasShellAndCurl)('prints a key and a curl line that creates a lead when pasted, once', async () => {
+    const running = run('start.ts', { cwd: temporaryFolder() });
+    await running.printed(/Paste it again/);
+
+    const first = paste(running.output());
+    const second = paste(running.output());
+
+    expect(first.status).toBe(201);
+    expect(JSON.parse(first.body).lead).toMatchObject({ displayName: 'Ada Lovelace', stage: 'new' });
+    expect(second.status).toBe(201);
+    expect(second.head).toMatch(/^idempotent-replayed: true/m);
+    expect(second.body).toBe(first.body);
+  });
+
+  test('keeps its leads when started again, and says how to make another key without showing one', async () => {
+    const cwd = temporaryFolder();
+    const first = run('start.ts', { cwd });
+    const [secret] = await first.printed(/lik_\S{48}/);
+    const url = await gatewayOf(first);
+    const headers = {
+      authorization: `Bearer ${secret}`,
+      'content-type': 'application/json',
+      'idempotency-key': crypto.randomUUID(),
+    };
+    const body = JSON.stringify({ displayName: 'Ada', contact: { type: 'phone', value: '030 123456' } });
+    const created = await fetch(`${url}/v1/integrations/leads`, { method: 'POST', headers, body });
+    first.child.kill('SIGINT');
+    expect(await first.ended()).toBe(0);
+
+    const second = run('start.ts', { cwd });
+    await second.printed(/keys create demo --member demo-owner/);
+    const listed = await fetch(`${await gatewayOf(second)}/v1/integrations/leads`, { headers });
+
+    expect(second.output()).not.toMatch(/lik_/);
+    const { lead } = (await created.json()) as { lead: unknown };
+    expect(await listed.json()).toEqual({ leads: [lead], nextCursor: null });
+  });
+
+  test('stops both processes, with status 0, on one Ctrl-C', async () => {
+    const running = run('start.ts', { cwd: temporaryFolder() });
+    const url = await gatewayOf(running);
+    expect(await isAnswering(url)).toBe(true);
+
+    running.child.kill('SIGINT');
+
+    // Its output closes only when no process that it started is left.
+    expect(await running.ended()).toBe(0);
+    expect(await isAnswering(url)).toBe(false);
+    expect(running.output()).not.toMatch(/has ended|Error/);
+  });
+});
+
+describe('npm start', () => {
+  test.each(['src/main.ts', 'gateway/main.ts'])('ends both processes when %s dies', async (file) => {
+    const running = run('start.ts', { cwd: temporaryFolder() });
+    const url = await gatewayOf(running);
+
+    execFileSync('pkill', ['-KILL', '-P', String(running.child.pid), '-f', file]);
+
+    expect(await running.ended()).toBe(1);
+    expect(running.output()).toContain(`${file} has ended (SIGKILL)`);
+    expect(await isAnswering(url)).toBe(false);
+  });
+
+  test('leaves no process behind when it is killed itself', async () => {
+    const running = run('start.ts', { cwd: temporaryFolder() });
+    const url = await gatewayOf(running);
+
+    running.child.kill('SIGKILL');
+
+    await running.ended();
+    expect(await isAnswering(url)).toBe(false);
+  });
+
+  test('creates nothing by itself in a database that was named', async () => {
+    const cwd = temporaryFolder();
+    const running = run('start.ts', { cwd, env: { DATABASE_URL: `sqlite:${join(cwd, 'own.db')}` } });
+
+    await running.printed(/Lead Intake is running/);
+
+    expect(running.output()).not.toMatch(/demo/);
+    expect(existsSync(join(cwd, 'own.db'))).toBe(true);
+    expect(existsSync(join(cwd, 'data'))).toBe(false);
+  });
+
+  test('ends with a fault when a port is taken', async () => {
+    const cwd = temporaryFolder();
+    const first = run('start.ts', { cwd });
+    const { port } = new URL(await gatewayOf(first));
+
+    const second = run('start.ts', { cwd, env: { GATEWAY_PORT: port } });
+
+    expect(await second.ended()).toBe(1);
+    expect(second.output()).toMatch(/EADDRINUSE/);
+    expect(second.output()).toMatch(/gateway\/main.ts has ended/);
+  });
+});

@@ -1,0 +1,93 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
+
+export const ROOT = join(import.meta.dirname, '../..');
+
+/** Whether what the README has people type can be typed here; in CI it has to be. */
+export const hasShellAndCurl =
+  process.env.CI === 'true' || ['bash', 'curl'].every((command) => spawnSync(command, ['--version']).status === 0);
+
+/** A folder of one's own, gone when the test is over. */
+export function temporaryFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** A process of the product as its user runs it. */
+export interface RunningProcess {
+  readonly child: ChildProcess;
+  /** Everything it has printed so far, standard output and error in one. */
+  output(): string;
+  /** Waits until its output matches. */
+  printed(pattern: RegExp): Promise<RegExpExecArray>;
+  /** Waits for its end: the exit status, or the signal that ended it. */
+  ended(): Promise<number | NodeJS.Signals>;
+}
+
+/**
+ * Runs a file of the product with the pinned Node. Only the settings given are set; ports are free ones unless they are
+ * given. The process is killed when the test is over.
+ */
+export function run(
+  file: string,
+  { args = [], env = {}, cwd = ROOT }: { args?: readonly string[]; env?: Record<string, string>; cwd?: string } = {},
+): RunningProcess {
+  const child = spawn(process.execPath, [join(ROOT, file), ...args], {
+    cwd,
+    env: {
+      PATH: process.env.PATH,
+      CORE_PORT: '0',
+      GATEWAY_PORT: '0',
+      SHUTDOWN_DRAIN_MS: '0',
+      LOG_LEVEL: 'info',
+      NODE_OPTIONS: '--disable-warning=ExperimentalWarning',
+      ...env,
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let output = '';
+  child.stdout.on('data', (chunk) => {
+    output += chunk;
+  });
+  child.stderr.on('data', (chunk) => {
+    output += chunk;
+  });
+  // Also counts its children: they hold its output open.
+  const closed = once(child, 'close');
+  onTestFinished(async () => {
+    child.kill('SIGKILL');
+    await closed;
+  });
+  const printed = async (pattern: RegExp) => {
+    for (;;) {
+      const match = pattern.exec(output);
+      if (match) return match;
+      const over = await Promise.race([closed.then(() => true), onceAny(child)]);
+      if (over === true && !pattern.test(output)) throw new Error(`ended without printing ${pattern}:\n${output}`);
+    }
+  };
+  return {
+    child,
+    output: () => output,
+    printed,
+    async ended() {
+      const [code, signal] = await closed;
+      return code ?? signal;
+    },
+  };
+}
+
+/** Where a process of the product listens, taken from its log. */
+export async function addressOf(running: RunningProcess): Promise<string> {
+  const [, url = ''] = await running.printed(/Server listening at (http:\/\/[0-9.:]+)/);
+  return url;
+}
+
+function onceAny(child: ChildProcess): Promise<unknown> {
+  return Promise.race([child.stdout, child.stderr].map((stream) => stream && once(stream, 'data')));
+}
