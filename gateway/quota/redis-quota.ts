@@ -18,7 +18,7 @@ const CONNECT_WITHIN_MS = 600;
 /** How long a connection that is being closed waits for the server to close it, too; milliseconds. */
 const DISCONNECT_WITHIN_MS = 50;
 
-/** The time between two attempts to connect; milliseconds. It does not grow: recovery is never later than this. */
+/** The time between two attempts to connect; milliseconds. It does not grow, however long Redis is away. */
 const RETRY_MS = 50;
 
 /** What every name in Redis begins with, followed by a colon and the API key's id. */
@@ -89,7 +89,7 @@ export function createRedisQuota(policy: QuotaPolicy, redisUrl: string): Quota {
     consume: (apiKeyId) => count(() => decisionOf(policy, limiter.consume(apiKeyId))),
     // A ping would also be answered by a replica, a server that is loading and one without memory left.
     ready: () =>
-      count(() => redis.ping()).then(
+      count(() => limiter.penalty(PROBE)).then(
         () => true,
         () => false,
       ),
