@@ -8,6 +8,7 @@ import {
   port,
   readSettings,
   type SettingsOf,
+  secretFileContents,
   text,
 } from '../src/runtime/settings.ts';
 
@@ -25,7 +26,7 @@ export const gatewaySettings = {
   CORE_TOKEN: commonSettings.CORE_TOKEN,
   CORE_CA_FILE: { parse: fileContents, about: 'authorities (PEM) that the core must have a certificate of' },
   CORE_CLIENT_CERT_FILE: { parse: fileContents, about: 'certificate chain (PEM) that the gateway shows the core' },
-  CORE_CLIENT_KEY_FILE: { parse: fileContents, about: 'private key (PEM) to that certificate' },
+  CORE_CLIENT_KEY_FILE: { parse: secretFileContents, about: 'private key (PEM) to that certificate' },
   REDIS_URL: {
     parse: redisUrl,
     fromFile: true,

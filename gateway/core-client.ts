@@ -62,7 +62,7 @@ export function createCoreClient(config: GatewayConfig): CoreClient {
     {
       ...(CORE_CA_FILE && { ca: CORE_CA_FILE }),
       ...(CORE_CLIENT_CERT_FILE && { cert: CORE_CLIENT_CERT_FILE }),
-      ...(CORE_CLIENT_KEY_FILE && { key: CORE_CLIENT_KEY_FILE }),
+      ...(CORE_CLIENT_KEY_FILE && { key: CORE_CLIENT_KEY_FILE.reveal() }),
     },
   );
   const transport = createConnectTransport({
@@ -128,7 +128,7 @@ async function asked<Answer>(call: Promise<Answer>): Promise<Answer> {
   }
 }
 
-/** Statuses without a reason that mean a fault on either side; after any other the outcome is unknown. */
+/** What the core itself may say, without a reason, of a fault on either side. After anything else the outcome is unknown. */
 const FAULTS = new Set([Code.Internal, Code.Unimplemented, Code.InvalidArgument, Code.Unauthenticated]);
 
 function problemOf(error: ConnectError): Problem {
@@ -137,7 +137,9 @@ function problemOf(error: ConnectError): Problem {
     ? CODE_OF_REASON[info?.reason as keyof typeof CODE_OF_REASON]
     : undefined;
   if (code === undefined) {
-    return new Problem(FAULTS.has(error.code) ? 'internal_error' : 'integration_unavailable', { cause: error });
+    // What has a cause was not said by the core: a call that is cut off is called internal too.
+    const isFault = error.cause === undefined && FAULTS.has(error.code);
+    return new Problem(isFault ? 'internal_error' : 'integration_unavailable', { cause: error });
   }
   const faults = error.findDetails(BadRequestSchema).flatMap(({ fieldViolations }) => fieldViolations.map(publicFault));
   return new Problem(code, { faults, existingLeadId: info?.metadata.leadId, cause: error });

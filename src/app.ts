@@ -20,8 +20,8 @@ export async function startCore(config: CoreConfig): Promise<Running> {
       () => true,
       () => false,
     ));
-  const server = await createCoreServer(config, { store, clock: systemClock, newId }, isServing);
   try {
+    const server = await createCoreServer(config, { store, clock: systemClock, newId }, isServing);
     const url = await server.listen({ host: config.CORE_HOST, port: config.CORE_PORT });
     return {
       url,

@@ -1,6 +1,13 @@
 import { commonSettings } from './runtime/common-settings.ts';
 import { Secret } from './runtime/secret.ts';
-import { type Environment, fileContents, isLoopback, readSettings, type SettingsOf } from './runtime/settings.ts';
+import {
+  type Environment,
+  fileContents,
+  isLoopback,
+  readSettings,
+  type SettingsOf,
+  secretFileContents,
+} from './runtime/settings.ts';
 import { databaseUrlFault } from './store/open-store.ts';
 
 /** The core's settings. */
@@ -9,7 +16,7 @@ export const coreSettings = {
   CORE_PORT: commonSettings.CORE_PORT,
   CORE_TOKEN: commonSettings.CORE_TOKEN,
   CORE_TLS_CERT_FILE: { parse: fileContents, about: 'certificate chain (PEM) of the core; with its key: TLS' },
-  CORE_TLS_KEY_FILE: { parse: fileContents, about: 'private key (PEM) of the core' },
+  CORE_TLS_KEY_FILE: { parse: secretFileContents, about: 'private key (PEM) of the core' },
   CORE_TLS_CLIENT_CA_FILE: {
     parse: fileContents,
     about: 'authorities (PEM) that callers must have a certificate of: mutual TLS',
@@ -18,7 +25,7 @@ export const coreSettings = {
     parse: databaseUrl,
     fallback: 'sqlite:data/lead-intake.db',
     fromFile: true,
-    about: 'where leads are kept: `sqlite:PATH`',
+    about: 'where leads are kept: `sqlite:PATH`, `mongodb://…` or `mongodb+srv://…`',
   },
   LOG_LEVEL: commonSettings.LOG_LEVEL,
   SHUTDOWN_DRAIN_MS: commonSettings.SHUTDOWN_DRAIN_MS,

@@ -5,6 +5,7 @@ import { logCalls } from './rpc/call-log.ts';
 import { authenticateCaller } from './rpc/caller-authentication.ts';
 import { answerErrors } from './rpc/refusals.ts';
 import { routes } from './rpc/routes.ts';
+import { endUnfinishedStreams } from './unfinished-streams.ts';
 import type { Dependencies } from './usecases/dependencies.ts';
 
 /** The largest message a caller may send, compressed or not; the largest that is valid has about 20 KB. */
@@ -29,6 +30,7 @@ export async function createCoreServer(
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: LARGEST_MESSAGE_BYTES,
   }) as unknown as FastifyInstance;
+  endUnfinishedStreams(app);
   await app.register(fastifyConnectPlugin, {
     routes: routes(deps, isServing),
     // The first is the outermost: the log sees what the caller is answered.
@@ -41,7 +43,7 @@ export async function createCoreServer(
 
 function transport(config: CoreConfig) {
   if (!config.CORE_TLS_CERT_FILE || !config.CORE_TLS_KEY_FILE) return { http2: true } as const;
-  const tls = { allowHTTP1: true, cert: config.CORE_TLS_CERT_FILE, key: config.CORE_TLS_KEY_FILE };
+  const tls = { allowHTTP1: true, cert: config.CORE_TLS_CERT_FILE, key: config.CORE_TLS_KEY_FILE.reveal() };
   const ca = config.CORE_TLS_CLIENT_CA_FILE;
   return { http2: true, https: ca ? { ...tls, ca, requestCert: true, rejectUnauthorized: true } : tls } as const;
 }

@@ -14,7 +14,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'src/runtime/': [],
   'src/store/store.ts': ['src/domain/'],
   'src/store/sqlite/': ['src/domain/', 'src/store/store.ts'],
-  'src/store/open-store.ts': ['src/store/store.ts', 'src/store/sqlite/'],
+  'src/store/mongo/': ['src/domain/', 'src/store/store.ts'],
+  'src/store/open-store.ts': ['src/store/store.ts', 'src/store/sqlite/', 'src/store/mongo/'],
   'src/usecases/': ['src/domain/', 'src/store/store.ts'],
   'src/rpc/': ['proto/gen/', 'src/domain/', 'src/runtime/', 'src/usecases/', 'src/store/store.ts'],
   'src/': ['src/'],
@@ -27,6 +28,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 /** Packages that may be imported in one place only. */
 const ONLY_IN: Readonly<Record<string, readonly string[]>> = {
   'node:sqlite': ['src/store/sqlite/'],
+  mongodb: ['src/store/mongo/'],
   ioredis: ['gateway/quota/'],
   'rate-limiter-flexible': ['gateway/quota/'],
   'libphonenumber-js': ['src/domain/contact.ts'],

@@ -23,6 +23,8 @@ export function answerProblems(app: FastifyInstance, publicUrl: string): void {
     throw new Problem('route_not_found');
   });
   app.addHook('onRequest', async (request) => {
+    // Nobody sends one; the router would take what follows for a query.
+    if (request.url.includes('#')) throw invalidRequest([], 'The address has a fragment.');
     // An unknown path is told before anybody looks at a body; no path of this API ends in a slash.
     if (request.is404 || pathOf(request).endsWith('/')) throw new Problem('route_not_found');
     if (request.raw.httpVersion === '1.1' && request.raw.headersDistinct.host?.length !== 1) {

@@ -8,6 +8,9 @@ export type LeadStage = (typeof LEAD_STAGES)[number];
 /** A lead in any of these stages keeps its contact from having another open one. */
 export const isOpen = (stage: LeadStage): boolean => stage !== 'won' && stage !== 'lost';
 
+/** How much of a lead an answer carries; only the full view has the contact. */
+export type LeadView = 'basic' | 'full';
+
 /** A person who showed interest in a studio. Ids are UUIDs in lower case; texts are as they were typed. */
 export interface Lead {
   readonly id: string;

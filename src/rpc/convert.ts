@@ -5,7 +5,7 @@ import * as directory from '../../proto/gen/leadintake/v1/directory_pb.ts';
 import * as leads from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import type { ApiKey, ApiKeyScope } from '../domain/api-key.ts';
 import type { Contact } from '../domain/contact.ts';
-import type { Lead, LeadStage } from '../domain/lead.ts';
+import type { Lead, LeadStage, LeadView } from '../domain/lead.ts';
 import type { LeadSource, Member, MemberRole, Studio } from '../domain/studio.ts';
 
 /** A word of the domain and its number on the wire; what is unspecified or unknown there is undefined here. */
@@ -47,7 +47,7 @@ export function contactFromWire(contact: leads.Contact | undefined): Contact | u
   return value?.case ? { type: value.case, value: value.value } : undefined;
 }
 
-export function leadToWire(lead: Lead, view: 'basic' | 'full'): leads.Lead {
+export function leadToWire(lead: Lead, view: LeadView | undefined): leads.Lead {
   const { contact, sourceId, note } = lead;
   return create(leads.LeadSchema, {
     id: lead.id,

@@ -1,6 +1,6 @@
 import type { ServiceImpl } from '@connectrpc/connect';
-import { type LeadIntakeService, LeadView } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
-import { Faults } from '../domain/refusal.ts';
+import { type LeadIntakeService, LeadView as WireView } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import type { LeadView } from '../domain/lead.ts';
 import { changeLeadStage } from '../usecases/change-lead-stage.ts';
 import { createLead } from '../usecases/create-lead.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
@@ -17,15 +17,15 @@ export function leadIntakeService(deps: Dependencies): ServiceImpl<typeof LeadIn
       return { lead: leadToWire(lead, 'basic'), replayed };
     },
 
-    async getLead({ studioId, leadId, view }) {
-      const shown = viewOf(view);
-      return { lead: leadToWire(await getLead(deps, { studioId, leadId }), shown) };
+    async getLead({ studioId, leadId, view: wireView }) {
+      const view = viewOf(wireView);
+      return { lead: leadToWire(await getLead(deps, { studioId, leadId, view }), view) };
     },
 
-    async listLeads({ studioId, pageSize, pageToken, view }) {
-      const shown = viewOf(view);
-      const { leads, nextPageToken } = await listLeads(deps, { studioId, pageSize, pageToken });
-      return { leads: leads.map((lead) => leadToWire(lead, shown)), nextPageToken };
+    async listLeads({ studioId, pageSize, pageToken, view: wireView }) {
+      const view = viewOf(wireView);
+      const { leads, nextPageToken } = await listLeads(deps, { studioId, pageSize, pageToken, view });
+      return { leads: leads.map((lead) => leadToWire(lead, view)), nextPageToken };
     },
 
     async changeLeadStage({ studioId, leadId, stage }) {
@@ -35,10 +35,7 @@ export function leadIntakeService(deps: Dependencies): ServiceImpl<typeof LeadIn
   };
 }
 
-function viewOf(view: LeadView): 'basic' | 'full' {
-  if (view === LeadView.FULL) return 'full';
-  const faults = new Faults();
-  if (view !== LeadView.UNSPECIFIED && view !== LeadView.BASIC) faults.note('view', 'must be a known view');
-  faults.refuseIfAny();
-  return 'basic';
+function viewOf(view: WireView): LeadView | undefined {
+  if (view === WireView.FULL) return 'full';
+  return view === WireView.UNSPECIFIED || view === WireView.BASIC ? 'basic' : undefined;
 }

@@ -75,6 +75,13 @@ function textOf(name: string, setting: Setting<unknown>, env: Environment): stri
 }
 
 function readText(path: string): string {
+  const contents = read(path);
+  // An empty file would count as a setting that is not made, and what it was to protect would stand open.
+  if (contents.trim() === '') throw new Error(`names an empty file: ${path}`);
+  return contents;
+}
+
+function read(path: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {
@@ -90,6 +97,9 @@ export const secret = (value: string): Secret => new Secret(value);
 
 /** The contents of the file that the text names. */
 export const fileContents = (path: string): string => readText(path);
+
+/** The same, when they must not be seen. */
+export const secretFileContents = (path: string): Secret => new Secret(readText(path));
 
 /** A whole number from `min` to `max`, both included. */
 export const integer =
@@ -115,7 +125,7 @@ export const oneOf =
 /** An http or https address without query, fragment or credentials; answered without a slash at the end. */
 export const httpUrl = (value: string): string => {
   const url = URL.parse(value);
-  if (!url || !/^https?:$/.test(url.protocol) || url.search || url.hash || url.username || url.password) {
+  if (!url || !/^https?:$/.test(url.protocol) || /[?#]/.test(url.href) || url.username || url.password) {
     throw new Error('must be an http:// or https:// address without query, fragment or credentials');
   }
   return url.href.replace(/\/+$/, '');

@@ -1,17 +1,22 @@
+import { openMongoStore } from './mongo/mongo-store.ts';
 import { openSqliteStore } from './sqlite/sqlite-store.ts';
 import type { Store } from './store.ts';
 
 /**
  * Opens the store that an address names.
  *
- * @param databaseUrl `sqlite:PATH`
- * @throws Error when it cannot be opened
+ * @param databaseUrl `sqlite:PATH`, `mongodb://…` or `mongodb+srv://…`
+ * @throws Error when a file cannot be opened; a server need not be there yet
  */
 export async function openStore(databaseUrl: string): Promise<Store> {
-  return openSqliteStore(databaseUrl.replace(/^sqlite:/, ''));
+  return databaseUrl.startsWith('sqlite:')
+    ? openSqliteStore(databaseUrl.slice('sqlite:'.length))
+    : openMongoStore(databaseUrl);
 }
 
 /** What is wrong with an address, as the end of the sentence "DATABASE_URL …". */
 export function databaseUrlFault(databaseUrl: string): string | undefined {
-  return /^sqlite:./.test(databaseUrl) ? undefined : 'must be sqlite:PATH';
+  return /^(?:sqlite:|mongodb(?:\+srv)?:\/\/)./.test(databaseUrl)
+    ? undefined
+    : 'must be sqlite:PATH, mongodb://… or mongodb+srv://…';
 }

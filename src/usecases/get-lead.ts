@@ -1,7 +1,14 @@
-import type { Lead } from '../domain/lead.ts';
+import type { Lead, LeadView } from '../domain/lead.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import { crmIdFault, uuidFault } from '../domain/rules/field-rules.ts';
 import type { LeadStore } from '../store/store.ts';
+
+/** A request to read a lead, not yet checked; an undefined view is one that nobody knows. */
+export interface GetLeadQuery {
+  readonly studioId: string;
+  readonly leadId: string;
+  readonly view: LeadView | undefined;
+}
 
 /**
  * Reads a lead. Another studio's lead is refused in the same words as one that does not exist.
@@ -10,11 +17,12 @@ import type { LeadStore } from '../store/store.ts';
  */
 export async function getLead(
   { store }: { readonly store: Pick<LeadStore, 'findLead'> },
-  { studioId, leadId }: { readonly studioId: string; readonly leadId: string },
+  { studioId, leadId, view }: GetLeadQuery,
 ): Promise<Lead> {
   const faults = new Faults();
   faults.note('studioId', crmIdFault(studioId));
   faults.note('leadId', uuidFault(leadId));
+  if (!view) faults.note('view', 'must be a known view');
   faults.refuseIfAny();
   const lead = await store.findLead(studioId, leadId.toLowerCase());
   if (!lead) throw leadNotFound();

@@ -1,4 +1,4 @@
-import type { Lead } from '../domain/lead.ts';
+import type { Lead, LeadView } from '../domain/lead.ts';
 import { leadBeforePage, pageTokenAfter } from '../domain/page-token.ts';
 import { Faults } from '../domain/refusal.ts';
 import { crmIdFault, PAGE_SIZE, pageTokenFault } from '../domain/rules/field-rules.ts';
@@ -11,6 +11,8 @@ export interface ListLeadsQuery {
   readonly pageSize: number;
   /** Empty: the first page. */
   readonly pageToken: string;
+  /** Undefined: one that nobody knows. */
+  readonly view: LeadView | undefined;
 }
 
 /** One page; the token is empty on the last one. */
@@ -26,7 +28,7 @@ export interface LeadPage {
  */
 export async function listLeads(
   { store }: { readonly store: Pick<LeadStore, 'listLeads'> },
-  { studioId, pageSize, pageToken }: ListLeadsQuery,
+  { studioId, pageSize, pageToken, view }: ListLeadsQuery,
 ): Promise<LeadPage> {
   const before = pageToken === '' ? null : leadBeforePage(studioId, pageToken);
   const faults = new Faults();
@@ -34,6 +36,7 @@ export async function listLeads(
   faults.note('pageSize', pageSize < 0 ? 'must not be negative' : undefined);
   if (before === undefined)
     faults.note('pageToken', pageTokenFault(pageToken) ?? 'must be unchanged, from this studio');
+  if (!view) faults.note('view', 'must be a known view');
   faults.refuseIfAny();
 
   const limit = Math.min(pageSize || PAGE_SIZE.fallback, PAGE_SIZE.max);

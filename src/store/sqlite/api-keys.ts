@@ -36,6 +36,7 @@ export function sqliteApiKeys(database: DatabaseSync, commits: GroupCommit): Api
     const row = selectById.get(studioId, keyId);
     return row ? apiKeyOf(row) : null;
   };
+  const hasSlot = (studioId: string, keyId: string) => selectById.get(studioId, keyId)?.slot !== keyId;
   const takeSlot = (studioId: string, now: Date): string | undefined => {
     freeExpiredSlots.run(studioId, now.getTime());
     const taken = new Set(selectSlots.all(studioId).map((row) => row.slot));
@@ -74,8 +75,9 @@ export function sqliteApiKeys(database: DatabaseSync, commits: GroupCommit): Api
         if (key.revokedAt) return { kind: 'revoked' };
         const renewed: ApiKey = { ...key, memberId, secretSha256, secretHint, expiresAt: expiresAt ?? key.expiresAt };
         if (!isLive(renewed, now)) return { kind: 'expired' };
-        // A live key keeps its slot; one that comes back to life needs one.
-        const slot = isLive(key, now) ? null : takeSlot(studioId, now);
+        // A live key keeps its slot; one that comes back to life needs one. So does one that only seems to live, because
+        // this clock is behind that of the process which gave its slot away.
+        const slot = isLive(key, now) && hasSlot(studioId, keyId) ? null : takeSlot(studioId, now);
         if (slot === undefined) return { kind: 'limit-reached' };
         updateSecret.run({
           studioId,

@@ -42,7 +42,7 @@ export class GroupCommit {
       this.#database.exec('COMMIT');
       for (const answer of answers) answer();
     } catch (error) {
-      if (this.#database.isTransaction) this.#database.exec('ROLLBACK');
+      if (this.#database.isOpen && this.#database.isTransaction) this.#database.exec('ROLLBACK');
       const unavailable = new StoreUnavailable('the database did not take the writes', error);
       for (const { reject } of writes) reject(unavailable);
     }

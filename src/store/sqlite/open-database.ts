@@ -6,6 +6,12 @@ import { MIGRATIONS } from './migrations.ts';
 /** How long a write waits for another process that is writing; milliseconds. Waiting blocks the whole process. */
 const BUSY_TIMEOUT_MS = 2000;
 
+/** The pause between two attempts to enter WAL; milliseconds. */
+const WAL_RETRY_MS = 5;
+
+/** SQLite's result code for a database that another process holds. */
+const SQLITE_BUSY = 5;
+
 /**
  * Opens a database file, made with its folder when it is not there, and brings its schema up to date.
  *
@@ -16,7 +22,7 @@ export function openDatabase(path: string): DatabaseSync {
   if (path !== ':memory:') mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   const database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
   try {
-    database.exec('PRAGMA journal_mode = WAL');
+    enterWal(database);
     // What is answered as written survives a power cut, not only the end of the process.
     database.exec('PRAGMA synchronous = FULL');
     database.exec('PRAGMA foreign_keys = ON');
@@ -25,6 +31,20 @@ export function openDatabase(path: string): DatabaseSync {
   } catch (error) {
     database.close();
     throw error;
+  }
+}
+
+/** Entering WAL does not wait for another process that does the same: SQLite answers "busy" at once. */
+function enterWal(database: DatabaseSync): void {
+  const giveUp = Date.now() + BUSY_TIMEOUT_MS;
+  for (;;) {
+    try {
+      database.exec('PRAGMA journal_mode = WAL');
+      return;
+    } catch (error) {
+      if ((error as { errcode?: number }).errcode !== SQLITE_BUSY || Date.now() > giveUp) throw error;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, WAL_RETRY_MS);
+    }
   }
 }
 

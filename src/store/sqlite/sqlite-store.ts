@@ -14,21 +14,32 @@ import { openDatabase, schemaVersion } from './open-database.ts';
 export function openSqliteStore(path: string): Store {
   const database = openDatabase(path);
   const commits = new GroupCommit(database);
-  return {
+  return withStoreErrors({
     ...sqliteLeads(database, commits),
     ...sqliteApiKeys(database, commits),
     ...sqliteDirectory(database, commits),
     async check() {
-      try {
-        schemaVersion(database);
-      } catch (error) {
-        throw new StoreUnavailable('the database does not answer', error);
-      }
+      schemaVersion(database);
     },
     async close() {
       if (!database.isOpen) return;
       commits.flush();
       database.close();
     },
-  };
+  });
+}
+
+/** What the driver throws when the file fails it, or is closed. */
+const DRIVER_ERRORS = new Set(['ERR_SQLITE_ERROR', 'ERR_INVALID_STATE']);
+
+/** Turns the driver's errors into the port's, in every method. */
+function withStoreErrors(store: Store): Store {
+  const translated = Object.entries<(...args: never[]) => Promise<unknown>>({ ...store }).map(([name, method]) => [
+    name,
+    (...args: never[]) =>
+      method(...args).catch((error) => {
+        throw DRIVER_ERRORS.has(error?.code) ? new StoreUnavailable('the database does not answer', error) : error;
+      }),
+  ]);
+  return Object.fromEntries(translated) as Store;
 }

@@ -1,0 +1,172 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Collection, type Db, MongoClient, MongoServerError } from 'mongodb';
+import { StoreUnavailable } from '../store.ts';
+import type { ApiKeyDocument, LeadDocument, StudioDocument } from './documents.ts';
+import { ensureIndexes, missingIndexes } from './indexes.ts';
+
+/** How long one call of the store may take, its turn and its repetitions included; milliseconds. */
+const CALL_DEADLINE_MS = 4000;
+
+/** How long the database may be silent within a call; milliseconds. A part of the deadline, so that a repetition fits. */
+const SILENCE_MS = 1500;
+
+/** How long an index may take to be built; milliseconds. */
+const INDEX_BUILD_MS = 600_000;
+
+/** The time between two attempts to prepare a database that is away; milliseconds. */
+const PREPARE_AGAIN_MS = 500;
+
+/** How often a call whose outcome is unknown, or that lost a race, is tried; and the first pause in between. */
+const ATTEMPTS = 8;
+const FIRST_PAUSE_MS = 10;
+
+/** The database, for the adapter's parts. */
+export interface Connection {
+  readonly leads: Collection<LeadDocument>;
+  readonly apiKeys: Collection<ApiKeyDocument>;
+  readonly studios: Collection<StudioDocument>;
+  /**
+   * Runs a call within its deadline, once the indexes are there; rejects with StoreUnavailable otherwise.
+   *
+   * @param body gets the deadline's signal: after it, nothing more may be begun
+   */
+  call<Result>(body: (deadline: AbortSignal) => Promise<Result>): Promise<Result>;
+  /** Rejects with StoreUnavailable unless the database answers and every index is there. */
+  check(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Answers that a failover cannot take back, asked of the one server that cannot be behind. */
+const CONCERNS = {
+  readConcern: { level: 'majority' },
+  writeConcern: { w: 'majority', journal: true },
+  readPreference: 'primary',
+} as const;
+
+/**
+ * Connects to a database and prepares its indexes. When that takes long, or the database is not there yet, it goes on
+ * behind the scenes; until it is done, every call rejects.
+ *
+ * @param url `mongodb://…` or `mongodb+srv://…`, with the database's name in its path; default `lead-intake`
+ */
+export async function connect(url: string): Promise<Connection> {
+  const client = new MongoClient(url, {
+    ...CONCERNS,
+    appName: 'lead-intake',
+    socketTimeoutMS: SILENCE_MS,
+    connectTimeoutMS: SILENCE_MS,
+    serverSelectionTimeoutMS: SILENCE_MS,
+    waitQueueTimeoutMS: SILENCE_MS,
+  });
+  const database = databaseOf(client, url);
+  const collections = {
+    leads: database.collection<LeadDocument>('leads'),
+    apiKeys: database.collection<ApiKeyDocument>('apiKeys'),
+    studios: database.collection<StudioDocument>('studios'),
+  };
+  let prepared = false;
+  const closing = new AbortController();
+  const underWay = new Set<Promise<unknown>>();
+  const preparing = prepare(url, closing.signal).then(
+    () => {
+      prepared = true;
+    },
+    () => {},
+  );
+
+  await Promise.race([preparing, sleep(SILENCE_MS, undefined, { ref: false })]);
+
+  return {
+    ...collections,
+
+    async call(body) {
+      // Without its unique indexes the database would take everything.
+      if (!prepared) throw new StoreUnavailable('the database is not prepared yet');
+      if (closing.signal.aborted) throw new StoreUnavailable('the store is closed');
+      const call = withinDeadline(body);
+      underWay.add(call);
+      return call.finally(() => underWay.delete(call));
+    },
+
+    check: () =>
+      withinDeadline(async () => {
+        const missing = await missingIndexes(database);
+        if (missing.length > 0) throw new StoreUnavailable(`indexes are missing: ${missing.join(', ')}`);
+      }),
+
+    async close() {
+      closing.abort();
+      await Promise.allSettled([preparing, ...underWay]);
+      await client.close();
+    },
+  };
+}
+
+/** The error that a unique index answers. Which index it was is not to be had: engines word it differently. */
+export function isDuplicate(error: unknown): boolean {
+  return error instanceof MongoServerError && error.code === 11000;
+}
+
+/**
+ * Tries a step again and again until it knows its outcome, pausing longer each time.
+ *
+ * @param step gives undefined when it does not know yet
+ */
+export async function untilKnown<Outcome>(
+  deadline: AbortSignal,
+  step: (attempt: number) => Promise<Outcome | undefined>,
+): Promise<Outcome> {
+  let fault: unknown;
+  for (let attempt = 0; attempt < ATTEMPTS && !deadline.aborted; attempt += 1) {
+    // The pauses differ, so that two who disturb each other do not go on doing so in step.
+    if (attempt > 0) await sleep(FIRST_PAUSE_MS * 2 ** (attempt - 1) * (0.5 + Math.random()));
+    try {
+      const outcome = await step(attempt);
+      if (outcome !== undefined) return outcome;
+    } catch (error) {
+      fault = error;
+    }
+  }
+  throw new StoreUnavailable('the outcome is not known', fault);
+}
+
+/** Makes the indexes, as soon as the database is there; with patience of its own, for building one takes long. */
+async function prepare(url: string, closing: AbortSignal): Promise<void> {
+  const client = new MongoClient(url, {
+    ...CONCERNS,
+    socketTimeoutMS: INDEX_BUILD_MS,
+    serverSelectionTimeoutMS: SILENCE_MS,
+  });
+  try {
+    for (;;) {
+      closing.throwIfAborted();
+      try {
+        await ensureIndexes(databaseOf(client, url));
+        return;
+      } catch {
+        await sleep(PREPARE_AGAIN_MS, undefined, { signal: closing });
+      }
+    }
+  } finally {
+    await client.close();
+  }
+}
+
+/** The driver would call it `test` when the address names none. */
+function databaseOf(client: MongoClient, url: string): Db {
+  const isNamed = /^[^/]+:\/\/[^/]+\/[^?]/.test(url);
+  return client.db(isNamed ? undefined : 'lead-intake');
+}
+
+/** The driver bounds its steps, not a whole call; and any of its errors leaves the outcome unknown. */
+async function withinDeadline<Result>(body: (deadline: AbortSignal) => Promise<Result>): Promise<Result> {
+  const deadline = AbortSignal.timeout(CALL_DEADLINE_MS);
+  const over = new Promise<never>((_, reject) => {
+    deadline.addEventListener('abort', () => reject(deadline.reason));
+  });
+  try {
+    return await Promise.race([body(deadline), over]);
+  } catch (error) {
+    throw error instanceof StoreUnavailable ? error : new StoreUnavailable('the database does not answer', error);
+  }
+}

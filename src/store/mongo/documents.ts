@@ -1,0 +1,86 @@
+import { Binary, UUID } from 'mongodb';
+import type { ApiKey, ApiKeyScope } from '../../domain/api-key.ts';
+import type { Contact, RegionCode } from '../../domain/contact.ts';
+import type { Fingerprint } from '../../domain/idempotency.ts';
+import type { Lead, LeadClaims, LeadStage } from '../../domain/lead.ts';
+import type { MemberRole, Studio } from '../../domain/studio.ts';
+
+/** A lead with its claims: all that decides about it is in the one document that is written. */
+export interface LeadDocument {
+  readonly _id: UUID;
+  readonly studioId: string;
+  readonly displayName: string;
+  readonly contact: Contact;
+  readonly sourceId: UUID | null;
+  readonly note: string | null;
+  readonly stage: LeadStage;
+  readonly createdAt: Date;
+  readonly updatedAt: Date;
+  /** The contact while the lead is open, its own id once it is closed. */
+  readonly openContactKey: string;
+  readonly idempotency: { readonly key: UUID; readonly fingerprint: string; readonly fingerprintVersion: number };
+}
+
+/** A key; `slot` is one of its studio's slots while it is live, its own id otherwise. */
+export interface ApiKeyDocument {
+  readonly _id: UUID;
+  readonly studioId: string;
+  readonly memberId: string;
+  readonly name: string;
+  readonly scopes: readonly ApiKeyScope[];
+  readonly createdAt: Date;
+  readonly expiresAt: Date;
+  readonly revokedAt: Date | null;
+  readonly secretSha256: Binary;
+  readonly secretHint: string;
+  readonly slot: string;
+}
+
+/** A studio with its members and sources by id, so that each can be put and removed by itself. */
+export interface StudioDocument {
+  readonly _id: string;
+  readonly status: Studio['status'];
+  readonly regionCode: RegionCode | null;
+  readonly members: Readonly<Record<string, MemberRole>>;
+  readonly sources: Readonly<Record<string, { readonly name: string; readonly enabled: boolean }>>;
+}
+
+export const openClaim = (contactKey: string): string => `open:${contactKey}`;
+export const closedClaim = (leadId: string): string => `closed:${leadId}`;
+
+export function leadDocument(lead: Lead, { idempotencyKey, fingerprint, contactKey }: LeadClaims): LeadDocument {
+  const { id, sourceId, ...fields } = lead;
+  return {
+    _id: new UUID(id),
+    ...fields,
+    sourceId: sourceId === null ? null : new UUID(sourceId),
+    openContactKey: openClaim(contactKey),
+    idempotency: {
+      key: new UUID(idempotencyKey),
+      fingerprint: fingerprint.sha256,
+      fingerprintVersion: fingerprint.version,
+    },
+  };
+}
+
+export function leadOf(document: LeadDocument): Lead {
+  const { _id, sourceId, openContactKey, idempotency, ...fields } = document;
+  return { id: _id.toString(), sourceId: sourceId?.toString() ?? null, ...fields };
+}
+
+export function fingerprintOf({ idempotency }: LeadDocument): Fingerprint {
+  return { version: idempotency.fingerprintVersion, sha256: idempotency.fingerprint };
+}
+
+export function apiKeyDocument({ id, secretSha256, ...fields }: ApiKey, slot: string): ApiKeyDocument {
+  return { _id: new UUID(id), ...fields, secretSha256: new Binary(secretSha256), slot };
+}
+
+export function apiKeyOf({ _id, secretSha256, slot, ...fields }: ApiKeyDocument): ApiKey {
+  return { id: _id.toString(), ...fields, secretSha256: Uint8Array.from(secretSha256.value()) };
+}
+
+/** A member's role. Ids are the CRM's: one may be the name of something that every object has. */
+export function roleOf({ members }: Pick<StudioDocument, 'members'>, memberId: string): MemberRole | null {
+  return Object.hasOwn(members, memberId) ? (members[memberId] ?? null) : null;
+}

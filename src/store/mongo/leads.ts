@@ -1,0 +1,127 @@
+import { UUID } from 'mongodb';
+import { sameData } from '../../domain/idempotency.ts';
+import { isOpen, type Lead, type LeadClaims, nextUpdate } from '../../domain/lead.ts';
+import type { CreateLeadOutcome, LeadStore } from '../store.ts';
+import { type Connection, isDuplicate, untilKnown } from './connection.ts';
+import { closedClaim, fingerprintOf, leadDocument, leadOf, openClaim } from './documents.ts';
+import { Turns } from './turns.ts';
+
+/** Not below any lead's id, so that the first page is asked for like any other: a bounded walk along one index. */
+const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
+
+/** Leads and their claims, in MongoDB. */
+export function mongoLeads({ leads, call }: Connection): LeadStore {
+  const turns = new Turns();
+
+  /** What stands in the way of a lead: its own earlier creation first, only then another lead with its contact. */
+  async function whatIsThere(lead: Lead, claims: LeadClaims): Promise<CreateLeadOutcome | undefined> {
+    const { studioId } = lead;
+    const openContactKey = openClaim(claims.contactKey);
+    const [byKey, byContact] = await Promise.all([
+      leads.findOne({ studioId, 'idempotency.key': new UUID(claims.idempotencyKey) }),
+      leads.findOne({ studioId, openContactKey }),
+    ]);
+    // The two were not read at the same moment: the contact may be taken by the creation that the other just missed.
+    const own = byKey ?? (byContact?.idempotency.key.toString() === claims.idempotencyKey ? byContact : null);
+    if (own) {
+      // The same id: an insert of this very call, of which only the answer was lost.
+      if (own._id.toString() === lead.id) return { kind: 'created', lead };
+      return sameData(fingerprintOf(own), claims.fingerprint)
+        ? { kind: 'replayed', lead: leadOf(own) }
+        : { kind: 'idempotency-conflict' };
+    }
+    return byContact ? { kind: 'already-open', leadId: byContact._id.toString() } : undefined;
+  }
+
+  async function create(
+    lead: Lead,
+    claims: LeadClaims,
+    lookFirst: boolean,
+    deadline: AbortSignal,
+  ): Promise<CreateLeadOutcome> {
+    const document = leadDocument(lead, claims);
+    return untilKnown(deadline, async (attempt) => {
+      if (attempt === 0 && lookFirst) {
+        const there = await whatIsThere(lead, claims);
+        if (there) return there;
+      }
+      try {
+        await leads.insertOne(document);
+        return { kind: 'created', lead };
+      } catch (error) {
+        // Refused by an index, cut off, or silent: what is stored decides.
+        const there = await whatIsThere(lead, claims);
+        if (there) return there;
+        throw error;
+      }
+    });
+  }
+
+  return {
+    createLead: (lead, claims) =>
+      call((deadline) => {
+        const { studioId } = lead;
+        const names = [`key ${studioId} ${claims.idempotencyKey}`, `contact ${studioId} ${claims.contactKey}`];
+        // Who had to wait most likely finds the lead of who came before.
+        return turns.take(names, (waited) => create(lead, claims, waited, deadline));
+      }),
+
+    findLeadByIdempotencyKey: (studioId, idempotencyKey) =>
+      call(async () => {
+        const found = await leads.findOne({ studioId, 'idempotency.key': new UUID(idempotencyKey) });
+        return found && { lead: leadOf(found), fingerprint: fingerprintOf(found) };
+      }),
+
+    findLead: (studioId, leadId) =>
+      call(async () => {
+        const found = await leads.findOne({ studioId, _id: new UUID(leadId) });
+        return found && leadOf(found);
+      }),
+
+    listLeads: (studioId, before, limit) =>
+      call(async () => {
+        const bound = before === null ? { $lte: new UUID(LAST_ID) } : { $lt: new UUID(before) };
+        const found = await leads.find({ studioId, _id: bound }).sort({ _id: -1 }).limit(limit).toArray();
+        return found.map(leadOf);
+      }),
+
+    changeLeadStage: ({ studioId, leadId, stage, contactKey, now }) =>
+      call((deadline) => {
+        const _id = new UUID(leadId);
+        /** What an attempt before this one may have written: its answer got lost. */
+        let maybeWritten: Date | undefined;
+        return untilKnown(deadline, async () => {
+          const found = await leads.findOne({ studioId, _id });
+          if (!found) return { kind: 'not-found' };
+          const lead = leadOf(found);
+          if (lead.stage === stage) {
+            const byThisCall = maybeWritten?.getTime() === lead.updatedAt.getTime();
+            return { kind: byThisCall ? 'changed' : 'unchanged', lead };
+          }
+          // A lead that stays open keeps the claim it has.
+          const stays = isOpen(stage) && isOpen(lead.stage);
+          const openContactKey = stays
+            ? found.openContactKey
+            : isOpen(stage)
+              ? openClaim(contactKey)
+              : closedClaim(leadId);
+          const updatedAt = nextUpdate(lead.updatedAt, now);
+          try {
+            const { matchedCount } = await leads.updateOne(
+              // Only from the state that was read: somebody else's change in between is looked at first.
+              { studioId, _id, stage: lead.stage, updatedAt: lead.updatedAt },
+              { $set: { stage, updatedAt, openContactKey } },
+            );
+            return matchedCount === 1 ? { kind: 'changed', lead: { ...lead, stage, updatedAt } } : undefined;
+          } catch (error) {
+            if (!isDuplicate(error)) {
+              maybeWritten = updatedAt;
+              throw error;
+            }
+            const holder = await leads.findOne({ studioId, openContactKey });
+            return holder ? { kind: 'already-open', leadId: holder._id.toString() } : undefined;
+          }
+        });
+      }),
+  };
+}

@@ -1,0 +1,33 @@
+import type { Http2Server, ServerHttp2Session, ServerHttp2Stream } from 'node:http2';
+import type { FastifyInstance } from 'fastify';
+
+/** How long a caller may go on with a request that is answered already; milliseconds. */
+const AFTER_ANSWER_MS = 1000;
+
+/** How long a stopping server waits for what is under way; milliseconds. */
+const AFTER_CLOSE_MS = 3000;
+
+/**
+ * Keeps callers who do not end their requests from holding memory, or a server that wants to stop. A message that is too
+ * large is answered before it has been read to its end, and its stream would stay as long as the connection.
+ */
+export function endUnfinishedStreams(app: FastifyInstance): void {
+  app.addHook('onRequest', async (_request, reply) => {
+    const { stream } = reply.raw as { stream?: ServerHttp2Stream };
+    // Not at once: the answer's trailers are still on their way.
+    stream?.once('finish', () => {
+      if (!stream.readableEnded) setTimeout(() => stream.destroy(), AFTER_ANSWER_MS).unref();
+    });
+  });
+
+  const sessions = new Set<ServerHttp2Session>();
+  (app.server as unknown as Http2Server).on('session', (session) => {
+    sessions.add(session);
+    session.once('close', () => sessions.delete(session));
+  });
+  app.addHook('preClose', async () => {
+    setTimeout(() => {
+      for (const session of sessions) session.destroy();
+    }, AFTER_CLOSE_MS).unref();
+  });
+}

@@ -1,0 +1,337 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { DatabaseSync } from 'node:sqlite';
+import { text } from 'node:stream/consumers';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { Lead } from '../../src/domain/lead.ts';
+import { sqliteApiKeys } from '../../src/store/sqlite/api-keys.ts';
+import { sqliteDirectory } from '../../src/store/sqlite/directory.ts';
+import { GroupCommit } from '../../src/store/sqlite/group-commit.ts';
+import { sqliteLeads } from '../../src/store/sqlite/leads.ts';
+import { openDatabase, schemaVersion } from '../../src/store/sqlite/open-database.ts';
+import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
+import { type Store, StoreUnavailable } from '../../src/store/store.ts';
+import { aLead, anApiKey, aStudio, claimsOf, NOW, STUDIO_ID, times } from '../support/builders.ts';
+import { storeContract } from './store-contract.ts';
+
+const newFolder = () => mkdtempSync(join(tmpdir(), 'lead-intake-'));
+const remove = (folder: string) => rmSync(folder, { recursive: true, force: true });
+
+storeContract('SQLite', async () => {
+  const folder = newFolder();
+  const path = join(folder, 'leads.db');
+  const stores: Store[] = [];
+  const open = () => {
+    const store = openSqliteStore(path);
+    stores.push(store);
+    return store;
+  };
+  const store = open();
+  return {
+    store,
+    async reopen() {
+      await store.close();
+      return open();
+    },
+    another: async () => open(),
+    async dispose() {
+      for (const each of stores) await each.close();
+      remove(folder);
+    },
+  };
+});
+
+describe('SQLite', () => {
+  let folder: string;
+  let path: string;
+  let closing: (() => unknown)[];
+
+  beforeEach(() => {
+    folder = newFolder();
+    path = join(folder, 'leads.db');
+    closing = [];
+  });
+  afterEach(async () => {
+    for (const close of closing.reverse()) await close();
+    remove(folder);
+  });
+
+  function openStore(): Store {
+    const store = openSqliteStore(path);
+    closing.push(() => store.close());
+    return store;
+  }
+
+  /** A connection as the store has it. */
+  function connect(): DatabaseSync {
+    const database = openDatabase(path);
+    closing.push(() => database.isOpen && database.close());
+    return database;
+  }
+
+  const create = (store: Pick<Store, 'createLead'>, lead: Lead) => store.createLead(lead, claimsOf(lead));
+  const idsIn = (database: DatabaseSync) =>
+    database
+      .prepare('SELECT id FROM leads ORDER BY id')
+      .all()
+      .map(({ id }) => id);
+
+  /** Runs a script in so many processes; it knows `path` and when to `start`. Gives what each printed. */
+  async function inProcesses(count: number, script: string): Promise<string[]> {
+    const moduleUrl = (name: string) => JSON.stringify(import.meta.resolve(`../../src/${name}`));
+    const whole = `
+      const { openSqliteStore } = await import(${moduleUrl('store/sqlite/sqlite-store.ts')});
+      const { newId } = await import(${moduleUrl('domain/new-id.ts')});
+      const path = ${JSON.stringify(path)};
+      process.stdout.write('ready\\n');
+      const start = Number(await new Promise((go) => process.stdin.once('data', go)));
+      process.stdin.destroy();
+      ${script}`;
+    const processes = times(count, () => {
+      const child = spawn(process.execPath, ['--input-type=module', '--eval', whole]);
+      return { child, lines: createInterface(child.stdout), complaint: text(child.stderr) };
+    });
+    await Promise.all(processes.map(({ lines }) => once(lines, 'line')));
+    const start = Date.now() + 100;
+    for (const { child } of processes) child.stdin.write(`${start}\n`);
+    return Promise.all(
+      processes.map(async ({ lines, complaint }) => {
+        const printed = await Array.fromAsync(lines);
+        return printed.join('\n') || (await complaint);
+      }),
+    );
+  }
+
+  describe('opening', () => {
+    test('a write is answered when the disk has it: WAL, and a wait for the disk at every commit', () => {
+      const database = connect();
+
+      expect(database.prepare('PRAGMA journal_mode').get()).toEqual({ journal_mode: 'wal' });
+      // 2 is FULL.
+      expect(database.prepare('PRAGMA synchronous').get()).toEqual({ synchronous: 2 });
+    });
+
+    test('a key of no studio cannot be written', () => {
+      expect(connect().prepare('PRAGMA foreign_keys').get()).toEqual({ foreign_keys: 1 });
+    });
+
+    test('a folder made for the database is its owner’s alone', () => {
+      path = join(folder, 'new', 'leads.db');
+      connect();
+
+      expect(statSync(join(folder, 'new')).mode & 0o777).toBe(0o700);
+    });
+
+    test('a database of a newer release is refused and left as it is', () => {
+      const database = connect();
+      const newer = schemaVersion(database) + 1;
+      database.exec(`PRAGMA user_version = ${newer}`);
+      database.close();
+
+      expect(() => openSqliteStore(path)).toThrow(/newer release/);
+
+      const raw = new DatabaseSync(path);
+      closing.push(() => raw.close());
+      expect(schemaVersion(raw)).toBe(newer);
+    });
+
+    test('a file that is no database is refused', () => {
+      expect(() => openSqliteStore(import.meta.filename)).toThrow(/not a database/);
+    });
+
+    test('two processes that start on one new file both open it', async () => {
+      // They meet at every file anew, as nearly as the clock tells. When they miss each other, both open it all the more.
+      const outputs = await inProcesses(
+        2,
+        `for (let file = 0; file < 60; file += 1) {
+          while (Date.now() < start + file * 20);
+          openSqliteStore(\`\${path}-\${file}\`);
+        }
+        console.log('opened');`,
+      );
+
+      expect(outputs).toEqual(['opened', 'opened']);
+    });
+
+    test('two processes asked for the same make it once', async () => {
+      const store = openStore();
+      const outputs = await inProcesses(
+        2,
+        `const store = openSqliteStore(path);
+        const createdAt = new Date(${NOW.getTime()});
+        const made = await Promise.all(Array.from({ length: 200 }, (_, index) => store.createLead({
+          id: newId(), studioId: '${STUDIO_ID}', displayName: 'x', contact: { type: 'email', value: 'a@b' }, sourceId: null,
+          note: null, stage: 'new', createdAt, updatedAt: createdAt,
+        }, {
+          idempotencyKey: '00000000-0000-4000-8000-' + String(index % 50).padStart(12, '0'),
+          fingerprint: { version: 1, sha256: 'same' },
+          contactKey: 'contact ' + (index % 25),
+        })));
+        await store.close();
+        console.log(JSON.stringify(made.map(({ kind }) => kind)));`,
+      );
+
+      const kinds = outputs.flatMap((output) => JSON.parse(output) as string[]);
+      const count = (kind: string) => kinds.filter((each) => each === kind).length;
+      // Of 50 keys for 25 contacts, 25 make a lead; each is asked for 8 times.
+      expect([count('created'), count('replayed'), count('already-open')]).toEqual([25, 25 * 7, 25 * 8]);
+      expect(await store.listLeads(STUDIO_ID, null, 100)).toHaveLength(25);
+    });
+  });
+
+  describe('writes that share a transaction', () => {
+    test('are there for another connection when they are answered', async () => {
+      const store = openStore();
+      const observer = connect();
+      const leads = times(20, () => aLead());
+
+      const seen = await Promise.all(
+        leads.map((lead) => create(store, lead).then(() => idsIn(observer).includes(lead.id))),
+      );
+
+      expect(seen).toEqual(times(20, () => true));
+    });
+
+    test('lose none of them when one fails', async () => {
+      const store = openStore();
+      const leads = times(4, () => aLead());
+      const ofNoStudio = anApiKey({ studioId: 'nowhere' });
+
+      const outcomes = await Promise.allSettled([
+        ...leads.slice(0, 2).map((lead) => create(store, lead)),
+        store.createApiKey(ofNoStudio, NOW),
+        ...leads.slice(2).map((lead) => create(store, lead)),
+      ]);
+
+      expect(outcomes.map(({ status }) => status)).toEqual([
+        'fulfilled',
+        'fulfilled',
+        'rejected',
+        'fulfilled',
+        'fulfilled',
+      ]);
+      expect(idsIn(connect())).toEqual(leads.map(({ id }) => id));
+      expect(await store.listApiKeys('nowhere')).toEqual([]);
+    });
+
+    test('undo all of a write that fails half-way, and nothing else', async () => {
+      const database = connect();
+      const commits = new GroupCommit(database);
+      const insert = (id: string) =>
+        database.prepare('INSERT INTO studios (id, status) VALUES (?, ?)').run(id, 'active');
+
+      const outcomes = await Promise.allSettled([
+        commits.write(() => insert('before')),
+        commits.write(() => {
+          insert('half');
+          throw new Error('half-way');
+        }),
+        commits.write(() => insert('after')),
+      ]);
+
+      expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+      expect(connect().prepare('SELECT id FROM studios ORDER BY id').all()).toEqual([
+        { id: 'after' },
+        { id: 'before' },
+      ]);
+    });
+
+    test('are all refused, and none of them is there, when the commit fails', async () => {
+      const database = connect();
+      const commits = new GroupCommit(database);
+      const store = { ...sqliteLeads(database, commits), ...sqliteDirectory(database, commits) };
+      const leads = times(3, () => aLead());
+
+      const writes = leads.map((lead) => create(store, lead));
+      // A broken reference that is only looked at when the transaction ends.
+      const spoiler = commits.write(() => {
+        database.exec(`
+          PRAGMA defer_foreign_keys = ON;
+          INSERT INTO members (studio_id, id, role) VALUES ('nowhere', 'nobody', 'staff')`);
+      });
+
+      const outcomes = await Promise.allSettled([...writes, spoiler]);
+      for (const outcome of outcomes) {
+        expect(outcome).toEqual({ status: 'rejected', reason: expect.any(StoreUnavailable) });
+      }
+      expect(idsIn(connect())).toEqual([]);
+      // Repeating the calls is safe, and works.
+      for (const lead of leads) expect(await create(store, lead)).toMatchObject({ kind: 'created' });
+    });
+  });
+
+  describe('a write that cannot be made', () => {
+    test('is answered as unavailable while another process holds the database, and leaves nothing', async () => {
+      const store = openStore();
+      await store.putStudio(aStudio());
+      const other = connect();
+      const lead = aLead();
+      const claims = claimsOf(lead);
+
+      other.exec('BEGIN IMMEDIATE');
+      const outcomes = await Promise.allSettled([
+        store.createLead(lead, claims),
+        store.createApiKey(anApiKey(), NOW),
+        store.putStudio(aStudio({ status: 'suspended' })),
+      ]);
+      other.exec('ROLLBACK');
+
+      for (const outcome of outcomes) {
+        expect(outcome).toEqual({ status: 'rejected', reason: expect.any(StoreUnavailable) });
+      }
+      expect(await store.findLead(STUDIO_ID, lead.id)).toBeNull();
+      expect(await store.listApiKeys(STUDIO_ID)).toEqual([]);
+      expect(await store.findStudio(STUDIO_ID)).toEqual(aStudio());
+      expect(await store.createLead(lead, claims)).toEqual({ kind: 'created', lead });
+    });
+
+    test('is answered as unavailable when the disk is full, and what was written before stays', async () => {
+      const database = connect();
+      const store = sqliteLeads(database, new GroupCommit(database));
+      const first = aLead();
+      await create(store, first);
+      const { page_count: pages } = database.prepare('PRAGMA page_count').get() as { page_count: number };
+      database.exec(`PRAGMA max_page_count = ${pages}`);
+      const large = times(4, () => aLead({ note: 'x'.repeat(10_000) }));
+
+      const outcomes = await Promise.allSettled(large.map((lead) => create(store, lead)));
+
+      for (const outcome of outcomes) {
+        expect(outcome).toEqual({ status: 'rejected', reason: expect.any(StoreUnavailable) });
+      }
+      expect(idsIn(connect())).toEqual([first.id]);
+      database.exec(`PRAGMA max_page_count = ${pages + 1000}`);
+      for (const lead of large) expect(await create(store, lead)).toMatchObject({ kind: 'created' });
+    });
+  });
+
+  test('no query reads a whole table or sorts what it found', () => {
+    const database = connect();
+    const queries: string[] = [];
+    const prepare = database.prepare.bind(database);
+    database.prepare = (sql) => {
+      queries.push(sql);
+      return prepare(sql);
+    };
+    const commits = new GroupCommit(database);
+    sqliteLeads(database, commits);
+    sqliteApiKeys(database, commits);
+    sqliteDirectory(database, commits);
+
+    const plans = queries.map((sql) => ({
+      sql,
+      steps: prepare(`EXPLAIN QUERY PLAN ${sql}`)
+        .all()
+        .map(({ detail }) => String(detail)),
+    }));
+
+    expect(plans.filter(({ steps }) => steps.some((step) => step.startsWith('SEARCH'))).length).toBeGreaterThan(10);
+    expect(plans.filter(({ steps }) => steps.some((step) => !step.startsWith('SEARCH')))).toEqual([]);
+    const listing = plans.find(({ sql }) => sql.includes('ORDER BY id DESC LIMIT'));
+    expect(listing?.steps).toEqual(['SEARCH leads USING PRIMARY KEY (studio_id=? AND id<?)']);
+  });
+});

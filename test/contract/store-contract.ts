@@ -1,0 +1,1134 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { type ApiKey, LIVE_KEYS_PER_STUDIO } from '../../src/domain/api-key.ts';
+import type { Lead, LeadStage } from '../../src/domain/lead.ts';
+import { newId } from '../../src/domain/new-id.ts';
+import { type CreateLeadOutcome, type Store, StoreUnavailable } from '../../src/store/store.ts';
+import {
+  aLead,
+  aLeadSource,
+  aMember,
+  anApiKey,
+  aSecretHash,
+  aStudio,
+  claimsOf,
+  DAY_MS,
+  HARD_TEXTS,
+  NOW,
+  plus,
+  STUDIO_ID,
+  times,
+} from '../support/builders.ts';
+
+/** A store with nothing in it, of which a test may do what it likes. */
+export interface OpenedStore {
+  readonly store: Store;
+  /** Closes the store and opens its data again, as the next start of the process would; absent when nothing is kept. */
+  reopen?(): Promise<Store>;
+  /** A second store on the same data, as a second process would have. */
+  another(): Promise<Store>;
+  /** Closes every store that was opened, and removes the data. */
+  dispose(): Promise<void>;
+}
+
+const OPEN_STAGES: readonly LeadStage[] = ['new', 'contacted', 'trial_booked', 'trial_attended'];
+const CLOSED_STAGES: readonly LeadStage[] = ['won', 'lost'];
+
+/** Everything that `src/store/store.ts` promises, held against one adapter. Each test gets a store of its own. */
+export function storeContract(name: string, open: () => Promise<OpenedStore>): void {
+  describe(`store contract: ${name}`, () => {
+    let opened: OpenedStore;
+    let store: Store;
+
+    beforeEach(async () => {
+      opened = await open();
+      store = opened.store;
+    });
+    afterEach(() => opened.dispose());
+
+    /** The store after the end of the process, or as another process sees it. */
+    const later = () => opened.reopen?.() ?? opened.another();
+
+    async function created(lead: Lead = aLead(), claims = claimsOf(lead)): Promise<Lead> {
+      expect(await store.createLead(lead, claims)).toEqual({ kind: 'created', lead });
+      return lead;
+    }
+
+    async function moved(lead: Lead, stage: LeadStage, { now = NOW, claims = claimsOf(lead) } = {}): Promise<Lead> {
+      const { studioId, id: leadId } = lead;
+      const outcome = await store.changeLeadStage({ studioId, leadId, stage, contactKey: claims.contactKey, now });
+      if (outcome.kind !== 'changed') throw new Error(`the lead was not moved: ${outcome.kind}`);
+      return outcome.lead;
+    }
+
+    const everyLead = (studioId = STUDIO_ID) => store.listLeads(studioId, null, 1000);
+
+    describe('creating leads', () => {
+      test('a created lead is found by its id, by its idempotency key and in the listing, as it was given', async () => {
+        const lead = aLead({
+          contact: { type: 'phone', value: '+49 (0)30 1234567' },
+          sourceId: newId(),
+          note: 'Calls back after six.',
+        });
+        const claims = claimsOf(lead);
+        await created(lead, claims);
+
+        expect(await store.findLead(lead.studioId, lead.id)).toEqual(lead);
+        expect(await store.findLeadByIdempotencyKey(lead.studioId, claims.idempotencyKey)).toEqual({
+          lead,
+          fingerprint: claims.fingerprint,
+        });
+        expect(await everyLead()).toEqual([lead]);
+      });
+
+      test('an absent source and note stay absent', async () => {
+        const lead = await created(aLead({ sourceId: null, note: null }));
+
+        expect(await store.findLead(lead.studioId, lead.id)).toMatchObject({ sourceId: null, note: null });
+      });
+
+      test('times keep their millisecond', async () => {
+        const createdAt = new Date('2026-12-31T23:59:59.999Z');
+        const lead = await created(aLead({ createdAt }));
+
+        expect((await store.findLead(lead.studioId, lead.id))?.createdAt.getTime()).toBe(createdAt.getTime());
+      });
+
+      test('the same key with the same data is a replay of the first lead', async () => {
+        const first = aLead();
+        const claims = claimsOf(first);
+        await created(first, claims);
+
+        const retry = { ...first, id: newId() };
+
+        expect(await store.createLead(retry, claims)).toEqual({ kind: 'replayed', lead: first });
+        expect(await everyLead()).toEqual([first]);
+      });
+
+      test('the same key with other data is a conflict, and nothing is written', async () => {
+        const first = aLead();
+        const { idempotencyKey } = claimsOf(first);
+        await created(first, claimsOf(first, { idempotencyKey }));
+
+        const other = aLead({ contact: first.contact, note: 'other data' });
+
+        expect(await store.createLead(other, claimsOf(other, { idempotencyKey }))).toEqual({
+          kind: 'idempotency-conflict',
+        });
+        expect(await everyLead()).toEqual([first]);
+      });
+
+      test('the same data hashed in another way is a conflict', async () => {
+        const first = aLead();
+        const claims = claimsOf(first);
+        await created(first, claims);
+
+        const fingerprint = { ...claims.fingerprint, version: claims.fingerprint.version + 1 };
+
+        expect(await store.createLead({ ...first, id: newId() }, { ...claims, fingerprint })).toEqual({
+          kind: 'idempotency-conflict',
+        });
+      });
+
+      test('another key for a contact with an open lead names that lead, and nothing is written', async () => {
+        const first = await created();
+        const second = aLead({ contact: first.contact });
+
+        expect(await store.createLead(second, claimsOf(second))).toEqual({ kind: 'already-open', leadId: first.id });
+        expect(await everyLead()).toEqual([first]);
+      });
+
+      test('a refused creation leaves its key free for other data', async () => {
+        const first = await created();
+        const refused = aLead({ contact: first.contact });
+        const { idempotencyKey } = claimsOf(refused);
+        await store.createLead(refused, claimsOf(refused, { idempotencyKey }));
+
+        expect(await store.findLeadByIdempotencyKey(STUDIO_ID, idempotencyKey)).toBeNull();
+        const other = aLead();
+        await created(other, claimsOf(other, { idempotencyKey }));
+      });
+
+      test('a retry is replayed and not told that its own lead is in the way', async () => {
+        const lead = aLead();
+        const claims = claimsOf(lead);
+        await created(lead, claims);
+
+        // The contact's slot is taken, by the very lead that this key created.
+        expect(await store.createLead({ ...lead, id: newId() }, claims)).toMatchObject({ kind: 'replayed' });
+      });
+
+      test('a key used with other data is a conflict even when the contact is taken as well', async () => {
+        const mine = aLead();
+        const { idempotencyKey } = claimsOf(mine);
+        await created(mine, claimsOf(mine, { idempotencyKey }));
+        const theirs = await created();
+
+        const other = aLead({ contact: theirs.contact });
+
+        expect(await store.createLead(other, claimsOf(other, { idempotencyKey }))).toEqual({
+          kind: 'idempotency-conflict',
+        });
+      });
+
+      test('a replay answers the lead as it is now, also after it was closed and the contact went to another', async () => {
+        const lead = aLead();
+        const claims = claimsOf(lead);
+        await created(lead, claims);
+        const won = await moved(lead, 'won');
+        await created(aLead({ contact: lead.contact }));
+
+        expect(await store.createLead({ ...lead, id: newId() }, claims)).toEqual({ kind: 'replayed', lead: won });
+        expect(await store.findLeadByIdempotencyKey(STUDIO_ID, claims.idempotencyKey)).toMatchObject({ lead: won });
+      });
+
+      test('keys and contacts are claimed per studio', async () => {
+        const lead = aLead();
+        const claims = claimsOf(lead);
+        await created(lead, claims);
+
+        await created({ ...lead, id: newId(), studioId: 'studio-2' }, claims);
+      });
+
+      test('studios whose ids differ in letter case only are different studios', async () => {
+        const lead = aLead({ studioId: 'Studio' });
+        const claims = claimsOf(lead);
+        await created(lead, claims);
+
+        expect(await store.findLead('studio', lead.id)).toBeNull();
+        await created({ ...lead, id: newId(), studioId: 'studio' }, claims);
+      });
+
+      test('contacts whose keys differ in letter case only are different contacts', async () => {
+        const [a, b] = [aLead(), aLead()];
+        await created(a, claimsOf(a, { contactKey: 'kEy' }));
+
+        await created(b, claimsOf(b, { contactKey: 'KeY' }));
+      });
+
+      test('an unknown key, an unknown lead and an empty studio are no faults', async () => {
+        expect(await store.findLeadByIdempotencyKey(STUDIO_ID, newId())).toBeNull();
+        expect(await store.findLead(STUDIO_ID, newId())).toBeNull();
+        expect(await everyLead()).toEqual([]);
+      });
+    });
+
+    describe('many creations at once', () => {
+      const kinds = (outcomes: readonly CreateLeadOutcome[]) =>
+        Object.fromEntries(
+          Object.entries(Object.groupBy(outcomes, ({ kind }) => kind)).map(([kind, list]) => [kind, list?.length]),
+        );
+
+      // Alone, and through a second store on the same data: what one process may keep in mind, two may not.
+      describe.each([{ stores: 1 }, { stores: 2 }])('through $stores store(s)', ({ stores }) => {
+        let through: (index: number) => Store;
+
+        beforeEach(async () => {
+          const all = stores === 1 ? [store] : [store, await opened.another()];
+          through = (index) => all[index % all.length] as Store;
+        });
+
+        test('200 identical creations make one lead, and all get it', async () => {
+          const lead = aLead();
+          const claims = claimsOf(lead);
+
+          const outcomes = await Promise.all(
+            times(200, (index) => through(index).createLead({ ...lead, id: newId() }, claims)),
+          );
+
+          expect(kinds(outcomes)).toEqual({ created: 1, replayed: 199 });
+          const [only, ...more] = await everyLead();
+          expect(more).toEqual([]);
+          expect(outcomes.map((outcome) => 'lead' in outcome && outcome.lead)).toEqual(times(200, () => only));
+        });
+
+        test('one key with 50 different bodies makes one lead, the rest are conflicts', async () => {
+          const idempotencyKey = newId();
+
+          const outcomes = await Promise.all(
+            times(50, (index) => {
+              const lead = aLead({ note: `body ${index}` });
+              return through(index).createLead(lead, claimsOf(lead, { idempotencyKey }));
+            }),
+          );
+
+          expect(kinds(outcomes)).toEqual({ created: 1, 'idempotency-conflict': 49 });
+          expect(await everyLead()).toEqual(
+            outcomes.flatMap((outcome) => (outcome.kind === 'created' ? [outcome.lead] : [])),
+          );
+        });
+
+        test('200 keys for one contact make one lead, the rest are told which', async () => {
+          const { contact } = aLead();
+
+          const outcomes = await Promise.all(
+            times(200, (index) => {
+              const lead = aLead({ contact });
+              return through(index).createLead(lead, claimsOf(lead));
+            }),
+          );
+
+          expect(kinds(outcomes)).toEqual({ created: 1, 'already-open': 199 });
+          const [only, ...more] = await everyLead();
+          expect(more).toEqual([]);
+          expect(new Set(outcomes.flatMap((outcome) => ('leadId' in outcome ? [outcome.leadId] : [])))).toEqual(
+            new Set([only?.id]),
+          );
+        });
+
+        test('5 keys for one contact, 20 times each: one key gets its lead every time, the others never', async () => {
+          const { contact } = aLead();
+          const requests = times(5, () => {
+            const lead = aLead({ contact });
+            return { lead, claims: claimsOf(lead) };
+          });
+
+          const outcomes = await Promise.all(
+            times(100, (index) => {
+              const { lead, claims } = requests[index % 5] as (typeof requests)[number];
+              return through(index).createLead({ ...lead, id: newId() }, claims);
+            }),
+          );
+
+          expect(kinds(outcomes)).toEqual({ created: 1, replayed: 19, 'already-open': 80 });
+          expect(await everyLead()).toHaveLength(1);
+        });
+
+        test('200 leads that have nothing in common are all made', async () => {
+          const leads = times(200, () => aLead());
+
+          const outcomes = await Promise.all(
+            leads.map((lead, index) => through(index).createLead(lead, claimsOf(lead))),
+          );
+
+          expect(kinds(outcomes)).toEqual({ created: 200 });
+          expect(await everyLead()).toEqual(leads.toReversed());
+        });
+
+        test('20 closed leads of one contact reopened at once: one opens, the rest are told which', async () => {
+          const { contact } = aLead();
+          const closed: Lead[] = [];
+          for (const lead of times(20, () => aLead({ contact }))) {
+            await created(lead);
+            closed.push(await moved(lead, 'lost'));
+          }
+
+          const outcomes = await Promise.all(
+            closed.map(({ studioId, id: leadId, contact }, index) =>
+              through(index).changeLeadStage({
+                studioId,
+                leadId,
+                stage: 'new',
+                contactKey: claimsOf(aLead({ contact })).contactKey,
+                now: NOW,
+              }),
+            ),
+          );
+
+          const opened = outcomes.filter(({ kind }) => kind === 'changed');
+          expect(opened).toHaveLength(1);
+          const winner = (await everyLead()).filter(({ stage }) => stage === 'new');
+          expect(opened).toEqual([{ kind: 'changed', lead: winner[0] }]);
+          expect(outcomes.filter((outcome) => !opened.includes(outcome))).toEqual(
+            times(19, () => ({ kind: 'already-open', leadId: winner[0]?.id })),
+          );
+        });
+
+        test('reopening and creating for one contact at once: one of them has it', async () => {
+          const lead = await created();
+          const { contactKey } = claimsOf(lead);
+          await moved(lead, 'lost');
+
+          const outcomes = await Promise.all(
+            times(40, (index) => {
+              const rival = aLead({ contact: lead.contact });
+              return index % 2 === 0
+                ? through(index >> 1).createLead(rival, claimsOf(rival))
+                : through(index >> 1).changeLeadStage({
+                    studioId: lead.studioId,
+                    leadId: lead.id,
+                    stage: 'new',
+                    contactKey,
+                    now: NOW,
+                  });
+            }),
+          );
+
+          const winners = (await everyLead()).filter(({ stage }) => stage === 'new');
+          expect(winners).toHaveLength(1);
+          expect(outcomes.filter(({ kind }) => kind === 'created' || kind === 'changed')).toMatchObject([
+            { lead: { id: winners[0]?.id } },
+          ]);
+        });
+
+        test('20 moves of one lead at once each get an updatedAt of their own, and the highest stays', async () => {
+          const lead = await created();
+          const { contactKey } = claimsOf(lead);
+
+          const outcomes = await Promise.all(
+            times(20, (index) =>
+              through(index).changeLeadStage({
+                studioId: lead.studioId,
+                leadId: lead.id,
+                stage: OPEN_STAGES[index % 4] as LeadStage,
+                contactKey,
+                now: NOW,
+              }),
+            ),
+          );
+
+          const changes = outcomes.flatMap((outcome) => (outcome.kind === 'changed' ? [outcome.lead] : []));
+          changes.sort((a, b) => a.updatedAt.getTime() - b.updatedAt.getTime());
+          expect(changes.length).toBeGreaterThan(0);
+          expect(new Set(changes.map(({ updatedAt }) => updatedAt.getTime())).size).toBe(changes.length);
+          expect(await store.findLead(lead.studioId, lead.id)).toEqual(changes.at(-1));
+        });
+      });
+    });
+
+    describe('moving leads', () => {
+      const everyMove = [...OPEN_STAGES, ...CLOSED_STAGES].flatMap((from) =>
+        [...OPEN_STAGES, ...CLOSED_STAGES].filter((to) => to !== from).map((to) => ({ from, to })),
+      );
+
+      test.each(everyMove)('a lead moves from $from to $to, and nothing else of it changes', async ({ from, to }) => {
+        const lead = await created(aLead({ sourceId: newId(), note: 'stays' }));
+        const before = from === 'new' ? lead : await moved(lead, from);
+
+        const outcome = await store.changeLeadStage({
+          studioId: lead.studioId,
+          leadId: lead.id,
+          stage: to,
+          contactKey: claimsOf(lead).contactKey,
+          now: plus(before.updatedAt, 5),
+        });
+
+        const expected = { ...lead, stage: to, updatedAt: plus(before.updatedAt, 5) };
+        expect(outcome).toEqual({ kind: 'changed', lead: expected });
+        expect(await store.findLead(lead.studioId, lead.id)).toEqual(expected);
+      });
+
+      test.each([...OPEN_STAGES, ...CLOSED_STAGES])(
+        'moving a lead that is %s to where it is writes nothing',
+        async (stage) => {
+          const lead = await created();
+          const before = stage === 'new' ? lead : await moved(lead, stage);
+
+          const outcome = await store.changeLeadStage({
+            studioId: lead.studioId,
+            leadId: lead.id,
+            stage,
+            contactKey: claimsOf(lead).contactKey,
+            now: plus(before.updatedAt, DAY_MS),
+          });
+
+          expect(outcome).toEqual({ kind: 'unchanged', lead: before });
+          expect(await store.findLead(lead.studioId, lead.id)).toEqual(before);
+        },
+      );
+
+      test.each([
+        { clock: 'went on', ahead: 1000, grows: 1000 },
+        { clock: 'stood still', ahead: 0, grows: 1 },
+        { clock: 'went back', ahead: -DAY_MS, grows: 1 },
+      ])('updatedAt grows when the clock $clock', async ({ ahead, grows }) => {
+        const lead = await created();
+
+        const contacted = await moved(lead, 'contacted', { now: plus(lead.updatedAt, ahead) });
+
+        expect(contacted.updatedAt).toEqual(plus(lead.updatedAt, grows));
+        expect((await store.findLead(lead.studioId, lead.id))?.updatedAt).toEqual(contacted.updatedAt);
+      });
+
+      test.each(CLOSED_STAGES)('a lead that is %s frees its contact', async (stage) => {
+        const first = await created();
+        await moved(first, stage);
+
+        const second = await created(aLead({ contact: first.contact }));
+
+        expect((await everyLead()).map(({ id, stage }) => ({ id, stage }))).toEqual([
+          { id: second.id, stage: 'new' },
+          { id: first.id, stage },
+        ]);
+      });
+
+      test.each(OPEN_STAGES)('a lead that is %s keeps its contact', async (stage) => {
+        const first = await created();
+        if (stage !== 'new') await moved(first, stage);
+
+        const second = aLead({ contact: first.contact });
+
+        expect(await store.createLead(second, claimsOf(second))).toEqual({ kind: 'already-open', leadId: first.id });
+      });
+
+      test('a contact may have any number of closed leads', async () => {
+        const { contact } = aLead();
+        for (const stage of ['won', 'lost', 'won', 'lost'] as const) {
+          await moved(await created(aLead({ contact })), stage);
+        }
+
+        await created(aLead({ contact }));
+        expect(await everyLead()).toHaveLength(5);
+      });
+
+      test('a closed lead that moves to the other closed stage leaves its contact to the lead that has it', async () => {
+        const first = await created();
+        await moved(first, 'won');
+        const second = await created(aLead({ contact: first.contact }));
+
+        await moved(first, 'lost');
+
+        const third = aLead({ contact: first.contact });
+        expect(await store.createLead(third, claimsOf(third))).toEqual({ kind: 'already-open', leadId: second.id });
+      });
+
+      test('a reopened lead takes its contact again', async () => {
+        const first = await created();
+        await moved(first, 'lost');
+        await moved(first, 'contacted');
+
+        const second = aLead({ contact: first.contact });
+
+        expect(await store.createLead(second, claimsOf(second))).toEqual({ kind: 'already-open', leadId: first.id });
+      });
+
+      test('a reopened lead takes the contact as it is compared now', async () => {
+        const first = await created();
+        await moved(first, 'lost');
+        await moved(first, 'new', { claims: claimsOf(first, { contactKey: 'compared-otherwise' }) });
+
+        const second = aLead();
+
+        expect(await store.createLead(second, claimsOf(second, { contactKey: 'compared-otherwise' }))).toEqual({
+          kind: 'already-open',
+          leadId: first.id,
+        });
+        await created(aLead({ contact: first.contact }));
+      });
+
+      test.each(OPEN_STAGES)(
+        'reopening to %s into a taken contact is refused, and nothing is written',
+        async (stage) => {
+          const first = await created();
+          const closed = await moved(first, 'lost');
+          const second = await created(aLead({ contact: first.contact }));
+
+          const outcome = await store.changeLeadStage({
+            studioId: first.studioId,
+            leadId: first.id,
+            stage,
+            contactKey: claimsOf(first).contactKey,
+            now: plus(closed.updatedAt, DAY_MS),
+          });
+
+          expect(outcome).toEqual({ kind: 'already-open', leadId: second.id });
+          expect(await everyLead()).toEqual([second, closed]);
+          // The contact is still the second lead's: freeing it there frees it for the first.
+          await moved(second, 'won');
+          await moved(first, stage);
+        },
+      );
+
+      test("an unknown lead and another studio's lead are not found, and nothing is written", async () => {
+        const lead = await created();
+        const move = { stage: 'won', contactKey: claimsOf(lead).contactKey, now: NOW } as const;
+
+        expect(await store.changeLeadStage({ ...move, studioId: STUDIO_ID, leadId: newId() })).toEqual({
+          kind: 'not-found',
+        });
+        expect(await store.changeLeadStage({ ...move, studioId: 'studio-2', leadId: lead.id })).toEqual({
+          kind: 'not-found',
+        });
+        expect(await store.findLead(lead.studioId, lead.id)).toEqual(lead);
+      });
+    });
+
+    describe('listing leads', () => {
+      test('leads come highest id first, whatever the order they were created in', async () => {
+        const leads = times(9, () => aLead());
+        const shuffled = [4, 0, 8, 2, 6, 1, 7, 3, 5].map((index) => leads[index] as Lead);
+        for (const lead of shuffled) await created(lead);
+
+        expect(await everyLead()).toEqual(leads.toReversed());
+      });
+
+      test('ids of every kind have their place, the highest and the lowest too', async () => {
+        const ids = [
+          'ffffffff-ffff-ffff-ffff-ffffffffffff',
+          'fedcba98-7654-4321-8fed-cba987654321',
+          '9a000000-0000-1000-8000-000000000000',
+          '0a000000-0000-8000-b000-000000000000',
+          '00000000-0000-0000-0000-000000000000',
+        ];
+        for (const id of ids.toReversed()) await created(aLead({ id, createdAt: NOW }));
+
+        expect((await everyLead()).map(({ id }) => id)).toEqual(ids);
+        expect((await store.listLeads(STUDIO_ID, ids[0] as string, 10)).map(({ id }) => id)).toEqual(ids.slice(1));
+        expect(await store.listLeads(STUDIO_ID, ids[4] as string, 10)).toEqual([]);
+      });
+
+      test('there are never more than the limit, and the pages make the whole', async () => {
+        const leads = times(10, () => aLead());
+        for (const lead of leads) await created(lead);
+        const newestFirst = leads.toReversed();
+
+        const first = await store.listLeads(STUDIO_ID, null, 4);
+        const second = await store.listLeads(STUDIO_ID, first.at(-1)?.id as string, 4);
+        const third = await store.listLeads(STUDIO_ID, second.at(-1)?.id as string, 4);
+
+        expect([first, second, third]).toEqual([
+          newestFirst.slice(0, 4),
+          newestFirst.slice(4, 8),
+          newestFirst.slice(8),
+        ]);
+      });
+
+      test('a page may follow an id that no lead has', async () => {
+        const [older, between, newer] = [aLead(), newId(), aLead()];
+        await created(older);
+        await created(newer);
+
+        expect(await store.listLeads(STUDIO_ID, between, 10)).toEqual([older]);
+      });
+
+      test('a lead stays where it is when it moves to another stage', async () => {
+        const leads = times(3, () => aLead());
+        for (const lead of leads) await created(lead);
+        const won = await moved(leads[1] as Lead, 'won');
+
+        expect(await everyLead()).toEqual([leads[2], won, leads[0]]);
+      });
+
+      test("another studio's leads are never seen", async () => {
+        const mine = await created(aLead());
+        const claims = claimsOf(mine);
+        const theirs = await created(aLead({ studioId: 'studio-2' }), claims);
+        const latest = await created(aLead());
+
+        expect(await everyLead()).toEqual([latest, mine]);
+        expect(await store.listLeads(STUDIO_ID, theirs.id, 10)).toEqual([mine]);
+        expect(await everyLead('studio-2')).toEqual([theirs]);
+        expect(await everyLead('studio-3')).toEqual([]);
+        expect(await store.findLead(STUDIO_ID, theirs.id)).toBeNull();
+        expect(await store.findLead('studio-2', mine.id)).toBeNull();
+        expect(await store.findLeadByIdempotencyKey(STUDIO_ID, claims.idempotencyKey)).toBeNull();
+      });
+    });
+
+    describe('text', () => {
+      const longest = { astral: '🦉'.repeat(2000), 'three bytes each': '語'.repeat(2000) };
+
+      test.each(Object.entries({ ...HARD_TEXTS, ...longest }))('%s: stored and answered unchanged', async (_, text) => {
+        const lead = await created(aLead({ displayName: text, contact: { type: 'phone', value: text }, note: text }));
+        const source = aLeadSource({ name: text });
+        const key = anApiKey({ name: text });
+        await store.putStudio(aStudio());
+        await store.putLeadSource(source);
+        await store.createApiKey(key, NOW);
+
+        const reopened = await later();
+
+        expect(await reopened.findLead(lead.studioId, lead.id)).toEqual(lead);
+        expect(await reopened.findLeadSource(source.studioId, source.id)).toEqual(source);
+        expect(await reopened.listApiKeys(key.studioId)).toEqual([key]);
+      });
+    });
+
+    describe('api keys', () => {
+      beforeEach(async () => {
+        await store.putStudio(aStudio());
+        await store.putMember(aMember());
+      });
+
+      async function issued(key: ApiKey = anApiKey(), now = NOW): Promise<ApiKey> {
+        expect(await store.createApiKey(key, now)).toBe(true);
+        return key;
+      }
+
+      async function issuedToTheLimit(overrides: Partial<ApiKey> = {}): Promise<ApiKey[]> {
+        const keys: ApiKey[] = [];
+        for (const key of times(LIVE_KEYS_PER_STUDIO, () => anApiKey(overrides))) keys.push(await issued(key));
+        return keys;
+      }
+
+      const replacement = (key: ApiKey, overrides: { expiresAt?: Date; now?: Date; memberId?: string } = {}) => ({
+        studioId: key.studioId,
+        keyId: key.id,
+        memberId: key.memberId,
+        secretSha256: aSecretHash(),
+        secretHint: 'wxyz',
+        expiresAt: null,
+        now: NOW,
+        ...overrides,
+      });
+
+      test('a created key is found by its secret and in the listing, as it was given', async () => {
+        const key = await issued(anApiKey({ scopes: ['leads.read'] }));
+
+        expect(await store.findCredential(key.secretSha256)).toEqual({
+          key,
+          studioStatus: 'active',
+          issuerRole: 'owner',
+        });
+        expect(await store.listApiKeys(STUDIO_ID)).toEqual([key]);
+      });
+
+      test('an unknown secret opens nothing', async () => {
+        await issued();
+
+        expect(await store.findCredential(aSecretHash())).toBeNull();
+      });
+
+      test("keys come highest id first, and another studio's are never seen", async () => {
+        await store.putStudio(aStudio({ id: 'studio-2' }));
+        const keys = times(3, () => anApiKey());
+        for (const key of [keys[1], keys[0], keys[2]]) await issued(key);
+        const theirs = await issued(anApiKey({ studioId: 'studio-2' }));
+
+        expect(await store.listApiKeys(STUDIO_ID)).toEqual(keys.toReversed());
+        expect(await store.listApiKeys('studio-2')).toEqual([theirs]);
+        expect(await store.listApiKeys('studio-3')).toEqual([]);
+      });
+
+      describe.each([{ stores: 1 }, { stores: 2 }])('through $stores store(s)', ({ stores }) => {
+        let through: (index: number) => Store;
+
+        beforeEach(async () => {
+          const all = stores === 1 ? [store] : [store, await opened.another()];
+          through = (index) => all[index % all.length] as Store;
+        });
+
+        test('of 30 keys asked for at once, 20 are written', async () => {
+          const keys = times(30, () => anApiKey());
+
+          const written = await Promise.all(keys.map((key, index) => through(index).createApiKey(key, NOW)));
+
+          expect(written.filter(Boolean)).toHaveLength(20);
+          expect(await store.listApiKeys(STUDIO_ID)).toEqual(keys.filter((_, index) => written[index]).toReversed());
+        });
+
+        test('of 30 expired keys replaced at once, 20 come back to life', async () => {
+          const keys: ApiKey[] = [];
+          for (const batch of [0, 1]) {
+            const expiresAt = plus(NOW, batch + 1);
+            for (const key of times(15, () => anApiKey({ expiresAt }))) keys.push(await issued(key, plus(NOW, batch)));
+          }
+
+          const outcomes = await Promise.all(
+            keys.map((key, index) =>
+              through(index).replaceApiKey(replacement(key, { now: plus(NOW, 2), expiresAt: plus(NOW, DAY_MS) })),
+            ),
+          );
+
+          expect(outcomes.filter(({ kind }) => kind === 'replaced')).toHaveLength(20);
+          expect(outcomes.filter(({ kind }) => kind === 'limit-reached')).toHaveLength(10);
+          expect(await store.createApiKey(anApiKey(), plus(NOW, 2))).toBe(false);
+        });
+
+        test('of 10 replacements of one key at once, one secret opens it afterwards', async () => {
+          const key = await issued();
+          const replacements = times(10, () => replacement(key));
+
+          const outcomes = await Promise.all(replacements.map((each, index) => through(index).replaceApiKey(each)));
+
+          expect(outcomes.map(({ kind }) => kind)).toEqual(times(10, () => 'replaced'));
+          const found = await Promise.all(
+            [key, ...replacements].map(({ secretSha256 }) => store.findCredential(secretSha256)),
+          );
+          expect(found.filter((credential) => credential !== null)).toHaveLength(1);
+          expect(found[0]).toBeNull();
+        });
+
+        test('a key that is revoked while others replace it stays revoked', async () => {
+          const key = await issued();
+          const revokedAt = plus(NOW, 1);
+          const replacements = times(10, () => replacement(key, { expiresAt: plus(NOW, 2 * DAY_MS) }));
+
+          await Promise.all([
+            ...replacements.slice(0, 5).map((each, index) => through(index).replaceApiKey(each)),
+            through(1).revokeApiKey(key.studioId, key.id, revokedAt),
+            ...replacements.slice(5).map((each, index) => through(index).replaceApiKey(each)),
+          ]);
+
+          expect(await store.listApiKeys(STUDIO_ID)).toMatchObject([{ id: key.id, revokedAt }]);
+        });
+      });
+
+      test('each studio has a limit of its own', async () => {
+        await store.putStudio(aStudio({ id: 'studio-2' }));
+        await issuedToTheLimit();
+
+        expect(await store.createApiKey(anApiKey(), NOW)).toBe(false);
+        await issued(anApiKey({ studioId: 'studio-2' }));
+      });
+
+      test('a key that was not written opens nothing', async () => {
+        await issuedToTheLimit();
+        const refused = anApiKey();
+
+        expect(await store.createApiKey(refused, NOW)).toBe(false);
+        expect(await store.findCredential(refused.secretSha256)).toBeNull();
+        expect(await store.listApiKeys(STUDIO_ID)).toHaveLength(LIVE_KEYS_PER_STUDIO);
+      });
+
+      test('an expired key frees its place from the very millisecond of its expiry', async () => {
+        const expiresAt = plus(NOW, 1000);
+        await issuedToTheLimit({ expiresAt });
+
+        expect(await store.createApiKey(anApiKey(), plus(expiresAt, -1))).toBe(false);
+        await issued(anApiKey(), expiresAt);
+      });
+
+      test('a revoked key frees its place, once', async () => {
+        const [first] = await issuedToTheLimit();
+        await store.revokeApiKey(STUDIO_ID, first?.id as string, NOW);
+        await store.revokeApiKey(STUDIO_ID, first?.id as string, NOW);
+
+        await issued();
+        expect(await store.createApiKey(anApiKey(), NOW)).toBe(false);
+      });
+
+      test('expired and revoked keys are listed on, and may be any number', async () => {
+        for (const _ of [1, 2]) {
+          for (const key of await issuedToTheLimit()) await store.revokeApiKey(STUDIO_ID, key.id, NOW);
+        }
+
+        await issuedToTheLimit();
+        expect(await store.listApiKeys(STUDIO_ID)).toHaveLength(3 * LIVE_KEYS_PER_STUDIO);
+      });
+
+      test('replacing gives another secret, hint and issuer, and leaves the rest', async () => {
+        const key = await issued();
+        const { secretSha256, ...rest } = replacement(key, { memberId: 'member-2' });
+
+        const outcome = await store.replaceApiKey({ secretSha256, ...rest });
+
+        const renewed = { ...key, memberId: 'member-2', secretSha256, secretHint: 'wxyz' };
+        expect(outcome).toEqual({ kind: 'replaced', key: renewed });
+        expect(await store.listApiKeys(STUDIO_ID)).toEqual([renewed]);
+      });
+
+      test('replacing with another expiry sets it', async () => {
+        const key = await issued();
+        const expiresAt = plus(NOW, 30 * DAY_MS);
+
+        expect(await store.replaceApiKey(replacement(key, { expiresAt }))).toMatchObject({ key: { expiresAt } });
+        expect(await store.listApiKeys(STUDIO_ID)).toMatchObject([{ expiresAt }]);
+      });
+
+      test('a replaced secret is dead at once, for every process', async () => {
+        const another = await opened.another();
+        const key = await issued();
+        expect(await another.findCredential(key.secretSha256)).toMatchObject({ key: { id: key.id } });
+        const next = replacement(key);
+
+        await store.replaceApiKey(next);
+
+        for (const each of [store, another]) {
+          expect(await each.findCredential(key.secretSha256)).toBeNull();
+          expect(await each.findCredential(next.secretSha256)).toMatchObject({ key: { id: key.id } });
+        }
+      });
+
+      test('a live key keeps its place when it is replaced, and takes no second one', async () => {
+        const [first, second] = await issuedToTheLimit();
+        expect(await store.replaceApiKey(replacement(first as ApiKey))).toMatchObject({ kind: 'replaced' });
+        expect(await store.createApiKey(anApiKey(), NOW)).toBe(false);
+
+        await store.revokeApiKey(STUDIO_ID, second?.id as string, NOW);
+        await store.replaceApiKey(replacement(first as ApiKey));
+        await issued();
+        expect(await store.createApiKey(anApiKey(), NOW)).toBe(false);
+      });
+
+      test('an expired key that comes back to life counts towards the limit', async () => {
+        const early = await issued(anApiKey({ expiresAt: plus(NOW, 1) }));
+        const now = plus(NOW, 1);
+        const revival = replacement(early, { now, expiresAt: plus(now, DAY_MS) });
+        const others: ApiKey[] = [];
+        for (const key of times(LIVE_KEYS_PER_STUDIO, () => anApiKey())) others.push(await issued(key, now));
+
+        expect(await store.replaceApiKey(revival)).toEqual({ kind: 'limit-reached' });
+        expect((await store.listApiKeys(STUDIO_ID)).at(-1)).toEqual(early);
+        expect(await store.findCredential(revival.secretSha256)).toBeNull();
+
+        await store.revokeApiKey(STUDIO_ID, others[0]?.id as string, now);
+        expect(await store.replaceApiKey(revival)).toMatchObject({ kind: 'replaced' });
+        expect(await store.createApiKey(anApiKey(), now)).toBe(false);
+      });
+
+      test('a key whose place went to another needs a new one, also to a process whose clock is behind', async () => {
+        const early = await issued(anApiKey({ expiresAt: plus(NOW, 10) }));
+        for (const key of times(LIVE_KEYS_PER_STUDIO, () => anApiKey())) await issued(key, plus(NOW, 10));
+
+        const behind = replacement(early, { now: plus(NOW, 9), expiresAt: plus(NOW, DAY_MS) });
+
+        expect(await store.replaceApiKey(behind)).toEqual({ kind: 'limit-reached' });
+      });
+
+      test('an expired key without another expiry is left alone', async () => {
+        const key = await issued(anApiKey({ expiresAt: plus(NOW, 1) }));
+
+        expect(await store.replaceApiKey(replacement(key, { now: plus(NOW, 1) }))).toEqual({ kind: 'expired' });
+        expect(await store.listApiKeys(STUDIO_ID)).toEqual([key]);
+      });
+
+      test('a revoked key stays revoked', async () => {
+        const key = await issued();
+        const revoked = { ...key, revokedAt: NOW };
+        expect(await store.revokeApiKey(STUDIO_ID, key.id, NOW)).toEqual(revoked);
+
+        const outcome = await store.replaceApiKey(replacement(key, { expiresAt: plus(NOW, 2 * DAY_MS) }));
+
+        expect(outcome).toEqual({ kind: 'revoked' });
+        expect(await store.revokeApiKey(STUDIO_ID, key.id, plus(NOW, DAY_MS))).toEqual(revoked);
+        expect(await (await later()).listApiKeys(STUDIO_ID)).toEqual([revoked]);
+      });
+
+      test('a revoked key is known as revoked at once, for every process', async () => {
+        const another = await opened.another();
+        const key = await issued();
+
+        await store.revokeApiKey(STUDIO_ID, key.id, NOW);
+
+        for (const each of [store, another]) {
+          expect(await each.findCredential(key.secretSha256)).toMatchObject({ key: { revokedAt: NOW } });
+        }
+      });
+
+      test("an unknown key and another studio's key are not found, and nothing is written", async () => {
+        const key = await issued();
+        await store.putStudio(aStudio({ id: 'studio-2' }));
+        const move = replacement(key);
+
+        expect(await store.replaceApiKey({ ...move, keyId: newId() })).toEqual({ kind: 'not-found' });
+        expect(await store.replaceApiKey({ ...move, studioId: 'studio-2' })).toEqual({ kind: 'not-found' });
+        expect(await store.revokeApiKey(STUDIO_ID, newId(), NOW)).toBeNull();
+        expect(await store.revokeApiKey('studio-2', key.id, NOW)).toBeNull();
+        expect(await store.listApiKeys(STUDIO_ID)).toEqual([key]);
+      });
+
+      test('a credential follows the studio and its issuer at once, for every process', async () => {
+        const another = await opened.another();
+        const { secretSha256 } = await issued();
+        const seen = async () => {
+          const found = await Promise.all([store, another].map((each) => each.findCredential(secretSha256)));
+          return found.map((credential) => [credential?.studioStatus, credential?.issuerRole]);
+        };
+        const both = (...expected: unknown[]) => [expected, expected];
+
+        expect(await seen()).toEqual(both('active', 'owner'));
+        await store.putMember(aMember({ role: 'staff' }));
+        expect(await seen()).toEqual(both('active', 'staff'));
+        await store.putStudio(aStudio({ status: 'suspended' }));
+        expect(await seen()).toEqual(both('suspended', 'staff'));
+        await another.putMember(aMember({ role: 'admin' }));
+        expect(await seen()).toEqual(both('suspended', 'admin'));
+        await another.putStudio(aStudio());
+        expect(await seen()).toEqual(both('active', 'admin'));
+        await store.removeMember(STUDIO_ID, 'member-1');
+        expect(await seen()).toEqual(both('active', null));
+      });
+
+      test("a credential depends on its last issuer, and on no other studio's member of the same id", async () => {
+        await store.putStudio(aStudio({ id: 'studio-0' }));
+        await store.putMember(aMember({ studioId: 'studio-0', id: 'member-2', role: 'staff' }));
+        await store.putMember(aMember({ id: 'member-2', role: 'admin' }));
+        const key = await issued();
+        const next = replacement(key, { memberId: 'member-2' });
+        await store.replaceApiKey(next);
+
+        await store.removeMember(STUDIO_ID, 'member-1');
+
+        expect(await store.findCredential(next.secretSha256)).toMatchObject({ issuerRole: 'admin' });
+      });
+    });
+
+    describe('the directory', () => {
+      test('a studio is found as it was put, and put again as it was put last', async () => {
+        for (const studio of [aStudio({ regionCode: 'DE' }), aStudio({ status: 'suspended' }), aStudio()]) {
+          await store.putStudio(studio);
+          expect(await store.findStudio(STUDIO_ID)).toEqual(studio);
+        }
+        expect(await store.findStudio('studio-2')).toBeNull();
+      });
+
+      test('putting a studio again leaves its members, sources, keys and leads alone', async () => {
+        const [source, key] = [aLeadSource(), anApiKey()];
+        await store.putStudio(aStudio());
+        await store.putMember(aMember());
+        await store.putLeadSource(source);
+        await store.createApiKey(key, NOW);
+        const lead = await created();
+
+        await store.putStudio(aStudio({ status: 'suspended', regionCode: 'FR' }));
+
+        expect(await store.findMember(STUDIO_ID, 'member-1')).toEqual(aMember());
+        expect(await store.listLeadSources(STUDIO_ID)).toEqual([source]);
+        expect(await store.listApiKeys(STUDIO_ID)).toEqual([key]);
+        expect(await everyLead()).toEqual([lead]);
+      });
+
+      test('many first puts of one studio at once make one studio', async () => {
+        const another = await opened.another();
+
+        await Promise.all(times(20, (index) => (index % 2 ? store : another).putStudio(aStudio())));
+
+        expect(await store.findStudio(STUDIO_ID)).toEqual(aStudio());
+      });
+
+      test('a member and a source of no studio are not written', async () => {
+        const source = aLeadSource();
+
+        expect(await store.putMember(aMember())).toBe(false);
+        expect(await store.putLeadSource(source)).toBe(false);
+
+        await store.putStudio(aStudio());
+        expect(await store.findMember(STUDIO_ID, 'member-1')).toBeNull();
+        expect(await store.findLeadSource(STUDIO_ID, source.id)).toBeNull();
+        expect(await store.listLeadSources(STUDIO_ID)).toEqual([]);
+      });
+
+      test('a member is found as it was put last, in its studio only', async () => {
+        await store.putStudio(aStudio());
+        await store.putStudio(aStudio({ id: 'studio-2' }));
+        for (const role of ['owner', 'admin', 'staff'] as const) {
+          expect(await store.putMember(aMember({ role }))).toBe(true);
+          expect(await store.findMember(STUDIO_ID, 'member-1')).toEqual(aMember({ role }));
+        }
+        expect(await store.findMember('studio-2', 'member-1')).toBeNull();
+        expect(await store.findMember(STUDIO_ID, 'Member-1')).toBeNull();
+      });
+
+      test('a removed member is answered once, and nobody else is removed', async () => {
+        await store.putStudio(aStudio());
+        await store.putStudio(aStudio({ id: 'studio-2' }));
+        const others = [aMember({ id: 'member-2' }), aMember({ studioId: 'studio-2' })];
+        for (const member of [aMember(), ...others]) await store.putMember(member);
+
+        expect(await store.removeMember(STUDIO_ID, 'member-1')).toEqual(aMember());
+        expect(await store.removeMember(STUDIO_ID, 'member-1')).toBeNull();
+        expect(await store.removeMember('studio-3', 'member-1')).toBeNull();
+        expect(await store.findMember(STUDIO_ID, 'member-1')).toBeNull();
+        for (const member of others) expect(await store.findMember(member.studioId, member.id)).toEqual(member);
+      });
+
+      test('many changes of one directory at once all stay', async () => {
+        const another = await opened.another();
+        await store.putStudio(aStudio());
+        const sources = times(10, () => aLeadSource());
+        const members = times(10, (index) => aMember({ id: `member-${index}` }));
+
+        await Promise.all([
+          ...sources.map((source, index) => (index % 2 ? store : another).putLeadSource(source)),
+          ...members.map((member, index) => (index % 2 ? another : store).putMember(member)),
+        ]);
+
+        expect(await store.listLeadSources(STUDIO_ID)).toEqual(sources);
+        for (const member of members) expect(await store.findMember(STUDIO_ID, member.id)).toEqual(member);
+      });
+
+      test('sources are listed by id, as they were put last, in their studio only', async () => {
+        await store.putStudio(aStudio());
+        await store.putStudio(aStudio({ id: 'studio-2' }));
+        const sources = times(4, () => aLeadSource());
+        const theirs = aLeadSource({ studioId: 'studio-2' });
+        for (const source of [...sources.toReversed(), theirs]) expect(await store.putLeadSource(source)).toBe(true);
+        const disabled = { ...(sources[2] as (typeof sources)[number]), name: 'Old campaign', enabled: false };
+
+        expect(await store.putLeadSource(disabled)).toBe(true);
+
+        expect(await store.listLeadSources(STUDIO_ID)).toEqual(sources.with(2, disabled));
+        expect(await store.listLeadSources('studio-2')).toEqual([theirs]);
+        expect(await store.listLeadSources('studio-3')).toEqual([]);
+        expect(await store.findLeadSource(STUDIO_ID, disabled.id)).toEqual(disabled);
+        expect(await store.findLeadSource(STUDIO_ID, theirs.id)).toBeNull();
+      });
+
+      test('two studios may have a source of the same id', async () => {
+        await store.putStudio(aStudio());
+        await store.putStudio(aStudio({ id: 'studio-2' }));
+        const mine = aLeadSource();
+        const theirs = { ...mine, studioId: 'studio-2', enabled: false };
+        await store.putLeadSource(mine);
+        await store.putLeadSource(theirs);
+
+        expect(await store.findLeadSource(STUDIO_ID, mine.id)).toEqual(mine);
+        expect(await store.findLeadSource('studio-2', mine.id)).toEqual(theirs);
+      });
+    });
+
+    describe('keeping and closing', () => {
+      test('what was answered as written is there after the store was opened again', async () => {
+        const [source, key] = [aLeadSource(), anApiKey()];
+        await store.putStudio(aStudio({ regionCode: 'DE' }));
+        await store.putMember(aMember());
+        await store.putLeadSource(source);
+        await store.createApiKey(key, NOW);
+        const lead = aLead();
+        const claims = claimsOf(lead);
+        await created(lead, claims);
+        const won = await moved(lead, 'won');
+        const next = await created(aLead({ contact: lead.contact }));
+
+        const reopened = await later();
+
+        expect(await reopened.findStudio(STUDIO_ID)).toEqual(aStudio({ regionCode: 'DE' }));
+        expect(await reopened.findMember(STUDIO_ID, 'member-1')).toEqual(aMember());
+        expect(await reopened.listLeadSources(STUDIO_ID)).toEqual([source]);
+        expect(await reopened.findCredential(key.secretSha256)).toMatchObject({ key });
+        expect(await reopened.listLeads(STUDIO_ID, null, 10)).toEqual([next, won]);
+        expect(await reopened.createLead({ ...lead, id: newId() }, claims)).toEqual({ kind: 'replayed', lead: won });
+        const rival = aLead({ contact: lead.contact });
+        expect(await reopened.createLead(rival, claimsOf(rival))).toEqual({ kind: 'already-open', leadId: next.id });
+      });
+
+      test('what one process was answered as written, another sees at once', async () => {
+        const another = await opened.another();
+        const lead = await created();
+
+        expect(await another.findLead(lead.studioId, lead.id)).toEqual(lead);
+        expect(await another.listLeads(lead.studioId, null, 1)).toEqual([lead]);
+      });
+
+      test('check answers when the store does', async () => {
+        await expect(store.check()).resolves.toBeUndefined();
+      });
+
+      test('writes under way when the store is closed are finished', async () => {
+        const another = await opened.another();
+        const leads = times(20, () => aLead());
+        const writes = leads.map((lead) => store.createLead(lead, claimsOf(lead)));
+
+        await store.close();
+
+        expect(await Promise.all(writes)).toEqual(leads.map((lead) => ({ kind: 'created', lead })));
+        expect(await another.listLeads(STUDIO_ID, null, 100)).toEqual(leads.toReversed());
+      });
+
+      test('closing twice is no fault, and leaves other stores on the same data alone', async () => {
+        const another = await opened.another();
+        await store.close();
+        await store.close();
+
+        await expect(another.check()).resolves.toBeUndefined();
+      });
+
+      const lead = aLead();
+      const callsOf: Record<string, (closed: Store) => Promise<unknown>> = {
+        check: (closed) => closed.check(),
+        createLead: (closed) => closed.createLead(lead, claimsOf(lead)),
+        findLead: (closed) => closed.findLead(STUDIO_ID, lead.id),
+        listLeads: (closed) => closed.listLeads(STUDIO_ID, null, 10),
+        findCredential: (closed) => closed.findCredential(aSecretHash()),
+        putStudio: (closed) => closed.putStudio(aStudio()),
+        findStudio: (closed) => closed.findStudio(STUDIO_ID),
+      };
+
+      test.each(Object.entries(callsOf))('a closed store says that it is not available: %s', async (_, call) => {
+        await store.close();
+
+        await expect(call(store)).rejects.toBeInstanceOf(StoreUnavailable);
+      });
+    });
+  });
+}

@@ -1,0 +1,175 @@
+import { timestampDate, timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { ApiKeyScope } from '../../../proto/gen/leadintake/v1/api_key_pb.ts';
+import { MemberRole } from '../../../proto/gen/leadintake/v1/directory_pb.ts';
+import { DAY_MS, times } from '../../support/builders.ts';
+import {
+  aCapture,
+  BOTH_SCOPES,
+  expectProblem,
+  type Service,
+  type StudioWithKey,
+  startService,
+} from '../../support/service.ts';
+
+let service: Service;
+beforeAll(async () => {
+  service = await startService();
+});
+afterAll(() => service.dispose());
+
+/** A request for another key of a studio, in the name of its owner unless told. */
+const anotherKey = ({ studioId, memberId }: StudioWithKey, overrides: Record<string, unknown> = {}) =>
+  service.apiKeys.createApiKey({
+    studioId,
+    memberId,
+    name: 'Another',
+    scopes: [...BOTH_SCOPES],
+    expireTime: timestampFromMs(Date.now() + DAY_MS),
+    ...overrides,
+  });
+
+const MINUTE_MS = 60_000;
+
+describe('keys', () => {
+  test.each([
+    ['an owner', MemberRole.OWNER],
+    ['an admin', MemberRole.ADMIN],
+  ])('are seen and issued by %s', async (_, role) => {
+    const studio = await service.aStudioWithKey();
+    const { studioId } = studio;
+    await service.directory.putMember({ member: { studioId, id: 'member-2', role } });
+
+    const { secret } = await anotherKey(studio, { memberId: 'member-2' });
+
+    expect((await service.get(secret)).status).toBe(200);
+    expect((await service.apiKeys.listApiKeys({ studioId, memberId: 'member-2' })).apiKeys.length).toBe(2);
+  });
+
+  test.each([
+    ['staff', 'staff-1'],
+    ['a stranger', 'stranger-1'],
+  ])('are seen and issued by nobody else: %s', async (_, memberId) => {
+    const studio = await service.aStudioWithKey();
+    const { studioId, apiKeyId } = studio;
+    await service.directory.putMember({ member: { studioId, id: 'staff-1', role: MemberRole.STAFF } });
+
+    await expect(anotherKey(studio, { memberId })).rejects.toThrow(/owner or an admin/);
+    await expect(service.apiKeys.listApiKeys({ studioId, memberId })).rejects.toThrow(/owner or an admin/);
+    await expect(service.apiKeys.replaceApiKey({ studioId, memberId, apiKeyId })).rejects.toThrow(/owner or an admin/);
+    await expect(service.apiKeys.revokeApiKey({ studioId, memberId, apiKeyId })).rejects.toThrow(/owner or an admin/);
+
+    expect((await service.get(studio.secret)).status).toBe(200);
+    const { apiKeys } = await service.apiKeys.listApiKeys({ studioId, memberId: studio.memberId });
+    expect(apiKeys.length).toBe(1);
+  });
+});
+
+describe('a new key', () => {
+  test('has the name, the expiry and the permissions it was given', async () => {
+    const studio = await service.aStudioWithKey();
+    const expiresAt = Date.now() + 30 * DAY_MS;
+
+    const { apiKey, secret } = await anotherKey(studio, {
+      name: 'Landing page',
+      scopes: [ApiKeyScope.LEADS_CREATE],
+      expireTime: timestampFromMs(expiresAt),
+    });
+
+    expect(apiKey?.name).toBe('Landing page');
+    expect(apiKey?.expireTime && timestampDate(apiKey.expireTime).getTime()).toBe(expiresAt);
+    expect((await service.post(secret, aCapture())).status).toBe(201);
+    await expectProblem(await service.get(secret), 403, 'integration_scope_forbidden');
+  });
+
+  test('shows its secret once: no later answer has it', async () => {
+    const studio = await service.aStudioWithKey();
+    const { apiKey, secret } = await anotherKey(studio);
+    expect(secret).toMatch(/^lik_[A-Za-z0-9_-]{48}$/);
+
+    const { studioId, memberId } = studio;
+    const apiKeyId = apiKey?.id ?? '';
+    const listed = await service.apiKeys.listApiKeys({ studioId, memberId });
+    const revoked = await service.apiKeys.revokeApiKey({ studioId, memberId, apiKeyId });
+
+    for (const answer of [listed.apiKeys, revoked.apiKey, apiKey]) {
+      expect(JSON.stringify(answer, (_, value) => (typeof value === 'bigint' ? `${value}` : value))).not.toContain(
+        secret.slice(0, 40),
+      );
+    }
+  });
+
+  test.each([
+    ['no name', { name: '' }],
+    ['no permission', { scopes: [] }],
+    ['an unknown permission', { scopes: [ApiKeyScope.UNSPECIFIED] }],
+    ['no expiry', { expireTime: undefined }],
+    ['an expiry that is past', { expireTime: timestampFromMs(Date.now() - 1) }],
+  ])('is not issued with %s', async (_, overrides) => {
+    const studio = await service.aStudioWithKey();
+    await expect(anotherKey(studio, overrides)).rejects.toThrow(/not valid/);
+  });
+
+  test('lives for at most 366 days', async () => {
+    const studio = await service.aStudioWithKey();
+    const longest = () => Date.now() + 366 * DAY_MS;
+
+    await anotherKey(studio, { expireTime: timestampFromMs(longest()) });
+    await expect(anotherKey(studio, { expireTime: timestampFromMs(longest() + MINUTE_MS) })).rejects.toThrow(
+      /not valid/,
+    );
+    const { studioId, memberId, apiKeyId } = studio;
+    await expect(
+      service.apiKeys.replaceApiKey({
+        studioId,
+        memberId,
+        apiKeyId,
+        expireTime: timestampFromMs(longest() + MINUTE_MS),
+      }),
+    ).rejects.toThrow(/not valid/);
+  });
+});
+
+describe('a studio', () => {
+  /** Asks for many keys at once; gives the secrets of those that were issued. */
+  async function issue(studio: StudioWithKey, count: number): Promise<string[]> {
+    const asked = await Promise.allSettled(times(count, () => anotherKey(studio)));
+    return asked.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value.secret] : []));
+  }
+
+  test('has at most 20 keys that are neither revoked nor expired, also when 30 are asked for at once', async () => {
+    const studio = await service.aStudioWithKey();
+
+    const secrets = await issue(studio, 30);
+
+    expect(secrets.length).toBe(19);
+    for (const secret of secrets) expect((await service.get(secret)).status).toBe(200);
+    await expect(anotherKey(studio)).rejects.toThrow(/20 keys/);
+  });
+
+  test('has room for one more key when one is revoked, and for none when one is replaced', async () => {
+    const studio = await service.aStudioWithKey();
+    const { studioId, memberId, apiKeyId } = studio;
+    await issue(studio, 19);
+
+    await service.apiKeys.replaceApiKey({ studioId, memberId, apiKeyId });
+    expect(await issue(studio, 2)).toEqual([]);
+    await service.apiKeys.revokeApiKey({ studioId, memberId, apiKeyId });
+    expect((await issue(studio, 2)).length).toBe(1);
+  });
+
+  test('has room for one more key when one has expired', async () => {
+    const studio = await service.aStudioWithKey({ expiresInMs: 300 });
+    await issue(studio, 19);
+    await expect.poll(async () => (await service.get(studio.secret)).status, { timeout: 10_000 }).toBe(401);
+
+    expect((await issue(studio, 2)).length).toBe(1);
+  });
+
+  test('has as much room for keys whatever another one has', async () => {
+    const [full, other] = [await service.aStudioWithKey(), await service.aStudioWithKey()];
+    await issue(full, 19);
+    await anotherKey(other);
+    await expect(anotherKey(full)).rejects.toThrow(/20 keys/);
+  });
+});

@@ -1,0 +1,225 @@
+import { randomUUID } from 'node:crypto';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { ApiKeyScope } from '../../../proto/gen/leadintake/v1/api_key_pb.ts';
+import { MemberRole, StudioStatus } from '../../../proto/gen/leadintake/v1/directory_pb.ts';
+import { newKeySecret } from '../../../src/domain/rules/key-secret.ts';
+import { DAY_MS } from '../../support/builders.ts';
+import { lines, rawRequest } from '../../support/raw-http.ts';
+import {
+  aCapture,
+  expectProblem,
+  LEADS,
+  leadOf,
+  type Service,
+  type StudioWithKey,
+  startService,
+} from '../../support/service.ts';
+
+let service: Service;
+beforeAll(async () => {
+  service = await startService();
+});
+afterAll(() => service.dispose());
+
+/** The three operations. The lead that is read does not exist: whoever gets as far as that may read. */
+const OPERATIONS: readonly [string, (secret: string, headers?: Record<string, string | null>) => Promise<Response>][] =
+  [
+    ['createLead', (secret, headers) => service.post(secret, aCapture(), headers)],
+    ['getLead', (secret, headers) => service.get(secret, `/${randomUUID()}`, headers)],
+    ['listLeads', (secret, headers) => service.get(secret, '', headers)],
+  ];
+
+/** Expects all three operations to be refused alike, and nothing to be written. */
+async function expectClosed({ secret, studioId }: StudioWithKey, status: number, code: string): Promise<void> {
+  for (const [, call] of OPERATIONS) await expectProblem(await call(secret), status, code, []);
+  expect(await service.countLeads(studioId)).toBe(0);
+}
+
+/** Expects a key to open all three operations. */
+async function expectOpen(secret: string): Promise<void> {
+  const statuses = await Promise.all(OPERATIONS.map(async ([, call]) => (await call(secret)).status));
+  expect(statuses).toEqual([201, 404, 200]);
+}
+
+describe('a request', () => {
+  test.each<[string, (secret: string) => Record<string, string | null>]>([
+    ['no header', () => ({ authorization: null })],
+    ['an empty header', () => ({ authorization: '' })],
+    ['the scheme alone', () => ({ authorization: 'Bearer' })],
+    ['the key alone', (secret) => ({ authorization: secret })],
+    ['no blank between', (secret) => ({ authorization: `Bearer${secret}` })],
+    ['another scheme', (secret) => ({ authorization: `Token ${secret}` })],
+    ['Basic', (secret) => ({ authorization: `Basic ${Buffer.from(`${secret}:`).toString('base64')}` })],
+    ['something behind the key', (secret) => ({ authorization: `Bearer ${secret} x` })],
+    ['a comma behind the key', (secret) => ({ authorization: `Bearer ${secret},` })],
+    ['two keys in one', (secret) => ({ authorization: `Bearer ${secret}, Bearer ${secret}` })],
+    ['quotes', (secret) => ({ authorization: `Bearer "${secret}"` })],
+    ['a parameter', (secret) => ({ authorization: `Bearer token=${secret}` })],
+    ['the sign-in cookie instead', (secret) => ({ authorization: null, cookie: `session=${secret}; token=${secret}` })],
+    ['another header instead', (secret) => ({ authorization: null, 'x-api-key': secret, 'api-key': secret })],
+    ['a proxy header instead', (secret) => ({ authorization: null, 'proxy-authorization': `Bearer ${secret}` })],
+    ['the key cut off', (secret) => ({ authorization: `Bearer ${secret.slice(0, -1)}` })],
+    ['the key with more behind', (secret) => ({ authorization: `Bearer ${secret}A` })],
+    ['the key without its prefix', (secret) => ({ authorization: `Bearer ${secret.slice(4)}` })],
+    ['the key in lower case', (secret) => ({ authorization: `Bearer ${secret.toLowerCase()}` })],
+    ['the key in percent-encoding', (secret) => ({ authorization: `Bearer ${secret.replace('_', '%5F')}` })],
+    ['a key that nobody made', () => ({ authorization: 'Bearer secret' })],
+    ['a well-formed key that nobody has', () => ({ authorization: `Bearer ${newKeySecret()}` })],
+    ['a very long key', () => ({ authorization: `Bearer lik_${'A'.repeat(8000)}` })],
+  ])('without a whole key is refused with 401, and nothing is written: %s', async (_, headersFor) => {
+    const { secret, studioId } = await service.aStudioWithKey();
+    for (const [, call] of OPERATIONS) {
+      await expectProblem(await call(secret, headersFor(secret)), 401, 'integration_key_invalid', []);
+    }
+    expect(await service.countLeads(studioId)).toBe(0);
+  });
+
+  test('with the key in the query instead is refused with 401', async () => {
+    const { secret } = await service.aStudioWithKey();
+    for (const name of ['access_token', 'api_key', 'key', 'token']) {
+      const response = await service.get('', `?${name}=${secret}`, { authorization: null });
+      await expectProblem(response, 401, 'integration_key_invalid');
+    }
+  });
+
+  test('with the header twice is refused with 401, even if both are the same', async () => {
+    const { secret } = await service.aStudioWithKey();
+    const authorization = `Authorization: Bearer ${secret}`;
+    const head = lines(`GET ${LEADS} HTTP/1.1`, 'Host: leads.example.test', authorization, authorization, '');
+    await expectProblem(await rawRequest(service.url, head), 401, 'integration_key_invalid');
+  });
+
+  test('with any one character of the key changed is refused with 401', async () => {
+    const { secret } = await service.aStudioWithKey();
+    for (const [at, character] of [...secret].entries()) {
+      const changed = secret.slice(0, at) + (character === 'x' ? 'y' : 'x') + secret.slice(at + 1);
+      await expectProblem(await service.get(changed), 401, 'integration_key_invalid');
+    }
+    await expectOpen(secret);
+  });
+});
+
+test.each(['Bearer', 'bearer', 'BEARER', 'Bearer  '])('the scheme may be written as "%s"', async (scheme) => {
+  const { secret } = await service.aStudioWithKey();
+  expect((await service.get(secret, '', { authorization: `${scheme} ${secret}` })).status).toBe(200);
+});
+
+test('a cookie beside the key makes no difference', async () => {
+  const { secret } = await service.aStudioWithKey();
+  expect((await service.get(secret, '', { cookie: 'session=somebody' })).status).toBe(200);
+});
+
+describe('a key', () => {
+  test('that is revoked opens nothing from that moment, for good', async () => {
+    const studio = await service.aStudioWithKey();
+    const { studioId, memberId, apiKeyId } = studio;
+
+    await service.apiKeys.revokeApiKey({ studioId, memberId, apiKeyId });
+
+    await expectClosed(studio, 401, 'integration_key_invalid');
+    await expect(service.apiKeys.replaceApiKey({ studioId, memberId, apiKeyId })).rejects.toThrow();
+    await expectClosed(studio, 401, 'integration_key_invalid');
+  });
+
+  test('that is replaced opens nothing from that moment, and the new one everything the old one did', async () => {
+    const studio = await service.aStudioWithKey();
+    const { studioId, memberId, apiKeyId } = studio;
+
+    const { secret } = await service.apiKeys.replaceApiKey({ studioId, memberId, apiKeyId });
+
+    await expectClosed(studio, 401, 'integration_key_invalid');
+    await expectOpen(secret);
+  });
+
+  test('opens until its expiry and nothing after it, until it is replaced with a later one', async () => {
+    const before = Date.now();
+    const studio = await service.aStudioWithKey({ expiresInMs: 1500 });
+    const { studioId, memberId, apiKeyId } = studio;
+    const after = Date.now();
+
+    // The expiry lies 1500 ms after some moment between before and after.
+    for (;;) {
+      const sentAt = Date.now();
+      const response = await service.get(studio.secret);
+      if (response.status !== 200) break;
+      expect(sentAt).toBeLessThan(after + 1500);
+    }
+    expect(Date.now()).toBeGreaterThanOrEqual(before + 1500);
+    await expectClosed(studio, 401, 'integration_key_invalid');
+
+    const expireTime = timestampFromMs(Date.now() + DAY_MS);
+    const { secret } = await service.apiKeys.replaceApiKey({ studioId, memberId, apiKeyId, expireTime });
+    await expectOpen(secret);
+    await expectProblem(await service.get(studio.secret), 401, 'integration_key_invalid');
+  });
+
+  test('of a suspended studio opens nothing until the studio is active again', async () => {
+    const studio = await service.aStudioWithKey();
+    const other = await service.aStudioWithKey();
+
+    await service.directory.putStudio({ studio: { id: studio.studioId, status: StudioStatus.SUSPENDED } });
+    await expectClosed(studio, 402, 'subscription_suspended');
+    await expectOpen(other.secret);
+
+    await service.directory.putStudio({ studio: { id: studio.studioId, status: StudioStatus.ACTIVE } });
+    await expectOpen(studio.secret);
+  });
+
+  test('of an issuer who became staff opens nothing until the issuer may again', async () => {
+    const studio = await service.aStudioWithKey();
+    const { studioId, memberId } = studio;
+
+    await service.directory.putMember({ member: { studioId, id: memberId, role: MemberRole.STAFF } });
+    await expectClosed(studio, 403, 'integration_issuer_forbidden');
+
+    await service.directory.putMember({ member: { studioId, id: memberId, role: MemberRole.ADMIN } });
+    await expectOpen(studio.secret);
+  });
+
+  test('of an issuer who was removed opens nothing until another owner or admin replaces it', async () => {
+    const studio = await service.aStudioWithKey();
+    const { studioId, memberId, apiKeyId } = studio;
+    await service.directory.putMember({ member: { studioId, id: 'admin-2', role: MemberRole.ADMIN } });
+
+    await service.directory.removeMember({ studioId, memberId });
+    await expectClosed(studio, 403, 'integration_issuer_forbidden');
+
+    const { secret } = await service.apiKeys.replaceApiKey({ studioId, memberId: 'admin-2', apiKeyId });
+    await expectOpen(secret);
+  });
+
+  test('that may only read cannot create', async () => {
+    const { secret, studioId } = await service.aStudioWithKey({ scopes: [ApiKeyScope.LEADS_READ] });
+
+    await expectProblem(await service.post(secret, aCapture()), 403, 'integration_scope_forbidden', []);
+
+    expect(await service.countLeads(studioId)).toBe(0);
+    expect((await service.get(secret)).status).toBe(200);
+    expect((await service.get(secret, `/${randomUUID()}`)).status).toBe(404);
+  });
+
+  test('that may only create cannot read or list', async () => {
+    const { secret } = await service.aStudioWithKey({ scopes: [ApiKeyScope.LEADS_CREATE] });
+
+    const { id } = await leadOf(await service.post(secret, aCapture()), 201);
+
+    await expectProblem(await service.get(secret), 403, 'integration_scope_forbidden', []);
+    await expectProblem(await service.get(secret, `/${id}`), 403, 'integration_scope_forbidden', []);
+  });
+
+  test("opens its own studio's leads only, whatever the request says of another", async () => {
+    const [mine, theirs] = [await service.aStudioWithKey(), await service.aStudioWithKey()];
+    const { id } = await leadOf(await service.post(theirs.secret, aCapture()), 201);
+    const other = { 'x-studio-id': theirs.studioId };
+
+    expect(await (await service.get(mine.secret, `?studioId=${theirs.studioId}`, other)).json()).toEqual({
+      leads: [],
+      nextCursor: null,
+    });
+    const read = await service.get(mine.secret, `/${id}?studioId=${theirs.studioId}`, other);
+    await expectProblem(read, 404, 'integration_lead_not_found');
+    await leadOf(await service.post(mine.secret, aCapture(), other), 201);
+    expect(await service.countLeads(theirs.studioId)).toBe(1);
+  });
+});

@@ -1,0 +1,308 @@
+import { gzipSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { lines, rawRequest } from '../../support/raw-http.ts';
+import { aCapture, anEmail, expectProblem, LEADS, leadOf, type Service, startService } from '../../support/service.ts';
+
+let service: Service;
+beforeAll(async () => {
+  service = await startService();
+});
+afterAll(() => service.dispose());
+
+/** Sends a body, expects it to be refused, for exactly these fields where given, and nothing to be written. */
+async function expectRefused(body: unknown, fields?: readonly string[], headers: Record<string, string | null> = {}) {
+  const { secret, studioId } = await service.aStudioWithKey();
+  const response = await service.post(secret, body, headers);
+  const problem = await expectProblem(response, 400, 'integration_invalid_request', fields);
+  expect(await service.countLeads(studioId)).toBe(0);
+  return problem;
+}
+
+/** The text of a valid body with more properties in front, as they would be written in JSON. */
+const bodyWith = (properties: string) => JSON.stringify(aCapture()).replace('{', `{${properties},`);
+const bodyWithInContact = (properties: string) =>
+  JSON.stringify(aCapture()).replace('"contact":{', `"contact":{${properties},`);
+
+const UUID = '0b4c1d6a-9d3e-4a53-8a5f-6f1f0f0d7c11';
+
+test.each<[string, string, Record<string, unknown>[]]>([
+  ['displayName', 'displayName', [undefined, null, 1, true, [], {}, ['Ada']].map((displayName) => ({ displayName }))],
+  [
+    'contact',
+    'contact',
+    [undefined, null, 1, true, 'ada@example.org', [], [anEmail()]].map((contact) => ({ contact })),
+  ],
+  ['sourceId', 'sourceId', [1, 0, false, [], {}, [UUID]].map((sourceId) => ({ sourceId }))],
+  ['note', 'note', [1, 0, false, [], {}, ['x']].map((note) => ({ note }))],
+  [
+    'type of the contact',
+    'contact.type',
+    [undefined, null, 1, true, [], {}, ['email']].map((type) => ({ contact: { type, value: 'ada@example.org' } })),
+  ],
+  [
+    'e-mail address',
+    'contact.value',
+    [undefined, null, 1, true, [], {}, ['a@b']].map((value) => ({ contact: { type: 'email', value } })),
+  ],
+  [
+    'phone number',
+    'contact.value',
+    [undefined, null, 12345, true, [], {}, ['12345']].map((value) => ({ contact: { type: 'phone', value } })),
+  ],
+])(
+  'a value that is missing or of the wrong type is refused by name, and nothing is written: %s',
+  async (_, field, all) => {
+    for (const overrides of all) await expectRefused(aCapture(overrides), [field]);
+  },
+);
+
+test.each(['', 'fax', 'Email', 'EMAIL', 'email ', 'e-mail', 'toString', '__proto__', 'email\u0000'])(
+  'a contact of a type that does not exist is refused: "%s"',
+  async (type) => {
+    await expectRefused(aCapture({ contact: { type, value: 'ada@example.org' } }), ['contact.type']);
+  },
+);
+
+test.each([
+  ['empty', ''],
+  ['a word', 'web-form'],
+  ['without hyphens', UUID.replaceAll('-', '')],
+  ['in braces', `{${UUID}}`],
+  ['a URN', `urn:uuid:${UUID}`],
+  ['with a blank in front', ` ${UUID}`],
+  ['with a line end behind', `${UUID}\n`],
+  ['of version 0', '0b4c1d6a-9d3e-0a53-8a5f-6f1f0f0d7c11'],
+  ['of version 9', '0b4c1d6a-9d3e-9a53-8a5f-6f1f0f0d7c11'],
+  ['of another variant', '0b4c1d6a-9d3e-4a53-7a5f-6f1f0f0d7c11'],
+  ['one digit short', UUID.slice(1)],
+  ['with a letter that is no digit', UUID.replace('0b', '0g')],
+])('a sourceId that is no UUID is refused: %s', async (_, sourceId) => {
+  await expectRefused(aCapture({ sourceId }), ['sourceId']);
+});
+
+const STRANGE_NAMES = ['extra', '__proto__', 'constructor', 'prototype', 'toString', 'hasOwnProperty', '', 'a/b', '~1'];
+
+describe('an unknown property', () => {
+  test.each([
+    ...STRANGE_NAMES,
+    'id',
+    'stage',
+    'studioId',
+    'idempotencyKey',
+    'DisplayName',
+    'display_name',
+    'displayName ',
+  ])('beside the others is refused by name, and nothing is written: "%s"', async (name) => {
+    for (const value of ['null', '"x"', '{"a":1}']) {
+      await expectRefused(bodyWith(`${JSON.stringify(name)}:${value}`), [name]);
+    }
+  });
+
+  test.each([...STRANGE_NAMES, 'email', 'phone', 'Type', 'label'])(
+    'in the contact is refused by name, and nothing is written: "%s"',
+    async (name) => {
+      for (const value of ['null', '"x"', '{"a":1}']) {
+        await expectRefused(bodyWithInContact(`${JSON.stringify(name)}:${value}`), [`contact.${name}`]);
+      }
+    },
+  );
+
+  test('is refused also when its name is half of a surrogate pair', async () => {
+    await expectRefused(bodyWith(String.raw`"\ud800":1`), ['\ud800']);
+  });
+
+  test('is refused also when there are thousands of them', async () => {
+    const many = Array.from({ length: 3000 }, (_, index) => `"x${index}":0`).join();
+    const { fields = {} } = await expectRefused(bodyWith(many));
+    expect(Object.keys(fields).length).toBeGreaterThan(0);
+    expect(Object.keys(fields).length).toBeLessThan(100);
+  });
+
+  test('that looks like a prototype lends nothing to what is missing', async () => {
+    await expectRefused(`{"__proto__":${JSON.stringify(aCapture())}}`, ['__proto__', 'displayName', 'contact']);
+    await expectRefused(`{"displayName":"Ada","contact":{"__proto__":${JSON.stringify(anEmail())}}}`, [
+      'contact.__proto__',
+      'contact.type',
+      'contact.value',
+    ]);
+  });
+});
+
+test.each(['[]', '[{}]', '"text"', '""', '1', '-0', 'true', 'null', `[${JSON.stringify(aCapture())}]`])(
+  'a body that is no JSON object is refused: %s',
+  async (body) => {
+    await expectRefused(body, ['body']);
+  },
+);
+
+const VALID = JSON.stringify(aCapture());
+const withBytes = (...bytes: number[]) =>
+  Buffer.concat([
+    Buffer.from('{"displayName":"'),
+    Buffer.from(bytes),
+    Buffer.from('","contact":{"type":"email","value":"a@b"}}'),
+  ]);
+
+test.each<[string, string | Buffer]>([
+  ['nothing', ''],
+  ['blanks', ' \r\n\t'],
+  ['an open brace', '{'],
+  ['cut off', VALID.slice(0, -1)],
+  ['a comma too many', VALID.replace(/\}$/, ',}')],
+  ['a comment', `${VALID}// end`],
+  ['single quotes', VALID.replaceAll('"', "'")],
+  ['names without quotes', '{displayName:"Ada"}'],
+  ['two documents', VALID + VALID],
+  ['NaN', bodyWith('"note":NaN')],
+  ['undefined', bodyWith('"note":undefined')],
+  ['a form', 'displayName=Ada&contact[type]=email'],
+  ['a bare control character in a text', '{"displayName":"A\u0001"}'],
+  ['a NUL after the end', `${VALID}\0`],
+  ['a broken escape', '{"displayName":"\\x41"}'],
+  ['a broken Unicode escape', '{"displayName":"\\u00g0"}'],
+  ['a byte that begins nothing', withBytes(0xff)],
+  ['a character in too many bytes', withBytes(0xc0, 0xaf)],
+  ['a surrogate in UTF-8', withBytes(0xed, 0xa0, 0x80)],
+  ['a character cut off', withBytes(0xe2, 0x82)],
+  ['Latin-1', Buffer.from(JSON.stringify(aCapture({ displayName: 'Zoë' })), 'latin1')],
+  ['UTF-16', Buffer.from(`\ufeff${VALID}`, 'utf16le')],
+  ['compressed', gzipSync(VALID)],
+])('a body that is not JSON in UTF-8 is refused: %s', async (_, body) => {
+  await expectRefused(body, ['body']);
+});
+
+test('JSON nested to any depth is refused like any other wrong type', async () => {
+  const deep = '['.repeat(15_000) + ']'.repeat(15_000);
+  await expectRefused(bodyWith(`"note":${deep}`), ['note']);
+});
+
+test('a byte order mark in front of the JSON is no part of it', async () => {
+  const { secret } = await service.aStudioWithKey();
+  await leadOf(await service.post(secret, `\ufeff${JSON.stringify(aCapture())}`), 201);
+});
+
+test('of a property that is given twice the last value counts, and is checked', async () => {
+  const { secret } = await service.aStudioWithKey();
+  const contact = JSON.stringify(anEmail());
+
+  const lead = await leadOf(
+    await service.post(secret, `{"displayName":1,"displayName":"Ada","contact":${contact}}`),
+    201,
+  );
+
+  expect(lead.displayName).toBe('Ada');
+  await expectRefused(`{"displayName":"Ada","displayName":1,"contact":${contact}}`, ['displayName']);
+  await expectRefused(`{"displayName":"Ada","contact":${contact},"contact":{"type":"email"}}`, ['contact.value']);
+});
+
+describe('text', () => {
+  test.each([
+    ['a high surrogate alone', String.raw`\ud800`],
+    ['a low surrogate alone', String.raw`\udc00`],
+    ['a pair the wrong way round', String.raw`\udc00\ud800`],
+    ['NUL', String.raw`\u0000`],
+  ])('that is no Unicode, or has a NUL, is refused by name, and nothing is written: %s', async (_, escaped) => {
+    const email = JSON.stringify(anEmail());
+    const cases: [string, string][] = [
+      ['displayName', `{"displayName":"Ada${escaped}","contact":${email}}`],
+      ['note', `{"displayName":"Ada","contact":${email},"note":"x${escaped}y"}`],
+      ['contact.value', `{"displayName":"Ada","contact":{"type":"email","value":"a${escaped}@example.org"}}`],
+      ['contact.value', `{"displayName":"Ada","contact":{"type":"phone","value":"12345${escaped}"}}`],
+      ['sourceId', `{"displayName":"Ada","contact":${email},"sourceId":"${UUID}${escaped}"}`],
+      ['contact.type', `{"displayName":"Ada","contact":{"type":"email${escaped}","value":"a@b"}}`],
+    ];
+    for (const [field, body] of cases) await expectRefused(body, [field]);
+  });
+
+  test('with a whole pair in escapes has the character it means', async () => {
+    const { secret } = await service.aStudioWithKey();
+    const body = String.raw`{"displayName":"\ud83d\ude00","contact":${JSON.stringify(anEmail())}}`;
+    expect((await leadOf(await service.post(secret, body), 201)).displayName).toBe('😀');
+  });
+});
+
+test.each([
+  'text/plain',
+  'text/json',
+  'application/x-www-form-urlencoded',
+  'multipart/form-data; boundary=x',
+  'application/problem+json',
+  'application/jsonx',
+  'application',
+  'json',
+  '*/*',
+  null,
+])('a media type that is not JSON, or none, is refused: %s', async (mediaType) => {
+  await expectRefused(aCapture(), ['Content-Type'], { 'content-type': mediaType });
+});
+
+describe('an Idempotency-Key', () => {
+  test.each([
+    ['missing', null],
+    ['empty', ''],
+    ['without hyphens', UUID.replaceAll('-', '')],
+    ['a word', 'retry-1'],
+    ['in braces', `{${UUID}}`],
+    ['in quotes', `"${UUID}"`],
+    ['of version 0', '0b4c1d6a-9d3e-0a53-8a5f-6f1f0f0d7c11'],
+    ['of another variant', '0b4c1d6a-9d3e-4a53-ca5f-6f1f0f0d7c11'],
+    ['too long', `${UUID}0`],
+    ['two in one', `${UUID}, ${UUID}`],
+  ])('that is no UUID with hyphens is refused, and nothing is written: %s', async (_, key) => {
+    await expectRefused(aCapture(), ['Idempotency-Key'], { 'idempotency-key': key });
+  });
+
+  test('that is given twice is refused, even if both are the same', async () => {
+    const { secret, studioId } = await service.aStudioWithKey();
+    const body = JSON.stringify(aCapture());
+    const head = lines(
+      `POST ${LEADS} HTTP/1.1`,
+      'Host: leads.example.test',
+      `Authorization: Bearer ${secret}`,
+      'Content-Type: application/json',
+      `Content-Length: ${body.length}`,
+      `Idempotency-Key: ${UUID}`,
+      `Idempotency-Key: ${UUID}`,
+      '',
+    );
+
+    const response = await rawRequest(service.url, head + body);
+
+    await expectProblem(response, 400, 'integration_invalid_request', ['Idempotency-Key']);
+    expect(await service.countLeads(studioId)).toBe(0);
+  });
+});
+
+describe('all faults of header and body', () => {
+  test('are told together: every property is wrong', async () => {
+    await expectRefused(
+      { displayName: '', contact: { type: 'email', value: 'x', label: 'home' }, sourceId: 'x', note: '', extra: 1 },
+      ['Idempotency-Key', 'displayName', 'contact.value', 'contact.label', 'sourceId', 'note', 'extra'],
+      { 'idempotency-key': 'x' },
+    );
+  });
+
+  test('are told together: no property at all', async () => {
+    await expectRefused({}, ['Idempotency-Key', 'displayName', 'contact'], { 'idempotency-key': null });
+  });
+
+  test('are told together: the body cannot be read', async () => {
+    await expectRefused('{', ['Idempotency-Key', 'body'], { 'idempotency-key': null });
+  });
+
+  test('are told together: wrong types and wrong values alike', async () => {
+    await expectRefused({ displayName: 1, contact: { type: 'phone', value: '1' }, note: 'x'.repeat(2001) }, [
+      'displayName',
+      'contact.value',
+      'note',
+    ]);
+  });
+});
+
+test('a text that was sent never comes back in an error', async () => {
+  const { secret } = await service.aStudioWithKey();
+  const response = await service.post(secret, aCapture({ contact: anEmail('whoever.it.is'), note: 7 }));
+  const text = await response.text();
+  expect(text).not.toContain('whoever');
+  expect(text).not.toContain(secret);
+});

@@ -1,0 +1,97 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { ApiKeyScope } from '../../../proto/gen/leadintake/v1/api_key_pb.ts';
+import { MemberRole, StudioStatus } from '../../../proto/gen/leadintake/v1/directory_pb.ts';
+import { aCapture, anEmail, BOTH_SCOPES, expectProblem, type Service, startService } from '../../support/service.ts';
+
+let service: Service;
+beforeAll(async () => {
+  service = await startService({ gateway: { QUOTA_LIMIT: '1', QUOTA_WINDOW_SECONDS: '3600' } });
+});
+afterAll(() => service.dispose());
+
+/** What can be wrong with one request to create a lead, in the order in which it must be told. */
+const FAULTS = [
+  { name: 'revoked key', status: 401, code: 'integration_key_invalid' },
+  { name: 'suspended studio', status: 402, code: 'subscription_suspended' },
+  { name: 'demoted issuer', status: 403, code: 'integration_issuer_forbidden' },
+  { name: 'missing scope', status: 403, code: 'integration_scope_forbidden' },
+  { name: 'used up quota', status: 429, code: 'integration_rate_limited' },
+  { name: 'invalid body', status: 400, code: 'integration_invalid_request' },
+  { name: 'reused Idempotency-Key', status: 409, code: 'integration_idempotency_conflict' },
+  { name: 'foreign source', status: 400, code: 'integration_source_invalid' },
+  { name: 'open contact', status: 409, code: 'integration_lead_already_open' },
+] as const;
+
+type FaultName = (typeof FAULTS)[number]['name'];
+
+/** Sends a request in which all of these are wrong, and nothing else, and counts what it wrote. */
+async function sendWith(...names: readonly FaultName[]): Promise<{ response: Response; written: number }> {
+  const has = (name: FaultName) => names.includes(name);
+  // Using up the quota takes a request that the key may make: this one may always list.
+  const scopes = has('missing scope') ? [ApiKeyScope.LEADS_READ] : BOTH_SCOPES;
+  const { studioId, memberId, apiKeyId, secret } = await service.aStudioWithKey({ scopes });
+  const idempotencyKey = randomUUID();
+  const contact = anEmail();
+  if (has('used up quota')) expect((await service.get(secret)).status).toBe(200);
+  if (has('reused Idempotency-Key')) await createByRpc(studioId, idempotencyKey, anEmail().value);
+  if (has('open contact')) await createByRpc(studioId, randomUUID(), contact.value);
+  if (has('demoted issuer')) {
+    await service.directory.putMember({ member: { studioId, id: 'owner-2', role: MemberRole.OWNER } });
+    await service.directory.putMember({ member: { studioId, id: memberId, role: MemberRole.STAFF } });
+  }
+  if (has('revoked key')) {
+    const manager = has('demoted issuer') ? 'owner-2' : memberId;
+    await service.apiKeys.revokeApiKey({ studioId, memberId: manager, apiKeyId });
+  }
+  if (has('suspended studio')) {
+    await service.directory.putStudio({ studio: { id: studioId, status: StudioStatus.SUSPENDED } });
+  }
+
+  const before = await service.countLeads(studioId);
+  const response = await service.post(
+    secret,
+    aCapture({
+      contact,
+      ...(has('foreign source') && { sourceId: randomUUID() }),
+      ...(has('invalid body') && { extra: 1 }),
+    }),
+    { 'idempotency-key': idempotencyKey },
+  );
+  return { response, written: (await service.countLeads(studioId)) - before };
+}
+
+const createByRpc = (studioId: string, idempotencyKey: string, email: string) =>
+  service.leads.createLead({
+    studioId,
+    idempotencyKey,
+    displayName: 'Grace Hopper',
+    contact: { value: { case: 'email', value: email } },
+  });
+
+test('a request with nothing wrong is served', async () => {
+  const { response, written } = await sendWith();
+  expect(response.status).toBe(201);
+  expect(written).toBe(1);
+});
+
+const pairs = FAULTS.flatMap((first, index) =>
+  FAULTS.slice(index).map((second) => ({ first, second, names: `${first.name}, ${second.name}` })),
+);
+
+test.each(pairs)(
+  'of two things wrong with a request the earlier one in the order of checks is told, and nothing is written: $names',
+  async ({ first, second }) => {
+    const { response, written } = await sendWith(first.name, second.name);
+    await expectProblem(response, first.status, first.code);
+    expect(written).toBe(0);
+  },
+);
+
+test('of everything wrong from one check on, the first is told', async () => {
+  for (const [index, { status, code }] of FAULTS.entries()) {
+    const { response, written } = await sendWith(...FAULTS.slice(index).map(({ name }) => name));
+    await expectProblem(response, status, code);
+    expect(written).toBe(0);
+  }
+});

@@ -1,0 +1,98 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { times } from '../../support/builders.ts';
+import {
+  aCapture,
+  expectProblem,
+  LEADS,
+  leadOf,
+  type Service,
+  type StudioWithKey,
+  startService,
+} from '../../support/service.ts';
+
+let service: Service;
+let studio: StudioWithKey;
+beforeAll(async () => {
+  service = await startService();
+  studio = await service.aStudioWithKey();
+});
+afterAll(() => service.dispose());
+
+/** Waits until the gateway has found the core again. */
+async function served(): Promise<void> {
+  await vi.waitFor(async () => expect((await service.get(studio.secret)).status).toBe(200), { timeout: 10_000 });
+}
+
+describe('while the core is away', () => {
+  beforeAll(() => service.stopCore());
+  afterAll(async () => {
+    await service.startCore();
+    await served();
+  });
+
+  test.each([
+    ['createLead', () => service.post(studio.secret, aCapture())],
+    ['createLead, with an invalid body', () => service.post(studio.secret, '{')],
+    ['getLead', () => service.get(studio.secret, `/${randomUUID()}`)],
+    ['listLeads', () => service.get(studio.secret)],
+  ])('%s is refused with 503 and a time to wait', async (_, call) => {
+    await expectProblem(await call(), 503, 'integration_unavailable', []);
+  });
+
+  test('the answer never promises that nothing was written, and says nothing of what is behind the gateway', async () => {
+    const text = await (await service.post(studio.secret, aCapture())).text();
+    expect(text).not.toContain('integration_rate_unavailable');
+    expect(text).not.toMatch(/127\.0\.0\.1|ECONN|connect|core|grpc|http2/i);
+  });
+
+  test.each([
+    ['a malformed key', 401, 'integration_key_invalid', () => service.get(`${studio.secret}x`)],
+    ['a missing key', 401, 'integration_key_invalid', () => fetch(service.url + LEADS)],
+    ['an unknown path', 404, 'route_not_found', () => service.get(studio.secret, '/')],
+    ['a wrong method', 405, 'method_not_allowed', () => fetch(service.url + LEADS, { method: 'DELETE' })],
+  ])('what is wrong without it is refused as always: %s', async (_, status, code, call) => {
+    await expectProblem(await call(), status, code);
+  });
+
+  test('the gateway is alive and not ready', async () => {
+    expect((await fetch(`${service.url}/healthz`)).status).toBe(200);
+    await expectProblem(await fetch(`${service.url}/readyz`), 503, 'integration_unavailable');
+  });
+});
+
+describe('when the core is back', () => {
+  test('everything is served again, and nothing that was refused was written', async () => {
+    const [capture, key] = [aCapture(), { 'idempotency-key': randomUUID() }];
+    await service.stopCore();
+    for (const _ of times(5, () => 0)) {
+      await expectProblem(await service.post(studio.secret, capture, key), 503, 'integration_unavailable');
+    }
+    await service.startCore();
+    await served();
+
+    expect(await service.countLeads(studio.studioId)).toBe(0);
+    const response = await service.post(studio.secret, capture, key);
+    expect(response.headers.has('idempotent-replayed')).toBe(false);
+    const { id } = await leadOf(response, 201);
+    expect((await service.get(studio.secret, `/${id}`)).status).toBe(200);
+    expect(await service.countLeads(studio.studioId)).toBe(1);
+  });
+
+  test('a request that was in flight when it went can be repeated until it is answered, and makes one lead', async () => {
+    const own = await service.aStudioWithKey();
+    const [capture, key] = [aCapture(), { 'idempotency-key': randomUUID() }];
+    await served();
+    const inFlight = times(20, () => service.post(own.secret, capture, key));
+    await service.stopCore();
+    for (const response of await Promise.all(inFlight)) {
+      if (response.status === 201) await leadOf(response, 201);
+      else await expectProblem(response, 503, 'integration_unavailable');
+    }
+    await service.startCore();
+    await served();
+
+    await leadOf(await service.post(own.secret, capture, key), 201);
+    expect(await service.countLeads(own.studioId)).toBe(1);
+  });
+});

@@ -1,0 +1,207 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { LeadView } from '../../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import { HARD_TEXTS } from '../../support/builders.ts';
+import { lines, rawRequest } from '../../support/raw-http.ts';
+import {
+  aCapture,
+  anEmail,
+  expectProblem,
+  LEADS,
+  leadOf,
+  type Service,
+  type StudioWithKey,
+  startService,
+} from '../../support/service.ts';
+
+let service: Service;
+beforeAll(async () => {
+  service = await startService();
+});
+afterAll(() => service.dispose());
+
+describe('a created lead', () => {
+  test('is answered with 201 and exactly the fields of the contract', async () => {
+    const { secret, studioId, sourceId } = await service.aStudioWithKey();
+    const capture = aCapture({ sourceId, note: 'Asked about the trial.' });
+
+    const response = await service.post(secret, capture);
+
+    expect(response.headers.get('cache-control')).toBe('no-store');
+    expect(response.headers.has('idempotent-replayed')).toBe(false);
+    const lead = await leadOf(response, 201);
+    expect(lead).toMatchObject({ displayName: 'Ada Lovelace', sourceId, note: 'Asked about the trial.' });
+    expect(await service.countLeads(studioId)).toBe(1);
+  });
+
+  test('starts as new, unchanged since it was created, under a version 7 id', async () => {
+    const { secret } = await service.aStudioWithKey();
+    const before = Date.now();
+
+    const lead = await leadOf(await service.post(secret, aCapture()), 201);
+
+    expect(lead.stage).toBe('new');
+    expect(lead.updatedAt).toBe(lead.createdAt);
+    expect(lead.id[14]).toBe('7');
+    expect(Date.parse(lead.createdAt)).toBeGreaterThanOrEqual(before);
+    expect(Date.parse(lead.createdAt)).toBeLessThanOrEqual(Date.now());
+  });
+
+  test('has null for the source and the note that were not given', async () => {
+    const { secret } = await service.aStudioWithKey();
+
+    const absent = await leadOf(await service.post(secret, aCapture()), 201);
+    const explicit = await leadOf(await service.post(secret, aCapture({ sourceId: null, note: null })), 201);
+
+    expect(absent).toMatchObject({ sourceId: null, note: null });
+    expect(explicit).toMatchObject({ sourceId: null, note: null });
+  });
+
+  test.each([
+    ['email', 'Ada.Lovelace+Trial@Example.ORG'],
+    ['phone', ' (0171) 234-56 78 ext. 9'],
+  ])('keeps its contact as it was typed and never answers it: %s', async (type, value) => {
+    const { secret, studioId } = await service.aStudioWithKey();
+
+    const response = await service.post(secret, aCapture({ contact: { type, value } }));
+    const copy = response.clone();
+    const { id } = await leadOf(response, 201);
+
+    const answers = [copy, await service.get(secret, `/${id}`), await service.get(secret)];
+    for (const answer of answers) expect(await answer.text()).not.toContain(value);
+    const { lead } = await service.leads.getLead({ studioId, leadId: id, view: LeadView.FULL });
+    expect(lead?.contact?.value).toEqual({ case: type, value });
+  });
+
+  test.each(Object.entries(HARD_TEXTS))('comes back with its texts unchanged: %s', async (_, text) => {
+    const { secret } = await service.aStudioWithKey();
+
+    const created = await leadOf(await service.post(secret, aCapture({ displayName: text, note: text })), 201);
+    const read = await leadOf(await service.get(secret, `/${created.id}`));
+
+    expect(created).toMatchObject({ displayName: text, note: text });
+    expect(read).toEqual(created);
+  });
+
+  test('is not held up by another lead with the same name and note', async () => {
+    const { secret, studioId } = await service.aStudioWithKey();
+
+    await leadOf(await service.post(secret, aCapture({ note: 'x' })), 201);
+    await leadOf(await service.post(secret, aCapture({ note: 'x' })), 201);
+
+    expect(await service.countLeads(studioId)).toBe(2);
+  });
+});
+
+describe('a source', () => {
+  test('of the studio is accepted in any letter case and answered in lower case', async () => {
+    const { secret, sourceId } = await service.aStudioWithKey();
+
+    const lead = await leadOf(await service.post(secret, aCapture({ sourceId: sourceId.toUpperCase() })), 201);
+
+    expect(lead.sourceId).toBe(sourceId);
+  });
+
+  test.each([
+    ['unknown', async () => randomUUID()],
+    ['of another studio', async () => (await service.aStudioWithKey()).sourceId],
+    [
+      'disabled',
+      async ({ studioId, sourceId }: StudioWithKey) => {
+        await service.directory.putLeadSource({
+          leadSource: { studioId, id: sourceId, name: 'Web form', enabled: false },
+        });
+        return sourceId;
+      },
+    ],
+  ])('that is %s is refused, and nothing is written', async (_, sourceOf) => {
+    const studio = await service.aStudioWithKey();
+    const sourceId = await sourceOf(studio);
+
+    const response = await service.post(studio.secret, aCapture({ sourceId }));
+
+    await expectProblem(response, 400, 'integration_source_invalid', []);
+    expect(await service.countLeads(studio.studioId)).toBe(0);
+  });
+
+  test('that is enabled again is accepted again', async () => {
+    const { secret, studioId, sourceId } = await service.aStudioWithKey();
+    const source = { studioId, id: sourceId, name: 'Web form' };
+    await service.directory.putLeadSource({ leadSource: { ...source, enabled: false } });
+    await expectProblem(await service.post(secret, aCapture({ sourceId })), 400, 'integration_source_invalid');
+
+    await service.directory.putLeadSource({ leadSource: { ...source, enabled: true } });
+
+    await leadOf(await service.post(secret, aCapture({ sourceId })), 201);
+  });
+});
+
+describe('a request', () => {
+  test.each(['application/json', 'application/json; charset=utf-8', 'Application/JSON;charset="UTF-8"'])(
+    'may name its media type as %s',
+    async (mediaType) => {
+      const { secret } = await service.aStudioWithKey();
+      await leadOf(await service.post(secret, aCapture(), { 'content-type': mediaType }), 201);
+    },
+  );
+
+  test('may have its body in chunks', async () => {
+    const { secret, studioId } = await service.aStudioWithKey();
+    const body = JSON.stringify(aCapture());
+    const [first, second] = [body.slice(0, 20), body.slice(20)];
+
+    const response = await rawRequest(
+      service.url,
+      lines(
+        ...postHead(secret),
+        'Transfer-Encoding: chunked',
+        '',
+        first.length.toString(16),
+        first,
+        second.length.toString(16),
+        second,
+        '0',
+        '',
+      ),
+    );
+
+    await leadOf(response, 201);
+    expect(await service.countLeads(studioId)).toBe(1);
+  });
+
+  test('may wait for 100 Continue', async () => {
+    const { secret } = await service.aStudioWithKey();
+    const body = JSON.stringify(aCapture());
+
+    const head = lines(...postHead(secret), 'Expect: 100-continue', `Content-Length: ${body.length}`, '');
+
+    await leadOf(await rawRequest(service.url, head + body), 201);
+  });
+
+  test('may come by HTTP/1.0, without a Host', async () => {
+    const { secret } = await service.aStudioWithKey();
+    const head = lines(`GET ${LEADS} HTTP/1.0`, `Authorization: Bearer ${secret}`, '');
+
+    expect((await rawRequest(service.url, head)).status).toBe(200);
+  });
+});
+
+const postHead = (secret: string) => [
+  `POST ${LEADS} HTTP/1.1`,
+  'Host: leads.example.test',
+  `Authorization: Bearer ${secret}`,
+  `Idempotency-Key: ${randomUUID()}`,
+  'Content-Type: application/json',
+];
+
+test.each([
+  'a@b',
+  `${'l'.repeat(65)}@example.org`,
+  `"quoted.name"@example.org`,
+  'vorname.nachname@münchen.example',
+  'a@[192.0.2.1]',
+  "o'hara+tag%x!#$&*/=?^_`{|}~-@example.org",
+])('an e-mail address that some server may deliver to is accepted: %s', async (value) => {
+  const { secret } = await service.aStudioWithKey();
+  await leadOf(await service.post(secret, aCapture({ contact: anEmail(value) })), 201);
+});

@@ -1,0 +1,111 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { lines, rawRequest } from '../../support/raw-http.ts';
+import { aCapture, anEmail, LEADS, type Service, type StudioWithKey, startService } from '../../support/service.ts';
+
+let service: Service;
+let studio: StudioWithKey;
+beforeAll(async () => {
+  service = await startService();
+  studio = await service.aStudioWithKey();
+  await service.post(studio.secret, aCapture({ contact: anEmail('taken@example.org') }));
+});
+afterAll(() => service.dispose());
+
+type Headers = Record<string, string>;
+
+/** One request for each kind of answer that a service with everything at hand gives. */
+const ANSWERS: readonly [string, number, (headers: Headers) => Promise<Response>][] = [
+  ['created', 201, (headers) => service.post(studio.secret, aCapture(), headers)],
+  ['listed', 200, (headers) => service.get(studio.secret, '', headers)],
+  ['invalid', 400, (headers) => service.post(studio.secret, '{', headers)],
+  ['broken address', 400, (headers) => raw(`GET ${LEADS}/%zz HTTP/1.1`, 'Host: x', headers)],
+  ['no Host', 400, (headers) => raw(`GET ${LEADS} HTTP/1.1`, 'X-Nothing: x', headers)],
+  ['bad Expect', 400, (headers) => raw(`GET ${LEADS} HTTP/1.1`, 'Expect: x', { host: 'x', ...headers })],
+  ['no key', 401, (headers) => service.get('', '', headers)],
+  ['unknown lead', 404, (headers) => service.get(studio.secret, `/${randomUUID()}`, headers)],
+  ['unknown path', 404, (headers) => service.get(studio.secret, '/', headers)],
+  ['CONNECT', 404, (headers) => raw('CONNECT x:443 HTTP/1.1', 'Host: x', headers)],
+  ['wrong method', 405, (headers) => raw(`DELETE ${LEADS} HTTP/1.1`, 'Host: x', headers)],
+  ['HEAD', 405, (headers) => raw(`HEAD ${LEADS} HTTP/1.1`, 'Host: x', headers)],
+  [
+    'open contact',
+    409,
+    (headers) => service.post(studio.secret, aCapture({ contact: anEmail('taken@example.org') }), headers),
+  ],
+];
+
+const raw = (request: string, header: string, headers: Headers) =>
+  rawRequest(
+    service.url,
+    lines(request, header, ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`), ''),
+  );
+
+const everyAnswer = test.each(ANSWERS);
+
+describe('an X-Request-Id', () => {
+  everyAnswer('that is fit is kept, in the header and in the body: %s', async (_, status, call) => {
+    for (const id of ['a', 'Trace.Me_42-x', 'x'.repeat(128)]) {
+      const response = await call({ 'x-request-id': id });
+      expect(response.status).toBe(status);
+      expect(response.headers.get('x-request-id')).toBe(id);
+      const text = await response.text();
+      if (status >= 400 && text) expect(JSON.parse(text).requestId).toBe(id);
+    }
+  });
+
+  everyAnswer('that is missing or unfit is replaced by a new one: %s', async (_, status, call) => {
+    const given = new Set<string>();
+    for (const unfit of [undefined, '', 'x'.repeat(129), 'two words', 'a,b', 'ü', '{"a":1}', '<script>', 'a/b']) {
+      const response = await call(unfit === undefined ? {} : { 'x-request-id': unfit });
+      expect(response.status).toBe(status);
+      const id = response.headers.get('x-request-id') ?? '';
+      expect(id).toMatch(/^[A-Za-z0-9._-]{1,128}$/);
+      expect(id).not.toBe(unfit);
+      given.add(id);
+      const text = await response.text();
+      if (status >= 400 && text) expect(JSON.parse(text).requestId).toBe(id);
+    }
+    expect(given.size).toBe(9);
+  });
+
+  test('that is given twice is replaced by a new one', async () => {
+    const response = await raw(`GET ${LEADS} HTTP/1.1`, 'X-Request-Id: a', { host: 'x', 'X-Request-ID': 'b' });
+    expect(response.headers.get('x-request-id')).toMatch(/^[A-Za-z0-9._-]{3,128}$/);
+  });
+});
+
+everyAnswer('no answer may be kept in a cache: %s', async (_, status, call) => {
+  const { headers, status: answered } = await call({ 'if-none-match': '*', 'cache-control': 'max-age=1' });
+  expect(answered).toBe(status);
+  expect(headers.get('cache-control')).toBe('no-store');
+  expect(headers.has('etag')).toBe(false);
+});
+
+describe('a browser is never let in', () => {
+  everyAnswer('no answer has a CORS header: %s', async (_, status, call) => {
+    const response = await call({
+      origin: 'https://page.example.test',
+      'access-control-request-method': 'POST',
+      'access-control-request-headers': 'authorization,content-type,idempotency-key',
+    });
+    expect(response.status).toBe(status);
+    expect([...response.headers.keys()].filter((name) => name.startsWith('access-control'))).toEqual([]);
+  });
+
+  test('a preflight is answered without a CORS header', async () => {
+    const response = await raw(`OPTIONS ${LEADS} HTTP/1.1`, 'Origin: https://page.example.test', {
+      host: 'x',
+      'access-control-request-method': 'POST',
+    });
+    expect(response.status).toBe(405);
+    expect([...response.headers.keys()].filter((name) => name.startsWith('access-control'))).toEqual([]);
+  });
+});
+
+test('no answer tells what the service is made of, or sets a cookie', async () => {
+  for (const [, , call] of ANSWERS) {
+    const { headers } = await call({});
+    for (const name of ['server', 'x-powered-by', 'set-cookie', 'via']) expect(headers.has(name)).toBe(false);
+  }
+});

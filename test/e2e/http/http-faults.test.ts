@@ -1,0 +1,166 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { lines, rawRequest } from '../../support/raw-http.ts';
+import { aCapture, expectProblem, LEADS, leadOf, type Service, startService } from '../../support/service.ts';
+
+let service: Service;
+let secret: string;
+let studioId: string;
+beforeAll(async () => {
+  service = await startService();
+  ({ secret, studioId } = await service.aStudioWithKey());
+});
+afterAll(() => service.dispose());
+
+afterEach(async () => {
+  // Whatever came in, nothing of it was written, and the next caller is served.
+  expect(await service.countLeads(studioId)).toBe(0);
+  expect((await service.get(secret)).status).toBe(200);
+});
+
+const GET = `GET ${LEADS} HTTP/1.1`;
+const HOST = 'Host: leads.example.test';
+
+/** The head of a request to create a lead that lacks nothing but its length. */
+const post = (...more: string[]) =>
+  lines(
+    `POST ${LEADS} HTTP/1.1`,
+    HOST,
+    `Authorization: Bearer ${secret}`,
+    'Idempotency-Key: 0b4c1d6a-9d3e-4a53-8a5f-6f1f0f0d7c11',
+    'Content-Type: application/json',
+    ...more,
+    '',
+  );
+
+test.each<[string, string | Buffer]>([
+  ['random bytes', Buffer.from([0x16, 0x03, 0x01, 0x00, 0xff, 0x01, 0x00, 0x0d, 0x0a, 0x0d, 0x0a])],
+  ['a greeting of another protocol', 'EHLO example.org\r\n\r\n'],
+  ['an HTTP/2 preface', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
+  ['an unknown method', lines(`FROB ${LEADS} HTTP/1.1`, HOST, '')],
+  ['a method in lower case', lines(`get ${LEADS} HTTP/1.1`, HOST, '')],
+  ['another version', lines(`GET ${LEADS} HTTP/3.7`, HOST, '')],
+  ['no version number', lines(`GET ${LEADS} HTTP`, HOST, '')],
+  ['a blank in the path', lines('GET /v1/integrations/ leads HTTP/1.1', HOST, '')],
+  ['a control character in the path', lines('GET /v1/\u0001 HTTP/1.1', HOST, '')],
+  ['a header without a colon', lines(GET, HOST, 'Nonsense', '')],
+  ['a header without a name', lines(GET, HOST, ': x', '')],
+  ['a blank before the colon', lines(GET, HOST, 'X-Request-Id : x', '')],
+  ['a NUL in a header', lines(GET, HOST, 'X-Request-Id: a\0b', '')],
+  ['a folded header', lines(GET, HOST, 'X-Request-Id: a', ' b', '')],
+  ['a line feed alone in a header', `${GET}\r\n${HOST}\r\nX-Request-Id: a\nX-Other: b\r\n\r\n`],
+])('what is no HTTP is answered with 400 in problem+json: %s', async (_, request) => {
+  await expectProblem(await rawRequest(service.url, request), 400, 'integration_invalid_request', []);
+});
+
+const auth = () => `Authorization: Bearer ${secret}`;
+test.each<[string, string[], () => string]>([
+  ['no Host', ['Host'], () => lines(GET, auth(), '')],
+  ['two Hosts', ['Host'], () => lines(GET, HOST, 'Host: other.example.test', auth(), '')],
+  ['the same Host twice', ['Host'], () => lines(GET, HOST, HOST, auth(), '')],
+  ['an Expect that nobody knows', ['Expect'], () => lines(GET, HOST, auth(), 'Expect: the-unexpected', '')],
+  ['a Content-Length that is no number', [], () => post('Content-Length: ten')],
+  ['a negative Content-Length', [], () => post('Content-Length: -1')],
+  ['an empty Content-Length', [], () => post('Content-Length: ')],
+  ['an enormous Content-Length', [], () => post(`Content-Length: ${'9'.repeat(30)}`)],
+  ['two Content-Lengths', [], () => `${post('Content-Length: 2', 'Content-Length: 3')}{}`],
+  ['a list of Content-Lengths', [], () => `${post('Content-Length: 2, 3')}{}`],
+  ['a length and chunks', [], () => `${post('Content-Length: 2', 'Transfer-Encoding: chunked')}2\r\n{}\r\n0\r\n\r\n`],
+  ['an unknown transfer coding', [], () => `${post('Transfer-Encoding: frobbed')}{}`],
+  ['a chunk size that is no number', [], () => `${post('Transfer-Encoding: chunked')}zz\r\n{}\r\n0\r\n\r\n`],
+  ['a chunk longer than it says', [], () => `${post('Transfer-Encoding: chunked')}1\r\n{}\r\n0\r\n\r\n`],
+  ['a Content-Length beyond what is read', ['body'], () => post('Content-Length: 999999999')],
+])(
+  'a request with a fault of its HTTP is answered with 400 in problem+json, even with a good key: %s',
+  async (_, fields, request) => {
+    await expectProblem(await rawRequest(service.url, request()), 400, 'integration_invalid_request', fields);
+  },
+);
+
+test.each([
+  ['one header', () => lines(GET, HOST, `X-Long: ${'x'.repeat(20_000)}`, '')],
+  ['all headers together', () => lines(GET, HOST, ...Array(300).fill(`X-Many: ${'x'.repeat(100)}`), '')],
+  ['the path', () => lines(`GET ${LEADS}/${'x'.repeat(70_000)} HTTP/1.1`, HOST, '')],
+  ['the query', () => lines(`GET ${LEADS}?x=${'x'.repeat(70_000)} HTTP/1.1`, HOST, '')],
+])('what is too long is answered with 431 in problem+json: %s', async (_, request) => {
+  await expectProblem(await rawRequest(service.url, request()), 431, 'integration_invalid_request', []);
+});
+
+test.each(['leads.example.test:443', LEADS, '/'])('CONNECT leads nowhere: %s', async (target) => {
+  await expectProblem(
+    await rawRequest(service.url, lines(`CONNECT ${target} HTTP/1.1`, HOST, '')),
+    404,
+    'route_not_found',
+  );
+});
+
+test.each(['websocket', 'h2c', 'TLS/1.2'])('a wish to speak %s instead is not heard', async (protocol) => {
+  const upgrade = ['Connection: Upgrade', `Upgrade: ${protocol}`, 'HTTP2-Settings: AAMAAABkAAQAAP__'];
+  const auth = `Authorization: Bearer ${secret}`;
+  expect((await rawRequest(service.url, lines(GET, HOST, auth, ...upgrade, ''))).status).toBe(200);
+  await expectProblem(await rawRequest(service.url, lines(GET, HOST, ...upgrade, '')), 401, 'integration_key_invalid');
+});
+
+test('a connection is closed after an answer to what was no HTTP', async () => {
+  const { port, hostname } = new URL(service.url);
+  const socket = connect({ port: Number(port), host: hostname, allowHalfOpen: true });
+  socket.end('nonsense\r\n\r\n');
+  socket.resume();
+  await once(socket, 'close');
+});
+
+test('callers that hang up in the middle of a request cost nobody else anything', async () => {
+  const { port, hostname } = new URL(service.url);
+  const cut = post('Content-Length: 100').concat('{"displayName":"A');
+  for (const length of [1, 10, cut.length - 30, cut.length - 17, cut.length]) {
+    const socket = connect(Number(port), hostname, () => socket.write(cut.slice(0, length), () => socket.destroy()));
+    await once(socket, 'close');
+  }
+});
+
+test('of two requests in one packet each gets its own answer', async () => {
+  const { port, hostname } = new URL(service.url);
+  const one = (id: string) => lines(GET, HOST, `Authorization: Bearer ${secret}`, `X-Request-Id: ${id}`);
+  const socket = connect(Number(port), hostname, () =>
+    socket.write(`${one('first')}\r\n${one('second')}Connection: close\r\n\r\n`),
+  );
+  let received = '';
+  for await (const chunk of socket) received += chunk;
+  expect(received.match(/x-request-id: \w+/g)).toEqual(['x-request-id: first', 'x-request-id: second']);
+  expect(received.match(/HTTP\/1.1 200/g)?.length).toBe(2);
+});
+
+test('a body behind a refused request is not taken for the next request', async () => {
+  const { port, hostname } = new URL(service.url);
+  const hidden = lines(GET, HOST, `Authorization: Bearer ${secret}`, '');
+  const refused = lines(
+    `POST ${LEADS} HTTP/1.1`,
+    HOST,
+    `Content-Length: ${hidden.length}`,
+    'X-Request-Id: refused',
+    '',
+  );
+  const last = lines(GET, HOST, 'X-Request-Id: last', 'Connection: close', '');
+  const socket = connect(Number(port), hostname, () => socket.write(refused + hidden + last));
+  let received = '';
+  for await (const chunk of socket) received += chunk;
+  expect(received).not.toContain('HTTP/1.1 200');
+  expect(received.match(/x-request-id: \w+/g)?.[0]).toBe('x-request-id: refused');
+});
+
+test.each(['#limit=1', '#', '/#', '?limit=1#x', '?x#%zz'])(
+  'an address with a fragment, which is never to be sent, is refused and not taken for a query: %s',
+  async (rest) => {
+    const auth = `Authorization: Bearer ${secret}`;
+    const response = await rawRequest(service.url, lines(`GET ${LEADS}${rest} HTTP/1.1`, HOST, auth, ''));
+    await expectProblem(response, 400, 'integration_invalid_request', []);
+  },
+);
+
+test('a valid request on a raw socket is served, so the ones above fail for their faults alone', async () => {
+  const other = await service.aStudioWithKey();
+  const body = JSON.stringify(aCapture());
+  const request = post(`Content-Length: ${body.length}`).replace(secret, other.secret) + body;
+  await leadOf(await rawRequest(service.url, request), 201);
+});

@@ -1,0 +1,342 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { ApiKeyScope } from '../../../proto/gen/leadintake/v1/api_key_pb.ts';
+import { MemberRole, StudioStatus } from '../../../proto/gen/leadintake/v1/directory_pb.ts';
+import { LeadStage } from '../../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import { times } from '../../support/builders.ts';
+import {
+  aCapture,
+  anEmail,
+  expectProblem,
+  leadOf,
+  type Service,
+  type StudioWithKey,
+  startService,
+} from '../../support/service.ts';
+
+let service: Service;
+beforeAll(async () => {
+  service = await startService();
+});
+afterAll(() => service.dispose());
+
+const under = (key: string) => ({ 'idempotency-key': key });
+
+/** Creates a lead with every field given, and gives all it takes to repeat that. */
+async function created() {
+  const studio = await service.aStudioWithKey();
+  const capture = {
+    displayName: 'Ada Lovelace',
+    contact: anEmail(),
+    sourceId: studio.sourceId,
+    note: 'Asked about the trial.',
+  };
+  const key = randomUUID();
+  const response = await service.post(studio.secret, capture, under(key));
+  const bytes = await response.clone().bytes();
+  const { id } = await leadOf(response, 201);
+  return { ...studio, capture, key, bytes, id };
+}
+
+/** Expects an answer to be the first one again, byte by byte, and the studio to have one lead. */
+async function expectReplay(response: Response, { bytes, studioId }: { bytes: Uint8Array; studioId: string }) {
+  expect(response.status).toBe(201);
+  expect(response.headers.get('idempotent-replayed')).toBe('true');
+  expect(response.headers.get('content-type')).toMatch(/^application\/json/);
+  expect(Buffer.from(await response.bytes()).equals(bytes)).toBe(true);
+  expect(await service.countLeads(studioId)).toBe(1);
+}
+
+describe('the same key with the same data', () => {
+  test('gets the original answer, byte by byte, and no second lead', async () => {
+    const original = await created();
+    for (const _ of times(3, () => 0)) {
+      await expectReplay(await service.post(original.secret, original.capture, under(original.key)), original);
+    }
+  });
+
+  test('gets it whatever the letter case of the key', async () => {
+    const original = await created();
+    await expectReplay(
+      await service.post(original.secret, original.capture, under(original.key.toUpperCase())),
+      original,
+    );
+  });
+
+  test('gets it whatever the order of the properties, the white space and the escapes', async () => {
+    const original = await created();
+    const { displayName, contact, sourceId, note } = original.capture;
+    const { type, value } = contact;
+    for (const body of [
+      JSON.stringify({ note, sourceId, contact: { value, type }, displayName }),
+      JSON.stringify(original.capture, null, '\t'),
+      JSON.stringify(original.capture).replace('Ada', String.raw`\u0041da`),
+    ]) {
+      await expectReplay(await service.post(original.secret, body, under(original.key)), original);
+    }
+  });
+
+  test('gets it whatever the letter case of the source id', async () => {
+    const original = await created();
+    const capture = { ...original.capture, sourceId: original.sourceId.toUpperCase() };
+    await expectReplay(await service.post(original.secret, capture, under(original.key)), original);
+  });
+
+  test('gets it whether null is given or nothing', async () => {
+    const { secret, studioId } = await service.aStudioWithKey();
+    const [absent, key] = [aCapture(), randomUUID()];
+    const first = await service.post(secret, absent, under(key));
+    const original = { bytes: await first.bytes(), studioId };
+
+    for (const more of [{ sourceId: null }, { note: null }, { sourceId: null, note: null }]) {
+      await expectReplay(await service.post(secret, { ...absent, ...more }, under(key)), original);
+    }
+  });
+
+  test.each([
+    ['contacted', LeadStage.CONTACTED],
+    ['won', LeadStage.WON],
+    ['lost', LeadStage.LOST],
+  ])('gets it after the lead has become %s', async (_, stage) => {
+    const original = await created();
+    await service.leads.changeLeadStage({ studioId: original.studioId, leadId: original.id, stage });
+
+    await expectReplay(await service.post(original.secret, original.capture, under(original.key)), original);
+  });
+
+  test('gets it after the source was disabled', async () => {
+    const original = await created();
+    const { studioId, sourceId } = original;
+    await service.directory.putLeadSource({
+      leadSource: { studioId, id: sourceId, name: 'Web form', enabled: false },
+    });
+
+    await expectReplay(await service.post(original.secret, original.capture, under(original.key)), original);
+  });
+
+  test('gets it after the lead was closed and the contact has another open one', async () => {
+    const original = await created();
+    const { studioId, id, secret, capture, key } = original;
+    await service.leads.changeLeadStage({ studioId, leadId: id, stage: LeadStage.LOST });
+    await leadOf(await service.post(secret, capture), 201);
+
+    const replay = await service.post(secret, capture, under(key));
+
+    expect(replay.headers.get('idempotent-replayed')).toBe('true');
+    expect(Buffer.from(await replay.bytes()).equals(original.bytes)).toBe(true);
+    expect(await service.countLeads(studioId)).toBe(2);
+  });
+
+  test('gets it with a new secret of the API key', async () => {
+    const original = await created();
+    const { studioId, memberId, apiKeyId } = original;
+    const { secret } = await service.apiKeys.replaceApiKey({ studioId, memberId, apiKeyId });
+
+    await expectReplay(await service.post(secret, original.capture, under(original.key)), original);
+  });
+
+  test('gets it after the core was started again', async () => {
+    const own = await startService();
+    try {
+      const { secret, studioId } = await own.aStudioWithKey();
+      const [capture, key] = [aCapture(), randomUUID()];
+      const first = await (await own.post(secret, capture, under(key))).text();
+      await own.stopCore();
+      await own.startCore();
+      await expect.poll(async () => (await own.get(secret)).status, { timeout: 10_000 }).toBe(200);
+
+      const replay = await own.post(secret, capture, under(key));
+
+      expect(replay.headers.get('idempotent-replayed')).toBe('true');
+      expect(await replay.text()).toBe(first);
+      expect(await own.countLeads(studioId)).toBe(1);
+    } finally {
+      await own.dispose();
+    }
+  });
+});
+
+describe('the same key with other data', () => {
+  type Original = Awaited<ReturnType<typeof created>>;
+  test.each<[string, (original: Original) => Promise<Record<string, unknown>> | Record<string, unknown>]>([
+    ['another displayName', () => ({ displayName: 'Ada Byron' })],
+    ['a displayName in another case', () => ({ displayName: 'ada lovelace' })],
+    ['a displayName with a blank more', () => ({ displayName: 'Ada Lovelace ' })],
+    ['another note', () => ({ note: 'x' })],
+    ['no note', () => ({ note: null })],
+    ['no source', () => ({ sourceId: null })],
+    ['another contact', () => ({ contact: anEmail() })],
+    ['the contact in another spelling', ({ capture }) => ({ contact: anEmail(capture.contact.value.toUpperCase()) })],
+    ['a contact of another type', () => ({ contact: { type: 'phone', value: '+49 171 2345678' } })],
+    [
+      'another source',
+      async ({ studioId }) => {
+        const id = randomUUID();
+        await service.directory.putLeadSource({ leadSource: { studioId, id, name: 'Fair', enabled: true } });
+        return { sourceId: id };
+      },
+    ],
+    ['a source that does not exist', () => ({ sourceId: randomUUID() })],
+  ])('is refused with 409, and nothing is written or changed: %s', async (_, changeOf) => {
+    const original = await created();
+    const capture = { ...original.capture, ...(await changeOf(original)) };
+
+    const response = await service.post(original.secret, capture, under(original.key));
+
+    expect(response.headers.has('link')).toBe(false);
+    await expectProblem(response, 409, 'integration_idempotency_conflict', []);
+    expect(await service.countLeads(original.studioId)).toBe(1);
+    await expectReplay(await service.post(original.secret, original.capture, under(original.key)), original);
+  });
+
+  test('is refused also when it only looks the same', async () => {
+    const { secret } = await service.aStudioWithKey();
+    const [contact, key] = [anEmail(), randomUUID()];
+    await leadOf(await service.post(secret, aCapture({ contact, displayName: 'Zo\u00eb' }), under(key)), 201);
+
+    const response = await service.post(secret, aCapture({ contact, displayName: 'Zoe\u0308' }), under(key));
+
+    await expectProblem(response, 409, 'integration_idempotency_conflict');
+  });
+});
+
+describe('a key is bound by a success only', () => {
+  /** What refuses a valid request, and how to take that away. */
+  test.each<[string, number, (studio: StudioWithKey) => Promise<() => Promise<unknown>>]>([
+    [
+      'a disabled source',
+      400,
+      async ({ studioId, sourceId }) => {
+        const source = { studioId, id: sourceId, name: 'Web form' };
+        await service.directory.putLeadSource({ leadSource: { ...source, enabled: false } });
+        return () => service.directory.putLeadSource({ leadSource: { ...source, enabled: true } });
+      },
+    ],
+    [
+      'a suspended studio',
+      402,
+      async ({ studioId: id }) => {
+        await service.directory.putStudio({ studio: { id, status: StudioStatus.SUSPENDED } });
+        return () => service.directory.putStudio({ studio: { id, status: StudioStatus.ACTIVE } });
+      },
+    ],
+    [
+      'a demoted issuer',
+      403,
+      async ({ studioId, memberId: id }) => {
+        await service.directory.putMember({ member: { studioId, id, role: MemberRole.STAFF } });
+        return () => service.directory.putMember({ member: { studioId, id, role: MemberRole.OWNER } });
+      },
+    ],
+    [
+      'an open lead of the contact',
+      409,
+      async ({ studioId, secret }) => {
+        const { id } = await leadOf(await service.post(secret, aCapture({ contact: anEmail('ada@example.org') })), 201);
+        return () => service.leads.changeLeadStage({ studioId, leadId: id, stage: LeadStage.LOST });
+      },
+    ],
+  ])('not by a refusal for %s', async (_, status, hinder) => {
+    const studio = await service.aStudioWithKey();
+    const capture = aCapture({ contact: anEmail('ada@example.org'), sourceId: studio.sourceId });
+    const key = randomUUID();
+    const unhinder = await hinder(studio);
+    expect((await service.post(studio.secret, capture, under(key))).status).toBe(status);
+
+    await unhinder();
+    const response = await service.post(studio.secret, capture, under(key));
+
+    expect(response.headers.has('idempotent-replayed')).toBe(false);
+    await leadOf(response, 201);
+  });
+
+  test('not by a refusal of the body: the corrected one is created under it', async () => {
+    const { secret, studioId } = await service.aStudioWithKey();
+    const key = randomUUID();
+    await expectProblem(
+      await service.post(secret, aCapture({ note: '' }), under(key)),
+      400,
+      'integration_invalid_request',
+    );
+    await expectProblem(
+      await service.post(secret, aCapture({ sourceId: randomUUID() }), under(key)),
+      400,
+      'integration_source_invalid',
+    );
+
+    const response = await service.post(secret, aCapture({ note: 'x' }), under(key));
+
+    expect(response.headers.has('idempotent-replayed')).toBe(false);
+    await leadOf(response, 201);
+    expect(await service.countLeads(studioId)).toBe(1);
+  });
+
+  test('not by a missing scope', async () => {
+    const { secret, studioId, memberId } = await service.aStudioWithKey({ scopes: [ApiKeyScope.LEADS_READ] });
+    const [capture, key] = [aCapture(), randomUUID()];
+    await expectProblem(await service.post(secret, capture, under(key)), 403, 'integration_scope_forbidden');
+    const { apiKeys } = await service.apiKeys.listApiKeys({ studioId, memberId });
+    const another = await service.apiKeys.createApiKey({
+      studioId,
+      memberId,
+      name: 'Another',
+      scopes: [ApiKeyScope.LEADS_CREATE],
+      ...(apiKeys[0]?.expireTime && { expireTime: apiKeys[0].expireTime }),
+    });
+
+    await leadOf(await service.post(another.secret, capture, under(key)), 201);
+  });
+
+  test('in one studio, and not in another', async () => {
+    const original = await created();
+    const other = await service.aStudioWithKey();
+    const capture = { ...original.capture, sourceId: null };
+
+    const response = await service.post(other.secret, capture, under(original.key));
+
+    expect(response.headers.has('idempotent-replayed')).toBe(false);
+    expect((await leadOf(response, 201)).id).not.toBe(original.id);
+    expect(await service.countLeads(other.studioId)).toBe(1);
+  });
+});
+
+test.each(['00000000-0000-0000-0000-000000000000', 'ffffffff-ffff-ffff-ffff-ffffffffffff', ...times(8, uuidOfVersion)])(
+  'every kind of UUID is a key: %s',
+  async (key) => {
+    const { secret, studioId } = await service.aStudioWithKey();
+    const capture = aCapture();
+    const bytes = await (await service.post(secret, capture, under(key))).bytes();
+    await expectReplay(await service.post(secret, capture, under(key)), { bytes, studioId });
+  },
+);
+
+function uuidOfVersion(index: number): string {
+  return `0b4c1d6a-9d3e-${index + 1}a53-${'89ab'[index % 4]}a5f-6f1f0f0d7c11`;
+}
+
+describe('of simultaneous requests', () => {
+  test('100 identical ones all get the same 201, and one lead is written', async () => {
+    const { secret, studioId } = await service.aStudioWithKey();
+    const [capture, key] = [aCapture(), randomUUID()];
+
+    const responses = await Promise.all(times(100, () => service.post(secret, capture, under(key))));
+
+    expect(responses.map(({ status }) => status)).toEqual(times(100, () => 201));
+    expect(new Set(await Promise.all(responses.map((response) => response.text()))).size).toBe(1);
+    expect(responses.filter(({ headers }) => !headers.has('idempotent-replayed')).length).toBe(1);
+    expect(await service.countLeads(studioId)).toBe(1);
+  });
+
+  test('100 with one key and different data, one is created and the others are conflicts', async () => {
+    const { secret, studioId } = await service.aStudioWithKey();
+    const key = randomUUID();
+
+    const responses = await Promise.all(times(100, () => service.post(secret, aCapture(), under(key))));
+
+    expect(responses.filter(({ status }) => status === 201).length).toBe(1);
+    for (const response of responses.filter(({ status }) => status !== 201)) {
+      await expectProblem(response, 409, 'integration_idempotency_conflict');
+    }
+    expect(await service.countLeads(studioId)).toBe(1);
+  });
+});

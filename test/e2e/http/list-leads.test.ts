@@ -1,0 +1,280 @@
+import { randomUUID } from 'node:crypto';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { ApiKeyScope } from '../../../proto/gen/leadintake/v1/api_key_pb.ts';
+import { LeadStage } from '../../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import { DAY_MS, times } from '../../support/builders.ts';
+import {
+  aCapture,
+  expectLead,
+  expectProblem,
+  type LeadJson,
+  leadOf,
+  type Service,
+  startService,
+} from '../../support/service.ts';
+
+let service: Service;
+beforeAll(async () => {
+  service = await startService();
+});
+afterAll(() => service.dispose());
+
+/** Creates leads one after the other and gives their ids, newest first. */
+async function leadsOf(studioId: string, count: number): Promise<string[]> {
+  const ids: string[] = [];
+  for (const index of times(count, (index) => index)) {
+    const { lead } = await service.leads.createLead({
+      studioId,
+      idempotencyKey: randomUUID(),
+      displayName: `Lead ${index}`,
+      contact: { value: { case: 'email', value: `${randomUUID()}@example.org` } },
+    });
+    ids.unshift(lead?.id ?? '');
+  }
+  return ids;
+}
+
+/** Reads one page and expects it to keep every rule of the contract. */
+async function pageOf(secret: string, query = ''): Promise<{ ids: string[]; leads: LeadJson[]; next: string | null }> {
+  const response = await service.get(secret, query);
+  const text = await response.text();
+  expect({ status: response.status, text }).toEqual({ status: 200, text: expect.any(String) });
+  expect(response.headers.get('content-type')).toMatch(/^application\/json(?:; charset=utf-8)?$/);
+  expect(response.headers.get('cache-control')).toBe('no-store');
+  const { leads, nextCursor, ...others } = JSON.parse(text);
+  expect(others).toEqual({});
+  expect(leads.length).toBeLessThanOrEqual(100);
+  for (const lead of leads) expectLead(lead);
+  if (nextCursor !== null) expect(nextCursor).toMatch(/^[A-Za-z0-9_-]{1,512}$/);
+  return { ids: leads.map(({ id }: LeadJson) => id), leads, next: nextCursor };
+}
+
+describe('a list', () => {
+  test('of a studio without leads is one empty page', async () => {
+    const { secret } = await service.aStudioWithKey();
+    expect(await pageOf(secret)).toEqual({ ids: [], leads: [], next: null });
+  });
+
+  test("has the studio's leads and nobody else's", async () => {
+    const [mine, theirs] = [await service.aStudioWithKey(), await service.aStudioWithKey()];
+    const ids = await leadsOf(mine.studioId, 2);
+    await leadsOf(theirs.studioId, 2);
+
+    expect((await pageOf(mine.secret)).ids).toEqual(ids);
+  });
+
+  test('has each lead as it would be read alone, in its current state', async () => {
+    const { secret, studioId, sourceId } = await service.aStudioWithKey();
+    const { id } = await leadOf(await service.post(secret, aCapture({ sourceId, note: 'x' })), 201);
+    await service.leads.changeLeadStage({ studioId, leadId: id, stage: LeadStage.TRIAL_BOOKED });
+
+    const [listed] = (await pageOf(secret)).leads;
+
+    expect(listed?.stage).toBe('trial_booked');
+    expect(listed).toEqual(await leadOf(await service.get(secret, `/${id}`)));
+  });
+
+  test('comes in pages of 25 unless asked otherwise, newest first', async () => {
+    const { secret, studioId } = await service.aStudioWithKey();
+    const ids = await leadsOf(studioId, 26);
+
+    const first = await pageOf(secret);
+    const second = await pageOf(secret, `?cursor=${first.next}`);
+
+    expect(first.ids).toEqual(ids.slice(0, 25));
+    expect(second).toMatchObject({ ids: ids.slice(25), next: null });
+  });
+
+  test('followed to its end by its cursors has every lead once', async () => {
+    const { secret, studioId } = await service.aStudioWithKey();
+    const ids = await leadsOf(studioId, 205);
+
+    const sizes: number[] = [];
+    const seen: string[] = [];
+    let next: string | null = '';
+    while (next !== null) {
+      const page = await pageOf(secret, `?limit=100${next && `&cursor=${next}`}`);
+      sizes.push(page.ids.length);
+      seen.push(...page.ids);
+      next = page.next;
+    }
+
+    expect(sizes).toEqual([100, 100, 5]);
+    expect(seen).toEqual(ids);
+  });
+
+  test('that ends with a full page has no cursor after it', async () => {
+    const { secret, studioId } = await service.aStudioWithKey();
+    await leadsOf(studioId, 4);
+
+    const first = await pageOf(secret, '?limit=2');
+    const second = await pageOf(secret, `?limit=2&cursor=${first.next}`);
+
+    expect(first.next).not.toBeNull();
+    expect(second.ids.length).toBe(2);
+    expect(second.next).toBeNull();
+  });
+
+  test('is not shifted by leads that are created or changed while it is followed', async () => {
+    const { secret, studioId } = await service.aStudioWithKey();
+    const ids = await leadsOf(studioId, 6);
+    const first = await pageOf(secret, '?limit=3');
+
+    await leadsOf(studioId, 2);
+    await service.leads.changeLeadStage({ studioId, leadId: ids[5] ?? '', stage: LeadStage.WON });
+    const second = await pageOf(secret, `?limit=3&cursor=${first.next}`);
+
+    expect([...first.ids, ...second.ids]).toEqual(ids);
+  });
+});
+
+describe('a limit', () => {
+  test.each([
+    ['1', 1],
+    ['2', 2],
+    ['99', 99],
+    ['100', 100],
+    ['%35', 5],
+  ])('of %s is kept', async (limit, size) => {
+    const { secret, studioId } = await service.aStudioWithKey();
+    const ids = await leadsOf(studioId, size + 1);
+
+    const page = await pageOf(secret, `?limit=${limit}`);
+
+    expect(page.ids).toEqual(ids.slice(0, size));
+    expect(page.next).not.toBeNull();
+  });
+
+  test.each([
+    ['zero', 'limit=0'],
+    ['one too many', 'limit=101'],
+    ['enormous', `limit=${'9'.repeat(400)}`],
+    ['negative', 'limit=-1'],
+    ['a fraction', 'limit=1.5'],
+    ['a fraction that is whole', 'limit=5.0'],
+    ['an exponent', 'limit=1e1'],
+    ['hexadecimal', 'limit=0x10'],
+    ['with a sign', 'limit=%2B5'],
+    ['with a plus for a blank', 'limit=+5'],
+    ['with a blank in front', 'limit=%205'],
+    ['with a blank behind', 'limit=5%20'],
+    ['with a line end behind', 'limit=5%0A'],
+    ['in digits of another script', 'limit=%D9%A5'],
+    ['a word', 'limit=all'],
+    ['empty', 'limit='],
+    ['without a value', 'limit'],
+    ['given twice', 'limit=5&limit=5'],
+    ['given twice, once in percent-encoding', 'limit=5&%6Cimit=6'],
+  ])('that is no whole number from 1 to 100 is refused: %s', async (_, query) => {
+    const { secret } = await service.aStudioWithKey();
+    await expectProblem(await service.get(secret, `?${query}`), 400, 'integration_invalid_request', ['limit']);
+  });
+});
+
+describe('a cursor', () => {
+  test('works with another limit and with another key of the studio', async () => {
+    const { secret, studioId, memberId } = await service.aStudioWithKey();
+    const ids = await leadsOf(studioId, 4);
+    const another = await service.apiKeys.createApiKey({
+      studioId,
+      memberId,
+      name: 'Another',
+      scopes: [ApiKeyScope.LEADS_READ],
+      expireTime: timestampFromMs(Date.now() + DAY_MS),
+    });
+
+    const { next } = await pageOf(secret, '?limit=1');
+
+    expect((await pageOf(another.secret, `?limit=3&cursor=${next}`)).ids).toEqual(ids.slice(1));
+  });
+
+  test('is refused when any one character of it is changed, or it is cut anywhere', async () => {
+    const { secret, studioId } = await service.aStudioWithKey();
+    await leadsOf(studioId, 3);
+    const { next } = await pageOf(secret, '?limit=1');
+    const cursor = next ?? '';
+    const changed = [...cursor].map(
+      (character, at) => cursor.slice(0, at) + (character === 'A' ? 'B' : 'A') + cursor.slice(at + 1),
+    );
+    const cut = [...cursor].flatMap((_, at) => (at === 0 ? [] : [cursor.slice(0, at), cursor.slice(at)]));
+
+    expect(cursor.length).toBeGreaterThan(10);
+    for (const wrong of [...changed, ...cut, cursor + cursor, `${cursor}A`, cursor.toLowerCase()]) {
+      await expectProblem(await service.get(secret, `?cursor=${wrong}`), 400, 'integration_invalid_request', [
+        'cursor',
+      ]);
+    }
+    await pageOf(secret, `?cursor=${cursor}`);
+  });
+
+  test('of another studio is refused', async () => {
+    const [mine, theirs] = [await service.aStudioWithKey(), await service.aStudioWithKey()];
+    await leadsOf(theirs.studioId, 2);
+    const { next } = await pageOf(theirs.secret, '?limit=1');
+
+    const response = await service.get(mine.secret, `?cursor=${next}`);
+
+    await expectProblem(response, 400, 'integration_invalid_request', ['cursor']);
+  });
+
+  test.each([
+    ['empty', 'cursor='],
+    ['without a value', 'cursor'],
+    ['of 512 characters', `cursor=${'A'.repeat(512)}`],
+    ['of 513 characters', `cursor=${'A'.repeat(513)}`],
+    ['with padding', `cursor=${'A'.repeat(43)}=`],
+    ['in plain base64', `cursor=${'A'.repeat(42)}%2B%2F`],
+    ['with a dot', `cursor=${'A'.repeat(43)}.`],
+    ['with a blank', `cursor=${'A'.repeat(43)}%20`],
+    ['with a line end', `cursor=${'A'.repeat(44)}%0A`],
+    ['with a NUL', 'cursor=%00'],
+    ['with another letter', 'cursor=%C3%BC'],
+    ["a lead's id", `cursor=${randomUUID()}`],
+    ['the word null', 'cursor=null'],
+  ])('that the service did not make is refused: %s', async (_, query) => {
+    const { secret } = await service.aStudioWithKey();
+    await expectProblem(await service.get(secret, `?${query}`), 400, 'integration_invalid_request', ['cursor']);
+  });
+
+  test('given twice is refused, even if both are the same', async () => {
+    const { secret, studioId } = await service.aStudioWithKey();
+    await leadsOf(studioId, 2);
+    const { next } = await pageOf(secret, '?limit=1');
+
+    const response = await service.get(secret, `?cursor=${next}&cursor=${next}`);
+
+    await expectProblem(response, 400, 'integration_invalid_request', ['cursor']);
+  });
+});
+
+test('faults of limit and cursor are told together', async () => {
+  const { secret } = await service.aStudioWithKey();
+  const response = await service.get(secret, '?limit=0&cursor=%2B');
+  await expectProblem(response, 400, 'integration_invalid_request', ['limit', 'cursor']);
+});
+
+test('unknown query parameters are ignored', async () => {
+  const { secret, studioId } = await service.aStudioWithKey();
+  const ids = await leadsOf(studioId, 2);
+  for (const query of [
+    '?',
+    '?&&',
+    '?Limit=0',
+    '?limit[]=0',
+    '?page=2&offset=1',
+    '?__proto__=x&constructor=1',
+    '?stage=won',
+  ]) {
+    expect((await pageOf(secret, query)).ids).toEqual(ids);
+  }
+});
+
+test.each(['?limit=%', '?limit=%zz', '?x=%', '?%=x', '?x=%C0%AF', '?x=%ED%A0%80', '?x=1?%zz'])(
+  'broken percent-encoding in a query is refused: %s',
+  async (query) => {
+    const { secret } = await service.aStudioWithKey();
+    await expectProblem(await service.get(secret, query), 400, 'integration_invalid_request');
+    await expectProblem(await service.get(secret, `/${randomUUID()}${query}`), 400, 'integration_invalid_request');
+  },
+);

@@ -1,0 +1,170 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { ApiKeyScope } from '../../../proto/gen/leadintake/v1/api_key_pb.ts';
+import { LeadStage } from '../../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import { times } from '../../support/builders.ts';
+import {
+  aCapture,
+  anEmail,
+  expectProblem,
+  LEADS,
+  leadOf,
+  PUBLIC_URL,
+  type Service,
+  startService,
+} from '../../support/service.ts';
+
+let service: Service;
+beforeAll(async () => {
+  service = await startService();
+});
+afterAll(() => service.dispose());
+
+const aPhone = (value: string) => ({ type: 'phone', value });
+const linkTo = (id: string) => `<${PUBLIC_URL}${LEADS}/${id}>; rel="existing-lead"`;
+
+/** Creates a lead for one contact, then asks for one for another; gives that answer. */
+async function second(first: unknown, next: unknown, regionCode?: string) {
+  const studio = await service.aStudioWithKey(regionCode === undefined ? {} : { regionCode });
+  const { id } = await leadOf(await service.post(studio.secret, aCapture({ contact: first })), 201);
+  const response = await service.post(studio.secret, aCapture({ contact: next, displayName: 'Somebody else' }));
+  return { ...studio, id, response };
+}
+
+describe('a contact with an open lead', () => {
+  test('gets no second one, and the answer links to the one in the way', async () => {
+    const contact = anEmail();
+    const { response, id, studioId, secret } = await second(contact, contact);
+
+    expect(response.headers.get('link')).toBe(linkTo(id));
+    await expectProblem(response, 409, 'integration_lead_already_open', []);
+    expect(await service.countLeads(studioId)).toBe(1);
+    expect((await leadOf(await service.get(secret, `/${id}`))).displayName).toBe('Ada Lovelace');
+  });
+
+  test('is told the id of it only when the key may read', async () => {
+    const { secret, studioId } = await service.aStudioWithKey({ scopes: [ApiKeyScope.LEADS_CREATE] });
+    const contact = anEmail();
+    const { id } = await leadOf(await service.post(secret, aCapture({ contact })), 201);
+
+    const response = await service.post(secret, aCapture({ contact }));
+
+    expect(response.headers.has('link')).toBe(false);
+    expect([...response.headers.values()].join()).not.toContain(id);
+    const problem = await expectProblem(response, 409, 'integration_lead_already_open');
+    expect(JSON.stringify(problem)).not.toContain(id);
+    expect(await service.countLeads(studioId)).toBe(1);
+  });
+
+  test.each([
+    ['ada@example.org', 'ADA@EXAMPLE.ORG'],
+    ['Ada@Example.org', 'aDA@eXAMPLE.ORG'],
+    ['ÄRZTIN@münchen.example', 'ärztin@MÜNCHEN.example'],
+    ['ΝΊΚΟΣ@example.org', 'νίκος@example.org'],
+  ])('gets no second one in whatever letter case the e-mail address is: %s, %s', async (first, next) => {
+    const { response, studioId } = await second(anEmail(first), anEmail(next));
+    await expectProblem(response, 409, 'integration_lead_already_open');
+    expect(await service.countLeads(studioId)).toBe(1);
+  });
+
+  test.each([
+    ['DE', '0171 2345678', '+49 171 2345678'],
+    ['DE', '0171 2345678', '0049-171-2345678'],
+    ['DE', '(0171) 234 56 78', '0171/2345678'],
+    ['DE', '+49 (0)171 2345678', '01712345678'],
+    ['US', '(415) 555-2671', '+1 415 555 2671'],
+    ['GB', '020 7946 0958', '+44 20 7946 0958'],
+    [undefined, '+49 171 2345678', '0049 171 2345678'],
+    [undefined, '0171 2345678', '0171-234 56 78'],
+    [undefined, '0171 2345678', '٠١٧١ ٢٣٤٥٦٧٨'],
+    [undefined, '+49 171 2345678', '＋49 171 2345678'],
+    [undefined, '12345', '1 2 3 4 5'],
+  ])('gets no second one in whatever spelling the phone number is, in %s: %s, %s', async (regionCode, first, next) => {
+    const { response, studioId } = await second(aPhone(first), aPhone(next), regionCode);
+    await expectProblem(response, 409, 'integration_lead_already_open');
+    expect(await service.countLeads(studioId)).toBe(1);
+  });
+
+  test.each([
+    ['new', undefined],
+    ['contacted', LeadStage.CONTACTED],
+    ['trial_booked', LeadStage.TRIAL_BOOKED],
+    ['trial_attended', LeadStage.TRIAL_ATTENDED],
+  ])('gets no second one while that is %s', async (_, stage) => {
+    const { secret, studioId } = await service.aStudioWithKey();
+    const contact = anEmail();
+    const { id } = await leadOf(await service.post(secret, aCapture({ contact })), 201);
+    if (stage) await service.leads.changeLeadStage({ studioId, leadId: id, stage });
+
+    await expectProblem(await service.post(secret, aCapture({ contact })), 409, 'integration_lead_already_open');
+
+    expect(await service.countLeads(studioId)).toBe(1);
+  });
+
+  test('gets no second one when that was closed and opened again', async () => {
+    const { secret, studioId } = await service.aStudioWithKey();
+    const contact = anEmail();
+    const { id } = await leadOf(await service.post(secret, aCapture({ contact })), 201);
+    await service.leads.changeLeadStage({ studioId, leadId: id, stage: LeadStage.LOST });
+    await service.leads.changeLeadStage({ studioId, leadId: id, stage: LeadStage.CONTACTED });
+
+    const response = await service.post(secret, aCapture({ contact }));
+
+    expect(response.headers.get('link')).toBe(linkTo(id));
+    await expectProblem(response, 409, 'integration_lead_already_open');
+  });
+
+  test('is created once by 100 requests at once with keys of their own', async () => {
+    const { secret, studioId } = await service.aStudioWithKey();
+    const contact = anEmail();
+
+    const responses = await Promise.all(times(100, () => service.post(secret, aCapture({ contact }))));
+
+    const [created, ...more] = responses.filter(({ status }) => status === 201);
+    expect(more).toEqual([]);
+    const { id } = await leadOf(created as Response, 201);
+    for (const response of responses.filter(({ status }) => status !== 201)) {
+      expect(response.headers.get('link')).toBe(linkTo(id));
+      await expectProblem(response, 409, 'integration_lead_already_open');
+    }
+    expect(await service.countLeads(studioId)).toBe(1);
+  });
+});
+
+describe('a contact is free', () => {
+  test.each([
+    ['won', LeadStage.WON],
+    ['lost', LeadStage.LOST],
+  ])('when its lead is %s', async (_, stage) => {
+    const { secret, studioId } = await service.aStudioWithKey();
+    const contact = anEmail();
+    const first = await leadOf(await service.post(secret, aCapture({ contact })), 201);
+    await service.leads.changeLeadStage({ studioId, leadId: first.id, stage });
+
+    const next = await leadOf(await service.post(secret, aCapture({ contact })), 201);
+
+    expect(next.id).not.toBe(first.id);
+    expect(await service.countLeads(studioId)).toBe(2);
+    const reopening = service.leads.changeLeadStage({ studioId, leadId: first.id, stage: LeadStage.NEW });
+    await expect(reopening).rejects.toThrow();
+  });
+
+  test('in another studio', async () => {
+    const contact = anEmail();
+    for (const { secret } of [await service.aStudioWithKey(), await service.aStudioWithKey()]) {
+      await leadOf(await service.post(secret, aCapture({ contact })), 201);
+    }
+  });
+
+  test.each([
+    ['another address', anEmail('ada@example.org'), anEmail('ada@example.com')],
+    ['a dot more', anEmail('adalovelace@example.org'), anEmail('ada.lovelace@example.org')],
+    ['a tag more', anEmail('ada@example.org'), anEmail('ada+trial@example.org')],
+    ['another number', aPhone('+49 171 2345678'), aPhone('+49 171 2345679')],
+    ['a number with a + and one without', aPhone('+12345'), aPhone('12345')],
+    ['the same text of another type', anEmail('12345@12345'), aPhone('12345@12345')],
+  ])('when only another has an open lead: %s', async (_, first, next) => {
+    const { response, studioId } = await second(first, next);
+    await leadOf(response, 201);
+    expect(await service.countLeads(studioId)).toBe(2);
+  });
+});

@@ -1,0 +1,69 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { newKeySecret } from '../../../src/domain/rules/key-secret.ts';
+import { describeWithRedisServer, type RedisServer, startRedis } from '../../support/servers.ts';
+import { aCapture, expectProblem, leadOf, type Service, startService } from '../../support/service.ts';
+
+describeWithRedisServer('a gateway that counts in Redis', () => {
+  let redis: RedisServer;
+  let service: Service;
+
+  beforeAll(async () => {
+    redis = await startRedis();
+    service = await startService({ gateway: { REDIS_URL: redis.url } });
+  });
+
+  afterAll(async () => {
+    await service?.dispose();
+    await redis?.stop();
+  });
+
+  /** The gateway answers well within this; what is more is this machine's. Milliseconds. */
+  const QUICKLY_MS = 1000;
+
+  const failures: [name: string, away: () => Promise<void>, back: () => Promise<void>][] = [
+    ['killed', () => redis.kill(), () => redis.restart()],
+    ['paused', async () => redis.pause(), async () => redis.resume()],
+  ];
+  test.each(failures)(
+    'lets nothing in while Redis is %s, and serves again without a restart',
+    async (_, away, back) => {
+      const { studioId, secret } = await service.aStudioWithKey();
+      await leadOf(await service.post(secret, aCapture()), 201);
+      const capture = aCapture();
+      const key = { 'idempotency-key': crypto.randomUUID() };
+
+      await away();
+      const asked = performance.now();
+      const refused = await service.post(secret, capture, key);
+      expect(performance.now() - asked).toBeLessThan(QUICKLY_MS);
+      await expectProblem(refused, 503, 'integration_rate_unavailable');
+      await expectProblem(await service.get(secret), 503, 'integration_rate_unavailable');
+      // Who calls is known without counting.
+      await expectProblem(await service.get('lik_wrong'), 401, 'integration_key_invalid');
+      await expectProblem(await service.get(newKeySecret()), 401, 'integration_key_invalid');
+      expect(await service.countLeads(studioId)).toBe(1);
+      const ready = await fetch(`${service.url}/readyz`);
+      expect(await ready.json()).toMatchObject({ status: 503, detail: 'Not ready: the quota store does not answer.' });
+
+      await back();
+      await expect.poll(async () => (await fetch(`${service.url}/readyz`)).status, { timeout: 5000 }).toBe(200);
+      await leadOf(await service.post(secret, capture, key), 201);
+      expect(await service.countLeads(studioId)).toBe(2);
+    },
+  );
+
+  test('begins a new window when Redis has forgotten the old one', async () => {
+    const limited = await startService({
+      gateway: { REDIS_URL: redis.url, QUOTA_LIMIT: '1', QUOTA_WINDOW_SECONDS: '600' },
+    });
+    try {
+      const { secret } = await limited.aStudioWithKey();
+      expect((await limited.get(secret)).status).toBe(200);
+      await expectProblem(await limited.get(secret), 429, 'integration_rate_limited');
+      await redis.flush();
+      expect((await limited.get(secret)).status).toBe(200);
+    } finally {
+      await limited.dispose();
+    }
+  });
+});

@@ -1,0 +1,247 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { ApiKeyScope } from '../../../proto/gen/leadintake/v1/api_key_pb.ts';
+import { StudioStatus } from '../../../proto/gen/leadintake/v1/directory_pb.ts';
+import { DAY_MS, times } from '../../support/builders.ts';
+import { aCapture, BOTH_SCOPES, expectProblem, leadOf, type Service, startService } from '../../support/service.ts';
+
+const LIMIT = 5;
+
+/** A window so long that no test sees its end. */
+const LONG_SECONDS = 3600;
+
+let service: Service;
+beforeAll(async () => {
+  service = await startService({ gateway: { QUOTA_LIMIT: `${LIMIT}`, QUOTA_WINDOW_SECONDS: `${LONG_SECONDS}` } });
+});
+afterAll(() => service.dispose());
+
+/** How many requests are left to a key, by the header of an answer. */
+const left = (response: Response) =>
+  Number(/^"default";r=(\d+);t=\d+$/.exec(response.headers.get('ratelimit') ?? '')?.[1]);
+
+/** Uses up a key's requests. */
+async function useUp(secret: string): Promise<void> {
+  for (const response of await Promise.all(times(LIMIT, () => service.get(secret)))) expect(response.status).toBe(200);
+}
+
+const expectLimited = async (response: Response) => {
+  const problem = await expectProblem(response, 429, 'integration_rate_limited', []);
+  return { problem, retryAfter: Number(response.headers.get('retry-after')) };
+};
+
+describe('the quota of a key', () => {
+  test('admits exactly its number of requests, one after the other', async () => {
+    const { secret } = await service.aStudioWithKey();
+    const statuses: number[] = [];
+    for (const _ of times(LIMIT + 3, () => 0)) statuses.push((await service.get(secret)).status);
+    expect(statuses).toEqual([...times(LIMIT, () => 200), 429, 429, 429]);
+  });
+
+  test('admits exactly its number of requests when many come at once', async () => {
+    const { secret, studioId } = await service.aStudioWithKey();
+
+    const responses = await Promise.all(times(LIMIT * 4, () => service.post(secret, aCapture())));
+
+    const refused = responses.filter(({ status }) => status === 429);
+    expect(responses.filter(({ status }) => status === 201).length).toBe(LIMIT);
+    for (const response of refused) await expectLimited(response);
+    expect(refused.length).toBe(LIMIT * 3);
+    expect(await service.countLeads(studioId)).toBe(LIMIT);
+  });
+
+  test('counts all three operations together, and then refuses each', async () => {
+    const { secret, studioId } = await service.aStudioWithKey();
+    const { id } = await leadOf(await service.post(secret, aCapture()), 201);
+    expect((await service.get(secret, `/${id}`)).status).toBe(200);
+    for (const _ of times(LIMIT - 2, () => 0)) expect((await service.get(secret)).status).toBe(200);
+
+    await expectLimited(await service.post(secret, aCapture()));
+    await expectLimited(await service.get(secret, `/${id}`));
+    await expectLimited(await service.get(secret));
+
+    expect(await service.countLeads(studioId)).toBe(1);
+  });
+
+  test("is the key's own and not its studio's", async () => {
+    const { secret, studioId, memberId } = await service.aStudioWithKey();
+    const another = await service.apiKeys.createApiKey({
+      studioId,
+      memberId,
+      name: 'Another',
+      scopes: [...BOTH_SCOPES],
+      expireTime: timestampFromMs(Date.now() + DAY_MS),
+    });
+    await useUp(secret);
+
+    await expectLimited(await service.get(secret));
+
+    expect(left(await service.get(another.secret))).toBe(LIMIT - 1);
+  });
+
+  test('stays with the key when its secret is replaced', async () => {
+    const { secret, studioId, memberId, apiKeyId } = await service.aStudioWithKey();
+    await useUp(secret);
+
+    const replaced = await service.apiKeys.replaceApiKey({ studioId, memberId, apiKeyId });
+
+    await expectLimited(await service.get(replaced.secret));
+  });
+
+  test.each([
+    ['malformed JSON', (secret: string) => service.post(secret, '{')],
+    ['a wrong media type', (secret: string) => service.post(secret, 'x', { 'content-type': 'text/plain' })],
+    ['a missing Idempotency-Key', (secret: string) => service.post(secret, aCapture(), { 'idempotency-key': null })],
+    ['a body that is too large', (secret: string) => service.post(secret, 'x'.repeat(40_000))],
+    ['a limit out of range', (secret: string) => service.get(secret, '?limit=0')],
+    ['an unknown id', (secret: string) => service.get(secret, `/${randomUUID()}`)],
+    ['an id that is no UUID', (secret: string) => service.get(secret, '/x')],
+  ])('counts a request whatever is wrong with it: %s', async (_, call) => {
+    const { secret } = await service.aStudioWithKey();
+
+    const first = await call(secret);
+    expect(first.status).toBeLessThan(429);
+    expect(left(first)).toBe(LIMIT - 1);
+
+    for (const _ of times(LIMIT - 1, () => 0)) await call(secret);
+    await expectLimited(await call(secret));
+  });
+
+  test('counts a replay', async () => {
+    const { secret } = await service.aStudioWithKey();
+    const [capture, headers] = [aCapture(), { 'idempotency-key': randomUUID() }];
+    await leadOf(await service.post(secret, capture, headers), 201);
+
+    const replay = await service.post(secret, capture, headers);
+
+    expect(replay.headers.get('idempotent-replayed')).toBe('true');
+    expect(left(replay)).toBe(LIMIT - 2);
+  });
+
+  test('is not touched by a request that is refused before it: no key, suspended studio, missing scope, unknown path', async () => {
+    const { secret, studioId } = await service.aStudioWithKey({ scopes: [ApiKeyScope.LEADS_READ] });
+
+    for (const _ of times(LIMIT + 1, () => 0)) {
+      await expectProblem(await service.post(secret, aCapture()), 403, 'integration_scope_forbidden');
+      await expectProblem(await service.get(`${secret}x`), 401, 'integration_key_invalid');
+      await expectProblem(await service.get(secret, '/'), 404, 'route_not_found');
+    }
+    await service.directory.putStudio({ studio: { id: studioId, status: StudioStatus.SUSPENDED } });
+    await expectProblem(await service.get(secret), 402, 'subscription_suspended');
+    await service.directory.putStudio({ studio: { id: studioId, status: StudioStatus.ACTIVE } });
+
+    expect(left(await service.get(secret))).toBe(LIMIT - 1);
+  });
+
+  test('is told in the headers of every answer that it counted', async () => {
+    const { secret } = await service.aStudioWithKey();
+    for (const expected of [4, 3, 2, 1, 0, 0]) {
+      const { headers } = await service.get(secret);
+      expect(headers.get('ratelimit-policy')).toBe(`"default";q=${LIMIT};w=${LONG_SECONDS}`);
+      const [, remaining, reset] = /^"default";r=(\d+);t=(\d+)$/.exec(headers.get('ratelimit') ?? '') ?? [];
+      expect(Number(remaining)).toBe(expected);
+      expect(Number(reset)).toBeGreaterThanOrEqual(1);
+      expect(Number(reset)).toBeLessThanOrEqual(LONG_SECONDS);
+    }
+  });
+});
+
+describe('a refusal by the quota', () => {
+  test('says in whole seconds, at least 1, how long to wait', async () => {
+    const { secret } = await service.aStudioWithKey();
+    await useUp(secret);
+
+    const response = await service.get(secret);
+
+    expect(response.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
+    const { retryAfter } = await expectLimited(response);
+    expect(retryAfter).toBeLessThanOrEqual(LONG_SECONDS);
+  });
+
+  test('is repeated to a retry before that time, and the time to wait does not grow', async () => {
+    const { secret } = await service.aStudioWithKey();
+    await useUp(secret);
+    const first = await expectLimited(await service.get(secret));
+
+    for (const _ of times(5, () => 0)) {
+      const again = await expectLimited(await service.get(secret));
+      const { detail: _first, requestId: _firstId, ...same } = first.problem;
+      expect(again.problem).toMatchObject(same);
+      expect(again.retryAfter).toBeLessThanOrEqual(first.retryAfter);
+    }
+  });
+
+  describe('is over', () => {
+    let brief: Service;
+    beforeAll(async () => {
+      brief = await startService({ gateway: { QUOTA_LIMIT: '1', QUOTA_WINDOW_SECONDS: '1' } });
+    });
+    afterAll(() => brief.dispose());
+
+    /** Sends requests until one is refused: on a slow machine a window may end between two. */
+    async function refusalOf(secret: string): Promise<{ readonly retryAfter: number }> {
+      for (;;) {
+        const response = await brief.get(secret);
+        if (response.status !== 200) return expectLimited(response);
+      }
+    }
+
+    test('when the time to wait is over', async () => {
+      const { secret, studioId } = await brief.aStudioWithKey();
+      const { retryAfter } = await refusalOf(secret);
+
+      await sleep(retryAfter * 1000);
+
+      await leadOf(await brief.post(secret, aCapture()), 201);
+      expect(await brief.countLeads(studioId)).toBe(1);
+    });
+
+    test('also for who kept trying: a refused request does not count', async () => {
+      const { secret } = await brief.aStudioWithKey();
+      await refusalOf(secret);
+
+      // Were the wait longer with every try, this would not end.
+      let response: Response;
+      do response = await brief.get(secret);
+      while (response.status === 429);
+
+      expect(response.status).toBe(200);
+    });
+  });
+});
+
+describe('while requests cannot be counted', () => {
+  // Nothing listens on this port: it is no one's but the system's.
+  const away = { REDIS_URL: 'redis://127.0.0.1:1' };
+
+  test('every operation is refused with 503 and a time to wait, and nothing is written', async () => {
+    const uncounted = await startService({ gateway: away });
+    try {
+      const { secret, studioId } = await uncounted.aStudioWithKey();
+      for (const call of [
+        () => uncounted.post(secret, aCapture()),
+        () => uncounted.post(secret, '{'),
+        () => uncounted.get(secret),
+        () => uncounted.get(secret, `/${randomUUID()}`),
+      ]) {
+        await expectProblem(await call(), 503, 'integration_rate_unavailable', []);
+      }
+      expect(await uncounted.countLeads(studioId)).toBe(0);
+    } finally {
+      await uncounted.dispose();
+    }
+  });
+
+  test('the key and its scope are still checked first', async () => {
+    const uncounted = await startService({ gateway: away });
+    try {
+      const { secret } = await uncounted.aStudioWithKey({ scopes: [ApiKeyScope.LEADS_READ] });
+      await expectProblem(await uncounted.get(`${secret}x`), 401, 'integration_key_invalid');
+      await expectProblem(await uncounted.post(secret, aCapture()), 403, 'integration_scope_forbidden');
+    } finally {
+      await uncounted.dispose();
+    }
+  });
+});

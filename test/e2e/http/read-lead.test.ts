@@ -1,0 +1,145 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { LeadStage } from '../../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import { lines, rawRequest } from '../../support/raw-http.ts';
+import { aCapture, expectProblem, LEADS, leadOf, type Service, startService } from '../../support/service.ts';
+
+let service: Service;
+beforeAll(async () => {
+  service = await startService();
+});
+afterAll(() => service.dispose());
+
+/** Reads a path under the leads that a client would tidy up before sending. */
+const rawGet = (secret: string, path: string) =>
+  rawRequest(
+    service.url,
+    lines(`GET ${LEADS}${path} HTTP/1.1`, 'Host: leads.example.test', `Authorization: Bearer ${secret}`, ''),
+  );
+
+test('a lead is read with exactly the fields of the contract', async () => {
+  const { secret, sourceId } = await service.aStudioWithKey();
+  const created = await leadOf(await service.post(secret, aCapture({ sourceId, note: 'x' })), 201);
+
+  const response = await service.get(secret, `/${created.id}`);
+
+  expect(response.headers.get('cache-control')).toBe('no-store');
+  expect(await leadOf(response)).toEqual(created);
+});
+
+test.each([
+  ['contacted', LeadStage.CONTACTED],
+  ['trial_booked', LeadStage.TRIAL_BOOKED],
+  ['trial_attended', LeadStage.TRIAL_ATTENDED],
+  ['won', LeadStage.WON],
+  ['lost', LeadStage.LOST],
+])('a lead is read in its current state: %s, and back to new', async (word, stage) => {
+  const { secret, studioId } = await service.aStudioWithKey();
+  const created = await leadOf(await service.post(secret, aCapture()), 201);
+
+  await service.leads.changeLeadStage({ studioId, leadId: created.id, stage });
+  const moved = await leadOf(await service.get(secret, `/${created.id}`));
+  await service.leads.changeLeadStage({ studioId, leadId: created.id, stage: LeadStage.NEW });
+  const back = await leadOf(await service.get(secret, `/${created.id}`));
+
+  expect(moved).toEqual({ ...created, stage: word, updatedAt: moved.updatedAt });
+  expect(back).toEqual({ ...created, updatedAt: back.updatedAt });
+  expect(Date.parse(moved.updatedAt)).toBeGreaterThan(Date.parse(created.updatedAt));
+  expect(Date.parse(back.updatedAt)).toBeGreaterThan(Date.parse(moved.updatedAt));
+});
+
+test('a lead is found by its id in upper case and in percent-encoding, and answered in lower case', async () => {
+  const { secret } = await service.aStudioWithKey();
+  const created = await leadOf(await service.post(secret, aCapture()), 201);
+  const encoded = [...created.id].map((character) => `%${character.charCodeAt(0).toString(16)}`).join('');
+
+  expect(await leadOf(await service.get(secret, `/${created.id.toUpperCase()}`))).toEqual(created);
+  expect(await leadOf(await rawGet(secret, `/${encoded}`))).toEqual(created);
+});
+
+test.each([
+  randomUUID(),
+  '00000000-0000-0000-0000-000000000000',
+  'ffffffff-ffff-ffff-ffff-ffffffffffff',
+  '01890a5d-ac96-774b-bcce-b302099a8057',
+])('an unknown id is not found: %s', async (id) => {
+  const { secret } = await service.aStudioWithKey();
+  await expectProblem(await service.get(secret, `/${id}`), 404, 'integration_lead_not_found', []);
+});
+
+test("another studio's lead is answered exactly like an id that nobody has", async () => {
+  const stranger = await service.aStudioWithKey();
+  const { secret } = await service.aStudioWithKey();
+  const { id } = await leadOf(await service.post(stranger.secret, aCapture()), 201);
+
+  const foreign = await service.get(secret, `/${id}`);
+  const unknown = await service.get(secret, `/${randomUUID()}`);
+
+  expect(comparableHeaders(foreign)).toEqual(comparableHeaders(unknown));
+  const [foreignProblem, unknownProblem] = [
+    await expectProblem(foreign, 404, 'integration_lead_not_found'),
+    await expectProblem(unknown, 404, 'integration_lead_not_found'),
+  ];
+  expect({ ...foreignProblem, requestId: '' }).toEqual({ ...unknownProblem, requestId: '' });
+});
+
+function comparableHeaders({ headers }: Response): Record<string, string> {
+  const { date: _date, 'x-request-id': _requestId, ratelimit: _ratelimit, ...rest } = Object.fromEntries(headers);
+  return rest;
+}
+
+describe('an id', () => {
+  test.each([
+    ['a word', '/newest'],
+    ['a number', '/1'],
+    ['without hyphens', `/${randomUUID().replaceAll('-', '')}`],
+    ['of version 0', '/0b4c1d6a-9d3e-0a53-8a5f-6f1f0f0d7c11'],
+    ['of another variant', '/0b4c1d6a-9d3e-4a53-7a5f-6f1f0f0d7c11'],
+    ['with a blank behind', `/${randomUUID()}%20`],
+    ['with a line end behind', `/${randomUUID()}%0A`],
+    ['with a NUL', '/%00'],
+    ['with a NUL behind', `/${randomUUID()}%00`],
+    ['with a slash in percent-encoding', '/a%2Fb'],
+    ['with an encoded question mark', `/${randomUUID()}%3Flimit=1`],
+    ['dots', '/%2e%2e'],
+    ['a name with a meaning', '/__proto__'],
+    ['very long', `/${'a'.repeat(10_000)}`],
+    ['a very long percent-encoding', `/${'%61'.repeat(4000)}`],
+  ])('that is no UUID is refused: %s', async (_, path) => {
+    const { secret } = await service.aStudioWithKey();
+    await expectProblem(await rawGet(secret, path), 400, 'integration_invalid_request', ['id']);
+  });
+
+  test.each(['/%', '/%zz', '/%4', '/%C0%AF', '/%ED%A0%80', `/${randomUUID()}%FF`])(
+    'in broken percent-encoding is refused: %s',
+    async (path) => {
+      const { secret } = await service.aStudioWithKey();
+      await expectProblem(await rawGet(secret, path), 400, 'integration_invalid_request');
+    },
+  );
+});
+
+test('a body, a media type and an Idempotency-Key on a read make no difference', async () => {
+  const { secret } = await service.aStudioWithKey();
+  const created = await leadOf(await service.post(secret, aCapture()), 201);
+  const head = lines(
+    `GET ${LEADS}/${created.id} HTTP/1.1`,
+    'Host: leads.example.test',
+    `Authorization: Bearer ${secret}`,
+    'Content-Type: text/nonsense',
+    'Idempotency-Key: nonsense',
+    'Content-Length: 1',
+    '',
+  );
+
+  expect(await leadOf(await rawRequest(service.url, `${head}{`))).toEqual(created);
+});
+
+test('unknown query parameters on a read are ignored', async () => {
+  const { secret } = await service.aStudioWithKey();
+  const created = await leadOf(await service.post(secret, aCapture()), 201);
+
+  expect(await leadOf(await service.get(secret, `/${created.id}?limit=0&cursor=&view=full&__proto__=x`))).toEqual(
+    created,
+  );
+});

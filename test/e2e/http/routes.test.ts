@@ -1,0 +1,135 @@
+import { METHODS } from 'node:http';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { lines, rawRequest } from '../../support/raw-http.ts';
+import { aCapture, expectProblem, LEADS, leadOf, type Service, startService } from '../../support/service.ts';
+
+let service: Service;
+beforeAll(async () => {
+  service = await startService();
+});
+afterAll(() => service.dispose());
+
+const ONE = `${LEADS}/0b4c1d6a-9d3e-4a53-8a5f-6f1f0f0d7c11`;
+
+/** Sends a request without a key whose body is no JSON, unless it has none. */
+const send = (method: string, path: string, body = '{') =>
+  rawRequest(
+    service.url,
+    lines(
+      `${method} ${path} HTTP/1.1`,
+      'Host: leads.example.test',
+      ...(body ? ['Content-Type: application/json', `Content-Length: ${body.length}`] : []),
+      '',
+    ) + body,
+  );
+
+// CONNECT has no path: it is among the faults of HTTP.
+const methodsBut = (...allowed: string[]) =>
+  METHODS.filter((method) => method !== 'CONNECT' && !allowed.includes(method));
+
+describe('a method that a path does not support', () => {
+  test('is tried with every method there is', () => {
+    expect(METHODS).toEqual(expect.arrayContaining(['HEAD', 'OPTIONS', 'PUT', 'PATCH', 'DELETE', 'TRACE', 'QUERY']));
+  });
+
+  test.each([
+    ...methodsBut('GET', 'POST', 'HEAD').map((method) => [method, LEADS, 'GET, POST'] as const),
+    ...methodsBut('GET', 'HEAD').map((method) => [method, ONE, 'GET'] as const),
+    ...['PUT', 'POST', 'DELETE'].map((method) => [method, `${LEADS}/no-uuid`, 'GET'] as const),
+    ...['POST', 'QUERY', 'OPTIONS'].flatMap((method) => [
+      [method, '/healthz', 'GET'] as const,
+      [method, '/readyz', 'GET'] as const,
+    ]),
+  ])('is answered with 405 and Allow, without a key and whatever the body: %s %s', async (method, path, allow) => {
+    for (const body of ['', '{', '{}']) {
+      const response = await send(method, path, body);
+      expect(response.headers.get('allow')).toBe(allow);
+      await expectProblem(response, 405, 'method_not_allowed', []);
+    }
+  });
+
+  test.each([
+    [LEADS, 'GET, POST'],
+    [ONE, 'GET'],
+    ['/healthz', 'GET'],
+  ])('is answered with 405 and Allow, without a body, when it is HEAD: %s', async (path, allow) => {
+    const { status, headers } = await send('HEAD', path, '');
+    expect(status).toBe(405);
+    expect(headers.get('allow')).toBe(allow);
+    expect(headers.get('content-type')).toBe('application/problem+json');
+    expect(headers.get('x-request-id')).toMatch(/./);
+  });
+
+  test('is answered with 405 also when there is a key', async () => {
+    const { secret, studioId } = await service.aStudioWithKey();
+    const response = await fetch(`${service.url}${LEADS}`, {
+      method: 'PUT',
+      headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
+      body: JSON.stringify(aCapture()),
+    });
+    await expectProblem(response, 405, 'method_not_allowed');
+    expect(await service.countLeads(studioId)).toBe(0);
+  });
+});
+
+describe('a path where nothing is', () => {
+  test.each([
+    '/',
+    '/v1',
+    '/v1/',
+    '/v1/integrations',
+    '/v1/integrations/lead',
+    `${LEADS}/`,
+    `${LEADS}/?limit=1`,
+    `${LEADS}//`,
+    `${ONE}/`,
+    `${ONE}/notes`,
+    `${LEADS}/a/b`,
+    `/${LEADS}`,
+    `${LEADS}.json`,
+    `${LEADS};v=1`,
+    '/V1/integrations/leads',
+    '/v1/integrations/Leads',
+    '/v2/integrations/leads',
+    '/integrations/leads',
+    '/v1%2Fintegrations%2Fleads',
+    '/v1/integrations/leads%2F',
+    '/v1/../v1/integrations/leads',
+    '/healthz/',
+    '/constructor',
+    '/__proto__',
+    '*',
+  ])('is answered with 404, without a key and whatever the method and the body: %s', async (path) => {
+    for (const method of ['GET', 'POST', 'DELETE', 'OPTIONS', 'QUERY']) {
+      await expectProblem(await send(method, path), 404, 'route_not_found', []);
+    }
+  });
+
+  test('is answered with 404 also when there is a key', async () => {
+    const { secret } = await service.aStudioWithKey();
+    await expectProblem(await service.get(secret, '/'), 404, 'route_not_found');
+  });
+});
+
+test('an operation on a path of its own is not found under another version', async () => {
+  const { secret } = await service.aStudioWithKey();
+  for (const version of ['', '/v0', '/v2', '/v1.0', '/v1.0.0']) {
+    const response = await fetch(`${service.url}${version}/integrations/leads`, {
+      headers: { authorization: `Bearer ${secret}` },
+    });
+    await expectProblem(response, 404, 'route_not_found');
+  }
+  expect((await service.get(secret)).status).toBe(200);
+});
+
+test('a path may come as a whole address, as proxies send it', async () => {
+  const { secret } = await service.aStudioWithKey();
+  const { id } = await leadOf(await service.post(secret, aCapture()), 201);
+  const head = lines(
+    `GET http://leads.example.test${LEADS}/${id} HTTP/1.1`,
+    'Host: leads.example.test',
+    `Authorization: Bearer ${secret}`,
+    '',
+  );
+  expect((await leadOf(await rawRequest(service.url, head))).id).toBe(id);
+});

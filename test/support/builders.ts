@@ -1,0 +1,102 @@
+import { randomBytes } from 'node:crypto';
+import type { ApiKey } from '../../src/domain/api-key.ts';
+import { contactKey } from '../../src/domain/contact.ts';
+import { fingerprintOf } from '../../src/domain/idempotency.ts';
+import type { Lead, LeadClaims } from '../../src/domain/lead.ts';
+import { newId, timeOfId } from '../../src/domain/new-id.ts';
+import type { LeadSource, Member, Studio } from '../../src/domain/studio.ts';
+
+/** The moment at which tests happen, where they may choose it. */
+export const NOW = new Date('2026-03-14T15:09:26.535Z');
+
+/** A moment so many milliseconds after another, or before it. */
+export const plus = (moment: Date, ms: number): Date => new Date(moment.getTime() + ms);
+
+/** A day; milliseconds. */
+export const DAY_MS = 86_400_000;
+
+/** The studio that everything belongs to unless a test says otherwise. */
+export const STUDIO_ID = 'studio-1';
+
+/** A list of as many as asked for. */
+export const times = <T>(count: number, make: (index: number) => T): T[] =>
+  Array.from({ length: count }, (_, index) => make(index));
+
+export function aStudio(overrides: Partial<Studio> = {}): Studio {
+  return { id: STUDIO_ID, status: 'active', regionCode: null, ...overrides };
+}
+
+export function aMember(overrides: Partial<Member> = {}): Member {
+  return { studioId: STUDIO_ID, id: 'member-1', role: 'owner', ...overrides };
+}
+
+export function aLeadSource(overrides: Partial<LeadSource> = {}): LeadSource {
+  return { studioId: STUDIO_ID, id: newId(), name: 'Spring campaign', enabled: true, ...overrides };
+}
+
+/** A new lead; unless told, its contact is nobody else's. */
+export function aLead(overrides: Partial<Lead> = {}): Lead {
+  const id = overrides.id ?? newId();
+  const createdAt = overrides.createdAt ?? timeOfId(id);
+  return {
+    id,
+    studioId: STUDIO_ID,
+    displayName: 'Ada Lovelace',
+    contact: { type: 'email', value: `${id}@example.org` },
+    sourceId: null,
+    note: null,
+    stage: 'new',
+    createdAt,
+    updatedAt: createdAt,
+    ...overrides,
+  };
+}
+
+/** What a lead claims when it is created; unless told, under an idempotency key of its own. */
+export function claimsOf(lead: Lead, overrides: Partial<LeadClaims> = {}): LeadClaims {
+  return {
+    idempotencyKey: newId(),
+    fingerprint: fingerprintOf(lead),
+    contactKey: contactKey(lead.contact, null),
+    ...overrides,
+  };
+}
+
+/** A key that lives for a day from NOW; unless told, its secret is nobody else's. */
+export function anApiKey(overrides: Partial<ApiKey> = {}): ApiKey {
+  const id = overrides.id ?? newId();
+  return {
+    id,
+    studioId: STUDIO_ID,
+    memberId: 'member-1',
+    name: 'Website',
+    scopes: ['leads.create', 'leads.read'],
+    createdAt: timeOfId(id),
+    expiresAt: plus(NOW, DAY_MS),
+    revokedAt: null,
+    secretSha256: aSecretHash(),
+    secretHint: 'a1B_',
+    ...overrides,
+  };
+}
+
+/** The hash of a secret that nobody else has. */
+export const aSecretHash = (): Uint8Array => Uint8Array.from(randomBytes(32));
+
+/** Texts that something on the way to a disk and back is known to change, cut or misread. */
+export const HARD_TEXTS: Readonly<Record<string, string>> = {
+  emoji: '👩🏽‍🚀 🇪🇺 ❤️ 1️⃣',
+  'combining marks': 'e\u0301 and \u00e9, q\u0323\u0307 and q\u0307\u0323, Z\u0351\u036b\u0343\u036a',
+  'right to left': '\u05e9\u05dc\u05d5\u05dd \u202bשלום\u202c \u200f123\u200e مرحبا',
+  quotes: `' '' " "" \` \\ \\' \\n ; -- /* */ ) %_? :id $1 @p`,
+  'names with a meaning elsewhere': '__proto__ $set constructor a.b {"$gt":""} null undefined NaN',
+  'line ends': 'a\nb\r\nc\rd\u2028e\u2029f\u0085g\n',
+  'blanks at both ends': ' \t\u00a0\u3000 x \u3000\u00a0\t ',
+  'control characters': '\u0001\u0008\u001b[31m\u007f\u009f',
+  'byte order mark in front': '\ufeffx\ufeff',
+  'private use and noncharacters': '\ue000\ufffe\uffff\u{10fffe}\u{10ffff}\ufdd0',
+  'the replacement character': '\ufffd',
+  'other digits': '٠١٢٣ ०१२३ 𝟎𝟏𝟐𝟑',
+  'looks like a number': '007',
+  'one blank': ' ',
+};

@@ -1,0 +1,43 @@
+import { generate } from 'selfsigned';
+
+/** A certificate with its private key; both PEM. */
+export interface Certificate {
+  readonly cert: string;
+  readonly key: string;
+}
+
+/** Who signs certificates. */
+export interface Authority extends Certificate {
+  /** Makes a certificate, for a server that is called by its name or for a client of that name. */
+  issue(name: string, use: 'server' | 'client'): Promise<Certificate>;
+}
+
+const EC = { keyType: 'ec', algorithm: 'sha256' } as const;
+
+/** Makes an authority that nobody trusts yet. */
+export async function anAuthority(name: string): Promise<Authority> {
+  const own = await generate([{ name: 'commonName', value: name }], {
+    ...EC,
+    extensions: [
+      { name: 'basicConstraints', cA: true, critical: true },
+      { name: 'keyUsage', keyCertSign: true, cRLSign: true, critical: true },
+    ],
+  });
+  const ca = { cert: own.cert, key: own.private };
+  return {
+    ...ca,
+    async issue(name, use) {
+      const issued = await generate([{ name: 'commonName', value: name }], {
+        ...EC,
+        ca,
+        extensions: [
+          { name: 'basicConstraints', cA: false, critical: true },
+          { name: 'keyUsage', digitalSignature: true, critical: true },
+          { name: 'extKeyUsage', serverAuth: use === 'server', clientAuth: use === 'client' },
+          { name: 'subjectAltName', altNames: [{ type: 2, value: name }] },
+        ],
+      });
+      return { cert: issued.cert, key: issued.private };
+    },
+  };
+}

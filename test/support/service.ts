@@ -1,0 +1,286 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { type Client, createClient } from '@connectrpc/connect';
+import { createConnectTransport, Http2SessionManager } from '@connectrpc/connect-node';
+import { expect } from 'vitest';
+import { startGateway } from '../../gateway/app.ts';
+import { readGatewayConfig } from '../../gateway/config.ts';
+import { ApiKeyScope, ApiKeyService } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
+import { DirectoryService, MemberRole, StudioStatus } from '../../proto/gen/leadintake/v1/directory_pb.ts';
+import { LeadIntakeService } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import { startCore } from '../../src/app.ts';
+import { readCoreConfig } from '../../src/config.ts';
+import { DAY_MS } from './builders.ts';
+
+/** Where the gateway says it is: no test connects to it. */
+export const PUBLIC_URL = 'https://leads.example.test';
+
+/** Where leads are. */
+export const LEADS = '/v1/integrations/leads';
+
+const CORE_TOKEN = 'the token of the tests';
+
+/** A studio with one owner, one enabled source, and one key that the owner issued. */
+export interface StudioWithKey {
+  readonly studioId: string;
+  readonly memberId: string;
+  readonly sourceId: string;
+  readonly apiKeyId: string;
+  readonly secret: string;
+}
+
+/** Headers of a request; null takes one away that would be there otherwise. */
+type HeaderOverrides = Readonly<Record<string, string | null>>;
+
+/** A core and a gateway in this process, over real sockets, on a database of their own. */
+export interface Service {
+  /** Where the gateway listens. */
+  readonly url: string;
+  readonly leads: Client<typeof LeadIntakeService>;
+  readonly apiKeys: Client<typeof ApiKeyService>;
+  readonly directory: Client<typeof DirectoryService>;
+  /** Arranges a studio that no other test knows. */
+  aStudioWithKey(options?: {
+    readonly scopes?: readonly ApiKeyScope[];
+    readonly regionCode?: string;
+    readonly expiresInMs?: number;
+  }): Promise<StudioWithKey>;
+  /** Sends a body to be created as a lead: text and bytes as they are, else as JSON; under a new Idempotency-Key. */
+  post(secret: string, body: unknown, headers?: HeaderOverrides): Promise<Response>;
+  /** Reads a path under the leads: `/ID`, `?limit=5`. */
+  get(secret: string, path?: string, headers?: HeaderOverrides): Promise<Response>;
+  /** How many leads the studio has, by the core's word. */
+  countLeads(studioId: string): Promise<number>;
+  /** Stops the core; the gateway stays. */
+  stopCore(): Promise<void>;
+  /** Starts it again, on the same port and database. */
+  startCore(): Promise<void>;
+  /** Stops everything and removes the database. */
+  dispose(): Promise<void>;
+}
+
+/** Starts a service; what it is to be configured with otherwise is given in the settings' own names. */
+export async function startService(
+  overrides: { readonly core?: Record<string, string>; readonly gateway?: Record<string, string> } = {},
+): Promise<Service> {
+  const folder = await mkdtemp(join(tmpdir(), 'lead-intake-test-'));
+  const common = { CORE_TOKEN, LOG_LEVEL: 'silent', SHUTDOWN_DRAIN_MS: '0' };
+  const coreEnv = { ...common, DATABASE_URL: `sqlite:${join(folder, 'leads.db')}`, ...overrides.core };
+  let core = await startCore(readCoreConfig({ CORE_PORT: '0', ...coreEnv }));
+  const coreUrl = core.url;
+  const gateway = await startGateway(
+    readGatewayConfig({
+      ...common,
+      GATEWAY_PORT: '0',
+      CORE_URL: coreUrl,
+      PUBLIC_URL,
+      QUOTA_LIMIT: '1000000',
+      ...overrides.gateway,
+    }),
+  );
+  const sessionManager = new Http2SessionManager(coreUrl);
+  const transport = createConnectTransport({
+    baseUrl: coreUrl,
+    httpVersion: '2',
+    sessionManager,
+    interceptors: [
+      (next) => (request) => {
+        request.header.set('authorization', `Bearer ${CORE_TOKEN}`);
+        return next(request);
+      },
+    ],
+  });
+  const leads = createClient(LeadIntakeService, transport);
+  const apiKeys = createClient(ApiKeyService, transport);
+  const directory = createClient(DirectoryService, transport);
+
+  const ask = (method: string, path: string, headers: HeaderOverrides, body?: Uint8Array<ArrayBuffer>) =>
+    fetch(`${gateway.url}${path}`, {
+      method,
+      headers: Object.entries(headers).filter((header): header is [string, string] => header[1] !== null),
+      ...(body && { body }),
+    });
+
+  return {
+    url: gateway.url,
+    leads,
+    apiKeys,
+    directory,
+
+    async aStudioWithKey({ scopes = BOTH_SCOPES, regionCode, expiresInMs = DAY_MS } = {}) {
+      const studioId = `studio-${randomUUID()}`;
+      const memberId = 'owner-1';
+      const sourceId = randomUUID();
+      await directory.putStudio({
+        studio: { id: studioId, status: StudioStatus.ACTIVE, ...(regionCode !== undefined && { regionCode }) },
+      });
+      await directory.putMember({ member: { studioId, id: memberId, role: MemberRole.OWNER } });
+      await directory.putLeadSource({ leadSource: { studioId, id: sourceId, name: 'Web form', enabled: true } });
+      const { apiKey, secret } = await apiKeys.createApiKey({
+        studioId,
+        memberId,
+        name: 'Website',
+        scopes: [...scopes],
+        expireTime: timestampFromMs(Date.now() + expiresInMs),
+      });
+      return { studioId, memberId, sourceId, apiKeyId: apiKey?.id ?? '', secret };
+    },
+
+    post: (secret, body, headers = {}) =>
+      ask(
+        'POST',
+        LEADS,
+        {
+          authorization: `Bearer ${secret}`,
+          'content-type': 'application/json',
+          'idempotency-key': randomUUID(),
+          ...headers,
+        },
+        bytesOf(body),
+      ),
+
+    get: (secret, path = '', headers = {}) =>
+      ask('GET', `${LEADS}${path}`, { authorization: `Bearer ${secret}`, ...headers }),
+
+    async countLeads(studioId) {
+      let count = 0;
+      let pageToken = '';
+      do {
+        const page = await leads.listLeads({ studioId, pageSize: 100, pageToken });
+        count += page.leads.length;
+        pageToken = page.nextPageToken;
+      } while (pageToken !== '');
+      return count;
+    },
+
+    stopCore: () => core.stop(),
+
+    async startCore() {
+      core = await startCore(readCoreConfig({ CORE_PORT: new URL(coreUrl).port, ...coreEnv }));
+    },
+
+    async dispose() {
+      sessionManager.abort();
+      await gateway.stop();
+      await core.stop();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Everything that a key can allow. */
+export const BOTH_SCOPES: readonly ApiKeyScope[] = [ApiKeyScope.LEADS_READ, ApiKeyScope.LEADS_CREATE];
+
+/** A valid body to create a lead; unless told, its contact is nobody else's. */
+export function aCapture(overrides: Record<string, unknown> = {}): Record<string, unknown> {
+  return { displayName: 'Ada Lovelace', contact: anEmail(), ...overrides };
+}
+
+/** A contact that nobody else has. */
+export function anEmail(value = `${randomUUID()}@example.org`) {
+  return { type: 'email', value };
+}
+
+function bytesOf(body: unknown): Uint8Array<ArrayBuffer> {
+  if (body instanceof Uint8Array) return Uint8Array.from(body);
+  return new TextEncoder().encode(typeof body === 'string' ? body : JSON.stringify(body));
+}
+
+/** The body of an error, as the contract has it. */
+export interface ProblemJson {
+  readonly type: string;
+  readonly title: string;
+  readonly status: number;
+  readonly code: string;
+  readonly detail?: string;
+  readonly fields?: Readonly<Record<string, readonly string[]>>;
+  readonly requestId: string;
+}
+
+/**
+ * Expects an error that keeps every rule of the contract, and gives its body.
+ *
+ * @param fields names of exactly the fields that must be named as faulty; undefined: whichever
+ */
+export async function expectProblem(
+  response: Response,
+  status: number,
+  code: string,
+  fields?: readonly string[],
+): Promise<ProblemJson> {
+  const text = await response.text();
+  expect({ status: response.status, text }).toEqual({ status, text: expect.stringContaining(`"code":"${code}"`) });
+  expect(response.headers.get('content-type')).toBe('application/problem+json');
+  expect(response.headers.get('cache-control')).toBe('no-store');
+  if (status === 401) expect(response.headers.get('www-authenticate')).toBe('Bearer');
+  if (status === 429 || status === 503) expect(response.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
+
+  const problem = JSON.parse(text) as ProblemJson;
+  const { detail, fields: named, ...required } = problem;
+  expect(required).toEqual({
+    type: `${PUBLIC_URL}/docs/problems/${code}`,
+    title: expect.stringMatching(/./),
+    status,
+    code: expect.stringMatching(/^[a-z][a-z0-9_]*$/),
+    requestId: response.headers.get('x-request-id'),
+  });
+  expect(problem.requestId).toMatch(/^.{1,128}$/);
+  if ('detail' in problem) expect(detail).toMatch(/./);
+  if ('fields' in problem) {
+    for (const messages of Object.values(named ?? {})) {
+      expect(messages.length).toBeGreaterThan(0);
+      for (const message of messages) expect(message).toMatch(/./);
+    }
+  }
+  if (fields) expect(Object.keys(named ?? {}).sort()).toEqual([...fields].sort());
+  return problem;
+}
+
+/** A lead, as the contract has it. */
+export interface LeadJson {
+  readonly id: string;
+  readonly displayName: string;
+  readonly stage: string;
+  readonly sourceId: string | null;
+  readonly note: string | null;
+  readonly createdAt: string;
+  readonly updatedAt: string;
+}
+
+const LEAD_UUID =
+  /^(?:[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}|0{8}-0{4}-0{4}-0{4}-0{12}|f{8}-f{4}-f{4}-f{4}-f{12})$/;
+const UTC_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d+)?)?Z$/;
+
+/** Expects a lead with exactly the fields of the contract, each within its bounds, and gives it. */
+export function expectLead(json: unknown): LeadJson {
+  const lead = json as LeadJson;
+  expect(lead).toEqual({
+    id: expect.stringMatching(LEAD_UUID),
+    displayName: expect.any(String),
+    stage: expect.stringMatching(/^(?:new|contacted|trial_booked|trial_attended|won|lost)$/),
+    sourceId: lead.sourceId === null ? null : expect.stringMatching(LEAD_UUID),
+    note: lead.note === null ? null : expect.any(String),
+    createdAt: expect.stringMatching(UTC_TIME),
+    updatedAt: expect.stringMatching(UTC_TIME),
+  });
+  const { length } = [...lead.displayName];
+  expect(length >= 1 && length <= 160).toBe(true);
+  // A day that the calendar does not have would come back as another one, or not at all.
+  for (const time of [lead.createdAt, lead.updatedAt]) {
+    expect(new Date(time).toISOString().slice(0, 16)).toBe(time.slice(0, 16));
+  }
+  return lead;
+}
+
+/** Expects a created or read lead in an answer, and gives it. */
+export async function leadOf(response: Response, status = 200): Promise<LeadJson> {
+  const text = await response.text();
+  expect({ status: response.status, text }).toEqual({ status, text: expect.stringMatching(/^\{"lead":\{/) });
+  expect(response.headers.get('content-type')).toMatch(/^application\/json(?:; charset=utf-8)?$/);
+  const json = JSON.parse(text);
+  expect(Object.keys(json)).toEqual(['lead']);
+  return expectLead(json.lead);
+}

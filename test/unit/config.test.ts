@@ -1,0 +1,154 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { inspect } from 'node:util';
+import { afterAll, describe, expect, test } from 'vitest';
+import { readCoreConfig, readDatabaseUrl } from '../../src/config.ts';
+import type { SettingsError } from '../../src/runtime/settings.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'lead-intake-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+function fileWith(name: string, contents: string): string {
+  writeFileSync(join(folder, name), contents);
+  return join(folder, name);
+}
+
+const cert = fileWith('cert.pem', 'a certificate');
+const key = fileWith('key.pem', 'a private key');
+const ca = fileWith('ca.pem', 'an authority');
+const empty = fileWith('empty', '');
+
+function faultsOf(env: Record<string, string>): readonly string[] {
+  try {
+    readCoreConfig(env);
+  } catch (error) {
+    return (error as SettingsError).faults;
+  }
+  return [];
+}
+
+describe("the core's configuration", () => {
+  test('needs nothing to be set', () => {
+    const { DATABASE_URL, ...config } = readCoreConfig({});
+
+    expect(config).toEqual({
+      CORE_HOST: '127.0.0.1',
+      CORE_PORT: 50051,
+      LOG_LEVEL: 'info',
+      SHUTDOWN_DRAIN_MS: 1000,
+    });
+    expect(DATABASE_URL.reveal()).toBe('sqlite:data/lead-intake.db');
+  });
+
+  test('tells all faults together', () => {
+    const faults = faultsOf({
+      CORE_PORT: 'x',
+      CORE_TLS_CERT_FILE: '/nowhere',
+      DATABASE_URL: 'postgres://db',
+      LOG_LEVEL: 'loud',
+      SHUTDOWN_DRAIN_MS: '60001',
+    });
+
+    expect(faults.map((fault) => fault.split(' ')[0])).toEqual([
+      'CORE_PORT',
+      'CORE_TLS_CERT_FILE',
+      'DATABASE_URL',
+      'LOG_LEVEL',
+      'SHUTDOWN_DRAIN_MS',
+    ]);
+  });
+
+  test('does not tell its secrets', () => {
+    const config = readCoreConfig({ CORE_TOKEN: 'hunter2', DATABASE_URL: 'sqlite:hunter2.db' });
+
+    expect(inspect(config, { depth: null }) + JSON.stringify(config)).not.toContain('hunter2');
+    expect(faultsOf({ DATABASE_URL: 'postgres://user:hunter2@db' }).join()).not.toContain('hunter2');
+  });
+});
+
+describe('a core that others can reach', () => {
+  const reachable = ['0.0.0.0', '::', '192.0.2.1', 'core.example.org'];
+
+  test.each(reachable)('does not start on %s when nothing tells friend from foe', (CORE_HOST) => {
+    expect(faultsOf({ CORE_HOST })).toEqual([
+      `CORE_HOST is ${CORE_HOST}, which others can reach: set CORE_TOKEN, or CORE_TLS_CLIENT_CA_FILE`,
+    ]);
+  });
+
+  test.each(reachable)('starts on %s with a token, or with mutual TLS', (CORE_HOST) => {
+    expect(faultsOf({ CORE_HOST, CORE_TOKEN: 'token' })).toEqual([]);
+    expect(faultsOf({ CORE_HOST, CORE_TOKEN_FILE: fileWith('token', 'token\n') })).toEqual([]);
+    expect(
+      faultsOf({ CORE_HOST, CORE_TLS_CERT_FILE: cert, CORE_TLS_KEY_FILE: key, CORE_TLS_CLIENT_CA_FILE: ca }),
+    ).toEqual([]);
+  });
+
+  test('does not start with TLS alone: it tells the core to its callers, not them to the core', () => {
+    expect(faultsOf({ CORE_HOST: '0.0.0.0', CORE_TLS_CERT_FILE: cert, CORE_TLS_KEY_FILE: key })).toHaveLength(1);
+  });
+
+  test('does not start with a token that says nothing', () => {
+    expect(faultsOf({ CORE_HOST: '0.0.0.0', CORE_TOKEN: '' })).not.toEqual([]);
+    expect(faultsOf({ CORE_HOST: '0.0.0.0', CORE_TOKEN_FILE: empty })).not.toEqual([]);
+  });
+
+  test.each(['127.0.0.1', '127.8.9.10', '::1', 'localhost'])(
+    'nobody else reaches %s: nothing is needed',
+    (CORE_HOST) => {
+      expect(faultsOf({ CORE_HOST })).toEqual([]);
+    },
+  );
+});
+
+describe('TLS', () => {
+  test('is what the files say', () => {
+    const config = readCoreConfig({
+      CORE_TLS_CERT_FILE: cert,
+      CORE_TLS_KEY_FILE: key,
+      CORE_TLS_CLIENT_CA_FILE: ca,
+    });
+
+    expect(config.CORE_TLS_CERT_FILE).toBe('a certificate');
+    expect(config.CORE_TLS_CLIENT_CA_FILE).toBe('an authority');
+  });
+
+  test.each([
+    { CORE_TLS_CERT_FILE: cert },
+    { CORE_TLS_KEY_FILE: key },
+    { CORE_TLS_CLIENT_CA_FILE: ca },
+    { CORE_TLS_CERT_FILE: cert, CORE_TLS_CLIENT_CA_FILE: ca },
+    { CORE_TLS_KEY_FILE: key, CORE_TLS_CLIENT_CA_FILE: ca },
+  ])('by halves is a fault: %o', (env) => {
+    expect(faultsOf(env)).not.toEqual([]);
+  });
+
+  test.each([
+    { CORE_TLS_CERT_FILE: empty, CORE_TLS_KEY_FILE: empty },
+    { CORE_TLS_CERT_FILE: cert, CORE_TLS_KEY_FILE: key, CORE_TLS_CLIENT_CA_FILE: empty },
+  ])('with an empty file is a fault, and never no TLS: %o', (env) => {
+    expect(faultsOf({ CORE_TOKEN: 'token', ...env })).not.toEqual([]);
+  });
+
+  test('does not print its private key', () => {
+    const config = readCoreConfig({ CORE_TLS_CERT_FILE: cert, CORE_TLS_KEY_FILE: key });
+
+    expect(inspect(config) + JSON.stringify(config)).not.toContain('a private key');
+  });
+});
+
+describe('the address of the database', () => {
+  test.each(['sqlite:leads.db', 'sqlite:/var/lib/leads.db', 'sqlite::memory:'])('%s is one', (DATABASE_URL) => {
+    expect(readDatabaseUrl({ DATABASE_URL }).reveal()).toBe(DATABASE_URL);
+  });
+
+  test('may stand in a file', () => {
+    const file = fileWith('database-url', 'sqlite:leads.db\n');
+
+    expect(readDatabaseUrl({ DATABASE_URL_FILE: file }).reveal()).toBe('sqlite:leads.db');
+  });
+
+  test.each(['sqlite:', 'leads.db', 'postgres://db', 'SQLITE:leads.db'])('%s is none', (DATABASE_URL) => {
+    expect(() => readDatabaseUrl({ DATABASE_URL })).toThrow(/DATABASE_URL must be/);
+  });
+});

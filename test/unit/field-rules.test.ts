@@ -1,0 +1,218 @@
+import { describe, expect, test } from 'vitest';
+import {
+  BOUNDS,
+  crmIdFault,
+  displayNameFault,
+  emailFault,
+  type Fault,
+  nameFault,
+  noteFault,
+  PAGE_SIZE,
+  pageTokenFault,
+  phoneFault,
+  uuidFault,
+} from '../../src/domain/rules/field-rules.ts';
+
+type Rule = (value: string) => Fault;
+
+const expectValid = (rule: Rule, value: string) => expect(rule(value)).toBeUndefined();
+const expectFault = (rule: Rule, value: string, about: RegExp = /./) => expect(rule(value)).toMatch(about);
+
+describe('bounds', () => {
+  test('are those of the contract', () => {
+    expect(BOUNDS).toEqual({
+      displayName: { min: 1, max: 160 },
+      email: { min: 1, max: 254 },
+      phone: { min: 5, max: 64 },
+      note: { min: 1, max: 2000 },
+      name: { min: 1, max: 160 },
+      pageToken: { min: 1, max: 512 },
+    });
+    expect(PAGE_SIZE).toEqual({ max: 100, fallback: 25 });
+  });
+});
+
+/** Every text of a length, and what makes it valid otherwise. */
+const texts: {
+  field: string;
+  rule: Rule;
+  min: number;
+  max: number;
+  ofLength: (length: number, filler: string) => string;
+}[] = [
+  {
+    field: 'displayName',
+    rule: displayNameFault,
+    min: 1,
+    max: 160,
+    ofLength: (length, filler) => filler.repeat(length),
+  },
+  { field: 'note', rule: noteFault, min: 1, max: 2000, ofLength: (length, filler) => filler.repeat(length) },
+  { field: 'name', rule: nameFault, min: 1, max: 160, ofLength: (length, filler) => filler.repeat(length) },
+  {
+    field: 'phone',
+    rule: phoneFault,
+    min: 5,
+    max: 64,
+    ofLength: (length, filler) => `123${filler.repeat(length - 3)}`,
+  },
+  {
+    field: 'email',
+    rule: emailFault,
+    min: 3,
+    max: 254,
+    ofLength: (length, filler) => `${filler}@${filler.repeat(length - 2)}`,
+  },
+];
+
+describe.each(texts)('$field', ({ rule, min, max, ofLength }) => {
+  test.each(['a', '7', 'é', '語', '🦉', '\u{10ffff}'])('counts code points: %s', (filler) => {
+    expectValid(rule, ofLength(min, filler));
+    expectValid(rule, ofLength(min + 1, filler));
+    expectValid(rule, ofLength(max - 1, filler));
+    expectValid(rule, ofLength(max, filler));
+    expectFault(rule, ofLength(max + 1, filler), new RegExp(` to ${max} characters long$`));
+  });
+
+  test('is not shorter than its bound', () => {
+    expectFault(rule, ofLength(min, '7').slice(1));
+    expectFault(rule, '');
+  });
+
+  test('refuses NUL, wherever it stands', () => {
+    const valid = ofLength(10, '7');
+    for (const at of [0, 5, 10]) expectFault(rule, `${valid.slice(0, at)}\0${valid.slice(at)}`, /NUL/);
+  });
+
+  test.each(['\ud83e', '\udd89', '\udd89\ud83e', '\ud83e\ud83e\udd89'])(
+    'refuses half of a surrogate pair: %j',
+    (half) => {
+      const valid = ofLength(10, '7');
+      for (const at of [0, 5, 10]) expectFault(rule, valid.slice(0, at) + half + valid.slice(at), /surrogate/);
+    },
+  );
+});
+
+describe('displayName, note and name', () => {
+  test.each([' ', '\n', 'é', '\u200f', '\u0001', '\ufeff', '\ufffd', 'a\nb'])('take any other text: %j', (text) => {
+    for (const rule of [displayNameFault, noteFault, nameFault]) expectValid(rule, text);
+  });
+});
+
+describe('email', () => {
+  test.each([
+    'a@b',
+    'a.b+c@example.org',
+    '"quoted"@example.org',
+    `${'l'.repeat(65)}@example.org`,
+    'köln@bücher.example',
+    '用户@例子.广告',
+    'a@[192.0.2.1]',
+    'a..b@-',
+    '👩‍🚀@example.org',
+  ])('%s is one', (value) => expectValid(emailFault, value));
+
+  test.each(['a', '@', 'a@', '@b', 'a@b@c', 'a@@b', '@a@b', 'a@b@'])('%s is none', (value) => {
+    expectFault(emailFault, value, /one @ with something on both sides/);
+  });
+
+  test.each([
+    ' a@b',
+    'a@b ',
+    'a b@c',
+    'a@b\n',
+    '\ta@b',
+    'a@b\r\n',
+    'a\u00a0@b',
+    'a\u2028@b',
+    'a\u3000@b',
+    'a\ufeff@b',
+    'a\u0001@b',
+    'a\u007f@b',
+    'a\u0085@b',
+    'a\u009f@b',
+  ])('white space and control characters do not belong in one: %j', (value) => {
+    expectFault(emailFault, value, /white space or control/);
+  });
+});
+
+describe('phone', () => {
+  test.each(['112 -', '+49 30 1234567', 'ext. 123', '١٢٣--', '１２３－４', '𝟏𝟐𝟑xx', '1٢३ab', 'call 1-800'])(
+    '%s is one',
+    (value) => {
+      expectValid(phoneFault, value);
+    },
+  );
+
+  test.each(['12345', '1234'])('has at least 5 characters: %s', (value) => {
+    expect(phoneFault(value) === undefined).toBe(value.length >= 5);
+  });
+
+  test.each(['12---', 'abcde', '+ + + +', '٠١---', '²³¹¼½', 'ⅧⅨⅩⅪ一', '一二三四五'])(
+    '%s has fewer than 3 decimal digits',
+    (value) => {
+      expectFault(phoneFault, value, /at least 3 digits/);
+    },
+  );
+});
+
+describe('uuid', () => {
+  const uuid = (version: string, variant: string) => `01234567-89ab-${version}def-${variant}123-456789abcdef`;
+  const hex = [...'0123456789abcdef'];
+
+  test.each(hex)('version %s is known or not', (version) => {
+    for (const variant of hex) {
+      const known = '12345678'.includes(version) && '89ab'.includes(variant);
+      for (const value of [uuid(version, variant), uuid(version, variant).toUpperCase()]) {
+        if (known) expectValid(uuidFault, value);
+        else expectFault(uuidFault, value);
+      }
+    }
+  });
+
+  test.each([
+    '00000000-0000-0000-0000-000000000000',
+    'ffffffff-ffff-ffff-ffff-ffffffffffff',
+    'FFFFFFFF-FFFF-FFFF-FFFF-FFFFFFFFFFFF',
+    'fFfFfFfF-FfFf-fFfF-FfFf-fFfFfFfFfFfF',
+    '01234567-89AB-7cde-8F01-23456789abCD',
+  ])('%s is one', (value) => expectValid(uuidFault, value));
+
+  const valid = uuid('4', '8');
+  test.each([
+    '',
+    valid.replaceAll('-', ''),
+    `{${valid}}`,
+    `urn:uuid:${valid}`,
+    ` ${valid}`,
+    `${valid}\n`,
+    `${valid}0`,
+    valid.slice(1),
+    valid.replace('a', 'g'),
+    valid.replace('0', '٠'),
+    valid.replace('-', '\u2010'),
+    '00000000-0000-0000-0000-000000000001',
+    'ffffffff-ffff-ffff-ffff-fffffffffffe',
+    `${valid}\n${valid}`,
+  ])('%j is none', (value) => expectFault(uuidFault, value));
+});
+
+describe("the CRM's ids", () => {
+  test.each(['a', 'A', '0', '_', '-', 'a'.repeat(63), 'a'.repeat(64), 'studio_1-B'])('%s is one', (value) => {
+    expectValid(crmIdFault, value);
+  });
+
+  test.each(['', 'a'.repeat(65), 'a b', 'a.b', 'ä', '٣', 'a\n', '\na', 'a/b', 'a\0', '🦉'])('%j is none', (value) => {
+    expectFault(crmIdFault, value);
+  });
+});
+
+describe('page tokens', () => {
+  test.each(['a', 'Az09_-', 'a'.repeat(511), 'a'.repeat(512)])('%s may be one', (value) =>
+    expectValid(pageTokenFault, value),
+  );
+
+  test.each(['', 'a'.repeat(513), 'a=', 'a+', 'a/', 'ä', 'a\n', ' a', 'a b'])('%j is none', (value) => {
+    expectFault(pageTokenFault, value);
+  });
+});
