@@ -7,7 +7,8 @@ import { CONTRACT_RULES } from './contract-rules.ts';
 const CONTRACT = join(import.meta.dirname, '../../shared/lead-intake-api.md');
 
 /** What keeps a test, or all tests around it, from being run, or from failing. */
-const NOT_RUN = /\b(?:test|it|describe|suite|context|ctx)\b[\w.]*\.(?:skip|skipIf|runIf|todo|only|fails)\b/;
+const NOT_RUN =
+  /\b(?:test|it|describe|suite|context|ctx)\b[\w.]*\.(?:skip|skipIf|runIf|todo|only|fails)\b|\b(?:skip|todo|only|fails): ?true/;
 
 /** A file's text without its comments, so that what was commented out proves nothing. */
 function codeOf(file: string): string {
@@ -41,7 +42,7 @@ describe('each rule of the contract', () => {
 
   test.skipIf(!existsSync(CONTRACT))('is in the table: every numbered rule and every row of the document', () => {
     const found = rulesOf(readFileSync(CONTRACT, 'utf8'));
-    expect(found.length).toBeGreaterThan(70);
+    expect(found.length).toBeGreaterThan(60);
     expect(new Set(found).size).toBe(found.length);
     const listed = new Set(CONTRACT_RULES.map(({ id }) => id));
     expect(found.filter((id) => !listed.has(id))).toEqual([]);
