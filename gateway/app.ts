@@ -35,7 +35,7 @@ const CONNECTION_CHECK_MS = 1000;
  */
 export async function startGateway(config: GatewayConfig): Promise<Running> {
   const policy = { limit: config.QUOTA_LIMIT, windowSeconds: config.QUOTA_WINDOW_SECONDS };
-  const quota = openQuota(policy, config.REDIS_URL?.reveal());
+  const quota = openQuota(policy, config.REDIS_URL?.reveal(), config.REDIS_CLUSTER);
   const core = createCoreClient(config);
   let stopping = false;
   const letGo = async () => {

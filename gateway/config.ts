@@ -10,6 +10,7 @@ import {
   type SettingsOf,
   secretFileContents,
   text,
+  yesOrNo,
 } from '../src/runtime/settings.ts';
 
 /** The gateway's settings. */
@@ -31,6 +32,11 @@ export const gatewaySettings = {
     parse: redisUrl,
     fromFile: true,
     about: 'where requests are counted, `redis://…` or `rediss://…`; unset: in memory, for one gateway alone',
+  },
+  REDIS_CLUSTER: {
+    parse: yesOrNo,
+    fallback: 'no',
+    about: 'whether `REDIS_URL` leads to a node of a Redis Cluster: yes or no',
   },
   QUOTA_LIMIT: { parse: integer(1, 1_000_000_000), fallback: '600', about: 'requests that a key may make per window' },
   QUOTA_WINDOW_SECONDS: { parse: integer(1, 86_400), fallback: '60', about: 'length of that window; seconds' },

@@ -6,7 +6,8 @@ import { createRedisQuota } from './redis-quota.ts';
  * Opens the quota where requests are counted. It is there at once, even when Redis is not.
  *
  * @param redisUrl `redis://` or `rediss://`; undefined: in memory
+ * @param isCluster whether that leads to a node of a Redis Cluster
  */
-export function openQuota(policy: QuotaPolicy, redisUrl: string | undefined): Quota {
-  return redisUrl === undefined ? createMemoryQuota(policy) : createRedisQuota(policy, redisUrl);
+export function openQuota(policy: QuotaPolicy, redisUrl: string | undefined, isCluster: boolean): Quota {
+  return redisUrl === undefined ? createMemoryQuota(policy) : createRedisQuota(policy, redisUrl, isCluster);
 }

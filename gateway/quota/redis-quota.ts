@@ -1,25 +1,10 @@
-import { Redis } from 'ioredis';
 import { RateLimiterRedis } from 'rate-limiter-flexible';
 import { decisionOf } from './decision.ts';
 import { type Quota, type QuotaPolicy, QuotaUnavailable } from './quota.ts';
+import { clusterClient, type RedisClient, singleClient } from './redis-client.ts';
 
 /** When waiting for an answer is given up; milliseconds. What ANSWER_WITHIN_MS has on top is for this process. */
 const DEADLINE_MS = 200;
-
-/**
- * When a silent connection is given up; milliseconds. Until then each command waits in the client's memory for its answer.
- * Longer than DEADLINE_MS, so that this process's own pauses do not cost it a sound connection.
- */
-const SILENCE_MS = 500;
-
-/** When connecting is given up; milliseconds. Node gives the first of a host's addresses 500 before it tries the next. */
-const CONNECT_WITHIN_MS = 600;
-
-/** How long a connection that is being closed waits for the server to close it, too; milliseconds. */
-const DISCONNECT_WITHIN_MS = 50;
-
-/** The time between two attempts to connect; milliseconds. It does not grow, however long Redis is away. */
-const RETRY_MS = 50;
 
 /** What every name in Redis begins with, followed by a colon and the API key's id. */
 const KEY_PREFIX = 'lead-intake:quota';
@@ -33,29 +18,15 @@ const PROBE = 'ready';
  *
  * A window that is under way when the policy's length changes ends as it began.
  *
- * @param redisUrl `redis://` or `rediss://`, with user, password and database where needed. It must lead to a server that
- *   takes every key: a node of a Redis Cluster without a proxy answers MOVED for the others' keys, which is QuotaUnavailable
+ * @param redisUrl `redis://` or `rediss://`, with user, password and database where needed; of a cluster: any of its nodes
+ * @param isCluster whether each key has a node of its own (Redis Cluster). One key is one count, so no count needs two nodes
  */
-export function createRedisQuota(policy: QuotaPolicy, redisUrl: string): Quota {
-  const redis: Redis = new Redis(redisUrl, {
-    lazyConnect: true,
-    connectTimeout: CONNECT_WITHIN_MS,
-    disconnectTimeout: DISCONNECT_WITHIN_MS,
-    commandTimeout: DEADLINE_MS,
-    socketTimeout: SILENCE_MS,
-    retryStrategy: () => RETRY_MS,
-    // A command that cannot be sent now fails now. One that was sent may have counted, so it is never sent again.
-    enableOfflineQueue: false,
-    maxRetriesPerRequest: 0,
-    autoResendUnfulfilledCommands: false,
-    // The check would sleep for up to a server's loading time. While it loads, each answer says so.
-    enableReadyCheck: false,
-    // After a failover the host's name leads to another server, and the old connection to one that refuses writes. Of
-    // many refusals at once the first ends the connection; the client would do it again for each.
-    reconnectOnError: (error) => error.message.includes('READONLY') && redis.stream.writable,
-  });
+export function createRedisQuota(policy: QuotaPolicy, redisUrl: string, isCluster: boolean): Quota {
+  const redis = isCluster ? clusterClient(redisUrl) : singleClient(redisUrl);
   const limiter = new RateLimiterRedis({
     storeClient: redis,
+    // A cluster's client would keep what it cannot send until it can, however much that is.
+    rejectIfRedisNotReady: true,
     keyPrefix: KEY_PREFIX,
     points: policy.limit,
     duration: policy.windowSeconds,
@@ -101,7 +72,7 @@ export function createRedisQuota(policy: QuotaPolicy, redisUrl: string): Quota {
 }
 
 /** Closes the connection for good. */
-async function disconnect(redis: Redis): Promise<void> {
+async function disconnect(redis: RedisClient): Promise<void> {
   // Between two attempts there is no connection whose end could be waited for.
   const ended =
     redis.status === 'reconnecting' || redis.status === 'end'
@@ -122,7 +93,8 @@ async function withinDeadline<T>(wait: Promise<void>, work: () => Promise<T>): P
   const deadline = new Promise<never>((_, reject) => {
     timer = setTimeout(() => {
       over = true;
-      reject(new Error(`no answer within ${DEADLINE_MS} ms`));
+      // When it was this process that was busy, the answer may be waiting in the socket, which is read before this runs.
+      setImmediate(() => reject(new Error(`no answer within ${DEADLINE_MS} ms`)));
     }, DEADLINE_MS);
   });
   try {

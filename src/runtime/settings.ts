@@ -122,6 +122,9 @@ export const oneOf =
     return value;
   };
 
+/** Yes or no. */
+export const yesOrNo = (value: string): boolean => oneOf('yes', 'no')(value) === 'yes';
+
 /** An http or https address without query, fragment or credentials; answered without a slash at the end. */
 export const httpUrl = (value: string): string => {
   const url = URL.parse(value);

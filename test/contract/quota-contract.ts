@@ -12,13 +12,14 @@ export interface QuotaOpener {
   open(policy: QuotaPolicy): Promise<Quota>;
   /** What makes `openQuota` open the same; known once tests run. */
   redisUrl(): string | undefined;
+  readonly isCluster?: boolean;
 }
 
 /** So long that no test sees its end. */
 const A_MINUTE = 60;
 
 /** Everything that `gateway/quota/quota.ts` promises while what counts is there, held against one adapter. */
-export function quotaContract(name: string, { open, redisUrl }: QuotaOpener): void {
+export function quotaContract(name: string, { open, redisUrl, isCluster = false }: QuotaOpener): void {
   describe(`quota contract: ${name}`, () => {
     async function opened(limit: number, windowSeconds = A_MINUTE): Promise<Quota> {
       const quota = await open({ limit, windowSeconds });
@@ -142,7 +143,7 @@ export function quotaContract(name: string, { open, redisUrl }: QuotaOpener): vo
     });
 
     test('a closed quota does not keep its process alive', async () => {
-      expect(await processWithClosedQuota(redisUrl())).toBe('admitted, closed');
+      expect(await processWithClosedQuota(redisUrl(), isCluster)).toBe('admitted, closed');
     });
   });
 }
@@ -152,10 +153,10 @@ export function quotaContract(name: string, { open, redisUrl }: QuotaOpener): vo
  *
  * @throws Error when something kept it alive, or it failed
  */
-export async function processWithClosedQuota(redisUrl: string | undefined): Promise<string> {
+export async function processWithClosedQuota(redisUrl: string | undefined, isCluster: boolean): Promise<string> {
   const script = `
     const { openQuota } = await import(${JSON.stringify(import.meta.resolve('../../gateway/quota/open-quota.ts'))});
-    const quota = openQuota({ limit: 1, windowSeconds: ${A_MINUTE} }, ${JSON.stringify(redisUrl)});
+    const quota = openQuota({ limit: 1, windowSeconds: ${A_MINUTE} }, ${JSON.stringify(redisUrl)}, ${isCluster});
     const outcome = await quota.consume('${newId()}').then(() => 'admitted', ({ name }) => name);
     await quota.close();
     process.stdout.write(outcome + ', closed');`;

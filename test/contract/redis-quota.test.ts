@@ -14,13 +14,13 @@ const RECOVERS_WITHIN_MS = 2000;
 const POLICY = { limit: 100, windowSeconds: 60 };
 
 function open(redisUrl: string, policy = POLICY): Quota {
-  const quota = createRedisQuota(policy, redisUrl);
+  const quota = createRedisQuota(policy, redisUrl, false);
   onTestFinished(() => quota.close());
   return quota;
 }
 
 describeWithRedis('Redis quota', (redisUrl) => {
-  quotaContract('Redis', { open: async (policy) => createRedisQuota(policy, redisUrl()), redisUrl });
+  quotaContract('Redis', { open: async (policy) => createRedisQuota(policy, redisUrl(), false), redisUrl });
 
   test('gateways on one Redis share one window', async () => {
     const gateways = times(3, () => open(redisUrl(), { limit: 20, windowSeconds: 60 }));
@@ -136,7 +136,7 @@ describeWithRedisServer('Redis quota on a server of its own', () => {
     test('a closed quota does not keep its process alive', async () => {
       await begin(server);
 
-      expect(await processWithClosedQuota(server.url)).toBe('QuotaUnavailable, closed');
+      expect(await processWithClosedQuota(server.url, false)).toBe('QuotaUnavailable, closed');
     });
   });
 

@@ -5,6 +5,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 
@@ -71,11 +72,40 @@ export interface RedisServer {
   stop(): Promise<void>;
 }
 
-/** Starts a Redis on a free port. Whoever starts it must stop it. */
-export async function startRedis(): Promise<RedisServer> {
+/** A Redis Cluster of three nodes that share the keys. Whoever starts it must stop its nodes. */
+export async function startRedisCluster(): Promise<readonly RedisServer[]> {
+  const nodes: RedisServer[] = [];
+  for (const [first, last] of [
+    ['0', '5460'],
+    ['5461', '10922'],
+    ['10923', '16383'],
+  ] as const) {
+    const busPort = await freePort();
+    const node = await startRedis({
+      'cluster-enabled': ['yes'],
+      'cluster-port': [`${busPort}`],
+      // The first node is never told what address the others know it by.
+      'cluster-announce-ip': ['127.0.0.1'],
+    });
+    await node.command('CLUSTER', 'ADDSLOTSRANGE', first, last);
+    await nodes[0]?.command('CLUSTER', 'MEET', '127.0.0.1', new URL(node.url).port, `${busPort}`);
+    nodes.push(node);
+  }
+  for (const node of nodes) {
+    while (!String(await node.command('CLUSTER', 'INFO')).includes('cluster_state:ok')) await sleep(50);
+  }
+  return nodes;
+}
+
+/**
+ * Starts a Redis on a free port. Whoever starts it must stop it.
+ *
+ * @param settings more of its own settings
+ */
+export async function startRedis(settings: Readonly<Record<string, readonly string[]>> = {}): Promise<RedisServer> {
   const folder = mkdtempSync(join(tmpdir(), 'lead-intake-redis-'));
   const port = await freePort();
-  const start = () => startRedisProcess(port, folder);
+  const start = () => startRedisProcess(port, folder, settings);
   let running = await start();
 
   const command = async (name: string, ...args: string[]) => {
@@ -124,8 +154,13 @@ const USER = 'gateway';
 const PASSWORD = 'not-to-be-seen';
 
 /** @throws Error with what it printed when it ends before it serves */
-async function startRedisProcess(port: number, folder: string): Promise<ChildProcess> {
+async function startRedisProcess(
+  port: number,
+  folder: string,
+  settings: Readonly<Record<string, readonly string[]>>,
+): Promise<ChildProcess> {
   const options = {
+    ...settings,
     bind: ['127.0.0.1'],
     port: [`${port}`],
     dir: [folder],

@@ -10,6 +10,9 @@ const CALL_DEADLINE_MS = 4000;
 /** How long the database may be silent within a call; milliseconds. A part of the deadline, so that a repetition fits. */
 const SILENCE_MS = 1500;
 
+/** Connections of one core. More of them only wait for each other in the database, and opening one is slow. */
+const POOL_SIZE = 32;
+
 /** How long an index may take to be built; milliseconds. */
 const INDEX_BUILD_MS = 600_000;
 
@@ -56,7 +59,9 @@ export async function connect(url: string): Promise<Connection> {
     socketTimeoutMS: SILENCE_MS,
     connectTimeoutMS: SILENCE_MS,
     serverSelectionTimeoutMS: SILENCE_MS,
-    waitQueueTimeoutMS: SILENCE_MS,
+    // Whoever waits for a connection waits as long as for anything else: the call's deadline ends it.
+    waitQueueTimeoutMS: CALL_DEADLINE_MS,
+    maxPoolSize: POOL_SIZE,
   });
   const database = databaseOf(client, url);
   const collections = {

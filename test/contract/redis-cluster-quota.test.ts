@@ -1,0 +1,71 @@
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { ANSWER_WITHIN_MS, QuotaUnavailable } from '../../gateway/quota/quota.ts';
+import { createRedisQuota } from '../../gateway/quota/redis-quota.ts';
+import { newId } from '../../src/domain/new-id.ts';
+import { times } from '../support/builders.ts';
+import { describeWithRedisServer, type RedisServer, startRedisCluster } from '../support/servers.ts';
+import { quotaContract } from './quota-contract.ts';
+
+/** How long recovery may take on a busy machine; milliseconds. */
+const RECOVERS_WITHIN_MS = 5000;
+
+describeWithRedisServer('Redis Cluster quota', () => {
+  let nodes: readonly RedisServer[] = [];
+  const anyNode = () => nodes[0]?.url ?? '';
+
+  beforeAll(async () => {
+    nodes = await startRedisCluster();
+  });
+  afterAll(async () => {
+    for (const node of nodes) await node.stop();
+  });
+
+  quotaContract('Redis Cluster', {
+    open: async (policy) => createRedisQuota(policy, anyNode(), true),
+    redisUrl: anyNode,
+    isCluster: true,
+  });
+
+  test('keys of every node are counted, whichever node the address names', async () => {
+    for (const node of nodes) {
+      const quota = createRedisQuota({ limit: 1, windowSeconds: 60 }, node.url, true);
+      onTestFinished(() => quota.close());
+      const ids = times(60, newId);
+
+      const first = await Promise.all(ids.map((id) => quota.consume(id)));
+      const second = await Promise.all(ids.map((id) => quota.consume(id)));
+
+      expect(first.filter(({ admitted }) => admitted)).toHaveLength(60);
+      expect(second.filter(({ admitted }) => admitted)).toHaveLength(0);
+    }
+  });
+
+  test('nothing is admitted in time for keys of a node that is silent, and all are again when it is back', async () => {
+    const quota = createRedisQuota({ limit: 1000, windowSeconds: 60 }, anyNode(), true);
+    onTestFinished(() => quota.close());
+    const ids = times(60, newId);
+    await Promise.all(ids.map((id) => quota.consume(id)));
+
+    nodes[2]?.pause();
+    const outcomes = await Promise.all(
+      ids.map(async (id) => {
+        const asked = performance.now();
+        const outcome = await quota.consume(id).catch((error) => error);
+        return { outcome, tookMs: performance.now() - asked };
+      }),
+    );
+    nodes[2]?.resume();
+
+    const refused = outcomes.filter(({ outcome }) => outcome instanceof QuotaUnavailable);
+    expect(refused.length).toBeGreaterThan(0);
+    expect(refused.length).toBeLessThan(60);
+    // Twice the bound: 60 answers at once on a busy machine.
+    expect(Math.max(...outcomes.map(({ tookMs }) => tookMs))).toBeLessThan(2 * ANSWER_WITHIN_MS);
+    const all = () =>
+      Promise.all(ids.map((id) => quota.consume(id))).then(
+        () => true,
+        () => false,
+      );
+    await expect.poll(all, { timeout: RECOVERS_WITHIN_MS }).toBe(true);
+  });
+});
