@@ -18,7 +18,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'src/store/open-store.ts': ['src/store/store.ts', 'src/store/sqlite/', 'src/store/mongo/'],
   'src/usecases/': ['src/domain/', 'src/store/store.ts'],
   'src/rpc/': ['proto/gen/', 'src/domain/', 'src/runtime/', 'src/usecases/', 'src/store/store.ts'],
-  'src/': ['src/'],
+  'src/': ['src/', 'proto/gen/'],
   // The gateway knows the core by the generated contract; the two rules folders hold what both edges must agree on.
   'gateway/': ['proto/gen/', 'src/runtime/', 'src/domain/rules/'],
   'start.ts': [],
@@ -32,7 +32,7 @@ const ONLY_IN: Readonly<Record<string, readonly string[]>> = {
   ioredis: ['gateway/quota/'],
   'rate-limiter-flexible': ['gateway/quota/'],
   'libphonenumber-js': ['src/domain/contact.ts'],
-  '@connectrpc/': ['src/rpc/', 'src/server.ts', 'gateway/core-client.ts'],
+  '@connectrpc/': ['src/rpc/', 'src/server.ts', 'src/check-health.ts', 'gateway/core-client.ts'],
   commander: ['src/cli.ts'],
 };
 

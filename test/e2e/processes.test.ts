@@ -58,6 +58,16 @@ describe('core and gateway as separate processes', () => {
   });
 });
 
+test('a health check asks the core on its machine, and tells by its status', async () => {
+  const core = run('src/main.ts', { env: coreSettings(temporaryFolder()) });
+  const { port } = new URL(await addressOf(core));
+
+  expect(await run('src/check-health.ts', { env: { CORE_PORT: port } }).ended()).toBe(0);
+  core.child.kill('SIGTERM');
+  await core.ended();
+  expect(await run('src/check-health.ts', { env: { CORE_PORT: port } }).ended()).toBe(1);
+});
+
 describe('a configuration with faults', () => {
   test.each([
     ['src/main.ts', { CORE_PORT: '70000', DATABASE_URL: 'oracle:x', LOG_LEVEL: 'loud' }],

@@ -39,6 +39,8 @@ export interface Connection {
   close(): Promise<void>;
 }
 
+const NOT_PREPARED = 'the database is not prepared yet';
+
 /** Answers that a failover cannot take back, asked of the one server that cannot be behind. */
 const CONCERNS = {
   readConcern: { level: 'majority' },
@@ -72,7 +74,7 @@ export async function connect(url: string): Promise<Connection> {
   let prepared = false;
   const closing = new AbortController();
   const underWay = new Set<Promise<unknown>>();
-  const preparing = prepare(url, closing.signal).then(
+  const preparing = prepare(client, url, closing.signal).then(
     () => {
       prepared = true;
     },
@@ -86,7 +88,7 @@ export async function connect(url: string): Promise<Connection> {
 
     async call(body) {
       // Without its unique indexes the database would take everything.
-      if (!prepared) throw new StoreUnavailable('the database is not prepared yet');
+      if (!prepared) throw new StoreUnavailable(NOT_PREPARED);
       if (closing.signal.aborted) throw new StoreUnavailable('the store is closed');
       const call = withinDeadline(body);
       underWay.add(call);
@@ -95,6 +97,7 @@ export async function connect(url: string): Promise<Connection> {
 
     check: () =>
       withinDeadline(async () => {
+        if (!prepared) throw new StoreUnavailable(NOT_PREPARED);
         const missing = await missingIndexes(database);
         if (missing.length > 0) throw new StoreUnavailable(`indexes are missing: ${missing.join(', ')}`);
       }),
@@ -135,23 +138,30 @@ export async function untilKnown<Outcome>(
   throw new StoreUnavailable('the outcome is not known', fault);
 }
 
-/** Makes the indexes, as soon as the database is there; with patience of its own, for building one takes long. */
-async function prepare(url: string, closing: AbortSignal): Promise<void> {
+/** Makes the indexes and connects the client, as soon as the database is there. */
+async function prepare(client: MongoClient, url: string, closing: AbortSignal): Promise<void> {
+  for (;;) {
+    closing.throwIfAborted();
+    try {
+      await makeIndexes(url);
+      // A client whose first use fails stays dead. It comes to life by being connected, and is not used before.
+      await client.connect();
+      return;
+    } catch {
+      await sleep(PREPARE_AGAIN_MS, undefined, { signal: closing });
+    }
+  }
+}
+
+/** With a client of its own, which has the patience that building an index takes. */
+async function makeIndexes(url: string): Promise<void> {
   const client = new MongoClient(url, {
     ...CONCERNS,
     socketTimeoutMS: INDEX_BUILD_MS,
     serverSelectionTimeoutMS: SILENCE_MS,
   });
   try {
-    for (;;) {
-      closing.throwIfAborted();
-      try {
-        await ensureIndexes(databaseOf(client, url));
-        return;
-      } catch {
-        await sleep(PREPARE_AGAIN_MS, undefined, { signal: closing });
-      }
-    }
+    await ensureIndexes(databaseOf(client, url));
   } finally {
     await client.close();
   }
