@@ -1,8 +1,9 @@
 import { Binary, UUID } from 'mongodb';
 import { isLive, LIVE_KEYS_PER_STUDIO } from '../../domain/api-key.ts';
-import type { ApiKeyStore } from '../store.ts';
+import type { ApiKeyStore, Credential } from '../store.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import { apiKeyDocument, apiKeyOf, roleOf } from './documents.ts';
+import { SharedReads } from './shared-reads.ts';
 import { Turns } from './turns.ts';
 
 const SLOTS = Array.from({ length: LIVE_KEYS_PER_STUDIO }, (_, slot) => String(slot));
@@ -10,6 +11,7 @@ const SLOTS = Array.from({ length: LIVE_KEYS_PER_STUDIO }, (_, slot) => String(s
 /** API keys and their slots, in MongoDB. */
 export function mongoApiKeys({ apiKeys, studios, call }: Connection): ApiKeyStore {
   const turns = new Turns();
+  const reads = new SharedReads();
 
   /** A slot that nobody holds just now, or undefined. Any of them: neighbours who ask at once should not meet. */
   async function freeSlot(studioId: string, now: Date): Promise<string | undefined> {
@@ -22,6 +24,16 @@ export function mongoApiKeys({ apiKeys, studios, call }: Connection): ApiKeyStor
     }
     const free = SLOTS.filter((slot) => !live.some((holder) => holder.slot === slot));
     return free[Math.floor(Math.random() * free.length)];
+  }
+
+  async function findCredential(secretSha256: Uint8Array): Promise<Credential | null> {
+    const found = await apiKeys.findOne({ secretSha256: new Binary(secretSha256) });
+    if (!found) return null;
+    const { studioId, memberId } = found;
+    const projection = { status: 1, [`members.${memberId}`]: 1 };
+    const studio = await studios.findOne({ _id: studioId }, { projection });
+    if (!studio) return null;
+    return { key: apiKeyOf(found), studioStatus: studio.status, issuerRole: roleOf(studio, memberId) };
   }
 
   return {
@@ -88,16 +100,6 @@ export function mongoApiKeys({ apiKeys, studios, call }: Connection): ApiKeyStor
       ).then(({ key }) => key),
 
     findCredential: (secretSha256) =>
-      call(async () => {
-        const found = await apiKeys.findOne({ secretSha256: new Binary(secretSha256) });
-        if (!found) return null;
-        const { studioId, memberId } = found;
-        const studio = await studios.findOne(
-          { _id: studioId },
-          { projection: { status: 1, [`members.${memberId}`]: 1 } },
-        );
-        if (!studio) return null;
-        return { key: apiKeyOf(found), studioStatus: studio.status, issuerRole: roleOf(studio, memberId) };
-      }),
+      call(() => reads.read(Buffer.from(secretSha256).toString('hex'), () => findCredential(secretSha256))),
   };
 }

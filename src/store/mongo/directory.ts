@@ -2,9 +2,11 @@ import type { LeadSource, Member } from '../../domain/studio.ts';
 import type { DirectoryStore } from '../store.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import { roleOf, type StudioDocument } from './documents.ts';
+import { SharedReads } from './shared-reads.ts';
 
 /** Studios with their members and sources, in MongoDB. Every write may be repeated, so an unknown outcome is tried again. */
 export function mongoDirectory({ studios, call }: Connection): DirectoryStore {
+  const reads = new SharedReads();
   return {
     putStudio: ({ id, status, regionCode }) =>
       call((deadline) =>
@@ -19,7 +21,9 @@ export function mongoDirectory({ studios, call }: Connection): DirectoryStore {
 
     findStudio: (studioId) =>
       call(async () => {
-        const found = await studios.findOne({ _id: studioId }, { projection: { status: 1, regionCode: 1 } });
+        const found = await reads.read(studioId, () =>
+          studios.findOne({ _id: studioId }, { projection: { status: 1, regionCode: 1 } }),
+        );
         return found && { id: studioId, status: found.status, regionCode: found.regionCode };
       }),
 

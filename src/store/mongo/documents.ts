@@ -5,9 +5,18 @@ import type { Fingerprint } from '../../domain/idempotency.ts';
 import type { Lead, LeadClaims, LeadStage } from '../../domain/lead.ts';
 import type { MemberRole, Studio } from '../../domain/studio.ts';
 
+/**
+ * A lead's id, after its studio's: what every collection is ordered by keeps a studio's leads together, in the order of
+ * the listing. To the database it is one value, so the fields' order is part of it.
+ */
+export interface LeadKey {
+  readonly studioId: string;
+  readonly id: UUID;
+}
+
 /** A lead with its claims: all that decides about it is in the one document that is written. */
 export interface LeadDocument {
-  readonly _id: UUID;
+  readonly _id: LeadKey;
   readonly studioId: string;
   readonly displayName: string;
   readonly contact: Contact;
@@ -48,10 +57,12 @@ export interface StudioDocument {
 export const openClaim = (contactKey: string): string => `open:${contactKey}`;
 export const closedClaim = (leadId: string): string => `closed:${leadId}`;
 
+export const leadKey = (studioId: string, leadId: string): LeadKey => ({ studioId, id: new UUID(leadId) });
+
 export function leadDocument(lead: Lead, { idempotencyKey, fingerprint, contactKey }: LeadClaims): LeadDocument {
   const { id, sourceId, ...fields } = lead;
   return {
-    _id: new UUID(id),
+    _id: leadKey(lead.studioId, id),
     ...fields,
     sourceId: sourceId === null ? null : new UUID(sourceId),
     openContactKey: openClaim(contactKey),
@@ -65,7 +76,7 @@ export function leadDocument(lead: Lead, { idempotencyKey, fingerprint, contactK
 
 export function leadOf(document: LeadDocument): Lead {
   const { _id, sourceId, openContactKey, idempotency, ...fields } = document;
-  return { id: _id.toString(), sourceId: sourceId?.toString() ?? null, ...fields };
+  return { id: _id.id.toString(), sourceId: sourceId?.toString() ?? null, ...fields };
 }
 
 export function fingerprintOf({ idempotency }: LeadDocument): Fingerprint {

@@ -14,7 +14,6 @@ interface Index {
 export const INDEXES: readonly Index[] = [
   { collection: 'leads', name: 'openContact', key: { studioId: 1, openContactKey: 1 }, unique: true },
   { collection: 'leads', name: 'idempotencyKey', key: { studioId: 1, 'idempotency.key': 1 }, unique: true },
-  { collection: 'leads', name: 'listing', key: { studioId: 1, _id: -1 }, unique: false },
   { collection: 'apiKeys', name: 'secret', key: { secretSha256: 1 }, unique: true },
   { collection: 'apiKeys', name: 'slot', key: { studioId: 1, slot: 1 }, unique: true },
 ];

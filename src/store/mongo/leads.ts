@@ -3,48 +3,44 @@ import { sameData } from '../../domain/idempotency.ts';
 import { isOpen, type Lead, type LeadClaims, nextUpdate } from '../../domain/lead.ts';
 import type { CreateLeadOutcome, LeadStore } from '../store.ts';
 import { type Connection, isDuplicate, untilKnown } from './connection.ts';
-import { closedClaim, fingerprintOf, leadDocument, leadOf, openClaim } from './documents.ts';
+import { closedClaim, fingerprintOf, leadDocument, leadKey, leadOf, openClaim } from './documents.ts';
+import { SharedReads } from './shared-reads.ts';
 import { Turns } from './turns.ts';
 
-/** Not below any lead's id, so that the first page is asked for like any other: a bounded walk along one index. */
+/** No lead's id is below the one or above the other: any page is a walk between two ends, within one studio. */
+const FIRST_ID = '00000000-0000-0000-0000-000000000000';
 const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
 /** Leads and their claims, in MongoDB. */
 export function mongoLeads({ leads, call }: Connection): LeadStore {
   const turns = new Turns();
+  const reads = new SharedReads();
 
   /** What stands in the way of a lead: its own earlier creation first, only then another lead with its contact. */
   async function whatIsThere(lead: Lead, claims: LeadClaims): Promise<CreateLeadOutcome | undefined> {
     const { studioId } = lead;
     const openContactKey = openClaim(claims.contactKey);
     const [byKey, byContact] = await Promise.all([
-      leads.findOne({ studioId, 'idempotency.key': new UUID(claims.idempotencyKey) }),
-      leads.findOne({ studioId, openContactKey }),
+      reads.read(`key ${studioId} ${claims.idempotencyKey}`, () =>
+        leads.findOne({ studioId, 'idempotency.key': new UUID(claims.idempotencyKey) }),
+      ),
+      reads.read(`contact ${studioId} ${openContactKey}`, () => leads.findOne({ studioId, openContactKey })),
     ]);
     // The two were not read at the same moment: the contact may be taken by the creation that the other just missed.
     const own = byKey ?? (byContact?.idempotency.key.toString() === claims.idempotencyKey ? byContact : null);
     if (own) {
       // The same id: an insert of this very call, of which only the answer was lost.
-      if (own._id.toString() === lead.id) return { kind: 'created', lead };
+      if (own._id.id.toString() === lead.id) return { kind: 'created', lead };
       return sameData(fingerprintOf(own), claims.fingerprint)
         ? { kind: 'replayed', lead: leadOf(own) }
         : { kind: 'idempotency-conflict' };
     }
-    return byContact ? { kind: 'already-open', leadId: byContact._id.toString() } : undefined;
+    return byContact ? { kind: 'already-open', leadId: byContact._id.id.toString() } : undefined;
   }
 
-  async function create(
-    lead: Lead,
-    claims: LeadClaims,
-    lookFirst: boolean,
-    deadline: AbortSignal,
-  ): Promise<CreateLeadOutcome> {
+  function create(lead: Lead, claims: LeadClaims, deadline: AbortSignal): Promise<CreateLeadOutcome> {
     const document = leadDocument(lead, claims);
-    return untilKnown(deadline, async (attempt) => {
-      if (attempt === 0 && lookFirst) {
-        const there = await whatIsThere(lead, claims);
-        if (there) return there;
-      }
+    return untilKnown(deadline, async () => {
       try {
         await leads.insertOne(document);
         return { kind: 'created', lead };
@@ -62,8 +58,11 @@ export function mongoLeads({ leads, call }: Connection): LeadStore {
       call((deadline) => {
         const { studioId } = lead;
         const names = [`key ${studioId} ${claims.idempotencyKey}`, `contact ${studioId} ${claims.contactKey}`];
-        // Who had to wait most likely finds the lead of who came before.
-        return turns.take(names, (waited) => create(lead, claims, waited, deadline));
+        return turns.take(
+          names,
+          () => create(lead, claims, deadline),
+          () => whatIsThere(lead, claims),
+        );
       }),
 
     findLeadByIdempotencyKey: (studioId, idempotencyKey) =>
@@ -74,20 +73,21 @@ export function mongoLeads({ leads, call }: Connection): LeadStore {
 
     findLead: (studioId, leadId) =>
       call(async () => {
-        const found = await leads.findOne({ studioId, _id: new UUID(leadId) });
+        const found = await leads.findOne({ studioId, _id: leadKey(studioId, leadId) });
         return found && leadOf(found);
       }),
 
     listLeads: (studioId, before, limit) =>
       call(async () => {
-        const bound = before === null ? { $lte: new UUID(LAST_ID) } : { $lt: new UUID(before) };
-        const found = await leads.find({ studioId, _id: bound }).sort({ _id: -1 }).limit(limit).toArray();
+        const end = before === null ? { $lte: leadKey(studioId, LAST_ID) } : { $lt: leadKey(studioId, before) };
+        const _id = { $gte: leadKey(studioId, FIRST_ID), ...end };
+        const found = await leads.find({ studioId, _id }).sort({ _id: -1 }).limit(limit).toArray();
         return found.map(leadOf);
       }),
 
     changeLeadStage: ({ studioId, leadId, stage, contactKey, now }) =>
       call((deadline) => {
-        const _id = new UUID(leadId);
+        const _id = leadKey(studioId, leadId);
         /** What an attempt before this one may have written: its answer got lost. */
         let maybeWritten: Date | undefined;
         return untilKnown(deadline, async () => {
@@ -119,7 +119,7 @@ export function mongoLeads({ leads, call }: Connection): LeadStore {
               throw error;
             }
             const holder = await leads.findOne({ studioId, openContactKey });
-            return holder ? { kind: 'already-open', leadId: holder._id.toString() } : undefined;
+            return holder ? { kind: 'already-open', leadId: holder._id.id.toString() } : undefined;
           }
         });
       }),
