@@ -1,13 +1,16 @@
-import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { execFile, execFileSync, spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { MongoMemoryServer } from 'mongodb-memory-server-core';
 import { afterAll, beforeAll } from 'vitest';
 import { describeIf } from './servers.ts';
 
 const SCRIPT = join(import.meta.dirname, '../../.ci/mongodb-wire-server');
 const SCRIPT_HOME = process.env.MONGODB_WIRE_HOME ?? '/opt/lead-intake-mongodb';
+const HAS_WIRE_SERVER = existsSync(join(SCRIPT_HOME, 'root/template'));
 
 /** A server that speaks MongoDB's protocol, started for a suite. */
 interface MongoServer {
@@ -37,6 +40,11 @@ export function describeWithMongo(name: string, body: (mongoUrl: () => string) =
   });
 }
 
+/** A suite whose tests start and maltreat a MongoDB of their own. */
+export function describeWithMongoServer(name: string, body: () => void): void {
+  describeIf(HAS_WIRE_SERVER, name, 'run `.ci/mongodb-wire-server install`', body);
+}
+
 async function findMongo(): Promise<MongoKind | undefined> {
   const given = process.env.MONGODB_TEST_URL;
   if (given)
@@ -45,7 +53,7 @@ async function findMongo(): Promise<MongoKind | undefined> {
   const path = spawnSync('sh', ['-c', 'command -v mongod'], { encoding: 'utf8' }).stdout?.trim();
   if (path) return { name: 'the installed mongod', start: () => startMemoryServer(path) };
 
-  if (existsSync(join(SCRIPT_HOME, 'root/template'))) return { name: 'FerretDB', start: startWireServer };
+  if (HAS_WIRE_SERVER) return { name: 'FerretDB', start: startWireServer };
 
   // Downloads a mongod, unless it did so before; fails fast where it cannot.
   const server = await startMemoryServer().catch(() => undefined);
@@ -62,15 +70,47 @@ async function startMemoryServer(systemBinary?: string): Promise<MongoServer> {
   };
 }
 
-async function startWireServer(): Promise<MongoServer> {
+/** A FerretDB on PostgreSQL, with which its test may do what it likes. What it acknowledged survives a kill. */
+export interface MongoWireServer extends MongoServer {
+  /** Ends all of it at once, as a loss of power does. */
+  kill(): Promise<void>;
+  /** Starts it again after that, with its data, at its address. */
+  revive(): Promise<void>;
+  /** Until it resumes, connections stand and new ones succeed, but no command is answered. */
+  pause(): void;
+  resume(): void;
+}
+
+/** Starts one on a free port. Whoever starts it must stop it. */
+export async function startWireServer(): Promise<MongoWireServer> {
   const folder = mkdtempSync(join(tmpdir(), 'lead-intake-mongodb-'));
   const url = execFileSync(SCRIPT, ['start', folder], {
     encoding: 'utf8',
     stdio: ['ignore', 'pipe', 'inherit'],
   }).trim();
+  const pidOf = (name: string) => Number(readFileSync(join(folder, `${name}.pid`), 'utf8'));
+  /** The one that starts the others comes first: stopped, it starts no more. */
+  const signalPostgres = (signal: NodeJS.Signals) => {
+    const postmaster = pidOf('postgres');
+    process.kill(postmaster, signal);
+    const { stdout } = spawnSync('pgrep', ['-P', `${postmaster}`], { encoding: 'utf8' });
+    for (const child of stdout.split('\n').filter(Boolean)) process.kill(Number(child), signal);
+  };
   return {
     url,
-    stop: async () => {
+    async kill() {
+      for (const pid of [pidOf('ferretdb'), pidOf('postgres')]) {
+        process.kill(pid, 'SIGKILL');
+        // A dead process has no folder, even before the system has collected it.
+        while (existsSync(`/proc/${pid}/cwd`)) await sleep(5);
+      }
+    },
+    async revive() {
+      await promisify(execFile)(SCRIPT, ['revive', folder]);
+    },
+    pause: () => signalPostgres('SIGSTOP'),
+    resume: () => signalPostgres('SIGCONT'),
+    async stop() {
       execFileSync(SCRIPT, ['stop', folder], { stdio: 'inherit' });
       rmSync(folder, { recursive: true, force: true });
     },

@@ -27,7 +27,8 @@ async function created() {
   const studio = await service.aStudioWithKey();
   const capture = {
     displayName: 'Ada Lovelace',
-    contact: anEmail(),
+    // Also a valid phone number.
+    contact: anEmail(`123-${randomUUID()}@example.org`),
     sourceId: studio.sourceId,
     note: 'Asked about the trial.',
   };
@@ -167,7 +168,10 @@ describe('the same key with other data', () => {
     ['no source', () => ({ sourceId: null })],
     ['another contact', () => ({ contact: anEmail() })],
     ['the contact in another spelling', ({ capture }) => ({ contact: anEmail(capture.contact.value.toUpperCase()) })],
-    ['a contact of another type', () => ({ contact: { type: 'phone', value: '+49 171 2345678' } })],
+    [
+      'the same text as a contact of another type',
+      ({ capture }) => ({ contact: { ...capture.contact, type: 'phone' } }),
+    ],
     [
       'another source',
       async ({ studioId }) => {

@@ -1,0 +1,303 @@
+import { randomUUID } from 'node:crypto';
+import { type CommandStartedEvent, type Document, MongoClient, type Sort } from 'mongodb';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { newId } from '../../src/domain/new-id.ts';
+import { mongoApiKeys } from '../../src/store/mongo/api-keys.ts';
+import type { Connection } from '../../src/store/mongo/connection.ts';
+import { mongoDirectory } from '../../src/store/mongo/directory.ts';
+import {
+  type ApiKeyDocument,
+  apiKeyDocument,
+  type LeadDocument,
+  leadDocument,
+} from '../../src/store/mongo/documents.ts';
+import { ensureIndexes } from '../../src/store/mongo/indexes.ts';
+import { mongoLeads } from '../../src/store/mongo/leads.ts';
+import type { Store } from '../../src/store/store.ts';
+import {
+  aLead,
+  aLeadSource,
+  aMember,
+  anApiKey,
+  aSecretHash,
+  aStudio,
+  claimsOf,
+  NOW,
+  STUDIO_ID,
+  times,
+} from '../support/builders.ts';
+import { describeWithMongo } from '../support/mongodb.ts';
+
+/** As many that a walk over all of something, or over all of one studio's, shows in the plan. */
+const STUDIOS = 100;
+const BUSY_STUDIOS = 4;
+const LEADS_PER_BUSY_STUDIO = 1000;
+const LIVE_KEYS = 10;
+const REVOKED_KEYS = 10;
+
+/** A studio whose leads all came before those of the others: a walk back from the newest lead meets them last. */
+const QUIET_STUDIO_ID = 'studio-50';
+const QUIET_LEADS = 50;
+
+/** A page of the usual size, and the one lead more that tells whether another follows. */
+const PAGE = 26;
+
+type PlannedStore = Omit<Store, 'check' | 'close'>;
+
+/** A query as the adapter sent it. */
+interface Query {
+  readonly collection: string;
+  readonly filter: Document;
+  readonly sort: Sort | undefined;
+  readonly limit: number | undefined;
+}
+
+/** How the engine answers a query. */
+interface Plan {
+  readonly indexes: string[];
+  /** Whether all of the collection is looked at. */
+  readonly scans: boolean;
+  /** Whether what was found is sorted, so that a page costs as much as all pages. */
+  readonly sorts: boolean;
+  /** Entries of indexes and documents that were looked at, whichever are more; only MongoDB says. */
+  readonly examined: number | undefined;
+}
+
+describeWithMongo('MongoDB query plans', (mongoUrl) => {
+  let client: MongoClient;
+  let store: PlannedStore;
+  let sent: Query[];
+
+  const database = () => client.db();
+  const lead = aLead();
+  const claims = claimsOf(lead);
+  const closedLead = aLead({ stage: 'lost' });
+  const closedClaims = claimsOf(closedLead);
+  const key = anApiKey();
+  const studioOf = (index: number) => (index === 0 ? STUDIO_ID : `studio-${index + 1}`);
+
+  beforeAll(async () => {
+    client = new MongoClient(new URL(`/test-${randomUUID()}`, mongoUrl()).href, { monitorCommands: true });
+    sent = [];
+    client.on('commandStarted', (event) => sent.push(...queriesOf(event)));
+    await ensureIndexes(database());
+    const leads = database().collection<LeadDocument>('leads');
+    const apiKeys = database().collection<ApiKeyDocument>('apiKeys');
+    const connection: Connection = {
+      leads,
+      apiKeys,
+      studios: database().collection('studios'),
+      call: (body) => body(new AbortController().signal),
+      check: async () => {},
+      close: async () => {},
+    };
+    store = { ...mongoLeads(connection), ...mongoApiKeys(connection), ...mongoDirectory(connection) };
+
+    for (const studio of times(STUDIOS, (index) => aStudio({ id: studioOf(index) }))) await store.putStudio(studio);
+    await store.putMember(aMember());
+    const early = times(QUIET_LEADS, () => aLead({ studioId: QUIET_STUDIO_ID }));
+    await leads.insertMany(early.map((each) => leadDocument(each, claimsOf(each))));
+    // The leads of the others arrive in between each other.
+    for (let batch = 0; batch < LEADS_PER_BUSY_STUDIO; batch += 250) {
+      const documents = times(250 * BUSY_STUDIOS, (index) => {
+        const each = aLead({ studioId: studioOf(index % BUSY_STUDIOS) });
+        return leadDocument(each, claimsOf(each));
+      });
+      await leads.insertMany(documents, { ordered: false });
+    }
+    await leads.insertMany([leadDocument(lead, claims), leadDocument(closedLead, closedClaims)]);
+    const keys = times(STUDIOS * (LIVE_KEYS + REVOKED_KEYS), (index) => {
+      const each = index === 0 ? key : anApiKey({ studioId: studioOf(index % STUDIOS) });
+      const slot = Math.floor(index / STUDIOS);
+      return apiKeyDocument(
+        slot < LIVE_KEYS ? each : { ...each, revokedAt: NOW },
+        slot < LIVE_KEYS ? `${slot}` : each.id,
+      );
+    });
+    await apiKeys.insertMany(keys, { ordered: false });
+  });
+  afterAll(async () => {
+    await database().dropDatabase();
+    await client.close();
+  });
+
+  /** The plans of all queries that a call of the store makes, in the order in which they were sent. */
+  async function plansOf(call: () => Promise<unknown>): Promise<Plan[]> {
+    sent = [];
+    await call();
+    const plans: Plan[] = [];
+    for (const { collection: find, ...query } of [...sent]) {
+      const command = { explain: { find, ...withoutAbsent(query) }, verbosity: 'executionStats' };
+      plans.push(planOf(await database().command(command)));
+    }
+    return plans;
+  }
+
+  const { studioId, id: leadId, contact } = lead;
+  const keyId = key.id;
+  /** Calls of all methods, with the index that each query has to go by and how much it may look at. */
+  const calls: Record<string, { call: () => Promise<unknown>; by: string[]; atMost: number }> = {
+    'a creation that was made before': {
+      call: () => store.createLead(aLead({ contact }), claims),
+      by: ['idempotencyKey', 'openContact'],
+      atMost: 1,
+    },
+    'a creation for a contact with an open lead': {
+      call: () => store.createLead(aLead({ contact }), claimsOf(lead)),
+      by: ['idempotencyKey', 'openContact'],
+      atMost: 1,
+    },
+    'a lead by its idempotency key': {
+      call: () => store.findLeadByIdempotencyKey(studioId, claims.idempotencyKey),
+      by: ['idempotencyKey'],
+      atMost: 1,
+    },
+    'a lead by its id': { call: () => store.findLead(studioId, leadId), by: ['_id_'], atMost: 1 },
+    "another studio's lead by its id": { call: () => store.findLead('studio-2', leadId), by: ['_id_'], atMost: 1 },
+    'the first page': { call: () => store.listLeads(studioId, null, PAGE), by: ['_id_'], atMost: PAGE + 1 },
+    'a later page': {
+      call: async () => {
+        const seen = await store.listLeads(studioId, null, LEADS_PER_BUSY_STUDIO / 2);
+        sent = [];
+        return store.listLeads(studioId, seen.at(-1)?.id ?? null, PAGE);
+      },
+      by: ['_id_'],
+      atMost: PAGE + 1,
+    },
+    'the first page of a studio with old leads only': {
+      call: () => store.listLeads(QUIET_STUDIO_ID, null, PAGE),
+      by: ['_id_'],
+      atMost: PAGE + 1,
+    },
+    'a change of stage': {
+      call: () =>
+        store.changeLeadStage({ studioId, leadId, stage: 'contacted', contactKey: claims.contactKey, now: NOW }),
+      by: ['_id_', '_id_'],
+      atMost: 1,
+    },
+    'a change of stage that another open lead forbids': {
+      call: () =>
+        store.changeLeadStage({
+          studioId,
+          leadId: closedLead.id,
+          stage: 'new',
+          contactKey: claims.contactKey,
+          now: NOW,
+        }),
+      by: ['_id_', '_id_', 'openContact'],
+      atMost: 1,
+    },
+    "a key's creation": {
+      call: () => store.createApiKey(anApiKey(), NOW),
+      by: ['slot'],
+      // The slots are looked up one by one: for each an entry, and one to find out that there are no more.
+      atMost: 50,
+    },
+    'the keys of a studio': {
+      call: () => store.listApiKeys(studioId),
+      by: ['slot'],
+      atMost: LIVE_KEYS + REVOKED_KEYS + 2,
+    },
+    "a key's replacement": {
+      call: () =>
+        store.replaceApiKey({
+          studioId,
+          keyId,
+          memberId: 'member-1',
+          secretSha256: aSecretHash(),
+          secretHint: 'zzzz',
+          expiresAt: null,
+          now: NOW,
+        }),
+      by: ['_id_', '_id_|secret'],
+      atMost: 1,
+    },
+    'a key by the hash of its secret': {
+      call: async () => store.findCredential((await store.listApiKeys(studioId))[0]?.secretSha256 ?? aSecretHash()),
+      by: ['slot', 'secret', '_id_'],
+      atMost: LIVE_KEYS + REVOKED_KEYS + 2,
+    },
+    "a key's revocation": { call: () => store.revokeApiKey(studioId, keyId, NOW), by: ['_id_', '_id_'], atMost: 1 },
+    'putting a studio': { call: () => store.putStudio(aStudio()), by: ['_id_'], atMost: 1 },
+    'a studio': { call: () => store.findStudio(studioId), by: ['_id_'], atMost: 1 },
+    'putting a member': { call: () => store.putMember(aMember()), by: ['_id_'], atMost: 1 },
+    'a member': { call: () => store.findMember(studioId, 'member-1'), by: ['_id_'], atMost: 1 },
+    'removing a member': { call: () => store.removeMember(studioId, 'member-1'), by: ['_id_'], atMost: 1 },
+    'putting a source': { call: () => store.putLeadSource(aLeadSource()), by: ['_id_'], atMost: 1 },
+    'a source': { call: () => store.findLeadSource(studioId, newId()), by: ['_id_'], atMost: 1 },
+    'the sources': { call: () => store.listLeadSources(studioId), by: ['_id_'], atMost: 1 },
+  };
+
+  test.for(Object.entries(calls))('%s goes by an index', async ([, { call, by, atMost }]) => {
+    const plans = await plansOf(call);
+    // The index's name matters: by another one that begins with the studio, all of the studio's would be walked.
+    const expected = by.map((name) => ({ scans: false, indexes: [expect.stringMatching(`^(?:${name})$`)] }));
+    expect(plans).toMatchObject(expected);
+    for (const { examined } of plans) expect(examined ?? 0).toBeLessThanOrEqual(atMost);
+  });
+
+  const pages = Object.entries(calls).filter(([name]) => name.includes('page'));
+  test.for(pages)('%s is found in order, not sorted', async ([, { call }]) => {
+    expect(await plansOf(call)).toMatchObject([{ sorts: false }]);
+  });
+
+  test('every method that asks the database is in this suite', () => {
+    const asked = Object.values(calls).flatMap(({ call }) =>
+      [...call.toString().matchAll(/store\.(\w+)/g)].map(([, method]) => method),
+    );
+    expect(new Set(asked)).toEqual(new Set(Object.keys(store)));
+  });
+
+  test('a query without an index is told from the others', async () => {
+    const leads = database().collection('leads');
+    expect(await plansOf(() => leads.findOne({ displayName: 'Ada' }))).toMatchObject([{ scans: true }]);
+    const sorted = leads.find({ studioId }).sort({ displayName: 1 }).limit(PAGE);
+    expect(await plansOf(() => sorted.toArray())).toMatchObject([{ scans: false, sorts: true }]);
+  });
+});
+
+/** What a command asks for. A write is explained as the search for what it changes: some engines explain only that. */
+function queriesOf({ commandName, command }: CommandStartedEvent): Query[] {
+  const query = { collection: command[commandName], sort: undefined, limit: undefined };
+  switch (commandName) {
+    case 'find':
+      return [{ ...query, filter: command.filter, sort: command.sort, limit: command.limit }];
+    case 'update':
+      return command.updates.map((update: Document) => ({ ...query, filter: update.q }));
+    case 'findAndModify':
+      return [{ ...query, filter: command.query }];
+    default:
+      return [];
+  }
+}
+
+/** Reads the plan of MongoDB, or that of DocumentDB, which is PostgreSQL's. */
+function planOf(explained: Document): Plan {
+  const { winningPlan, Plan: postgresPlan } = explained.queryPlanner;
+  const steps = stepsOf(winningPlan ?? postgresPlan);
+  const names = steps.map((step) => step.stage ?? step['Node Type']);
+  const stats = explained.executionStats;
+  return {
+    indexes: steps.flatMap((step) => (step.stage === 'IDHACK' ? '_id_' : (step.indexName ?? step['Index Name'] ?? []))),
+    scans: names.some((name) => name === 'COLLSCAN' || name === 'Seq Scan') || steps.some(isWholeCollection),
+    sorts: names.some((name) => /^(?:SORT|Sort|Incremental Sort)$/.test(name)),
+    examined: stats && Math.max(stats.totalKeysExamined, stats.totalDocsExamined),
+  };
+}
+
+/** DocumentDB walks an index over a whole collection too: then it only says which collection. */
+function isWholeCollection(step: Document): boolean {
+  const condition: string | undefined = step['Index Cond'];
+  return condition !== undefined && !/\b(?:document|object_id)\b/.test(condition);
+}
+
+/** A plan's steps, from the last to the first. Both engines nest them, each under names of its own. */
+function stepsOf(plan: Document): Document[] {
+  const { queryPlan, inputStage, inputStages, Plans } = plan;
+  const before: Document[] = [queryPlan, inputStage, inputStages, Plans].flat().filter(Boolean);
+  return [plan, ...before.flatMap(stepsOf)];
+}
+
+function withoutAbsent(query: object): Document {
+  return Object.fromEntries(Object.entries(query).filter(([, value]) => value !== undefined));
+}

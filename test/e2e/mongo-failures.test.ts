@@ -1,0 +1,342 @@
+import { randomUUID } from 'node:crypto';
+import { timestampDate } from '@bufbuild/protobuf/wkt';
+import { Code, type ConnectError } from '@connectrpc/connect';
+import { MongoClient } from 'mongodb';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { type ChangeLeadStageResponse, LeadStage } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import { times } from '../support/builders.ts';
+import { describeWithMongoServer, type MongoWireServer, startWireServer } from '../support/mongodb.ts';
+import {
+  aCapture,
+  expectProblem,
+  type LeadJson,
+  leadOf,
+  type Service,
+  type StudioWithKey,
+  startService,
+} from '../support/service.ts';
+import { type Loss, startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
+
+// Many tests wait until somebody gives up, several times.
+vi.setConfig({ testTimeout: 120_000 });
+
+/** The core gives up on the database after 4 s, the gateway on the core after 5 s; the rest is this machine's. */
+const ANSWERED_WITHIN_MS = 7000;
+
+/** How long recovery may take on a busy machine; milliseconds. */
+const RECOVERS_WITHIN_MS = 15_000;
+
+/** More than the driver opens for commands, and some to watch the server. */
+const MOST_CONNECTIONS = 110;
+
+describeWithMongoServer('a service whose MongoDB fails', () => {
+  let mongo: MongoWireServer;
+  let proxy: TcpProxy;
+  let databaseUrl: string;
+  let service: Service;
+  let studio: StudioWithKey;
+
+  beforeAll(async () => {
+    mongo = await startWireServer();
+    const { hostname, port } = new URL(mongo.url);
+    proxy = await startProxy(hostname, Number(port));
+    databaseUrl = `mongodb://127.0.0.1:${proxy.port}/test-${randomUUID()}`;
+    service = await startService({ core: { DATABASE_URL: databaseUrl } });
+  });
+  afterAll(async () => {
+    await service?.dispose();
+    await proxy?.stop();
+    await mongo?.stop();
+  });
+
+  beforeEach(async () => {
+    studio = await service.aStudioWithKey();
+  });
+  afterEach(async () => {
+    // Whatever became of the test: nothing that comes after it would be answered.
+    proxy.heal();
+    mongo.resume();
+    await recovered();
+  });
+
+  describe('when replies to commands get lost', () => {
+    // A creation has five: the key, its studio, the studio again, the source, the insert.
+    test.each(times(6, (index) => index + 1))(
+      'a creation that loses the reply to its command No. %i is answered truly, and a retry makes no second lead',
+      async (from) => {
+        for (const count of [1, 2, 3]) {
+          await createWith({ of: isCommand('find', 'insert'), from, count }, { sourceId: studio.sourceId });
+        }
+      },
+    );
+
+    test('an insert that was written, and whose reply is lost, is one lead whatever is answered, many times in a row', async () => {
+      for (const count of times(15, (index) => 1 + (index % 3))) {
+        await createWith({ of: isCommand('insert'), count });
+        expect(proxy.lost()).toBeGreaterThan(0);
+      }
+    });
+
+    test('so is one after which the connection falls silent', async () => {
+      for (const count of [1, 4]) await createWith({ of: isCommand('insert'), count, by: 'silence' });
+    });
+
+    test('so is one of which the replies to all later questions are lost as well, until the retry', async () => {
+      const [capture, key] = [aCapture(), { 'idempotency-key': randomUUID() }];
+      const before = await service.countLeads(studio.studioId);
+      let isWritten = false;
+      proxy.loseReplies({
+        of: (request) => {
+          isWritten ||= isCommand('insert')(request);
+          return isWritten;
+        },
+        count: Number.POSITIVE_INFINITY,
+      });
+
+      const asked = performance.now();
+      await expectProblem(await service.post(studio.secret, capture, key), 503, 'integration_unavailable');
+      expect(performance.now() - asked).toBeLessThan(ANSWERED_WITHIN_MS);
+
+      proxy.heal();
+      await recovered();
+      expect(await service.countLeads(studio.studioId)).toBe(before + 1);
+      const retried = await service.post(studio.secret, capture, key);
+      expect(retried.headers.get('idempotent-replayed')).toBe('true');
+      await leadOf(retried, 201);
+      expect(await service.countLeads(studio.studioId)).toBe(before + 1);
+    });
+
+    test('many requests with one key, while replies get lost, make one lead', async () => {
+      const [capture, key] = [aCapture(), { 'idempotency-key': randomUUID() }];
+      proxy.loseReplies({ of: isCommand('find', 'insert'), from: 10, count: 20 });
+
+      const answers = await Promise.all(times(40, () => service.post(studio.secret, capture, key)));
+      for (const answer of answers) {
+        if (answer.status !== 201) await expectProblem(answer, 503, 'integration_unavailable');
+      }
+      const created = await Promise.all(
+        answers.filter(({ status }) => status === 201).map((each) => leadOf(each, 201)),
+      );
+
+      proxy.heal();
+      await recovered();
+      const lead = await leadOf(await service.post(studio.secret, capture, key), 201);
+      for (const each of created) expect(each).toEqual(lead);
+      expect(await service.countLeads(studio.studioId)).toBe(1);
+    });
+
+    test('many leads for one contact, while replies get lost, are one; the others are told so or may ask again', async () => {
+      const contact = { type: 'email', value: `${randomUUID()}@example.org` };
+      const captures = times(40, (index) => ({ capture: aCapture({ contact, note: `${index}` }), key: randomUUID() }));
+      proxy.loseReplies({ of: isCommand('find', 'insert'), from: 10, count: 20 });
+      const ask = () =>
+        Promise.all(
+          captures.map(({ capture, key }) => service.post(studio.secret, capture, { 'idempotency-key': key })),
+        );
+
+      const first = await ask();
+      proxy.heal();
+      await recovered();
+      const again = await ask();
+
+      const statuses = again.map(({ status }) => status);
+      expect(statuses.filter((status) => status === 201)).toHaveLength(1);
+      expect(statuses.filter((status) => status === 409)).toHaveLength(captures.length - 1);
+      // What was said in the trouble was true.
+      for (const [index, { status }] of first.entries()) expect([503, statuses[index]]).toContain(status);
+      expect(await service.countLeads(studio.studioId)).toBe(1);
+    });
+
+    test.each<[string, Omit<Loss, 'of'>]>([
+      ['the reply', { count: 1 }],
+      ['the reply, again and again', { count: 3 }],
+      ['any reply for a time, the connection being silent', { count: 2, by: 'silence' }],
+    ])('a change of stage that is written, but loses %s, can be repeated: updatedAt grows once', async (_, loss) => {
+      const { id, ...before } = await leadOf(await service.post(studio.secret, aCapture()), 201);
+      let last = before.updatedAt;
+      for (const [stage, name] of [
+        [LeadStage.CONTACTED, 'contacted'],
+        [LeadStage.WON, 'won'],
+        [LeadStage.NEW, 'new'],
+      ] as const) {
+        const change = () => service.leads.changeLeadStage({ studioId: studio.studioId, leadId: id, stage });
+        proxy.loseReplies({ of: isCommand('update'), ...loss });
+        const answered = await change().catch((error: ConnectError) => error.code);
+        expect(proxy.lost()).toBeGreaterThan(0);
+        proxy.heal();
+        await recovered();
+
+        const written = await read(id);
+        expect(written.stage).toBe(name);
+        expect(written.updatedAt > last).toBe(true);
+        // 14: unavailable.
+        if (typeof answered === 'number') expect(answered).toBe(14);
+        else expect(timeOf(answered)).toBe(written.updatedAt);
+        expect(timeOf(await change())).toBe(written.updatedAt);
+        expect(await read(id)).toEqual(written);
+        last = written.updatedAt;
+      }
+    });
+
+    /** Creates a lead while replies get lost, then again without; expects that the answers are true and the lead is one. */
+    async function createWith(loss: Loss, overrides: Record<string, unknown> = {}): Promise<void> {
+      const [capture, key] = [aCapture(overrides), { 'idempotency-key': randomUUID() }];
+      const before = await service.countLeads(studio.studioId);
+      proxy.loseReplies(loss);
+      const asked = performance.now();
+      const first = await service.post(studio.secret, capture, key);
+      expect(performance.now() - asked).toBeLessThan(ANSWERED_WITHIN_MS);
+      proxy.heal();
+      await recovered();
+
+      const second = await leadOf(await service.post(studio.secret, capture, key), 201);
+      if (first.status === 201) expect(await leadOf(first, 201)).toEqual(second);
+      else await expectProblem(first, 503, 'integration_unavailable', []);
+      expect(await service.countLeads(studio.studioId)).toBe(before + 1);
+      expect(await read(second.id)).toEqual(second);
+    }
+  });
+
+  describe.each<[string, () => void, () => void]>([
+    ['nothing comes through to it', () => proxy.silence(), () => proxy.heal()],
+    ['it answers no command', () => mongo.pause(), () => mongo.resume()],
+  ])('while %s', (_, begin, end) => {
+    beforeEach(begin);
+
+    test('each request is refused in time, and the service is alive and not ready', async () => {
+      for (const ask of [
+        () => service.post(studio.secret, aCapture()),
+        () => service.get(studio.secret),
+        () => service.get(studio.secret, `/${randomUUID()}`),
+      ]) {
+        const asked = performance.now();
+        const problem = await expectProblem(await ask(), 503, 'integration_unavailable', []);
+        expect(performance.now() - asked).toBeLessThan(ANSWERED_WITHIN_MS);
+        expect(JSON.stringify(problem)).not.toMatch(INTERNAL);
+      }
+      expect((await fetch(`${service.url}/healthz`)).status).toBe(200);
+      await expectNotReady();
+    });
+
+    test('many at once are all refused in time, again and again, and nothing is left of them afterwards', async () => {
+      for (const _ of times(3, () => 0)) {
+        const asked = performance.now();
+        const answers = await Promise.all(times(200, () => service.post(studio.secret, aCapture())));
+        expect(performance.now() - asked).toBeLessThan(ANSWERED_WITHIN_MS);
+        for (const answer of answers) await expectProblem(answer, 503, 'integration_unavailable', []);
+      }
+
+      end();
+      await recovered();
+
+      expect(proxy.connections()).toBeLessThanOrEqual(MOST_CONNECTIONS);
+      const asked = performance.now();
+      const answers = await Promise.all(times(50, () => service.post(studio.secret, aCapture())));
+      expect(performance.now() - asked).toBeLessThan(ANSWERED_WITHIN_MS);
+      for (const answer of answers) await leadOf(answer, 201);
+    });
+
+    test('a key that was asked for again and again in the meantime makes one lead once it is over', async () => {
+      const [capture, key] = [aCapture(), { 'idempotency-key': randomUUID() }];
+      for (const answer of await Promise.all(times(20, () => service.post(studio.secret, capture, key)))) {
+        await expectProblem(answer, 503, 'integration_unavailable');
+      }
+
+      end();
+      await recovered();
+
+      await leadOf(await service.post(studio.secret, capture, key), 201);
+      expect(await service.countLeads(studio.studioId)).toBe(1);
+    });
+  });
+
+  test('a core that starts while its database is away refuses everything, and serves once it is there', async () => {
+    proxy.refuse();
+    const own = databaseUrl.replace(/[^/]+$/, `test-${randomUUID()}`);
+    const starting = await startService({ core: { DATABASE_URL: own } });
+    onTestFinished(() => starting.dispose());
+
+    await expectNotReady(starting);
+    await expectProblem(await starting.post(studio.secret, aCapture()), 503, 'integration_unavailable', []);
+    await expect(starting.aStudioWithKey()).rejects.toMatchObject({ code: Code.Unavailable });
+
+    proxy.heal();
+    await recovered(starting);
+    const { secret, studioId } = await starting.aStudioWithKey();
+    await leadOf(await starting.post(secret, aCapture()), 201);
+    expect(await starting.countLeads(studioId)).toBe(1);
+  });
+
+  test('a database that is killed under load and comes back has all that was acknowledged, and each retry its one lead', async () => {
+    const captures = times(150, () => ({ capture: aCapture(), key: { 'idempotency-key': randomUUID() } }));
+    const create = ({ capture, key }: (typeof captures)[number]) => service.post(studio.secret, capture, key);
+    const underWay = captures.map(async (each, index) => {
+      // They arrive one after the other, so that the kill finds some before, some in and some after their write.
+      await new Promise((resolve) => setTimeout(resolve, index * 3));
+      return create(each);
+    });
+    await Promise.all(underWay.slice(0, 20));
+    await mongo.kill();
+    const first = await Promise.all(underWay);
+    await expectNotReady();
+    await expectProblem(await service.post(studio.secret, aCapture()), 503, 'integration_unavailable', []);
+
+    await mongo.revive();
+    await recovered();
+
+    for (const [index, answer] of first.entries()) {
+      const again = await leadOf(await create(captures[index] as (typeof captures)[number]), 201);
+      if (answer.status === 201) expect(await leadOf(answer, 201)).toEqual(again);
+      else await expectProblem(answer, 503, 'integration_unavailable', []);
+    }
+    expect(await service.countLeads(studio.studioId)).toBe(captures.length);
+  });
+
+  test.each(['openContact', 'idempotencyKey'])(
+    'without its index %s the service is not ready, and says nothing of it; the next start of the core makes it again',
+    async (index) => {
+      const client = new MongoClient(databaseUrl);
+      onTestFinished(() => client.close());
+      await client.db().collection('leads').dropIndex(index);
+
+      await expectNotReady();
+
+      await service.stopCore();
+      await service.startCore();
+      await recovered();
+      const names = (await client.db().collection('leads').listIndexes().toArray()).map(({ name }) => name);
+      expect(names).toContain(index);
+    },
+  );
+
+  /** Nothing of this may reach a caller. */
+  const INTERNAL =
+    /mongo|ferret|postgres|index|openContact|idempotencyKey|database|127\.0\.0\.1|ECONN|socket|pool|timed out/i;
+
+  async function expectNotReady(of = service): Promise<void> {
+    const response = await fetch(`${of.url}/readyz`);
+    const { detail, ...problem } = await expectProblem(response, 503, 'integration_unavailable', []);
+    expect(detail).toBe('Not ready: the core does not serve.');
+    expect(JSON.stringify(problem)).not.toMatch(INTERNAL);
+  }
+
+  /** Waits until the service can do everything again. */
+  async function recovered(of = service): Promise<void> {
+    await expect
+      .poll(async () => (await fetch(`${of.url}/readyz`)).status, { timeout: RECOVERS_WITHIN_MS, interval: 50 })
+      .toBe(200);
+  }
+
+  async function read(id: string): Promise<LeadJson> {
+    return leadOf(await service.get(studio.secret, `/${id}`));
+  }
+});
+
+/** Recognises requests in MongoDB's protocol: after 26 bytes of head comes the command's name. */
+function isCommand(...names: readonly string[]): (request: Buffer) => boolean {
+  return (request) => names.some((name) => request.subarray(26).indexOf(`${name}\0`, 0, 'latin1') === 0);
+}
+
+function timeOf({ lead }: ChangeLeadStageResponse): string {
+  return lead?.updateTime ? timestampDate(lead.updateTime).toISOString() : 'none';
+}

@@ -1,0 +1,284 @@
+import { randomUUID } from 'node:crypto';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { createClient } from '@connectrpc/connect';
+import { createConnectTransport, Http2SessionManager } from '@connectrpc/connect-node';
+import { MongoClient } from 'mongodb';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { ApiKeyService } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
+import { DirectoryService, MemberRole, StudioStatus } from '../../proto/gen/leadintake/v1/directory_pb.ts';
+import { DAY_MS, times } from '../support/builders.ts';
+import { describeWithMongo } from '../support/mongodb.ts';
+import { addressOf, type RunningProcess, run } from '../support/processes.ts';
+import { describeWithRedis } from '../support/servers.ts';
+import { aCapture, BOTH_SCOPES, LEADS } from '../support/service.ts';
+
+// Four processes and two servers start and work; on a small machine they share two cores.
+vi.setConfig({ testTimeout: 120_000 });
+
+/** How long the slowest of a thousand may take; milliseconds. The gateway gives up on a core after half of it. */
+const SLOWEST_MS = 10_000;
+
+const HERD = 1000;
+
+describeWithMongo('two cores and two gateways', (mongoUrl) => {
+  describeWithRedis('with one Redis', (redisUrl) => {
+    test('of a thousand leads for one contact, asked for at both gateways at once, exactly one is created', async () => {
+      const { gateways, studio } = await twoOfEach();
+      const { secret, count } = await studio();
+      await warmUp(gateways, secret);
+      const contact = { type: 'email', value: `${randomUUID()}@example.org` };
+
+      const answers = await Promise.all(
+        times(HERD, (index) => post(at(gateways, index), secret, aCapture({ contact, note: `No. ${index}` }))),
+      );
+
+      const created = answers.filter(({ status }) => status === 201);
+      expect(created).toHaveLength(1);
+      expect(tally(answers)).toEqual({ '201': 1, '409 integration_lead_already_open': HERD - 1 });
+      const [{ id } = { id: '' }] = created.map(({ json }) => json.lead as { id: string });
+      const links = answers.filter(({ status }) => status === 409).map(({ link }) => link);
+      expect(new Set(links.map((link) => link?.includes(id)))).toEqual(new Set([true]));
+      expect(await count()).toBe(1);
+      expect(slowest(answers)).toBeLessThan(SLOWEST_MS);
+    });
+
+    test('a thousand requests with one key and body, at both gateways at once, get one lead in the same bytes', async () => {
+      const { gateways, studio } = await twoOfEach();
+      const { secret, count } = await studio();
+      await warmUp(gateways, secret);
+      const [capture, key] = [aCapture(), randomUUID()];
+
+      const answers = await Promise.all(times(HERD, (index) => post(at(gateways, index), secret, capture, key)));
+
+      expect(tally(answers)).toEqual({ '201': HERD });
+      expect(new Set(answers.map(({ text }) => text)).size).toBe(1);
+      expect(await count()).toBe(1);
+      expect(slowest(answers)).toBeLessThan(SLOWEST_MS);
+    });
+
+    test('a quota counts what all gateways let in: exactly as many as it allows, and each key its own', async () => {
+      const limit = 100;
+      const { gateways, studio } = await twoOfEach({ QUOTA_LIMIT: `${limit}`, QUOTA_WINDOW_SECONDS: '600' });
+      const [one, other] = [await studio(), await studio()];
+
+      const answers = await Promise.all(
+        times(3 * limit, (index) =>
+          index % 3 === 0
+            ? post(at(gateways, index), one.secret, aCapture())
+            : get(at(gateways, index), one.secret, '?limit=1'),
+        ),
+      );
+
+      expect(answers.filter(({ status }) => status === 200 || status === 201)).toHaveLength(limit);
+      expect(answers.filter(({ status }) => status === 429)).toHaveLength(2 * limit);
+      expect((await get(at(gateways, 1), other.secret)).status).toBe(200);
+    });
+
+    test('a key that was revoked or replaced at one core is dead at the next request to the other gateway', async () => {
+      const { cores, gateways, studio } = await twoOfEach();
+      const apiKeys = clientsOf(at(cores, 0)).apiKeys;
+      for (const round of times(20, (index) => index)) {
+        const { secret, studioId, memberId, apiKeyId } = await studio();
+        // Both have just seen the key good.
+        for (const gateway of gateways) expect((await get(gateway, secret)).status).toBe(200);
+
+        const request = { studioId, memberId, apiKeyId };
+        const replacement = round % 2 === 0 ? await apiKeys.replaceApiKey(request) : undefined;
+        if (!replacement) await apiKeys.revokeApiKey(request);
+
+        const answer = await post(at(gateways, 1), secret, aCapture());
+        expect([answer.status, answer.json.code]).toEqual([401, 'integration_key_invalid']);
+        expect((await get(at(gateways, 0), secret)).status).toBe(401);
+        if (replacement) expect((await get(at(gateways, 1), replacement.secret)).status).toBe(200);
+      }
+    });
+
+    test('one gateway and its core stop and start again under load: the others fail no request, and nothing is lost', async () => {
+      const { studio, processes, gateways, cores, startCore, startGateway } = await twoOfEach();
+      const { secret } = await studio();
+      const [goes, stays] = [at(gateways, 0), at(gateways, 1)];
+      const acknowledged: string[] = [];
+      const failed: unknown[] = [];
+      let served = 0;
+      let over = false;
+      /** Creates, repeats and reads at one gateway, as callers do, until it is over. */
+      const load = async (gateway: string, fails: (what: unknown) => void) => {
+        while (!over) {
+          try {
+            const [capture, key] = [aCapture(), randomUUID()];
+            const created = await post(gateway, secret, capture, key);
+            if (created.status === 201) acknowledged.push((created.json.lead as { id: string }).id);
+            const replayed = await post(gateway, secret, capture, key);
+            const listed = await get(gateway, secret, '?limit=1');
+            for (const [answer, expected] of [
+              [created, 201] as const,
+              [replayed, 201] as const,
+              [listed, 200] as const,
+            ]) {
+              if (answer.status !== expected) fails(answer);
+            }
+            if (gateway === stays) served += 3;
+          } catch (error) {
+            fails(error);
+          }
+        }
+      };
+      const callers = [
+        ...times(8, () => load(stays, (what) => failed.push(what))),
+        // A caller of the one that goes may be refused.
+        ...times(4, () => load(goes, () => {})),
+      ];
+      try {
+        for (const _ of times(3, () => 0)) {
+          const before = served;
+          for (const running of processes.splice(0)) {
+            running.child.kill('SIGTERM');
+            expect(await running.ended()).toBe(0);
+          }
+          await expect.poll(() => served, { timeout: 10_000 }).toBeGreaterThan(before);
+          const core = startCore(at(cores, 0));
+          await addressOf(core);
+          const gateway = startGateway(at(cores, 0), goes);
+          await addressOf(gateway);
+          processes.push(gateway, core);
+          await expect.poll(async () => (await get(goes, secret)).status, { timeout: 10_000 }).toBe(200);
+        }
+      } finally {
+        over = true;
+        await Promise.all(callers);
+      }
+
+      expect(failed).toEqual([]);
+      const found = new Set(await idsOf(stays, secret));
+      expect(acknowledged.filter((id) => !found.has(id))).toEqual([]);
+      expect(new Set(acknowledged).size).toBe(acknowledged.length);
+    });
+
+    /** Has all connections made: what is to be seen is a herd, not a start. */
+    async function warmUp(gateways: readonly string[], secret: string): Promise<void> {
+      const answers = await Promise.all(times(200, (index) => get(at(gateways, index), secret, '?limit=1')));
+      expect(tally(answers)).toEqual({ '200': answers.length });
+    }
+
+    /**
+     * Starts two cores on a database of their own, and a gateway to each of them.
+     *
+     * @returns `processes` are the first gateway and its core, in the order in which they can be stopped
+     */
+    async function twoOfEach(gatewayEnv: Record<string, string> = {}) {
+      const databaseUrl = new URL(`/test-${randomUUID()}`, mongoUrl()).href;
+      onTestFinished(async () => {
+        const client = new MongoClient(databaseUrl);
+        await client.db().dropDatabase();
+        await client.close();
+      });
+      const startCore = (url?: string) =>
+        run('src/main.ts', { env: { DATABASE_URL: databaseUrl, ...(url && { CORE_PORT: new URL(url).port }) } });
+      const startGateway = (coreUrl: string, url?: string) =>
+        run('gateway/main.ts', {
+          env: {
+            CORE_URL: coreUrl,
+            REDIS_URL: redisUrl(),
+            QUOTA_LIMIT: '1000000',
+            ...gatewayEnv,
+            ...(url && { GATEWAY_PORT: new URL(url).port }),
+          },
+        });
+      const runningCores = times(2, () => startCore());
+      const cores = await Promise.all(runningCores.map(addressOf));
+      const runningGateways = cores.map((core) => startGateway(core));
+      const gateways = await Promise.all(runningGateways.map(addressOf));
+      const processes: RunningProcess[] = [at(runningGateways, 0), at(runningCores, 0)];
+      for (const gateway of gateways) {
+        await expect.poll(async () => (await fetch(`${gateway}/readyz`)).status, { timeout: 10_000 }).toBe(200);
+      }
+      const studio = () => arrangeStudio(at(cores, 0), at(gateways, 1));
+      return { cores, gateways, processes, startCore, startGateway, studio };
+    }
+  });
+});
+
+/** Clients of one core, closed when the test is over. */
+function clientsOf(coreUrl: string) {
+  const sessionManager = new Http2SessionManager(coreUrl);
+  onTestFinished(() => sessionManager.abort());
+  const transport = createConnectTransport({ baseUrl: coreUrl, httpVersion: '2', sessionManager });
+  return { apiKeys: createClient(ApiKeyService, transport), directory: createClient(DirectoryService, transport) };
+}
+
+/** A studio with one owner and one key. */
+async function arrangeStudio(coreUrl: string, gateway: string) {
+  const { apiKeys, directory } = clientsOf(coreUrl);
+  const [studioId, memberId] = [`studio-${randomUUID()}`, 'owner-1'];
+  await directory.putStudio({ studio: { id: studioId, status: StudioStatus.ACTIVE } });
+  await directory.putMember({ member: { studioId, id: memberId, role: MemberRole.OWNER } });
+  const { apiKey, secret } = await apiKeys.createApiKey({
+    studioId,
+    memberId,
+    name: 'Website',
+    scopes: [...BOTH_SCOPES],
+    expireTime: timestampFromMs(Date.now() + DAY_MS),
+  });
+  return {
+    studioId,
+    memberId,
+    apiKeyId: apiKey?.id ?? '',
+    secret,
+    count: async () => (await idsOf(gateway, secret)).length,
+  };
+}
+
+interface Answer {
+  readonly status: number;
+  readonly text: string;
+  readonly json: Readonly<Record<string, unknown>>;
+  readonly link: string | null;
+  readonly ms: number;
+}
+
+async function ask(url: string, init: RequestInit): Promise<Answer> {
+  const start = performance.now();
+  const response = await fetch(url, init);
+  const text = await response.text();
+  const ms = performance.now() - start;
+  return { status: response.status, text, json: JSON.parse(text), link: response.headers.get('link'), ms };
+}
+
+const post = (gateway: string, secret: string, body: unknown, key: string = randomUUID()) =>
+  ask(gateway + LEADS, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json', 'idempotency-key': key },
+    body: JSON.stringify(body),
+  });
+
+const get = (gateway: string, secret: string, path = '') =>
+  ask(gateway + LEADS + path, { headers: { authorization: `Bearer ${secret}` } });
+
+/** The ids of all leads of a key's studio. */
+async function idsOf(gateway: string, secret: string): Promise<string[]> {
+  const ids: string[] = [];
+  let cursor: unknown = null;
+  do {
+    const { json } = await get(gateway, secret, `?limit=100${cursor === null ? '' : `&cursor=${cursor}`}`);
+    for (const { id } of json.leads as { id: string }[]) ids.push(id);
+    cursor = json.nextCursor;
+  } while (cursor !== null);
+  return ids;
+}
+
+/** How often each status and code was answered. */
+function tally(answers: readonly Answer[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const { status, json } of answers) {
+    const name = [status, json.code].filter(Boolean).join(' ');
+    counts[name] = (counts[name] ?? 0) + 1;
+  }
+  return counts;
+}
+
+const slowest = (answers: readonly Answer[]) => Math.max(...answers.map(({ ms }) => ms));
+
+/** One of a few, taken in turn. */
+function at<T>(few: readonly T[], index: number): T {
+  return few[index % few.length] as T;
+}

@@ -1,0 +1,116 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+
+/** Which replies get lost. */
+export interface Loss {
+  /** Whether a client's bytes are a request that counts; its reply may get lost. */
+  readonly of: (request: Buffer) => boolean;
+  /** The first one that gets lost; the next is 1. */
+  readonly from?: number;
+  /** How many get lost, one after the other. */
+  readonly count?: number;
+  /** What becomes of the connection: it breaks, or nothing comes any more. */
+  readonly by?: 'cut' | 'silence';
+}
+
+/** A way to a server on which faults happen when a test wants them. */
+export interface TcpProxy {
+  readonly port: number;
+  /** How many connections lead through it just now. */
+  connections(): number;
+  /** From now on, requests arrive and are carried out, but some of their replies do not come back. */
+  loseReplies(loss: Loss): void;
+  /** How many replies got lost since loseReplies. */
+  lost(): number;
+  /** Connections stand and new ones succeed, but nothing comes through. */
+  silence(): void;
+  /** Connections break, and new ones are closed at once. */
+  refuse(): void;
+  /** Ends every fault. What a silence has held up arrives now, late. */
+  heal(): void;
+  stop(): Promise<void>;
+}
+
+/** Listens on a free port of 127.0.0.1 and passes on what comes. Whoever starts it must stop it. */
+export async function startProxy(targetHost: string, targetPort: number): Promise<TcpProxy> {
+  let mode: 'passing' | 'silent' | 'refusing' = 'passing';
+  let loss: Required<Loss> | undefined;
+  let seen = 0;
+  let lost = 0;
+  const pairs = new Map<Socket, Socket>();
+
+  const getsLost = (request: Buffer): boolean => {
+    if (!loss?.of(request)) return false;
+    seen += 1;
+    return seen >= loss.from && seen < loss.from + loss.count;
+  };
+  const drop = (client: Socket) => {
+    pairs.get(client)?.destroy();
+    pairs.delete(client);
+    client.destroy();
+  };
+  const hush = (client: Socket, server: Socket) => {
+    client.pause();
+    server.pause();
+  };
+
+  const listener = createServer({ noDelay: true }, (client) => {
+    if (mode === 'refusing') {
+      client.destroy();
+      return;
+    }
+    const server = connect({ host: targetHost, port: targetPort, noDelay: true });
+    pairs.set(client, server);
+    let loses: Loss['by'];
+    client.on('data', (request: Buffer) => {
+      if (getsLost(request)) loses = loss?.by;
+      server.write(request);
+    });
+    server.on('data', (reply) => {
+      if (loses === undefined) {
+        client.write(reply);
+        return;
+      }
+      // Only now: it is sure that the request was carried out.
+      lost += 1;
+      if (loses === 'cut') drop(client);
+      else server.pause();
+    });
+    for (const socket of [client, server]) socket.on('error', () => {}).on('close', () => drop(client));
+    if (mode === 'silent') hush(client, server);
+  });
+  listener.listen(0, '127.0.0.1');
+  await once(listener, 'listening');
+
+  return {
+    port: (listener.address() as AddressInfo).port,
+    connections: () => pairs.size,
+    loseReplies(wanted) {
+      loss = { from: 1, count: 1, by: 'cut', ...wanted };
+      seen = 0;
+      lost = 0;
+    },
+    lost: () => lost,
+    silence() {
+      mode = 'silent';
+      for (const [client, server] of pairs) hush(client, server);
+    },
+    refuse() {
+      mode = 'refusing';
+      for (const client of pairs.keys()) drop(client);
+    },
+    heal() {
+      mode = 'passing';
+      loss = undefined;
+      for (const [client, server] of pairs) {
+        client.resume();
+        server.resume();
+      }
+    },
+    async stop() {
+      for (const client of pairs.keys()) drop(client);
+      listener.close();
+      await once(listener, 'close');
+    },
+  };
+}
