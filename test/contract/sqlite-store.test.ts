@@ -332,6 +332,6 @@ describe('SQLite', () => {
     expect(plans.filter(({ steps }) => steps.some((step) => step.startsWith('SEARCH'))).length).toBeGreaterThan(10);
     expect(plans.filter(({ steps }) => steps.some((step) => !step.startsWith('SEARCH')))).toEqual([]);
     const listing = plans.find(({ sql }) => sql.includes('ORDER BY id DESC LIMIT'));
-    expect(listing?.steps).toEqual(['SEARCH leads USING PRIMARY KEY (studio_id=? AND id<?)']);
+    expect(listing?.steps).toEqual(['SEARCH leads USING INDEX sqlite_autoindex_leads_1 (studio_id=? AND id<?)']);
   });
 });

@@ -56,7 +56,15 @@ async function findMongo(): Promise<MongoKind | undefined> {
   if (HAS_WIRE_SERVER) return { name: 'FerretDB', start: startWireServer };
 
   // Downloads a mongod, unless it did so before; fails fast where it cannot.
-  const server = await startMemoryServer().catch(() => undefined);
+  process.env.MONGOMS_MAX_RETRIES ??= '1';
+  // It prints every failure by itself, at length; what there is to know is said below, in a line.
+  const { error, warn } = console;
+  console.error = console.warn = () => {};
+  const server = await startMemoryServer()
+    .catch(() => undefined)
+    .finally(() => {
+      Object.assign(console, { error, warn });
+    });
   return server && { name: 'a downloaded mongod', start: async () => server };
 }
 

@@ -25,8 +25,8 @@ export const MIGRATIONS: readonly string[] = [
     PRIMARY KEY (studio_id, id)
   ) STRICT, WITHOUT ROWID;
 
-  -- The primary key keeps a studio's leads together in listing order. Every lead has both claims, open or not, so
-  -- neither index needs a condition: a closed lead claims its own id instead of its contact.
+  -- Every lead has both claims, open or not, so neither index needs a condition: a closed lead claims its own id instead
+  -- of its contact. With a row id of its own, a lead with a long note stands in no index.
   CREATE TABLE leads (
     studio_id           TEXT NOT NULL,
     id                  TEXT NOT NULL,
@@ -43,7 +43,7 @@ export const MIGRATIONS: readonly string[] = [
     fingerprint         TEXT NOT NULL,
     fingerprint_version INTEGER NOT NULL,
     PRIMARY KEY (studio_id, id)
-  ) STRICT, WITHOUT ROWID;
+  ) STRICT;
   CREATE UNIQUE INDEX leads_by_open_contact ON leads (studio_id, open_contact_key);
   CREATE UNIQUE INDEX leads_by_idempotency_key ON leads (studio_id, idempotency_key);
 
