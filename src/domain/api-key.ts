@@ -4,6 +4,9 @@ export type ApiKeyScope = 'leads.read' | 'leads.create';
 /** How many keys of a studio may be neither revoked nor expired. */
 export const LIVE_KEYS_PER_STUDIO = 20;
 
+/** A live key of a studio holds one of these, any other its own id: that is the limit. */
+export const KEY_SLOTS: readonly string[] = Array.from({ length: LIVE_KEYS_PER_STUDIO }, (_, slot) => String(slot));
+
 /** How far ahead a new key's expiry may be. */
 export const LONGEST_VALIDITY_DAYS = 366;
 

@@ -36,6 +36,18 @@ export interface LeadClaims {
   readonly contactKey: string;
 }
 
+/** What an open lead claims: no two leads of a studio have the same claim. */
+export const openClaim = (contactKey: string): string => `open:${contactKey}`;
+
+/**
+ * What a lead claims after a move: its own id once it is closed, its contact when it is opened again. One that stays open
+ * keeps the claim it has.
+ */
+export function claimAfterMove(lead: Lead, claim: string, stage: LeadStage, contactKey: string): string {
+  if (!isOpen(stage)) return `closed:${lead.id}`;
+  return isOpen(lead.stage) ? claim : openClaim(contactKey);
+}
+
 /** A lead as it was the moment it was created: only its stage can have changed since. */
 export function asCreated(lead: Lead): Lead {
   return { ...lead, stage: 'new', updatedAt: lead.createdAt };

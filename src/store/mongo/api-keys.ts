@@ -1,12 +1,10 @@
 import { Binary, UUID } from 'mongodb';
-import { isLive, LIVE_KEYS_PER_STUDIO } from '../../domain/api-key.ts';
+import { isLive, KEY_SLOTS } from '../../domain/api-key.ts';
 import type { ApiKeyStore, Credential } from '../store.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import { apiKeyDocument, apiKeyOf, roleOf } from './documents.ts';
 import { SharedReads } from './shared-reads.ts';
 import { Turns } from './turns.ts';
-
-const SLOTS = Array.from({ length: LIVE_KEYS_PER_STUDIO }, (_, slot) => String(slot));
 
 /** API keys and their slots, in MongoDB. */
 export function mongoApiKeys({ apiKeys, studios, call }: Connection): ApiKeyStore {
@@ -15,14 +13,14 @@ export function mongoApiKeys({ apiKeys, studios, call }: Connection): ApiKeyStor
 
   /** A slot that nobody holds just now, or undefined. Any of them: neighbours who ask at once should not meet. */
   async function freeSlot(studioId: string, now: Date): Promise<string | undefined> {
-    const holders = await apiKeys.find({ studioId, slot: { $in: SLOTS } }).toArray();
+    const holders = await apiKeys.find({ studioId, slot: { $in: KEY_SLOTS } }).toArray();
     const live = holders.filter((holder) => isLive(apiKeyOf(holder), now));
     for (const expired of holders.filter((holder) => !live.includes(holder))) {
       const { _id, expiresAt } = expired;
       // Only while it is still the expired key that was read.
       await apiKeys.updateOne({ studioId, _id, expiresAt }, { $set: { slot: _id.toString() } });
     }
-    const free = SLOTS.filter((slot) => !live.some((holder) => holder.slot === slot));
+    const free = KEY_SLOTS.filter((slot) => !live.some((holder) => holder.slot === slot));
     return free[Math.floor(Math.random() * free.length)];
   }
 
@@ -69,7 +67,7 @@ export function mongoApiKeys({ apiKeys, studios, call }: Connection): ApiKeyStor
             if (!isLive(renewed, now)) return { kind: 'expired' };
             // A live key keeps its slot; one that comes back to life needs one. So does one that only seems to live,
             // because this clock is behind that of the process which gave its slot away.
-            const keepsSlot = isLive(key, now) && SLOTS.includes(found.slot);
+            const keepsSlot = isLive(key, now) && KEY_SLOTS.includes(found.slot);
             const slot = keepsSlot ? found.slot : await freeSlot(studioId, now);
             if (slot === undefined) return { kind: 'limit-reached' };
             const { matchedCount } = await apiKeys.updateOne(

@@ -175,13 +175,19 @@ function databaseOf(client: MongoClient, url: string): Db {
 
 /** The driver bounds its steps, not a whole call; and any of its errors leaves the outcome unknown. */
 async function withinDeadline<Result>(body: (deadline: AbortSignal) => Promise<Result>): Promise<Result> {
-  const deadline = AbortSignal.timeout(CALL_DEADLINE_MS);
+  const deadline = new AbortController();
+  let timer: NodeJS.Timeout | undefined;
   const over = new Promise<never>((_, reject) => {
-    deadline.addEventListener('abort', () => reject(deadline.reason));
+    timer = setTimeout(() => {
+      deadline.abort();
+      reject(new StoreUnavailable(`no answer within ${CALL_DEADLINE_MS} ms`));
+    }, CALL_DEADLINE_MS);
   });
   try {
-    return await Promise.race([body(deadline), over]);
+    return await Promise.race([body(deadline.signal), over]);
   } catch (error) {
     throw error instanceof StoreUnavailable ? error : new StoreUnavailable('the database does not answer', error);
+  } finally {
+    clearTimeout(timer);
   }
 }

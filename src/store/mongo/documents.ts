@@ -2,7 +2,7 @@ import { Binary, UUID } from 'mongodb';
 import type { ApiKey, ApiKeyScope } from '../../domain/api-key.ts';
 import type { Contact, RegionCode } from '../../domain/contact.ts';
 import type { Fingerprint } from '../../domain/idempotency.ts';
-import type { Lead, LeadClaims, LeadStage } from '../../domain/lead.ts';
+import { type Lead, type LeadClaims, type LeadStage, openClaim } from '../../domain/lead.ts';
 import type { MemberRole, Studio } from '../../domain/studio.ts';
 
 /**
@@ -53,9 +53,6 @@ export interface StudioDocument {
   readonly members: Readonly<Record<string, MemberRole>>;
   readonly sources: Readonly<Record<string, { readonly name: string; readonly enabled: boolean }>>;
 }
-
-export const openClaim = (contactKey: string): string => `open:${contactKey}`;
-export const closedClaim = (leadId: string): string => `closed:${leadId}`;
 
 export const leadKey = (studioId: string, leadId: string): LeadKey => ({ studioId, id: new UUID(leadId) });
 

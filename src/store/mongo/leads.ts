@@ -1,9 +1,9 @@
 import { UUID } from 'mongodb';
 import { sameData } from '../../domain/idempotency.ts';
-import { isOpen, type Lead, type LeadClaims, nextUpdate } from '../../domain/lead.ts';
+import { claimAfterMove, type Lead, type LeadClaims, nextUpdate, openClaim } from '../../domain/lead.ts';
 import type { CreateLeadOutcome, LeadStore } from '../store.ts';
 import { type Connection, isDuplicate, untilKnown } from './connection.ts';
-import { closedClaim, fingerprintOf, leadDocument, leadKey, leadOf, openClaim } from './documents.ts';
+import { fingerprintOf, leadDocument, leadKey, leadOf } from './documents.ts';
 import { SharedReads } from './shared-reads.ts';
 import { Turns } from './turns.ts';
 
@@ -98,13 +98,7 @@ export function mongoLeads({ leads, call }: Connection): LeadStore {
             const byThisCall = maybeWritten?.getTime() === lead.updatedAt.getTime();
             return { kind: byThisCall ? 'changed' : 'unchanged', lead };
           }
-          // A lead that stays open keeps the claim it has.
-          const stays = isOpen(stage) && isOpen(lead.stage);
-          const openContactKey = stays
-            ? found.openContactKey
-            : isOpen(stage)
-              ? openClaim(contactKey)
-              : closedClaim(leadId);
+          const openContactKey = claimAfterMove(lead, found.openContactKey, stage, contactKey);
           const updatedAt = nextUpdate(lead.updatedAt, now);
           try {
             const { matchedCount } = await leads.updateOne(

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite';
-import { type ApiKey, isLive, LIVE_KEYS_PER_STUDIO } from '../../domain/api-key.ts';
+import { type ApiKey, isLive, KEY_SLOTS } from '../../domain/api-key.ts';
 import type { MemberRole, Studio } from '../../domain/studio.ts';
 import type { ApiKeyStore } from '../store.ts';
 import type { GroupCommit } from './group-commit.ts';
@@ -32,15 +32,10 @@ export function sqliteApiKeys(database: DatabaseSync, commits: GroupCommit): Api
     'UPDATE api_keys SET revoked_at = ?, slot = id WHERE studio_id = ? AND id = ?',
   );
 
-  const find = (studioId: string, keyId: string): ApiKey | null => {
-    const row = selectById.get(studioId, keyId);
-    return row ? apiKeyOf(row) : null;
-  };
-  const hasSlot = (studioId: string, keyId: string) => selectById.get(studioId, keyId)?.slot !== keyId;
   const takeSlot = (studioId: string, now: Date): string | undefined => {
     freeExpiredSlots.run(studioId, now.getTime());
     const taken = new Set(selectSlots.all(studioId).map((row) => row.slot));
-    return SLOTS.find((slot) => !taken.has(slot));
+    return KEY_SLOTS.find((slot) => !taken.has(slot));
   };
 
   return {
@@ -70,14 +65,15 @@ export function sqliteApiKeys(database: DatabaseSync, commits: GroupCommit): Api
 
     replaceApiKey({ studioId, keyId, memberId, secretSha256, secretHint, expiresAt, now }) {
       return commits.write(() => {
-        const key = find(studioId, keyId);
-        if (!key) return { kind: 'not-found' };
+        const row = selectById.get(studioId, keyId);
+        if (!row) return { kind: 'not-found' };
+        const key = apiKeyOf(row);
         if (key.revokedAt) return { kind: 'revoked' };
         const renewed: ApiKey = { ...key, memberId, secretSha256, secretHint, expiresAt: expiresAt ?? key.expiresAt };
         if (!isLive(renewed, now)) return { kind: 'expired' };
         // A live key keeps its slot; one that comes back to life needs one. So does one that only seems to live, because
         // this clock is behind that of the process which gave its slot away.
-        const slot = isLive(key, now) && hasSlot(studioId, keyId) ? null : takeSlot(studioId, now);
+        const slot = isLive(key, now) && row.slot !== keyId ? null : takeSlot(studioId, now);
         if (slot === undefined) return { kind: 'limit-reached' };
         updateSecret.run({
           studioId,
@@ -94,8 +90,10 @@ export function sqliteApiKeys(database: DatabaseSync, commits: GroupCommit): Api
 
     revokeApiKey(studioId, keyId, now) {
       return commits.write(() => {
-        const key = find(studioId, keyId);
-        if (!key || key.revokedAt) return key;
+        const row = selectById.get(studioId, keyId);
+        if (!row) return null;
+        const key = apiKeyOf(row);
+        if (key.revokedAt) return key;
         updateRevoked.run(now.getTime(), studioId, keyId);
         return { ...key, revokedAt: now };
       });
@@ -112,5 +110,3 @@ export function sqliteApiKeys(database: DatabaseSync, commits: GroupCommit): Api
     },
   };
 }
-
-const SLOTS = Array.from({ length: LIVE_KEYS_PER_STUDIO }, (_, slot) => String(slot));

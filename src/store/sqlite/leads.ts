@@ -1,6 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { sameData } from '../../domain/idempotency.ts';
-import { isOpen, nextUpdate } from '../../domain/lead.ts';
+import { claimAfterMove, nextUpdate, openClaim } from '../../domain/lead.ts';
 import type { LeadStore } from '../store.ts';
 import type { GroupCommit } from './group-commit.ts';
 import { leadOf, type Row } from './rows.ts';
@@ -36,7 +36,7 @@ export function sqliteLeads(database: DatabaseSync, commits: GroupCommit): LeadS
   return {
     createLead(lead, { idempotencyKey, fingerprint, contactKey }) {
       return commits.write(() => {
-        const openContactKey = claimOf(contactKey);
+        const openContactKey = openClaim(contactKey);
         const { changes } = insert.run({
           studioId: lead.studioId,
           id: lead.id,
@@ -85,12 +85,7 @@ export function sqliteLeads(database: DatabaseSync, commits: GroupCommit): LeadS
         if (!row) return { kind: 'not-found' };
         const lead = leadOf(row);
         if (lead.stage === stage) return { kind: 'unchanged', lead };
-        // A lead that stays open keeps the claim it has.
-        const openContactKey = isOpen(stage)
-          ? isOpen(lead.stage)
-            ? (row.open_contact_key as string)
-            : claimOf(contactKey)
-          : closedClaimOf(leadId);
+        const openContactKey = claimAfterMove(lead, row.open_contact_key as string, stage, contactKey);
         const holder = holderOf(studioId, openContactKey);
         if (holder !== undefined && holder !== leadId) return { kind: 'already-open', leadId: holder };
         const updatedAt = nextUpdate(lead.updatedAt, now);
@@ -100,9 +95,6 @@ export function sqliteLeads(database: DatabaseSync, commits: GroupCommit): LeadS
     },
   };
 }
-
-const claimOf = (contactKey: string) => `open:${contactKey}`;
-const closedClaimOf = (leadId: string) => `closed:${leadId}`;
 
 const fingerprintOf = (row: Row) => ({
   version: row.fingerprint_version as number,
