@@ -35,10 +35,8 @@ export interface StudioWithKey {
 /** Headers of a request; null takes one away that would be there otherwise. */
 type HeaderOverrides = Readonly<Record<string, string | null>>;
 
-/** A core and a gateway in this process, over real sockets, on a database of their own. */
-export interface Service {
-  /** Where the gateway listens. */
-  readonly url: string;
+/** A core as the CRM calls it. */
+export interface CrmClients {
   readonly leads: Client<typeof LeadIntakeService>;
   readonly apiKeys: Client<typeof ApiKeyService>;
   readonly directory: Client<typeof DirectoryService>;
@@ -48,6 +46,14 @@ export interface Service {
     readonly regionCode?: string;
     readonly expiresInMs?: number;
   }): Promise<StudioWithKey>;
+  /** Lets go of the connection. */
+  disconnect(): void;
+}
+
+/** A core and a gateway in this process, over real sockets, on a database of their own. */
+export interface Service extends CrmClients {
+  /** Where the gateway listens. */
+  readonly url: string;
   /** Sends a body to be created as a lead: text and bytes as they are, else as JSON; under a new Idempotency-Key. */
   post(secret: string, body: unknown, headers?: HeaderOverrides): Promise<Response>;
   /** Reads a path under the leads: `/ID`, `?limit=5`. */
@@ -81,21 +87,7 @@ export async function startService(
       ...overrides.gateway,
     }),
   );
-  const sessionManager = new Http2SessionManager(coreUrl);
-  const transport = createConnectTransport({
-    baseUrl: coreUrl,
-    httpVersion: '2',
-    sessionManager,
-    interceptors: [
-      (next) => (request) => {
-        request.header.set('authorization', `Bearer ${CORE_TOKEN}`);
-        return next(request);
-      },
-    ],
-  });
-  const leads = createClient(LeadIntakeService, transport);
-  const apiKeys = createClient(ApiKeyService, transport);
-  const directory = createClient(DirectoryService, transport);
+  const crm = connectToCore(coreUrl, CORE_TOKEN);
 
   const ask = (method: string, path: string, headers: HeaderOverrides, body?: Uint8Array<ArrayBuffer>) =>
     fetch(`${gateway.url}${path}`, {
@@ -106,7 +98,69 @@ export async function startService(
 
   return {
     url: gateway.url,
-    leads,
+    ...crm,
+
+    post: (secret, body, headers = {}) =>
+      ask(
+        'POST',
+        LEADS,
+        {
+          authorization: `Bearer ${secret}`,
+          'content-type': 'application/json',
+          'idempotency-key': randomUUID(),
+          ...headers,
+        },
+        bytesOf(body),
+      ),
+
+    get: (secret, path = '', headers = {}) =>
+      ask('GET', `${LEADS}${path}`, { authorization: `Bearer ${secret}`, ...headers }),
+
+    async countLeads(studioId) {
+      let count = 0;
+      let pageToken = '';
+      do {
+        const page = await crm.leads.listLeads({ studioId, pageSize: 100, pageToken });
+        count += page.leads.length;
+        pageToken = page.nextPageToken;
+      } while (pageToken !== '');
+      return count;
+    },
+
+    stopCore: () => core.stop(),
+
+    async startCore() {
+      core = await startCore(readCoreConfig({ CORE_PORT: new URL(coreUrl).port, ...coreEnv }));
+    },
+
+    async dispose() {
+      crm.disconnect();
+      await gateway.stop();
+      await core.stop();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Connects to a core that knows its callers by a token. */
+export function connectToCore(coreUrl: string, token: string): CrmClients {
+  const sessionManager = new Http2SessionManager(coreUrl);
+  const transport = createConnectTransport({
+    baseUrl: coreUrl,
+    httpVersion: '2',
+    sessionManager,
+    interceptors: [
+      (next) => (request) => {
+        request.header.set('authorization', `Bearer ${token}`);
+        return next(request);
+      },
+    ],
+  });
+  const apiKeys = createClient(ApiKeyService, transport);
+  const directory = createClient(DirectoryService, transport);
+
+  return {
+    leads: createClient(LeadIntakeService, transport),
     apiKeys,
     directory,
 
@@ -129,45 +183,7 @@ export async function startService(
       return { studioId, memberId, sourceId, apiKeyId: apiKey?.id ?? '', secret };
     },
 
-    post: (secret, body, headers = {}) =>
-      ask(
-        'POST',
-        LEADS,
-        {
-          authorization: `Bearer ${secret}`,
-          'content-type': 'application/json',
-          'idempotency-key': randomUUID(),
-          ...headers,
-        },
-        bytesOf(body),
-      ),
-
-    get: (secret, path = '', headers = {}) =>
-      ask('GET', `${LEADS}${path}`, { authorization: `Bearer ${secret}`, ...headers }),
-
-    async countLeads(studioId) {
-      let count = 0;
-      let pageToken = '';
-      do {
-        const page = await leads.listLeads({ studioId, pageSize: 100, pageToken });
-        count += page.leads.length;
-        pageToken = page.nextPageToken;
-      } while (pageToken !== '');
-      return count;
-    },
-
-    stopCore: () => core.stop(),
-
-    async startCore() {
-      core = await startCore(readCoreConfig({ CORE_PORT: new URL(coreUrl).port, ...coreEnv }));
-    },
-
-    async dispose() {
-      sessionManager.abort();
-      await gateway.stop();
-      await core.stop();
-      await rm(folder, { recursive: true, force: true });
-    },
+    disconnect: () => sessionManager.abort(),
   };
 }
 
