@@ -1,14 +1,13 @@
 import { fastifyConnectPlugin } from '@connectrpc/connect-fastify';
 import fastify, { type FastifyInstance, LogController } from 'fastify';
 import type { CoreConfig } from './config.ts';
-import { logCalls } from './rpc/call-log.ts';
 import { authenticateCaller } from './rpc/caller-authentication.ts';
-import { answerErrors } from './rpc/refusals.ts';
+import { callRunner, runCalls } from './rpc/calls.ts';
 import { routes } from './rpc/routes.ts';
 import { endUnfinishedStreams } from './unfinished-streams.ts';
 import type { Dependencies } from './usecases/dependencies.ts';
 
-/** The largest message a caller may send, compressed or not; the largest that is valid has about 20 KB. */
+/** The largest message a caller may send, packed or not; bytes. The largest lead has about 10 KB, batches their own bound. */
 const LARGEST_MESSAGE_BYTES = 64 * 1024;
 
 /** The longest deadline a caller may ask for; milliseconds. */
@@ -31,10 +30,13 @@ export async function createCoreServer(
     bodyLimit: LARGEST_MESSAGE_BYTES,
   }) as unknown as FastifyInstance;
   endUnfinishedStreams(app);
+  const run = callRunner(app.log);
+  const ending = new AbortController();
+  app.addHook('preClose', async () => ending.abort());
   await app.register(fastifyConnectPlugin, {
-    routes: routes(deps, isServing),
-    // The first is the outermost: the log sees what the caller is answered.
-    interceptors: [logCalls(app.log), answerErrors(app.log), authenticateCaller(config.CORE_TOKEN)],
+    routes: routes(deps, isServing, { run, ending: ending.signal }),
+    requestGate: authenticateCaller(config.CORE_TOKEN, run),
+    interceptors: [runCalls(run)],
     readMaxBytes: LARGEST_MESSAGE_BYTES,
     maxTimeoutMs: LONGEST_TIMEOUT_MS,
   });

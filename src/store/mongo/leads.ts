@@ -1,9 +1,10 @@
-import { UUID } from 'mongodb';
+import { MongoBulkWriteError, UUID } from 'mongodb';
 import { sameData } from '../../domain/idempotency.ts';
 import { claimAfterMove, type Lead, type LeadClaims, nextUpdate, openClaim } from '../../domain/lead.ts';
 import type { CreateLeadOutcome, LeadStore } from '../store.ts';
 import { type Connection, isDuplicate, untilKnown } from './connection.ts';
-import { fingerprintOf, leadDocument, leadKey, leadOf } from './documents.ts';
+import { fingerprintOf, type LeadDocument, type LeadKey, leadDocument, leadKey, leadOf } from './documents.ts';
+import { Gathered } from './gathered.ts';
 import { SharedReads } from './shared-reads.ts';
 import { Turns } from './turns.ts';
 
@@ -15,6 +16,26 @@ const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 export function mongoLeads({ leads, call }: Connection): LeadStore {
   const turns = new Turns();
   const reads = new SharedReads();
+
+  /** Writes what can be written; tells for each document what it was refused for, if it was. */
+  const inserts = new Gathered<LeadDocument, { readonly error?: unknown }>(async (documents) => {
+    try {
+      await leads.insertMany(documents, { ordered: false });
+      return documents.map(() => ({}));
+    } catch (error) {
+      // Anything else than refusals of single documents leaves the outcome of all of them unknown.
+      if (!(error instanceof MongoBulkWriteError) || error.result.getWriteConcernError()) throw error;
+      const refusals = new Map([error.writeErrors].flat().map((refusal) => [refusal.index, refusal]));
+      return documents.map((_, index) => ({ error: refusals.get(index) }));
+    }
+  });
+
+  const leadsById = new Gathered<LeadKey, Lead | null>(async (keys) => {
+    const studioIds = [...new Set(keys.map(({ studioId }) => studioId))];
+    const found = await leads.find({ studioId: { $in: studioIds }, _id: { $in: [...keys] } }).toArray();
+    const leadsThere = new Map(found.map((document) => [nameOf(document._id), leadOf(document)]));
+    return keys.map((key) => leadsThere.get(nameOf(key)) ?? null);
+  });
 
   /** What stands in the way of a lead: its own earlier creation first, only then another lead with its contact. */
   async function whatIsThere(lead: Lead, claims: LeadClaims): Promise<CreateLeadOutcome | undefined> {
@@ -42,9 +63,11 @@ export function mongoLeads({ leads, call }: Connection): LeadStore {
     const document = leadDocument(lead, claims);
     return untilKnown(deadline, async () => {
       try {
-        await leads.insertOne(document);
+        const { error } = await inserts.ask(document, deadline);
+        if (error) throw error;
         return { kind: 'created', lead };
       } catch (error) {
+        deadline.throwIfAborted();
         // Refused by an index, cut off, or silent: what is stored decides.
         const there = await whatIsThere(lead, claims);
         if (there) return there;
@@ -71,11 +94,7 @@ export function mongoLeads({ leads, call }: Connection): LeadStore {
         return found && { lead: leadOf(found), fingerprint: fingerprintOf(found) };
       }),
 
-    findLead: (studioId, leadId) =>
-      call(async () => {
-        const found = await leads.findOne({ studioId, _id: leadKey(studioId, leadId) });
-        return found && leadOf(found);
-      }),
+    findLead: (studioId, leadId) => call((deadline) => leadsById.ask(leadKey(studioId, leadId), deadline)),
 
     listLeads: (studioId, before, limit) =>
       call(async () => {
@@ -100,6 +119,7 @@ export function mongoLeads({ leads, call }: Connection): LeadStore {
           }
           const openContactKey = claimAfterMove(lead, found.openContactKey, stage, contactKey);
           const updatedAt = nextUpdate(lead.updatedAt, now);
+          deadline.throwIfAborted();
           try {
             const { matchedCount } = await leads.updateOne(
               // Only from the state that was read: somebody else's change in between is looked at first.
@@ -119,3 +139,5 @@ export function mongoLeads({ leads, call }: Connection): LeadStore {
       }),
   };
 }
+
+const nameOf = ({ studioId, id }: LeadKey): string => `${studioId} ${id}`;
