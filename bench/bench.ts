@@ -1,64 +1,75 @@
-import type { ChildProcess } from 'node:child_process';
-import { parseArgs } from 'node:util';
-import type { DriveResult } from './drive.ts';
-import type { Job, JobResult } from './load-generator.ts';
-import { cleanUp, cpuTimeUs, nextMessage, startProcess } from './processes.ts';
-import { type RunningTarget, startFloor, startProduct } from './targets.ts';
-import type { Scenario } from './workload.ts';
+/**
+ * What the product costs above the least that could do its work: the same load on a hand-made floor and on the product,
+ * in turn.
+ *
+ *   node bench/bench.ts [--quick] [--only create] [--target product,start,mongodb] [--profile FOLDER]
+ *
+ * - `--quick`: short rounds; all of it in less than two minutes
+ * - `--only`: nothing but these of get, list, replay, create and p99 (which needs create), in short rounds
+ * - `--target`: the product process by process, as `npm start` runs it, on MongoDB. Unless told, all of them, the last where
+ *   MONGODB_URL and REDIS_URL say where its servers are; with `--only` the first alone
+ * - `--profile`: CPU profiles of floor, core and gateway go there; what is measured then contains the profiler
+ *
+ * Prints Markdown to the standard output and its progress to the standard error. Its status is 1 when a request failed.
+ */
+import { describeMachine } from './machine.ts';
+import { measureOnMongo } from './on-mongo.ts';
+import { measureOnSqlite } from './on-sqlite.ts';
+import { type Options, readOptions } from './options.ts';
+import { cleanUp, startProcess } from './processes.ts';
+import { failureLines, goalTable, type Section, sectionTable } from './report.ts';
+import type { Surroundings } from './targets.ts';
 
-const { only } = parseArgs({ options: { only: { type: 'string', default: 'create' } } }).values;
-process.on('SIGINT', () => cleanUp().then(() => process.exit(130)));
-process.on('SIGTERM', () => cleanUp().then(() => process.exit(143)));
+const CONNECTIONS = 64;
+const LEADS = 1000;
 
-const generator = startProcess('bench/load-generator.ts');
-async function perform(job: Job): Promise<DriveResult | null> {
-  generator.send(job);
-  const answer = await nextMessage<JobResult>(generator);
-  if ('error' in answer) throw new Error(answer.error);
-  return answer.result;
-}
-
-let failed = false;
+const interrupted = new Promise<never>((_, reject) => {
+  // The handlers stay, so that a second signal does not cut the cleaning up short.
+  process.on('SIGINT', () => reject(new Error('interrupted')));
+  process.on('SIGTERM', () => reject(new Error('stopped')));
+});
 try {
-  const targets = [await startFloor(), await startProduct()];
-  for (const target of targets) {
-    const { url, secret, sourceId } = target;
-    await perform({ kind: 'preload', target: { url, secret, sourceId }, leads: 1000, connections: 64 });
-  }
-  const measure = async (target: RunningTarget, scenario: Scenario, durationMs: number, ratePerSecond?: number) => {
-    const processes: [string, ChildProcess][] = [...Object.entries(target.processes), ['generator', generator]];
-    const before = processes.map(([, { pid }]) => cpuTimeUs(pid) ?? Number.NaN);
-    const result = (await perform({
-      kind: 'drive',
-      url: target.url,
-      scenario,
-      pace: { connections: 64, durationMs, ratePerSecond },
-    })) as DriveResult;
-    const cpu = processes.map(([name, { pid }], index) => {
-      const us = ((cpuTimeUs(pid) ?? Number.NaN) - (before[index] as number)) / result.answered;
-      return `${name} ${us.toFixed(0)}`;
-    });
-    if (Object.keys(result.failures).length > 0) failed = true;
-    return { ...result, rate: result.answered / result.seconds, cpu: cpu.join(', ') };
-  };
-  for (const scenario of only.split(',') as Scenario[]) {
-    for (const target of targets) await measure(target, scenario, 2000);
-    const ratios: number[] = [];
-    for (let round = 0; round < 3; round += 1) {
-      const rates: number[] = [];
-      for (const target of targets) {
-        const { rate, p50Ms, p99Ms, cpu, failures } = await measure(target, scenario, 4000);
-        rates.push(rate);
-        console.log(
-          `${scenario} ${target.name}: ${rate.toFixed(0)}/s, p50 ${p50Ms} ms, p99 ${p99Ms} ms; CPU µs/request: ${cpu}`,
-          failures,
-        );
-      }
-      ratios.push((rates[1] as number) / (rates[0] as number));
-    }
-    console.log(`${scenario} product/floor: ${ratios.toSorted((a, b) => a - b)[1]?.toFixed(3)}`);
-  }
+  await Promise.race([run(readOptions()), interrupted]);
+} catch (error) {
+  console.error(`\n${(error as Error).message}`);
+  process.exitCode = 1;
 } finally {
   await cleanUp();
 }
-process.exit(failed ? 1 : 0);
+process.exit();
+
+async function run(options: Options): Promise<void> {
+  const { places, profileFolder } = options;
+  const { rounds, roundMs, warmUpMs } = options.rounds;
+  const print = (...lines: string[]) => console.log(`${lines.join('\n')}\n`);
+  print(
+    ...describeMachine().map((line) => `- ${line}`),
+    `- ${CONNECTIONS} keep-alive connections, ${LEADS} leads before the start, ${rounds} rounds of ${roundMs} ms in turn after ` +
+      `${warmUpMs} ms of warming up; medians of the rounds, for ratios with the lowest and the highest`,
+    '- processor time is microseconds per request, by process; `load` is the load generator',
+  );
+
+  const surroundings: Surroundings = {
+    generator: startProcess('bench/load-generator.ts'),
+    connections: CONNECTIONS,
+    leads: LEADS,
+    profileFolder,
+  };
+  const sections: Section[] = [];
+  const add = (section: Section) => {
+    sections.push(section);
+    print(`## ${section.title}`, '', sectionTable(section));
+  };
+  if (places.includes('product') || places.includes('start')) add(await measureOnSqlite(surroundings, options));
+  const { MONGODB_URL, REDIS_URL } = process.env;
+  if (places.includes('mongodb')) {
+    if (MONGODB_URL && REDIS_URL) add(await measureOnMongo(MONGODB_URL, REDIS_URL, surroundings, options));
+    else print('Not measured on MongoDB: MONGODB_URL and REDIS_URL are not both set.');
+  }
+  print('## Targets', '', goalTable(sections.flatMap(({ goals }) => goals)));
+
+  const failures = sections.flatMap(failureLines);
+  if (failures.length === 0) return;
+  print('## Failed requests', '', ...failures);
+  process.exitCode = 1;
+}

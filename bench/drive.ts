@@ -1,5 +1,5 @@
-import { createHistogram } from 'node:perf_hooks';
 import { type Connection, openConnection } from './connection.ts';
+import { type LoadResult, Tally } from './tally.ts';
 
 /** How hard to drive. */
 export interface Pace {
@@ -13,19 +13,7 @@ export interface Pace {
   readonly ratePerSecond?: number | undefined;
 }
 
-/** What came of it. */
-export interface DriveResult {
-  /** Answers with the expected status. */
-  readonly answered: number;
-  /** Everything else, counted by status or reason. */
-  readonly failures: Readonly<Record<string, number>>;
-  /** From the first request to the last answer. */
-  readonly seconds: number;
-  readonly p50Ms: number;
-  readonly p99Ms: number;
-}
-
-/** The requests that are sent, and the answer they all must have. */
+/** The requests to send, and the status that they all must be answered with. */
 export interface Requests {
   next(): Buffer;
   readonly status: number;
@@ -34,102 +22,89 @@ export interface Requests {
 /** How long after its end a load may have requests without an answer; milliseconds. */
 const LAST_ANSWERS_MS = 10_000;
 
-/** Sends requests to an address for a while, and counts what is answered. Rejects when nobody listens there. */
-export async function drive(url: URL, { next, status }: Requests, pace: Pace): Promise<DriveResult> {
-  const { durationMs, ratePerSecond } = pace;
-  const latenciesUs = createHistogram();
-  const failures: Record<string, number> = {};
-  let answered = 0;
-  let lastAnswerAt = 0;
-  let over = false;
-  const { promise: allAnswered, resolve: finish, reject: giveUp } = Promise.withResolvers<void>();
+const NEVER = Number.POSITIVE_INFINITY;
 
-  const idle: Caller[] = [];
-  const fail = (reason: string | number) => {
-    failures[reason] = (failures[reason] ?? 0) + 1;
+/** Sends requests to an address for a while, and counts what becomes of them. Rejects when nobody listens there. */
+export async function drive(url: URL, requests: Requests, pace: Pace): Promise<LoadResult> {
+  const callers = Array.from({ length: pace.connections }, () => new Caller());
+  const idle = new Set<Caller>();
+  const tally = new Tally();
+  const { promise: over, resolve: finish, reject: giveUp } = Promise.withResolvers<void>();
+  let isRunning = false;
+
+  const open = async (caller: Caller): Promise<void> => {
+    caller.connection = await openConnection(url, {
+      onAnswer(status) {
+        const now = performance.now();
+        if (status === requests.status) tally.answered(caller.due, now);
+        else tally.failed(`status ${status}`);
+        goOn(caller, now);
+      },
+      onEnd(reason) {
+        if (!isRunning) {
+          giveUp(new Error(reason));
+          return;
+        }
+        tally.failed(reason);
+        idle.delete(caller);
+        open(caller).then(() => goOn(caller, performance.now()), giveUp);
+      },
+    });
+  };
+  /** Sends a caller's next request when one is due, and lets it rest otherwise. */
+  const goOn = (caller: Caller, now: number): void => {
+    const due = nextDue(now);
+    if (due <= now) {
+      idle.delete(caller);
+      sent += 1;
+      caller.due = due;
+      caller.connection?.send(requests.next());
+      return;
+    }
+    idle.add(caller);
+    if (due === NEVER && idle.size === callers.length) finish();
   };
 
-  /** A connection with the moment at which its request was due. */
-  class Caller {
-    dueAt = 0;
-    busy = false;
-    #connection: Connection | undefined;
-
-    async open(): Promise<void> {
-      this.#connection = await openConnection(url, {
-        onAnswer: (answer) => {
-          this.busy = false;
-          lastAnswerAt = performance.now();
-          if (answer === status) answered += 1;
-          else fail(answer);
-          latenciesUs.record(Math.max(1, Math.round((lastAnswerAt - this.dueAt) * 1000)));
-          this.goOn(lastAnswerAt);
-        },
-        onEnd: (reason) => {
-          if (over) return;
-          if (this.busy) fail(reason);
-          this.busy = false;
-          this.open().then(() => this.goOn(performance.now()), giveUp);
-        },
-      });
-    }
-
-    close(): void {
-      this.#connection?.close();
-    }
-
-    /** Sends the next request if it is due, and rests otherwise. */
-    goOn(now: number): void {
-      const dueAt = nextDue(now);
-      if (dueAt <= now) {
-        sent += 1;
-        this.dueAt = dueAt;
-        this.busy = true;
-        this.#connection?.send(next());
-      } else {
-        idle.push(this);
-        if (dueAt === NEVER && idle.length === callers.length) finish();
-      }
-    }
-  }
-
-  const callers = Array.from({ length: pace.connections }, () => new Caller());
-  await Promise.all(callers.map((caller) => caller.open()));
-
+  await Promise.race([Promise.all(callers.map(open)), over]);
+  isRunning = true;
   let sent = 0;
   const start = performance.now();
-  const end = start + durationMs;
+  const end = start + pace.durationMs;
   const nextDue = (now: number): number => {
-    if (ratePerSecond === undefined) return now < end ? now : NEVER;
-    const dueAt = start + (sent / ratePerSecond) * 1000;
-    return dueAt < end ? dueAt : NEVER;
+    const due = pace.ratePerSecond === undefined ? now : start + (sent / pace.ratePerSecond) * 1000;
+    return due < end ? due : NEVER;
   };
-  for (const caller of callers) caller.goOn(start);
-  const lastAnswers = setTimeout(finish, durationMs + LAST_ANSWERS_MS);
-  // The timer's grain adds up to a millisecond to a latency; a tighter loop would take the processor from what is measured.
-  const ticks = ratePerSecond && setInterval(() => wakeDue(performance.now()), 1);
-  const wakeDue = (now: number) => {
-    const rested = idle.splice(0);
-    for (const caller of rested) caller.goOn(now);
+  /** In an open loop: lets those who rest go on when requests become due. */
+  const wakeUp = (): void => {
+    const now = performance.now();
+    for (const caller of idle) {
+      if (nextDue(now) > now) break;
+      goOn(caller, now);
+    }
+    // The timer's grain adds up to a millisecond to a latency; a tighter loop would take the processor from what is measured.
+    const due = nextDue(now);
+    if (due !== NEVER) alarm = setTimeout(wakeUp, Math.max(1, Math.ceil(due - now)));
   };
+  let alarm: NodeJS.Timeout | undefined;
+  for (const caller of callers) goOn(caller, start);
+  if (pace.ratePerSecond !== undefined) wakeUp();
+  const patience = setTimeout(finish, pace.durationMs + LAST_ANSWERS_MS);
   try {
-    await allAnswered;
+    await over;
   } finally {
-    over = true;
-    clearTimeout(lastAnswers);
-    clearInterval(ticks);
+    isRunning = false;
+    clearTimeout(alarm);
+    clearTimeout(patience);
     for (const caller of callers) {
-      if (caller.busy) fail('not answered');
-      caller.close();
+      if (!idle.has(caller)) tally.failed('not answered');
+      caller.connection?.close();
     }
   }
-  return {
-    answered,
-    failures,
-    seconds: (lastAnswerAt - start) / 1000,
-    p50Ms: latenciesUs.percentile(50) / 1000,
-    p99Ms: latenciesUs.percentile(99) / 1000,
-  };
+  return tally.result(start);
 }
 
-const NEVER = Number.POSITIVE_INFINITY;
+/** A connection, and the moment at which its request was due. */
+class Caller {
+  connection: Connection | undefined;
+  due = 0;
+}

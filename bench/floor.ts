@@ -7,10 +7,10 @@
  *
  * Tells its parent where it listens.
  */
-import { hash } from 'node:crypto';
+import { hash, randomUUIDv7 } from 'node:crypto';
 import { DatabaseSync } from 'node:sqlite';
 import fastify, { type FastifyReply } from 'fastify';
-import { v7 as newId } from 'uuid';
+import { endWithParent } from './jobs.ts';
 
 const { FLOOR_DATABASE = ':memory:', FLOOR_SECRET = '' } = process.env;
 
@@ -166,7 +166,7 @@ interface Answer {
 function create({ capture, idempotencyKey }: Creation): Answer {
   const { displayName, contact, sourceId = null, note = null } = capture;
   const { type, value } = contact;
-  const id = newId();
+  const id = randomUUIDv7();
   const now = new Date().toISOString();
   const contactKey = `${type}:${value.toLowerCase()}`;
   const { changes } = insert.run(
@@ -239,6 +239,4 @@ app.get<{ Querystring: { limit: string; cursor?: string } }>(
 
 const url = await app.listen({ host: '127.0.0.1', port: 0 });
 process.send?.({ url });
-process.once('disconnect', () => process.exit(0));
-process.once('SIGTERM', () => process.exit(0));
-process.on('SIGINT', () => {});
+endWithParent();

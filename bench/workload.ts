@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 
-/** What a load consists of. */
-export const SCENARIOS = ['create', 'replay', 'get', 'list'] as const;
+/** The kinds of request: one lead, 25 leads, an earlier creation again, a new lead. */
+export const SCENARIOS = ['get', 'list', 'replay', 'create'] as const;
 
-/** A kind of request: a new lead, an earlier creation again, one lead, 25 leads. */
+/** What a load consists of. */
 export type Scenario = (typeof SCENARIOS)[number];
 
 /** Where requests go and what they carry. */
@@ -18,7 +18,7 @@ export interface Target {
 const PATH = '/v1/integrations/leads';
 
 /** The status that each kind of request has to be answered with. */
-export const EXPECTED_STATUS: Readonly<Record<Scenario, number>> = { create: 201, replay: 201, get: 200, list: 200 };
+export const EXPECTED_STATUS: Readonly<Record<Scenario, number>> = { get: 200, list: 200, replay: 201, create: 201 };
 
 /** Makes the bytes of requests to one target, which knows some leads. */
 export class Workload {
