@@ -26,7 +26,7 @@ const leads = client.db().collection<LeadDocument>('leads');
 serveJobs(async (job: DriverJob): Promise<LoadResult | null> => {
   if (job.kind === 'drive') return insertAtPace(job.pace);
   await ensureIndexes(client.db());
-  for (let made = 0; made < job.leads; made += 1) await leads.insertOne(someLead());
+  await leads.insertMany(Array.from({ length: job.leads }, someLead));
   return null;
 });
 
@@ -45,7 +45,7 @@ async function insertAtPace({ connections, durationMs }: Pace): Promise<LoadResu
     }
   };
   await Promise.all(Array.from({ length: connections }, insertOn));
-  return tally.result(start);
+  return tally.result(start, end);
 }
 
 /** The lead that the load on the product consists of, too. */

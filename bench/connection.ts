@@ -74,7 +74,7 @@ function parseAnswer(data: Buffer): { status: number; body: Buffer } | undefined
   if (headEnd < 0) return undefined;
   const head = data.toString('latin1', 0, headEnd);
   const length = /\r\ncontent-length: (\d+)/i.exec(head)?.[1];
-  if (length === undefined) throw new Error(`an answer without Content-Length: ${head}`);
+  if (length === undefined) throw new Error('an answer without Content-Length');
   const start = headEnd + 4;
   const end = start + Number(length);
   if (data.length < end) return undefined;

@@ -100,7 +100,7 @@ export async function drive(url: URL, requests: Requests, pace: Pace): Promise<L
       caller.connection?.close();
     }
   }
-  return tally.result(start);
+  return tally.result(start, end);
 }
 
 /** A connection, and the moment at which its request was due. */

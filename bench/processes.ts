@@ -29,6 +29,7 @@ export function temporaryFolder(): string {
 
 /** How a process is started. */
 export interface StartOptions {
+  readonly args?: readonly string[];
   /** Its environment, besides PATH. */
   readonly env?: Readonly<Record<string, string>>;
   /** Flags for Node. */
@@ -38,8 +39,9 @@ export interface StartOptions {
 }
 
 /** Starts a file of the project as a process, which is stopped when the benchmark is over. */
-export function startProcess(file: string, { env = {}, flags = [], output = 'to standard error' }: StartOptions = {}) {
-  const child: ChildProcess = spawn(process.execPath, [...flags, join(import.meta.dirname, '..', file)], {
+export function startProcess(file: string, options: StartOptions = {}): ChildProcess {
+  const { args = [], env = {}, flags = [], output = 'to standard error' } = options;
+  const child = spawn(process.execPath, [...flags, join(import.meta.dirname, '..', file), ...args], {
     env: { PATH: process.env.PATH, ...env },
     stdio: ['ignore', output === 'read' ? 'pipe' : 2, 'inherit', 'ipc'],
     // In a process group of its own a Ctrl-C in the terminal does not reach it: the order of stopping is ours.

@@ -6,7 +6,7 @@ export interface LoadResult {
   readonly answered: number;
   /** Everything else, counted by what it was. */
   readonly failures: Readonly<Record<string, number>>;
-  /** From the first request to the last answer. */
+  /** From the beginning of the load to its end, or to the last answer after that. */
   readonly seconds: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
@@ -17,7 +17,7 @@ export class Tally {
   readonly #latenciesUs = createHistogram();
   readonly #failures: Record<string, number> = {};
   #answered = 0;
-  #lastAnswer = Number.NaN;
+  #lastAnswer = 0;
 
   answered(due: number, now: number): void {
     this.#answered += 1;
@@ -29,12 +29,12 @@ export class Tally {
     this.#failures[reason] = (this.#failures[reason] ?? 0) + 1;
   }
 
-  /** @param start when the first request was due */
-  result(start: number): LoadResult {
+  /** @param start, end between which requests were due */
+  result(start: number, end: number): LoadResult {
     return {
       answered: this.#answered,
       failures: this.#failures,
-      seconds: (this.#lastAnswer - start) / 1000,
+      seconds: (Math.max(this.#lastAnswer, end) - start) / 1000,
       p50Ms: this.#latenciesUs.percentile(50) / 1000,
       p99Ms: this.#latenciesUs.percentile(99) / 1000,
     };

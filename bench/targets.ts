@@ -1,8 +1,9 @@
-import { type ChildProcess, execFile } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { promisify } from 'node:util';
+import type { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
 import { MongoClient } from 'mongodb';
 import { childRunning } from './cpu-time.ts';
 import type { Pace } from './drive.ts';
@@ -118,23 +119,27 @@ async function httpTarget(
 
 /** Makes a studio with an owner, a source and a key, as an operator would. */
 async function makeDemo(env: Readonly<Record<string, string>>): Promise<Pick<Target, 'secret' | 'sourceId'>> {
-  const command = [join(import.meta.dirname, '../src/cli.ts'), 'demo', '--json'];
-  const { stdout } = await promisify(execFile)(process.execPath, command, { env });
-  const { secret, sourceId } = JSON.parse(stdout);
+  const cli = startProcess('src/cli.ts', { args: ['demo', '--json'], env, output: 'read' });
+  const { secret, sourceId } = JSON.parse(await text(outputOf(cli)));
   return { secret, sourceId };
 }
 
 /** Where the launcher says that the REST API is. */
 async function printedUrl(launcher: ChildProcess): Promise<string> {
-  if (!launcher.stdout) throw new Error('the output of the launcher is not read');
-  for await (const line of createInterface(launcher.stdout)) {
+  const output = outputOf(launcher);
+  for await (const line of createInterface(output)) {
     const [, url] = /REST API {2}(http:\/\/[^/]+)/.exec(line) ?? [];
     if (url !== undefined) {
-      launcher.stdout.resume();
+      output.resume();
       return url;
     }
   }
   throw new Error('npm start did not start');
+}
+
+function outputOf({ stdout, spawnargs }: ChildProcess): Readable {
+  if (!stdout) throw new Error(`the output of ${spawnargs.join(' ')} is not read`);
+  return stdout;
 }
 
 function profiled(name: string, { profileFolder }: Surroundings): { readonly flags: readonly string[] } {
