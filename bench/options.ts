@@ -10,7 +10,7 @@ export type Part = (typeof PARTS)[number];
 const PLACES = ['product', 'start', 'mongodb'] as const;
 export type Place = (typeof PLACES)[number];
 
-const FULL: Rounds = { rounds: 5, roundMs: 5000, warmUpMs: 3000 };
+const FULL: Rounds = { rounds: 5, roundMs: 5000, warmUpMs: 2000 };
 const QUICK: Rounds = { rounds: 3, roundMs: 1000, warmUpMs: 750 };
 /** For whoever changes the product and wants to see what it did. */
 const ONLY: Rounds = { rounds: 3, roundMs: 3000, warmUpMs: 2000 };
