@@ -124,3 +124,8 @@ export async function startWireServer(): Promise<MongoWireServer> {
     },
   };
 }
+
+/** Recognises requests in MongoDB's protocol: after 26 bytes of head comes the command's name. */
+export function isCommand(...names: readonly string[]): (request: Buffer) => boolean {
+  return (request) => names.some((name) => request.subarray(26).indexOf(`${name}\0`, 0, 'latin1') === 0);
+}
