@@ -1,6 +1,7 @@
 import { type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { earlierAnswers, expectAnswer } from '../outstanding-answers.ts';
 import { invalidRequest, PROBLEM_MEDIA_TYPE, Problem, problemBody } from '../problems.ts';
 import { REQUEST_ID_HEADER, requestIdOf } from '../request-id.ts';
 
@@ -22,9 +23,14 @@ export function answerProblems(app: FastifyInstance, publicUrl: string): void {
   app.setNotFoundHandler(() => {
     throw new Problem('route_not_found');
   });
-  app.addHook('onRequest', async (request) => {
+  app.addHook('onRequest', async (request, reply) => {
     // Nobody sends one; the router would take what follows for a query.
     if (request.url.includes('#')) throw invalidRequest([], 'The address has a fragment.');
+    // Whoever passed it on without knowing what the header means took the body for further requests.
+    if (request.raw.httpVersion === '1.0' && request.raw.headers['transfer-encoding'] !== undefined) {
+      reply.header('connection', 'close');
+      throw invalidRequest([{ field: 'Transfer-Encoding', message: 'needs HTTP/1.1' }]);
+    }
     // An unknown path is told before anybody looks at a body; no path of this API ends in a slash.
     if (request.is404 || pathOf(request).endsWith('/')) throw new Problem('route_not_found');
     if (request.raw.httpVersion === '1.1' && request.raw.headersDistinct.host?.length !== 1) {
@@ -41,14 +47,16 @@ export function answerFrameworkErrors(publicUrl: string) {
 
 /** Answers what Node would answer by itself, past the framework. */
 export function answerServerErrors(server: Server, publicUrl: string): void {
+  server.prependListener('request', expectAnswer);
   server.on('checkExpectation', (request, response: ServerResponse) => {
+    expectAnswer(request, response);
     const requestId = requestIdOf(request);
     const problem = invalidRequest([{ field: 'Expect', message: 'must be 100-continue' }]);
     response.writeHead(problem.status, { ...headersOf(problem, requestId), connection: 'close' });
     response.end(problemBody(problem, requestId, publicUrl));
   });
   server.on('connect', (request, socket) => {
-    writeToSocket(new Problem('route_not_found'), requestIdOf(request), socket as Socket, publicUrl);
+    answerAndHangUp(new Problem('route_not_found'), requestIdOf(request), socket as Socket, publicUrl);
   });
 }
 
@@ -65,7 +73,7 @@ export function answerClientErrors(publicUrl: string) {
       socket.destroy();
       return;
     }
-    writeToSocket(SOCKET_FAULTS[error.code ?? ''] ?? MALFORMED, requestIdOf({ headers: {} }), socket, publicUrl);
+    answerAndHangUp(SOCKET_FAULTS[error.code ?? ''] ?? MALFORMED, requestIdOf({ headers: {} }), socket, publicUrl);
   };
 }
 
@@ -97,7 +105,16 @@ function headersOf(problem: Problem, requestId: string): Record<string, string> 
   };
 }
 
-function writeToSocket(problem: Problem, requestId: string, socket: Socket, publicUrl: string): void {
+const hangingUp = new WeakSet<Socket>();
+
+async function answerAndHangUp(problem: Problem, requestId: string, socket: Socket, publicUrl: string): Promise<void> {
+  // What cannot be read is found out again with every byte that follows it.
+  if (hangingUp.has(socket)) return;
+  hangingUp.add(socket);
+  if (!(await earlierAnswers(socket))) {
+    socket.destroy();
+    return;
+  }
   const body = problemBody(problem, requestId, publicUrl);
   const headers = { ...headersOf(problem, requestId), 'content-length': Buffer.byteLength(body), connection: 'close' };
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);

@@ -117,6 +117,19 @@ export async function connect(url: string): Promise<Connection> {
   };
 }
 
+/** What the driver finds wrong with an address; it may carry a password, so it is not repeated. */
+export function mongoUrlFault(url: string): string | undefined {
+  try {
+    // Connects to nothing before it is asked to.
+    new MongoClient(url);
+    return undefined;
+  } catch (error) {
+    // What it takes for a host may be the end of a password.
+    const message = (error as Error).message.replaceAll(url, '…').replace(/Unable to parse .*/, 'a host cannot be read');
+    return `is refused by the driver: ${message}`;
+  }
+}
+
 /** The error that a unique index answers. Which index it was is not to be had: engines word it differently. */
 export function isDuplicate(error: unknown): boolean {
   return error instanceof MongoServerError && error.code === 11000;
