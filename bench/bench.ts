@@ -5,7 +5,7 @@
  *   node bench/bench.ts [--quick] [--only create] [--target product,start,mongodb] [--profile FOLDER]
  *
  * - `--quick`: short rounds; all of it in less than two minutes
- * - `--only`: nothing but these of get, list, replay, create and p99 (which needs create), in short rounds
+ * - `--only`: nothing but these of get, list, replay, create and p99 (create, then its latency), in short rounds
  * - `--target`: the product process by process, as `npm start` runs it, on MongoDB. Unless told, all of them, the last where
  *   MONGODB_URL and REDIS_URL say where its servers are; with `--only` the first alone
  * - `--profile`: CPU profiles of floor, core and gateway go there; what is measured then contains the profiler

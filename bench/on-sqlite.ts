@@ -1,8 +1,8 @@
 import type { Options } from './options.ts';
 import { showProgress } from './progress.ts';
-import type { Goal, Row, Section } from './report.ts';
+import type { Section } from './report.ts';
 import { type Driven, loadsOf, measure, medianOf, rateRatios, type Series } from './rounds.ts';
-import { type Surroundings, startFloor, startLauncher, startProduct } from './targets.ts';
+import { type RunningTarget, type Surroundings, startFloor, startLauncher, startProduct } from './targets.ts';
 import { SCENARIOS, type Scenario } from './workload.ts';
 
 /** What part of the floor's rate the product is to reach. */
@@ -22,8 +22,8 @@ export async function measureOnSqlite(surroundings: Surroundings, options: Optio
   const product = places.includes('product') ? await startProduct(surroundings) : undefined;
   const started = places.includes('start') ? await startLauncher(surroundings) : undefined;
   const targets = [floor, product, started].filter((target) => target !== undefined);
-  const steadyTargets = parts.includes('p99') ? [floor, product].filter((target) => target !== undefined) : [];
   const scenarios = SCENARIOS.filter((scenario) => parts.includes(scenario));
+  const steadyTargets = parts.includes('p99') ? [floor, product].filter((target) => target !== undefined) : [];
 
   const loads = (scenarios.length * targets.length + steadyTargets.length) * loadsOf(rounds);
   const progress = showProgress('SQLite', loads);
@@ -34,51 +34,47 @@ export async function measureOnSqlite(surroundings: Surroundings, options: Optio
       progress(done);
     });
 
-  const rows: Row[] = [];
-  const goals: Goal[] = [];
-  const ofProduct: number[] = [];
-  let creations: readonly Series[] = [];
+  const section: Section = { title: 'SQLite', base: floor.name, rows: [], goals: [] };
+  const startedRatios: number[] = [];
+  const steady: Driven[] = [];
   for (const scenario of scenarios) {
-    const all = await drive(
-      scenario,
-      targets.map((target) => ({ target })),
-    );
-    const [floors, products, starteds] = [floor, product, started].map((target) =>
-      all.find((series) => series.target === target?.name),
-    );
-    rows.push(...all.map((series) => ({ name: scenario, series, base: series === floors ? undefined : floors })));
-    const least = LEAST_OF_FLOOR[scenario];
-    if (least !== undefined && products && floors) {
-      goals.push({ about: `${scenario}, of the floor`, measured: rateRatios(products, floors), atLeast: least });
+    const all = await drive(scenario, targets.map(asFastAsItCan));
+    const [ofFloor, ofProduct, ofStarted] = [floor, product, started].map((target) => seriesOf(target, all));
+    for (const series of all) {
+      section.rows.push({ name: scenario, series, base: series === ofFloor ? undefined : ofFloor });
     }
-    if (products && starteds) ofProduct.push(...rateRatios(starteds, products));
-    if (scenario === 'create') creations = all;
+    const atLeast = LEAST_OF_FLOOR[scenario];
+    if (atLeast !== undefined && ofProduct && ofFloor) {
+      const measured = rateRatios(ofProduct, ofFloor);
+      section.goals.push({ about: `${scenario}, of the floor`, measured, atLeast });
+    }
+    if (ofStarted && ofProduct) startedRatios.push(...rateRatios(ofStarted, ofProduct));
+    if (scenario === 'create') steady.push(...steadyTargets.map((target) => atSteadyRate(target, all)));
   }
-  if (ofProduct.length > 0) {
-    goals.push({ about: '`npm start`, of the product by hand', measured: ofProduct, atLeast: LEAST_OF_PRODUCT });
+  if (startedRatios.length > 0) {
+    const about = '`npm start`, of the product started by hand';
+    section.goals.push({ about, measured: startedRatios, atLeast: LEAST_OF_PRODUCT });
   }
 
-  if (steadyTargets.length > 0) {
-    const all = await drive(
-      'create',
-      steadyTargets.map((target) => {
-        const peak = creations.find((series) => series.target === target.name);
-        return {
-          target,
-          ratePerSecond: STEADY * (peak ? medianOf(peak, ({ ratePerSecond }) => ratePerSecond) : Number.NaN),
-        };
-      }),
-    );
-    rows.push(...all.map((series) => ({ name: `create at ${STEADY * 100} %`, series })));
-    const latencies = all.find((series) => series.target === product?.name)?.rounds.map(({ p99Ms }) => p99Ms);
-    if (latencies) {
-      goals.push({
-        about: `p99 of the product's creations at ${STEADY * 100} % of their rate`,
-        measured: latencies,
-        atMost: MOST_P99_MS,
-        unit: ' ms',
-      });
-    }
+  const latencies = await drive('create', steady);
+  const name = `create at ${STEADY * 100} %`;
+  for (const series of latencies) section.rows.push({ name, series });
+  const ofProduct = seriesOf(product, latencies);
+  if (ofProduct) {
+    const measured = ofProduct.rounds.map(({ p99Ms }) => p99Ms);
+    section.goals.push({ about: `p99 of ${name} of its rate`, measured, atMost: MOST_P99_MS, unit: ' ms' });
   }
-  return { title: 'SQLite', base: 'floor', rows, goals };
+  return section;
+}
+
+const asFastAsItCan = (target: RunningTarget): Driven => ({ target });
+
+function atSteadyRate(target: RunningTarget, creations: readonly Series[]): Driven {
+  const series = seriesOf(target, creations);
+  if (!series) throw new Error(`the rate of ${target.name} is not known`);
+  return { target, ratePerSecond: STEADY * medianOf(series, ({ ratePerSecond }) => ratePerSecond) };
+}
+
+function seriesOf(target: RunningTarget | undefined, all: readonly Series[]): Series | undefined {
+  return all.find((series) => series.target === target?.name);
 }

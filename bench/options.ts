@@ -35,8 +35,10 @@ export function readOptions(): Options {
     },
   });
   const { quick, only, target, profile } = values;
+  const chosen = choose('--only', PARTS, only);
   return {
-    parts: choose('--only', PARTS, only),
+    // A part of the highest rate can be put on only once that is known.
+    parts: PARTS.filter((part) => chosen.includes(part) || (part === 'create' && chosen.includes('p99'))),
     places: choose('--target', PLACES, target ?? (only && 'product')),
     rounds: quick ? QUICK : only ? ONLY : FULL,
     profileFolder: profile,

@@ -15,9 +15,15 @@ export function atTheEnd(duty: () => unknown): void {
   duties.push(duty);
 }
 
-/** Stops every process, and removes what was made. */
+/** Stops every process, and removes what was made. What cannot be done is told, and does not keep the rest from it. */
 export async function cleanUp(): Promise<void> {
-  for (let duty = duties.pop(); duty; duty = duties.pop()) await duty();
+  for (let duty = duties.pop(); duty; duty = duties.pop()) {
+    try {
+      await duty();
+    } catch (error) {
+      console.error((error as Error).message);
+    }
+  }
 }
 
 /** A folder that is gone when the benchmark is over. */

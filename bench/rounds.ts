@@ -25,7 +25,6 @@ export interface Round extends LoadResult {
 
 /** All rounds of a scenario on a target. */
 export interface Series {
-  readonly scenario: Scenario;
   readonly target: string;
   readonly rounds: readonly Round[];
   /** Of the warm-up too. */
@@ -52,7 +51,6 @@ export async function measure(
   onLoad: () => void,
 ): Promise<Series[]> {
   const series = driven.map(({ target }) => ({
-    scenario,
     target: target.name,
     rounds: [] as Round[],
     failures: {} as Record<string, number>,

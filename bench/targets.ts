@@ -153,9 +153,12 @@ const sqliteUrl = () => `sqlite:${join(temporaryFolder(), 'leads.db')}`;
 function ownDatabase(mongoUrl: string): string {
   const url = withDatabase(mongoUrl, `bench-${randomUUID()}`);
   atTheEnd(async () => {
-    const client = new MongoClient(url);
-    await client.db().dropDatabase();
-    await client.close();
+    const client = new MongoClient(url, { serverSelectionTimeoutMS: 2000 });
+    try {
+      await client.db().dropDatabase();
+    } finally {
+      await client.close();
+    }
   });
   return url;
 }

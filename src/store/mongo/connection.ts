@@ -125,7 +125,9 @@ export function mongoUrlFault(url: string): string | undefined {
     return undefined;
   } catch (error) {
     // What it takes for a host may be the end of a password.
-    const message = (error as Error).message.replaceAll(url, '…').replace(/Unable to parse .*/, 'a host cannot be read');
+    const message = (error as Error).message
+      .replaceAll(url, '…')
+      .replace(/Unable to parse .*/, 'a host cannot be read');
     return `is refused by the driver: ${message}`;
   }
 }
