@@ -30,9 +30,9 @@ export async function createCoreServer(
     bodyLimit: LARGEST_MESSAGE_BYTES,
   }) as unknown as FastifyInstance;
   endUnfinishedStreams(app);
-  const run = callRunner(app.log);
   const ending = new AbortController();
   app.addHook('preClose', async () => ending.abort());
+  const run = callRunner(app.log);
   await app.register(fastifyConnectPlugin, {
     routes: routes(deps, isServing, { run, ending: ending.signal }),
     requestGate: authenticateCaller(config.CORE_TOKEN, run),

@@ -26,6 +26,8 @@ export function endUnfinishedStreams(app: FastifyInstance): void {
     session.once('close', () => sessions.delete(session));
   });
   app.addHook('preClose', async () => {
+    // Tells callers to begin nothing more here, before anything that they have begun comes to its end.
+    for (const session of sessions) session.close();
     setTimeout(() => {
       for (const session of sessions) session.destroy();
     }, AFTER_CLOSE_MS).unref();
