@@ -3,6 +3,7 @@ import fastify, { type FastifyInstance, LogController } from 'fastify';
 import type { CoreConfig } from './config.ts';
 import { authenticateCaller } from './rpc/caller-authentication.ts';
 import { callRunner, runCalls } from './rpc/calls.ts';
+import type { Serving } from './rpc/health-service.ts';
 import { routes } from './rpc/routes.ts';
 import { endUnfinishedStreams } from './unfinished-streams.ts';
 import type { Dependencies } from './usecases/dependencies.ts';
@@ -16,12 +17,13 @@ const LONGEST_TIMEOUT_MS = 60_000;
 /**
  * Puts the core's RPCs on one HTTP/2 port, for gRPC, gRPC-Web and Connect alike; with TLS, for HTTP/1.1 too.
  *
- * @param isServing whether a call that starts now would be served; for the health check
+ * @param check whether a call that starts now would be served
+ * @param draining aborted when the server means to stop
  */
 export async function createCoreServer(
   config: CoreConfig,
   deps: Dependencies,
-  isServing: () => Promise<boolean>,
+  { check, draining }: Pick<Serving, 'check' | 'draining'>,
 ): Promise<FastifyInstance> {
   const app = fastify({
     ...transport(config),
@@ -34,7 +36,11 @@ export async function createCoreServer(
   app.addHook('preClose', async () => ending.abort());
   const run = callRunner(app.log);
   await app.register(fastifyConnectPlugin, {
-    routes: routes(deps, isServing, { run, ending: ending.signal }),
+    routes: routes(deps, {
+      run,
+      serving: { check, draining, ending: ending.signal },
+      reflects: config.CORE_REFLECTION,
+    }),
     requestGate: authenticateCaller(config.CORE_TOKEN, run),
     interceptors: [runCalls(run)],
     readMaxBytes: LARGEST_MESSAGE_BYTES,

@@ -2,6 +2,7 @@ import type { Status } from '../../proto/gen/google/rpc/status_pb.ts';
 import { Faults } from '../domain/refusal.ts';
 import type { RunCall } from './calls.ts';
 import { connectErrorOf, statusOf } from './refusals.ts';
+import { until } from './until.ts';
 
 /** How many requests a message may carry. */
 const MOST_REQUESTS = 100;
@@ -122,26 +123,5 @@ class Signal {
   give(): void {
     this.#given();
     this.#given = () => {};
-  }
-}
-
-/** The values that come before a signal. */
-async function* until<Value>(signal: AbortSignal, values: AsyncIterable<Value>): AsyncGenerator<Value> {
-  const iterator = values[Symbol.asyncIterator]();
-  // One listener for all values: one for each would stay as long as the signal.
-  let stop = () => {};
-  const onAbort = () => stop();
-  signal.addEventListener('abort', onAbort);
-  try {
-    while (!signal.aborted) {
-      const next = await new Promise<IteratorResult<Value>>((resolve, reject) => {
-        stop = () => resolve({ done: true, value: undefined });
-        iterator.next().then(resolve, reject);
-      });
-      if (next.done) return;
-      yield next.value;
-    }
-  } finally {
-    signal.removeEventListener('abort', onAbort);
   }
 }

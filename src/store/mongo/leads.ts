@@ -1,4 +1,4 @@
-import { MongoBulkWriteError, UUID } from 'mongodb';
+import { MongoBulkWriteError, UUID, type WriteError } from 'mongodb';
 import { sameData } from '../../domain/idempotency.ts';
 import { claimAfterMove, type Lead, type LeadClaims, nextUpdate, openClaim } from '../../domain/lead.ts';
 import type { CreateLeadOutcome, LeadStore } from '../store.ts';
@@ -18,15 +18,18 @@ export function mongoLeads({ leads, call }: Connection): LeadStore {
   const reads = new SharedReads();
 
   /** Writes what can be written; tells for each document what it was refused for, if it was. */
-  const inserts = new Gathered<LeadDocument, { readonly error?: unknown }>(async (documents) => {
+  const inserts = new Gathered<LeadDocument, { readonly refusal?: WriteError | undefined }>(async (documents) => {
     try {
       await leads.insertMany(documents, { ordered: false });
       return documents.map(() => ({}));
     } catch (error) {
-      // Anything else than refusals of single documents leaves the outcome of all of them unknown.
-      if (!(error instanceof MongoBulkWriteError) || error.result.getWriteConcernError()) throw error;
+      if (!(error instanceof MongoBulkWriteError)) throw error;
       const refusals = new Map([error.writeErrors].flat().map((refusal) => [refusal.index, refusal]));
-      return documents.map((_, index) => ({ error: refusals.get(index) }));
+      // The driver gives this error to a command that failed as a whole, too: then not every document is accounted for,
+      // and the outcome of all of them is unknown.
+      const isKnown = error.insertedCount + refusals.size === documents.length;
+      if (!isKnown || error.result.getWriteConcernError()) throw error;
+      return documents.map((_, index) => ({ refusal: refusals.get(index) }));
     }
   });
 
@@ -63,8 +66,8 @@ export function mongoLeads({ leads, call }: Connection): LeadStore {
     const document = leadDocument(lead, claims);
     return untilKnown(deadline, async () => {
       try {
-        const { error } = await inserts.ask(document, deadline);
-        if (error) throw error;
+        const { refusal } = await inserts.ask(document, deadline);
+        if (refusal) throw refusal;
         return { kind: 'created', lead };
       } catch (error) {
         deadline.throwIfAborted();
