@@ -1,3 +1,5 @@
+import type { ServerHttp2Stream } from 'node:http2';
+import { Code } from '@connectrpc/connect';
 import { fastifyConnectPlugin } from '@connectrpc/connect-fastify';
 import fastify, { type FastifyInstance, LogController } from 'fastify';
 import type { CoreConfig } from './config.ts';
@@ -34,6 +36,7 @@ export async function createCoreServer(
   endUnfinishedStreams(app);
   const ending = new AbortController();
   app.addHook('preClose', async () => ending.abort());
+  answerUnknownCalls(app);
   const run = callRunner(app.log);
   await app.register(fastifyConnectPlugin, {
     routes: routes(deps, {
@@ -47,6 +50,18 @@ export async function createCoreServer(
     maxTimeoutMs: LONGEST_TIMEOUT_MS,
   });
   return app;
+}
+
+/** As the protocols have it: a gRPC client that got a plain 404 would see a server that breaks off. */
+function answerUnknownCalls(app: FastifyInstance): void {
+  app.setNotFoundHandler((request, reply) => {
+    const { stream } = reply.raw as { stream?: ServerHttp2Stream };
+    if (!stream || !request.headers['content-type']?.startsWith('application/grpc')) return reply.code(404).send();
+    reply.hijack();
+    const headers = { 'content-type': 'application/grpc', 'grpc-status': Code.Unimplemented };
+    // Nothing may follow the headers: then they are the trailers, too.
+    stream.respond({ ...headers, 'grpc-message': 'there is no such method' }, { endStream: true });
+  });
 }
 
 function transport(config: CoreConfig) {

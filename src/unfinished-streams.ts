@@ -1,4 +1,5 @@
 import type { Http2Server, ServerHttp2Session, ServerHttp2Stream } from 'node:http2';
+import type { Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 
 /** How long a caller may go on with a request that is answered already; milliseconds. */
@@ -21,15 +22,21 @@ export function endUnfinishedStreams(app: FastifyInstance): void {
   });
 
   const sessions = new Set<ServerHttp2Session>();
-  (app.server as unknown as Http2Server).on('session', (session) => {
-    sessions.add(session);
-    session.once('close', () => sessions.delete(session));
-  });
+  const sockets = new Set<Socket>();
+  const server = app.server as unknown as Http2Server;
+  server.on('session', (session) => keep(session, sessions));
+  server.on('connection', (socket) => keep(socket, sockets));
   app.addHook('preClose', async () => {
     // Tells callers to begin nothing more here, before anything that they have begun comes to its end.
     for (const session of sessions) session.close();
     setTimeout(() => {
-      for (const session of sessions) session.destroy();
+      // A session that has ended waits without a bound for the other side to close the connection as well.
+      for (const socket of sockets) socket.destroy();
     }, AFTER_CLOSE_MS).unref();
   });
+}
+
+function keep<Item extends Socket | ServerHttp2Session>(item: Item, items: Set<Item>): void {
+  items.add(item);
+  item.once('close', () => items.delete(item));
 }

@@ -95,6 +95,6 @@ describeIf(hasCommand('grpcurl'), 'reflection, with grpcurl', 'install grpcurl',
   });
 
   test('is not there unless it is asked for', async () => {
-    expect(await grpcurl(silent, 'list')).toMatch(/^Failed to list services: .*(?:Unimplemented|does not support)/);
+    expect(await grpcurl(silent, 'list')).toMatch(/does not support the reflection API/);
   });
 });
