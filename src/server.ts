@@ -6,7 +6,7 @@ import type { CoreConfig } from './config.ts';
 import { authenticateCaller } from './rpc/caller-authentication.ts';
 import { callRunner, runCalls } from './rpc/calls.ts';
 import type { Serving } from './rpc/health-service.ts';
-import { routes } from './rpc/routes.ts';
+import { mayLast, routes } from './rpc/routes.ts';
 import { endUnfinishedStreams } from './unfinished-streams.ts';
 import type { Dependencies } from './usecases/dependencies.ts';
 
@@ -33,7 +33,7 @@ export async function createCoreServer(
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: LARGEST_MESSAGE_BYTES,
   }) as unknown as FastifyInstance;
-  endUnfinishedStreams(app);
+  endUnfinishedStreams(app, mayLast);
   const ending = new AbortController();
   app.addHook('preClose', async () => ending.abort());
   answerUnknownCalls(app);

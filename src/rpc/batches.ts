@@ -1,3 +1,4 @@
+import type { HandlerContext } from '@connectrpc/connect';
 import type { Status } from '../../proto/gen/google/rpc/status_pb.ts';
 import { Faults } from '../domain/refusal.ts';
 import type { RunCall } from './calls.ts';
@@ -49,6 +50,7 @@ export async function* answerBatches<Request, Response>(
   batches: AsyncIterable<Batch<Request>>,
   { run, ending }: BatchContext,
   { rpc, mostResults = MOST_REQUESTS }: BatchMethod,
+  { signal }: Pick<HandlerContext, 'signal'>,
   answer: (request: Request) => Promise<Response>,
 ): AsyncGenerator<{ results: Result<Response>[] }> {
   const known: Result<Response>[] = [];
@@ -80,11 +82,14 @@ export async function* answerBatches<Request, Response>(
   });
 
   async function readAll(): Promise<void> {
-    for await (const { requests, requestIds } of until(ending, batches)) {
+    // Whoever is gone takes no results: what waits for that would wait, and be kept, for ever.
+    const over = AbortSignal.any([ending, signal]);
+    signal.addEventListener('abort', () => moreTold.give());
+    for await (const { requests, requestIds } of until(over, batches)) {
       refuseUnlessComplete(requests.length, requestIds.length);
       for (const [position, request] of requests.entries()) begin(begun + position, request, requestIds[position]);
       begun += requests.length;
-      while (begun - told >= MOST_OPEN) await moreTold.wait();
+      while (begun - told >= MOST_OPEN && !signal.aborted) await moreTold.wait();
     }
   }
 

@@ -7,7 +7,7 @@ import { DirectoryService } from '../../proto/gen/leadintake/v1/directory_pb.ts'
 import { LeadIntakeService } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
 import { apiKeyService } from './api-key-service.ts';
-import type { RunCall } from './calls.ts';
+import { nameOf, type RunCall } from './calls.ts';
 import { directoryService } from './directory-service.ts';
 import { healthService, type Serving } from './health-service.ts';
 import { leadIntakeService } from './lead-intake-service.ts';
@@ -17,6 +17,16 @@ import { reflectionService } from './reflection-service.ts';
 const LARGEST_BATCH_BYTES = 1024 * 1024;
 
 const SERVICES = [LeadIntakeService, ApiKeyService, DirectoryService];
+
+const STREAMING = new Set(
+  [...SERVICES, Health, ServerReflection]
+    .flatMap(({ methods }) => methods)
+    .filter(({ methodKind }) => methodKind === 'bidi_streaming')
+    .map((method) => `/${nameOf(method)}`),
+);
+
+/** Whether a call by this path may go on sending for as long as it likes. */
+export const mayLast = (path: string): boolean => STREAMING.has(path);
 
 /** What the core serves with, besides its use cases. */
 export interface Server {
