@@ -27,16 +27,28 @@ export interface RunningProcess {
   printed(pattern: RegExp): Promise<RegExpExecArray>;
   /** Waits for its end: the exit status, or the signal that ended it. */
   ended(): Promise<number | NodeJS.Signals>;
+  /** Ends it at once, unless it has ended. */
+  kill(): Promise<void>;
+}
+
+interface RunOptions {
+  readonly args?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  readonly cwd?: string;
+}
+
+/** Runs a file of the product as `start` does. The process is killed when the test is over. */
+export function run(file: string, options: RunOptions = {}): RunningProcess {
+  const running = start(file, options);
+  onTestFinished(() => running.kill());
+  return running;
 }
 
 /**
  * Runs a file of the product with the pinned Node. Only the settings given are set; ports are free ones unless they are
- * given. The process is killed when the test is over.
+ * given. Whoever starts it must kill it.
  */
-export function run(
-  file: string,
-  { args = [], env = {}, cwd = ROOT }: { args?: readonly string[]; env?: Record<string, string>; cwd?: string } = {},
-): RunningProcess {
+export function start(file: string, { args = [], env = {}, cwd = ROOT }: RunOptions = {}): RunningProcess {
   const child = spawn(process.execPath, [join(ROOT, file), ...args], {
     cwd,
     env: {
@@ -59,10 +71,6 @@ export function run(
   });
   // Also counts its children: they hold its output open.
   const closed = once(child, 'close');
-  onTestFinished(async () => {
-    child.kill('SIGKILL');
-    await closed;
-  });
   const printed = async (pattern: RegExp) => {
     for (;;) {
       const match = pattern.exec(output);
@@ -78,6 +86,10 @@ export function run(
     async ended() {
       const [code, signal] = await closed;
       return code ?? signal;
+    },
+    async kill() {
+      child.kill('SIGKILL');
+      await closed;
     },
   };
 }
