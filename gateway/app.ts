@@ -26,6 +26,9 @@ const LONGEST_BODY_BYTES = 32 * 1024;
 /** How long a request may take to arrive; milliseconds. */
 const REQUEST_TIMEOUT_MS = 10_000;
 
+/** How long a stopping gateway waits for what is under way; milliseconds. Longer than any answer that still comes. */
+const AFTER_CLOSE_MS = 7500;
+
 /** How often connections are looked over for requests that take longer; milliseconds. */
 const CONNECTION_CHECK_MS = 1000;
 
@@ -52,7 +55,9 @@ export async function startGateway(config: GatewayConfig): Promise<Running> {
         stopping = true;
         // Whoever balances load must see /readyz turn, and kept-alive connections end, before the port closes.
         await sleep(config.SHUTDOWN_DRAIN_MS);
+        const cutOff = setTimeout(() => app.server.closeAllConnections(), AFTER_CLOSE_MS);
         await app.close();
+        clearTimeout(cutOff);
         await letGo();
       },
     };
@@ -99,6 +104,9 @@ async function createGateway(config: GatewayConfig, parts: Parts): Promise<Fasti
   app.addHook('onRequest', async (request, reply) => {
     reply.header(REQUEST_ID_HEADER, request.id);
     reply.header('cache-control', 'no-store');
+  });
+  // As late as can be: a connection that is answered otherwise while the gateway stops would hold that up.
+  app.addHook('onSend', async (_request, reply) => {
     if (isStopping()) reply.header('connection', 'close');
   });
   carryOutInTurn(app);
