@@ -104,7 +104,7 @@ async function createGateway(config: GatewayConfig, parts: Parts): Promise<Fasti
   logRequests(app);
   answerProblems(app, publicUrl);
   reportHealth(app, core, quota, isStopping);
-  docsRoutes(app, publicUrl);
+  docsRoutes(app, publicUrl, policy);
 
   allowOnly(app, LEADS_PATH, 'GET', 'POST');
   allowOnly(app, LEAD_PATH, 'GET');

@@ -67,14 +67,12 @@ export const leadCaptureSchema = {
     sourceId: {
       ...uuidSchema,
       type: ['string', 'null'],
-      default: null,
-      description: "An enabled lead source of the key's studio.",
+      description: "An enabled lead source of the key's studio; null, or left out: none.",
     },
     note: {
       type: ['string', 'null'],
       ...lengthOf(BOUNDS.note),
-      default: null,
-      description: 'What the visitor wrote, or what else is to be known.',
+      description: 'What the visitor wrote, or what else there is to know; null, or left out: nothing.',
     },
   },
 } as const;
