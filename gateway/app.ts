@@ -18,6 +18,7 @@ import { logRequests } from './plugins/request-log.ts';
 import { openQuota } from './quota/open-quota.ts';
 import type { Quota, QuotaPolicy } from './quota/quota.ts';
 import { REQUEST_ID_HEADER, requestIdOf } from './request-id.ts';
+import { docsRoutes } from './routes/docs.ts';
 import { LEAD_PATH, LEADS_PATH, leadRoutes } from './routes/leads.ts';
 
 /** The longest body that is read; bytes. The largest valid one, every character escaped, has about 29 KB. */
@@ -113,6 +114,7 @@ async function createGateway(config: GatewayConfig, parts: Parts): Promise<Fasti
   logRequests(app);
   answerProblems(app, publicUrl);
   reportHealth(app, core, quota, isStopping);
+  docsRoutes(app, publicUrl, policy);
 
   allowOnly(app, LEADS_PATH, 'GET', 'POST');
   allowOnly(app, LEAD_PATH, 'GET');
