@@ -19,6 +19,9 @@ import { openMongoStore } from '../src/store/mongo/mongo-store.ts';
 import { openSqliteStore } from '../src/store/sqlite/sqlite-store.ts';
 import type { Store } from '../src/store/store.ts';
 import { aLead, claimsOf } from '../test/support/builders.ts';
+import { serverName, withDatabase } from './mongo-database.ts';
+import { showProgress } from './progress.ts';
+import { median } from './statistics.ts';
 
 const BUSY = 'busy-studio';
 /** A studio whose leads all came before those of the other one. */
@@ -117,15 +120,15 @@ function sqlite(): Engine {
 
 async function mongo(url: string): Promise<Engine> {
   const client = new MongoClient(url);
-  const { version, ferretdb } = await client.db('admin').command({ buildInfo: 1 });
+  const server = await serverName(client);
   await client.close();
   return {
-    name: ferretdb ? `FerretDB ${ferretdb.version}` : `MongoDB ${version}`,
+    name: server,
     sizes: sizesOf(1000, 100_000),
     calls: { reads: 20, creations: 8, batches: 1 },
     async open(size) {
       const name = `growth-${size}-${randomUUID()}`;
-      const store = await openMongoStore(url.replace(/^([^/]+:\/\/[^/?]+)(?:\/[^?]*)?/, `$1/${name}`));
+      const store = await openMongoStore(withDatabase(url, name));
       const client = new MongoClient(url);
       const database = client.db(name);
       return {
@@ -317,31 +320,10 @@ function mean(values: readonly number[]): number {
   return values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
-function median(values: readonly number[]): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
-}
-
 function count(value: number): string {
   return value.toLocaleString('en');
 }
 
 function milliseconds(value: number): string {
   return value.toPrecision(3);
-}
-
-/** A bar in a terminal, a line for every tenth elsewhere. Gives what reports how much is done. */
-function showProgress(label: string, total: number): (done: number) => void {
-  const { stderr } = process;
-  let shownTenths = 0;
-  return (done) => {
-    const percent = Math.floor((done / total) * 100);
-    if (stderr.isTTY) {
-      const bar = '#'.repeat(percent / 4).padEnd(25, '.');
-      stderr.write(`\r${label} [${bar}] ${percent} %${done >= total ? '\n' : ''}`);
-    } else if (Math.floor(percent / 10) > shownTenths) {
-      shownTenths = Math.floor(percent / 10);
-      stderr.write(`${label}: ${percent} %\n`);
-    }
-  };
 }

@@ -78,6 +78,20 @@ function addressOf(host: string, port: number): string {
 
 /** An address may carry a password, so its value is a secret. */
 function redisUrl(value: string): Secret {
-  if (!/^rediss?:$/.test(URL.parse(value)?.protocol ?? '')) throw new Error('must be redis://… or rediss://…');
+  const url = URL.parse(value);
+  // Of anything else than a number the client would make none, and find that out when it is connected.
+  if (!url || !/^rediss?:$/.test(url.protocol) || !/^\/?\d*$/.test(url.pathname) || !isPercentEncoded(url)) {
+    throw new Error('must be redis://… or rediss://…, with nothing but the number of a database behind the host');
+  }
   return new Secret(value);
+}
+
+/** Of a name or password that is not, the client would say so without naming the setting. */
+function isPercentEncoded({ username, password }: URL): boolean {
+  try {
+    decodeURIComponent(username + password);
+    return true;
+  } catch {
+    return false;
+  }
 }

@@ -1,25 +1,41 @@
-import { Code, ConnectError, createClient, type Interceptor } from '@connectrpc/connect';
+import type { DescMessage, MessageInitShape } from '@bufbuild/protobuf';
+import { type CallOptions, createClient, type Interceptor } from '@connectrpc/connect';
 import { createConnectTransport, Http2SessionManager } from '@connectrpc/connect-node';
-import { BadRequestSchema, ErrorInfoSchema } from '../proto/gen/google/rpc/error_details_pb.ts';
-import { Health, HealthCheckResponse_ServingStatus as Status } from '../proto/gen/health/v1/health_pb.ts';
-import { ApiKeyService, type AuthenticateApiKeyResponse } from '../proto/gen/leadintake/v1/api_key_pb.ts';
+import type { Status } from '../proto/gen/google/rpc/status_pb.ts';
+import { Health, HealthCheckResponse_ServingStatus as Serving } from '../proto/gen/health/v1/health_pb.ts';
 import {
+  ApiKeyService,
+  type AuthenticateApiKeyRequestSchema,
+  type AuthenticateApiKeyResponse,
+} from '../proto/gen/leadintake/v1/api_key_pb.ts';
+import {
+  type CreateLeadRequestSchema,
   type CreateLeadResponse,
+  type GetLeadRequestSchema,
   type GetLeadResponse,
   LeadIntakeService,
+  type ListLeadsRequestSchema,
   type ListLeadsResponse,
 } from '../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import type { Secret } from '../src/runtime/secret.ts';
+import { type Asked, Collector, type Result } from './collector.ts';
 import type { GatewayConfig } from './config.ts';
-import { CODE_OF_REASON, type FieldFault, Problem } from './problems.ts';
+import { problemOfError, problemOfStatus } from './core-problems.ts';
+import { Problem } from './problems.ts';
 
 /** How long a call to the core may take before its outcome counts as unknown; milliseconds. */
 const TIMEOUT_MS = 5000;
 
+/**
+ * How many requests go into one message. The core answers one message while the gateway works on the answers to the one
+ * before, so what takes long goes in small ones; creations in large ones, which share a commit.
+ */
+const MOST_IN_MESSAGE = { authenticate: 64, create: 64, get: 32, list: 4 } as const;
+
 /** How long the core may take to say whether it is ready; milliseconds. */
 const HEALTH_TIMEOUT_MS = 1000;
 
-/** The largest answer to read; 100 leads with the longest texts have about 1 MB. */
+/** The largest message of an answer to read; bytes. A page of the longest leads, or a batch of them, has about 1 MB. */
 const LARGEST_MESSAGE_BYTES = 4 * 1024 * 1024;
 
 /** What a caller sends to create a lead, checked against the contract. */
@@ -71,38 +87,49 @@ export function createCoreClient(config: GatewayConfig): CoreClient {
     useBinaryFormat: true,
     sessionManager,
     readMaxBytes: LARGEST_MESSAGE_BYTES,
-    defaultTimeoutMs: TIMEOUT_MS,
+    // The two are near each other: packing costs more than it saves.
+    acceptCompression: [],
     interceptors: config.CORE_TOKEN ? [presentToken(config.CORE_TOKEN)] : [],
   });
   const leads = createClient(LeadIntakeService, transport);
   const apiKeys = createClient(ApiKeyService, transport);
   const health = createClient(Health, transport);
+  const authenticate = collect<typeof AuthenticateApiKeyRequestSchema, AuthenticateApiKeyResponse>(
+    apiKeys.batchAuthenticateApiKeys,
+    MOST_IN_MESSAGE.authenticate,
+  );
+  const create = collect<typeof CreateLeadRequestSchema, CreateLeadResponse>(
+    leads.batchCreateLeads,
+    MOST_IN_MESSAGE.create,
+  );
+  const get = collect<typeof GetLeadRequestSchema, GetLeadResponse>(leads.batchGetLeads, MOST_IN_MESSAGE.get);
+  const list = collect<typeof ListLeadsRequestSchema, ListLeadsResponse>(leads.batchListLeads, MOST_IN_MESSAGE.list);
 
   return {
-    authenticate: (secretSha256, requestId) => asked(apiKeys.authenticateApiKey({ secretSha256 }, joined(requestId))),
+    // Whoever comes with the same key in the same turn is told the same, and nobody what was true before.
+    authenticate: (secretSha256, requestId) =>
+      authenticate({ secretSha256 }, requestId, Buffer.from(secretSha256).toString('latin1')),
 
     createLead: (studioId, { contact, sourceId, note, ...rest }, requestId) =>
-      asked(
-        leads.createLead(
-          {
-            studioId,
-            ...rest,
-            contact: { value: { case: contact.type, value: contact.value } },
-            ...(sourceId !== null && { sourceId }),
-            ...(note !== null && { note }),
-          },
-          joined(requestId),
-        ),
+      create(
+        {
+          studioId,
+          ...rest,
+          contact: { value: { case: contact.type, value: contact.value } },
+          ...(sourceId !== null && { sourceId }),
+          ...(note !== null && { note }),
+        },
+        requestId,
       ),
 
-    getLead: (studioId, leadId, requestId) => asked(leads.getLead({ studioId, leadId }, joined(requestId))),
+    getLead: (studioId, leadId, requestId) => get({ studioId, leadId }, requestId),
 
     listLeads: (studioId, { limit, cursor }, requestId) =>
-      asked(leads.listLeads({ studioId, pageSize: limit, pageToken: cursor ?? '' }, joined(requestId))),
+      list({ studioId, pageSize: limit, pageToken: cursor ?? '' }, requestId),
 
     isServing: () =>
       health.check({}, { timeoutMs: HEALTH_TIMEOUT_MS }).then(
-        ({ status }) => status === Status.SERVING,
+        ({ status }) => status === Serving.SERVING,
         () => false,
       ),
 
@@ -118,43 +145,52 @@ function presentToken(token: Secret): Interceptor {
   };
 }
 
-const joined = (requestId: string) => ({ headers: { 'x-request-id': requestId } });
+/** A batch method of the core. */
+type BatchRpc<Schema extends DescMessage, Answer> = (
+  batches: AsyncIterable<{ requests: MessageInitShape<Schema>[]; requestIds: string[] }>,
+  options: CallOptions,
+) => AsyncIterable<{ readonly results: readonly BatchResult<Answer>[] }>;
 
-async function asked<Answer>(call: Promise<Answer>): Promise<Answer> {
-  try {
-    return await call;
-  } catch (error) {
-    throw problemOf(ConnectError.from(error));
+interface BatchResult<Answer> {
+  readonly index: number;
+  readonly outcome:
+    | { readonly case: 'response'; readonly value: Answer }
+    | { readonly case: 'error'; readonly value: Status }
+    | { readonly case: undefined; readonly value?: undefined };
+}
+
+/** Collects requests for a batch method. Each rejects with the Problem that its caller is to be told. */
+function collect<Schema extends DescMessage, Answer>(rpc: BatchRpc<Schema, Answer>, mostInMessage: number) {
+  const collector = new Collector<MessageInitShape<Schema>, Answer>(
+    async function* (messages) {
+      // Each request has a deadline, the call has none.
+      for await (const { results } of rpc(batchesOf(messages), { timeoutMs: 0 })) yield results.map(resultOf);
+    },
+    TIMEOUT_MS,
+    mostInMessage,
+  );
+  return (request: MessageInitShape<Schema>, requestId: string, sharedAs?: string): Promise<Answer> =>
+    collector.ask(request, requestId, sharedAs).catch((error) => {
+      throw error instanceof Problem ? error : problemOfError(error);
+    });
+}
+
+async function* batchesOf<Request>(messages: AsyncIterable<readonly Asked<Request>[]>) {
+  for await (const message of messages) {
+    yield {
+      requests: message.map(({ request }) => request),
+      requestIds: message.map(({ requestId }) => requestId),
+    };
   }
 }
 
-/** What the core itself may say, without a reason, of a fault on either side. After anything else the outcome is unknown. */
-const FAULTS = new Set([Code.Internal, Code.Unimplemented, Code.InvalidArgument, Code.Unauthenticated]);
-
-function problemOf(error: ConnectError): Problem {
-  const info = error.findDetails(ErrorInfoSchema).find(({ domain }) => domain === 'leadintake');
-  const code = Object.hasOwn(CODE_OF_REASON, info?.reason ?? '')
-    ? CODE_OF_REASON[info?.reason as keyof typeof CODE_OF_REASON]
-    : undefined;
-  if (code === undefined) {
-    // What has a cause was not said by the core: a call that is cut off is called internal too.
-    const isFault = error.cause === undefined && FAULTS.has(error.code);
-    return new Problem(isFault ? 'internal_error' : 'integration_unavailable', { cause: error });
+function resultOf<Answer>({ index, outcome }: BatchResult<Answer>): Result<Answer> {
+  switch (outcome.case) {
+    case 'response':
+      return { index, answer: outcome.value };
+    case 'error':
+      return { index, error: problemOfStatus(outcome.value) };
+    default:
+      return { index, error: new Error('a result without an outcome') };
   }
-  const faults = error.findDetails(BadRequestSchema).flatMap(({ fieldViolations }) => fieldViolations.map(publicFault));
-  return new Problem(code, { faults, existingLeadId: info?.metadata.leadId, cause: error });
-}
-
-/** What the core calls by one name and the public API by another. */
-const PUBLIC_NAMES: Readonly<Record<string, string>> = {
-  idempotencyKey: 'Idempotency-Key',
-  'contact.email': 'contact.value',
-  'contact.phone': 'contact.value',
-  leadId: 'id',
-  pageSize: 'limit',
-  pageToken: 'cursor',
-};
-
-function publicFault({ field, description }: { field: string; description: string }): FieldFault {
-  return { field: PUBLIC_NAMES[field] ?? field, message: description };
 }

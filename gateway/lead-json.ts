@@ -31,13 +31,17 @@ export const STAGE_WORDS = Object.values(STAGES).filter((word) => word !== undef
 export function leadJson(lead: Lead | undefined): LeadJson {
   const stage = lead && STAGES[lead.stage];
   if (!stage || !lead.createTime || !lead.updateTime) throw new Error('the core sent a lead that is not complete');
+  const { createTime, updateTime } = lead;
+  // Most leads of a page have not changed, and writing a time costs as much as the rest of a lead.
+  const isUnchanged = updateTime.seconds === createTime.seconds && updateTime.nanos === createTime.nanos;
+  const createdAt = timestampDate(createTime).toISOString();
   return {
     id: lead.id,
     displayName: lead.displayName,
     stage,
     sourceId: lead.sourceId ?? null,
     note: lead.note ?? null,
-    createdAt: timestampDate(lead.createTime).toISOString(),
-    updatedAt: timestampDate(lead.updateTime).toISOString(),
+    createdAt,
+    updatedAt: isUnchanged ? createdAt : timestampDate(updateTime).toISOString(),
   };
 }

@@ -32,8 +32,16 @@ const ONLY_IN: Readonly<Record<string, readonly string[]>> = {
   ioredis: ['gateway/quota/'],
   'rate-limiter-flexible': ['gateway/quota/'],
   'libphonenumber-js': ['src/domain/contact.ts'],
-  '@connectrpc/': ['src/rpc/', 'src/server.ts', 'src/check-health.ts', 'gateway/core-client.ts'],
+  '@connectrpc/': [
+    'src/rpc/',
+    'src/server.ts',
+    'src/check-health.ts',
+    'gateway/core-client.ts',
+    'gateway/core-problems.ts',
+  ],
   commander: ['src/cli.ts'],
+  marked: ['gateway/docs/'],
+  '@scalar/': ['gateway/docs/'],
 };
 
 interface Import {

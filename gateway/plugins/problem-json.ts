@@ -1,7 +1,8 @@
-import { type Server, type ServerResponse, STATUS_CODES } from 'node:http';
+import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { invalidRequest, PROBLEM_MEDIA_TYPE, Problem, problemBody } from '../problems.ts';
+import { expectAnswer, mayAnswerUnreadable } from '../outstanding-answers.ts';
+import { type FieldFault, invalidRequest, PROBLEM_MEDIA_TYPE, Problem, problemBody } from '../problems.ts';
 import { REQUEST_ID_HEADER, requestIdOf } from '../request-id.ts';
 
 /** What the framework calls the faults it finds, in the contract's words. */
@@ -22,14 +23,16 @@ export function answerProblems(app: FastifyInstance, publicUrl: string): void {
   app.setNotFoundHandler(() => {
     throw new Problem('route_not_found');
   });
-  app.addHook('onRequest', async (request) => {
+  app.addHook('onRequest', async (request, reply) => {
     // Nobody sends one; the router would take what follows for a query.
     if (request.url.includes('#')) throw invalidRequest([], 'The address has a fragment.');
+    const fault = framingFault(request.raw);
+    if (fault) {
+      reply.header('connection', 'close');
+      throw invalidRequest([fault]);
+    }
     // An unknown path is told before anybody looks at a body; no path of this API ends in a slash.
     if (request.is404 || pathOf(request).endsWith('/')) throw new Problem('route_not_found');
-    if (request.raw.httpVersion === '1.1' && request.raw.headersDistinct.host?.length !== 1) {
-      throw invalidRequest([{ field: 'Host', message: 'must be given once' }]);
-    }
   });
 }
 
@@ -41,14 +44,16 @@ export function answerFrameworkErrors(publicUrl: string) {
 
 /** Answers what Node would answer by itself, past the framework. */
 export function answerServerErrors(server: Server, publicUrl: string): void {
+  server.prependListener('request', expectAnswer);
   server.on('checkExpectation', (request, response: ServerResponse) => {
+    expectAnswer(request, response);
     const requestId = requestIdOf(request);
     const problem = invalidRequest([{ field: 'Expect', message: 'must be 100-continue' }]);
     response.writeHead(problem.status, { ...headersOf(problem, requestId), connection: 'close' });
     response.end(problemBody(problem, requestId, publicUrl));
   });
   server.on('connect', (request, socket) => {
-    writeToSocket(new Problem('route_not_found'), requestIdOf(request), socket as Socket, publicUrl);
+    answerAndHangUp(new Problem('route_not_found'), requestIdOf(request), socket as Socket, publicUrl);
   });
 }
 
@@ -65,9 +70,24 @@ export function answerClientErrors(publicUrl: string) {
       socket.destroy();
       return;
     }
-    writeToSocket(SOCKET_FAULTS[error.code ?? ''] ?? MALFORMED, requestIdOf({ headers: {} }), socket, publicUrl);
+    answerAndHangUp(SOCKET_FAULTS[error.code ?? ''] ?? MALFORMED, requestIdOf({ headers: {} }), socket, publicUrl);
   };
 }
+
+/** What makes it uncertain where a message ends, or whom it is for: another reader on its way may have seen it otherwise. */
+function framingFault({ httpVersion, headers, headersDistinct }: IncomingMessage): FieldFault | undefined {
+  if (httpVersion !== '1.1' && httpVersion !== '1.0') return { field: 'HTTP version', message: 'must be 1.1 or 1.0' };
+  const coding = headers['transfer-encoding'];
+  if (coding !== undefined && (httpVersion === '1.0' || coding.toLowerCase() !== 'chunked')) {
+    return { field: 'Transfer-Encoding', message: 'must be chunked, and needs HTTP/1.1' };
+  }
+  const { host = [] } = headersDistinct;
+  if (httpVersion === '1.1' && host.length !== 1) return { field: 'Host', message: 'must be given once' };
+  return host.every((value) => HOST.test(value)) ? undefined : { field: 'Host', message: 'must be a host and a port' };
+}
+
+/** RFC 9110, section 7.2: a host, by name or address, and a port. An empty one is allowed. */
+const HOST = /^[A-Za-z0-9._~%!$&'()*+,;=[\]:-]*$/;
 
 function problemOf(error: FastifyError, request: FastifyRequest): Problem {
   if (error instanceof Problem) {
@@ -97,7 +117,16 @@ function headersOf(problem: Problem, requestId: string): Record<string, string> 
   };
 }
 
-function writeToSocket(problem: Problem, requestId: string, socket: Socket, publicUrl: string): void {
+const hangingUp = new WeakSet<Socket>();
+
+async function answerAndHangUp(problem: Problem, requestId: string, socket: Socket, publicUrl: string): Promise<void> {
+  // What cannot be read is found out again with every byte that follows it.
+  if (hangingUp.has(socket)) return;
+  hangingUp.add(socket);
+  if (!(await mayAnswerUnreadable(socket))) {
+    socket.destroy();
+    return;
+  }
   const body = problemBody(problem, requestId, publicUrl);
   const headers = { ...headersOf(problem, requestId), 'content-length': Buffer.byteLength(body), connection: 'close' };
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);

@@ -1,12 +1,14 @@
 import type { ServiceImpl } from '@connectrpc/connect';
-import type { ApiKeyService } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
+import { ApiKeyService, type AuthenticateApiKeyRequest } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { authenticateApiKey } from '../usecases/authenticate-api-key.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
 import { createApiKey, listApiKeys, replaceApiKey, revokeApiKey } from '../usecases/manage-api-keys.ts';
+import { answerBatches, type BatchContext } from './batches.ts';
+import { nameOf } from './calls.ts';
 import { apiKeyScope, apiKeyToWire, dateFromWire } from './convert.ts';
 
 /** API keys over RPC. */
-export function apiKeyService(deps: Dependencies): ServiceImpl<typeof ApiKeyService> {
+export function apiKeyService(deps: Dependencies, batches: BatchContext): ServiceImpl<typeof ApiKeyService> {
   return {
     async createApiKey({ studioId, memberId, name, scopes, expireTime }) {
       const { key, secret } = await createApiKey(deps, {
@@ -33,9 +35,13 @@ export function apiKeyService(deps: Dependencies): ServiceImpl<typeof ApiKeyServ
       return { apiKey: apiKeyToWire(await revokeApiKey(deps, { studioId, memberId, keyId: apiKeyId })) };
     },
 
-    async authenticateApiKey({ secretSha256 }) {
-      const { studioId, id, scopes } = await authenticateApiKey(deps, { secretSha256 });
-      return { studioId, apiKeyId: id, scopes: scopes.map(apiKeyScope.toWire) };
-    },
+    authenticateApiKey: authenticate,
+    batchAuthenticateApiKeys: (requests, context) =>
+      answerBatches(requests, batches, { rpc: nameOf(ApiKeyService.method.authenticateApiKey) }, context, authenticate),
   };
+
+  async function authenticate({ secretSha256 }: AuthenticateApiKeyRequest) {
+    const { studioId, id, scopes } = await authenticateApiKey(deps, { secretSha256 });
+    return { studioId, apiKeyId: id, scopes: scopes.map(apiKeyScope.toWire) };
+  }
 }

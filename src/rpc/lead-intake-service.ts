@@ -1,38 +1,68 @@
 import type { ServiceImpl } from '@connectrpc/connect';
-import { type LeadIntakeService, LeadView as WireView } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import {
+  type CreateLeadRequest,
+  type GetLeadRequest,
+  LeadIntakeService,
+  type ListLeadsRequest,
+  LeadView as WireView,
+} from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import type { LeadView } from '../domain/lead.ts';
 import { changeLeadStage } from '../usecases/change-lead-stage.ts';
 import { createLead } from '../usecases/create-lead.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
 import { getLead } from '../usecases/get-lead.ts';
 import { listLeads } from '../usecases/list-leads.ts';
+import { answerBatches, type BatchContext } from './batches.ts';
+import { nameOf } from './calls.ts';
 import { contactFromWire, leadStage, leadToWire } from './convert.ts';
 
+/** A page of the longest leads has a megabyte: a message with more than a few would be too large for its reader. */
+const PAGES_IN_A_MESSAGE = 3;
+
 /** Leads over RPC. */
-export function leadIntakeService(deps: Dependencies): ServiceImpl<typeof LeadIntakeService> {
+export function leadIntakeService(deps: Dependencies, batches: BatchContext): ServiceImpl<typeof LeadIntakeService> {
+  const { method } = LeadIntakeService;
   return {
-    async createLead({ studioId, idempotencyKey, displayName, contact, sourceId, note }) {
-      const command = { studioId, idempotencyKey, displayName, contact: contactFromWire(contact), sourceId, note };
-      const { lead, replayed } = await createLead(deps, command);
-      return { lead: leadToWire(lead, 'basic'), replayed };
-    },
+    createLead: create,
+    batchCreateLeads: (requests, context) =>
+      answerBatches(requests, batches, { rpc: nameOf(method.createLead) }, context, create),
 
-    async getLead({ studioId, leadId, view: wireView }) {
-      const view = viewOf(wireView);
-      return { lead: leadToWire(await getLead(deps, { studioId, leadId, view }), view) };
-    },
+    getLead: get,
+    batchGetLeads: (requests, context) =>
+      answerBatches(requests, batches, { rpc: nameOf(method.getLead) }, context, get),
 
-    async listLeads({ studioId, pageSize, pageToken, view: wireView }) {
-      const view = viewOf(wireView);
-      const { leads, nextPageToken } = await listLeads(deps, { studioId, pageSize, pageToken, view });
-      return { leads: leads.map((lead) => leadToWire(lead, view)), nextPageToken };
-    },
+    listLeads: list,
+    batchListLeads: (requests, context) =>
+      answerBatches(
+        requests,
+        batches,
+        { rpc: nameOf(method.listLeads), mostResults: PAGES_IN_A_MESSAGE },
+        context,
+        list,
+      ),
 
     async changeLeadStage({ studioId, leadId, stage }) {
       const lead = await changeLeadStage(deps, { studioId, leadId, stage: leadStage.fromWire(stage) });
       return { lead: leadToWire(lead, 'full') };
     },
   };
+
+  async function create({ studioId, idempotencyKey, displayName, contact, sourceId, note }: CreateLeadRequest) {
+    const command = { studioId, idempotencyKey, displayName, contact: contactFromWire(contact), sourceId, note };
+    const { lead, replayed } = await createLead(deps, command);
+    return { lead: leadToWire(lead, 'basic'), replayed };
+  }
+
+  async function get({ studioId, leadId, view: wireView }: GetLeadRequest) {
+    const view = viewOf(wireView);
+    return { lead: leadToWire(await getLead(deps, { studioId, leadId, view }), view) };
+  }
+
+  async function list({ studioId, pageSize, pageToken, view: wireView }: ListLeadsRequest) {
+    const view = viewOf(wireView);
+    const { leads, nextPageToken } = await listLeads(deps, { studioId, pageSize, pageToken, view });
+    return { leads: leads.map((lead) => leadToWire(lead, view)), nextPageToken };
+  }
 }
 
 function viewOf(view: WireView): LeadView | undefined {

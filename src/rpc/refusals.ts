@@ -1,6 +1,8 @@
-import { Code, ConnectError, type Interceptor } from '@connectrpc/connect';
-import type { FastifyBaseLogger } from 'fastify';
+import { create } from '@bufbuild/protobuf';
+import { anyPack } from '@bufbuild/protobuf/wkt';
+import { Code, ConnectError } from '@connectrpc/connect';
 import { BadRequestSchema, ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
+import { type Status, StatusSchema } from '../../proto/gen/google/rpc/status_pb.ts';
 import type { RefusalReason as WireReason } from '../../proto/gen/leadintake/v1/refusal_pb.ts';
 import { Refusal, type RefusalReason } from '../domain/refusal.ts';
 import { StoreUnavailable } from '../store/store.ts';
@@ -28,23 +30,25 @@ const CODES: Record<RefusalReason, Code> & Record<Exclude<keyof typeof WireReaso
 };
 
 /**
- * Turns everything that is thrown into what a caller may see: a refusal with its details, `unavailable` when the store
- * is away or does not know, and a bare `internal` for the rest, whose text stays in the log.
+ * What a caller may see of anything that was thrown: a refusal with its details, `unavailable` when the store is away or
+ * does not know, and a bare `internal` for the rest.
  */
-export function answerErrors(log: FastifyBaseLogger): Interceptor {
-  return (next) => async (request) => {
-    try {
-      return await next(request);
-    } catch (error) {
-      if (error instanceof ConnectError) throw error;
-      if (error instanceof Refusal) throw refused(error);
-      const requestId = request.header.get('x-request-id') ?? undefined;
-      log.error({ err: error, rpc: request.method.name, requestId }, 'a call failed');
-      throw error instanceof StoreUnavailable
-        ? new ConnectError('the store is not available', Code.Unavailable)
-        : new ConnectError('internal error', Code.Internal);
-    }
-  };
+export function connectErrorOf(error: unknown): ConnectError {
+  if (error instanceof ConnectError) return error;
+  if (error instanceof Refusal) return refused(error);
+  return error instanceof StoreUnavailable
+    ? new ConnectError('the store is not available', Code.Unavailable)
+    : new ConnectError('internal error', Code.Internal);
+}
+
+/** An error of one request, to stand in the answer to a batch. */
+export function statusOf({ code, rawMessage, details }: ConnectError): Status {
+  const outgoing = details.filter((detail) => 'desc' in detail);
+  return create(StatusSchema, {
+    code,
+    message: rawMessage,
+    details: outgoing.map(({ desc, value }) => anyPack(desc, create(desc, value))),
+  });
 }
 
 function refused({ reason, message, metadata, faults }: Refusal): ConnectError {

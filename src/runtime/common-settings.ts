@@ -1,11 +1,11 @@
-import { integer, oneOf, port, secret, text } from './settings.ts';
+import { bearerToken, integer, oneOf, port, text } from './settings.ts';
 
 /** Settings that mean the same to both processes. */
 export const commonSettings = {
   CORE_HOST: { parse: text, fallback: '127.0.0.1', about: 'address the core listens on' },
   CORE_PORT: { parse: port, fallback: '50051', about: 'port the core listens on' },
   CORE_TOKEN: {
-    parse: secret,
+    parse: bearerToken,
     fromFile: true,
     about: 'bearer token that callers present to the core; may be unset only while the core listens on loopback',
   },

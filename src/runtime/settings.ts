@@ -92,8 +92,11 @@ function read(path: string): string {
 /** Any text. */
 export const text = (value: string): string => value;
 
-/** A text that must not be seen. */
-export const secret = (value: string): Secret => new Secret(value);
+/** A token that must not be seen and goes into a header. */
+export const bearerToken = (value: string): Secret => {
+  if (!/^[!-~](?:[ -~]*[!-~])?$/.test(value)) throw new Error('must be visible ASCII characters, without a line end');
+  return new Secret(value);
+};
 
 /** The contents of the file that the text names. */
 export const fileContents = (path: string): string => readText(path);

@@ -1,3 +1,4 @@
+import { mongoUrlFault } from './mongo/connection.ts';
 import { openMongoStore } from './mongo/mongo-store.ts';
 import { openSqliteStore } from './sqlite/sqlite-store.ts';
 import type { Store } from './store.ts';
@@ -16,7 +17,6 @@ export async function openStore(databaseUrl: string): Promise<Store> {
 
 /** What is wrong with an address, as the end of the sentence "DATABASE_URL …". */
 export function databaseUrlFault(databaseUrl: string): string | undefined {
-  return /^(?:sqlite:|mongodb(?:\+srv)?:\/\/)./.test(databaseUrl)
-    ? undefined
-    : 'must be sqlite:PATH, mongodb://… or mongodb+srv://…';
+  if (/^mongodb(?:\+srv)?:\/\//.test(databaseUrl)) return mongoUrlFault(databaseUrl);
+  return /^sqlite:./.test(databaseUrl) ? undefined : 'must be sqlite:PATH, mongodb://… or mongodb+srv://…';
 }

@@ -44,10 +44,14 @@ export async function createLead({ store, newId }: Dependencies, command: Create
   const { studioId, idempotencyKey, capture } = validate(command);
   const fingerprint = fingerprintOf(capture);
 
-  const studio = await store.findStudio(studioId);
+  // Together, because a store may read them at one go.
+  const [studio, source] = await Promise.all([
+    store.findStudio(studioId),
+    capture.sourceId === null ? null : store.findLeadSource(studioId, capture.sourceId),
+  ]);
   if (!studio) throw new Refusal('STUDIO_NOT_FOUND', 'There is no such studio.');
 
-  if (capture.sourceId !== null && !(await store.findLeadSource(studioId, capture.sourceId))?.enabled) {
+  if (capture.sourceId !== null && !source?.enabled) {
     // The source may have been disabled after the lead was created: a retry still gets its answer.
     const earlier = await store.findLeadByIdempotencyKey(studioId, idempotencyKey);
     if (!earlier) throw new Refusal('SOURCE_INVALID', 'The source does not belong to the studio or is disabled.');

@@ -2,9 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { type CommandStartedEvent, type Document, MongoClient, type Sort } from 'mongodb';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { newId } from '../../src/domain/new-id.ts';
-import { mongoApiKeys } from '../../src/store/mongo/api-keys.ts';
 import type { Connection } from '../../src/store/mongo/connection.ts';
-import { mongoDirectory } from '../../src/store/mongo/directory.ts';
 import {
   type ApiKeyDocument,
   apiKeyDocument,
@@ -12,7 +10,7 @@ import {
   leadDocument,
 } from '../../src/store/mongo/documents.ts';
 import { ensureIndexes } from '../../src/store/mongo/indexes.ts';
-import { mongoLeads } from '../../src/store/mongo/leads.ts';
+import { storeOn } from '../../src/store/mongo/mongo-store.ts';
 import type { Store } from '../../src/store/store.ts';
 import {
   aLead,
@@ -91,7 +89,7 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
       check: async () => {},
       close: async () => {},
     };
-    store = { ...mongoLeads(connection), ...mongoApiKeys(connection), ...mongoDirectory(connection) };
+    store = storeOn(connection);
 
     for (const studio of times(STUDIOS, (index) => aStudio({ id: studioOf(index) }))) await store.putStudio(studio);
     await store.putMember(aMember());
@@ -139,12 +137,12 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
   const calls: Record<string, { call: () => Promise<unknown>; by: string[]; atMost: number }> = {
     'a creation that was made before': {
       call: () => store.createLead(aLead({ contact }), claims),
-      by: ['idempotencyKey', 'openContact'],
+      by: ['openContact', 'idempotencyKey'],
       atMost: 1,
     },
     'a creation for a contact with an open lead': {
       call: () => store.createLead(aLead({ contact }), claimsOf(lead)),
-      by: ['idempotencyKey', 'openContact'],
+      by: ['openContact', 'idempotencyKey'],
       atMost: 1,
     },
     'a lead by its idempotency key': {
@@ -219,6 +217,22 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
     },
     "a key's revocation": { call: () => store.revokeApiKey(studioId, keyId, NOW), by: ['_id_', '_id_'], atMost: 1 },
     'putting a studio': { call: () => store.putStudio(aStudio()), by: ['_id_'], atMost: 1 },
+    'leads of several studios at once, by their ids': {
+      call: () =>
+        Promise.all([lead.id, closedLead.id, newId()].map((id, index) => store.findLead(studioOf(index), id))),
+      by: ['_id_'],
+      atMost: 6,
+    },
+    'several keys at once, by the hashes of their secrets': {
+      call: () => Promise.all(times(3, () => store.findCredential(aSecretHash()))),
+      by: ['secret'],
+      atMost: 6,
+    },
+    'several studios at once': {
+      call: () => Promise.all(times(3, (index) => store.findLeadSource(studioOf(index), newId()))),
+      by: ['_id_'],
+      atMost: 6,
+    },
     'a studio': { call: () => store.findStudio(studioId), by: ['_id_'], atMost: 1 },
     'putting a member': { call: () => store.putMember(aMember()), by: ['_id_'], atMost: 1 },
     'a member': { call: () => store.findMember(studioId, 'member-1'), by: ['_id_'], atMost: 1 },

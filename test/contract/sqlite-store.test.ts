@@ -1,12 +1,12 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, statSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { DatabaseSync } from 'node:sqlite';
 import { text } from 'node:stream/consumers';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Lead } from '../../src/domain/lead.ts';
 import { sqliteApiKeys } from '../../src/store/sqlite/api-keys.ts';
 import { sqliteDirectory } from '../../src/store/sqlite/directory.ts';
@@ -105,6 +105,40 @@ describe('SQLite', () => {
       }),
     );
   }
+
+  describe('the write-ahead log', () => {
+    const inDatabaseFile = () => statSync(path).size;
+    const createOneByOne = async (store: Store, count: number) => {
+      for (const lead of times(count, () => aLead({ note: 'x'.repeat(2000) }))) await create(store, lead);
+    };
+
+    test('goes into the database while the store is in use, without whoever commits', async () => {
+      const store = openStore();
+      await createOneByOne(store, 1);
+      const before = inDatabaseFile();
+
+      await createOneByOne(store, 128);
+
+      await vi.waitFor(() => expect(inDatabaseFile()).toBeGreaterThan(before), { timeout: 10_000 });
+    });
+
+    test('is gone when the store is closed, and with it all that held the file', async () => {
+      const store = openStore();
+      await createOneByOne(store, 200);
+      await store.close();
+
+      expect(readdirSync(folder)).toEqual(['leads.db']);
+      const reader = new DatabaseSync(path);
+      closing.push(() => reader.close());
+      expect(idsIn(reader)).toHaveLength(200);
+    });
+
+    test('goes into the database when it has grown long, should nobody else see to it', async () => {
+      const database = connect();
+
+      expect(database.prepare('PRAGMA wal_autocheckpoint').get()).toEqual({ wal_autocheckpoint: 16_384 });
+    });
+  });
 
   describe('opening', () => {
     test('a write is answered when the disk has it: WAL, and a wait for the disk at every commit', () => {

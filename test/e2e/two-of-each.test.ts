@@ -1,16 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { createClient } from '@connectrpc/connect';
-import { createConnectTransport, Http2SessionManager } from '@connectrpc/connect-node';
 import { MongoClient } from 'mongodb';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { ApiKeyService } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
-import { DirectoryService, MemberRole, StudioStatus } from '../../proto/gen/leadintake/v1/directory_pb.ts';
-import { DAY_MS, times } from '../support/builders.ts';
+import { times } from '../support/builders.ts';
+import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
 import { addressOf, type RunningProcess, run } from '../support/processes.ts';
 import { describeWithRedis } from '../support/servers.ts';
-import { aCapture, BOTH_SCOPES, LEADS } from '../support/service.ts';
+import { aCapture, LEADS } from '../support/service.ts';
 
 // Four processes and two servers start and work; on a small machine they share two cores.
 vi.setConfig({ testTimeout: 120_000 });
@@ -75,8 +71,8 @@ describeWithMongo('two cores and two gateways', (mongoUrl) => {
     });
 
     test('a key that was revoked or replaced at one core is dead at the next request to the other gateway', async () => {
-      const { cores, gateways, studio } = await twoOfEach();
-      const apiKeys = clientsOf(at(cores, 0)).apiKeys;
+      const { clients, gateways, studio } = await twoOfEach();
+      const { apiKeys } = clients;
       for (const round of times(20, (index) => index)) {
         const { secret, studioId, memberId, apiKeyId } = await studio();
         // Both have just seen the key good.
@@ -192,41 +188,16 @@ describeWithMongo('two cores and two gateways', (mongoUrl) => {
       for (const gateway of gateways) {
         await expect.poll(async () => (await fetch(`${gateway}/readyz`)).status, { timeout: 10_000 }).toBe(200);
       }
-      const studio = () => arrangeStudio(at(cores, 0), at(gateways, 1));
-      return { cores, gateways, processes, startCore, startGateway, studio };
+      const clients = connectToCore(at(cores, 0));
+      onTestFinished(() => clients.close());
+      const studio = async () => {
+        const arranged = await arrangeStudio(clients);
+        return { ...arranged, count: async () => (await idsOf(at(gateways, 1), arranged.secret)).length };
+      };
+      return { clients, cores, gateways, processes, startCore, startGateway, studio };
     }
   });
 });
-
-/** Clients of one core, closed when the test is over. */
-function clientsOf(coreUrl: string) {
-  const sessionManager = new Http2SessionManager(coreUrl);
-  onTestFinished(() => sessionManager.abort());
-  const transport = createConnectTransport({ baseUrl: coreUrl, httpVersion: '2', sessionManager });
-  return { apiKeys: createClient(ApiKeyService, transport), directory: createClient(DirectoryService, transport) };
-}
-
-/** A studio with one owner and one key. */
-async function arrangeStudio(coreUrl: string, gateway: string) {
-  const { apiKeys, directory } = clientsOf(coreUrl);
-  const [studioId, memberId] = [`studio-${randomUUID()}`, 'owner-1'];
-  await directory.putStudio({ studio: { id: studioId, status: StudioStatus.ACTIVE } });
-  await directory.putMember({ member: { studioId, id: memberId, role: MemberRole.OWNER } });
-  const { apiKey, secret } = await apiKeys.createApiKey({
-    studioId,
-    memberId,
-    name: 'Website',
-    scopes: [...BOTH_SCOPES],
-    expireTime: timestampFromMs(Date.now() + DAY_MS),
-  });
-  return {
-    studioId,
-    memberId,
-    apiKeyId: apiKey?.id ?? '',
-    secret,
-    count: async () => (await idsOf(gateway, secret)).length,
-  };
-}
 
 interface Answer {
   readonly status: number;

@@ -918,7 +918,7 @@ describe('the directory', () => {
 describe("the core's token", () => {
   const unauthenticated = refused('UNAUTHENTICATED', 'CALLER_UNAUTHENTICATED');
 
-  test('the contract has RPCs to try', () => expect(CONTRACT_RPCS).toHaveLength(15));
+  test('the contract has RPCs to try', () => expect(CONTRACT_RPCS).toHaveLength(19));
 
   test.each(CONTRACT_RPCS)('nobody calls %s without it', async (rpc) => {
     const wrong = [

@@ -10,15 +10,9 @@ import { MemberRole, StudioStatus } from '../../proto/gen/leadintake/v1/director
 import { LeadView } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { newKeySecret } from '../../src/domain/rules/key-secret.ts';
 import { times } from '../support/builders.ts';
+import { arrangeStudio, type CoreClients, connectToCore } from '../support/core-clients.ts';
 import { addressOf, type RunningProcess, start } from '../support/processes.ts';
-import {
-  type CrmClients,
-  connectToCore,
-  LEADS,
-  type LeadJson,
-  PUBLIC_URL,
-  type StudioWithKey,
-} from '../support/service.ts';
+import { LEADS, type LeadJson, PUBLIC_URL, type StudioWithKey } from '../support/service.ts';
 import { judge, type Verdict } from './answer-rules.ts';
 import { describeRequest, type HostileRequest, hostileRequests, type World } from './hostile-requests.ts';
 import { Lane } from './lane.ts';
@@ -42,7 +36,7 @@ let folder: string;
 let core: RunningProcess;
 let gateway: RunningProcess;
 let url: string;
-let crm: CrmClients;
+let crm: CoreClients;
 let world: World;
 /** Those whose leads are all known, and the one for requests of which nobody can say what they did. */
 let studios: { readonly known: readonly StudioWithKey[]; readonly scratch: StudioWithKey };
@@ -58,7 +52,7 @@ beforeAll(async () => {
   ({ world, studios } = await aWorld());
 });
 afterAll(async () => {
-  crm?.disconnect();
+  crm?.close();
   await gateway?.kill();
   await core?.kill();
   rmSync(folder, { recursive: true, force: true });
@@ -184,7 +178,7 @@ async function readAll(studioId: string, into: Map<string, string>): Promise<Map
 const FROM_THE_START = 'From the start';
 
 async function aWorld(): Promise<{ world: World; studios: typeof studios }> {
-  const [good, foreign, scratch] = [await crm.aStudioWithKey(), await crm.aStudioWithKey(), await crm.aStudioWithKey()];
+  const [good, foreign, scratch] = [await arrangeStudio(crm), await arrangeStudio(crm), await arrangeStudio(crm)];
   const more = (scopes: ApiKeyScope[], expiresInMs = 3_600_000) =>
     crm.apiKeys.createApiKey({
       studioId: good.studioId,
@@ -193,15 +187,15 @@ async function aWorld(): Promise<{ world: World; studios: typeof studios }> {
       scopes,
       expireTime: timestampFromMs(Date.now() + expiresInMs),
     });
-  const suspended = await crm.aStudioWithKey();
+  const suspended = await arrangeStudio(crm);
   await crm.directory.putStudio({ studio: { id: suspended.studioId, status: StudioStatus.SUSPENDED } });
-  const demoted = await crm.aStudioWithKey();
+  const demoted = await arrangeStudio(crm);
   await crm.directory.putMember({
     member: { studioId: demoted.studioId, id: demoted.memberId, role: MemberRole.STAFF },
   });
-  const revoked = await crm.aStudioWithKey();
+  const revoked = await arrangeStudio(crm);
   await crm.apiKeys.revokeApiKey(revoked);
-  const replaced = await crm.aStudioWithKey();
+  const replaced = await arrangeStudio(crm);
   await crm.apiKeys.replaceApiKey(replaced);
   const expired = await more([ApiKeyScope.LEADS_READ], 500);
 

@@ -102,7 +102,14 @@ export async function startWireServer(): Promise<MongoWireServer> {
     const postmaster = pidOf('postgres');
     process.kill(postmaster, signal);
     const { stdout } = spawnSync('pgrep', ['-P', `${postmaster}`], { encoding: 'utf8' });
-    for (const child of stdout.split('\n').filter(Boolean)) process.kill(Number(child), signal);
+    for (const child of stdout.split('\n').filter(Boolean)) {
+      try {
+        process.kill(Number(child), signal);
+      } catch (error) {
+        // Some of them come and go.
+        if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+      }
+    }
   };
   return {
     url,
@@ -123,4 +130,9 @@ export async function startWireServer(): Promise<MongoWireServer> {
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** Recognises requests in MongoDB's protocol: after 26 bytes of head comes the command's name. */
+export function isCommand(...names: readonly string[]): (request: Buffer) => boolean {
+  return (request) => names.some((name) => request.subarray(26).indexOf(`${name}\0`, 0, 'latin1') === 0);
 }

@@ -11,6 +11,21 @@ export const ROOT = join(import.meta.dirname, '../..');
 export const hasShellAndCurl =
   process.env.CI === 'true' || ['bash', 'curl'].every((command) => spawnSync(command, ['--version']).status === 0);
 
+/** Has a script carried out by bash, and gives everything that it printed. */
+export async function bash(script: string, env: Record<string, string> = {}): Promise<string> {
+  const child = spawn('bash', ['-s'], { env: { ...process.env, ...env }, stdio: ['pipe', 'pipe', 'pipe'] });
+  let output = '';
+  child.stdout.on('data', (chunk) => {
+    output += chunk;
+  });
+  child.stderr.on('data', (chunk) => {
+    output += chunk;
+  });
+  child.stdin.end(script);
+  await once(child, 'close');
+  return output;
+}
+
 /** A folder of one's own, gone when the test is over. */
 export function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));

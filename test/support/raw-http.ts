@@ -1,4 +1,5 @@
 import { connect } from 'node:net';
+import { expectDocumentedAnswer } from './documented.ts';
 
 /**
  * Sends bytes as they are, for requests that no well-behaved client can make, and reads one answer.
@@ -6,7 +7,14 @@ import { connect } from 'node:net';
  * @param baseUrl where to connect to; nothing of it is sent
  * @throws Error when the connection ends without a whole answer
  */
-export function rawRequest(baseUrl: string, request: string | Buffer): Promise<Response> {
+export async function rawRequest(baseUrl: string, request: string | Buffer): Promise<Response> {
+  const response = await send(baseUrl, request);
+  const [, method, url] = /^([A-Z]+) (?:http:\/\/[^/]+)?(\/[^ #]*)/.exec(request.toString('latin1')) ?? [];
+  if (method && url) await expectDocumentedAnswer(method, url, response);
+  return response;
+}
+
+function send(baseUrl: string, request: string | Buffer): Promise<Response> {
   const { hostname, port } = new URL(baseUrl);
   const bytes = Buffer.isBuffer(request) ? request : Buffer.from(request);
   const hasNoBody = isHead(bytes);

@@ -2,58 +2,38 @@ import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { type Client, createClient } from '@connectrpc/connect';
-import { createConnectTransport, Http2SessionManager } from '@connectrpc/connect-node';
 import { expect } from 'vitest';
 import { startGateway } from '../../gateway/app.ts';
 import { readGatewayConfig } from '../../gateway/config.ts';
-import { ApiKeyScope, ApiKeyService } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
-import { DirectoryService, MemberRole, StudioStatus } from '../../proto/gen/leadintake/v1/directory_pb.ts';
-import { LeadIntakeService } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { startCore } from '../../src/app.ts';
 import { readCoreConfig } from '../../src/config.ts';
-import { DAY_MS } from './builders.ts';
+import {
+  arrangeStudio,
+  type CoreClients,
+  connectToCore,
+  type StudioOptions,
+  type StudioWithKey,
+} from './core-clients.ts';
+import { expectDocumentedAnswer, expectDocumentedRequest, PUBLIC_URL } from './documented.ts';
 
-/** Where the gateway says it is: no test connects to it. */
-export const PUBLIC_URL = 'https://leads.example.test';
+export { BOTH_SCOPES, type StudioWithKey } from './core-clients.ts';
+export { PUBLIC_URL } from './documented.ts';
 
 /** Where leads are. */
 export const LEADS = '/v1/integrations/leads';
 
-const CORE_TOKEN = 'the token of the tests';
-
-/** A studio with one owner, one enabled source, and one key that the owner issued. */
-export interface StudioWithKey {
-  readonly studioId: string;
-  readonly memberId: string;
-  readonly sourceId: string;
-  readonly apiKeyId: string;
-  readonly secret: string;
-}
+/** What opens the cores of the tests. */
+export const CORE_TOKEN = 'the token of the tests';
 
 /** Headers of a request; null takes one away that would be there otherwise. */
 type HeaderOverrides = Readonly<Record<string, string | null>>;
 
-/** A core as the CRM calls it. */
-export interface CrmClients {
-  readonly leads: Client<typeof LeadIntakeService>;
-  readonly apiKeys: Client<typeof ApiKeyService>;
-  readonly directory: Client<typeof DirectoryService>;
-  /** Arranges a studio that no other test knows. */
-  aStudioWithKey(options?: {
-    readonly scopes?: readonly ApiKeyScope[];
-    readonly regionCode?: string;
-    readonly expiresInMs?: number;
-  }): Promise<StudioWithKey>;
-  /** Lets go of the connection. */
-  disconnect(): void;
-}
-
 /** A core and a gateway in this process, over real sockets, on a database of their own. */
-export interface Service extends CrmClients {
+export interface Service extends Omit<CoreClients, 'close'> {
   /** Where the gateway listens. */
   readonly url: string;
+  /** Arranges a studio that no other test knows. */
+  aStudioWithKey(options?: StudioOptions): Promise<StudioWithKey>;
   /** Sends a body to be created as a lead: text and bytes as they are, else as JSON; under a new Idempotency-Key. */
   post(secret: string, body: unknown, headers?: HeaderOverrides): Promise<Response>;
   /** Reads a path under the leads: `/ID`, `?limit=5`. */
@@ -87,18 +67,24 @@ export async function startService(
       ...overrides.gateway,
     }),
   );
-  const crm = connectToCore(coreUrl, CORE_TOKEN);
+  const clients = connectToCore(coreUrl, CORE_TOKEN);
+  const { leads, apiKeys, directory } = clients;
 
-  const ask = (method: string, path: string, headers: HeaderOverrides, body?: Uint8Array<ArrayBuffer>) =>
-    fetch(`${gateway.url}${path}`, {
-      method,
-      headers: Object.entries(headers).filter((header): header is [string, string] => header[1] !== null),
-      ...(body && { body }),
-    });
+  const ask = async (method: string, path: string, overrides: HeaderOverrides, body?: Uint8Array<ArrayBuffer>) => {
+    const headers = Object.entries(overrides).filter((header): header is [string, string] => header[1] !== null);
+    const response = await fetch(`${gateway.url}${path}`, { method, headers, ...(body && { body }) });
+    await expectDocumentedAnswer(method, path, response);
+    if (response.ok) expectDocumentedRequest({ method, url: path, headers: new Headers(headers), body });
+    return response;
+  };
 
   return {
     url: gateway.url,
-    ...crm,
+    leads,
+    apiKeys,
+    directory,
+
+    aStudioWithKey: (options) => arrangeStudio(clients, options),
 
     post: (secret, body, headers = {}) =>
       ask(
@@ -120,7 +106,7 @@ export async function startService(
       let count = 0;
       let pageToken = '';
       do {
-        const page = await crm.leads.listLeads({ studioId, pageSize: 100, pageToken });
+        const page = await leads.listLeads({ studioId, pageSize: 100, pageToken });
         count += page.leads.length;
         pageToken = page.nextPageToken;
       } while (pageToken !== '');
@@ -134,61 +120,13 @@ export async function startService(
     },
 
     async dispose() {
-      crm.disconnect();
+      clients.close();
       await gateway.stop();
       await core.stop();
       await rm(folder, { recursive: true, force: true });
     },
   };
 }
-
-/** Connects to a core that knows its callers by a token. */
-export function connectToCore(coreUrl: string, token: string): CrmClients {
-  const sessionManager = new Http2SessionManager(coreUrl);
-  const transport = createConnectTransport({
-    baseUrl: coreUrl,
-    httpVersion: '2',
-    sessionManager,
-    interceptors: [
-      (next) => (request) => {
-        request.header.set('authorization', `Bearer ${token}`);
-        return next(request);
-      },
-    ],
-  });
-  const apiKeys = createClient(ApiKeyService, transport);
-  const directory = createClient(DirectoryService, transport);
-
-  return {
-    leads: createClient(LeadIntakeService, transport),
-    apiKeys,
-    directory,
-
-    async aStudioWithKey({ scopes = BOTH_SCOPES, regionCode, expiresInMs = DAY_MS } = {}) {
-      const studioId = `studio-${randomUUID()}`;
-      const memberId = 'owner-1';
-      const sourceId = randomUUID();
-      await directory.putStudio({
-        studio: { id: studioId, status: StudioStatus.ACTIVE, ...(regionCode !== undefined && { regionCode }) },
-      });
-      await directory.putMember({ member: { studioId, id: memberId, role: MemberRole.OWNER } });
-      await directory.putLeadSource({ leadSource: { studioId, id: sourceId, name: 'Web form', enabled: true } });
-      const { apiKey, secret } = await apiKeys.createApiKey({
-        studioId,
-        memberId,
-        name: 'Website',
-        scopes: [...scopes],
-        expireTime: timestampFromMs(Date.now() + expiresInMs),
-      });
-      return { studioId, memberId, sourceId, apiKeyId: apiKey?.id ?? '', secret };
-    },
-
-    disconnect: () => sessionManager.abort(),
-  };
-}
-
-/** Everything that a key can allow. */
-export const BOTH_SCOPES: readonly ApiKeyScope[] = [ApiKeyScope.LEADS_READ, ApiKeyScope.LEADS_CREATE];
 
 /** A valid body to create a lead; unless told, its contact is nobody else's. */
 export function aCapture(overrides: Record<string, unknown> = {}): Record<string, unknown> {

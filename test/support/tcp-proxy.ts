@@ -11,6 +11,8 @@ export interface Loss {
   readonly count?: number;
   /** What becomes of the connection: it breaks, or nothing comes any more. */
   readonly by?: 'cut' | 'silence';
+  /** How long after the reply it breaks, nothing coming meanwhile; milliseconds. Unless told, at once. */
+  readonly afterMs?: number;
 }
 
 /** A way to a server on which faults happen when a test wants them. */
@@ -61,9 +63,9 @@ export async function startProxy(targetHost: string, targetPort: number): Promis
     }
     const server = connect({ host: targetHost, port: targetPort, noDelay: true });
     pairs.set(client, server);
-    let loses: Loss['by'];
+    let loses: Required<Loss> | undefined;
     client.on('data', (request: Buffer) => {
-      if (getsLost(request)) loses = loss?.by;
+      if (getsLost(request)) loses = loss;
       server.write(request);
     });
     server.on('data', (reply) => {
@@ -73,8 +75,8 @@ export async function startProxy(targetHost: string, targetPort: number): Promis
       }
       // Only now: it is sure that the request was carried out.
       lost += 1;
-      if (loses === 'cut') drop(client);
-      else server.pause();
+      server.pause();
+      if (loses.by === 'cut') setTimeout(() => drop(client), loses.afterMs);
     });
     for (const socket of [client, server]) socket.on('error', () => {}).on('close', () => drop(client));
     if (mode === 'silent') hush(client, server);
@@ -86,7 +88,7 @@ export async function startProxy(targetHost: string, targetPort: number): Promis
     port: (listener.address() as AddressInfo).port,
     connections: () => pairs.size,
     loseReplies(wanted) {
-      loss = { from: 1, count: 1, by: 'cut', ...wanted };
+      loss = { from: 1, count: 1, by: 'cut', afterMs: 0, ...wanted };
       seen = 0;
       lost = 0;
     },

@@ -35,6 +35,7 @@ describe("the core's configuration", () => {
     expect(config).toEqual({
       CORE_HOST: '127.0.0.1',
       CORE_PORT: 50051,
+      CORE_REFLECTION: false,
       LOG_LEVEL: 'info',
       SHUTDOWN_DRAIN_MS: 1000,
     });
@@ -137,6 +138,24 @@ describe('TLS', () => {
   });
 });
 
+describe("the core's token", () => {
+  test.each(['token', 'two words', 'Tok3n!~', 'x'.repeat(500)])('may be %s', (CORE_TOKEN) => {
+    expect(faultsOf({ CORE_TOKEN })).toEqual([]);
+  });
+
+  test.each(['abc\nhunter2', ' hunter2', 'hunter2 ', 'hunter2\u20ac', 'hunter2\u0001', 'hunter2\t'])(
+    'is a fault when no header can carry it, and is not repeated: %j',
+    (CORE_TOKEN) => {
+      expect(faultsOf({ CORE_TOKEN })).toEqual([expect.stringMatching(/^CORE_TOKEN must be /)]);
+      expect(faultsOf({ CORE_TOKEN }).join()).not.toContain('hunter2');
+    },
+  );
+
+  test('is a fault when its file has two lines', () => {
+    expect(faultsOf({ CORE_TOKEN_FILE: fileWith('two-lines', 'one\ntwo\n') })).toHaveLength(1);
+  });
+});
+
 describe('the address of the database', () => {
   test.each(['sqlite:leads.db', 'sqlite:/var/lib/leads.db', 'sqlite::memory:'])('%s is one', (DATABASE_URL) => {
     expect(readDatabaseUrl({ DATABASE_URL }).reveal()).toBe(DATABASE_URL);
@@ -146,6 +165,16 @@ describe('the address of the database', () => {
     const file = fileWith('database-url', 'sqlite:leads.db\n');
 
     expect(readDatabaseUrl({ DATABASE_URL_FILE: file }).reveal()).toBe('sqlite:leads.db');
+  });
+
+  test.each([
+    'mongodb://user:p/w@host',
+    'mongodb://user:hunter2@[',
+    'mongodb://host/?hunter2=1&unknown',
+    'mongodb+srv://user:hunter2@host.example:27017/x',
+    'mongodb://',
+  ])('%s is none that the driver understands', (DATABASE_URL) => {
+    expect(() => readDatabaseUrl({ DATABASE_URL })).toThrow(/DATABASE_URL is refused by the driver: /);
   });
 
   test.each(['sqlite:', 'leads.db', 'postgres://db', 'SQLITE:leads.db'])('%s is none', (DATABASE_URL) => {

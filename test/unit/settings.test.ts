@@ -5,6 +5,7 @@ import { format, inspect } from 'node:util';
 import { afterAll, describe, expect, test } from 'vitest';
 import { Secret } from '../../src/runtime/secret.ts';
 import {
+  bearerToken,
   type Environment,
   fileContents,
   httpUrl,
@@ -14,7 +15,6 @@ import {
   port,
   readSettings,
   SettingsError,
-  secret,
   text,
 } from '../../src/runtime/settings.ts';
 
@@ -30,7 +30,7 @@ function fileWith(contents: string): string {
 const table = {
   HOST: { parse: text, fallback: 'localhost', about: 'a host' },
   PORT: { parse: port, fallback: '80', about: 'a port' },
-  TOKEN: { parse: secret, fromFile: true, about: 'a secret' },
+  TOKEN: { parse: bearerToken, fromFile: true, about: 'a secret' },
   MODE: { parse: oneOf('fast', 'safe'), fallback: 'safe', about: 'a word' },
 } as const;
 

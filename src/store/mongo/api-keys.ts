@@ -1,37 +1,33 @@
 import { Binary, UUID } from 'mongodb';
-import { isLive, KEY_SLOTS } from '../../domain/api-key.ts';
-import type { ApiKeyStore, Credential } from '../store.ts';
+import { type ApiKey, isLive, KEY_SLOTS } from '../../domain/api-key.ts';
+import type { ApiKeyStore } from '../store.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import { apiKeyDocument, apiKeyOf, roleOf } from './documents.ts';
-import { SharedReads } from './shared-reads.ts';
+import { Gathered } from './gathered.ts';
+import type { StudioReads } from './studio-reads.ts';
 import { Turns } from './turns.ts';
 
 /** API keys and their slots, in MongoDB. */
-export function mongoApiKeys({ apiKeys, studios, call }: Connection): ApiKeyStore {
+export function mongoApiKeys({ apiKeys, call }: Connection, studioReads: StudioReads): ApiKeyStore {
   const turns = new Turns();
-  const reads = new SharedReads();
+  const keysBySecret = new Gathered<Uint8Array, ApiKey | null>(async (secrets) => {
+    const found = await apiKeys.find({ secretSha256: { $in: secrets.map((hash) => new Binary(hash)) } }).toArray();
+    const keysThere = new Map(found.map(apiKeyOf).map((key) => [hexOf(key.secretSha256), key]));
+    return secrets.map((hash) => keysThere.get(hexOf(hash)) ?? null);
+  });
 
   /** A slot that nobody holds just now, or undefined. Any of them: neighbours who ask at once should not meet. */
-  async function freeSlot(studioId: string, now: Date): Promise<string | undefined> {
+  async function freeSlot(studioId: string, now: Date, deadline: AbortSignal): Promise<string | undefined> {
     const holders = await apiKeys.find({ studioId, slot: { $in: KEY_SLOTS } }).toArray();
     const live = holders.filter((holder) => isLive(apiKeyOf(holder), now));
     for (const expired of holders.filter((holder) => !live.includes(holder))) {
       const { _id, expiresAt } = expired;
+      deadline.throwIfAborted();
       // Only while it is still the expired key that was read.
       await apiKeys.updateOne({ studioId, _id, expiresAt }, { $set: { slot: _id.toString() } });
     }
     const free = KEY_SLOTS.filter((slot) => !live.some((holder) => holder.slot === slot));
     return free[Math.floor(Math.random() * free.length)];
-  }
-
-  async function findCredential(secretSha256: Uint8Array): Promise<Credential | null> {
-    const found = await apiKeys.findOne({ secretSha256: new Binary(secretSha256) });
-    if (!found) return null;
-    const { studioId, memberId } = found;
-    const projection = { status: 1, [`members.${memberId}`]: 1 };
-    const studio = await studios.findOne({ _id: studioId }, { projection });
-    if (!studio) return null;
-    return { key: apiKeyOf(found), studioStatus: studio.status, issuerRole: roleOf(studio, memberId) };
   }
 
   return {
@@ -41,8 +37,9 @@ export function mongoApiKeys({ apiKeys, studios, call }: Connection): ApiKeyStor
           untilKnown(deadline, async (attempt) => {
             // An attempt before this one may have been written, and only its answer lost.
             if (attempt > 0 && (await apiKeys.findOne({ studioId: key.studioId, _id: new UUID(key.id) }))) return true;
-            const slot = await freeSlot(key.studioId, now);
+            const slot = await freeSlot(key.studioId, now, deadline);
             if (slot === undefined) return false;
+            deadline.throwIfAborted();
             await apiKeys.insertOne(apiKeyDocument(key, slot));
             return true;
           }),
@@ -68,8 +65,9 @@ export function mongoApiKeys({ apiKeys, studios, call }: Connection): ApiKeyStor
             // A live key keeps its slot; one that comes back to life needs one. So does one that only seems to live,
             // because this clock is behind that of the process which gave its slot away.
             const keepsSlot = isLive(key, now) && KEY_SLOTS.includes(found.slot);
-            const slot = keepsSlot ? found.slot : await freeSlot(studioId, now);
+            const slot = keepsSlot ? found.slot : await freeSlot(studioId, now, deadline);
             if (slot === undefined) return { kind: 'limit-reached' };
+            deadline.throwIfAborted();
             const { matchedCount } = await apiKeys.updateOne(
               { studioId, _id, revokedAt: null, secretSha256: found.secretSha256 },
               {
@@ -98,6 +96,14 @@ export function mongoApiKeys({ apiKeys, studios, call }: Connection): ApiKeyStor
       ).then(({ key }) => key),
 
     findCredential: (secretSha256) =>
-      call(() => reads.read(Buffer.from(secretSha256).toString('hex'), () => findCredential(secretSha256))),
+      call(async (deadline) => {
+        const key = await keysBySecret.ask(secretSha256, deadline);
+        if (!key) return null;
+        const { studioId, memberId } = key;
+        const studio = await studioReads.ask({ studioId, memberId }, deadline);
+        return studio && { key, studioStatus: studio.status, issuerRole: roleOf(studio, memberId) };
+      }),
   };
 }
+
+const hexOf = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');

@@ -8,7 +8,10 @@ import { ensureIndexes, missingIndexes } from './indexes.ts';
 const CALL_DEADLINE_MS = 4000;
 
 /** How long the database may be silent within a call; milliseconds. A part of the deadline, so that a repetition fits. */
-const SILENCE_MS = 1500;
+export const SILENCE_MS = 1500;
+
+/** How many calls may be under way before more are turned away; while the database is silent, each takes some 30 KB. */
+const MOST_CALLS = 2048;
 
 /** Connections of one core. More of them only wait for each other in the database, and opening one is slow. */
 const POOL_SIZE = 32;
@@ -90,9 +93,13 @@ export async function connect(url: string): Promise<Connection> {
       // Without its unique indexes the database would take everything.
       if (!prepared) throw new StoreUnavailable(NOT_PREPARED);
       if (closing.signal.aborted) throw new StoreUnavailable('the store is closed');
-      const call = withinDeadline(body);
-      underWay.add(call);
-      return call.finally(() => underWay.delete(call));
+      if (underWay.size >= MOST_CALLS) throw new StoreUnavailable(`${MOST_CALLS} calls are under way`);
+      return withinDeadline((deadline) => {
+        // Beyond its deadline, too, a call is under way until it has ended.
+        const work = body(deadline).finally(() => underWay.delete(work));
+        underWay.add(work);
+        return work;
+      });
     },
 
     check: () =>
@@ -108,6 +115,21 @@ export async function connect(url: string): Promise<Connection> {
       await client.close();
     },
   };
+}
+
+/** What the driver finds wrong with an address; it may carry a password, so it is not repeated. */
+export function mongoUrlFault(url: string): string | undefined {
+  try {
+    // Connects to nothing before it is asked to.
+    new MongoClient(url);
+    return undefined;
+  } catch (error) {
+    // What it takes for a host may be the end of a password.
+    const message = (error as Error).message
+      .replaceAll(url, '…')
+      .replace(/Unable to parse .*/, 'a host cannot be read');
+    return `is refused by the driver: ${message}`;
+  }
 }
 
 /** The error that a unique index answers. Which index it was is not to be had: engines word it differently. */

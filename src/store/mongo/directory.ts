@@ -2,11 +2,10 @@ import type { LeadSource, Member } from '../../domain/studio.ts';
 import type { DirectoryStore } from '../store.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import { roleOf, type StudioDocument } from './documents.ts';
-import { SharedReads } from './shared-reads.ts';
+import type { StudioReads } from './studio-reads.ts';
 
 /** Studios with their members and sources, in MongoDB. Every write may be repeated, so an unknown outcome is tried again. */
-export function mongoDirectory({ studios, call }: Connection): DirectoryStore {
-  const reads = new SharedReads();
+export function mongoDirectory({ studios, call }: Connection, reads: StudioReads): DirectoryStore {
   return {
     putStudio: ({ id, status, regionCode }) =>
       call((deadline) =>
@@ -20,10 +19,8 @@ export function mongoDirectory({ studios, call }: Connection): DirectoryStore {
       ).then(() => {}),
 
     findStudio: (studioId) =>
-      call(async () => {
-        const found = await reads.read(studioId, () =>
-          studios.findOne({ _id: studioId }, { projection: { status: 1, regionCode: 1 } }),
-        );
+      call(async (deadline) => {
+        const found = await reads.ask({ studioId }, deadline);
         return found && { id: studioId, status: found.status, regionCode: found.regionCode };
       }),
 
@@ -36,10 +33,7 @@ export function mongoDirectory({ studios, call }: Connection): DirectoryStore {
       ),
 
     findMember: (studioId, memberId) =>
-      call(async () => {
-        const found = await studios.findOne({ _id: studioId }, { projection: { [`members.${memberId}`]: 1 } });
-        return memberOf(found, memberId);
-      }),
+      call(async (deadline) => memberOf(await reads.ask({ studioId, memberId }, deadline), memberId)),
 
     removeMember: (studioId, memberId) =>
       call(async () => {
@@ -59,9 +53,9 @@ export function mongoDirectory({ studios, call }: Connection): DirectoryStore {
       ),
 
     findLeadSource: (studioId, sourceId) =>
-      call(async () => {
-        const found = await studios.findOne({ _id: studioId }, { projection: { [`sources.${sourceId}`]: 1 } });
-        return sourcesOf(found)[0] ?? null;
+      call(async (deadline) => {
+        const studio = await reads.ask({ studioId, sourceId }, deadline);
+        return sourcesOf(studio).find(({ id }) => id === sourceId) ?? null;
       }),
 
     listLeadSources: (studioId) =>

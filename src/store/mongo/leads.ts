@@ -1,9 +1,10 @@
-import { UUID } from 'mongodb';
+import { MongoBulkWriteError, UUID, type WriteError } from 'mongodb';
 import { sameData } from '../../domain/idempotency.ts';
 import { claimAfterMove, type Lead, type LeadClaims, nextUpdate, openClaim } from '../../domain/lead.ts';
 import type { CreateLeadOutcome, LeadStore } from '../store.ts';
-import { type Connection, isDuplicate, untilKnown } from './connection.ts';
-import { fingerprintOf, leadDocument, leadKey, leadOf } from './documents.ts';
+import { type Connection, isDuplicate, SILENCE_MS, untilKnown } from './connection.ts';
+import { fingerprintOf, type LeadDocument, type LeadKey, leadDocument, leadKey, leadOf } from './documents.ts';
+import { Gathered } from './gathered.ts';
 import { SharedReads } from './shared-reads.ts';
 import { Turns } from './turns.ts';
 
@@ -16,18 +17,41 @@ export function mongoLeads({ leads, call }: Connection): LeadStore {
   const turns = new Turns();
   const reads = new SharedReads();
 
+  /** Writes what can be written; tells for each document what it was refused for, if it was. */
+  const inserts = new Gathered<LeadDocument, { readonly refusal?: WriteError | undefined }>(async (documents) => {
+    try {
+      // The server is to drop what it gets to only after the call has stopped waiting.
+      await leads.insertMany(documents, { ordered: false, maxTimeMS: SILENCE_MS });
+      return documents.map(() => ({}));
+    } catch (error) {
+      if (!(error instanceof MongoBulkWriteError)) throw error;
+      const refusals = new Map([error.writeErrors].flat().map((refusal) => [refusal.index, refusal]));
+      // The driver gives this error to a command that failed as a whole, too: then not every document is accounted for,
+      // and the outcome of all of them is unknown.
+      const isKnown = error.insertedCount + refusals.size === documents.length;
+      if (!isKnown || error.result.getWriteConcernError()) throw error;
+      return documents.map((_, index) => ({ refusal: refusals.get(index) }));
+    }
+  });
+
+  const leadsById = new Gathered<LeadKey, Lead | null>(async (keys) => {
+    const studioIds = [...new Set(keys.map(({ studioId }) => studioId))];
+    const found = await leads.find({ studioId: { $in: studioIds }, _id: { $in: [...keys] } }).toArray();
+    const leadsThere = new Map(found.map((document) => [nameOf(document._id), leadOf(document)]));
+    return keys.map((key) => leadsThere.get(nameOf(key)) ?? null);
+  });
+
   /** What stands in the way of a lead: its own earlier creation first, only then another lead with its contact. */
   async function whatIsThere(lead: Lead, claims: LeadClaims): Promise<CreateLeadOutcome | undefined> {
     const { studioId } = lead;
     const openContactKey = openClaim(claims.contactKey);
-    const [byKey, byContact] = await Promise.all([
-      reads.read(`key ${studioId} ${claims.idempotencyKey}`, () =>
-        leads.findOne({ studioId, 'idempotency.key': new UUID(claims.idempotencyKey) }),
-      ),
-      reads.read(`contact ${studioId} ${openContactKey}`, () => leads.findOne({ studioId, openContactKey })),
-    ]);
-    // The two were not read at the same moment: the contact may be taken by the creation that the other just missed.
-    const own = byKey ?? (byContact?.idempotency.key.toString() === claims.idempotencyKey ? byContact : null);
+    // Whoever has the contact is asked for first: a key without a lead after that had none while the contact was taken.
+    const byContact = await reads.read(`contact ${studioId} ${openContactKey}`, () =>
+      leads.findOne({ studioId, openContactKey }),
+    );
+    const own = await reads.read(`key ${studioId} ${claims.idempotencyKey}`, () =>
+      leads.findOne({ studioId, 'idempotency.key': new UUID(claims.idempotencyKey) }),
+    );
     if (own) {
       // The same id: an insert of this very call, of which only the answer was lost.
       if (own._id.id.toString() === lead.id) return { kind: 'created', lead };
@@ -42,9 +66,11 @@ export function mongoLeads({ leads, call }: Connection): LeadStore {
     const document = leadDocument(lead, claims);
     return untilKnown(deadline, async () => {
       try {
-        await leads.insertOne(document);
+        const { refusal } = await inserts.ask(document, deadline);
+        if (refusal) throw refusal;
         return { kind: 'created', lead };
       } catch (error) {
+        deadline.throwIfAborted();
         // Refused by an index, cut off, or silent: what is stored decides.
         const there = await whatIsThere(lead, claims);
         if (there) return there;
@@ -71,11 +97,7 @@ export function mongoLeads({ leads, call }: Connection): LeadStore {
         return found && { lead: leadOf(found), fingerprint: fingerprintOf(found) };
       }),
 
-    findLead: (studioId, leadId) =>
-      call(async () => {
-        const found = await leads.findOne({ studioId, _id: leadKey(studioId, leadId) });
-        return found && leadOf(found);
-      }),
+    findLead: (studioId, leadId) => call((deadline) => leadsById.ask(leadKey(studioId, leadId), deadline)),
 
     listLeads: (studioId, before, limit) =>
       call(async () => {
@@ -100,6 +122,7 @@ export function mongoLeads({ leads, call }: Connection): LeadStore {
           }
           const openContactKey = claimAfterMove(lead, found.openContactKey, stage, contactKey);
           const updatedAt = nextUpdate(lead.updatedAt, now);
+          deadline.throwIfAborted();
           try {
             const { matchedCount } = await leads.updateOne(
               // Only from the state that was read: somebody else's change in between is looked at first.
@@ -113,9 +136,15 @@ export function mongoLeads({ leads, call }: Connection): LeadStore {
               throw error;
             }
             const holder = await leads.findOne({ studioId, openContactKey });
-            return holder ? { kind: 'already-open', leadId: holder._id.id.toString() } : undefined;
+            const holderId = holder?._id.id.toString();
+            // It may be the very lead, opened by somebody else since.
+            return holderId !== undefined && holderId !== leadId
+              ? { kind: 'already-open', leadId: holderId }
+              : undefined;
           }
         });
       }),
   };
 }
+
+const nameOf = ({ studioId, id }: LeadKey): string => `${studioId} ${id}`;

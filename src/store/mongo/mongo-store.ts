@@ -1,8 +1,9 @@
 import type { Store } from '../store.ts';
 import { mongoApiKeys } from './api-keys.ts';
-import { connect } from './connection.ts';
+import { type Connection, connect } from './connection.ts';
 import { mongoDirectory } from './directory.ts';
 import { mongoLeads } from './leads.ts';
+import { studioReads } from './studio-reads.ts';
 
 /**
  * Opens the store in MongoDB, or in what speaks its protocol. It uses single-document writes and unique indexes only, so
@@ -14,11 +15,15 @@ import { mongoLeads } from './leads.ts';
  */
 export async function openMongoStore(url: string): Promise<Store> {
   const connection = await connect(url);
+  return { ...storeOn(connection), check: connection.check, close: connection.close };
+}
+
+/** Everything that the store does with an open connection. */
+export function storeOn(connection: Connection): Omit<Store, 'check' | 'close'> {
+  const reads = studioReads(connection.studios);
   return {
     ...mongoLeads(connection),
-    ...mongoApiKeys(connection),
-    ...mongoDirectory(connection),
-    check: connection.check,
-    close: connection.close,
+    ...mongoApiKeys(connection, reads),
+    ...mongoDirectory(connection, reads),
   };
 }

@@ -14,10 +14,13 @@ interface PendingWrite {
  */
 export class GroupCommit {
   readonly #database: DatabaseSync;
+  readonly #committed: () => unknown;
   #pending: PendingWrite[] = [];
 
-  constructor(database: DatabaseSync) {
+  /** @param committed is called after every commit */
+  constructor(database: DatabaseSync, committed: () => unknown = () => {}) {
     this.#database = database;
+    this.#committed = committed;
   }
 
   /** Runs a write; resolves with what it gave, when that is durable. */
@@ -41,6 +44,7 @@ export class GroupCommit {
       const answers = writes.map((write) => this.#performAlone(write));
       this.#database.exec('COMMIT');
       for (const answer of answers) answer();
+      this.#committed();
     } catch (error) {
       if (this.#database.isOpen && this.#database.isTransaction) this.#database.exec('ROLLBACK');
       const unavailable = new StoreUnavailable('the database did not take the writes', error);

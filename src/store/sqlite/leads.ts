@@ -1,9 +1,9 @@
-import type { DatabaseSync } from 'node:sqlite';
+import type { DatabaseSync, SQLInputValue, SQLOutputValue } from 'node:sqlite';
 import { sameData } from '../../domain/idempotency.ts';
 import { claimAfterMove, nextUpdate, openClaim } from '../../domain/lead.ts';
 import type { LeadStore } from '../store.ts';
 import type { GroupCommit } from './group-commit.ts';
-import { leadOf, type Row } from './rows.ts';
+import { LEAD_COLUMNS, leadOf } from './rows.ts';
 
 /** Higher than every lead's id, so that the first page is asked for like any other. */
 const AFTER_ALL_IDS = 'g';
@@ -18,17 +18,29 @@ export function sqliteLeads(database: DatabaseSync, commits: GroupCommit): LeadS
       :studioId, :id, :displayName, :contactType, :contactValue, :sourceId, :note, :stage, :createdAt, :updatedAt,
       :openContactKey, :idempotencyKey, :fingerprint, :fingerprintVersion
     ) ON CONFLICT DO NOTHING`);
-  const selectById = database.prepare('SELECT * FROM leads WHERE studio_id = ? AND id = ?');
-  const selectByKey = database.prepare('SELECT * FROM leads WHERE studio_id = ? AND idempotency_key = ?');
+  const selectById = select(`${LEAD_COLUMNS}, open_contact_key`, 'id = ?');
+  const selectByKey = select(`${LEAD_COLUMNS}, fingerprint_version, fingerprint`, 'idempotency_key = ?');
   const selectIdByContact = database.prepare('SELECT id FROM leads WHERE studio_id = ? AND open_contact_key = ?');
-  const selectPage = database.prepare('SELECT * FROM leads WHERE studio_id = ? AND id < ? ORDER BY id DESC LIMIT ?');
+  const selectPage = select(LEAD_COLUMNS, 'id < ? ORDER BY id DESC LIMIT ?');
   const updateStage = database.prepare(`
     UPDATE leads SET stage = :stage, updated_at = :updatedAt, open_contact_key = :openContactKey
     WHERE studio_id = :studioId AND id = :id`);
 
+  /** Reads of a studio's leads, row by row as a list. */
+  function select(columns: string, condition: string) {
+    const statement = database.prepare(`SELECT ${columns} FROM leads WHERE studio_id = ? AND ${condition}`);
+    statement.setReturnArrays(true);
+    return statement as unknown as {
+      get(...parameters: SQLInputValue[]): SQLOutputValue[] | undefined;
+      all(...parameters: SQLInputValue[]): SQLOutputValue[][];
+    };
+  }
+
   const findByKey = (studioId: string, idempotencyKey: string) => {
     const row = selectByKey.get(studioId, idempotencyKey);
-    return row ? { lead: leadOf(row), fingerprint: fingerprintOf(row) } : null;
+    if (!row) return null;
+    const [version, sha256] = row.slice(-2) as [number, string];
+    return { lead: leadOf(row), fingerprint: { version, sha256 } };
   };
   const holderOf = (studioId: string, openContactKey: string) =>
     selectIdByContact.get(studioId, openContactKey)?.id as string | undefined;
@@ -85,7 +97,7 @@ export function sqliteLeads(database: DatabaseSync, commits: GroupCommit): LeadS
         if (!row) return { kind: 'not-found' };
         const lead = leadOf(row);
         if (lead.stage === stage) return { kind: 'unchanged', lead };
-        const openContactKey = claimAfterMove(lead, row.open_contact_key as string, stage, contactKey);
+        const openContactKey = claimAfterMove(lead, row.at(-1) as string, stage, contactKey);
         const holder = holderOf(studioId, openContactKey);
         if (holder !== undefined && holder !== leadId) return { kind: 'already-open', leadId: holder };
         const updatedAt = nextUpdate(lead.updatedAt, now);
@@ -95,8 +107,3 @@ export function sqliteLeads(database: DatabaseSync, commits: GroupCommit): LeadS
     },
   };
 }
-
-const fingerprintOf = (row: Row) => ({
-  version: row.fingerprint_version as number,
-  sha256: row.fingerprint as string,
-});

@@ -28,6 +28,8 @@ export function openDatabase(path: string): DatabaseSync {
     database.exec('PRAGMA foreign_keys = ON');
     // KiB, taken only as it fills: the inner pages of the indexes of a million leads stay in it.
     database.exec('PRAGMA cache_size = -65536');
+    // Pages. A thread of its own moves them into the database; here only should it fall behind, or not be there.
+    database.exec('PRAGMA wal_autocheckpoint = 16384');
     migrate(database);
     return database;
   } catch (error) {

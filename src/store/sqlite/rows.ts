@@ -7,17 +7,29 @@ import type { LeadSource, Member, MemberRole, Studio } from '../../domain/studio
 /** A row as the driver gives it. The casts below rest on the schema's STRICT tables. */
 export type Row = Record<string, SQLOutputValue>;
 
-export const leadOf = (row: Row): Lead => ({
-  id: row.id as string,
-  studioId: row.studio_id as string,
-  displayName: row.display_name as string,
-  contact: { type: row.contact_type as Contact['type'], value: row.contact_value as string },
-  sourceId: row.source_id as string | null,
-  note: row.note as string | null,
-  stage: row.stage as LeadStage,
-  createdAt: dateOf(row.created_at),
-  updatedAt: dateOf(row.updated_at),
-});
+/** The columns of a lead, in the order in which leadOf takes them. */
+export const LEAD_COLUMNS =
+  'id, studio_id, display_name, contact_type, contact_value, source_id, note, stage, created_at, updated_at';
+
+/**
+ * A lead from a row as a list. The driver makes lists several times as fast as objects, and a page has many rows.
+ *
+ * @param row LEAD_COLUMNS, whatever follows
+ */
+export function leadOf(row: readonly SQLOutputValue[]): Lead {
+  const [id, studioId, displayName, contactType, contactValue, sourceId, note, stage, createdAt, updatedAt] = row;
+  return {
+    id: id as string,
+    studioId: studioId as string,
+    displayName: displayName as string,
+    contact: { type: contactType as Contact['type'], value: contactValue as string },
+    sourceId: sourceId as string | null,
+    note: note as string | null,
+    stage: stage as LeadStage,
+    createdAt: dateOf(createdAt),
+    updatedAt: dateOf(updatedAt),
+  };
+}
 
 export const apiKeyOf = (row: Row): ApiKey => ({
   id: row.id as string,

@@ -1,5 +1,6 @@
 import { type Store, StoreUnavailable } from '../store.ts';
 import { sqliteApiKeys } from './api-keys.ts';
+import { Checkpoints } from './checkpoints.ts';
 import { sqliteDirectory } from './directory.ts';
 import { GroupCommit } from './group-commit.ts';
 import { sqliteLeads } from './leads.ts';
@@ -13,7 +14,8 @@ import { openDatabase, schemaVersion } from './open-database.ts';
  */
 export function openSqliteStore(path: string): Store {
   const database = openDatabase(path);
-  const commits = new GroupCommit(database);
+  const checkpoints = new Checkpoints(path);
+  const commits = new GroupCommit(database, () => path !== ':memory:' && checkpoints.committed());
   return withStoreErrors({
     ...sqliteLeads(database, commits),
     ...sqliteApiKeys(database, commits),
@@ -24,7 +26,9 @@ export function openSqliteStore(path: string): Store {
     async close() {
       if (!database.isOpen) return;
       commits.flush();
-      database.close();
+      // Last, so that it finds nobody who is in its way: then the log ends, too.
+      await checkpoints.close();
+      if (database.isOpen) database.close();
     },
   });
 }

@@ -6,13 +6,15 @@ import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobu
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { Status } from "../../google/rpc/status_pb.ts";
+import { file_google_rpc_status } from "../../google/rpc/status_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file leadintake/v1/api_key.proto.
  */
 export const file_leadintake_v1_api_key: GenFile = /*@__PURE__*/
-  fileDesc("ChtsZWFkaW50YWtlL3YxL2FwaV9rZXkucHJvdG8SDWxlYWRpbnRha2UudjEinAIKBkFwaUtleRIKCgJpZBgBIAEoCRIRCglzdHVkaW9faWQYAiABKAkSEQoJbWVtYmVyX2lkGAMgASgJEgwKBG5hbWUYBCABKAkSKgoGc2NvcGVzGAUgAygOMhoubGVhZGludGFrZS52MS5BcGlLZXlTY29wZRIvCgtjcmVhdGVfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZXhwaXJlX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3Jldm9rZV90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBITCgtzZWNyZXRfaGludBgJIAEoCSKmAQoTQ3JlYXRlQXBpS2V5UmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSEQoJbWVtYmVyX2lkGAIgASgJEgwKBG5hbWUYAyABKAkSKgoGc2NvcGVzGAQgAygOMhoubGVhZGludGFrZS52MS5BcGlLZXlTY29wZRIvCgtleHBpcmVfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiTgoUQ3JlYXRlQXBpS2V5UmVzcG9uc2USJgoHYXBpX2tleRgBIAEoCzIVLmxlYWRpbnRha2UudjEuQXBpS2V5Eg4KBnNlY3JldBgCIAEoCSI6ChJMaXN0QXBpS2V5c1JlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEhEKCW1lbWJlcl9pZBgCIAEoCSI+ChNMaXN0QXBpS2V5c1Jlc3BvbnNlEicKCGFwaV9rZXlzGAEgAygLMhUubGVhZGludGFrZS52MS5BcGlLZXkigQEKFFJlcGxhY2VBcGlLZXlSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIRCgltZW1iZXJfaWQYAiABKAkSEgoKYXBpX2tleV9pZBgDIAEoCRIvCgtleHBpcmVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiTwoVUmVwbGFjZUFwaUtleVJlc3BvbnNlEiYKB2FwaV9rZXkYASABKAsyFS5sZWFkaW50YWtlLnYxLkFwaUtleRIOCgZzZWNyZXQYAiABKAkiTwoTUmV2b2tlQXBpS2V5UmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSEQoJbWVtYmVyX2lkGAIgASgJEhIKCmFwaV9rZXlfaWQYAyABKAkiPgoUUmV2b2tlQXBpS2V5UmVzcG9uc2USJgoHYXBpX2tleRgBIAEoCzIVLmxlYWRpbnRha2UudjEuQXBpS2V5IjIKGUF1dGhlbnRpY2F0ZUFwaUtleVJlcXVlc3QSFQoNc2VjcmV0X3NoYTI1NhgBIAEoDCJvChpBdXRoZW50aWNhdGVBcGlLZXlSZXNwb25zZRIRCglzdHVkaW9faWQYASABKAkSEgoKYXBpX2tleV9pZBgCIAEoCRIqCgZzY29wZXMYAyADKA4yGi5sZWFkaW50YWtlLnYxLkFwaUtleVNjb3BlKmoKC0FwaUtleVNjb3BlEh0KGUFQSV9LRVlfU0NPUEVfVU5TUEVDSUZJRUQQABIcChhBUElfS0VZX1NDT1BFX0xFQURTX1JFQUQQARIeChpBUElfS0VZX1NDT1BFX0xFQURTX0NSRUFURRACMugDCg1BcGlLZXlTZXJ2aWNlElcKDENyZWF0ZUFwaUtleRIiLmxlYWRpbnRha2UudjEuQ3JlYXRlQXBpS2V5UmVxdWVzdBojLmxlYWRpbnRha2UudjEuQ3JlYXRlQXBpS2V5UmVzcG9uc2USWQoLTGlzdEFwaUtleXMSIS5sZWFkaW50YWtlLnYxLkxpc3RBcGlLZXlzUmVxdWVzdBoiLmxlYWRpbnRha2UudjEuTGlzdEFwaUtleXNSZXNwb25zZSIDkAIBEloKDVJlcGxhY2VBcGlLZXkSIy5sZWFkaW50YWtlLnYxLlJlcGxhY2VBcGlLZXlSZXF1ZXN0GiQubGVhZGludGFrZS52MS5SZXBsYWNlQXBpS2V5UmVzcG9uc2USVwoMUmV2b2tlQXBpS2V5EiIubGVhZGludGFrZS52MS5SZXZva2VBcGlLZXlSZXF1ZXN0GiMubGVhZGludGFrZS52MS5SZXZva2VBcGlLZXlSZXNwb25zZRJuChJBdXRoZW50aWNhdGVBcGlLZXkSKC5sZWFkaW50YWtlLnYxLkF1dGhlbnRpY2F0ZUFwaUtleVJlcXVlc3QaKS5sZWFkaW50YWtlLnYxLkF1dGhlbnRpY2F0ZUFwaUtleVJlc3BvbnNlIgOQAgFiBnByb3RvMw", [file_google_protobuf_timestamp]);
+  fileDesc("ChtsZWFkaW50YWtlL3YxL2FwaV9rZXkucHJvdG8SDWxlYWRpbnRha2UudjEinAIKBkFwaUtleRIKCgJpZBgBIAEoCRIRCglzdHVkaW9faWQYAiABKAkSEQoJbWVtYmVyX2lkGAMgASgJEgwKBG5hbWUYBCABKAkSKgoGc2NvcGVzGAUgAygOMhoubGVhZGludGFrZS52MS5BcGlLZXlTY29wZRIvCgtjcmVhdGVfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZXhwaXJlX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3Jldm9rZV90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBITCgtzZWNyZXRfaGludBgJIAEoCSKmAQoTQ3JlYXRlQXBpS2V5UmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSEQoJbWVtYmVyX2lkGAIgASgJEgwKBG5hbWUYAyABKAkSKgoGc2NvcGVzGAQgAygOMhoubGVhZGludGFrZS52MS5BcGlLZXlTY29wZRIvCgtleHBpcmVfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiTgoUQ3JlYXRlQXBpS2V5UmVzcG9uc2USJgoHYXBpX2tleRgBIAEoCzIVLmxlYWRpbnRha2UudjEuQXBpS2V5Eg4KBnNlY3JldBgCIAEoCSI6ChJMaXN0QXBpS2V5c1JlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEhEKCW1lbWJlcl9pZBgCIAEoCSI+ChNMaXN0QXBpS2V5c1Jlc3BvbnNlEicKCGFwaV9rZXlzGAEgAygLMhUubGVhZGludGFrZS52MS5BcGlLZXkigQEKFFJlcGxhY2VBcGlLZXlSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIRCgltZW1iZXJfaWQYAiABKAkSEgoKYXBpX2tleV9pZBgDIAEoCRIvCgtleHBpcmVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiTwoVUmVwbGFjZUFwaUtleVJlc3BvbnNlEiYKB2FwaV9rZXkYASABKAsyFS5sZWFkaW50YWtlLnYxLkFwaUtleRIOCgZzZWNyZXQYAiABKAkiTwoTUmV2b2tlQXBpS2V5UmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSEQoJbWVtYmVyX2lkGAIgASgJEhIKCmFwaV9rZXlfaWQYAyABKAkiPgoUUmV2b2tlQXBpS2V5UmVzcG9uc2USJgoHYXBpX2tleRgBIAEoCzIVLmxlYWRpbnRha2UudjEuQXBpS2V5IjIKGUF1dGhlbnRpY2F0ZUFwaUtleVJlcXVlc3QSFQoNc2VjcmV0X3NoYTI1NhgBIAEoDCJvChpBdXRoZW50aWNhdGVBcGlLZXlSZXNwb25zZRIRCglzdHVkaW9faWQYASABKAkSEgoKYXBpX2tleV9pZBgCIAEoCRIqCgZzY29wZXMYAyADKA4yGi5sZWFkaW50YWtlLnYxLkFwaUtleVNjb3BlInIKH0JhdGNoQXV0aGVudGljYXRlQXBpS2V5c1JlcXVlc3QSOgoIcmVxdWVzdHMYASADKAsyKC5sZWFkaW50YWtlLnYxLkF1dGhlbnRpY2F0ZUFwaUtleVJlcXVlc3QSEwoLcmVxdWVzdF9pZHMYAiADKAkiYgogQmF0Y2hBdXRoZW50aWNhdGVBcGlLZXlzUmVzcG9uc2USPgoHcmVzdWx0cxgBIAMoCzItLmxlYWRpbnRha2UudjEuQmF0Y2hBdXRoZW50aWNhdGVBcGlLZXlzUmVzdWx0Ip4BCh5CYXRjaEF1dGhlbnRpY2F0ZUFwaUtleXNSZXN1bHQSDQoFaW5kZXgYASABKA0SPQoIcmVzcG9uc2UYAiABKAsyKS5sZWFkaW50YWtlLnYxLkF1dGhlbnRpY2F0ZUFwaUtleVJlc3BvbnNlSAASIwoFZXJyb3IYAyABKAsyEi5nb29nbGUucnBjLlN0YXR1c0gAQgkKB291dGNvbWUqagoLQXBpS2V5U2NvcGUSHQoZQVBJX0tFWV9TQ09QRV9VTlNQRUNJRklFRBAAEhwKGEFQSV9LRVlfU0NPUEVfTEVBRFNfUkVBRBABEh4KGkFQSV9LRVlfU0NPUEVfTEVBRFNfQ1JFQVRFEAIy7wQKDUFwaUtleVNlcnZpY2USVwoMQ3JlYXRlQXBpS2V5EiIubGVhZGludGFrZS52MS5DcmVhdGVBcGlLZXlSZXF1ZXN0GiMubGVhZGludGFrZS52MS5DcmVhdGVBcGlLZXlSZXNwb25zZRJZCgtMaXN0QXBpS2V5cxIhLmxlYWRpbnRha2UudjEuTGlzdEFwaUtleXNSZXF1ZXN0GiIubGVhZGludGFrZS52MS5MaXN0QXBpS2V5c1Jlc3BvbnNlIgOQAgESWgoNUmVwbGFjZUFwaUtleRIjLmxlYWRpbnRha2UudjEuUmVwbGFjZUFwaUtleVJlcXVlc3QaJC5sZWFkaW50YWtlLnYxLlJlcGxhY2VBcGlLZXlSZXNwb25zZRJXCgxSZXZva2VBcGlLZXkSIi5sZWFkaW50YWtlLnYxLlJldm9rZUFwaUtleVJlcXVlc3QaIy5sZWFkaW50YWtlLnYxLlJldm9rZUFwaUtleVJlc3BvbnNlEm4KEkF1dGhlbnRpY2F0ZUFwaUtleRIoLmxlYWRpbnRha2UudjEuQXV0aGVudGljYXRlQXBpS2V5UmVxdWVzdBopLmxlYWRpbnRha2UudjEuQXV0aGVudGljYXRlQXBpS2V5UmVzcG9uc2UiA5ACARKEAQoYQmF0Y2hBdXRoZW50aWNhdGVBcGlLZXlzEi4ubGVhZGludGFrZS52MS5CYXRjaEF1dGhlbnRpY2F0ZUFwaUtleXNSZXF1ZXN0Gi8ubGVhZGludGFrZS52MS5CYXRjaEF1dGhlbnRpY2F0ZUFwaUtleXNSZXNwb25zZSIDkAIBKAEwAWIGcHJvdG8z", [file_google_protobuf_timestamp, file_google_rpc_status]);
 
 /**
  * A key's record. Its secret is told once, when it is made, and kept only as a hash.
@@ -400,6 +402,97 @@ export const AuthenticateApiKeyResponseSchema: GenMessage<AuthenticateApiKeyResp
   messageDesc(file_leadintake_v1_api_key, 10);
 
 /**
+ * Some of the requests of BatchAuthenticateApiKeys.
+ *
+ * @generated from message leadintake.v1.BatchAuthenticateApiKeysRequest
+ */
+export type BatchAuthenticateApiKeysRequest = Message<"leadintake.v1.BatchAuthenticateApiKeysRequest"> & {
+  /**
+   * 1 to 100.
+   *
+   * @generated from field: repeated leadintake.v1.AuthenticateApiKeyRequest requests = 1;
+   */
+  requests: AuthenticateApiKeyRequest[];
+
+  /**
+   * What each request is called in the log, in the same order; none, or as many as there are requests.
+   *
+   * @generated from field: repeated string request_ids = 2;
+   */
+  requestIds: string[];
+};
+
+/**
+ * Describes the message leadintake.v1.BatchAuthenticateApiKeysRequest.
+ * Use `create(BatchAuthenticateApiKeysRequestSchema)` to create a new message.
+ */
+export const BatchAuthenticateApiKeysRequestSchema: GenMessage<BatchAuthenticateApiKeysRequest> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_api_key, 11);
+
+/**
+ * Some of the results of BatchAuthenticateApiKeys.
+ *
+ * @generated from message leadintake.v1.BatchAuthenticateApiKeysResponse
+ */
+export type BatchAuthenticateApiKeysResponse = Message<"leadintake.v1.BatchAuthenticateApiKeysResponse"> & {
+  /**
+   * At least one.
+   *
+   * @generated from field: repeated leadintake.v1.BatchAuthenticateApiKeysResult results = 1;
+   */
+  results: BatchAuthenticateApiKeysResult[];
+};
+
+/**
+ * Describes the message leadintake.v1.BatchAuthenticateApiKeysResponse.
+ * Use `create(BatchAuthenticateApiKeysResponseSchema)` to create a new message.
+ */
+export const BatchAuthenticateApiKeysResponseSchema: GenMessage<BatchAuthenticateApiKeysResponse> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_api_key, 12);
+
+/**
+ * What became of one request of BatchAuthenticateApiKeys.
+ *
+ * @generated from message leadintake.v1.BatchAuthenticateApiKeysResult
+ */
+export type BatchAuthenticateApiKeysResult = Message<"leadintake.v1.BatchAuthenticateApiKeysResult"> & {
+  /**
+   * Which request: its place among all requests of the call, from 0.
+   *
+   * @generated from field: uint32 index = 1;
+   */
+  index: number;
+
+  /**
+   * @generated from oneof leadintake.v1.BatchAuthenticateApiKeysResult.outcome
+   */
+  outcome: {
+    /**
+     * What AuthenticateApiKey would have answered.
+     *
+     * @generated from field: leadintake.v1.AuthenticateApiKeyResponse response = 2;
+     */
+    value: AuthenticateApiKeyResponse;
+    case: "response";
+  } | {
+    /**
+     * What AuthenticateApiKey would have failed with, details included.
+     *
+     * @generated from field: google.rpc.Status error = 3;
+     */
+    value: Status;
+    case: "error";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message leadintake.v1.BatchAuthenticateApiKeysResult.
+ * Use `create(BatchAuthenticateApiKeysResultSchema)` to create a new message.
+ */
+export const BatchAuthenticateApiKeysResultSchema: GenMessage<BatchAuthenticateApiKeysResult> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_api_key, 13);
+
+/**
  * What a key allows; the scopes are independent of each other.
  *
  * @generated from enum leadintake.v1.ApiKeyScope
@@ -499,6 +592,17 @@ export const ApiKeyService: GenService<{
     methodKind: "unary";
     input: typeof AuthenticateApiKeyRequestSchema;
     output: typeof AuthenticateApiKeyResponseSchema;
+  },
+  /**
+   * Tells what the bearers of many secrets may do now, each on its own exactly as AuthenticateApiKey does. Requests and
+   * results go as in LeadIntakeService.BatchCreateLeads.
+   *
+   * @generated from rpc leadintake.v1.ApiKeyService.BatchAuthenticateApiKeys
+   */
+  batchAuthenticateApiKeys: {
+    methodKind: "bidi_streaming";
+    input: typeof BatchAuthenticateApiKeysRequestSchema;
+    output: typeof BatchAuthenticateApiKeysResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_leadintake_v1_api_key, 0);

@@ -6,13 +6,15 @@ import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobu
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { Status } from "../../google/rpc/status_pb.ts";
+import { file_google_rpc_status } from "../../google/rpc/status_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file leadintake/v1/lead_intake.proto.
  */
 export const file_leadintake_v1_lead_intake: GenFile = /*@__PURE__*/
-  fileDesc("Ch9sZWFkaW50YWtlL3YxL2xlYWRfaW50YWtlLnByb3RvEg1sZWFkaW50YWtlLnYxIjQKB0NvbnRhY3QSDwoFZW1haWwYASABKAlIABIPCgVwaG9uZRgCIAEoCUgAQgcKBXZhbHVlIrECCgRMZWFkEgoKAmlkGAEgASgJEhEKCXN0dWRpb19pZBgCIAEoCRIUCgxkaXNwbGF5X25hbWUYAyABKAkSJwoHY29udGFjdBgEIAEoCzIWLmxlYWRpbnRha2UudjEuQ29udGFjdBIWCglzb3VyY2VfaWQYBSABKAlIAIgBARIRCgRub3RlGAYgASgJSAGIAQESJwoFc3RhZ2UYByABKA4yGC5sZWFkaW50YWtlLnYxLkxlYWRTdGFnZRIvCgtjcmVhdGVfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgwKCl9zb3VyY2VfaWRCBwoFX25vdGUiwAEKEUNyZWF0ZUxlYWRSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIXCg9pZGVtcG90ZW5jeV9rZXkYAiABKAkSFAoMZGlzcGxheV9uYW1lGAMgASgJEicKB2NvbnRhY3QYBCABKAsyFi5sZWFkaW50YWtlLnYxLkNvbnRhY3QSFgoJc291cmNlX2lkGAUgASgJSACIAQESEQoEbm90ZRgGIAEoCUgBiAEBQgwKCl9zb3VyY2VfaWRCBwoFX25vdGUiSQoSQ3JlYXRlTGVhZFJlc3BvbnNlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQSEAoIcmVwbGF5ZWQYAiABKAgiWwoOR2V0TGVhZFJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEg8KB2xlYWRfaWQYAiABKAkSJQoEdmlldxgDIAEoDjIXLmxlYWRpbnRha2UudjEuTGVhZFZpZXciNAoPR2V0TGVhZFJlc3BvbnNlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQicwoQTGlzdExlYWRzUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAkSJQoEdmlldxgEIAEoDjIXLmxlYWRpbnRha2UudjEuTGVhZFZpZXciUAoRTGlzdExlYWRzUmVzcG9uc2USIgoFbGVhZHMYASADKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJImUKFkNoYW5nZUxlYWRTdGFnZVJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEg8KB2xlYWRfaWQYAiABKAkSJwoFc3RhZ2UYAyABKA4yGC5sZWFkaW50YWtlLnYxLkxlYWRTdGFnZSI8ChdDaGFuZ2VMZWFkU3RhZ2VSZXNwb25zZRIhCgRsZWFkGAEgASgLMhMubGVhZGludGFrZS52MS5MZWFkKroBCglMZWFkU3RhZ2USGgoWTEVBRF9TVEFHRV9VTlNQRUNJRklFRBAAEhIKDkxFQURfU1RBR0VfTkVXEAESGAoUTEVBRF9TVEFHRV9DT05UQUNURUQQAhIbChdMRUFEX1NUQUdFX1RSSUFMX0JPT0tFRBADEh0KGUxFQURfU1RBR0VfVFJJQUxfQVRURU5ERUQQBBISCg5MRUFEX1NUQUdFX1dPThAFEhMKD0xFQURfU1RBR0VfTE9TVBAGKk4KCExlYWRWaWV3EhkKFUxFQURfVklFV19VTlNQRUNJRklFRBAAEhMKD0xFQURfVklFV19CQVNJQxABEhIKDkxFQURfVklFV19GVUxMEAIy7AIKEUxlYWRJbnRha2VTZXJ2aWNlElEKCkNyZWF0ZUxlYWQSIC5sZWFkaW50YWtlLnYxLkNyZWF0ZUxlYWRSZXF1ZXN0GiEubGVhZGludGFrZS52MS5DcmVhdGVMZWFkUmVzcG9uc2USTQoHR2V0TGVhZBIdLmxlYWRpbnRha2UudjEuR2V0TGVhZFJlcXVlc3QaHi5sZWFkaW50YWtlLnYxLkdldExlYWRSZXNwb25zZSIDkAIBElMKCUxpc3RMZWFkcxIfLmxlYWRpbnRha2UudjEuTGlzdExlYWRzUmVxdWVzdBogLmxlYWRpbnRha2UudjEuTGlzdExlYWRzUmVzcG9uc2UiA5ACARJgCg9DaGFuZ2VMZWFkU3RhZ2USJS5sZWFkaW50YWtlLnYxLkNoYW5nZUxlYWRTdGFnZVJlcXVlc3QaJi5sZWFkaW50YWtlLnYxLkNoYW5nZUxlYWRTdGFnZVJlc3BvbnNlYgZwcm90bzM", [file_google_protobuf_timestamp]);
+  fileDesc("Ch9sZWFkaW50YWtlL3YxL2xlYWRfaW50YWtlLnByb3RvEg1sZWFkaW50YWtlLnYxIjQKB0NvbnRhY3QSDwoFZW1haWwYASABKAlIABIPCgVwaG9uZRgCIAEoCUgAQgcKBXZhbHVlIrECCgRMZWFkEgoKAmlkGAEgASgJEhEKCXN0dWRpb19pZBgCIAEoCRIUCgxkaXNwbGF5X25hbWUYAyABKAkSJwoHY29udGFjdBgEIAEoCzIWLmxlYWRpbnRha2UudjEuQ29udGFjdBIWCglzb3VyY2VfaWQYBSABKAlIAIgBARIRCgRub3RlGAYgASgJSAGIAQESJwoFc3RhZ2UYByABKA4yGC5sZWFkaW50YWtlLnYxLkxlYWRTdGFnZRIvCgtjcmVhdGVfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgwKCl9zb3VyY2VfaWRCBwoFX25vdGUiwAEKEUNyZWF0ZUxlYWRSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIXCg9pZGVtcG90ZW5jeV9rZXkYAiABKAkSFAoMZGlzcGxheV9uYW1lGAMgASgJEicKB2NvbnRhY3QYBCABKAsyFi5sZWFkaW50YWtlLnYxLkNvbnRhY3QSFgoJc291cmNlX2lkGAUgASgJSACIAQESEQoEbm90ZRgGIAEoCUgBiAEBQgwKCl9zb3VyY2VfaWRCBwoFX25vdGUiSQoSQ3JlYXRlTGVhZFJlc3BvbnNlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQSEAoIcmVwbGF5ZWQYAiABKAgiWwoOR2V0TGVhZFJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEg8KB2xlYWRfaWQYAiABKAkSJQoEdmlldxgDIAEoDjIXLmxlYWRpbnRha2UudjEuTGVhZFZpZXciNAoPR2V0TGVhZFJlc3BvbnNlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQicwoQTGlzdExlYWRzUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAkSJQoEdmlldxgEIAEoDjIXLmxlYWRpbnRha2UudjEuTGVhZFZpZXciUAoRTGlzdExlYWRzUmVzcG9uc2USIgoFbGVhZHMYASADKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJImUKFkNoYW5nZUxlYWRTdGFnZVJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEg8KB2xlYWRfaWQYAiABKAkSJwoFc3RhZ2UYAyABKA4yGC5sZWFkaW50YWtlLnYxLkxlYWRTdGFnZSI8ChdDaGFuZ2VMZWFkU3RhZ2VSZXNwb25zZRIhCgRsZWFkGAEgASgLMhMubGVhZGludGFrZS52MS5MZWFkImIKF0JhdGNoQ3JlYXRlTGVhZHNSZXF1ZXN0EjIKCHJlcXVlc3RzGAEgAygLMiAubGVhZGludGFrZS52MS5DcmVhdGVMZWFkUmVxdWVzdBITCgtyZXF1ZXN0X2lkcxgCIAMoCSJSChhCYXRjaENyZWF0ZUxlYWRzUmVzcG9uc2USNgoHcmVzdWx0cxgBIAMoCzIlLmxlYWRpbnRha2UudjEuQmF0Y2hDcmVhdGVMZWFkc1Jlc3VsdCKOAQoWQmF0Y2hDcmVhdGVMZWFkc1Jlc3VsdBINCgVpbmRleBgBIAEoDRI1CghyZXNwb25zZRgCIAEoCzIhLmxlYWRpbnRha2UudjEuQ3JlYXRlTGVhZFJlc3BvbnNlSAASIwoFZXJyb3IYAyABKAsyEi5nb29nbGUucnBjLlN0YXR1c0gAQgkKB291dGNvbWUiXAoUQmF0Y2hHZXRMZWFkc1JlcXVlc3QSLwoIcmVxdWVzdHMYASADKAsyHS5sZWFkaW50YWtlLnYxLkdldExlYWRSZXF1ZXN0EhMKC3JlcXVlc3RfaWRzGAIgAygJIkwKFUJhdGNoR2V0TGVhZHNSZXNwb25zZRIzCgdyZXN1bHRzGAEgAygLMiIubGVhZGludGFrZS52MS5CYXRjaEdldExlYWRzUmVzdWx0IogBChNCYXRjaEdldExlYWRzUmVzdWx0Eg0KBWluZGV4GAEgASgNEjIKCHJlc3BvbnNlGAIgASgLMh4ubGVhZGludGFrZS52MS5HZXRMZWFkUmVzcG9uc2VIABIjCgVlcnJvchgDIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzSABCCQoHb3V0Y29tZSJfChVCYXRjaExpc3RMZWFkc1JlcXVlc3QSMQoIcmVxdWVzdHMYASADKAsyHy5sZWFkaW50YWtlLnYxLkxpc3RMZWFkc1JlcXVlc3QSEwoLcmVxdWVzdF9pZHMYAiADKAkiTgoWQmF0Y2hMaXN0TGVhZHNSZXNwb25zZRI0CgdyZXN1bHRzGAEgAygLMiMubGVhZGludGFrZS52MS5CYXRjaExpc3RMZWFkc1Jlc3VsdCKLAQoUQmF0Y2hMaXN0TGVhZHNSZXN1bHQSDQoFaW5kZXgYASABKA0SNAoIcmVzcG9uc2UYAiABKAsyIC5sZWFkaW50YWtlLnYxLkxpc3RMZWFkc1Jlc3BvbnNlSAASIwoFZXJyb3IYAyABKAsyEi5nb29nbGUucnBjLlN0YXR1c0gAQgkKB291dGNvbWUqugEKCUxlYWRTdGFnZRIaChZMRUFEX1NUQUdFX1VOU1BFQ0lGSUVEEAASEgoOTEVBRF9TVEFHRV9ORVcQARIYChRMRUFEX1NUQUdFX0NPTlRBQ1RFRBACEhsKF0xFQURfU1RBR0VfVFJJQUxfQk9PS0VEEAMSHQoZTEVBRF9TVEFHRV9UUklBTF9BVFRFTkRFRBAEEhIKDkxFQURfU1RBR0VfV09OEAUSEwoPTEVBRF9TVEFHRV9MT1NUEAYqTgoITGVhZFZpZXcSGQoVTEVBRF9WSUVXX1VOU1BFQ0lGSUVEEAASEwoPTEVBRF9WSUVXX0JBU0lDEAESEgoOTEVBRF9WSUVXX0ZVTEwQAjKiBQoRTGVhZEludGFrZVNlcnZpY2USUQoKQ3JlYXRlTGVhZBIgLmxlYWRpbnRha2UudjEuQ3JlYXRlTGVhZFJlcXVlc3QaIS5sZWFkaW50YWtlLnYxLkNyZWF0ZUxlYWRSZXNwb25zZRJNCgdHZXRMZWFkEh0ubGVhZGludGFrZS52MS5HZXRMZWFkUmVxdWVzdBoeLmxlYWRpbnRha2UudjEuR2V0TGVhZFJlc3BvbnNlIgOQAgESUwoJTGlzdExlYWRzEh8ubGVhZGludGFrZS52MS5MaXN0TGVhZHNSZXF1ZXN0GiAubGVhZGludGFrZS52MS5MaXN0TGVhZHNSZXNwb25zZSIDkAIBEmcKEEJhdGNoQ3JlYXRlTGVhZHMSJi5sZWFkaW50YWtlLnYxLkJhdGNoQ3JlYXRlTGVhZHNSZXF1ZXN0GicubGVhZGludGFrZS52MS5CYXRjaENyZWF0ZUxlYWRzUmVzcG9uc2UoATABEmMKDUJhdGNoR2V0TGVhZHMSIy5sZWFkaW50YWtlLnYxLkJhdGNoR2V0TGVhZHNSZXF1ZXN0GiQubGVhZGludGFrZS52MS5CYXRjaEdldExlYWRzUmVzcG9uc2UiA5ACASgBMAESZgoOQmF0Y2hMaXN0TGVhZHMSJC5sZWFkaW50YWtlLnYxLkJhdGNoTGlzdExlYWRzUmVxdWVzdBolLmxlYWRpbnRha2UudjEuQmF0Y2hMaXN0TGVhZHNSZXNwb25zZSIDkAIBKAEwARJgCg9DaGFuZ2VMZWFkU3RhZ2USJS5sZWFkaW50YWtlLnYxLkNoYW5nZUxlYWRTdGFnZVJlcXVlc3QaJi5sZWFkaW50YWtlLnYxLkNoYW5nZUxlYWRTdGFnZVJlc3BvbnNlYgZwcm90bzM", [file_google_protobuf_timestamp, file_google_rpc_status]);
 
 /**
  * How to reach a person: exactly one way.
@@ -393,6 +395,279 @@ export const ChangeLeadStageResponseSchema: GenMessage<ChangeLeadStageResponse> 
   messageDesc(file_leadintake_v1_lead_intake, 9);
 
 /**
+ * Some of the requests of BatchCreateLeads.
+ *
+ * @generated from message leadintake.v1.BatchCreateLeadsRequest
+ */
+export type BatchCreateLeadsRequest = Message<"leadintake.v1.BatchCreateLeadsRequest"> & {
+  /**
+   * 1 to 100.
+   *
+   * @generated from field: repeated leadintake.v1.CreateLeadRequest requests = 1;
+   */
+  requests: CreateLeadRequest[];
+
+  /**
+   * What each request is called in the log, in the same order; none, or as many as there are requests.
+   *
+   * @generated from field: repeated string request_ids = 2;
+   */
+  requestIds: string[];
+};
+
+/**
+ * Describes the message leadintake.v1.BatchCreateLeadsRequest.
+ * Use `create(BatchCreateLeadsRequestSchema)` to create a new message.
+ */
+export const BatchCreateLeadsRequestSchema: GenMessage<BatchCreateLeadsRequest> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_lead_intake, 10);
+
+/**
+ * Some of the results of BatchCreateLeads.
+ *
+ * @generated from message leadintake.v1.BatchCreateLeadsResponse
+ */
+export type BatchCreateLeadsResponse = Message<"leadintake.v1.BatchCreateLeadsResponse"> & {
+  /**
+   * At least one.
+   *
+   * @generated from field: repeated leadintake.v1.BatchCreateLeadsResult results = 1;
+   */
+  results: BatchCreateLeadsResult[];
+};
+
+/**
+ * Describes the message leadintake.v1.BatchCreateLeadsResponse.
+ * Use `create(BatchCreateLeadsResponseSchema)` to create a new message.
+ */
+export const BatchCreateLeadsResponseSchema: GenMessage<BatchCreateLeadsResponse> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_lead_intake, 11);
+
+/**
+ * What became of one request of BatchCreateLeads.
+ *
+ * @generated from message leadintake.v1.BatchCreateLeadsResult
+ */
+export type BatchCreateLeadsResult = Message<"leadintake.v1.BatchCreateLeadsResult"> & {
+  /**
+   * Which request: its place among all requests of the call, from 0.
+   *
+   * @generated from field: uint32 index = 1;
+   */
+  index: number;
+
+  /**
+   * @generated from oneof leadintake.v1.BatchCreateLeadsResult.outcome
+   */
+  outcome: {
+    /**
+     * What CreateLead would have answered.
+     *
+     * @generated from field: leadintake.v1.CreateLeadResponse response = 2;
+     */
+    value: CreateLeadResponse;
+    case: "response";
+  } | {
+    /**
+     * What CreateLead would have failed with, details included.
+     *
+     * @generated from field: google.rpc.Status error = 3;
+     */
+    value: Status;
+    case: "error";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message leadintake.v1.BatchCreateLeadsResult.
+ * Use `create(BatchCreateLeadsResultSchema)` to create a new message.
+ */
+export const BatchCreateLeadsResultSchema: GenMessage<BatchCreateLeadsResult> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_lead_intake, 12);
+
+/**
+ * Some of the requests of BatchGetLeads.
+ *
+ * @generated from message leadintake.v1.BatchGetLeadsRequest
+ */
+export type BatchGetLeadsRequest = Message<"leadintake.v1.BatchGetLeadsRequest"> & {
+  /**
+   * 1 to 100.
+   *
+   * @generated from field: repeated leadintake.v1.GetLeadRequest requests = 1;
+   */
+  requests: GetLeadRequest[];
+
+  /**
+   * What each request is called in the log, in the same order; none, or as many as there are requests.
+   *
+   * @generated from field: repeated string request_ids = 2;
+   */
+  requestIds: string[];
+};
+
+/**
+ * Describes the message leadintake.v1.BatchGetLeadsRequest.
+ * Use `create(BatchGetLeadsRequestSchema)` to create a new message.
+ */
+export const BatchGetLeadsRequestSchema: GenMessage<BatchGetLeadsRequest> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_lead_intake, 13);
+
+/**
+ * Some of the results of BatchGetLeads.
+ *
+ * @generated from message leadintake.v1.BatchGetLeadsResponse
+ */
+export type BatchGetLeadsResponse = Message<"leadintake.v1.BatchGetLeadsResponse"> & {
+  /**
+   * At least one.
+   *
+   * @generated from field: repeated leadintake.v1.BatchGetLeadsResult results = 1;
+   */
+  results: BatchGetLeadsResult[];
+};
+
+/**
+ * Describes the message leadintake.v1.BatchGetLeadsResponse.
+ * Use `create(BatchGetLeadsResponseSchema)` to create a new message.
+ */
+export const BatchGetLeadsResponseSchema: GenMessage<BatchGetLeadsResponse> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_lead_intake, 14);
+
+/**
+ * What became of one request of BatchGetLeads.
+ *
+ * @generated from message leadintake.v1.BatchGetLeadsResult
+ */
+export type BatchGetLeadsResult = Message<"leadintake.v1.BatchGetLeadsResult"> & {
+  /**
+   * Which request: its place among all requests of the call, from 0.
+   *
+   * @generated from field: uint32 index = 1;
+   */
+  index: number;
+
+  /**
+   * @generated from oneof leadintake.v1.BatchGetLeadsResult.outcome
+   */
+  outcome: {
+    /**
+     * What GetLead would have answered.
+     *
+     * @generated from field: leadintake.v1.GetLeadResponse response = 2;
+     */
+    value: GetLeadResponse;
+    case: "response";
+  } | {
+    /**
+     * What GetLead would have failed with, details included.
+     *
+     * @generated from field: google.rpc.Status error = 3;
+     */
+    value: Status;
+    case: "error";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message leadintake.v1.BatchGetLeadsResult.
+ * Use `create(BatchGetLeadsResultSchema)` to create a new message.
+ */
+export const BatchGetLeadsResultSchema: GenMessage<BatchGetLeadsResult> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_lead_intake, 15);
+
+/**
+ * Some of the requests of BatchListLeads.
+ *
+ * @generated from message leadintake.v1.BatchListLeadsRequest
+ */
+export type BatchListLeadsRequest = Message<"leadintake.v1.BatchListLeadsRequest"> & {
+  /**
+   * 1 to 100.
+   *
+   * @generated from field: repeated leadintake.v1.ListLeadsRequest requests = 1;
+   */
+  requests: ListLeadsRequest[];
+
+  /**
+   * What each request is called in the log, in the same order; none, or as many as there are requests.
+   *
+   * @generated from field: repeated string request_ids = 2;
+   */
+  requestIds: string[];
+};
+
+/**
+ * Describes the message leadintake.v1.BatchListLeadsRequest.
+ * Use `create(BatchListLeadsRequestSchema)` to create a new message.
+ */
+export const BatchListLeadsRequestSchema: GenMessage<BatchListLeadsRequest> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_lead_intake, 16);
+
+/**
+ * Some of the results of BatchListLeads.
+ *
+ * @generated from message leadintake.v1.BatchListLeadsResponse
+ */
+export type BatchListLeadsResponse = Message<"leadintake.v1.BatchListLeadsResponse"> & {
+  /**
+   * At least one.
+   *
+   * @generated from field: repeated leadintake.v1.BatchListLeadsResult results = 1;
+   */
+  results: BatchListLeadsResult[];
+};
+
+/**
+ * Describes the message leadintake.v1.BatchListLeadsResponse.
+ * Use `create(BatchListLeadsResponseSchema)` to create a new message.
+ */
+export const BatchListLeadsResponseSchema: GenMessage<BatchListLeadsResponse> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_lead_intake, 17);
+
+/**
+ * What became of one request of BatchListLeads.
+ *
+ * @generated from message leadintake.v1.BatchListLeadsResult
+ */
+export type BatchListLeadsResult = Message<"leadintake.v1.BatchListLeadsResult"> & {
+  /**
+   * Which request: its place among all requests of the call, from 0.
+   *
+   * @generated from field: uint32 index = 1;
+   */
+  index: number;
+
+  /**
+   * @generated from oneof leadintake.v1.BatchListLeadsResult.outcome
+   */
+  outcome: {
+    /**
+     * What ListLeads would have answered.
+     *
+     * @generated from field: leadintake.v1.ListLeadsResponse response = 2;
+     */
+    value: ListLeadsResponse;
+    case: "response";
+  } | {
+    /**
+     * What ListLeads would have failed with, details included.
+     *
+     * @generated from field: google.rpc.Status error = 3;
+     */
+    value: Status;
+    case: "error";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message leadintake.v1.BatchListLeadsResult.
+ * Use `create(BatchListLeadsResultSchema)` to create a new message.
+ */
+export const BatchListLeadsResultSchema: GenMessage<BatchListLeadsResult> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_lead_intake, 18);
+
+/**
  * Where a lead stands. Open are all stages but WON and LOST.
  *
  * @generated from enum leadintake.v1.LeadStage
@@ -531,6 +806,39 @@ export const LeadIntakeService: GenService<{
     methodKind: "unary";
     input: typeof ListLeadsRequestSchema;
     output: typeof ListLeadsResponseSchema;
+  },
+  /**
+   * Creates many leads, each on its own exactly as CreateLead does: what happens to one touches no other. A caller sends
+   * any number of messages, each with up to 100 requests, while results come as they are known, in any order, one for
+   * each request. When the call fails, requests without a result have an unknown outcome: send them again. A service
+   * that stops ends the call without a failure: what it has not answered then, it has not looked at.
+   *
+   * @generated from rpc leadintake.v1.LeadIntakeService.BatchCreateLeads
+   */
+  batchCreateLeads: {
+    methodKind: "bidi_streaming";
+    input: typeof BatchCreateLeadsRequestSchema;
+    output: typeof BatchCreateLeadsResponseSchema;
+  },
+  /**
+   * Reads many leads, each on its own exactly as GetLead does. Requests and results go as in BatchCreateLeads.
+   *
+   * @generated from rpc leadintake.v1.LeadIntakeService.BatchGetLeads
+   */
+  batchGetLeads: {
+    methodKind: "bidi_streaming";
+    input: typeof BatchGetLeadsRequestSchema;
+    output: typeof BatchGetLeadsResponseSchema;
+  },
+  /**
+   * Lists many pages, each on its own exactly as ListLeads does. Requests and results go as in BatchCreateLeads.
+   *
+   * @generated from rpc leadintake.v1.LeadIntakeService.BatchListLeads
+   */
+  batchListLeads: {
+    methodKind: "bidi_streaming";
+    input: typeof BatchListLeadsRequestSchema;
+    output: typeof BatchListLeadsResponseSchema;
   },
   /**
    * Moves a lead to any stage. Moving it to the stage it is in writes nothing. Refused with INVALID_REQUEST,

@@ -1,0 +1,75 @@
+/**
+ * What the product costs above the least that could do its work: the same load on a hand-made floor and on the product,
+ * in turn.
+ *
+ *   node bench/bench.ts [--quick] [--only create] [--target product,start,mongodb] [--profile FOLDER]
+ *
+ * - `--quick`: short rounds; all of it in less than two minutes
+ * - `--only`: nothing but these of get, list, replay, create and p99 (create, then its latency), in short rounds
+ * - `--target`: the product process by process, as `npm start` runs it, on MongoDB. Unless told, all of them, the last where
+ *   MONGODB_URL and REDIS_URL say where its servers are; with `--only` the first alone
+ * - `--profile`: CPU profiles of floor, core and gateway go there; what is measured then contains the profiler
+ *
+ * Prints Markdown to the standard output and its progress to the standard error. Its status is 1 when a request failed.
+ */
+import { describeMachine } from './machine.ts';
+import { measureOnMongo } from './on-mongo.ts';
+import { measureOnSqlite } from './on-sqlite.ts';
+import { type Options, readOptions } from './options.ts';
+import { cleanUp, startProcess } from './processes.ts';
+import { failureLines, goalTable, type Section, sectionTable } from './report.ts';
+import type { Surroundings } from './targets.ts';
+
+const CONNECTIONS = 64;
+const LEADS = 1000;
+
+const interrupted = new Promise<never>((_, reject) => {
+  // The handlers stay, so that a second signal does not cut the cleaning up short.
+  process.on('SIGINT', () => reject(new Error('interrupted')));
+  process.on('SIGTERM', () => reject(new Error('stopped')));
+});
+try {
+  await Promise.race([run(readOptions()), interrupted]);
+} catch (error) {
+  console.error(`\n${(error as Error).message}`);
+  process.exitCode = 1;
+} finally {
+  await cleanUp();
+}
+process.exit();
+
+async function run(options: Options): Promise<void> {
+  const { places, profileFolder } = options;
+  const { rounds, roundMs, warmUpMs } = options.rounds;
+  const print = (...lines: string[]) => console.log(`${lines.join('\n')}\n`);
+  print(
+    ...describeMachine().map((line) => `- ${line}`),
+    `- ${CONNECTIONS} keep-alive connections, ${LEADS} leads before the start, ${rounds} rounds of ${roundMs} ms in turn after ` +
+      `${warmUpMs} ms of warming up; medians of the rounds, for ratios with the lowest and the highest`,
+    '- processor time is microseconds per request, by process; `load` is the load generator',
+  );
+
+  const surroundings: Surroundings = {
+    generator: startProcess('bench/load-generator.ts'),
+    connections: CONNECTIONS,
+    leads: LEADS,
+    profileFolder,
+  };
+  const sections: Section[] = [];
+  const add = (section: Section) => {
+    sections.push(section);
+    print(`## ${section.title}`, '', sectionTable(section));
+  };
+  if (places.includes('product') || places.includes('start')) add(await measureOnSqlite(surroundings, options));
+  const { MONGODB_URL, REDIS_URL } = process.env;
+  if (places.includes('mongodb')) {
+    if (MONGODB_URL && REDIS_URL) add(await measureOnMongo(MONGODB_URL, REDIS_URL, surroundings, options));
+    else print('Not measured on MongoDB: MONGODB_URL and REDIS_URL are not both set.');
+  }
+  print('## Targets', '', goalTable(sections.flatMap(({ goals }) => goals)));
+
+  const failures = sections.flatMap(failureLines);
+  if (failures.length === 0) return;
+  print('## Failed requests', '', ...failures);
+  process.exitCode = 1;
+}

@@ -1,0 +1,80 @@
+import type { Options } from './options.ts';
+import { showProgress } from './progress.ts';
+import type { Section } from './report.ts';
+import { type Driven, loadsOf, measure, medianOf, rateRatios, type Series } from './rounds.ts';
+import { type RunningTarget, type Surroundings, startFloor, startLauncher, startProduct } from './targets.ts';
+import { SCENARIOS, type Scenario } from './workload.ts';
+
+/** What part of the floor's rate the product is to reach. */
+const LEAST_OF_FLOOR: Readonly<Partial<Record<Scenario, number>>> = { get: 0.4, list: 0.6, create: 0.35 };
+
+/** What part of the product's rate it is to reach when `npm start` runs it. */
+const LEAST_OF_PRODUCT = 0.95;
+
+/** At what part of its highest rate of creations a target is asked for its latency, and how high that may be. */
+const STEADY = 0.7;
+const MOST_P99_MS = 50;
+
+/** Measures the product, and the product as `npm start` runs it, against the floor. */
+export async function measureOnSqlite(surroundings: Surroundings, options: Options): Promise<Section> {
+  const { parts, places, rounds } = options;
+  const floor = await startFloor(surroundings);
+  const product = places.includes('product') ? await startProduct(surroundings) : undefined;
+  const started = places.includes('start') ? await startLauncher(surroundings) : undefined;
+  const targets = [floor, product, started].filter((target) => target !== undefined);
+  const scenarios = SCENARIOS.filter((scenario) => parts.includes(scenario));
+  const steadyTargets = parts.includes('p99') ? [floor, product].filter((target) => target !== undefined) : [];
+
+  const loads = (scenarios.length * targets.length + steadyTargets.length) * loadsOf(rounds);
+  const progress = showProgress('SQLite', loads);
+  let done = 0;
+  const drive = (scenario: Scenario, driven: readonly Driven[]) =>
+    measure(scenario, driven, rounds, surroundings.connections, () => {
+      done += 1;
+      progress(done);
+    });
+
+  const section: Section = { title: 'SQLite', base: floor.name, rows: [], goals: [] };
+  const startedRatios: number[] = [];
+  const steady: Driven[] = [];
+  for (const scenario of scenarios) {
+    const all = await drive(scenario, targets.map(asFastAsItCan));
+    const [ofFloor, ofProduct, ofStarted] = [floor, product, started].map((target) => seriesOf(target, all));
+    for (const series of all) {
+      section.rows.push({ name: scenario, series, base: series === ofFloor ? undefined : ofFloor });
+    }
+    const atLeast = LEAST_OF_FLOOR[scenario];
+    if (atLeast !== undefined && ofProduct && ofFloor) {
+      const measured = rateRatios(ofProduct, ofFloor);
+      section.goals.push({ about: `${scenario}, of the floor`, measured, atLeast });
+    }
+    if (ofStarted && ofProduct) startedRatios.push(...rateRatios(ofStarted, ofProduct));
+    if (scenario === 'create') steady.push(...steadyTargets.map((target) => atSteadyRate(target, all)));
+  }
+  if (startedRatios.length > 0) {
+    const about = '`npm start`, of the product started by hand';
+    section.goals.push({ about, measured: startedRatios, atLeast: LEAST_OF_PRODUCT });
+  }
+
+  const latencies = await drive('create', steady);
+  const name = `create at ${STEADY * 100} %`;
+  for (const series of latencies) section.rows.push({ name, series });
+  const ofProduct = seriesOf(product, latencies);
+  if (ofProduct) {
+    const measured = ofProduct.rounds.map(({ p99Ms }) => p99Ms);
+    section.goals.push({ about: `p99 of ${name} of its rate`, measured, atMost: MOST_P99_MS, unit: ' ms' });
+  }
+  return section;
+}
+
+const asFastAsItCan = (target: RunningTarget): Driven => ({ target });
+
+function atSteadyRate(target: RunningTarget, creations: readonly Series[]): Driven {
+  const series = seriesOf(target, creations);
+  if (!series) throw new Error(`the rate of ${target.name} is not known`);
+  return { target, ratePerSecond: STEADY * medianOf(series, ({ ratePerSecond }) => ratePerSecond) };
+}
+
+function seriesOf(target: RunningTarget | undefined, all: readonly Series[]): Series | undefined {
+  return all.find((series) => series.target === target?.name);
+}

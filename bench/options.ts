@@ -1,0 +1,53 @@
+import { parseArgs } from 'node:util';
+import type { Rounds } from './rounds.ts';
+import { SCENARIOS } from './workload.ts';
+
+/** What can be measured: the scenarios, and the latency of creations at a part of their highest rate. */
+const PARTS = [...SCENARIOS, 'p99'] as const;
+export type Part = (typeof PARTS)[number];
+
+/** How the product is run: process by process, by `npm start`, on MongoDB. */
+const PLACES = ['product', 'start', 'mongodb'] as const;
+export type Place = (typeof PLACES)[number];
+
+const FULL: Rounds = { rounds: 5, roundMs: 5000, warmUpMs: 2000 };
+const QUICK: Rounds = { rounds: 3, roundMs: 1000, warmUpMs: 750 };
+/** For whoever changes the product and wants to see what it did. */
+const ONLY: Rounds = { rounds: 3, roundMs: 3000, warmUpMs: 2000 };
+
+/** What the command line asks for. */
+export interface Options {
+  readonly parts: readonly Part[];
+  readonly places: readonly Place[];
+  readonly rounds: Rounds;
+  /** Where CPU profiles go; undefined: nowhere. */
+  readonly profileFolder: string | undefined;
+}
+
+/** @throws Error about what it does not understand */
+export function readOptions(): Options {
+  const { values } = parseArgs({
+    options: {
+      quick: { type: 'boolean', default: false },
+      only: { type: 'string' },
+      target: { type: 'string' },
+      profile: { type: 'string' },
+    },
+  });
+  const { quick, only, target, profile } = values;
+  const chosen = choose('--only', PARTS, only);
+  return {
+    // A part of the highest rate can be put on only once that is known.
+    parts: PARTS.filter((part) => chosen.includes(part) || (part === 'create' && chosen.includes('p99'))),
+    places: choose('--target', PLACES, target ?? (only && 'product')),
+    rounds: quick ? QUICK : only ? ONLY : FULL,
+    profileFolder: profile,
+  };
+}
+
+function choose<Name extends string>(option: string, names: readonly Name[], list: string | undefined): Name[] {
+  const chosen: readonly string[] = list?.split(',') ?? names;
+  const unknown = chosen.find((name) => !(names as readonly string[]).includes(name));
+  if (unknown !== undefined) throw new Error(`${option}: ${unknown} is none of ${names.join(', ')}`);
+  return names.filter((name) => chosen.includes(name));
+}

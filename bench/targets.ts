@@ -1,0 +1,164 @@
+import type { ChildProcess } from 'node:child_process';
+import { randomBytes, randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import { MongoClient } from 'mongodb';
+import { childRunning } from './cpu-time.ts';
+import type { Pace } from './drive.ts';
+import { nextMessage, perform } from './jobs.ts';
+import type { LoadJob } from './load-generator.ts';
+import { withDatabase } from './mongo-database.ts';
+import { atTheEnd, startProcess, temporaryFolder } from './processes.ts';
+import type { LoadResult } from './tally.ts';
+import type { Scenario, Target } from './workload.ts';
+
+/** Something that load is put on. */
+export interface RunningTarget {
+  /** Its name in the report. */
+  readonly name: string;
+  /** The processes that work when it is driven, by what they are in the report. */
+  readonly pids: Readonly<Record<string, number | undefined>>;
+  drive(scenario: Scenario, pace: Pace): Promise<LoadResult>;
+}
+
+/** How targets are started and driven. */
+export interface Surroundings {
+  /** Puts load on those that speak HTTP. */
+  readonly generator: ChildProcess;
+  readonly connections: number;
+  /** How many leads each target has before it is measured. */
+  readonly leads: number;
+  /** Where the profiles of the product's processes go; undefined: they are not profiled. */
+  readonly profileFolder: string | undefined;
+}
+
+/** The product's settings: those of production, with a quota that is counted and never reached. */
+const SETTINGS = {
+  CORE_PORT: '0',
+  GATEWAY_PORT: '0',
+  CORE_TOKEN: randomBytes(24).toString('base64url'),
+  LOG_LEVEL: 'warn',
+  QUOTA_LIMIT: '1000000000',
+  SHUTDOWN_DRAIN_MS: '0',
+} as const;
+
+/** Starts the floor. */
+export async function startFloor(surroundings: Surroundings): Promise<RunningTarget> {
+  const secret = `lik_${randomBytes(36).toString('base64url')}`;
+  const env = { FLOOR_DATABASE: join(temporaryFolder(), 'leads.db'), FLOOR_SECRET: secret };
+  const floor = startProcess('bench/floor.ts', { env, ...profiled('floor', surroundings) });
+  const { url } = await nextMessage<{ url: string }>(floor);
+  return httpTarget('floor', { url, secret, sourceId: randomUUID() }, { floor: floor.pid }, surroundings);
+}
+
+/** Starts the product's processes one by one, on SQLite. */
+export function startProduct(surroundings: Surroundings): Promise<RunningTarget> {
+  return startBoth('product', { DATABASE_URL: sqliteUrl() }, surroundings);
+}
+
+/** Starts the product's processes one by one, on a database of its own in MongoDB and with Redis for the quota. */
+export function startProductOnMongo(mongoUrl: string, redisUrl: string, surroundings: Surroundings) {
+  const env = { DATABASE_URL: ownDatabase(mongoUrl), REDIS_URL: redisUrl };
+  return startBoth('product on MongoDB', env, surroundings);
+}
+
+/** Starts the product as `npm start` does, on SQLite. */
+export async function startLauncher(surroundings: Surroundings): Promise<RunningTarget> {
+  const env = { ...SETTINGS, DATABASE_URL: sqliteUrl() };
+  const demo = await makeDemo(env);
+  const launcher = startProcess('start.ts', { env, output: 'read' });
+  const pid = launcher.pid as number;
+  const url = await printedUrl(launcher);
+  const pids = { core: childRunning('src/main.ts', pid), gateway: childRunning('gateway/main.ts', pid) };
+  return httpTarget('npm start', { url, ...demo }, pids, surroundings);
+}
+
+/** Starts what inserts into MongoDB without a product in between. Knows the creation of leads only. */
+export async function startBareDriver(mongoUrl: string, { leads }: Surroundings): Promise<RunningTarget> {
+  const driver = startProcess('bench/bare-driver.ts', { env: { DATABASE_URL: ownDatabase(mongoUrl) } });
+  await perform(driver, { kind: 'prepare', leads });
+  return {
+    name: 'bare insertOne',
+    pids: { driver: driver.pid },
+    drive: (_scenario, pace) => perform(driver, { kind: 'drive', pace }),
+  };
+}
+
+async function startBoth(
+  name: string,
+  own: Readonly<Record<string, string>>,
+  surroundings: Surroundings,
+): Promise<RunningTarget> {
+  const env = { ...SETTINGS, ...own };
+  const demo = await makeDemo(env);
+  const core = startProcess('src/main.ts', { env, ...profiled(`${name} core`, surroundings) });
+  const { url: CORE_URL } = await nextMessage<{ url: string }>(core);
+  const gatewayEnv = { ...env, CORE_URL };
+  const gateway = startProcess('gateway/main.ts', { env: gatewayEnv, ...profiled(`${name} gateway`, surroundings) });
+  const { url } = await nextMessage<{ url: string }>(gateway);
+  return httpTarget(name, { url, ...demo }, { core: core.pid, gateway: gateway.pid }, surroundings);
+}
+
+/** Fills a target, so that there is something to read. */
+async function httpTarget(
+  name: string,
+  target: Target,
+  pids: RunningTarget['pids'],
+  { generator, connections, leads }: Surroundings,
+): Promise<RunningTarget> {
+  const askGenerator = <Result>(job: LoadJob) => perform<Result>(generator, job);
+  await askGenerator({ kind: 'preload', target, leads, connections });
+  return {
+    name,
+    pids: { ...pids, load: generator.pid },
+    drive: (scenario, pace) => askGenerator({ kind: 'drive', url: target.url, scenario, pace }),
+  };
+}
+
+/** Makes a studio with an owner, a source and a key, as an operator would. */
+async function makeDemo(env: Readonly<Record<string, string>>): Promise<Pick<Target, 'secret' | 'sourceId'>> {
+  const cli = startProcess('src/cli.ts', { args: ['demo', '--json'], env, output: 'read' });
+  const { secret, sourceId } = JSON.parse(await text(outputOf(cli)));
+  return { secret, sourceId };
+}
+
+/** Where the launcher says that the REST API is. */
+async function printedUrl(launcher: ChildProcess): Promise<string> {
+  const output = outputOf(launcher);
+  for await (const line of createInterface(output)) {
+    const [, url] = /REST API {2}(http:\/\/[^/]+)/.exec(line) ?? [];
+    if (url !== undefined) {
+      output.resume();
+      return url;
+    }
+  }
+  throw new Error('npm start did not start');
+}
+
+function outputOf({ stdout, spawnargs }: ChildProcess): Readable {
+  if (!stdout) throw new Error(`the output of ${spawnargs.join(' ')} is not read`);
+  return stdout;
+}
+
+function profiled(name: string, { profileFolder }: Surroundings): { readonly flags: readonly string[] } {
+  const file = `${name.replaceAll(' ', '-')}.cpuprofile`;
+  return { flags: profileFolder ? ['--cpu-prof', `--cpu-prof-dir=${profileFolder}`, `--cpu-prof-name=${file}`] : [] };
+}
+
+const sqliteUrl = () => `sqlite:${join(temporaryFolder(), 'leads.db')}`;
+
+/** The address of a database that is gone when the benchmark is over. */
+function ownDatabase(mongoUrl: string): string {
+  const url = withDatabase(mongoUrl, `bench-${randomUUID()}`);
+  atTheEnd(async () => {
+    const client = new MongoClient(url, { serverSelectionTimeoutMS: 2000 });
+    try {
+      await client.db().dropDatabase();
+    } finally {
+      await client.close();
+    }
+  });
+  return url;
+}

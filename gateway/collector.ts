@@ -1,0 +1,178 @@
+/** How many requests go over one call before another is begun. */
+const MOST_IN_CALL = 1_000_000;
+
+/** How many requests may be unanswered before more are turned away. */
+const MOST_UNANSWERED = 2048;
+
+/** How often a request is sent that stopping cores do not look at. */
+const MOST_ATTEMPTS = 3;
+
+/** A request, and what its caller names it in the log. */
+export interface Asked<Request> {
+  readonly request: Request;
+  readonly requestId: string;
+}
+
+/** What became of a request, by its place among all requests of the call. */
+export type Result<Answer> = { readonly index: number } & ({ readonly answer: Answer } | { readonly error: unknown });
+
+/**
+ * Begins a call that takes requests and gives their results for as long as both sides like. It ends without an error when
+ * the other side wants no more; then it has not looked at what it did not answer.
+ */
+export type OpenCall<Request, Answer> = (
+  messages: AsyncIterable<readonly Asked<Request>[]>,
+) => AsyncIterable<readonly Result<Answer>[]>;
+
+/** A request has no answer: its time is over, or too many others have none. */
+export class Unanswered extends Error {}
+
+/**
+ * Asks over one long call, because beginning a call costs many times what a request costs. Requests that arrive in one turn
+ * of the event loop share a message. Each is answered as soon as its own result is there, and a lone one waits for nobody.
+ */
+export class Collector<Request, Answer> {
+  readonly #open: OpenCall<Request, Answer>;
+  readonly #timeoutMs: number;
+  readonly #mostInMessage: number;
+  /** What is not sent yet. */
+  #gathered: Waiting<Request, Answer>[] = [];
+  /** What is not sent yet and may be shared. */
+  readonly #shared = new Map<string, Waiting<Request, Answer>>();
+  /** The call that takes what is gathered. */
+  #call: Call<Request, Answer> | undefined;
+  #unanswered = 0;
+
+  /**
+   * @param timeoutMs how long a request may take
+   * @param mostInMessage how many requests go into one message
+   */
+  constructor(open: OpenCall<Request, Answer>, timeoutMs: number, mostInMessage: number) {
+    this.#open = open;
+    this.#timeoutMs = timeoutMs;
+    this.#mostInMessage = mostInMessage;
+  }
+
+  /**
+   * @param sharedAs the same for requests that may share an answer; all of them came before it is sent
+   * @throws Unanswered, or whatever the request or the call failed with
+   */
+  ask(request: Request, requestId: string, sharedAs?: string): Promise<Answer> {
+    const same = sharedAs === undefined ? undefined : this.#shared.get(sharedAs);
+    if (same) return same.answer;
+    if (this.#unanswered >= MOST_UNANSWERED) {
+      return Promise.reject(new Unanswered(`${MOST_UNANSWERED} requests have no answer yet`));
+    }
+    this.#unanswered += 1;
+    const waiting = new Waiting<Request, Answer>({ request, requestId }, sharedAs, this.#timeoutMs, () => {
+      this.#unanswered -= 1;
+      this.#shareNoMore(waiting);
+    });
+    if (sharedAs !== undefined) this.#shared.set(sharedAs, waiting);
+    this.#gathered.push(waiting);
+    this.#sendGathered();
+    return waiting.answer;
+  }
+
+  #sendGathered(): void {
+    if (this.#call === undefined) {
+      this.#call = { sent: new Map(), count: 0, isOver: false, wake: () => {} };
+      this.#exchange(this.#call);
+    }
+    this.#call.wake();
+  }
+
+  async #exchange(call: Call<Request, Answer>): Promise<void> {
+    try {
+      for await (const results of this.#open(this.#messages(call))) {
+        for (const result of results) {
+          call.sent.get(result.index)?.settle(result);
+          call.sent.delete(result.index);
+        }
+      }
+      if (call.count === 0) throw new Unanswered('the other side wants no requests');
+      this.#sendAgain([...call.sent.values()]);
+    } catch (error) {
+      // A call that could not even begin would not for those who still wait for it.
+      const failed = call.count > 0 ? call.sent.values() : this.#gathered.splice(0);
+      for (const waiting of failed) waiting.settle({ error });
+    }
+    call.isOver = true;
+    call.wake();
+    if (this.#call === call) this.#call = undefined;
+    if (this.#gathered.length > 0) this.#sendGathered();
+  }
+
+  /** What is gathered, message by message, until the call is over or has carried enough. */
+  async *#messages(call: Call<Request, Answer>): AsyncGenerator<readonly Asked<Request>[]> {
+    while (call.count < MOST_IN_CALL) {
+      if (this.#gathered.length === 0) {
+        await new Promise<void>((resolve) => {
+          call.wake = () => setImmediate(resolve);
+        });
+      }
+      if (call.isOver) return;
+      const message = this.#gathered.splice(0, this.#mostInMessage).filter((waiting) => !waiting.isSettled);
+      for (const waiting of message) {
+        this.#shareNoMore(waiting);
+        waiting.attempts += 1;
+        call.sent.set(call.count, waiting);
+        call.count += 1;
+      }
+      if (message.length > 0) yield message.map(({ asked }) => asked);
+    }
+    this.#call = undefined;
+    if (this.#gathered.length > 0) this.#sendGathered();
+  }
+
+  #shareNoMore(waiting: Waiting<Request, Answer>): void {
+    const { sharedAs } = waiting;
+    if (sharedAs !== undefined && this.#shared.get(sharedAs) === waiting) this.#shared.delete(sharedAs);
+  }
+
+  #sendAgain(unseen: readonly Waiting<Request, Answer>[]): void {
+    for (const waiting of unseen) {
+      if (waiting.attempts < MOST_ATTEMPTS) this.#gathered.push(waiting);
+      else waiting.settle({ error: new Unanswered('the other side wants no more requests') });
+    }
+  }
+}
+
+/** One call under way. */
+interface Call<Request, Answer> {
+  /** What it carried and did not answer, by the place among all it carried. */
+  readonly sent: Map<number, Waiting<Request, Answer>>;
+  /** How many requests it carried. */
+  count: number;
+  isOver: boolean;
+  /** Says that more is gathered, or that the call is over. */
+  wake: () => void;
+}
+
+/** A request until its answer. */
+class Waiting<Request, Answer> {
+  readonly answer: Promise<Answer>;
+  readonly settle: (outcome: { readonly answer: Answer } | { readonly error: unknown }) => void;
+  readonly asked: Asked<Request>;
+  readonly sharedAs: string | undefined;
+  isSettled = false;
+  attempts = 0;
+
+  constructor(asked: Asked<Request>, sharedAs: string | undefined, timeoutMs: number, onSettled: () => void) {
+    this.asked = asked;
+    this.sharedAs = sharedAs;
+    const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+    this.answer = promise;
+    const timer = setTimeout(() => {
+      this.settle({ error: new Unanswered(`no answer within ${timeoutMs} ms`) });
+    }, timeoutMs);
+    this.settle = (outcome) => {
+      if (this.isSettled) return;
+      this.isSettled = true;
+      clearTimeout(timer);
+      onSettled();
+      if ('answer' in outcome) resolve(outcome.answer);
+      else reject(outcome.error);
+    };
+  }
+}

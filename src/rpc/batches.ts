@@ -1,0 +1,135 @@
+import { setImmediate as turnOver } from 'node:timers/promises';
+import type { HandlerContext } from '@connectrpc/connect';
+import type { Status } from '../../proto/gen/google/rpc/status_pb.ts';
+import { Faults } from '../domain/refusal.ts';
+import type { RunCall } from './calls.ts';
+import { connectErrorOf, statusOf } from './refusals.ts';
+import { until } from './until.ts';
+
+/** How many requests a message may carry. */
+const MOST_REQUESTS = 100;
+
+/** How many requests of a call may wait for their results, or these for their caller, before no more are read. */
+const MOST_OPEN = 1000;
+
+/** Requests that were sent together, and what each is called in the log. */
+interface Batch<Request> {
+  readonly requests: readonly Request[];
+  readonly requestIds: readonly string[];
+}
+
+/** What became of one request. */
+interface Result<Response> {
+  readonly index: number;
+  readonly outcome:
+    | { readonly case: 'response'; readonly value: Response }
+    | { readonly case: 'error'; readonly value: Status };
+}
+
+/** What the requests of a batch method are to this server. */
+interface BatchMethod {
+  /** What each request would be called as a call of its own. */
+  readonly rpc: string;
+  /** How many results go into a message. */
+  readonly mostResults?: number;
+}
+
+/** How batches are answered. */
+export interface BatchContext {
+  readonly run: RunCall;
+  /** Aborted when the server wants to stop: then no more is read, and the call ends when what was read is answered. */
+  readonly ending: AbortSignal;
+}
+
+/**
+ * Answers each request on its own. Results that are known by the end of a turn of the event loop go together, so nobody waits
+ * for a slower neighbour.
+ *
+ * @throws ConnectError invalid_argument when a message has no requests, too many, or not as many names
+ */
+export async function* answerBatches<Request, Response>(
+  batches: AsyncIterable<Batch<Request>>,
+  { run, ending }: BatchContext,
+  { rpc, mostResults = MOST_REQUESTS }: BatchMethod,
+  { signal }: Pick<HandlerContext, 'signal'>,
+  answer: (request: Request) => Promise<Response>,
+): AsyncGenerator<{ results: Result<Response>[] }> {
+  const known: Result<Response>[] = [];
+  let begun = 0;
+  let told = 0;
+  const moreKnown = new Signal();
+  const moreTold = new Signal();
+
+  let reading = true;
+  const allRead = readAll().finally(() => {
+    reading = false;
+    moreKnown.give();
+  });
+  // Told below, when everything that was begun is answered.
+  allRead.catch(() => {});
+
+  while (reading || told < begun) {
+    if (known.length === 0) {
+      await moreKnown.wait();
+      continue;
+    }
+    const results = known.splice(0, mostResults);
+    told += results.length;
+    moreTold.give();
+    yield { results };
+  }
+  await allRead.catch((error) => {
+    throw connectErrorOf(error);
+  });
+
+  async function readAll(): Promise<void> {
+    // Whoever is gone takes no results: what waits for that would wait, and be kept, for ever.
+    const over = AbortSignal.any([ending, signal]);
+    signal.addEventListener('abort', () => moreTold.give());
+    for await (const { requests, requestIds } of until(over, batches)) {
+      refuseUnlessComplete(requests.length, requestIds.length);
+      for (const [position, request] of requests.entries()) begin(begun + position, request, requestIds[position]);
+      begun += requests.length;
+      // What is known by now goes out before the next message is begun: so both sides work at the same time.
+      await turnOver();
+      while (begun - told >= MOST_OPEN && !signal.aborted) await moreTold.wait();
+    }
+  }
+
+  function begin(index: number, request: Request, requestId: string | undefined): void {
+    run({ rpc, requestId }, () => answer(request))
+      .then(
+        (value) => ({ case: 'response', value }) as const,
+        (error) => ({ case: 'error', value: statusOf(connectErrorOf(error)) }) as const,
+      )
+      .then((outcome) => {
+        known.push({ index, outcome });
+        moreKnown.give();
+      });
+  }
+}
+
+function refuseUnlessComplete(requests: number, requestIds: number): void {
+  const faults = new Faults();
+  if (requests < 1 || requests > MOST_REQUESTS) faults.note('requests', `must be 1 to ${MOST_REQUESTS}`);
+  if (requestIds > 0 && requestIds !== requests) {
+    faults.note('requestIds', 'must be as many as there are requests, or none');
+  }
+  faults.refuseIfAny();
+}
+
+/** Lets one wait for the end of the turn of the event loop in which others give it. */
+class Signal {
+  #given = () => {};
+
+  wait(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#given = () => setImmediate(resolve);
+    });
+  }
+
+  give(): void {
+    this.#given();
+    this.#given = () => {};
+  }
+}

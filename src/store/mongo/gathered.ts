@@ -1,0 +1,64 @@
+/** How many requests go into one batch. */
+const MOST_IN_BATCH = 64;
+
+/** How many batches are under way at once. While that many are, what comes gathers: under load batches grow by themselves. */
+const BATCHES_AT_ONCE = 4;
+
+interface Waiting<Request, Answer> {
+  readonly request: Request;
+  readonly deadline: AbortSignal;
+  readonly resolve: (answer: Answer) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/**
+ * Lets requests that come together go to the database together: a command costs it many times what a document costs. A lone
+ * request waits for nobody; and what a batch reads, it reads after everybody in it came.
+ */
+export class Gathered<Request, Answer> {
+  readonly #perform: (requests: readonly Request[]) => Promise<readonly Answer[]>;
+  #waiting: Waiting<Request, Answer>[] = [];
+  #underWay = 0;
+  #isScheduled = false;
+
+  /** @param perform gives an answer for each request, in their order; when it fails, they all do */
+  constructor(perform: (requests: readonly Request[]) => Promise<readonly Answer[]>) {
+    this.#perform = perform;
+  }
+
+  /** @param deadline after it, the request is not begun */
+  ask(request: Request, deadline: AbortSignal): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ request, deadline, resolve, reject });
+      this.#schedule();
+    });
+  }
+
+  /** At the end of the turn of the event loop, so that all who come in it go together. */
+  #schedule(): void {
+    if (this.#isScheduled || this.#waiting.length === 0 || this.#underWay >= BATCHES_AT_ONCE) return;
+    this.#isScheduled = true;
+    setImmediate(() => {
+      this.#isScheduled = false;
+      const batch: Waiting<Request, Answer>[] = [];
+      for (const waiting of this.#waiting.splice(0, MOST_IN_BATCH)) {
+        if (waiting.deadline.aborted) waiting.reject(waiting.deadline.reason);
+        else batch.push(waiting);
+      }
+      if (batch.length > 0) this.#begin(batch);
+      this.#schedule();
+    });
+  }
+
+  async #begin(batch: readonly Waiting<Request, Answer>[]): Promise<void> {
+    this.#underWay += 1;
+    try {
+      const answers = await this.#perform(batch.map(({ request }) => request));
+      for (const [index, { resolve }] of batch.entries()) resolve(answers[index] as Answer);
+    } catch (error) {
+      for (const { reject } of batch) reject(error);
+    }
+    this.#underWay -= 1;
+    this.#schedule();
+  }
+}

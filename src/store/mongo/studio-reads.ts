@@ -1,0 +1,31 @@
+import type { Collection } from 'mongodb';
+import type { StudioDocument } from './documents.ts';
+import { Gathered } from './gathered.ts';
+
+/** What to read of a studio: always its own record, and of what it contains only these. */
+interface StudioRead {
+  readonly studioId: string;
+  readonly memberId?: string;
+  readonly sourceId?: string;
+}
+
+/** Reads of studios, together. A studio's document may be large, so a read takes no more of it than somebody asked for. */
+export type StudioReads = Gathered<StudioRead, StudioDocument | null>;
+
+/** Answers each read with a document that has at least what was asked for. */
+export function studioReads(studios: Collection<StudioDocument>): StudioReads {
+  return new Gathered(async (reads) => {
+    const projection: Record<string, 1> = { status: 1, regionCode: 1 };
+    for (const { memberId, sourceId } of reads) {
+      if (memberId !== undefined) projection[`members.${memberId}`] = 1;
+      if (sourceId !== undefined) projection[`sources.${sourceId}`] = 1;
+    }
+    const studioIds = [...new Set(reads.map(({ studioId }) => studioId))];
+    const found = await studios.find({ _id: { $in: studioIds } }, { projection }).toArray();
+    const studiosThere = new Map(found.map((studio) => [studio._id, studio]));
+    return reads.map(({ studioId }) => {
+      const studio = studiosThere.get(studioId);
+      return studio ? { ...studio, members: studio.members ?? {}, sources: studio.sources ?? {} } : null;
+    });
+  });
+}
