@@ -12,7 +12,16 @@ import { newKeySecret } from '../../src/domain/rules/key-secret.ts';
 import { DAY_MS, plus } from '../support/builders.ts';
 import { type Authority, anAuthority, type Certificate } from '../support/certificates.ts';
 import { CORE_TOKEN, startTestCore, type TestCore } from '../support/grpc.ts';
-import { expectProblem, LEADS, PUBLIC_URL } from '../support/service.ts';
+import { addressOf, run } from '../support/processes.ts';
+import { describeWithRedisTls, freePort, type RedisServer, startRedis } from '../support/servers.ts';
+import {
+  expectProblem,
+  LEADS,
+  PUBLIC_URL,
+  CORE_TOKEN as SERVICE_TOKEN,
+  type Service,
+  startService,
+} from '../support/service.ts';
 
 let folder: string;
 let authority: Authority;
@@ -190,5 +199,72 @@ describe("a core's TLS", () => {
     const core = await aCore();
     await expect(shakeHands(core.port, version)).rejects.toThrow(/protocol version/);
     expect(await shakeHands(core.port, 'TLSv1.3')).toEqual(['TLSv1.3', 'h2']);
+  });
+});
+
+describeWithRedisTls('a gateway that counts in Redis over TLS', () => {
+  let service: Service;
+  beforeAll(async () => {
+    service = await startService();
+  });
+  afterAll(() => service.dispose());
+
+  /** A Redis that shows a certificate, and its address by TLS. */
+  async function aRedis(shown: Certificate): Promise<{ redis: RedisServer; url: string }> {
+    const port = String(await freePort());
+    const redis = await startRedis({
+      'tls-port': [port],
+      'tls-cert-file': [fileWith(shown.cert)],
+      'tls-key-file': [fileWith(shown.key)],
+      'tls-ca-cert-file': [fileWith(authority.cert)],
+      'tls-auth-clients': ['no'],
+    });
+    onTestFinished(() => redis.stop());
+    const { username, password } = new URL(redis.url);
+    return { redis, url: `rediss://${username}:${password}@localhost:${port}` };
+  }
+
+  /** A gateway in a process of its own, which trusts the authority beside those that everybody trusts. */
+  async function gatewayWith(REDIS_URL: string, trusted: string = authority.cert): Promise<string> {
+    const gateway = run('gateway/main.ts', {
+      env: {
+        CORE_TOKEN: SERVICE_TOKEN,
+        CORE_URL: service.coreUrl,
+        PUBLIC_URL,
+        REDIS_URL,
+        NODE_EXTRA_CA_CERTS: fileWith(trusted),
+      },
+    });
+    return addressOf(gateway);
+  }
+
+  /** How often somebody else presented a password to a Redis. */
+  const greetingsOf = async (redis: RedisServer) => {
+    const stats = String(await redis.command('INFO', 'commandstats'));
+    const counts = [...stats.matchAll(/cmdstat_(?:hello|auth):calls=(\d+)/g)].map(([, count]) => Number(count));
+    return counts.reduce((sum, count) => sum + count, 0) - 1;
+  };
+
+  test('does so', async () => {
+    const { redis, url } = await aRedis(server);
+    const { secret } = await service.aStudioWithKey();
+    const answer = await fetch(`${await gatewayWith(url)}${LEADS}`, { headers: { authorization: `Bearer ${secret}` } });
+    expect(answer.status).toBe(200);
+    expect(await greetingsOf(redis)).toBeGreaterThan(0);
+    expect(await redis.command('KEYS', '*')).toHaveLength(1);
+  });
+
+  test.each<[what: string, shown: () => Promise<Certificate>, trusted?: () => string]>([
+    ['of another authority', () => strangers.issue('localhost', 'server')],
+    ['of another name', () => authority.issue('redis.example.test', 'server')],
+    ['whose certificate is past', () => authority.issue('localhost', 'server', daysFromNow(-2, -1))],
+    ['of an authority that it was not told of', async () => server, () => strangers.cert],
+  ])('tells its password to none %s, and lets nobody in', async (_, shown, trusted) => {
+    const { redis, url } = await aRedis(await shown());
+    const { secret } = await service.aStudioWithKey();
+    const gateway = await gatewayWith(url, trusted?.());
+    const answer = await fetch(`${gateway}${LEADS}`, { headers: { authorization: `Bearer ${secret}` } });
+    await expectProblem(answer, 503, 'integration_rate_unavailable');
+    expect(await greetingsOf(redis)).toBe(0);
   });
 });
