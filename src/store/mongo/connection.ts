@@ -180,6 +180,7 @@ async function makeIndexes(url: string): Promise<void> {
   const client = new MongoClient(url, {
     ...CONCERNS,
     socketTimeoutMS: INDEX_BUILD_MS,
+    connectTimeoutMS: SILENCE_MS,
     serverSelectionTimeoutMS: SILENCE_MS,
   });
   try {
