@@ -23,7 +23,8 @@ process.on('SIGTERM', () => stopAll(0));
 try {
   // A database of one's own is left as it is; the embedded one starts with something to try.
   const demo = process.env.DATABASE_URL || process.env.DATABASE_URL_FILE ? undefined : makeDemo();
-  const coreUrl = await startProcess('src/main.ts');
+  // Who tries things out may look around; in production nobody asks.
+  const coreUrl = await startProcess('src/main.ts', { CORE_REFLECTION: 'yes' });
   const gatewayUrl = await startProcess('gateway/main.ts', { CORE_URL: coreUrl });
   console.log(welcome(gatewayUrl, coreUrl, demo));
 } catch (error) {

@@ -6,6 +6,7 @@ import { type CoreClient, createCoreClient } from './core-client.ts';
 import { allowOnly, knowAllMethods } from './plugins/allowed-methods.ts';
 import { authenticate } from './plugins/authentication.ts';
 import { reportHealth } from './plugins/health.ts';
+import { carryOutNothingAfterTheLast } from './plugins/last-answers.ts';
 import {
   answerClientErrors,
   answerFrameworkErrors,
@@ -100,6 +101,7 @@ async function createGateway(config: GatewayConfig, parts: Parts): Promise<Fasti
     reply.header('cache-control', 'no-store');
     if (isStopping()) reply.header('connection', 'close');
   });
+  carryOutNothingAfterTheLast(app);
   logRequests(app);
   answerProblems(app, publicUrl);
   reportHealth(app, core, quota, isStopping);

@@ -13,20 +13,24 @@ import { openStore } from './store/open-store.ts';
  */
 export async function startCore(config: CoreConfig): Promise<Running> {
   const store = await openStore(config.DATABASE_URL.reveal());
-  let stopping = false;
-  const isServing = async () =>
-    !stopping &&
+  const draining = new AbortController();
+  const check = async () =>
+    !draining.signal.aborted &&
     (await store.check().then(
       () => true,
       () => false,
     ));
   try {
-    const server = await createCoreServer(config, { store, clock: systemClock, newId }, isServing);
+    const server = await createCoreServer(
+      config,
+      { store, clock: systemClock, newId },
+      { check, draining: draining.signal },
+    );
     const url = await server.listen({ host: config.CORE_HOST, port: config.CORE_PORT });
     return {
       url,
       async stop() {
-        stopping = true;
+        draining.abort();
         // Whoever balances load must see the health check turn before the port closes.
         await sleep(config.SHUTDOWN_DRAIN_MS);
         await server.close();

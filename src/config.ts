@@ -7,6 +7,7 @@ import {
   readSettings,
   type SettingsOf,
   secretFileContents,
+  yesOrNo,
 } from './runtime/settings.ts';
 import { databaseUrlFault } from './store/open-store.ts';
 
@@ -20,6 +21,11 @@ export const coreSettings = {
   CORE_TLS_CLIENT_CA_FILE: {
     parse: fileContents,
     about: 'authorities (PEM) that callers must have a certificate of: mutual TLS',
+  },
+  CORE_REFLECTION: {
+    parse: yesOrNo,
+    fallback: 'no',
+    about: 'whether tools such as grpcurl may ask the core what there is to call: yes or no',
   },
   DATABASE_URL: {
     parse: databaseUrl,

@@ -1,9 +1,12 @@
+import type { ServerHttp2Stream } from 'node:http2';
+import { Code } from '@connectrpc/connect';
 import { fastifyConnectPlugin } from '@connectrpc/connect-fastify';
 import fastify, { type FastifyInstance, LogController } from 'fastify';
 import type { CoreConfig } from './config.ts';
 import { authenticateCaller } from './rpc/caller-authentication.ts';
 import { callRunner, runCalls } from './rpc/calls.ts';
-import { routes } from './rpc/routes.ts';
+import type { Serving } from './rpc/health-service.ts';
+import { mayLast, routes } from './rpc/routes.ts';
 import { endUnfinishedStreams } from './unfinished-streams.ts';
 import type { Dependencies } from './usecases/dependencies.ts';
 
@@ -16,12 +19,13 @@ const LONGEST_TIMEOUT_MS = 60_000;
 /**
  * Puts the core's RPCs on one HTTP/2 port, for gRPC, gRPC-Web and Connect alike; with TLS, for HTTP/1.1 too.
  *
- * @param isServing whether a call that starts now would be served; for the health check
+ * @param check whether a call that starts now would be served
+ * @param draining aborted when the server means to stop
  */
 export async function createCoreServer(
   config: CoreConfig,
   deps: Dependencies,
-  isServing: () => Promise<boolean>,
+  { check, draining }: Pick<Serving, 'check' | 'draining'>,
 ): Promise<FastifyInstance> {
   const app = fastify({
     ...transport(config),
@@ -29,18 +33,35 @@ export async function createCoreServer(
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: LARGEST_MESSAGE_BYTES,
   }) as unknown as FastifyInstance;
-  endUnfinishedStreams(app);
-  const run = callRunner(app.log);
+  endUnfinishedStreams(app, mayLast);
   const ending = new AbortController();
   app.addHook('preClose', async () => ending.abort());
+  answerUnknownCalls(app);
+  const run = callRunner(app.log);
   await app.register(fastifyConnectPlugin, {
-    routes: routes(deps, isServing, { run, ending: ending.signal }),
+    routes: routes(deps, {
+      run,
+      serving: { check, draining, ending: ending.signal },
+      reflects: config.CORE_REFLECTION,
+    }),
     requestGate: authenticateCaller(config.CORE_TOKEN, run),
     interceptors: [runCalls(run)],
     readMaxBytes: LARGEST_MESSAGE_BYTES,
     maxTimeoutMs: LONGEST_TIMEOUT_MS,
   });
   return app;
+}
+
+/** As the protocols have it: a gRPC client that got a plain 404 would see a server that breaks off. */
+function answerUnknownCalls(app: FastifyInstance): void {
+  app.setNotFoundHandler((request, reply) => {
+    const { stream } = reply.raw as { stream?: ServerHttp2Stream };
+    if (!stream || !request.headers['content-type']?.startsWith('application/grpc')) return reply.code(404).send();
+    reply.hijack();
+    const headers = { 'content-type': 'application/grpc', 'grpc-status': Code.Unimplemented };
+    // Nothing may follow the headers: then they are the trailers, too.
+    stream.respond({ ...headers, 'grpc-message': 'there is no such method' }, { endStream: true });
+  });
 }
 
 function transport(config: CoreConfig) {

@@ -1,8 +1,8 @@
-import { type Server, type ServerResponse, STATUS_CODES } from 'node:http';
+import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { earlierAnswers, expectAnswer } from '../outstanding-answers.ts';
-import { invalidRequest, PROBLEM_MEDIA_TYPE, Problem, problemBody } from '../problems.ts';
+import { type FieldFault, invalidRequest, PROBLEM_MEDIA_TYPE, Problem, problemBody } from '../problems.ts';
 import { REQUEST_ID_HEADER, requestIdOf } from '../request-id.ts';
 
 /** What the framework calls the faults it finds, in the contract's words. */
@@ -26,16 +26,13 @@ export function answerProblems(app: FastifyInstance, publicUrl: string): void {
   app.addHook('onRequest', async (request, reply) => {
     // Nobody sends one; the router would take what follows for a query.
     if (request.url.includes('#')) throw invalidRequest([], 'The address has a fragment.');
-    // Whoever passed it on without knowing what the header means took the body for further requests.
-    if (request.raw.httpVersion === '1.0' && request.raw.headers['transfer-encoding'] !== undefined) {
+    const fault = framingFault(request.raw);
+    if (fault) {
       reply.header('connection', 'close');
-      throw invalidRequest([{ field: 'Transfer-Encoding', message: 'needs HTTP/1.1' }]);
+      throw invalidRequest([fault]);
     }
     // An unknown path is told before anybody looks at a body; no path of this API ends in a slash.
     if (request.is404 || pathOf(request).endsWith('/')) throw new Problem('route_not_found');
-    if (request.raw.httpVersion === '1.1' && request.raw.headersDistinct.host?.length !== 1) {
-      throw invalidRequest([{ field: 'Host', message: 'must be given once' }]);
-    }
   });
 }
 
@@ -76,6 +73,21 @@ export function answerClientErrors(publicUrl: string) {
     answerAndHangUp(SOCKET_FAULTS[error.code ?? ''] ?? MALFORMED, requestIdOf({ headers: {} }), socket, publicUrl);
   };
 }
+
+/** What makes it uncertain where a message ends, or whom it is for: another reader on its way may have seen it otherwise. */
+function framingFault({ httpVersion, headers, headersDistinct }: IncomingMessage): FieldFault | undefined {
+  if (httpVersion !== '1.1' && httpVersion !== '1.0') return { field: 'HTTP version', message: 'must be 1.1 or 1.0' };
+  const coding = headers['transfer-encoding'];
+  if (coding !== undefined && (httpVersion === '1.0' || coding.toLowerCase() !== 'chunked')) {
+    return { field: 'Transfer-Encoding', message: 'must be chunked, and needs HTTP/1.1' };
+  }
+  const { host = [] } = headersDistinct;
+  if (httpVersion === '1.1' && host.length !== 1) return { field: 'Host', message: 'must be given once' };
+  return host.every((value) => HOST.test(value)) ? undefined : { field: 'Host', message: 'must be a host and a port' };
+}
+
+/** RFC 9110, section 7.2: a host, by name or address, and a port. An empty one is allowed. */
+const HOST = /^[A-Za-z0-9._~%!$&'()*+,;=[\]:-]*$/;
 
 function problemOf(error: FastifyError, request: FastifyRequest): Problem {
   if (error instanceof Problem) {

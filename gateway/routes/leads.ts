@@ -17,6 +17,9 @@ export function leadRoutes(app: FastifyInstance, core: CoreClient, publicUrl: st
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
 
+  // The framework's own, made from the schemas, takes three times as long for a page of leads.
+  app.setSerializerCompiler(() => JSON.stringify);
+
   app.addHook('preValidation', async (request) => {
     const [, ...query] = request.url.split('?');
     if (!isPercentEncoded(query.join('?'))) {

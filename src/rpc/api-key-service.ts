@@ -8,7 +8,7 @@ import { nameOf } from './calls.ts';
 import { apiKeyScope, apiKeyToWire, dateFromWire } from './convert.ts';
 
 /** API keys over RPC. */
-export function apiKeyService(deps: Dependencies, context: BatchContext): ServiceImpl<typeof ApiKeyService> {
+export function apiKeyService(deps: Dependencies, batches: BatchContext): ServiceImpl<typeof ApiKeyService> {
   return {
     async createApiKey({ studioId, memberId, name, scopes, expireTime }) {
       const { key, secret } = await createApiKey(deps, {
@@ -36,8 +36,8 @@ export function apiKeyService(deps: Dependencies, context: BatchContext): Servic
     },
 
     authenticateApiKey: authenticate,
-    batchAuthenticateApiKeys: (batches) =>
-      answerBatches(batches, context, { rpc: nameOf(ApiKeyService.method.authenticateApiKey) }, authenticate),
+    batchAuthenticateApiKeys: (requests, context) =>
+      answerBatches(requests, batches, { rpc: nameOf(ApiKeyService.method.authenticateApiKey) }, context, authenticate),
   };
 
   async function authenticate({ secretSha256 }: AuthenticateApiKeyRequest) {

@@ -1,7 +1,9 @@
+import type { HandlerContext } from '@connectrpc/connect';
 import type { Status } from '../../proto/gen/google/rpc/status_pb.ts';
 import { Faults } from '../domain/refusal.ts';
 import type { RunCall } from './calls.ts';
 import { connectErrorOf, statusOf } from './refusals.ts';
+import { until } from './until.ts';
 
 /** How many requests a message may carry. */
 const MOST_REQUESTS = 100;
@@ -48,6 +50,7 @@ export async function* answerBatches<Request, Response>(
   batches: AsyncIterable<Batch<Request>>,
   { run, ending }: BatchContext,
   { rpc, mostResults = MOST_REQUESTS }: BatchMethod,
+  { signal }: Pick<HandlerContext, 'signal'>,
   answer: (request: Request) => Promise<Response>,
 ): AsyncGenerator<{ results: Result<Response>[] }> {
   const known: Result<Response>[] = [];
@@ -79,11 +82,14 @@ export async function* answerBatches<Request, Response>(
   });
 
   async function readAll(): Promise<void> {
-    for await (const { requests, requestIds } of until(ending, batches)) {
+    // Whoever is gone takes no results: what waits for that would wait, and be kept, for ever.
+    const over = AbortSignal.any([ending, signal]);
+    signal.addEventListener('abort', () => moreTold.give());
+    for await (const { requests, requestIds } of until(over, batches)) {
       refuseUnlessComplete(requests.length, requestIds.length);
       for (const [position, request] of requests.entries()) begin(begun + position, request, requestIds[position]);
       begun += requests.length;
-      while (begun - told >= MOST_OPEN) await moreTold.wait();
+      while (begun - told >= MOST_OPEN && !signal.aborted) await moreTold.wait();
     }
   }
 
@@ -122,26 +128,5 @@ class Signal {
   give(): void {
     this.#given();
     this.#given = () => {};
-  }
-}
-
-/** The values that come before a signal. */
-async function* until<Value>(signal: AbortSignal, values: AsyncIterable<Value>): AsyncGenerator<Value> {
-  const iterator = values[Symbol.asyncIterator]();
-  // One listener for all values: one for each would stay as long as the signal.
-  let stop = () => {};
-  const onAbort = () => stop();
-  signal.addEventListener('abort', onAbort);
-  try {
-    while (!signal.aborted) {
-      const next = await new Promise<IteratorResult<Value>>((resolve, reject) => {
-        stop = () => resolve({ done: true, value: undefined });
-        iterator.next().then(resolve, reject);
-      });
-      if (next.done) return;
-      yield next.value;
-    }
-  } finally {
-    signal.removeEventListener('abort', onAbort);
   }
 }

@@ -2,13 +2,14 @@ import type { DescMethod } from '@bufbuild/protobuf';
 import { Code, type Interceptor } from '@connectrpc/connect';
 import type { FastifyBaseLogger } from 'fastify';
 import { Refusal } from '../domain/refusal.ts';
+import { isRequestId } from '../runtime/request-id.ts';
 import { connectErrorOf } from './refusals.ts';
 
 /** A request of a caller: a call of its own, or one of a batch. */
 export interface Call {
   /** `SERVICE/METHOD`. */
   readonly rpc: string;
-  /** What its caller names it in the log. */
+  /** What its caller names it; whatever is no fit name stays out of the log. */
   readonly requestId: string | undefined;
 }
 
@@ -20,7 +21,8 @@ export type RunCall = <Answer>(call: Call, body: () => Promise<Answer>) => Promi
 
 /** Runs calls on behalf of a log. */
 export function callRunner(log: FastifyBaseLogger): RunCall {
-  return async ({ rpc, requestId }, body) => {
+  return async ({ rpc, requestId: given }, body) => {
+    const requestId = isRequestId(given) ? given : undefined;
     const started = performance.now();
     let outcome = 'ok';
     try {

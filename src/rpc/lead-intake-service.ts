@@ -24,14 +24,22 @@ export function leadIntakeService(deps: Dependencies, batches: BatchContext): Se
   const { method } = LeadIntakeService;
   return {
     createLead: create,
-    batchCreateLeads: (requests) => answerBatches(requests, batches, { rpc: nameOf(method.createLead) }, create),
+    batchCreateLeads: (requests, context) =>
+      answerBatches(requests, batches, { rpc: nameOf(method.createLead) }, context, create),
 
     getLead: get,
-    batchGetLeads: (requests) => answerBatches(requests, batches, { rpc: nameOf(method.getLead) }, get),
+    batchGetLeads: (requests, context) =>
+      answerBatches(requests, batches, { rpc: nameOf(method.getLead) }, context, get),
 
     listLeads: list,
-    batchListLeads: (requests) =>
-      answerBatches(requests, batches, { rpc: nameOf(method.listLeads), mostResults: PAGES_IN_A_MESSAGE }, list),
+    batchListLeads: (requests, context) =>
+      answerBatches(
+        requests,
+        batches,
+        { rpc: nameOf(method.listLeads), mostResults: PAGES_IN_A_MESSAGE },
+        context,
+        list,
+      ),
 
     async changeLeadStage({ studioId, leadId, stage }) {
       const lead = await changeLeadStage(deps, { studioId, leadId, stage: leadStage.fromWire(stage) });

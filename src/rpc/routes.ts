@@ -1,38 +1,53 @@
 import type { DescService } from '@bufbuild/protobuf';
 import type { ConnectRouter, MethodImpl, ServiceImpl } from '@connectrpc/connect';
+import { ServerReflection } from '../../proto/gen/grpc/reflection/v1/reflection_pb.ts';
 import { Health } from '../../proto/gen/health/v1/health_pb.ts';
 import { ApiKeyService } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { DirectoryService } from '../../proto/gen/leadintake/v1/directory_pb.ts';
 import { LeadIntakeService } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
 import { apiKeyService } from './api-key-service.ts';
-import type { BatchContext } from './batches.ts';
+import { nameOf, type RunCall } from './calls.ts';
 import { directoryService } from './directory-service.ts';
-import { healthService } from './health-service.ts';
+import { healthService, type Serving } from './health-service.ts';
 import { leadIntakeService } from './lead-intake-service.ts';
+import { reflectionService } from './reflection-service.ts';
 
 /** The largest message with a batch; bytes. A hundred of the largest leads have about 1 MB. */
 const LARGEST_BATCH_BYTES = 1024 * 1024;
 
 const SERVICES = [LeadIntakeService, ApiKeyService, DirectoryService];
 
-/**
- * Every RPC that the core answers.
- *
- * @param isServing whether a call that starts now would be served
- * @param batches how batches are answered
- */
-export function routes(
-  deps: Dependencies,
-  isServing: () => Promise<boolean>,
-  batches: BatchContext,
-): (router: ConnectRouter) => void {
+const STREAMING = new Set(
+  [...SERVICES, Health, ServerReflection]
+    .flatMap(({ methods }) => methods)
+    .filter(({ methodKind }) => methodKind === 'bidi_streaming')
+    .map((method) => `/${nameOf(method)}`),
+);
+
+/** Whether a call by this path may go on sending for as long as it likes. */
+export const mayLast = (path: string): boolean => STREAMING.has(path);
+
+/** What the core serves with, besides its use cases. */
+export interface Server {
+  readonly run: RunCall;
+  readonly serving: Serving;
+  /** Whether tools may ask what there is to call. */
+  readonly reflects: boolean;
+}
+
+/** Every RPC that the core answers. */
+export function routes(deps: Dependencies, { run, serving, reflects }: Server): (router: ConnectRouter) => void {
+  const batches = { run, ending: serving.ending };
   const names = SERVICES.map((service) => service.typeName);
   return (router) => {
     serve(router, LeadIntakeService, leadIntakeService(deps, batches));
     serve(router, ApiKeyService, apiKeyService(deps, batches));
     serve(router, DirectoryService, directoryService(deps));
-    router.service(Health, healthService(names, isServing));
+    router.service(Health, healthService(names, serving));
+    if (reflects) {
+      router.service(ServerReflection, reflectionService([...SERVICES, Health, ServerReflection], serving.ending));
+    }
   };
 }
 

@@ -137,12 +137,12 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
   const calls: Record<string, { call: () => Promise<unknown>; by: string[]; atMost: number }> = {
     'a creation that was made before': {
       call: () => store.createLead(aLead({ contact }), claims),
-      by: ['idempotencyKey', 'openContact'],
+      by: ['openContact', 'idempotencyKey'],
       atMost: 1,
     },
     'a creation for a contact with an open lead': {
       call: () => store.createLead(aLead({ contact }), claimsOf(lead)),
-      by: ['idempotencyKey', 'openContact'],
+      by: ['openContact', 'idempotencyKey'],
       atMost: 1,
     },
     'a lead by its idempotency key': {

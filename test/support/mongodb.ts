@@ -102,7 +102,14 @@ export async function startWireServer(): Promise<MongoWireServer> {
     const postmaster = pidOf('postgres');
     process.kill(postmaster, signal);
     const { stdout } = spawnSync('pgrep', ['-P', `${postmaster}`], { encoding: 'utf8' });
-    for (const child of stdout.split('\n').filter(Boolean)) process.kill(Number(child), signal);
+    for (const child of stdout.split('\n').filter(Boolean)) {
+      try {
+        process.kill(Number(child), signal);
+      } catch (error) {
+        // Some of them come and go.
+        if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+      }
+    }
   };
   return {
     url,

@@ -10,7 +10,12 @@ import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 
 const { CI, REDIS_TEST_URL } = process.env;
-const HAS_REDIS_SERVER = spawnSync('redis-server', ['--version']).status === 0;
+const HAS_REDIS_SERVER = hasCommand('redis-server');
+
+/** Whether a program is installed. */
+export function hasCommand(name: string): boolean {
+  return spawnSync(name, ['--version']).error === undefined;
+}
 
 /**
  * A suite for which any Redis will do, also one that others use: the one at REDIS_TEST_URL, else one of its own.

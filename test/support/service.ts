@@ -23,7 +23,8 @@ export const PUBLIC_URL = 'https://leads.example.test';
 /** Where leads are. */
 export const LEADS = '/v1/integrations/leads';
 
-const CORE_TOKEN = 'the token of the tests';
+/** What opens the cores of the tests. */
+export const CORE_TOKEN = 'the token of the tests';
 
 /** Headers of a request; null takes one away that would be there otherwise. */
 type HeaderOverrides = Readonly<Record<string, string | null>>;

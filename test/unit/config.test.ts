@@ -35,6 +35,7 @@ describe("the core's configuration", () => {
     expect(config).toEqual({
       CORE_HOST: '127.0.0.1',
       CORE_PORT: 50051,
+      CORE_REFLECTION: false,
       LOG_LEVEL: 'info',
       SHUTDOWN_DRAIN_MS: 1000,
     });

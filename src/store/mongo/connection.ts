@@ -8,7 +8,7 @@ import { ensureIndexes, missingIndexes } from './indexes.ts';
 const CALL_DEADLINE_MS = 4000;
 
 /** How long the database may be silent within a call; milliseconds. A part of the deadline, so that a repetition fits. */
-const SILENCE_MS = 1500;
+export const SILENCE_MS = 1500;
 
 /** How many calls may be under way before more are turned away; while the database is silent, each takes some 30 KB. */
 const MOST_CALLS = 2048;

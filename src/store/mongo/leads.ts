@@ -1,8 +1,8 @@
-import { MongoBulkWriteError, UUID } from 'mongodb';
+import { MongoBulkWriteError, UUID, type WriteError } from 'mongodb';
 import { sameData } from '../../domain/idempotency.ts';
 import { claimAfterMove, type Lead, type LeadClaims, nextUpdate, openClaim } from '../../domain/lead.ts';
 import type { CreateLeadOutcome, LeadStore } from '../store.ts';
-import { type Connection, isDuplicate, untilKnown } from './connection.ts';
+import { type Connection, isDuplicate, SILENCE_MS, untilKnown } from './connection.ts';
 import { fingerprintOf, type LeadDocument, type LeadKey, leadDocument, leadKey, leadOf } from './documents.ts';
 import { Gathered } from './gathered.ts';
 import { SharedReads } from './shared-reads.ts';
@@ -18,15 +18,19 @@ export function mongoLeads({ leads, call }: Connection): LeadStore {
   const reads = new SharedReads();
 
   /** Writes what can be written; tells for each document what it was refused for, if it was. */
-  const inserts = new Gathered<LeadDocument, { readonly error?: unknown }>(async (documents) => {
+  const inserts = new Gathered<LeadDocument, { readonly refusal?: WriteError | undefined }>(async (documents) => {
     try {
-      await leads.insertMany(documents, { ordered: false });
+      // The server is to drop what it gets to only after the call has stopped waiting.
+      await leads.insertMany(documents, { ordered: false, maxTimeMS: SILENCE_MS });
       return documents.map(() => ({}));
     } catch (error) {
-      // Anything else than refusals of single documents leaves the outcome of all of them unknown.
-      if (!(error instanceof MongoBulkWriteError) || error.result.getWriteConcernError()) throw error;
+      if (!(error instanceof MongoBulkWriteError)) throw error;
       const refusals = new Map([error.writeErrors].flat().map((refusal) => [refusal.index, refusal]));
-      return documents.map((_, index) => ({ error: refusals.get(index) }));
+      // The driver gives this error to a command that failed as a whole, too: then not every document is accounted for,
+      // and the outcome of all of them is unknown.
+      const isKnown = error.insertedCount + refusals.size === documents.length;
+      if (!isKnown || error.result.getWriteConcernError()) throw error;
+      return documents.map((_, index) => ({ refusal: refusals.get(index) }));
     }
   });
 
@@ -41,14 +45,13 @@ export function mongoLeads({ leads, call }: Connection): LeadStore {
   async function whatIsThere(lead: Lead, claims: LeadClaims): Promise<CreateLeadOutcome | undefined> {
     const { studioId } = lead;
     const openContactKey = openClaim(claims.contactKey);
-    const [byKey, byContact] = await Promise.all([
-      reads.read(`key ${studioId} ${claims.idempotencyKey}`, () =>
-        leads.findOne({ studioId, 'idempotency.key': new UUID(claims.idempotencyKey) }),
-      ),
-      reads.read(`contact ${studioId} ${openContactKey}`, () => leads.findOne({ studioId, openContactKey })),
-    ]);
-    // The two were not read at the same moment: the contact may be taken by the creation that the other just missed.
-    const own = byKey ?? (byContact?.idempotency.key.toString() === claims.idempotencyKey ? byContact : null);
+    // Whoever has the contact is asked for first: a key without a lead after that had none while the contact was taken.
+    const byContact = await reads.read(`contact ${studioId} ${openContactKey}`, () =>
+      leads.findOne({ studioId, openContactKey }),
+    );
+    const own = await reads.read(`key ${studioId} ${claims.idempotencyKey}`, () =>
+      leads.findOne({ studioId, 'idempotency.key': new UUID(claims.idempotencyKey) }),
+    );
     if (own) {
       // The same id: an insert of this very call, of which only the answer was lost.
       if (own._id.id.toString() === lead.id) return { kind: 'created', lead };
@@ -63,8 +66,8 @@ export function mongoLeads({ leads, call }: Connection): LeadStore {
     const document = leadDocument(lead, claims);
     return untilKnown(deadline, async () => {
       try {
-        const { error } = await inserts.ask(document, deadline);
-        if (error) throw error;
+        const { refusal } = await inserts.ask(document, deadline);
+        if (refusal) throw refusal;
         return { kind: 'created', lead };
       } catch (error) {
         deadline.throwIfAborted();
@@ -133,7 +136,11 @@ export function mongoLeads({ leads, call }: Connection): LeadStore {
               throw error;
             }
             const holder = await leads.findOne({ studioId, openContactKey });
-            return holder ? { kind: 'already-open', leadId: holder._id.id.toString() } : undefined;
+            const holderId = holder?._id.id.toString();
+            // It may be the very lead, opened by somebody else since.
+            return holderId !== undefined && holderId !== leadId
+              ? { kind: 'already-open', leadId: holderId }
+              : undefined;
           }
         });
       }),

@@ -1,0 +1,66 @@
+import { createRegistry, type DescFile, type DescService, toBinary } from '@bufbuild/protobuf';
+import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
+import { Code, type ServiceImpl } from '@connectrpc/connect';
+import { file_google_rpc_error_details } from '../../proto/gen/google/rpc/error_details_pb.ts';
+import type { ServerReflection, ServerReflectionRequest } from '../../proto/gen/grpc/reflection/v1/reflection_pb.ts';
+import { until } from './until.ts';
+
+/**
+ * The standard reflection (`grpc.reflection.v1`): tells tools such as grpcurl what there is to call. What errors carry as
+ * details is told as well, or tools would show its bytes.
+ *
+ * @param ending aborted when the server stops
+ */
+export function reflectionService(
+  services: readonly DescService[],
+  ending: AbortSignal,
+): ServiceImpl<typeof ServerReflection> {
+  const files = new Map(
+    [...services.map(({ file }) => file), file_google_rpc_error_details]
+      .flatMap(withDependencies)
+      .map((file) => [`${file.name}.proto`, file]),
+  );
+  const registry = createRegistry(...files.values());
+
+  function answer({ messageRequest: { case: question, value } }: ServerReflectionRequest) {
+    switch (question) {
+      case 'listServices':
+        return {
+          case: 'listServicesResponse',
+          value: { service: services.map(({ typeName }) => ({ name: typeName })) },
+        } as const;
+      case 'fileByFilename':
+        return descriptorOf(files.get(value), value);
+      case 'fileContainingSymbol':
+        // A method or a field stands in the file of what it belongs to.
+        return descriptorOf((registry.get(value) ?? registry.get(value.replace(/\.[^.]*$/, '')))?.file, value);
+      default:
+        return failed(Code.Unimplemented, 'nothing here has extensions');
+    }
+  }
+
+  return {
+    async *serverReflectionInfo(requests) {
+      for await (const request of until(ending, requests)) {
+        yield { validHost: request.host, originalRequest: request, messageResponse: answer(request) };
+      }
+    },
+  };
+}
+
+function withDependencies(file: DescFile): DescFile[] {
+  return [file, ...file.dependencies.flatMap(withDependencies)];
+}
+
+function descriptorOf(file: DescFile | undefined, name: string) {
+  if (!file) return failed(Code.NotFound, `there is no ${name}`);
+  const whole = [...new Set(withDependencies(file))];
+  return {
+    case: 'fileDescriptorResponse',
+    value: { fileDescriptorProto: whole.map(({ proto }) => toBinary(FileDescriptorProtoSchema, proto)) },
+  } as const;
+}
+
+function failed(errorCode: Code, errorMessage: string) {
+  return { case: 'errorResponse', value: { errorCode, errorMessage } } as const;
+}

@@ -1,0 +1,83 @@
+import { answered, type Protocol, type Work } from './protocol.ts';
+import type { Rules } from './rules.ts';
+import { type Call, type Found, freeNumber, type Row, type Step, type World, withCaller, withNewRow } from './world.ts';
+
+/** One insert that the unique indexes decide; whatever becomes of it, what is stored is the answer. */
+export const createLead: Protocol = {
+  startsAt: 'insert',
+  steps(work) {
+    if (work.call.at === 'insert') return insertSteps(work);
+    return work.call.at === 'written' ? writtenSteps(work) : lookSteps(work);
+  },
+};
+
+function* insertSteps(work: Work): Iterable<Step> {
+  const { scenario, rules, world, caller, call, request } = work;
+  const looking: Call = { ...call, at: 'look' };
+  const durable = scenario.failovers !== true;
+  const row: Row = { ...request, id: call.id, by: call.number, open: true, claims: true, durable };
+  if (isRefused(rules, world, row)) {
+    yield ['its insert is refused', withCaller(world, caller, looking)];
+  } else {
+    const next = withNewRow(world, row);
+    const after = rules.awaitsMajority
+      ? withCaller(next, caller, { ...call, at: 'written' })
+      : answered({ ...work, world: next }, 'created', row.id);
+    yield ['its insert is written', after];
+  }
+  yield ['its insert is lost', withCaller(world, caller, looking)];
+  if (world.late.length < (scenario.lateInserts ?? 0)) {
+    yield ['its insert is under way for long', withCaller({ ...world, late: [...world.late, row] }, caller, looking)];
+  }
+}
+
+function* writtenSteps(work: Work): Iterable<Step> {
+  const { world, caller, call } = work;
+  const isDurable = world.rows.some(({ id, durable }) => id === call.id && durable);
+  if (isDurable) yield ['its insert is answered', answered(work, 'created', call.id)];
+  yield ['the answer to its insert is lost', withCaller(world, caller, { ...call, at: 'look' })];
+}
+
+function* lookSteps(work: Work): Iterable<Step> {
+  const { rules, world, call, request } = work;
+  const rows = world.rows.filter(({ durable }) => durable || !rules.readsMajority);
+  if (call.byKey === undefined && (rules.looks !== 'contact, then key' || call.byContact !== undefined)) {
+    const byKey = found(rows.find(({ key }) => key === request.key));
+    yield ['it looks for its key', decided({ ...work, call: { ...call, byKey } })];
+  }
+  if (call.byContact === undefined && (rules.looks !== 'key, then contact' || call.byKey !== undefined)) {
+    const byContact = found(rows.find(({ contact, claims }) => claims && contact === request.contact));
+    yield ['it looks for its contact', decided({ ...work, call: { ...call, byContact } })];
+  }
+  yield ['its look is lost', again(work)];
+}
+
+/** What a call does with what it has found, once it has looked for both. */
+function decided(work: Work): World {
+  const { rules, world, caller, call, request } = work;
+  const { byKey, byContact } = call;
+  if (byKey === undefined || byContact === undefined) return withCaller(world, caller, call);
+  if (byContact && rules.decidesBy === 'contact') return answered(work, 'already open', byContact.id);
+  const own = byKey ?? (rules.knowsOwnByContact && byContact?.key === request.key ? byContact : null);
+  if (own?.id === call.id) return answered(work, 'created', own.id);
+  const isSame = own?.data === request.data || !rules.comparesData;
+  if (own) return isSame ? answered(work, 'replayed', own.id) : answered(work, 'conflict');
+  return byContact ? answered(work, 'already open', byContact.id) : again(work);
+}
+
+/** Back to the insert, with nothing found. */
+function again({ rules, world, caller, call: { number, id } }: Work): World {
+  return withCaller(world, caller, { at: 'insert', number, id: rules.keepsId ? id : freeNumber(world, caller) });
+}
+
+/** Whether an index stands in a row's way; also one that no majority has yet does. */
+export function isRefused({ keyIndex, contactIndex }: Rules, { rows }: World, row: Row): boolean {
+  return rows.some(
+    ({ id, key, contact, claims }) =>
+      id === row.id || (keyIndex && key === row.key) || (contactIndex && claims && contact === row.contact),
+  );
+}
+
+function found(row: Row | undefined): Found | null {
+  return row ? { id: row.id, key: row.key, data: row.data } : null;
+}

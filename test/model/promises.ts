@@ -1,0 +1,55 @@
+import type { Answer, Request, World } from './world.ts';
+
+/** What must be so at every moment; each promise by its name. */
+export const PROMISES = {
+  'one lead per key': ({ rows }) => areDifferent(rows.map(({ key }) => key)),
+
+  'one open lead per contact': ({ rows }) =>
+    areDifferent(rows.filter(({ open }) => open).map(({ contact }) => contact)),
+
+  'an acknowledged lead is in the store': (world) =>
+    told(world, 'created', 'replayed').every(({ lead }) => world.rows.some(({ id }) => id === lead)),
+
+  'a lead is answered to its own request, key and data': (world, requests) =>
+    told(world, 'created', 'replayed').every(({ lead, caller }) =>
+      world.rows.every(
+        ({ id, key, data }) => id !== lead || (key === requests[caller]?.key && data === requests[caller]?.data),
+      ),
+    ),
+
+  'a lead is answered as created by the call that wrote it, and as replayed by any other': (world) =>
+    told(world, 'created', 'replayed').every(({ lead, what, by }) =>
+      world.rows.every((row) => row.id !== lead || (row.by === by) === (what === 'created')),
+    ),
+
+  'a conflict is with other data under the same key': (world, requests) =>
+    told(world, 'conflict').every(({ caller }) =>
+      world.rows.some(({ key, data }) => key === requests[caller]?.key && data !== requests[caller]?.data),
+    ),
+
+  'an open lead in the way is somebody else’s, with the same contact': (world, requests) =>
+    told(world, 'already open').every(({ lead, caller }) =>
+      world.rows.some(
+        ({ id, key, contact }) => id === lead && key !== requests[caller]?.key && contact === requests[caller]?.contact,
+      ),
+    ),
+
+  'whose key has a lead is not told of another one that is open': (world) =>
+    told(world, 'already open').every(({ keyWasFree }) => keyWasFree),
+
+  'a refused call left nothing': (world) =>
+    told(world, 'conflict', 'already open').every(({ by }) => world.rows.every((row) => row.by !== by)),
+
+  'no lead is in its own way': ({ movers }) => movers.every(({ at }) => at !== 'in its own way'),
+} as const satisfies Record<string, (world: World, requests: readonly Request[]) => boolean>;
+
+/** What callers have been told, if it is of some kind. */
+function told({ callers }: World, ...kinds: Answer['what'][]): (Answer & { readonly caller: number })[] {
+  return callers.flatMap((each, caller) =>
+    each.at === 'told' && kinds.includes(each.what) ? { ...each, caller } : [],
+  );
+}
+
+function areDifferent(names: readonly string[]): boolean {
+  return new Set(names).size === names.length;
+}

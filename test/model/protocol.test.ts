@@ -1,0 +1,61 @@
+import { describe, expect, test, vi } from 'vitest';
+import { explore } from './explorer.ts';
+import { FLAWS } from './flaws.ts';
+import { leadSystem } from './lead-system.ts';
+import { PROMISES } from './promises.ts';
+import { LATE_INSERTS, SCENARIOS } from './scenarios.ts';
+
+// Hundreds of thousands of states take ten seconds where nobody else works, and more where suites share two cores.
+vi.setConfig({ testTimeout: 240_000 });
+
+const NOT_WITH_LATE_INSERTS = 'a refused call left nothing';
+
+describe('the way in which leads are created and moved', () => {
+  test.each(Object.entries(SCENARIOS))(
+    'keeps every promise in every state, and never gets stuck: %s',
+    (name, scenario) => {
+      const { states, fault } = explore(leadSystem(scenario));
+
+      console.info(`${name}: ${states} states`);
+      expect(fault).toBeUndefined();
+    },
+  );
+
+  test('cannot take back an insert that is carried out late; it keeps every other promise', () => {
+    expect(explore(leadSystem(LATE_INSERTS)).fault?.what).toBe(NOT_WITH_LATE_INSERTS);
+
+    const { states, fault } = explore(leadSystem(LATE_INSERTS, { without: [NOT_WITH_LATE_INSERTS] }));
+    console.info(`late inserts: ${states} states`);
+    expect(fault).toBeUndefined();
+  });
+
+  test.each(Object.entries(FLAWS))(
+    'would break a promise with this flaw: %s',
+    (_, { breaks, in: scenario, ...design }) => {
+      const { fault } = explore(leadSystem(SCENARIOS[scenario], design));
+
+      expect(fault?.what).toBe(breaks);
+      // The shortest way there is: nobody could find it in a long one.
+      expect(fault?.trace.length).toBeLessThan(15);
+    },
+  );
+
+  test('is held to promises each of which something breaks', () => {
+    const broken = Object.values(FLAWS).map(({ breaks }) => breaks);
+
+    expect(new Set([...broken, NOT_WITH_LATE_INSERTS])).toEqual(new Set([...Object.keys(PROMISES), 'stuck']));
+  });
+
+  test('tells of a fault as the shortest story: a key is looked for, and its lead written, just too early', () => {
+    const { in: scenario, ...design } = FLAWS['the key is looked for before the contact'] as (typeof FLAWS)[string];
+
+    expect(explore(leadSystem(SCENARIOS[scenario], design)).fault?.trace).toEqual([
+      'caller 0 asks',
+      'caller 0: its insert is written',
+      'caller 0: the answer to its insert is lost',
+      'caller 0: it looks for its key',
+      'a majority has lead 0',
+      'caller 0: it looks for its contact',
+    ]);
+  });
+});

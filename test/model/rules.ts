@@ -1,0 +1,40 @@
+/** How leads are created and moved. Each rule has its reason, which shows when the rule is broken. */
+export interface Rules {
+  /** Is there a unique index on the idempotency key? */
+  readonly keyIndex: boolean;
+  /** Is there one on the claimed contact? */
+  readonly contactIndex: boolean;
+  /** In which order does a call look for what is in its way? The database may change between two looks. */
+  readonly looks: 'contact, then key' | 'key, then contact' | 'both at once';
+  /** Which of the two decides when both are taken? */
+  readonly decidesBy: 'key' | 'contact';
+  /** Is a lead that was found by its contact looked at for its key, too? */
+  readonly knowsOwnByContact: boolean;
+  /** Is a lead under one's key one's own only with the same data? */
+  readonly comparesData: boolean;
+  /** Does an insert that is repeated keep its id? */
+  readonly keepsId: boolean;
+  /** Is only that read which a majority of the servers has? */
+  readonly readsMajority: boolean;
+  /** Is an insert answered only when a majority has it? */
+  readonly awaitsMajority: boolean;
+  /** Does a lead that is opened again claim its contact in the same write? */
+  readonly reopeningClaims: boolean;
+  /** Does a mover that finds the very lead in its way try again? */
+  readonly moverKnowsItself: boolean;
+}
+
+/** The rules of the store in MongoDB, and so of every store. */
+export const RULES: Rules = {
+  keyIndex: true,
+  contactIndex: true,
+  looks: 'contact, then key',
+  decidesBy: 'key',
+  knowsOwnByContact: false,
+  comparesData: true,
+  keepsId: true,
+  readsMajority: true,
+  awaitsMajority: true,
+  reopeningClaims: true,
+  moverKnowsItself: true,
+};

@@ -1,0 +1,28 @@
+import type { Request, Scenario } from './world.ts';
+
+const request = (key: string, data: string, contact = 'ada'): Request => ({ key, data, contact });
+
+/** Each is small enough to be searched to its end, and large enough for its subject. */
+export const SCENARIOS = {
+  'one key twice and a rival, with failovers': {
+    requests: [request('a', '1'), request('a', '1'), request('b', '2')],
+    movers: 1,
+    failovers: true,
+  },
+  'one key with other data, and a rival': {
+    requests: [request('a', '1'), request('a', '2'), request('b', '3')],
+    movers: 1,
+  },
+  'one key for two contacts, and a rival for one of them': {
+    requests: [request('a', '1'), request('a', '2', 'bob'), request('b', '3', 'bob')],
+    movers: 1,
+  },
+  'two rivals, and two who close and open leads, with failovers': {
+    requests: [request('a', '1'), request('b', '2')],
+    movers: 2,
+    failovers: true,
+  },
+} as const satisfies Record<string, Scenario>;
+
+/** An insert may be carried out when its call has long stopped waiting for it, and has said something else. */
+export const LATE_INSERTS: Scenario = { requests: [request('a', '1'), request('b', '2')], movers: 1, lateInserts: 1 };

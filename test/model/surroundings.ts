@@ -1,0 +1,54 @@
+import { isRefused } from './create-lead.ts';
+import type { Rules } from './rules.ts';
+import { type Call, freeNumber, type Mover, type Step, type World, withCaller, withNewRow, withRow } from './world.ts';
+
+/** Callers ask, and ask again when the process that worked for them has died. */
+export function* callerSteps(world: World, startsAt: Call['at']): Iterable<Step> {
+  for (const [caller, { at }] of world.callers.entries()) {
+    if (at === 'silent' || at === 'unsure') {
+      const number = freeNumber(world, caller);
+      yield [`caller ${caller} asks`, withCaller(world, caller, { at: startsAt, number, id: number })];
+    } else if (at !== 'told') {
+      yield [`caller ${caller}: its process dies`, withCaller(world, caller, { at: 'unsure' })];
+    }
+  }
+}
+
+/** A majority gets a write, or a failover takes it back; an insert arrives late, or never. */
+export function* databaseSteps(rules: Rules, world: World): Iterable<Step> {
+  for (const row of world.rows.filter(({ durable }) => !durable)) {
+    yield [`a majority has lead ${row.id}`, withRow(world, row, { durable: true })];
+    yield [`a failover takes lead ${row.id} back`, withRow(world, row, null)];
+  }
+  for (const row of world.late) {
+    const rest = { ...world, late: world.late.filter((each) => each !== row) };
+    yield [`the insert of lead ${row.id} gets lost after all`, rest];
+    if (!isRefused(rules, world, row)) yield [`lead ${row.id} is written late`, withNewRow(rest, row)];
+  }
+}
+
+/**
+ * The CRM closes and opens leads. An update is carried out only if its lead is still as it was read: so both are one step
+ * here. What is written after an update a majority gets after it: so it needs no durability of its own.
+ */
+export function* moverSteps(rules: Rules, world: World): Iterable<Step> {
+  for (const [mover, { at, lead }] of world.movers.entries()) {
+    const to = (state: Mover): World => ({ ...world, movers: world.movers.with(mover, state) });
+    for (const row of world.rows.filter(({ id, durable }) => durable && (at === 'idle' || id === lead))) {
+      const { id, open, contact } = row;
+      const holder = world.rows.find((each) => each.claims && each.contact === contact);
+      const canClaim = !holder || !rules.contactIndex;
+      if (at === 'look') {
+        const isMisled = holder === row && !rules.moverKnowsItself;
+        yield [`mover ${mover} sees what is in the way`, to(isMisled ? { at: 'in its own way' } : { at: 'idle' })];
+      } else if (open) {
+        yield [`mover ${mover} closes lead ${id}`, withRow(world, row, { open: false, claims: false })];
+      } else if (canClaim || !rules.reopeningClaims) {
+        yield [`mover ${mover} opens lead ${id}`, withRow(world, row, { open: true, claims: rules.reopeningClaims })];
+      } else if (world.movers.length > 1) {
+        // Alone it finds what it was refused for: nobody else could have opened the lead meanwhile.
+        yield [`mover ${mover} may not open lead ${id}`, to({ at: 'look', lead: id })];
+      }
+    }
+  }
+}
