@@ -6,7 +6,7 @@ import { type CoreClient, createCoreClient } from './core-client.ts';
 import { allowOnly, knowAllMethods } from './plugins/allowed-methods.ts';
 import { authenticate } from './plugins/authentication.ts';
 import { reportHealth } from './plugins/health.ts';
-import { carryOutNothingAfterTheLast } from './plugins/last-answers.ts';
+import { carryOutInTurn } from './plugins/one-after-another.ts';
 import {
   answerClientErrors,
   answerFrameworkErrors,
@@ -18,6 +18,7 @@ import { logRequests } from './plugins/request-log.ts';
 import { openQuota } from './quota/open-quota.ts';
 import type { Quota, QuotaPolicy } from './quota/quota.ts';
 import { REQUEST_ID_HEADER, requestIdOf } from './request-id.ts';
+import { docsRoutes } from './routes/docs.ts';
 import { LEAD_PATH, LEADS_PATH, leadRoutes } from './routes/leads.ts';
 
 /** The longest body that is read; bytes. The largest valid one, every character escaped, has about 29 KB. */
@@ -25,6 +26,9 @@ const LONGEST_BODY_BYTES = 32 * 1024;
 
 /** How long a request may take to arrive; milliseconds. */
 const REQUEST_TIMEOUT_MS = 10_000;
+
+/** How long a stopping gateway waits for what is under way; milliseconds. Longer than any answer that still comes. */
+const AFTER_CLOSE_MS = 7500;
 
 /** How often connections are looked over for requests that take longer; milliseconds. */
 const CONNECTION_CHECK_MS = 1000;
@@ -52,7 +56,9 @@ export async function startGateway(config: GatewayConfig): Promise<Running> {
         stopping = true;
         // Whoever balances load must see /readyz turn, and kept-alive connections end, before the port closes.
         await sleep(config.SHUTDOWN_DRAIN_MS);
+        const cutOff = setTimeout(() => app.server.closeAllConnections(), AFTER_CLOSE_MS);
         await app.close();
+        clearTimeout(cutOff);
         await letGo();
       },
     };
@@ -99,12 +105,16 @@ async function createGateway(config: GatewayConfig, parts: Parts): Promise<Fasti
   app.addHook('onRequest', async (request, reply) => {
     reply.header(REQUEST_ID_HEADER, request.id);
     reply.header('cache-control', 'no-store');
+  });
+  // As late as can be: a connection that is answered otherwise while the gateway stops would hold that up.
+  app.addHook('onSend', async (_request, reply) => {
     if (isStopping()) reply.header('connection', 'close');
   });
-  carryOutNothingAfterTheLast(app);
+  carryOutInTurn(app);
   logRequests(app);
   answerProblems(app, publicUrl);
   reportHealth(app, core, quota, isStopping);
+  docsRoutes(app, publicUrl, policy);
 
   allowOnly(app, LEADS_PATH, 'GET', 'POST');
   allowOnly(app, LEAD_PATH, 'GET');

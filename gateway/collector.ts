@@ -1,6 +1,3 @@
-/** How many requests go into one message. */
-const MOST_IN_MESSAGE = 64;
-
 /** How many requests go over one call before another is begun. */
 const MOST_IN_CALL = 1_000_000;
 
@@ -37,6 +34,7 @@ export class Unanswered extends Error {}
 export class Collector<Request, Answer> {
   readonly #open: OpenCall<Request, Answer>;
   readonly #timeoutMs: number;
+  readonly #mostInMessage: number;
   /** What is not sent yet. */
   #gathered: Waiting<Request, Answer>[] = [];
   /** What is not sent yet and may be shared. */
@@ -45,10 +43,14 @@ export class Collector<Request, Answer> {
   #call: Call<Request, Answer> | undefined;
   #unanswered = 0;
 
-  /** @param timeoutMs how long a request may take */
-  constructor(open: OpenCall<Request, Answer>, timeoutMs: number) {
+  /**
+   * @param timeoutMs how long a request may take
+   * @param mostInMessage how many requests go into one message
+   */
+  constructor(open: OpenCall<Request, Answer>, timeoutMs: number, mostInMessage: number) {
     this.#open = open;
     this.#timeoutMs = timeoutMs;
+    this.#mostInMessage = mostInMessage;
   }
 
   /**
@@ -110,7 +112,7 @@ export class Collector<Request, Answer> {
         });
       }
       if (call.isOver) return;
-      const message = this.#gathered.splice(0, MOST_IN_MESSAGE).filter((waiting) => !waiting.isSettled);
+      const message = this.#gathered.splice(0, this.#mostInMessage).filter((waiting) => !waiting.isSettled);
       for (const waiting of message) {
         this.#shareNoMore(waiting);
         waiting.attempts += 1;

@@ -26,6 +26,12 @@ import { Problem } from './problems.ts';
 /** How long a call to the core may take before its outcome counts as unknown; milliseconds. */
 const TIMEOUT_MS = 5000;
 
+/**
+ * How many requests go into one message. The core answers one message while the gateway works on the answers to the one
+ * before, so what takes long goes in small ones; creations in large ones, which share a commit.
+ */
+const MOST_IN_MESSAGE = { authenticate: 64, create: 64, get: 32, list: 4 } as const;
+
 /** How long the core may take to say whether it is ready; milliseconds. */
 const HEALTH_TIMEOUT_MS = 1000;
 
@@ -90,10 +96,14 @@ export function createCoreClient(config: GatewayConfig): CoreClient {
   const health = createClient(Health, transport);
   const authenticate = collect<typeof AuthenticateApiKeyRequestSchema, AuthenticateApiKeyResponse>(
     apiKeys.batchAuthenticateApiKeys,
+    MOST_IN_MESSAGE.authenticate,
   );
-  const create = collect<typeof CreateLeadRequestSchema, CreateLeadResponse>(leads.batchCreateLeads);
-  const get = collect<typeof GetLeadRequestSchema, GetLeadResponse>(leads.batchGetLeads);
-  const list = collect<typeof ListLeadsRequestSchema, ListLeadsResponse>(leads.batchListLeads);
+  const create = collect<typeof CreateLeadRequestSchema, CreateLeadResponse>(
+    leads.batchCreateLeads,
+    MOST_IN_MESSAGE.create,
+  );
+  const get = collect<typeof GetLeadRequestSchema, GetLeadResponse>(leads.batchGetLeads, MOST_IN_MESSAGE.get);
+  const list = collect<typeof ListLeadsRequestSchema, ListLeadsResponse>(leads.batchListLeads, MOST_IN_MESSAGE.list);
 
   return {
     // Whoever comes with the same key in the same turn is told the same, and nobody what was true before.
@@ -150,11 +160,15 @@ interface BatchResult<Answer> {
 }
 
 /** Collects requests for a batch method. Each rejects with the Problem that its caller is to be told. */
-function collect<Schema extends DescMessage, Answer>(rpc: BatchRpc<Schema, Answer>) {
-  const collector = new Collector<MessageInitShape<Schema>, Answer>(async function* (messages) {
-    // Each request has a deadline, the call has none.
-    for await (const { results } of rpc(batchesOf(messages), { timeoutMs: 0 })) yield results.map(resultOf);
-  }, TIMEOUT_MS);
+function collect<Schema extends DescMessage, Answer>(rpc: BatchRpc<Schema, Answer>, mostInMessage: number) {
+  const collector = new Collector<MessageInitShape<Schema>, Answer>(
+    async function* (messages) {
+      // Each request has a deadline, the call has none.
+      for await (const { results } of rpc(batchesOf(messages), { timeoutMs: 0 })) yield results.map(resultOf);
+    },
+    TIMEOUT_MS,
+    mostInMessage,
+  );
   return (request: MessageInitShape<Schema>, requestId: string, sharedAs?: string): Promise<Answer> =>
     collector.ask(request, requestId, sharedAs).catch((error) => {
       throw error instanceof Problem ? error : problemOfError(error);

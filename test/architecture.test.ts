@@ -40,6 +40,8 @@ const ONLY_IN: Readonly<Record<string, readonly string[]>> = {
     'gateway/core-problems.ts',
   ],
   commander: ['src/cli.ts'],
+  marked: ['gateway/docs/'],
+  '@scalar/': ['gateway/docs/'],
 };
 
 interface Import {

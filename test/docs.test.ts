@@ -1,5 +1,3 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -7,7 +5,7 @@ import { gatewaySettings } from '../gateway/config.ts';
 import { PROBLEMS } from '../gateway/problems.ts';
 import { coreSettings } from '../src/config.ts';
 import type { Setting, SettingsTable } from '../src/runtime/settings.ts';
-import { hasShellAndCurl, ROOT, run, temporaryFolder } from './support/processes.ts';
+import { bash, hasShellAndCurl, ROOT, run, temporaryFolder } from './support/processes.ts';
 
 const readme = readFileSync(join(ROOT, 'README.md'), 'utf8');
 
@@ -78,17 +76,3 @@ describe('the README', () => {
     },
   );
 });
-
-async function bash(script: string, env: Record<string, string>): Promise<string> {
-  const child = spawn('bash', ['-s'], { env: { ...process.env, ...env }, stdio: ['pipe', 'pipe', 'pipe'] });
-  let output = '';
-  child.stdout.on('data', (chunk) => {
-    output += chunk;
-  });
-  child.stderr.on('data', (chunk) => {
-    output += chunk;
-  });
-  child.stdin.end(script);
-  await once(child, 'close');
-  return output;
-}

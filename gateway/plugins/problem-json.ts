@@ -1,7 +1,7 @@
 import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { earlierAnswers, expectAnswer } from '../outstanding-answers.ts';
+import { expectAnswer, mayAnswerUnreadable } from '../outstanding-answers.ts';
 import { type FieldFault, invalidRequest, PROBLEM_MEDIA_TYPE, Problem, problemBody } from '../problems.ts';
 import { REQUEST_ID_HEADER, requestIdOf } from '../request-id.ts';
 
@@ -123,7 +123,7 @@ async function answerAndHangUp(problem: Problem, requestId: string, socket: Sock
   // What cannot be read is found out again with every byte that follows it.
   if (hangingUp.has(socket)) return;
   hangingUp.add(socket);
-  if (!(await earlierAnswers(socket))) {
+  if (!(await mayAnswerUnreadable(socket))) {
     socket.destroy();
     return;
   }

@@ -56,10 +56,18 @@ function parseJson(bytes: Buffer | undefined): unknown {
 function shapeFaults(request: FastifyRequest, body: unknown): FieldFault[] {
   const validate =
     request.getValidationFunction(leadCaptureSchema) ?? request.compileValidationSchema(leadCaptureSchema);
-  return validate(body) ? [] : (validate.errors ?? []).map(shapeFault);
+  if (validate(body)) return [];
+  // A contact is held against both of its shapes: what it lacks to be of the other type is no fault of it.
+  const { type } = propertiesOf(propertiesOf(body).contact);
+  const otherShape = `/oneOf/${type === 'phone' ? 0 : 1}/`;
+  return (validate.errors ?? [])
+    .filter(({ schemaPath }) => !schemaPath.includes(otherShape))
+    .map(shapeFault)
+    .filter((fault) => fault !== undefined);
 }
 
-function shapeFault({ keyword, instancePath, params, message }: FastifySchemaValidationError): FieldFault {
+/** An error of shape in words; undefined for one of a value, of which the core's rule tells. */
+function shapeFault({ keyword, instancePath, params }: FastifySchemaValidationError): FieldFault | undefined {
   const parent = instancePath.slice(1).replaceAll('/', '.');
   const child = (name: unknown) => (parent ? `${parent}.${name}` : String(name));
   switch (keyword) {
@@ -69,10 +77,10 @@ function shapeFault({ keyword, instancePath, params, message }: FastifySchemaVal
       return { field: child(params.additionalProperty), message: 'is not a known property' };
     case 'type':
       return { field: parent || 'body', message: `must be ${TYPE_WORDS[String(params.type)] ?? params.type}` };
-    case 'enum':
-      return { field: parent, message: `must be ${(params.allowedValues as string[]).join(' or ')}` };
+    case 'const':
+      return { field: parent, message: 'must be email or phone' };
     default:
-      return { field: parent || 'body', message: message ?? 'is not valid' };
+      return undefined;
   }
 }
 

@@ -1,3 +1,4 @@
+import { setImmediate as turnOver } from 'node:timers/promises';
 import type { HandlerContext } from '@connectrpc/connect';
 import type { Status } from '../../proto/gen/google/rpc/status_pb.ts';
 import { Faults } from '../domain/refusal.ts';
@@ -89,6 +90,8 @@ export async function* answerBatches<Request, Response>(
       refuseUnlessComplete(requests.length, requestIds.length);
       for (const [position, request] of requests.entries()) begin(begun + position, request, requestIds[position]);
       begun += requests.length;
+      // What is known by now goes out before the next message is begun: so both sides work at the same time.
+      await turnOver();
       while (begun - told >= MOST_OPEN && !signal.aborted) await moreTold.wait();
     }
   }

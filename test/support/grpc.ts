@@ -1,7 +1,15 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type ChannelCredentials, Client, credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js';
+import {
+  type ChannelCredentials,
+  Client,
+  type ClientDuplexStream,
+  credentials,
+  Metadata,
+  type ServiceError,
+  status,
+} from '@grpc/grpc-js';
 import { loadSync, type MessageTypeDefinition, type MethodDefinition } from '@grpc/proto-loader';
 import { startCore } from '../../src/app.ts';
 import { readCoreConfig } from '../../src/config.ts';
@@ -98,6 +106,8 @@ export interface CallOptions {
 export interface GrpcCaller {
   /** Calls `Service/Method`, with the token of the tests unless told otherwise. */
   call<Answer = Record<string, unknown>>(rpc: string, request?: object, options?: CallOptions): Promise<Answer>;
+  /** Begins a call in which messages go both ways, until both sides have ended. */
+  open(rpc: string, options?: Pick<CallOptions, 'authorization'>): ClientDuplexStream<object, object>;
   close(): void;
 }
 
@@ -111,23 +121,32 @@ export function grpcCaller(
   return {
     call<Answer>(rpc: string, request = {}, options: CallOptions = {}) {
       const { path, requestSerialize, responseDeserialize } = methodOf(rpc);
-      const { authorization, deadline, bytes } = { authorization: `Bearer ${CORE_TOKEN}`, ...options };
-      const metadata = new Metadata();
-      if (authorization !== undefined) metadata.set('authorization', authorization);
+      const { deadline, bytes } = options;
       return new Promise<Answer>((resolve, reject) => {
         client.makeUnaryRequest(
           path,
           bytes ? () => Buffer.from(bytes) : requestSerialize,
           responseDeserialize,
           request,
-          metadata,
+          metadataOf(options),
           deadline === undefined ? {} : { deadline },
           (error, answer) => (error ? reject(error) : resolve(answer as Answer)),
         );
       });
     },
+    open(rpc, options = {}) {
+      const { path, requestSerialize, responseDeserialize } = methodOf(rpc);
+      return client.makeBidiStreamRequest(path, requestSerialize, responseDeserialize, metadataOf(options));
+    },
     close: () => client.close(),
   };
+}
+
+function metadataOf(options: CallOptions): Metadata {
+  const { authorization } = { authorization: `Bearer ${CORE_TOKEN}`, ...options };
+  const metadata = new Metadata();
+  if (authorization !== undefined) metadata.set('authorization', authorization);
+  return metadata;
 }
 
 /** The bytes of a request as this client would send it. */
@@ -155,12 +174,16 @@ export async function refusalOf(call: Promise<unknown>): Promise<SeenRefusal> {
     (error: ServiceError) => error,
   );
   const [packed] = error.metadata?.get('grpc-status-details-bin') ?? [];
-  const seen = { code: status[error.code] ?? String(error), message: error.details };
-  if (!packed) return seen;
-  const { code, message, details } = decode<PackedStatus>('google.rpc.Status', packed as Buffer);
+  if (!packed) return { code: status[error.code] ?? String(error), message: error.details };
+  const told = decode<PackedStatus>('google.rpc.Status', packed as Buffer);
   // The status is told twice, and both must agree.
-  if (code !== error.code || message !== decodeURIComponent(error.details))
+  if (told.code !== error.code || told.message !== decodeURIComponent(error.details))
     throw new Error('the details belong to another status');
+  return refusalIn(told);
+}
+
+/** Everything that a google.rpc.Status says. */
+export function refusalIn({ code, message, details }: PackedStatus): SeenRefusal {
   const detail = <T>(type: string) => {
     const found = details.find(({ type_url }) => type_url === `type.googleapis.com/${type}`);
     return found && decode<T>(type, found.value);
@@ -168,10 +191,16 @@ export async function refusalOf(call: Promise<unknown>): Promise<SeenRefusal> {
   const info = detail<{ reason: string; domain: string; metadata: Record<string, string> }>('google.rpc.ErrorInfo');
   const request = detail<{ fieldViolations: { field: string; description: string }[] }>('google.rpc.BadRequest');
   if (request?.fieldViolations.some(({ description }) => !description)) throw new Error('a fault says nothing');
-  return { ...seen, ...info, ...(request && { fields: request.fieldViolations.map(({ field }) => field) }) };
+  return {
+    code: status[code] ?? String(code),
+    message,
+    ...info,
+    ...(request && { fields: request.fieldViolations.map(({ field }) => field) }),
+  };
 }
 
-interface PackedStatus {
+/** A google.rpc.Status with its details still packed. */
+export interface PackedStatus {
   readonly code: number;
   readonly message: string;
   readonly details: readonly { readonly type_url: string; readonly value: Buffer }[];

@@ -11,6 +11,21 @@ export const ROOT = join(import.meta.dirname, '../..');
 export const hasShellAndCurl =
   process.env.CI === 'true' || ['bash', 'curl'].every((command) => spawnSync(command, ['--version']).status === 0);
 
+/** Has a script carried out by bash, and gives everything that it printed. */
+export async function bash(script: string, env: Record<string, string> = {}): Promise<string> {
+  const child = spawn('bash', ['-s'], { env: { ...process.env, ...env }, stdio: ['pipe', 'pipe', 'pipe'] });
+  let output = '';
+  child.stdout.on('data', (chunk) => {
+    output += chunk;
+  });
+  child.stderr.on('data', (chunk) => {
+    output += chunk;
+  });
+  child.stdin.end(script);
+  await once(child, 'close');
+  return output;
+}
+
 /** A folder of one's own, gone when the test is over. */
 export function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
@@ -27,16 +42,28 @@ export interface RunningProcess {
   printed(pattern: RegExp): Promise<RegExpExecArray>;
   /** Waits for its end: the exit status, or the signal that ended it. */
   ended(): Promise<number | NodeJS.Signals>;
+  /** Ends it at once, unless it has ended. */
+  kill(): Promise<void>;
+}
+
+interface RunOptions {
+  readonly args?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  readonly cwd?: string;
+}
+
+/** Runs a file of the product as `start` does. The process is killed when the test is over. */
+export function run(file: string, options: RunOptions = {}): RunningProcess {
+  const running = start(file, options);
+  onTestFinished(() => running.kill());
+  return running;
 }
 
 /**
  * Runs a file of the product with the pinned Node. Only the settings given are set; ports are free ones unless they are
- * given. The process is killed when the test is over.
+ * given. Whoever starts it must kill it.
  */
-export function run(
-  file: string,
-  { args = [], env = {}, cwd = ROOT }: { args?: readonly string[]; env?: Record<string, string>; cwd?: string } = {},
-): RunningProcess {
+export function start(file: string, { args = [], env = {}, cwd = ROOT }: RunOptions = {}): RunningProcess {
   const child = spawn(process.execPath, [join(ROOT, file), ...args], {
     cwd,
     env: {
@@ -59,10 +86,6 @@ export function run(
   });
   // Also counts its children: they hold its output open.
   const closed = once(child, 'close');
-  onTestFinished(async () => {
-    child.kill('SIGKILL');
-    await closed;
-  });
   const printed = async (pattern: RegExp) => {
     for (;;) {
       const match = pattern.exec(output);
@@ -78,6 +101,10 @@ export function run(
     async ended() {
       const [code, signal] = await closed;
       return code ?? signal;
+    },
+    async kill() {
+      child.kill('SIGKILL');
+      await closed;
     },
   };
 }

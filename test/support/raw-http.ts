@@ -1,4 +1,5 @@
 import { connect } from 'node:net';
+import { expectDocumentedAnswer } from './documented.ts';
 
 /**
  * Sends bytes as they are, for requests that no well-behaved client can make, and reads one answer.
@@ -6,22 +7,68 @@ import { connect } from 'node:net';
  * @param baseUrl where to connect to; nothing of it is sent
  * @throws Error when the connection ends without a whole answer
  */
-export function rawRequest(baseUrl: string, request: string | Buffer): Promise<Response> {
+export async function rawRequest(baseUrl: string, request: string | Buffer): Promise<Response> {
+  const response = await send(baseUrl, request);
+  const [, method, url] = /^([A-Z]+) (?:http:\/\/[^/]+)?(\/[^ #]*)/.exec(request.toString('latin1')) ?? [];
+  if (method && url) await expectDocumentedAnswer(method, url, response);
+  return response;
+}
+
+function send(baseUrl: string, request: string | Buffer): Promise<Response> {
   const { hostname, port } = new URL(baseUrl);
   const bytes = Buffer.isBuffer(request) ? request : Buffer.from(request);
-  const hasNoBody = bytes.toString('latin1', 0, 5) === 'HEAD ';
+  const hasNoBody = isHead(bytes);
   return new Promise((resolve, reject) => {
-    let received = Buffer.alloc(0);
+    let received: Buffer = Buffer.alloc(0);
     const socket = connect(Number(port), hostname, () => socket.write(bytes));
     socket.on('data', (chunk: Buffer) => {
       received = Buffer.concat([received, chunk]);
-      const response = parseResponse(received, hasNoBody);
-      if (!response) return;
-      resolve(response);
+      const { status, headers, body } = takeAnswer(received, hasNoBody)?.answer ?? {};
+      if (status === undefined) return;
+      resolve(new Response(hasNoBody ? null : (body?.toString() ?? ''), { status, headers: headers ?? {} }));
       socket.destroy();
     });
     socket.on('error', reject);
     socket.on('close', () => reject(new Error(`closed without a whole answer: ${received.toString('latin1')}`)));
+  });
+}
+
+/** How long a server may take to close a connection that is over; milliseconds. Less than it grants a slow caller. */
+const CLOSED_WITHIN_MS = 9000;
+
+/**
+ * Sends bytes on a connection of their own and reads everything until the server closes it.
+ *
+ * @param end whether to close one's own direction after the bytes: whatever is not whole then never will be
+ * @throws Error when the server does not close it in time, or closes it in the middle of an answer
+ */
+export function rawConversation(
+  baseUrl: string,
+  bytes: string | Buffer,
+  { end = false }: { readonly end?: boolean } = {},
+): Promise<RawAnswer[]> {
+  const { hostname, port } = new URL(baseUrl);
+  return new Promise((resolve, reject) => {
+    const received: Buffer[] = [];
+    const text = () => Buffer.concat(received).toString('latin1');
+    const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true, noDelay: true }, () => {
+      socket.write(bytes);
+      if (end) socket.end();
+    });
+    const timer = setTimeout(() => {
+      reject(new Error(`the connection stands, after: ${text()}`));
+      socket.destroy();
+    }, CLOSED_WITHIN_MS);
+    socket.on('data', (chunk: Buffer) => received.push(chunk));
+    socket.on('end', () => socket.end());
+    // Bytes that come after the server has closed reset the connection.
+    socket.on('error', () => {});
+    socket.on('close', () => {
+      clearTimeout(timer);
+      const { answers, rest } = takeAnswers(Buffer.concat(received));
+      if (rest.length > 0) reject(new Error(`no whole answers: ${text()}`));
+      else resolve(answers);
+    });
   });
 }
 
@@ -30,25 +77,70 @@ export function lines(...head: readonly string[]): string {
   return head.map((line) => `${line}\r\n`).join('');
 }
 
-/** The answer that the bytes hold; undefined while it is not whole. */
-function parseResponse(bytes: Buffer, hasNoBody: boolean): Response | undefined {
+/** An answer as it came over a connection. */
+export interface RawAnswer {
+  readonly status: number;
+  /** By names in lower case; values of a name that came several times are joined. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Buffer;
+}
+
+/** Whether the answer to a request has no body, whatever its head says. */
+export const isHead = (request: Buffer): boolean => /^(?:\r?\n)*HEAD /.test(request.toString('latin1', 0, 64));
+
+/** The final answer that bytes from a server begin with, and what comes after it; undefined while it is not whole. */
+export function takeAnswer(bytes: Buffer, hasNoBody: boolean): { answer: RawAnswer; rest: Buffer } | undefined {
   const headEnd = bytes.indexOf('\r\n\r\n');
   if (headEnd < 0) return undefined;
   const [statusLine = '', ...headerLines] = bytes.toString('latin1', 0, headEnd).split('\r\n');
-  const status = Number(statusLine.split(' ')[1]);
-  const rest = bytes.subarray(headEnd + 4);
-  if (status === 100) return parseResponse(rest, hasNoBody);
-  const headers = new Headers(headerLines.map((line) => line.split(/: ?(.*)/, 2) as [string, string]));
-  const body = hasNoBody ? '' : bodyOf(rest, headers);
-  return body === undefined ? undefined : new Response(body, { status, headers });
+  const status = Number(/^HTTP\/1\.1 (\d{3}) /.exec(statusLine)?.[1]);
+  const behind = bytes.subarray(headEnd + 4);
+  if (status === 100) return takeAnswer(behind, hasNoBody);
+  const headers: Record<string, string> = {};
+  for (const line of headerLines) {
+    const colon = line.indexOf(':');
+    const name = line.slice(0, colon).toLowerCase();
+    const value = line.slice(colon + 1).trim();
+    headers[name] = name in headers ? `${headers[name]}, ${value}` : value;
+  }
+  const taken = hasNoBody
+    ? { body: Buffer.alloc(0), rest: behind }
+    : headers['transfer-encoding'] === 'chunked'
+      ? takeChunks(behind)
+      : takeBytes(behind, Number(headers['content-length']));
+  return taken && { answer: { status, headers, body: taken.body }, rest: taken.rest };
 }
 
-function bodyOf(bytes: Buffer, headers: Headers): string | undefined {
-  if (headers.get('transfer-encoding') !== 'chunked') {
-    const length = Number(headers.get('content-length'));
-    return bytes.length < length ? undefined : bytes.toString('utf8', 0, length);
+/** All answers that bytes begin with, and what is none. */
+export function takeAnswers(bytes: Buffer): { answers: RawAnswer[]; rest: Buffer } {
+  const answers: RawAnswer[] = [];
+  let rest = bytes;
+  for (;;) {
+    const whole = takeAnswer(rest, false);
+    // The answer to HEAD has no body: what comes after it is the next answer, or nothing.
+    const taken = whole?.answer.body.toString('latin1', 0, 5) === 'HTTP/' || !whole ? takeAnswer(rest, true) : whole;
+    if (!taken) return { answers, rest };
+    answers.push(taken.answer);
+    rest = taken.rest;
   }
-  // No body of this service has line ends, so the chunks are the lines between their sizes.
-  const chunks = bytes.toString().split('\r\n');
-  return bytes.toString().endsWith('\r\n0\r\n\r\n') ? chunks.filter((_, index) => index % 2 === 1).join('') : undefined;
+}
+
+function takeBytes(bytes: Buffer, length: number): { body: Buffer; rest: Buffer } | undefined {
+  // An answer of unknown length would never be whole, which is what it is.
+  return bytes.length >= length ? { body: bytes.subarray(0, length), rest: bytes.subarray(length) } : undefined;
+}
+
+function takeChunks(bytes: Buffer): { body: Buffer; rest: Buffer } | undefined {
+  const chunks: Buffer[] = [];
+  let rest = bytes;
+  for (;;) {
+    const lineEnd = rest.indexOf('\r\n');
+    if (lineEnd < 0) return undefined;
+    const size = Number.parseInt(rest.toString('latin1', 0, lineEnd), 16);
+    const chunk = takeBytes(rest.subarray(lineEnd + 2), size + 2);
+    if (!chunk) return undefined;
+    if (size === 0) return { body: Buffer.concat(chunks), rest: chunk.rest };
+    chunks.push(chunk.body.subarray(0, size));
+    rest = chunk.rest;
+  }
 }

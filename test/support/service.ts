@@ -14,11 +14,10 @@ import {
   type StudioOptions,
   type StudioWithKey,
 } from './core-clients.ts';
+import { expectDocumentedAnswer, expectDocumentedRequest, PUBLIC_URL } from './documented.ts';
 
 export { BOTH_SCOPES, type StudioWithKey } from './core-clients.ts';
-
-/** Where the gateway says it is: no test connects to it. */
-export const PUBLIC_URL = 'https://leads.example.test';
+export { PUBLIC_URL } from './documented.ts';
 
 /** Where leads are. */
 export const LEADS = '/v1/integrations/leads';
@@ -71,12 +70,13 @@ export async function startService(
   const clients = connectToCore(coreUrl, CORE_TOKEN);
   const { leads, apiKeys, directory } = clients;
 
-  const ask = (method: string, path: string, headers: HeaderOverrides, body?: Uint8Array<ArrayBuffer>) =>
-    fetch(`${gateway.url}${path}`, {
-      method,
-      headers: Object.entries(headers).filter((header): header is [string, string] => header[1] !== null),
-      ...(body && { body }),
-    });
+  const ask = async (method: string, path: string, overrides: HeaderOverrides, body?: Uint8Array<ArrayBuffer>) => {
+    const headers = Object.entries(overrides).filter((header): header is [string, string] => header[1] !== null);
+    const response = await fetch(`${gateway.url}${path}`, { method, headers, ...(body && { body }) });
+    await expectDocumentedAnswer(method, path, response);
+    if (response.ok) expectDocumentedRequest({ method, url: path, headers: new Headers(headers), body });
+    return response;
+  };
 
   return {
     url: gateway.url,

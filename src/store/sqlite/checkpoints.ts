@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 
 /** How many transactions are written before their pages are moved from the log into the database. */
@@ -28,10 +27,12 @@ export class Checkpoints {
 
   /** Ends after the checkpoint under way, and lets go of the file. */
   async close(): Promise<void> {
-    if (!this.#worker) return;
-    this.#worker.ref();
-    this.#worker.postMessage('close');
-    await once(this.#worker, 'exit');
+    const worker = this.#worker;
+    if (!worker) return;
+    worker.ref();
+    worker.postMessage('close');
+    // However it ends: by an error, too.
+    await new Promise((resolve) => worker.once('exit', resolve));
   }
 
   #start(): Worker {

@@ -26,8 +26,9 @@ export function openSqliteStore(path: string): Store {
     async close() {
       if (!database.isOpen) return;
       commits.flush();
-      database.close();
+      // Last, so that it finds nobody who is in its way: then the log ends, too.
       await checkpoints.close();
+      if (database.isOpen) database.close();
     },
   });
 }

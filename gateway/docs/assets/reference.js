@@ -1,0 +1,14 @@
+window.Scalar.createApiReference('#reference', {
+  // Relative to the page, which may be served under a prefix.
+  url: 'v1/openapi.json',
+  // Nothing is asked for elsewhere, and nobody is told who reads this.
+  withDefaultFonts: false,
+  telemetry: false,
+  agent: { disabled: true },
+  mcp: { disabled: true },
+  showDeveloperTools: 'never',
+  hideClientButton: true,
+  hideDarkModeToggle: true,
+  documentDownloadType: 'direct',
+  authentication: { preferredSecurityScheme: 'apiKey' },
+});

@@ -1,0 +1,58 @@
+/** Every page, in the order of the menu: where it is and what it is called there. */
+const MENU = [
+  ['/docs', 'Reference'],
+  ['/docs/quick-start', 'Quick start'],
+  ['/docs/retries', 'Retries'],
+  ['/docs/limits', 'Limits'],
+  ['/docs/problems', 'Problems'],
+] as const;
+
+/** A page of the documentation. */
+export interface Page {
+  readonly path: string;
+  readonly html: string;
+}
+
+/**
+ * Frames what a page says. No link names a host or begins with a slash: the docs may be served under a prefix.
+ *
+ * @param title text
+ * @param body HTML
+ */
+export function layout({ path, title, body }: Record<'path' | 'title' | 'body', string>): Page {
+  const link = relativeFrom(path);
+  const menu = MENU.map(
+    ([to, name]) => `<a href="${link(to)}"${to === path ? ' aria-current="page"' : ''}>${name}</a>`,
+  );
+  const html = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${escapeHtml(title)} · Lead Intake API</title>
+<link rel="icon" href="${link('/docs/assets/icon.svg')}">
+<link rel="stylesheet" href="${link('/docs/assets/style.css')}">
+</head>
+<body>
+<header>
+<nav class="site">
+<strong>Lead Intake API</strong>
+${menu.join('\n')}
+</nav>
+</header>
+${body}
+</body>
+</html>
+`;
+  return { path, html };
+}
+
+/** How a page at a path writes the address of another one: relative to itself. */
+export function relativeFrom(path: string): (to: string) => string {
+  const up = '../'.repeat(path.split('/').length - 2);
+  return (to) => up + to.slice(1);
+}
+
+function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+}

@@ -1,0 +1,29 @@
+import fastify from 'fastify';
+import { layout, type Page, relativeFrom } from './layout.ts';
+
+const PATH = '/docs';
+
+/** The page on which a browser renders the OpenAPI document, and sends the requests that it describes. */
+export function referencePage(): Page {
+  const link = relativeFrom(PATH);
+  return layout({
+    path: PATH,
+    title: 'Reference',
+    body: `\
+<noscript><p class="page">The reference needs JavaScript; the other pages and the
+<a href="${link('/v1/openapi.json')}">OpenAPI document</a> do not.</p></noscript>
+<main id="reference"></main>
+<script src="${link('/docs/assets/scalar.js')}"></script>
+<script src="${link('/docs/assets/reference.js')}"></script>`,
+  });
+}
+
+/** The script that renders it, which its Fastify plugin carries and serves. */
+export async function referenceScript(): Promise<Buffer> {
+  const { default: apiReference } = await import('@scalar/fastify-api-reference');
+  const carrier = fastify();
+  carrier.register(apiReference, { routePrefix: '/docs', configuration: { url: '/v1/openapi.json' } });
+  const { rawPayload } = await carrier.inject('/docs/js/scalar.js');
+  await carrier.close();
+  return rawPayload;
+}

@@ -1,0 +1,84 @@
+import { once } from 'node:events';
+import { createServer, request, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { PROBLEMS } from '../../gateway/problems.ts';
+import { describeWithChromium } from '../support/browser.ts';
+import { leadOf, type Service, startService } from '../support/service.ts';
+
+const PREFIX = '/some/prefix';
+const PHONE = { width: 390, height: 844 };
+const WRITTEN_PAGES = [
+  ...['quick-start', 'retries', 'limits', 'problems'].map((name) => `/docs/${name}`),
+  ...Object.keys(PROBLEMS).map((code) => `/docs/problems/${code}`),
+];
+
+describeWithChromium('the docs, in a browser and behind a prefix', (open) => {
+  let service: Service;
+  let proxy: Server;
+  let publicUrl: string;
+  beforeAll(async () => {
+    proxy = createServer((incoming, outgoing) => {
+      const { method, headers, url = '' } = incoming;
+      const path = url.startsWith(PREFIX) ? url.slice(PREFIX.length) : '/outside';
+      const passedOn = request(service.url + path, { method, headers }, (answer) => {
+        outgoing.writeHead(answer.statusCode ?? 500, answer.headers);
+        answer.pipe(outgoing);
+      });
+      incoming.pipe(passedOn);
+    }).listen(0, '127.0.0.1');
+    await once(proxy, 'listening');
+    publicUrl = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}${PREFIX}`;
+    service = await startService({ gateway: { PUBLIC_URL: publicUrl } });
+  });
+  afterAll(async () => {
+    proxy.closeAllConnections();
+    proxy.close();
+    await service?.dispose();
+  });
+
+  test('the reference sends a request, which creates a lead', { timeout: 120_000 }, async () => {
+    const { secret, studioId } = await service.aStudioWithKey();
+    const page = await open(`${publicUrl}/docs`);
+
+    await page.getByPlaceholder('Token').first().fill(secret);
+    await page.getByRole('button', { name: /Test Request.*post/ }).click();
+    const answered = page.waitForResponse((response) => response.request().method() === 'POST');
+    await page.getByRole('button', { name: /^Send post request/ }).click();
+
+    const answer = await answered;
+    const response = new Response(await answer.text(), { status: answer.status(), headers: answer.headers() });
+    const { id } = await leadOf(response, 201);
+    await page.getByText(id).first().waitFor();
+    expect(await service.countLeads(studioId)).toBe(1);
+  });
+
+  test.each(['light', 'dark'] as const)(
+    'every page fits on a phone, and is %s when the phone is',
+    { timeout: 240_000 },
+    async (colorScheme) => {
+      const page = await open(`${publicUrl}/docs`, { viewport: PHONE, colorScheme });
+      const [text, ground] = colorScheme === 'dark' ? ['light', 'dark'] : ['dark', 'light'];
+      const expectFit = async () => {
+        const shown = {
+          width: await page.evaluate('document.documentElement.scrollWidth'),
+          text: toneOf(await page.evaluate('getComputedStyle(document.querySelector("h1")).color')),
+          ground: toneOf(await page.evaluate('getComputedStyle(document.body).backgroundColor')),
+        };
+        expect({ page: page.url(), ...shown }).toEqual({ page: page.url(), width: PHONE.width, text, ground });
+      };
+      await page.getByRole('heading', { name: 'Create a lead' }).waitFor();
+      await expectFit();
+      for (const path of WRITTEN_PAGES) {
+        await page.goto(publicUrl + path);
+        await expectFit();
+      }
+    },
+  );
+});
+
+/** Whether a colour is nearer to white or to black. */
+function toneOf(colour: string): 'light' | 'dark' {
+  const [red = 0, green = 0, blue = 0] = colour.match(/[\d.]+/g)?.map(Number) ?? [];
+  return red + green + blue > 382 ? 'light' : 'dark';
+}

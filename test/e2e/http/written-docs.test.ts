@@ -1,0 +1,203 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { PROBLEMS } from '../../../gateway/problems.ts';
+import { BOUNDS, PAGE_SIZE } from '../../../src/domain/rules/field-rules.ts';
+import { bash, hasShellAndCurl } from '../../support/processes.ts';
+import { aCapture, expectProblem, LEADS, PUBLIC_URL, type Service, startService } from '../../support/service.ts';
+
+let service: Service;
+beforeAll(async () => {
+  service = await startService({ gateway: { QUOTA_LIMIT: '4321', QUOTA_WINDOW_SECONDS: '77' } });
+});
+afterAll(() => service.dispose());
+
+const CODES = Object.entries(PROBLEMS);
+const PAGES = [
+  '/docs',
+  ...['quick-start', 'retries', 'limits', 'problems'].map((name) => `/docs/${name}`),
+  ...CODES.map(([code]) => `/docs/problems/${code}`),
+];
+
+const get = (path: string, headers = {}) => fetch(service.url + path, { headers });
+const textOf = async (path: string) => (await get(path)).text();
+
+/** What a browser shows of HTML. */
+const shown = (html: string) =>
+  html
+    .replaceAll(/<[^>]*>/g, '')
+    .replaceAll(/&#(\d+);/g, (_, code) => String.fromCharCode(code))
+    .replaceAll('&quot;', '"')
+    .replaceAll('&lt;', '<')
+    .replaceAll('&gt;', '>')
+    .replaceAll('&amp;', '&');
+
+describe('every page', () => {
+  test.each(PAGES)('is served to everybody, and guarded: %s', async (path) => {
+    const response = await get(path);
+    expect(response.status).toBe(200);
+    expect(Object.fromEntries(response.headers)).toMatchObject({
+      'content-type': 'text/html; charset=utf-8',
+      'cache-control': 'public, max-age=300',
+      'x-content-type-options': 'nosniff',
+      'referrer-policy': 'no-referrer',
+      'content-security-policy': expect.stringMatching(/^default-src 'none'; .*frame-ancestors 'none'/),
+    });
+    expect(response.headers.has('ratelimit')).toBe(false);
+    if (path !== '/docs') expect(response.headers.get('content-security-policy')).not.toMatch(/script|unsafe/);
+    const html = await response.text();
+    expect(html).toMatch(/<title>\S[^<]* · Lead Intake API<\/title>/);
+    // The content policy forbids both, and a text with a gap that nobody filled is no text.
+    expect(html).not.toMatch(/<script>|<style| style=| on\w+=|\{\{/);
+  });
+
+  test('leads to nothing but what is there, under any prefix', async () => {
+    const linked = new Set<string>();
+    for (const path of [...PAGES, '/docs/assets/style.css']) {
+      const html = await textOf(path);
+      for (const [, link = ''] of html.matchAll(/(?:href|src)="([^"]*)"|url\(([^)]*)\)/g)) {
+        const { origin, pathname } = new URL(link, `http://proxy.example.test/any/prefix${path}`);
+        expect({ path, link, origin }).toEqual({ path, link, origin: 'http://proxy.example.test' });
+        expect(pathname).toMatch(/^\/any\/prefix\//);
+        linked.add(pathname.slice('/any/prefix'.length));
+      }
+    }
+    expect([...linked]).toEqual(expect.arrayContaining([...PAGES, '/v1/openapi.json', '/docs/assets/scalar.js']));
+    for (const path of linked) expect({ path, status: (await get(path)).status }).toEqual({ path, status: 200 });
+  });
+
+  test.each([...PAGES, '/docs/assets/scalar.js'])('can only be read: %s', async (path) => {
+    for (const method of ['HEAD', 'POST']) {
+      const response = await fetch(service.url + path, { method });
+      expect(response.status).toBe(405);
+      expect(response.headers.get('allow')).toBe('GET');
+    }
+  });
+
+  test.each(['/docs/assets/scalar.js', '/docs/assets/style.css', '/docs/limits'])(
+    'and what it loads travels zipped, or not again when it is the same: %s',
+    async (path) => {
+      const [plain, zipped] = [
+        await get(path, { 'accept-encoding': 'identity' }),
+        await get(path, { 'accept-encoding': 'br, gzip' }),
+      ];
+      expect(plain.headers.get('content-encoding')).toBeNull();
+      expect(zipped.headers.get('content-encoding')).toBe('gzip');
+      expect(zipped.headers.get('vary')).toBe('accept-encoding');
+      expect(Number(zipped.headers.get('content-length'))).toBeLessThan(Number(plain.headers.get('content-length')));
+      expect(await zipped.text()).toBe(await plain.text());
+
+      const etag = plain.headers.get('etag') ?? '';
+      expect((await get(path, { 'if-none-match': etag })).status).toBe(304);
+      expect((await get(path, { 'if-none-match': 'W/"other"' })).status).toBe(200);
+    },
+  );
+});
+
+test.each([
+  '/docs/',
+  '/docs/problems/',
+  '/docs/problems/unknown',
+  '/docs/problems/__proto__',
+  '/docs/nothing',
+  '/docs/assets',
+  '/docs/assets/..%2Fquick-start',
+  '/docs/quick-start.md',
+])('where there is no page, the answer is an error like everywhere: %s', async (path) => {
+  await expectProblem(await get(path), 404, 'route_not_found');
+});
+
+describe('the page of a problem', () => {
+  test.each(CODES)('is where the type of the error leads, and says what to do: %s', async (code, { status, title }) => {
+    const page = shown(await textOf(`/docs/problems/${code}`));
+    for (const heading of [title, 'What happened', 'Was anything written?', 'What to do', 'Example']) {
+      expect(page).toContain(`\n${heading}\n`);
+    }
+    expect(page).toContain(`${code}, status ${status}`);
+    expect(page).toMatch(/Was anything written\?\s+(No\.|Not by this request\.|Unknown\.)/);
+    const [, example = ''] = /HTTP\/1\.1 \d+ .*\n\n(\{[\s\S]*\n\})/.exec(page.replace(/\n[a-z-]+: .*/g, '')) ?? [];
+    expect(JSON.parse(example)).toMatchObject({ type: `${PUBLIC_URL}/docs/problems/${code}`, title, status, code });
+  });
+
+  test('of a code that does not tell leaves it open whether anything was written, and no other does', async () => {
+    const open: string[] = [];
+    for (const [code] of CODES)
+      if ((await textOf(`/docs/problems/${code}`)).includes('<p>Unknown.</p>')) open.push(code);
+    expect(open).toEqual(['internal_error', 'integration_unavailable']);
+  });
+
+  test('is in the list, with status and title', async () => {
+    const list = shown(await textOf('/docs/problems'));
+    for (const [code, { status, title }] of CODES) expect(list).toContain(`${status} ${code}${title}`);
+  });
+});
+
+describe('the page of limits', () => {
+  test("has the service's own quota", async () => {
+    const page = shown(await textOf('/docs/limits'));
+    expect(page).toContain('4321 requests in 77 seconds');
+    const { secret } = await service.aStudioWithKey();
+    const { headers } = await service.get(secret);
+    expect(page).toContain(`RateLimit-Policy: ${headers.get('ratelimit-policy')}`);
+  });
+
+  test('has the bounds of every field', async () => {
+    const page = shown(await textOf('/docs/limits'));
+    const { displayName, email, phone, note, pageToken } = BOUNDS;
+    for (const [what, limit] of [
+      ['displayName', `${displayName.min} to ${displayName.max}`],
+      ['contact.value of type email', `at most ${email.max}`],
+      ['contact.value of type phone', `${phone.min} to ${phone.max}, with at least 3 digits`],
+      ['note', `${note.min} to ${note.max}`],
+      ['limit', `1 to ${PAGE_SIZE.max}; ${PAGE_SIZE.fallback} when left out`],
+      ['cursor', `at most ${pageToken.max} characters`],
+    ]) {
+      expect(page).toContain(`\n${what}\n${limit}\n`);
+    }
+  });
+});
+
+test.skipIf(!hasShellAndCurl)('the commands of the quick start do what it says', async () => {
+  const { secret } = await service.aStudioWithKey();
+  const page = await textOf('/docs/quick-start');
+  const [, create = '', read = ''] = page
+    .split('<pre><code class="language-sh">')
+    .map((part) => shown(part.split('</pre>')[0] ?? ''));
+  const own = create.replace('lik_…', secret).replace(PUBLIC_URL, service.url);
+
+  const [first = '', second = '', list = ''] = (await bash([own, own, read].join('\necho @\n'))).split('@\n');
+
+  expect(first).toContain('HTTP/1.1 201 Created');
+  expect(second).toContain('idempotent-replayed: true');
+  expect(list).toContain('"displayName":"Grace Hopper"');
+  expect(list).toContain('integration_lead_not_found');
+});
+
+test('the loop of the page on retries creates one lead, also while the service is away', async () => {
+  const [, code = ''] = /language-js">([\s\S]*?)<\/code>/.exec(await textOf('/docs/retries')) ?? [];
+  const { createLead } = await import(`data:text/javascript,${encodeURIComponent(shown(code))}`);
+  const { studioId, secret } = await service.aStudioWithKey();
+  const [key, capture] = [randomUUID(), aCapture()];
+  const attempts = vi.spyOn(globalThis, 'fetch');
+  await service.stopCore();
+
+  const created = createLead(service.url + LEADS, secret, key, capture);
+  await vi.waitFor(() => expect(attempts.mock.calls.length).toBeGreaterThan(1), { timeout: 20_000 });
+  await service.startCore();
+
+  expect(await created).toMatchObject({ status: 201, body: { lead: { displayName: capture.displayName } } });
+  expect(await service.countLeads(studioId)).toBe(1);
+  const again = await createLead(service.url + LEADS, secret, randomUUID(), capture);
+  expect(again).toMatchObject({ status: 409, body: { code: 'integration_lead_already_open' } });
+  attempts.mockRestore();
+});
+
+test('an address that has a meaning in HTML is shown as it is', async () => {
+  const odd = await startService({ gateway: { PUBLIC_URL: "https://leads.example.test/a&lt;b'" } });
+  try {
+    for (const path of ['/docs/quick-start', '/docs/problems/route_not_found']) {
+      expect(shown(await (await fetch(odd.url + path)).text())).toContain("https://leads.example.test/a&lt;b'/");
+    }
+  } finally {
+    await odd.dispose();
+  }
+});

@@ -1,0 +1,206 @@
+import type { RawAnswer } from '../support/raw-http.ts';
+import type { LeadJson, ProblemJson } from '../support/service.ts';
+import { PUBLIC_URL } from '../support/service.ts';
+import type { HostileRequest, KeyState } from './hostile-requests.ts';
+import type { Exchange } from './lane.ts';
+
+/** What an answer was, for counting: `201 created`, `400 integration_invalid_request`. */
+export interface Verdict {
+  readonly kind: string;
+  /** The fields that it calls faulty. */
+  readonly fields: readonly string[];
+  /** The lead that it has, when it is about one. */
+  readonly lead?: LeadJson;
+}
+
+/** The sentence that says which rule an exchange breaks, or what each of its answers was. */
+export function judge(request: HostileRequest, exchange: Exchange): string | readonly Verdict[] {
+  const { answers, rest, hangs } = exchange;
+  if (hangs) return 'is neither answered nor hung up on';
+  if (rest.length > 0) return `is answered with what is no whole answer: ${rest.toString('latin1')}`;
+  if (request.framing === 'whole' && answers.length !== 1 && !(request.isLong && answers.length === 0)) {
+    return `has ${answers.length} answers`;
+  }
+  // One to what was read, and one that says that the rest is missing.
+  if (request.framing === 'cut' && answers.length > 2) return `has ${answers.length} answers`;
+  const verdicts: Verdict[] = [];
+  for (const answer of answers) {
+    const verdict = judgeAnswer(answer);
+    const fault = typeof verdict === 'string' ? verdict : faultFor(request, answer, verdict);
+    if (fault !== undefined)
+      return `${fault}: ${answer.status} ${answer.body.toString()} ${JSON.stringify(answer.headers)}`;
+    verdicts.push(verdict as Verdict);
+  }
+  return verdicts;
+}
+
+/** Headers that no answer has: they tell what the service is made of, let browsers in, or let answers be kept. */
+const FORBIDDEN_HEADERS = /^(?:server|x-powered-by|via|set-cookie|etag|last-modified|access-control-.*|location)$/;
+
+const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
+
+/** Holds one answer against the rules that all answers keep. */
+function judgeAnswer(answer: RawAnswer): string | Verdict {
+  const { status, headers, body } = answer;
+  if (headers['cache-control'] !== 'no-store') return 'may be kept in a cache';
+  if (!REQUEST_ID.test(headers['x-request-id'] ?? '')) return 'has no fit request id';
+  if (Object.keys(headers).some((name) => FORBIDDEN_HEADERS.test(name))) return 'has a header that it must not have';
+  if (status >= 400 && status < 500) return judgeProblem(answer);
+  if (status !== 200 && status !== 201) return 'has a status that is not in the contract';
+  if (headers['content-type'] !== 'application/json; charset=utf-8') return 'has another media type';
+  const json = JSON.parse(body.toString());
+  if (status === 200 && 'status' in json) return { kind: `200 ${json.status}`, fields: [] };
+  if (status === 200 && 'leads' in json) return judgeList(json);
+  const fault = leadFault(json.lead) ?? (Object.keys(json).length === 1 ? undefined : 'has more than a lead');
+  if (fault !== undefined) return fault;
+  const kind = status === 200 ? '200 lead' : headers['idempotent-replayed'] === 'true' ? '201 replayed' : '201 created';
+  return { kind, fields: [], lead: json.lead };
+}
+
+function judgeList(json: { leads: unknown[]; nextCursor: unknown }): string | Verdict {
+  const { leads, nextCursor, ...others } = json;
+  if (Object.keys(others).length > 0 || leads.length > 100) return 'is no list of the contract';
+  if (nextCursor !== null && !/^[A-Za-z0-9_-]{1,512}$/.test(String(nextCursor))) return 'has a cursor that is none';
+  const fault = leads.map(leadFault).find((each) => each !== undefined);
+  return fault ?? { kind: `200 list${nextCursor === null ? '' : ' with more'}`, fields: [] };
+}
+
+const LEAD_FIELDS = 'createdAt,displayName,id,note,sourceId,stage,updatedAt';
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z$/;
+const STAGE = /^(?:new|contacted|trial_booked|trial_attended|won|lost)$/;
+
+function leadFault(value: unknown): string | undefined {
+  const lead = value as LeadJson;
+  if (
+    Object.keys(lead ?? {})
+      .sort()
+      .join() !== LEAD_FIELDS
+  )
+    return 'has other fields than a lead';
+  const size = [...lead.displayName].length;
+  const isRight =
+    UUID.test(lead.id) &&
+    size >= 1 &&
+    size <= 160 &&
+    STAGE.test(lead.stage) &&
+    (lead.sourceId === null || UUID.test(lead.sourceId)) &&
+    (lead.note === null || typeof lead.note === 'string') &&
+    TIME.test(lead.createdAt) &&
+    TIME.test(lead.updatedAt);
+  return isRight ? undefined : 'has a value that no lead has';
+}
+
+const MEMBERS = new Set(['type', 'title', 'status', 'code', 'detail', 'fields', 'requestId']);
+
+/** Holds an error against the contract's description of it. */
+function judgeProblem({ status, headers, body }: RawAnswer): string | Verdict {
+  if (headers['content-type'] !== 'application/problem+json') return 'is an error of another media type';
+  // The answer to HEAD has no body.
+  if (body.length === 0) return { kind: `${status} without a body`, fields: [] };
+  const problem = JSON.parse(body.toString()) as ProblemJson;
+  if (Object.keys(problem).some((name) => !MEMBERS.has(name))) return 'is an error with something more in it';
+  const { type, title, code, detail = 'x', fields = { x: ['x'] }, requestId } = problem;
+  if (type !== `${PUBLIC_URL}/docs/problems/${code}` || !/^[a-z][a-z0-9_]*$/.test(code))
+    return 'has no fit type or code';
+  if (!title || !detail || problem.status !== status) return 'has no fit title, detail or status';
+  if (requestId !== headers['x-request-id']) return 'has two request ids';
+  const names = Object.keys(fields);
+  if (names.length === 0 || names.length > 50) return 'names no field, or too many';
+  if (Object.values(fields).some((messages) => messages.length === 0 || messages.some((each) => !each))) {
+    return 'says nothing about a field';
+  }
+  if (status === 401 && headers['www-authenticate'] !== 'Bearer') return 'does not say how to authenticate';
+  if (status === 405 && !/^GET(?:, POST)?$/.test(headers.allow ?? '')) return 'does not say what is allowed';
+  return { kind: `${status} ${code}`, fields: problem.fields ? names : [] };
+}
+
+/** Keys that open anything at all. */
+const OPENING = new Set<KeyState>(['good', 'read-only', 'create-only', 'foreign']);
+
+/** What is wrong with an answer, given what was asked. */
+function faultFor(
+  request: HostileRequest,
+  { status, headers, body }: RawAnswer,
+  { kind, lead }: Verdict,
+): string | undefined {
+  const { key, framing, requestId, capture } = request;
+  if (framing === 'cut' && status < 400) return 'is served although it is not whole';
+  if (status < 400 && !OPENING.has(key) && kind !== '200 alive' && kind !== '200 ready')
+    return `is served with a key that is ${key}`;
+  if (kind.startsWith('201') && key === 'read-only') return 'is served with a key that may only read';
+  if ((kind.startsWith('200 l') || kind.endsWith('lead_not_found')) && key === 'create-only')
+    return 'is served with a key that may only create';
+  // What is found to be no HTTP has no id that can be trusted.
+  const isUnreadable = headers.connection === 'close' && (status === 400 || status === 431);
+  if (requestId !== undefined && headers['x-request-id'] !== requestId && !isUnreadable)
+    return 'has lost its request id';
+  if (body.includes('Bearer ')) return 'tells a secret';
+  return capture && captureFault(capture, kind, lead);
+}
+
+/** What is wrong with the answer to a creation that its body alone decides. */
+function captureFault(body: Buffer, kind: string, lead: LeadJson | undefined): string | undefined {
+  const capture = readCapture(body);
+  if (capture === undefined)
+    return kind === '400 integration_invalid_request' ? undefined : 'is not a capture, and not refused as one';
+  if (/^409 |^400 integration_source_invalid$/.test(kind)) return undefined;
+  if (lead === undefined) return 'is a capture, and refused';
+  const isSame =
+    lead.displayName === capture.displayName &&
+    lead.note === (capture.note ?? null) &&
+    lead.sourceId === (capture.sourceId?.toLowerCase() ?? null);
+  return isSame || kind === '201 replayed' ? undefined : 'is not the lead that was sent';
+}
+
+interface Capture {
+  readonly displayName: string;
+  readonly contact: { readonly type: string; readonly value: string };
+  readonly sourceId?: string | null;
+  readonly note?: string | null;
+}
+
+/** The contract's description of a creation's body, once more and on its own; undefined for anything else. */
+function readCapture(body: Buffer): Capture | undefined {
+  if (body.length > 32 * 1024) return undefined;
+  let value: Capture;
+  try {
+    value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
+  } catch {
+    return undefined;
+  }
+  const isCapture =
+    hasOnly(value, ['displayName', 'contact'], ['sourceId', 'note']) &&
+    isText(value.displayName, 1, 160) &&
+    hasOnly(value.contact, ['type', 'value'], []) &&
+    isContact(value.contact) &&
+    (value.sourceId === undefined || value.sourceId === null || isUuid(value.sourceId)) &&
+    (value.note === undefined || value.note === null || isText(value.note, 1, 2000));
+  return isCapture ? value : undefined;
+}
+
+function hasOnly(value: unknown, required: readonly string[], optional: readonly string[]): boolean {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
+  const names = Object.keys(value);
+  return (
+    required.every((name) => names.includes(name)) && names.every((name) => [...required, ...optional].includes(name))
+  );
+}
+
+function isText(value: unknown, min: number, max: number): value is string {
+  if (typeof value !== 'string' || /\0|\p{Surrogate}/u.test(value)) return false;
+  const { length } = [...value];
+  return length >= min && length <= max;
+}
+
+function isContact({ type, value }: Capture['contact']): boolean {
+  if (type === 'phone') return isText(value, 5, 64) && /(?:\p{Nd}\P{Nd}*){3}/u.test(value);
+  return type === 'email' && isText(value, 1, 254) && /^[^@\s\p{Cc}]+@[^@\s\p{Cc}]+$/u.test(value);
+}
+
+function isUuid(value: unknown): boolean {
+  return (
+    typeof value === 'string' &&
+    (UUID.test(value.toLowerCase()) || /^(?:0{8}(?:-0{4}){3}-0{12}|f{8}(?:-f{4}){3}-f{12})$/i.test(value))
+  );
+}

@@ -1,0 +1,252 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { ApiKeyScope } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
+import { MemberRole, StudioStatus } from '../../proto/gen/leadintake/v1/directory_pb.ts';
+import { LeadView } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import { newKeySecret } from '../../src/domain/rules/key-secret.ts';
+import { times } from '../support/builders.ts';
+import { arrangeStudio, type CoreClients, connectToCore } from '../support/core-clients.ts';
+import { addressOf, type RunningProcess, start } from '../support/processes.ts';
+import { LEADS, type LeadJson, PUBLIC_URL, type StudioWithKey } from '../support/service.ts';
+import { judge, type Verdict } from './answer-rules.ts';
+import { describeRequest, type HostileRequest, hostileRequests, type World } from './hostile-requests.ts';
+import { Lane } from './lane.ts';
+
+/** How many requests are sent. */
+const COUNT = Number(process.env.HOSTILE_COUNT ?? 100_000);
+
+/** What the requests are made from; the same seed makes the same ones. */
+const SEED = Number(process.env.HOSTILE_SEED ?? randomBytes(4).readInt32LE());
+
+/** How many are made at a time, and how many are on their way at once. */
+const BATCH = 500;
+const LANES = 64;
+
+const CORE_TOKEN = randomUUID();
+
+/** A process that keeps something of every request does not come to the end with this. */
+const LITTLE_MEMORY = '--max-old-space-size=128 --disable-warning=ExperimentalWarning';
+
+let folder: string;
+let core: RunningProcess;
+let gateway: RunningProcess;
+let url: string;
+let crm: CoreClients;
+let world: World;
+/** Those whose leads are all known, and the one for requests of which nobody can say what they did. */
+let studios: { readonly known: readonly StudioWithKey[]; readonly scratch: StudioWithKey };
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
+  const env = { CORE_TOKEN, NODE_OPTIONS: LITTLE_MEMORY };
+  core = start('src/main.ts', { env: { ...env, DATABASE_URL: `sqlite:${join(folder, 'leads.db')}` } });
+  const coreUrl = await addressOf(core);
+  gateway = start('gateway/main.ts', { env: { ...env, CORE_URL: coreUrl, PUBLIC_URL, QUOTA_LIMIT: '1000000000' } });
+  url = await addressOf(gateway);
+  crm = connectToCore(coreUrl, CORE_TOKEN);
+  ({ world, studios } = await aWorld());
+});
+afterAll(async () => {
+  crm?.close();
+  await gateway?.kill();
+  await core?.kill();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** Every lead that an answer said was created, and how often each kind of answer came. */
+const created = new Map<string, LeadJson>();
+const kinds = new Map<string, number>();
+
+const count = (kind: string) => kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
+
+test('whatever arrives is answered as the contract has it, or hung up on, and never with a fault of the service', {
+  timeout: 900_000,
+}, async () => {
+  const lanes = times(LANES, () => new Lane(url));
+  const queue = requests();
+  await Promise.all(lanes.map((lane) => sendAll(lane, queue)));
+  for (const lane of lanes) lane.close();
+});
+
+/** All requests, made a few at a time while earlier ones are on their way. */
+function* requests(): Generator<HostileRequest> {
+  const arbitrary = hostileRequests(world);
+  for (let made = 0; made < COUNT; made += BATCH) {
+    yield* fc.sample(arbitrary, { seed: SEED + made, numRuns: Math.min(BATCH, COUNT - made) });
+  }
+}
+
+/** Sends what is left of a queue. */
+async function sendAll(lane: Lane, queue: Iterable<HostileRequest>): Promise<void> {
+  for (const request of queue) {
+    const verdicts = judge(request, await lane.send(request));
+    if (typeof verdicts === 'string') {
+      throw new Error(`${verdicts}\n${describeRequest(request)}\nAgain with HOSTILE_SEED=${SEED}`);
+    }
+    if (verdicts.length === 0) count(`${request.framing}: hung up on`);
+    for (const verdict of verdicts) note(verdict);
+  }
+}
+
+function note({ kind, fields, lead }: Verdict): void {
+  count(kind);
+  for (const field of fields) count(`${kind}: ${field}`);
+  if (lead && kind.startsWith('201')) created.set(lead.id, lead);
+}
+
+/** Kinds of answers of which there are enough among some ten thousand. */
+const EXPECTED_KINDS = [
+  '200 alive',
+  '200 ready',
+  '200 lead',
+  '200 list',
+  '200 list with more',
+  '201 created',
+  '201 replayed',
+  ...[
+    'Content-Type',
+    'Expect',
+    'Host',
+    'Idempotency-Key',
+    '__proto__',
+    'body',
+    'contact',
+    'contact.type',
+    'contact.value',
+    'cursor',
+    'displayName',
+    'id',
+    'limit',
+    'note',
+    'sourceId',
+  ].map((field) => `400 integration_invalid_request: ${field}`),
+  '400 integration_source_invalid',
+  '401 integration_key_invalid',
+  '402 subscription_suspended',
+  '403 integration_issuer_forbidden',
+  '403 integration_scope_forbidden',
+  '404 integration_lead_not_found',
+  '404 route_not_found',
+  '405 method_not_allowed',
+  '405 without a body',
+  '409 integration_idempotency_conflict',
+  '409 integration_lead_already_open',
+  '431 integration_invalid_request',
+  'cut: hung up on',
+  'unknown: hung up on',
+];
+
+test('every kind of answer was among them, so the requests got everywhere', () => {
+  expect(EXPECTED_KINDS.filter((kind) => !kinds.has(kind))).toEqual([]);
+});
+
+test('what was answered as created is there, and nothing else is', async () => {
+  const there = new Map<string, string>();
+  for (const { studioId } of studios.known) await readAll(studioId, there);
+  const doubtful = await readAll(studios.scratch.studioId, new Map());
+  const answered = [...created.values()].filter(({ id }) => !doubtful.has(id));
+  expect(new Map(answered.map(({ id, displayName }) => [id, displayName]))).toEqual(there);
+  expect(doubtful.size).toBeGreaterThan(0);
+});
+
+test('neither process ended, or spoke of a fault', () => {
+  for (const { child, output } of [core, gateway]) {
+    expect([child.exitCode, child.signalCode]).toEqual([null, null]);
+    const faults = output()
+      .split('\n')
+      .filter((line) => line !== '' && !/^\{"level":30,/.test(line));
+    expect(faults).toEqual([]);
+  }
+});
+
+/** Adds every lead of a studio that was not there from the start, by id with its name. */
+async function readAll(studioId: string, into: Map<string, string>): Promise<Map<string, string>> {
+  let pageToken = '';
+  do {
+    const page = await crm.leads.listLeads({ studioId, pageSize: 100, pageToken, view: LeadView.BASIC });
+    for (const { id, displayName } of page.leads) if (displayName !== FROM_THE_START) into.set(id, displayName);
+    pageToken = page.nextPageToken;
+  } while (pageToken !== '');
+  return into;
+}
+
+const FROM_THE_START = 'From the start';
+
+async function aWorld(): Promise<{ world: World; studios: typeof studios }> {
+  const [good, foreign, scratch] = [await arrangeStudio(crm), await arrangeStudio(crm), await arrangeStudio(crm)];
+  const more = (scopes: ApiKeyScope[], expiresInMs = 3_600_000) =>
+    crm.apiKeys.createApiKey({
+      studioId: good.studioId,
+      memberId: good.memberId,
+      name: 'Another',
+      scopes,
+      expireTime: timestampFromMs(Date.now() + expiresInMs),
+    });
+  const suspended = await arrangeStudio(crm);
+  await crm.directory.putStudio({ studio: { id: suspended.studioId, status: StudioStatus.SUSPENDED } });
+  const demoted = await arrangeStudio(crm);
+  await crm.directory.putMember({
+    member: { studioId: demoted.studioId, id: demoted.memberId, role: MemberRole.STAFF },
+  });
+  const revoked = await arrangeStudio(crm);
+  await crm.apiKeys.revokeApiKey(revoked);
+  const replaced = await arrangeStudio(crm);
+  await crm.apiKeys.replaceApiKey(replaced);
+  const expired = await more([ApiKeyScope.LEADS_READ], 500);
+
+  const disabled = { studioId: good.studioId, id: randomUUID(), name: 'Old form', enabled: false };
+  await crm.directory.putLeadSource({ leadSource: disabled });
+  const leadIds = await someLeads(good);
+  const foreignLeadIds = await someLeads(foreign);
+  const world: World = {
+    secrets: {
+      good: [good.secret],
+      'read-only': [(await more([ApiKeyScope.LEADS_READ])).secret],
+      'create-only': [(await more([ApiKeyScope.LEADS_CREATE])).secret],
+      suspended: [suspended.secret],
+      demoted: [demoted.secret],
+      foreign: [foreign.secret],
+      dead: [revoked.secret, replaced.secret, expired.secret],
+      unknown: times(3, newKeySecret),
+    },
+    scratchSecret: scratch.secret,
+    sourceId: good.sourceId,
+    otherSourceIds: [disabled.id, foreign.sourceId, randomUUID()],
+    leadIds,
+    foreignLeadIds,
+    cursors: await someCursors(good),
+    foreignCursors: await someCursors(foreign),
+  };
+  await vi.waitFor(async () => expect((await fetch(url + LEADS, bearer(expired.secret))).status).toBe(401));
+  return { world, studios: { known: [good, foreign], scratch } };
+}
+
+const bearer = (secret: string) => ({ headers: { authorization: `Bearer ${secret}` } });
+
+async function someLeads({ studioId }: StudioWithKey): Promise<string[]> {
+  const ids: string[] = [];
+  for (const index of times(30, (each) => each)) {
+    const { lead } = await crm.leads.createLead({
+      studioId,
+      idempotencyKey: randomUUID(),
+      displayName: FROM_THE_START,
+      contact: { value: { case: 'email', value: `${index}@example.org` } },
+    });
+    ids.push(lead?.id ?? '');
+  }
+  return ids;
+}
+
+async function someCursors({ studioId }: StudioWithKey): Promise<string[]> {
+  const cursors: string[] = [];
+  for (let pageToken = ''; cursors.length < 9; ) {
+    pageToken = (await crm.leads.listLeads({ studioId, pageSize: 3, pageToken })).nextPageToken;
+    cursors.push(pageToken);
+  }
+  return cursors;
+}

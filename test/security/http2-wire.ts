@@ -1,0 +1,92 @@
+import { type ClientHttp2Session, constants, type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http2';
+import { connect, type Socket } from 'node:net';
+
+/** What came back on one stream. */
+export interface StreamOutcome {
+  /** The HTTP status; undefined when there was no answer. */
+  readonly status: number | undefined;
+  /** The gRPC status, from wherever it stood; undefined when there was none. */
+  readonly grpcStatus: number | undefined;
+  /** Everything that was said in words: headers, trailers, body. */
+  readonly text: string;
+  /** How the stream ended, by HTTP/2's numbers; 0 is in order. */
+  readonly resetCode: number;
+}
+
+/** Sends a request on a stream of its own, with any headers and any bytes, and waits for the stream to end. */
+export function onStream(
+  session: ClientHttp2Session,
+  headers: OutgoingHttpHeaders,
+  body: Uint8Array,
+): Promise<StreamOutcome> {
+  return new Promise((resolve) => {
+    const stream = session.request(headers);
+    const heads: IncomingHttpHeaders[] = [];
+    const chunks: Buffer[] = [];
+    stream.on('response', (head) => heads.push(head));
+    stream.on('trailers', (trailers) => heads.push(trailers));
+    stream.on('data', (chunk: Buffer) => chunks.push(chunk));
+    stream.on('error', () => {});
+    stream.on('close', () => {
+      const all = Object.assign({}, ...heads) as IncomingHttpHeaders;
+      const grpcStatus = all['grpc-status'];
+      resolve({
+        status: all[constants.HTTP2_HEADER_STATUS] as unknown as number | undefined,
+        grpcStatus: grpcStatus === undefined ? undefined : Number(grpcStatus),
+        text: JSON.stringify(all) + Buffer.concat(chunks).toString('latin1'),
+        resetCode: stream.rstCode,
+      });
+    });
+    stream.end(body);
+  });
+}
+
+/** Kinds of frames. */
+export const FRAME = {
+  data: 0,
+  headers: 1,
+  priority: 2,
+  reset: 3,
+  settings: 4,
+  pushPromise: 5,
+  ping: 6,
+  goAway: 7,
+  windowUpdate: 8,
+  continuation: 9,
+} as const;
+
+/** Marks on a frame. */
+export const FLAG = { none: 0, endStream: 1, ack: 1, endHeaders: 4, padded: 8, priority: 32 } as const;
+
+/** What a client says first. */
+export const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
+
+/** A frame. */
+export function frame(type: number, flags: number, stream: number, payload: Uint8Array = Buffer.alloc(0)): Buffer {
+  const head = Buffer.alloc(9);
+  head.writeUIntBE(payload.length, 0, 3);
+  head[3] = type;
+  head[4] = flags;
+  head.writeUInt32BE(stream, 5);
+  return Buffer.concat([head, payload]);
+}
+
+/** A header block of short texts, each written out. */
+export function headerBlock(headers: Readonly<Record<string, string>>): Buffer {
+  const text = (value: string) => Buffer.concat([Buffer.of(value.length), Buffer.from(value, 'latin1')]);
+  return Buffer.concat(
+    Object.entries(headers).map(([name, value]) => Buffer.concat([Buffer.of(0), text(name), text(value)])),
+  );
+}
+
+/** A connection on which anything can be said. It never reads more than it must to see the end. */
+export function wire(port: number): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host: '127.0.0.1', port, noDelay: true }, () => {
+      socket.off('error', reject);
+      socket.on('error', () => {});
+      resolve(socket);
+    });
+    socket.once('error', reject);
+  });
+}

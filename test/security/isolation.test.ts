@@ -1,0 +1,302 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { ApiKeyScope } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
+import { MemberRole, StudioStatus } from '../../proto/gen/leadintake/v1/directory_pb.ts';
+import { newKeySecret } from '../../src/domain/rules/key-secret.ts';
+import { times } from '../support/builders.ts';
+import {
+  aCapture,
+  anEmail,
+  BOTH_SCOPES,
+  expectLead,
+  expectProblem,
+  type LeadJson,
+  leadOf,
+  type Service,
+  type StudioWithKey,
+  startService,
+} from '../support/service.ts';
+
+let service: Service;
+/** Somebody else's studio, and what is in it. */
+let other: StudioWithKey & { readonly leadId: string; readonly cursor: string };
+
+beforeAll(async () => {
+  service = await startService();
+  const studio = await service.aStudioWithKey();
+  const { id: leadId } = await leadOf(await service.post(studio.secret, aCapture({ displayName: 'Not yours' })), 201);
+  await leadOf(await service.post(studio.secret, aCapture()), 201);
+  const cursor = ((await (await service.get(studio.secret, '?limit=1')).json()) as { nextCursor: string }).nextCursor;
+  other = { ...studio, leadId, cursor };
+});
+afterAll(() => service.dispose());
+
+/** How an answer must begin: its status and, for an error, its code and its faulty fields. */
+type Expected = readonly [status: number, code?: string, fields?: readonly string[]];
+
+/** A studio with one lead, and a secret that does or does not open it. */
+interface Holder {
+  readonly studio: StudioWithKey;
+  readonly leadId: string;
+  /** What is sent; null: nothing. */
+  readonly secret: string | null;
+}
+
+const KEY_INVALID: Expected = [401, 'integration_key_invalid', []];
+const ISSUER_FORBIDDEN: Expected = [403, 'integration_issuer_forbidden', []];
+
+/** What can have become of a key: how, what is sent then, and how everything is refused; undefined when it is not. */
+const STATES: readonly (readonly [
+  state: string,
+  become: (studio: StudioWithKey) => Promise<unknown> | string | null,
+  refusal: Expected | undefined,
+])[] = [
+  ['live', async () => {}, undefined],
+  [
+    'the one that came for a replaced one',
+    (studio) => service.apiKeys.replaceApiKey(studio).then((it) => it.secret),
+    undefined,
+  ],
+  ['not there', () => null, KEY_INVALID],
+  ['misspelt', ({ secret }) => secret.slice(0, -1) + (secret.endsWith('A') ? 'B' : 'A'), KEY_INVALID],
+  ["nobody's", () => newKeySecret(), KEY_INVALID],
+  [
+    'expired',
+    ({ secret }) => vi.waitFor(async () => expect((await get(secret, '')).status).toBe(401), { timeout: 20_000 }),
+    KEY_INVALID,
+  ],
+  ['revoked', async (studio) => void (await service.apiKeys.revokeApiKey(studio)), KEY_INVALID],
+  ['replaced', async (studio) => void (await service.apiKeys.replaceApiKey(studio)), KEY_INVALID],
+  [
+    'of a suspended studio',
+    ({ studioId: id }) => service.directory.putStudio({ studio: { id, status: StudioStatus.SUSPENDED } }),
+    [402, 'subscription_suspended', []],
+  ],
+  [
+    'of an issuer who is staff',
+    ({ studioId, memberId: id }) => service.directory.putMember({ member: { studioId, id, role: MemberRole.STAFF } }),
+    ISSUER_FORBIDDEN,
+  ],
+  [
+    'of an issuer who has left',
+    ({ studioId, memberId }) => service.directory.removeMember({ studioId, memberId }),
+    ISSUER_FORBIDDEN,
+  ],
+];
+
+const SCOPES: readonly (readonly [string, readonly ApiKeyScope[]])[] = [
+  ['read and create', BOTH_SCOPES],
+  ['read', [ApiKeyScope.LEADS_READ]],
+  ['create', [ApiKeyScope.LEADS_CREATE]],
+];
+
+/** Everything that can be asked for: the scope it needs, how, and what becomes of it with that scope. */
+const OPERATIONS: readonly (readonly [
+  operation: string,
+  scope: ApiKeyScope,
+  ask: (holder: Holder) => Promise<Response>,
+  expected: Expected,
+])[] = [
+  ['creating a lead', ApiKeyScope.LEADS_CREATE, ({ secret }) => post(secret, aCapture()), [201]],
+  [
+    "creating a lead from another studio's source",
+    ApiKeyScope.LEADS_CREATE,
+    ({ secret }) => post(secret, aCapture({ sourceId: other.sourceId })),
+    [400, 'integration_source_invalid', []],
+  ],
+  ['reading its lead', ApiKeyScope.LEADS_READ, ({ secret, leadId }) => get(secret, `/${leadId}`), [200]],
+  [
+    "reading another studio's lead",
+    ApiKeyScope.LEADS_READ,
+    ({ secret }) => get(secret, `/${other.leadId}`),
+    [404, 'integration_lead_not_found', []],
+  ],
+  [
+    "reading nobody's lead",
+    ApiKeyScope.LEADS_READ,
+    ({ secret }) => get(secret, `/${randomUUID()}`),
+    [404, 'integration_lead_not_found', []],
+  ],
+  [
+    'reading what is no lead',
+    ApiKeyScope.LEADS_READ,
+    ({ secret }) => get(secret, '/1'),
+    [400, 'integration_invalid_request', ['id']],
+  ],
+  ['listing leads', ApiKeyScope.LEADS_READ, ({ secret }) => get(secret, ''), [200]],
+  [
+    "listing leads from another studio's cursor on",
+    ApiKeyScope.LEADS_READ,
+    ({ secret }) => get(secret, `?cursor=${other.cursor}`),
+    [400, 'integration_invalid_request', ['cursor']],
+  ],
+];
+
+const authorization = (secret: string | null) => (secret === null ? { authorization: null } : {});
+const post = (secret: string | null, body: unknown) => service.post(secret ?? '', body, authorization(secret));
+const get = (secret: string | null, path: string) => service.get(secret ?? '', path, authorization(secret));
+
+/** Makes a studio and lets its key become what it is to be. */
+async function hold(
+  state: string,
+  become: (typeof STATES)[number][1],
+  scopes: readonly ApiKeyScope[],
+): Promise<Holder> {
+  const studio = await service.aStudioWithKey({ scopes, ...(state === 'expired' && { expiresInMs: 1000 }) });
+  const { lead } = await service.leads.createLead({
+    studioId: studio.studioId,
+    idempotencyKey: randomUUID(),
+    displayName: 'Yours',
+    contact: { value: { case: 'email', value: anEmail().value } },
+  });
+  const became = await become(studio);
+  return {
+    studio,
+    leadId: lead?.id ?? '',
+    secret: typeof became === 'string' || became === null ? became : studio.secret,
+  };
+}
+
+describe.each(STATES)('a key that is %s', (state, become, refusal) => {
+  describe.each(SCOPES)('and may %s', (_, scopes) => {
+    let holder: Holder;
+    let ownLeads: number;
+    let otherLeads: number;
+    beforeAll(async () => {
+      holder = await hold(state, become, scopes);
+      ownLeads = await service.countLeads(holder.studio.studioId);
+      otherLeads = await service.countLeads(other.studioId);
+    });
+
+    test.each(OPERATIONS)('is answered as the contract has it: %s', async (_, scope, ask, expected) => {
+      const [status, code, fields] =
+        refusal ?? (scopes.includes(scope) ? expected : [403, 'integration_scope_forbidden', []]);
+
+      const response = await ask(holder);
+
+      if (code !== undefined) await expectProblem(response, status, code, fields);
+      else await expectOwn(response, status, holder);
+      ownLeads += status === 201 ? 1 : 0;
+      expect(await service.countLeads(holder.studio.studioId)).toBe(ownLeads);
+      expect(await service.countLeads(other.studioId)).toBe(otherLeads);
+    });
+  });
+});
+
+/** Expects an answer with leads of the holder's studio only. */
+async function expectOwn(response: Response, status: number, { studio }: Holder): Promise<void> {
+  expect(response.status).toBe(status);
+  const json = (await response.json()) as { lead?: LeadJson; leads?: LeadJson[] };
+  const leads = (json.leads ?? [json.lead]).map(expectLead);
+  expect(leads.length).toBeGreaterThan(0);
+  for (const { id, displayName } of leads) {
+    expect(displayName).not.toBe('Not yours');
+    expect((await service.leads.getLead({ studioId: studio.studioId, leadId: id })).lead?.id).toBe(id);
+  }
+}
+
+/** Everything of an answer that could tell two of them apart. */
+async function tells(response: Response): Promise<unknown> {
+  const {
+    date: _date,
+    'x-request-id': requestId,
+    ratelimit: _ratelimit,
+    ...headers
+  } = Object.fromEntries(response.headers);
+  const text = (await response.text()).replaceAll(requestId ?? '', 'REQUEST-ID');
+  return { status: response.status, headers, text };
+}
+
+test('keys that open nothing are refused alike, whatever became of them', async () => {
+  const dead = STATES.filter(([, , refusal]) => refusal === KEY_INVALID);
+  expect(dead.length).toBe(6);
+  const holders = await Promise.all(dead.map(([state, become]) => hold(state, become, BOTH_SCOPES)));
+  for (const [, , ask] of OPERATIONS) {
+    const told = await Promise.all(holders.map(async (holder) => tells(await ask(holder))));
+    for (const each of told) expect(each).toEqual(told[0]);
+  }
+});
+
+/** Things of another studio, and the same that nobody has, each asked for in the same way. */
+const HIDDEN: readonly (readonly [
+  what: string,
+  of: (studio: StudioWithKey) => readonly [foreign: () => Promise<Response>, nobodys: () => Promise<Response>],
+])[] = [
+  ['a lead', ({ secret }) => [() => get(secret, `/${other.leadId}`), () => get(secret, `/${randomUUID()}`)]],
+  [
+    'a source',
+    ({ secret }) => [
+      () => post(secret, aCapture({ sourceId: other.sourceId })),
+      () => post(secret, aCapture({ sourceId: randomUUID() })),
+    ],
+  ],
+  [
+    'a cursor',
+    ({ secret }) => [
+      () => get(secret, `?cursor=${other.cursor}`),
+      () => get(secret, `?cursor=${changed(other.cursor)}`),
+    ],
+  ],
+];
+
+const changed = (cursor: string) => cursor.slice(0, -9) + [...cursor.slice(-9)].reverse().join('');
+
+describe('what another studio has is answered like what nobody has', () => {
+  test.each(HIDDEN)('%s: in the same words', async (_, of) => {
+    const [foreign, nobodys] = of(await service.aStudioWithKey());
+    expect(await tells(await foreign())).toEqual(await tells(await nobodys()));
+  });
+
+  test('a source that is disabled is answered like one that nobody has', async () => {
+    const { secret, studioId } = await service.aStudioWithKey();
+    const leadSource = { studioId, id: randomUUID(), name: 'Old form', enabled: false };
+    await service.directory.putLeadSource({ leadSource });
+
+    const disabled = await post(secret, aCapture({ sourceId: leadSource.id }));
+
+    expect(await tells(disabled)).toEqual(await tells(await post(secret, aCapture({ sourceId: randomUUID() }))));
+  });
+
+  test('an Idempotency-Key and a contact of another studio are free in this one', async () => {
+    const { secret, studioId } = await service.aStudioWithKey();
+    const key = { 'idempotency-key': randomUUID() };
+    const capture = aCapture();
+    const theirs = await leadOf(await service.post(other.secret, capture, key), 201);
+
+    const response = await service.post(secret, capture, key);
+
+    expect(response.headers.has('idempotent-replayed')).toBe(false);
+    expect((await leadOf(response, 201)).id).not.toBe(theirs.id);
+    expect(await service.countLeads(studioId)).toBe(1);
+  });
+
+  /** So many of each are timed; in turns, so that whatever else the machine does meets both. */
+  const SAMPLES = 200;
+
+  test.each(HIDDEN)('%s: in the same time', { timeout: 120_000 }, async (_, of) => {
+    const [foreign, nobodys] = of(await service.aStudioWithKey());
+    const timed = async (ask: () => Promise<Response>) => {
+      const begun = performance.now();
+      await (await ask()).arrayBuffer();
+      return performance.now() - begun;
+    };
+    for (const _ of times(20, () => 0)) {
+      await timed(foreign);
+      await timed(nobodys);
+    }
+    const [first, second]: [number[], number[]] = [[], []];
+    for (const index of times(SAMPLES, (each) => each)) {
+      // Neither always has the other before it.
+      if (index % 2 === 0) first.push(await timed(foreign));
+      second.push(await timed(nobodys));
+      if (index % 2 === 1) first.push(await timed(foreign));
+    }
+    const ratio = median(first) / median(second);
+    expect(ratio).toBeGreaterThan(0.5);
+    expect(ratio).toBeLessThan(2);
+  });
+});
+
+function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
+}

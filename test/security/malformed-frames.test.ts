@@ -1,0 +1,634 @@
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { type ClientHttp2Session, connect, type OutgoingHttpHeaders } from 'node:http2';
+import type { Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { connect as connectTls } from 'node:tls';
+import { gzipSync } from 'node:zlib';
+import fc from 'fast-check';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { newId } from '../../src/domain/new-id.ts';
+import { times } from '../support/builders.ts';
+import { CONTRACT_RPCS, CORE_TOKEN, type GrpcCaller, grpcCaller, requestBytes } from '../support/grpc.ts';
+import { addressOf, type RunningProcess, start } from '../support/processes.ts';
+import { FLAG, FRAME, frame, headerBlock, onStream, PREFACE, type StreamOutcome, wire } from './http2-wire.ts';
+
+/** What random requests are made from; the same seed makes the same ones. */
+const SEED = Number(process.env.HOSTILE_SEED ?? randomBytes(4).readInt32LE());
+
+/** A core that lets callers fill its memory does not live long with this. */
+const LITTLE_MEMORY = '--max-old-space-size=128 --disable-warning=ExperimentalWarning';
+
+/** How much more memory than before, inside and outside of the heap, a core may have after an attack; MB. */
+const MOST_GROWTH_MB = 250;
+
+let folder: string;
+let core: RunningProcess;
+let url: string;
+let port: number;
+let caller: GrpcCaller;
+let studioId: string;
+let session: ClientHttp2Session;
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
+  core = start('src/main.ts', {
+    env: { CORE_TOKEN, DATABASE_URL: `sqlite:${join(folder, 'leads.db')}`, NODE_OPTIONS: LITTLE_MEMORY },
+  });
+  url = await addressOf(core);
+  port = Number(new URL(url).port);
+  caller = grpcCaller(`127.0.0.1:${port}`);
+});
+afterAll(async () => {
+  caller?.close();
+  await core?.kill();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** How much the core had printed when the test began. */
+let told: number;
+
+/** Every line since then that tells of a fault, or is none of the log. */
+const faultsToldSince = (length: number) =>
+  core
+    .output()
+    .slice(length)
+    .split('\n')
+    .filter((line) => line !== '' && !/^\{"level":[1-4]0,/.test(line));
+
+beforeEach(async () => {
+  told = core.output().length;
+  studioId = `studio-${newId()}`;
+  await caller.call('DirectoryService/PutStudio', { studio: { id: studioId, status: 'STUDIO_STATUS_ACTIVE' } });
+  session = connect(url);
+  session.on('error', () => {});
+});
+afterEach(async () => {
+  session.destroy();
+  // Whatever came in: the process lives, has spoken of no fault, and serves the next caller.
+  expect([core.child.exitCode, core.child.signalCode]).toEqual([null, null]);
+  expect(faultsToldSince(told)).toEqual([]);
+  await caller.call('LeadIntakeService/CreateLead', capture());
+});
+
+const capture = (overrides: object = {}) => ({
+  studioId,
+  idempotencyKey: newId(),
+  displayName: 'Ada Lovelace',
+  contact: { email: `${newId()}@example.org` },
+  ...overrides,
+});
+
+const CREATE = 'LeadIntakeService/CreateLead';
+const message = () => requestBytes(CREATE, capture());
+
+/** A message in the frame that gRPC puts around it; each part of which may be a lie. */
+function framed(bytes: Uint8Array, { flag = 0, length = bytes.length } = {}): Buffer {
+  const prefix = Buffer.alloc(5);
+  prefix[0] = flag;
+  prefix.writeUInt32BE(length, 1);
+  return Buffer.concat([prefix, bytes]);
+}
+
+const pathOf = (rpc: string) => `/leadintake.v1.${rpc}`;
+
+/** The headers of a call in gRPC; undefined takes one away. */
+function grpcHeaders(overrides: OutgoingHttpHeaders = {}): OutgoingHttpHeaders {
+  const headers: OutgoingHttpHeaders = {
+    ':method': 'POST',
+    ':path': pathOf(CREATE),
+    'content-type': 'application/grpc',
+    te: 'trailers',
+    authorization: `Bearer ${CORE_TOKEN}`,
+    ...overrides,
+  };
+  return Object.fromEntries(Object.entries(headers).filter(([, value]) => value !== undefined));
+}
+
+async function leadCount(): Promise<number> {
+  const { leads } = await caller.call<{ leads: unknown[] }>('LeadIntakeService/ListLeads', { studioId, pageSize: 100 });
+  return leads.length;
+}
+
+/** Where a text tells what the service is made of. */
+const INSIDE = /node_modules|file:\/\/|\.ts\b|at \w+ \(|sqlite|lik_/i;
+
+/** Expects a call to have been turned down, in whichever way its protocol has, and in words that are fit for callers. */
+function expectRefused({ status, grpcStatus, text, resetCode }: StreamOutcome): void {
+  const isRefused = resetCode !== 0 || (grpcStatus ?? 0) > 0 || (status ?? 0) >= 400 || /grpc-status: [1-9]/.test(text);
+  expect({ isRefused, text }).toEqual({ isRefused: true, text: expect.not.stringMatching(INSIDE) });
+}
+
+describe('a message whose frame is wrong is refused, and nothing is written', () => {
+  test.each<[what: string, bytes: () => Buffer, headers?: OutgoingHttpHeaders]>([
+    ['longer than what comes', () => framed(message(), { length: 1000 })],
+    ['shorter than what comes', () => framed(message(), { length: 20 })],
+    ['of 4 GiB', () => framed(message(), { length: 0xffff_ffff })],
+    ['a byte too large', () => framed(message(), { length: 64 * 1024 + 1 })],
+    ['cut in its length', () => framed(message()).subarray(0, 3)],
+    ['cut behind its length', () => framed(message()).subarray(0, 5)],
+    ['nothing', () => Buffer.alloc(0)],
+    ['nothing, of no length', () => framed(Buffer.alloc(0))],
+    ['two for one call', () => Buffer.concat([framed(message()), framed(message())])],
+    ['one and something behind', () => Buffer.concat([framed(message()), Buffer.of(0)])],
+    ['marked as compressed, by nobody', () => framed(message(), { flag: 1 })],
+    ['marked as everything', () => framed(message(), { flag: 255 })],
+    ['marked as compressed, but not', () => framed(message(), { flag: 1 }), { 'grpc-encoding': 'gzip' }],
+    [
+      'compressed, but cut',
+      () => framed(gzipSync(message()).subarray(0, -6), { flag: 1 }),
+      { 'grpc-encoding': 'gzip' },
+    ],
+    [
+      'compressed, with something behind',
+      () => framed(Buffer.concat([gzipSync(message()), randomBytes(9)]), { flag: 1 }),
+      { 'grpc-encoding': 'gzip' },
+    ],
+    ['compressed in another way', () => framed(gzipSync(message()), { flag: 1 }), { 'grpc-encoding': 'br' }],
+    ['compressed in an unknown way', () => framed(message(), { flag: 1 }), { 'grpc-encoding': 'snappy' }],
+    ['compressed to nothing', () => framed(Buffer.alloc(0), { flag: 1 }), { 'grpc-encoding': 'gzip' }],
+    ['text in a call of bytes', () => framed(Buffer.from('{}')), { 'content-type': 'application/grpc+proto' }],
+    ['bytes in a call of text', () => framed(message()), { 'content-type': 'application/grpc+json' }],
+    ['of another kind of gRPC', () => framed(message()), { 'content-type': 'application/grpc+xml' }],
+    ['of a stream', () => framed(message()), { 'content-type': 'application/connect+proto' }],
+    ['in text of gRPC-Web', () => framed(message()), { 'content-type': 'application/grpc-web-text' }],
+    [
+      'longer than what comes, in gRPC-Web',
+      () => framed(message(), { length: 999 }),
+      { 'content-type': 'application/grpc-web' },
+    ],
+    ['without a frame', message, {}],
+    ['in a frame where none belongs', () => framed(message()), { 'content-type': 'application/proto' }],
+    ['of no kind', () => framed(message()), { 'content-type': undefined }],
+    ['a form', () => Buffer.from('a=b'), { 'content-type': 'application/x-www-form-urlencoded' }],
+    ['with a deadline that is none', () => framed(message()), { 'grpc-timeout': 'soon' }],
+    ['with a deadline before now', () => framed(message()), { 'grpc-timeout': '-1S' }],
+    ['with a deadline in ten digits', () => framed(message()), { 'grpc-timeout': '9999999999S' }],
+    ['by GET', () => framed(message()), { ':method': 'GET' }],
+    ['by PUT', () => framed(message()), { ':method': 'PUT' }],
+    ['by a method that nobody knows', () => framed(message()), { ':method': 'FROB' }],
+    ['to nowhere', () => framed(message()), { ':path': '/nowhere' }],
+    ['to *', () => framed(message()), { ':path': '*' }],
+    ['to an RPC in other letters', () => framed(message()), { ':path': pathOf(CREATE).toLowerCase() }],
+    ['to broken percent-encoding', () => framed(message()), { ':path': `${pathOf(CREATE)}%zz` }],
+    ['to a very long path', () => framed(message()), { ':path': `/${'x'.repeat(30_000)}` }],
+  ])('%s', async (_, bytes, headers) => {
+    expectRefused(await onStream(session, grpcHeaders(headers), bytes()));
+    expect(await leadCount()).toBe(0);
+  });
+
+  test('cut at any place', async () => {
+    const whole = message();
+    const outcomes = await Promise.all(
+      times(whole.length, (length) => onStream(session, grpcHeaders(), framed(whole.subarray(0, length)))),
+    );
+    for (const outcome of outcomes) expectRefused(outcome);
+    expect(await leadCount()).toBe(0);
+  });
+});
+
+describe('JSON that is none, or not of the message, is refused, and nothing is written', () => {
+  const asJson = { 'content-type': 'application/json', te: undefined };
+  const deep = 20_000;
+
+  test.each<[what: string, text: string | Buffer, rpc?: string]>([
+    ['nothing', ''],
+    ['cut', '{"studioId":"a'],
+    ['null', 'null'],
+    ['a list', '[]'],
+    ['a number', '1'],
+    ['nested without end', '['.repeat(60_000)],
+    ['objects nested without end', '{"contact":'.repeat(5000)],
+    ['nested deep in a property that nobody knows', `{"x":${'['.repeat(deep)}${']'.repeat(deep)}}`],
+    ['a property that is a prototype', '{"__proto__":{"studioId":"a"}}'],
+    ['a number for a text', '{"studioId":1}'],
+    ['an object for a text', '{"studioId":{}}'],
+    ['two ways to reach a person', '{"contact":{"email":"a@example.org","phone":"12345"}}'],
+    ['bytes that are no UTF-8', Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d])],
+    ['a byte too large', `{"x":"${'x'.repeat(65_530)}"}`],
+    ['a number beyond its kind', '{"studioId":"a","pageSize":1e99}', 'LeadIntakeService/ListLeads'],
+    ['a stage that does not exist', '{"stage":"SOLD"}', 'LeadIntakeService/ChangeLeadStage'],
+    ['a time that does not exist', '{"expireTime":"2026-02-30T99:99:99Z"}', 'ApiKeyService/CreateApiKey'],
+    ['bytes that are not base64', '{"secretSha256":"!!!"}', 'ApiKeyService/AuthenticateApiKey'],
+  ])('%s', async (_, text, rpc = CREATE) => {
+    const headers = grpcHeaders({ ...asJson, ':path': pathOf(rpc) });
+    expectRefused(await onStream(session, headers, Buffer.from(text)));
+    expect(await leadCount()).toBe(0);
+  });
+
+  test.each([
+    'encoding=json&message=%%%',
+    'encoding=json&message=%7B',
+    'encoding=proto&base64=1&message=!!!',
+    'encoding=json&compression=gzip&message={}',
+    'encoding=nonsense&message={}',
+    'message={}',
+    '',
+  ])('in an address: %s', async (query) => {
+    const headers = {
+      ...grpcHeaders(asJson),
+      ':method': 'GET',
+      ':path': `${pathOf('LeadIntakeService/ListLeads')}?${query}`,
+    };
+    expectRefused(await onStream(session, headers, Buffer.alloc(0)));
+  });
+});
+
+test('an RPC that writes cannot be called by an address', async () => {
+  const query = `encoding=proto&base64=1&message=${message().toString('base64url')}`;
+  const headers = grpcHeaders({ ':method': 'GET', ':path': `${pathOf(CREATE)}?${query}`, 'content-type': undefined });
+  expectRefused(await onStream(session, headers, Buffer.alloc(0)));
+  expect(await leadCount()).toBe(0);
+});
+
+/** A request of each RPC that is only just wrong, or right. */
+function aRequestOf(rpc: string): object {
+  const [memberId, apiKeyId, leadId, id] = ['member-1', newId(), newId(), newId()];
+  const expireTime = { seconds: 2_000_000_000, nanos: 0 };
+  const requests: Readonly<Record<string, object>> = {
+    [CREATE]: capture({ sourceId: newId(), note: 'x' }),
+    'LeadIntakeService/ListLeads': { studioId, pageSize: 3, pageToken: 'A'.repeat(44), view: 2 },
+    'LeadIntakeService/ChangeLeadStage': { studioId, leadId, stage: 5 },
+    'ApiKeyService/CreateApiKey': { studioId, memberId, name: 'x', scopes: [1, 2], expireTime },
+    'ApiKeyService/ReplaceApiKey': { studioId, memberId, apiKeyId, expireTime },
+    'ApiKeyService/AuthenticateApiKey': { secretSha256: randomBytes(32) },
+    'DirectoryService/PutStudio': { studio: { id: studioId, status: 1, regionCode: 'DE' } },
+    'DirectoryService/PutMember': { member: { studioId, id: memberId, role: 3 } },
+    'DirectoryService/PutLeadSource': { leadSource: { studioId, id, name: 'x', enabled: true } },
+  };
+  return requests[rpc] ?? { studioId, memberId, apiKeyId, leadId };
+}
+
+/** Values at the edge of what a field can carry, for fields of every kind. */
+const EDGES: readonly unknown[] = [
+  '',
+  'x',
+  'x'.repeat(3000),
+  '\0',
+  -1,
+  99,
+  2_147_483_647,
+  [],
+  [0, 99, -1],
+  {},
+  { email: '' },
+  { phone: '' },
+  { seconds: 9e15, nanos: 0 },
+  { seconds: -9e15, nanos: -1 },
+  { seconds: 253_402_300_800, nanos: 2_000_000_000 },
+  new Uint8Array(31),
+  undefined,
+];
+
+/** The bytes of a request with an edge in place of one of its fields, or of a field of its message; as it was where none fits. */
+function withEdge(rpc: string, at: number, edge: unknown): Uint8Array {
+  const request = aRequestOf(rpc) as Record<string, unknown>;
+  const [inner = request] = Object.values(request).filter((value) => value?.constructor === Object);
+  const names = [...Object.keys(request), ...Object.keys(inner as object)];
+  const name = names[at % names.length] ?? '';
+  const owner = at % names.length < Object.keys(request).length ? request : (inner as Record<string, unknown>);
+  try {
+    owner[name] = edge;
+    return requestBytes(rpc, request);
+  } catch {
+    return requestBytes(rpc, aRequestOf(rpc));
+  }
+}
+
+test('every RPC refuses bytes at random, and messages with bytes changed, and tells nothing of the inside', async () => {
+  const message = fc.constantFrom(...CONTRACT_RPCS).map((rpc) => ({ rpc, bytes: requestBytes(rpc, aRequestOf(rpc)) }));
+  const changed = fc
+    .tuple(message, fc.nat(), fc.uint8Array({ minLength: 1, maxLength: 4 }), fc.nat(4))
+    .map(([{ rpc, bytes }, at, by, gone]) => {
+      const from = at % bytes.length;
+      return { rpc, bytes: Buffer.concat([bytes.subarray(0, from), by, bytes.subarray(from + gone)]) };
+    });
+  const random = fc.record({ rpc: fc.constantFrom(...CONTRACT_RPCS), bytes: fc.uint8Array({ maxLength: 200 }) });
+  const edged = fc
+    .tuple(fc.constantFrom(...CONTRACT_RPCS), fc.nat(), fc.constantFrom(...EDGES))
+    .map(([rpc, at, edge]) => ({ rpc, bytes: withEdge(rpc, at, edge) }));
+  const calls = fc.sample(fc.oneof(random, changed, edged), { seed: SEED, numRuns: 4000 });
+  const codes = new Set<number | undefined>();
+  for (let from = 0; from < calls.length; from += 100) {
+    const outcomes = await Promise.all(
+      calls
+        .slice(from, from + 100)
+        .map(({ rpc, bytes }) => onStream(session, grpcHeaders({ ':path': pathOf(rpc) }), framed(bytes))),
+    );
+    for (const { status, grpcStatus, text } of outcomes) {
+      codes.add(grpcStatus);
+      expect({ status, text, SEED }).toEqual({ status: 200, text: expect.not.stringMatching(INSIDE), SEED });
+    }
+  }
+  // 3: invalid argument, 13: what could not be parsed; never 2: unknown, and never 14: unavailable.
+  expect([...codes]).toEqual(expect.arrayContaining([3, 13]));
+  expect(codes).not.toContain(2);
+  expect(codes).not.toContain(14);
+}, 120_000);
+
+describe('what is no HTTP/2 ends its own connection only', () => {
+  /** Sends bytes to the core, and waits until it closes the connection. */
+  async function expectHungUp(...parts: readonly Uint8Array[]): Promise<void> {
+    const socket = await wire(port);
+    socket.resume();
+    socket.write(Buffer.concat(parts));
+    await once(socket, 'close');
+  }
+
+  const open = Buffer.concat([PREFACE, frame(FRAME.settings, FLAG.none, 0)]);
+  const head = headerBlock({
+    ':method': 'POST',
+    ':scheme': 'http',
+    ':path': pathOf(CREATE),
+    ':authority': 'x',
+    'content-type': 'application/grpc',
+  });
+  const ALL = FLAG.endHeaders | FLAG.endStream;
+
+  test.each<[what: string, ...parts: Uint8Array[]]>([
+    ['HTTP/1.1', Buffer.from('GET / HTTP/1.1\r\nHost: x\r\n\r\n')],
+    ['another protocol', Buffer.from('EHLO example.org\r\n\r\n\r\n\r\n\r\n')],
+    ['a preface that goes on as another', Buffer.from('PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n')],
+    ['zeros', Buffer.alloc(100)],
+    ['bytes at random', randomBytes(1000)],
+    ['no settings at first', PREFACE, frame(FRAME.ping, FLAG.none, 0, Buffer.alloc(8))],
+    ['a frame that is too large', open, frame(FRAME.data, FLAG.none, 1, Buffer.alloc(20_000))],
+    ['settings of half a length', open, frame(FRAME.settings, FLAG.none, 0, Buffer.alloc(5))],
+    ['settings on a stream', open, frame(FRAME.settings, FLAG.none, 1)],
+    ['settings that are acknowledged and changed', open, frame(FRAME.settings, FLAG.ack, 0, Buffer.alloc(6))],
+    ['a window beyond all', open, frame(FRAME.settings, FLAG.none, 0, Buffer.from('0004ffffffff', 'hex'))],
+    ['frames below the smallest', open, frame(FRAME.settings, FLAG.none, 0, Buffer.from('000500000001', 'hex'))],
+    ['a ping of half a length', open, frame(FRAME.ping, FLAG.none, 0, Buffer.alloc(4))],
+    ['a window opened by nothing', open, frame(FRAME.windowUpdate, FLAG.none, 0, Buffer.alloc(4))],
+    [
+      'a window opened too far',
+      open,
+      ...times(2, () => frame(FRAME.windowUpdate, FLAG.none, 0, Buffer.from('7fffffff', 'hex'))),
+    ],
+    ['data of a stream that was never opened', open, frame(FRAME.data, FLAG.none, 1, Buffer.alloc(9))],
+    ['the end of a stream that was never opened', open, frame(FRAME.reset, FLAG.none, 1, Buffer.alloc(4))],
+    ['a stream of the other side', open, frame(FRAME.headers, ALL, 2, head)],
+    ['headers on no stream', open, frame(FRAME.headers, ALL, 0, head)],
+    [
+      'headers that go on on another stream',
+      open,
+      frame(FRAME.headers, FLAG.none, 1, head),
+      frame(FRAME.continuation, ALL, 3, head),
+    ],
+    [
+      'headers broken off by another frame',
+      open,
+      frame(FRAME.headers, FLAG.none, 1, head),
+      frame(FRAME.ping, FLAG.none, 0, Buffer.alloc(8)),
+    ],
+    ['a continuation of nothing', open, frame(FRAME.continuation, ALL, 1, head)],
+    ['a promise', open, frame(FRAME.pushPromise, ALL, 1, head)],
+    ['headers that cannot be unpacked', open, frame(FRAME.headers, ALL, 1, Buffer.from('ffffffffffffff7f', 'hex'))],
+    ['a header from a table that has none', open, frame(FRAME.headers, ALL, 1, Buffer.of(0xff, 0x7f))],
+    [
+      'more padding than frame',
+      open,
+      frame(FRAME.headers, ALL | FLAG.padded, 1, Buffer.concat([Buffer.of(255), head])),
+    ],
+  ])('%s', async (_, ...parts) => {
+    // What waits for more gets it; what does not has gone by then.
+    await expectHungUp(...parts, frame(FRAME.goAway, FLAG.none, 0, Buffer.alloc(8)), randomBytes(100_000));
+  });
+
+  test('TLS', async () => {
+    const secure = connectTls({ host: '127.0.0.1', port });
+    const [error] = await once(secure, 'error');
+    expect(String(error)).toMatch(/ssl|tls|socket|ECONNRESET/i);
+  });
+
+  test('frames at random', async () => {
+    const frames = fc.array(
+      fc
+        .tuple(fc.integer({ min: 0, max: 12 }), fc.nat(255), fc.nat(9), fc.uint8Array({ maxLength: 60 }))
+        .map(([type, flags, stream, payload]) => frame(type, flags, stream, payload)),
+      { minLength: 1, maxLength: 20 },
+    );
+    const conversations = fc.sample(frames, { seed: SEED, numRuns: 500 });
+    for (let from = 0; from < conversations.length; from += 50) {
+      await Promise.all(
+        conversations
+          .slice(from, from + 50)
+          .map((parts) => expectHungUp(open, ...parts, randomBytes(20), frame(FRAME.ping, FLAG.none, 1))),
+      );
+    }
+  });
+
+  test('headers that HTTP/2 does not know, or has twice, end their stream, and the connection serves on', async () => {
+    const socket = await wire(port);
+    onTestFinished(() => void socket.destroy());
+    const received: Buffer[] = [];
+    socket.on('data', (chunk: Buffer) => received.push(chunk));
+    const blocks = [
+      headerBlock({ ':method': 'POST', ':path': '/' }),
+      headerBlock({ ':path': '/', ':scheme': 'http', ':authority': 'x', Upper: 'case' }),
+      headerBlock({ ':method': 'POST', ':scheme': 'http', ':path': '/', ':other': 'x' }),
+      Buffer.concat([head, headerBlock({ ':path': '/' })]),
+      Buffer.concat([head, headerBlock({ connection: 'close' })]),
+      Buffer.concat([head, headerBlock({ 'transfer-encoding': 'chunked' })]),
+    ];
+    socket.write(
+      Buffer.concat([open, ...blocks.map((block, index) => frame(FRAME.headers, ALL, 2 * index + 1, block))]),
+    );
+    const last = 2 * blocks.length + 1;
+    socket.write(frame(FRAME.headers, ALL, last, head));
+    await expect
+      .poll(() =>
+        framesIn(Buffer.concat(received)).some(({ type, stream }) => type === FRAME.headers && stream === last),
+      )
+      .toBe(true);
+    const seen = framesIn(Buffer.concat(received));
+    for (const [index] of blocks.entries()) {
+      expect(seen.filter(({ stream }) => stream === 2 * index + 1).map(({ type }) => type)).toEqual([FRAME.reset]);
+    }
+  });
+});
+
+/** Kind and stream of every frame in some bytes. */
+function framesIn(bytes: Buffer): { type: number; stream: number }[] {
+  const frames: { type: number; stream: number }[] = [];
+  for (let at = 0; at + 9 <= bytes.length; at += 9 + bytes.readUIntBE(at, 3)) {
+    frames.push({ type: bytes[at + 3] ?? -1, stream: bytes.readUInt32BE(at + 5) });
+  }
+  return frames;
+}
+
+describe('a flood is bounded: others are served meanwhile, and memory is not filled', { timeout: 120_000 }, () => {
+  const memoryMb = () =>
+    Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${core.child.pid}/status`, 'utf8'))?.[1]) / 1024;
+
+  let before: number;
+  beforeEach(() => {
+    before = memoryMb();
+  });
+
+  const open = Buffer.concat([PREFACE, frame(FRAME.settings, FLAG.none, 0)]);
+  const head = (extra: Readonly<Record<string, string>> = {}) =>
+    headerBlock({
+      ':method': 'POST',
+      ':scheme': 'http',
+      ':path': pathOf(CREATE),
+      ':authority': 'x',
+      'content-type': 'application/grpc',
+      te: 'trailers',
+      ...extra,
+    });
+
+  /** Writes a flood piece by piece as fast as it is taken, to its end or until the core hangs up; others call meanwhile. */
+  async function flood(pieces: Iterable<Uint8Array>, { reads = true } = {}): Promise<Socket> {
+    const socket = await wire(port);
+    onTestFinished(() => void socket.destroy());
+    if (reads) socket.resume();
+    let over = false;
+    const others = (async () => {
+      while (!over) await caller.call('LeadIntakeService/ListLeads', { studioId });
+    })();
+    others.catch(() => {});
+    socket.write(open);
+    for (const piece of pieces) {
+      if (socket.destroyed) break;
+      // Whoever takes no more for a while has had enough; that is a bound, too.
+      if (!socket.write(piece)) await Promise.race([drained(socket), sleep(2000, undefined, { ref: false })]);
+    }
+    over = true;
+    await others;
+    expect(memoryMb() - before).toBeLessThan(MOST_GROWTH_MB);
+    return socket;
+  }
+
+  const repeat = function* (count: number, piece: (index: number) => Uint8Array, together = 100): Generator<Buffer> {
+    for (let from = 0; from < count; from += together) {
+      yield Buffer.concat(times(Math.min(together, count - from), (index) => piece(from + index)));
+    }
+  };
+
+  test('10,000 streams that are opened and reset at once', async () => {
+    await flood(
+      repeat(10_000, (index) =>
+        Buffer.concat([
+          frame(FRAME.headers, FLAG.endHeaders, 2 * index + 1, head()),
+          frame(FRAME.reset, FLAG.none, 2 * index + 1, Buffer.from('00000008', 'hex')),
+        ]),
+      ),
+    );
+    expect(await leadCount()).toBe(0);
+  });
+
+  test('10,000 whole creations that are each reset at once', async () => {
+    const authorization = `Bearer ${CORE_TOKEN}`;
+    await flood(
+      repeat(10_000, (index) =>
+        Buffer.concat([
+          frame(FRAME.headers, FLAG.endHeaders, 2 * index + 1, head({ authorization })),
+          frame(FRAME.data, FLAG.endStream, 2 * index + 1, framed(message())),
+          frame(FRAME.reset, FLAG.none, 2 * index + 1, Buffer.from('00000008', 'hex')),
+        ]),
+      ),
+    );
+  });
+
+  test.each([
+    ['settings', () => frame(FRAME.settings, FLAG.none, 0, Buffer.from('000300000064', 'hex'))],
+    ['pings', () => frame(FRAME.ping, FLAG.none, 0, randomBytes(8))],
+  ])('100,000 %s whose answers are never read', async (_, piece) => {
+    await flood(repeat(100_000, piece), { reads: false });
+  });
+
+  test('100,000 frames of no data', async () => {
+    await flood([
+      frame(FRAME.headers, FLAG.endHeaders, 1, head()),
+      ...repeat(100_000, () => frame(FRAME.data, FLAG.none, 1)),
+    ]);
+  });
+
+  test('a window that is opened and changed 100,000 times', async () => {
+    await flood([
+      frame(FRAME.headers, FLAG.endHeaders, 1, head()),
+      ...repeat(50_000, (index) =>
+        Buffer.concat([
+          frame(FRAME.windowUpdate, FLAG.none, 1, Buffer.from('00000001', 'hex')),
+          frame(FRAME.priority, FLAG.none, 2 * index + 3, Buffer.from('0000000010', 'hex')),
+        ]),
+      ),
+    ]);
+  });
+
+  test('headers that go on for 100 MB', async () => {
+    const more = Buffer.concat(times(60, (index) => headerBlock({ [`x-${index}`]: 'x'.repeat(120) })));
+    const socket = await flood([
+      frame(FRAME.headers, FLAG.none, 1, head()),
+      ...repeat(12_000, () => frame(FRAME.continuation, FLAG.none, 1, more), 10),
+    ]);
+    expect(socket.destroyed || socket.readyState !== 'open').toBe(true);
+  });
+
+  test('100 heads that unpack to a thousand times their size', async () => {
+    // A long header is put into the table once, and then named again and again by one byte.
+    const name = Buffer.from('x-bomb');
+    const entry = Buffer.concat([
+      Buffer.of(0x40, name.length),
+      name,
+      Buffer.of(0x7f, 0xc1, 0x1e),
+      Buffer.alloc(4000, 'x'),
+    ]);
+    await flood(
+      repeat(100, (index) =>
+        frame(
+          FRAME.headers,
+          FLAG.endHeaders | FLAG.endStream,
+          2 * index + 1,
+          Buffer.concat([head(), ...(index === 0 ? [entry] : []), Buffer.alloc(10_000, 0xbe)]),
+        ),
+      ),
+    );
+  });
+
+  test('10,000 answers that are never read', async () => {
+    for (const _ of times(30, () => 0)) {
+      await caller.call(CREATE, capture({ note: 'x'.repeat(2000) }));
+    }
+    const list = framed(requestBytes('LeadIntakeService/ListLeads', { studioId, pageSize: 100 }));
+    const headers = head({ ':path': pathOf('LeadIntakeService/ListLeads'), authorization: `Bearer ${CORE_TOKEN}` });
+    await flood(
+      [
+        frame(FRAME.settings, FLAG.none, 0, Buffer.from('000400000000', 'hex')),
+        ...repeat(10_000, (index) =>
+          Buffer.concat([
+            frame(FRAME.headers, FLAG.endHeaders, 2 * index + 1, headers),
+            frame(FRAME.data, FLAG.endStream, 2 * index + 1, list),
+          ]),
+        ),
+      ],
+      { reads: false },
+    );
+  });
+
+  test('1,000 connections that say nothing', async () => {
+    const sockets = await Promise.all(times(1000, () => wire(port)));
+    await caller.call('LeadIntakeService/ListLeads', { studioId });
+    expect(memoryMb() - before).toBeLessThan(MOST_GROWTH_MB);
+    for (const socket of sockets) socket.destroy();
+  });
+
+  // The last one: nothing can be asked of a core that does not come through it.
+  test('10,000 streams that never end', async () => {
+    await flood(
+      repeat(10_000, (index) =>
+        Buffer.concat([
+          frame(FRAME.headers, FLAG.endHeaders, 2 * index + 1, head()),
+          frame(FRAME.data, FLAG.none, 2 * index + 1, Buffer.of(0, 0, 0)),
+        ]),
+      ),
+    );
+  });
+});
+
+/** Waits until a socket takes more, or never will again. */
+const drained = (socket: Socket) => new Promise((resolve) => socket.once('drain', resolve).once('close', resolve));

@@ -1,0 +1,418 @@
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { connect as connectHttp2 } from 'node:http2';
+import { connect } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { connect as connectTls } from 'node:tls';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { times } from '../support/builders.ts';
+import { lines, type RawAnswer, rawConversation, takeAnswers } from '../support/raw-http.ts';
+import { aCapture, LEADS, type Service, type StudioWithKey, startService } from '../support/service.ts';
+
+let service: Service;
+let studio: StudioWithKey;
+beforeAll(async () => {
+  service = await startService();
+});
+afterAll(() => service.dispose());
+beforeEach(async () => {
+  studio = await service.aStudioWithKey();
+});
+
+const HOST = 'Host: leads.example.test';
+const bearer = () => `Authorization: Bearer ${studio.secret}`;
+const written = () => service.countLeads(studio.studioId);
+
+/** The head of a creation that lacks nothing but what tells where its body ends. */
+const headOfPost = (...more: string[]) =>
+  lines(
+    `POST ${LEADS} HTTP/1.1`,
+    HOST,
+    bearer(),
+    `Idempotency-Key: ${randomUUID()}`,
+    'Content-Type: application/json',
+    ...more,
+    '',
+  );
+const aBody = () => JSON.stringify(aCapture());
+const aChunk = (body: string) => `${body.length.toString(16)}\r\n${body}\r\n`;
+const inChunks = (body: string, trailer = '') => `${aChunk(body)}0\r\n${trailer}\r\n`;
+
+/** A whole creation, with nothing wrong. */
+function aPost(...more: string[]): string {
+  const body = aBody();
+  return headOfPost(`Content-Length: ${body.length}`, ...more) + body;
+}
+const aGet = (...more: string[]) => lines(`GET ${LEADS}?limit=1 HTTP/1.1`, HOST, bearer(), ...more, '');
+
+/** A request that ends the connection. */
+const LAST = lines('GET /healthz HTTP/1.1', HOST, 'X-Request-Id: last', 'Connection: close', '');
+
+const statuses = (answers: readonly RawAnswer[]) => answers.map(({ status }) => status);
+
+/** Expects the one answer to what cannot be read, after which nothing comes. */
+function expectUnreadable(answers: readonly RawAnswer[], status = 400): void {
+  expect(statuses(answers)).toEqual([status]);
+  expect(answers[0]?.headers).toMatchObject({ 'content-type': 'application/problem+json', connection: 'close' });
+  expect(JSON.parse(String(answers[0]?.body))).toMatchObject({ status, code: 'integration_invalid_request' });
+}
+
+/** A head that says twice where its body ends, or says it wrongly, with a body that would fit. */
+type Ambiguous = readonly [what: string, bytes: (body: string) => string];
+
+const withLength = (line: (length: number) => string) => (body: string) => headOfPost(line(body.length)) + body;
+const withCoding = (line: string) => (body: string) => headOfPost(line) + inChunks(body);
+const withChunks = (chunks: (body: string) => string) => (body: string) =>
+  headOfPost('Transfer-Encoding: chunked') + chunks(body);
+
+const AMBIGUOUS: readonly Ambiguous[] = [
+  ['the same Content-Length twice', withLength((length) => `Content-Length: ${length}\r\nContent-Length: ${length}`)],
+  ['the same Content-Length as a list', withLength((length) => `Content-Length: ${length}, ${length}`)],
+  ['a Content-Length with a sign', withLength((length) => `Content-Length: +${length}`)],
+  ['a hexadecimal Content-Length', withLength((length) => `Content-Length: 0x${length.toString(16)}`)],
+  ['a Content-Length with something behind', withLength((length) => `Content-Length: ${length};a`)],
+  ['a Content-Length in two parts', withLength((length) => `Content-Length: ${length} 0`)],
+  ['a blank before the colon of Content-Length', withLength((length) => `Content-Length : ${length}`)],
+  ['a Content-Length on a second line', withLength((length) => `Content-Length:\r\n ${length}`)],
+  ['a length, then chunks', (body) => headOfPost('Content-Length: 4', 'Transfer-Encoding: chunked') + inChunks(body)],
+  ['chunks, then a length', (body) => headOfPost('Transfer-Encoding: chunked', 'Content-Length: 4') + inChunks(body)],
+  [
+    'a length and an empty coding',
+    (body) => headOfPost('Transfer-Encoding: ', `Content-Length: ${body.length}`) + body,
+  ],
+  [
+    'a length and a coding that codes nothing',
+    (body) => headOfPost('Transfer-Encoding: identity', `Content-Length: ${body.length}`) + body,
+  ],
+  [
+    'a length and, after a blank, a coding',
+    (body) => headOfPost(`Content-Length: ${body.length}`, ' Transfer-Encoding: chunked') + body,
+  ],
+  [
+    'a length and a coding behind a carriage return alone',
+    (body) => headOfPost(`X: a\rTransfer-Encoding: chunked`, `Content-Length: ${body.length}`) + body,
+  ],
+  [
+    'a length and a coding behind a line feed alone',
+    (body) => headOfPost(`X: a\nTransfer-Encoding: chunked`, `Content-Length: ${body.length}`) + body,
+  ],
+  [
+    'a length and a coding behind a NUL',
+    (body) => headOfPost(`X: a\0Transfer-Encoding: chunked`, `Content-Length: ${body.length}`) + body,
+  ],
+  ['chunked twice', withCoding('Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked')],
+  ['chunked twice in one', withCoding('Transfer-Encoding: chunked, chunked')],
+  ['chunked, but not at last', withCoding('Transfer-Encoding: chunked, identity')],
+  ['a coding that codes nothing', withCoding('Transfer-Encoding: identity')],
+  ['an empty coding', withCoding('Transfer-Encoding: ')],
+  ['a coding that ends in chunked', withCoding('Transfer-Encoding: xchunked')],
+  ['chunked in quotes', withCoding('Transfer-Encoding: "chunked"')],
+  ['chunked with a parameter', withCoding('Transfer-Encoding: chunked;q=1')],
+  ['chunked behind a vertical tab', withCoding('Transfer-Encoding: \x0bchunked')],
+  ['chunked on a second line', withCoding('Transfer-Encoding:\r\n chunked')],
+  ['a blank before the colon of Transfer-Encoding', withCoding('Transfer-Encoding : chunked')],
+  [
+    'HTTP/1.0 with a length and chunks',
+    (body) =>
+      headOfPost('Transfer-Encoding: chunked', 'Content-Length: 3').replace('HTTP/1.1', 'HTTP/1.0') + inChunks(body),
+  ],
+  ['a hexadecimal mark before the size of a chunk', withChunks((body) => `0x${inChunks(body)}`)],
+  ['a plus before the size of a chunk', withChunks((body) => `+${inChunks(body)}`)],
+  ['a minus before the size of a chunk', withChunks((body) => `-${inChunks(body)}`)],
+  ['a blank behind the size of a chunk', withChunks((body) => inChunks(body).replace('\r\n', ' \r\n'))],
+  ['no size of a chunk', withChunks((body) => `\r\n${inChunks(body)}`)],
+  ['a size of a chunk beyond counting', withChunks((body) => `1${'0'.repeat(16)}${inChunks(body)}`)],
+  ['a line feed alone behind the size of a chunk', withChunks((body) => inChunks(body).replace('\r\n', '\n'))],
+  ['a line feed alone in an extension', withChunks((body) => inChunks(body).replace('\r\n', ';a\nb\r\n'))],
+  ['a carriage return alone in an extension', withChunks((body) => inChunks(body).replace('\r\n', ';a\rb\r\n'))],
+  ['an extension without end', withChunks((body) => inChunks(body).replace('\r\n', `;${'a'.repeat(20_000)}\r\n`))],
+  ['nothing behind a chunk', withChunks((body) => `${body.length.toString(16)}\r\n${body}0\r\n\r\n`)],
+  ['a line feed alone behind a chunk', withChunks((body) => `${body.length.toString(16)}\r\n${body}\n0\r\n\r\n`)],
+  ['a line feed alone at the end', withChunks((body) => `${aChunk(body)}0\r\n\n`)],
+  ['a length in a trailer', withChunks((body) => inChunks(body, 'Content-Length: 5\r\n'))],
+  ['a coding in a trailer', withChunks((body) => inChunks(body, 'Transfer-Encoding: chunked\r\n'))],
+  ['a folded trailer', withChunks((body) => inChunks(body, 'X: a\r\n b\r\n'))],
+  ['a trailer without a colon', withChunks((body) => inChunks(body, 'X\r\n'))],
+  ['line feeds alone', (body) => withLength((length) => `Content-Length: ${length}`)(body).replaceAll('\r\n', '\n')],
+  [
+    'carriage returns alone',
+    (body) => withLength((length) => `Content-Length: ${length}`)(body).replaceAll('\r\n', '\r'),
+  ],
+  ['a blank in front', (body) => ` ${withLength((length) => `Content-Length: ${length}`)(body)}`],
+  ['a header before the request', (body) => `X: y\r\n${withLength((length) => `Content-Length: ${length}`)(body)}`],
+];
+
+test.each(AMBIGUOUS)(
+  'a message that two readers would end at two places is no request, and what is in it or behind it is none: %s',
+  async (_, bytes) => {
+    // Seen in another way, the body, or what comes after it, is a creation.
+    const hidden = aPost();
+    for (const body of [aBody(), hidden]) expectUnreadable(await rawConversation(service.url, bytes(body) + hidden));
+    expect(await written()).toBe(0);
+    expect((await service.get(studio.secret)).status).toBe(200);
+  },
+);
+
+test.each<[what: string, bytes: (body: string) => string]>([
+  ['zeros before the length', withLength((length) => `Content-Length: 000${length}`)],
+  ['blanks around the length', withLength((length) => `Content-Length:\t ${length} \t`)],
+  ['chunks', withCoding('Transfer-Encoding: chunked')],
+  ['chunks, in other letters', withCoding('transfer-encoding: cHuNkEd')],
+  ['zeros before the size of a chunk', withChunks((body) => `00000${inChunks(body)}`)],
+  ['one chunk for each character', withChunks((body) => `${[...body].map(aChunk).join('')}0\r\n\r\n`)],
+  ['extensions', withChunks((body) => inChunks(body).replace('\r\n', ';a;b=c;d="e;f"\r\n'))],
+  ['a trailer', withChunks((body) => inChunks(body, 'X-Request-Id: trailer\r\nHost: other.example.test\r\n'))],
+  ['empty lines in front', (body) => `\r\n\r\n${withCoding('Transfer-Encoding: chunked')(body)}`],
+  ['an empty line behind', (body) => `${withCoding('Transfer-Encoding: chunked')(body)}\r\n`],
+])('a message that is written in another way is one request, and what is behind it the next: %s', async (_, bytes) => {
+  const answers = await rawConversation(service.url, bytes(aBody()) + LAST);
+
+  expect(statuses(answers)).toEqual([201, 200]);
+  expect(answers[0]?.headers['x-request-id']).not.toBe('trailer');
+  expect(await written()).toBe(1);
+});
+
+test.each([
+  'Transfer-Encoding: gzip, chunked',
+  'Transfer-Encoding: identity, chunked',
+  'Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked',
+])('a coding under the chunks is passed over or refused, but the message ends with its chunks: %s', async (line) => {
+  const answers = await rawConversation(service.url, withCoding(line)(aBody()) + LAST);
+
+  expect([[201, 200], [400, 200], [400]]).toContainEqual(statuses(answers));
+  expect(await written()).toBe(statuses(answers).filter((status) => status === 201).length);
+});
+
+describe('what counts stands in the head: a trailer', () => {
+  const withTrailer = (line: string, without: RegExp) =>
+    rawConversation(
+      service.url,
+      headOfPost('Transfer-Encoding: chunked').replace(without, '') + inChunks(aBody(), `${line}\r\n`) + LAST,
+    );
+
+  test('does not stand in for the key', async () => {
+    const answers = await withTrailer(bearer(), /Authorization.*\r\n/);
+    expect(statuses(answers)).toEqual([401, 200]);
+    expect(await written()).toBe(0);
+  });
+
+  test('does not stand in for the Idempotency-Key', async () => {
+    const answers = await withTrailer(`Idempotency-Key: ${randomUUID()}`, /Idempotency-Key.*\r\n/);
+    expect(statuses(answers)).toEqual([400, 200]);
+    expect(JSON.parse(String(answers[0]?.body)).fields).toEqual({ 'Idempotency-Key': ['is required'] });
+    expect(await written()).toBe(0);
+  });
+});
+
+describe('requests on one connection', () => {
+  test('are answered in their order, each once', async () => {
+    const posts = times(20, (index) => aPost(`X-Request-Id: No-${index}`));
+    const answers = await rawConversation(service.url, posts.join('') + LAST);
+
+    expect(statuses(answers)).toEqual([...posts.map(() => 201), 200]);
+    expect(answers.map(({ headers }) => headers['x-request-id'])).toEqual([
+      ...posts.map((_, index) => `No-${index}`),
+      'last',
+    ]);
+    expect(await written()).toBe(20);
+  });
+
+  test('that are the same creation make one lead', async () => {
+    const post = aPost();
+    const answers = await rawConversation(service.url, post.repeat(10) + LAST);
+
+    expect(statuses(answers)).toEqual([...times(10, () => 201), 200]);
+    expect(new Set(answers.slice(0, 10).map(({ body }) => String(body))).size).toBe(1);
+    expect(await written()).toBe(1);
+  });
+
+  test.each<[what: string, status: number, bytes: () => string]>([
+    ['HEAD', 405, () => aGet().replace('GET', 'HEAD')],
+    [
+      'a method that is not allowed, with chunks',
+      405,
+      () => `${aGet('Transfer-Encoding: chunked').replace('GET', 'DELETE')}${inChunks(aPost())}`,
+    ],
+    ['a read with a body', 200, () => `${aGet(`Content-Length: ${aPost().length}`)}${aPost()}`],
+    ['a path where nothing is, with a body', 404, () => aPost().replace(LEADS, '/nowhere')],
+  ])('do not run into each other after %s', async (_, status, bytes) => {
+    const answers = await rawConversation(service.url, bytes() + aPost('X-Request-Id: behind') + LAST);
+
+    expect(statuses(answers)).toEqual([status, 201, 200]);
+    expect(answers[1]?.headers['x-request-id']).toBe('behind');
+    expect(await written()).toBe(1);
+  });
+
+  test.each<[what: string, status: number, bytes: () => string]>([
+    ['something that is not HTTP', 400, () => 'nonsense\r\n\r\n'],
+    ['CONNECT', 404, () => lines('CONNECT leads.example.test:443 HTTP/1.1', HOST, '')],
+    ['an Expect that nobody knows', 400, () => aPost('Expect: the-unexpected')],
+    ['headers beyond what is read', 431, () => aPost(`X-Long: ${'x'.repeat(20_000)}`)],
+  ])('end with %s: what is behind is not looked at', async (_, status, bytes) => {
+    const answers = await rawConversation(service.url, bytes() + aPost());
+
+    expect(statuses(answers)).toEqual([status]);
+    expect(answers[0]?.headers.connection).toBe('close');
+    expect(await written()).toBe(0);
+  });
+
+  test.each<[what: string, bytes: () => string]>([
+    ['a length beyond what is read', () => `${headOfPost('Content-Length: 40000')}${' '.repeat(40_000)}`],
+    ['chunks beyond what is read', () => headOfPost('Transfer-Encoding: chunked') + inChunks(' '.repeat(40_000))],
+  ])('end with %s: what is behind is not carried out', async (_, bytes) => {
+    const answers = await rawConversation(service.url, bytes() + aPost());
+
+    expect(statuses(answers)).toEqual([400]);
+    expect(await written()).toBe(0);
+  });
+
+  test('are not mixed up by callers who wait to be told to continue, or do not', async () => {
+    const expecting = times(5, () => aPost('Expect: 100-continue'));
+    const answers = await rawConversation(service.url, expecting.join('') + LAST);
+
+    expect(statuses(answers)).toEqual([201, 201, 201, 201, 201, 200]);
+    expect(await written()).toBe(5);
+  });
+});
+
+/** What makes everything behind it unreadable, or is answered without the rest of the service. */
+const DISTURBANCES: readonly [string, () => string][] = [
+  ['something that is not HTTP', () => 'nonsense\r\n\r\n'],
+  ['headers beyond what is read', () => aPost(`X-Long: ${'x'.repeat(20_000)}`)],
+  ['CONNECT', () => lines('CONNECT leads.example.test:443 HTTP/1.1', HOST, '')],
+];
+
+describe('the first answer on a connection is the answer to the first request', () => {
+  /** Sends a creation, and something else a moment later: what is said of the creation must be true. */
+  async function expectTruth(post: string, behind: string, pauseMs: number): Promise<void> {
+    const before = await written();
+    const { hostname, port } = new URL(service.url);
+    const socket = connect({ host: hostname, port: Number(port), noDelay: true });
+    let received = Buffer.alloc(0);
+    socket.on('data', (chunk: Buffer) => {
+      received = Buffer.concat([received, chunk]);
+    });
+    socket.on('error', () => {});
+    socket.write(post);
+    const due = performance.now() + pauseMs;
+    while (performance.now() < due) await sleep(0);
+    socket.write(behind);
+    await once(socket, 'close');
+    // What has begun at the core ends there, whoever waits for it.
+    await service.get(studio.secret);
+    const [first] = takeAnswers(received).answers;
+    const created = (await written()) - before;
+    expect({ created, answered: first?.status ?? 'not at all' }).toEqual(
+      created === 0
+        ? { created, answered: expect.toSatisfy((status) => status !== 201) }
+        : { created, answered: expect.toBeOneOf([201, 'not at all']) },
+    );
+  }
+
+  test.each(DISTURBANCES)('when %s comes behind a creation', async (_, behind) => {
+    for (const pauseMs of times(40, (index) => index / 4)) await expectTruth(aPost(), behind(), pauseMs);
+  });
+
+  test('when it wants the connection closed, and is not the last', async () => {
+    const answers = await rawConversation(service.url, aPost('Connection: close') + aPost());
+    expect(statuses(answers)).toEqual([201]);
+    expect(await written()).toBe(1);
+  });
+
+  test('when it is of HTTP/1.0, which closes the connection, and is not the last', async () => {
+    const answers = await rawConversation(service.url, aPost().replace('HTTP/1.1', 'HTTP/1.0') + aPost());
+    expect(statuses(answers)).toEqual([201]);
+    expect(await written()).toBe(1);
+  });
+
+  test('and one request has no second one, also when the rest of it never comes', async () => {
+    const refused = headOfPost('Content-Length: 100').replace('lik_', 'lik-');
+    expect(statuses(await rawConversation(service.url, `${refused}{`, { end: true }))).toEqual([401]);
+  });
+});
+
+describe('an address with a host in it', () => {
+  const to = (address: string) =>
+    rawConversation(service.url, aPost('Connection: close').replace(`POST ${LEADS}`, `POST ${address}`));
+
+  test.each([
+    `http://leads.example.test${LEADS}`,
+    `HTTP://OTHER.example.test:99${LEADS}`,
+    `https://somebody:secret@other.example.test${LEADS}`,
+    `http://[::1]:1${LEADS}`,
+  ])('leads to what it would without: %s', async (address) => {
+    expect(statuses(await to(address))).toEqual([201]);
+    expect(await written()).toBe(1);
+  });
+
+  test.each([
+    ['http://other.example.test', 404],
+    [`http://other.example.test/${LEADS}`, 404],
+    [`http://other.example.test?${LEADS}`, 404],
+    [`http://${LEADS}`, 400],
+    [`ftp://other.example.test${LEADS}`, 404],
+    [`//other.example.test${LEADS}`, 404],
+    [`other.example.test${LEADS}`, 400],
+    ['leads', 400],
+    [`\\${LEADS}`, 400],
+  ])('and no such path, or none that can be read, leads nowhere: %s', async (address, status) => {
+    expect(statuses(await to(address))).toEqual([status]);
+    expect(await written()).toBe(0);
+  });
+});
+
+describe('callers of another protocol', () => {
+  test.each([
+    ['HTTP/0.9', `GET ${LEADS}\r\n\r\n`, 401],
+    ['HTTP/1.2', aGetOf('HTTP/1.2'), 400],
+    ['HTTP/10.1', aGetOf('HTTP/10.1'), 400],
+    ['HTTP/1.1 in lower case', aGetOf('http/1.1'), 400],
+    ['HTTP/1.1 behind a tab', `GET ${LEADS}\tHTTP/1.1\r\n${HOST}\r\n\r\n`, 400],
+    ['an S', aGetOf('HTTPS/1.1'), 400],
+    ['Redis', '*1\r\n$4\r\nPING\r\n', 400],
+    ['mail', 'EHLO leads.example.test\r\n', 400],
+  ])('are refused, in HTTP/1.1 and with the connection: %s', async (_, bytes, status) => {
+    const answers = await rawConversation(service.url, bytes + aPost());
+    // Of what wants the connection closed, some say that more came behind it.
+    expect([[status], [400]]).toContainEqual(statuses(answers));
+    expect(await written()).toBe(0);
+  });
+
+  test('HTTP/2 without a word of HTTP/1.1 before', async () => {
+    const session = connectHttp2(service.url);
+    const [error] = await once(session, 'error');
+    expect(String(error)).toMatch(/protocol|socket/i);
+    expect((await service.get(studio.secret)).status).toBe(200);
+  });
+
+  test('TLS', async () => {
+    const { hostname, port } = new URL(service.url);
+    const secure = connectTls({ host: hostname, port: Number(port) });
+    const [error] = await once(secure, 'error');
+    expect(String(error)).toMatch(/wrong version number|packet/i);
+    expect((await service.get(studio.secret)).status).toBe(200);
+  });
+
+  test('HTTP/1.0 is served without a Host, and its connection ends with the answer', async () => {
+    const post = aPost().replace('HTTP/1.1', 'HTTP/1.0').replace(`${HOST}\r\n`, '');
+    expect(statuses(await rawConversation(service.url, post))).toEqual([201]);
+    expect(await written()).toBe(1);
+  });
+
+  test('HTTP/1.0 may ask for the connection to be kept', async () => {
+    const post = aPost('Connection: keep-alive').replace('HTTP/1.1', 'HTTP/1.0');
+    expect(statuses(await rawConversation(service.url, post + post + LAST))).toEqual([201, 201, 200]);
+    expect(await written()).toBe(1);
+  });
+
+  test('HTTP/1.0 knows no chunks: who sends them has the connection closed', async () => {
+    const head = headOfPost('Transfer-Encoding: chunked', 'Connection: keep-alive').replace('HTTP/1.1', 'HTTP/1.0');
+    const answers = await rawConversation(service.url, head + inChunks(aBody()) + aPost() + LAST);
+    expect(answers).toHaveLength(1);
+    expect(await written()).toBeLessThanOrEqual(1);
+  });
+});
+
+function aGetOf(version: string): string {
+  return lines(`GET ${LEADS} ${version}`, HOST, '');
+}

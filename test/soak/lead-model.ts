@@ -1,0 +1,111 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Lead, LeadStage } from '../../src/domain/lead.ts';
+import type { RefusalReason } from '../../src/domain/refusal.ts';
+import type { CreateLeadCommand } from '../../src/usecases/create-lead.ts';
+
+/** A lead, and what only its creation told. */
+export interface KnownLead extends Lead {
+  readonly command: CreateLeadCommand;
+  /** Which of the contacts it has, however it is spelled. */
+  readonly person: number;
+}
+
+/** Everything that a service has to know: as little as it can be. */
+export type Model = readonly KnownLead[];
+
+/** A request as it was sent. */
+export type Request =
+  | { readonly kind: 'create'; readonly command: CreateLeadCommand; readonly person: number }
+  | {
+      readonly kind: 'move';
+      readonly studioId: string;
+      readonly leadId: string;
+      readonly stage: LeadStage;
+      readonly now: Date;
+    }
+  | { readonly kind: 'get'; readonly studioId: string; readonly leadId: string }
+  | {
+      readonly kind: 'list';
+      readonly studioId: string;
+      readonly pageSize: number;
+      /** Where the page begins, and whose token says so. */
+      readonly after: { readonly studioId: string; readonly leadId: string } | undefined;
+    };
+
+/** What came of it. */
+export type Outcome =
+  | { readonly lead: Lead; readonly replayed?: boolean }
+  | { readonly leads: readonly Lead[]; readonly hasMore: boolean }
+  | { readonly refused: RefusalReason; readonly leadId?: string };
+
+/** What a service would know after a request with this outcome; undefined when it could not have come of it. */
+export function explained(model: Model, request: Request, outcome: Outcome): Model | undefined {
+  switch (request.kind) {
+    case 'create':
+      return explainedCreation(model, request, outcome);
+    case 'move':
+      return explainedMove(model, request, outcome);
+    case 'get': {
+      const found = model.find(({ studioId, id }) => studioId === request.studioId && id === request.leadId);
+      return is(outcome, found ? { lead: leadOf(found) } : { refused: 'LEAD_NOT_FOUND' }) ? model : undefined;
+    }
+    case 'list':
+      return is(outcome, pageOf(model, request)) ? model : undefined;
+  }
+}
+
+function explainedCreation(
+  model: Model,
+  { command, person }: Extract<Request, { kind: 'create' }>,
+  outcome: Outcome,
+): Model | undefined {
+  const own = model.filter(({ studioId }) => studioId === command.studioId);
+  const earlier = own.find((each) => each.command.idempotencyKey === command.idempotencyKey);
+  const holder = own.find((each) => each.person === person && isOpen(each.stage));
+  if (earlier && isDeepStrictEqual(earlier.command, command)) {
+    const original = { ...leadOf(earlier), stage: 'new', updatedAt: earlier.createdAt } as const;
+    return is(outcome, { lead: original, replayed: true }) ? model : undefined;
+  }
+  if (earlier) return is(outcome, { refused: 'IDEMPOTENCY_CONFLICT' }) ? model : undefined;
+  if (holder) return is(outcome, { refused: 'LEAD_ALREADY_OPEN', leadId: holder.id }) ? model : undefined;
+
+  if (!('lead' in outcome) || model.some(({ id }) => id === outcome.lead.id)) return undefined;
+  const { id, createdAt } = outcome.lead;
+  const { studioId, displayName, contact, note } = command;
+  const lead = { id, studioId, displayName, contact, sourceId: null, note: note ?? null } as Lead;
+  const created: Lead = { ...lead, stage: 'new', createdAt, updatedAt: createdAt };
+  return is(outcome, { lead: created, replayed: false }) ? [...model, { ...created, command, person }] : undefined;
+}
+
+function explainedMove(
+  model: Model,
+  { studioId, leadId, stage, now }: Extract<Request, { kind: 'move' }>,
+  outcome: Outcome,
+): Model | undefined {
+  const lead = model.find((each) => each.studioId === studioId && each.id === leadId);
+  if (!lead) return is(outcome, { refused: 'LEAD_NOT_FOUND' }) ? model : undefined;
+  const holder = model.find(
+    (each) => each !== lead && each.studioId === studioId && each.person === lead.person && isOpen(each.stage),
+  );
+  if (stage !== lead.stage && isOpen(stage) && !isOpen(lead.stage) && holder) {
+    return is(outcome, { refused: 'LEAD_ALREADY_OPEN', leadId: holder.id }) ? model : undefined;
+  }
+  const updatedAt = now > lead.updatedAt ? now : new Date(lead.updatedAt.getTime() + 1);
+  const moved = stage === lead.stage ? lead : { ...lead, stage, updatedAt };
+  return is(outcome, { lead: leadOf(moved) }) ? model.map((each) => (each === lead ? moved : each)) : undefined;
+}
+
+function pageOf(model: Model, { studioId, pageSize, after }: Extract<Request, { kind: 'list' }>): Outcome {
+  if (after && after.studioId !== studioId) return { refused: 'INVALID_REQUEST' };
+  const following = model
+    .filter((each) => each.studioId === studioId && (!after || each.id < after.leadId))
+    .toSorted((a, b) => (a.id < b.id ? 1 : -1));
+  return { leads: following.slice(0, pageSize).map(leadOf), hasMore: following.length > pageSize };
+}
+
+/** Said here again, so that a fault in the domain's own rule shows. */
+const isOpen = (stage: LeadStage): boolean => !['won', 'lost'].includes(stage);
+
+const leadOf = ({ command, person, ...lead }: KnownLead): Lead => lead;
+
+const is = (outcome: Outcome, expected: Outcome): boolean => isDeepStrictEqual(outcome, expected);

@@ -1,0 +1,166 @@
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
+import addFormats from 'ajv-formats';
+import { openApiDocument } from '../../gateway/docs/openapi.ts';
+
+/** As much of the OpenAPI document as tests look at. */
+interface OpenApi {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  readonly components: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+}
+
+interface Operation {
+  readonly operationId: string;
+  readonly security: unknown;
+  readonly parameters: readonly OrReference<Parameter>[];
+  readonly requestBody?: Body;
+  readonly responses: Readonly<Record<string, OrReference<Answer>>>;
+}
+
+interface Parameter {
+  readonly name: string;
+  readonly in: 'header' | 'path' | 'query';
+  readonly required?: boolean;
+  readonly schema: object;
+}
+
+interface Body {
+  readonly content: Readonly<Record<string, MediaType>>;
+}
+
+interface MediaType {
+  readonly schema: object;
+  readonly example?: unknown;
+  readonly examples?: Readonly<Record<string, { readonly value: unknown }>>;
+}
+
+interface Answer extends Body {
+  readonly headers: Readonly<Record<string, { readonly required?: boolean; readonly schema: { type: string } }>>;
+}
+
+type OrReference<Part> = Part | { readonly $ref: string };
+
+/** Where the gateway says it is: no test connects to it. */
+export const PUBLIC_URL = 'https://leads.example.test';
+
+/** The document of a gateway that says so. */
+export const document = openApiDocument(PUBLIC_URL) as OpenApi;
+
+const operations = Object.entries(document.paths).flatMap(([template, methods]) =>
+  Object.entries(methods).map(([method, operation]) => ({
+    ...operation,
+    method: method.toUpperCase(),
+    path: new RegExp(`^${template.replace(/\{\w+\}/, '([^/]+)')}$`),
+  })),
+);
+
+/** An answer that an operation is documented to give. */
+interface DocumentedAnswer {
+  readonly operationId: string;
+  readonly status: number;
+  /** Of an error. */
+  readonly code: string | undefined;
+  readonly example: unknown;
+}
+
+/** Every answer that is documented. */
+export const DOCUMENTED_ANSWERS: readonly DocumentedAnswer[] = operations.flatMap(({ operationId, responses }) =>
+  Object.entries(responses).flatMap(([status, response]) =>
+    Object.values(resolved(response).content).flatMap(({ example, examples = { success: { value: example } } }) =>
+      Object.entries(examples).map(([code, { value }]) => ({
+        operationId,
+        status: Number(status),
+        code: Number(status) < 400 ? undefined : code,
+        example: value,
+      })),
+    ),
+  ),
+);
+
+/** A request as it was sent. */
+interface SentRequest {
+  readonly method: string;
+  /** Path and query. */
+  readonly url: string;
+  readonly headers: Headers;
+  readonly body: Uint8Array | undefined;
+}
+
+/** Expects a request that was served to be one that the document allows. */
+export function expectDocumentedRequest({ method, url, headers, body }: SentRequest): void {
+  const [path = '', query = ''] = url.split('?');
+  const operation = operationOf(method, path);
+  if (!operation) return;
+  const [, id = ''] = operation.path.exec(path) ?? [];
+  const given = {
+    query: new URLSearchParams(query),
+    header: headers,
+    path: new Map([['id', decodeURIComponent(id)]]),
+  };
+  for (const parameter of operation.parameters.map(resolved)) {
+    const value = given[parameter.in].get(parameter.name) ?? undefined;
+    if (value !== undefined || parameter.required)
+      expectValid(parameter.name, parameter.schema, typed(parameter, value));
+  }
+  if (operation.requestBody) {
+    const json = JSON.parse(new TextDecoder().decode(body));
+    expectValid('body', schemaOf(operation.requestBody, headers), json);
+  }
+}
+
+/** Expects an answer to be one that the document tells of: its status, headers, media type, body and code. */
+export async function expectDocumentedAnswer(method: string, url: string, response: Response): Promise<void> {
+  const operation = operationOf(method, url.split('?', 1).join());
+  const { status, headers } = response;
+  const body = (await response.clone().text()) || undefined;
+  if (!operation) {
+    // No operation is here: an error that every path can have, or something else than the API.
+    if (status >= 400 && body) expectValid('body', { $ref: '#/components/schemas/ProblemDetails' }, JSON.parse(body));
+    return;
+  }
+  const documented = operation.responses[status];
+  if (!documented) throw new Error(`${operation.operationId} is not documented to answer ${status}: ${body}`);
+  const answer = resolved(documented);
+  expectValid('body', schemaOf(answer, headers), JSON.parse(body ?? ''));
+  for (const [name, { required, schema }] of Object.entries(answer.headers)) {
+    const value = headers.get(name) ?? undefined;
+    if (value !== undefined || required) expectValid(name, schema, typed({ schema }, value));
+  }
+  const known = new Set([...OF_HTTP, ...Object.keys(answer.headers).map((name) => name.toLowerCase())]);
+  const unknown = [...headers.keys()].filter((name) => !known.has(name));
+  if (unknown.length > 0) throw new Error(`${operation.operationId} ${status} has undocumented headers: ${unknown}`);
+}
+
+const OF_HTTP = ['content-type', 'content-length', 'transfer-encoding', 'date', 'connection', 'keep-alive'];
+
+function operationOf(method: string, path: string) {
+  return operations.find((each) => each.method === method && each.path.test(path));
+}
+
+function schemaOf({ content }: Body, headers: Headers): object {
+  const [mediaType = ''] = (headers.get('content-type') ?? '').split(';');
+  const found = content[mediaType.toLowerCase()];
+  if (!found) throw new Error(`${mediaType} is not documented`);
+  return found.schema;
+}
+
+function resolved<Part extends object>(part: OrReference<Part>): Part {
+  if (!('$ref' in part)) return part;
+  const [, , kind = '', name = ''] = part.$ref.split('/');
+  return document.components[kind]?.[name] as Part;
+}
+
+const ajv = new Ajv2020({ strict: false, allErrors: true });
+addFormats.default(ajv);
+const validators = new Map<object, ValidateFunction>();
+
+/** @throws Error when a value is not as a schema of the document wants it */
+export function expectValid(what: string, schema: object, value: unknown): void {
+  const validate = validators.get(schema) ?? ajv.compile({ ...schema, components: document.components });
+  validators.set(schema, validate);
+  if (!validate(value)) throw new Error(`${what} is not as documented: ${ajv.errorsText(validate.errors)}`);
+}
+
+/** The value that a text of a header or parameter stands for. */
+function typed({ schema }: { readonly schema: { readonly type?: string } }, text: string | undefined): unknown {
+  return schema.type === 'integer' && /^\d+$/.test(text ?? '') ? Number(text) : text;
+}

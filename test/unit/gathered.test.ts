@@ -1,0 +1,158 @@
+import { expect, test } from 'vitest';
+import { Gathered } from '../../src/store/mongo/gathered.ts';
+import { times } from '../support/builders.ts';
+
+/** A batch under way, which ends when the test says so. */
+interface Batch {
+  readonly requests: readonly number[];
+  answer(): void;
+  fail(error: Error): void;
+}
+
+/** Gathered requests, each answered with ten times itself. */
+function controlledBatches() {
+  const batches: Batch[] = [];
+  const gathered = new Gathered<number, number>((requests) => {
+    const answers = Promise.withResolvers<number[]>();
+    batches.push({
+      requests,
+      answer: () => answers.resolve(requests.map((request) => request * 10)),
+      fail: answers.reject,
+    });
+    return answers.promise;
+  });
+  const ask = (request: number, deadline = new AbortController().signal) => gathered.ask(request, deadline);
+  return { batches, ask };
+}
+
+/** Ends a turn of the event loop, and what follows from it in the next one. */
+async function turn(): Promise<void> {
+  for (const _ of times(2, () => 0)) await new Promise(setImmediate);
+}
+
+const numbers = (from: number, to: number) => times(to - from, (index) => from + index);
+
+test('a lone request goes at the end of its turn', async () => {
+  const { batches, ask } = controlledBatches();
+
+  const answer = ask(1);
+  await turn();
+
+  expect(batches.map(({ requests }) => requests)).toEqual([[1]]);
+  batches[0]?.answer();
+  expect(await answer).toBe(10);
+});
+
+test('requests of one turn go together, at most 64, and each gets its own answer', async () => {
+  const { batches, ask } = controlledBatches();
+
+  const answers = numbers(0, 150).map((request) => ask(request));
+  await turn();
+  await turn();
+
+  expect(batches.map(({ requests }) => requests)).toEqual([numbers(0, 64), numbers(64, 128), numbers(128, 150)]);
+  // In whatever order the batches end.
+  for (const batch of batches.toReversed()) batch.answer();
+  expect(await Promise.all(answers)).toEqual(numbers(0, 150).map((request) => request * 10));
+});
+
+test('who comes later does not wait for a batch under way, until four are', async () => {
+  const { batches, ask } = controlledBatches();
+  const answers: Promise<number>[] = [];
+
+  for (const request of numbers(0, 10)) {
+    answers.push(ask(request));
+    await turn();
+  }
+  expect(batches.map(({ requests }) => requests)).toEqual([[0], [1], [2], [3]]);
+
+  // What has come in the meantime goes together, in place of the one that ended.
+  batches[2]?.answer();
+  await turn();
+  expect(batches.slice(4).map(({ requests }) => requests)).toEqual([numbers(4, 10)]);
+  for (const batch of batches) batch.answer();
+  expect(await Promise.all(answers)).toEqual(numbers(0, 10).map((request) => request * 10));
+});
+
+test('what is left over when four are under way goes as they end', async () => {
+  const { batches, ask } = controlledBatches();
+  const answers = numbers(0, 1000).map((request) => ask(request));
+
+  for (let ended = 0; ended < 16; ended += 1) {
+    await turn();
+    await turn();
+    expect(batches.length - ended).toBeLessThanOrEqual(4);
+    batches[ended]?.answer();
+  }
+
+  expect(await Promise.all(answers)).toEqual(numbers(0, 1000).map((request) => request * 10));
+  expect(batches.flatMap(({ requests }) => requests)).toEqual(numbers(0, 1000));
+});
+
+test('a batch that fails fails those in it, and nobody else', async () => {
+  const { batches, ask } = controlledBatches();
+  const first = Promise.allSettled(numbers(0, 64).map((request) => ask(request)));
+  const second = Promise.all(numbers(64, 128).map((request) => ask(request)));
+  await turn();
+  await turn();
+
+  batches[0]?.fail(new Error('cut off'));
+  batches[1]?.answer();
+
+  expect(new Set((await first).map((outcome) => outcome.status === 'rejected' && outcome.reason.message))).toEqual(
+    new Set(['cut off']),
+  );
+  expect(await second).toEqual(numbers(64, 128).map((request) => request * 10));
+});
+
+test('batches that fail make room for others as those do that succeed', async () => {
+  const { batches, ask } = controlledBatches();
+  for (const round of numbers(0, 10)) {
+    const answer = ask(round);
+    await turn();
+    batches[round]?.fail(new Error('cut off'));
+    await expect(answer).rejects.toThrow('cut off');
+  }
+
+  for (const request of numbers(10, 15)) {
+    ask(request);
+    await turn();
+  }
+
+  expect(batches.slice(10).map(({ requests }) => requests)).toEqual([[10], [11], [12], [13]]);
+});
+
+test('a request whose deadline is over is not begun, and those beside it are', async () => {
+  const { batches, ask } = controlledBatches();
+  const over = new AbortController();
+  for (const request of numbers(0, 4)) {
+    ask(request);
+    await turn();
+  }
+  const late = ask(50, over.signal);
+  const beside = ask(51);
+  await turn();
+
+  over.abort(new Error('too late'));
+  batches[0]?.answer();
+
+  await expect(late).rejects.toThrow('too late');
+  expect(batches.slice(4).map(({ requests }) => requests)).toEqual([[51]]);
+  batches[4]?.answer();
+  expect(await beside).toBe(510);
+});
+
+test('requests whose deadlines are all over leave nothing behind that would stop the next one', async () => {
+  const { batches, ask } = controlledBatches();
+  const over = new AbortController();
+  over.abort(new Error('too late'));
+
+  const late = await Promise.allSettled(numbers(0, 200).map((request) => ask(request, over.signal)));
+  expect(late.every(({ status }) => status === 'rejected')).toBe(true);
+  expect(batches).toEqual([]);
+
+  const answer = ask(1);
+  await turn();
+  batches[0]?.answer();
+  expect(await answer).toBe(10);
+});

@@ -1,0 +1,75 @@
+import { describe, expect, test } from 'vitest';
+import {
+  cursorSchema,
+  emailContactSchema,
+  leadCaptureSchema,
+  phoneContactSchema,
+  uuidSchema,
+} from '../../gateway/routes/schemas.ts';
+import {
+  displayNameFault,
+  emailFault,
+  type Fault,
+  noteFault,
+  pageTokenFault,
+  phoneFault,
+  uuidFault,
+} from '../../src/domain/rules/field-rules.ts';
+import { expectValid } from '../support/documented.ts';
+
+const { displayName, sourceId, note } = leadCaptureSchema.properties;
+const ASTRAL = '😀';
+const lengths = (...all: readonly number[]) =>
+  all.flatMap((length) => ['x', '1', ASTRAL].map((of) => of.repeat(length)));
+const UUID = '0b4c1d6a-9d3e-4a53-8a5f-6f1f0f0d7c11';
+
+/** Texts at every bound and of every kind that a rule tells apart. */
+const TEXTS: readonly string[] = [
+  ...lengths(0, 1, 3, 4, 5, 63, 64, 65, 159, 160, 161, 253, 254, 255, 511, 512, 513, 1999, 2000, 2001),
+  ...lengths(252, 253).map((local) => `${local}@b`),
+  ...Array.from({ length: 0x180 }, (_, code) => String.fromCharCode(code)).flatMap((character) => [
+    character,
+    `ada${character}@example.org`,
+    `ada@example.org${character}`,
+    `12345${character}`,
+  ]),
+  ...['\u2028', '\u2003', '\u3000', '\ufeff', '\u200b', '@'].map((character) => `ada${character}@example.org`),
+  ...['@', 'a@', '@b', 'a@b', 'a@b@c', '1-2-3', '٠١٢٣٤', '-_-_-', 'AQ_-', 'AQ=='],
+  ...[UUID, UUID.toUpperCase(), UUID.replaceAll('-', ''), `{${UUID}}`, `urn:uuid:${UUID}`, `${UUID}\n`, `${UUID}0`],
+  ...[...'0123456789abcdefABCDEFgG'].flatMap((digit) => [
+    UUID.replace('-4', `-${digit}`),
+    UUID.replace('-8', `-${digit}`),
+    UUID.replace(/1$/, digit),
+    UUID.replaceAll(/[0-9a-f]/g, digit),
+  ]),
+];
+
+describe('a schema of the document and the rule of the core allow the same texts', () => {
+  test.each<[string, object, (text: string) => Fault]>([
+    ['displayName', displayName, displayNameFault],
+    ['note', note, noteFault],
+    ['sourceId, id, Idempotency-Key', sourceId, uuidFault],
+    ['id, Idempotency-Key', uuidSchema, uuidFault],
+    ['e-mail', emailContactSchema.properties.value, emailFault],
+    ['cursor', cursorSchema, pageTokenFault],
+  ])('%s', (_, schema, fault) => {
+    for (const text of TEXTS) expect({ text, allowed: allows(schema, text) }).toEqual({ text, allowed: !fault(text) });
+  });
+
+  test('phone, but for the digits, which a schema cannot count in every script', () => {
+    for (const text of TEXTS) {
+      const fault = phoneFault(text);
+      const allowed = !fault || fault === 'must contain at least 3 digits';
+      expect({ text, allowed: allows(phoneContactSchema.properties.value, text) }).toEqual({ text, allowed });
+    }
+  });
+});
+
+function allows(schema: object, value: unknown): boolean {
+  try {
+    expectValid('text', schema, value);
+    return true;
+  } catch {
+    return false;
+  }
+}
