@@ -1,6 +1,9 @@
 import type { PlantedBug } from './planted-bug.ts';
 
 const STORE = 'test/contract/mongo-store.test.ts';
+const TOGETHER = 'test/integration/mongo-batches.test.ts';
+const IN_ONE_INSERT =
+  'of creations in one insert, each is answered as it would be alone, whatever index stands in the way of its neighbours';
 const LEADS = 'src/store/mongo/leads.ts';
 
 /** Faults of the store on MongoDB. */
@@ -12,9 +15,9 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: LEADS,
-        find: '    // The two were not read at the same moment',
-        put: `    if (byContact) return { kind: 'already-open', leadId: byContact._id.id.toString() };
-    // The two were not read at the same moment`,
+        find: 'if (own) {',
+        put: `if (byContact) return { kind: 'already-open', leadId: byContact._id.id.toString() };
+    if (own) {`,
       },
     ],
   },
@@ -41,6 +44,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
         put: 'key: { studioId: 1, openContactKey: 1 }, unique: false',
       },
     ],
+    inSoak: true,
   },
   {
     name: 'a key with other data is a replay',
@@ -53,6 +57,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
         put: 'return own\n        ?',
       },
     ],
+    inSoak: true,
   },
   {
     name: 'closing a lead frees its key',
@@ -65,6 +70,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
         put: "{ $set: { stage, updatedAt, openContactKey, ...(stage === 'won' && { 'idempotency.key': _id.id }) } }",
       },
     ],
+    inSoak: true,
   },
   {
     name: 'a lead is moved, whatever it has become since it was read',
@@ -77,6 +83,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
         put: '{ studioId, _id }',
       },
     ],
+    inSoak: true,
   },
   {
     name: "another studio's lead is found by its id",
@@ -91,12 +98,14 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
       { file: LEADS, find: '[nameOf(document._id), leadOf', put: '[document._id.id.toString(), leadOf' },
       { file: LEADS, find: 'leadsThere.get(nameOf(key))', put: 'leadsThere.get(key.id.toString())' },
     ],
+    inSoak: true,
   },
   {
     name: 'a page begins with the last lead of the one before',
     suite: STORE,
     caughtBy: 'there are never more than the limit, and the pages make the whole',
     patches: [{ file: LEADS, find: '{ $lt: leadKey(studioId, before) }', put: '{ $lte: leadKey(studioId, before) }' }],
+    inSoak: true,
   },
   {
     name: 'what was found by a secret is remembered',
@@ -115,5 +124,56 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
         put: 'const turns = new Turns();\n  const seen = new Map<string, ApiKey>();',
       },
     ],
+    inSoak: true,
+  },
+  {
+    name: 'an insert whose reply is lost is repeated under another id',
+    suite: TOGETHER,
+    caughtBy:
+      'replies get lost by cut in the middle of inserts of many (1 of them): each creation is one lead, and answered so',
+    patches: [
+      { file: LEADS, find: 'const document = leadDocument(lead, claims);', put: '' },
+      {
+        file: LEADS,
+        find: 'const { refusal } = await inserts.ask(document, deadline);',
+        put: `const document = leadDocument({ ...lead, id: crypto.randomUUID() }, claims);
+        const { refusal } = await inserts.ask(document, deadline);`,
+      },
+    ],
+  },
+  {
+    name: 'a refused lead keeps those behind it in its insert from being written, and they are answered as created',
+    suite: TOGETHER,
+    caughtBy: IN_ONE_INSERT,
+    patches: [
+      { file: LEADS, find: 'ordered: false', put: 'ordered: true' },
+      { file: LEADS, find: 'if (!isKnown || error', put: 'if (error' },
+    ],
+  },
+  {
+    name: 'refusals are taken for those of the first leads of an insert',
+    suite: TOGETHER,
+    caughtBy: IN_ONE_INSERT,
+    patches: [
+      {
+        file: LEADS,
+        find: '.map((refusal) => [refusal.index, refusal])',
+        put: '.map((refusal, place) => [place, refusal])',
+      },
+    ],
+  },
+  {
+    name: 'an insert that fails as a whole is answered as created',
+    suite: TOGETHER,
+    caughtBy:
+      'the replies to all inserts get lost, from one of many on: each creation is one lead once it is asked for again',
+    patches: [
+      {
+        file: LEADS,
+        find: 'if (!(error instanceof MongoBulkWriteError)) throw error;',
+        put: 'if (!(error instanceof MongoBulkWriteError)) return documents.map(() => ({}));',
+      },
+    ],
+    inSoak: true,
   },
 ];

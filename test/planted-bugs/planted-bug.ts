@@ -22,6 +22,8 @@ export interface PlantedBug {
   readonly suite: string;
   /** The test's own title. */
   readonly caughtBy: string;
+  /** Tried when PLANTED_BUGS asks for all: what it tells, a variant that is tried every time tells as well. */
+  readonly inSoak?: true;
 }
 
 /** What became of the tests under one variant; the titles are the tests' own. */

@@ -8,7 +8,7 @@ import { patched, sourceOf, type VariantReport } from './planted-bug.ts';
 import { CONTROL, PLANTED_BUGS } from './planted-bugs.ts';
 
 /** How long all variants on one database may take; milliseconds. */
-const RUN_MS = 300_000;
+const RUN_MS = 600_000;
 
 describe('on SQLite', () => expectAllCaught('SQLite', () => ({})));
 
@@ -42,19 +42,12 @@ function expectAllCaught(database: keyof typeof PLANTED_BUGS, env: () => Record<
   });
 }
 
-/** Runs, on every variant, of its suite the tests that catch variants. */
+/** Runs, on every variant, the test that is to catch it. */
 async function tryVariants(
   database: keyof typeof PLANTED_BUGS,
   env: Record<string, string>,
 ): Promise<readonly VariantReport[]> {
-  const titles = new Set(PLANTED_BUGS[database].map(({ caughtBy }) => RegExp.escape(caughtBy)));
-  const command = [
-    'run',
-    '--config',
-    join(import.meta.dirname, 'vitest.config.ts'),
-    '-t',
-    `(?:${[...titles].join('|')})$`,
-  ];
+  const command = ['run', '--config', join(import.meta.dirname, 'vitest.config.ts')];
   const child = spawn(process.execPath, ['node_modules/vitest/vitest.mjs', ...command], {
     cwd: ROOT,
     env: { ...process.env, ...env, PLANTED_BUGS_ON: database },

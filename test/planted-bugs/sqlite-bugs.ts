@@ -68,6 +68,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
         put: 'PRAGMA synchronous = NORMAL',
       },
     ],
+    inSoak: true,
   },
   {
     name: 'a write that fails half-way leaves its half',
@@ -78,6 +79,31 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
         file: 'src/store/sqlite/group-commit.ts',
         find: 'ROLLBACK TO one_write; RELEASE one_write',
         put: 'RELEASE one_write',
+      },
+    ],
+    inSoak: true,
+  },
+  {
+    name: 'a write that fails takes its neighbours along',
+    suite: STORE,
+    caughtBy: 'lose none of them when one fails',
+    patches: [
+      {
+        file: 'src/store/sqlite/group-commit.ts',
+        find: 'if (!this.#database.isTransaction) throw error;',
+        put: 'throw error;',
+      },
+    ],
+  },
+  {
+    name: 'a creation that succeeds leaves its key free',
+    suite: STORE,
+    caughtBy: 'the same key with the same data is a replay of the first lead',
+    patches: [
+      {
+        file: LEADS,
+        find: '          openContactKey,\n          idempotencyKey,',
+        put: '          openContactKey,\n          idempotencyKey: lead.id,',
       },
     ],
   },
@@ -98,6 +124,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
         put: `SET idempotency_key = CASE WHEN :stage IN ('won', 'lost') THEN id ELSE idempotency_key END, stage = :stage,`,
       },
     ],
+    inSoak: true,
   },
   {
     name: 'a refused creation binds its key',
@@ -130,42 +157,49 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     patches: [
       { file: LEAD, find: 'if (!isOpen(stage)) return', put: 'if (!isOpen(stage)) return claim;\n  if (false) return' },
     ],
+    inSoak: true,
   },
   {
     name: 'any change of a lead frees its contact',
     suite: STORE,
     caughtBy: 'a lead that is contacted keeps its contact',
     patches: [{ file: LEAD, find: 'if (!isOpen(stage)) return', put: 'if (stage !== lead.stage) return' }],
+    inSoak: true,
   },
   {
     name: 'a lead is reopened without its contact',
     suite: STORE,
     caughtBy: 'a reopened lead takes its contact again',
     patches: [{ file: LEAD, find: 'return isOpen(lead.stage) ? claim : openClaim(contactKey);', put: 'return claim;' }],
+    inSoak: true,
   },
   {
     name: 'updatedAt is the time of the clock, wherever that went',
     suite: STORE,
     caughtBy: 'updatedAt grows when the clock went back',
     patches: [{ file: LEAD, find: 'new Date(Math.max(now.getTime(), previous.getTime() + 1))', put: 'now' }],
+    inSoak: true,
   },
   {
     name: "another studio's lead is found by its id",
     suite: STORE,
     caughtBy: "another studio's leads are never seen",
     patches: [{ file: LEADS, find: "open_contact_key`, 'id = ?')", put: "open_contact_key`, 'id = ?2 OR id = ?2')" }],
+    inSoak: true,
   },
   {
     name: 'the listing begins with the oldest',
     suite: STORE,
     caughtBy: 'leads come highest id first, whatever the order they were created in',
     patches: [{ file: LEADS, find: 'ORDER BY id DESC', put: 'ORDER BY id ASC' }],
+    inSoak: true,
   },
   {
     name: 'a page begins with the last lead of the one before',
     suite: STORE,
     caughtBy: 'there are never more than the limit, and the pages make the whole',
     patches: [{ file: LEADS, find: "'id < ? ORDER", put: "'id <= ? ORDER" }],
+    inSoak: true,
   },
   {
     name: 'what was found by a secret is remembered',
@@ -185,6 +219,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
         put: 'const seen = new Map<string, ReturnType<typeof selectCredential.get>>();\n  const takeSlot =',
       },
     ],
+    inSoak: true,
   },
   {
     name: 'a studio has room for a 21st key',
@@ -197,12 +232,14 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
         put: 'length: LIVE_KEYS_PER_STUDIO + 1 }',
       },
     ],
+    inSoak: true,
   },
   {
     name: 'a revoked key opens its studio',
     suite: 'test/e2e/http/authentication.test.ts',
     caughtBy: 'that is revoked opens nothing from that moment, for good',
     patches: [{ file: 'src/domain/api-key.ts', find: 'key.revokedAt === null && key.expiresAt', put: 'key.expiresAt' }],
+    inSoak: true,
   },
   {
     name: 'the gateway remembers a key',
@@ -227,6 +264,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     suite: 'test/e2e/http/create-lead.test.ts',
     caughtBy: 'that is disabled is refused, and nothing is written',
     patches: [{ file: CREATE_LEAD, find: '&& !source?.enabled', put: '&& !source' }],
+    inSoak: true,
   },
   {
     name: "another studio's source is accepted",
@@ -239,6 +277,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
         put: "'SELECT * FROM lead_sources WHERE id = ?2'",
       },
     ],
+    inSoak: true,
   },
   {
     name: 'a retry is refused once its source is disabled',
@@ -257,12 +296,14 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
         put: 'lead: outcome.lead, replayed: true',
       },
     ],
+    inSoak: true,
   },
   {
     name: 'the last page has another one after it when it is full',
     suite: 'test/e2e/http/list-leads.test.ts',
     caughtBy: 'that ends with a full page has no cursor after it',
     patches: [{ file: 'src/usecases/list-leads.ts', find: 'found.length > limit &&', put: 'found.length >= limit &&' }],
+    inSoak: true,
   },
   {
     name: 'a page leaves out the first lead after the one before',
@@ -271,12 +312,14 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     patches: [
       { file: 'src/usecases/list-leads.ts', find: 'const last = leads.at(-1);', put: 'const last = found.at(-1);' },
     ],
+    inSoak: true,
   },
   {
     name: 'a key in other letter case is another key',
     suite: 'test/e2e/http/idempotency.test.ts',
     caughtBy: 'gets it whatever the letter case of the key',
     patches: [{ file: CREATE_LEAD, find: 'idempotencyKey.toLowerCase()', put: 'idempotencyKey' }],
+    inSoak: true,
   },
   {
     name: 'the note is no part of the data',
@@ -289,6 +332,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     suite: 'test/e2e/http/one-open-lead.test.ts',
     caughtBy: 'gets no second one in whatever letter case the e-mail address is: ada@example.org, ADA@EXAMPLE.ORG',
     patches: [{ file: 'src/domain/contact.ts', find: 'text.toUpperCase().toLowerCase()', put: 'text' }],
+    inSoak: true,
   },
   {
     name: 'what cannot be counted is let in',

@@ -6,17 +6,22 @@ import { CONTROL, PLANTED_BUGS } from './planted-bugs.ts';
 const bugs = PLANTED_BUGS[process.env.PLANTED_BUGS_ON as keyof typeof PLANTED_BUGS];
 
 const projects = [
-  ...bugs.map(({ name, suite, patches }) => project(name, [suite], plant(patches))),
-  project(CONTROL, [...new Set(bugs.map(({ suite }) => suite))], plant([])),
+  ...bugs.map(({ name, suite, caughtBy, patches }) => project(name, [suite], [caughtBy], plant(patches))),
+  project(
+    CONTROL,
+    [...new Set(bugs.map(({ suite }) => suite))],
+    [...new Set(bugs.map(({ caughtBy }) => caughtBy))],
+    plant([]),
+  ),
 ];
 
 /**
  * Tries suites on the product with a fault in it: one project for each variant of those on PLANTED_BUGS_ON. What it prints last
  * is the reports, as JSON. `planted-bugs.test.ts` runs it.
  */
-export default defineConfig({ test: { projects, reporters: [{ onTestRunEnd: report }] } });
+export default defineConfig({ test: { projects, reporters: [{ onTestRunEnd: report }], maxWorkers: 2 } });
 
-function project(name: string, include: string[], plugin: ReturnType<typeof plant>) {
+function project(name: string, include: string[], titles: string[], plugin: ReturnType<typeof plant>) {
   return {
     plugins: [plugin],
     test: {
@@ -28,6 +33,8 @@ function project(name: string, include: string[], plugin: ReturnType<typeof plan
       // The cache would give one variant's modules to the others, and to every later run of the tests.
       fsModuleCache: false,
       pool: 'threads',
+      provide: { titles },
+      setupFiles: [`${import.meta.dirname}/only-titles.ts`],
     },
   };
 }
