@@ -5,6 +5,7 @@ import fastify, { type FastifyInstance, LogController } from 'fastify';
 import type { CoreConfig } from './config.ts';
 import { authenticateCaller } from './rpc/caller-authentication.ts';
 import { callRunner, runCalls } from './rpc/calls.ts';
+import { discreetJson } from './rpc/discreet-json.ts';
 import type { Serving } from './rpc/health-service.ts';
 import { mayLast, routes } from './rpc/routes.ts';
 import { endUnfinishedStreams } from './unfinished-streams.ts';
@@ -46,6 +47,7 @@ export async function createCoreServer(
     }),
     requestGate: authenticateCaller(config.CORE_TOKEN, run),
     interceptors: [runCalls(run)],
+    jsonOptions: discreetJson,
     readMaxBytes: LARGEST_MESSAGE_BYTES,
     maxTimeoutMs: LONGEST_TIMEOUT_MS,
   });
