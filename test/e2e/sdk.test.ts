@@ -228,12 +228,13 @@ describe('a quota that is used up', () => {
     const scarce = await startService({ gateway: { QUOTA_LIMIT: '1', QUOTA_WINDOW_SECONDS: '2' } });
     onTestFinished(() => scarce.dispose());
     const { client, outcomes } = clientOf(await scarce.aStudioWithKey(), { baseUrl: scarce.url });
-    await client.createLead(capture());
 
-    await client.createLead(capture());
+    // On a slow machine the quota may be whole again before it is asked for a second time.
+    do await client.createLead(capture());
+    while (!outcomes().includes(429));
 
     // A retry that comes too early is refused again.
-    expect(outcomes()).toEqual([201, 429, 201]);
+    expect(outcomes().slice(-3)).toEqual([201, 429, 201]);
   });
 
   test('is told at once when time would be up before', async () => {
