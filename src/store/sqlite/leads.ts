@@ -40,7 +40,7 @@ export function sqliteLeads(database: DatabaseSync, commits: GroupCommit): LeadS
     const row = selectByKey.get(studioId, idempotencyKey);
     if (!row) return null;
     const [version, sha256] = row.slice(-2) as [number, string];
-    return { lead: leadOf(row), fingerprint: { version, sha256 } };
+    return { lead: leadOf(studioId, row), fingerprint: { version, sha256 } };
   };
   const holderOf = (studioId: string, openContactKey: string) =>
     selectIdByContact.get(studioId, openContactKey)?.id as string | undefined;
@@ -84,18 +84,18 @@ export function sqliteLeads(database: DatabaseSync, commits: GroupCommit): LeadS
 
     async findLead(studioId, leadId) {
       const row = selectById.get(studioId, leadId);
-      return row ? leadOf(row) : null;
+      return row ? leadOf(studioId, row) : null;
     },
 
     async listLeads(studioId, before, limit) {
-      return selectPage.all(studioId, before ?? AFTER_ALL_IDS, limit).map(leadOf);
+      return selectPage.all(studioId, before ?? AFTER_ALL_IDS, limit).map((row) => leadOf(studioId, row));
     },
 
     changeLeadStage({ studioId, leadId, stage, contactKey, now }) {
       return commits.write(() => {
         const row = selectById.get(studioId, leadId);
         if (!row) return { kind: 'not-found' };
-        const lead = leadOf(row);
+        const lead = leadOf(studioId, row);
         if (lead.stage === stage) return { kind: 'unchanged', lead };
         const openContactKey = claimAfterMove(lead, row.at(-1) as string, stage, contactKey);
         const holder = holderOf(studioId, openContactKey);

@@ -7,20 +7,20 @@ import type { LeadSource, Member, MemberRole, Studio } from '../../domain/studio
 /** A row as the driver gives it. The casts below rest on the schema's STRICT tables. */
 export type Row = Record<string, SQLOutputValue>;
 
-/** The columns of a lead, in the order in which leadOf takes them. */
+/** The columns of a studio's lead, in the order in which leadOf takes them. */
 export const LEAD_COLUMNS =
-  'id, studio_id, display_name, contact_type, contact_value, source_id, note, stage, created_at, updated_at';
+  'id, display_name, contact_type, contact_value, source_id, note, stage, created_at, updated_at';
 
 /**
  * A lead from a row as a list. The driver makes lists several times as fast as objects, and a page has many rows.
  *
  * @param row LEAD_COLUMNS, whatever follows
  */
-export function leadOf(row: readonly SQLOutputValue[]): Lead {
-  const [id, studioId, displayName, contactType, contactValue, sourceId, note, stage, createdAt, updatedAt] = row;
+export function leadOf(studioId: string, row: readonly SQLOutputValue[]): Lead {
+  const [id, displayName, contactType, contactValue, sourceId, note, stage, createdAt, updatedAt] = row;
   return {
     id: id as string,
-    studioId: studioId as string,
+    studioId,
     displayName: displayName as string,
     contact: { type: contactType as Contact['type'], value: contactValue as string },
     sourceId: sourceId as string | null,
