@@ -40,6 +40,7 @@ const ONLY_IN: Readonly<Record<string, readonly string[]>> = {
     'gateway/core-problems.ts',
   ],
   commander: ['src/cli.ts'],
+  'prom-client': ['src/runtime/', 'src/rpc/metrics.ts', 'gateway/metrics.ts'],
   marked: ['gateway/docs/'],
   '@scalar/': ['gateway/docs/'],
 };

@@ -37,7 +37,13 @@ export function apiKeyService(deps: Dependencies, batches: BatchContext): Servic
 
     authenticateApiKey: authenticate,
     batchAuthenticateApiKeys: (requests, context) =>
-      answerBatches(requests, batches, { rpc: nameOf(ApiKeyService.method.authenticateApiKey) }, context, authenticate),
+      answerBatches(
+        requests,
+        batches,
+        { operation: nameOf(ApiKeyService.method.authenticateApiKey) },
+        context,
+        authenticate,
+      ),
   };
 
   async function authenticate({ secretSha256 }: AuthenticateApiKeyRequest) {

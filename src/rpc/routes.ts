@@ -7,7 +7,8 @@ import { DirectoryService } from '../../proto/gen/leadintake/v1/directory_pb.ts'
 import { LeadIntakeService } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
 import { apiKeyService } from './api-key-service.ts';
-import { nameOf, type RunCall } from './calls.ts';
+import type { BatchContext } from './batches.ts';
+import type { RunCall } from './calls.ts';
 import { directoryService } from './directory-service.ts';
 import { healthService, type Serving } from './health-service.ts';
 import { leadIntakeService } from './lead-intake-service.ts';
@@ -22,7 +23,7 @@ const STREAMING = new Set(
   [...SERVICES, Health, ServerReflection]
     .flatMap(({ methods }) => methods)
     .filter(({ methodKind }) => methodKind === 'bidi_streaming')
-    .map((method) => `/${nameOf(method)}`),
+    .map((method) => `/${method.parent.typeName}/${method.name}`),
 );
 
 /** Whether a call by this path may go on sending for as long as it likes. */
@@ -31,14 +32,18 @@ export const mayLast = (path: string): boolean => STREAMING.has(path);
 /** What the core serves with, besides its use cases. */
 export interface Server {
   readonly run: RunCall;
+  readonly batchCame: BatchContext['batchCame'];
   readonly serving: Serving;
   /** Whether tools may ask what there is to call. */
   readonly reflects: boolean;
 }
 
 /** Every RPC that the core answers. */
-export function routes(deps: Dependencies, { run, serving, reflects }: Server): (router: ConnectRouter) => void {
-  const batches = { run, ending: serving.ending };
+export function routes(
+  deps: Dependencies,
+  { run, batchCame, serving, reflects }: Server,
+): (router: ConnectRouter) => void {
+  const batches = { run, batchCame, ending: serving.ending };
   const names = SERVICES.map((service) => service.typeName);
   return (router) => {
     serve(router, LeadIntakeService, leadIntakeService(deps, batches));

@@ -25,6 +25,16 @@ export class StoreUnavailable extends Error {
   }
 }
 
+/** What a store sends to its database at once, by what it does. */
+export type StoreCommand = 'commit' | 'find' | 'insert' | 'update';
+
+/**
+ * Is told when a command goes to the database, and by what it gives then, whether it was done.
+ *
+ * @param size how many reads or writes share the command
+ */
+export type StoreObserver = (command: StoreCommand, size: number) => (isDone: boolean) => void;
+
 /** What became of a creation. A replayed lead is answered as it is now. */
 export type CreateLeadOutcome =
   | { readonly kind: 'created'; readonly lead: Lead }

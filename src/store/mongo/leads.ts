@@ -2,9 +2,10 @@ import { MongoBulkWriteError, UUID, type WriteError } from 'mongodb';
 import { sameData } from '../../domain/idempotency.ts';
 import { claimAfterMove, type Lead, type LeadClaims, nextUpdate, openClaim } from '../../domain/lead.ts';
 import type { CreateLeadOutcome, LeadStore } from '../store.ts';
-import { type Connection, isDuplicate, SILENCE_MS, untilKnown } from './connection.ts';
+import { type Connection, SILENCE_MS, untilKnown } from './connection.ts';
 import { fingerprintOf, type LeadDocument, type LeadKey, leadDocument, leadKey, leadOf } from './documents.ts';
 import { Gathered } from './gathered.ts';
+import { isDuplicate } from './is-duplicate.ts';
 import { SharedReads } from './shared-reads.ts';
 import { Turns } from './turns.ts';
 

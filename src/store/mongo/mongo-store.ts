@@ -1,4 +1,4 @@
-import type { Store } from '../store.ts';
+import type { Store, StoreObserver } from '../store.ts';
 import { mongoApiKeys } from './api-keys.ts';
 import { type Connection, connect } from './connection.ts';
 import { mongoDirectory } from './directory.ts';
@@ -12,9 +12,10 @@ import { studioReads } from './studio-reads.ts';
  * The database need not be there yet: until it is, every call rejects with StoreUnavailable.
  *
  * @param url `mongodb://…` or `mongodb+srv://…`
+ * @param observe is told of every command
  */
-export async function openMongoStore(url: string): Promise<Store> {
-  const connection = await connect(url);
+export async function openMongoStore(url: string, observe?: StoreObserver): Promise<Store> {
+  const connection = await connect(url, observe);
   return { ...storeOn(connection), check: connection.check, close: connection.close };
 }
 
