@@ -202,6 +202,7 @@ export function patientClient(url: string): MongoClient {
   return new MongoClient(url, {
     ...CONCERNS,
     socketTimeoutMS: INDEX_BUILD_MS,
+    connectTimeoutMS: SILENCE_MS,
     serverSelectionTimeoutMS: SILENCE_MS,
   });
 }
