@@ -1,7 +1,11 @@
 #!/usr/bin/env node
+import { text } from 'node:stream/consumers';
 import { Argument, Command, InvalidArgumentError, Option } from 'commander';
 import { publicKey, show } from './cli-output.ts';
 import { readDatabaseUrl } from './config.ts';
+import { Api } from './conformance/api.ts';
+import { showReport } from './conformance/show-report.ts';
+import { CannotVerify, knock, verify } from './conformance/verify.ts';
 import type { ApiKeyScope } from './domain/api-key.ts';
 import { systemClock } from './domain/clock.ts';
 import { LEAD_STAGES, type LeadStage } from './domain/lead.ts';
@@ -150,13 +154,47 @@ program
   .description('make a demo studio with a source and a key, unless it is there')
   .action(() => run(createDemo));
 
+program
+  .command('verify')
+  .description('hold a deployment of the public API against its contract, rule by rule, from outside')
+  .requiredOption('--base-url <url>', 'address of the deployment, without /v1')
+  .option('--quota', "also use up the key's quota, and wait until it is there again")
+  .addHelpText(
+    'after',
+    `
+Makes some hundred leads in the studio of a key with both scopes, which should be one to throw away. The key comes from
+LEAD_INTAKE_KEY, or from the standard input; LEAD_INTAKE_SOURCE_ID may name an enabled source of the studio.
+Status: 0 no rule is broken, 1 one is, 2 it could not be found out.`,
+  )
+  .action(async ({ baseUrl, quota = false }: { baseUrl: string; quota?: boolean }) => {
+    const secret = process.env.LEAD_INTAKE_KEY || (await text(process.stdin)).trim();
+    const onWait = (seconds: number) => console.error(`the quota is used up: waiting ${seconds} s`);
+    const api = new Api(baseUrl, secret, process.env.LEAD_INTAKE_SOURCE_ID || undefined, onWait);
+    const onCheck = (title: string, index: number, count: number) =>
+      console.error(`${String(index + 1).padStart(3)}/${count}  ${title}`);
+    try {
+      await knock(api);
+      const report = await verify(api, { quota, onCheck });
+      showReport(report, isJson());
+      process.exitCode = report.rules.some(({ verdict }) => verdict === 'failed') ? 1 : 0;
+    } catch (error) {
+      if (!(error instanceof CannotVerify)) throw error;
+      console.error(error.message);
+      process.exitCode = 2;
+    }
+  });
+
 await program.parseAsync();
+
+function isJson(): boolean {
+  return program.opts<{ json?: boolean }>().json === true;
+}
 
 async function run(command: (deps: Dependencies) => Promise<unknown>): Promise<void> {
   try {
     const store = await openStore(readDatabaseUrl(process.env).reveal());
     try {
-      show(await command({ store, clock: systemClock, newId }), program.opts<{ json?: boolean }>().json === true);
+      show(await command({ store, clock: systemClock, newId }), isJson());
     } finally {
       await store.close();
     }
@@ -171,9 +209,9 @@ async function run(command: (deps: Dependencies) => Promise<unknown>): Promise<v
   }
 }
 
-function days(text: string): number {
-  if (!/^\d+$/.test(text)) throw new InvalidArgumentError('must be a whole number');
-  return Number(text);
+function days(value: string): number {
+  if (!/^\d+$/.test(value)) throw new InvalidArgumentError('must be a whole number');
+  return Number(value);
 }
 
 function inDays(number: number): Date {

@@ -7,6 +7,7 @@ import type { CoreConfig } from './config.ts';
 import type { BatchContext } from './rpc/batches.ts';
 import { authenticateCaller } from './rpc/caller-authentication.ts';
 import { callRunner, runCalls } from './rpc/calls.ts';
+import { discreetJson } from './rpc/discreet-json.ts';
 import type { Serving } from './rpc/health-service.ts';
 import type { CallObserver } from './rpc/observation.ts';
 import { mayLast, routes } from './rpc/routes.ts';
@@ -59,6 +60,7 @@ export async function createCoreServer(
     }),
     requestGate: authenticateCaller(config.CORE_TOKEN, run),
     interceptors: [runCalls(run)],
+    jsonOptions: discreetJson,
     readMaxBytes: LARGEST_MESSAGE_BYTES,
     maxTimeoutMs: LONGEST_TIMEOUT_MS,
   });

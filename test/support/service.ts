@@ -33,6 +33,8 @@ type HeaderOverrides = Readonly<Record<string, string | null>>;
 export interface Service extends Omit<CoreClients, 'close'> {
   /** Where the gateway listens. */
   readonly url: string;
+  /** Where the core listens. */
+  readonly coreUrl: string;
   /** Arranges a studio that no other test knows. */
   aStudioWithKey(options?: StudioOptions): Promise<StudioWithKey>;
   /** Sends a body to be created as a lead: text and bytes as they are, else as JSON; under a new Idempotency-Key. */
@@ -88,6 +90,7 @@ export async function startService(
 
   return {
     url: gateway.url,
+    coreUrl,
     leads,
     apiKeys,
     directory,

@@ -23,6 +23,13 @@ const INDEX_BUILD_MS = 600_000;
 /** The time between two attempts to prepare a database that is away; milliseconds. */
 const PREPARE_AGAIN_MS = 500;
 
+/**
+ * For how long no call may be answered before the client is connected anew; milliseconds. What the driver sends over a
+ * connection at the very moment at which that is lost never ends: when it is the driver's own question whether the server
+ * is there, it asks no more, and fails every call for ever.
+ */
+const RENEW_AFTER_MS = CALL_DEADLINE_MS;
+
 /** How often a call whose outcome is unknown, or that lost a race, is tried; and the first pause in between. */
 const ATTEMPTS = 8;
 const FIRST_PAUSE_MS = 10;
@@ -77,16 +84,48 @@ export async function connect(url: string, observe?: StoreObserver): Promise<Con
     studios: observed(database.collection<StudioDocument>('studios'), observe),
   };
   let prepared = false;
+  let unansweredSince: number | undefined;
   const closing = new AbortController();
   const underWay = new Set<Promise<unknown>>();
-  const preparing = prepare(client, url, closing.signal).then(
-    () => {
-      prepared = true;
-    },
-    () => {},
-  );
+  let preparing = prepareWith(async () => {
+    await makeIndexes(url);
+    // A client whose first use fails stays dead. It comes to life by being connected, and is not used before.
+    await client.connect();
+  });
 
   await Promise.race([preparing, sleep(SILENCE_MS, undefined, { ref: false })]);
+
+  /** Lets calls in as soon as a step succeeds that needs the database to be there. */
+  async function prepareWith(step: () => Promise<unknown>): Promise<void> {
+    while (!closing.signal.aborted && !prepared) {
+      try {
+        await step();
+        unansweredSince = undefined;
+        prepared = true;
+      } catch {
+        await sleep(PREPARE_AGAIN_MS, undefined, { signal: closing.signal }).catch(() => {});
+      }
+    }
+  }
+
+  /** Asks the database within the deadline of a call. */
+  async function ask<Result>(body: (deadline: AbortSignal) => Promise<Result>): Promise<Result> {
+    try {
+      const result = await withinDeadline(body);
+      unansweredSince = undefined;
+      return result;
+    } catch (error) {
+      unansweredSince ??= performance.now();
+      if (prepared && performance.now() - unansweredSince > RENEW_AFTER_MS) {
+        prepared = false;
+        preparing = prepareWith(async () => {
+          await client.close();
+          await client.connect();
+        });
+      }
+      throw error;
+    }
+  }
 
   return {
     ...collections,
@@ -96,7 +135,7 @@ export async function connect(url: string, observe?: StoreObserver): Promise<Con
       if (!prepared) throw new StoreUnavailable(NOT_PREPARED);
       if (closing.signal.aborted) throw new StoreUnavailable('the store is closed');
       if (underWay.size >= MOST_CALLS) throw new StoreUnavailable(`${MOST_CALLS} calls are under way`);
-      return withinDeadline((deadline) => {
+      return ask((deadline) => {
         // Beyond its deadline, too, a call is under way until it has ended.
         const work = body(deadline).finally(() => underWay.delete(work));
         underWay.add(work);
@@ -104,16 +143,17 @@ export async function connect(url: string, observe?: StoreObserver): Promise<Con
       });
     },
 
-    check: () =>
-      withinDeadline(async () => {
-        if (!prepared) throw new StoreUnavailable(NOT_PREPARED);
-        const missing = await missingIndexes(database);
-        if (missing.length > 0) throw new StoreUnavailable(`indexes are missing: ${missing.join(', ')}`);
-      }),
+    async check() {
+      if (!prepared) throw new StoreUnavailable(NOT_PREPARED);
+      const missing = await ask(() => missingIndexes(database));
+      if (missing.length > 0) throw new StoreUnavailable(`indexes are missing: ${missing.join(', ')}`);
+    },
 
     async close() {
       closing.abort();
-      await Promise.allSettled([preparing, ...underWay]);
+      const ended = Promise.allSettled([preparing, ...underWay]);
+      // Whatever has a deadline has ended by then; what has none never will.
+      await Promise.race([ended, sleep(CALL_DEADLINE_MS + SILENCE_MS, undefined, { ref: false })]);
       await client.close();
     },
   };
@@ -155,21 +195,6 @@ export async function untilKnown<Outcome>(
     }
   }
   throw new StoreUnavailable('the outcome is not known', fault);
-}
-
-/** Makes the indexes and connects the client, as soon as the database is there. */
-async function prepare(client: MongoClient, url: string, closing: AbortSignal): Promise<void> {
-  for (;;) {
-    closing.throwIfAborted();
-    try {
-      await makeIndexes(url);
-      // A client whose first use fails stays dead. It comes to life by being connected, and is not used before.
-      await client.connect();
-      return;
-    } catch {
-      await sleep(PREPARE_AGAIN_MS, undefined, { signal: closing });
-    }
-  }
 }
 
 /** With a client of its own, which has the patience that building an index takes. */
