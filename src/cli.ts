@@ -27,6 +27,7 @@ import {
   putStudio,
   removeMember,
 } from './usecases/keep-directory.ts';
+import { listAuditEvents } from './usecases/list-audit-events.ts';
 import { createApiKey, listApiKeys, replaceApiKey, revokeApiKey } from './usecases/manage-api-keys.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -39,6 +40,7 @@ const program = new Command('lead-intake')
 const STATUS = new Option('--status <status>', 'whether the public API serves it').choices(['active', 'suspended']);
 const ROLE = new Option('--role <role>', 'owners and admins manage keys').choices(['owner', 'admin', 'staff']);
 const MEMBER = ['--member <id>', 'owner or admin of the studio who does it'] as const;
+const DOER = ['--member <id>', 'who does it, for the audit'] as const;
 const SCOPES = new Option('--scope <scope...>', 'what the key allows').choices(['leads.read', 'leads.create']);
 const DAYS = ['--days <number>', 'how long the key lives from now', days] as const;
 
@@ -48,9 +50,11 @@ studios
   .description('create or replace a studio')
   .addOption(STATUS.default('active'))
   .option('--region <code>', 'country of phone numbers typed without one: DE, US, …')
-  .action((id: string, options: { status: Studio['status']; region?: string }) =>
-    run((deps) => putStudio(deps, { id, status: options.status, regionCode: options.region })),
-  );
+  .option(...DOER)
+  .action((id: string, options: { status: Studio['status']; region?: string; member?: string }) => {
+    const { status, region: regionCode, member: memberId } = options;
+    return run((deps) => putStudio(deps, { id, status, regionCode, memberId }));
+  });
 studios
   .command('get <studio>')
   .description('show a studio')
@@ -133,8 +137,17 @@ program
   .command('stage <studio> <lead>')
   .description('move a lead to a stage; won and lost free its contact')
   .addArgument(new Argument('<stage>').choices(LEAD_STAGES))
-  .action((studioId: string, leadId: string, stage: LeadStage) =>
-    run((deps) => changeLeadStage(deps, { studioId, leadId, stage })),
+  .option(...DOER)
+  .action((studioId: string, leadId: string, stage: LeadStage, { member: memberId }: { member?: string }) =>
+    run((deps) => changeLeadStage(deps, { studioId, leadId, stage, memberId })),
+  );
+
+program
+  .command('audit <studio>')
+  .description('show who did what to a studio and its keys, or to a lead; newest first')
+  .option('--lead <id>', 'what was done to this lead')
+  .action((studioId: string, { lead: leadId }: { lead?: string }) =>
+    run((deps) => listAuditEvents(deps, { studioId, leadId })),
   );
 
 program

@@ -41,8 +41,9 @@ export function leadIntakeService(deps: Dependencies, batches: BatchContext): Se
         list,
       ),
 
-    async changeLeadStage({ studioId, leadId, stage }) {
-      const lead = await changeLeadStage(deps, { studioId, leadId, stage: leadStage.fromWire(stage) });
+    async changeLeadStage({ studioId, leadId, stage, memberId }) {
+      const command = { studioId, leadId, stage: leadStage.fromWire(stage), memberId };
+      const lead = await changeLeadStage(deps, command);
       return { lead: leadToWire(lead, 'full') };
     },
   };

@@ -3,10 +3,12 @@ import type { ConnectRouter, MethodImpl, ServiceImpl } from '@connectrpc/connect
 import { ServerReflection } from '../../proto/gen/grpc/reflection/v1/reflection_pb.ts';
 import { Health } from '../../proto/gen/health/v1/health_pb.ts';
 import { ApiKeyService } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
+import { AuditService } from '../../proto/gen/leadintake/v1/audit_pb.ts';
 import { DirectoryService } from '../../proto/gen/leadintake/v1/directory_pb.ts';
 import { LeadIntakeService } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
 import { apiKeyService } from './api-key-service.ts';
+import { auditService } from './audit-service.ts';
 import type { BatchContext } from './batches.ts';
 import type { RunCall } from './calls.ts';
 import { directoryService } from './directory-service.ts';
@@ -17,7 +19,7 @@ import { reflectionService } from './reflection-service.ts';
 /** The largest message with a batch; bytes. A hundred of the largest leads have about 1 MB. */
 const LARGEST_BATCH_BYTES = 1024 * 1024;
 
-const SERVICES = [LeadIntakeService, ApiKeyService, DirectoryService];
+const SERVICES = [LeadIntakeService, ApiKeyService, DirectoryService, AuditService];
 
 const STREAMING = new Set(
   [...SERVICES, Health, ServerReflection]
@@ -49,6 +51,7 @@ export function routes(
     serve(router, LeadIntakeService, leadIntakeService(deps, batches));
     serve(router, ApiKeyService, apiKeyService(deps, batches));
     serve(router, DirectoryService, directoryService(deps));
+    serve(router, AuditService, auditService(deps));
     router.service(Health, healthService(names, serving));
     if (reflects) {
       router.service(ServerReflection, reflectionService([...SERVICES, Health, ServerReflection], serving.ending));

@@ -78,7 +78,7 @@ export async function startService(
     }),
   );
   const clients = connectToCore(coreUrl, CORE_TOKEN);
-  const { leads, apiKeys, directory } = clients;
+  const { leads, apiKeys, directory, audit } = clients;
 
   const ask = async (method: string, path: string, overrides: HeaderOverrides, body?: Uint8Array<ArrayBuffer>) => {
     const headers = Object.entries(overrides).filter((header): header is [string, string] => header[1] !== null);
@@ -94,6 +94,7 @@ export async function startService(
     leads,
     apiKeys,
     directory,
+    audit,
 
     aStudioWithKey: (options) => arrangeStudio(clients, options),
 

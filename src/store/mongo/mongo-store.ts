@@ -1,5 +1,6 @@
 import type { Store, StoreObserver } from '../store.ts';
 import { mongoApiKeys } from './api-keys.ts';
+import { mongoAudit } from './audit.ts';
 import { type Connection, connect } from './connection.ts';
 import { mongoDirectory } from './directory.ts';
 import { mongoLeads } from './leads.ts';
@@ -26,5 +27,6 @@ export function storeOn(connection: Connection): Omit<Store, 'check' | 'close'> 
     ...mongoLeads(connection),
     ...mongoApiKeys(connection, reads),
     ...mongoDirectory(connection, reads),
+    ...mongoAudit(connection),
   };
 }

@@ -2,6 +2,7 @@ import type { DatabaseSync, SQLInputValue, SQLOutputValue } from 'node:sqlite';
 import { sameData } from '../../domain/idempotency.ts';
 import { claimAfterMove, nextUpdate, openClaim } from '../../domain/lead.ts';
 import type { LeadStore } from '../store.ts';
+import { auditWriter } from './audit.ts';
 import type { GroupCommit } from './group-commit.ts';
 import { LEAD_COLUMNS, leadOf } from './rows.ts';
 
@@ -25,6 +26,8 @@ export function sqliteLeads(database: DatabaseSync, commits: GroupCommit): LeadS
   const updateStage = database.prepare(`
     UPDATE leads SET stage = :stage, updated_at = :updatedAt, open_contact_key = :openContactKey
     WHERE studio_id = :studioId AND id = :id`);
+
+  const keep = auditWriter(database);
 
   /** Reads of a studio's leads, row by row as a list. */
   function select(columns: string, condition: string) {
@@ -91,7 +94,7 @@ export function sqliteLeads(database: DatabaseSync, commits: GroupCommit): LeadS
       return selectPage.all(studioId, before ?? AFTER_ALL_IDS, limit).map((row) => leadOf(studioId, row));
     },
 
-    changeLeadStage({ studioId, leadId, stage, contactKey, now }) {
+    changeLeadStage({ studioId, leadId, stage, contactKey, memberId, now }) {
       return commits.write(() => {
         const row = selectById.get(studioId, leadId);
         if (!row) return { kind: 'not-found' };
@@ -102,6 +105,8 @@ export function sqliteLeads(database: DatabaseSync, commits: GroupCommit): LeadS
         if (holder !== undefined && holder !== leadId) return { kind: 'already-open', leadId: holder };
         const updatedAt = nextUpdate(lead.updatedAt, now);
         updateStage.run({ studioId, id: leadId, stage, updatedAt: updatedAt.getTime(), openContactKey });
+        const [from, to] = [lead.stage, stage];
+        keep({ studioId, leadId, action: 'lead-stage-changed', memberId, time: updatedAt, from, to });
         return { kind: 'changed', lead: { ...lead, stage, updatedAt } };
       });
     },

@@ -1,5 +1,6 @@
 import type { SQLOutputValue } from 'node:sqlite';
 import type { ApiKey, ApiKeyScope } from '../../domain/api-key.ts';
+import type { AuditEvent } from '../../domain/audit.ts';
 import type { Contact, RegionCode } from '../../domain/contact.ts';
 import type { Lead, LeadStage } from '../../domain/lead.ts';
 import type { LeadSource, Member, MemberRole, Studio } from '../../domain/studio.ts';
@@ -42,6 +43,7 @@ export const apiKeyOf = (row: Row): ApiKey => ({
   revokedAt: row.revoked_at === null ? null : dateOf(row.revoked_at),
   secretSha256: row.secret_sha256 as Uint8Array,
   secretHint: row.secret_hint as string,
+  lastUsedAt: row.last_used_at === null ? null : dateOf(row.last_used_at),
 });
 
 export const studioOf = (row: Row): Studio => ({
@@ -61,6 +63,17 @@ export const leadSourceOf = (row: Row): LeadSource => ({
   id: row.id as string,
   name: row.name as string,
   enabled: row.enabled === 1,
+});
+
+export const auditEventOf = (row: Row): AuditEvent => ({
+  studioId: row.studio_id as string,
+  action: row.action as AuditEvent['action'],
+  memberId: row.member_id as string | null,
+  time: dateOf(row.time),
+  apiKeyId: row.api_key_id as string | null,
+  leadId: row.lead_id as string | null,
+  from: row.from_value as string | null,
+  to: row.to_value as string | null,
 });
 
 const dateOf = (value: SQLOutputValue | undefined): Date => new Date(value as number);

@@ -1,5 +1,6 @@
 import { type Store, type StoreObserver, StoreUnavailable } from '../store.ts';
 import { sqliteApiKeys } from './api-keys.ts';
+import { sqliteAudit } from './audit.ts';
 import { Checkpoints } from './checkpoints.ts';
 import { sqliteDirectory } from './directory.ts';
 import { GroupCommit } from './group-commit.ts';
@@ -21,6 +22,7 @@ export function openSqliteStore(path: string, observe?: StoreObserver): Store {
     ...sqliteLeads(database, commits),
     ...sqliteApiKeys(database, commits),
     ...sqliteDirectory(database, commits),
+    ...sqliteAudit(database),
     async check() {
       schemaVersion(database);
     },
