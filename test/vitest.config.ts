@@ -4,6 +4,8 @@ import { defineConfig } from 'vitest/config';
 const ALONE = [
   'test/e2e/two-of-each.test.ts',
   'test/e2e/mongo-failures.test.ts',
+  'test/planted-bugs/*.test.ts',
+  'test/crash/*.test.ts',
   'test/security/hostile-input.test.ts',
 ];
 

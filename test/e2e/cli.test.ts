@@ -22,7 +22,7 @@ test('an operator sets up a studio, issues, replaces, lists and revokes a key, f
     status: 'active',
     regionCode: 'DE',
   });
-  expect(await json('studios', 'put', 's1', '--status', 'suspended')).toMatchObject({
+  expect(await json('studios', 'put', 's1', '--status', 'suspended', '--member', 'the-boss')).toMatchObject({
     status: 'suspended',
     regionCode: null,
   });
@@ -44,6 +44,15 @@ test('an operator sets up a studio, issues, replaces, lists and revokes a key, f
   expect(replaced.secret).not.toBe(created.secret);
   const revoked = await json('keys', 'revoke', 's1', created.id, '--member', 'owner');
   expect(revoked.revokedAt).toEqual(expect.any(String));
+
+  const deeds = await json('audit', 's1');
+  expect(deeds.map(({ action, memberId, to }: Record<string, unknown>) => [action, memberId, to])).toEqual([
+    ['api-key-revoked', 'owner', null],
+    ['api-key-replaced', 'owner', null],
+    ['api-key-created', 'owner', null],
+    ['studio-status-changed', 'the-boss', 'suspended'],
+    ['studio-status-changed', null, 'active'],
+  ]);
 
   const listed = await cli('keys', 'list', ...manager);
   expect(listed).toContain(created.id);
