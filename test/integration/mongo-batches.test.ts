@@ -7,7 +7,7 @@ import { newId } from '../../src/domain/new-id.ts';
 import { openMongoStore } from '../../src/store/mongo/mongo-store.ts';
 import { type CreateLeadOutcome, type Store, StoreUnavailable } from '../../src/store/store.ts';
 import { openBatches } from '../support/batch-calls.ts';
-import { aLead, aStudio, claimsOf, times } from '../support/builders.ts';
+import { aLead, aStudio, BY, claimsOf, times } from '../support/builders.ts';
 import { grpcCaller, startTestCore } from '../support/grpc.ts';
 import { describeWithMongo, describeWithMongoServer, isCommand, startWireServer } from '../support/mongodb.ts';
 import { startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
@@ -161,7 +161,14 @@ describeWithMongo('requests that go to MongoDB together', (mongoUrl) => {
       const { lead, claims } = aCreation(of);
       await store.createLead(lead, claims);
       const { contactKey } = claims;
-      await store.changeLeadStage({ studioId: of, leadId: lead.id, stage, contactKey, now: new Date() });
+      await store.changeLeadStage({
+        studioId: of,
+        leadId: lead.id,
+        stage,
+        contactKey,
+        memberId: null,
+        now: new Date(),
+      });
       return { lead, claims };
     };
     const like = ({ lead }: Creation, overrides: Partial<Lead> = {}): Creation => {
@@ -260,7 +267,7 @@ async function outcomeOf(store: Store, { lead, claims }: Creation): Promise<Crea
 
 async function aStudioIn(store: Store): Promise<string> {
   const id = `studio-${newId()}`;
-  await store.putStudio(aStudio({ id }));
+  await store.putStudio(aStudio({ id }), BY);
   return id;
 }
 
