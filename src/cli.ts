@@ -1,11 +1,12 @@
 #!/usr/bin/env node
 import { text } from 'node:stream/consumers';
 import { Argument, Command, InvalidArgumentError, Option } from 'commander';
-import { publicKey, show } from './cli-output.ts';
+import { publicKey, show, showFindings } from './cli-output.ts';
 import { readDatabaseUrl } from './config.ts';
 import { Api } from './conformance/api.ts';
 import { showReport } from './conformance/show-report.ts';
 import { CannotVerify, knock, verify } from './conformance/verify.ts';
+import { examine, type Part } from './doctor/examine.ts';
 import type { ApiKeyScope } from './domain/api-key.ts';
 import { systemClock } from './domain/clock.ts';
 import { LEAD_STAGES, type LeadStage } from './domain/lead.ts';
@@ -153,6 +154,19 @@ program
   .command('demo')
   .description('make a demo studio with a source and a key, unless it is there')
   .action(() => run(createDemo));
+
+program
+  .command('doctor')
+  .description('look at a deployment: settings, database and indexes, core, Redis, gateway, clocks, certificates')
+  .addArgument(
+    new Argument('[part]', "what this machine's environment has the settings of").choices(['core', 'gateway']),
+  )
+  .addHelpText('after', '\nChanges nothing. Status: 0 when nothing is wrong, warnings aside; 1 otherwise.')
+  .action(async (part?: Part) => {
+    const findings = await examine(part ? [part] : ['core', 'gateway'], process.env);
+    showFindings(findings, isJson());
+    process.exitCode = findings.some(({ verdict }) => verdict === 'fault') ? 1 : 0;
+  });
 
 program
   .command('verify')

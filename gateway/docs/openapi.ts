@@ -56,7 +56,7 @@ export function openApiDocument(publicUrl: string): object {
     parameters: [idempotencyKeyParameter, requestIdParameter],
     requestBody: {
       required: true,
-      description: 'JSON in UTF-8, at most 32 KiB. Nothing is stripped, coerced or trimmed.',
+      description: 'JSON in UTF-8, at most 32 KiB, not packed. Nothing is stripped, coerced or trimmed.',
       content: {
         'application/json': {
           schema: leadCaptureSchema,

@@ -7,7 +7,7 @@ import { newId } from '../../src/domain/new-id.ts';
 import { openMongoStore } from '../../src/store/mongo/mongo-store.ts';
 import { type CreateLeadOutcome, type Store, StoreUnavailable } from '../../src/store/store.ts';
 import { openBatches } from '../support/batch-calls.ts';
-import { aLead, aStudio, BY, claimsOf, times } from '../support/builders.ts';
+import { aLead, aStudio, claimsOf, times } from '../support/builders.ts';
 import { grpcCaller, startTestCore } from '../support/grpc.ts';
 import { describeWithMongo, describeWithMongoServer, isCommand, startWireServer } from '../support/mongodb.ts';
 import { startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
@@ -267,7 +267,7 @@ async function outcomeOf(store: Store, { lead, claims }: Creation): Promise<Crea
 
 async function aStudioIn(store: Store): Promise<string> {
   const id = `studio-${newId()}`;
-  await store.putStudio(aStudio({ id }), BY);
+  await store.putStudio(aStudio({ id }), { memberId: null, now: new Date() });
   return id;
 }
 

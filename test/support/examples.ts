@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { describe } from 'vitest';
 import { ROOT } from './processes.ts';
 
-const readme = readFileSync(join(ROOT, 'examples/README.md'), 'utf8');
+/** How the examples are run. */
+export const readme = readFileSync(join(ROOT, 'examples/README.md'), 'utf8');
 
 /** The commands of the examples' README that stand under a mark. */
 export function commandsOf(mark: string): string {
@@ -16,7 +17,9 @@ export function commandsOf(mark: string): string {
 
 /** A suite that runs an example, all tests at once: mostly they wait. Nobody has the tools of every language; what is missing is told, in CI too. */
 export function describeWithTools(tools: readonly string[], name: string, body: () => void): void {
-  const missing = tools.filter((tool) => spawnSync('bash', ['-c', tool]).status !== 0);
+  const missing = ['bash --version', ...tools].filter(
+    (tool) => spawnSync('bash', ['-c', tool], { cwd: ROOT }).status !== 0,
+  );
   if (missing.length === 0) {
     describe.concurrent(name, body);
   } else {
@@ -32,8 +35,12 @@ export interface Outcome {
   readonly stderr: string;
 }
 
-/** Runs commands in the folder of the project. */
-export async function runCommands(commands: string, env: Readonly<Record<string, string>> = {}): Promise<Outcome> {
+/** Runs commands in the folder of the project. `onOutput` gets what they print, as they do. */
+export async function runCommands(
+  commands: string,
+  env: Readonly<Record<string, string>> = {},
+  onOutput: (text: string) => void = () => {},
+): Promise<Outcome> {
   const child = spawn('bash', ['-ec', commands], {
     cwd: ROOT,
     env: { ...process.env, ...env },
@@ -43,6 +50,7 @@ export async function runCommands(commands: string, env: Readonly<Record<string,
   for (const name of ['stdout', 'stderr'] as const) {
     child[name].setEncoding('utf8').on('data', (text) => {
       outcome[name] += text;
+      onOutput(text);
     });
   }
   const [status] = await once(child, 'close');

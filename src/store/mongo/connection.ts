@@ -197,13 +197,18 @@ export async function untilKnown<Outcome>(
   throw new StoreUnavailable('the outcome is not known', fault);
 }
 
-/** With a client of its own, which has the patience that building an index takes. */
-async function makeIndexes(url: string): Promise<void> {
-  const client = new MongoClient(url, {
+/** A client for what takes long: building an index, or looking at everything. */
+export function patientClient(url: string): MongoClient {
+  return new MongoClient(url, {
     ...CONCERNS,
     socketTimeoutMS: INDEX_BUILD_MS,
+    connectTimeoutMS: SILENCE_MS,
     serverSelectionTimeoutMS: SILENCE_MS,
   });
+}
+
+async function makeIndexes(url: string): Promise<void> {
+  const client = patientClient(url);
   try {
     await ensureIndexes(databaseOf(client, url));
   } finally {
@@ -212,7 +217,7 @@ async function makeIndexes(url: string): Promise<void> {
 }
 
 /** The driver would call it `test` when the address names none. */
-function databaseOf(client: MongoClient, url: string): Db {
+export function databaseOf(client: MongoClient, url: string): Db {
   const isNamed = /^[^/]+:\/\/[^/]+\/[^?]/.test(url);
   return client.db(isNamed ? undefined : 'lead-intake');
 }
