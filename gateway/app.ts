@@ -4,6 +4,7 @@ import type { Logger } from 'pino';
 import type { Running } from '../src/runtime/lifecycle.ts';
 import { createLogger } from '../src/runtime/logger.ts';
 import { type MetricsServer, serveMetrics } from '../src/runtime/metrics.ts';
+import { openTracer, type Tracer } from '../src/runtime/tracing.ts';
 import type { GatewayConfig } from './config.ts';
 import { type CoreClient, createCoreClient } from './core-client.ts';
 import { createGatewayMetrics, type GatewayMetrics } from './metrics.ts';
@@ -48,7 +49,9 @@ export async function startGateway(config: GatewayConfig): Promise<Running> {
   const policy = { limit: config.QUOTA_LIMIT, windowSeconds: config.QUOTA_WINDOW_SECONDS };
   const log = await createLogger('gateway', config.LOG_LEVEL);
   const metrics = config.GATEWAY_METRICS_ADDRESS && createGatewayMetrics();
-  const quota = observedQuota(openQuota(policy, config.REDIS_URL?.reveal(), config.REDIS_CLUSTER), metrics);
+  const tracer = await openTracer('gateway', config.OTEL_EXPORTER_OTLP_ENDPOINT);
+  const counter = openQuota(policy, config.REDIS_URL?.reveal(), config.REDIS_CLUSTER);
+  const quota = observedQuota(counter, metrics, tracer && (config.REDIS_URL ? 'redis' : 'memory'));
   const core = createCoreClient(config, metrics);
   let stopping = false;
   const isStopping = () => stopping;
@@ -58,9 +61,10 @@ export async function startGateway(config: GatewayConfig): Promise<Running> {
     core.close();
     await quota.close();
     await metricsServer?.close();
+    await tracer?.close();
   };
   try {
-    const app = await createGateway(config, { log, metrics, core, quota, policy, isStopping });
+    const app = await createGateway(config, { log, metrics, tracer, core, quota, policy, isStopping });
     metricsServer = await serveMetrics(metrics?.registry, config.GATEWAY_METRICS_ADDRESS, log);
     const url = await app.listen({ host: config.GATEWAY_HOST, port: config.GATEWAY_PORT });
     return {
@@ -85,6 +89,7 @@ export async function startGateway(config: GatewayConfig): Promise<Running> {
 interface Parts {
   readonly log: Logger;
   readonly metrics: GatewayMetrics | undefined;
+  readonly tracer: Tracer | undefined;
   readonly core: CoreClient;
   readonly quota: Quota;
   readonly policy: QuotaPolicy;
@@ -92,7 +97,7 @@ interface Parts {
 }
 
 async function createGateway(config: GatewayConfig, parts: Parts): Promise<FastifyInstance> {
-  const { log, metrics, core, quota, policy, isStopping } = parts;
+  const { log, metrics, tracer, core, quota, policy, isStopping } = parts;
   const observe = requestObserver(log, metrics);
   const publicUrl = config.PUBLIC_URL;
   const app = fastify({
@@ -124,7 +129,7 @@ async function createGateway(config: GatewayConfig, parts: Parts): Promise<Fasti
   app.decorateRequest('leadId', undefined);
   knowAllMethods(app);
   // First, so that it also tells of those which the others turn away.
-  observeRequests(app, observe, metrics);
+  observeRequests(app, observe, metrics, tracer);
   answerServerErrors(app.server, publicUrl, observe);
 
   app.addHook('onRequest', async (request, reply) => {

@@ -47,6 +47,7 @@ export const gatewaySettings = {
       '`HOST:PORT` where the gateway tells its metrics to Prometheus, at `/metrics`, to whoever asks; unset: nowhere',
   },
   LOG_LEVEL: commonSettings.LOG_LEVEL,
+  OTEL_EXPORTER_OTLP_ENDPOINT: commonSettings.OTEL_EXPORTER_OTLP_ENDPOINT,
   SHUTDOWN_DRAIN_MS: commonSettings.SHUTDOWN_DRAIN_MS,
 } as const;
 

@@ -18,6 +18,7 @@ import {
   type ListLeadsResponse,
 } from '../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import type { Secret } from '../src/runtime/secret.ts';
+import { currentSpan } from '../src/runtime/tracing.ts';
 import { type Asked, Collector, type Result } from './collector.ts';
 import type { GatewayConfig } from './config.ts';
 import { problemOfError, problemOfStatus } from './core-problems.ts';
@@ -151,7 +152,7 @@ function presentToken(token: Secret): Interceptor {
 
 /** A batch method of the core. */
 type BatchRpc<Schema extends DescMessage, Answer> = (
-  batches: AsyncIterable<{ requests: MessageInitShape<Schema>[]; requestIds: string[] }>,
+  batches: AsyncIterable<{ requests: MessageInitShape<Schema>[]; requestIds: string[]; traceparents?: string[] }>,
   options: CallOptions,
 ) => AsyncIterable<{ readonly results: readonly BatchResult<Answer>[] }>;
 
@@ -189,10 +190,18 @@ function collect<Schema extends DescMessage, Answer>(
     mostInMessage,
   );
   metrics?.watchWaiting(operation, () => collector.unanswered);
-  return (request: MessageInitShape<Schema>, requestId: string, sharedAs?: string): Promise<Answer> =>
-    collector.ask(request, requestId, sharedAs).catch((error) => {
-      throw error instanceof Problem ? error : problemOfError(error);
-    });
+  return async (request: MessageInitShape<Schema>, requestId: string, sharedAs?: string): Promise<Answer> => {
+    const span = currentSpan.getStore()?.child(`core ${operation}`, { requestId });
+    try {
+      const answer = await collector.ask(request, requestId, sharedAs, span?.traceparent);
+      span?.end({ failed: false });
+      return answer;
+    } catch (error) {
+      const problem = error instanceof Problem ? error : problemOfError(error);
+      span?.end({ failed: problem.status >= 500, attributes: { outcome: problem.code } });
+      throw problem;
+    }
+  };
 
   async function* batches(messages: AsyncIterable<readonly Asked<MessageInitShape<Schema>>[]>) {
     for await (const message of messages) {
@@ -200,6 +209,10 @@ function collect<Schema extends DescMessage, Answer>(
       yield {
         requests: message.map(({ request }) => request),
         requestIds: message.map(({ requestId }) => requestId),
+        // Either all of them are traced, or none.
+        ...(message[0]?.traceparent !== undefined && {
+          traceparents: message.map(({ traceparent = '' }) => traceparent),
+        }),
       };
     }
   }

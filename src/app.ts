@@ -4,9 +4,11 @@ import { systemClock } from './domain/clock.ts';
 import { newId } from './domain/new-id.ts';
 import { createCoreMetrics } from './rpc/metrics.ts';
 import { callObserver } from './rpc/observation.ts';
+import { commandTracer, storeObserver } from './rpc/store-observation.ts';
 import type { Running } from './runtime/lifecycle.ts';
 import { createLogger } from './runtime/logger.ts';
 import { type MetricsServer, serveMetrics } from './runtime/metrics.ts';
+import { openTracer } from './runtime/tracing.ts';
 import { createCoreServer } from './server.ts';
 import { openStore } from './store/open-store.ts';
 
@@ -18,7 +20,15 @@ import { openStore } from './store/open-store.ts';
 export async function startCore(config: CoreConfig): Promise<Running> {
   const log = await createLogger('core', config.LOG_LEVEL);
   const metrics = config.CORE_METRICS_ADDRESS && createCoreMetrics();
-  const store = await openStore(config.DATABASE_URL.reveal(), metrics?.storeCommand);
+  const tracer = await openTracer('core', config.OTEL_EXPORTER_OTLP_ENDPOINT);
+  const databaseUrl = config.DATABASE_URL.reveal();
+  const store = await openStore(
+    databaseUrl,
+    storeObserver(
+      metrics?.storeCommand,
+      tracer && commandTracer(databaseUrl.startsWith('sqlite:') ? 'sqlite' : 'mongodb'),
+    ),
+  );
   const draining = new AbortController();
   const isStoreThere = () =>
     store.check().then(
@@ -32,7 +42,13 @@ export async function startCore(config: CoreConfig): Promise<Running> {
     const server = await createCoreServer(
       config,
       { store, clock: systemClock, newId },
-      { log, check, draining: draining.signal, observer: callObserver(log, metrics), batchCame: metrics?.batchCame },
+      {
+        log,
+        check,
+        draining: draining.signal,
+        observer: callObserver(log, metrics, tracer),
+        batchCame: metrics?.batchCame,
+      },
     );
     metricsServer = await serveMetrics(metrics?.registry, config.CORE_METRICS_ADDRESS, log);
     const url = await server.listen({ host: config.CORE_HOST, port: config.CORE_PORT });
@@ -46,6 +62,7 @@ export async function startCore(config: CoreConfig): Promise<Running> {
         await server.close();
         await store.close();
         await metricsServer?.close();
+        await tracer?.close();
       },
     };
   } catch (error) {

@@ -43,6 +43,8 @@ const ONLY_IN: Readonly<Record<string, readonly string[]>> = {
     'gateway/core-problems.ts',
   ],
   commander: ['src/cli.ts'],
+  // Only ever loaded by name, when it is asked for.
+  '@opentelemetry/': ['src/runtime/otlp-tracer.ts'],
   'prom-client': ['src/runtime/', 'src/rpc/metrics.ts', 'gateway/metrics.ts'],
   marked: ['gateway/docs/'],
   '@scalar/': ['gateway/docs/'],
@@ -88,6 +90,12 @@ test.each(Object.entries(ONLY_IN))('%s is known in its own place only', (name, p
     .filter(({ file }) => !places.some((place) => file.startsWith(place)));
   expect(users.length).toBeGreaterThan(0);
   expect(strangers).toEqual([]);
+});
+
+test('what sends traces is loaded only when they are sent', () => {
+  const users = imports.filter(({ imported }) => imported.endsWith('/otlp-tracer.ts'));
+  expect(users.map(({ file }) => file)).toEqual(['src/runtime/tracing.ts']);
+  expect(readFileSync(join(ROOT, 'src/runtime/tracing.ts'), 'utf8')).toContain("await import('./otlp-tracer.ts')");
 });
 
 function folderOf(file: string): string | undefined {

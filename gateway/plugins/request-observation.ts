@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { currentSpan, type Span, type Tracer } from '../../src/runtime/tracing.ts';
 import type { GatewayMetrics } from '../metrics.ts';
 import type { Operation, RequestObserver } from '../observation.ts';
 
@@ -7,35 +8,42 @@ export function observeRequests(
   app: FastifyInstance,
   observe: RequestObserver | undefined,
   metrics: GatewayMetrics | undefined,
+  tracer: Tracer | undefined,
 ): void {
-  if (!observe) return;
+  if (!observe && !tracer) return;
   app.addHook('onRequest', (request, reply, done) => {
     request.startedAt = performance.now();
     metrics?.requestBegan();
+    const operation = request.routeOptions.config?.operation ?? 'other';
+    const traceparent = request.headers.traceparent;
+    const span = tracer?.begin(operation, typeof traceparent === 'string' ? traceparent : undefined);
     reply.raw.once('close', () => {
       metrics?.requestEnded();
-      tell(request, reply);
+      tell(request, reply, operation, span);
     });
-    done();
+    if (span) currentSpan.run(span, done);
+    else done();
   });
   app.addHook('onSend', (request, _reply, _payload, done) => {
     request.isAnswered = true;
     done();
   });
 
-  function tell(request: FastifyRequest, reply: FastifyReply): void {
-    const { caller, routeOptions, problemCode, isAnswered } = request;
-    observe?.({
+  function tell(request: FastifyRequest, reply: FastifyReply, operation: Operation, span: Span | undefined): void {
+    const { caller, problemCode, isAnswered } = request;
+    const finished = {
       requestId: request.id,
-      operation: routeOptions.config?.operation ?? 'other',
+      operation,
       status: isAnswered ? reply.statusCode : undefined,
-      outcome: isAnswered ? (problemCode ?? 'ok') : 'not_answered',
+      outcome: isAnswered ? (problemCode ?? ('ok' as const)) : ('not_answered' as const),
       replayed: request.replayed,
       leadId: request.leadId,
       studioId: caller?.studioId,
       apiKeyId: caller?.apiKeyId,
       durationMs: Math.round((performance.now() - request.startedAt) * 100) / 100,
-    });
+    };
+    span?.end({ failed: isAnswered && reply.statusCode >= 500, attributes: finished });
+    observe?.(finished);
   }
 }
 

@@ -16,6 +16,7 @@ const MOST_OPEN = 1000;
 interface Batch<Request> {
   readonly requests: readonly Request[];
   readonly requestIds: readonly string[];
+  readonly traceparents: readonly string[];
 }
 
 /** What became of one request. */
@@ -88,10 +89,12 @@ export async function* answerBatches<Request extends object, Response extends ob
     // Whoever is gone takes no results: what waits for that would wait, and be kept, for ever.
     const over = AbortSignal.any([ending, signal]);
     signal.addEventListener('abort', () => moreTold.give());
-    for await (const { requests, requestIds } of until(over, batches)) {
-      refuseUnlessComplete(requests.length, requestIds.length);
+    for await (const { requests, requestIds, traceparents } of until(over, batches)) {
+      refuseUnlessComplete(requests.length, { requestIds, traceparents });
       batchCame?.(operation, requests.length);
-      for (const [position, request] of requests.entries()) begin(begun + position, request, requestIds[position]);
+      for (const [position, request] of requests.entries()) {
+        begin(begun + position, request, requestIds[position], traceparents[position]);
+      }
       begun += requests.length;
       // What is known by now goes out before the next message is begun: so both sides work at the same time.
       await turnOver();
@@ -99,8 +102,13 @@ export async function* answerBatches<Request extends object, Response extends ob
     }
   }
 
-  function begin(index: number, request: Request, requestId: string | undefined): void {
-    run({ operation, requestId, request }, () => answer(request))
+  function begin(
+    index: number,
+    request: Request,
+    requestId: string | undefined,
+    traceparent: string | undefined,
+  ): void {
+    run({ operation, requestId, request, traceparent }, () => answer(request))
       .then(
         (value) => ({ case: 'response', value }) as const,
         (error) => ({ case: 'error', value: statusOf(connectErrorOf(error)) }) as const,
@@ -112,11 +120,11 @@ export async function* answerBatches<Request extends object, Response extends ob
   }
 }
 
-function refuseUnlessComplete(requests: number, requestIds: number): void {
+function refuseUnlessComplete(requests: number, lists: Readonly<Record<string, readonly string[]>>): void {
   const faults = new Faults();
   if (requests < 1 || requests > MOST_REQUESTS) faults.note('requests', `must be 1 to ${MOST_REQUESTS}`);
-  if (requestIds > 0 && requestIds !== requests) {
-    faults.note('requestIds', 'must be as many as there are requests, or none');
+  for (const [name, { length }] of Object.entries(lists)) {
+    if (length > 0 && length !== requests) faults.note(name, 'must be as many as there are requests, or none');
   }
   faults.refuseIfAny();
 }

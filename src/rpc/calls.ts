@@ -14,6 +14,8 @@ export interface Call {
   readonly requestId: string | undefined;
   /** What it carries; undefined when that was not read. */
   readonly request: object | undefined;
+  /** What trace it belongs to: W3C `traceparent`, if its caller sent one. */
+  readonly traceparent: string | undefined;
 }
 
 /**
@@ -28,11 +30,12 @@ export type RunCall = <Answer extends object>(
 
 /** Runs calls on behalf of a log, and of an observer if there is one. */
 export function callRunner(log: Logger, observer: CallObserver | undefined): RunCall {
-  return async ({ operation, requestId: given, request }, body, messageOf = (answer) => answer) => {
+  return async ({ operation, requestId: given, request, traceparent }, body, messageOf = (answer) => answer) => {
     const requestId = isRequestId(given) ? given : undefined;
-    const finish = observer?.({ operation, requestId, request });
+    const observed = observer?.({ operation, requestId, request, traceparent });
+    const finish = observed?.finish;
     try {
-      const answer = await body();
+      const answer = await (observed?.during ? observed.during(body) : body());
       finish?.('ok', messageOf(answer));
       return answer;
     } catch (thrown) {
@@ -81,7 +84,12 @@ export function runCalls(run: RunCall): Interceptor {
 
 /** What a call is, by its method and headers. */
 export function callOf(method: DescMethod, header: Headers): Call {
-  return { operation: nameOf(method), requestId: header.get('x-request-id') ?? undefined, request: undefined };
+  return {
+    operation: nameOf(method),
+    requestId: header.get('x-request-id') ?? undefined,
+    request: undefined,
+    traceparent: header.get('traceparent') ?? undefined,
+  };
 }
 
 export function nameOf({ parent, name }: DescMethod): string {

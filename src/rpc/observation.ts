@@ -1,33 +1,50 @@
 import type { Logger } from 'pino';
 import { crmIdFault, uuidFault } from '../domain/rules/field-rules.ts';
+import type { Tracer } from '../runtime/tracing.ts';
+import { beneficiaries } from '../store/store.ts';
 import type { Call } from './calls.ts';
 import type { CoreMetrics } from './metrics.ts';
 
-/** Is told of every call when it begins, and by what it gives then, how it ended. */
-export type CallObserver = (call: Call) => Finish;
+/** Is told of every call when it begins. */
+export type CallObserver = (call: Call) => ObservedCall;
 
-/**
- * @param outcome `ok`, the reason of a refusal, or a status
- * @param answer what was answered, or the facts of the refusal
- */
-type Finish = (outcome: string, answer: object) => void;
+interface ObservedCall {
+  /** Does the call's work, if it matters what is done during the call. */
+  readonly during?: (<Answer>(body: () => Promise<Answer>) => Promise<Answer>) | undefined;
+  /**
+   * Is told how it ended.
+   *
+   * @param outcome `ok`, the reason of a refusal, or a status
+   * @param answer what was answered, or the facts of the refusal
+   */
+  finish(outcome: string, answer: object): void;
+}
 
-/** Writes a line about every call and counts it; undefined when nobody would see either. */
-export function callObserver(log: Logger, metrics: CoreMetrics | undefined): CallObserver | undefined {
+/** Outcomes that are faults of ours. */
+const FAULTS = new Set(['INTERNAL', 'UNAVAILABLE', 'UNKNOWN']);
+
+/** Writes a line about every call, counts and traces it; undefined when nobody would see any of that. */
+export function callObserver(
+  log: Logger,
+  metrics: CoreMetrics | undefined,
+  tracer?: Tracer | undefined,
+): CallObserver | undefined {
   const isWritten = log.isLevelEnabled('info');
-  if (!isWritten && !metrics) return undefined;
-  return ({ operation, requestId, request }) => {
+  if (!isWritten && !metrics && !tracer) return undefined;
+  return ({ operation, requestId, request, traceparent }) => {
     const began = performance.now();
     metrics?.callBegan();
-    return (outcome, answer) => {
+    const span = tracer?.begin(operation, traceparent);
+    const finish = (outcome: string, answer: object) => {
       const durationMs = Math.round((performance.now() - began) * 100) / 100;
       const isReplay = (answer as Named).replayed;
       metrics?.callFinished(operation, outcome, durationMs, isReplay === true);
-      if (isWritten) {
-        const names = namesIn(request ?? {}, answer);
-        log.info({ requestId, operation, outcome, replayed: isReplay, ...names, durationMs });
-      }
+      if (!isWritten && !span) return;
+      const told = { requestId, operation, outcome, replayed: isReplay, ...namesIn(request ?? {}, answer) };
+      span?.end({ failed: FAULTS.has(outcome), attributes: told });
+      if (isWritten) log.info({ ...told, durationMs });
     };
+    return { during: span && ((body) => beneficiaries.run([span], body)), finish };
   };
 }
 

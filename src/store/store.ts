@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import type { ApiKey } from '../domain/api-key.ts';
 import type { AuditEvent, Deed } from '../domain/audit.ts';
 import type { Fingerprint } from '../domain/idempotency.ts';
@@ -25,6 +26,12 @@ export class StoreUnavailable extends Error {
     this.name = 'StoreUnavailable';
   }
 }
+
+/**
+ * For whom the store works: whatever was put in here when a call began is there for each of its commands, also for one that
+ * several calls share, which has what all of them put in.
+ */
+export const beneficiaries = new AsyncLocalStorage<readonly unknown[]>();
 
 /** What a store sends to its database at once, by what it does. */
 export type StoreCommand = 'commit' | 'find' | 'insert' | 'update';

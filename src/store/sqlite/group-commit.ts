@@ -1,10 +1,12 @@
 import type { DatabaseSync } from 'node:sqlite';
-import { type StoreObserver, StoreUnavailable } from '../store.ts';
+import { beneficiaries, type StoreObserver, StoreUnavailable } from '../store.ts';
 
 interface PendingWrite {
   /** Does the write inside the transaction; gives what answers it once the transaction is durable. */
   readonly perform: () => () => void;
   readonly reject: (error: unknown) => void;
+  /** For whom it is written. */
+  readonly writtenFor: readonly unknown[] | undefined;
 }
 
 /**
@@ -35,7 +37,8 @@ export class GroupCommit {
         const result = body();
         return () => resolve(result);
       };
-      if (this.#pending.push({ perform, reject }) === 1) setImmediate(() => this.flush());
+      if (this.#pending.push({ perform, reject, writtenFor: beneficiaries.getStore() }) === 1)
+        setImmediate(() => this.flush());
     });
   }
 
@@ -44,7 +47,7 @@ export class GroupCommit {
     const writes = this.#pending;
     this.#pending = [];
     if (writes.length === 0) return;
-    const finish = this.#observe?.('commit', writes.length);
+    const finish = this.#observe && beneficiaries.run(beneficiariesOf(writes), this.#observe, 'commit', writes.length);
     try {
       this.#database.exec('BEGIN IMMEDIATE');
       const answers = writes.map((write) => this.#performAlone(write));
@@ -74,3 +77,5 @@ export class GroupCommit {
     }
   }
 }
+
+const beneficiariesOf = (writes: readonly PendingWrite[]) => writes.flatMap(({ writtenFor }) => writtenFor ?? []);
