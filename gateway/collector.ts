@@ -53,6 +53,11 @@ export class Collector<Request, Answer> {
     this.#mostInMessage = mostInMessage;
   }
 
+  /** How many requests have no answer yet. */
+  get unanswered(): number {
+    return this.#unanswered;
+  }
+
   /**
    * @param sharedAs the same for requests that may share an answer; all of them came before it is sent
    * @throws Unanswered, or whatever the request or the call failed with

@@ -29,7 +29,7 @@ interface Result<Response> {
 /** What the requests of a batch method are to this server. */
 interface BatchMethod {
   /** What each request would be called as a call of its own. */
-  readonly rpc: string;
+  readonly operation: string;
   /** How many results go into a message. */
   readonly mostResults?: number;
 }
@@ -39,6 +39,8 @@ export interface BatchContext {
   readonly run: RunCall;
   /** Aborted when the server wants to stop: then no more is read, and the call ends when what was read is answered. */
   readonly ending: AbortSignal;
+  /** Is told how many requests a message carried. */
+  readonly batchCame?: ((operation: string, requests: number) => void) | undefined;
 }
 
 /**
@@ -47,10 +49,10 @@ export interface BatchContext {
  *
  * @throws ConnectError invalid_argument when a message has no requests, too many, or not as many names
  */
-export async function* answerBatches<Request, Response>(
+export async function* answerBatches<Request extends object, Response extends object>(
   batches: AsyncIterable<Batch<Request>>,
-  { run, ending }: BatchContext,
-  { rpc, mostResults = MOST_REQUESTS }: BatchMethod,
+  { run, ending, batchCame }: BatchContext,
+  { operation, mostResults = MOST_REQUESTS }: BatchMethod,
   { signal }: Pick<HandlerContext, 'signal'>,
   answer: (request: Request) => Promise<Response>,
 ): AsyncGenerator<{ results: Result<Response>[] }> {
@@ -88,6 +90,7 @@ export async function* answerBatches<Request, Response>(
     signal.addEventListener('abort', () => moreTold.give());
     for await (const { requests, requestIds } of until(over, batches)) {
       refuseUnlessComplete(requests.length, requestIds.length);
+      batchCame?.(operation, requests.length);
       for (const [position, request] of requests.entries()) begin(begun + position, request, requestIds[position]);
       begun += requests.length;
       // What is known by now goes out before the next message is begun: so both sides work at the same time.
@@ -97,7 +100,7 @@ export async function* answerBatches<Request, Response>(
   }
 
   function begin(index: number, request: Request, requestId: string | undefined): void {
-    run({ rpc, requestId }, () => answer(request))
+    run({ operation, requestId, request }, () => answer(request))
       .then(
         (value) => ({ case: 'response', value }) as const,
         (error) => ({ case: 'error', value: statusOf(connectErrorOf(error)) }) as const,

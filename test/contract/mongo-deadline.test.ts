@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
 import { openMongoStore } from '../../src/store/mongo/mongo-store.ts';
 import { type Store, StoreUnavailable } from '../../src/store/store.ts';
@@ -8,6 +9,7 @@ import {
   anApiKey,
   aSecretHash,
   aStudio,
+  BY,
   claimsOf,
   NOW,
   STUDIO_ID,
@@ -25,6 +27,9 @@ const GIVEN_UP_WITHIN_MS = 10_000;
 /** Within the time that the database may be silent, so that by itself no step of a call takes too long. */
 const LATE_MS = 1200;
 
+/** After so long the driver looks for its server at once, instead of waiting for its time to do so. */
+const LOOKS_AT_ONCE_MS = 700;
+
 describeWithMongoServer('the deadline of a call to MongoDB', () => {
   let mongo: MongoWireServer;
   let proxy: TcpProxy;
@@ -39,7 +44,7 @@ describeWithMongoServer('the deadline of a call to MongoDB', () => {
     const { hostname, port } = new URL(mongo.url);
     proxy = await startProxy(hostname, Number(port));
     store = await openMongoStore(`mongodb://127.0.0.1:${proxy.port}/test-${randomUUID()}`);
-    await store.putStudio(aStudio());
+    await store.putStudio(aStudio(), BY);
     await store.putMember(aMember());
     await store.createLead(lead, claims);
     await store.createApiKey(key, NOW);
@@ -62,7 +67,14 @@ describeWithMongoServer('the deadline of a call to MongoDB', () => {
   const calls: Record<string, () => Promise<unknown>> = {
     createLead: () => create(),
     changeLeadStage: () =>
-      store.changeLeadStage({ studioId, leadId, stage: 'won', contactKey: claims.contactKey, now: NOW }),
+      store.changeLeadStage({
+        studioId,
+        leadId,
+        stage: 'won',
+        contactKey: claims.contactKey,
+        memberId: null,
+        now: NOW,
+      }),
     createApiKey: () => store.createApiKey(anApiKey(), NOW),
     replaceApiKey: () =>
       store.replaceApiKey({
@@ -115,6 +127,24 @@ describeWithMongoServer('the deadline of a call to MongoDB', () => {
     expect(['created', 'replayed']).toContain((await create(another, itsClaims)).kind);
     const found = await store.findLeadByIdempotencyKey(STUDIO_ID, itsClaims.idempotencyKey);
     expect(found?.fingerprint).toEqual(itsClaims.fingerprint);
+  });
+
+  test('when all connections break under load, again and again, each time calls are answered again by themselves', async () => {
+    for (const _ of times(4, () => 0)) {
+      let isOver = false;
+      const callers = times(32, async () => {
+        while (!isOver) await store.findStudio(STUDIO_ID).catch(() => sleep(5));
+      });
+      await sleep(LOOKS_AT_ONCE_MS);
+
+      proxy.refuse();
+      await sleep(30);
+      proxy.heal();
+
+      await expect.poll(() => store.check().then(() => 'answers'), { timeout: 15_000 }).toBe('answers');
+      isOver = true;
+      await Promise.all(callers);
+    }
   });
 
   async function expectGivenUp(call: Promise<unknown>, name = 'createLead'): Promise<void> {

@@ -190,7 +190,7 @@ describe('what goes together', () => {
     ]);
 
     await expect(bad).rejects.toThrow('refused');
-    expect(await good).toBe('fine');
+    await expect(good).resolves.toBe('fine');
   });
 
   test('what comes while the other side does not read goes in full messages once it does', async () => {

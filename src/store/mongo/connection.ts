@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Collection, type Db, MongoClient, MongoServerError } from 'mongodb';
-import { StoreUnavailable } from '../store.ts';
+import { type Collection, type Db, MongoClient } from 'mongodb';
+import { type StoreObserver, StoreUnavailable } from '../store.ts';
 import type { ApiKeyDocument, LeadDocument, StudioDocument } from './documents.ts';
 import { ensureIndexes, missingIndexes } from './indexes.ts';
+import { observed } from './observed.ts';
 
 /** How long one call of the store may take, its turn and its repetitions included; milliseconds. */
 const CALL_DEADLINE_MS = 4000;
@@ -21,6 +22,13 @@ const INDEX_BUILD_MS = 600_000;
 
 /** The time between two attempts to prepare a database that is away; milliseconds. */
 const PREPARE_AGAIN_MS = 500;
+
+/**
+ * For how long no call may be answered before the client is connected anew; milliseconds. What the driver sends over a
+ * connection at the very moment at which that is lost never ends: when it is the driver's own question whether the server
+ * is there, it asks no more, and fails every call for ever.
+ */
+const RENEW_AFTER_MS = CALL_DEADLINE_MS;
 
 /** How often a call whose outcome is unknown, or that lost a race, is tried; and the first pause in between. */
 const ATTEMPTS = 8;
@@ -56,8 +64,9 @@ const CONCERNS = {
  * behind the scenes; until it is done, every call rejects.
  *
  * @param url `mongodb://…` or `mongodb+srv://…`, with the database's name in its path; default `lead-intake`
+ * @param observe is told of every command
  */
-export async function connect(url: string): Promise<Connection> {
+export async function connect(url: string, observe?: StoreObserver): Promise<Connection> {
   const client = new MongoClient(url, {
     ...CONCERNS,
     appName: 'lead-intake',
@@ -70,21 +79,53 @@ export async function connect(url: string): Promise<Connection> {
   });
   const database = databaseOf(client, url);
   const collections = {
-    leads: database.collection<LeadDocument>('leads'),
-    apiKeys: database.collection<ApiKeyDocument>('apiKeys'),
-    studios: database.collection<StudioDocument>('studios'),
+    leads: observed(database.collection<LeadDocument>('leads'), observe),
+    apiKeys: observed(database.collection<ApiKeyDocument>('apiKeys'), observe),
+    studios: observed(database.collection<StudioDocument>('studios'), observe),
   };
   let prepared = false;
+  let unansweredSince: number | undefined;
   const closing = new AbortController();
   const underWay = new Set<Promise<unknown>>();
-  const preparing = prepare(client, url, closing.signal).then(
-    () => {
-      prepared = true;
-    },
-    () => {},
-  );
+  let preparing = prepareWith(async () => {
+    await makeIndexes(url);
+    // A client whose first use fails stays dead. It comes to life by being connected, and is not used before.
+    await client.connect();
+  });
 
   await Promise.race([preparing, sleep(SILENCE_MS, undefined, { ref: false })]);
+
+  /** Lets calls in as soon as a step succeeds that needs the database to be there. */
+  async function prepareWith(step: () => Promise<unknown>): Promise<void> {
+    while (!closing.signal.aborted && !prepared) {
+      try {
+        await step();
+        unansweredSince = undefined;
+        prepared = true;
+      } catch {
+        await sleep(PREPARE_AGAIN_MS, undefined, { signal: closing.signal }).catch(() => {});
+      }
+    }
+  }
+
+  /** Asks the database within the deadline of a call. */
+  async function ask<Result>(body: (deadline: AbortSignal) => Promise<Result>): Promise<Result> {
+    try {
+      const result = await withinDeadline(body);
+      unansweredSince = undefined;
+      return result;
+    } catch (error) {
+      unansweredSince ??= performance.now();
+      if (prepared && performance.now() - unansweredSince > RENEW_AFTER_MS) {
+        prepared = false;
+        preparing = prepareWith(async () => {
+          await client.close();
+          await client.connect();
+        });
+      }
+      throw error;
+    }
+  }
 
   return {
     ...collections,
@@ -94,7 +135,7 @@ export async function connect(url: string): Promise<Connection> {
       if (!prepared) throw new StoreUnavailable(NOT_PREPARED);
       if (closing.signal.aborted) throw new StoreUnavailable('the store is closed');
       if (underWay.size >= MOST_CALLS) throw new StoreUnavailable(`${MOST_CALLS} calls are under way`);
-      return withinDeadline((deadline) => {
+      return ask((deadline) => {
         // Beyond its deadline, too, a call is under way until it has ended.
         const work = body(deadline).finally(() => underWay.delete(work));
         underWay.add(work);
@@ -102,16 +143,17 @@ export async function connect(url: string): Promise<Connection> {
       });
     },
 
-    check: () =>
-      withinDeadline(async () => {
-        if (!prepared) throw new StoreUnavailable(NOT_PREPARED);
-        const missing = await missingIndexes(database);
-        if (missing.length > 0) throw new StoreUnavailable(`indexes are missing: ${missing.join(', ')}`);
-      }),
+    async check() {
+      if (!prepared) throw new StoreUnavailable(NOT_PREPARED);
+      const missing = await ask(() => missingIndexes(database));
+      if (missing.length > 0) throw new StoreUnavailable(`indexes are missing: ${missing.join(', ')}`);
+    },
 
     async close() {
       closing.abort();
-      await Promise.allSettled([preparing, ...underWay]);
+      const ended = Promise.allSettled([preparing, ...underWay]);
+      // Whatever has a deadline has ended by then; what has none never will.
+      await Promise.race([ended, sleep(CALL_DEADLINE_MS + SILENCE_MS, undefined, { ref: false })]);
       await client.close();
     },
   };
@@ -130,11 +172,6 @@ export function mongoUrlFault(url: string): string | undefined {
       .replace(/Unable to parse .*/, 'a host cannot be read');
     return `is refused by the driver: ${message}`;
   }
-}
-
-/** The error that a unique index answers. Which index it was is not to be had: engines word it differently. */
-export function isDuplicate(error: unknown): boolean {
-  return error instanceof MongoServerError && error.code === 11000;
 }
 
 /**
@@ -160,28 +197,18 @@ export async function untilKnown<Outcome>(
   throw new StoreUnavailable('the outcome is not known', fault);
 }
 
-/** Makes the indexes and connects the client, as soon as the database is there. */
-async function prepare(client: MongoClient, url: string, closing: AbortSignal): Promise<void> {
-  for (;;) {
-    closing.throwIfAborted();
-    try {
-      await makeIndexes(url);
-      // A client whose first use fails stays dead. It comes to life by being connected, and is not used before.
-      await client.connect();
-      return;
-    } catch {
-      await sleep(PREPARE_AGAIN_MS, undefined, { signal: closing });
-    }
-  }
-}
-
-/** With a client of its own, which has the patience that building an index takes. */
-async function makeIndexes(url: string): Promise<void> {
-  const client = new MongoClient(url, {
+/** A client for what takes long: building an index, or looking at everything. */
+export function patientClient(url: string): MongoClient {
+  return new MongoClient(url, {
     ...CONCERNS,
     socketTimeoutMS: INDEX_BUILD_MS,
+    connectTimeoutMS: SILENCE_MS,
     serverSelectionTimeoutMS: SILENCE_MS,
   });
+}
+
+async function makeIndexes(url: string): Promise<void> {
+  const client = patientClient(url);
   try {
     await ensureIndexes(databaseOf(client, url));
   } finally {
@@ -190,7 +217,7 @@ async function makeIndexes(url: string): Promise<void> {
 }
 
 /** The driver would call it `test` when the address names none. */
-function databaseOf(client: MongoClient, url: string): Db {
+export function databaseOf(client: MongoClient, url: string): Db {
   const isNamed = /^[^/]+:\/\/[^/]+\/[^?]/.test(url);
   return client.db(isNamed ? undefined : 'lead-intake');
 }

@@ -1,0 +1,285 @@
+import { randomUUID } from 'node:crypto';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
+import type { Lead, LeadClaims } from '../../src/domain/lead.ts';
+import { newId } from '../../src/domain/new-id.ts';
+import { openMongoStore } from '../../src/store/mongo/mongo-store.ts';
+import { type CreateLeadOutcome, type Store, StoreUnavailable } from '../../src/store/store.ts';
+import { openBatches } from '../support/batch-calls.ts';
+import { aLead, aStudio, claimsOf, times } from '../support/builders.ts';
+import { grpcCaller, startTestCore } from '../support/grpc.ts';
+import { describeWithMongo, describeWithMongoServer, isCommand, startWireServer } from '../support/mongodb.ts';
+import { startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
+
+// Some tests wait until the store gives up.
+vi.setConfig({ testTimeout: 120_000 });
+
+/** How many calls may be under way, and how long each may take; milliseconds. */
+const MOST_CALLS = 2048;
+const DEADLINE_MS = 4000;
+
+/** A document whose id is taken is tried until the store gives up on it: eight times in all. */
+const RETRIES_OF_A_TAKEN_ID = 7;
+
+describeWithMongo('requests that go to MongoDB together', (mongoUrl) => {
+  let proxy: TcpProxy;
+  let databaseUrl: string;
+  let store: Store;
+  let studioId: string;
+
+  beforeAll(async () => {
+    const { hostname, port } = new URL(mongoUrl());
+    proxy = await startProxy(hostname, Number(port));
+    databaseUrl = `mongodb://127.0.0.1:${proxy.port}/test-${randomUUID()}`;
+    store = await openMongoStore(databaseUrl);
+    await recovered(store);
+  });
+  afterAll(async () => {
+    await store?.close();
+    await proxy?.stop();
+  });
+  beforeEach(async () => {
+    studioId = await aStudioIn(store);
+  });
+  afterEach(async () => {
+    proxy.heal();
+    await recovered(store);
+  });
+
+  test('of creations in one insert, each is answered as it would be alone, whatever index stands in the way of its neighbours', async () => {
+    const together = await arrange();
+    const inserts = countRequests('insert');
+    const inOne = await Promise.all(together.map((creation) => outcomeOf(store, creation)));
+    expect(inserts()).toBe(1 + RETRIES_OF_A_TAKEN_ID);
+
+    const alone: unknown[] = [];
+    for (const creation of await arrange()) alone.push(await outcomeOf(store, creation));
+
+    expect(inOne).toEqual(alone);
+    expect(inOne).toEqual([
+      'created',
+      'replayed',
+      'idempotency-conflict',
+      'already-open',
+      'created',
+      'unavailable',
+      'idempotency-conflict',
+      'created',
+    ]);
+  });
+
+  test.each([
+    ['cut', 1],
+    ['cut', 4],
+    ['silence', 1],
+  ] as const)(
+    'replies get lost by %s in the middle of inserts of many (%i of them): each creation is one lead, and answered so',
+    async (by, count) => {
+      const creations = times(300, () => aCreation(studioId));
+      proxy.loseReplies({ of: isCommand('insert'), from: 2, count, by });
+
+      const outcomes = await Promise.all(creations.map((creation) => outcomeOf(store, creation)));
+
+      expect(proxy.lost()).toBe(count);
+      expect(new Set(outcomes)).toEqual(new Set(['created']));
+      for (const { lead } of creations) expect(await store.findLead(studioId, lead.id)).toEqual(lead);
+      expect(await countLeads()).toBe(creations.length);
+    },
+  );
+
+  test('the replies to all inserts get lost, from one of many on: each creation is one lead once it is asked for again', async () => {
+    const creations = times(200, () => aCreation(studioId));
+    let isLost = false;
+    proxy.loseReplies({
+      of: (request) => {
+        isLost ||= isCommand('insert')(request);
+        return isLost;
+      },
+      from: 2,
+      count: Number.POSITIVE_INFINITY,
+    });
+
+    const first = await Promise.all(creations.map((creation) => outcomeOf(store, creation)));
+    expect(first).toContain('unavailable');
+    proxy.heal();
+    await recovered(store);
+
+    const again = await Promise.all(
+      creations.map(({ lead, claims }) => outcomeOf(store, { lead: { ...lead, id: newId() }, claims })),
+    );
+    for (const [index, outcome] of again.entries()) {
+      if (first[index] === 'created') expect(outcome).toBe('replayed');
+      else expect(['created', 'replayed']).toContain(outcome);
+    }
+    expect(await countLeads()).toBe(creations.length);
+  });
+
+  test('a creation whose insert is slow holds up nobody beside it in its call', async () => {
+    const core = await startTestCore({ DATABASE_URL: databaseUrl });
+    const caller = grpcCaller(`127.0.0.1:${core.port}`);
+    try {
+      const request = (displayName: string) => ({
+        studioId,
+        idempotencyKey: newId(),
+        displayName,
+        contact: { email: `${newId()}@example.org` },
+      });
+      const call = openBatches<{ lead: { id: string }; replayed: boolean }>(
+        caller,
+        'LeadIntakeService/BatchCreateLeads',
+      );
+      proxy.loseReplies({ of: isCommand('insert'), by: 'silence' });
+      const slow = request('slow');
+      call.send([slow]);
+      await expect.poll(() => proxy.lost(), { timeout: 20_000 }).toBe(1);
+
+      call.send([...times(20, () => request('fast')), request('')]);
+      for (const index of times(20, (each) => 1 + each)) {
+        expect((await call.outcome(index)).answer).toMatchObject({ replayed: false });
+      }
+      expect((await call.outcome(21)).refusal).toMatchObject({ reason: 'INVALID_REQUEST', fields: ['displayName'] });
+      expect(call.outcomes.has(0)).toBe(false);
+
+      const { answer } = await call.outcome(0);
+      expect(answer).toMatchObject({ lead: { displayName: 'slow' }, replayed: false });
+      call.send([slow]);
+      expect((await call.outcome(22)).answer).toEqual({ ...answer, replayed: true });
+      call.end();
+      await call.ended;
+      expect(await countLeads()).toBe(21);
+    } finally {
+      caller.close();
+      await core.stop();
+    }
+  });
+
+  /** In a studio of its own, a creation for each thing that can stand in its way; none in the way of another. */
+  async function arrange(): Promise<Creation[]> {
+    const of = await aStudioIn(store);
+    const earlier = async (stage: 'new' | 'won'): Promise<Creation> => {
+      const { lead, claims } = aCreation(of);
+      await store.createLead(lead, claims);
+      const { contactKey } = claims;
+      await store.changeLeadStage({
+        studioId: of,
+        leadId: lead.id,
+        stage,
+        contactKey,
+        memberId: null,
+        now: new Date(),
+      });
+      return { lead, claims };
+    };
+    const like = ({ lead }: Creation, overrides: Partial<Lead> = {}): Creation => {
+      const another = { ...lead, id: newId(), ...overrides };
+      return { lead: another, claims: claimsOf(another) };
+    };
+    const underKeyOf = ({ claims: { idempotencyKey } }: Creation, { lead, claims }: Creation): Creation => ({
+      lead,
+      claims: { ...claims, idempotencyKey },
+    });
+    const [closed, open] = [await earlier('won'), await earlier('new')];
+    return [
+      aCreation(of),
+      // Its own key again, with the same data and with other.
+      underKeyOf(closed, like(closed)),
+      underKeyOf(open, like(open, { note: 'other' })),
+      // The contact of an open lead, and that of a closed one.
+      like(await earlier('new')),
+      like(await earlier('won')),
+      // Another lead's id, which no new one has.
+      like(aCreation(of), { id: (await earlier('new')).lead.id }),
+      // Another lead's key and the contact of a third one: the key decides.
+      underKeyOf(await earlier('won'), like(await earlier('new'))),
+      aCreation(of),
+    ];
+  }
+
+  async function countLeads(): Promise<number> {
+    return (await store.listLeads(studioId, null, 10_000)).length;
+  }
+
+  /** Counts requests on the way to the database from now on. */
+  function countRequests(...names: readonly string[]): () => number {
+    let count = 0;
+    proxy.loseReplies({
+      of: (request) => {
+        if (isCommand(...names)(request)) count += 1;
+        return false;
+      },
+    });
+    return () => count;
+  }
+});
+
+describeWithMongoServer('a store whose MongoDB answers no command', () => {
+  test('refuses calls above the most at once and the others in time, and bounds their memory', async () => {
+    const mongo = await startWireServer();
+    onTestFinished(() => mongo.stop());
+    const store = await openMongoStore(`${mongo.url}test-${randomUUID()}`);
+    onTestFinished(() => store.close());
+    await recovered(store);
+    const studioId = await aStudioIn(store);
+    await outcomeOf(store, aCreation(studioId));
+    const idle = heapMb();
+    mongo.pause();
+    let settled = 0;
+    const asked = performance.now();
+    const calls = times(5000, () => {
+      const { lead, claims } = aCreation(studioId);
+      return store.createLead(lead, claims).finally(() => {
+        settled += 1;
+      });
+    });
+
+    for (const refused of await Promise.allSettled(calls.slice(MOST_CALLS))) expectUnavailable(refused);
+    expect(settled).toBe(5000 - MOST_CALLS);
+    for (const refused of await Promise.allSettled(calls)) expectUnavailable(refused);
+    expect(performance.now() - asked).toBeLessThan(DEADLINE_MS + 3000);
+    expect(heapMb() - idle).toBeLessThan(100);
+
+    mongo.resume();
+    // Waits for whatever is still under way.
+    await store.close();
+    expect(heapMb() - idle).toBeLessThan(30);
+  });
+});
+
+interface Creation {
+  readonly lead: Lead;
+  readonly claims: LeadClaims;
+}
+
+function aCreation(studioId: string): Creation {
+  const lead = aLead({ studioId });
+  return { lead, claims: claimsOf(lead) };
+}
+
+async function outcomeOf(store: Store, { lead, claims }: Creation): Promise<CreateLeadOutcome['kind'] | 'unavailable'> {
+  try {
+    return (await store.createLead(lead, claims)).kind;
+  } catch (error) {
+    if (!(error instanceof StoreUnavailable)) throw error;
+    return 'unavailable';
+  }
+}
+
+async function aStudioIn(store: Store): Promise<string> {
+  const id = `studio-${newId()}`;
+  await store.putStudio(aStudio({ id }), { memberId: null, now: new Date() });
+  return id;
+}
+
+const recovered = (store: Store) => vi.waitFor(() => store.check(), { timeout: 20_000 });
+
+function expectUnavailable(outcome: PromiseSettledResult<unknown>): void {
+  expect(outcome).toMatchObject({ status: 'rejected', reason: { constructor: StoreUnavailable } });
+}
+
+/** How much memory is in use, once everything is collected that can be. */
+function heapMb(): number {
+  setFlagsFromString('--expose-gc');
+  runInNewContext('gc')();
+  return process.memoryUsage().heapUsed / 1e6;
+}

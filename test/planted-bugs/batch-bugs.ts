@@ -1,0 +1,122 @@
+import type { PlantedBug } from './planted-bug.ts';
+
+const RPC = 'test/integration/batches.test.ts';
+const BATCHES = 'src/rpc/batches.ts';
+const COLLECTED = 'test/unit/collector.test.ts';
+const COLLECTOR = 'gateway/collector.ts';
+const GATHERED = 'test/unit/gathered.test.ts';
+const GATHERER = 'src/store/mongo/gathered.ts';
+
+/** Faults of what lets requests travel together. */
+export const BATCH_BUGS: readonly PlantedBug[] = [
+  {
+    name: 'the core tells results in the order of the requests, whichever is known first',
+    suite: RPC,
+    caughtBy: 'BatchCreateLeads',
+    patches: [
+      {
+        file: BATCHES,
+        find: 'const results = known.splice(0, mostResults);',
+        put: 'const results = known.splice(0, mostResults).map((result, place) => ({ ...result, index: told + place }));',
+      },
+    ],
+  },
+  {
+    name: 'the core counts requests by message',
+    suite: RPC,
+    caughtBy: 'in many messages: each result is that of its own request',
+    patches: [{ file: BATCHES, find: 'begin(begun + position, request', put: 'begin(position, request' }],
+    inSoak: true,
+  },
+  {
+    name: 'a request of a batch is refused for what its neighbour is refused for',
+    suite: RPC,
+    caughtBy: 'a store that does not take the writes fails these alone, and the next ones are written',
+    patches: [
+      {
+        file: BATCHES,
+        find: 'const results = known.splice(0, mostResults);',
+        put: `const taken = known.splice(0, mostResults);
+    const refused = taken.find(({ outcome }) => outcome.case === 'error');
+    const results = taken.map((result) => ({ ...result, outcome: (refused ?? result).outcome }));`,
+      },
+    ],
+  },
+  {
+    name: 'the gateway takes results in the order of its requests',
+    suite: COLLECTED,
+    caughtBy: 'requests of one turn share messages of at most 64',
+    patches: [
+      { file: COLLECTOR, find: 'call.sent.get(result.index)', put: 'call.sent.get(Math.min(...call.sent.keys()))' },
+      {
+        file: COLLECTOR,
+        find: 'call.sent.delete(result.index)',
+        put: 'call.sent.delete(Math.min(...call.sent.keys()))',
+      },
+    ],
+  },
+  {
+    name: 'what one request was refused for, the gateway tells its neighbours too',
+    suite: COLLECTED,
+    caughtBy: 'one that fails fails alone, with what the other side said',
+    patches: [
+      {
+        file: COLLECTOR,
+        find: 'for (const result of results) {',
+        put: `const refused = results.find((result) => 'error' in result);
+          for (const result of results.map((each) => ({ ...(refused ?? each), index: each.index }))) {`,
+      },
+    ],
+  },
+  {
+    name: 'a late result is taken for that of the next request',
+    suite: COLLECTED,
+    caughtBy: 'its late result is nobody else’s, and the call goes on',
+    patches: [
+      {
+        file: COLLECTOR,
+        find: 'call.sent.get(result.index)?.settle(result);',
+        put: '[...call.sent.values()].find(({ isSettled }) => !isSettled)?.settle(result);',
+      },
+    ],
+  },
+  {
+    name: 'an answer is shared with who comes after the request for it is sent',
+    suite: COLLECTED,
+    caughtBy: 'who comes after it is sent has a request of its own',
+    patches: [
+      {
+        file: COLLECTOR,
+        find: '        this.#shareNoMore(waiting);\n        waiting.attempts',
+        put: '        waiting.attempts',
+      },
+    ],
+  },
+  {
+    name: 'what MongoDB answers to a batch is given to the wrong request',
+    suite: GATHERED,
+    caughtBy: 'requests of one turn go together, at most 64, and each gets its own answer',
+    patches: [
+      { file: GATHERER, find: 'resolve(answers[index] as Answer)', put: 'resolve(answers.at(-index) as Answer)' },
+    ],
+  },
+  {
+    name: 'one request whose time is over takes its batch along',
+    suite: GATHERED,
+    caughtBy: 'a request whose deadline is over is not begun, and those beside it are',
+    patches: [
+      {
+        file: GATHERER,
+        find: 'for (const waiting of this.#waiting.splice(0, MOST_IN_BATCH)) {',
+        put: `const taken = this.#waiting.splice(0, MOST_IN_BATCH);
+      for (const waiting of taken) {`,
+      },
+      {
+        file: GATHERER,
+        find: 'if (waiting.deadline.aborted)',
+        put: 'if (taken.some(({ deadline }) => deadline.aborted))',
+      },
+    ],
+    inSoak: true,
+  },
+];

@@ -1,0 +1,179 @@
+import type { PlantedBug } from './planted-bug.ts';
+
+const STORE = 'test/contract/mongo-store.test.ts';
+const TOGETHER = 'test/integration/mongo-batches.test.ts';
+const IN_ONE_INSERT =
+  'of creations in one insert, each is answered as it would be alone, whatever index stands in the way of its neighbours';
+const LEADS = 'src/store/mongo/leads.ts';
+
+/** Faults of the store on MongoDB. */
+export const MONGO_BUGS: readonly PlantedBug[] = [
+  {
+    name: 'the contact is looked at before the key',
+    suite: STORE,
+    caughtBy: 'a retry is replayed and not told that its own lead is in the way',
+    patches: [
+      {
+        file: LEADS,
+        find: 'if (own) {',
+        put: `if (byContact) return { kind: 'already-open', leadId: byContact._id.id.toString() };
+    if (own) {`,
+      },
+    ],
+  },
+  {
+    name: 'the index of keys is not unique',
+    suite: STORE,
+    caughtBy: 'one key with 50 different bodies makes one lead, the rest are conflicts',
+    patches: [
+      {
+        file: 'src/store/mongo/indexes.ts',
+        find: "key: { studioId: 1, 'idempotency.key': 1 }, unique: true",
+        put: "key: { studioId: 1, 'idempotency.key': 1 }, unique: false",
+      },
+    ],
+  },
+  {
+    name: 'the index of contacts is not unique',
+    suite: STORE,
+    caughtBy: 'another key for a contact with an open lead names that lead, and nothing is written',
+    patches: [
+      {
+        file: 'src/store/mongo/indexes.ts',
+        find: 'key: { studioId: 1, openContactKey: 1 }, unique: true',
+        put: 'key: { studioId: 1, openContactKey: 1 }, unique: false',
+      },
+    ],
+    inSoak: true,
+  },
+  {
+    name: 'a key with other data is a replay',
+    suite: STORE,
+    caughtBy: 'the same key with other data is a conflict, and nothing is written',
+    patches: [
+      {
+        file: LEADS,
+        find: 'return sameData(fingerprintOf(own), claims.fingerprint)\n        ?',
+        put: 'return own\n        ?',
+      },
+    ],
+    inSoak: true,
+  },
+  {
+    name: 'closing a lead frees its key',
+    suite: STORE,
+    caughtBy: 'a replay answers the lead as it is now, also after it was closed and the contact went to another',
+    patches: [
+      {
+        file: LEADS,
+        find: '{ $set: { stage, updatedAt, openContactKey } }',
+        put: "{ $set: { stage, updatedAt, openContactKey, ...(stage === 'won' && { 'idempotency.key': _id.id }) } }",
+      },
+    ],
+    inSoak: true,
+  },
+  {
+    name: 'a lead is moved, whatever it has become since it was read',
+    suite: STORE,
+    caughtBy: '20 moves of one lead at once each get an updatedAt of their own, and the highest stays',
+    patches: [
+      {
+        file: LEADS,
+        find: '{ studioId, _id, stage: lead.stage, updatedAt: lead.updatedAt }',
+        put: '{ studioId, _id }',
+      },
+    ],
+    inSoak: true,
+  },
+  {
+    name: "another studio's lead is found by its id",
+    suite: STORE,
+    caughtBy: "another studio's leads are never seen",
+    patches: [
+      {
+        file: LEADS,
+        find: '{ studioId: { $in: studioIds }, _id: { $in: [...keys] } }',
+        put: "{ '_id.id': { $in: keys.map(({ id }) => id) } }",
+      },
+      { file: LEADS, find: '[nameOf(document._id), leadOf', put: '[document._id.id.toString(), leadOf' },
+      { file: LEADS, find: 'leadsThere.get(nameOf(key))', put: 'leadsThere.get(key.id.toString())' },
+    ],
+    inSoak: true,
+  },
+  {
+    name: 'a page begins with the last lead of the one before',
+    suite: STORE,
+    caughtBy: 'there are never more than the limit, and the pages make the whole',
+    patches: [{ file: LEADS, find: '{ $lt: leadKey(studioId, before) }', put: '{ $lte: leadKey(studioId, before) }' }],
+    inSoak: true,
+  },
+  {
+    name: 'what was found by a secret is remembered',
+    suite: STORE,
+    caughtBy: 'a replaced secret is dead at once, for every process',
+    patches: [
+      {
+        file: 'src/store/mongo/api-keys.ts',
+        find: 'const key = await keysBySecret.ask(secretSha256, deadline);',
+        put: `const key = seen.get(hexOf(secretSha256)) ?? (await keysBySecret.ask(secretSha256, deadline));
+              if (key) seen.set(hexOf(secretSha256), key);`,
+      },
+      {
+        file: 'src/store/mongo/api-keys.ts',
+        find: 'const turns = new Turns();',
+        put: 'const turns = new Turns();\n  const seen = new Map<string, ApiKey>();',
+      },
+    ],
+    inSoak: true,
+  },
+  {
+    name: 'an insert whose reply is lost is repeated under another id',
+    suite: TOGETHER,
+    caughtBy:
+      'replies get lost by cut in the middle of inserts of many (1 of them): each creation is one lead, and answered so',
+    patches: [
+      { file: LEADS, find: 'const document = leadDocument(lead, claims);', put: '' },
+      {
+        file: LEADS,
+        find: 'const { refusal } = await inserts.ask(document, deadline);',
+        put: `const document = leadDocument({ ...lead, id: crypto.randomUUID() }, claims);
+        const { refusal } = await inserts.ask(document, deadline);`,
+      },
+    ],
+  },
+  {
+    name: 'a refused lead keeps those behind it in its insert from being written, and they are answered as created',
+    suite: TOGETHER,
+    caughtBy: IN_ONE_INSERT,
+    patches: [
+      { file: LEADS, find: 'ordered: false', put: 'ordered: true' },
+      { file: LEADS, find: 'if (!isKnown || error', put: 'if (error' },
+    ],
+  },
+  {
+    name: 'refusals are taken for those of the first leads of an insert',
+    suite: TOGETHER,
+    caughtBy: IN_ONE_INSERT,
+    patches: [
+      {
+        file: LEADS,
+        find: '.map((refusal) => [refusal.index, refusal])',
+        put: '.map((refusal, place) => [place, refusal])',
+      },
+    ],
+  },
+  {
+    name: 'an insert that fails as a whole is answered as created',
+    suite: TOGETHER,
+    caughtBy:
+      'the replies to all inserts get lost, from one of many on: each creation is one lead once it is asked for again',
+    patches: [
+      {
+        file: LEADS,
+        find: 'if (!(error instanceof MongoBulkWriteError)) throw error;',
+        put: 'if (!(error instanceof MongoBulkWriteError)) return documents.map(() => ({}));',
+      },
+    ],
+    inSoak: true,
+  },
+];

@@ -1,0 +1,58 @@
+import { spawn } from 'node:child_process';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { describeWithMongo } from '../support/mongodb.ts';
+import { ROOT } from '../support/processes.ts';
+import { patched, sourceOf, type VariantReport } from './planted-bug.ts';
+import { CONTROL, PLANTED_BUGS } from './planted-bugs.ts';
+
+/** How long all variants on one database may take; milliseconds. */
+const RUN_MS = 600_000;
+
+describe('on SQLite', () => expectAllCaught('SQLite', () => ({})));
+
+describeWithMongo('on MongoDB', (mongoUrl) => expectAllCaught('MongoDB', () => ({ MONGODB_TEST_URL: mongoUrl() })));
+
+function expectAllCaught(database: keyof typeof PLANTED_BUGS, env: () => Record<string, string>): void {
+  const bugs = PLANTED_BUGS[database];
+  let reports: readonly VariantReport[] = [];
+  beforeAll(async () => {
+    reports = await tryVariants(database, env());
+  }, RUN_MS);
+
+  const reportOf = (name: string): VariantReport =>
+    reports.find(({ variant }) => variant === name) ?? {
+      variant: name,
+      passed: [],
+      caught: [],
+      errors: ['was not tried'],
+    };
+
+  test('the product as it is passes the tests that catch its faulty variants', () => {
+    const { passed, ...rest } = reportOf(CONTROL);
+    expect(rest).toEqual({ variant: CONTROL, caught: [], errors: [] });
+    expect(new Set(passed)).toEqual(new Set(bugs.map(({ caughtBy }) => caughtBy)));
+  });
+
+  test.each(bugs)('a variant is caught: $name', ({ name, patches, caughtBy }) => {
+    for (const patch of patches) patched(sourceOf(patch.file), patch);
+    const { caught, errors } = reportOf(name);
+    expect(caught, errors.join('\n')).toContain(caughtBy);
+  });
+}
+
+/** Runs, on every variant, the test that is to catch it. */
+async function tryVariants(
+  database: keyof typeof PLANTED_BUGS,
+  env: Record<string, string>,
+): Promise<readonly VariantReport[]> {
+  const command = ['run', '--config', join(import.meta.dirname, 'vitest.config.ts')];
+  const child = spawn(process.execPath, ['node_modules/vitest/vitest.mjs', ...command], {
+    cwd: ROOT,
+    env: { ...process.env, ...env, PLANTED_BUGS_ON: database },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const printed = await text(child.stdout);
+  return JSON.parse(printed.trimEnd().split('\n').at(-1) ?? '');
+}

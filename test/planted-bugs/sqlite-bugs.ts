@@ -1,0 +1,349 @@
+import type { PlantedBug } from './planted-bug.ts';
+
+const STORE = 'test/contract/sqlite-store.test.ts';
+const LEADS = 'src/store/sqlite/leads.ts';
+const LEAD = 'src/domain/lead.ts';
+const CREATE_LEAD = 'src/usecases/create-lead.ts';
+
+/** Faults of the store on SQLite, of the rules that both stores share, of the use cases and of the gateway. */
+export const SQLITE_BUGS: readonly PlantedBug[] = [
+  {
+    name: 'the contact is looked up before the key',
+    suite: STORE,
+    caughtBy: 'a retry is replayed and not told that its own lead is in the way',
+    patches: [
+      {
+        file: LEADS,
+        find: 'const earlier = findByKey(lead.studioId, idempotencyKey);',
+        put: `const inTheWay = holderOf(lead.studioId, openContactKey);
+              if (inTheWay !== undefined) return { kind: 'already-open', leadId: inTheWay };
+              const earlier = findByKey(lead.studioId, idempotencyKey);`,
+      },
+    ],
+  },
+  {
+    name: 'the index of keys is not unique',
+    suite: STORE,
+    caughtBy: 'one key with 50 different bodies makes one lead, the rest are conflicts',
+    patches: [
+      {
+        file: 'src/store/sqlite/migrations.ts',
+        find: 'CREATE UNIQUE INDEX leads_by_idempotency_key',
+        put: 'CREATE INDEX leads_by_idempotency_key',
+      },
+    ],
+  },
+  {
+    name: 'the index of contacts is not unique',
+    suite: STORE,
+    caughtBy: 'another key for a contact with an open lead names that lead, and nothing is written',
+    patches: [
+      {
+        file: 'src/store/sqlite/migrations.ts',
+        find: 'CREATE UNIQUE INDEX leads_by_open_contact',
+        put: 'CREATE INDEX leads_by_open_contact',
+      },
+    ],
+  },
+  {
+    name: 'a write is answered before its transaction is committed',
+    suite: STORE,
+    caughtBy: 'are all refused, and none of them is there, when the commit fails',
+    patches: [
+      {
+        file: 'src/store/sqlite/group-commit.ts',
+        find: 'return () => resolve(result);',
+        put: 'resolve(result); return () => {};',
+      },
+    ],
+  },
+  {
+    name: 'a commit does not wait for the disk',
+    suite: STORE,
+    caughtBy: 'a write is answered when the disk has it: WAL, and a wait for the disk at every commit',
+    patches: [
+      {
+        file: 'src/store/sqlite/open-database.ts',
+        find: 'PRAGMA synchronous = FULL',
+        put: 'PRAGMA synchronous = NORMAL',
+      },
+    ],
+    inSoak: true,
+  },
+  {
+    name: 'a write that fails half-way leaves its half',
+    suite: STORE,
+    caughtBy: 'undo all of a write that fails half-way, and nothing else',
+    patches: [
+      {
+        file: 'src/store/sqlite/group-commit.ts',
+        find: 'ROLLBACK TO one_write; RELEASE one_write',
+        put: 'RELEASE one_write',
+      },
+    ],
+    inSoak: true,
+  },
+  {
+    name: 'a write that fails takes its neighbours along',
+    suite: STORE,
+    caughtBy: 'lose none of them when one fails',
+    patches: [
+      {
+        file: 'src/store/sqlite/group-commit.ts',
+        find: 'if (!this.#database.isTransaction) throw error;',
+        put: 'throw error;',
+      },
+    ],
+  },
+  {
+    name: 'a creation that succeeds leaves its key free',
+    suite: STORE,
+    caughtBy: 'the same key with the same data is a replay of the first lead',
+    patches: [
+      {
+        file: LEADS,
+        find: '          openContactKey,\n          idempotencyKey,',
+        put: '          openContactKey,\n          idempotencyKey: lead.id,',
+      },
+    ],
+  },
+  {
+    name: 'a key with other data is a replay',
+    suite: STORE,
+    caughtBy: 'the same key with other data is a conflict, and nothing is written',
+    patches: [{ file: LEADS, find: 'return sameData(earlier.fingerprint, fingerprint)', put: 'return earlier' }],
+  },
+  {
+    name: 'closing a lead frees its key',
+    suite: STORE,
+    caughtBy: 'a replay answers the lead as it is now, also after it was closed and the contact went to another',
+    patches: [
+      {
+        file: LEADS,
+        find: 'SET stage = :stage,',
+        put: `SET idempotency_key = CASE WHEN :stage IN ('won', 'lost') THEN id ELSE idempotency_key END, stage = :stage,`,
+      },
+    ],
+    inSoak: true,
+  },
+  {
+    name: 'a refused creation binds its key',
+    suite: STORE,
+    caughtBy: 'a refused creation leaves its key free for other data',
+    patches: [
+      {
+        file: LEADS,
+        find: 'const openContactKey = openClaim(contactKey);\n        const { changes }',
+        put: `if (bound.has(idempotencyKey)) return { kind: 'idempotency-conflict' };
+              const openContactKey = openClaim(contactKey);
+              const { changes }`,
+      },
+      {
+        file: LEADS,
+        find: `return { kind: 'already-open', leadId };\n      });\n    },\n\n    async findLeadByIdempotencyKey`,
+        put: `bound.add(idempotencyKey);
+              return { kind: 'already-open', leadId };
+            });
+          },
+          async findLeadByIdempotencyKey`,
+      },
+      { file: LEADS, find: 'const findByKey =', put: 'const bound = new Set();\n  const findByKey =' },
+    ],
+  },
+  {
+    name: 'closing a lead does not free its contact',
+    suite: STORE,
+    caughtBy: 'a lead that is won frees its contact',
+    patches: [
+      { file: LEAD, find: 'if (!isOpen(stage)) return', put: 'if (!isOpen(stage)) return claim;\n  if (false) return' },
+    ],
+    inSoak: true,
+  },
+  {
+    name: 'any change of a lead frees its contact',
+    suite: STORE,
+    caughtBy: 'a lead that is contacted keeps its contact',
+    patches: [{ file: LEAD, find: 'if (!isOpen(stage)) return', put: 'if (stage !== lead.stage) return' }],
+    inSoak: true,
+  },
+  {
+    name: 'a lead is reopened without its contact',
+    suite: STORE,
+    caughtBy: 'a reopened lead takes its contact again',
+    patches: [{ file: LEAD, find: 'return isOpen(lead.stage) ? claim : openClaim(contactKey);', put: 'return claim;' }],
+    inSoak: true,
+  },
+  {
+    name: 'updatedAt is the time of the clock, wherever that went',
+    suite: STORE,
+    caughtBy: 'updatedAt grows when the clock went back',
+    patches: [{ file: LEAD, find: 'new Date(Math.max(now.getTime(), previous.getTime() + 1))', put: 'now' }],
+    inSoak: true,
+  },
+  {
+    name: "another studio's lead is found by its id",
+    suite: STORE,
+    caughtBy: "another studio's leads are never seen",
+    patches: [{ file: LEADS, find: "open_contact_key`, 'id = ?')", put: "open_contact_key`, 'id = ?2 OR id = ?2')" }],
+    inSoak: true,
+  },
+  {
+    name: 'the listing begins with the oldest',
+    suite: STORE,
+    caughtBy: 'leads come highest id first, whatever the order they were created in',
+    patches: [{ file: LEADS, find: 'ORDER BY id DESC', put: 'ORDER BY id ASC' }],
+    inSoak: true,
+  },
+  {
+    name: 'a page begins with the last lead of the one before',
+    suite: STORE,
+    caughtBy: 'there are never more than the limit, and the pages make the whole',
+    patches: [{ file: LEADS, find: "'id < ? ORDER", put: "'id <= ? ORDER" }],
+    inSoak: true,
+  },
+  {
+    name: 'what was found by a secret is remembered',
+    suite: STORE,
+    caughtBy: 'a replaced secret is dead at once, for every process',
+    patches: [
+      {
+        file: 'src/store/sqlite/api-keys.ts',
+        find: 'const row = selectCredential.get(secretSha256);',
+        put: `const name = Buffer.from(secretSha256).toString('hex');
+              const row = seen.get(name) ?? selectCredential.get(secretSha256);
+              if (row) seen.set(name, row);`,
+      },
+      {
+        file: 'src/store/sqlite/api-keys.ts',
+        find: 'const takeSlot =',
+        put: 'const seen = new Map<string, ReturnType<typeof selectCredential.get>>();\n  const takeSlot =',
+      },
+    ],
+    inSoak: true,
+  },
+  {
+    name: 'a studio has room for a 21st key',
+    suite: STORE,
+    caughtBy: 'of 30 keys asked for at once, 20 are written',
+    patches: [
+      {
+        file: 'src/domain/api-key.ts',
+        find: 'length: LIVE_KEYS_PER_STUDIO }',
+        put: 'length: LIVE_KEYS_PER_STUDIO + 1 }',
+      },
+    ],
+    inSoak: true,
+  },
+  {
+    name: 'a revoked key opens its studio',
+    suite: 'test/e2e/http/authentication.test.ts',
+    caughtBy: 'that is revoked opens nothing from that moment, for good',
+    patches: [{ file: 'src/domain/api-key.ts', find: 'key.revokedAt === null && key.expiresAt', put: 'key.expiresAt' }],
+    inSoak: true,
+  },
+  {
+    name: 'the gateway remembers a key',
+    suite: 'test/e2e/http/authentication.test.ts',
+    caughtBy: 'opens until its expiry and nothing after it, until it is replaced with a later one',
+    patches: [
+      {
+        file: 'gateway/plugins/authentication.ts',
+        find: 'request.caller = await core.authenticate(hashKeySecret(secret), request.id);',
+        put: `request.caller = seen.get(secret) ?? (await core.authenticate(hashKeySecret(secret), request.id));
+              seen.set(secret, request.caller);`,
+      },
+      {
+        file: 'gateway/plugins/authentication.ts',
+        find: "app.addHook('onRequest', async (request) => {",
+        put: "const seen = new Map();\n  app.addHook('onRequest', async (request) => {",
+      },
+    ],
+  },
+  {
+    name: 'a disabled source is accepted',
+    suite: 'test/e2e/http/create-lead.test.ts',
+    caughtBy: 'that is disabled is refused, and nothing is written',
+    patches: [{ file: CREATE_LEAD, find: '&& !source?.enabled', put: '&& !source' }],
+    inSoak: true,
+  },
+  {
+    name: "another studio's source is accepted",
+    suite: 'test/e2e/http/create-lead.test.ts',
+    caughtBy: 'that is of another studio is refused, and nothing is written',
+    patches: [
+      {
+        file: 'src/store/sqlite/directory.ts',
+        find: "'SELECT * FROM lead_sources WHERE studio_id = ? AND id = ?'",
+        put: "'SELECT * FROM lead_sources WHERE id = ?2'",
+      },
+    ],
+    inSoak: true,
+  },
+  {
+    name: 'a retry is refused once its source is disabled',
+    suite: 'test/e2e/http/idempotency.test.ts',
+    caughtBy: 'gets it after the source was disabled',
+    patches: [{ file: CREATE_LEAD, find: 'if (!earlier) throw', put: 'throw' }],
+  },
+  {
+    name: 'a replay answers the lead as it is now',
+    suite: 'test/e2e/http/idempotency.test.ts',
+    caughtBy: 'gets it after the lead was closed and the contact has another open one',
+    patches: [
+      {
+        file: CREATE_LEAD,
+        find: 'lead: asCreated(outcome.lead), replayed: true',
+        put: 'lead: outcome.lead, replayed: true',
+      },
+    ],
+    inSoak: true,
+  },
+  {
+    name: 'the last page has another one after it when it is full',
+    suite: 'test/e2e/http/list-leads.test.ts',
+    caughtBy: 'that ends with a full page has no cursor after it',
+    patches: [{ file: 'src/usecases/list-leads.ts', find: 'found.length > limit &&', put: 'found.length >= limit &&' }],
+    inSoak: true,
+  },
+  {
+    name: 'a page leaves out the first lead after the one before',
+    suite: 'test/e2e/http/list-leads.test.ts',
+    caughtBy: 'followed to its end by its cursors has every lead once',
+    patches: [
+      { file: 'src/usecases/list-leads.ts', find: 'const last = leads.at(-1);', put: 'const last = found.at(-1);' },
+    ],
+    inSoak: true,
+  },
+  {
+    name: 'a key in other letter case is another key',
+    suite: 'test/e2e/http/idempotency.test.ts',
+    caughtBy: 'gets it whatever the letter case of the key',
+    patches: [{ file: CREATE_LEAD, find: 'idempotencyKey.toLowerCase()', put: 'idempotencyKey' }],
+    inSoak: true,
+  },
+  {
+    name: 'the note is no part of the data',
+    suite: 'test/e2e/http/idempotency.test.ts',
+    caughtBy: 'is refused with 409, and nothing is written or changed: another note',
+    patches: [{ file: 'src/domain/idempotency.ts', find: 'sourceId, note]', put: 'sourceId]' }],
+  },
+  {
+    name: 'contacts are compared as they were typed',
+    suite: 'test/e2e/http/one-open-lead.test.ts',
+    caughtBy: 'gets no second one in whatever letter case the e-mail address is: ada@example.org, ADA@EXAMPLE.ORG',
+    patches: [{ file: 'src/domain/contact.ts', find: 'text.toUpperCase().toLowerCase()', put: 'text' }],
+    inSoak: true,
+  },
+  {
+    name: 'what cannot be counted is let in',
+    suite: 'test/e2e/http/quota-store-away.test.ts',
+    caughtBy: 'lets nothing in while Redis is killed, and serves again without a restart',
+    patches: [
+      {
+        file: 'gateway/plugins/quota.ts',
+        find: "if (error instanceof QuotaUnavailable) throw new Problem('integration_rate_unavailable', { cause: error });",
+        put: 'if (error instanceof QuotaUnavailable) return { admitted: true, limit: 1, remaining: 1, resetMs: 1 };',
+      },
+    ],
+  },
+];

@@ -1,0 +1,65 @@
+import { defineConfig } from 'vitest/config';
+import type { TestModule } from 'vitest/node';
+import { plant, type VariantReport } from './planted-bug.ts';
+import { CONTROL, PLANTED_BUGS } from './planted-bugs.ts';
+
+const bugs = PLANTED_BUGS[process.env.PLANTED_BUGS_ON as keyof typeof PLANTED_BUGS];
+
+const projects = [
+  ...bugs.map(({ name, suite, caughtBy, patches }) => project(name, [suite], [caughtBy], plant(patches))),
+  project(
+    CONTROL,
+    [...new Set(bugs.map(({ suite }) => suite))],
+    [...new Set(bugs.map(({ caughtBy }) => caughtBy))],
+    plant([]),
+  ),
+];
+
+/**
+ * Tries suites on the product with a fault in it: one project for each variant of those on PLANTED_BUGS_ON. What it prints last
+ * is the reports, as JSON. `planted-bugs.test.ts` runs it.
+ */
+export default defineConfig({ test: { projects, reporters: [{ onTestRunEnd: report }], maxWorkers: 2 } });
+
+function project(name: string, include: string[], titles: string[], plugin: ReturnType<typeof plant>) {
+  return {
+    plugins: [plugin],
+    test: {
+      name,
+      include,
+      root: `${import.meta.dirname}/../..`,
+      testTimeout: 10_000,
+      hookTimeout: 60_000,
+      // The cache would give one variant's modules to the others, and to every later run of the tests.
+      fsModuleCache: false,
+      pool: 'threads',
+      provide: { titles },
+      setupFiles: [`${import.meta.dirname}/only-titles.ts`],
+    },
+  };
+}
+
+function report(modules: readonly TestModule[]): void {
+  const reports = projects.map(({ test: { name } }): VariantReport => {
+    const own = modules.filter((module) => module.project.name === name);
+    const tests = own.flatMap((module) => [...module.children.allTests()]);
+    const failures = tests.flatMap((test) =>
+      (test.result().errors ?? []).map((error) => ({
+        title: test.name,
+        isCatch: error.name === 'AssertionError',
+        error,
+      })),
+    );
+    const suites = own.flatMap((module) => [module, ...module.children.allSuites()]);
+    return {
+      variant: name,
+      passed: tests.filter((test) => test.result().state === 'passed').map((test) => test.name),
+      caught: failures.filter(({ isCatch }) => isCatch).map(({ title }) => title),
+      errors: [
+        ...failures.filter(({ isCatch }) => !isCatch).map(({ title, error }) => `${title}: ${error.message}`),
+        ...suites.flatMap((suite) => suite.errors().map(({ message }) => message)),
+      ],
+    };
+  });
+  process.stdout.write(`\n${JSON.stringify(reports)}\n`);
+}
