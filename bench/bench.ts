@@ -16,27 +16,15 @@ import { describeMachine } from './machine.ts';
 import { measureOnMongo } from './on-mongo.ts';
 import { measureOnSqlite } from './on-sqlite.ts';
 import { type Options, readOptions } from './options.ts';
-import { cleanUp, startProcess } from './processes.ts';
+import { startProcess } from './processes.ts';
 import { failureLines, goalTable, type Section, sectionTable } from './report.ts';
+import { runBenchmark } from './run-benchmark.ts';
 import type { Surroundings } from './targets.ts';
 
 const CONNECTIONS = 64;
 const LEADS = 1000;
 
-const interrupted = new Promise<never>((_, reject) => {
-  // The handlers stay, so that a second signal does not cut the cleaning up short.
-  process.on('SIGINT', () => reject(new Error('interrupted')));
-  process.on('SIGTERM', () => reject(new Error('stopped')));
-});
-try {
-  await Promise.race([run(readOptions()), interrupted]);
-} catch (error) {
-  console.error(`\n${(error as Error).message}`);
-  process.exitCode = 1;
-} finally {
-  await cleanUp();
-}
-process.exit();
+await runBenchmark(() => run(readOptions()));
 
 async function run(options: Options): Promise<void> {
   const { places, profileFolder } = options;

@@ -1,14 +1,14 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 
-/** The kernel's clock ticks in a second, as it shows them to programs: on every platform of Linux 100. */
-const TICKS_PER_SECOND = 100;
-
-/** The processor time that a process has had so far, all its threads together; microseconds. NaN where there is no /proc. */
+/**
+ * The processor time that a process has had so far, all its threads together; microseconds. NaN where Linux does not tell.
+ * Of a single request it is a part of a clock tick, in which the kernel tells the time of a whole process.
+ */
 export function cpuTimeUs(pid: number | undefined): number {
-  const stat = read(`/proc/${pid}/stat`);
-  // The name, field 2, may contain blanks: what follows it begins with field 3. utime and stime are fields 14 and 15.
-  const fields = stat?.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return ((Number(fields?.[11]) + Number(fields?.[12])) / TICKS_PER_SECOND) * 1e6;
+  const threads = attempt(() => readdirSync(`/proc/${pid}/task`)) ?? [];
+  // The first number of three: nanoseconds on a processor.
+  const times = threads.map((id) => Number.parseInt(read(`/proc/${pid}/task/${id}/schedstat`) ?? '', 10));
+  return times.length === 0 ? Number.NaN : times.reduce((sum, time) => sum + time) / 1000;
 }
 
 /** The child of a process whose command line names a file. Undefined where there is no /proc. */
@@ -18,8 +18,12 @@ export function childRunning(file: string, parent: number): number | undefined {
 }
 
 function read(path: string): string | undefined {
+  return attempt(() => readFileSync(path, 'utf8'));
+}
+
+function attempt<Result>(body: () => Result): Result | undefined {
   try {
-    return readFileSync(path, 'utf8');
+    return body();
   } catch {
     return undefined;
   }

@@ -5,12 +5,12 @@
  * machine, a creation took it 28 µs of processor time, half of which the kernel needs to send and receive; autocannon 9
  * took 90. That is why it writes and reads HTTP itself (connection.ts).
  */
-import { randomUUID } from 'node:crypto';
-import { openConnection } from './connection.ts';
+import { type Asking, openAsking } from './asking.ts';
 import { drive, type Pace } from './drive.ts';
 import { serveJobs } from './jobs.ts';
+import type { Target } from './lead-requests.ts';
 import type { LoadResult } from './tally.ts';
-import { EXPECTED_STATUS, type Scenario, type Target, Workload } from './workload.ts';
+import { EXPECTED_STATUS, type Scenario, Workload } from './workload.ts';
 
 /** Something to do. */
 export type LoadJob =
@@ -37,41 +37,28 @@ async function preload(target: Target, leads: number, connections: number): Prom
   const workload = new Workload(target);
   let left = leads;
   const createSome = async () => {
-    const { ask, close } = await openAsking(target.url);
+    const connection = await openAsking(target.url);
     while (left > 0) {
       left -= 1;
-      const creation = workload.creation(randomUUID());
-      const { lead } = await ask(creation, EXPECTED_STATUS.create);
+      const creation = workload.creation();
+      const { lead } = await askFor(EXPECTED_STATUS.create, creation, connection);
       workload.know(creation, lead.id);
     }
-    close();
+    connection.close();
   };
   await Promise.all(Array.from({ length: connections }, createSome));
 
-  const { ask, close } = await openAsking(target.url);
+  const connection = await openAsking(target.url);
   let cursor: string | null = null;
-  do cursor = (await ask(workload.page(cursor), EXPECTED_STATUS.list)).nextCursor;
+  do cursor = (await askFor(EXPECTED_STATUS.list, workload.page(cursor), connection)).nextCursor;
   while (cursor !== null);
-  close();
+  connection.close();
   return workload;
 }
 
-/** A connection on which one asks and waits for the answer. */
-async function openAsking(url: string) {
-  let pending = Promise.withResolvers<{ status: number; text: string }>();
-  const connection = await openConnection(new URL(url), {
-    onAnswer: (status, body) => pending.resolve({ status, text: body.toString() }),
-    onEnd: (reason) => pending.reject(new Error(reason)),
-  });
-  return {
-    /** Gives the JSON of an answer; rejects when its status is another. */
-    async ask(request: Buffer, expected: number) {
-      pending = Promise.withResolvers();
-      connection.send(request);
-      const { status, text } = await pending.promise;
-      if (status !== expected) throw new Error(`${url} answered ${status}: ${text}`);
-      return JSON.parse(text);
-    },
-    close: () => connection.close(),
-  };
+/** Asks, and gives the JSON of the answer; rejects when its status is another. */
+async function askFor(status: number, request: Buffer, connection: Asking) {
+  const answer = await connection.ask(request);
+  if (answer.status !== status) throw new Error(`the answer was ${answer.status}: ${answer.text}`);
+  return JSON.parse(answer.text);
 }

@@ -1,4 +1,3 @@
-import { MongoClient } from 'mongodb';
 import { serverName } from './mongo-database.ts';
 import type { Options } from './options.ts';
 import { showProgress } from './progress.ts';
@@ -25,7 +24,7 @@ export async function measureOnMongo(
   const loads = scenarios.flatMap(targetsOf).length * loadsOf(rounds);
   const progress = showProgress('MongoDB', loads);
   let done = 0;
-  const section: Section = { title: await titleOf(mongoUrl), base: driver.name, rows: [], goals: [] };
+  const section: Section = { title: `${await serverName(mongoUrl)} and Redis`, base: driver.name, rows: [], goals: [] };
   for (const scenario of scenarios) {
     const driven = targetsOf(scenario).map((target) => ({ target }));
     const all = await measure(scenario, driven, rounds, surroundings.connections, () => {
@@ -41,13 +40,4 @@ export async function measureOnMongo(
     }
   }
   return section;
-}
-
-async function titleOf(mongoUrl: string): Promise<string> {
-  const client = new MongoClient(mongoUrl);
-  try {
-    return `${await serverName(client)} and Redis`;
-  } finally {
-    await client.close();
-  }
 }

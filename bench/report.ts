@@ -72,20 +72,22 @@ export function failureLines({ rows }: Section): string[] {
   );
 }
 
-function table(heads: readonly string[], left: readonly string[], rows: readonly (readonly string[])[]): string {
+/** Rows as Markdown; numbers stand right, but for the columns that `left` says otherwise of. */
+export function table(heads: readonly string[], left: readonly string[], rows: readonly (readonly string[])[]): string {
   const rule = heads.map((_, index) => left[index] ?? '--:');
   return [heads, rule, ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
 }
 
 /** The middle of some numbers, and between what they lie. */
-function spread(values: readonly number[]): string {
+export function spread(values: readonly number[]): string {
   const [lowest, middle, highest] = [Math.min(...values), median(values), Math.max(...values)].map((value) =>
     number(value, value < 10 ? 2 : 0),
   );
   return values.length > 1 ? `${middle} (${lowest}–${highest})` : `${middle}`;
 }
 
-function number(value: number, digits: number): string {
+/** Empty for what is none. */
+export function number(value: number, digits: number): string {
   if (!Number.isFinite(value)) return '';
   return value.toLocaleString('en', { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }

@@ -4,15 +4,15 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
-import { MongoClient } from 'mongodb';
 import { childRunning } from './cpu-time.ts';
 import type { Pace } from './drive.ts';
 import { nextMessage, perform } from './jobs.ts';
+import type { Target } from './lead-requests.ts';
 import type { LoadJob } from './load-generator.ts';
-import { withDatabase } from './mongo-database.ts';
-import { atTheEnd, startProcess, temporaryFolder } from './processes.ts';
+import { ownDatabase } from './mongo-database.ts';
+import { startProcess, temporaryFolder } from './processes.ts';
 import type { LoadResult } from './tally.ts';
-import type { Scenario, Target } from './workload.ts';
+import type { Scenario } from './workload.ts';
 
 /** Something that load is put on. */
 export interface RunningTarget {
@@ -48,7 +48,7 @@ const SETTINGS = {
 export async function startFloor(surroundings: Surroundings): Promise<RunningTarget> {
   const secret = `lik_${randomBytes(36).toString('base64url')}`;
   const env = { FLOOR_DATABASE: join(temporaryFolder(), 'leads.db'), FLOOR_SECRET: secret };
-  const floor = startProcess('bench/floor.ts', { env, ...profiled('floor', surroundings) });
+  const floor = startProcess('bench/floor.ts', { env, flags: profiled('floor', surroundings) });
   const { url } = await nextMessage<{ url: string }>(floor);
   return httpTarget('floor', { url, secret, sourceId: randomUUID() }, { floor: floor.pid }, surroundings);
 }
@@ -91,14 +91,36 @@ async function startBoth(
   own: Readonly<Record<string, string>>,
   surroundings: Surroundings,
 ): Promise<RunningTarget> {
+  const demo = await makeDemo({ ...SETTINGS, ...own });
+  const { url, pids } = await startCoreAndGateway(own, (process) => profiled(`${name} ${process}`, surroundings));
+  return httpTarget(name, { url, ...demo }, pids, surroundings);
+}
+
+/** The product's two processes. */
+export interface CoreAndGateway {
+  /** Where the gateway listens. */
+  readonly url: string;
+  readonly coreUrl: string;
+  readonly coreToken: string;
+  readonly pids: { readonly core: number | undefined; readonly gateway: number | undefined };
+}
+
+/**
+ * Starts the product's processes one by one.
+ *
+ * @param own settings, besides those that all have
+ * @param flagsOf flags for Node
+ */
+export async function startCoreAndGateway(
+  own: Readonly<Record<string, string>>,
+  flagsOf: (process: 'core' | 'gateway') => readonly string[] = () => [],
+): Promise<CoreAndGateway> {
   const env = { ...SETTINGS, ...own };
-  const demo = await makeDemo(env);
-  const core = startProcess('src/main.ts', { env, ...profiled(`${name} core`, surroundings) });
+  const core = startProcess('src/main.ts', { env, flags: flagsOf('core') });
   const { url: CORE_URL } = await nextMessage<{ url: string }>(core);
-  const gatewayEnv = { ...env, CORE_URL };
-  const gateway = startProcess('gateway/main.ts', { env: gatewayEnv, ...profiled(`${name} gateway`, surroundings) });
+  const gateway = startProcess('gateway/main.ts', { env: { ...env, CORE_URL }, flags: flagsOf('gateway') });
   const { url } = await nextMessage<{ url: string }>(gateway);
-  return httpTarget(name, { url, ...demo }, { core: core.pid, gateway: gateway.pid }, surroundings);
+  return { url, coreUrl: CORE_URL, coreToken: env.CORE_TOKEN, pids: { core: core.pid, gateway: gateway.pid } };
 }
 
 /** Fills a target, so that there is something to read. */
@@ -142,23 +164,9 @@ function outputOf({ stdout, spawnargs }: ChildProcess): Readable {
   return stdout;
 }
 
-function profiled(name: string, { profileFolder }: Surroundings): { readonly flags: readonly string[] } {
+function profiled(name: string, { profileFolder }: Surroundings): readonly string[] {
   const file = `${name.replaceAll(' ', '-')}.cpuprofile`;
-  return { flags: profileFolder ? ['--cpu-prof', `--cpu-prof-dir=${profileFolder}`, `--cpu-prof-name=${file}`] : [] };
+  return profileFolder ? ['--cpu-prof', `--cpu-prof-dir=${profileFolder}`, `--cpu-prof-name=${file}`] : [];
 }
 
 const sqliteUrl = () => `sqlite:${join(temporaryFolder(), 'leads.db')}`;
-
-/** The address of a database that is gone when the benchmark is over. */
-function ownDatabase(mongoUrl: string): string {
-  const url = withDatabase(mongoUrl, `bench-${randomUUID()}`);
-  atTheEnd(async () => {
-    const client = new MongoClient(url, { serverSelectionTimeoutMS: 2000 });
-    try {
-      await client.db().dropDatabase();
-    } finally {
-      await client.close();
-    }
-  });
-  return url;
-}

@@ -1,8 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import fastify, { type FastifyInstance, LogController } from 'fastify';
+import type { Logger } from 'pino';
 import type { Running } from '../src/runtime/lifecycle.ts';
+import { createLogger } from '../src/runtime/logger.ts';
+import { type MetricsServer, serveMetrics } from '../src/runtime/metrics.ts';
+import { openTracer, type Tracer } from '../src/runtime/tracing.ts';
 import type { GatewayConfig } from './config.ts';
 import { type CoreClient, createCoreClient } from './core-client.ts';
+import { createGatewayMetrics, type GatewayMetrics } from './metrics.ts';
+import { requestObserver } from './observation.ts';
 import { allowOnly, knowAllMethods } from './plugins/allowed-methods.ts';
 import { authenticate } from './plugins/authentication.ts';
 import { reportHealth } from './plugins/health.ts';
@@ -14,7 +20,8 @@ import {
   answerServerErrors,
 } from './plugins/problem-json.ts';
 import { countRequests } from './plugins/quota.ts';
-import { logRequests } from './plugins/request-log.ts';
+import { observeRequests } from './plugins/request-observation.ts';
+import { observedQuota } from './quota/observed-quota.ts';
 import { openQuota } from './quota/open-quota.ts';
 import type { Quota, QuotaPolicy } from './quota/quota.ts';
 import { REQUEST_ID_HEADER, requestIdOf } from './request-id.ts';
@@ -40,18 +47,29 @@ const CONNECTION_CHECK_MS = 1000;
  */
 export async function startGateway(config: GatewayConfig): Promise<Running> {
   const policy = { limit: config.QUOTA_LIMIT, windowSeconds: config.QUOTA_WINDOW_SECONDS };
-  const quota = openQuota(policy, config.REDIS_URL?.reveal(), config.REDIS_CLUSTER);
-  const core = createCoreClient(config);
+  const log = await createLogger('gateway', config.LOG_LEVEL);
+  const metrics = config.GATEWAY_METRICS_ADDRESS && createGatewayMetrics();
+  const tracer = await openTracer('gateway', config.OTEL_EXPORTER_OTLP_ENDPOINT);
+  const counter = openQuota(policy, config.REDIS_URL?.reveal(), config.REDIS_CLUSTER);
+  const quota = observedQuota(counter, metrics, tracer && (config.REDIS_URL ? 'redis' : 'memory'));
+  const core = createCoreClient(config, metrics);
   let stopping = false;
+  const isStopping = () => stopping;
+  metrics?.watchReadiness({ core: () => core.isServing(), quota: () => quota.ready(), isStopping });
+  let metricsServer: MetricsServer | undefined;
   const letGo = async () => {
     core.close();
     await quota.close();
+    await metricsServer?.close();
+    await tracer?.close();
   };
   try {
-    const app = await createGateway(config, { core, quota, policy, isStopping: () => stopping });
+    const app = await createGateway(config, { log, metrics, tracer, core, quota, policy, isStopping });
+    metricsServer = await serveMetrics(metrics?.registry, config.GATEWAY_METRICS_ADDRESS, log);
     const url = await app.listen({ host: config.GATEWAY_HOST, port: config.GATEWAY_PORT });
     return {
       url,
+      metricsUrl: metricsServer?.url,
       async stop() {
         stopping = true;
         // Whoever balances load must see /readyz turn, and kept-alive connections end, before the port closes.
@@ -69,6 +87,9 @@ export async function startGateway(config: GatewayConfig): Promise<Running> {
 }
 
 interface Parts {
+  readonly log: Logger;
+  readonly metrics: GatewayMetrics | undefined;
+  readonly tracer: Tracer | undefined;
   readonly core: CoreClient;
   readonly quota: Quota;
   readonly policy: QuotaPolicy;
@@ -76,10 +97,13 @@ interface Parts {
 }
 
 async function createGateway(config: GatewayConfig, parts: Parts): Promise<FastifyInstance> {
-  const { core, quota, policy, isStopping } = parts;
+  const { log, metrics, tracer, core, quota, policy, isStopping } = parts;
+  const observe = requestObserver(log, metrics);
   const publicUrl = config.PUBLIC_URL;
   const app = fastify({
-    logger: { level: config.LOG_LEVEL, name: 'gateway' },
+    loggerInstance: log,
+    // One of its own for each request would cost as much as the line that it writes.
+    childLoggerFactory: (parent) => parent,
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: (request) => requestIdOf(request),
     bodyLimit: LONGEST_BODY_BYTES,
@@ -94,13 +118,19 @@ async function createGateway(config: GatewayConfig, parts: Parts): Promise<Fasti
     routerOptions: { maxParamLength: 64 * 1024 },
     exposeHeadRoutes: false,
     ajv: { customOptions: { removeAdditional: false, coerceTypes: false, useDefaults: false, allErrors: true } },
-    frameworkErrors: answerFrameworkErrors(publicUrl),
-    clientErrorHandler: answerClientErrors(publicUrl),
+    frameworkErrors: answerFrameworkErrors(publicUrl, observe),
+    clientErrorHandler: answerClientErrors(publicUrl, observe),
   }) as unknown as FastifyInstance;
   app.decorateRequest('problemCode', undefined);
   app.decorateRequest('caller');
+  app.decorateRequest('startedAt', 0);
+  app.decorateRequest('isAnswered', false);
+  app.decorateRequest('replayed', undefined);
+  app.decorateRequest('leadId', undefined);
   knowAllMethods(app);
-  answerServerErrors(app.server, publicUrl);
+  // First, so that it also tells of those which the others turn away.
+  observeRequests(app, observe, metrics, tracer);
+  answerServerErrors(app.server, publicUrl, observe);
 
   app.addHook('onRequest', async (request, reply) => {
     reply.header(REQUEST_ID_HEADER, request.id);
@@ -111,7 +141,6 @@ async function createGateway(config: GatewayConfig, parts: Parts): Promise<Fasti
     if (isStopping()) reply.header('connection', 'close');
   });
   carryOutInTurn(app);
-  logRequests(app);
   answerProblems(app, publicUrl);
   reportHealth(app, core, quota, isStopping);
   docsRoutes(app, publicUrl, policy);

@@ -11,6 +11,8 @@ const MOST_ATTEMPTS = 3;
 export interface Asked<Request> {
   readonly request: Request;
   readonly requestId: string;
+  /** What trace it belongs to: W3C `traceparent`. */
+  readonly traceparent?: string | undefined;
 }
 
 /** What became of a request, by its place among all requests of the call. */
@@ -53,18 +55,23 @@ export class Collector<Request, Answer> {
     this.#mostInMessage = mostInMessage;
   }
 
+  /** How many requests have no answer yet. */
+  get unanswered(): number {
+    return this.#unanswered;
+  }
+
   /**
    * @param sharedAs the same for requests that may share an answer; all of them came before it is sent
    * @throws Unanswered, or whatever the request or the call failed with
    */
-  ask(request: Request, requestId: string, sharedAs?: string): Promise<Answer> {
+  ask(request: Request, requestId: string, sharedAs?: string, traceparent?: string): Promise<Answer> {
     const same = sharedAs === undefined ? undefined : this.#shared.get(sharedAs);
     if (same) return same.answer;
     if (this.#unanswered >= MOST_UNANSWERED) {
       return Promise.reject(new Unanswered(`${MOST_UNANSWERED} requests have no answer yet`));
     }
     this.#unanswered += 1;
-    const waiting = new Waiting<Request, Answer>({ request, requestId }, sharedAs, this.#timeoutMs, () => {
+    const waiting = new Waiting<Request, Answer>({ request, requestId, traceparent }, sharedAs, this.#timeoutMs, () => {
       this.#unanswered -= 1;
       this.#shareNoMore(waiting);
     });

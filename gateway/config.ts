@@ -1,6 +1,7 @@
 import { commonSettings } from '../src/runtime/common-settings.ts';
 import { Secret } from '../src/runtime/secret.ts';
 import {
+  address,
   type Environment,
   fileContents,
   httpUrl,
@@ -40,7 +41,13 @@ export const gatewaySettings = {
   },
   QUOTA_LIMIT: { parse: integer(1, 1_000_000_000), fallback: '600', about: 'requests that a key may make per window' },
   QUOTA_WINDOW_SECONDS: { parse: integer(1, 86_400), fallback: '60', about: 'length of that window; seconds' },
+  GATEWAY_METRICS_ADDRESS: {
+    parse: address,
+    about:
+      '`HOST:PORT` where the gateway tells its metrics to Prometheus, at `/metrics`, to whoever asks; unset: nowhere',
+  },
   LOG_LEVEL: commonSettings.LOG_LEVEL,
+  OTEL_EXPORTER_OTLP_ENDPOINT: commonSettings.OTEL_EXPORTER_OTLP_ENDPOINT,
   SHUTDOWN_DRAIN_MS: commonSettings.SHUTDOWN_DRAIN_MS,
 } as const;
 

@@ -18,19 +18,15 @@ import {
   type ListLeadsResponse,
 } from '../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import type { Secret } from '../src/runtime/secret.ts';
+import { currentSpan } from '../src/runtime/tracing.ts';
 import { type Asked, Collector, type Result } from './collector.ts';
 import type { GatewayConfig } from './config.ts';
 import { problemOfError, problemOfStatus } from './core-problems.ts';
+import type { GatewayMetrics } from './metrics.ts';
 import { Problem } from './problems.ts';
 
 /** How long a call to the core may take before its outcome counts as unknown; milliseconds. */
 const TIMEOUT_MS = 5000;
-
-/**
- * How many requests go into one message. The core answers one message while the gateway works on the answers to the one
- * before, so what takes long goes in small ones; creations in large ones, which share a commit.
- */
-const MOST_IN_MESSAGE = { authenticate: 64, create: 64, get: 32, list: 4 } as const;
 
 /** How long the core may take to say whether it is ready; milliseconds. */
 const HEALTH_TIMEOUT_MS = 1000;
@@ -69,7 +65,7 @@ export interface CoreClient {
 }
 
 /** Connects to a core, at the first call and again whenever the connection is lost. */
-export function createCoreClient(config: GatewayConfig): CoreClient {
+export function createCoreClient(config: GatewayConfig, metrics?: GatewayMetrics): CoreClient {
   const { CORE_URL, CORE_CA_FILE, CORE_CLIENT_CERT_FILE, CORE_CLIENT_KEY_FILE } = config;
   const sessionManager = new Http2SessionManager(
     CORE_URL,
@@ -96,14 +92,23 @@ export function createCoreClient(config: GatewayConfig): CoreClient {
   const health = createClient(Health, transport);
   const authenticate = collect<typeof AuthenticateApiKeyRequestSchema, AuthenticateApiKeyResponse>(
     apiKeys.batchAuthenticateApiKeys,
-    MOST_IN_MESSAGE.authenticate,
+    { operation: 'AuthenticateApiKey', mostInMessage: 64, metrics },
   );
-  const create = collect<typeof CreateLeadRequestSchema, CreateLeadResponse>(
-    leads.batchCreateLeads,
-    MOST_IN_MESSAGE.create,
-  );
-  const get = collect<typeof GetLeadRequestSchema, GetLeadResponse>(leads.batchGetLeads, MOST_IN_MESSAGE.get);
-  const list = collect<typeof ListLeadsRequestSchema, ListLeadsResponse>(leads.batchListLeads, MOST_IN_MESSAGE.list);
+  const create = collect<typeof CreateLeadRequestSchema, CreateLeadResponse>(leads.batchCreateLeads, {
+    operation: 'CreateLead',
+    mostInMessage: 64,
+    metrics,
+  });
+  const get = collect<typeof GetLeadRequestSchema, GetLeadResponse>(leads.batchGetLeads, {
+    operation: 'GetLead',
+    mostInMessage: 32,
+    metrics,
+  });
+  const list = collect<typeof ListLeadsRequestSchema, ListLeadsResponse>(leads.batchListLeads, {
+    operation: 'ListLeads',
+    mostInMessage: 4,
+    metrics,
+  });
 
   return {
     // Whoever comes with the same key in the same turn is told the same, and nobody what was true before.
@@ -147,7 +152,7 @@ function presentToken(token: Secret): Interceptor {
 
 /** A batch method of the core. */
 type BatchRpc<Schema extends DescMessage, Answer> = (
-  batches: AsyncIterable<{ requests: MessageInitShape<Schema>[]; requestIds: string[] }>,
+  batches: AsyncIterable<{ requests: MessageInitShape<Schema>[]; requestIds: string[]; traceparents?: string[] }>,
   options: CallOptions,
 ) => AsyncIterable<{ readonly results: readonly BatchResult<Answer>[] }>;
 
@@ -159,28 +164,57 @@ interface BatchResult<Answer> {
     | { readonly case: undefined; readonly value?: undefined };
 }
 
+/** How requests of one kind go to the core. */
+interface Collecting {
+  /** What the core calls one of them. */
+  readonly operation: string;
+  /**
+   * How many go into one message. The core answers one message while the gateway works on the answers to the one before, so
+   * what takes long goes in small ones; creations in large ones, which share a commit.
+   */
+  readonly mostInMessage: number;
+  readonly metrics: GatewayMetrics | undefined;
+}
+
 /** Collects requests for a batch method. Each rejects with the Problem that its caller is to be told. */
-function collect<Schema extends DescMessage, Answer>(rpc: BatchRpc<Schema, Answer>, mostInMessage: number) {
+function collect<Schema extends DescMessage, Answer>(
+  rpc: BatchRpc<Schema, Answer>,
+  { operation, mostInMessage, metrics }: Collecting,
+) {
   const collector = new Collector<MessageInitShape<Schema>, Answer>(
     async function* (messages) {
       // Each request has a deadline, the call has none.
-      for await (const { results } of rpc(batchesOf(messages), { timeoutMs: 0 })) yield results.map(resultOf);
+      for await (const { results } of rpc(batches(messages), { timeoutMs: 0 })) yield results.map(resultOf);
     },
     TIMEOUT_MS,
     mostInMessage,
   );
-  return (request: MessageInitShape<Schema>, requestId: string, sharedAs?: string): Promise<Answer> =>
-    collector.ask(request, requestId, sharedAs).catch((error) => {
-      throw error instanceof Problem ? error : problemOfError(error);
-    });
-}
+  metrics?.watchWaiting(operation, () => collector.unanswered);
+  return async (request: MessageInitShape<Schema>, requestId: string, sharedAs?: string): Promise<Answer> => {
+    const span = currentSpan.getStore()?.child(`core ${operation}`, { requestId });
+    try {
+      const answer = await collector.ask(request, requestId, sharedAs, span?.traceparent);
+      span?.end({ failed: false });
+      return answer;
+    } catch (error) {
+      const problem = error instanceof Problem ? error : problemOfError(error);
+      span?.end({ failed: problem.status >= 500, attributes: { outcome: problem.code } });
+      throw problem;
+    }
+  };
 
-async function* batchesOf<Request>(messages: AsyncIterable<readonly Asked<Request>[]>) {
-  for await (const message of messages) {
-    yield {
-      requests: message.map(({ request }) => request),
-      requestIds: message.map(({ requestId }) => requestId),
-    };
+  async function* batches(messages: AsyncIterable<readonly Asked<MessageInitShape<Schema>>[]>) {
+    for await (const message of messages) {
+      metrics?.batchSent(operation, message.length);
+      yield {
+        requests: message.map(({ request }) => request),
+        requestIds: message.map(({ requestId }) => requestId),
+        // Either all of them are traced, or none.
+        ...(message[0]?.traceparent !== undefined && {
+          traceparents: message.map(({ traceparent = '' }) => traceparent),
+        }),
+      };
+    }
   }
 }
 

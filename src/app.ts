@@ -2,7 +2,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { CoreConfig } from './config.ts';
 import { systemClock } from './domain/clock.ts';
 import { newId } from './domain/new-id.ts';
+import { createCoreMetrics } from './rpc/metrics.ts';
+import { callObserver } from './rpc/observation.ts';
+import { commandTracer, storeObserver } from './rpc/store-observation.ts';
 import type { Running } from './runtime/lifecycle.ts';
+import { createLogger } from './runtime/logger.ts';
+import { type MetricsServer, serveMetrics } from './runtime/metrics.ts';
+import { openTracer } from './runtime/tracing.ts';
 import { createCoreServer } from './server.ts';
 import { openStore } from './store/open-store.ts';
 
@@ -12,32 +18,55 @@ import { openStore } from './store/open-store.ts';
  * @throws Error when the store cannot be opened or the port is taken
  */
 export async function startCore(config: CoreConfig): Promise<Running> {
-  const store = await openStore(config.DATABASE_URL.reveal());
+  const log = await createLogger('core', config.LOG_LEVEL);
+  const metrics = config.CORE_METRICS_ADDRESS && createCoreMetrics();
+  const tracer = await openTracer('core', config.OTEL_EXPORTER_OTLP_ENDPOINT);
+  const databaseUrl = config.DATABASE_URL.reveal();
+  const store = await openStore(
+    databaseUrl,
+    storeObserver(
+      metrics?.storeCommand,
+      tracer && commandTracer(databaseUrl.startsWith('sqlite:') ? 'sqlite' : 'mongodb'),
+    ),
+  );
   const draining = new AbortController();
-  const check = async () =>
-    !draining.signal.aborted &&
-    (await store.check().then(
+  const isStoreThere = () =>
+    store.check().then(
       () => true,
       () => false,
-    ));
+    );
+  const check = async () => !draining.signal.aborted && (await isStoreThere());
+  metrics?.watchReadiness({ store: isStoreThere, isStopping: () => draining.signal.aborted });
+  let metricsServer: MetricsServer | undefined;
   try {
     const server = await createCoreServer(
       config,
       { store, clock: systemClock, newId },
-      { check, draining: draining.signal },
+      {
+        log,
+        check,
+        draining: draining.signal,
+        observer: callObserver(log, metrics, tracer),
+        batchCame: metrics?.batchCame,
+      },
     );
+    metricsServer = await serveMetrics(metrics?.registry, config.CORE_METRICS_ADDRESS, log);
     const url = await server.listen({ host: config.CORE_HOST, port: config.CORE_PORT });
     return {
       url,
+      metricsUrl: metricsServer?.url,
       async stop() {
         draining.abort();
         // Whoever balances load must see the health check turn before the port closes.
         await sleep(config.SHUTDOWN_DRAIN_MS);
         await server.close();
         await store.close();
+        await metricsServer?.close();
+        await tracer?.close();
       },
     };
   } catch (error) {
+    await metricsServer?.close();
     await store.close();
     throw error;
   }

@@ -1,3 +1,4 @@
+import type { Finding } from './doctor/finding.ts';
 import type { ApiKey } from './domain/api-key.ts';
 
 /** A key as people may see it: not even the hash of its secret. */
@@ -11,6 +12,16 @@ export function show(answer: unknown, json: boolean): void {
   else if (Array.isArray(answer) && answer.length > 0) console.table(answer.map(textFields));
   else if (Array.isArray(answer)) console.log('none');
   else for (const [name, value] of Object.entries(textFields(answer))) console.log(`${name.padEnd(12)} ${value}`);
+}
+
+/** Prints what a deployment's examination found. */
+export function showFindings(findings: readonly Finding[], json: boolean): void {
+  if (json) console.log(JSON.stringify(findings, null, 2));
+  else {
+    for (const { what, verdict, says } of findings) {
+      console.log(`${(verdict === 'fault' ? 'FAULT' : verdict).padEnd(8)} ${what.padEnd(22)} ${says}`);
+    }
+  }
 }
 
 function textFields(record: unknown): Record<string, string> {

@@ -1,7 +1,12 @@
 #!/usr/bin/env node
+import { text } from 'node:stream/consumers';
 import { Argument, Command, InvalidArgumentError, Option } from 'commander';
-import { publicKey, show } from './cli-output.ts';
+import { publicKey, show, showFindings } from './cli-output.ts';
 import { readDatabaseUrl } from './config.ts';
+import { Api } from './conformance/api.ts';
+import { showReport } from './conformance/show-report.ts';
+import { CannotVerify, knock, verify } from './conformance/verify.ts';
+import { examine, type Part } from './doctor/examine.ts';
 import type { ApiKeyScope } from './domain/api-key.ts';
 import { systemClock } from './domain/clock.ts';
 import { LEAD_STAGES, type LeadStage } from './domain/lead.ts';
@@ -22,6 +27,7 @@ import {
   putStudio,
   removeMember,
 } from './usecases/keep-directory.ts';
+import { listAuditEvents } from './usecases/list-audit-events.ts';
 import { createApiKey, listApiKeys, replaceApiKey, revokeApiKey } from './usecases/manage-api-keys.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -34,6 +40,7 @@ const program = new Command('lead-intake')
 const STATUS = new Option('--status <status>', 'whether the public API serves it').choices(['active', 'suspended']);
 const ROLE = new Option('--role <role>', 'owners and admins manage keys').choices(['owner', 'admin', 'staff']);
 const MEMBER = ['--member <id>', 'owner or admin of the studio who does it'] as const;
+const DOER = ['--member <id>', 'who does it, for the audit'] as const;
 const SCOPES = new Option('--scope <scope...>', 'what the key allows').choices(['leads.read', 'leads.create']);
 const DAYS = ['--days <number>', 'how long the key lives from now', days] as const;
 
@@ -43,9 +50,11 @@ studios
   .description('create or replace a studio')
   .addOption(STATUS.default('active'))
   .option('--region <code>', 'country of phone numbers typed without one: DE, US, …')
-  .action((id: string, options: { status: Studio['status']; region?: string }) =>
-    run((deps) => putStudio(deps, { id, status: options.status, regionCode: options.region })),
-  );
+  .option(...DOER)
+  .action((id: string, options: { status: Studio['status']; region?: string; member?: string }) => {
+    const { status, region: regionCode, member: memberId } = options;
+    return run((deps) => putStudio(deps, { id, status, regionCode, memberId }));
+  });
 studios
   .command('get <studio>')
   .description('show a studio')
@@ -128,8 +137,17 @@ program
   .command('stage <studio> <lead>')
   .description('move a lead to a stage; won and lost free its contact')
   .addArgument(new Argument('<stage>').choices(LEAD_STAGES))
-  .action((studioId: string, leadId: string, stage: LeadStage) =>
-    run((deps) => changeLeadStage(deps, { studioId, leadId, stage })),
+  .option(...DOER)
+  .action((studioId: string, leadId: string, stage: LeadStage, { member: memberId }: { member?: string }) =>
+    run((deps) => changeLeadStage(deps, { studioId, leadId, stage, memberId })),
+  );
+
+program
+  .command('audit <studio>')
+  .description('show who did what to a studio and its keys, or to a lead; newest first')
+  .option('--lead <id>', 'what was done to this lead')
+  .action((studioId: string, { lead: leadId }: { lead?: string }) =>
+    run((deps) => listAuditEvents(deps, { studioId, leadId })),
   );
 
 program
@@ -137,13 +155,60 @@ program
   .description('make a demo studio with a source and a key, unless it is there')
   .action(() => run(createDemo));
 
+program
+  .command('doctor')
+  .description('look at a deployment: settings, database and indexes, core, Redis, gateway, clocks, certificates')
+  .addArgument(
+    new Argument('[part]', "what this machine's environment has the settings of").choices(['core', 'gateway']),
+  )
+  .addHelpText('after', '\nChanges nothing. Status: 0 when nothing is wrong, warnings aside; 1 otherwise.')
+  .action(async (part?: Part) => {
+    const findings = await examine(part ? [part] : ['core', 'gateway'], process.env);
+    showFindings(findings, isJson());
+    process.exitCode = findings.some(({ verdict }) => verdict === 'fault') ? 1 : 0;
+  });
+
+program
+  .command('verify')
+  .description('hold a deployment of the public API against its contract, rule by rule, from outside')
+  .requiredOption('--base-url <url>', 'address of the deployment, without /v1')
+  .option('--quota', "also use up the key's quota, and wait until it is there again")
+  .addHelpText(
+    'after',
+    `
+Makes some hundred leads in the studio of a key with both scopes, which should be one to throw away. The key comes from
+LEAD_INTAKE_KEY, or from the standard input; LEAD_INTAKE_SOURCE_ID may name an enabled source of the studio.
+Status: 0 no rule is broken, 1 one is, 2 it could not be found out.`,
+  )
+  .action(async ({ baseUrl, quota = false }: { baseUrl: string; quota?: boolean }) => {
+    const secret = process.env.LEAD_INTAKE_KEY || (await text(process.stdin)).trim();
+    const onWait = (seconds: number) => console.error(`the quota is used up: waiting ${seconds} s`);
+    const api = new Api(baseUrl, secret, process.env.LEAD_INTAKE_SOURCE_ID || undefined, onWait);
+    const onCheck = (title: string, index: number, count: number) =>
+      console.error(`${String(index + 1).padStart(3)}/${count}  ${title}`);
+    try {
+      await knock(api);
+      const report = await verify(api, { quota, onCheck });
+      showReport(report, isJson());
+      process.exitCode = report.rules.some(({ verdict }) => verdict === 'failed') ? 1 : 0;
+    } catch (error) {
+      if (!(error instanceof CannotVerify)) throw error;
+      console.error(error.message);
+      process.exitCode = 2;
+    }
+  });
+
 await program.parseAsync();
+
+function isJson(): boolean {
+  return program.opts<{ json?: boolean }>().json === true;
+}
 
 async function run(command: (deps: Dependencies) => Promise<unknown>): Promise<void> {
   try {
     const store = await openStore(readDatabaseUrl(process.env).reveal());
     try {
-      show(await command({ store, clock: systemClock, newId }), program.opts<{ json?: boolean }>().json === true);
+      show(await command({ store, clock: systemClock, newId }), isJson());
     } finally {
       await store.close();
     }
@@ -158,9 +223,9 @@ async function run(command: (deps: Dependencies) => Promise<unknown>): Promise<v
   }
 }
 
-function days(text: string): number {
-  if (!/^\d+$/.test(text)) throw new InvalidArgumentError('must be a whole number');
-  return Number(text);
+function days(value: string): number {
+  if (!/^\d+$/.test(value)) throw new InvalidArgumentError('must be a whole number');
+  return Number(value);
 }
 
 function inDays(number: number): Date {

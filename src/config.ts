@@ -1,6 +1,7 @@
 import { commonSettings } from './runtime/common-settings.ts';
 import { Secret } from './runtime/secret.ts';
 import {
+  address,
   type Environment,
   fileContents,
   isLoopback,
@@ -33,7 +34,12 @@ export const coreSettings = {
     fromFile: true,
     about: 'where leads are kept: `sqlite:PATH`, `mongodb://…` or `mongodb+srv://…`',
   },
+  CORE_METRICS_ADDRESS: {
+    parse: address,
+    about: '`HOST:PORT` where the core tells its metrics to Prometheus, at `/metrics`, to whoever asks; unset: nowhere',
+  },
   LOG_LEVEL: commonSettings.LOG_LEVEL,
+  OTEL_EXPORTER_OTLP_ENDPOINT: commonSettings.OTEL_EXPORTER_OTLP_ENDPOINT,
   SHUTDOWN_DRAIN_MS: commonSettings.SHUTDOWN_DRAIN_MS,
 } as const;
 

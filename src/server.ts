@@ -2,10 +2,14 @@ import type { ServerHttp2Stream } from 'node:http2';
 import { Code } from '@connectrpc/connect';
 import { fastifyConnectPlugin } from '@connectrpc/connect-fastify';
 import fastify, { type FastifyInstance, LogController } from 'fastify';
+import type { Logger } from 'pino';
 import type { CoreConfig } from './config.ts';
+import type { BatchContext } from './rpc/batches.ts';
 import { authenticateCaller } from './rpc/caller-authentication.ts';
 import { callRunner, runCalls } from './rpc/calls.ts';
+import { discreetJson } from './rpc/discreet-json.ts';
 import type { Serving } from './rpc/health-service.ts';
+import type { CallObserver } from './rpc/observation.ts';
 import { mayLast, routes } from './rpc/routes.ts';
 import { endUnfinishedStreams } from './unfinished-streams.ts';
 import type { Dependencies } from './usecases/dependencies.ts';
@@ -16,20 +20,29 @@ const LARGEST_MESSAGE_BYTES = 64 * 1024;
 /** The longest deadline a caller may ask for; milliseconds. */
 const LONGEST_TIMEOUT_MS = 60_000;
 
+/** What a server has around it. */
+interface Surroundings extends Pick<Serving, 'check' | 'draining'> {
+  readonly log: Logger;
+  /** Is told of every call. */
+  readonly observer: CallObserver | undefined;
+  readonly batchCame: BatchContext['batchCame'];
+}
+
 /**
  * Puts the core's RPCs on one HTTP/2 port, for gRPC, gRPC-Web and Connect alike; with TLS, for HTTP/1.1 too.
  *
- * @param check whether a call that starts now would be served
- * @param draining aborted when the server means to stop
+ * @param surroundings where it stands
  */
 export async function createCoreServer(
   config: CoreConfig,
   deps: Dependencies,
-  { check, draining }: Pick<Serving, 'check' | 'draining'>,
+  { log, check, draining, observer, batchCame }: Surroundings,
 ): Promise<FastifyInstance> {
   const app = fastify({
     ...transport(config),
-    logger: { level: config.LOG_LEVEL, name: 'core' },
+    loggerInstance: log,
+    // One of its own for each call would cost as much as the line that it writes.
+    childLoggerFactory: (parent) => parent,
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: LARGEST_MESSAGE_BYTES,
   }) as unknown as FastifyInstance;
@@ -37,15 +50,17 @@ export async function createCoreServer(
   const ending = new AbortController();
   app.addHook('preClose', async () => ending.abort());
   answerUnknownCalls(app);
-  const run = callRunner(app.log);
+  const run = callRunner(log, observer);
   await app.register(fastifyConnectPlugin, {
     routes: routes(deps, {
       run,
+      batchCame,
       serving: { check, draining, ending: ending.signal },
       reflects: config.CORE_REFLECTION,
     }),
     requestGate: authenticateCaller(config.CORE_TOKEN, run),
     interceptors: [runCalls(run)],
+    jsonOptions: discreetJson,
     readMaxBytes: LARGEST_MESSAGE_BYTES,
     maxTimeoutMs: LONGEST_TIMEOUT_MS,
   });

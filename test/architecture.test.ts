@@ -19,6 +19,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'src/usecases/': ['src/domain/', 'src/store/store.ts'],
   'src/rpc/': ['proto/gen/', 'src/domain/', 'src/runtime/', 'src/usecases/', 'src/store/store.ts'],
   'src/': ['src/', 'proto/gen/'],
+  // Looks at both processes' surroundings, with the settings of both.
+  'src/doctor/': ['src/', 'proto/gen/', 'gateway/config.ts', 'gateway/quota/'],
   // The gateway knows the core by the generated contract; the two rules folders hold what both edges must agree on.
   'gateway/': ['proto/gen/', 'src/runtime/', 'src/domain/rules/'],
   'start.ts': [],
@@ -36,10 +38,14 @@ const ONLY_IN: Readonly<Record<string, readonly string[]>> = {
     'src/rpc/',
     'src/server.ts',
     'src/check-health.ts',
+    'src/doctor/',
     'gateway/core-client.ts',
     'gateway/core-problems.ts',
   ],
   commander: ['src/cli.ts'],
+  // Only ever loaded by name, when it is asked for.
+  '@opentelemetry/': ['src/runtime/otlp-tracer.ts'],
+  'prom-client': ['src/runtime/', 'src/rpc/metrics.ts', 'gateway/metrics.ts'],
   marked: ['gateway/docs/'],
   '@scalar/': ['gateway/docs/'],
 };
@@ -84,6 +90,12 @@ test.each(Object.entries(ONLY_IN))('%s is known in its own place only', (name, p
     .filter(({ file }) => !places.some((place) => file.startsWith(place)));
   expect(users.length).toBeGreaterThan(0);
   expect(strangers).toEqual([]);
+});
+
+test('what sends traces is loaded only when they are sent', () => {
+  const users = imports.filter(({ imported }) => imported.endsWith('/otlp-tracer.ts'));
+  expect(users.map(({ file }) => file)).toEqual(['src/runtime/tracing.ts']);
+  expect(readFileSync(join(ROOT, 'src/runtime/tracing.ts'), 'utf8')).toContain("await import('./otlp-tracer.ts')");
 });
 
 function folderOf(file: string): string | undefined {

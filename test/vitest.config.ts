@@ -6,6 +6,7 @@ const ALONE = [
   'test/e2e/mongo-failures.test.ts',
   'test/planted-bugs/*.test.ts',
   'test/crash/*.test.ts',
+  'test/security/hostile-input.test.ts',
 ];
 
 // Real servers and processes start in the suites; on a small machine they share two cores.

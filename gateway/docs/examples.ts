@@ -53,12 +53,14 @@ export const INVALID = {
   listLeads: invalid({ limit: `must be given once, as a whole number from 1 to ${PAGE_SIZE.max}` }),
 } as const;
 
-/** One error of each code that says more than its title. */
+/** One error of each code that says more than its title, or that a header goes with which differs from time to time. */
 const PARTICULAR: Partial<Record<ProblemCode, Problem>> = {
   integration_invalid_request: INVALID.createLead,
   integration_rate_limited: new Problem('integration_rate_limited', {
     detail: "The key's 600 requests per 60 s are used up; wait 17 s.",
+    headers: { 'retry-after': '17' },
   }),
+  method_not_allowed: new Problem('method_not_allowed', { headers: { allow: 'GET, POST' } }),
 };
 
 /** An error of a code. */

@@ -17,7 +17,7 @@ import { CAPTURE, CURSOR, exampleOf, FULL_CAPTURE, IDEMPOTENCY_KEY, INVALID, LEA
 import { withReferences } from './references.ts';
 
 /**
- * The OpenAPI 3.1 document of the public API. Its schemas are those that the routes check and write bodies with; what it
+ * The OpenAPI 3.1 document of the public API. Its schema of a creation is the one that bodies are checked with; what it
  * says of answers is held against every answer that the HTTP tests get.
  *
  * @param publicUrl where callers reach the gateway
@@ -56,7 +56,7 @@ export function openApiDocument(publicUrl: string): object {
     parameters: [idempotencyKeyParameter, requestIdParameter],
     requestBody: {
       required: true,
-      description: 'JSON in UTF-8, at most 32 KiB. Nothing is stripped, coerced or trimmed.',
+      description: 'JSON in UTF-8, at most 32 KiB, not packed. Nothing is stripped, coerced or trimmed.',
       content: {
         'application/json': {
           schema: leadCaptureSchema,

@@ -6,10 +6,10 @@ import { allowOnly } from './allowed-methods.ts';
 
 /** Tells probes whether the process lives and whether it can serve. */
 export function reportHealth(app: FastifyInstance, core: CoreClient, quota: Quota, isStopping: () => boolean): void {
-  app.get('/healthz', async () => ({ status: 'alive' }));
+  app.get('/healthz', { config: { operation: 'healthz' } }, async () => ({ status: 'alive' }));
   allowOnly(app, '/healthz', 'GET');
 
-  app.get('/readyz', async () => {
+  app.get('/readyz', { config: { operation: 'readyz' } }, async () => {
     const [coreReady, quotaReady] = await Promise.all([core.isServing(), quota.ready()]);
     const faults = [
       ...(isStopping() ? ['the gateway is stopping'] : []),

@@ -1,8 +1,16 @@
 import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { type RequestObserver, unknownRequest } from '../observation.ts';
 import { expectAnswer, mayAnswerUnreadable } from '../outstanding-answers.ts';
-import { type FieldFault, invalidRequest, PROBLEM_MEDIA_TYPE, Problem, problemBody } from '../problems.ts';
+import {
+  type FieldFault,
+  invalidRequest,
+  PROBLEM_MEDIA_TYPE,
+  Problem,
+  type ProblemCode,
+  problemBody,
+} from '../problems.ts';
 import { REQUEST_ID_HEADER, requestIdOf } from '../request-id.ts';
 
 /** What the framework calls the faults it finds, in the contract's words. */
@@ -37,23 +45,28 @@ export function answerProblems(app: FastifyInstance, publicUrl: string): void {
 }
 
 /** Answers an error that the router found, before there was a route. */
-export function answerFrameworkErrors(publicUrl: string) {
-  return (error: FastifyError, request: FastifyRequest, reply: FastifyReply) =>
-    sendProblem(problemOf(error, request), request, reply, publicUrl);
+export function answerFrameworkErrors(publicUrl: string, observe: RequestObserver | undefined) {
+  return (error: FastifyError, request: FastifyRequest, reply: FastifyReply) => {
+    const problem = problemOf(error, request);
+    // Hooks do not run for it.
+    observe?.(unknownRequest(request.id, problem.status, problem.code));
+    sendProblem(problem, request, reply, publicUrl);
+  };
 }
 
 /** Answers what Node would answer by itself, past the framework. */
-export function answerServerErrors(server: Server, publicUrl: string): void {
+export function answerServerErrors(server: Server, publicUrl: string, observe: RequestObserver | undefined): void {
   server.prependListener('request', expectAnswer);
   server.on('checkExpectation', (request, response: ServerResponse) => {
     expectAnswer(request, response);
     const requestId = requestIdOf(request);
     const problem = invalidRequest([{ field: 'Expect', message: 'must be 100-continue' }]);
+    observe?.(unknownRequest(requestId, problem.status, problem.code));
     response.writeHead(problem.status, { ...headersOf(problem, requestId), connection: 'close' });
     response.end(problemBody(problem, requestId, publicUrl));
   });
   server.on('connect', (request, socket) => {
-    answerAndHangUp(new Problem('route_not_found'), requestIdOf(request), socket as Socket, publicUrl);
+    answerAndHangUp(new Problem('route_not_found'), requestIdOf(request), socket as Socket, publicUrl, observe);
   });
 }
 
@@ -64,13 +77,14 @@ const SOCKET_FAULTS: Readonly<Record<string, Problem>> = {
 const MALFORMED = invalidRequest([], 'The request is not valid HTTP.');
 
 /** Answers what is no HTTP, or never becomes a whole request. */
-export function answerClientErrors(publicUrl: string) {
+export function answerClientErrors(publicUrl: string, observe: RequestObserver | undefined) {
   return (error: NodeJS.ErrnoException, socket: Socket): void => {
     if (error.code === 'ECONNRESET' || !socket.writable) {
       socket.destroy();
       return;
     }
-    answerAndHangUp(SOCKET_FAULTS[error.code ?? ''] ?? MALFORMED, requestIdOf({ headers: {} }), socket, publicUrl);
+    const problem = SOCKET_FAULTS[error.code ?? ''] ?? MALFORMED;
+    answerAndHangUp(problem, requestIdOf({ headers: {} }), socket, publicUrl, observe);
   };
 }
 
@@ -91,18 +105,19 @@ const HOST = /^[A-Za-z0-9._~%!$&'()*+,;=[\]:-]*$/;
 
 function problemOf(error: FastifyError, request: FastifyRequest): Problem {
   if (error instanceof Problem) {
-    if (error.status >= 500) request.log.error({ err: error }, 'a request failed');
+    if (error.status >= 500) request.log.error({ err: error, requestId: request.id }, 'a request failed');
     return error;
   }
   const known = FRAMEWORK_FAULTS[error.code];
   if (known) return known;
   if (error.statusCode !== undefined && error.statusCode >= 400 && error.statusCode < 500) return invalidRequest([]);
-  request.log.error({ err: error }, 'a request failed');
+  request.log.error({ err: error, requestId: request.id }, 'a request failed');
   return new Problem('internal_error');
 }
 
 function sendProblem(problem: Problem, request: FastifyRequest, reply: FastifyReply, publicUrl: string): void {
   request.problemCode = problem.code;
+  request.leadId ??= problem.existingLeadId;
   reply.code(problem.status).headers(headersOf(problem, request.id));
   // As bytes: the framework adds a charset, which JSON has none of, to the media type of a text.
   reply.send(Buffer.from(problemBody(problem, request.id, publicUrl)));
@@ -119,7 +134,13 @@ function headersOf(problem: Problem, requestId: string): Record<string, string> 
 
 const hangingUp = new WeakSet<Socket>();
 
-async function answerAndHangUp(problem: Problem, requestId: string, socket: Socket, publicUrl: string): Promise<void> {
+async function answerAndHangUp(
+  problem: Problem,
+  requestId: string,
+  socket: Socket,
+  publicUrl: string,
+  observe: RequestObserver | undefined,
+): Promise<void> {
   // What cannot be read is found out again with every byte that follows it.
   if (hangingUp.has(socket)) return;
   hangingUp.add(socket);
@@ -127,6 +148,7 @@ async function answerAndHangUp(problem: Problem, requestId: string, socket: Sock
     socket.destroy();
     return;
   }
+  observe?.(unknownRequest(requestId, problem.status, problem.code));
   const body = problemBody(problem, requestId, publicUrl);
   const headers = { ...headersOf(problem, requestId), 'content-length': Buffer.byteLength(body), connection: 'close' };
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
@@ -144,6 +166,6 @@ function pathOf(request: FastifyRequest): string {
 declare module 'fastify' {
   interface FastifyRequest {
     /** The code of the problem that the request was answered with; for the log. */
-    problemCode: string | undefined;
+    problemCode: ProblemCode | undefined;
   }
 }

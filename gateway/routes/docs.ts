@@ -33,7 +33,9 @@ const REFERENCE_CONTENT_POLICY = [
 /** What the service says about itself. It needs no key and is not counted. */
 export function docsRoutes(app: FastifyInstance, publicUrl: string, policy: QuotaPolicy): void {
   const openApi = Buffer.from(JSON.stringify(openApiDocument(publicUrl)));
-  app.get(OPENAPI_PATH, async (_request, reply) => reply.type('application/json').send(openApi));
+  app.get(OPENAPI_PATH, { config: { operation: 'openapi' } }, async (_request, reply) =>
+    reply.type('application/json').send(openApi),
+  );
   allowOnly(app, OPENAPI_PATH, 'GET');
 
   const html = 'text/html; charset=utf-8';
@@ -74,7 +76,7 @@ function serve(app: FastifyInstance, { path, mediaType, read, contentPolicy = CO
     vary: 'accept-encoding',
   };
   let loading: Promise<Loaded> | undefined;
-  app.get(path, async (request, reply) => {
+  app.get(path, { config: { operation: 'docs' } }, async (request, reply) => {
     loading ??= load(read);
     const { content, zipped, etag } = await loading;
     reply.headers({ ...headers, etag });

@@ -27,7 +27,10 @@ export function leadRoutes(app: FastifyInstance, core: CoreClient, publicUrl: st
     }
   });
 
-  const create = { config: { scope: SCOPES.create }, schema: { response: { 201: leadResponseSchema } } };
+  const create = {
+    config: { operation: 'createLead', scope: SCOPES.create },
+    schema: { response: { 201: leadResponseSchema } },
+  } as const;
   app.post(LEADS_PATH, create, async (request, reply) => {
     const { caller, id: requestId } = request;
     const capture = readCapture(request);
@@ -38,18 +41,28 @@ export function leadRoutes(app: FastifyInstance, core: CoreClient, publicUrl: st
       }
       throw error;
     });
+    request.replayed = replayed;
+    request.leadId = lead?.id;
     if (replayed) reply.header('idempotent-replayed', 'true');
     return reply.code(201).send({ lead: leadJson(lead) });
   });
 
-  const read = { config: { scope: SCOPES.read }, schema: { response: { 200: leadResponseSchema } } };
-  app.get<{ Params: { id: string } }>(LEAD_PATH, read, async ({ caller, params, id: requestId }) => {
+  const read = {
+    config: { operation: 'getLead', scope: SCOPES.read },
+    schema: { response: { 200: leadResponseSchema } },
+  } as const;
+  app.get<{ Params: { id: string } }>(LEAD_PATH, read, async (request) => {
+    const { caller, params, id: requestId } = request;
     refuse('id', uuidFault(params.id));
+    request.leadId = params.id;
     const { lead } = await core.getLead(caller.studioId, params.id, requestId);
     return { lead: leadJson(lead) };
   });
 
-  const list = { config: { scope: SCOPES.read }, schema: { response: { 200: leadListSchema } } };
+  const list = {
+    config: { operation: 'listLeads', scope: SCOPES.read },
+    schema: { response: { 200: leadListSchema } },
+  } as const;
   app.get<{ Querystring: QueryString }>(LEADS_PATH, list, async ({ caller, query, id: requestId }) => {
     const { leads, nextPageToken } = await core.listLeads(caller.studioId, readPage(query), requestId);
     return { leads: leads.map(leadJson), nextCursor: nextPageToken || null };

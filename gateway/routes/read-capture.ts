@@ -29,8 +29,10 @@ export function readCapture(request: FastifyRequest): LeadCapture {
   };
 
   note('Idempotency-Key', typeof idempotencyKey === 'string' ? uuidFault(idempotencyKey) : 'is required');
+  const coding = request.headers['content-encoding'] || 'identity';
   const body = parseJson(request.body as Buffer | undefined);
-  if (body === UNREADABLE) note('body', 'must be JSON in UTF-8');
+  if (coding.toLowerCase() !== 'identity') note('Content-Encoding', 'must be left out: the body is sent as it is');
+  else if (body === UNREADABLE) note('body', 'must be JSON in UTF-8');
   else {
     for (const fault of shapeFaults(request, body)) faults.push(fault);
     for (const [field, message] of valueFaults(body)) note(field, message);

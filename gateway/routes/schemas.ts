@@ -3,8 +3,8 @@ import { STAGE_WORDS } from '../lead-json.ts';
 import { PROBLEMS } from '../problems.ts';
 
 /**
- * The shapes of the public API (JSON Schema), each once: bodies are checked and written with them, and the OpenAPI
- * document is made of them.
+ * The shapes of the public API (JSON Schema), each once: bodies of requests are checked with them, and the OpenAPI
+ * document is made of them, which the tests hold every answer against.
  *
  * They say what every reader of JSON Schema understands alike. What remains is said by the rules of the core, which the
  * gateway checks too: no half of a surrogate pair, and at least 3 digits, of any script, in a phone number.

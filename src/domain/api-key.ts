@@ -28,6 +28,8 @@ export interface ApiKey {
   readonly secretSha256: Uint8Array;
   /** The last four characters of the secret. */
   readonly secretHint: string;
+  /** When it last opened something, at most a minute behind; null: never. */
+  readonly lastUsedAt: Date | null;
 }
 
 /** Whether a key opens anything at a moment. It is dead from the very millisecond of its expiry. */

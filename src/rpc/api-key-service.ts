@@ -3,12 +3,14 @@ import { ApiKeyService, type AuthenticateApiKeyRequest } from '../../proto/gen/l
 import { authenticateApiKey } from '../usecases/authenticate-api-key.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
 import { createApiKey, listApiKeys, replaceApiKey, revokeApiKey } from '../usecases/manage-api-keys.ts';
+import { keyUseNoter } from '../usecases/note-key-use.ts';
 import { answerBatches, type BatchContext } from './batches.ts';
 import { nameOf } from './calls.ts';
 import { apiKeyScope, apiKeyToWire, dateFromWire } from './convert.ts';
 
 /** API keys over RPC. */
 export function apiKeyService(deps: Dependencies, batches: BatchContext): ServiceImpl<typeof ApiKeyService> {
+  const noteUse = keyUseNoter(deps.store);
   return {
     async createApiKey({ studioId, memberId, name, scopes, expireTime }) {
       const { key, secret } = await createApiKey(deps, {
@@ -37,11 +39,19 @@ export function apiKeyService(deps: Dependencies, batches: BatchContext): Servic
 
     authenticateApiKey: authenticate,
     batchAuthenticateApiKeys: (requests, context) =>
-      answerBatches(requests, batches, { rpc: nameOf(ApiKeyService.method.authenticateApiKey) }, context, authenticate),
+      answerBatches(
+        requests,
+        batches,
+        { operation: nameOf(ApiKeyService.method.authenticateApiKey) },
+        context,
+        authenticate,
+      ),
   };
 
   async function authenticate({ secretSha256 }: AuthenticateApiKeyRequest) {
-    const { studioId, id, scopes } = await authenticateApiKey(deps, { secretSha256 });
+    const key = await authenticateApiKey(deps, { secretSha256 });
+    noteUse(key, deps.clock());
+    const { studioId, id, scopes } = key;
     return { studioId, apiKeyId: id, scopes: scopes.map(apiKeyScope.toWire) };
   }
 }

@@ -16,6 +16,7 @@ const MOST_OPEN = 1000;
 interface Batch<Request> {
   readonly requests: readonly Request[];
   readonly requestIds: readonly string[];
+  readonly traceparents: readonly string[];
 }
 
 /** What became of one request. */
@@ -29,7 +30,7 @@ interface Result<Response> {
 /** What the requests of a batch method are to this server. */
 interface BatchMethod {
   /** What each request would be called as a call of its own. */
-  readonly rpc: string;
+  readonly operation: string;
   /** How many results go into a message. */
   readonly mostResults?: number;
 }
@@ -39,6 +40,8 @@ export interface BatchContext {
   readonly run: RunCall;
   /** Aborted when the server wants to stop: then no more is read, and the call ends when what was read is answered. */
   readonly ending: AbortSignal;
+  /** Is told how many requests a message carried. */
+  readonly batchCame?: ((operation: string, requests: number) => void) | undefined;
 }
 
 /**
@@ -47,10 +50,10 @@ export interface BatchContext {
  *
  * @throws ConnectError invalid_argument when a message has no requests, too many, or not as many names
  */
-export async function* answerBatches<Request, Response>(
+export async function* answerBatches<Request extends object, Response extends object>(
   batches: AsyncIterable<Batch<Request>>,
-  { run, ending }: BatchContext,
-  { rpc, mostResults = MOST_REQUESTS }: BatchMethod,
+  { run, ending, batchCame }: BatchContext,
+  { operation, mostResults = MOST_REQUESTS }: BatchMethod,
   { signal }: Pick<HandlerContext, 'signal'>,
   answer: (request: Request) => Promise<Response>,
 ): AsyncGenerator<{ results: Result<Response>[] }> {
@@ -86,9 +89,12 @@ export async function* answerBatches<Request, Response>(
     // Whoever is gone takes no results: what waits for that would wait, and be kept, for ever.
     const over = AbortSignal.any([ending, signal]);
     signal.addEventListener('abort', () => moreTold.give());
-    for await (const { requests, requestIds } of until(over, batches)) {
-      refuseUnlessComplete(requests.length, requestIds.length);
-      for (const [position, request] of requests.entries()) begin(begun + position, request, requestIds[position]);
+    for await (const { requests, requestIds, traceparents } of until(over, batches)) {
+      refuseUnlessComplete(requests.length, { requestIds, traceparents });
+      batchCame?.(operation, requests.length);
+      for (const [position, request] of requests.entries()) {
+        begin(begun + position, request, requestIds[position], traceparents[position]);
+      }
       begun += requests.length;
       // What is known by now goes out before the next message is begun: so both sides work at the same time.
       await turnOver();
@@ -96,8 +102,13 @@ export async function* answerBatches<Request, Response>(
     }
   }
 
-  function begin(index: number, request: Request, requestId: string | undefined): void {
-    run({ rpc, requestId }, () => answer(request))
+  function begin(
+    index: number,
+    request: Request,
+    requestId: string | undefined,
+    traceparent: string | undefined,
+  ): void {
+    run({ operation, requestId, request, traceparent }, () => answer(request))
       .then(
         (value) => ({ case: 'response', value }) as const,
         (error) => ({ case: 'error', value: statusOf(connectErrorOf(error)) }) as const,
@@ -109,11 +120,11 @@ export async function* answerBatches<Request, Response>(
   }
 }
 
-function refuseUnlessComplete(requests: number, requestIds: number): void {
+function refuseUnlessComplete(requests: number, lists: Readonly<Record<string, readonly string[]>>): void {
   const faults = new Faults();
   if (requests < 1 || requests > MOST_REQUESTS) faults.note('requests', `must be 1 to ${MOST_REQUESTS}`);
-  if (requestIds > 0 && requestIds !== requests) {
-    faults.note('requestIds', 'must be as many as there are requests, or none');
+  for (const [name, { length }] of Object.entries(lists)) {
+    if (length > 0 && length !== requests) faults.note(name, 'must be as many as there are requests, or none');
   }
   faults.refuseIfAny();
 }

@@ -1,53 +1,97 @@
 import type { DescMethod } from '@bufbuild/protobuf';
 import { Code, type Interceptor } from '@connectrpc/connect';
-import type { FastifyBaseLogger } from 'fastify';
+import type { Logger } from 'pino';
 import { Refusal } from '../domain/refusal.ts';
 import { isRequestId } from '../runtime/request-id.ts';
+import type { CallObserver } from './observation.ts';
 import { connectErrorOf } from './refusals.ts';
 
 /** A request of a caller: a call of its own, or one of a batch. */
 export interface Call {
-  /** `SERVICE/METHOD`. */
-  readonly rpc: string;
+  /** The method's name; with its service, where that is not one of this package. */
+  readonly operation: string;
   /** What its caller names it; whatever is no fit name stays out of the log. */
   readonly requestId: string | undefined;
+  /** What it carries; undefined when that was not read. */
+  readonly request: object | undefined;
+  /** What trace it belongs to: W3C `traceparent`, if its caller sent one. */
+  readonly traceparent: string | undefined;
 }
 
 /**
- * Runs what a caller asked for. Writes one line: which, how it ended, how long it took; never what it carried. Rejects with
- * what the caller may see; the text of a fault stays in the log.
+ * Runs what a caller asked for, and lets it be observed. Rejects with what the caller may see; the text of a fault stays in
+ * the log.
  */
-export type RunCall = <Answer>(call: Call, body: () => Promise<Answer>) => Promise<Answer>;
+export type RunCall = <Answer extends object>(
+  call: Call,
+  body: () => Promise<Answer>,
+  messageOf?: (answer: Answer) => object,
+) => Promise<Answer>;
 
-/** Runs calls on behalf of a log. */
-export function callRunner(log: FastifyBaseLogger): RunCall {
-  return async ({ rpc, requestId: given }, body) => {
+/** Runs calls on behalf of a log, and of an observer if there is one. */
+export function callRunner(log: Logger, observer: CallObserver | undefined): RunCall {
+  return async ({ operation, requestId: given, request, traceparent }, body, messageOf = (answer) => answer) => {
     const requestId = isRequestId(given) ? given : undefined;
-    const started = performance.now();
-    let outcome = 'ok';
+    const observed = observer?.({ operation, requestId, request, traceparent });
+    const finish = observed?.finish;
     try {
-      return await body();
+      const answer = await (observed?.during ? observed.during(body) : body());
+      finish?.('ok', messageOf(answer));
+      return answer;
     } catch (thrown) {
       const error = connectErrorOf(thrown);
-      outcome = Code[error.code];
       const isFault = error !== thrown && !(thrown instanceof Refusal);
-      if (isFault) log.error({ err: thrown, rpc, requestId }, 'a call failed');
+      if (isFault) log.error({ err: thrown, operation, requestId }, 'a call failed');
+      if (thrown instanceof Refusal) finish?.(thrown.reason, thrown.metadata);
+      else finish?.(CODES[error.code], {});
       throw error;
-    } finally {
-      log.info({ rpc, outcome, durationMs: Math.round(performance.now() - started), requestId });
     }
   };
 }
 
+/** What the statuses are called where calls are counted. */
+const CODES: Record<Code, string> = {
+  [Code.Canceled]: 'CANCELED',
+  [Code.Unknown]: 'UNKNOWN',
+  [Code.InvalidArgument]: 'INVALID_ARGUMENT',
+  [Code.DeadlineExceeded]: 'DEADLINE_EXCEEDED',
+  [Code.NotFound]: 'NOT_FOUND',
+  [Code.AlreadyExists]: 'ALREADY_EXISTS',
+  [Code.PermissionDenied]: 'PERMISSION_DENIED',
+  [Code.ResourceExhausted]: 'RESOURCE_EXHAUSTED',
+  [Code.FailedPrecondition]: 'FAILED_PRECONDITION',
+  [Code.Aborted]: 'ABORTED',
+  [Code.OutOfRange]: 'OUT_OF_RANGE',
+  [Code.Unimplemented]: 'UNIMPLEMENTED',
+  [Code.Internal]: 'INTERNAL',
+  [Code.Unavailable]: 'UNAVAILABLE',
+  [Code.DataLoss]: 'DATA_LOSS',
+  [Code.Unauthenticated]: 'UNAUTHENTICATED',
+};
+
 /** Runs every call of the server but batches, which run each request that they carry. */
 export function runCalls(run: RunCall): Interceptor {
-  return (next) => (request) =>
-    request.stream ? next(request) : run(callOf(request.method, request.header), () => next(request));
+  return (next) => (request) => {
+    if (request.stream) return next(request);
+    const call = { ...callOf(request.method, request.header), request: request.message };
+    return run(
+      call,
+      () => next(request),
+      ({ message }) => message,
+    );
+  };
 }
 
 /** What a call is, by its method and headers. */
 export function callOf(method: DescMethod, header: Headers): Call {
-  return { rpc: nameOf(method), requestId: header.get('x-request-id') ?? undefined };
+  return {
+    operation: nameOf(method),
+    requestId: header.get('x-request-id') ?? undefined,
+    request: undefined,
+    traceparent: header.get('traceparent') ?? undefined,
+  };
 }
 
-export const nameOf = (method: DescMethod): string => `${method.parent.typeName}/${method.name}`;
+export function nameOf({ parent, name }: DescMethod): string {
+  return parent.file.proto.package === 'leadintake.v1' ? name : `${parent.name}/${name}`;
+}

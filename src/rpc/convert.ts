@@ -1,9 +1,11 @@
 import { create } from '@bufbuild/protobuf';
 import { type Timestamp, TimestampSchema, timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import * as keys from '../../proto/gen/leadintake/v1/api_key_pb.ts';
+import * as audit from '../../proto/gen/leadintake/v1/audit_pb.ts';
 import * as directory from '../../proto/gen/leadintake/v1/directory_pb.ts';
 import * as leads from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import type { ApiKey, ApiKeyScope } from '../domain/api-key.ts';
+import type { AuditAction, AuditEvent } from '../domain/audit.ts';
 import type { Contact } from '../domain/contact.ts';
 import type { Lead, LeadStage, LeadView } from '../domain/lead.ts';
 import type { LeadSource, Member, MemberRole, Studio } from '../domain/studio.ts';
@@ -40,6 +42,14 @@ export const memberRole = enumeration<MemberRole, directory.MemberRole>({
   owner: directory.MemberRole.OWNER,
   admin: directory.MemberRole.ADMIN,
   staff: directory.MemberRole.STAFF,
+});
+
+const auditAction = enumeration<AuditAction, audit.AuditAction>({
+  'api-key-created': audit.AuditAction.API_KEY_CREATED,
+  'api-key-replaced': audit.AuditAction.API_KEY_REPLACED,
+  'api-key-revoked': audit.AuditAction.API_KEY_REVOKED,
+  'studio-status-changed': audit.AuditAction.STUDIO_STATUS_CHANGED,
+  'lead-stage-changed': audit.AuditAction.LEAD_STAGE_CHANGED,
 });
 
 export function contactFromWire(contact: leads.Contact | undefined): Contact | undefined {
@@ -85,6 +95,7 @@ export function apiKeyToWire(key: ApiKey): keys.ApiKey {
     expireTime: timestampFromDate(key.expiresAt),
     ...(key.revokedAt && { revokeTime: timestampFromDate(key.revokedAt) }),
     secretHint: key.secretHint,
+    ...(key.lastUsedAt && { lastUsedTime: timestampFromDate(key.lastUsedAt) }),
   });
 }
 
@@ -102,6 +113,20 @@ export function memberToWire({ studioId, id, role }: Member): directory.Member {
 
 export function leadSourceToWire(source: LeadSource): directory.LeadSource {
   return create(directory.LeadSourceSchema, source);
+}
+
+export function auditEventToWire(event: AuditEvent): audit.AuditEvent {
+  const { memberId, apiKeyId, leadId, from, to } = event;
+  return create(audit.AuditEventSchema, {
+    studioId: event.studioId,
+    action: auditAction.toWire(event.action),
+    time: timestampFromDate(event.time),
+    ...(memberId !== null && { memberId }),
+    ...(apiKeyId !== null && { apiKeyId }),
+    ...(leadId !== null && { leadId }),
+    ...(from !== null && { from }),
+    ...(to !== null && { to }),
+  });
 }
 
 export function dateFromWire(time: Timestamp | undefined): Date | undefined {

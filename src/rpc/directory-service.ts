@@ -14,11 +14,12 @@ import { leadSourceToWire, memberRole, memberToWire, studioStatus, studioToWire 
 /** The CRM's directory over RPC. */
 export function directoryService(deps: Dependencies): ServiceImpl<typeof DirectoryService> {
   return {
-    async putStudio({ studio }) {
+    async putStudio({ studio, memberId }) {
       const command = studio && {
         ...studio,
         status: studioStatus.fromWire(studio.status),
         regionCode: studio.regionCode,
+        memberId,
       };
       return { studio: studioToWire(await putStudio(deps, command)) };
     },

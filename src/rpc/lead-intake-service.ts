@@ -25,24 +25,25 @@ export function leadIntakeService(deps: Dependencies, batches: BatchContext): Se
   return {
     createLead: create,
     batchCreateLeads: (requests, context) =>
-      answerBatches(requests, batches, { rpc: nameOf(method.createLead) }, context, create),
+      answerBatches(requests, batches, { operation: nameOf(method.createLead) }, context, create),
 
     getLead: get,
     batchGetLeads: (requests, context) =>
-      answerBatches(requests, batches, { rpc: nameOf(method.getLead) }, context, get),
+      answerBatches(requests, batches, { operation: nameOf(method.getLead) }, context, get),
 
     listLeads: list,
     batchListLeads: (requests, context) =>
       answerBatches(
         requests,
         batches,
-        { rpc: nameOf(method.listLeads), mostResults: PAGES_IN_A_MESSAGE },
+        { operation: nameOf(method.listLeads), mostResults: PAGES_IN_A_MESSAGE },
         context,
         list,
       ),
 
-    async changeLeadStage({ studioId, leadId, stage }) {
-      const lead = await changeLeadStage(deps, { studioId, leadId, stage: leadStage.fromWire(stage) });
+    async changeLeadStage({ studioId, leadId, stage, memberId }) {
+      const command = { studioId, leadId, stage: leadStage.fromWire(stage), memberId };
+      const lead = await changeLeadStage(deps, command);
       return { lead: leadToWire(lead, 'full') };
     },
   };

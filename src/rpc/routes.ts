@@ -3,11 +3,14 @@ import type { ConnectRouter, MethodImpl, ServiceImpl } from '@connectrpc/connect
 import { ServerReflection } from '../../proto/gen/grpc/reflection/v1/reflection_pb.ts';
 import { Health } from '../../proto/gen/health/v1/health_pb.ts';
 import { ApiKeyService } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
+import { AuditService } from '../../proto/gen/leadintake/v1/audit_pb.ts';
 import { DirectoryService } from '../../proto/gen/leadintake/v1/directory_pb.ts';
 import { LeadIntakeService } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
 import { apiKeyService } from './api-key-service.ts';
-import { nameOf, type RunCall } from './calls.ts';
+import { auditService } from './audit-service.ts';
+import type { BatchContext } from './batches.ts';
+import type { RunCall } from './calls.ts';
 import { directoryService } from './directory-service.ts';
 import { healthService, type Serving } from './health-service.ts';
 import { leadIntakeService } from './lead-intake-service.ts';
@@ -16,13 +19,13 @@ import { reflectionService } from './reflection-service.ts';
 /** The largest message with a batch; bytes. A hundred of the largest leads have about 1 MB. */
 const LARGEST_BATCH_BYTES = 1024 * 1024;
 
-const SERVICES = [LeadIntakeService, ApiKeyService, DirectoryService];
+const SERVICES = [LeadIntakeService, ApiKeyService, DirectoryService, AuditService];
 
 const STREAMING = new Set(
   [...SERVICES, Health, ServerReflection]
     .flatMap(({ methods }) => methods)
     .filter(({ methodKind }) => methodKind === 'bidi_streaming')
-    .map((method) => `/${nameOf(method)}`),
+    .map((method) => `/${method.parent.typeName}/${method.name}`),
 );
 
 /** Whether a call by this path may go on sending for as long as it likes. */
@@ -31,19 +34,24 @@ export const mayLast = (path: string): boolean => STREAMING.has(path);
 /** What the core serves with, besides its use cases. */
 export interface Server {
   readonly run: RunCall;
+  readonly batchCame: BatchContext['batchCame'];
   readonly serving: Serving;
   /** Whether tools may ask what there is to call. */
   readonly reflects: boolean;
 }
 
 /** Every RPC that the core answers. */
-export function routes(deps: Dependencies, { run, serving, reflects }: Server): (router: ConnectRouter) => void {
-  const batches = { run, ending: serving.ending };
+export function routes(
+  deps: Dependencies,
+  { run, batchCame, serving, reflects }: Server,
+): (router: ConnectRouter) => void {
+  const batches = { run, batchCame, ending: serving.ending };
   const names = SERVICES.map((service) => service.typeName);
   return (router) => {
     serve(router, LeadIntakeService, leadIntakeService(deps, batches));
     serve(router, ApiKeyService, apiKeyService(deps, batches));
     serve(router, DirectoryService, directoryService(deps));
+    serve(router, AuditService, auditService(deps));
     router.service(Health, healthService(names, serving));
     if (reflects) {
       router.service(ServerReflection, reflectionService([...SERVICES, Health, ServerReflection], serving.ending));

@@ -1,4 +1,4 @@
-import { bearerToken, integer, oneOf, port, text } from './settings.ts';
+import { bearerToken, httpUrl, integer, oneOf, port, text } from './settings.ts';
 
 /** Settings that mean the same to both processes. */
 export const commonSettings = {
@@ -13,6 +13,11 @@ export const commonSettings = {
     parse: oneOf('fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'),
     fallback: 'info',
     about: 'least severe log line to write: fatal, error, warn, info, debug, trace or silent',
+  },
+  OTEL_EXPORTER_OTLP_ENDPOINT: {
+    parse: httpUrl,
+    about:
+      'base address of an OpenTelemetry receiver (OTLP over HTTP) that traces are sent to; unset: nothing is traced',
   },
   SHUTDOWN_DRAIN_MS: {
     parse: integer(0, 60_000),

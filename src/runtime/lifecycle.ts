@@ -2,6 +2,8 @@
 export interface Running {
   /** The address it listens on, without a slash at the end. */
   readonly url: string;
+  /** Where it tells its metrics, if it does. */
+  readonly metricsUrl?: string | undefined;
   /** Stops in order: nothing accepted is cut off. */
   stop(): Promise<void>;
 }

@@ -117,6 +117,19 @@ export const integer =
 /** A TCP port; 0 lets the system choose. */
 export const port = integer(0, 65_535);
 
+/** Where a port is opened. */
+export interface Address {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** A host, of which an IPv6 address stands in brackets, and a port. */
+export const address = (value: string): Address => {
+  const [, host, number = ''] = /^(\[[\da-f:.]+\]|[^:[\]\s]+):(\d+)$/i.exec(value) ?? [];
+  if (host === undefined) throw new Error('must be HOST:PORT');
+  return { host: host.replace(/^\[|\]$/g, ''), port: port(number) };
+};
+
 /** One of a few words. */
 export const oneOf =
   <const Words extends readonly string[]>(...words: Words) =>

@@ -1,4 +1,6 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import type { ApiKey } from '../domain/api-key.ts';
+import type { AuditEvent, Deed } from '../domain/audit.ts';
 import type { Fingerprint } from '../domain/idempotency.ts';
 import type { Lead, LeadClaims, LeadStage } from '../domain/lead.ts';
 import type { LeadSource, Member, MemberRole, Studio } from '../domain/studio.ts';
@@ -10,7 +12,7 @@ import type { LeadSource, Member, MemberRole, Studio } from '../domain/studio.ts
  * A method that cannot keep its promise now, or cannot know whether it did, rejects with StoreUnavailable; repeating the
  * call is then safe. `test/contract/store-contract.ts` holds every "must" below against every adapter.
  */
-export interface Store extends LeadStore, ApiKeyStore, DirectoryStore {
+export interface Store extends LeadStore, ApiKeyStore, DirectoryStore, AuditStore {
   /** Must resolve only when the store can answer and its schema is complete; rejects with StoreUnavailable. */
   check(): Promise<void>;
   /** Lets go of the database after the writes under way; may be called twice. */
@@ -24,6 +26,22 @@ export class StoreUnavailable extends Error {
     this.name = 'StoreUnavailable';
   }
 }
+
+/**
+ * For whom the store works: whatever was put in here when a call began is there for each of its commands, also for one that
+ * several calls share, which has what all of them put in.
+ */
+export const beneficiaries = new AsyncLocalStorage<readonly unknown[]>();
+
+/** What a store sends to its database at once, by what it does. */
+export type StoreCommand = 'commit' | 'find' | 'insert' | 'update';
+
+/**
+ * Is told when a command goes to the database, and by what it gives then, whether it was done.
+ *
+ * @param size how many reads or writes share the command
+ */
+export type StoreObserver = (command: StoreCommand, size: number) => (isDone: boolean) => void;
 
 /** What became of a creation. A replayed lead is answered as it is now. */
 export type CreateLeadOutcome =
@@ -65,7 +83,8 @@ export interface LeadStore {
   /**
    * Moves a lead to a stage. Must write nothing when it is there already; otherwise `updatedAt` becomes `now`, or the
    * next millisecond after the one before. Closing frees the contact in the same write; reopening takes it again, and
-   * must answer already-open, and write nothing, when another lead has it.
+   * must answer already-open, and write nothing, when another lead has it. A change must be kept as an event in the same
+   * write.
    *
    * @param contactKey what the lead claims while it is open
    */
@@ -74,6 +93,7 @@ export interface LeadStore {
     readonly leadId: string;
     readonly stage: LeadStage;
     readonly contactKey: string;
+    readonly memberId: string | null;
     readonly now: Date;
   }): Promise<ChangeLeadStageOutcome>;
 }
@@ -94,7 +114,7 @@ export interface Credential {
 export interface ApiKeyStore {
   /**
    * Writes a new key, unless LIVE_KEYS_PER_STUDIO keys of the studio are live at `now`, also when many are asked for at
-   * once. Answers whether it was written.
+   * once. Answers whether it was written; it must be, together with an event that its issuer created it.
    */
   createApiKey(key: ApiKey, now: Date): Promise<boolean>;
 
@@ -104,7 +124,7 @@ export interface ApiKeyStore {
   /**
    * Gives a key another secret and issuer, and another expiry if one is given. The old secret must be dead when this
    * resolves. A revoked key is left alone, and so is one past its expiry at `now` without another. One that comes back
-   * to life counts towards the limit like a new one.
+   * to life counts towards the limit like a new one. A replacement must be kept as an event in the same write.
    */
   replaceApiKey(replacement: {
     readonly studioId: string;
@@ -116,16 +136,30 @@ export interface ApiKeyStore {
     readonly now: Date;
   }): Promise<ReplaceApiKeyOutcome>;
 
-  /** Revokes a key; a revoked one stays as it is. Answers the key, or null when the studio has no such key. */
-  revokeApiKey(studioId: string, keyId: string, now: Date): Promise<ApiKey | null>;
+  /**
+   * Revokes a key, which must be kept as an event in the same write; a revoked one stays as it is. Answers the key, or null
+   * when the studio has no such key.
+   */
+  revokeApiKey(studioId: string, keyId: string, by: Deed): Promise<ApiKey | null>;
+
+  /** Keeps when a key was used, unless a use since another moment is kept already. */
+  noteApiKeyUse(use: {
+    readonly studioId: string;
+    readonly keyId: string;
+    readonly now: Date;
+    readonly unlessSince: Date;
+  }): Promise<void>;
 
   /** The key with this secret and what it depends on; must see every change that was answered before. */
   findCredential(secretSha256: Uint8Array): Promise<Credential | null>;
 }
 
 export interface DirectoryStore {
-  /** Creates or replaces a studio's record; must leave its members and sources alone. */
-  putStudio(studio: Studio): Promise<void>;
+  /**
+   * Creates or replaces a studio's record; must leave its members and sources alone. Another status than before must be
+   * kept as an event in the same write, and so must the first one.
+   */
+  putStudio(studio: Studio, by: Deed): Promise<void>;
 
   findStudio(studioId: string): Promise<Studio | null>;
 
@@ -144,4 +178,14 @@ export interface DirectoryStore {
 
   /** All sources of the studio, by id. */
   listLeadSources(studioId: string): Promise<LeadSource[]>;
+}
+
+export interface AuditStore {
+  /**
+   * What was done to a studio and its keys, or to one of its leads; newest first, at most EVENTS_KEPT. Must tell what was
+   * done to one of them in the order in which it was done.
+   *
+   * @param leadId null: the studio and its keys
+   */
+  listAuditEvents(studioId: string, leadId: string | null): Promise<AuditEvent[]>;
 }

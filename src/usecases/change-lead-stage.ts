@@ -16,6 +16,8 @@ export interface ChangeLeadStageCommand {
   readonly studioId: string;
   readonly leadId: string;
   readonly stage: LeadStage | undefined;
+  /** Who does it; undefined: nobody is named. */
+  readonly memberId?: string | undefined;
 }
 
 /**
@@ -29,6 +31,7 @@ export async function changeLeadStage({ store, clock }: Dependencies, command: C
   const faults = new Faults();
   faults.note('studioId', crmIdFault(studioId));
   faults.note('leadId', uuidFault(leadId));
+  if (command.memberId !== undefined) faults.note('memberId', crmIdFault(command.memberId));
   if (!stage) faults.note('stage', 'must be given');
   faults.refuseIfAny();
 
@@ -41,6 +44,7 @@ export async function changeLeadStage({ store, clock }: Dependencies, command: C
     leadId,
     stage: stage as LeadStage,
     contactKey: contactKey(lead.contact, region),
+    memberId: command.memberId ?? null,
     now: clock(),
   });
   switch (outcome.kind) {

@@ -19,7 +19,7 @@ export interface Demo {
 export async function createDemo(deps: Dependencies): Promise<Demo> {
   const { store, clock, newId } = deps;
   if (!(await store.findStudio(STUDIO_ID))) {
-    await putStudio(deps, { id: STUDIO_ID, status: 'active', regionCode: undefined });
+    await putStudio(deps, { id: STUDIO_ID, status: 'active', regionCode: undefined, memberId: MEMBER_ID });
   }
   if (!(await store.findMember(STUDIO_ID, MEMBER_ID))) {
     await putMember(deps, { studioId: STUDIO_ID, id: MEMBER_ID, role: 'owner' });

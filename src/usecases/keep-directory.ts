@@ -1,3 +1,4 @@
+import type { Clock } from '../domain/clock.ts';
 import { isRegionCode, type RegionCode } from '../domain/contact.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import { crmIdFault, nameFault, uuidFault } from '../domain/rules/field-rules.ts';
@@ -8,15 +9,19 @@ interface Dependencies {
   readonly store: DirectoryStore;
 }
 
-/** A studio's record, not yet checked. */
+/** A studio's record, not yet checked, and who puts it. */
 export interface PutStudioCommand {
   readonly id: string;
   readonly status: Studio['status'] | undefined;
   readonly regionCode: string | undefined;
+  readonly memberId?: string | undefined;
 }
 
 /** @throws Refusal INVALID_REQUEST */
-export async function putStudio({ store }: Dependencies, command: PutStudioCommand | undefined): Promise<Studio> {
+export async function putStudio(
+  { store, clock }: Dependencies & { readonly clock: Clock },
+  command: PutStudioCommand | undefined,
+): Promise<Studio> {
   const faults = new Faults();
   faults.note('studio.id', crmIdFault(command?.id ?? ''));
   if (!command?.status) faults.note('studio.status', 'must be given');
@@ -24,9 +29,11 @@ export async function putStudio({ store }: Dependencies, command: PutStudioComma
   if (regionCode !== null && !isRegionCode(regionCode)) {
     faults.note('studio.regionCode', 'must be two capital letters of a region that has phone numbers');
   }
+  if (command?.memberId !== undefined) faults.note('memberId', crmIdFault(command.memberId));
   faults.refuseIfAny();
-  const studio = { ...(command as Studio), regionCode: regionCode as RegionCode | null };
-  await store.putStudio(studio);
+  const { id, status, memberId = null } = command as PutStudioCommand & Pick<Studio, 'status'>;
+  const studio = { id, status, regionCode: regionCode as RegionCode | null };
+  await store.putStudio(studio, { memberId, now: clock() });
   return studio;
 }
 
@@ -83,7 +90,8 @@ export async function listLeadSources({ store }: Dependencies, studioId: string)
   return store.listLeadSources(studioId);
 }
 
-async function existingStudio(store: DirectoryStore, studioId: string, faults: Faults): Promise<Studio> {
+/** @throws Refusal INVALID_REQUEST with what was noted before, too, STUDIO_NOT_FOUND */
+export async function existingStudio(store: DirectoryStore, studioId: string, faults: Faults): Promise<Studio> {
   faults.note('studioId', crmIdFault(studioId));
   faults.refuseIfAny();
   const studio = await store.findStudio(studioId);

@@ -61,6 +61,7 @@ export async function createApiKey(deps: Dependencies, command: CreateApiKeyComm
     revokedAt: null,
     secretSha256: hashKeySecret(secret),
     secretHint: hintOf(secret),
+    lastUsedAt: null,
   };
   if (!(await store.createApiKey(key, now))) throw limitReached();
   return { key, secret };
@@ -128,7 +129,8 @@ export async function revokeApiKey(
   faults.note('apiKeyId', uuidFault(command.keyId));
   faults.refuseIfAny();
   await authorise(store, command);
-  const key = await store.revokeApiKey(command.studioId, command.keyId.toLowerCase(), clock());
+  const { studioId, memberId, keyId } = command;
+  const key = await store.revokeApiKey(studioId, keyId.toLowerCase(), { memberId, now: clock() });
   if (!key) throw keyNotFound();
   return key;
 }

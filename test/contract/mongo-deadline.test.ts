@@ -9,6 +9,7 @@ import {
   anApiKey,
   aSecretHash,
   aStudio,
+  BY,
   claimsOf,
   NOW,
   STUDIO_ID,
@@ -43,7 +44,7 @@ describeWithMongoServer('the deadline of a call to MongoDB', () => {
     const { hostname, port } = new URL(mongo.url);
     proxy = await startProxy(hostname, Number(port));
     store = await openMongoStore(`mongodb://127.0.0.1:${proxy.port}/test-${randomUUID()}`);
-    await store.putStudio(aStudio());
+    await store.putStudio(aStudio(), BY);
     await store.putMember(aMember());
     await store.createLead(lead, claims);
     await store.createApiKey(key, NOW);
@@ -66,7 +67,14 @@ describeWithMongoServer('the deadline of a call to MongoDB', () => {
   const calls: Record<string, () => Promise<unknown>> = {
     createLead: () => create(),
     changeLeadStage: () =>
-      store.changeLeadStage({ studioId, leadId, stage: 'won', contactKey: claims.contactKey, now: NOW }),
+      store.changeLeadStage({
+        studioId,
+        leadId,
+        stage: 'won',
+        contactKey: claims.contactKey,
+        memberId: null,
+        now: NOW,
+      }),
     createApiKey: () => store.createApiKey(anApiKey(), NOW),
     replaceApiKey: () =>
       store.replaceApiKey({

@@ -19,6 +19,7 @@ import {
   anApiKey,
   aSecretHash,
   aStudio,
+  BY,
   claimsOf,
   NOW,
   STUDIO_ID,
@@ -91,7 +92,7 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
     };
     store = storeOn(connection);
 
-    for (const studio of times(STUDIOS, (index) => aStudio({ id: studioOf(index) }))) await store.putStudio(studio);
+    for (const studio of times(STUDIOS, (index) => aStudio({ id: studioOf(index) }))) await store.putStudio(studio, BY);
     await store.putMember(aMember());
     const early = times(QUIET_LEADS, () => aLead({ studioId: QUIET_STUDIO_ID }));
     await leads.insertMany(early.map((each) => leadDocument(each, claimsOf(each))));
@@ -169,7 +170,14 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
     },
     'a change of stage': {
       call: () =>
-        store.changeLeadStage({ studioId, leadId, stage: 'contacted', contactKey: claims.contactKey, now: NOW }),
+        store.changeLeadStage({
+          studioId,
+          leadId,
+          stage: 'contacted',
+          contactKey: claims.contactKey,
+          memberId: null,
+          now: NOW,
+        }),
       by: ['_id_', '_id_'],
       atMost: 1,
     },
@@ -180,6 +188,7 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
           leadId: closedLead.id,
           stage: 'new',
           contactKey: claims.contactKey,
+          memberId: null,
           now: NOW,
         }),
       by: ['_id_', '_id_', 'openContact'],
@@ -215,8 +224,19 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
       by: ['slot', 'secret', '_id_'],
       atMost: LIVE_KEYS + REVOKED_KEYS + 2,
     },
-    "a key's revocation": { call: () => store.revokeApiKey(studioId, keyId, NOW), by: ['_id_', '_id_'], atMost: 1 },
-    'putting a studio': { call: () => store.putStudio(aStudio()), by: ['_id_'], atMost: 1 },
+    "a key's revocation": { call: () => store.revokeApiKey(studioId, keyId, BY), by: ['_id_', '_id_'], atMost: 1 },
+    "a key's use": {
+      call: () => store.noteApiKeyUse({ studioId, keyId, now: NOW, unlessSince: NOW }),
+      by: ['_id_'],
+      atMost: 1,
+    },
+    'what was done to a lead': { call: () => store.listAuditEvents(studioId, leadId), by: ['_id_'], atMost: 1 },
+    'what was done to a studio and its keys': {
+      call: () => store.listAuditEvents(studioId, null),
+      by: ['_id_', 'slot'],
+      atMost: LIVE_KEYS + REVOKED_KEYS + 2,
+    },
+    'putting a studio': { call: () => store.putStudio(aStudio(), BY), by: ['_id_', '_id_'], atMost: 1 },
     'leads of several studios at once, by their ids': {
       call: () =>
         Promise.all([lead.id, closedLead.id, newId()].map((id, index) => store.findLead(studioOf(index), id))),

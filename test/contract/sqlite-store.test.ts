@@ -15,7 +15,7 @@ import { sqliteLeads } from '../../src/store/sqlite/leads.ts';
 import { openDatabase, schemaVersion } from '../../src/store/sqlite/open-database.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { type Store, StoreUnavailable } from '../../src/store/store.ts';
-import { aLead, anApiKey, aStudio, claimsOf, NOW, STUDIO_ID, times } from '../support/builders.ts';
+import { aLead, anApiKey, aStudio, BY, claimsOf, NOW, STUDIO_ID, times } from '../support/builders.ts';
 import { storeContract } from './store-contract.ts';
 
 const newFolder = () => mkdtempSync(join(tmpdir(), 'lead-intake-'));
@@ -301,7 +301,7 @@ describe('SQLite', () => {
   describe('a write that cannot be made', () => {
     test('is answered as unavailable while another process holds the database, and leaves nothing', async () => {
       const store = openStore();
-      await store.putStudio(aStudio());
+      await store.putStudio(aStudio(), BY);
       const other = connect();
       const lead = aLead();
       const claims = claimsOf(lead);
@@ -310,7 +310,7 @@ describe('SQLite', () => {
       const outcomes = await Promise.allSettled([
         store.createLead(lead, claims),
         store.createApiKey(anApiKey(), NOW),
-        store.putStudio(aStudio({ status: 'suspended' })),
+        store.putStudio(aStudio({ status: 'suspended' }), BY),
       ]);
       other.exec('ROLLBACK');
 

@@ -10,6 +10,7 @@ import {
   anApiKey,
   aSecretHash,
   aStudio,
+  BY,
   claimsOf,
   DAY_MS,
   HARD_TEXTS,
@@ -55,7 +56,14 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
 
     async function moved(lead: Lead, stage: LeadStage, { now = NOW, claims = claimsOf(lead) } = {}): Promise<Lead> {
       const { studioId, id: leadId } = lead;
-      const outcome = await store.changeLeadStage({ studioId, leadId, stage, contactKey: claims.contactKey, now });
+      const outcome = await store.changeLeadStage({
+        studioId,
+        leadId,
+        stage,
+        contactKey: claims.contactKey,
+        memberId: null,
+        now,
+      });
       if (outcome.kind !== 'changed') throw new Error(`the lead was not moved: ${outcome.kind}`);
       return outcome.lead;
     }
@@ -319,6 +327,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
                 leadId,
                 stage: 'new',
                 contactKey: claimsOf(aLead({ contact })).contactKey,
+                memberId: null,
                 now: NOW,
               }),
             ),
@@ -348,6 +357,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
                     leadId: lead.id,
                     stage: 'new',
                     contactKey,
+                    memberId: null,
                     now: NOW,
                   });
             }),
@@ -371,6 +381,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
                 leadId: lead.id,
                 stage: OPEN_STAGES[index % 4] as LeadStage,
                 contactKey,
+                memberId: null,
                 now: NOW,
               }),
             ),
@@ -399,6 +410,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
           leadId: lead.id,
           stage: to,
           contactKey: claimsOf(lead).contactKey,
+          memberId: null,
           now: plus(before.updatedAt, 5),
         });
 
@@ -418,6 +430,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
             leadId: lead.id,
             stage,
             contactKey: claimsOf(lead).contactKey,
+            memberId: null,
             now: plus(before.updatedAt, DAY_MS),
           });
 
@@ -517,6 +530,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
             leadId: first.id,
             stage,
             contactKey: claimsOf(first).contactKey,
+            memberId: null,
             now: plus(closed.updatedAt, DAY_MS),
           });
 
@@ -530,7 +544,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
 
       test("an unknown lead and another studio's lead are not found, and nothing is written", async () => {
         const lead = await created();
-        const move = { stage: 'won', contactKey: claimsOf(lead).contactKey, now: NOW } as const;
+        const move = { stage: 'won', contactKey: claimsOf(lead).contactKey, memberId: null, now: NOW } as const;
 
         expect(await store.changeLeadStage({ ...move, studioId: STUDIO_ID, leadId: newId() })).toEqual({
           kind: 'not-found',
@@ -621,7 +635,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
         const lead = await created(aLead({ displayName: text, contact: { type: 'phone', value: text }, note: text }));
         const source = aLeadSource({ name: text });
         const key = anApiKey({ name: text });
-        await store.putStudio(aStudio());
+        await store.putStudio(aStudio(), BY);
         await store.putLeadSource(source);
         await store.createApiKey(key, NOW);
 
@@ -635,7 +649,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
 
     describe('api keys', () => {
       beforeEach(async () => {
-        await store.putStudio(aStudio());
+        await store.putStudio(aStudio(), BY);
         await store.putMember(aMember());
       });
 
@@ -679,7 +693,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
       });
 
       test("keys come highest id first, and another studio's are never seen", async () => {
-        await store.putStudio(aStudio({ id: 'studio-2' }));
+        await store.putStudio(aStudio({ id: 'studio-2' }), BY);
         const keys = times(3, () => anApiKey());
         for (const key of [keys[1], keys[0], keys[2]]) await issued(key);
         const theirs = await issued(anApiKey({ studioId: 'studio-2' }));
@@ -745,7 +759,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
 
           await Promise.all([
             ...replacements.slice(0, 5).map((each, index) => through(index).replaceApiKey(each)),
-            through(1).revokeApiKey(key.studioId, key.id, revokedAt),
+            through(1).revokeApiKey(key.studioId, key.id, { ...BY, now: revokedAt }),
             ...replacements.slice(5).map((each, index) => through(index).replaceApiKey(each)),
           ]);
 
@@ -754,7 +768,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
       });
 
       test('each studio has a limit of its own', async () => {
-        await store.putStudio(aStudio({ id: 'studio-2' }));
+        await store.putStudio(aStudio({ id: 'studio-2' }), BY);
         await issuedToTheLimit();
 
         expect(await store.createApiKey(anApiKey(), NOW)).toBe(false);
@@ -780,8 +794,8 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
 
       test('a revoked key frees its place, once', async () => {
         const [first] = await issuedToTheLimit();
-        await store.revokeApiKey(STUDIO_ID, first?.id as string, NOW);
-        await store.revokeApiKey(STUDIO_ID, first?.id as string, NOW);
+        await store.revokeApiKey(STUDIO_ID, first?.id as string, BY);
+        await store.revokeApiKey(STUDIO_ID, first?.id as string, BY);
 
         await issued();
         expect(await store.createApiKey(anApiKey(), NOW)).toBe(false);
@@ -789,7 +803,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
 
       test('expired and revoked keys are listed on, and may be any number', async () => {
         for (const _ of [1, 2]) {
-          for (const key of await issuedToTheLimit()) await store.revokeApiKey(STUDIO_ID, key.id, NOW);
+          for (const key of await issuedToTheLimit()) await store.revokeApiKey(STUDIO_ID, key.id, BY);
         }
 
         await issuedToTheLimit();
@@ -834,7 +848,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
         expect(await store.replaceApiKey(replacement(first as ApiKey))).toMatchObject({ kind: 'replaced' });
         expect(await store.createApiKey(anApiKey(), NOW)).toBe(false);
 
-        await store.revokeApiKey(STUDIO_ID, second?.id as string, NOW);
+        await store.revokeApiKey(STUDIO_ID, second?.id as string, BY);
         await store.replaceApiKey(replacement(first as ApiKey));
         await issued();
         expect(await store.createApiKey(anApiKey(), NOW)).toBe(false);
@@ -851,7 +865,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
         expect((await store.listApiKeys(STUDIO_ID)).at(-1)).toEqual(early);
         expect(await store.findCredential(revival.secretSha256)).toBeNull();
 
-        await store.revokeApiKey(STUDIO_ID, others[0]?.id as string, now);
+        await store.revokeApiKey(STUDIO_ID, others[0]?.id as string, { ...BY, now });
         expect(await store.replaceApiKey(revival)).toMatchObject({ kind: 'replaced' });
         expect(await store.createApiKey(anApiKey(), now)).toBe(false);
       });
@@ -875,12 +889,12 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
       test('a revoked key stays revoked', async () => {
         const key = await issued();
         const revoked = { ...key, revokedAt: NOW };
-        expect(await store.revokeApiKey(STUDIO_ID, key.id, NOW)).toEqual(revoked);
+        expect(await store.revokeApiKey(STUDIO_ID, key.id, BY)).toEqual(revoked);
 
         const outcome = await store.replaceApiKey(replacement(key, { expiresAt: plus(NOW, 2 * DAY_MS) }));
 
         expect(outcome).toEqual({ kind: 'revoked' });
-        expect(await store.revokeApiKey(STUDIO_ID, key.id, plus(NOW, DAY_MS))).toEqual(revoked);
+        expect(await store.revokeApiKey(STUDIO_ID, key.id, { ...BY, now: plus(NOW, DAY_MS) })).toEqual(revoked);
         expect(await (await later()).listApiKeys(STUDIO_ID)).toEqual([revoked]);
       });
 
@@ -888,7 +902,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
         const another = await opened.another();
         const key = await issued();
 
-        await store.revokeApiKey(STUDIO_ID, key.id, NOW);
+        await store.revokeApiKey(STUDIO_ID, key.id, BY);
 
         for (const each of [store, another]) {
           expect(await each.findCredential(key.secretSha256)).toMatchObject({ key: { revokedAt: NOW } });
@@ -897,13 +911,13 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
 
       test("an unknown key and another studio's key are not found, and nothing is written", async () => {
         const key = await issued();
-        await store.putStudio(aStudio({ id: 'studio-2' }));
+        await store.putStudio(aStudio({ id: 'studio-2' }), BY);
         const move = replacement(key);
 
         expect(await store.replaceApiKey({ ...move, keyId: newId() })).toEqual({ kind: 'not-found' });
         expect(await store.replaceApiKey({ ...move, studioId: 'studio-2' })).toEqual({ kind: 'not-found' });
-        expect(await store.revokeApiKey(STUDIO_ID, newId(), NOW)).toBeNull();
-        expect(await store.revokeApiKey('studio-2', key.id, NOW)).toBeNull();
+        expect(await store.revokeApiKey(STUDIO_ID, newId(), BY)).toBeNull();
+        expect(await store.revokeApiKey('studio-2', key.id, BY)).toBeNull();
         expect(await store.listApiKeys(STUDIO_ID)).toEqual([key]);
       });
 
@@ -919,18 +933,18 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
         expect(await seen()).toEqual(both('active', 'owner'));
         await store.putMember(aMember({ role: 'staff' }));
         expect(await seen()).toEqual(both('active', 'staff'));
-        await store.putStudio(aStudio({ status: 'suspended' }));
+        await store.putStudio(aStudio({ status: 'suspended' }), BY);
         expect(await seen()).toEqual(both('suspended', 'staff'));
         await another.putMember(aMember({ role: 'admin' }));
         expect(await seen()).toEqual(both('suspended', 'admin'));
-        await another.putStudio(aStudio());
+        await another.putStudio(aStudio(), BY);
         expect(await seen()).toEqual(both('active', 'admin'));
         await store.removeMember(STUDIO_ID, 'member-1');
         expect(await seen()).toEqual(both('active', null));
       });
 
       test("a credential depends on its last issuer, and on no other studio's member of the same id", async () => {
-        await store.putStudio(aStudio({ id: 'studio-0' }));
+        await store.putStudio(aStudio({ id: 'studio-0' }), BY);
         await store.putMember(aMember({ studioId: 'studio-0', id: 'member-2', role: 'staff' }));
         await store.putMember(aMember({ id: 'member-2', role: 'admin' }));
         const key = await issued();
@@ -943,10 +957,160 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
       });
     });
 
+    describe('who did what', () => {
+      const event = { studioId: STUDIO_ID, apiKeyId: null, leadId: null, from: null, to: null, time: NOW };
+
+      test('is kept of a studio and its keys, newest first, with whom and when, also after the next start', async () => {
+        const at = (ms: number, memberId: string | null) => ({ memberId, now: plus(NOW, ms) });
+        await store.putStudio(aStudio(), at(0, null));
+        await store.putStudio(aStudio({ regionCode: 'DE' }), at(1, 'nobody'));
+        const key = anApiKey();
+        await store.createApiKey(key, plus(NOW, 2));
+        const other = { studioId: STUDIO_ID, keyId: key.id, memberId: 'member-2' };
+        const secret = { secretSha256: aSecretHash(), secretHint: 'hint', expiresAt: null };
+        await store.replaceApiKey({ ...other, ...secret, now: plus(NOW, 3) });
+        await store.putStudio(aStudio({ status: 'suspended' }), at(4, 'member-3'));
+        await store.putStudio(aStudio({ status: 'suspended' }), at(5, 'nobody'));
+        await store.revokeApiKey(STUDIO_ID, key.id, at(6, 'member-4'));
+        await store.revokeApiKey(STUDIO_ID, key.id, at(7, 'nobody'));
+        await store.putStudio(aStudio(), at(8, null));
+        const apiKeyId = key.id;
+
+        store = await later();
+        expect(await store.listAuditEvents(STUDIO_ID, null)).toEqual(
+          [
+            { ...event, action: 'studio-status-changed', memberId: null, to: 'active' },
+            { ...event, action: 'api-key-created', memberId: 'member-1', apiKeyId, time: plus(NOW, 2) },
+            { ...event, action: 'api-key-replaced', memberId: 'member-2', apiKeyId, time: plus(NOW, 3) },
+            {
+              ...event,
+              action: 'studio-status-changed',
+              memberId: 'member-3',
+              time: plus(NOW, 4),
+              from: 'active',
+              to: 'suspended',
+            },
+            { ...event, action: 'api-key-revoked', memberId: 'member-4', apiKeyId, time: plus(NOW, 6) },
+            {
+              ...event,
+              action: 'studio-status-changed',
+              memberId: null,
+              time: plus(NOW, 8),
+              from: 'suspended',
+              to: 'active',
+            },
+          ].toReversed(),
+        );
+        expect(await store.listAuditEvents('studio-2', null)).toEqual([]);
+      });
+
+      test('is kept of a lead, and changes nothing of how the lead is read', async () => {
+        const lead = await created();
+        const { id: leadId, studioId } = lead;
+        const move = { studioId, leadId, contactKey: claimsOf(lead).contactKey };
+        await store.changeLeadStage({ ...move, stage: 'contacted', memberId: 'member-2', now: plus(NOW, DAY_MS) });
+        await store.changeLeadStage({ ...move, stage: 'contacted', memberId: 'nobody', now: plus(NOW, 2 * DAY_MS) });
+        const last = await store.changeLeadStage({ ...move, stage: 'won', memberId: null, now: NOW });
+        if (last.kind !== 'changed') throw new Error(last.kind);
+        const { updatedAt } = last.lead;
+
+        const told = { ...event, action: 'lead-stage-changed', leadId };
+        store = await later();
+        expect(await store.listAuditEvents(studioId, leadId)).toEqual([
+          { ...told, memberId: null, time: updatedAt, from: 'contacted', to: 'won' },
+          { ...told, memberId: 'member-2', time: plus(updatedAt, -1), from: 'new', to: 'contacted' },
+        ]);
+        expect(await store.findLead(studioId, leadId)).toEqual(last.lead);
+        expect(await store.listAuditEvents(studioId, null)).toEqual([]);
+        expect(await store.listAuditEvents('studio-2', leadId)).toEqual([]);
+      });
+
+      test('is nothing of what was refused', async () => {
+        await store.putStudio(aStudio(), BY);
+        const lead = await created();
+        await moved(lead, 'won');
+        const another = await created(aLead({ contact: lead.contact }), claimsOf(lead, { idempotencyKey: newId() }));
+        const claims = claimsOf(another);
+        const { id: leadId, studioId } = lead;
+        const reopening = { studioId, leadId, stage: 'new', contactKey: claims.contactKey, ...BY } as const;
+        expect(await store.changeLeadStage(reopening)).toMatchObject({ kind: 'already-open' });
+        const secret = { secretSha256: aSecretHash(), secretHint: 'hint', expiresAt: null };
+        await store.replaceApiKey({ studioId, keyId: newId(), memberId: 'member-1', ...secret, now: NOW });
+        await store.revokeApiKey(studioId, newId(), BY);
+
+        expect(await store.listAuditEvents(studioId, leadId)).toHaveLength(1);
+        expect(await store.listAuditEvents(studioId, null)).toHaveLength(1);
+      });
+
+      test('is one event for each change, in their order, of however many that come at once through two stores', async () => {
+        const another = await opened.another();
+        const lead = await created();
+        const { id: leadId, studioId } = lead;
+        await store.putStudio(aStudio(), BY);
+        const through = (index: number) => (index % 2 ? store : another);
+        const outcomes = await Promise.all(
+          times(24, (index) =>
+            through(index).changeLeadStage({
+              studioId,
+              leadId,
+              stage: OPEN_STAGES[index % OPEN_STAGES.length] as LeadStage,
+              contactKey: claimsOf(lead).contactKey,
+              memberId: `member-${index}`,
+              now: NOW,
+            }),
+          ),
+        );
+        await Promise.all(
+          times(24, (index) => through(index).putStudio(aStudio({ status: index % 3 ? 'active' : 'suspended' }), BY)),
+        );
+
+        const moves = (await store.listAuditEvents(studioId, leadId)).toReversed();
+        const movers = outcomes.flatMap(({ kind }, index) => (kind === 'changed' ? [`member-${index}`] : []));
+        expect(moves.map(({ memberId }) => memberId).sort()).toEqual(movers.sort());
+        expect(moves.map(({ from }) => from)).toEqual(['new', ...moves.map(({ to }) => to)].slice(0, -1));
+        expect(moves.at(-1)?.to).toBe((await store.findLead(studioId, leadId))?.stage);
+        const statuses = (await store.listAuditEvents(studioId, null)).toReversed();
+        expect(statuses.map(({ from }) => from)).toEqual([null, ...statuses.map(({ to }) => to)].slice(0, -1));
+        expect(statuses.at(-1)?.to).toBe((await store.findStudio(studioId))?.status);
+      });
+    });
+
+    describe('the last use of a key', () => {
+      const use = (key: ApiKey, ms: number, unlessMs: number) => ({
+        studioId: key.studioId,
+        keyId: key.id,
+        now: plus(NOW, ms),
+        unlessSince: plus(NOW, unlessMs),
+      });
+
+      test('is kept, unless one is that is late enough, and outlives a new secret', async () => {
+        await store.putStudio(aStudio(), BY);
+        const key = anApiKey();
+        await store.createApiKey(key, NOW);
+        const lastUse = async () => {
+          store = await later();
+          return (await store.listApiKeys(STUDIO_ID))[0]?.lastUsedAt;
+        };
+        expect(await lastUse()).toBeNull();
+
+        await store.noteApiKeyUse(use(key, 1000, -59_000));
+        await store.noteApiKeyUse(use(key, 2000, 999));
+        expect(await lastUse()).toEqual(plus(NOW, 1000));
+        await store.noteApiKeyUse(use(key, 3000, 1000));
+        await store.noteApiKeyUse({ ...use(key, 9000, 9000), studioId: 'studio-2' });
+        expect(await lastUse()).toEqual(plus(NOW, 3000));
+        expect(await store.findCredential(key.secretSha256)).toMatchObject({ key: { lastUsedAt: plus(NOW, 3000) } });
+
+        const secret = { secretSha256: aSecretHash(), secretHint: 'hint', expiresAt: null };
+        await store.replaceApiKey({ studioId: STUDIO_ID, keyId: key.id, memberId: 'member-1', ...secret, now: NOW });
+        expect(await lastUse()).toEqual(plus(NOW, 3000));
+      });
+    });
+
     describe('the directory', () => {
       test('a studio is found as it was put, and put again as it was put last', async () => {
         for (const studio of [aStudio({ regionCode: 'DE' }), aStudio({ status: 'suspended' }), aStudio()]) {
-          await store.putStudio(studio);
+          await store.putStudio(studio, BY);
           expect(await store.findStudio(STUDIO_ID)).toEqual(studio);
         }
         expect(await store.findStudio('studio-2')).toBeNull();
@@ -954,13 +1118,13 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
 
       test('putting a studio again leaves its members, sources, keys and leads alone', async () => {
         const [source, key] = [aLeadSource(), anApiKey()];
-        await store.putStudio(aStudio());
+        await store.putStudio(aStudio(), BY);
         await store.putMember(aMember());
         await store.putLeadSource(source);
         await store.createApiKey(key, NOW);
         const lead = await created();
 
-        await store.putStudio(aStudio({ status: 'suspended', regionCode: 'FR' }));
+        await store.putStudio(aStudio({ status: 'suspended', regionCode: 'FR' }), BY);
 
         expect(await store.findMember(STUDIO_ID, 'member-1')).toEqual(aMember());
         expect(await store.listLeadSources(STUDIO_ID)).toEqual([source]);
@@ -971,7 +1135,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
       test('many first puts of one studio at once make one studio', async () => {
         const another = await opened.another();
 
-        await Promise.all(times(20, (index) => (index % 2 ? store : another).putStudio(aStudio())));
+        await Promise.all(times(20, (index) => (index % 2 ? store : another).putStudio(aStudio(), BY)));
 
         expect(await store.findStudio(STUDIO_ID)).toEqual(aStudio());
       });
@@ -982,15 +1146,15 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
         expect(await store.putMember(aMember())).toBe(false);
         expect(await store.putLeadSource(source)).toBe(false);
 
-        await store.putStudio(aStudio());
+        await store.putStudio(aStudio(), BY);
         expect(await store.findMember(STUDIO_ID, 'member-1')).toBeNull();
         expect(await store.findLeadSource(STUDIO_ID, source.id)).toBeNull();
         expect(await store.listLeadSources(STUDIO_ID)).toEqual([]);
       });
 
       test('a member is found as it was put last, in its studio only', async () => {
-        await store.putStudio(aStudio());
-        await store.putStudio(aStudio({ id: 'studio-2' }));
+        await store.putStudio(aStudio(), BY);
+        await store.putStudio(aStudio({ id: 'studio-2' }), BY);
         for (const role of ['owner', 'admin', 'staff'] as const) {
           expect(await store.putMember(aMember({ role }))).toBe(true);
           expect(await store.findMember(STUDIO_ID, 'member-1')).toEqual(aMember({ role }));
@@ -1000,8 +1164,8 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
       });
 
       test('a removed member is answered once, and nobody else is removed', async () => {
-        await store.putStudio(aStudio());
-        await store.putStudio(aStudio({ id: 'studio-2' }));
+        await store.putStudio(aStudio(), BY);
+        await store.putStudio(aStudio({ id: 'studio-2' }), BY);
         const others = [aMember({ id: 'member-2' }), aMember({ studioId: 'studio-2' })];
         for (const member of [aMember(), ...others]) await store.putMember(member);
 
@@ -1014,7 +1178,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
 
       test('many changes of one directory at once all stay', async () => {
         const another = await opened.another();
-        await store.putStudio(aStudio());
+        await store.putStudio(aStudio(), BY);
         const sources = times(10, () => aLeadSource());
         const members = times(10, (index) => aMember({ id: `member-${index}` }));
 
@@ -1028,8 +1192,8 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
       });
 
       test('sources are listed by id, as they were put last, in their studio only', async () => {
-        await store.putStudio(aStudio());
-        await store.putStudio(aStudio({ id: 'studio-2' }));
+        await store.putStudio(aStudio(), BY);
+        await store.putStudio(aStudio({ id: 'studio-2' }), BY);
         const sources = times(4, () => aLeadSource());
         const theirs = aLeadSource({ studioId: 'studio-2' });
         for (const source of [...sources.toReversed(), theirs]) expect(await store.putLeadSource(source)).toBe(true);
@@ -1045,8 +1209,8 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
       });
 
       test('two studios may have a source of the same id', async () => {
-        await store.putStudio(aStudio());
-        await store.putStudio(aStudio({ id: 'studio-2' }));
+        await store.putStudio(aStudio(), BY);
+        await store.putStudio(aStudio({ id: 'studio-2' }), BY);
         const mine = aLeadSource();
         const theirs = { ...mine, studioId: 'studio-2', enabled: false };
         await store.putLeadSource(mine);
@@ -1060,7 +1224,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
     describe('keeping and closing', () => {
       test('what was answered as written is there after the store was opened again', async () => {
         const [source, key] = [aLeadSource(), anApiKey()];
-        await store.putStudio(aStudio({ regionCode: 'DE' }));
+        await store.putStudio(aStudio({ regionCode: 'DE' }), BY);
         await store.putMember(aMember());
         await store.putLeadSource(source);
         await store.createApiKey(key, NOW);
@@ -1120,7 +1284,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
         findLead: (closed) => closed.findLead(STUDIO_ID, lead.id),
         listLeads: (closed) => closed.listLeads(STUDIO_ID, null, 10),
         findCredential: (closed) => closed.findCredential(aSecretHash()),
-        putStudio: (closed) => closed.putStudio(aStudio()),
+        putStudio: (closed) => closed.putStudio(aStudio(), BY),
         findStudio: (closed) => closed.findStudio(STUDIO_ID),
       };
 

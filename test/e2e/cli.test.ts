@@ -1,8 +1,11 @@
 import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { expect, test } from 'vitest';
-import { ROOT, temporaryFolder } from '../support/processes.ts';
+import { expect, onTestFinished, test } from 'vitest';
+import { ROOT, run, temporaryFolder } from '../support/processes.ts';
 
 /** A command line on a database of its own: gives what it prints, or rejects with its status and what it says. */
 function commandLine() {
@@ -19,7 +22,7 @@ test('an operator sets up a studio, issues, replaces, lists and revokes a key, f
     status: 'active',
     regionCode: 'DE',
   });
-  expect(await json('studios', 'put', 's1', '--status', 'suspended')).toMatchObject({
+  expect(await json('studios', 'put', 's1', '--status', 'suspended', '--member', 'the-boss')).toMatchObject({
     status: 'suspended',
     regionCode: null,
   });
@@ -41,6 +44,15 @@ test('an operator sets up a studio, issues, replaces, lists and revokes a key, f
   expect(replaced.secret).not.toBe(created.secret);
   const revoked = await json('keys', 'revoke', 's1', created.id, '--member', 'owner');
   expect(revoked.revokedAt).toEqual(expect.any(String));
+
+  const deeds = await json('audit', 's1');
+  expect(deeds.map(({ action, memberId, to }: Record<string, unknown>) => [action, memberId, to])).toEqual([
+    ['api-key-revoked', 'owner', null],
+    ['api-key-replaced', 'owner', null],
+    ['api-key-created', 'owner', null],
+    ['studio-status-changed', 'the-boss', 'suspended'],
+    ['studio-status-changed', null, 'active'],
+  ]);
 
   const listed = await cli('keys', 'list', ...manager);
   expect(listed).toContain(created.id);
@@ -67,4 +79,19 @@ test.each([
 
   expect(failure).toMatchObject({ code: 1, stdout: '' });
   for (const text of said) expect(failure.stderr).toContain(text);
+});
+
+test('says that the database does not answer when MongoDB is silent, instead of waiting on', async () => {
+  const server = createServer((socket) => socket.on('error', () => {})).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => void server.close());
+  const { port } = server.address() as AddressInfo;
+  const cli = run('src/cli.ts', {
+    args: ['studios', 'get', 's1'],
+    env: { DATABASE_URL: `mongodb://127.0.0.1:${port}/leads` },
+  });
+
+  // It waits for 3 s; without a bound of its own, the driver would for 30.
+  expect(await Promise.race([cli.ended(), sleep(20_000, 'still waits')])).toBe(1);
+  expect(cli.output()).toBe('the database is not prepared yet\n');
 });

@@ -489,20 +489,19 @@ describe('the log', () => {
     const lines = own
       .output()
       .split('\n')
-      .filter((line) => line.includes('"rpc"') && !line.includes('DirectoryService'))
+      .filter((line) => line.includes('"operation"') && !line.includes('"Put'))
       .map((line) => JSON.parse(line) as Record<string, unknown>);
-    const CREATE = 'leadintake.v1.LeadIntakeService/CreateLead';
-    expect(lines.map(({ rpc, requestId, outcome }) => [requestId, rpc, outcome]).sort(byText)).toEqual(
+    expect(lines.map(({ operation, requestId, outcome }) => [requestId, operation, outcome]).sort(byText)).toEqual(
       [
-        ['create-0', CREATE, 'ok'],
-        ['create-1', CREATE, 'ok'],
-        ['create-2', CREATE, 'AlreadyExists'],
-        ['create-3', CREATE, 'InvalidArgument'],
-        [undefined, CREATE, 'ok'],
-        ['get-0', 'leadintake.v1.LeadIntakeService/GetLead', 'NotFound'],
-        ['list-0', 'leadintake.v1.LeadIntakeService/ListLeads', 'ok'],
-        ['key-0', 'leadintake.v1.ApiKeyService/AuthenticateApiKey', 'Unauthenticated'],
-        [undefined, 'leadintake.v1.LeadIntakeService/BatchCreateLeads', 'Unauthenticated'],
+        ['create-0', 'CreateLead', 'ok'],
+        ['create-1', 'CreateLead', 'ok'],
+        ['create-2', 'CreateLead', 'IDEMPOTENCY_CONFLICT'],
+        ['create-3', 'CreateLead', 'INVALID_REQUEST'],
+        [undefined, 'CreateLead', 'ok'],
+        ['get-0', 'GetLead', 'LEAD_NOT_FOUND'],
+        ['list-0', 'ListLeads', 'ok'],
+        ['key-0', 'AuthenticateApiKey', 'KEY_INVALID'],
+        [undefined, 'BatchCreateLeads', 'CALLER_UNAUTHENTICATED'],
       ].sort(byText),
     );
     for (const line of lines) expect(line.durationMs).toEqual(expect.any(Number));

@@ -586,6 +586,7 @@ describe('API keys', () => {
         createTime: expect.objectContaining({ seconds: expect.any(Number) }),
         expireTime,
         revokeTime: null,
+        lastUsedTime: null,
         secretHint: secret.slice(-4),
       });
       expect(await authenticate(secret)).toEqual({ studioId, apiKeyId: apiKey.id, scopes: apiKey.scopes });
@@ -918,7 +919,7 @@ describe('the directory', () => {
 describe("the core's token", () => {
   const unauthenticated = refused('UNAUTHENTICATED', 'CALLER_UNAUTHENTICATED');
 
-  test('the contract has RPCs to try', () => expect(CONTRACT_RPCS).toHaveLength(19));
+  test('the contract has RPCs to try', () => expect(CONTRACT_RPCS).toHaveLength(20));
 
   test.each(CONTRACT_RPCS)('nobody calls %s without it', async (rpc) => {
     const wrong = [

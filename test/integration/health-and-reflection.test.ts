@@ -73,6 +73,7 @@ describeIf(hasCommand('grpcurl'), 'reflection, with grpcurl', 'install grpcurl',
       'grpc.health.v1.Health',
       'grpc.reflection.v1.ServerReflection',
       'leadintake.v1.ApiKeyService',
+      'leadintake.v1.AuditService',
       'leadintake.v1.DirectoryService',
       'leadintake.v1.LeadIntakeService',
     ]);

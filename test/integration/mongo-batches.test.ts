@@ -161,7 +161,14 @@ describeWithMongo('requests that go to MongoDB together', (mongoUrl) => {
       const { lead, claims } = aCreation(of);
       await store.createLead(lead, claims);
       const { contactKey } = claims;
-      await store.changeLeadStage({ studioId: of, leadId: lead.id, stage, contactKey, now: new Date() });
+      await store.changeLeadStage({
+        studioId: of,
+        leadId: lead.id,
+        stage,
+        contactKey,
+        memberId: null,
+        now: new Date(),
+      });
       return { lead, claims };
     };
     const like = ({ lead }: Creation, overrides: Partial<Lead> = {}): Creation => {
@@ -260,7 +267,7 @@ async function outcomeOf(store: Store, { lead, claims }: Creation): Promise<Crea
 
 async function aStudioIn(store: Store): Promise<string> {
   const id = `studio-${newId()}`;
-  await store.putStudio(aStudio({ id }));
+  await store.putStudio(aStudio({ id }), { memberId: null, now: new Date() });
   return id;
 }
 

@@ -21,8 +21,7 @@ export function judge(request: HostileRequest, exchange: Exchange): string | rea
   if (request.framing === 'whole' && answers.length !== 1 && !(request.isLong && answers.length === 0)) {
     return `has ${answers.length} answers`;
   }
-  // One to what was read, and one that says that the rest is missing.
-  if (request.framing === 'cut' && answers.length > 2) return `has ${answers.length} answers`;
+  if (request.framing === 'cut' && answers.length > 1) return `has ${answers.length} answers`;
   const verdicts: Verdict[] = [];
   for (const answer of answers) {
     const verdict = judgeAnswer(answer);

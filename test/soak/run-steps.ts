@@ -8,7 +8,7 @@ import { createLead } from '../../src/usecases/create-lead.ts';
 import type { Dependencies } from '../../src/usecases/dependencies.ts';
 import { getLead } from '../../src/usecases/get-lead.ts';
 import { listLeads } from '../../src/usecases/list-leads.ts';
-import { NOW, plus, times } from '../support/builders.ts';
+import { BY, NOW, plus, times } from '../support/builders.ts';
 import { explanation, type Observation } from './explanation.ts';
 import type { Model, Outcome, Request } from './lead-model.ts';
 import { BODIES, CONTACTS, type Listing, type Operation, STUDIOS, type Step } from './operations.ts';
@@ -38,7 +38,7 @@ interface Page {
 export async function runSteps(processes: Processes, steps: readonly Step[]): Promise<void> {
   const run = randomUUID();
   const studioIds = times(STUDIOS, (index) => `${run}-${index}`);
-  for (const id of studioIds) await processes.store(0).putStudio({ id, status: 'active', regionCode: 'DE' });
+  for (const id of studioIds) await processes.store(0).putStudio({ id, status: 'active', regionCode: 'DE' }, BY);
   const pages = new Map<string, Page>();
   let model: Model = [];
   let now = NOW;

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { ApiKey } from '../../src/domain/api-key.ts';
+import type { Deed } from '../../src/domain/audit.ts';
 import { contactKey } from '../../src/domain/contact.ts';
 import { fingerprintOf } from '../../src/domain/idempotency.ts';
 import type { Lead, LeadClaims } from '../../src/domain/lead.ts';
@@ -8,6 +9,9 @@ import type { LeadSource, Member, Studio } from '../../src/domain/studio.ts';
 
 /** The moment at which tests happen, where they may choose it. */
 export const NOW = new Date('2026-03-14T15:09:26.535Z');
+
+/** By whom and when what tests do is done, unless one says otherwise. */
+export const BY: Deed = { memberId: 'member-1', now: NOW };
 
 /** A moment so many milliseconds after another, or before it. */
 export const plus = (moment: Date, ms: number): Date => new Date(moment.getTime() + ms);
@@ -76,6 +80,7 @@ export function anApiKey(overrides: Partial<ApiKey> = {}): ApiKey {
     revokedAt: null,
     secretSha256: aSecretHash(),
     secretHint: 'a1B_',
+    lastUsedAt: null,
     ...overrides,
   };
 }

@@ -8,8 +8,12 @@ export interface Certificate {
 
 /** Who signs certificates. */
 export interface Authority extends Certificate {
-  /** Makes a certificate, for a server that is called by its name or for a client of that name. */
-  issue(name: string, use: 'server' | 'client'): Promise<Certificate>;
+  /**
+   * Makes a certificate, for a server that is called by its name or for a client of that name.
+   *
+   * @param validity from when to when; a year from now on unless told
+   */
+  issue(name: string, use: 'server' | 'client', validity?: readonly [from: Date, until: Date]): Promise<Certificate>;
 }
 
 const EC = { keyType: 'ec', algorithm: 'sha256' } as const;
@@ -26,9 +30,10 @@ export async function anAuthority(name: string): Promise<Authority> {
   const ca = { cert: own.cert, key: own.private };
   return {
     ...ca,
-    async issue(name, use) {
+    async issue(name, use, validity) {
       const issued = await generate([{ name: 'commonName', value: name }], {
         ...EC,
+        ...(validity && { notBeforeDate: validity[0], notAfterDate: validity[1] }),
         ca,
         extensions: [
           { name: 'basicConstraints', cA: false, critical: true },

@@ -3,6 +3,7 @@ import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { type Client, createClient, type Interceptor } from '@connectrpc/connect';
 import { createConnectTransport, Http2SessionManager } from '@connectrpc/connect-node';
 import { ApiKeyScope, ApiKeyService } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
+import { AuditService } from '../../proto/gen/leadintake/v1/audit_pb.ts';
 import { DirectoryService, MemberRole, StudioStatus } from '../../proto/gen/leadintake/v1/directory_pb.ts';
 import { LeadIntakeService } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { DAY_MS } from './builders.ts';
@@ -12,6 +13,7 @@ export interface CoreClients {
   readonly leads: Client<typeof LeadIntakeService>;
   readonly apiKeys: Client<typeof ApiKeyService>;
   readonly directory: Client<typeof DirectoryService>;
+  readonly audit: Client<typeof AuditService>;
   /** Ends the connection, and what is under way. */
   close(): void;
 }
@@ -33,6 +35,7 @@ export function connectToCore(coreUrl: string, token?: string): CoreClients {
     leads: createClient(LeadIntakeService, transport),
     apiKeys: createClient(ApiKeyService, transport),
     directory: createClient(DirectoryService, transport),
+    audit: createClient(AuditService, transport),
     close: () => sessionManager.abort(),
   };
 }

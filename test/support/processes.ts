@@ -111,7 +111,7 @@ export function start(file: string, { args = [], env = {}, cwd = ROOT }: RunOpti
 
 /** Where a process of the product listens, taken from its log. */
 export async function addressOf(running: RunningProcess): Promise<string> {
-  const [, url = ''] = await running.printed(/Server listening at (http:\/\/[0-9.:]+)/);
+  const [, url = ''] = await running.printed(/Server listening at (https?:\/\/[0-9.:]+)/);
   return url;
 }
 

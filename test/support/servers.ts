@@ -42,6 +42,14 @@ export function describeWithRedisServer(name: string, body: () => void): void {
   describeIf(HAS_REDIS_SERVER, name, 'install redis-server', body);
 }
 
+/** A suite whose tests reach a Redis of their own over TLS. */
+export function describeWithRedisTls(name: string, body: () => void): void {
+  // Of settings that it was built without it knows nothing; without a certificate it ends in any case.
+  const { stdout } = spawnSync('redis-server', ['--port', '0', '--tls-port', '1'], { encoding: 'utf8' });
+  const hasTls = HAS_REDIS_SERVER && /TLS/.test(stdout);
+  describeIf(hasTls, name, 'install a redis-server that is built with TLS', body);
+}
+
 /** A suite without its server is skipped loudly on a developer's machine and fails in CI: there, a skip hides a fault. */
 export function describeIf(found: boolean, name: string, remedy: string, body: () => void): void {
   if (found) {
@@ -189,7 +197,7 @@ async function startRedisProcess(
 }
 
 /** A port of 127.0.0.1 that nobody listens on. */
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;

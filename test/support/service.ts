@@ -15,6 +15,7 @@ import {
   type StudioWithKey,
 } from './core-clients.ts';
 import { expectDocumentedAnswer, expectDocumentedRequest, PUBLIC_URL } from './documented.ts';
+import { type Samples, scrape } from './metrics.ts';
 
 export { BOTH_SCOPES, type StudioWithKey } from './core-clients.ts';
 export { PUBLIC_URL } from './documented.ts';
@@ -32,6 +33,8 @@ type HeaderOverrides = Readonly<Record<string, string | null>>;
 export interface Service extends Omit<CoreClients, 'close'> {
   /** Where the gateway listens. */
   readonly url: string;
+  /** Where the core listens. */
+  readonly coreUrl: string;
   /** Arranges a studio that no other test knows. */
   aStudioWithKey(options?: StudioOptions): Promise<StudioWithKey>;
   /** Sends a body to be created as a lead: text and bytes as they are, else as JSON; under a new Idempotency-Key. */
@@ -40,6 +43,13 @@ export interface Service extends Omit<CoreClients, 'close'> {
   get(secret: string, path?: string, headers?: HeaderOverrides): Promise<Response>;
   /** How many leads the studio has, by the core's word. */
   countLeads(studioId: string): Promise<number>;
+  /** Where gateway and core tell their metrics, if they do. */
+  readonly gatewayMetricsUrl: string | undefined;
+  readonly coreMetricsUrl: string | undefined;
+  /** What the gateway tells of itself, when it was started with GATEWAY_METRICS_ADDRESS. */
+  gatewayMetrics(): Promise<Samples>;
+  /** What the core tells of itself, when it was started with CORE_METRICS_ADDRESS. */
+  coreMetrics(): Promise<Samples>;
   /** Stops the core; the gateway stays. */
   stopCore(): Promise<void>;
   /** Starts it again, on the same port and database. */
@@ -68,7 +78,7 @@ export async function startService(
     }),
   );
   const clients = connectToCore(coreUrl, CORE_TOKEN);
-  const { leads, apiKeys, directory } = clients;
+  const { leads, apiKeys, directory, audit } = clients;
 
   const ask = async (method: string, path: string, overrides: HeaderOverrides, body?: Uint8Array<ArrayBuffer>) => {
     const headers = Object.entries(overrides).filter((header): header is [string, string] => header[1] !== null);
@@ -80,9 +90,11 @@ export async function startService(
 
   return {
     url: gateway.url,
+    coreUrl,
     leads,
     apiKeys,
     directory,
+    audit,
 
     aStudioWithKey: (options) => arrangeStudio(clients, options),
 
@@ -113,6 +125,10 @@ export async function startService(
       return count;
     },
 
+    gatewayMetricsUrl: gateway.metricsUrl,
+    coreMetricsUrl: core.metricsUrl,
+    gatewayMetrics: () => scrape(gateway.metricsUrl),
+    coreMetrics: () => scrape(core.metricsUrl),
     stopCore: () => core.stop(),
 
     async startCore() {

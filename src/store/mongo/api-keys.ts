@@ -1,8 +1,9 @@
 import { Binary, UUID } from 'mongodb';
 import { type ApiKey, isLive, KEY_SLOTS } from '../../domain/api-key.ts';
 import type { ApiKeyStore } from '../store.ts';
+import { remember } from './audit.ts';
 import { type Connection, untilKnown } from './connection.ts';
-import { apiKeyDocument, apiKeyOf, roleOf } from './documents.ts';
+import { apiKeyDocument, apiKeyOf, type HistoryEntry, roleOf } from './documents.ts';
 import { Gathered } from './gathered.ts';
 import type { StudioReads } from './studio-reads.ts';
 import { Turns } from './turns.ts';
@@ -40,7 +41,9 @@ export function mongoApiKeys({ apiKeys, call }: Connection, studioReads: StudioR
             const slot = await freeSlot(key.studioId, now, deadline);
             if (slot === undefined) return false;
             deadline.throwIfAborted();
-            await apiKeys.insertOne(apiKeyDocument(key, slot));
+            const { memberId } = key;
+            const history: HistoryEntry[] = [{ action: 'api-key-created', memberId, time: now }];
+            await apiKeys.insertOne({ ...apiKeyDocument(key, slot), history });
             return true;
           }),
         ),
@@ -78,6 +81,7 @@ export function mongoApiKeys({ apiKeys, call }: Connection, studioReads: StudioR
                   expiresAt: renewed.expiresAt,
                   slot,
                 },
+                $push: remember({ action: 'api-key-replaced', memberId, time: now }),
               },
             );
             return matchedCount === 1 ? { kind: 'replaced', key: renewed } : undefined;
@@ -85,15 +89,31 @@ export function mongoApiKeys({ apiKeys, call }: Connection, studioReads: StudioR
         ),
       ),
 
-    revokeApiKey: (studioId, keyId, now) =>
+    revokeApiKey: (studioId, keyId, { memberId, now }) =>
       call((deadline) =>
         untilKnown(deadline, async () => {
           const _id = new UUID(keyId);
-          await apiKeys.updateOne({ studioId, _id, revokedAt: null }, { $set: { revokedAt: now, slot: keyId } });
+          await apiKeys.updateOne(
+            { studioId, _id, revokedAt: null },
+            {
+              $set: { revokedAt: now, slot: keyId },
+              $push: remember({ action: 'api-key-revoked', memberId, time: now }),
+            },
+          );
           const found = await apiKeys.findOne({ studioId, _id });
           return { key: found && apiKeyOf(found) };
         }),
       ).then(({ key }) => key),
+
+    noteApiKeyUse: ({ studioId, keyId, now, unlessSince }) =>
+      call(async () => {
+        const _id = new UUID(keyId);
+        // Not tried again: the next use will do.
+        await apiKeys.updateOne(
+          { studioId, _id, $or: [{ lastUsedAt: null }, { lastUsedAt: { $lte: unlessSince } }] },
+          { $set: { lastUsedAt: now } },
+        );
+      }),
 
     findCredential: (secretSha256) =>
       call(async (deadline) => {

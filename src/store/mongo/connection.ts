@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Collection, type Db, MongoClient, MongoServerError } from 'mongodb';
-import { StoreUnavailable } from '../store.ts';
+import { type Collection, type Db, MongoClient } from 'mongodb';
+import { type StoreObserver, StoreUnavailable } from '../store.ts';
 import type { ApiKeyDocument, LeadDocument, StudioDocument } from './documents.ts';
 import { ensureIndexes, missingIndexes } from './indexes.ts';
+import { observed } from './observed.ts';
 
 /** How long one call of the store may take, its turn and its repetitions included; milliseconds. */
 const CALL_DEADLINE_MS = 4000;
@@ -63,8 +64,9 @@ const CONCERNS = {
  * behind the scenes; until it is done, every call rejects.
  *
  * @param url `mongodb://…` or `mongodb+srv://…`, with the database's name in its path; default `lead-intake`
+ * @param observe is told of every command
  */
-export async function connect(url: string): Promise<Connection> {
+export async function connect(url: string, observe?: StoreObserver): Promise<Connection> {
   const client = new MongoClient(url, {
     ...CONCERNS,
     appName: 'lead-intake',
@@ -77,9 +79,9 @@ export async function connect(url: string): Promise<Connection> {
   });
   const database = databaseOf(client, url);
   const collections = {
-    leads: database.collection<LeadDocument>('leads'),
-    apiKeys: database.collection<ApiKeyDocument>('apiKeys'),
-    studios: database.collection<StudioDocument>('studios'),
+    leads: observed(database.collection<LeadDocument>('leads'), observe),
+    apiKeys: observed(database.collection<ApiKeyDocument>('apiKeys'), observe),
+    studios: observed(database.collection<StudioDocument>('studios'), observe),
   };
   let prepared = false;
   let unansweredSince: number | undefined;
@@ -172,11 +174,6 @@ export function mongoUrlFault(url: string): string | undefined {
   }
 }
 
-/** The error that a unique index answers. Which index it was is not to be had: engines word it differently. */
-export function isDuplicate(error: unknown): boolean {
-  return error instanceof MongoServerError && error.code === 11000;
-}
-
 /**
  * Tries a step again and again until it knows its outcome, pausing longer each time.
  *
@@ -200,13 +197,18 @@ export async function untilKnown<Outcome>(
   throw new StoreUnavailable('the outcome is not known', fault);
 }
 
-/** With a client of its own, which has the patience that building an index takes. */
-async function makeIndexes(url: string): Promise<void> {
-  const client = new MongoClient(url, {
+/** A client for what takes long: building an index, or looking at everything. */
+export function patientClient(url: string): MongoClient {
+  return new MongoClient(url, {
     ...CONCERNS,
     socketTimeoutMS: INDEX_BUILD_MS,
+    connectTimeoutMS: SILENCE_MS,
     serverSelectionTimeoutMS: SILENCE_MS,
   });
+}
+
+async function makeIndexes(url: string): Promise<void> {
+  const client = patientClient(url);
   try {
     await ensureIndexes(databaseOf(client, url));
   } finally {
@@ -215,7 +217,7 @@ async function makeIndexes(url: string): Promise<void> {
 }
 
 /** The driver would call it `test` when the address names none. */
-function databaseOf(client: MongoClient, url: string): Db {
+export function databaseOf(client: MongoClient, url: string): Db {
   const isNamed = /^[^/]+:\/\/[^/]+\/[^?]/.test(url);
   return client.db(isNamed ? undefined : 'lead-intake');
 }

@@ -1,21 +1,33 @@
 import type { LeadSource, Member } from '../../domain/studio.ts';
 import type { DirectoryStore } from '../store.ts';
+import { remember } from './audit.ts';
 import { type Connection, untilKnown } from './connection.ts';
-import { roleOf, type StudioDocument } from './documents.ts';
+import { type HistoryEntry, roleOf, type StudioDocument } from './documents.ts';
 import type { StudioReads } from './studio-reads.ts';
 
 /** Studios with their members and sources, in MongoDB. Every write may be repeated, so an unknown outcome is tried again. */
 export function mongoDirectory({ studios, call }: Connection, reads: StudioReads): DirectoryStore {
   return {
-    putStudio: ({ id, status, regionCode }) =>
+    putStudio: ({ id, status, regionCode }, { memberId, now: time }) =>
       call((deadline) =>
-        untilKnown(deadline, () =>
-          studios.updateOne(
-            { _id: id },
-            { $set: { status, regionCode }, $setOnInsert: { members: {}, sources: {} } },
+        untilKnown(deadline, async () => {
+          const entry: HistoryEntry = { action: 'studio-status-changed', memberId, time, to: status };
+          // There are two statuses: whoever has not this one has the other.
+          const from = status === 'active' ? 'suspended' : 'active';
+          const { matchedCount } = await studios.updateOne(
+            { _id: id, status: from },
+            { $set: { status, regionCode }, $push: remember({ ...entry, from }) },
+          );
+          if (matchedCount === 1) return true;
+          deadline.throwIfAborted();
+          // Should it have got the other status meanwhile, this would make it a second time, which is refused.
+          await studios.updateOne(
+            { _id: id, status },
+            { $set: { regionCode }, $setOnInsert: { members: {}, sources: {}, history: [entry] } },
             { upsert: true },
-          ),
-        ),
+          );
+          return true;
+        }),
       ).then(() => {}),
 
     findStudio: (studioId) =>

@@ -1,5 +1,6 @@
 import { Binary, UUID } from 'mongodb';
 import type { ApiKey, ApiKeyScope } from '../../domain/api-key.ts';
+import type { AuditEvent } from '../../domain/audit.ts';
 import type { Contact, RegionCode } from '../../domain/contact.ts';
 import type { Fingerprint } from '../../domain/idempotency.ts';
 import { type Lead, type LeadClaims, type LeadStage, openClaim } from '../../domain/lead.ts';
@@ -12,6 +13,12 @@ import type { MemberRole, Studio } from '../../domain/studio.ts';
 export interface LeadKey {
   readonly studioId: string;
   readonly id: UUID;
+}
+
+/** What was done to a document, in the order in which it was done. */
+export interface HistoryEntry extends Pick<AuditEvent, 'action' | 'memberId' | 'time'> {
+  readonly from?: string | null;
+  readonly to?: string;
 }
 
 /** A lead with its claims: all that decides about it is in the one document that is written. */
@@ -28,6 +35,8 @@ export interface LeadDocument {
   /** The contact while the lead is open, its own id once it is closed. */
   readonly openContactKey: string;
   readonly idempotency: { readonly key: UUID; readonly fingerprint: string; readonly fingerprintVersion: number };
+  /** Absent until it is moved. */
+  readonly history?: readonly HistoryEntry[];
 }
 
 /** A key; `slot` is one of its studio's slots while it is live, its own id otherwise. */
@@ -43,6 +52,10 @@ export interface ApiKeyDocument {
   readonly secretSha256: Binary;
   readonly secretHint: string;
   readonly slot: string;
+  /** Absent when it was made by a release that did not keep it. */
+  readonly lastUsedAt?: Date | null;
+  /** Absent when it was made by a release that kept none. */
+  readonly history?: readonly HistoryEntry[];
 }
 
 /** A studio with its members and sources by id, so that each can be put and removed by itself. */
@@ -52,6 +65,8 @@ export interface StudioDocument {
   readonly regionCode: RegionCode | null;
   readonly members: Readonly<Record<string, MemberRole>>;
   readonly sources: Readonly<Record<string, { readonly name: string; readonly enabled: boolean }>>;
+  /** Absent when it was made by a release that kept none. */
+  readonly history?: readonly HistoryEntry[];
 }
 
 export const leadKey = (studioId: string, leadId: string): LeadKey => ({ studioId, id: new UUID(leadId) });
@@ -72,7 +87,7 @@ export function leadDocument(lead: Lead, { idempotencyKey, fingerprint, contactK
 }
 
 export function leadOf(document: LeadDocument): Lead {
-  const { _id, sourceId, openContactKey, idempotency, ...fields } = document;
+  const { _id, sourceId, openContactKey, idempotency, history, ...fields } = document;
   return { id: _id.id.toString(), sourceId: sourceId?.toString() ?? null, ...fields };
 }
 
@@ -84,8 +99,8 @@ export function apiKeyDocument({ id, secretSha256, ...fields }: ApiKey, slot: st
   return { _id: new UUID(id), ...fields, secretSha256: new Binary(secretSha256), slot };
 }
 
-export function apiKeyOf({ _id, secretSha256, slot, ...fields }: ApiKeyDocument): ApiKey {
-  return { id: _id.toString(), ...fields, secretSha256: Uint8Array.from(secretSha256.value()) };
+export function apiKeyOf({ _id, secretSha256, slot, lastUsedAt = null, history, ...fields }: ApiKeyDocument): ApiKey {
+  return { id: _id.toString(), ...fields, lastUsedAt, secretSha256: Uint8Array.from(secretSha256.value()) };
 }
 
 /** A member's role. Ids are the CRM's: one may be the name of something that every object has. */

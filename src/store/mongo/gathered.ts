@@ -1,3 +1,5 @@
+import { beneficiaries } from '../store.ts';
+
 /** How many requests go into one batch. */
 const MOST_IN_BATCH = 64;
 
@@ -7,6 +9,8 @@ const BATCHES_AT_ONCE = 4;
 interface Waiting<Request, Answer> {
   readonly request: Request;
   readonly deadline: AbortSignal;
+  /** For whom it is asked. */
+  readonly askedFor: readonly unknown[] | undefined;
   readonly resolve: (answer: Answer) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -29,7 +33,7 @@ export class Gathered<Request, Answer> {
   /** @param deadline after it, the request is not begun */
   ask(request: Request, deadline: AbortSignal): Promise<Answer> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ request, deadline, resolve, reject });
+      this.#waiting.push({ request, deadline, askedFor: beneficiaries.getStore(), resolve, reject });
       this.#schedule();
     });
   }
@@ -53,7 +57,8 @@ export class Gathered<Request, Answer> {
   async #begin(batch: readonly Waiting<Request, Answer>[]): Promise<void> {
     this.#underWay += 1;
     try {
-      const answers = await this.#perform(batch.map(({ request }) => request));
+      const askedFor = batch.flatMap((waiting) => waiting.askedFor ?? []);
+      const answers = await beneficiaries.run(askedFor, () => this.#perform(batch.map(({ request }) => request)));
       for (const [index, { resolve }] of batch.entries()) resolve(answers[index] as Answer);
     } catch (error) {
       for (const { reject } of batch) reject(error);

@@ -2,9 +2,11 @@ import { MongoBulkWriteError, UUID, type WriteError } from 'mongodb';
 import { sameData } from '../../domain/idempotency.ts';
 import { claimAfterMove, type Lead, type LeadClaims, nextUpdate, openClaim } from '../../domain/lead.ts';
 import type { CreateLeadOutcome, LeadStore } from '../store.ts';
-import { type Connection, isDuplicate, SILENCE_MS, untilKnown } from './connection.ts';
+import { remember } from './audit.ts';
+import { type Connection, SILENCE_MS, untilKnown } from './connection.ts';
 import { fingerprintOf, type LeadDocument, type LeadKey, leadDocument, leadKey, leadOf } from './documents.ts';
 import { Gathered } from './gathered.ts';
+import { isDuplicate } from './is-duplicate.ts';
 import { SharedReads } from './shared-reads.ts';
 import { Turns } from './turns.ts';
 
@@ -107,7 +109,7 @@ export function mongoLeads({ leads, call }: Connection): LeadStore {
         return found.map(leadOf);
       }),
 
-    changeLeadStage: ({ studioId, leadId, stage, contactKey, now }) =>
+    changeLeadStage: ({ studioId, leadId, stage, contactKey, memberId, now }) =>
       call((deadline) => {
         const _id = leadKey(studioId, leadId);
         /** What an attempt before this one may have written: its answer got lost. */
@@ -127,7 +129,16 @@ export function mongoLeads({ leads, call }: Connection): LeadStore {
             const { matchedCount } = await leads.updateOne(
               // Only from the state that was read: somebody else's change in between is looked at first.
               { studioId, _id, stage: lead.stage, updatedAt: lead.updatedAt },
-              { $set: { stage, updatedAt, openContactKey } },
+              {
+                $set: { stage, updatedAt, openContactKey },
+                $push: remember({
+                  action: 'lead-stage-changed',
+                  memberId,
+                  time: updatedAt,
+                  from: lead.stage,
+                  to: stage,
+                }),
+              },
             );
             return matchedCount === 1 ? { kind: 'changed', lead: { ...lead, stage, updatedAt } } : undefined;
           } catch (error) {

@@ -1,5 +1,6 @@
-import type { Store } from '../store.ts';
+import type { Store, StoreObserver } from '../store.ts';
 import { mongoApiKeys } from './api-keys.ts';
+import { mongoAudit } from './audit.ts';
 import { type Connection, connect } from './connection.ts';
 import { mongoDirectory } from './directory.ts';
 import { mongoLeads } from './leads.ts';
@@ -12,9 +13,10 @@ import { studioReads } from './studio-reads.ts';
  * The database need not be there yet: until it is, every call rejects with StoreUnavailable.
  *
  * @param url `mongodb://…` or `mongodb+srv://…`
+ * @param observe is told of every command
  */
-export async function openMongoStore(url: string): Promise<Store> {
-  const connection = await connect(url);
+export async function openMongoStore(url: string, observe?: StoreObserver): Promise<Store> {
+  const connection = await connect(url, observe);
   return { ...storeOn(connection), check: connection.check, close: connection.close };
 }
 
@@ -25,5 +27,6 @@ export function storeOn(connection: Connection): Omit<Store, 'check' | 'close'> 
     ...mongoLeads(connection),
     ...mongoApiKeys(connection, reads),
     ...mongoDirectory(connection, reads),
+    ...mongoAudit(connection),
   };
 }

@@ -2,6 +2,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { type ApiKey, isLive, KEY_SLOTS } from '../../domain/api-key.ts';
 import type { MemberRole, Studio } from '../../domain/studio.ts';
 import type { ApiKeyStore } from '../store.ts';
+import { auditWriter } from './audit.ts';
 import type { GroupCommit } from './group-commit.ts';
 import { apiKeyOf } from './rows.ts';
 
@@ -32,6 +33,11 @@ export function sqliteApiKeys(database: DatabaseSync, commits: GroupCommit): Api
     'UPDATE api_keys SET revoked_at = ?, slot = id WHERE studio_id = ? AND id = ?',
   );
 
+  const updateUse = database.prepare(`
+    UPDATE api_keys SET last_used_at = :now
+    WHERE studio_id = :studioId AND id = :id AND coalesce(last_used_at, 0) <= :unlessSince`);
+  const keep = auditWriter(database);
+
   const takeSlot = (studioId: string, now: Date): string | undefined => {
     freeExpiredSlots.run(studioId, now.getTime());
     const taken = new Set(selectSlots.all(studioId).map((row) => row.slot));
@@ -55,6 +61,8 @@ export function sqliteApiKeys(database: DatabaseSync, commits: GroupCommit): Api
           secretHint: key.secretHint,
           slot,
         });
+        const { studioId, id: apiKeyId, memberId } = key;
+        keep({ studioId, apiKeyId, action: 'api-key-created', memberId, time: now });
         return true;
       });
     },
@@ -84,18 +92,26 @@ export function sqliteApiKeys(database: DatabaseSync, commits: GroupCommit): Api
           expiresAt: renewed.expiresAt.getTime(),
           slot,
         });
+        keep({ studioId, apiKeyId: keyId, action: 'api-key-replaced', memberId, time: now });
         return { kind: 'replaced', key: renewed };
       });
     },
 
-    revokeApiKey(studioId, keyId, now) {
+    revokeApiKey(studioId, keyId, { memberId, now }) {
       return commits.write(() => {
         const row = selectById.get(studioId, keyId);
         if (!row) return null;
         const key = apiKeyOf(row);
         if (key.revokedAt) return key;
         updateRevoked.run(now.getTime(), studioId, keyId);
+        keep({ studioId, apiKeyId: keyId, action: 'api-key-revoked', memberId, time: now });
         return { ...key, revokedAt: now };
+      });
+    },
+
+    noteApiKeyUse({ studioId, keyId, now, unlessSince }) {
+      return commits.write(() => {
+        updateUse.run({ studioId, id: keyId, now: now.getTime(), unlessSince: unlessSince.getTime() });
       });
     },
 

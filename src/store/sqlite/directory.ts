@@ -1,5 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { DirectoryStore } from '../store.ts';
+import { auditWriter } from './audit.ts';
 import type { GroupCommit } from './group-commit.ts';
 import { leadSourceOf, memberOf, studioOf } from './rows.ts';
 
@@ -20,9 +21,15 @@ export function sqliteDirectory(database: DatabaseSync, commits: GroupCommit): D
   const selectSource = database.prepare('SELECT * FROM lead_sources WHERE studio_id = ? AND id = ?');
   const selectSources = database.prepare('SELECT * FROM lead_sources WHERE studio_id = ? ORDER BY id');
 
+  const keep = auditWriter(database);
+
   return {
-    putStudio({ id, status, regionCode }) {
+    putStudio({ id, status, regionCode }, { memberId, now }) {
       return commits.write(() => {
+        const from = (selectStudio.get(id)?.status ?? null) as string | null;
+        if (from !== status) {
+          keep({ studioId: id, action: 'studio-status-changed', memberId, time: now, from, to: status });
+        }
         upsertStudio.run({ id, status, regionCode });
       });
     },

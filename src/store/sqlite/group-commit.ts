@@ -1,10 +1,12 @@
 import type { DatabaseSync } from 'node:sqlite';
-import { StoreUnavailable } from '../store.ts';
+import { beneficiaries, type StoreObserver, StoreUnavailable } from '../store.ts';
 
 interface PendingWrite {
   /** Does the write inside the transaction; gives what answers it once the transaction is durable. */
   readonly perform: () => () => void;
   readonly reject: (error: unknown) => void;
+  /** For whom it is written. */
+  readonly writtenFor: readonly unknown[] | undefined;
 }
 
 /**
@@ -15,12 +17,17 @@ interface PendingWrite {
 export class GroupCommit {
   readonly #database: DatabaseSync;
   readonly #committed: () => unknown;
+  readonly #observe: StoreObserver | undefined;
   #pending: PendingWrite[] = [];
 
-  /** @param committed is called after every commit */
-  constructor(database: DatabaseSync, committed: () => unknown = () => {}) {
+  /**
+   * @param committed is called after every commit
+   * @param observe is told of every commit
+   */
+  constructor(database: DatabaseSync, committed: () => unknown = () => {}, observe?: StoreObserver) {
     this.#database = database;
     this.#committed = committed;
+    this.#observe = observe;
   }
 
   /** Runs a write; resolves with what it gave, when that is durable. */
@@ -30,7 +37,8 @@ export class GroupCommit {
         const result = body();
         return () => resolve(result);
       };
-      if (this.#pending.push({ perform, reject }) === 1) setImmediate(() => this.flush());
+      if (this.#pending.push({ perform, reject, writtenFor: beneficiaries.getStore() }) === 1)
+        setImmediate(() => this.flush());
     });
   }
 
@@ -39,13 +47,16 @@ export class GroupCommit {
     const writes = this.#pending;
     this.#pending = [];
     if (writes.length === 0) return;
+    const finish = this.#observe && beneficiaries.run(beneficiariesOf(writes), this.#observe, 'commit', writes.length);
     try {
       this.#database.exec('BEGIN IMMEDIATE');
       const answers = writes.map((write) => this.#performAlone(write));
       this.#database.exec('COMMIT');
+      finish?.(true);
       for (const answer of answers) answer();
       this.#committed();
     } catch (error) {
+      finish?.(false);
       if (this.#database.isOpen && this.#database.isTransaction) this.#database.exec('ROLLBACK');
       const unavailable = new StoreUnavailable('the database did not take the writes', error);
       for (const { reject } of writes) reject(unavailable);
@@ -66,3 +77,5 @@ export class GroupCommit {
     }
   }
 }
+
+const beneficiariesOf = (writes: readonly PendingWrite[]) => writes.flatMap(({ writtenFor }) => writtenFor ?? []);

@@ -2,6 +2,7 @@ import type { DatabaseSync, SQLInputValue, SQLOutputValue } from 'node:sqlite';
 import { sameData } from '../../domain/idempotency.ts';
 import { claimAfterMove, nextUpdate, openClaim } from '../../domain/lead.ts';
 import type { LeadStore } from '../store.ts';
+import { auditWriter } from './audit.ts';
 import type { GroupCommit } from './group-commit.ts';
 import { LEAD_COLUMNS, leadOf } from './rows.ts';
 
@@ -26,6 +27,8 @@ export function sqliteLeads(database: DatabaseSync, commits: GroupCommit): LeadS
     UPDATE leads SET stage = :stage, updated_at = :updatedAt, open_contact_key = :openContactKey
     WHERE studio_id = :studioId AND id = :id`);
 
+  const keep = auditWriter(database);
+
   /** Reads of a studio's leads, row by row as a list. */
   function select(columns: string, condition: string) {
     const statement = database.prepare(`SELECT ${columns} FROM leads WHERE studio_id = ? AND ${condition}`);
@@ -40,7 +43,7 @@ export function sqliteLeads(database: DatabaseSync, commits: GroupCommit): LeadS
     const row = selectByKey.get(studioId, idempotencyKey);
     if (!row) return null;
     const [version, sha256] = row.slice(-2) as [number, string];
-    return { lead: leadOf(row), fingerprint: { version, sha256 } };
+    return { lead: leadOf(studioId, row), fingerprint: { version, sha256 } };
   };
   const holderOf = (studioId: string, openContactKey: string) =>
     selectIdByContact.get(studioId, openContactKey)?.id as string | undefined;
@@ -84,24 +87,26 @@ export function sqliteLeads(database: DatabaseSync, commits: GroupCommit): LeadS
 
     async findLead(studioId, leadId) {
       const row = selectById.get(studioId, leadId);
-      return row ? leadOf(row) : null;
+      return row ? leadOf(studioId, row) : null;
     },
 
     async listLeads(studioId, before, limit) {
-      return selectPage.all(studioId, before ?? AFTER_ALL_IDS, limit).map(leadOf);
+      return selectPage.all(studioId, before ?? AFTER_ALL_IDS, limit).map((row) => leadOf(studioId, row));
     },
 
-    changeLeadStage({ studioId, leadId, stage, contactKey, now }) {
+    changeLeadStage({ studioId, leadId, stage, contactKey, memberId, now }) {
       return commits.write(() => {
         const row = selectById.get(studioId, leadId);
         if (!row) return { kind: 'not-found' };
-        const lead = leadOf(row);
+        const lead = leadOf(studioId, row);
         if (lead.stage === stage) return { kind: 'unchanged', lead };
         const openContactKey = claimAfterMove(lead, row.at(-1) as string, stage, contactKey);
         const holder = holderOf(studioId, openContactKey);
         if (holder !== undefined && holder !== leadId) return { kind: 'already-open', leadId: holder };
         const updatedAt = nextUpdate(lead.updatedAt, now);
         updateStage.run({ studioId, id: leadId, stage, updatedAt: updatedAt.getTime(), openContactKey });
+        const [from, to] = [lead.stage, stage];
+        keep({ studioId, leadId, action: 'lead-stage-changed', memberId, time: updatedAt, from, to });
         return { kind: 'changed', lead: { ...lead, stage, updatedAt } };
       });
     },

@@ -64,4 +64,21 @@ export const MIGRATIONS: readonly string[] = [
     UNIQUE (studio_id, slot)
   ) STRICT, WITHOUT ROWID;
   `,
+  `
+  ALTER TABLE api_keys ADD COLUMN last_used_at INTEGER;
+
+  -- What was done to a lead, or to a studio and its keys (no lead), in the order in which it was done.
+  CREATE TABLE audit_events (
+    number     INTEGER NOT NULL PRIMARY KEY,
+    studio_id  TEXT NOT NULL,
+    lead_id    TEXT,
+    api_key_id TEXT,
+    action     TEXT NOT NULL,
+    member_id  TEXT,
+    time       INTEGER NOT NULL,
+    from_value TEXT,
+    to_value   TEXT
+  ) STRICT;
+  CREATE INDEX audit_events_by_subject ON audit_events (studio_id, lead_id, number);
+  `,
 ];

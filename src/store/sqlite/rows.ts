@@ -1,5 +1,6 @@
 import type { SQLOutputValue } from 'node:sqlite';
 import type { ApiKey, ApiKeyScope } from '../../domain/api-key.ts';
+import type { AuditEvent } from '../../domain/audit.ts';
 import type { Contact, RegionCode } from '../../domain/contact.ts';
 import type { Lead, LeadStage } from '../../domain/lead.ts';
 import type { LeadSource, Member, MemberRole, Studio } from '../../domain/studio.ts';
@@ -7,20 +8,20 @@ import type { LeadSource, Member, MemberRole, Studio } from '../../domain/studio
 /** A row as the driver gives it. The casts below rest on the schema's STRICT tables. */
 export type Row = Record<string, SQLOutputValue>;
 
-/** The columns of a lead, in the order in which leadOf takes them. */
+/** The columns of a studio's lead, in the order in which leadOf takes them. */
 export const LEAD_COLUMNS =
-  'id, studio_id, display_name, contact_type, contact_value, source_id, note, stage, created_at, updated_at';
+  'id, display_name, contact_type, contact_value, source_id, note, stage, created_at, updated_at';
 
 /**
  * A lead from a row as a list. The driver makes lists several times as fast as objects, and a page has many rows.
  *
  * @param row LEAD_COLUMNS, whatever follows
  */
-export function leadOf(row: readonly SQLOutputValue[]): Lead {
-  const [id, studioId, displayName, contactType, contactValue, sourceId, note, stage, createdAt, updatedAt] = row;
+export function leadOf(studioId: string, row: readonly SQLOutputValue[]): Lead {
+  const [id, displayName, contactType, contactValue, sourceId, note, stage, createdAt, updatedAt] = row;
   return {
     id: id as string,
-    studioId: studioId as string,
+    studioId,
     displayName: displayName as string,
     contact: { type: contactType as Contact['type'], value: contactValue as string },
     sourceId: sourceId as string | null,
@@ -42,6 +43,7 @@ export const apiKeyOf = (row: Row): ApiKey => ({
   revokedAt: row.revoked_at === null ? null : dateOf(row.revoked_at),
   secretSha256: row.secret_sha256 as Uint8Array,
   secretHint: row.secret_hint as string,
+  lastUsedAt: row.last_used_at === null ? null : dateOf(row.last_used_at),
 });
 
 export const studioOf = (row: Row): Studio => ({
@@ -61,6 +63,17 @@ export const leadSourceOf = (row: Row): LeadSource => ({
   id: row.id as string,
   name: row.name as string,
   enabled: row.enabled === 1,
+});
+
+export const auditEventOf = (row: Row): AuditEvent => ({
+  studioId: row.studio_id as string,
+  action: row.action as AuditEvent['action'],
+  memberId: row.member_id as string | null,
+  time: dateOf(row.time),
+  apiKeyId: row.api_key_id as string | null,
+  leadId: row.lead_id as string | null,
+  from: row.from_value as string | null,
+  to: row.to_value as string | null,
 });
 
 const dateOf = (value: SQLOutputValue | undefined): Date => new Date(value as number);

@@ -1,5 +1,6 @@
-import { type Store, StoreUnavailable } from '../store.ts';
+import { type Store, type StoreObserver, StoreUnavailable } from '../store.ts';
 import { sqliteApiKeys } from './api-keys.ts';
+import { sqliteAudit } from './audit.ts';
 import { Checkpoints } from './checkpoints.ts';
 import { sqliteDirectory } from './directory.ts';
 import { GroupCommit } from './group-commit.ts';
@@ -10,16 +11,18 @@ import { openDatabase, schemaVersion } from './open-database.ts';
  * Opens the embedded store: one file, shared by the processes of one machine.
  *
  * @param path of the database file, relative to the working folder; `:memory:` for one that is gone when it is closed
+ * @param observe is told of every commit
  * @throws Error when the file cannot be opened or was written by a newer release
  */
-export function openSqliteStore(path: string): Store {
+export function openSqliteStore(path: string, observe?: StoreObserver): Store {
   const database = openDatabase(path);
   const checkpoints = new Checkpoints(path);
-  const commits = new GroupCommit(database, () => path !== ':memory:' && checkpoints.committed());
+  const commits = new GroupCommit(database, () => path !== ':memory:' && checkpoints.committed(), observe);
   return withStoreErrors({
     ...sqliteLeads(database, commits),
     ...sqliteApiKeys(database, commits),
     ...sqliteDirectory(database, commits),
+    ...sqliteAudit(database),
     async check() {
       schemaVersion(database);
     },

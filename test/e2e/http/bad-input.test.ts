@@ -236,6 +236,21 @@ test.each([
   await expectRefused(aCapture(), ['Content-Type'], { 'content-type': mediaType });
 });
 
+test.each(['gzip', 'GZIP', 'br', 'deflate', 'identity, gzip', 'nonsense'])(
+  'a body that says it is packed is refused for that alone, whether it is or not: %s',
+  async (coding) => {
+    const packed = gzipSync(JSON.stringify(aCapture()));
+    for (const body of [packed, aCapture(), {}]) {
+      await expectRefused(body, ['Content-Encoding'], { 'content-encoding': coding });
+    }
+  },
+);
+
+test('a body that says it is not packed is read', async () => {
+  const { secret } = await service.aStudioWithKey();
+  await leadOf(await service.post(secret, aCapture(), { 'content-encoding': 'Identity' }), 201);
+});
+
 describe('an Idempotency-Key', () => {
   test.each([
     ['missing', null],

@@ -106,6 +106,14 @@ test.each([
   await expectProblem(await get(path), 404, 'route_not_found');
 });
 
+/** A header without which an error would not be of its status. */
+const HEADERS: Readonly<Record<number, RegExp>> = {
+  401: /\nwww-authenticate: Bearer\n/,
+  405: /\nallow: GET, POST\n/,
+  429: /\nretry-after: 17\n/,
+  503: /\nretry-after: 1\n/,
+};
+
 describe('the page of a problem', () => {
   test.each(CODES)('is where the type of the error leads, and says what to do: %s', async (code, { status, title }) => {
     const page = shown(await textOf(`/docs/problems/${code}`));
@@ -114,6 +122,7 @@ describe('the page of a problem', () => {
     }
     expect(page).toContain(`${code}, status ${status}`);
     expect(page).toMatch(/Was anything written\?\s+(No\.|Not by this request\.|Unknown\.)/);
+    expect(page).toMatch(HEADERS[status] ?? /content-type/);
     const [, example = ''] = /HTTP\/1\.1 \d+ .*\n\n(\{[\s\S]*\n\})/.exec(page.replace(/\n[a-z-]+: .*/g, '')) ?? [];
     expect(JSON.parse(example)).toMatchObject({ type: `${PUBLIC_URL}/docs/problems/${code}`, title, status, code });
   });

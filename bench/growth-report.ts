@@ -1,0 +1,54 @@
+import type { LoadedDatabase } from './growth-database.ts';
+import type { Cost, Measurement } from './growth-measure.ts';
+import { number, spread, table } from './report.ts';
+import { median } from './statistics.ts';
+
+/** What a call costs with few leads and with many, as Markdown. */
+export function growthTable(databases: readonly LoadedDatabase[], measurements: readonly Measurement[]): string {
+  const sizes = databases.map(({ size }) => `${number(size, 0)} leads`);
+  const rows = measurements.map((measurement) => [
+    measurement.name,
+    ...bothOf(measurement, ({ ms }) => ms).map(milliseconds),
+    spread(ratios(measurement, ({ ms }) => ms)),
+  ]);
+  const bytes = ['bytes per lead on disk', ...databases.map(({ bytesPerLead }) => number(bytesPerLead, 0)), ''];
+  return table(['', ...sizes, 'ratio'], ['---'], [...rows, bytes]);
+}
+
+/**
+ * The same of requests, with what of the processor they take.
+ *
+ * @param atMost the target of a request's time
+ */
+export function requestTable(
+  databases: readonly LoadedDatabase[],
+  measurements: readonly Measurement[],
+  atMost: number,
+): string {
+  const sizesIn = (unit: string) => databases.map(({ size }) => `${number(size, 0)} leads, ${unit}`);
+  const rows = measurements.map((measurement) => {
+    const measured = ratios(measurement, ({ ms }) => ms);
+    return [
+      measurement.name,
+      ...bothOf(measurement, ({ ms }) => ms).map(milliseconds),
+      spread(measured),
+      median(measured) <= atMost ? 'met' : '**not met**',
+      ...bothOf(measurement, ({ cpuUs }) => cpuUs).map((value) => number(value, 0)),
+      spread(ratios(measurement, ({ cpuUs }) => cpuUs)),
+    ];
+  });
+  const heads = ['', ...sizesIn('ms'), 'ratio', `at most ${atMost}`, ...sizesIn('µs'), 'ratio'];
+  return table(heads, ['---'], rows);
+}
+
+/** Medians of the rounds, small and large. */
+function bothOf({ rounds }: Measurement, value: (cost: Cost) => number): number[] {
+  return [median(rounds.map(([small]) => value(small))), median(rounds.map(([, large]) => value(large)))];
+}
+
+/** Large by small, of the same round: what slows the machine down for a while slows both. */
+function ratios({ rounds }: Measurement, value: (cost: Cost) => number): number[] {
+  return rounds.map(([small, large]) => value(large) / value(small));
+}
+
+const milliseconds = (value: number): string => value.toPrecision(3);

@@ -1,0 +1,81 @@
+<?php
+
+// Creates a lead with PHP 8 and its curl extension: php create-lead.php LEAD_AS_JSON [IDEMPOTENCY_KEY]
+
+declare(strict_types=1);
+
+const ATTEMPTS = 6;
+
+final class OutcomeUnknown extends Exception
+{
+}
+
+/** The lead; null when the contact has an open one already, which is a normal outcome. */
+function createLead(array $lead, string $idempotencyKey): ?array
+{
+    for ($attempt = 0; $attempt < ATTEMPTS; $attempt++) {
+        [$status, $body, $retryAfter] = send($lead, $idempotencyKey);
+        if ($status === 201 && isset($body['lead'])) {
+            return $body['lead'];
+        }
+        if (($body['code'] ?? '') === 'integration_lead_already_open') {
+            return null;
+        }
+        // Other 4xx do not change by repeating, nor does a key that has created a lead with other data (409): the answer
+        // says what is wrong.
+        if ($status >= 300 && $status < 500 && $status !== 408 && $status !== 429) {
+            throw new RuntimeException(json_encode($body));
+        }
+
+        $backOff = 2 ** $attempt * (1 + random_int(0, 250) / 1000);
+        if ($attempt + 1 < ATTEMPTS) {
+            usleep((int) (1e6 * max($backOff, $retryAfter)));
+        }
+    }
+    $last = $status . ' ' . ($body['code'] ?? 'no answer');
+    throw new OutcomeUnknown("no certain outcome ($last): repeat later with the same data and the key $idempotencyKey");
+}
+
+/** Status, body and Retry-After. Without an answer (0) the lead may be written all the same: the same key finds out. */
+function send(array $lead, string $idempotencyKey): array
+{
+    $retryAfter = 0;
+    $request = curl_init(getenv('LEAD_INTAKE_URL') . '/v1/integrations/leads');
+    curl_setopt_array($request, [
+        CURLOPT_POSTFIELDS => json_encode($lead, JSON_THROW_ON_ERROR),
+        CURLOPT_HTTPHEADER => [
+            'Authorization: Bearer ' . getenv('LEAD_INTAKE_KEY'),
+            'Content-Type: application/json',
+            "Idempotency-Key: $idempotencyKey",
+        ],
+        CURLOPT_HEADERFUNCTION => function ($request, string $line) use (&$retryAfter): int {
+            if (preg_match('/^Retry-After: *(\d+)/i', $line, $found)) {
+                $retryAfter = (int) $found[1];
+            }
+            return strlen($line);
+        },
+        CURLOPT_RETURNTRANSFER => true,
+        CURLOPT_TIMEOUT => 10,
+    ]);
+    $text = curl_exec($request);
+    $status = $text === false ? 0 : curl_getinfo($request, CURLINFO_RESPONSE_CODE);
+    return [$status, json_decode((string) $text, true) ?? [], $retryAfter];
+}
+
+/** A random UUID (version 4). */
+function uuid(): string
+{
+    $bytes = random_bytes(16);
+    $bytes[6] = chr(ord($bytes[6]) & 0x0f | 0x40);
+    $bytes[8] = chr(ord($bytes[8]) & 0x3f | 0x80);
+    return vsprintf('%s%s-%s-%s-%s-%s%s%s', str_split(bin2hex($bytes), 4));
+}
+
+// One key per lead, the same in every repetition: keep it with the lead until there is an answer.
+try {
+    $created = createLead(json_decode($argv[1], true, flags: JSON_THROW_ON_ERROR), $argv[2] ?? uuid());
+    echo $created ? json_encode(['lead' => $created]) : 'open already', "\n";
+} catch (OutcomeUnknown | RuntimeException $error) {
+    fwrite(STDERR, $error->getMessage() . "\n");
+    exit($error instanceof OutcomeUnknown ? 75 : 1);
+}

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Creates a lead with curl 7.71 or later: create-lead.sh LEAD_AS_JSON [IDEMPOTENCY_KEY]
+set -euo pipefail
+
+lead=$1
+# One key per lead, the same in every repetition: keep it with the lead until there is an answer.
+key=${2:-$(cat /proc/sys/kernel/random/uuid)}
+ATTEMPTS=6
+
+answer=$(mktemp)
+trap 'rm -f "$answer"' EXIT
+
+# curl repeats what may succeed later (no answer, 408, 429, 5xx), and waits as Retry-After says, else twice as long each
+# time. From a file, the API key is not seen in the list of processes.
+status=$(curl --silent --output "$answer" --write-out '%{http_code}' --max-time 10 \
+  --retry $((ATTEMPTS - 1)) --retry-all-errors \
+  "$LEAD_INTAKE_URL/v1/integrations/leads" \
+  --header @<(echo "Authorization: Bearer $LEAD_INTAKE_KEY") \
+  --header 'Content-Type: application/json' \
+  --header "Idempotency-Key: $key" \
+  --data-binary "$lead") || status=none
+code=$(sed -n 's/.*"code":"\([a-z_]*\)".*/\1/p' "$answer")
+
+case "$status $code" in
+  '201 ') cat "$answer" && echo ;;
+  # The contact has an open lead: a normal outcome, the studio knows this person.
+  '409 integration_lead_already_open') echo 'open already' ;;
+  # The key has created a lead with other data: new data needs a new key.
+  '409 integration_idempotency_conflict')
+    echo "$code: $key belongs to another lead" >&2
+    exit 1
+    ;;
+  'none '* | 408* | 429* | 5*)
+    echo "no certain outcome ($status $code): repeat later with the same data and the key $key" >&2
+    exit 75
+    ;;
+  # Repeating does not help: the answer says what is wrong.
+  *)
+    cat "$answer" >&2
+    exit 1
+    ;;
+esac

@@ -1,0 +1,95 @@
+import { Counter, Gauge, type Registry } from 'prom-client';
+import { DURATIONS, Histogram, SIZES } from '../src/runtime/histogram.ts';
+import { createRegistry, gauge } from '../src/runtime/metrics.ts';
+import type { FinishedRequest } from './observation.ts';
+
+/** What became of asking the quota. */
+export type QuotaOutcome = 'admitted' | 'limited' | 'unavailable';
+
+/** Everything that the gateway counts. Each label has a closed list of values: nothing that a caller sends is one. */
+export interface GatewayMetrics {
+  readonly registry: Registry;
+  /** A request is under way from the one to the other, answered or not. */
+  requestBegan(): void;
+  requestEnded(): void;
+  requestFinished(finished: FinishedRequest): void;
+  quotaAsked(outcome: QuotaOutcome, durationMs: number): void;
+  /** A message with so many requests went to the core. */
+  batchSent(operation: string, requests: number): void;
+  /** Has the number of requests that wait for the core told. */
+  watchWaiting(operation: string, waiting: () => number): void;
+  /** Has it told whether what the gateway needs is there, and whether it means to stop. */
+  watchReadiness(readiness: {
+    readonly core: () => Promise<boolean>;
+    readonly quota: () => Promise<boolean>;
+    readonly isStopping: () => boolean;
+  }): void;
+}
+
+/** What is shown from the start, so that not even the first fault is missed. */
+const OPERATIONS = ['createLead', 'getLead', 'listLeads'] as const;
+const FROM_THE_START = ['ok', 'internal_error', 'integration_unavailable', 'integration_rate_unavailable'] as const;
+
+export function createGatewayMetrics(): GatewayMetrics {
+  const registry = createRegistry();
+  const requests = new Histogram(registry, {
+    name: 'lead_intake_gateway_request_duration_seconds',
+    help: 'Requests by operation and outcome (ok or the code of the problem), and how long they took.',
+    labels: ['operation', 'outcome'],
+    bounds: DURATIONS,
+  });
+  for (const operation of OPERATIONS) for (const outcome of FROM_THE_START) requests.begin(operation, outcome);
+  const quota = new Histogram(registry, {
+    name: 'lead_intake_gateway_quota_duration_seconds',
+    help: 'Requests that the quota admitted, limited, or could not count, and how long that took.',
+    labels: ['decision'],
+    bounds: DURATIONS,
+  });
+  for (const decision of ['admitted', 'limited', 'unavailable'] as const) quota.begin(decision);
+  const batches = new Histogram(registry, {
+    name: 'lead_intake_gateway_core_batch_requests',
+    help: 'Messages to the core by operation, and how many requests each carried.',
+    labels: ['operation'],
+    bounds: SIZES,
+  });
+  const replays = new Counter({
+    name: 'lead_intake_gateway_replays_total',
+    help: 'Creations that were answered with the lead of an earlier request.',
+    registers: [registry],
+  });
+  let underWay = 0;
+  gauge(registry, 'lead_intake_gateway_requests_under_way', 'Requests that have no answer yet.', () => underWay);
+  const waiting = new Map<string, () => number>();
+  new Gauge({
+    name: 'lead_intake_gateway_core_requests_waiting',
+    help: 'Requests by operation that wait for the core; at most 2048 do.',
+    labelNames: ['operation'],
+    registers: [registry],
+    collect() {
+      for (const [operation, count] of waiting) this.set({ operation }, count());
+    },
+  });
+
+  return {
+    registry,
+    requestBegan() {
+      underWay += 1;
+    },
+    requestEnded() {
+      underWay -= 1;
+    },
+    requestFinished({ operation, outcome, replayed, durationMs }) {
+      requests.observe(durationMs / 1000, operation, outcome);
+      if (replayed) replays.inc();
+    },
+    quotaAsked: (outcome, durationMs) => quota.observe(durationMs / 1000, outcome),
+    batchSent: (operation, size) => batches.observe(size, operation),
+    watchWaiting: (operation, count) => void waiting.set(operation, count),
+    watchReadiness({ core, quota, isStopping }) {
+      const asked = (ready: () => Promise<boolean>) => async () => Number(await ready());
+      gauge(registry, 'lead_intake_gateway_core_up', 'Whether the core would serve a call.', asked(core));
+      gauge(registry, 'lead_intake_gateway_quota_up', 'Whether requests can be counted.', asked(quota));
+      gauge(registry, 'lead_intake_gateway_stopping', 'Whether it means to stop.', () => Number(isStopping()));
+    },
+  };
+}

@@ -1,0 +1,109 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { type Answer, type Api, aCapture } from '../api.ts';
+import type { Check } from '../check.ts';
+import { leadOf, refusalOf } from '../expectations.ts';
+
+const CONFLICT = 'integration_idempotency_conflict';
+
+/** How many requests are made at once. */
+const AT_ONCE = 20;
+
+/** What an Idempotency-Key promises. */
+export const IDEMPOTENCY_CHECKS: readonly Check[] = [
+  {
+    title: 'the same request again gets the original answer, and no second lead',
+    rules: ['4.1 rule 1'],
+    async run(api) {
+      const [capture, key] = [aCapture({ note: 'once' }), randomUUID()];
+      await addsLeads(api, 1, async () => {
+        const original = await api.create(capture, key);
+        leadOf(original, 201);
+        for (let times = 0; times < 3; times += 1) sameAnswer(await api.create(capture, key), original);
+      });
+    },
+  },
+  {
+    title: 'the same data may be written in another order',
+    rules: ['4.1 rule 1'],
+    async run(api) {
+      const key = randomUUID();
+      const { displayName, contact } = aCapture();
+      const original = await api.create({ displayName, contact }, key);
+      leadOf(original, 201);
+      const reordered = { contact: { value: contact.value, type: contact.type }, displayName };
+      sameAnswer(await api.create(reordered, key), original);
+      sameAnswer(await api.create({ ...reordered, note: null, sourceId: null }, key), original);
+    },
+  },
+  {
+    title: `of ${AT_ONCE} equal requests at once all get the same answer, and one lead is written`,
+    rules: ['4.1 rule 1'],
+    async run(api) {
+      const [capture, key] = [aCapture(), randomUUID()];
+      await addsLeads(api, 1, async () => {
+        const [original, ...others] = await atOnce(() => api.create(capture, key));
+        leadOf(original as Answer, 201);
+        for (const other of others) sameAnswer(other, original as Answer);
+      });
+    },
+  },
+  {
+    title: 'the same Idempotency-Key with other data is a conflict, and nothing is written or changed',
+    rules: ['4.1 rule 2', '7 integration_idempotency_conflict'],
+    async run(api) {
+      const [capture, key] = [aCapture({ note: 'first' }), randomUUID()];
+      const original = await api.create(capture, key);
+      const { id } = leadOf(original, 201);
+      const { contact } = aCapture();
+      await addsLeads(api, 0, async () => {
+        for (const other of [{ note: 'second' }, { note: null }, { displayName: 'Somebody else' }, { contact }]) {
+          refusalOf(await api.create({ ...capture, ...other }, key), 409, CONFLICT);
+        }
+      });
+      assert.equal(leadOf(await api.read(id), 200).note, 'first');
+      sameAnswer(await api.create(capture, key), original);
+    },
+  },
+  {
+    title: `of ${AT_ONCE} requests at once with one Idempotency-Key and different data one is created, the others are conflicts`,
+    rules: ['4.1 rule 2'],
+    async run(api) {
+      const key = randomUUID();
+      await addsLeads(api, 1, async () => {
+        const answers = await atOnce(() => api.create(aCapture(), key));
+        const created = answers.filter(({ status }) => status === 201);
+        assert.equal(created.length, 1, `${created.length} were created`);
+        for (const answer of answers) if (answer.status !== 201) refusalOf(answer, 409, CONFLICT);
+      });
+    },
+  },
+  {
+    title: 'an Idempotency-Key whose request was refused is free',
+    rules: ['4.1 rule 1'],
+    async run(api) {
+      const key = randomUUID();
+      refusalOf(await api.create({ ...aCapture(), displayName: '' }, key), 400, 'integration_invalid_request');
+      leadOf(await api.create(aCapture(), key), 201);
+    },
+  },
+];
+
+/** Does something many times at once. */
+export function atOnce(ask: (index: number) => Promise<Answer>): Promise<Answer[]> {
+  return Promise.all(Array.from({ length: AT_ONCE }, (_, index) => ask(index)));
+}
+
+/** Expects the studio to have so many leads more after something was done. @throws AssertionError */
+export async function addsLeads(api: Api, count: number, act: () => Promise<void>): Promise<void> {
+  const before = await api.allLeads();
+  await act();
+  const after = await api.allLeads();
+  const added = after.length - before.length;
+  assert.equal(added, count, `the studio has ${added} leads more in place of ${count}`);
+}
+
+function sameAnswer(answer: Answer, original: Answer): void {
+  assert.equal(answer.status, original.status, `answered with ${answer.status}: ${answer.text}`);
+  assert.equal(answer.text, original.text, 'the answer is not the original one');
+}

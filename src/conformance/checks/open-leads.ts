@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { aCapture, anEmail } from '../api.ts';
+import type { Check } from '../check.ts';
+import { leadOf, refusalOf } from '../expectations.ts';
+import { addsLeads, atOnce } from './idempotency.ts';
+
+const ALREADY_OPEN = 'integration_lead_already_open';
+
+/** A contact has one open lead. */
+export const OPEN_LEAD_CHECKS: readonly Check[] = [
+  {
+    title: 'a contact with an open lead gets no second one',
+    rules: ['4.1 rule 3', '7 rule 2', '7 integration_lead_already_open'],
+    async run(api) {
+      const phone = { type: 'phone', value: `+4930${`${Date.now()}`.slice(-7)}` };
+      for (const contact of [anEmail(), phone]) {
+        leadOf(await api.create(aCapture({ contact })), 201);
+        await addsLeads(api, 0, async () => {
+          const another = aCapture({ contact, displayName: 'Somebody else' });
+          refusalOf(await api.create(another), 409, ALREADY_OPEN);
+        });
+      }
+    },
+  },
+  {
+    title: 'whoever opened the lead gets the original answer again, not that the contact is taken',
+    rules: ['4.1 rule 1', '4.1 rule 3'],
+    async run(api) {
+      const [capture, key] = [aCapture(), randomUUID()];
+      const original = await api.create(capture, key);
+      leadOf(original, 201);
+      refusalOf(await api.create(capture), 409, ALREADY_OPEN);
+      assert.equal((await api.create(capture, key)).text, original.text);
+    },
+  },
+  {
+    title: 'an Idempotency-Key that found the contact taken is free',
+    rules: ['4.1 rule 1', '4.1 rule 3'],
+    async run(api) {
+      const [capture, key] = [aCapture(), randomUUID()];
+      leadOf(await api.create(capture), 201);
+      refusalOf(await api.create(capture, key), 409, ALREADY_OPEN);
+      leadOf(await api.create(aCapture(), key), 201);
+    },
+  },
+  {
+    title: 'of many requests at once for one contact one is created, and the others are told so',
+    rules: ['4.1 rule 3'],
+    async run(api) {
+      const contact = anEmail();
+      await addsLeads(api, 1, async () => {
+        const answers = await atOnce((index) => api.create(aCapture({ contact, note: `${index}` })));
+        const created = answers.filter(({ status }) => status === 201);
+        assert.equal(created.length, 1, `${created.length} were created`);
+        for (const answer of answers) if (answer.status !== 201) refusalOf(answer, 409, ALREADY_OPEN);
+      });
+    },
+  },
+];

@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { type Api, aCapture, type Lead } from '../api.ts';
+import type { Check } from '../check.ts';
+import { leadOf, pageOf, refusalOf } from '../expectations.ts';
+
+const INVALID = 'integration_invalid_request';
+const LIMIT_RULES = ['4.3 limit', '8 List page size (limit)'] as const;
+
+/** How leads are read, and listed. */
+export const READING_CHECKS: readonly Check[] = [
+  {
+    title: 'a lead is read as it was created',
+    rules: ['4.2 current state'],
+    async run(api) {
+      const created = leadOf(await api.create(aCapture({ note: 'read me' })), 201);
+      assert.deepEqual(leadOf(await api.read(created.id), 200), created);
+    },
+  },
+  {
+    title: 'a lead that nobody has is not found',
+    rules: ['4.2 not found', '7 integration_lead_not_found'],
+    async run(api) {
+      refusalOf(await api.read(randomUUID()), 404, 'integration_lead_not_found');
+    },
+  },
+  {
+    title: 'an id that is no UUID is refused',
+    rules: ['4.2 path id'],
+    async run(api) {
+      for (const id of ['1', randomUUID().replaceAll('-', '')]) refusalOf(await api.read(id), 400, INVALID);
+    },
+  },
+  {
+    title: 'a list, followed by its cursors to its end, has every lead once, as it is read alone',
+    rules: ['2.4 leads', '2.4 nextCursor', '4.3 paging', '4.3 cursor', '8 Items in one list page'],
+    async run(api) {
+      const created: Lead[] = [];
+      while (created.length < 5) created.push(leadOf(await api.create(aCapture()), 201));
+      const listed = await follow(api, 'limit=100');
+      const ids = listed.map(({ id }) => id);
+      assert.equal(new Set(ids).size, ids.length, 'a lead is listed twice');
+      for (const lead of created) {
+        assert.deepEqual(
+          listed.find(({ id }) => id === lead.id),
+          lead,
+        );
+      }
+      // The same leads, in pages of another size.
+      const inSmallPages = await follow(api, `limit=${Math.max(2, Math.ceil(ids.length / 20))}`);
+      assert.deepEqual(
+        inSmallPages.map(({ id }) => id),
+        ids,
+        'pages of another size have other leads',
+      );
+    },
+  },
+  {
+    title: 'a page has as many leads as were asked for, or 25',
+    rules: LIMIT_RULES,
+    async run(api) {
+      for (let { length } = await api.allLeads(); length < 26; length += 1) {
+        leadOf(await api.create(aCapture()), 201);
+      }
+      for (const [query, count] of [
+        ['', 25],
+        ['limit=1', 1],
+        ['limit=26', 26],
+      ] as const) {
+        const { leads, nextCursor } = pageOf(await api.list(query));
+        assert.equal(leads.length, count, `${leads.length} leads for "${query}"`);
+        if (count < 26) assert.notEqual(nextCursor, null, 'no next page, where there are more leads');
+      }
+    },
+  },
+  {
+    title: 'a limit that is no whole number from 1 to 100 is refused',
+    rules: LIMIT_RULES,
+    async run(api) {
+      for (const limit of ['0', '101', '-1', '1.5', 'ten']) {
+        refusalOf(await api.list(`limit=${limit}`), 400, INVALID);
+      }
+    },
+  },
+  {
+    title: 'what is no cursor of the service is refused',
+    rules: ['4.3 cursor', '8 cursor length', '7 integration_invalid_request'],
+    async run(api) {
+      for (const cursor of ['x', 'not~a~cursor', 'A'.repeat(512), 'A'.repeat(513)]) {
+        refusalOf(await api.list(`cursor=${cursor}`), 400, INVALID);
+      }
+    },
+  },
+];
+
+/** All leads of a list, page by page, each page held against the contract. */
+async function follow(api: Api, query: string): Promise<Lead[]> {
+  const leads: Lead[] = [];
+  for (let cursor: string | null | undefined; cursor !== null; ) {
+    const page = pageOf(await api.list(cursor === undefined ? query : `${query}&cursor=${cursor}`));
+    assert.notEqual(page.nextCursor, cursor, 'a page leads to itself');
+    leads.push(...page.leads);
+    cursor = page.nextCursor;
+  }
+  return leads;
+}

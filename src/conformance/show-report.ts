@@ -1,0 +1,26 @@
+import type { Report, RuleResult } from './verify.ts';
+
+const VERDICTS = ['passed', 'in part', 'failed', 'not checked'] as const;
+
+/** Prints what a run found: JSON for programs, a table of the rules for people. */
+export function showReport(report: Report, json: boolean): void {
+  if (json) console.log(JSON.stringify({ ...countsOf(report), ...report }, null, 2));
+  else console.log([...report.rules.flatMap(linesOf), '', summaryOf(report)].join('\n'));
+}
+
+function linesOf({ rule, text, verdict, why }: RuleResult): string[] {
+  const shown = verdict === 'failed' ? 'FAILED' : verdict;
+  const line = `${shown.padEnd(12)} ${rule.padEnd(36)} ${text}`;
+  return why === undefined ? [line] : [line, `${' '.repeat(13)}${why}`];
+}
+
+function summaryOf(report: Report): string {
+  const { rules } = countsOf(report).counts;
+  const held = `${rules.passed} rules hold, ${rules['in part']} hold as far as they were checked`;
+  return `${held}, ${rules.failed} are broken, ${rules['not checked']} cannot be checked with one key.`;
+}
+
+function countsOf({ rules }: Report) {
+  const count = (verdict: RuleResult['verdict']) => rules.filter((rule) => rule.verdict === verdict).length;
+  return { counts: { rules: Object.fromEntries(VERDICTS.map((verdict) => [verdict, count(verdict)])) } };
+}

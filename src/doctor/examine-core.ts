@@ -1,0 +1,48 @@
+import { Code, ConnectError, createClient, type Interceptor } from '@connectrpc/connect';
+import { createConnectTransport } from '@connectrpc/connect-node';
+import type { GatewayConfig } from '../../gateway/config.ts';
+import { Health, HealthCheckResponse_ServingStatus as Serving } from '../../proto/gen/health/v1/health_pb.ts';
+import { DirectoryService } from '../../proto/gen/leadintake/v1/directory_pb.ts';
+import { type Finding, inOneLine, Notes } from './finding.ts';
+
+/** How long the core may take to answer; milliseconds. */
+const TIMEOUT_MS = 3000;
+
+/** Asks the core, as the gateway reaches it, whether it serves and takes the token. */
+export async function examineCore(config: GatewayConfig): Promise<readonly Finding[]> {
+  const notes = new Notes('core');
+  const { CORE_URL, CORE_CA_FILE, CORE_CLIENT_CERT_FILE, CORE_CLIENT_KEY_FILE, CORE_TOKEN } = config;
+  const presentToken: Interceptor = (next) => (request) => {
+    if (CORE_TOKEN) request.header.set('authorization', `Bearer ${CORE_TOKEN.reveal()}`);
+    return next(request);
+  };
+  const transport = createConnectTransport({
+    baseUrl: CORE_URL,
+    httpVersion: '2',
+    interceptors: [presentToken],
+    nodeOptions: {
+      ...(CORE_CA_FILE && { ca: CORE_CA_FILE }),
+      ...(CORE_CLIENT_CERT_FILE && { cert: CORE_CLIENT_CERT_FILE }),
+      ...(CORE_CLIENT_KEY_FILE && { key: CORE_CLIENT_KEY_FILE.reveal() }),
+    },
+  });
+  try {
+    const { status } = await createClient(Health, transport).check({}, { timeoutMs: TIMEOUT_MS });
+    if (status === Serving.SERVING) notes.well(`at ${CORE_URL} serves`);
+    else notes.fault(`at ${CORE_URL} answers, but does not serve: it is stopping, or its database is away`);
+  } catch (error) {
+    notes.fault(
+      `at ${CORE_URL} does not answer: ${inOneLine(error)}. Look at CORE_URL, its certificates, and whether it runs`,
+    );
+    return notes.findings;
+  }
+  try {
+    // Nobody is called so: whoever is let in is told that.
+    await createClient(DirectoryService, transport).getStudio({ studioId: 'doctor' }, { timeoutMs: TIMEOUT_MS });
+  } catch (error) {
+    const { code } = ConnectError.from(error);
+    if (code === Code.Unauthenticated) notes.fault('does not take this CORE_TOKEN: both processes need the same');
+    else if (code !== Code.NotFound) notes.fault(`answers a call with: ${inOneLine(error)}`);
+  }
+  return notes.findings;
+}

@@ -1,0 +1,16 @@
+import { SettingsError } from '../runtime/settings.ts';
+import { type Finding, Notes } from './finding.ts';
+
+/** Reads settings; undefined when they have faults, each of which is a finding. */
+export function examineSettings<Config>(what: string, read: () => Config): [Config | undefined, readonly Finding[]] {
+  const notes = new Notes(what);
+  try {
+    const config = read();
+    notes.well('can be read, and fit together');
+    return [config, notes.findings];
+  } catch (error) {
+    if (!(error instanceof SettingsError)) throw error;
+    for (const fault of error.faults) notes.fault(fault);
+    return [undefined, notes.findings];
+  }
+}

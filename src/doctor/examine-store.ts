@@ -1,0 +1,72 @@
+import { existsSync } from 'node:fs';
+import { access, constants, statfs } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { examineMongo } from '../store/mongo/examine-mongo.ts';
+import { examineSqlite } from '../store/sqlite/examine-sqlite.ts';
+import { type Finding, inOneLine, Notes } from './finding.ts';
+
+/** Below this, a disk counts as nearly full; bytes. */
+const LITTLE_ROOM = 1024 ** 3;
+
+/** Looks at the database that an address names, and changes nothing in it. */
+export async function examineStore(databaseUrl: string): Promise<readonly Finding[]> {
+  return databaseUrl.startsWith('sqlite:')
+    ? examineFile(databaseUrl.slice('sqlite:'.length))
+    : examineMongoDb(databaseUrl);
+}
+
+async function examineFile(path: string): Promise<readonly Finding[]> {
+  const notes = new Notes('database');
+  try {
+    if (existsSync(path)) {
+      await access(path, constants.R_OK | constants.W_OK);
+      const { schema, knownSchema } = examineSqlite(path);
+      if (schema > knownSchema) notes.fault(`SQLite at ${path} was written by a newer release: use that`);
+      else if (schema < knownSchema)
+        notes.warning(`SQLite at ${path} is of an earlier release: a core that starts converts it`);
+      else notes.well(`SQLite at ${path} can be read and written`);
+    } else {
+      notes.warning(`there is none at ${path} yet: a core that starts makes it`);
+    }
+    const folder = nearestFolder(path);
+    await access(folder, constants.W_OK);
+    const { bavail, bsize } = await statfs(folder);
+    if (bavail * bsize < LITTLE_ROOM) {
+      notes.warning(
+        `its disk has ${Math.round((bavail * bsize) / 1024 ** 2)} MB left: when it is full, nothing is written`,
+      );
+    }
+  } catch (error) {
+    notes.fault(`SQLite at ${path} cannot be used: ${inOneLine(error)}`);
+  }
+  return notes.findings;
+}
+
+/** The folder that is there already. */
+function nearestFolder(path: string): string {
+  const folder = dirname(path);
+  return existsSync(folder) ? folder : nearestFolder(folder);
+}
+
+async function examineMongoDb(url: string): Promise<readonly Finding[]> {
+  const notes = new Notes('database');
+  try {
+    const askedAt = Date.now();
+    const { version, topology, time, missingIndexes } = await examineMongo(url);
+    notes.well(`MongoDB ${version} answers (${topology})`);
+    notes.clock('MongoDB', time, askedAt, 0);
+    if (topology === 'standalone server') {
+      notes.warning('a standalone server loses its last writes with its disk: use a replica set');
+    }
+    if (missingIndexes.length > 0) {
+      notes.fault(
+        `indexes are missing: ${missingIndexes.join(', ')}. A core that starts makes them; until then nothing is served`,
+      );
+    }
+  } catch (error) {
+    notes.fault(
+      `MongoDB does not answer: ${inOneLine(error)}. Look at DATABASE_URL, the network, and the server's log`,
+    );
+  }
+  return notes.findings;
+}

@@ -1,0 +1,41 @@
+import { readGatewayConfig } from '../../gateway/config.ts';
+import { readCoreConfig } from '../config.ts';
+import type { Environment } from '../runtime/settings.ts';
+import { examineCertificate } from './examine-certificates.ts';
+import { examineCore } from './examine-core.ts';
+import { examineGateway } from './examine-gateway.ts';
+import { examineRedis } from './examine-redis.ts';
+import { examineSettings } from './examine-settings.ts';
+import { examineStore } from './examine-store.ts';
+import type { Finding } from './finding.ts';
+
+/** Which process's surroundings are looked at. */
+export type Part = 'core' | 'gateway';
+
+/** Looks at everything that the processes of a deployment need, from this machine and with these settings. */
+export async function examine(parts: readonly Part[], env: Environment): Promise<readonly Finding[]> {
+  const findings = parts.map((part) => (part === 'core' ? examineCoreSide(env) : examineGatewaySide(env)));
+  return (await Promise.all(findings)).flat();
+}
+
+async function examineCoreSide(env: Environment): Promise<readonly Finding[]> {
+  const [config, findings] = examineSettings('core settings', () => readCoreConfig(env));
+  if (!config) return findings;
+  return [
+    ...findings,
+    ...examineCertificate("core's certificate", config.CORE_TLS_CERT_FILE, config.CORE_TLS_KEY_FILE),
+    ...(await examineStore(config.DATABASE_URL.reveal())),
+  ];
+}
+
+async function examineGatewaySide(env: Environment): Promise<readonly Finding[]> {
+  const [config, findings] = examineSettings('gateway settings', () => readGatewayConfig(env));
+  if (!config) return findings;
+  const { CORE_CLIENT_CERT_FILE, CORE_CLIENT_KEY_FILE } = config;
+  const asked = await Promise.all([examineCore(config), examineRedis(config), examineGateway(config.PUBLIC_URL)]);
+  return [
+    ...findings,
+    ...examineCertificate("gateway's certificate", CORE_CLIENT_CERT_FILE, CORE_CLIENT_KEY_FILE),
+    ...asked.flat(),
+  ];
+}

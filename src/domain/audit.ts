@@ -1,0 +1,32 @@
+/** What is kept of who did it. */
+export type AuditAction =
+  | 'api-key-created'
+  | 'api-key-replaced'
+  | 'api-key-revoked'
+  | 'studio-status-changed'
+  | 'lead-stage-changed';
+
+/** That something was done, by whom and when; kept in the same write as what was done. */
+export interface AuditEvent {
+  readonly studioId: string;
+  readonly action: AuditAction;
+  /** Who did it, as the CRM knows them; null: nobody was named. */
+  readonly memberId: string | null;
+  /** Whole milliseconds. */
+  readonly time: Date;
+  /** What it was done to, where that is not the studio. */
+  readonly apiKeyId: string | null;
+  readonly leadId: string | null;
+  /** The status or stage before and after; null where there is none. */
+  readonly from: string | null;
+  readonly to: string | null;
+}
+
+/** By whom something is done, and when. */
+export interface Deed {
+  readonly memberId: string | null;
+  readonly now: Date;
+}
+
+/** How many events of one studio, key or lead are kept at least, and how many are told at most: the newest. */
+export const EVENTS_KEPT = 1000;

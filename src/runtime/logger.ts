@@ -1,0 +1,28 @@
+import { type Logger, pino } from 'pino';
+
+/** How grave a line has to be in order to be written. */
+export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
+
+/** How many errors that led to one another are told. */
+const MOST_CAUSES = 5;
+
+/** Makes the log of a process: JSON, a line each, on standard output; for reading with the eyes where that is a terminal. */
+export async function createLogger(name: string, level: LogLevel): Promise<Logger> {
+  const options = { name, level, serializers: { err: describeError } };
+  if (!process.stdout.isTTY) return pino(options);
+  const { default: pretty } = await import('pino-pretty');
+  return pino(options, pretty({ sync: true, ignore: 'pid,hostname' }));
+}
+
+/** An error as the log may tell it. Whatever else a driver hangs on its errors, such as a document, stays out. */
+function describeError(error: unknown): unknown {
+  const chain: Error[] = [];
+  for (let next = error; next instanceof Error && chain.length < MOST_CAUSES; next = next.cause) chain.push(next);
+  const [first] = chain;
+  if (!first) return { type: typeof error };
+  return {
+    type: first.name,
+    message: chain.map(({ message }) => message).join(': '),
+    stack: chain.map(({ stack }) => stack).join('\ncaused by: '),
+  };
+}

@@ -1,0 +1,73 @@
+import { readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import type { Logger } from 'pino';
+import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import type { Address } from './settings.ts';
+
+/** A registry that has what every process tells: its build, its memory and processor time, how late its event loop is. */
+export function createRegistry(): Registry {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '../../package.json'), 'utf8'));
+  new Gauge({
+    name: 'lead_intake_build_info',
+    help: 'What runs; always 1.',
+    labelNames: ['version', 'node'],
+    registers: [registry],
+  }).set({ version, node: process.version }, 1);
+  return registry;
+}
+
+/** A gauge that is looked at when it is asked for. */
+export function gauge(registry: Registry, name: string, help: string, look: () => number | Promise<number>): void {
+  new Gauge({
+    name,
+    help,
+    registers: [registry],
+    async collect() {
+      this.set(await look());
+    },
+  });
+}
+
+/** A port with nothing but metrics. */
+export interface MetricsServer {
+  readonly url: string;
+  close(): Promise<void>;
+}
+
+/**
+ * Serves a registry in Prometheus' text format, at `/metrics`, without asking who reads it; where there is none, nothing.
+ *
+ * @throws Error when the port is taken
+ */
+export async function serveMetrics(
+  registry: Registry | undefined,
+  where: Address | undefined,
+  log: Logger,
+): Promise<MetricsServer | undefined> {
+  if (!registry || !where) return undefined;
+  const server = createServer(async ({ url, method }, response) => {
+    if (url !== '/metrics' || method !== 'GET') return response.writeHead(404).end();
+    const text = await registry.metrics().catch(() => undefined);
+    if (text === undefined) return response.writeHead(500).end();
+    return response.writeHead(200, { 'content-type': registry.contentType }).end(text);
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(where.port, where.host, resolve);
+  });
+  const { address, family, port } = server.address() as AddressInfo;
+  const url = `http://${family === 'IPv6' ? `[${address}]` : address}:${port}/metrics`;
+  log.info({ url }, 'metrics are told');
+  return {
+    url,
+    async close() {
+      const closed = new Promise((resolve) => server.close(resolve));
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}

@@ -1,0 +1,26 @@
+import type { DatabaseSync } from 'node:sqlite';
+import { type AuditEvent, EVENTS_KEPT } from '../../domain/audit.ts';
+import type { AuditStore } from '../store.ts';
+import { auditEventOf } from './rows.ts';
+
+/** Who did what, in SQLite: an event stands in the transaction of what it tells of. */
+export function sqliteAudit(database: DatabaseSync): AuditStore {
+  const select = database.prepare(`
+    SELECT * FROM audit_events WHERE studio_id = ? AND lead_id IS ? ORDER BY number DESC LIMIT ${EVENTS_KEPT}`);
+  return {
+    async listAuditEvents(studioId, leadId) {
+      return select.all(studioId, leadId).map(auditEventOf);
+    },
+  };
+}
+
+/** Keeps an event; to be called within a write. */
+export function auditWriter(database: DatabaseSync): (event: Partial<AuditEvent> & Happened) => void {
+  const insert = database.prepare(`
+    INSERT INTO audit_events (studio_id, lead_id, api_key_id, action, member_id, time, from_value, to_value)
+    VALUES (:studioId, :leadId, :apiKeyId, :action, :memberId, :time, :from, :to)`);
+  return ({ studioId, leadId = null, apiKeyId = null, action, memberId, time, from = null, to = null }) =>
+    void insert.run({ studioId, leadId, apiKeyId, action, memberId, time: time.getTime(), from, to });
+}
+
+type Happened = Pick<AuditEvent, 'studioId' | 'action' | 'memberId' | 'time'>;

@@ -1,0 +1,103 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { ROOT } from '../support/processes.ts';
+import { type Service, type StudioWithKey, startService } from '../support/service.ts';
+
+let service: Service;
+let studio: StudioWithKey;
+
+beforeAll(async () => {
+  service = await startService();
+  studio = await service.aStudioWithKey();
+});
+afterAll(() => service?.dispose());
+
+/** Runs the command with a key on its standard input, or in its environment. */
+async function verify(
+  baseUrl: string,
+  key: { readonly typed: string } | { readonly set: string },
+  ...options: string[]
+) {
+  const env = { PATH: process.env.PATH, LEAD_INTAKE_KEY: 'set' in key ? key.set : '' };
+  const child = spawn(join(ROOT, 'src/cli.ts'), [...options, 'verify', '--base-url', baseUrl], { env });
+  child.stdin.end('typed' in key ? `${key.typed}\n` : '');
+  const [printed, progress, [status]] = await Promise.all([
+    text(child.stdout),
+    text(child.stderr),
+    once(child, 'exit'),
+  ]);
+  return { status, printed, progress };
+}
+
+test('a deployment that keeps the contract: a table for people, progress beside it, status 0', async () => {
+  const { status, printed, progress } = await verify(service.url, { typed: studio.secret });
+
+  expect(printed).toMatch(/^passed +4\.1 rule 1 +The same key with the same data/m);
+  expect(printed).toMatch(/^not checked +5\.11 .*\n +needs a suspended studio$/m);
+  expect(printed).toMatch(/ 0 are broken, \d+ cannot be checked with one key\.\n$/);
+  expect(progress).toMatch(/^ {2}1\/\d+ {2}without a key nothing is answered/);
+  expect(printed + progress).not.toContain(studio.secret);
+  expect(status).toBe(0);
+});
+
+test('JSON for programs', async () => {
+  const { status, printed } = await verify(service.url, { set: studio.secret }, '--json');
+
+  const { counts, rules, checks } = JSON.parse(printed);
+  expect(counts.rules).toMatchObject({ failed: 0 });
+  expect(rules).toContainEqual({
+    rule: '2.3 lead',
+    text: 'A lead is answered as the one property of an object.',
+    verdict: 'passed',
+  });
+  expect(checks[0]).toMatchObject({ verdict: 'passed', rules: expect.arrayContaining(['5.1']) });
+  expect(status).toBe(0);
+});
+
+test('a deployment that breaks a rule: the rule, what was seen, status 1', async () => {
+  const faulty = createServer(async (request, response) => {
+    const body = request.method === 'POST' ? await text(request) : undefined;
+    const headers = Object.entries(request.headers).filter(([name]) => !['host', 'connection'].includes(name));
+    const {
+      status,
+      headers: answered,
+      ...rest
+    } = await fetch(service.url + request.url, {
+      method: request.method as string,
+      headers: headers as [string, string][],
+      ...(body !== undefined && { body }),
+    }).then(async (answer) => ({ status: answer.status, headers: answer.headers, text: await answer.text() }));
+    // What a proxy with good intentions does.
+    response.writeHead(status, {
+      'content-type': answered.get('content-type') ?? '',
+      'access-control-allow-origin': '*',
+    });
+    response.end(rest.text);
+  });
+  faulty.listen(0, '127.0.0.1');
+  onTestFinished(() => void faulty.close());
+  await once(faulty, 'listening');
+  const { port } = faulty.address() as AddressInfo;
+
+  const { status, printed } = await verify(`http://127.0.0.1:${port}`, { set: studio.secret });
+
+  expect(printed).toMatch(/^FAILED +1 no browser .*\n.*an answer has the header access-control-allow-origin/m);
+  expect(printed).toMatch(/, 1 are broken, /);
+  expect(status).toBe(1);
+});
+
+test.each([
+  ['a key that nobody has', () => service.url, /^the key must be one with both scopes; it is answered with 401/],
+  ['nobody at the address', () => 'http://127.0.0.1:65535', /^the deployment does not answer: .*ECONNREFUSED/],
+])('%s: said in a line, status 2', async (_what, baseUrl, said) => {
+  const { status, printed, progress } = await verify(baseUrl(), { set: 'lik_nobody' });
+
+  expect(progress).toMatch(said);
+  expect(printed).toBe('');
+  expect(status).toBe(2);
+});

@@ -1,0 +1,111 @@
+import { timestampDate } from '@bufbuild/protobuf/wkt';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { AuditAction } from '../../proto/gen/leadintake/v1/audit_pb.ts';
+import { StudioStatus } from '../../proto/gen/leadintake/v1/directory_pb.ts';
+import { LeadStage } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import type { ApiKey } from '../../src/domain/api-key.ts';
+import { keyUseNoter } from '../../src/usecases/note-key-use.ts';
+import { anApiKey, NOW, plus } from '../support/builders.ts';
+import { aCapture, leadOf, type Service, startService } from '../support/service.ts';
+
+let service: Service;
+beforeAll(async () => {
+  service = await startService();
+});
+afterAll(() => service.dispose());
+
+describe('who did what', () => {
+  test('is told of a studio and its keys, and of a lead, by whoever the call named', async () => {
+    const { studioId, memberId, apiKeyId, secret } = await service.aStudioWithKey();
+    const { id: leadId } = await leadOf(await service.post(secret, aCapture()), 201);
+    const move = { studioId, leadId };
+    await service.leads.changeLeadStage({ ...move, stage: LeadStage.CONTACTED, memberId: 'seller-1' });
+    await service.leads.changeLeadStage({ ...move, stage: LeadStage.WON });
+    await service.apiKeys.replaceApiKey({ studioId, memberId, apiKeyId });
+    await service.directory.putStudio({
+      studio: { id: studioId, status: StudioStatus.SUSPENDED },
+      memberId: 'accountant-1',
+    });
+    await service.apiKeys.revokeApiKey({ studioId, memberId, apiKeyId });
+
+    const ofStudio = await service.audit.listAuditEvents({ studioId });
+    const ofLead = await service.audit.listAuditEvents({ studioId, leadId });
+
+    expect(ofStudio.events).toMatchObject([
+      { action: AuditAction.API_KEY_REVOKED, memberId, apiKeyId },
+      { action: AuditAction.STUDIO_STATUS_CHANGED, memberId: 'accountant-1', from: 'active', to: 'suspended' },
+      { action: AuditAction.API_KEY_REPLACED, memberId, apiKeyId },
+      { action: AuditAction.API_KEY_CREATED, memberId, apiKeyId },
+      { action: AuditAction.STUDIO_STATUS_CHANGED, to: 'active' },
+    ]);
+    expect(ofLead.events).toMatchObject([
+      { action: AuditAction.LEAD_STAGE_CHANGED, studioId, leadId, from: 'contacted', to: 'won' },
+      { action: AuditAction.LEAD_STAGE_CHANGED, memberId: 'seller-1', from: 'new', to: 'contacted' },
+    ]);
+    expect(ofLead.events[0]?.memberId).toBeUndefined();
+    for (const { time } of [...ofStudio.events, ...ofLead.events]) {
+      expect(Math.abs(Date.now() - timestampDate(time as NonNullable<typeof time>).getTime())).toBeLessThan(60_000);
+    }
+  });
+
+  test('is refused of a studio that is not there, and with a name that cannot be a member', async () => {
+    const { studioId } = await service.aStudioWithKey();
+    const studio = { id: studioId, status: StudioStatus.SUSPENDED };
+
+    await expect(service.audit.listAuditEvents({ studioId: 'nowhere' })).rejects.toThrow(/no such studio/);
+    await expect(service.audit.listAuditEvents({ studioId, leadId: 'x' })).rejects.toThrow(/not valid/);
+    await expect(service.directory.putStudio({ studio, memberId: 'a b' })).rejects.toThrow(/not valid/);
+    expect((await service.audit.listAuditEvents({ studioId })).events).not.toContainEqual(
+      expect.objectContaining({ to: 'suspended' }),
+    );
+  });
+});
+
+describe('the last use of a key', () => {
+  test('is told with the key once a caller was let in, and not when it was turned away', async () => {
+    const { studioId, memberId, secret } = await service.aStudioWithKey();
+    const lastUse = async () => (await service.apiKeys.listApiKeys({ studioId, memberId })).apiKeys[0]?.lastUsedTime;
+    const status = (status: StudioStatus) => service.directory.putStudio({ studio: { id: studioId, status } });
+    await status(StudioStatus.SUSPENDED);
+    expect((await service.get(secret)).status).toBe(402);
+    await status(StudioStatus.ACTIVE);
+    expect(await lastUse()).toBeUndefined();
+
+    const before = Date.now();
+    expect((await service.get(secret)).status).toBe(200);
+
+    await expect.poll(lastUse).toBeDefined();
+    const used = timestampDate((await lastUse()) as NonNullable<Awaited<ReturnType<typeof lastUse>>>).getTime();
+    expect(used).toBeGreaterThanOrEqual(before);
+    expect(used).toBeLessThanOrEqual(Date.now());
+  });
+
+  test('is written at most once a minute, is never more than a minute behind, and its failing is nobody’s matter', async () => {
+    const writes: number[] = [];
+    let key: ApiKey = anApiKey();
+    let fails = false;
+    const note = keyUseNoter({
+      async noteApiKeyUse({ now }) {
+        if (fails) throw new Error('the store is away');
+        writes.push(now.getTime() - NOW.getTime());
+        key = { ...key, lastUsedAt: now };
+      },
+    });
+
+    for (let ms = 0; ms <= 300_000; ms += 250) {
+      // Of many who come at once, all were read before any of them was written.
+      const readTogether = key;
+      for (let count = 0; count < 3; count += 1) note(readTogether, plus(NOW, ms));
+      expect(ms - (key.lastUsedAt as Date).getTime() + NOW.getTime()).toBeLessThan(60_000);
+    }
+    expect(writes).toEqual([0, 60_000, 120_000, 180_000, 240_000, 300_000]);
+
+    fails = true;
+    note(key, plus(NOW, 400_000));
+    await new Promise((resolve) => setImmediate(resolve));
+    fails = false;
+    note(key, plus(NOW, 430_000));
+    note(key, plus(NOW, 460_000));
+    expect(writes.slice(-1)).toEqual([460_000]);
+  });
+});

@@ -1,0 +1,204 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { MongoClient } from 'mongodb';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { examine } from '../../src/doctor/examine.ts';
+import { openStore } from '../../src/store/open-store.ts';
+import { DAY_MS, plus } from '../support/builders.ts';
+import { anAuthority } from '../support/certificates.ts';
+import { describeWithMongo } from '../support/mongodb.ts';
+import { addressOf, ROOT, run, temporaryFolder } from '../support/processes.ts';
+import { describeWithRedisServer, freePort, startRedis } from '../support/servers.ts';
+
+const CORE_TOKEN = 'the token of the test';
+
+/** Findings about one thing, without those that say that all is well. */
+async function wrongWith(what: string, part: 'core' | 'gateway', env: Record<string, string>) {
+  const findings = (await examine([part], env)).filter((finding) => finding.what === what);
+  expect(findings.length).toBeGreaterThan(0);
+  return findings.filter(({ verdict }) => verdict !== 'well').map(({ verdict, says }) => `${verdict}: ${says}`);
+}
+
+/** A core and a gateway that run, and the settings that lead to them. */
+async function aDeployment(redisUrl: string) {
+  const DATABASE_URL = `sqlite:${join(temporaryFolder(), 'leads.db')}`;
+  const CORE_URL = await addressOf(run('src/main.ts', { env: { DATABASE_URL, CORE_TOKEN } }));
+  const settings = { DATABASE_URL, CORE_TOKEN, CORE_URL, REDIS_URL: redisUrl };
+  const PUBLIC_URL = await addressOf(run('gateway/main.ts', { env: settings }));
+  return { ...settings, PUBLIC_URL };
+}
+
+/** A Redis of one's own, gone when the test is over. */
+async function aRedis() {
+  const redis = await startRedis();
+  onTestFinished(() => redis.stop());
+  return redis;
+}
+
+async function doctor(env: Record<string, string>, ...options: string[]) {
+  const child = spawn(join(ROOT, 'src/cli.ts'), [...options, 'doctor'], { env: { PATH: process.env.PATH, ...env } });
+  const [printed, complaint, [status]] = await Promise.all([
+    text(child.stdout),
+    text(child.stderr),
+    once(child, 'exit'),
+  ]);
+  return { status, printed, complaint };
+}
+
+describeWithRedisServer('a deployment that is well', () => {
+  test('is found so, in a line for each of its parts, without its secrets; status 0', async () => {
+    const redis = await aRedis();
+    await redis.command('CONFIG', 'SET', 'maxmemory-policy', 'noeviction');
+    const settings = await aDeployment(redis.url);
+
+    const { status, printed } = await doctor(settings);
+    const lines = printed.trimEnd().split('\n');
+    expect(lines.map((line) => line.slice(0, 30).trim().split(/ {2,}/))).toEqual([
+      ['well', 'core settings'],
+      ['well', 'database'],
+      ['well', 'gateway settings'],
+      ['well', 'core'],
+      ['well', 'Redis'],
+      ['well', 'gateway'],
+    ]);
+    expect(printed).not.toContain(CORE_TOKEN);
+    expect(printed).not.toContain(new URL(redis.url).password);
+    expect(status).toBe(0);
+
+    const { printed: json } = await doctor(settings, '--json');
+    expect(JSON.parse(json)).toContainEqual({
+      what: 'gateway',
+      verdict: 'well',
+      says: `at ${settings.PUBLIC_URL} is ready`,
+    });
+  });
+
+  test('a Redis that forgets, and one that is gone', async () => {
+    const redis = await aRedis();
+    await redis.command('CONFIG', 'SET', 'maxmemory-policy', 'allkeys-lru');
+    expect(await wrongWith('Redis', 'gateway', { REDIS_URL: redis.url })).toEqual([
+      expect.stringMatching(/^warning: forgets keys .*allkeys-lru/),
+    ]);
+
+    await redis.kill();
+    expect(await wrongWith('Redis', 'gateway', { REDIS_URL: redis.url })).toEqual([
+      expect.stringMatching(/^fault: does not answer: .*ECONNREFUSED/),
+    ]);
+  });
+});
+
+test('every fault of the settings is told, and nothing else is asked; status 1', async () => {
+  const { status, printed } = await doctor({ CORE_PORT: 'ten', QUOTA_LIMIT: '0', LOG_LEVEL: 'warn' });
+
+  expect(printed).toMatch(/^FAULT +core settings +CORE_PORT must be a whole number/m);
+  expect(printed).toMatch(/^FAULT +gateway settings +QUOTA_LIMIT must be a whole number/m);
+  expect(printed).not.toMatch(/^\w+ +(?:database|Redis) /m);
+  expect(status).toBe(1);
+});
+
+describe('the core', () => {
+  test('that takes another token', async () => {
+    const env = { DATABASE_URL: `sqlite:${join(temporaryFolder(), 'leads.db')}`, CORE_TOKEN };
+    const CORE_URL = await addressOf(run('src/main.ts', { env }));
+
+    expect(await wrongWith('core', 'gateway', { CORE_URL, CORE_TOKEN })).toEqual([]);
+    expect(await wrongWith('core', 'gateway', { CORE_URL, CORE_TOKEN: 'another' })).toEqual([
+      'fault: does not take this CORE_TOKEN: both processes need the same',
+    ]);
+  });
+
+  test('that is not there, like the gateway', async () => {
+    const nowhere = `http://127.0.0.1:${await freePort()}`;
+    for (const [what, env] of [
+      ['core', { CORE_URL: nowhere }],
+      ['gateway', { PUBLIC_URL: nowhere }],
+    ] as const) {
+      expect(await wrongWith(what, 'gateway', env)).toEqual([
+        expect.stringMatching(/^fault: at http:\/\/127\.0\.0\.1:\d+ does not answer: .*ECONNREFUSED/),
+      ]);
+    }
+  });
+
+  test('that has a certificate of an authority that is not trusted', async () => {
+    const folder = temporaryFolder();
+    const certificate = await (await anAuthority('of the test')).issue('localhost', 'server');
+    const env = {
+      DATABASE_URL: `sqlite:${join(folder, 'leads.db')}`,
+      CORE_TLS_CERT_FILE: join(folder, 'cert.pem'),
+      CORE_TLS_KEY_FILE: join(folder, 'key.pem'),
+    };
+    writeFileSync(env.CORE_TLS_CERT_FILE, certificate.cert);
+    writeFileSync(env.CORE_TLS_KEY_FILE, certificate.key);
+    const { port } = new URL(await addressOf(run('src/main.ts', { env })));
+
+    expect(await wrongWith('core', 'gateway', { CORE_URL: `https://localhost:${port}` })).toEqual([
+      expect.stringMatching(/^fault: .* does not answer: .*certificate/),
+    ]);
+  });
+});
+
+test.each([
+  ['has expired', -10, -1, /^fault: has expired at /],
+  ['is not valid yet', 1, 100, /^fault: is not valid before /],
+  ['ends soon', -10, 20.5, /^warning: expires in 20 days/],
+])("the core's certificate %s", async (_what, from, until, said) => {
+  const folder = temporaryFolder();
+  const authority = await anAuthority('of the test');
+  const days = (count: number) => plus(new Date(), count * DAY_MS);
+  const [own, other] = await Promise.all([
+    authority.issue('localhost', 'server', [days(from), days(until)]),
+    authority.issue('localhost', 'server'),
+  ]);
+  const settings = { CORE_TLS_CERT_FILE: join(folder, 'cert.pem'), CORE_TLS_KEY_FILE: join(folder, 'key.pem') };
+  writeFileSync(settings.CORE_TLS_CERT_FILE, own.cert);
+  writeFileSync(settings.CORE_TLS_KEY_FILE, own.key);
+  const DATABASE_URL = `sqlite:${join(folder, 'leads.db')}`;
+  expect(await wrongWith("core's certificate", 'core', { DATABASE_URL, ...settings })).toEqual([
+    expect.stringMatching(said),
+  ]);
+
+  writeFileSync(settings.CORE_TLS_KEY_FILE, other.key);
+  expect(await wrongWith("core's certificate", 'core', { DATABASE_URL, ...settings })).toContain(
+    'fault: its key belongs to another certificate',
+  );
+});
+
+describe('the database', () => {
+  test('that is not there yet is not made; one that is none is told', async () => {
+    const path = join(temporaryFolder(), 'leads.db');
+    const env = { DATABASE_URL: `sqlite:${path}` };
+    expect(await wrongWith('database', 'core', env)).toEqual([expect.stringMatching(/^warning: there is none at /)]);
+    expect(existsSync(path)).toBe(false);
+
+    writeFileSync(path, 'no database, but long enough to be looked at: '.repeat(100));
+    expect(await wrongWith('database', 'core', env)).toEqual([expect.stringMatching(/^fault: .*not a database/)]);
+  });
+
+  describeWithMongo('in MongoDB', (mongoUrl) => {
+    test('that lacks an index is told which, and is left as it is', async () => {
+      const DATABASE_URL = `${mongoUrl()}doctor-${crypto.randomUUID()}`;
+      const client = new MongoClient(DATABASE_URL);
+      onTestFinished(() => client.close());
+      await (await openStore(DATABASE_URL)).close();
+      const withoutWarnings = async () =>
+        (await wrongWith('database', 'core', { DATABASE_URL })).filter((each) => each.startsWith('fault'));
+      expect(await withoutWarnings()).toEqual([]);
+
+      await client.db().collection('leads').dropIndex('openContact');
+
+      const told = [expect.stringMatching(/^fault: indexes are missing: leads\.openContact\. /)];
+      expect(await withoutWarnings()).toEqual(told);
+      expect(await withoutWarnings()).toEqual(told);
+    });
+  });
+
+  test('in a MongoDB that does not answer', async () => {
+    const DATABASE_URL = `mongodb://127.0.0.1:${await freePort()}/leads`;
+    expect(await wrongWith('database', 'core', { DATABASE_URL })).toEqual([
+      expect.stringMatching(/^fault: MongoDB does not answer: .*ECONNREFUSED/),
+    ]);
+  });
+});

@@ -1,0 +1,164 @@
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { request } from 'node:http';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { expect, onTestFinished, test } from 'vitest';
+import { requestObserver } from '../../gateway/observation.ts';
+import { callObserver } from '../../src/rpc/observation.ts';
+import { arrangeStudio, connectToCore, type StudioWithKey } from '../support/core-clients.ts';
+import { bash, ROOT, type RunningProcess, run, temporaryFolder } from '../support/processes.ts';
+import { describeIf, hasCommand } from '../support/servers.ts';
+
+const LEADS = '/v1/integrations/leads';
+const CORE_TOKEN = 'a token that is not to be seen';
+
+interface Processes {
+  readonly core: RunningProcess;
+  readonly gateway: RunningProcess;
+  readonly url: string;
+  readonly studio: StudioWithKey;
+}
+
+/** Core and gateway as processes of their own, whose output is their log. */
+async function startBoth(env: Record<string, string> = {}): Promise<Processes> {
+  const core = run('src/main.ts', {
+    env: { ...env, CORE_TOKEN, DATABASE_URL: `sqlite:${join(temporaryFolder(), 'leads.db')}` },
+  });
+  const [, coreUrl = ''] = await core.printed(LISTENING);
+  const gateway = run('gateway/main.ts', { env: { ...env, CORE_TOKEN, CORE_URL: coreUrl } });
+  const [, url = ''] = await gateway.printed(LISTENING);
+  const clients = connectToCore(coreUrl, CORE_TOKEN);
+  onTestFinished(() => clients.close());
+  return { core, gateway, url, studio: await arrangeStudio(clients) };
+}
+
+const LISTENING = /Server listening at (http:\/\/[0-9.:]+)/;
+
+type Line = Readonly<Record<string, unknown>>;
+
+/** The lines about a request, once there is one that ends it. */
+async function linesAbout(process: RunningProcess, requestId: string): Promise<Line[]> {
+  await process.printed(new RegExp(`"requestId":"${requestId}"`));
+  const lines = process.output().split('\n');
+  return lines.filter((line) => line.includes(`"requestId":"${requestId}"`)).map((line) => JSON.parse(line) as Line);
+}
+
+/** What a line says, without what every line has. */
+const told = ({ level: _level, time: _time, pid: _pid, hostname: _hostname, durationMs, ...line }: Line) => {
+  expect(durationMs).toEqual(expect.any(Number));
+  return line;
+};
+
+function create({ url, studio }: Processes, requestId: string, idempotencyKey: string, body: object) {
+  const headers = {
+    authorization: `Bearer ${studio.secret}`,
+    'content-type': 'application/json',
+    'idempotency-key': idempotencyKey,
+    'x-request-id': requestId,
+  };
+  return { url: `${url}${LEADS}`, init: { method: 'POST', headers, body: JSON.stringify(body) } };
+}
+
+test('a request id leads from the edge to what was stored: who, which operation, how it ended, which lead', async () => {
+  const processes = await startBoth();
+  const { core, gateway, studio } = processes;
+  const { studioId, apiKeyId } = studio;
+  const body = { displayName: 'Hidden Name', contact: { type: 'email', value: 'hidden@example.org' }, note: 'hidden' };
+  const key = randomUUID();
+  const send = async (requestId: string, idempotencyKey: string, data: object) => {
+    const { url, init } = create(processes, requestId, idempotencyKey, data);
+    return (await (await fetch(url, init)).json()) as { lead?: { id: string } };
+  };
+
+  const { lead } = await send('first', key, body);
+  await send('again', key, body);
+  await send('other-data', key, { ...body, note: 'hidden, too' });
+  await send('other-key', randomUUID(), body);
+  await send('faulty', randomUUID(), { ...body, 'hidden property': 1 });
+
+  const who = { studioId, apiKeyId };
+  const at = { name: 'gateway', operation: 'createLead', ...who };
+  const leadId = lead?.id;
+  const gatewayLines: Line[] = [
+    { ...at, requestId: 'first', status: 201, outcome: 'ok', replayed: false, leadId },
+    { ...at, requestId: 'again', status: 201, outcome: 'ok', replayed: true, leadId },
+    { ...at, requestId: 'other-data', status: 409, outcome: 'integration_idempotency_conflict' },
+    { ...at, requestId: 'other-key', status: 409, outcome: 'integration_lead_already_open', leadId },
+    { ...at, requestId: 'faulty', status: 400, outcome: 'integration_invalid_request' },
+  ];
+  for (const expected of gatewayLines) {
+    expect((await linesAbout(gateway, String(expected.requestId))).map(told)).toEqual([expected]);
+  }
+  const asked = { name: 'core', operation: 'AuthenticateApiKey', outcome: 'ok', ...who };
+  const done = { name: 'core', operation: 'CreateLead', studioId };
+  for (const [requestId, ...own] of [
+    ['first', { ...done, outcome: 'ok', replayed: false, leadId }],
+    ['again', { ...done, outcome: 'ok', replayed: true, leadId }],
+    ['other-data', { ...done, outcome: 'IDEMPOTENCY_CONFLICT' }],
+    ['other-key', { ...done, outcome: 'LEAD_ALREADY_OPEN', leadId }],
+    ['faulty'],
+  ] as const) {
+    const expected = [asked, ...own].map((line) => ({ ...line, requestId }));
+    await expect.poll(async () => (await linesAbout(core, requestId)).map(told)).toEqual(expected);
+  }
+  for (const { output } of [core, gateway]) expect(output()).not.toMatch(/hidden|not to be seen/i);
+  for (const { output } of [core, gateway]) expect(output()).not.toContain(studio.secret.slice(4, 40));
+});
+
+test('a request whose caller left before the answer is told, too, and the core tells what became of it', async () => {
+  const processes = await startBoth();
+  const { core, gateway, studio } = processes;
+  const headers = { authorization: `Bearer ${studio.secret}`, 'x-request-id': 'left' };
+  core.child.kill('SIGSTOP');
+  const leaving = request(`${processes.url}${LEADS}`, { headers }).on('error', () => {});
+  const sent = once(leaving, 'finish');
+  leaving.end();
+  await sent;
+  // Whoever is served later is served by a gateway that has seen the one before.
+  await fetch(`${processes.url}/healthz`);
+  leaving.destroy();
+
+  const lines = await linesAbout(gateway, 'left');
+  core.child.kill('SIGCONT');
+
+  expect(lines).toEqual([expect.objectContaining({ operation: 'listLeads', outcome: 'not_answered' })]);
+  expect(await linesAbout(core, 'left')).toContainEqual(expect.objectContaining({ outcome: 'ok' }));
+});
+
+test('a fault is told with its causes, and a text that cannot be read is told as well', async () => {
+  const { gateway, core, url, studio } = await startBoth();
+  core.child.kill('SIGKILL');
+  await core.ended();
+
+  const headers = { authorization: `Bearer ${studio.secret}`, 'x-request-id': 'in-vain' };
+  await fetch(`${url}${LEADS}`, { headers });
+  await fetch(`${url}/v1/%zz`, { headers: { 'x-request-id': 'no-url' } });
+
+  const [fault, line] = await linesAbout(gateway, 'in-vain');
+  expect(fault).toMatchObject({ level: 50, err: { type: 'Problem', stack: expect.stringContaining('caused by: ') } });
+  expect(line).toMatchObject({ level: 30, status: 503, outcome: 'integration_unavailable' });
+  const unreadable = { operation: 'other', status: 400, outcome: 'integration_invalid_request' };
+  expect(await linesAbout(gateway, 'no-url')).toEqual([expect.objectContaining(unreadable)]);
+});
+
+test('where lines about requests are not written, nothing is done for them', () => {
+  const warnings = pino({ level: 'warn' });
+  const lines = pino({ level: 'info' });
+
+  expect([requestObserver(warnings, undefined), callObserver(warnings, undefined)]).toEqual([undefined, undefined]);
+  expect([requestObserver(lines, undefined), callObserver(lines, undefined)]).not.toContain(undefined);
+});
+
+describeIf(hasCommand('script'), 'in a terminal', 'install bsdutils', () => {
+  test('the log is for the eyes', async () => {
+    const folder = temporaryFolder();
+    const env = `DATABASE_URL=sqlite:${folder}/leads.db CORE_PORT=0 SHUTDOWN_DRAIN_MS=0`;
+    const command = `${env} timeout -s TERM 5 ${process.execPath} ${ROOT}/src/main.ts`;
+
+    const output = await bash(`script -qec "${command}" ${folder}/typescript < /dev/null`);
+
+    expect(output).toMatch(/INFO.*core.*Server listening at http/);
+    expect(output).not.toContain('{"level"');
+  });
+});

@@ -1,0 +1,198 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { METHODS } from 'node:http';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Histogram } from '../../src/runtime/histogram.ts';
+import { createRegistry } from '../../src/runtime/metrics.ts';
+import { times } from '../support/builders.ts';
+import { growth, type Samples } from '../support/metrics.ts';
+import { rawConversation } from '../support/raw-http.ts';
+import { aCapture, LEADS, type Service, type StudioWithKey, startService } from '../support/service.ts';
+
+const METRICS = {
+  core: { CORE_METRICS_ADDRESS: '127.0.0.1:0' },
+  gateway: { GATEWAY_METRICS_ADDRESS: '127.0.0.1:0' },
+};
+
+let service: Service;
+let studio: StudioWithKey;
+beforeAll(async () => {
+  service = await startService(METRICS);
+  studio = await service.aStudioWithKey();
+});
+afterAll(() => service.dispose());
+
+/** What a piece of work adds to the counts that are looked for. */
+async function counted(read: () => Promise<Samples>, name: RegExp, work: () => Promise<unknown>) {
+  const before = await read();
+  await work();
+  const grown = growth(before, await read());
+  return Object.fromEntries(Object.entries(grown).filter(([series]) => name.test(series)));
+}
+
+/** One request for every way that a creation can end. */
+async function createInEveryWay(): Promise<void> {
+  const { secret } = studio;
+  const body = aCapture();
+  const name = { 'idempotency-key': randomUUID() };
+  await service.post(secret, body, name);
+  await service.post(secret, body, name);
+  await service.post(secret, { ...body, displayName: 'Another' }, name);
+  await service.post(secret, body);
+  await service.post(secret, {});
+}
+
+describe('the metrics', () => {
+  test('of the gateway count every request by operation and outcome, and replays by themselves', async () => {
+    const grown = await counted(service.gatewayMetrics, /_(?:count\{operation=.*outcome|total)/, async () => {
+      await createInEveryWay();
+      await service.get(studio.secret);
+      await service.get(studio.secret, `/${randomUUID()}`);
+      await service.get('no key');
+      await fetch(`${service.url}/healthz`);
+    });
+
+    const of = (operation: string, outcome: string) =>
+      `lead_intake_gateway_request_duration_seconds_count{operation="${operation}",outcome="${outcome}"}`;
+    expect(grown).toMatchObject({
+      [of('createLead', 'ok')]: 2,
+      [of('createLead', 'integration_idempotency_conflict')]: 1,
+      [of('createLead', 'integration_lead_already_open')]: 1,
+      [of('createLead', 'integration_invalid_request')]: 1,
+      [of('listLeads', 'ok')]: 1,
+      [of('getLead', 'integration_lead_not_found')]: 1,
+      [of('listLeads', 'integration_key_invalid')]: 1,
+      [of('healthz', 'ok')]: 1,
+      lead_intake_gateway_replays_total: 1,
+    });
+  });
+
+  test('of the core count every call by operation and outcome, what shared a message, and what shared a commit', async () => {
+    const grown = await counted(service.coreMetrics, /_(?:count\{|total)/, createInEveryWay);
+
+    const of = (operation: string, outcome: string) =>
+      `lead_intake_core_call_duration_seconds_count{operation="${operation}",outcome="${outcome}"}`;
+    expect(grown).toMatchObject({
+      [of('AuthenticateApiKey', 'ok')]: 5,
+      [of('CreateLead', 'ok')]: 2,
+      [of('CreateLead', 'IDEMPOTENCY_CONFLICT')]: 1,
+      [of('CreateLead', 'LEAD_ALREADY_OPEN')]: 1,
+      lead_intake_core_replays_total: 1,
+      'lead_intake_core_batch_requests_count{operation="CreateLead"}': 4,
+      'lead_intake_core_store_duration_seconds_count{command="commit",outcome="ok"}': 4,
+      'lead_intake_core_store_batch_size_count{command="commit"}': 4,
+    });
+  });
+
+  test('tell what the quota did', async () => {
+    const own = await startService({ ...METRICS, gateway: { ...METRICS.gateway, QUOTA_LIMIT: '2' } });
+    try {
+      const { secret } = await own.aStudioWithKey();
+      const grown = await counted(own.gatewayMetrics, /quota_duration_seconds_count/, () =>
+        Promise.all(times(5, () => own.get(secret))),
+      );
+      expect(grown).toEqual({
+        'lead_intake_gateway_quota_duration_seconds_count{decision="admitted"}': 2,
+        'lead_intake_gateway_quota_duration_seconds_count{decision="limited"}': 3,
+      });
+    } finally {
+      await own.dispose();
+    }
+  });
+
+  test('tell what runs, how it fares, and that everything it needs is there', async () => {
+    const gateway = await service.gatewayMetrics();
+    const core = await service.coreMetrics();
+
+    for (const samples of [gateway, core]) {
+      expect(samples.get(`lead_intake_build_info{version="1.0.0",node="${process.version}"}`)).toBe(1);
+      expect(samples.get('process_resident_memory_bytes')).toBeGreaterThan(1e6);
+      expect(samples.get('nodejs_eventloop_lag_p99_seconds')).toBeGreaterThanOrEqual(0);
+    }
+    for (const name of ['core_up', 'quota_up']) expect(gateway.get(`lead_intake_gateway_${name}`)).toBe(1);
+    expect(core.get('lead_intake_core_store_up')).toBe(1);
+    for (const series of [
+      'lead_intake_gateway_requests_under_way',
+      'lead_intake_gateway_core_requests_waiting{operation="CreateLead"}',
+    ])
+      expect(gateway.get(series)).toBe(0);
+    expect(core.get('lead_intake_core_calls_under_way')).toBe(0);
+    expect([gateway.get('lead_intake_gateway_stopping'), core.get('lead_intake_core_stopping')]).toEqual([0, 0]);
+  });
+
+  test('have no more series for all that callers make up', async () => {
+    const strange = (): string => randomBytes(6).toString('hex');
+    const { host } = new URL(service.url);
+    const everything = async () => {
+      await Promise.all(METHODS.filter((method) => method !== 'HEAD').map((method) => made(method, LEADS)));
+      for (const path of [`/${strange()}`, `${LEADS}/${strange()}`, `${LEADS}?${strange()}=1`, `/docs/${strange()}`]) {
+        await made('GET', path);
+        await made(strange().toUpperCase(), path);
+      }
+      await service.post(studio.secret, { [strange()]: 1 }, { 'x-request-id': strange(), [strange()]: strange() });
+      await service.get(`lik_${strange()}`);
+      await service.get(studio.secret, `/${randomUUID()}`);
+      await service.leads.getLead({ studioId: strange(), leadId: strange() }).catch(() => {});
+      await fetch(`${service.url}/v1/%zz`);
+    };
+    const made = (method: string, path: string) =>
+      rawConversation(service.url, `${method} ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
+    const series = async () =>
+      [...(await service.gatewayMetrics()).keys(), ...(await service.coreMetrics()).keys()].filter((name) =>
+        name.startsWith('lead_intake_'),
+      );
+    await everything();
+    const before = await series();
+
+    for (let round = 0; round < 5; round += 1) await everything();
+
+    expect(await series()).toEqual(before);
+    expect(before.length).toBeLessThan(1000);
+  });
+
+  test('are told at their own address, which tells nothing else', async () => {
+    const own = await startService(METRICS);
+    try {
+      for (const url of [own.gatewayMetricsUrl, own.coreMetricsUrl]) {
+        expect((await fetch(url as string)).headers.get('content-type')).toMatch(/^text\/plain; version=0\.0\.4/);
+        expect((await fetch(url as string, { method: 'POST' })).status).toBe(404);
+        expect((await fetch(new URL('/', url))).status).toBe(404);
+      }
+      expect((await fetch(`${own.url}/metrics`)).status).toBe(404);
+    } finally {
+      await own.dispose();
+    }
+  });
+
+  test('are told nowhere unless an address is set', async () => {
+    const own = await startService();
+    try {
+      expect([own.gatewayMetricsUrl, own.coreMetricsUrl]).toEqual([undefined, undefined]);
+    } finally {
+      await own.dispose();
+    }
+  });
+});
+
+test('a histogram counts each value in every bucket that it fits into, the bound itself included', async () => {
+  const registry = createRegistry();
+  const histogram = new Histogram(registry, { name: 'h', help: 'of the test', labels: ['a', 'b'], bounds: [1, 2] });
+  histogram.begin('seen', 'never');
+  for (const value of [0.5, 1, 1.5, 2, 3]) histogram.observe(value, 'x', 'y"\n\\');
+
+  const lines = (await registry.getSingleMetricAsString('h')).split('\n');
+
+  expect(lines).toEqual([
+    '# HELP h of the test',
+    '# TYPE h histogram',
+    'h_bucket{a="seen",b="never",le="1"} 0',
+    'h_bucket{a="seen",b="never",le="2"} 0',
+    'h_bucket{a="seen",b="never",le="+Inf"} 0',
+    'h_sum{a="seen",b="never"} 0',
+    'h_count{a="seen",b="never"} 0',
+    'h_bucket{a="x",b="y\\"\\n\\\\",le="1"} 2',
+    'h_bucket{a="x",b="y\\"\\n\\\\",le="2"} 4',
+    'h_bucket{a="x",b="y\\"\\n\\\\",le="+Inf"} 5',
+    'h_sum{a="x",b="y\\"\\n\\\\"} 8',
+    'h_count{a="x",b="y\\"\\n\\\\"} 5',
+  ]);
+});

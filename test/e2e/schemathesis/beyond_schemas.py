@@ -1,0 +1,21 @@
+"""Holds Schemathesis to what the OpenAPI document cannot say: which valid data may be refused, and in which words."""
+
+import schemathesis
+
+# Told in words, because not every reader of JSON Schema understands a pattern for it alike.
+BEYOND_SCHEMAS = {
+    ("cursor", "must be unchanged, from this studio"),
+    ("contact.value", "must contain at least 3 digits"),
+}
+
+
+@schemathesis.check
+def valid_data_is_refused_only_beyond_schemas(ctx, response, case):
+    is_valid = case.meta is not None and case.meta.generation.mode.is_positive
+    if not is_valid or response.status_code != 400:
+        return
+    problem = response.json()
+    if problem["code"] == "integration_source_invalid":
+        return
+    faults = {(field, message) for field, messages in problem.get("fields", {}).items() for message in messages}
+    assert faults and faults <= BEYOND_SCHEMAS, f"Valid data was refused: {problem}"

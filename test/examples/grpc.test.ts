@@ -1,0 +1,124 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, expect, type TestContext, test, vi } from 'vitest';
+import { times } from '../support/builders.ts';
+import { commandsOf, describeWithTools, type Outcome, runCommands } from '../support/examples.ts';
+import { CORE_TOKEN, type GrpcCaller, grpcCaller, startTestCore, type TestCore } from '../support/grpc.ts';
+import { startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
+
+/** What each language's examples need. They fetch the rest themselves, from where the machine's own settings say. */
+const TOOLS = {
+  typescript: [],
+  python: [`python3 -c 'import ensurepip'`],
+  go: ['go -C examples/grpc/go list -m'],
+  java: ['mvn --version', 'java --version'],
+};
+
+// Fetching and compiling takes its time on a machine that has never done it, and is busy; so do programs there.
+vi.setConfig({ hookTimeout: 600_000, testTimeout: 120_000 });
+
+let core: TestCore;
+let caller: GrpcCaller;
+const proxies: TcpProxy[] = [];
+beforeAll(async () => {
+  core = await startTestCore();
+  caller = grpcCaller(`127.0.0.1:${core.port}`);
+});
+afterAll(async () => {
+  caller.close();
+  await Promise.all(proxies.map((proxy) => proxy.stop()));
+  await core.stop();
+});
+
+/** A studio that has leads already. */
+async function aStudioWithLeads(count: number): Promise<string> {
+  const id = `studio-${randomUUID()}`;
+  await caller.call('DirectoryService/PutStudio', { studio: { id, status: 'STUDIO_STATUS_ACTIVE' } });
+  for (const key of times(count, () => randomUUID())) {
+    const contact = { email: `${key}@example.org` };
+    const request = { studioId: id, idempotencyKey: key, displayName: 'Ada Lovelace', contact };
+    await caller.call('LeadIntakeService/CreateLead', request);
+  }
+  return id;
+}
+
+/** Expects what every example prints when all goes well. */
+function expectAllDone({ status, stdout, stderr }: Outcome, leads: number): void {
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+  const [, id] = /^created (\S+)\n/.exec(stdout) ?? [];
+  expect(stdout).toBe(`created ${id}\nreplayed ${id}\nrefused IDEMPOTENCY_CONFLICT\nlisted ${leads}\n`);
+}
+
+for (const [language, tools] of Object.entries(TOOLS)) {
+  describeWithTools(tools, `gRPC examples in ${language}`, () => {
+    let got: Outcome | undefined;
+    beforeAll(async () => {
+      got = await runCommands(commandsOf(`${language}-get`));
+    });
+
+    /** Without a network the examples cannot get what they need: told on a developer's machine, a failure in CI. */
+    function needWhatItGets({ skip }: TestContext): void {
+      if (got?.status === 0) return;
+      const reason = `${language} has not got what it needs: ${got?.stderr || got?.stdout}`;
+      if (process.env.CI === 'true') throw new Error(reason);
+      console.warn(`NOT RUN: ${reason}`);
+      skip(reason);
+    }
+
+    for (const command of commandsOf(`${language}-run`).trim().split('\n')) {
+      const run = (env: Record<string, string>) =>
+        runCommands(command, { CORE_ADDRESS: `127.0.0.1:${core.port}`, CORE_TOKEN, ...env });
+
+      test(`creates, creates again, is refused, and lists all pages: ${command}`, async (context) => {
+        needWhatItGets(context);
+        const STUDIO_ID = await aStudioWithLeads(4);
+        expectAllDone(await run({ STUDIO_ID }), 5);
+      });
+
+      test(`tells why it is not let in without the token: ${command}`, async (context) => {
+        needWhatItGets(context);
+        expect(await run({ STUDIO_ID: 'any', CORE_TOKEN: 'wrong' })).toMatchObject({
+          status: 1,
+          stdout: '',
+          stderr: expect.stringMatching(/^failed CALLER_UNAUTHENTICATED\n/),
+        });
+      });
+
+      test(`makes one lead when the connection breaks before the reply: ${command}`, async (context) => {
+        needWhatItGets(context);
+        const STUDIO_ID = await aStudioWithLeads(0);
+        const proxy = await startProxy('127.0.0.1', core.port);
+        proxies.push(proxy);
+        // The first thing that comes back over HTTP/2 need not be the reply: let it be carried out.
+        proxy.loseReplies({ of: (bytes) => bytes.includes('@example.com'), afterMs: 300 });
+
+        const outcome = await run({ STUDIO_ID, CORE_ADDRESS: `127.0.0.1:${proxy.port}` });
+
+        expect(proxy.lost()).toBe(1);
+        expectAllDone(outcome, 1);
+      });
+    }
+
+    if (language === 'python') {
+      test('the standard health client sees that the core serves, and that it stops while it still answers', async (context) => {
+        needWhatItGets(context);
+        const stopping = await startTestCore({ SHUTDOWN_DRAIN_MS: '5000' });
+        let stopped: Promise<void> | undefined;
+
+        const outcome = await runCommands(
+          commandsOf('health-run'),
+          { CORE_ADDRESS: `127.0.0.1:${stopping.port}` },
+          () => {
+            stopped ??= stopping.stop();
+          },
+        );
+
+        await stopped;
+        expect(outcome).toEqual({
+          status: 0,
+          stdout: 'watched SERVING checked SERVING\nwatched NOT_SERVING checked NOT_SERVING\n',
+          stderr: '',
+        });
+      });
+    }
+  });
+}

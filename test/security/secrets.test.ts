@@ -1,0 +1,714 @@
+import { createHash, randomBytes, randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { openSync, writeFileSync, writeSync } from 'node:fs';
+import { connect } from 'node:http2';
+import { type AddressInfo, createServer } from 'node:net';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import type { ServiceError } from '@grpc/grpc-js';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { ApiKeyScope } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
+import { MemberRole, StudioStatus } from '../../proto/gen/leadintake/v1/directory_pb.ts';
+import { contactKey } from '../../src/domain/contact.ts';
+import { newKeySecret } from '../../src/domain/rules/key-secret.ts';
+import { times } from '../support/builders.ts';
+import { arrangeStudio, type CoreClients, connectToCore } from '../support/core-clients.ts';
+import { grpcCaller, requestBytes } from '../support/grpc.ts';
+import { describeWithMongo } from '../support/mongodb.ts';
+import { addressOf, type RunningProcess, run, temporaryFolder } from '../support/processes.ts';
+import { lines, rawConversation } from '../support/raw-http.ts';
+import { describeWithRedisServer, type RedisServer, startRedis } from '../support/servers.ts';
+import { LEADS, type StudioWithKey } from '../support/service.ts';
+import { startProxy } from '../support/tcp-proxy.ts';
+import { onStream } from './http2-wire.ts';
+
+// Processes start, and some wait until somebody gives up.
+vi.setConfig({ testTimeout: 120_000 });
+
+/** What must not be seen: a name for the report, and every form in which it could be. */
+class Canaries {
+  readonly #forms = new Map<string, string>();
+
+  /** Adds a text and gives it back. */
+  add(name: string, text: string): string {
+    const bytes = Buffer.from(text);
+    for (const form of [
+      text,
+      encodeURIComponent(text),
+      JSON.stringify(text).slice(1, -1),
+      ...(['base64', 'base64url', 'hex'] as const).map((encoding) => bytes.toString(encoding).replace(/=+$/, '')),
+    ]) {
+      this.#forms.set(form, name);
+    }
+    return text;
+  }
+
+  /** Adds the secret of an API key, and its hash. */
+  addKey(secret: string): string {
+    this.add('secret of a key', secret);
+    this.add('most of a secret', secret.slice(4, 44));
+    const hash = createHash('sha256').update(secret).digest();
+    for (const encoding of ['hex', 'base64', 'base64url'] as const) this.add('hash of a key', hash.toString(encoding));
+    this.add('hash of a key', [...hash].join(','));
+    return secret;
+  }
+
+  /** The names of all that a text shows. */
+  in(text: string): string[] {
+    // Bytes are written as lists of numbers, with or without their places.
+    const numbers = text.replace(/"\d+":\s*/g, '').replace(/[\s,]+/g, ',');
+    const shown = [...this.#forms].filter(([form]) => text.includes(form) || numbers.includes(form));
+    return [...new Set(shown.map(([, name]) => name))];
+  }
+}
+
+/** A person whom nobody should be able to read about. */
+function aPerson(canaries: Canaries) {
+  const mark = randomBytes(6).toString('hex');
+  const email = canaries.add('e-mail address', `canary.${mark}@example.org`);
+  const phone = canaries.add('phone number', `+49 30 ${Number.parseInt(mark.slice(0, 8), 16)}`);
+  for (const value of [email, phone]) {
+    const type = value === email ? 'email' : 'phone';
+    canaries.add('hash of a contact', contactKey({ type, value }, null));
+  }
+  return {
+    email,
+    phone,
+    displayName: canaries.add('name', `Canary Ünlü-${mark}`),
+    note: canaries.add('note', `Sings "${mark}" at noon`),
+  };
+}
+
+/** A core and a gateway in processes of their own, which write down all they can. */
+interface Processes {
+  readonly canaries: Canaries;
+  readonly folder: string;
+  readonly core: RunningProcess;
+  readonly gateway: RunningProcess;
+  readonly coreUrl: string;
+  readonly url: string;
+  readonly token: string;
+  readonly crm: CoreClients;
+  aStudioWithKey(scopes?: readonly ApiKeyScope[]): Promise<StudioWithKey>;
+}
+
+async function startProcesses(
+  env: Readonly<Record<string, string>> = {},
+  canaries: Canaries = new Canaries(),
+): Promise<Processes> {
+  const folder = temporaryFolder();
+  const token = canaries.add('token of the core', `canary-token-${randomUUID()}`);
+  const metrics = { CORE_METRICS_ADDRESS: '127.0.0.1:0', GATEWAY_METRICS_ADDRESS: '127.0.0.1:0' };
+  const common = {
+    ...metrics,
+    CORE_TOKEN: token,
+    LOG_LEVEL: 'trace',
+    DATABASE_URL: `sqlite:${join(folder, 'leads.db')}`,
+    ...env,
+  };
+  const core = run('src/main.ts', { env: common });
+  const coreUrl = await addressOf(core);
+  const gateway = run('gateway/main.ts', { env: { ...common, CORE_URL: coreUrl } });
+  const url = await addressOf(gateway);
+  const crm = connectToCore(coreUrl, token);
+  onTestFinished(() => crm.close());
+  return {
+    canaries,
+    folder,
+    core,
+    gateway,
+    coreUrl,
+    url,
+    token,
+    crm,
+    async aStudioWithKey(scopes) {
+      const studio = await arrangeStudio(crm, scopes ? { scopes } : {});
+      canaries.addKey(studio.secret);
+      return studio;
+    },
+  };
+}
+
+/** Everything that both have told those who run them: what they have printed, and their metrics unless they have ended. */
+async function told({ core, gateway }: Pick<Processes, 'core' | 'gateway'>): Promise<string> {
+  const outputs = [core.output(), gateway.output()];
+  const urls = outputs.flatMap((output) => output.match(/http:\/\/[0-9.:]+\/metrics/g) ?? []);
+  const metrics = urls.map((url) =>
+    fetch(url).then(
+      (answer) => answer.text(),
+      () => '',
+    ),
+  );
+  return [...outputs, ...(await Promise.all(metrics))].join('\n');
+}
+
+type Person = ReturnType<typeof aPerson>;
+
+const captureOf = (person: Person, overrides: object = {}) => ({
+  displayName: person.displayName,
+  contact: { type: 'email', value: person.email },
+  note: person.note,
+  ...overrides,
+});
+
+/** Asks the gateway; gives the status, and everything of the answer that is text. */
+async function ask(
+  { url }: Processes,
+  method: string,
+  path: string,
+  secret: string,
+  { body, headers = {} }: { readonly body?: unknown; readonly headers?: Readonly<Record<string, string>> } = {},
+): Promise<{ status: number; text: string }> {
+  const response = await fetch(`${url}${LEADS}${path}`, {
+    method,
+    headers: {
+      authorization: `Bearer ${secret}`,
+      ...(body !== undefined && { 'content-type': 'application/json', 'idempotency-key': randomUUID() }),
+      ...headers,
+    },
+    ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+  });
+  const text = JSON.stringify(Object.fromEntries(response.headers)) + (await response.text());
+  return { status: response.status, text };
+}
+
+/** Expects an error that shows nothing. */
+function expectDiscreet({ canaries }: Processes, answer: { status: number; text: string }, status: number): void {
+  expect({ status: answer.status, shows: canaries.in(answer.text), text: answer.text }).toEqual({
+    status,
+    shows: [],
+    text: answer.text,
+  });
+}
+
+/** Waits until a process has written the line about a request, so that all before it is written. */
+async function written({ gateway }: Processes, requestId: string): Promise<void> {
+  await gateway.printed(new RegExp(`${requestId}[^]*?durationMs`));
+}
+
+/** Expects that what was asked last is in the log, and nothing that must not be. */
+async function expectSilence(processes: Processes, secret: string): Promise<void> {
+  const requestId = `Last.${randomUUID()}`;
+  await ask(processes, 'GET', '', secret, { headers: { 'x-request-id': requestId } });
+  await written(processes, requestId);
+  expect(processes.canaries.in(await told(processes))).toEqual([]);
+}
+
+/** Everything that a caller of the gateway can do wrong, with a person's data in hand. */
+async function misbehave(processes: Processes, person: Person): Promise<void> {
+  const studio = await processes.aStudioWithKey();
+  const { secret, studioId, memberId, apiKeyId } = studio;
+  const { crm, canaries } = processes;
+  const capture = captureOf(person);
+  const bodies: unknown[] = [
+    JSON.stringify(capture).slice(0, -3),
+    `${JSON.stringify(capture)} ${person.email}`,
+    `{"displayName":"${person.displayName}" "${person.email}"`,
+    JSON.stringify(capture).replaceAll('"', "'"),
+    [capture],
+    { ...capture, displayName: [person.displayName] },
+    { ...capture, displayName: person.displayName.repeat(30) },
+    { ...capture, contact: person.email },
+    { ...capture, contact: { type: 'email', value: `${person.email} x` } },
+    { ...capture, contact: { type: 'phone', value: person.note.repeat(5) } },
+    { ...capture, contact: { type: person.email, value: person.email } },
+    { ...capture, sourceId: person.phone },
+    { ...capture, note: { text: person.note } },
+    { ...capture, extra: person.note },
+    { ...capture, note: person.note.repeat(3000) },
+  ];
+  for (const body of bodies) expectDiscreet(processes, await ask(processes, 'POST', '', secret, { body }), 400);
+  expectDiscreet(
+    processes,
+    await ask(processes, 'POST', '', secret, { body: { ...capture, sourceId: randomUUID() } }),
+    400,
+  );
+  const named = { 'idempotency-key': encodeURIComponent(person.email) };
+  expectDiscreet(processes, await ask(processes, 'POST', '', secret, { body: capture, headers: named }), 400);
+  for (const path of [`/${person.email}`, `?cursor=${person.email}`, `?limit=${person.phone}`]) {
+    expectDiscreet(processes, await ask(processes, 'GET', encodeURI(path), secret), 400);
+  }
+  expectDiscreet(processes, await ask(processes, 'GET', encodeURI(`/x/${person.email}`), secret), 404);
+  expectDiscreet(
+    processes,
+    await ask(processes, 'PUT', encodeURI(`?x=${person.email}`), secret, { body: capture }),
+    405,
+  );
+  expectDiscreet(processes, await ask(processes, 'GET', `/${randomUUID()}?key=${secret}`, secret), 404);
+  for (const fault of ['Broken', 'X: a\0b', `Content-Length: ${person.email}`, `Expect: ${encodeURI(person.email)}`]) {
+    const head = lines(`POST ${LEADS} HTTP/1.1`, 'Host: x', `Authorization: Bearer ${secret}`, fault, '');
+    for (const { status, body } of await rawConversation(processes.url, head + JSON.stringify(capture), {
+      end: true,
+    })) {
+      expectDiscreet(processes, { status, text: String(body) }, 400);
+    }
+  }
+  // A key in each of its states.
+  const broken = canaries.addKey(secret.replace(/.$/, (last) => (last === 'A' ? 'B' : 'A')));
+  const unknown = canaries.addKey(newKeySecret());
+  for (const each of [broken, unknown, `${secret} ${secret}`]) {
+    expectDiscreet(processes, await ask(processes, 'POST', '', each, { body: capture }), 401);
+  }
+  const basic = { authorization: `Basic ${Buffer.from(`${secret}:`).toString('base64')}` };
+  expectDiscreet(processes, await ask(processes, 'GET', '', secret, { headers: basic }), 401);
+  const reader = await processes.aStudioWithKey([ApiKeyScope.LEADS_READ]);
+  expectDiscreet(processes, await ask(processes, 'POST', '', reader.secret, { body: capture }), 403);
+  const replaced = await crm.apiKeys.replaceApiKey({ studioId, memberId, apiKeyId });
+  canaries.addKey(replaced.secret);
+  expectDiscreet(processes, await ask(processes, 'POST', '', secret, { body: capture }), 401);
+  await crm.directory.putMember({ member: { studioId, id: memberId, role: MemberRole.STAFF } });
+  expectDiscreet(processes, await ask(processes, 'POST', '', replaced.secret, { body: capture }), 403);
+  await crm.directory.putStudio({ studio: { id: studioId, status: StudioStatus.SUSPENDED } });
+  expectDiscreet(processes, await ask(processes, 'POST', '', replaced.secret, { body: capture }), 402);
+}
+
+/** Everything that goes well, and the conflicts that follow from it. */
+async function behave(processes: Processes, { secret }: StudioWithKey, person: Person): Promise<void> {
+  const headers = { 'idempotency-key': randomUUID() };
+  const capture = captureOf(person);
+  const created = await ask(processes, 'POST', '', secret, { body: capture, headers });
+  expect(created.status).toBe(201);
+  // The contact is not shown even to those who may read, and the rest is.
+  expect(processes.canaries.in(created.text)).toEqual(['name', 'note']);
+  expect((await ask(processes, 'POST', '', secret, { body: capture, headers })).status).toBe(201);
+  const conflict = await ask(processes, 'POST', '', secret, { body: { ...capture, note: person.phone }, headers });
+  expectDiscreet(processes, conflict, 409);
+  expectDiscreet(processes, await ask(processes, 'POST', '', secret, { body: capture }), 409);
+  const byPhone = captureOf(person, { contact: { type: 'phone', value: person.phone } });
+  expect((await ask(processes, 'POST', '', secret, { body: byPhone })).status).toBe(201);
+  expect((await ask(processes, 'GET', '', secret)).status).toBe(200);
+}
+
+test('a log is seen whole: what belongs into it is found, in both processes, and so is a secret that is printed', async () => {
+  const processes = await startProcesses();
+  const { secret, studioId } = await processes.aStudioWithKey();
+  const requestId = `Seen.${randomUUID()}`;
+  await ask(processes, 'GET', '', secret, { headers: { 'x-request-id': requestId } });
+  await written(processes, requestId);
+
+  expect(processes.gateway.output()).toContain(studioId);
+  expect((await told(processes)).match(/^lead_intake_build_info/gm)).toHaveLength(2);
+  await processes.core.printed(new RegExp(requestId));
+
+  // The command line shows a new key to whom it is made for.
+  const cli = run('src/cli.ts', {
+    args: ['keys', 'create', studioId, '--member', 'owner-1', '--name', 'x'],
+    env: { DATABASE_URL: `sqlite:${join(processes.folder, 'leads.db')}` },
+  });
+  expect(await cli.ended()).toBe(0);
+  const [made = ''] = /lik_\S{48}/.exec(cli.output()) ?? [];
+  const canaries = new Canaries();
+  canaries.addKey(made);
+  expect(canaries.in(cli.output())).toEqual(['secret of a key', 'most of a secret']);
+});
+
+/** Has Node take its output for a terminal, where it is written for the eyes. */
+const ON_A_TERMINAL = `--import=data:text/javascript,${encodeURIComponent('process.stdout.isTTY = true')}`;
+
+describe('nobody finds a secret or a person in logs or errors', () => {
+  test.each<[where: string, env: Record<string, string>]>([
+    ['for machines', {}],
+    ['on a terminal', { NODE_OPTIONS: ON_A_TERMINAL }],
+  ])('when all goes well, and when callers do what is wrong: %s', async (_, env) => {
+    const processes = await startProcesses(env);
+    const studio = await processes.aStudioWithKey();
+    await behave(processes, studio, aPerson(processes.canaries));
+    await misbehave(processes, aPerson(processes.canaries));
+    await expectSilence(processes, studio.secret);
+  });
+
+  test('when callers of the core do what is wrong, with or without its token', async () => {
+    const processes = await startProcesses();
+    const { canaries, token } = processes;
+    const person = aPerson(canaries);
+    const studio = await processes.aStudioWithKey();
+    const { studioId, memberId } = studio;
+    const caller = grpcCaller(new URL(processes.coreUrl).host);
+    onTestFinished(() => caller.close());
+    const authorization = `Bearer ${token}`;
+    const secretSha256 = createHash('sha256').update(canaries.addKey(newKeySecret())).digest();
+    const lead = { studioId, idempotencyKey: randomUUID(), displayName: person.displayName, note: person.note };
+    const calls: readonly (readonly [rpc: string, request: object, options?: object])[] = [
+      ['LeadIntakeService/CreateLead', { ...lead, contact: { email: `${person.email} ` } }],
+      ['LeadIntakeService/CreateLead', { ...lead, contact: { phone: person.note.repeat(5) } }],
+      ['LeadIntakeService/CreateLead', { ...lead, contact: { email: person.email }, studioId: person.email }],
+      ['LeadIntakeService/CreateLead', { ...lead, contact: { email: person.email }, studioId: 'nowhere' }],
+      ['LeadIntakeService/CreateLead', { ...lead, contact: { email: person.email }, sourceId: randomUUID() }],
+      ['LeadIntakeService/GetLead', { studioId, leadId: person.email }],
+      ['LeadIntakeService/ListLeads', { studioId, pageToken: person.email }],
+      ['ApiKeyService/AuthenticateApiKey', { secretSha256 }],
+      ['ApiKeyService/AuthenticateApiKey', { secretSha256: Buffer.from(studio.secret) }],
+      ['ApiKeyService/CreateApiKey', { studioId, memberId: 'nobody', name: person.displayName, scopes: [1] }],
+      ['ApiKeyService/RevokeApiKey', { studioId, memberId, apiKeyId: person.email }],
+      ['DirectoryService/PutLeadSource', { leadSource: { studioId, id: person.email, name: person.note } }],
+      ['LeadIntakeService/CreateLead', lead, { authorization: undefined }],
+      ['LeadIntakeService/CreateLead', lead, { authorization: `Bearer ${token}x` }],
+      ['LeadIntakeService/CreateLead', lead, { authorization: `Basic ${token}` }],
+      ['LeadIntakeService/CreateLead', {}, { authorization, bytes: broken(lead) }],
+    ];
+    for (const [rpc, request, options] of calls) {
+      const error: ServiceError = await caller.call(rpc, request, { authorization, ...options }).then(
+        () => expect.fail(`${rpc} was not refused`),
+        (refused) => refused,
+      );
+      const details = error.metadata.get('grpc-status-details-bin').map((each) => Buffer.from(each).toString('latin1'));
+      const text = [error.message, JSON.stringify(error.metadata.getMap()), ...details].join('\n');
+      expect({ rpc, request, shows: canaries.in(text) }).toEqual({ rpc, request, shows: [] });
+    }
+    await expectSilence(processes, studio.secret);
+  });
+
+  test.each<[what: string, body: (note: string) => Buffer]>([
+    ['is none', (note) => Buffer.from(`{"note":${note}}`)],
+    ['is no text', (note) => Buffer.concat([Buffer.from(`{"note":"${note}`), Buffer.from([0xff]), Buffer.from('"}')])],
+  ])('when callers of the core send JSON that %s', async (_, body) => {
+    const { canaries, coreUrl, token } = await startProcesses();
+    const session = connect(coreUrl);
+    onTestFinished(() => session.destroy());
+    const answer = await onStream(
+      session,
+      {
+        ':method': 'POST',
+        ':path': '/leadintake.v1.LeadIntakeService/CreateLead',
+        'content-type': 'application/json',
+        authorization: `Bearer ${token}`,
+      },
+      body(canaries.add('note', 'canary#7')),
+    );
+    expect(answer.status).toBe(400);
+    expect(answer.text).toContain('the message must be JSON in UTF-8');
+    expect(canaries.in(answer.text)).toEqual([]);
+  });
+
+  test('when the core dies and comes back', async () => {
+    const processes = await startProcesses();
+    const { canaries, core, folder, token, coreUrl } = processes;
+    const studio = await processes.aStudioWithKey();
+    const people = times(30, () => aPerson(canaries));
+    const underWay = people.map((person) => ask(processes, 'POST', '', studio.secret, { body: captureOf(person) }));
+    await Promise.race(underWay);
+    await core.kill();
+    for (const answer of await Promise.all(underWay)) if (answer.status !== 201) expectDiscreet(processes, answer, 503);
+    for (const person of people.slice(0, 3)) {
+      expectDiscreet(processes, await ask(processes, 'POST', '', studio.secret, { body: captureOf(person) }), 503);
+    }
+    await fetch(`${processes.url}/readyz`);
+    const second = run('src/main.ts', {
+      env: {
+        CORE_TOKEN: token,
+        CORE_PORT: new URL(coreUrl).port,
+        DATABASE_URL: `sqlite:${join(folder, 'leads.db')}`,
+        LOG_LEVEL: 'trace',
+      },
+    });
+    await addressOf(second);
+    await expectSilence(processes, studio.secret);
+    expect(canaries.in(second.output())).toEqual([]);
+  });
+
+  test('when a core is not the one of the token', async () => {
+    const processes = await startProcesses();
+    const { secret } = await processes.aStudioWithKey();
+    const token = processes.canaries.add('token of another core', `canary-other-${randomUUID()}`);
+    const gateway = run('gateway/main.ts', {
+      env: { CORE_TOKEN: token, CORE_URL: processes.coreUrl, LOG_LEVEL: 'trace' },
+    });
+    const misled = { ...processes, gateway, url: await addressOf(gateway) };
+    const body = captureOf(aPerson(processes.canaries));
+    expectDiscreet(processes, await ask(misled, 'POST', '', secret, { body }), 500);
+    await expectSilence(misled, secret);
+  });
+
+  test('when the database is locked, and when it is none any more', async () => {
+    const processes = await startProcesses();
+    const { canaries, folder } = processes;
+    const studio = await processes.aStudioWithKey();
+    const path = join(folder, 'leads.db');
+    const lock = new DatabaseSync(path);
+    onTestFinished(() => lock.close());
+    lock.exec('BEGIN EXCLUSIVE');
+    const locked = await ask(processes, 'POST', '', studio.secret, { body: captureOf(aPerson(canaries)) });
+    expect([500, 503]).toContain(locked.status);
+    expectDiscreet(processes, locked, locked.status);
+    lock.exec('ROLLBACK');
+
+    for (const file of [path, `${path}-wal`]) writeSync(openSync(file, 'r+'), randomBytes(200_000), 0);
+    for (const _ of times(3, () => 0)) {
+      const answer = await ask(processes, 'POST', '', studio.secret, { body: captureOf(aPerson(canaries)) });
+      if (answer.status >= 400) expectDiscreet(processes, answer, answer.status);
+    }
+    await processes.core.printed(/"level":50/);
+    await expectSilence(processes, studio.secret);
+  });
+
+  test('when a process dies of a fault that nobody catches', async () => {
+    const crash = "process.on('SIGUSR2', () => { setImmediate(() => { throw new Error('on purpose'); }); })";
+    const reject = "process.on('SIGWINCH', () => { Promise.reject(new Error('on purpose')); })";
+    const options = `--import=data:text/javascript,${encodeURIComponent(`${crash};${reject}`)}`;
+    for (const signal of ['SIGUSR2', 'SIGWINCH'] as const) {
+      const processes = await startProcesses({ NODE_OPTIONS: options });
+      const studio = await processes.aStudioWithKey();
+      await behave(processes, studio, aPerson(processes.canaries));
+      for (const { child } of [processes.gateway, processes.core]) child.kill(signal);
+      expect(await processes.gateway.ended()).not.toBe(0);
+      expect(await processes.core.ended()).not.toBe(0);
+      expect(processes.gateway.output()).toContain('on purpose');
+      expect(processes.canaries.in(await told(processes))).toEqual([]);
+    }
+  });
+
+  describeWithRedisServer('when Redis', () => {
+    /** What can become of a Redis, from bad to worse. */
+    const TROUBLES: readonly (readonly [what: string, begin: (redis: RedisServer) => unknown])[] = [
+      ['has no memory left', (redis) => redis.command('CONFIG', 'SET', 'maxmemory', '1')],
+      ['lets the user do nothing', (redis) => redis.command('ACL', 'SETUSER', 'gateway', 'nocommands')],
+      [
+        'knows the password no more',
+        async (redis) => {
+          await redis.command('ACL', 'SETUSER', 'gateway', 'resetpass', '>another');
+          await redis.command('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+        },
+      ],
+      ['is silent', (redis) => redis.pause()],
+      ['is gone', (redis) => redis.kill()],
+    ];
+
+    test('fails, in one way after the other', async () => {
+      const redis = await startRedis();
+      onTestFinished(() => redis.stop());
+      const canaries = new Canaries();
+      canaries.add('password of Redis', new URL(redis.url).password);
+      const processes = await startProcesses({ REDIS_URL: redis.url }, canaries);
+      const studio = await processes.aStudioWithKey();
+      await behave(processes, studio, aPerson(canaries));
+      for (const [what, begin] of TROUBLES) {
+        await begin(redis);
+        await vi.waitFor(
+          async () => {
+            const answer = await ask(processes, 'POST', '', studio.secret, { body: captureOf(aPerson(canaries)) });
+            expect([what, answer.status]).toEqual([what, 503]);
+            expectDiscreet(processes, answer, 503);
+          },
+          { timeout: 10_000 },
+        );
+        await fetch(`${processes.url}/readyz`);
+        await expectSilence(processes, studio.secret);
+      }
+    });
+
+    test('refuses the password from the start', async () => {
+      const redis = await startRedis();
+      onTestFinished(() => redis.stop());
+      const canaries = new Canaries();
+      const password = canaries.add('password of Redis', `canary-password-${randomUUID()}`);
+      for (const REDIS_CLUSTER of ['no', 'yes']) {
+        const REDIS_URL = redis.url.replace(/:[^:@]+@/, `:${password}@`);
+        const processes = await startProcesses({ REDIS_URL, REDIS_CLUSTER }, canaries);
+        const studio = await processes.aStudioWithKey();
+        expectDiscreet(processes, await ask(processes, 'GET', '', studio.secret), 503);
+        await expectSilence(processes, studio.secret);
+      }
+    });
+  });
+
+  test('when the quota is used up', async () => {
+    const processes = await startProcesses({ QUOTA_LIMIT: '1', QUOTA_WINDOW_SECONDS: '600' });
+    const { secret } = await processes.aStudioWithKey();
+    await ask(processes, 'GET', '', secret);
+    const body = captureOf(aPerson(processes.canaries));
+    expectDiscreet(processes, await ask(processes, 'POST', '', secret, { body }), 429);
+    await expectSilence(processes, secret);
+  });
+
+  test.each<[what: string, listens: boolean]>([
+    ['refuses', false],
+    ['is silent', true],
+  ])('when MongoDB %s', async (_, listens) => {
+    const canaries = new Canaries();
+    const password = canaries.add('password of MongoDB', `canary-password-${randomUUID()}`);
+    const host = `127.0.0.1:${listens ? await aSilentPort() : 1}`;
+    const DATABASE_URL = `mongodb://crm:${password}@${host}/leads`;
+    const processes = await startProcesses({ DATABASE_URL }, canaries);
+    const secret = canaries.addKey(newKeySecret());
+    const body = captureOf(aPerson(canaries));
+    expectDiscreet(processes, await ask(processes, 'POST', '', secret, { body }), 503);
+    await expectSilence(processes, secret);
+    if (listens) return;
+    const cli = run('src/cli.ts', { args: ['studios', 'get', 'a'], env: { DATABASE_URL } });
+    expect(await cli.ended()).toBe(1);
+    expect(canaries.in(cli.output())).toEqual([]);
+  });
+
+  describeWithMongo('when the database is MongoDB', (mongoUrl) => {
+    test('and all goes well, callers do what is wrong, and it goes away', async () => {
+      const canaries = new Canaries();
+      const { hostname, port } = new URL(mongoUrl());
+      const proxy = await startProxy(hostname, Number(port));
+      onTestFinished(() => proxy.stop());
+      const DATABASE_URL = `mongodb://127.0.0.1:${proxy.port}/test-${randomUUID()}`;
+      const processes = await startProcesses({ DATABASE_URL }, canaries);
+      const studio = await vi.waitFor(() => processes.aStudioWithKey(), { timeout: 20_000 });
+      await behave(processes, studio, aPerson(canaries));
+      await misbehave(processes, aPerson(canaries));
+      proxy.refuse();
+      for (const _ of times(3, () => 0)) {
+        const body = captureOf(aPerson(canaries));
+        expectDiscreet(processes, await ask(processes, 'POST', '', studio.secret, { body }), 503);
+      }
+      await expectSilence(processes, studio.secret);
+    });
+  });
+});
+
+/** A request whose bytes break off in the middle of a text. */
+const broken = (lead: object) => requestBytes('LeadIntakeService/CreateLead', lead).subarray(0, -4);
+
+/** A port where connections stand, and nobody ever says anything. */
+async function aSilentPort(): Promise<number> {
+  const server = createServer((socket) => socket.on('error', () => {})).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => void server.close());
+  return (server.address() as AddressInfo).port;
+}
+
+describe('a process that cannot start tells no secret', () => {
+  const canary = () => `canary-${randomUUID()}`;
+  const fileWith = (text: string) => {
+    const path = join(temporaryFolder(), 'file');
+    writeFileSync(path, text);
+    return path;
+  };
+  const KEY = (secret: string) => `-----BEGIN PRIVATE KEY-----\n${secret}\n-----END PRIVATE KEY-----\n`;
+
+  test.each<[what: string, file: string, env: (secret: string) => Record<string, string>]>([
+    ['a database of another kind', 'src/main.ts', (secret) => ({ DATABASE_URL: `postgres://crm:${secret}@db/leads` })],
+    ['a password that is not encoded', 'src/main.ts', (secret) => ({ DATABASE_URL: `mongodb://crm:a/${secret}@db` })],
+    ['a password with @ in it', 'src/main.ts', (secret) => ({ DATABASE_URL: `mongodb://crm:a@${secret}@db` })],
+    ['a password with % in it', 'src/main.ts', (secret) => ({ DATABASE_URL: `mongodb://crm:%${secret}@db` })],
+    ['no host behind the password', 'src/main.ts', (secret) => ({ DATABASE_URL: `mongodb://crm:${secret}@` })],
+    [
+      'an option that nobody knows',
+      'src/main.ts',
+      (secret) => ({ DATABASE_URL: `mongodb://crm:${secret}@db/?frob=1` }),
+    ],
+    ['a token in two places', 'src/main.ts', (secret) => ({ CORE_TOKEN: secret, CORE_TOKEN_FILE: fileWith(secret) })],
+    ['a token of two lines', 'src/main.ts', (secret) => ({ CORE_TOKEN: `${secret}\n${secret}` })],
+    [
+      'a token of two lines in a file',
+      'gateway/main.ts',
+      (secret) => ({ CORE_TOKEN_FILE: fileWith(`${secret}\n${secret}`) }),
+    ],
+    ['a token that is no ASCII', 'gateway/main.ts', (secret) => ({ CORE_TOKEN: `${secret}€` })],
+    ['a private key without a certificate', 'src/main.ts', (secret) => ({ CORE_TLS_KEY_FILE: fileWith(secret) })],
+    [
+      'a private key that is none',
+      'src/main.ts',
+      (secret) => ({ CORE_TLS_KEY_FILE: fileWith(KEY(secret)), CORE_TLS_CERT_FILE: fileWith(KEY(secret)) }),
+    ],
+    [
+      'other faults beside',
+      'src/main.ts',
+      (secret) => ({ CORE_TOKEN: secret, CORE_PORT: 'x', LOG_LEVEL: secret.slice(0, 3) }),
+    ],
+    ['a Redis of another kind', 'gateway/main.ts', (secret) => ({ REDIS_URL: `memcached://gateway:${secret}@redis` })],
+    [
+      'a password of Redis with # in it',
+      'gateway/main.ts',
+      (secret) => ({ REDIS_URL: `redis://gateway:a#${secret}@redis` }),
+    ],
+    [
+      'a password of Redis with % in it',
+      'gateway/main.ts',
+      (secret) => ({ REDIS_URL: `redis://gateway:%${secret}@redis` }),
+    ],
+    ['a core with a password', 'gateway/main.ts', (secret) => ({ CORE_URL: `http://gateway:${secret}@core` })],
+    ['a public address with a password', 'gateway/main.ts', (secret) => ({ PUBLIC_URL: `https://me:${secret}@leads` })],
+    [
+      'a client key that is none',
+      'gateway/main.ts',
+      (secret) => ({ CORE_CLIENT_KEY_FILE: fileWith(KEY(secret)), CORE_URL: 'https://core' }),
+    ],
+  ])('%s', async (_, file, env) => {
+    const canaries = new Canaries();
+    const running = run(file, { env: { LOG_LEVEL: 'trace', ...env(canaries.add('secret', canary())) } });
+
+    expect(await running.ended()).toBe(1);
+    expect(running.output()).not.toBe('');
+    expect(canaries.in(running.output())).toEqual([]);
+  });
+
+  test('a port that is taken', async () => {
+    const processes = await startProcesses();
+    const env = { CORE_TOKEN: processes.token, LOG_LEVEL: 'trace' };
+    const DATABASE_URL = `sqlite:${join(processes.folder, 'other.db')}`;
+    const core = run('src/main.ts', { env: { ...env, CORE_PORT: new URL(processes.coreUrl).port, DATABASE_URL } });
+    const gateway = run('gateway/main.ts', { env: { ...env, GATEWAY_PORT: new URL(processes.url).port } });
+    for (const running of [core, gateway]) {
+      expect(await running.ended()).toBe(1);
+      expect(running.output()).toContain('EADDRINUSE');
+      expect(processes.canaries.in(running.output())).toEqual([]);
+    }
+  });
+});
+
+test('npm start shows the key that it makes once, and nothing of it or of a person later', async () => {
+  const canaries = new Canaries();
+  const token = canaries.add('token of the core', `canary-token-${randomUUID()}`);
+  const service = run('start.ts', {
+    cwd: temporaryFolder(),
+    env: { CORE_TOKEN: token, LOG_LEVEL: 'trace', NODE_OPTIONS: ON_A_TERMINAL },
+  });
+  const [, origin = ''] = await service.printed(/REST API {2}(http:\/\/[^/]+)/);
+  const [secret] = await service.printed(/lik_\S{48}/);
+  await service.printed(/Paste it again/);
+  const shown = service.output();
+  expect(canaries.in(shown)).toEqual([]);
+  canaries.addKey(secret);
+  const person = aPerson(canaries);
+  const headers = {
+    authorization: `Bearer ${secret}`,
+    'content-type': 'application/json',
+    'idempotency-key': randomUUID(),
+  };
+  for (const body of [
+    captureOf(person),
+    captureOf(person, { note: person.phone }),
+    { ...captureOf(person), x: person.email },
+  ]) {
+    await fetch(`${origin}${LEADS}`, { method: 'POST', headers, body: JSON.stringify(body) });
+  }
+  const requestId = `Last.${randomUUID()}`;
+  await fetch(`${origin}${LEADS}`, { headers: { ...headers, 'x-request-id': requestId } });
+  await service.printed(new RegExp(`${requestId}[^]*?durationMs`));
+
+  expect(canaries.in(service.output().slice(shown.length))).toEqual([]);
+});
+
+describe('the command line', () => {
+  test('shows a secret when it makes one, and nothing of it later, nor when it refuses', async () => {
+    const env = { DATABASE_URL: `sqlite:${join(temporaryFolder(), 'leads.db')}` };
+    const canaries = new Canaries();
+    const cli = async (status: number, ...args: readonly string[]) => {
+      const running = run('src/cli.ts', { args, env });
+      expect([await running.ended(), running.output()]).toEqual([status, running.output()]);
+      return running.output();
+    };
+    const manager = ['s1', '--member', 'owner'];
+    await cli(0, 'studios', 'put', 's1');
+    await cli(0, 'members', 'put', 's1', 'owner', '--role', 'owner');
+    const made = JSON.parse(await cli(0, '--json', 'keys', 'create', ...manager, '--name', 'x'));
+    canaries.addKey(made.secret);
+    const replaced = JSON.parse(await cli(0, '--json', 'keys', 'replace', 's1', made.id, '--member', 'owner'));
+    expect(canaries.in(JSON.stringify(replaced))).toEqual([]);
+    canaries.addKey(replaced.secret);
+    const later = [
+      await cli(0, 'keys', 'list', ...manager),
+      await cli(0, '--json', 'keys', 'list', ...manager),
+      await cli(0, 'keys', 'revoke', 's1', made.id, '--member', 'owner'),
+      await cli(1, 'keys', 'replace', 's1', made.id, '--member', 'owner'),
+      await cli(1, 'keys', 'revoke', 's1', 'no-id', '--member', 'owner'),
+      await cli(1, 'keys', 'list', 's1', '--member', 'nobody'),
+    ];
+    expect(later.flatMap((output) => canaries.in(output))).toEqual([]);
+  });
+});

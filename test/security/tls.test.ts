@@ -1,0 +1,270 @@
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createSecureServer, type Http2SecureServer, type ServerHttp2Stream } from 'node:http2';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { connect, type SecureVersion } from 'node:tls';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { startGateway } from '../../gateway/app.ts';
+import { readGatewayConfig } from '../../gateway/config.ts';
+import { newKeySecret } from '../../src/domain/rules/key-secret.ts';
+import { DAY_MS, plus } from '../support/builders.ts';
+import { type Authority, anAuthority, type Certificate } from '../support/certificates.ts';
+import { CORE_TOKEN, startTestCore, type TestCore } from '../support/grpc.ts';
+import { addressOf, run } from '../support/processes.ts';
+import { describeWithRedisTls, freePort, type RedisServer, startRedis } from '../support/servers.ts';
+import {
+  expectProblem,
+  LEADS,
+  PUBLIC_URL,
+  CORE_TOKEN as SERVICE_TOKEN,
+  type Service,
+  startService,
+} from '../support/service.ts';
+
+let folder: string;
+let authority: Authority;
+let strangers: Authority;
+/** What the core, and the gateway, ought to show. */
+let server: Certificate;
+let client: Certificate;
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
+  authority = await anAuthority('The authority of the tests');
+  strangers = await anAuthority('Somebody else');
+  server = await authority.issue('localhost', 'server');
+  client = await authority.issue('gateway', 'client');
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const daysFromNow = (from: number, until: number) =>
+  [plus(new Date(), from * DAY_MS), plus(new Date(), until * DAY_MS)] as const;
+
+function fileWith(contents: string): string {
+  const path = join(folder, `${crypto.randomUUID()}.pem`);
+  writeFileSync(path, contents);
+  return path;
+}
+
+/** A gateway whose core is at a port of `localhost`; gives its address. */
+async function gatewayOf(port: number, env: Record<string, string> = {}): Promise<string> {
+  const config = readGatewayConfig({
+    CORE_TOKEN,
+    CORE_URL: `https://localhost:${port}`,
+    CORE_CA_FILE: fileWith(authority.cert),
+    GATEWAY_PORT: '0',
+    LOG_LEVEL: 'silent',
+    PUBLIC_URL,
+    SHUTDOWN_DRAIN_MS: '0',
+    ...env,
+  });
+  const gateway = await startGateway(config);
+  onTestFinished(() => gateway.stop());
+  return gateway.url;
+}
+
+/** What a gateway shows its core. */
+const showing = ({ cert, key }: Certificate) => ({
+  CORE_CLIENT_CERT_FILE: fileWith(cert),
+  CORE_CLIENT_KEY_FILE: fileWith(key),
+});
+
+/** Asks with a key that could be one: only the core knows that it is nobody's. */
+const ask = (url: string) => fetch(`${url}${LEADS}`, { headers: { authorization: `Bearer ${newKeySecret()}` } });
+
+/** Expects that the core was asked. */
+async function expectConnected(url: string): Promise<void> {
+  await expectProblem(await ask(url), 401, 'integration_key_invalid');
+  expect((await fetch(`${url}/readyz`)).status).toBe(200);
+}
+
+/** Expects that the core could not be asked, and that this is no fault of the caller. */
+async function expectNotConnected(url: string): Promise<void> {
+  await expectProblem(await ask(url), 503, 'integration_unavailable', []);
+  expect((await fetch(`${url}/readyz`)).status).toBe(503);
+}
+
+async function aCore(env: Record<string, string> = {}): Promise<TestCore> {
+  const core = await startTestCore({
+    CORE_TLS_CERT_FILE: fileWith(server.cert),
+    CORE_TLS_KEY_FILE: fileWith(server.key),
+    ...env,
+  });
+  onTestFinished(() => core.stop());
+  return core;
+}
+
+/** Something in the place of the core, and how many calls it got to see. */
+async function anImpostor(shown: Certificate, options: object = {}): Promise<{ port: number; calls(): number }> {
+  const impostor: Http2SecureServer = createSecureServer({ ...shown, ...options });
+  let calls = 0;
+  impostor.on('stream', (stream: ServerHttp2Stream) => {
+    calls += 1;
+    stream.respond({ ':status': 200 });
+    stream.end();
+  });
+  impostor.listen(0, '127.0.0.1');
+  await once(impostor, 'listening');
+  onTestFinished(() => void impostor.close());
+  return { port: (impostor.address() as AddressInfo).port, calls: () => calls };
+}
+
+test('a gateway and a core that know each other talk by mutual TLS', async () => {
+  const core = await aCore({ CORE_TLS_CLIENT_CA_FILE: fileWith(authority.cert) });
+  await expectConnected(await gatewayOf(core.port, showing(client)));
+});
+
+describe('a gateway tells nothing, its token least of all, to a core', () => {
+  test.each<[what: string, shown: () => Promise<Certificate>]>([
+    ['of another authority', () => strangers.issue('localhost', 'server')],
+    ['that vouches for itself', () => anAuthority('localhost')],
+    ['of another name', () => authority.issue('core.example.test', 'server')],
+    ['whose certificate is past', () => authority.issue('localhost', 'server', daysFromNow(-2, -1))],
+    ['whose certificate is still to come', () => authority.issue('localhost', 'server', daysFromNow(1, 2))],
+    ["with a client's certificate", () => authority.issue('localhost', 'client')],
+  ])('%s', async (_, shown) => {
+    const impostor = await anImpostor(await shown());
+    await expectNotConnected(await gatewayOf(impostor.port));
+    expect(impostor.calls()).toBe(0);
+  });
+
+  test('of an authority that it was not told of', async () => {
+    const impostor = await anImpostor(server);
+    await expectNotConnected(await gatewayOf(impostor.port, { CORE_CA_FILE: '' }));
+    expect(impostor.calls()).toBe(0);
+  });
+
+  test.each<SecureVersion>(['TLSv1', 'TLSv1.1'])('that speaks no better than %s', async (version) => {
+    const old = { minVersion: 'TLSv1', maxVersion: version, ciphers: 'ALL:@SECLEVEL=0' };
+    const impostor = await anImpostor(server, old);
+    await expectNotConnected(await gatewayOf(impostor.port));
+    expect(impostor.calls()).toBe(0);
+  });
+
+  test('that speaks no TLS', async () => {
+    const core = await startTestCore();
+    onTestFinished(() => core.stop());
+    await expectNotConnected(await gatewayOf(core.port));
+  });
+
+  test('but does to the right one: the others fail for their faults alone', async () => {
+    const impostor = await anImpostor(server);
+    await ask(await gatewayOf(impostor.port));
+    expect(impostor.calls()).toBeGreaterThan(0);
+  });
+});
+
+describe('a core that wants certificates does not serve a gateway', () => {
+  test.each<[what: string, shown: () => Promise<Certificate | undefined>]>([
+    ['that has none', async () => undefined],
+    ['of another authority', () => strangers.issue('gateway', 'client')],
+    ['that vouches for itself', () => anAuthority('gateway')],
+    ['whose certificate is past', () => authority.issue('gateway', 'client', daysFromNow(-2, -1))],
+    ['whose certificate is still to come', () => authority.issue('gateway', 'client', daysFromNow(1, 2))],
+    ["with a server's certificate", () => authority.issue('gateway', 'server')],
+    ["with somebody else's key", async () => ({ cert: client.cert, key: server.key })],
+  ])('%s, and serves the next one', async (_, shown) => {
+    const core = await aCore({ CORE_TLS_CLIENT_CA_FILE: fileWith(authority.cert) });
+    const own = await shown();
+    await expectNotConnected(await gatewayOf(core.port, own ? showing(own) : {}));
+    await expectConnected(await gatewayOf(core.port, showing(client)));
+  });
+});
+
+describe("a core's TLS", () => {
+  /** Shakes hands in one version: gives the version and the protocol that were agreed on. */
+  async function shakeHands(port: number, version: SecureVersion): Promise<[string | null, string | false | null]> {
+    const socket = connect({
+      host: 'localhost',
+      port,
+      ca: authority.cert,
+      minVersion: version,
+      maxVersion: version,
+      ciphers: 'ALL:@SECLEVEL=0',
+      ALPNProtocols: ['h2'],
+    });
+    onTestFinished(() => void socket.destroy());
+    await once(socket, 'secureConnect');
+    return [socket.getProtocol(), socket.alpnProtocol];
+  }
+
+  test.each<SecureVersion>(['TLSv1.2', 'TLSv1.3'])('is at least %s', async (version) => {
+    const core = await aCore();
+    expect(await shakeHands(core.port, version)).toEqual([version, 'h2']);
+  });
+
+  test.each<SecureVersion>(['TLSv1', 'TLSv1.1'])('is never %s', async (version) => {
+    const core = await aCore();
+    await expect(shakeHands(core.port, version)).rejects.toThrow(/protocol version/);
+    expect(await shakeHands(core.port, 'TLSv1.3')).toEqual(['TLSv1.3', 'h2']);
+  });
+});
+
+describeWithRedisTls('a gateway that counts in Redis over TLS', () => {
+  let service: Service;
+  beforeAll(async () => {
+    service = await startService();
+  });
+  afterAll(() => service.dispose());
+
+  /** A Redis that shows a certificate, and its address by TLS. */
+  async function aRedis(shown: Certificate): Promise<{ redis: RedisServer; url: string }> {
+    const port = String(await freePort());
+    const redis = await startRedis({
+      'tls-port': [port],
+      'tls-cert-file': [fileWith(shown.cert)],
+      'tls-key-file': [fileWith(shown.key)],
+      'tls-ca-cert-file': [fileWith(authority.cert)],
+      'tls-auth-clients': ['no'],
+    });
+    onTestFinished(() => redis.stop());
+    const { username, password } = new URL(redis.url);
+    return { redis, url: `rediss://${username}:${password}@localhost:${port}` };
+  }
+
+  /** A gateway in a process of its own, which trusts the authority beside those that everybody trusts. */
+  async function gatewayWith(REDIS_URL: string, trusted: string = authority.cert): Promise<string> {
+    const gateway = run('gateway/main.ts', {
+      env: {
+        CORE_TOKEN: SERVICE_TOKEN,
+        CORE_URL: service.coreUrl,
+        PUBLIC_URL,
+        REDIS_URL,
+        NODE_EXTRA_CA_CERTS: fileWith(trusted),
+      },
+    });
+    return addressOf(gateway);
+  }
+
+  /** How often somebody else presented a password to a Redis. */
+  const greetingsOf = async (redis: RedisServer) => {
+    const stats = String(await redis.command('INFO', 'commandstats'));
+    const counts = [...stats.matchAll(/cmdstat_(?:hello|auth):calls=(\d+)/g)].map(([, count]) => Number(count));
+    return counts.reduce((sum, count) => sum + count, 0) - 1;
+  };
+
+  test('does so', async () => {
+    const { redis, url } = await aRedis(server);
+    const { secret } = await service.aStudioWithKey();
+    const answer = await fetch(`${await gatewayWith(url)}${LEADS}`, { headers: { authorization: `Bearer ${secret}` } });
+    expect(answer.status).toBe(200);
+    expect(await greetingsOf(redis)).toBeGreaterThan(0);
+    expect(await redis.command('KEYS', '*')).toHaveLength(1);
+  });
+
+  test.each<[what: string, shown: () => Promise<Certificate>, trusted?: () => string]>([
+    ['of another authority', () => strangers.issue('localhost', 'server')],
+    ['of another name', () => authority.issue('redis.example.test', 'server')],
+    ['whose certificate is past', () => authority.issue('localhost', 'server', daysFromNow(-2, -1))],
+    ['of an authority that it was not told of', async () => server, () => strangers.cert],
+  ])('tells its password to none %s, and lets nobody in', async (_, shown, trusted) => {
+    const { redis, url } = await aRedis(await shown());
+    const { secret } = await service.aStudioWithKey();
+    const gateway = await gatewayWith(url, trusted?.());
+    const answer = await fetch(`${gateway}${LEADS}`, { headers: { authorization: `Bearer ${secret}` } });
+    await expectProblem(answer, 503, 'integration_rate_unavailable');
+    expect(await greetingsOf(redis)).toBe(0);
+  });
+});

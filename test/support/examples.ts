@@ -1,0 +1,58 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe } from 'vitest';
+import { ROOT } from './processes.ts';
+
+/** How the examples are run. */
+export const readme = readFileSync(join(ROOT, 'examples/README.md'), 'utf8');
+
+/** The commands of the examples' README that stand under a mark. */
+export function commandsOf(mark: string): string {
+  const [, commands] = new RegExp(`<!-- ${mark} -->\n\`\`\`sh\n([\\s\\S]*?)\`\`\``).exec(readme) ?? [];
+  if (commands === undefined) throw new Error(`examples/README.md has no commands marked ${mark}`);
+  return commands;
+}
+
+/** A suite that runs an example, all tests at once: mostly they wait. Nobody has the tools of every language; what is missing is told, in CI too. */
+export function describeWithTools(tools: readonly string[], name: string, body: () => void): void {
+  const missing = ['bash --version', ...tools].filter(
+    (tool) => spawnSync('bash', ['-c', tool], { cwd: ROOT }).status !== 0,
+  );
+  if (missing.length === 0) {
+    describe.concurrent(name, body);
+  } else {
+    console.warn(`NOT RUN: ${name}. These must succeed here: ${missing.join(', ')}.`);
+    describe.skip(name, body);
+  }
+}
+
+/** What a command did. */
+export interface Outcome {
+  readonly status: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs commands in the folder of the project. `onOutput` gets what they print, as they do. */
+export async function runCommands(
+  commands: string,
+  env: Readonly<Record<string, string>> = {},
+  onOutput: (text: string) => void = () => {},
+): Promise<Outcome> {
+  const child = spawn('bash', ['-ec', commands], {
+    cwd: ROOT,
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const outcome = { stdout: '', stderr: '' };
+  for (const name of ['stdout', 'stderr'] as const) {
+    child[name].setEncoding('utf8').on('data', (text) => {
+      outcome[name] += text;
+      onOutput(text);
+    });
+  }
+  const [status] = await once(child, 'close');
+  return { status, ...outcome };
+}

@@ -1,0 +1,23 @@
+/** What a process tells of itself: values by series, `name{label="value"}`. */
+export type Samples = ReadonlyMap<string, number>;
+
+/** Reads the metrics at an address, as Prometheus would. */
+export async function scrape(url: string | undefined): Promise<Samples> {
+  if (url === undefined) throw new Error('there are no metrics');
+  const answer = await fetch(url);
+  const text = await answer.text();
+  if (answer.status !== 200) throw new Error(`${answer.status}: ${text}`);
+  const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+  return new Map(
+    lines.map((line) => {
+      const [, series = '', value] = /^(\S+?(?:\{.*\})?) (\S+)$/.exec(line) ?? [];
+      return [series, Number(value)];
+    }),
+  );
+}
+
+/** How much each series grew between two readings; those that did not are left out. */
+export function growth(before: Samples, after: Samples): Record<string, number> {
+  const grown = [...after].map(([series, value]) => [series, value - (before.get(series) ?? 0)] as const);
+  return Object.fromEntries(grown.filter(([, by]) => by !== 0));
+}

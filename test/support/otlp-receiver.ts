@@ -1,0 +1,91 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { BinaryReader, WireType } from '@bufbuild/protobuf/wire';
+
+/** A span as a receiver sees it. */
+export interface ReceivedSpan {
+  /** `service.name` of the process that made it. */
+  readonly service: string;
+  readonly name: string;
+  readonly traceId: string;
+  readonly spanId: string;
+  /** Empty when it is the first of its trace. */
+  readonly parentSpanId: string;
+  readonly failed: boolean;
+}
+
+/** Takes spans by OTLP over HTTP, as a collector does. */
+export interface OtlpReceiver {
+  readonly url: string;
+  /** Everything that was received so far. */
+  readonly spans: ReceivedSpan[];
+  /** The same, as it came. */
+  text(): string;
+  stop(): Promise<void>;
+}
+
+/** Starts one on a free port. Whoever starts it must stop it. */
+export async function startOtlpReceiver(): Promise<OtlpReceiver> {
+  const spans: ReceivedSpan[] = [];
+  const bodies: Buffer[] = [];
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk);
+    const body = Buffer.concat(chunks);
+    if (request.url !== '/v1/traces') return response.writeHead(404).end();
+    bodies.push(body);
+    spans.push(...spansIn(body));
+    return response.writeHead(200, { 'content-type': 'application/x-protobuf' }).end();
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    spans,
+    text: () => Buffer.concat(bodies).toString('latin1'),
+    async stop() {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}
+
+/** The fields of a message by their numbers: texts, bytes, messages, and small numbers as a byte. */
+function fieldsOf(message: Uint8Array): Map<number, Buffer[]> {
+  const fields = new Map<number, Buffer[]>();
+  const keep = (field: number, value: Uint8Array) =>
+    fields.set(field, [...(fields.get(field) ?? []), Buffer.from(value)]);
+  const reader = new BinaryReader(message);
+  while (reader.pos < reader.len) {
+    const [field, type] = reader.tag();
+    if (type === WireType.LengthDelimited) keep(field, reader.bytes());
+    else if (type === WireType.Varint) keep(field, Uint8Array.of(reader.int32()));
+    else reader.skip(type);
+  }
+  return fields;
+}
+
+/** Reads an ExportTraceServiceRequest; numbers as in opentelemetry/proto/trace/v1/trace.proto. */
+function spansIn(request: Uint8Array): ReceivedSpan[] {
+  const within = (messages: readonly Uint8Array[], field: number) =>
+    messages.flatMap((message) => fieldsOf(message).get(field) ?? []);
+  return within([request], 1).flatMap((resourceSpans) => {
+    const attributes = within(within([resourceSpans], 1), 1).map(fieldsOf);
+    const service = attributes.find((attribute) => attribute.get(1)?.[0]?.toString() === 'service.name');
+    return within(within([resourceSpans], 2), 2).map((span) => {
+      const fields = fieldsOf(span);
+      const [traceId = '', spanId = '', parentSpanId = ''] = [1, 2, 4].map((field) =>
+        fields.get(field)?.[0]?.toString('hex'),
+      );
+      const status = within(fields.get(15) ?? [], 3)[0]?.[0];
+      return {
+        service: within(service?.get(2) ?? [], 1).toString(),
+        name: fields.get(5)?.[0]?.toString() ?? '',
+        traceId,
+        spanId,
+        parentSpanId,
+        failed: status === 2,
+      };
+    });
+  });
+}
