@@ -3,7 +3,6 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { ApiKeyScope } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { MemberRole, StudioStatus } from '../../proto/gen/leadintake/v1/directory_pb.ts';
 import { newKeySecret } from '../../src/domain/rules/key-secret.ts';
-import { times } from '../support/builders.ts';
 import {
   aCapture,
   anEmail,
@@ -241,6 +240,7 @@ const HIDDEN: readonly (readonly [
 
 const changed = (cursor: string) => cursor.slice(0, -9) + [...cursor.slice(-9)].reverse().join('');
 
+// That the time tells nothing either is measured by test/soak/isolation-in-time.test.ts.
 describe('what another studio has is answered like what nobody has', () => {
   test.each(HIDDEN)('%s: in the same words', async (_, of) => {
     const [foreign, nobodys] = of(await service.aStudioWithKey());
@@ -269,34 +269,4 @@ describe('what another studio has is answered like what nobody has', () => {
     expect((await leadOf(response, 201)).id).not.toBe(theirs.id);
     expect(await service.countLeads(studioId)).toBe(1);
   });
-
-  /** So many of each are timed; in turns, so that whatever else the machine does meets both. */
-  const SAMPLES = 200;
-
-  test.each(HIDDEN)('%s: in the same time', { timeout: 120_000 }, async (_, of) => {
-    const [foreign, nobodys] = of(await service.aStudioWithKey());
-    const timed = async (ask: () => Promise<Response>) => {
-      const begun = performance.now();
-      await (await ask()).arrayBuffer();
-      return performance.now() - begun;
-    };
-    for (const _ of times(20, () => 0)) {
-      await timed(foreign);
-      await timed(nobodys);
-    }
-    const [first, second]: [number[], number[]] = [[], []];
-    for (const index of times(SAMPLES, (each) => each)) {
-      // Neither always has the other before it.
-      if (index % 2 === 0) first.push(await timed(foreign));
-      second.push(await timed(nobodys));
-      if (index % 2 === 1) first.push(await timed(foreign));
-    }
-    const ratio = median(first) / median(second);
-    expect(ratio).toBeGreaterThan(0.5);
-    expect(ratio).toBeLessThan(2);
-  });
 });
-
-function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
-}

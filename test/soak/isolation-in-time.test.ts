@@ -1,0 +1,93 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { times } from '../support/builders.ts';
+import { aCapture, leadOf, type Service, type StudioWithKey, startService } from '../support/service.ts';
+
+/** How many requests of each kind are timed; none unless told, because no usual test may be decided by time. */
+const SAMPLES = Number(process.env.ISOLATION_SAMPLES ?? 0);
+
+describe.runIf(SAMPLES > 0)('what another studio has takes as long to refuse as what nobody has', () => {
+  let service: Service;
+  let own: StudioWithKey;
+  let other: StudioWithKey & { readonly leadIds: readonly string[]; readonly cursor: string };
+
+  beforeAll(async () => {
+    service = await startService();
+    own = await service.aStudioWithKey();
+    const studio = await service.aStudioWithKey();
+    const leadIds: string[] = [];
+    for (const _ of times(100, () => 0)) {
+      leadIds.push((await leadOf(await service.post(studio.secret, aCapture()), 201)).id);
+    }
+    const page = (await (await service.get(studio.secret, '?limit=1')).json()) as { nextCursor: string };
+    other = { ...studio, leadIds, cursor: page.nextCursor };
+  });
+  afterAll(() => service.dispose());
+
+  // Nobody's are made of a foreign one, so that they look alike.
+  const altered = (id: string) => id.slice(0, -6) + randomUUID().slice(-6);
+  const list = (cursor: string) => ({ path: `?cursor=${cursor}` });
+  const create = (sourceId: string) => ({ path: '', body: aCapture({ sourceId }) });
+  const anyLead = () => other.leadIds[Math.floor(Math.random() * other.leadIds.length)] ?? '';
+  const swapped = (cursor: string) => cursor.slice(0, -9) + [...cursor.slice(-9)].reverse().join('');
+
+  test.each<[what: string, foreign: () => Asked, nobodys: () => Asked]>([
+    ['a lead', () => ({ path: `/${anyLead()}` }), () => ({ path: `/${altered(anyLead())}` })],
+    ['a source', () => create(other.sourceId), () => create(altered(other.sourceId))],
+    ['a cursor', () => list(other.cursor), () => list(swapped(other.cursor))],
+  ])('%s', { timeout: 60_000 + SAMPLES * 100 }, async (what, foreign, nobodys) => {
+    const samples = { foreign: [] as number[], nobodys: [] as number[] };
+    for (const index of times(SAMPLES + 200, (each) => each)) {
+      // In an order that chance gives, so that neither always has the other before it.
+      const kinds = Math.random() < 0.5 ? (['foreign', 'nobodys'] as const) : (['nobodys', 'foreign'] as const);
+      for (const kind of kinds) {
+        const took = await timed(kind === 'foreign' ? foreign() : nobodys());
+        if (index >= 200) samples[kind].push(took);
+      }
+    }
+    const chance = chanceToBeSlower(samples.foreign, samples.nobodys);
+    // Of two like ones, it is this far from one half two times in three.
+    const deviation = Math.sqrt((2 * SAMPLES + 1) / (12 * SAMPLES ** 2));
+    const [first, second] = [median(samples.foreign), median(samples.nobodys)];
+    console.info(
+      `${what}: foreign ${first.toFixed(1)} µs, nobody's ${second.toFixed(1)} µs (medians of ${SAMPLES}); the foreign one ` +
+        `is slower with a chance of ${chance.toFixed(4)}, ${((chance - 0.5) / deviation).toFixed(1)} deviations from one half`,
+    );
+    expect(Math.abs(chance - 0.5) / deviation).toBeLessThan(5);
+  });
+
+  /** What is asked with the own key; with a body it is a creation. */
+  interface Asked {
+    readonly path: string;
+    readonly body?: object;
+  }
+
+  /** Asks, and says how long that took; microseconds. */
+  async function timed({ path, body }: Asked): Promise<number> {
+    const headers = {
+      authorization: `Bearer ${own.secret}`,
+      ...(body && { 'content-type': 'application/json', 'idempotency-key': randomUUID() }),
+    };
+    const init = { headers, ...(body && { method: 'POST', body: JSON.stringify(body) }) };
+    const begun = performance.now();
+    const answer = await fetch(`${service.url}/v1/integrations/leads${path}`, init);
+    await answer.arrayBuffer();
+    const took = (performance.now() - begun) * 1000;
+    expect(answer.status).toBe(path.startsWith('/') ? 404 : 400);
+    return took;
+  }
+});
+
+const median = (values: readonly number[]) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
+
+/** How likely one of the first is greater than one of the second (Mann and Whitney); one half when they are alike. */
+function chanceToBeSlower(first: readonly number[], second: readonly number[]): number {
+  const all = [
+    ...first.map((value) => ({ value, isFirst: true })),
+    ...second.map((value) => ({ value, isFirst: false })),
+  ];
+  const ranks = all
+    .toSorted((a, b) => a.value - b.value)
+    .reduce((sum, { isFirst }, rank) => sum + (isFirst ? rank + 1 : 0), 0);
+  return (ranks - (first.length * (first.length + 1)) / 2) / (first.length * second.length);
+}
