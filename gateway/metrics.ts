@@ -1,6 +1,5 @@
-import { Counter, Gauge, type Registry } from 'prom-client';
-import { DURATIONS, Histogram, SIZES } from '../src/runtime/histogram.ts';
-import { createRegistry, gauge } from '../src/runtime/metrics.ts';
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import { createRegistry, DURATIONS, gauge, SIZES } from '../src/runtime/metrics.ts';
 import type { FinishedRequest } from './observation.ts';
 
 /** What became of asking the quota. */
@@ -32,25 +31,28 @@ const FROM_THE_START = ['ok', 'internal_error', 'integration_unavailable', 'inte
 
 export function createGatewayMetrics(): GatewayMetrics {
   const registry = createRegistry();
-  const requests = new Histogram(registry, {
+  const requests = new Histogram({
     name: 'lead_intake_gateway_request_duration_seconds',
     help: 'Requests by operation and outcome (ok or the code of the problem), and how long they took.',
-    labels: ['operation', 'outcome'],
-    bounds: DURATIONS,
+    labelNames: ['operation', 'outcome'],
+    buckets: DURATIONS,
+    registers: [registry],
   });
-  for (const operation of OPERATIONS) for (const outcome of FROM_THE_START) requests.begin(operation, outcome);
-  const quota = new Histogram(registry, {
+  for (const operation of OPERATIONS) for (const outcome of FROM_THE_START) requests.zero({ operation, outcome });
+  const quota = new Histogram({
     name: 'lead_intake_gateway_quota_duration_seconds',
     help: 'Requests that the quota admitted, limited, or could not count, and how long that took.',
-    labels: ['decision'],
-    bounds: DURATIONS,
+    labelNames: ['decision'],
+    buckets: DURATIONS,
+    registers: [registry],
   });
-  for (const decision of ['admitted', 'limited', 'unavailable'] as const) quota.begin(decision);
-  const batches = new Histogram(registry, {
+  for (const decision of ['admitted', 'limited', 'unavailable'] as const) quota.zero({ decision });
+  const batches = new Histogram({
     name: 'lead_intake_gateway_core_batch_requests',
     help: 'Messages to the core by operation, and how many requests each carried.',
-    labels: ['operation'],
-    bounds: SIZES,
+    labelNames: ['operation'],
+    buckets: SIZES,
+    registers: [registry],
   });
   const replays = new Counter({
     name: 'lead_intake_gateway_replays_total',
@@ -79,11 +81,11 @@ export function createGatewayMetrics(): GatewayMetrics {
       underWay -= 1;
     },
     requestFinished({ operation, outcome, replayed, durationMs }) {
-      requests.observe(durationMs / 1000, operation, outcome);
+      requests.observe({ operation, outcome }, durationMs / 1000);
       if (replayed) replays.inc();
     },
-    quotaAsked: (outcome, durationMs) => quota.observe(durationMs / 1000, outcome),
-    batchSent: (operation, size) => batches.observe(size, operation),
+    quotaAsked: (outcome, durationMs) => quota.observe({ decision: outcome }, durationMs / 1000),
+    batchSent: (operation, size) => batches.observe({ operation }, size),
     watchWaiting: (operation, count) => void waiting.set(operation, count),
     watchReadiness({ core, quota, isStopping }) {
       const asked = (ready: () => Promise<boolean>) => async () => Number(await ready());

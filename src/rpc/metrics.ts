@@ -1,6 +1,5 @@
-import { Counter, type Registry } from 'prom-client';
-import { DURATIONS, Histogram, SIZES } from '../runtime/histogram.ts';
-import { createRegistry, gauge } from '../runtime/metrics.ts';
+import { Counter, Histogram, type Registry } from 'prom-client';
+import { createRegistry, DURATIONS, gauge, SIZES } from '../runtime/metrics.ts';
 import type { StoreObserver } from '../store/store.ts';
 
 /** Everything that the core counts. Each label has a closed list of values: nothing that a caller sends is one. */
@@ -22,30 +21,34 @@ const FROM_THE_START = ['ok', 'INTERNAL', 'UNAVAILABLE'];
 
 export function createCoreMetrics(): CoreMetrics {
   const registry = createRegistry();
-  const calls = new Histogram(registry, {
+  const calls = new Histogram({
     name: 'lead_intake_core_call_duration_seconds',
     help: 'Calls by operation and outcome (ok, the reason of a refusal, or a status), and how long they took.',
-    labels: ['operation', 'outcome'],
-    bounds: DURATIONS,
+    labelNames: ['operation', 'outcome'],
+    buckets: DURATIONS,
+    registers: [registry],
   });
-  for (const operation of OPERATIONS) for (const outcome of FROM_THE_START) calls.begin(operation, outcome);
-  const batches = new Histogram(registry, {
+  for (const operation of OPERATIONS) for (const outcome of FROM_THE_START) calls.zero({ operation, outcome });
+  const batches = new Histogram({
     name: 'lead_intake_core_batch_requests',
     help: 'Messages of batch calls by operation, and how many requests each carried.',
-    labels: ['operation'],
-    bounds: SIZES,
+    labelNames: ['operation'],
+    buckets: SIZES,
+    registers: [registry],
   });
-  const commands = new Histogram(registry, {
+  const commands = new Histogram({
     name: 'lead_intake_core_store_duration_seconds',
     help: 'Commands to the store by what they do and whether they succeeded, and how long they took.',
-    labels: ['command', 'outcome'],
-    bounds: DURATIONS,
+    labelNames: ['command', 'outcome'],
+    buckets: DURATIONS,
+    registers: [registry],
   });
-  const sizes = new Histogram(registry, {
+  const sizes = new Histogram({
     name: 'lead_intake_core_store_batch_size',
     help: 'Commands to the store by what they do, and how many writes or reads shared each.',
-    labels: ['command'],
-    bounds: SIZES,
+    labelNames: ['command'],
+    buckets: SIZES,
+    registers: [registry],
   });
   const replays = new Counter({
     name: 'lead_intake_core_replays_total',
@@ -62,14 +65,15 @@ export function createCoreMetrics(): CoreMetrics {
     },
     callFinished(operation, outcome, durationMs, isReplay) {
       underWay -= 1;
-      calls.observe(durationMs / 1000, operation, outcome);
+      calls.observe({ operation, outcome }, durationMs / 1000);
       if (isReplay) replays.inc();
     },
-    batchCame: (operation, requests) => batches.observe(requests, operation),
+    batchCame: (operation, requests) => batches.observe({ operation }, requests),
     storeCommand(command, size) {
       const began = performance.now();
-      sizes.observe(size, command);
-      return (isDone) => commands.observe((performance.now() - began) / 1000, command, isDone ? 'ok' : 'failed');
+      sizes.observe({ command }, size);
+      return (isDone) =>
+        commands.observe({ command, outcome: isDone ? 'ok' : 'failed' }, (performance.now() - began) / 1000);
     },
     watchReadiness({ store, isStopping }) {
       const isUp = async () => Number(await store());

@@ -6,6 +6,12 @@ import type { Logger } from 'pino';
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import type { Address } from './settings.ts';
 
+/** Upper bounds of durations; seconds. */
+export const DURATIONS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+
+/** Upper bounds of how many go together. */
+export const SIZES = [1, 2, 4, 8, 16, 32, 64, 128];
+
 /** A registry that has what every process tells: its build, its memory and processor time, how late its event loop is. */
 export function createRegistry(): Registry {
   const registry = new Registry();

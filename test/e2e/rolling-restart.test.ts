@@ -1,72 +1,153 @@
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { type AddressInfo, connect, createServer } from 'node:net';
-import { tmpdir } from 'node:os';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
-import { startCore } from '../../src/app.ts';
-import { readCoreConfig } from '../../src/config.ts';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { times } from '../support/builders.ts';
-import { aCapture, CORE_TOKEN, startService } from '../support/service.ts';
+import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
+import { grpcCaller } from '../support/grpc.ts';
+import { addressOf, type RunningProcess, run, temporaryFolder } from '../support/processes.ts';
+import { aCapture, LEADS } from '../support/service.ts';
 
-/** Passes connections on to one of several servers, as a balancer does; those that stand stay where they are. */
-async function startBalancer() {
-  let target: URL;
-  const listener = createServer({ noDelay: true }, (client) => {
-    const server = connect({ port: Number(target.port), host: target.hostname, noDelay: true });
-    client.pipe(server).pipe(client);
-    for (const [one, other] of [
-      [client, server],
-      [server, client],
-    ] as const) {
-      one.on('error', () => other.destroy()).on('close', () => other.destroy());
-    }
-  }).listen(0, '127.0.0.1');
-  await once(listener, 'listening');
-  return {
-    url: `http://127.0.0.1:${(listener.address() as AddressInfo).port}`,
-    turnTo(url: string) {
-      target = new URL(url);
-    },
-    stop: () => listener.close(),
-  };
+vi.setConfig({ testTimeout: 120_000 });
+
+/** How often a balancer asks who is ready; milliseconds. A stopping process serves on for much longer. */
+const PROBE_MS = 25;
+const DRAIN_MS = 1500;
+
+const CALLERS = 8;
+
+/** How many requests are served between two restarts. */
+const SERVED_BETWEEN = 100;
+
+/** Passes connections on to those servers in turn that say they are ready; connections that stand stay where they are. */
+interface Balancer {
+  readonly url: string;
+  /** Whether a server is given new connections. */
+  isUsed(serverUrl: string): boolean;
 }
 
-test('cores are restarted one after the other under load, and no request fails', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
-  const core = { DATABASE_URL: `sqlite:${join(folder, 'leads.db')}` };
-  const balancer = await startBalancer();
-  const service = await startService({ core, gateway: { CORE_URL: balancer.url } });
-  const startAnother = () =>
-    startCore(readCoreConfig({ ...core, CORE_TOKEN, CORE_PORT: '0', LOG_LEVEL: 'silent', SHUTDOWN_DRAIN_MS: '0' }));
-  let current = await startAnother();
-  balancer.turnTo(current.url);
-  const studio = await service.aStudioWithKey();
+test('two gateways and two cores are restarted one after the other, and no request fails', async () => {
+  const env = { DATABASE_URL: `sqlite:${join(temporaryFolder(), 'leads.db')}`, SHUTDOWN_DRAIN_MS: `${DRAIN_MS}` };
+  const startCore = (port = '0') => run('src/main.ts', { env: { ...env, CORE_PORT: port } });
+  const cores = times(2, () => startCore());
+  const coreUrls = await Promise.all(cores.map(addressOf));
+  const toCores = await startBalancer(coreUrls, healthOfCore);
+  const startGateway = (port = '0') =>
+    run('gateway/main.ts', {
+      env: { ...env, GATEWAY_PORT: port, CORE_URL: toCores.url, QUOTA_LIMIT: '1000000000' },
+    });
+  const gateways = times(2, () => startGateway());
+  const gatewayUrls = await Promise.all(gateways.map(addressOf));
+  const toGateways = await startBalancer(gatewayUrls, async (url) => (await fetch(`${url}/readyz`)).ok);
+  const clients = connectToCore(toCores.url);
+  onTestFinished(() => clients.close());
+  const { studioId, secret } = await arrangeStudio(clients);
 
   let isOver = false;
-  const statuses: Record<number, number> = {};
-  const callers = times(16, async () => {
+  let served = 0;
+  const failures: unknown[] = [];
+  const callers = times(CALLERS, async () => {
     while (!isOver) {
-      const { status } = await service.post(studio.secret, aCapture());
-      statuses[status] = (statuses[status] ?? 0) + 1;
+      try {
+        const response = await create(toGateways.url, secret);
+        const text = await response.text();
+        if (response.status === 201) served += 1;
+        else failures.push(text);
+      } catch (error) {
+        failures.push(error);
+      }
     }
   });
-  for (let restart = 0; restart < 10; restart += 1) {
-    const next = await startAnother();
-    const before = statuses[201] ?? 0;
-    while ((statuses[201] ?? 0) < before + 50) await new Promise((resolve) => setTimeout(resolve, 5));
-    balancer.turnTo(next.url);
-    await current.stop();
-    current = next;
+  const untilMoreServed = async () => {
+    const before = served;
+    await vi.waitUntil(() => served >= before + SERVED_BETWEEN, { timeout: 20_000 });
+  };
+  try {
+    for (const { balancer, url, running, start } of [
+      ...gatewayUrls.map((url, index) => step(toGateways, url, gateways[index], startGateway)),
+      ...coreUrls.map((url, index) => step(toCores, url, cores[index], startCore)),
+    ]) {
+      await untilMoreServed();
+      running.child.kill('SIGTERM');
+      expect(await running.ended()).toBe(0);
+      start(new URL(url).port);
+      await vi.waitUntil(() => balancer.isUsed(url), { timeout: 20_000 });
+    }
+    await untilMoreServed();
+  } finally {
+    isOver = true;
+    await Promise.all(callers);
   }
-  isOver = true;
-  await Promise.all(callers);
+  expect(failures).toEqual([]);
+  let written = 0;
+  let pageToken = '';
+  do {
+    const page = await clients.leads.listLeads({ studioId, pageSize: 100, pageToken });
+    written += page.leads.length;
+    pageToken = page.nextPageToken;
+  } while (pageToken !== '');
+  expect(written).toBe(served);
+});
 
-  expect(Object.keys(statuses)).toEqual(['201']);
-  expect(await service.countLeads(studio.studioId)).toBe(statuses[201]);
+/** One of several servers, which is to be ended and started again at its address. */
+function step(
+  balancer: Balancer,
+  url: string,
+  running: RunningProcess | undefined,
+  start: (port: string) => RunningProcess,
+) {
+  if (!running) throw new Error(`nobody runs at ${url}`);
+  return { balancer, url, running, start };
+}
 
-  await service.dispose();
-  await current.stop();
-  balancer.stop();
-  rmSync(folder, { recursive: true, force: true });
-}, 60_000);
+function create(gatewayUrl: string, secret: string): Promise<Response> {
+  return fetch(`${gatewayUrl}${LEADS}`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json', 'idempotency-key': randomUUID() },
+    body: JSON.stringify(aCapture()),
+  });
+}
+
+async function healthOfCore(url: string): Promise<boolean> {
+  const caller = grpcCaller(new URL(url).host);
+  try {
+    const { status } = await caller.call<{ status: string }>('grpc.health.v1.Health/Check');
+    return status === 'SERVING';
+  } finally {
+    caller.close();
+  }
+}
+
+async function startBalancer(urls: readonly string[], isReady: (url: string) => Promise<boolean>): Promise<Balancer> {
+  const ready = new Set<string>();
+  const probes = urls.map((url) => {
+    const probe = async () => {
+      if (await isReady(url).catch(() => false)) ready.add(url);
+      else ready.delete(url);
+      timer = setTimeout(probe, PROBE_MS);
+    };
+    let timer: NodeJS.Timeout | undefined;
+    return { first: probe(), stop: () => clearTimeout(timer) };
+  });
+  let turn = 0;
+  const listener = createServer({ noDelay: true }, (client) => {
+    const candidates = [...ready];
+    turn += 1;
+    const url = candidates[turn % candidates.length];
+    if (url === undefined) client.destroy();
+    else joinConnections(client, connect({ port: Number(new URL(url).port), host: '127.0.0.1', noDelay: true }));
+  }).listen(0, '127.0.0.1');
+  await Promise.all([once(listener, 'listening'), ...probes.map(({ first }) => first)]);
+  onTestFinished(() => {
+    for (const { stop } of probes) stop();
+    listener.close();
+  });
+  return { url: `http://127.0.0.1:${(listener.address() as AddressInfo).port}`, isUsed: (url) => ready.has(url) };
+}
+
+function joinConnections(client: Socket, server: Socket): void {
+  client.pipe(server).pipe(client);
+  client.on('error', () => server.destroy()).on('close', () => server.destroy());
+  server.on('error', () => client.destroy()).on('close', () => client.destroy());
+}

@@ -327,7 +327,8 @@ describe('giving up', () => {
   });
 
   test('while the answer is awaited leaves it open whether the lead was written', async () => {
-    const { client } = clientOf(await service.aStudioWithKey(), throughProxy());
+    const forever = { attemptTimeoutMs: 3_600_000, deadlineMs: 3_600_000 };
+    const { client } = clientOf(await service.aStudioWithKey(), { ...throughProxy(), ...forever });
     proxy.silence();
     const reason = new Error('the visitor is gone');
     const controller = new AbortController();

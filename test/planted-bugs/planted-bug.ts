@@ -22,6 +22,8 @@ export interface PlantedBug {
   readonly suite: string;
   /** The test's own title. */
   readonly caughtBy: string;
+  /** Whether who only uses the public API can see it: then the conformance kit must not let it pass either. */
+  readonly isSeenOutside?: true;
   /** Tried when PLANTED_BUGS asks for all: what it tells, a variant that is tried every time tells as well. */
   readonly inSoak?: true;
 }

@@ -6,11 +6,23 @@ import { SQLITE_BUGS } from './sqlite-bugs.ts';
 /** PLANTED_BUGS: `all` has those tried, too, that only a soak tries. */
 const ALL = process.env.PLANTED_BUGS === 'all';
 
+/** The same variant, held against the contract from outside. */
+const fromOutside = (bug: PlantedBug): PlantedBug => ({
+  ...bug,
+  name: `${bug.name}, seen from outside`,
+  suite: 'test/conformance/sqlite.test.ts',
+  caughtBy: 'a deployment of ours keeps every rule that can be seen from outside',
+});
+
 const tried = (bugs: readonly PlantedBug[]) => bugs.filter(({ inSoak }) => ALL || !inSoak);
 
 /** Every faulty variant that is tried, by the database it is tried on. */
 export const PLANTED_BUGS = {
-  SQLite: tried([...SQLITE_BUGS, ...BATCH_BUGS]),
+  SQLite: tried([
+    ...SQLITE_BUGS,
+    ...BATCH_BUGS,
+    ...SQLITE_BUGS.filter(({ isSeenOutside }) => isSeenOutside).map(fromOutside),
+  ]),
   MongoDB: tried(MONGO_BUGS),
 } satisfies Record<string, readonly PlantedBug[]>;
 

@@ -9,6 +9,7 @@ const CREATE_LEAD = 'src/usecases/create-lead.ts';
 export const SQLITE_BUGS: readonly PlantedBug[] = [
   {
     name: 'the contact is looked up before the key',
+    isSeenOutside: true,
     suite: STORE,
     caughtBy: 'a retry is replayed and not told that its own lead is in the way',
     patches: [
@@ -23,6 +24,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'the index of keys is not unique',
+    isSeenOutside: true,
     suite: STORE,
     caughtBy: 'one key with 50 different bodies makes one lead, the rest are conflicts',
     patches: [
@@ -35,6 +37,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'the index of contacts is not unique',
+    isSeenOutside: true,
     suite: STORE,
     caughtBy: 'another key for a contact with an open lead names that lead, and nothing is written',
     patches: [
@@ -97,6 +100,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'a creation that succeeds leaves its key free',
+    isSeenOutside: true,
     suite: STORE,
     caughtBy: 'the same key with the same data is a replay of the first lead',
     patches: [
@@ -109,6 +113,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'a key with other data is a replay',
+    isSeenOutside: true,
     suite: STORE,
     caughtBy: 'the same key with other data is a conflict, and nothing is written',
     patches: [{ file: LEADS, find: 'return sameData(earlier.fingerprint, fingerprint)', put: 'return earlier' }],
@@ -128,6 +133,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'a refused creation binds its key',
+    isSeenOutside: true,
     suite: STORE,
     caughtBy: 'a refused creation leaves its key free for other data',
     patches: [
@@ -196,6 +202,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'a page begins with the last lead of the one before',
+    isSeenOutside: true,
     suite: STORE,
     caughtBy: 'there are never more than the limit, and the pages make the whole',
     patches: [{ file: LEADS, find: "'id < ? ORDER", put: "'id <= ? ORDER" }],
@@ -307,6 +314,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'a page leaves out the first lead after the one before',
+    isSeenOutside: true,
     suite: 'test/e2e/http/list-leads.test.ts',
     caughtBy: 'followed to its end by its cursors has every lead once',
     patches: [
@@ -323,6 +331,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'the note is no part of the data',
+    isSeenOutside: true,
     suite: 'test/e2e/http/idempotency.test.ts',
     caughtBy: 'is refused with 409, and nothing is written or changed: another note',
     patches: [{ file: 'src/domain/idempotency.ts', find: 'sourceId, note]', put: 'sourceId]' }],

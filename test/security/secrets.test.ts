@@ -90,8 +90,6 @@ interface Processes {
   readonly token: string;
   readonly crm: CoreClients;
   aStudioWithKey(scopes?: readonly ApiKeyScope[]): Promise<StudioWithKey>;
-  /** Everything that both have told those who run them. */
-  told(): Promise<string>;
 }
 
 async function startProcesses(
@@ -100,7 +98,14 @@ async function startProcesses(
 ): Promise<Processes> {
   const folder = temporaryFolder();
   const token = canaries.add('token of the core', `canary-token-${randomUUID()}`);
-  const common = { CORE_TOKEN: token, LOG_LEVEL: 'trace', DATABASE_URL: `sqlite:${join(folder, 'leads.db')}`, ...env };
+  const metrics = { CORE_METRICS_ADDRESS: '127.0.0.1:0', GATEWAY_METRICS_ADDRESS: '127.0.0.1:0' };
+  const common = {
+    ...metrics,
+    CORE_TOKEN: token,
+    LOG_LEVEL: 'trace',
+    DATABASE_URL: `sqlite:${join(folder, 'leads.db')}`,
+    ...env,
+  };
   const core = run('src/main.ts', { env: common });
   const coreUrl = await addressOf(core);
   const gateway = run('gateway/main.ts', { env: { ...common, CORE_URL: coreUrl } });
@@ -121,8 +126,20 @@ async function startProcesses(
       canaries.addKey(studio.secret);
       return studio;
     },
-    told: async () => core.output() + gateway.output(),
   };
+}
+
+/** Everything that both have told those who run them: what they have printed, and their metrics unless they have ended. */
+async function told({ core, gateway }: Pick<Processes, 'core' | 'gateway'>): Promise<string> {
+  const outputs = [core.output(), gateway.output()];
+  const urls = outputs.flatMap((output) => output.match(/http:\/\/[0-9.:]+\/metrics/g) ?? []);
+  const metrics = urls.map((url) =>
+    fetch(url).then(
+      (answer) => answer.text(),
+      () => '',
+    ),
+  );
+  return [...outputs, ...(await Promise.all(metrics))].join('\n');
 }
 
 type Person = ReturnType<typeof aPerson>;
@@ -174,7 +191,7 @@ async function expectSilence(processes: Processes, secret: string): Promise<void
   const requestId = `Last.${randomUUID()}`;
   await ask(processes, 'GET', '', secret, { headers: { 'x-request-id': requestId } });
   await written(processes, requestId);
-  expect(processes.canaries.in(await processes.told())).toEqual([]);
+  expect(processes.canaries.in(await told(processes))).toEqual([]);
 }
 
 /** Everything that a caller of the gateway can do wrong, with a person's data in hand. */
@@ -270,6 +287,7 @@ test('a log is seen whole: what belongs into it is found, in both processes, and
   await written(processes, requestId);
 
   expect(processes.gateway.output()).toContain(studioId);
+  expect((await told(processes)).match(/^lead_intake_build_info/gm)).toHaveLength(2);
   await processes.core.printed(new RegExp(requestId));
 
   // The command line shows a new key to whom it is made for.
@@ -435,7 +453,7 @@ describe('nobody finds a secret or a person in logs or errors', () => {
       expect(await processes.gateway.ended()).not.toBe(0);
       expect(await processes.core.ended()).not.toBe(0);
       expect(processes.gateway.output()).toContain('on purpose');
-      expect(processes.canaries.in(await processes.told())).toEqual([]);
+      expect(processes.canaries.in(await told(processes))).toEqual([]);
     }
   });
 

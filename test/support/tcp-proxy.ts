@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
-/** Which replies get lost. */
+/** Which replies, or requests, get lost. */
 export interface Loss {
   /** Whether a client's bytes are a request that counts; its reply may get lost. */
   readonly of: (request: Buffer) => boolean;
@@ -9,6 +9,10 @@ export interface Loss {
   readonly from?: number;
   /** How many get lost, one after the other. */
   readonly count?: number;
+  /** How much of the reply still comes through; bytes. Unless told, nothing; all of it when the request is what breaks. */
+  readonly replyBytes?: number;
+  /** How much of the request still comes through before the connection breaks; bytes. Unless told, all of it. */
+  readonly requestBytes?: number;
   /** What becomes of the connection: it breaks, or nothing comes any more. */
   readonly by?: 'cut' | 'silence';
   /** How long after the reply it breaks, nothing coming meanwhile; milliseconds. Unless told, at once. */
@@ -20,7 +24,7 @@ export interface TcpProxy {
   readonly port: number;
   /** How many connections lead through it just now. */
   connections(): number;
-  /** From now on, requests arrive and are carried out, but some of their replies do not come back. */
+  /** From now on, requests arrive and are carried out, but some of their replies do not come back, or not whole. */
   loseReplies(loss: Loss): void;
   /** How many replies got lost since loseReplies. */
   lost(): number;
@@ -64,19 +68,34 @@ export async function startProxy(targetHost: string, targetPort: number): Promis
     const server = connect({ host: targetHost, port: targetPort, noDelay: true });
     pairs.set(client, server);
     let loses: Required<Loss> | undefined;
-    client.on('data', (request: Buffer) => {
-      if (getsLost(request)) loses = loss;
-      server.write(request);
-    });
-    server.on('data', (reply) => {
-      if (loses === undefined) {
-        client.write(reply);
-        return;
-      }
-      // Only now: it is sure that the request was carried out.
+    let isLosing = false;
+    let replyBytesLeft = 0;
+    const lose = ({ by, afterMs }: Required<Loss>) => {
+      isLosing = true;
       lost += 1;
       server.pause();
-      if (loses.by === 'cut') setTimeout(() => drop(client), loses.afterMs);
+      if (by === 'cut') setTimeout(() => drop(client), afterMs);
+    };
+    client.on('data', (request: Buffer) => {
+      if (getsLost(request) && loss !== undefined) {
+        loses = loss;
+        replyBytesLeft = loss.replyBytes;
+        if (loss.requestBytes < request.length) {
+          server.write(request.subarray(0, loss.requestBytes));
+          client.pause();
+          lose(loss);
+          return;
+        }
+      }
+      server.write(request);
+    });
+    server.on('data', (reply: Buffer) => {
+      const isWhole = loses === undefined || (loses !== loss && !isLosing) || reply.length <= replyBytesLeft;
+      const arriving = isWhole ? reply : reply.subarray(0, replyBytesLeft);
+      replyBytesLeft -= arriving.length;
+      if (arriving.length > 0) client.write(arriving);
+      // Only now: it is sure that the request was carried out.
+      if (!isWhole && loses !== undefined) lose(loses);
     });
     for (const socket of [client, server]) socket.on('error', () => {}).on('close', () => drop(client));
     if (mode === 'silent') hush(client, server);
@@ -88,7 +107,15 @@ export async function startProxy(targetHost: string, targetPort: number): Promis
     port: (listener.address() as AddressInfo).port,
     connections: () => pairs.size,
     loseReplies(wanted) {
-      loss = { from: 1, count: 1, by: 'cut', afterMs: 0, ...wanted };
+      const unlessTold = {
+        from: 1,
+        count: 1,
+        replyBytes: wanted.requestBytes === undefined ? 0 : Number.POSITIVE_INFINITY,
+        requestBytes: Number.POSITIVE_INFINITY,
+        by: 'cut',
+        afterMs: 0,
+      } as const;
+      loss = { ...unlessTold, ...wanted };
       seen = 0;
       lost = 0;
     },

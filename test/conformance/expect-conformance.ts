@@ -1,0 +1,35 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { Api } from '../../src/conformance/api.ts';
+import { CHECKS, type Report, verify } from '../../src/conformance/verify.ts';
+import { type Service, startService } from '../support/service.ts';
+
+/** How long a run may take on a busy machine; milliseconds. */
+const RUN_MS = 180_000;
+
+/**
+ * Holds a service of ours against the contract, from outside.
+ *
+ * @param core the core's settings, known once tests run
+ */
+export function expectConformance(core: () => Record<string, string>): void {
+  let service: Service;
+  let report: Report;
+
+  beforeAll(async () => {
+    // Enough for the checks, and soon used up and there again.
+    service = await startService({ core: core(), gateway: { QUOTA_LIMIT: '400', QUOTA_WINDOW_SECONDS: '2' } });
+    const { secret, sourceId } = await service.aStudioWithKey();
+    report = await verify(new Api(service.url, secret, sourceId), { quota: true });
+  }, RUN_MS);
+  afterAll(() => service?.dispose());
+
+  test('a deployment of ours keeps every rule that can be seen from outside', () => {
+    const broken = report.checks.filter(({ verdict }) => verdict === 'failed');
+    expect(broken.map(({ title, why }) => `${title}: ${why}`)).toEqual([]);
+  });
+
+  test('it is held against every check', () => {
+    expect(report.checks.filter(({ verdict }) => verdict === 'not made')).toEqual([]);
+    expect(report.checks.map(({ title }) => title)).toEqual(CHECKS.map(({ title }) => title));
+  });
+}

@@ -1,0 +1,173 @@
+import { randomUUID } from 'node:crypto';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { startGateway } from '../../gateway/app.ts';
+import { readGatewayConfig } from '../../gateway/config.ts';
+import { LeadView } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import { times } from '../support/builders.ts';
+import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
+import { CORE_TOKEN, startTestCore } from '../support/grpc.ts';
+import { describeWithMongo, isCommand } from '../support/mongodb.ts';
+import { aCapture } from '../support/service.ts';
+import { sizeOf } from '../support/size-of.ts';
+import { type Loss, startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
+import { type Answer, ask } from './load.ts';
+
+vi.setConfig({ testTimeout: 240_000 });
+
+/** Between two cuts of a message; bytes. In a soak it is cut after each. */
+const CUT_EVERY = sizeOf('CRASH_CUT_EVERY', { usual: 17, soak: 1 });
+
+/** How often a request is repeated until the way is open again. */
+const MOST_REPETITIONS = 10;
+
+/** How many services on one database are tried side by side: most of the time they wait to be connected again. */
+const SIDE_BY_SIDE = 8;
+
+/** Which part of an exchange is cut. */
+type Part = 'replyBytes' | 'requestBytes';
+
+/** A service, with a proxy on one of its ways. */
+interface FaultyService {
+  readonly proxy: TcpProxy;
+  readonly secret: string;
+  /** Where the first request goes: over the faulty way. */
+  readonly url: string;
+  /** Where it goes again: past it, when it is the caller's own. */
+  readonly directUrl: string;
+  /** The ids of all leads there are, by the core's word. */
+  leadIds(): Promise<string[]>;
+}
+
+const PARTS: readonly [string, Part][] = [
+  ['a reply', 'replyBytes'],
+  ['a request', 'requestBytes'],
+];
+
+describe.each(['the gateway', 'the core'] as const)('on the way to %s', (target) => {
+  test.each(PARTS)(
+    '%s is cut after any number of its bytes: whoever asks is answered, and asking again gets the one lead',
+    async (_, part) => {
+      const service = await aFaultyService(target);
+      const cuts = await cutEverywhere(service, part, isAnything);
+      expect(cuts * CUT_EVERY).toBeGreaterThan(100);
+    },
+  );
+});
+
+describeWithMongo('on the way to the database', (mongoUrl) => {
+  test.each(PARTS)(
+    '%s is cut after any number of its bytes: whoever asks is answered, and asking again gets the one lead',
+    async (_, part) => {
+      const services = await Promise.all(times(SIDE_BY_SIDE, () => aFaultyService('the database', mongoUrl())));
+      const cuts = await Promise.all(
+        services.map((service, index) =>
+          cutEverywhere(service, part, isCommand('find', 'insert'), {
+            first: index * CUT_EVERY,
+            step: SIDE_BY_SIDE * CUT_EVERY,
+          }),
+        ),
+      );
+      expect(cuts.reduce((sum, each) => sum + each, 0) * CUT_EVERY).toBeGreaterThan(100);
+    },
+  );
+});
+
+/**
+ * Cuts the messages that creating a lead takes, each at every place, each in a creation of its own.
+ *
+ * @param of which messages count
+ * @returns how many cuts there were
+ */
+async function cutEverywhere(
+  service: FaultyService,
+  part: Part,
+  of: Loss['of'],
+  { first = 0, step = CUT_EVERY } = {},
+): Promise<number> {
+  const created: string[] = [];
+  let cuts = 0;
+  for (let from = 1; ; from += 1) {
+    let bytes = first;
+    for (; ; bytes += step) {
+      const { isCut, leadId } = await createWith(service, { of, from, [part]: bytes });
+      created.push(leadId);
+      if (!isCut) break;
+      cuts += 1;
+    }
+    // There was no such message any more.
+    if (bytes === first) break;
+  }
+  expect((await service.leadIds()).sort()).toEqual(created.sort());
+  return cuts;
+}
+
+/** Creates a lead while a message is cut, if it comes to that; then again, on an open way. */
+async function createWith(service: FaultyService, loss: Loss): Promise<{ isCut: boolean; leadId: string }> {
+  const { proxy, secret, url, directUrl } = service;
+  const request = { key: randomUUID(), body: JSON.stringify(aCapture()) };
+  proxy.loseReplies(loss);
+  const first = await ask(url, secret, request);
+  const isCut = proxy.lost() > 0;
+  proxy.heal();
+  let again: Answer;
+  for (let repetition = 0; repetition < MOST_REPETITIONS && again?.status !== 201; repetition += 1) {
+    again = await ask(directUrl, secret, request);
+  }
+  if (again?.status !== 201) throw new Error(`asked again: ${again?.text}`);
+  if (first?.status === 201) expect(first.text).toBe(again.text);
+  else if (first) expect(first.code).toBe('integration_unavailable');
+  return { isCut, leadId: JSON.parse(again.text).lead.id };
+}
+
+/** Starts a service of its own, with a proxy in front of one part. */
+async function aFaultyService(
+  target: 'the gateway' | 'the core' | 'the database',
+  mongoUrl?: string,
+): Promise<FaultyService> {
+  const toDatabase = mongoUrl === undefined ? undefined : await aProxy(new URL(mongoUrl));
+  const databaseUrl = toDatabase && { DATABASE_URL: `mongodb://127.0.0.1:${toDatabase.port}/test-${randomUUID()}` };
+  const core = await startTestCore(databaseUrl);
+  onTestFinished(() => core.stop());
+  const toCore = await aProxy(new URL(core.url));
+  const gateway = await startGateway(
+    readGatewayConfig({
+      GATEWAY_PORT: '0',
+      CORE_URL: `http://127.0.0.1:${toCore.port}`,
+      CORE_TOKEN,
+      QUOTA_LIMIT: '1000000000',
+      LOG_LEVEL: 'silent',
+      SHUTDOWN_DRAIN_MS: '0',
+    }),
+  );
+  onTestFinished(() => gateway.stop());
+  const toGateway = await aProxy(new URL(gateway.url));
+  const clients = connectToCore(core.url, CORE_TOKEN);
+  onTestFinished(() => clients.close());
+  // The database may still be prepared.
+  const { studioId, secret } = await vi.waitFor(() => arrangeStudio(clients), { timeout: 30_000 });
+  const isGateway = target === 'the gateway';
+  return {
+    proxy: isGateway ? toGateway : (toDatabase ?? toCore),
+    secret,
+    url: isGateway ? `http://127.0.0.1:${toGateway.port}` : gateway.url,
+    directUrl: gateway.url,
+    async leadIds() {
+      const ids: string[] = [];
+      let pageToken = '';
+      do {
+        const page = await clients.leads.listLeads({ studioId, pageSize: 100, pageToken, view: LeadView.BASIC });
+        for (const { id } of page.leads) ids.push(id);
+        pageToken = page.nextPageToken;
+      } while (pageToken !== '');
+      return ids;
+    },
+  };
+}
+
+async function aProxy({ hostname, port }: URL): Promise<TcpProxy> {
+  const proxy = await startProxy(hostname, Number(port));
+  onTestFinished(() => proxy.stop());
+  return proxy;
+}
+
+const isAnything = () => true;

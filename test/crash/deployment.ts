@@ -1,0 +1,151 @@
+import { spawnSync } from 'node:child_process';
+import { connect } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type RunningProcess, run } from '../support/processes.ts';
+
+/** How long everything may take to serve again after a crash; milliseconds. */
+const SERVES_WITHIN_MS = 30_000;
+
+/** A service that runs as in production, and of which any part can be ended. */
+export interface Deployment {
+  readonly gatewayUrl: string;
+  readonly coreUrl: string;
+  /** The process of a part. */
+  process(part: string): RunningProcess;
+  /** Kills a part at once (SIGKILL), as a crash or the loss of power does. */
+  kill(part: string): Promise<void>;
+  /** Starts a part again that was killed, or has ended. */
+  restart(part: string): Promise<void>;
+  /** Waits until everything can be done again. @throws Error that says what the processes printed when it cannot */
+  serves(): Promise<void>;
+}
+
+/** What a deployment is configured with, in the settings' own names. */
+type Settings = Readonly<Record<string, string>>;
+
+/** A part besides core and gateway. */
+export interface Server {
+  kill(): Promise<void>;
+  /** Starts it again after that, at the same address. */
+  revive(): Promise<void>;
+}
+
+const FILES: Readonly<Record<string, string>> = { core: 'src/main.ts', gateway: 'gateway/main.ts' };
+
+/**
+ * Runs core and gateway by themselves. Parts: `core`, `gateway`, the servers by their names, and several of them joined by
+ * ` and `.
+ */
+export async function deployApart(
+  settings: Settings,
+  servers: Readonly<Record<string, Server>> = {},
+): Promise<Deployment> {
+  const { env, gatewayUrl, coreUrl } = await configured(settings);
+  const processes = new Map(Object.entries(FILES).map(([name, file]) => [name, run(file, { env })]));
+  const processOf = (name: string): RunningProcess => {
+    const running = processes.get(name);
+    if (!running) throw new Error(`there is no ${name}`);
+    return running;
+  };
+  await serves(gatewayUrl, processes);
+  return {
+    gatewayUrl,
+    coreUrl,
+    process: processOf,
+    async kill(part) {
+      await Promise.all(
+        part.split(' and ').map(async (name) => {
+          if (servers[name]) return servers[name].kill();
+          processOf(name).child.kill('SIGKILL');
+          await processOf(name).ended();
+        }),
+      );
+    },
+    async restart(part) {
+      for (const name of part.split(' and ')) {
+        await servers[name]?.revive();
+        if (FILES[name]) processes.set(name, run(FILES[name], { env }));
+      }
+    },
+    serves: () => serves(gatewayUrl, processes),
+  };
+}
+
+/** Runs what `npm start` runs. Parts: `start`, and of what that runs `core` and `gateway`; or `everything` at once. */
+export async function deployTogether(settings: Settings): Promise<Deployment> {
+  const { env, gatewayUrl, coreUrl } = await configured(settings);
+  const processes = new Map<string, RunningProcess>();
+  const start = () => {
+    const running = run('start.ts', { env });
+    processes.set('start', running);
+    return running;
+  };
+  let running = start();
+  await serves(gatewayUrl, processes);
+  return {
+    gatewayUrl,
+    coreUrl,
+    process: () => running,
+    async kill(part) {
+      const children = Object.entries(FILES)
+        .filter(([name]) => part === name || part === 'everything')
+        .flatMap(([, file]) => childrenOf(running, file));
+      for (const pid of children) process.kill(pid, 'SIGKILL');
+      // After them, because it would stop them in order.
+      if (part === 'start' || part === 'everything') running.child.kill('SIGKILL');
+      // Only when none of them is left: they all hold its output open.
+      await running.ended();
+    },
+    async restart() {
+      running = start();
+    },
+    serves: () => serves(gatewayUrl, processes),
+  };
+}
+
+async function configured(settings: Settings) {
+  const [corePort, gatewayPort] = [await portToKeep(), await portToKeep()];
+  const common = { CORE_PORT: `${corePort}`, GATEWAY_PORT: `${gatewayPort}`, QUOTA_LIMIT: '1000000000' };
+  return {
+    env: { LOG_LEVEL: 'silent', ...common, ...settings },
+    coreUrl: `http://127.0.0.1:${corePort}`,
+    gatewayUrl: `http://127.0.0.1:${gatewayPort}`,
+  };
+}
+
+async function serves(gatewayUrl: string, processes: ReadonlyMap<string, RunningProcess>): Promise<void> {
+  const giveUp = performance.now() + SERVES_WITHIN_MS;
+  const isReady = () =>
+    fetch(`${gatewayUrl}/readyz`, { signal: AbortSignal.timeout(2000) }).then(
+      ({ ok }) => ok,
+      () => false,
+    );
+  while (!(await isReady())) {
+    if (performance.now() > giveUp) {
+      const printed = [...processes].map(([name, running]) => `${name}: ${running.output()}`);
+      throw new Error(`not ready within ${SERVES_WITHIN_MS} ms\n${printed.join('\n')}`);
+    }
+    await sleep(20);
+  }
+}
+
+function childrenOf({ child }: RunningProcess, file: string): number[] {
+  const { stdout } = spawnSync('pgrep', ['-P', `${child.pid}`, '-f', file], { encoding: 'utf8' });
+  return stdout.split('\n').filter(Boolean).map(Number);
+}
+
+/**
+ * A port of 127.0.0.1 that nobody listens on, and that the system gives to no connection: whoever was killed on it can have
+ * it again.
+ */
+async function portToKeep(): Promise<number> {
+  for (;;) {
+    const port = 15_000 + Math.floor(Math.random() * 15_000);
+    const isTaken = await new Promise<boolean>((resolve) => {
+      const socket = connect(port, '127.0.0.1', () => resolve(true));
+      socket.on('error', () => resolve(false)).on('close', () => socket.destroy());
+      socket.on('connect', () => socket.destroy());
+    });
+    if (!isTaken) return port;
+  }
+}

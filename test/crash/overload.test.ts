@@ -1,0 +1,212 @@
+import { randomUUID } from 'node:crypto';
+import { Agent, request } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { drive } from '../../bench/drive.ts';
+import { EXPECTED_STATUS, Workload } from '../../bench/workload.ts';
+import { newKeySecret } from '../../src/domain/rules/key-secret.ts';
+import { times } from '../support/builders.ts';
+import { arrangeStudio, type CoreClients, connectToCore, type StudioWithKey } from '../support/core-clients.ts';
+import { temporaryFolder } from '../support/processes.ts';
+import { lines } from '../support/raw-http.ts';
+import { aCapture, LEADS } from '../support/service.ts';
+import { sizeOf } from '../support/size-of.ts';
+import { type Deployment, deployApart } from './deployment.ts';
+import { memoryMb } from './memory.ts';
+
+vi.setConfig({ testTimeout: 240_000 });
+
+/** How long it is measured what is served under overload; milliseconds. Usually not at all: others use the machine, too. */
+const MEASURED_MS = 1000 * sizeOf('OVERLOAD_SECONDS', { usual: 0, soak: 10 });
+
+/** How many creations a gateway lets wait for its core. */
+const MOST_UNANSWERED = 2048;
+
+/** More callers than may wait. */
+const CALLERS = MOST_UNANSWERED + 300;
+
+/** How many of them come at a time where nothing is to wait. */
+const FEW = 100;
+
+/** What core and gateway may take more than before; megabytes. Three times what they were seen to take. */
+const MOST_MEMORY_MB = 400;
+
+/** How many slow connections there are, and how long after their beginning none of them may stand; milliseconds. */
+const SLOW = 1000;
+const CLOSED_WITHIN_MS = MEASURED_MS > 0 ? 15_000 : 45_000;
+
+describe('more than can be done', () => {
+  test('is done or refused, request by request, and takes no more memory than is set aside for it', async () => {
+    const service = await aService();
+    const callers = times(CALLERS, () => aCaller(service));
+    // A few at a time: whoever connects is to be heard before a connection on which nothing came is closed.
+    for (let first = 0; first < CALLERS; first += FEW) {
+      for (const outcome of await askAll(callers.slice(first, first + FEW))) expect(outcome).toBe('201');
+    }
+    const before = memory(service);
+
+    const outcomes = await Promise.all(callers.map(async (caller) => [await caller(), await caller()] as const));
+
+    const counts = Map.groupBy(outcomes.flat(), (outcome) => outcome);
+    expect(['201', '503, may come again']).toEqual(expect.arrayContaining([...counts.keys()]));
+    expect(memory(service) - before).toBeLessThan(MOST_MEMORY_MB);
+    // Whoever is told that the outcome is unknown may find it written.
+    expect(await countLeads(service)).toBeGreaterThanOrEqual(CALLERS + (counts.get('201')?.length ?? 0));
+    expect(await callers[0]?.()).toBe('201');
+  });
+
+  test('because the core stands still, is refused, and done again once it goes on', async () => {
+    const service = await aService();
+    // Keys that nobody has: requests with the same one would wait as one.
+    const callers = times(CALLERS, () => aCaller(service, newKeySecret()));
+    for (let first = 0; first < CALLERS; first += FEW) {
+      for (const outcome of await askAll(callers.slice(first, first + FEW))) expect(outcome).toBe('401');
+    }
+    const before = memory(service);
+
+    const core = service.deployment.process('core').child;
+    core.kill('SIGSTOP');
+    expect(new Set(await askAll(callers))).toEqual(new Set(['503, may come again']));
+    expect(memory(service) - before).toBeLessThan(MOST_MEMORY_MB);
+
+    core.kill('SIGCONT');
+    await service.deployment.serves();
+    expect(await aCaller(service)()).toBe('201');
+    for (const caller of callers.slice(0, 100)) expect(await caller()).toBe('401');
+  });
+
+  test.runIf(MEASURED_MS > 0)('at three times what it can do, it does four fifths of that', async () => {
+    const { deployment, studio } = await aService();
+    const url = new URL(deployment.gatewayUrl);
+    const workload = new Workload({ ...studio, url: url.href });
+    const creations = { next: () => workload.request('create'), status: EXPECTED_STATUS.create };
+    await drive(url, creations, { connections: 64, durationMs: 3000 });
+
+    const peak = rateOf(await drive(url, creations, { connections: 64, durationMs: MEASURED_MS }));
+    const ratePerSecond = Math.round(peak * 3);
+    const served = rateOf(await drive(url, creations, { connections: 4000, durationMs: MEASURED_MS, ratePerSecond }));
+
+    console.info(`Overload: ${Math.round(served)}/s are served of ${ratePerSecond}/s, at most ${Math.round(peak)}/s.`);
+    expect(served / peak).toBeGreaterThan(0.8);
+  });
+});
+
+test('a thousand connections that are slow or silent are closed in time, and hold up nobody else', async () => {
+  const service = await aService();
+  const { gatewayUrl } = service.deployment;
+  const begun = performance.now();
+  const slow = times(SLOW, (index) => aSlowConnection(gatewayUrl, service.studio, index % WAYS_TO_BE_SLOW));
+  let isOver = false;
+  let served = 0;
+  const others = times(8, async () => {
+    const caller = aCaller(service);
+    while (!isOver) {
+      expect(await caller()).toBe('201');
+      served += 1;
+    }
+  });
+
+  try {
+    await Promise.all(slow.map(({ closed }) => closed));
+    expect(performance.now() - begun).toBeLessThan(CLOSED_WITHIN_MS);
+  } finally {
+    isOver = true;
+    for (const { socket } of slow) socket.destroy();
+    await Promise.all(others);
+  }
+  expect(served).toBeGreaterThan(0);
+  expect(await countLeads(service)).toBe(served);
+});
+
+/** How many ways there are to be slow. */
+const WAYS_TO_BE_SLOW = 5;
+
+/** Opens a connection on which no request ever becomes whole. */
+function aSlowConnection(gatewayUrl: string, { secret }: StudioWithKey, way: number) {
+  const { hostname, port } = new URL(gatewayUrl);
+  const head = lines(
+    `POST ${LEADS} HTTP/1.1`,
+    'Host: leads.example.test',
+    `Authorization: Bearer ${secret}`,
+    `Idempotency-Key: ${randomUUID()}`,
+    'Content-Type: application/json',
+    'Content-Length: 100',
+  );
+  const [first, more] = (
+    [
+      ['', ''],
+      [head.slice(0, 60), ''],
+      [`${head}\r\n{"displayName":`, ''],
+      // One byte at a time, for ever.
+      [head.slice(0, 20), 'a'],
+      [`${head}\r\n`, ' '],
+    ] as const
+  )[way] as readonly [string, string];
+  const socket: Socket = connect(Number(port), hostname, () => socket.write(first));
+  const trickle = setInterval(() => more && socket.write(more), 1000);
+  const closed = new Promise<void>((resolve) => {
+    socket.on('close', () => {
+      clearInterval(trickle);
+      resolve();
+    });
+  });
+  socket.on('error', () => {}).resume();
+  return { socket, closed };
+}
+
+/** A core and a gateway, and a studio in them. */
+interface TestedService {
+  readonly deployment: Deployment;
+  readonly core: CoreClients;
+  readonly studio: StudioWithKey;
+}
+
+async function aService(): Promise<TestedService> {
+  const deployment = await deployApart({ DATABASE_URL: `sqlite:${join(temporaryFolder(), 'leads.db')}` });
+  const core = connectToCore(deployment.coreUrl);
+  onTestFinished(() => core.close());
+  return { deployment, core, studio: await arrangeStudio(core) };
+}
+
+const askAll = (callers: readonly (() => Promise<string>)[]) => Promise.all(callers.map((caller) => caller()));
+
+/** What both processes hold in memory; megabytes. */
+const memory = ({ deployment }: TestedService): number =>
+  memoryMb(deployment.process('core')) + memoryMb(deployment.process('gateway'));
+
+const rateOf = ({ answered, seconds }: { readonly answered: number; readonly seconds: number }) => answered / seconds;
+
+/** Somebody with a connection of their own, who creates a lead each time, and says in a word what became of it. */
+function aCaller({ deployment, studio }: TestedService, secret = studio.secret): () => Promise<string> {
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  onTestFinished(() => agent.destroy());
+  return async () => {
+    const headers = {
+      authorization: `Bearer ${secret}`,
+      'content-type': 'application/json',
+      'idempotency-key': randomUUID(),
+    };
+    return new Promise((resolve, reject) => {
+      request(`${deployment.gatewayUrl}${LEADS}`, { agent, method: 'POST', headers })
+        .on('response', (response) => {
+          const { statusCode, headers } = response;
+          const mayComeAgain = /^[1-9]\d?$/.test(headers['retry-after'] ?? '');
+          response.resume().on('end', () => resolve(`${statusCode}${mayComeAgain ? ', may come again' : ''}`));
+        })
+        .on('error', reject)
+        .end(JSON.stringify(aCapture()));
+    });
+  };
+}
+
+async function countLeads({ core, studio: { studioId } }: TestedService): Promise<number> {
+  let count = 0;
+  let pageToken = '';
+  do {
+    const page = await core.leads.listLeads({ studioId, pageSize: 100, pageToken });
+    count += page.leads.length;
+    pageToken = page.nextPageToken;
+  } while (pageToken !== '');
+  return count;
+}

@@ -1,0 +1,122 @@
+import { randomUUID } from 'node:crypto';
+import { Agent, request } from 'node:http';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { times } from '../support/builders.ts';
+import { arrangeStudio, type CoreClients, connectToCore } from '../support/core-clients.ts';
+import { temporaryFolder } from '../support/processes.ts';
+import { aCapture, LEADS } from '../support/service.ts';
+import { sizeOf } from '../support/size-of.ts';
+import { type Deployment, deployApart, deployTogether } from './deployment.ts';
+
+vi.setConfig({ testTimeout: 240_000 });
+
+/** How often each is stopped. */
+const STOPS = sizeOf('CRASH_STOPS', { usual: 4, soak: 20 });
+
+/** How long a stopping process serves on; milliseconds. */
+const DRAIN_MS = 500;
+
+const CALLERS = 8;
+
+/** What became of a request. */
+interface Outcome {
+  /** Its idempotency key, and the note of its lead. */
+  readonly key: string;
+  /** Undefined when no answer had begun. */
+  readonly status: number | undefined;
+  /** Whether an answer had begun, and did not come to its end. */
+  readonly isCut: boolean;
+}
+
+test.each([
+  ['the gateway', 'gateway', deployApart],
+  ['the core', 'core', deployApart],
+  ['npm start', 'start', deployTogether],
+] as const)(
+  '%s stops under load in order, told once or twice: what it took on is answered whole, what it did not is not done',
+  async (_, part, deploy) => {
+    const deployment = await deploy({
+      DATABASE_URL: `sqlite:${join(temporaryFolder(), 'leads.db')}`,
+      SHUTDOWN_DRAIN_MS: `${DRAIN_MS}`,
+    });
+    const core = connectToCore(deployment.coreUrl);
+    onTestFinished(() => core.close());
+    for (let stop = 0; stop < STOPS; stop += 1) {
+      // The second signal comes before, in and after the time in which the process still serves.
+      const { status, broken } = await stopUnderLoad(deployment, core, part, stop % 2 === 0 ? undefined : stop * 150);
+      // A process that is not stopped within 10 s leaves with another status.
+      expect({ stop, status, broken }).toEqual({ stop, status: 0, broken: [] });
+    }
+  },
+);
+
+/** @param againMs when it is told a second time, after the first */
+async function stopUnderLoad(deployment: Deployment, core: CoreClients, part: string, againMs: number | undefined) {
+  const { studioId, secret } = await arrangeStudio(core);
+  const outcomes: Outcome[] = [];
+  let isOver = false;
+  const callers = times(CALLERS, async () => {
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    while (!isOver) {
+      const outcome = await create(deployment.gatewayUrl, agent, secret);
+      outcomes.push(outcome);
+      if (outcome.status !== 201) await sleep(10);
+    }
+    agent.destroy();
+  });
+  const created = () => outcomes.filter(({ status }) => status === 201).length;
+  try {
+    await vi.waitUntil(() => created() >= 40, { timeout: 20_000 });
+    const running = deployment.process(part);
+    running.child.kill('SIGTERM');
+    if (againMs !== undefined) setTimeout(() => running.child.kill('SIGTERM'), againMs);
+    const status = await running.ended();
+    await deployment.restart(part);
+    await deployment.serves();
+    isOver = true;
+    await Promise.all(callers);
+    return { status, broken: await brokenPromises(core, studioId, outcomes) };
+  } finally {
+    isOver = true;
+  }
+}
+
+async function brokenPromises(
+  { leads }: CoreClients,
+  studioId: string,
+  outcomes: readonly Outcome[],
+): Promise<string[]> {
+  const written = new Set<string | undefined>();
+  let pageToken = '';
+  do {
+    const page = await leads.listLeads({ studioId, pageSize: 100, pageToken });
+    for (const { note } of page.leads) written.add(note);
+    pageToken = page.nextPageToken;
+  } while (pageToken !== '');
+  return outcomes.flatMap(({ key, status, isCut }) => {
+    if (isCut) return [`${key}: the answer ${status} was cut`];
+    if (status === 201) return written.has(key) ? [] : [`${key}: was answered as created, and is not there`];
+    if (status !== undefined && status !== 503) return [`${key}: was answered ${status}`];
+    return written.has(key) ? [`${key}: is there, and was answered ${status ?? 'nothing'}`] : [];
+  });
+}
+
+function create(gatewayUrl: string, agent: Agent, secret: string): Promise<Outcome> {
+  const key = randomUUID();
+  return new Promise((resolve) => {
+    const sent = request(`${gatewayUrl}${LEADS}`, {
+      agent,
+      method: 'POST',
+      headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json', 'idempotency-key': key },
+    });
+    let status: number | undefined;
+    sent.on('response', (response) => {
+      status = response.statusCode;
+      response.resume().on('close', () => resolve({ key, status, isCut: !response.complete }));
+    });
+    sent.on('error', () => resolve({ key, status, isCut: status !== undefined }));
+    sent.end(JSON.stringify(aCapture({ note: key })));
+  });
+}

@@ -1,0 +1,100 @@
+import { randomUUID } from 'node:crypto';
+import { connect } from 'node:net';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { times } from '../support/builders.ts';
+import { lines } from '../support/raw-http.ts';
+import { aCapture, LEADS, leadOf, type Service, type StudioWithKey, startService } from '../support/service.ts';
+import { sizeOf } from '../support/size-of.ts';
+
+vi.setConfig({ testTimeout: 300_000 });
+
+/** How many callers vanish, in five rounds. */
+const CALLERS = sizeOf('VANISHING_CALLERS', { usual: 2000, soak: 20_000 });
+const AT_ONCE = 40;
+
+/** What each of them may leave behind; bytes. A connection that is kept, with what belongs to it, has ten thousand and more. */
+const MOST_LEFT_BYTES = 2000;
+
+let service: Service;
+beforeAll(async () => {
+  service = await startService();
+});
+afterAll(() => service.dispose());
+
+test('callers who vanish in the middle leave nothing behind in gateway or core, and none of their leads is there twice', async () => {
+  const studio = await service.aStudioWithKey();
+  const keys: string[] = [];
+  const heap: number[] = [];
+  for (const _ of times(5, () => 0)) {
+    const left = times(CALLERS / 5, () => randomUUID()).values();
+    const vanishOneByOne = async () => {
+      for (const key of left) {
+        keys.push(key);
+        await vanish(studio, key);
+      }
+    };
+    await Promise.all(times(AT_ONCE, vanishOneByOne));
+    // Whatever is under way for those who vanished last comes to its end.
+    await vi.waitUntil(async () => openSockets() <= SOCKETS_OF_THE_SERVICE, { timeout: 20_000 });
+    expect((await service.get(studio.secret, '?limit=1')).status).toBe(200);
+    heap.push(heapBytes());
+  }
+
+  // The first rounds fill pools and caches, and have code compiled.
+  const [, , third = 0, , last = 0] = heap;
+  expect((last - third) / ((CALLERS / 5) * 2)).toBeLessThan(MOST_LEFT_BYTES);
+
+  for (const key of keys.slice(-50))
+    await leadOf(await service.post(studio.secret, captureOf(key), { 'idempotency-key': key }), 201);
+  const before = await service.countLeads(studio.studioId);
+  for (const key of keys.slice(-50))
+    await leadOf(await service.post(studio.secret, captureOf(key), { 'idempotency-key': key }), 201);
+  expect(await service.countLeads(studio.studioId)).toBe(before);
+  expect(before).toBeLessThanOrEqual(keys.length);
+});
+
+/** The gateway's and the core's ends of the connection between them, the test's own to both, and the ports. */
+const SOCKETS_OF_THE_SERVICE = 12;
+
+const openSockets = (): number => process.getActiveResourcesInfo().filter((name) => /TCP/.test(name)).length;
+
+const captureOf = (key: string) => aCapture({ contact: { type: 'email', value: `${key}@example.org` } });
+
+/** Sends as much of a creation as chance will have, perhaps more than one, and is gone, perhaps after the first bytes of an answer. */
+function vanish({ secret }: StudioWithKey, key: string): Promise<void> {
+  const { hostname, port } = new URL(service.url);
+  const body = JSON.stringify(captureOf(key));
+  const head = lines(
+    `POST ${LEADS} HTTP/1.1`,
+    'Host: leads.example.test',
+    `Authorization: Bearer ${secret}`,
+    `Idempotency-Key: ${key}`,
+    'Content-Type: application/json',
+    `Content-Length: ${body.length}`,
+    '',
+  );
+  const whole = head + body;
+  const isWhole = Math.random() < 0.7;
+  const sent = isWhole ? whole.repeat(Math.random() < 0.2 ? 3 : 1) : whole.slice(0, Math.random() * whole.length);
+  const awaitsAnswer = isWhole && Math.random() < 0.2;
+  return new Promise((resolve) => {
+    const socket = connect(Number(port), hostname, () => {
+      socket.write(sent);
+      if (!awaitsAnswer)
+        setTimeout(() => (Math.random() < 0.5 ? socket.destroy() : socket.resetAndDestroy()), Math.random() * 8);
+    });
+    socket.on('data', () => socket.resetAndDestroy());
+    socket.on('error', () => {}).on('close', () => resolve());
+  });
+}
+
+/** How much memory is in use, once everything is collected that can be. */
+function heapBytes(): number {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc');
+  collect();
+  collect();
+  return process.memoryUsage().heapUsed;
+}
