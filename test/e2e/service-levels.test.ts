@@ -1,0 +1,112 @@
+import { execFileSync } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { cpSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import type { Samples } from '../support/metrics.ts';
+import { ROOT, temporaryFolder } from '../support/processes.ts';
+import { describeIf, hasCommand } from '../support/servers.ts';
+import { aCapture, type Service, startService } from '../support/service.ts';
+
+const RULES = 'prometheus-rules.yaml';
+const rules = readFileSync(join(ROOT, 'ops', RULES), 'utf8');
+const dashboard = JSON.parse(readFileSync(join(ROOT, 'ops/grafana-dashboard.json'), 'utf8'));
+
+interface Panel {
+  readonly targets?: readonly { readonly expr: string }[];
+}
+
+/** Every query of the dashboard, with the rate interval that it would have. */
+const dashboardQueries = (dashboard.panels as Panel[])
+  .flatMap(({ targets = [] }) => targets.map(({ expr }) => expr))
+  .map((expr) => expr.replaceAll('$__rate_interval', '5m'));
+
+/** Every query of a rule. */
+const ruleQueries = [...rules.matchAll(/expr: \|\n((?: {10,}.*\n)+)/g)].map(([, lines = '']) => lines);
+
+/** What a query asks for: each metric that it names, with the labels that it must have. */
+const selectorsIn = (query: string) =>
+  [...query.matchAll(/\b(?:lead_intake|nodejs_|process_)[\w:]*(?:\{[^}]*\})?/g)].map(([selector]) => selector);
+
+function promtool(...args: string[]): string {
+  return execFileSync('promtool', args, { encoding: 'utf8', cwd: join(ROOT, 'ops') });
+}
+
+describeIf(hasCommand('promtool'), 'the rules for Prometheus', 'install promtool, of Prometheus', () => {
+  test('are valid, and each alert fires for what it is there for and for nothing that is usual', () => {
+    expect(promtool('check', 'rules', RULES)).toContain('SUCCESS');
+    expect(promtool('test', 'rules', 'prometheus-rules.test.yaml')).toContain('SUCCESS');
+    const tested = readFileSync(join(ROOT, 'ops/prometheus-rules.test.yaml'), 'utf8');
+    for (const [, alert] of rules.matchAll(/- alert: (\w+)/g)) {
+      expect(tested).toMatch(new RegExp(`alertname: ${alert}\\n {8}exp_alerts:\\n`));
+    }
+  });
+
+  test('and the dashboard ask for nothing that the processes do not tell', { timeout: 60_000 }, async () => {
+    const service = await startService({
+      core: { CORE_METRICS_ADDRESS: '127.0.0.1:0' },
+      gateway: { GATEWAY_METRICS_ADDRESS: '127.0.0.1:0' },
+    });
+    try {
+      const before = await scrapeBoth(service);
+      await useEverything(service);
+      const after = await scrapeBoth(service);
+      expect(dashboardQueries.length).toBeGreaterThan(20);
+      expect(ruleQueries.length).toBeGreaterThan(15);
+      const asked = new Set([...dashboardQueries, ...[...dashboardQueries, ...ruleQueries].flatMap(selectorsIn)]);
+
+      const folder = temporaryFolder();
+      cpSync(join(ROOT, 'ops', RULES), join(folder, RULES));
+      writeFileSync(join(folder, 'scraped.test.yaml'), queryTest(before, after, [...asked]));
+
+      expect(promtool('test', 'rules', join(folder, 'scraped.test.yaml'))).toContain('SUCCESS');
+    } finally {
+      await service.dispose();
+    }
+  });
+});
+
+/** What both processes tell, with the labels that a scrape adds. */
+async function scrapeBoth(service: Service): Promise<Samples> {
+  const both = [
+    ...[...(await service.gatewayMetrics())].map((sample) => ['gateway', ...sample] as const),
+    ...[...(await service.coreMetrics())].map((sample) => ['core', ...sample] as const),
+  ];
+  return new Map(
+    both.map(([job, series, value]) => {
+      const labels = `job="${job}",instance="${job}:1"`;
+      return [series.endsWith('}') ? `${series.slice(0, -1)},${labels}}` : `${series}{${labels}}`, value];
+    }),
+  );
+}
+
+/** Every operation, and the outcomes that a query names. */
+async function useEverything(service: Service): Promise<void> {
+  const { secret } = await service.aStudioWithKey();
+  const body = aCapture();
+  const name = { 'idempotency-key': randomUUID() };
+  for (const capture of [body, body, { ...body, displayName: 'Another' }]) await service.post(secret, capture, name);
+  await service.post(secret, body);
+  await service.get(secret);
+  await service.get(secret, `/${randomUUID()}`);
+  await service.get('no key');
+}
+
+/** A test for promtool: after two scrapes, a minute apart, each query has an answer. */
+function queryTest(before: Samples, after: Samples, queries: readonly string[]): string {
+  const input_series = [...after].map(([series, value]) => {
+    const first = before.get(series) ?? 0;
+    return { series, values: `${first} ${value} ${value}` };
+  });
+  const promql_expr_test = queries.map((query) => ({
+    expr: `count(${query}) > bool 0`,
+    eval_time: '2m',
+    exp_samples: [{ labels: '{}', value: 1 }],
+  }));
+  // JSON is YAML.
+  return JSON.stringify({
+    rule_files: [RULES],
+    evaluation_interval: '1m',
+    tests: [{ interval: '1m', input_series, promql_expr_test }],
+  });
+}
