@@ -15,7 +15,8 @@ const test = { root: `${import.meta.dirname}/..`, testTimeout: 30_000, hookTimeo
 export default defineConfig({
   test: {
     projects: [
-      { test: { ...test, name: 'together', include: ['test/**/*.test.ts'], exclude: ALONE } },
+      // Most of them wait most of the time, for servers and deadlines.
+      { test: { ...test, name: 'together', include: ['test/**/*.test.ts'], exclude: ALONE, maxWorkers: 3 } },
       { test: { ...test, name: 'alone', include: ALONE, fileParallelism: false, sequence: { groupOrder: 1 } } },
     ],
   },
