@@ -2,7 +2,15 @@ import type { Options } from './options.ts';
 import { showProgress } from './progress.ts';
 import type { Section } from './report.ts';
 import { type Driven, loadsOf, measure, medianOf, rateRatios, type Series } from './rounds.ts';
-import { type RunningTarget, type Surroundings, startFloor, startLauncher, startProduct } from './targets.ts';
+import {
+  type RunningTarget,
+  type Surroundings,
+  startFloor,
+  startLauncher,
+  startLogged,
+  startProduct,
+  startTraced,
+} from './targets.ts';
 import { SCENARIOS, type Scenario } from './workload.ts';
 
 /** What part of the floor's rate the product is to reach. */
@@ -15,13 +23,16 @@ const LEAST_OF_PRODUCT = 0.95;
 const STEADY = 0.7;
 const MOST_P99_MS = 50;
 
-/** Measures the product, and the product as `npm start` runs it, against the floor. */
+/** Measures the product, also as `npm start` runs it and with everything told, against the floor. */
 export async function measureOnSqlite(surroundings: Surroundings, options: Options): Promise<Section> {
   const { parts, places, rounds } = options;
   const floor = await startFloor(surroundings);
   const product = places.includes('product') ? await startProduct(surroundings) : undefined;
   const started = places.includes('start') ? await startLauncher(surroundings) : undefined;
-  const targets = [floor, product, started].filter((target) => target !== undefined);
+  const observed = places.includes('observed')
+    ? [await startLogged(surroundings), await startTraced(surroundings)]
+    : [];
+  const targets = [floor, product, started, ...observed].filter((target) => target !== undefined);
   const scenarios = SCENARIOS.filter((scenario) => parts.includes(scenario));
   const steadyTargets = parts.includes('p99') ? [floor, product].filter((target) => target !== undefined) : [];
 

@@ -6,8 +6,11 @@ import { SCENARIOS } from './workload.ts';
 const PARTS = [...SCENARIOS, 'p99'] as const;
 export type Part = (typeof PARTS)[number];
 
-/** How the product is run: process by process, by `npm start`, on MongoDB. */
-const PLACES = ['product', 'start', 'mongodb'] as const;
+/** How the product is run: process by process, by `npm start`, with logs, metrics and traces, on MongoDB. */
+const PLACES = ['product', 'start', 'observed', 'mongodb'] as const;
+
+/** What a short run has time for. */
+const QUICK_PLACES = 'product,start,mongodb';
 export type Place = (typeof PLACES)[number];
 
 const FULL: Rounds = { rounds: 5, roundMs: 5000, warmUpMs: 2000 };
@@ -39,7 +42,7 @@ export function readOptions(): Options {
   return {
     // A part of the highest rate can be put on only once that is known.
     parts: PARTS.filter((part) => chosen.includes(part) || (part === 'create' && chosen.includes('p99'))),
-    places: choose('--target', PLACES, target ?? (only && 'product')),
+    places: choose('--target', PLACES, target ?? (only ? 'product' : quick ? QUICK_PLACES : undefined)),
     rounds: quick ? QUICK : only ? ONLY : FULL,
     profileFolder: profile,
   };

@@ -41,15 +41,17 @@ export interface StartOptions {
   /** Flags for Node. */
   readonly flags?: readonly string[];
   /** Its standard output is read by the caller, or goes to the standard error: the report stands alone. */
-  readonly output?: 'read' | 'to standard error';
+  readonly output?: 'read' | 'to standard error' | 'thrown away';
 }
+
+const OUTPUTS = { read: 'pipe', 'to standard error': 2, 'thrown away': 'ignore' } as const;
 
 /** Starts a file of the project as a process, which is stopped when the benchmark is over. */
 export function startProcess(file: string, options: StartOptions = {}): ChildProcess {
   const { args = [], env = {}, flags = [], output = 'to standard error' } = options;
   const child = spawn(process.execPath, [...flags, join(import.meta.dirname, '..', file), ...args], {
     env: { PATH: process.env.PATH, ...env },
-    stdio: ['ignore', output === 'read' ? 'pipe' : 2, 'inherit', 'ipc'],
+    stdio: ['ignore', OUTPUTS[output], 'inherit', 'ipc'],
     // In a process group of its own a Ctrl-C in the terminal does not reach it: the order of stopping is ours.
     detached: true,
   });

@@ -58,6 +58,26 @@ export function startProduct(surroundings: Surroundings): Promise<RunningTarget>
   return startBoth('product', { DATABASE_URL: sqliteUrl() }, surroundings);
 }
 
+/** What it takes to see all that the product does, but for traces. */
+const TOLD = {
+  LOG_LEVEL: 'info',
+  CORE_METRICS_ADDRESS: '127.0.0.1:0',
+  GATEWAY_METRICS_ADDRESS: '127.0.0.1:0',
+} as const;
+
+/** Starts the product's processes one by one, on SQLite, with a line about every request, and metrics. */
+export function startLogged(surroundings: Surroundings): Promise<RunningTarget> {
+  return startBoth('product, logged', { DATABASE_URL: sqliteUrl(), ...TOLD }, surroundings);
+}
+
+/** The same with traces of every request, which are taken and thrown away. */
+export async function startTraced(surroundings: Surroundings): Promise<RunningTarget> {
+  const receiver = startProcess('bench/trace-receiver.ts');
+  const { url } = await nextMessage<{ url: string }>(receiver);
+  const env = { DATABASE_URL: sqliteUrl(), ...TOLD, OTEL_EXPORTER_OTLP_ENDPOINT: url };
+  return startBoth('product, traced', env, surroundings);
+}
+
 /** Starts the product's processes one by one, on a database of its own in MongoDB and with Redis for the quota. */
 export function startProductOnMongo(mongoUrl: string, redisUrl: string, surroundings: Surroundings) {
   const env = { DATABASE_URL: ownDatabase(mongoUrl), REDIS_URL: redisUrl };
@@ -115,12 +135,14 @@ export async function startCoreAndGateway(
   own: Readonly<Record<string, string>>,
   flagsOf: (process: 'core' | 'gateway') => readonly string[] = () => [],
 ): Promise<CoreAndGateway> {
-  const env = { ...SETTINGS, ...own };
-  const core = startProcess('src/main.ts', { env, flags: flagsOf('core') });
+  const env: Record<string, string> = { ...SETTINGS, ...own };
+  // Lines about requests would bury the progress.
+  const output = env.LOG_LEVEL === SETTINGS.LOG_LEVEL ? 'to standard error' : 'thrown away';
+  const core = startProcess('src/main.ts', { env, output, flags: flagsOf('core') });
   const { url: CORE_URL } = await nextMessage<{ url: string }>(core);
-  const gateway = startProcess('gateway/main.ts', { env: { ...env, CORE_URL }, flags: flagsOf('gateway') });
+  const gateway = startProcess('gateway/main.ts', { env: { ...env, CORE_URL }, output, flags: flagsOf('gateway') });
   const { url } = await nextMessage<{ url: string }>(gateway);
-  return { url, coreUrl: CORE_URL, coreToken: env.CORE_TOKEN, pids: { core: core.pid, gateway: gateway.pid } };
+  return { url, coreUrl: CORE_URL, coreToken: SETTINGS.CORE_TOKEN, pids: { core: core.pid, gateway: gateway.pid } };
 }
 
 /** Fills a target, so that there is something to read. */

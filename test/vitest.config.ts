@@ -1,23 +1,33 @@
 import { defineConfig } from 'vitest/config';
 
+/** Long suites that wait most of the time, or keep one processor busy: two of them fit side by side. */
+const IN_PAIRS = [
+  'test/e2e/mongo-failures.test.ts',
+  'test/security/hostile-input.test.ts',
+  'test/crash/{stopped-core,cut-connections}.test.ts',
+];
+
 /** Suites that load the whole machine: side by side, each would see the other's load. */
 const ALONE = [
   'test/e2e/two-of-each.test.ts',
-  'test/e2e/mongo-failures.test.ts',
   'test/planted-bugs/*.test.ts',
-  'test/crash/*.test.ts',
-  'test/security/hostile-input.test.ts',
+  'test/crash/{kills,stopping,overload,vanishing-callers}.test.ts',
 ];
 
 // Real servers and processes start in the suites; on a small machine they share two cores.
 const test = { root: `${import.meta.dirname}/..`, testTimeout: 30_000, hookTimeout: 60_000 };
 
+function project(name: string, include: string[], more: object) {
+  return { test: { ...test, name, include, ...more } };
+}
+
 export default defineConfig({
   test: {
     projects: [
       // Most of them wait most of the time, for servers and deadlines.
-      { test: { ...test, name: 'together', include: ['test/**/*.test.ts'], exclude: ALONE, maxWorkers: 3 } },
-      { test: { ...test, name: 'alone', include: ALONE, fileParallelism: false, sequence: { groupOrder: 1 } } },
+      project('together', ['test/**/*.test.ts'], { exclude: [...IN_PAIRS, ...ALONE], maxWorkers: 3 }),
+      project('in pairs', IN_PAIRS, { maxWorkers: 2, sequence: { groupOrder: 1 } }),
+      project('alone', ALONE, { fileParallelism: false, sequence: { groupOrder: 2 } }),
     ],
   },
 });
