@@ -2,7 +2,7 @@
 const MOST_IN_CALL = 1_000_000;
 
 /** How many requests may be unanswered before more are turned away. */
-const MOST_UNANSWERED = 2048;
+export const MOST_UNANSWERED = 2048;
 
 /** How often a request is sent that stopping cores do not look at. */
 const MOST_ATTEMPTS = 3;

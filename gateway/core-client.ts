@@ -1,5 +1,5 @@
 import type { DescMessage, MessageInitShape } from '@bufbuild/protobuf';
-import { type CallOptions, createClient, type Interceptor } from '@connectrpc/connect';
+import { type CallOptions, createClient } from '@connectrpc/connect';
 import { createConnectTransport, Http2SessionManager } from '@connectrpc/connect-node';
 import type { Status } from '../proto/gen/google/rpc/status_pb.ts';
 import { Health, HealthCheckResponse_ServingStatus as Serving } from '../proto/gen/health/v1/health_pb.ts';
@@ -17,10 +17,10 @@ import {
   type ListLeadsRequestSchema,
   type ListLeadsResponse,
 } from '../proto/gen/leadintake/v1/lead_intake_pb.ts';
-import type { Secret } from '../src/runtime/secret.ts';
 import { currentSpan } from '../src/runtime/tracing.ts';
 import { type Asked, Collector, type Result } from './collector.ts';
 import type { GatewayConfig } from './config.ts';
+import { presentToken, tlsToCore } from './core-connection.ts';
 import { problemOfError, problemOfStatus } from './core-problems.ts';
 import type { GatewayMetrics } from './metrics.ts';
 import { Problem } from './problems.ts';
@@ -66,16 +66,12 @@ export interface CoreClient {
 
 /** Connects to a core, at the first call and again whenever the connection is lost. */
 export function createCoreClient(config: GatewayConfig, metrics?: GatewayMetrics): CoreClient {
-  const { CORE_URL, CORE_CA_FILE, CORE_CLIENT_CERT_FILE, CORE_CLIENT_KEY_FILE } = config;
+  const { CORE_URL } = config;
   const sessionManager = new Http2SessionManager(
     CORE_URL,
     // A core that is gone without a word is noticed by a ping, not by the operating system's patience.
     { pingIntervalMs: 10_000, pingTimeoutMs: 2000 },
-    {
-      ...(CORE_CA_FILE && { ca: CORE_CA_FILE }),
-      ...(CORE_CLIENT_CERT_FILE && { cert: CORE_CLIENT_CERT_FILE }),
-      ...(CORE_CLIENT_KEY_FILE && { key: CORE_CLIENT_KEY_FILE.reveal() }),
-    },
+    tlsToCore(config),
   );
   const transport = createConnectTransport({
     baseUrl: CORE_URL,
@@ -85,7 +81,7 @@ export function createCoreClient(config: GatewayConfig, metrics?: GatewayMetrics
     readMaxBytes: LARGEST_MESSAGE_BYTES,
     // The two are near each other: packing costs more than it saves.
     acceptCompression: [],
-    interceptors: config.CORE_TOKEN ? [presentToken(config.CORE_TOKEN)] : [],
+    interceptors: presentToken(config),
   });
   const leads = createClient(LeadIntakeService, transport);
   const apiKeys = createClient(ApiKeyService, transport);
@@ -139,14 +135,6 @@ export function createCoreClient(config: GatewayConfig, metrics?: GatewayMetrics
       ),
 
     close: () => sessionManager.abort(),
-  };
-}
-
-function presentToken(token: Secret): Interceptor {
-  const authorization = `Bearer ${token.reveal()}`;
-  return (next) => (request) => {
-    request.header.set('authorization', authorization);
-    return next(request);
   };
 }
 

@@ -1,5 +1,6 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import { createRegistry, DURATIONS, gauge, SIZES } from '../src/runtime/metrics.ts';
+import { MOST_UNANSWERED } from './collector.ts';
 import type { FinishedRequest } from './observation.ts';
 
 /** What became of asking the quota. */
@@ -64,7 +65,7 @@ export function createGatewayMetrics(): GatewayMetrics {
   const waiting = new Map<string, () => number>();
   new Gauge({
     name: 'lead_intake_gateway_core_requests_waiting',
-    help: 'Requests by operation that wait for the core; at most 2048 do.',
+    help: `Requests by operation that wait for the core; at most ${MOST_UNANSWERED} do.`,
     labelNames: ['operation'],
     registers: [registry],
     collect() {

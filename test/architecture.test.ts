@@ -20,7 +20,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'src/rpc/': ['proto/gen/', 'src/domain/', 'src/runtime/', 'src/usecases/', 'src/store/store.ts'],
   'src/': ['src/', 'proto/gen/'],
   // Looks at both processes' surroundings, with the settings of both.
-  'src/doctor/': ['src/', 'proto/gen/', 'gateway/config.ts', 'gateway/quota/'],
+  'src/doctor/': ['src/', 'proto/gen/', 'gateway/config.ts', 'gateway/core-connection.ts', 'gateway/quota/'],
   // The gateway knows the core by the generated contract; the two rules folders hold what both edges must agree on.
   'gateway/': ['proto/gen/', 'src/runtime/', 'src/domain/rules/'],
   'start.ts': [],
@@ -40,6 +40,7 @@ const ONLY_IN: Readonly<Record<string, readonly string[]>> = {
     'src/check-health.ts',
     'src/doctor/',
     'gateway/core-client.ts',
+    'gateway/core-connection.ts',
     'gateway/core-problems.ts',
   ],
   commander: ['src/cli.ts'],

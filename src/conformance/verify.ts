@@ -1,3 +1,4 @@
+import { inOneLine } from '../in-one-line.ts';
 import { type Api, aCapture } from './api.ts';
 import type { Check } from './check.ts';
 import { ACCESS_CHECKS } from './checks/access.ts';
@@ -63,7 +64,7 @@ export async function knock(api: Api): Promise<void> {
   const answers = [() => api.list('limit=1'), () => api.create(aCapture())];
   for (const ask of answers) {
     const { status, text } = await ask().catch((error) => {
-      throw new CannotVerify(`the deployment does not answer: ${whyOf(error)}`);
+      throw new CannotVerify(`the deployment does not answer: ${inOneLine(error)}`);
     });
     if (status !== 200 && status !== 201) {
       throw new CannotVerify(
@@ -91,7 +92,7 @@ async function make({ title, rules, run }: Check, api: Api, impossible: string |
     await run(api);
     return { title, rules, verdict: 'passed' };
   } catch (error) {
-    return { title, rules, verdict: 'failed', why: whyOf(error as Error) };
+    return { title, rules, verdict: 'failed', why: inOneLine(error) };
   }
 }
 
@@ -104,9 +105,4 @@ function resultOf(rule: RuleId, checks: readonly CheckResult[]): RuleResult {
   const why = unseen.filter((each) => each !== undefined).join('; ');
   if (!own.some(({ verdict }) => verdict === 'passed')) return { rule, text, verdict: 'not checked', why };
   return why === '' ? { rule, text, verdict: 'passed' } : { rule, text, verdict: 'in part', why };
-}
-
-/** A failed fetch says nothing but that it failed; its cause does. */
-function whyOf({ message, cause }: Error): string {
-  return cause instanceof Error ? `${message} (${cause.message || (cause as NodeJS.ErrnoException).code})` : message;
 }

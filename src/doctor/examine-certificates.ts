@@ -1,6 +1,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { inOneLine } from '../in-one-line.ts';
 import type { Secret } from '../runtime/secret.ts';
-import { type Finding, inOneLine, Notes } from './finding.ts';
+import { type Finding, Notes } from './finding.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 

@@ -1,9 +1,11 @@
-import { Code, ConnectError, createClient, type Interceptor } from '@connectrpc/connect';
+import { Code, ConnectError, createClient } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-node';
 import type { GatewayConfig } from '../../gateway/config.ts';
+import { presentToken, tlsToCore } from '../../gateway/core-connection.ts';
 import { Health, HealthCheckResponse_ServingStatus as Serving } from '../../proto/gen/health/v1/health_pb.ts';
 import { DirectoryService } from '../../proto/gen/leadintake/v1/directory_pb.ts';
-import { type Finding, inOneLine, Notes } from './finding.ts';
+import { inOneLine } from '../in-one-line.ts';
+import { type Finding, Notes } from './finding.ts';
 
 /** How long the core may take to answer; milliseconds. */
 const TIMEOUT_MS = 3000;
@@ -11,20 +13,12 @@ const TIMEOUT_MS = 3000;
 /** Asks the core, as the gateway reaches it, whether it serves and takes the token. */
 export async function examineCore(config: GatewayConfig): Promise<readonly Finding[]> {
   const notes = new Notes('core');
-  const { CORE_URL, CORE_CA_FILE, CORE_CLIENT_CERT_FILE, CORE_CLIENT_KEY_FILE, CORE_TOKEN } = config;
-  const presentToken: Interceptor = (next) => (request) => {
-    if (CORE_TOKEN) request.header.set('authorization', `Bearer ${CORE_TOKEN.reveal()}`);
-    return next(request);
-  };
+  const { CORE_URL } = config;
   const transport = createConnectTransport({
     baseUrl: CORE_URL,
     httpVersion: '2',
-    interceptors: [presentToken],
-    nodeOptions: {
-      ...(CORE_CA_FILE && { ca: CORE_CA_FILE }),
-      ...(CORE_CLIENT_CERT_FILE && { cert: CORE_CLIENT_CERT_FILE }),
-      ...(CORE_CLIENT_KEY_FILE && { key: CORE_CLIENT_KEY_FILE.reveal() }),
-    },
+    interceptors: presentToken(config),
+    nodeOptions: tlsToCore(config),
   });
   try {
     const { status } = await createClient(Health, transport).check({}, { timeoutMs: TIMEOUT_MS });

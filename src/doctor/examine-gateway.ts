@@ -1,4 +1,5 @@
-import { type Finding, inOneLine, Notes } from './finding.ts';
+import { inOneLine } from '../in-one-line.ts';
+import { type Finding, Notes } from './finding.ts';
 
 /** How long the gateway may take to answer; milliseconds. */
 const TIMEOUT_MS = 5000;

@@ -1,6 +1,7 @@
 import type { GatewayConfig } from '../../gateway/config.ts';
 import { clusterClient, singleClient } from '../../gateway/quota/redis-client.ts';
-import { type Finding, inOneLine, Notes } from './finding.ts';
+import { inOneLine } from '../in-one-line.ts';
+import { type Finding, Notes } from './finding.ts';
 
 /** Looks at the Redis that counts requests. */
 export async function examineRedis({ REDIS_URL, REDIS_CLUSTER }: GatewayConfig): Promise<readonly Finding[]> {

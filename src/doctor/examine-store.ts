@@ -1,9 +1,10 @@
 import { existsSync } from 'node:fs';
 import { access, constants, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { inOneLine } from '../in-one-line.ts';
 import { examineMongo } from '../store/mongo/examine-mongo.ts';
 import { examineSqlite } from '../store/sqlite/examine-sqlite.ts';
-import { type Finding, inOneLine, Notes } from './finding.ts';
+import { type Finding, Notes } from './finding.ts';
 
 /** Below this, a disk counts as nearly full; bytes. */
 const LITTLE_ROOM = 1024 ** 3;

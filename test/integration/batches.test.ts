@@ -16,7 +16,15 @@ import { LeadIntakeService } from '../../proto/gen/leadintake/v1/lead_intake_pb.
 import { newId } from '../../src/domain/new-id.ts';
 import { askInBatches, type Outcome, openBatches, outcomeOf } from '../support/batch-calls.ts';
 import { DAY_MS, plus, times } from '../support/builders.ts';
-import { CORE_TOKEN, type GrpcCaller, grpcCaller, refusalOf, startTestCore, type TestCore } from '../support/grpc.ts';
+import {
+  aCreateLeadRequest,
+  CORE_TOKEN,
+  type GrpcCaller,
+  grpcCaller,
+  refusalOf,
+  startTestCore,
+  type TestCore,
+} from '../support/grpc.ts';
 import { addressOf, run, temporaryFolder } from '../support/processes.ts';
 import { startProxy } from '../support/tcp-proxy.ts';
 
@@ -62,13 +70,7 @@ async function aSource(enabled = true): Promise<string> {
   return id;
 }
 
-const capture = (overrides: object = {}) => ({
-  studioId,
-  idempotencyKey: newId(),
-  displayName: 'Ada Lovelace',
-  contact: { email: `${newId()}@example.org` },
-  ...overrides,
-});
+const capture = (overrides?: object) => aCreateLeadRequest(studioId, overrides);
 
 const create = (request: object, on = caller) => on.call<Created>('LeadIntakeService/CreateLead', request);
 

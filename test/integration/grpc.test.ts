@@ -17,6 +17,7 @@ import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { anApiKey, DAY_MS, HARD_TEXTS, plus, times } from '../support/builders.ts';
 import { type Authority, anAuthority, type Certificate } from '../support/certificates.ts';
 import {
+  aCreateLeadRequest,
   CONTRACT_RPCS,
   CORE_TOKEN,
   type GrpcCaller,
@@ -120,13 +121,7 @@ async function aMember(id: string, role = 'MEMBER_ROLE_OWNER'): Promise<string> 
   return id;
 }
 
-const capture = (overrides: object = {}) => ({
-  studioId,
-  idempotencyKey: newId(),
-  displayName: 'Ada Lovelace',
-  contact: { email: `${newId()}@example.org` },
-  ...overrides,
-});
+const capture = (overrides?: object) => aCreateLeadRequest(studioId, overrides);
 
 async function aLead(overrides: object = {}): Promise<WireLead> {
   return (await leads<{ lead: WireLead }>('CreateLead', capture(overrides))).lead;

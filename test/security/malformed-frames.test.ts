@@ -12,7 +12,14 @@ import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { newId } from '../../src/domain/new-id.ts';
 import { times } from '../support/builders.ts';
-import { CONTRACT_RPCS, CORE_TOKEN, type GrpcCaller, grpcCaller, requestBytes } from '../support/grpc.ts';
+import {
+  aCreateLeadRequest,
+  CONTRACT_RPCS,
+  CORE_TOKEN,
+  type GrpcCaller,
+  grpcCaller,
+  requestBytes,
+} from '../support/grpc.ts';
 import { addressOf, type RunningProcess, start } from '../support/processes.ts';
 import { FLAG, FRAME, frame, headerBlock, onStream, PREFACE, type StreamOutcome, wire } from './http2-wire.ts';
 
@@ -74,13 +81,7 @@ afterEach(async () => {
   await caller.call('LeadIntakeService/CreateLead', capture());
 });
 
-const capture = (overrides: object = {}) => ({
-  studioId,
-  idempotencyKey: newId(),
-  displayName: 'Ada Lovelace',
-  contact: { email: `${newId()}@example.org` },
-  ...overrides,
-});
+const capture = (overrides?: object) => aCreateLeadRequest(studioId, overrides);
 
 const CREATE = 'LeadIntakeService/CreateLead';
 const message = () => requestBytes(CREATE, capture());

@@ -13,6 +13,7 @@ import {
 import { loadSync, type MessageTypeDefinition, type MethodDefinition } from '@grpc/proto-loader';
 import { startCore } from '../../src/app.ts';
 import { readCoreConfig } from '../../src/config.ts';
+import { newId } from '../../src/domain/new-id.ts';
 import type { Running } from '../../src/runtime/lifecycle.ts';
 
 /** What callers of a core under test must present. */
@@ -208,3 +209,14 @@ export interface PackedStatus {
 }
 
 const decode = <T>(type: string, bytes: Buffer) => (definitions[type] as Decoder).deserialize(bytes) as T;
+
+/** A valid request to create a lead; unless told, under a key and for a contact that are nobody else's. */
+export function aCreateLeadRequest(studioId: string, overrides: object = {}) {
+  return {
+    studioId,
+    idempotencyKey: newId(),
+    displayName: 'Ada Lovelace',
+    contact: { email: `${newId()}@example.org` },
+    ...overrides,
+  };
+}

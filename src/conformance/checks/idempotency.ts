@@ -1,13 +1,11 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { type Answer, type Api, aCapture } from '../api.ts';
+import { type Answer, aCapture } from '../api.ts';
+import { AT_ONCE, addsLeads, atOnce } from '../at-once.ts';
 import type { Check } from '../check.ts';
 import { leadOf, refusalOf } from '../expectations.ts';
 
 const CONFLICT = 'integration_idempotency_conflict';
-
-/** How many requests are made at once. */
-const AT_ONCE = 20;
 
 /** What an Idempotency-Key promises. */
 export const IDEMPOTENCY_CHECKS: readonly Check[] = [
@@ -88,20 +86,6 @@ export const IDEMPOTENCY_CHECKS: readonly Check[] = [
     },
   },
 ];
-
-/** Does something many times at once. */
-export function atOnce(ask: (index: number) => Promise<Answer>): Promise<Answer[]> {
-  return Promise.all(Array.from({ length: AT_ONCE }, (_, index) => ask(index)));
-}
-
-/** Expects the studio to have so many leads more after something was done. @throws AssertionError */
-export async function addsLeads(api: Api, count: number, act: () => Promise<void>): Promise<void> {
-  const before = await api.allLeads();
-  await act();
-  const after = await api.allLeads();
-  const added = after.length - before.length;
-  assert.equal(added, count, `the studio has ${added} leads more in place of ${count}`);
-}
 
 function sameAnswer(answer: Answer, original: Answer): void {
   assert.equal(answer.status, original.status, `answered with ${answer.status}: ${answer.text}`);

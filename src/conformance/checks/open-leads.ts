@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { aCapture, anEmail } from '../api.ts';
+import { addsLeads, atOnce } from '../at-once.ts';
 import type { Check } from '../check.ts';
 import { leadOf, refusalOf } from '../expectations.ts';
-import { addsLeads, atOnce } from './idempotency.ts';
 
 const ALREADY_OPEN = 'integration_lead_already_open';
 
