@@ -66,8 +66,8 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: LEADS,
-        find: '{ $set: { stage, updatedAt, openContactKey } }',
-        put: "{ $set: { stage, updatedAt, openContactKey, ...(stage === 'won' && { 'idempotency.key': _id.id }) } }",
+        find: '$set: { stage, updatedAt, openContactKey },',
+        put: "$set: { stage, updatedAt, openContactKey, ...(stage === 'won' && { 'idempotency.key': _id.id }) },",
       },
     ],
     inSoak: true,

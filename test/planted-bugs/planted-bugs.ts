@@ -14,9 +14,12 @@ const fromOutside = (bug: PlantedBug): PlantedBug => ({
   caughtBy: 'a deployment of ours keeps every rule that can be seen from outside',
 });
 
+/** Every faulty variant, once. */
+export const ALL_BUGS: readonly PlantedBug[] = [...SQLITE_BUGS, ...BATCH_BUGS, ...MONGO_BUGS];
+
 const tried = (bugs: readonly PlantedBug[]) => bugs.filter(({ inSoak }) => ALL || !inSoak);
 
-/** Every faulty variant that is tried, by the database it is tried on. */
+/** Those that are tried, by the database it is tried on. */
 export const PLANTED_BUGS = {
   SQLite: tried([
     ...SQLITE_BUGS,
