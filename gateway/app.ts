@@ -12,6 +12,7 @@ import { requestObserver } from './observation.ts';
 import { allowOnly, knowAllMethods } from './plugins/allowed-methods.ts';
 import { authenticate } from './plugins/authentication.ts';
 import { reportHealth } from './plugins/health.ts';
+import { turnAwayWhileBusy } from './plugins/load-shedding.ts';
 import { carryOutInTurn } from './plugins/one-after-another.ts';
 import {
   answerClientErrors,
@@ -148,6 +149,7 @@ async function createGateway(config: GatewayConfig, parts: Parts): Promise<Fasti
   allowOnly(app, LEADS_PATH, 'GET', 'POST');
   allowOnly(app, LEAD_PATH, 'GET');
   await app.register(async (v1) => {
+    turnAwayWhileBusy(v1, core);
     authenticate(v1, core);
     countRequests(v1, quota, policy);
     leadRoutes(v1, core, publicUrl);

@@ -29,14 +29,26 @@ export type OpenCall<Request, Answer> = (
 /** A request has no answer: its time is over, or too many others have none. */
 export class Unanswered extends Error {}
 
+/** How a collector asks. */
+export interface CollectorOptions {
+  /** How long a request may take; milliseconds. */
+  readonly timeoutMs: number;
+  /** How many requests go into one message. */
+  readonly mostInMessage: number;
+  /**
+   * How long requests are gathered, at most, while the message before has no result yet; milliseconds. Without it, each turn
+   * of the event loop sends what came in it.
+   */
+  readonly gatherMs?: number | undefined;
+}
+
 /**
  * Asks over one long call, because beginning a call costs many times what a request costs. Requests that arrive in one turn
  * of the event loop share a message. Each is answered as soon as its own result is there, and a lone one waits for nobody.
  */
 export class Collector<Request, Answer> {
   readonly #open: OpenCall<Request, Answer>;
-  readonly #timeoutMs: number;
-  readonly #mostInMessage: number;
+  readonly #options: CollectorOptions;
   /** What is not sent yet. */
   #gathered: Waiting<Request, Answer>[] = [];
   /** What is not sent yet and may be shared. */
@@ -45,14 +57,9 @@ export class Collector<Request, Answer> {
   #call: Call<Request, Answer> | undefined;
   #unanswered = 0;
 
-  /**
-   * @param timeoutMs how long a request may take
-   * @param mostInMessage how many requests go into one message
-   */
-  constructor(open: OpenCall<Request, Answer>, timeoutMs: number, mostInMessage: number) {
+  constructor(open: OpenCall<Request, Answer>, options: CollectorOptions) {
     this.#open = open;
-    this.#timeoutMs = timeoutMs;
-    this.#mostInMessage = mostInMessage;
+    this.#options = options;
   }
 
   /** How many requests have no answer yet. */
@@ -71,7 +78,8 @@ export class Collector<Request, Answer> {
       return Promise.reject(new Unanswered(`${MOST_UNANSWERED} requests have no answer yet`));
     }
     this.#unanswered += 1;
-    const waiting = new Waiting<Request, Answer>({ request, requestId, traceparent }, sharedAs, this.#timeoutMs, () => {
+    const { timeoutMs } = this.#options;
+    const waiting = new Waiting<Request, Answer>({ request, requestId, traceparent }, sharedAs, timeoutMs, () => {
       this.#unanswered -= 1;
       this.#shareNoMore(waiting);
     });
@@ -83,7 +91,7 @@ export class Collector<Request, Answer> {
 
   #sendGathered(): void {
     if (this.#call === undefined) {
-      this.#call = { sent: new Map(), count: 0, isOver: false, wake: () => {} };
+      this.#call = { sent: new Map(), count: 0, isOver: false, gathering: undefined, wake: () => {} };
       this.#exchange(this.#call);
     }
     this.#call.wake();
@@ -92,6 +100,7 @@ export class Collector<Request, Answer> {
   async #exchange(call: Call<Request, Answer>): Promise<void> {
     try {
       for await (const results of this.#open(this.#messages(call))) {
+        this.#stopGathering(call);
         for (const result of results) {
           call.sent.get(result.index)?.settle(result);
           call.sent.delete(result.index);
@@ -105,31 +114,44 @@ export class Collector<Request, Answer> {
       for (const waiting of failed) waiting.settle({ error });
     }
     call.isOver = true;
-    call.wake();
+    this.#stopGathering(call);
     if (this.#call === call) this.#call = undefined;
     if (this.#gathered.length > 0) this.#sendGathered();
   }
 
   /** What is gathered, message by message, until the call is over or has carried enough. */
   async *#messages(call: Call<Request, Answer>): AsyncGenerator<readonly Asked<Request>[]> {
+    const { mostInMessage, gatherMs } = this.#options;
+    const isDue = () => this.#gathered.length >= (call.gathering ? mostInMessage : 1);
     while (call.count < MOST_IN_CALL) {
-      if (this.#gathered.length === 0) {
+      if (!isDue()) {
         await new Promise<void>((resolve) => {
-          call.wake = () => setImmediate(resolve);
+          call.wake = () => (call.isOver || isDue()) && setImmediate(resolve);
         });
       }
       if (call.isOver) return;
-      const message = this.#gathered.splice(0, this.#mostInMessage).filter((waiting) => !waiting.isSettled);
+      const message = this.#gathered.splice(0, mostInMessage).filter((waiting) => !waiting.isSettled);
       for (const waiting of message) {
         this.#shareNoMore(waiting);
         waiting.attempts += 1;
         call.sent.set(call.count, waiting);
         call.count += 1;
       }
-      if (message.length > 0) yield message.map(({ asked }) => asked);
+      if (message.length === 0) continue;
+      if (gatherMs !== undefined) {
+        clearTimeout(call.gathering);
+        call.gathering = setTimeout(() => this.#stopGathering(call), gatherMs);
+      }
+      yield message.map(({ asked }) => asked);
     }
     this.#call = undefined;
     if (this.#gathered.length > 0) this.#sendGathered();
+  }
+
+  #stopGathering(call: Call<Request, Answer>): void {
+    clearTimeout(call.gathering);
+    call.gathering = undefined;
+    call.wake();
   }
 
   #shareNoMore(waiting: Waiting<Request, Answer>): void {
@@ -152,8 +174,10 @@ interface Call<Request, Answer> {
   /** How many requests it carried. */
   count: number;
   isOver: boolean;
-  /** Says that more is gathered, or that the call is over. */
-  wake: () => void;
+  /** Runs out when what is gathered is to go, result or not; undefined when nothing is gathered on purpose. */
+  gathering: NodeJS.Timeout | undefined;
+  /** Says that more is gathered, that it may go, or that the call is over. */
+  wake: () => unknown;
 }
 
 /** A request until its answer. */

@@ -18,11 +18,12 @@ import {
   type ListLeadsResponse,
 } from '../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { currentSpan } from '../src/runtime/tracing.ts';
-import { type Asked, Collector, type Result } from './collector.ts';
+import { type Asked, Collector, MOST_UNANSWERED, type Result } from './collector.ts';
 import type { GatewayConfig } from './config.ts';
 import { presentToken, tlsToCore } from './core-connection.ts';
 import { problemOfError, problemOfStatus } from './core-problems.ts';
 import type { GatewayMetrics } from './metrics.ts';
+import type { Operation } from './observation.ts';
 import { Problem } from './problems.ts';
 
 /** How long a call to the core may take before its outcome counts as unknown; milliseconds. */
@@ -30,6 +31,19 @@ const TIMEOUT_MS = 5000;
 
 /** How long the core may take to say whether it is ready; milliseconds. */
 const HEALTH_TIMEOUT_MS = 1000;
+
+/**
+ * From how many requests of a kind that wait on it is too busy for further ones: half of what may wait. The rest is for those
+ * that were let in before that, and are on their way.
+ */
+const BUSY_FROM = MOST_UNANSWERED / 2;
+
+/**
+ * How long creations, and the keys of their callers, are gathered at most while the message before has no result yet;
+ * milliseconds. Below its full load a core would else be given them one by one, and take half as long again for each. Reads
+ * gain nothing: the core answers them sooner than others come.
+ */
+const GATHER_MS = 5;
 
 /** The largest message of an answer to read; bytes. A page of the longest leads, or a batch of them, has about 1 MB. */
 const LARGEST_MESSAGE_BYTES = 4 * 1024 * 1024;
@@ -58,6 +72,8 @@ export interface CoreClient {
     page: { readonly limit: number; readonly cursor: string | undefined },
     requestId: string,
   ): Promise<ListLeadsResponse>;
+  /** Whether so many requests of this kind wait for the core that a further one had better not begin. */
+  isBusy(operation: Operation | undefined): boolean;
   /** Whether the core would serve a call now; never rejects. */
   isServing(): Promise<boolean>;
   /** Lets go of the connection. */
@@ -88,11 +104,12 @@ export function createCoreClient(config: GatewayConfig, metrics?: GatewayMetrics
   const health = createClient(Health, transport);
   const authenticate = collect<typeof AuthenticateApiKeyRequestSchema, AuthenticateApiKeyResponse>(
     apiKeys.batchAuthenticateApiKeys,
-    { operation: 'AuthenticateApiKey', mostInMessage: 64, metrics },
+    { operation: 'AuthenticateApiKey', mostInMessage: 64, gatherMs: GATHER_MS, metrics },
   );
   const create = collect<typeof CreateLeadRequestSchema, CreateLeadResponse>(leads.batchCreateLeads, {
     operation: 'CreateLead',
     mostInMessage: 64,
+    gatherMs: GATHER_MS,
     metrics,
   });
   const get = collect<typeof GetLeadRequestSchema, GetLeadResponse>(leads.batchGetLeads, {
@@ -106,13 +123,26 @@ export function createCoreClient(config: GatewayConfig, metrics?: GatewayMetrics
     metrics,
   });
 
+  const operations: Partial<Record<Operation, { unanswered(): number }>> = {
+    createLead: create,
+    getLead: get,
+    listLeads: list,
+  };
+  /** How many wait for their key to be looked up, whether they share that or not. */
+  let authenticating = 0;
+
   return {
     // Whoever comes with the same key in the same turn is told the same, and nobody what was true before.
-    authenticate: (secretSha256, requestId) =>
-      authenticate({ secretSha256 }, requestId, Buffer.from(secretSha256).toString('latin1')),
+    authenticate(secretSha256, requestId) {
+      authenticating += 1;
+      const secret = Buffer.from(secretSha256).toString('latin1');
+      return authenticate.ask({ secretSha256 }, requestId, secret).finally(() => {
+        authenticating -= 1;
+      });
+    },
 
     createLead: (studioId, { contact, sourceId, note, ...rest }, requestId) =>
-      create(
+      create.ask(
         {
           studioId,
           ...rest,
@@ -123,10 +153,12 @@ export function createCoreClient(config: GatewayConfig, metrics?: GatewayMetrics
         requestId,
       ),
 
-    getLead: (studioId, leadId, requestId) => get({ studioId, leadId }, requestId),
+    getLead: (studioId, leadId, requestId) => get.ask({ studioId, leadId }, requestId),
 
     listLeads: (studioId, { limit, cursor }, requestId) =>
-      list({ studioId, pageSize: limit, pageToken: cursor ?? '' }, requestId),
+      list.ask({ studioId, pageSize: limit, pageToken: cursor ?? '' }, requestId),
+
+    isBusy: (operation = 'other') => authenticating + (operations[operation]?.unanswered() ?? 0) >= BUSY_FROM,
 
     isServing: () =>
       health.check({}, { timeoutMs: HEALTH_TIMEOUT_MS }).then(
@@ -161,24 +193,25 @@ interface Collecting {
    * what takes long goes in small ones; creations in large ones, which share a commit.
    */
   readonly mostInMessage: number;
+  /** How long they are gathered, at most, while the message before has no result yet; milliseconds. */
+  readonly gatherMs?: number;
   readonly metrics: GatewayMetrics | undefined;
 }
 
 /** Collects requests for a batch method. Each rejects with the Problem that its caller is to be told. */
 function collect<Schema extends DescMessage, Answer>(
   rpc: BatchRpc<Schema, Answer>,
-  { operation, mostInMessage, metrics }: Collecting,
+  { operation, mostInMessage, gatherMs, metrics }: Collecting,
 ) {
   const collector = new Collector<MessageInitShape<Schema>, Answer>(
     async function* (messages) {
       // Each request has a deadline, the call has none.
       for await (const { results } of rpc(batches(messages), { timeoutMs: 0 })) yield results.map(resultOf);
     },
-    TIMEOUT_MS,
-    mostInMessage,
+    { timeoutMs: TIMEOUT_MS, mostInMessage, gatherMs },
   );
   metrics?.watchWaiting(operation, () => collector.unanswered);
-  return async (request: MessageInitShape<Schema>, requestId: string, sharedAs?: string): Promise<Answer> => {
+  const ask = async (request: MessageInitShape<Schema>, requestId: string, sharedAs?: string): Promise<Answer> => {
     const span = currentSpan.getStore()?.child(`core ${operation}`, { requestId });
     try {
       const answer = await collector.ask(request, requestId, sharedAs, span?.traceparent);
@@ -190,6 +223,7 @@ function collect<Schema extends DescMessage, Answer>(
       throw problem;
     }
   };
+  return { ask, unanswered: () => collector.unanswered };
 
   async function* batches(messages: AsyncIterable<readonly Asked<MessageInitShape<Schema>>[]>) {
     for await (const message of messages) {

@@ -67,6 +67,8 @@ export class Problem extends Error {
   readonly headers: Readonly<Record<string, string>>;
   /** The open lead in the way, when the core named one. */
   readonly existingLeadId: string | undefined;
+  /** Whether the log has it from whoever made it, though it is a failure. */
+  readonly isTold: boolean;
 
   constructor(
     code: ProblemCode,
@@ -76,6 +78,7 @@ export class Problem extends Error {
       readonly faults?: readonly FieldFault[];
       readonly headers?: Readonly<Record<string, string>>;
       readonly existingLeadId?: string | undefined;
+      readonly isTold?: boolean;
       readonly cause?: unknown;
     } = {},
   ) {
@@ -87,6 +90,7 @@ export class Problem extends Error {
     this.faults = more.faults ?? [];
     this.headers = { ...HEADERS[code], ...more.headers };
     this.existingLeadId = more.existingLeadId;
+    this.isTold = more.isTold ?? false;
   }
 }
 

@@ -105,7 +105,8 @@ const HOST = /^[A-Za-z0-9._~%!$&'()*+,;=[\]:-]*$/;
 
 function problemOf(error: FastifyError, request: FastifyRequest): Problem {
   if (error instanceof Problem) {
-    if (error.status >= 500) request.log.error({ err: error, requestId: request.id }, 'a request failed');
+    if (error.status >= 500 && !error.isTold)
+      request.log.error({ err: error, requestId: request.id }, 'a request failed');
     return error;
   }
   const known = FRAMEWORK_FAULTS[error.code];

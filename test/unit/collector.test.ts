@@ -73,8 +73,9 @@ class OtherSide {
  * A collector, and the other side of each of its calls in the order in which they began.
  *
  * @param reads whether the first call is read from its beginning
+ * @param gatherMs how long it gathers while a message has no result
  */
-function controlled({ reads = true } = {}) {
+function controlled({ reads = true, gatherMs }: { reads?: boolean; gatherMs?: number } = {}) {
   const calls: OtherSide[] = [];
   const collector = new Collector<string, string>(
     (messages) => {
@@ -82,8 +83,7 @@ function controlled({ reads = true } = {}) {
       if (calls.push(call) > 1 || reads) call.read();
       return call.results();
     },
-    TIMEOUT_MS,
-    64,
+    { timeoutMs: TIMEOUT_MS, mostInMessage: 64, gatherMs },
   );
   const ask = (request: string, sharedAs?: string) => {
     const answer = collector.ask(request, `id of ${request}`, sharedAs);
@@ -101,8 +101,8 @@ async function turn(): Promise<void> {
 }
 
 /** A collector whose call is begun: it has answered one request. */
-async function begun() {
-  const all = controlled();
+async function begun(options: { gatherMs?: number } = {}) {
+  const all = controlled(options);
   const first = all.ask('first');
   await turn();
   all.call(0).answer(0);
@@ -207,6 +207,116 @@ describe('what goes together', () => {
     expect(call(0).messages.map(({ length }) => length)).toEqual([64, 64, 2]);
     call(0).answer(...times(130, (index) => index));
     expect(await Promise.all(answers)).toEqual(times(130, (index) => `answer to No. ${index}`));
+  });
+});
+
+describe('gathering', () => {
+  const GATHER_MS = 5;
+
+  test('a lone request waits for nobody, whatever was asked before', async () => {
+    const { call, ask } = await begun({ gatherMs: GATHER_MS });
+    const one = ask('one');
+    await turn();
+    call(0).answer(1);
+    await one;
+
+    const two = ask('two');
+    await turn();
+    expect(call(0).requests).toEqual(['first', 'one', 'two']);
+    call(0).answer(2);
+    expect(await two).toBe('answer to two');
+  });
+
+  test('what comes before the message before has a result goes together, with its first result', async () => {
+    const { call, ask } = await begun({ gatherMs: GATHER_MS });
+    const [one, slow] = [ask('one'), ask('slow')];
+    await turn();
+    const later = ['three', 'four'].map((name) => ask(name));
+    await turn();
+    const last = ask('five');
+    await turn();
+    expect(call(0).messages).toHaveLength(2);
+
+    call(0).answer(1);
+    await one;
+    await turn();
+
+    expect(
+      call(0)
+        .messages.slice(2)
+        .map((message) => message.map(({ request }) => request)),
+    ).toEqual([['three', 'four', 'five']]);
+    call(0).answer(2, 3, 4, 5);
+    expect(await Promise.all([slow, ...later, last])).toHaveLength(4);
+  });
+
+  test('it goes without a result when that lets itself be waited for', async () => {
+    const { call, ask } = await begun({ gatherMs: GATHER_MS });
+    const slow = ask('slow');
+    await turn();
+    const next = ask('next');
+    await turn();
+    vi.advanceTimersByTime(GATHER_MS - 1);
+    await turn();
+    expect(call(0).requests).toEqual(['first', 'slow']);
+
+    vi.advanceTimersByTime(1);
+    await turn();
+
+    expect(call(0).requests).toEqual(['first', 'slow', 'next']);
+    call(0).answer(2);
+    expect(await next).toBe('answer to next');
+    call(0).answer(1);
+    await slow;
+  });
+
+  test('a full message waits for nothing', async () => {
+    const { call, ask } = await begun({ gatherMs: GATHER_MS });
+    const answers = [ask('one')];
+    await turn();
+    for (const index of times(63, (each) => each)) answers.push(ask(`No. ${index}`));
+    await turn();
+    expect(call(0).messages).toHaveLength(2);
+
+    answers.push(ask('the last'));
+    await turn();
+
+    expect(call(0).messages.map(({ length }) => length)).toEqual([1, 1, 64]);
+    call(0).answer(...times(65, (index) => 1 + index));
+    await Promise.all(answers);
+  });
+
+  test('what is gathered when the call ends goes over the next one', async () => {
+    const { call, ask } = await begun({ gatherMs: GATHER_MS });
+    const one = ask('one');
+    await turn();
+    const two = ask('two');
+    await turn();
+
+    call(0).end(new Error('cut off'));
+    await expect(one).rejects.toThrow('cut off');
+    await turn();
+
+    expect(call(1).requests).toEqual(['two']);
+    call(1).answer(0);
+    expect(await two).toBe('answer to two');
+  });
+
+  test('who comes while it is gathered shares a request that was not sent', async () => {
+    const { call, ask } = await begun({ gatherMs: GATHER_MS });
+    const other = ask('other');
+    await turn();
+    const early = ask('early', 'name');
+    await turn();
+    const late = ask('late', 'name');
+    await turn();
+    call(0).answer(1);
+    await other;
+    await turn();
+
+    expect(call(0).requests).toEqual(['first', 'other', 'early']);
+    call(0).answer(2);
+    expect(await Promise.all([early, late])).toEqual(['answer to early', 'answer to early']);
   });
 });
 
@@ -456,8 +566,7 @@ describe('a call that fails', () => {
         if (isAway) throw new Error(`away ${begins}`);
         for await (const message of messages) yield message.map(({ request }, index) => ({ index, answer: request }));
       },
-      TIMEOUT_MS,
-      64,
+      { timeoutMs: TIMEOUT_MS, mostInMessage: 64 },
     );
 
     const refused = await Promise.allSettled(times(100, (index) => collector.ask(`${index}`, 'id')));
@@ -545,7 +654,10 @@ describe('a call that the other side ends', () => {
   });
 
   test('before it has read anything, fails what waits for it', async () => {
-    const collector = new Collector<string, string>(async function* () {}, TIMEOUT_MS, 64);
+    const collector = new Collector<string, string>(async function* () {}, {
+      timeoutMs: TIMEOUT_MS,
+      mostInMessage: 64,
+    });
 
     await expect(collector.ask('one', 'id')).rejects.toMatchObject(UNANSWERED);
     await expect(collector.ask('two', 'id')).rejects.toMatchObject(UNANSWERED);
@@ -567,8 +679,7 @@ test('a call is followed by another before it has carried too much, and no reque
       }
       open -= 1;
     },
-    TIMEOUT_MS,
-    64,
+    { timeoutMs: TIMEOUT_MS, mostInMessage: 64 },
   );
   const count = MOST_IN_CALL + 100_000;
   let wrong = 0;
