@@ -1,4 +1,5 @@
 import { BATCH_BUGS } from './batch-bugs.ts';
+import { CRASH_BUGS } from './crash-bugs.ts';
 import { MONGO_BUGS } from './mongo-bugs.ts';
 import type { PlantedBug } from './planted-bug.ts';
 import { SQLITE_BUGS } from './sqlite-bugs.ts';
@@ -15,7 +16,7 @@ const fromOutside = (bug: PlantedBug): PlantedBug => ({
 });
 
 /** Every faulty variant, once. */
-export const ALL_BUGS: readonly PlantedBug[] = [...SQLITE_BUGS, ...BATCH_BUGS, ...MONGO_BUGS];
+export const ALL_BUGS: readonly PlantedBug[] = [...SQLITE_BUGS, ...BATCH_BUGS, ...CRASH_BUGS, ...MONGO_BUGS];
 
 const tried = (bugs: readonly PlantedBug[]) => bugs.filter(({ inSoak }) => ALL || !inSoak);
 
@@ -24,6 +25,7 @@ export const PLANTED_BUGS = {
   SQLite: tried([
     ...SQLITE_BUGS,
     ...BATCH_BUGS,
+    ...CRASH_BUGS,
     ...SQLITE_BUGS.filter(({ isSeenOutside }) => isSeenOutside).map(fromOutside),
   ]),
   MongoDB: tried(MONGO_BUGS),

@@ -34,6 +34,8 @@ function project(name: string, include: string[], titles: string[], plugin: Retu
       fsModuleCache: false,
       pool: 'threads',
       provide: { titles },
+      // For processes of their own; they are as large as usual, even in a soak.
+      env: { PLANTED_BUG: name, SOAK: '' },
       setupFiles: [`${import.meta.dirname}/only-titles.ts`],
     },
   };

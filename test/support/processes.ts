@@ -7,6 +7,10 @@ import { onTestFinished } from 'vitest';
 
 export const ROOT = join(import.meta.dirname, '../..');
 
+/** What the product does wrong in a test of the tests, and what has its processes do so. */
+const { PLANTED_BUG = '' } = process.env;
+const PLANTING = PLANTED_BUG && `--import=${join(ROOT, 'test/planted-bugs/plant-in-process.ts')}`;
+
 /** Whether what the README has people type can be typed here; in CI it has to be. */
 export const hasShellAndCurl =
   process.env.CI === 'true' || ['bash', 'curl'].every((command) => spawnSync(command, ['--version']).status === 0);
@@ -72,7 +76,8 @@ export function start(file: string, { args = [], env = {}, cwd = ROOT }: RunOpti
       GATEWAY_PORT: '0',
       SHUTDOWN_DRAIN_MS: '0',
       LOG_LEVEL: 'info',
-      NODE_OPTIONS: '--disable-warning=ExperimentalWarning',
+      NODE_OPTIONS: `--disable-warning=ExperimentalWarning ${PLANTING}`,
+      PLANTED_BUG,
       ...env,
     },
     stdio: ['ignore', 'pipe', 'pipe'],

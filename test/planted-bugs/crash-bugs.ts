@@ -1,0 +1,95 @@
+import type { PlantedBug } from './planted-bug.ts';
+
+const KILLS = 'test/crash/kills.test.ts';
+const STOPPING = 'test/crash/stopping.test.ts';
+const OVERLOAD = 'test/crash/overload.test.ts';
+const GROUP_COMMIT = 'src/store/sqlite/group-commit.ts';
+const GATEWAY = 'gateway/app.ts';
+const IN_ORDER =
+  'stops under load in order, told once or twice: what it took on is answered whole, what it did not is not done';
+
+/** Faults that show when processes crash, stop or have too much to do, and at no other time. */
+export const CRASH_BUGS: readonly PlantedBug[] = [
+  {
+    name: 'leads are acknowledged before they are committed, many at once',
+    suite: KILLS,
+    caughtBy: 'kills of core, gateway and Redis, on SQLite',
+    patches: [
+      {
+        file: GROUP_COMMIT,
+        find: "this.#database.exec('BEGIN IMMEDIATE');",
+        put: "if (!this.#database.isTransaction) this.#database.exec('BEGIN IMMEDIATE');",
+      },
+      {
+        file: GROUP_COMMIT,
+        find: "this.#database.exec('COMMIT');",
+        put: "if (Math.random() < 0.02) this.#database.exec('COMMIT');",
+      },
+    ],
+    inSoak: true,
+  },
+  {
+    name: 'a caller whose request is cut off is told that nothing was written',
+    suite: 'test/crash/cut-connections.test.ts',
+    caughtBy:
+      'a reply is cut after any number of its bytes: whoever asks is answered, and asking again gets the one lead',
+    patches: [
+      {
+        file: 'gateway/core-problems.ts',
+        find: "isFault ? 'internal_error' : 'integration_unavailable'",
+        put: "isFault ? 'internal_error' : 'integration_rate_unavailable'",
+      },
+    ],
+    inSoak: true,
+  },
+  {
+    name: 'a stopping gateway cuts off what is under way',
+    suite: STOPPING,
+    caughtBy: `the gateway ${IN_ORDER}`,
+    patches: [
+      { file: GATEWAY, find: 'await app.close();', put: 'app.server.closeAllConnections(); await app.close();' },
+    ],
+    inSoak: true,
+  },
+  {
+    name: 'a second signal ends a stopping process at once',
+    suite: STOPPING,
+    caughtBy: `the core ${IN_ORDER}`,
+    patches: [{ file: 'src/runtime/lifecycle.ts', find: "process.on('SIGTERM'", put: "process.once('SIGTERM'" }],
+    inSoak: true,
+  },
+  {
+    name: 'a gateway lets everybody in, however many wait',
+    suite: OVERLOAD,
+    caughtBy: 'because the core stands still, is refused, and done again once it goes on',
+    patches: [
+      {
+        file: 'gateway/plugins/load-shedding.ts',
+        find: 'if (!core.isBusy(operation)) return;',
+        put: 'if (operation) return;',
+      },
+    ],
+    inSoak: true,
+  },
+  {
+    name: 'a request may take as long as it likes to arrive',
+    suite: OVERLOAD,
+    caughtBy: 'a thousand connections that are slow or silent are closed in time, and hold up nobody else',
+    patches: [{ file: GATEWAY, find: 'const REQUEST_TIMEOUT_MS = 10_000;', put: 'const REQUEST_TIMEOUT_MS = 0;' }],
+    inSoak: true,
+  },
+  {
+    name: 'connections that are gone are kept in mind',
+    suite: 'test/crash/vanishing-callers.test.ts',
+    caughtBy:
+      'callers who vanish in the middle leave nothing behind in gateway or core, and none of their leads is there twice',
+    patches: [
+      {
+        file: 'gateway/outstanding-answers.ts',
+        find: 'const latest = new WeakMap<Socket, Exchange>();',
+        put: 'const latest = new Map<Socket, Exchange>();',
+      },
+    ],
+    inSoak: true,
+  },
+];

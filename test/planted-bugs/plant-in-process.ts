@@ -1,0 +1,20 @@
+/**
+ * Loaded before the product by a process of its own (`--import`): has Node load it with the faults of the variant that
+ * PLANTED_BUG names.
+ */
+import { registerHooks } from 'node:module';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { patched } from './planted-bug.ts';
+import { ALL_BUGS } from './planted-bugs.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const patches = ALL_BUGS.find(({ name }) => name === process.env.PLANTED_BUG)?.patches ?? [];
+
+registerHooks({
+  load(url, context, nextLoad) {
+    const loaded = nextLoad(url, context);
+    const ofFile = patches.filter(({ file }) => url === pathToFileURL(join(ROOT, file)).href);
+    return ofFile.length === 0 ? loaded : { ...loaded, source: ofFile.reduce(patched, String(loaded.source)) };
+  },
+});
