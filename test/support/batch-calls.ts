@@ -1,4 +1,5 @@
 import type { ServiceError } from '@grpc/grpc-js';
+import { expect } from 'vitest';
 import { type GrpcCaller, type PackedStatus, refusalIn, refusalOf, type SeenRefusal } from './grpc.ts';
 
 /** What became of a request: its answer, or everything its refusal says. */
@@ -36,7 +37,7 @@ export function openBatches<Answer = Record<string, unknown>>(
   ended.catch(() => {});
 
   const take = ({ index, response, error }: WireResult<Answer>) => {
-    if (outcomes.has(index)) throw new Error(`request ${index} has a second result`);
+    expect(outcomes.has(index), 'a second result').toBe(false);
     if (!response === !error) throw new Error(`the result of request ${index} has not exactly one outcome`);
     const outcome = response ? { answer: response } : { refusal: refusalIn(error as PackedStatus) };
     outcomes.set(index, outcome);
