@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
+import type { Lead, LeadClaims } from '../../src/domain/lead.ts';
 import { openMongoStore } from '../../src/store/mongo/mongo-store.ts';
 import { type Store, StoreUnavailable } from '../../src/store/store.ts';
 import {
@@ -16,6 +17,7 @@ import {
   times,
 } from '../support/builders.ts';
 import { describeWithMongoServer, isCommand, type MongoWireServer, startWireServer } from '../support/mongodb.ts';
+import { sizeOf } from '../support/size-of.ts';
 import { startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 
 // Without a deadline the calls would go on for half a minute, and a test is to see them end.
@@ -26,6 +28,9 @@ const GIVEN_UP_WITHIN_MS = 10_000;
 
 /** Within the time that the database may be silent, so that by itself no step of a call takes too long. */
 const LATE_MS = 1200;
+
+/** How long connections break, one by one; milliseconds. In some hundred cases the driver never ends a command. */
+const BREAKING_MS = sizeOf('BREAKING_MS', { usual: 8000, soak: 60_000 });
 
 /** After so long the driver looks for its server at once, instead of waiting for its time to do so. */
 const LOOKS_AT_ONCE_MS = 700;
@@ -144,6 +149,25 @@ describeWithMongoServer('the deadline of a call to MongoDB', () => {
       await expect.poll(() => store.check().then(() => 'answers'), { timeout: 15_000 }).toBe('answers');
       isOver = true;
       await Promise.all(callers);
+    }
+  });
+
+  test('connections break as the next command is sent over them: whose creation that was may ask again', async () => {
+    proxy.breakAfterReplies(0.05);
+    const failed: [Lead, LeadClaims][] = [];
+    const over = performance.now() + BREAKING_MS;
+    const callers = times(16, async () => {
+      while (performance.now() < over) {
+        const another = aLead();
+        const itsClaims = claimsOf(another);
+        await create(another, itsClaims).catch(() => failed.push([another, itsClaims]));
+      }
+    });
+    await Promise.all(callers);
+    proxy.heal();
+
+    for (const [another, itsClaims] of failed) {
+      expect((await create(another, itsClaims)).kind).toMatch(/^(created|replayed)$/);
     }
   });
 

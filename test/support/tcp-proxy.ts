@@ -28,6 +28,8 @@ export interface TcpProxy {
   loseReplies(loss: Loss): void;
   /** How many replies got lost since loseReplies. */
   lost(): number;
+  /** From now on this share of the replies, 0 to 1, is the last that comes over its connection: just after, that breaks. */
+  breakAfterReplies(share: number): void;
   /** Connections stand and new ones succeed, but nothing comes through. */
   silence(): void;
   /** Connections break, and new ones are closed at once. */
@@ -43,6 +45,7 @@ export async function startProxy(targetHost: string, targetPort: number): Promis
   let loss: Required<Loss> | undefined;
   let seen = 0;
   let lost = 0;
+  let lastReplies = 0;
   const pairs = new Map<Socket, Socket>();
 
   const getsLost = (request: Buffer): boolean => {
@@ -94,6 +97,7 @@ export async function startProxy(targetHost: string, targetPort: number): Promis
       const arriving = isWhole ? reply : reply.subarray(0, replyBytesLeft);
       replyBytesLeft -= arriving.length;
       if (arriving.length > 0) client.write(arriving);
+      if (Math.random() < lastReplies) setTimeout(() => drop(client), Math.random() * 2);
       // Only now: it is sure that the request was carried out.
       if (!isWhole && loses !== undefined) lose(loses);
     });
@@ -120,6 +124,9 @@ export async function startProxy(targetHost: string, targetPort: number): Promis
       lost = 0;
     },
     lost: () => lost,
+    breakAfterReplies(share) {
+      lastReplies = share;
+    },
     silence() {
       mode = 'silent';
       for (const [client, server] of pairs) hush(client, server);
@@ -131,6 +138,7 @@ export async function startProxy(targetHost: string, targetPort: number): Promis
     heal() {
       mode = 'passing';
       loss = undefined;
+      lastReplies = 0;
       for (const [client, server] of pairs) {
         client.resume();
         server.resume();

@@ -3,9 +3,9 @@ import { type Collection, type Db, MongoClient } from 'mongodb';
 import { type StoreObserver, StoreUnavailable } from '../store.ts';
 import type { ApiKeyDocument, LeadDocument, StudioDocument } from './documents.ts';
 import { ensureIndexes, missingIndexes } from './indexes.ts';
-import { observed } from './observed.ts';
+import { supervised } from './supervised.ts';
 
-/** How long one call of the store may take, its turn and its repetitions included; milliseconds. */
+/** How long one call of the store may take, its turn and its repetitions included, and any command; milliseconds. */
 const CALL_DEADLINE_MS = 4000;
 
 /** How long the database may be silent within a call; milliseconds. A part of the deadline, so that a repetition fits. */
@@ -79,9 +79,9 @@ export async function connect(url: string, observe?: StoreObserver): Promise<Con
   });
   const database = databaseOf(client, url);
   const collections = {
-    leads: observed(database.collection<LeadDocument>('leads'), observe),
-    apiKeys: observed(database.collection<ApiKeyDocument>('apiKeys'), observe),
-    studios: observed(database.collection<StudioDocument>('studios'), observe),
+    leads: supervised(database.collection<LeadDocument>('leads'), CALL_DEADLINE_MS, observe),
+    apiKeys: supervised(database.collection<ApiKeyDocument>('apiKeys'), CALL_DEADLINE_MS, observe),
+    studios: supervised(database.collection<StudioDocument>('studios'), CALL_DEADLINE_MS, observe),
   };
   let prepared = false;
   let unansweredSince: number | undefined;

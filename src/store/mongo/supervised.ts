@@ -12,24 +12,32 @@ const COMMANDS: Readonly<Record<string, StoreCommand>> = {
 };
 
 /**
- * A collection whose commands are told. The driver's own monitoring would tell them too, but reads every answer a second
- * time for it.
+ * A collection whose commands all end, and are told. The driver's own monitoring would tell them too, but reads every answer
+ * a second time for it.
+ *
+ * @param mostMs how long a command may take, its wait for a connection and its repetition by the driver included. The driver
+ *   has bounds of its own for each step, but what it sends over a connection at the very moment at which that is lost never
+ *   ends; and whoever waited for that would wait for ever, with everybody who waits for their turn behind them.
  */
-export function observed<Schema extends Document>(
+export function supervised<Schema extends Document>(
   collection: Collection<Schema>,
+  mostMs: number,
   observe: StoreObserver | undefined,
 ): Collection<Schema> {
-  if (!observe) return collection;
   const tell = async <Result>(command: StoreCommand, size: number, work: () => Promise<Result>): Promise<Result> => {
-    const finish = observe(command, size);
+    const finish = observe?.(command, size);
+    const { promise: givenUp, reject } = Promise.withResolvers<never>();
+    const timer = setTimeout(() => reject(new Error(`the driver did not end a command within ${mostMs} ms`)), mostMs);
     try {
-      const result = await work();
-      finish(true);
+      const result = await Promise.race([work(), givenUp]);
+      finish?.(true);
       return result;
     } catch (error) {
       // Refused by an index: what it was sent for, it did.
-      finish(isDuplicate(error));
+      finish?.(isDuplicate(error));
       throw error;
+    } finally {
+      clearTimeout(timer);
     }
   };
   return new Proxy(collection, {
