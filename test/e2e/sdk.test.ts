@@ -390,12 +390,13 @@ describe('what is not from the service', () => {
     const { baseUrl, arrived } = await aWall(
       [502, { ...html, 'retry-after': '0' }, '<p>Bad gateway'],
       [200, html, '<p>Sign in to the network'],
+      [200, html, JSON.stringify({ lead: { id: 'a sign-in page' } })],
       [201, { 'content-type': 'application/json' }, JSON.stringify({ lead })],
     );
     const { client } = clientOf({ secret: 'any' }, { baseUrl });
 
     expect(await client.createLead(capture())).toMatchObject({ lead });
-    expect(arrived).toHaveLength(3);
+    expect(arrived).toHaveLength(4);
   });
 
   test.each([
