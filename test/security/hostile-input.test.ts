@@ -84,9 +84,11 @@ function* requests(): Generator<HostileRequest> {
 /** Sends what is left of a queue. */
 async function sendAll(lane: Lane, queue: Iterable<HostileRequest>): Promise<void> {
   for (const request of queue) {
-    const verdicts = judge(request, await lane.send(request));
+    const exchange = await lane.send(request);
+    const verdicts = judge(request, exchange);
     if (typeof verdicts === 'string') {
-      throw new Error(`${verdicts}\n${describeRequest(request)}\nAgain with HOSTILE_SEED=${SEED}`);
+      const before = exchange.before && `\nAfter ${describeRequest(exchange.before)}`;
+      throw new Error(`${verdicts}\n${describeRequest(request)}${before ?? ''}\nAgain with HOSTILE_SEED=${SEED}`);
     }
     if (verdicts.length === 0) count(`${request.framing}: hung up on`);
     for (const verdict of verdicts) note(verdict);

@@ -15,6 +15,8 @@ export interface Exchange {
   readonly rest: Buffer;
   /** Neither an answer nor an end came. */
   readonly hangs: boolean;
+  /** What went over the same connection just before. */
+  readonly before?: HostileRequest | undefined;
 }
 
 /** Sends one request after the other: those of which nobody doubts where they end on one connection, others on their own. */
@@ -22,6 +24,8 @@ export class Lane {
   readonly #host: string;
   readonly #port: number;
   #kept: Socket | undefined;
+  /** What went before over the connection that is kept. */
+  #before: HostileRequest | undefined;
 
   constructor(baseUrl: string) {
     const { hostname, port } = new URL(baseUrl);
@@ -33,7 +37,8 @@ export class Lane {
     if (request.framing !== 'whole') return this.#sendAlone(request);
     this.#kept ??= await this.#connect();
     const socket = this.#kept;
-    const exchange = await converse(socket, request);
+    const exchange = { ...(await converse(socket, request)), before: this.#before };
+    this.#before = request;
     if (socket.readyState !== 'open' || exchange.answers[0]?.headers.connection !== 'keep-alive') this.close();
     return exchange;
   }
@@ -41,6 +46,7 @@ export class Lane {
   close(): void {
     this.#kept?.destroy();
     this.#kept = undefined;
+    this.#before = undefined;
   }
 
   async #sendAlone(request: HostileRequest): Promise<Exchange> {
