@@ -7,6 +7,8 @@ import { closeBehind, isPipelined, takesItsTurn } from '../outstanding-answers.t
  */
 export function carryOutInTurn(app: FastifyInstance): void {
   app.addHook('onRequest', async (request, reply) => {
+    // No other protocol is spoken here, and Node may hand what comes behind such a wish to nobody: its caller would wait.
+    if (request.headers.upgrade !== undefined) reply.header('connection', 'close');
     if (isPipelined(request.raw) && !(await takesItsTurn(request.raw))) return reply.hijack();
     if (reply.getHeader('connection') === 'close') closeBehind(request.raw);
   });
