@@ -23,6 +23,12 @@ export function expectAnswer(request: IncomingMessage, response: ServerResponse)
   response.once('close', () => exchanges.delete(exchange));
 }
 
+/**
+ * Whether the connection is to end with the answer to a request: no other protocol is spoken here, and Node may hand what
+ * comes behind the wish for one to nobody, so that its caller would wait.
+ */
+export const isLastOnConnection = ({ headers }: IncomingMessage): boolean => headers.upgrade !== undefined;
+
 /** Says that the answer to a request closes its connection: nothing behind it is carried out, or answered. */
 export function closeBehind({ socket }: IncomingMessage): void {
   closing.add(socket);

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify';
-import { closeBehind, isPipelined, takesItsTurn } from '../outstanding-answers.ts';
+import { closeBehind, isLastOnConnection, isPipelined, takesItsTurn } from '../outstanding-answers.ts';
 
 /**
  * Carries out the requests of a connection one after the other, and none behind the answer that closes it (RFC 9112,
@@ -7,8 +7,7 @@ import { closeBehind, isPipelined, takesItsTurn } from '../outstanding-answers.t
  */
 export function carryOutInTurn(app: FastifyInstance): void {
   app.addHook('onRequest', async (request, reply) => {
-    // No other protocol is spoken here, and Node may hand what comes behind such a wish to nobody: its caller would wait.
-    if (request.headers.upgrade !== undefined) reply.header('connection', 'close');
+    if (isLastOnConnection(request.raw)) reply.header('connection', 'close');
     if (isPipelined(request.raw) && !(await takesItsTurn(request.raw))) return reply.hijack();
     if (reply.getHeader('connection') === 'close') closeBehind(request.raw);
   });

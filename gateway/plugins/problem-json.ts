@@ -2,7 +2,7 @@ import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } 
 import type { Socket } from 'node:net';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type RequestObserver, unknownRequest } from '../observation.ts';
-import { expectAnswer, mayAnswerUnreadable } from '../outstanding-answers.ts';
+import { expectAnswer, isLastOnConnection, mayAnswerUnreadable } from '../outstanding-answers.ts';
 import {
   type FieldFault,
   invalidRequest,
@@ -50,6 +50,7 @@ export function answerFrameworkErrors(publicUrl: string, observe: RequestObserve
     const problem = problemOf(error, request);
     // Hooks do not run for it.
     observe?.(unknownRequest(request.id, problem.status, problem.code));
+    if (isLastOnConnection(request.raw)) reply.header('connection', 'close');
     sendProblem(problem, request, reply, publicUrl);
   };
 }

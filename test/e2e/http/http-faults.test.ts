@@ -102,6 +102,8 @@ test.each(['websocket', 'h2c', 'TLS/1.2'])('a wish to speak %s instead is not he
   expect(answer.status).toBe(200);
   // What came behind it on its connection might never be read.
   expect(answer.headers.get('connection')).toBe('close');
+  const unreadable = await rawRequest(service.url, lines('GET /%zz HTTP/1.1', HOST, auth, ...upgrade, ''));
+  expect(unreadable.headers.get('connection')).toBe('close');
   await expectProblem(await rawRequest(service.url, lines(GET, HOST, ...upgrade, '')), 401, 'integration_key_invalid');
 });
 
