@@ -4,5 +4,5 @@
  */
 export function sizeOf(name: string, { usual, soak }: { readonly usual: number; readonly soak: number }): number {
   const { SOAK, [name]: given } = process.env;
-  return Number(given ?? (!SOAK ? usual : soak));
+  return Number(given ?? (SOAK ? soak : usual));
 }

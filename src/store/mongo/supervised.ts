@@ -24,7 +24,7 @@ export function supervised<Schema extends Document>(
   mostMs: number,
   observe: StoreObserver | undefined,
 ): Collection<Schema> {
-  const tell = async <Result>(command: StoreCommand, size: number, work: () => Promise<Result>): Promise<Result> => {
+  const attend = async <Result>(command: StoreCommand, size: number, work: () => Promise<Result>): Promise<Result> => {
     const finish = observe?.(command, size);
     const { promise: givenUp, reject } = Promise.withResolvers<never>();
     const timer = setTimeout(() => reject(new Error(`the driver did not end a command within ${mostMs} ms`)), mostMs);
@@ -48,14 +48,14 @@ export function supervised<Schema extends Document>(
       if (command) {
         return (...args: unknown[]) => {
           const size = name === 'insertMany' ? (args[0] as unknown[]).length : 1;
-          return tell(command, size, () => method.apply(target, args));
+          return attend(command, size, () => method.apply(target, args));
         };
       }
       if (name !== 'find') return method.bind(target);
       return (...args: unknown[]) => {
         const cursor = method.apply(target, args);
         const toArray = cursor.toArray.bind(cursor);
-        cursor.toArray = () => tell('find', 1, toArray);
+        cursor.toArray = () => attend('find', 1, toArray);
         return cursor;
       };
     },
