@@ -1,16 +1,13 @@
 import type { ServiceImpl } from '@connectrpc/connect';
 import { ApiKeyService, type AuthenticateApiKeyRequest } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
-import { authenticateApiKey } from '../usecases/authenticate-api-key.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
 import { createApiKey, listApiKeys, replaceApiKey, revokeApiKey } from '../usecases/manage-api-keys.ts';
-import { keyUseNoter } from '../usecases/note-key-use.ts';
 import { answerBatches, type BatchContext } from './batches.ts';
 import { nameOf } from './calls.ts';
 import { apiKeyScope, apiKeyToWire, dateFromWire } from './convert.ts';
 
 /** API keys over RPC. */
 export function apiKeyService(deps: Dependencies, batches: BatchContext): ServiceImpl<typeof ApiKeyService> {
-  const noteUse = keyUseNoter(deps.store);
   return {
     async createApiKey({ studioId, memberId, name, scopes, expireTime }) {
       const { key, secret } = await createApiKey(deps, {
@@ -49,9 +46,7 @@ export function apiKeyService(deps: Dependencies, batches: BatchContext): Servic
   };
 
   async function authenticate({ secretSha256 }: AuthenticateApiKeyRequest) {
-    const key = await authenticateApiKey(deps, { secretSha256 });
-    noteUse(key, deps.clock());
-    const { studioId, id, scopes } = key;
+    const { studioId, id, scopes } = await batches.authenticate(secretSha256);
     return { studioId, apiKeyId: id, scopes: scopes.map(apiKeyScope.toWire) };
   }
 }

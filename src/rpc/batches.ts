@@ -1,8 +1,9 @@
 import { setImmediate as turnOver } from 'node:timers/promises';
 import type { HandlerContext } from '@connectrpc/connect';
 import type { Status } from '../../proto/gen/google/rpc/status_pb.ts';
+import type { ApiKey } from '../domain/api-key.ts';
 import { Faults } from '../domain/refusal.ts';
-import type { RunCall } from './calls.ts';
+import type { Call, RunCall } from './calls.ts';
 import { connectErrorOf, statusOf } from './refusals.ts';
 import { until } from './until.ts';
 
@@ -12,11 +13,12 @@ const MOST_REQUESTS = 100;
 /** How many requests of a call may wait for their results, or these for their caller, before no more are read. */
 const MOST_OPEN = 1000;
 
-/** Requests that were sent together, and what each is called in the log. */
+/** Requests that were sent together, what each is called in the log, and with whose key it came. */
 interface Batch<Request> {
   readonly requests: readonly Request[];
   readonly requestIds: readonly string[];
   readonly traceparents: readonly string[];
+  readonly secretSha256s?: readonly Uint8Array[];
 }
 
 /** What became of one request. */
@@ -38,6 +40,8 @@ interface BatchMethod {
 /** How batches are answered. */
 export interface BatchContext {
   readonly run: RunCall;
+  /** Authenticates the bearer of a key. */
+  readonly authenticate: (secretSha256: Uint8Array) => Promise<ApiKey>;
   /** Aborted when the server wants to stop: then no more is read, and the call ends when what was read is answered. */
   readonly ending: AbortSignal;
   /** Is told how many requests a message carried. */
@@ -48,14 +52,15 @@ export interface BatchContext {
  * Answers each request on its own. Results that are known by the end of a turn of the event loop go together, so nobody waits
  * for a slower neighbour.
  *
- * @throws ConnectError invalid_argument when a message has no requests, too many, or not as many names
+ * @param answer is told the key that the request came with, once that is authenticated
+ * @throws ConnectError invalid_argument when a message has no requests, too many, or not as many names or keys
  */
 export async function* answerBatches<Request extends object, Response extends object>(
   batches: AsyncIterable<Batch<Request>>,
-  { run, ending, batchCame }: BatchContext,
+  { run, authenticate, ending, batchCame }: BatchContext,
   { operation, mostResults = MOST_REQUESTS }: BatchMethod,
   { signal }: Pick<HandlerContext, 'signal'>,
-  answer: (request: Request) => Promise<Response>,
+  answer: (request: Request, key: ApiKey | undefined) => Promise<Response>,
 ): AsyncGenerator<{ results: Result<Response>[] }> {
   const known: Result<Response>[] = [];
   let begun = 0;
@@ -89,11 +94,14 @@ export async function* answerBatches<Request extends object, Response extends ob
     // Whoever is gone takes no results: what waits for that would wait, and be kept, for ever.
     const over = AbortSignal.any([ending, signal]);
     signal.addEventListener('abort', () => moreTold.give());
-    for await (const { requests, requestIds, traceparents } of until(over, batches)) {
-      refuseUnlessComplete(requests.length, { requestIds, traceparents });
+    for await (const { requests, requestIds, traceparents, secretSha256s = [] } of until(over, batches)) {
+      refuseUnlessComplete(requests.length, { requestIds, traceparents, secretSha256s });
       batchCame?.(operation, requests.length);
+      const keyOf = oncePerSecret(authenticate);
       for (const [position, request] of requests.entries()) {
-        begin(begun + position, request, requestIds[position], traceparents[position]);
+        const secretSha256 = secretSha256s[position];
+        const call = { operation, requestId: requestIds[position], request, traceparent: traceparents[position] };
+        begin(begun + position, call, async () => answer(request, secretSha256 && (await keyOf(secretSha256))));
       }
       begun += requests.length;
       // What is known by now goes out before the next message is begun: so both sides work at the same time.
@@ -102,13 +110,8 @@ export async function* answerBatches<Request extends object, Response extends ob
     }
   }
 
-  function begin(
-    index: number,
-    request: Request,
-    requestId: string | undefined,
-    traceparent: string | undefined,
-  ): void {
-    run({ operation, requestId, request, traceparent }, () => answer(request))
+  function begin(index: number, call: Call, body: () => Promise<Response>): void {
+    run(call, body)
       .then(
         (value) => ({ case: 'response', value }) as const,
         (error) => ({ case: 'error', value: statusOf(connectErrorOf(error)) }) as const,
@@ -120,7 +123,18 @@ export async function* answerBatches<Request extends object, Response extends ob
   }
 }
 
-function refuseUnlessComplete(requests: number, lists: Readonly<Record<string, readonly string[]>>): void {
+/** Authenticates the key of many requests of a message once: they all came before that. */
+function oncePerSecret(authenticate: BatchContext['authenticate']): BatchContext['authenticate'] {
+  const begun = new Map<string, Promise<ApiKey>>();
+  return (secretSha256) => {
+    const name = Buffer.from(secretSha256).toString('latin1');
+    const key = begun.get(name) ?? authenticate(secretSha256);
+    begun.set(name, key);
+    return key;
+  };
+}
+
+function refuseUnlessComplete(requests: number, lists: Readonly<Record<string, readonly unknown[]>>): void {
   const faults = new Faults();
   if (requests < 1 || requests > MOST_REQUESTS) faults.note('requests', `must be 1 to ${MOST_REQUESTS}`);
   for (const [name, { length }] of Object.entries(lists)) {

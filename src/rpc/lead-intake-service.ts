@@ -6,7 +6,9 @@ import {
   type ListLeadsRequest,
   LeadView as WireView,
 } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import type { ApiKey } from '../domain/api-key.ts';
 import type { LeadView } from '../domain/lead.ts';
+import { Faults } from '../domain/refusal.ts';
 import { changeLeadStage } from '../usecases/change-lead-stage.ts';
 import { createLead } from '../usecases/create-lead.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
@@ -25,11 +27,11 @@ export function leadIntakeService(deps: Dependencies, batches: BatchContext): Se
   return {
     createLead: create,
     batchCreateLeads: (requests, context) =>
-      answerBatches(requests, batches, { operation: nameOf(method.createLead) }, context, create),
+      answerBatches(requests, batches, { operation: nameOf(method.createLead) }, context, forBearer(create)),
 
     getLead: get,
     batchGetLeads: (requests, context) =>
-      answerBatches(requests, batches, { operation: nameOf(method.getLead) }, context, get),
+      answerBatches(requests, batches, { operation: nameOf(method.getLead) }, context, forBearer(get)),
 
     listLeads: list,
     batchListLeads: (requests, context) =>
@@ -38,7 +40,7 @@ export function leadIntakeService(deps: Dependencies, batches: BatchContext): Se
         batches,
         { operation: nameOf(method.listLeads), mostResults: PAGES_IN_A_MESSAGE },
         context,
-        list,
+        forBearer(list),
       ),
 
     async changeLeadStage({ studioId, leadId, stage, memberId }) {
@@ -64,6 +66,19 @@ export function leadIntakeService(deps: Dependencies, batches: BatchContext): Se
     const { leads, nextPageToken } = await listLeads(deps, { studioId, pageSize, pageToken, view });
     return { leads: leads.map((lead) => leadToWire(lead, view)), nextPageToken };
   }
+}
+
+/** What came with a key is about the key's studio, and names none itself. */
+function forBearer<Request extends { studioId: string }, Response>(answer: (request: Request) => Promise<Response>) {
+  return async (request: Request, key: ApiKey | undefined): Promise<Response> => {
+    if (!key) return answer(request);
+    const faults = new Faults();
+    if (request.studioId !== '') faults.note('studioId', 'must be empty: it is the studio of the key');
+    faults.refuseIfAny();
+    // Into the message itself: so the line about it in the log tells of the studio, too.
+    request.studioId = key.studioId;
+    return answer(request);
+  };
 }
 
 function viewOf(view: WireView): LeadView | undefined {

@@ -6,6 +6,7 @@ import { ApiKeyService } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { AuditService } from '../../proto/gen/leadintake/v1/audit_pb.ts';
 import { DirectoryService } from '../../proto/gen/leadintake/v1/directory_pb.ts';
 import { LeadIntakeService } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import { bearerAuthenticator } from '../usecases/authenticate-bearer.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
 import { apiKeyService } from './api-key-service.ts';
 import { auditService } from './audit-service.ts';
@@ -45,7 +46,7 @@ export function routes(
   deps: Dependencies,
   { run, batchCame, serving, reflects }: Server,
 ): (router: ConnectRouter) => void {
-  const batches = { run, batchCame, ending: serving.ending };
+  const batches = { run, batchCame, authenticate: bearerAuthenticator(deps), ending: serving.ending };
   const names = SERVICES.map((service) => service.typeName);
   return (router) => {
     serve(router, LeadIntakeService, leadIntakeService(deps, batches));

@@ -70,6 +70,24 @@ async function aSource(enabled = true): Promise<string> {
   return id;
 }
 
+/** A studio with a key, and what its owner is called where keys are kept. */
+async function aKey() {
+  const owner = { studioId: await aStudio(), memberId: 'owner-1' };
+  await caller.call('DirectoryService/PutMember', {
+    member: { studioId: owner.studioId, id: owner.memberId, role: 'MEMBER_ROLE_OWNER' },
+  });
+  const { apiKey, secret } = await caller.call<{ apiKey: { id: string }; secret: string }>(
+    'ApiKeyService/CreateApiKey',
+    {
+      ...owner,
+      name: 'Website',
+      scopes: ['API_KEY_SCOPE_LEADS_READ', 'API_KEY_SCOPE_LEADS_CREATE'],
+      expireTime: { seconds: Math.floor(plus(new Date(), DAY_MS).getTime() / 1000) },
+    },
+  );
+  return { owner: { ...owner, apiKeyId: apiKey.id }, secretSha256: createHash('sha256').update(secret).digest() };
+}
+
 const capture = (overrides?: object) => aCreateLeadRequest(studioId, overrides);
 
 const create = (request: object, on = caller) => on.call<Created>('LeadIntakeService/CreateLead', request);
@@ -236,23 +254,125 @@ describe('each request is answered once, as it would be alone', () => {
     expect(await askInBatches(caller, rpc, [[...requests].reverse()])).toEqual([...alone].reverse());
     return outcomes;
   }
+});
 
-  async function aKey() {
-    const owner = { studioId: await aStudio(), memberId: 'owner-1' };
-    await caller.call('DirectoryService/PutMember', {
-      member: { studioId: owner.studioId, id: owner.memberId, role: 'MEMBER_ROLE_OWNER' },
-    });
-    const { apiKey, secret } = await caller.call<{ apiKey: { id: string }; secret: string }>(
-      'ApiKeyService/CreateApiKey',
-      {
-        ...owner,
-        name: 'Website',
-        scopes: ['API_KEY_SCOPE_LEADS_READ', 'API_KEY_SCOPE_LEADS_CREATE'],
-        expireTime: { seconds: Math.floor(plus(new Date(), DAY_MS).getTime() / 1000) },
-      },
-    );
-    return { owner: { ...owner, apiKeyId: apiKey.id }, secretSha256: createHash('sha256').update(secret).digest() };
+describe('requests that came with a key', () => {
+  /** What each batch method is asked for a key's studio. */
+  const ASKED: Readonly<Record<string, () => object>> = {
+    'LeadIntakeService/BatchCreateLeads': () => capture({ studioId: '' }),
+    'LeadIntakeService/BatchGetLeads': () => ({ leadId: newId() }),
+    'LeadIntakeService/BatchListLeads': () => ({}),
+  };
+
+  /** Sends one request for each key in one message, and gives what became of them. */
+  async function askWith<Answer>(rpc: string, requests: readonly object[], keys: readonly Buffer[]) {
+    const call = openBatches<Answer>(caller, rpc);
+    call.send(requests, [], keys);
+    call.end();
+    await call.ended;
+    return requests.map((_, index) => call.outcomes.get(index));
   }
+
+  test('are about the studio of the key, whoever is beside them', async () => {
+    const [one, other] = [await aKey(), await aKey()];
+    const keys = [one, other, one].map(({ secretSha256 }) => secretSha256);
+    const contact = { email: `${newId()}@example.org` };
+
+    const created = await askWith<Created>(
+      BATCH_CREATE,
+      times(3, () => capture({ studioId: '', contact })),
+      keys,
+    );
+    expect(created).toMatchObject([
+      { answer: { lead: { studioId: one.owner.studioId } } },
+      { answer: { lead: { studioId: other.owner.studioId } } },
+      { refusal: { reason: 'LEAD_ALREADY_OPEN', metadata: { leadId: created[0]?.answer?.lead.id } } },
+    ]);
+
+    const leadId = created[0]?.answer?.lead.id;
+    expect(
+      await askWith(
+        'LeadIntakeService/BatchGetLeads',
+        times(3, () => ({ leadId })),
+        keys,
+      ),
+    ).toMatchObject([
+      { answer: { lead: { id: leadId } } },
+      { refusal: { reason: 'LEAD_NOT_FOUND' } },
+      { answer: { lead: { id: leadId } } },
+    ]);
+    expect(
+      await askWith(
+        'LeadIntakeService/BatchListLeads',
+        times(3, () => ({})),
+        keys,
+      ),
+    ).toMatchObject([
+      { answer: { leads: [{ id: leadId }] } },
+      { answer: { leads: [{ id: created[1]?.answer?.lead.id }] } },
+      { answer: { leads: [{ id: leadId }] } },
+    ]);
+  });
+
+  test.each(Object.entries(ASKED))('are refused as their keys are: %s', async (rpc, asked) => {
+    const [revoked, suspended, orphaned] = [await aKey(), await aKey(), await aKey()];
+    await caller.call('ApiKeyService/RevokeApiKey', revoked.owner);
+    await caller.call('DirectoryService/PutStudio', {
+      studio: { id: suspended.owner.studioId, status: 'STUDIO_STATUS_SUSPENDED' },
+    });
+    await caller.call('DirectoryService/RemoveMember', orphaned.owner);
+    const keys = [
+      ...[revoked, suspended, orphaned].map(({ secretSha256 }) => secretSha256),
+      ...[32, 31].map((length) => randomBytes(length)),
+    ];
+
+    const outcomes = await askWith(rpc, keys.map(asked), keys);
+
+    const alone = keys.map((secretSha256) =>
+      outcomeOf(caller.call('ApiKeyService/AuthenticateApiKey', { secretSha256 })),
+    );
+    expect(outcomes).toEqual(await Promise.all(alone));
+    expect(outcomes.map((outcome) => outcome?.refusal?.reason)).toEqual([
+      'KEY_INVALID',
+      'STUDIO_SUSPENDED',
+      'ISSUER_FORBIDDEN',
+      'KEY_INVALID',
+      'INVALID_REQUEST',
+    ]);
+    for (const { owner } of [revoked, suspended, orphaned]) expect(countLeads(core.path, owner.studioId)).toBe(0);
+  });
+
+  test.each(Object.entries(ASKED))('have their keys looked at anew for each message: %s', async (rpc, asked) => {
+    const { owner, secretSha256 } = await aKey();
+    const call = openBatches(caller, rpc);
+    call.send([asked()], [], [secretSha256]);
+    expect((await call.outcome(0)).refusal?.reason).not.toBe('KEY_INVALID');
+
+    await caller.call('ApiKeyService/RevokeApiKey', owner);
+
+    call.send([asked(), asked()], [], [secretSha256, secretSha256]);
+    for (const index of [1, 2]) expect((await call.outcome(index)).refusal?.reason).toBe('KEY_INVALID');
+    call.end();
+    await call.ended;
+  });
+
+  test.each(Object.entries(ASKED))('name no studio, not even the right one: %s', async (rpc, asked) => {
+    const { owner, secretSha256 } = await aKey();
+
+    const [outcome] = await askWith(rpc, [{ ...asked(), studioId: owner.studioId }], [secretSha256]);
+
+    expect(outcome?.refusal).toMatchObject({ reason: 'INVALID_REQUEST', fields: ['studioId'] });
+    expect(countLeads(core.path, owner.studioId)).toBe(0);
+  });
+
+  test.each(Object.entries(ASKED))('all have one, or none has: %s', async (rpc, asked) => {
+    const { owner, secretSha256 } = await aKey();
+
+    const refusal = await refusalOf(askWith(rpc, [asked(), asked()], [secretSha256]));
+
+    expect(refusal).toMatchObject({ code: 'INVALID_ARGUMENT', fields: ['secretSha256s'] });
+    expect(countLeads(core.path, owner.studioId)).toBe(0);
+  });
 });
 
 describe('many requests in one call', () => {

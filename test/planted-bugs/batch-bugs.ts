@@ -25,7 +25,7 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     name: 'the core counts requests by message',
     suite: RPC,
     caughtBy: 'in many messages: each result is that of its own request',
-    patches: [{ file: BATCHES, find: 'begin(begun + position, request', put: 'begin(position, request' }],
+    patches: [{ file: BATCHES, find: 'begin(begun + position, call', put: 'begin(position, call' }],
     inSoak: true,
   },
   {
@@ -39,6 +39,31 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
         put: `const taken = known.splice(0, mostResults);
     const refused = taken.find(({ outcome }) => outcome.case === 'error');
     const results = taken.map((result) => ({ ...result, outcome: (refused ?? result).outcome }));`,
+      },
+    ],
+  },
+  {
+    name: 'all requests of a message are taken for the first key’s',
+    suite: RPC,
+    caughtBy: 'are about the studio of the key, whoever is beside them',
+    patches: [
+      {
+        file: BATCHES,
+        find: 'const secretSha256 = secretSha256s[position];',
+        put: 'const [secretSha256] = secretSha256s;',
+      },
+    ],
+  },
+  {
+    name: 'a key that was good once in a call is good to its end',
+    suite: RPC,
+    caughtBy: 'have their keys looked at anew for each message: LeadIntakeService/BatchCreateLeads',
+    patches: [
+      { file: BATCHES, find: '      const keyOf = oncePerSecret(authenticate);\n', put: '' },
+      {
+        file: BATCHES,
+        find: '  const allRead = readAll()',
+        put: '  const keyOf = oncePerSecret(authenticate);\n  const allRead = readAll()',
       },
     ],
   },

@@ -9,8 +9,11 @@ export type Outcome<Answer = Record<string, unknown>> =
 
 /** A call of a batch method, as its caller sees it. */
 export interface BatchCall<Answer> {
-  /** Sends a message; requests may be named in the log. Resolves when the next one can go, or the call is over. */
-  send(requests: readonly object[], requestIds?: readonly string[]): Promise<void>;
+  /**
+   * Sends a message; requests may be named in the log, and come with keys. Resolves when the next one can go, or the call is
+   * over.
+   */
+  send(requests: readonly object[], requestIds?: readonly string[], secretSha256s?: readonly Buffer[]): Promise<void>;
   /** Says that there are no more messages. */
   end(): void;
   /** What is known so far, by the place of the request among all of the call. */
@@ -69,9 +72,9 @@ export function openBatches<Answer = Record<string, unknown>>(
   });
 
   return {
-    send: (requests, requestIds = []) =>
+    send: (requests, requestIds = [], secretSha256s = []) =>
       new Promise((taken) => {
-        stream.write({ requests, requestIds }, () => taken());
+        stream.write({ requests, requestIds, secretSha256s }, () => taken());
         ended.then(taken, () => taken());
       }),
     end: () => stream.end(),
