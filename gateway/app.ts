@@ -7,11 +7,13 @@ import { type MetricsServer, serveMetrics } from '../src/runtime/metrics.ts';
 import { openTracer, type Tracer } from '../src/runtime/tracing.ts';
 import type { GatewayConfig } from './config.ts';
 import { type CoreClient, createCoreClient } from './core-client.ts';
+import { KnownCallers } from './known-callers.ts';
 import { createGatewayMetrics, type GatewayMetrics } from './metrics.ts';
 import { requestObserver } from './observation.ts';
 import { allowOnly, knowAllMethods } from './plugins/allowed-methods.ts';
 import { authenticate } from './plugins/authentication.ts';
 import { reportHealth } from './plugins/health.ts';
+import { tellOfKeysFirst } from './plugins/keys-first.ts';
 import { turnAwayWhileBusy } from './plugins/load-shedding.ts';
 import { carryOutInTurn } from './plugins/one-after-another.ts';
 import {
@@ -123,7 +125,10 @@ async function createGateway(config: GatewayConfig, parts: Parts): Promise<Fasti
     clientErrorHandler: answerClientErrors(publicUrl, observe),
   }) as unknown as FastifyInstance;
   app.decorateRequest('problemCode', undefined);
+  app.decorateRequest('secretSha256');
   app.decorateRequest('caller');
+  app.decorateRequest('isKeyChecked', false);
+  app.decorateRequest('countedUntil', undefined);
   app.decorateRequest('startedAt', 0);
   app.decorateRequest('isAnswered', false);
   app.decorateRequest('replayed', undefined);
@@ -149,9 +154,11 @@ async function createGateway(config: GatewayConfig, parts: Parts): Promise<Fasti
   allowOnly(app, LEADS_PATH, 'GET', 'POST');
   allowOnly(app, LEAD_PATH, 'GET');
   await app.register(async (v1) => {
+    const known = new KnownCallers();
     turnAwayWhileBusy(v1, core);
-    authenticate(v1, core);
+    authenticate(v1, core, known);
     countRequests(v1, quota, policy);
+    tellOfKeysFirst(v1, { core, known, quota });
     leadRoutes(v1, core, publicUrl);
   });
   return app;

@@ -39,9 +39,9 @@ const HEALTH_TIMEOUT_MS = 1000;
 const BUSY_FROM = MOST_UNANSWERED / 2;
 
 /**
- * How long creations, and the keys of their callers, are gathered at most while the message before has no result yet;
- * milliseconds. Below its full load a core would else be given them one by one, and take half as long again for each. Reads
- * gain nothing: the core answers them sooner than others come.
+ * How long creations are gathered at most while the message before has no result yet; milliseconds. Below its full load a
+ * core would else be given them one by one, and take half as long again for each. Reads gain nothing: the core answers them
+ * sooner than others come.
  */
 const GATHER_MS = 5;
 
@@ -57,20 +57,25 @@ export interface LeadCapture {
   readonly note: string | null;
 }
 
+/** On whose behalf the core is asked, and for which request, so that both sides' logs can be joined. */
+export interface Bearer {
+  /** Hash of the API key's secret; 32 bytes. */
+  readonly secretSha256: Uint8Array;
+  readonly requestId: string;
+}
+
 /**
- * The core, as the gateway uses it. Every method rejects with the Problem that the caller is to be told; the request id
- * goes along, so that both sides' logs can be joined.
+ * The core, as the gateway uses it. Every method rejects with the Problem that the caller is to be told. The core
+ * authenticates the bearer first, whatever it is asked for: what they may touch is the studio of the key.
  */
 export interface CoreClient {
-  /** @param secretSha256 hash of the API key's secret; 32 bytes */
-  authenticate(secretSha256: Uint8Array, requestId: string): Promise<AuthenticateApiKeyResponse>;
-  createLead(studioId: string, capture: LeadCapture, requestId: string): Promise<CreateLeadResponse>;
-  getLead(studioId: string, leadId: string, requestId: string): Promise<GetLeadResponse>;
+  authenticate(bearer: Bearer): Promise<AuthenticateApiKeyResponse>;
+  createLead(bearer: Bearer, capture: LeadCapture): Promise<CreateLeadResponse>;
+  getLead(bearer: Bearer, leadId: string): Promise<GetLeadResponse>;
   /** @param cursor undefined for the first page */
   listLeads(
-    studioId: string,
+    bearer: Bearer,
     page: { readonly limit: number; readonly cursor: string | undefined },
-    requestId: string,
   ): Promise<ListLeadsResponse>;
   /** Whether so many requests of this kind wait for the core that a further one had better not begin. */
   isBusy(operation: Operation | undefined): boolean;
@@ -104,11 +109,11 @@ export function createCoreClient(config: GatewayConfig, metrics?: GatewayMetrics
   const health = createClient(Health, transport);
   const authenticate = collect<typeof AuthenticateApiKeyRequestSchema, AuthenticateApiKeyResponse>(
     apiKeys.batchAuthenticateApiKeys,
-    { operation: 'AuthenticateApiKey', mostInMessage: 64, gatherMs: GATHER_MS, metrics },
+    { operation: 'AuthenticateApiKey', mostInMessage: 64, metrics },
   );
   const create = collect<typeof CreateLeadRequestSchema, CreateLeadResponse>(leads.batchCreateLeads, {
     operation: 'CreateLead',
-    mostInMessage: 64,
+    mostInMessage: 16,
     gatherMs: GATHER_MS,
     metrics,
   });
@@ -133,30 +138,32 @@ export function createCoreClient(config: GatewayConfig, metrics?: GatewayMetrics
 
   return {
     // Whoever comes with the same key in the same turn is told the same, and nobody what was true before.
-    authenticate(secretSha256, requestId) {
+    authenticate({ secretSha256, requestId }) {
       authenticating += 1;
-      const secret = Buffer.from(secretSha256).toString('latin1');
-      return authenticate.ask({ secretSha256 }, requestId, secret).finally(() => {
+      const sharedAs = Buffer.from(secretSha256).toString('latin1');
+      return authenticate.ask({ message: { secretSha256 } }, requestId, sharedAs).finally(() => {
         authenticating -= 1;
       });
     },
 
-    createLead: (studioId, { contact, sourceId, note, ...rest }, requestId) =>
+    createLead: ({ secretSha256, requestId }, { contact, sourceId, note, ...rest }) =>
       create.ask(
         {
-          studioId,
-          ...rest,
-          contact: { value: { case: contact.type, value: contact.value } },
-          ...(sourceId !== null && { sourceId }),
-          ...(note !== null && { note }),
+          secretSha256,
+          message: {
+            ...rest,
+            contact: { value: { case: contact.type, value: contact.value } },
+            ...(sourceId !== null && { sourceId }),
+            ...(note !== null && { note }),
+          },
         },
         requestId,
       ),
 
-    getLead: (studioId, leadId, requestId) => get.ask({ studioId, leadId }, requestId),
+    getLead: ({ secretSha256, requestId }, leadId) => get.ask({ secretSha256, message: { leadId } }, requestId),
 
-    listLeads: (studioId, { limit, cursor }, requestId) =>
-      list.ask({ studioId, pageSize: limit, pageToken: cursor ?? '' }, requestId),
+    listLeads: ({ secretSha256, requestId }, { limit, cursor }) =>
+      list.ask({ secretSha256, message: { pageSize: limit, pageToken: cursor ?? '' } }, requestId),
 
     isBusy: (operation = 'other') => authenticating + (operations[operation]?.unanswered() ?? 0) >= BUSY_FROM,
 
@@ -190,7 +197,7 @@ interface Collecting {
   readonly operation: string;
   /**
    * How many go into one message. The core answers one message while the gateway works on the answers to the one before, so
-   * what takes long goes in small ones; creations in large ones, which share a commit.
+   * what takes long goes in small ones: creations in no larger ones than it takes to share what a commit costs.
    */
   readonly mostInMessage: number;
   /** How long they are gathered, at most, while the message before has no result yet; milliseconds. */
@@ -198,12 +205,20 @@ interface Collecting {
   readonly metrics: GatewayMetrics | undefined;
 }
 
+/** A request, and the key that it came with, where that is not the request itself. */
+interface Sent<Schema extends DescMessage> {
+  readonly message: MessageInitShape<Schema>;
+  readonly secretSha256?: Uint8Array;
+}
+
+const NO_SECRET = new Uint8Array();
+
 /** Collects requests for a batch method. Each rejects with the Problem that its caller is to be told. */
 function collect<Schema extends DescMessage, Answer>(
   rpc: BatchRpc<Schema, Answer>,
   { operation, mostInMessage, gatherMs, metrics }: Collecting,
 ) {
-  const collector = new Collector<MessageInitShape<Schema>, Answer>(
+  const collector = new Collector<Sent<Schema>, Answer>(
     async function* (messages) {
       // Each request has a deadline, the call has none.
       for await (const { results } of rpc(batches(messages), { timeoutMs: 0 })) yield results.map(resultOf);
@@ -211,7 +226,7 @@ function collect<Schema extends DescMessage, Answer>(
     { timeoutMs: TIMEOUT_MS, mostInMessage, gatherMs },
   );
   metrics?.watchWaiting(operation, () => collector.unanswered);
-  const ask = async (request: MessageInitShape<Schema>, requestId: string, sharedAs?: string): Promise<Answer> => {
+  const ask = async (request: Sent<Schema>, requestId: string, sharedAs?: string): Promise<Answer> => {
     const span = currentSpan.getStore()?.child(`core ${operation}`, { requestId });
     try {
       const answer = await collector.ask(request, requestId, sharedAs, span?.traceparent);
@@ -225,13 +240,16 @@ function collect<Schema extends DescMessage, Answer>(
   };
   return { ask, unanswered: () => collector.unanswered };
 
-  async function* batches(messages: AsyncIterable<readonly Asked<MessageInitShape<Schema>>[]>) {
+  async function* batches(messages: AsyncIterable<readonly Asked<Sent<Schema>>[]>) {
     for await (const message of messages) {
       metrics?.batchSent(operation, message.length);
       yield {
-        requests: message.map(({ request }) => request),
+        requests: message.map(({ request }) => request.message),
         requestIds: message.map(({ requestId }) => requestId),
-        // Either all of them are traced, or none.
+        // Either all of them come with a key, or none; so it is with traces.
+        ...(message[0]?.request.secretSha256 !== undefined && {
+          secretSha256s: message.map(({ request: { secretSha256 = NO_SECRET } }) => secretSha256),
+        }),
         ...(message[0]?.traceparent !== undefined && {
           traceparents: message.map(({ traceparent = '' }) => traceparent),
         }),

@@ -29,8 +29,14 @@ function problemOf(error: ConnectError, isFault: boolean): Problem {
     return new Problem(isFault ? 'internal_error' : 'integration_unavailable', { cause: error });
   }
   const faults = error.findDetails(BadRequestSchema).flatMap(({ fieldViolations }) => fieldViolations.map(publicFault));
+  // No caller sends these: gateway and core do not understand each other, as while one of them is updated.
+  if (faults.some(({ field }) => OWN_FIELDS.has(field)))
+    return new Problem('integration_unavailable', { cause: error });
   return new Problem(code, { faults, existingLeadId: info?.metadata.leadId, cause: error });
 }
+
+/** What of a request is the gateway's own. */
+const OWN_FIELDS = new Set(['studioId', 'secretSha256']);
 
 /** What the core calls by one name and the public API by another. */
 const PUBLIC_NAMES: Readonly<Record<string, string>> = {

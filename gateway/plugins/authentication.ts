@@ -1,28 +1,40 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { ApiKeyScope, type AuthenticateApiKeyResponse } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { hashKeySecret, isKeySecret } from '../../src/domain/rules/key-secret.ts';
-import type { CoreClient } from '../core-client.ts';
+import type { Bearer, CoreClient } from '../core-client.ts';
+import type { KnownCallers } from '../known-callers.ts';
 import { Problem } from '../problems.ts';
 
 /**
- * Finds out who calls, and whether the key allows the operation. The core is asked for every request: nothing remembers
- * a key, so a replaced or revoked one is dead at once.
+ * Finds out who calls, and whether the key allows the operation. Whether the key is good, the core says for every request,
+ * so a replaced or revoked one is dead at once: for a key that is not known, before anything else; for a known one,
+ * together with what the request asks for, which saves a way to the core and back (`keys-first.ts` sees to requests that
+ * do not get there).
  */
-export function authenticate(app: FastifyInstance, core: CoreClient): void {
+export function authenticate(app: FastifyInstance, core: CoreClient, known: KnownCallers): void {
   app.addHook('onRequest', async (request) => {
-    const secret = bearerOf(request);
+    const secret = secretOf(request);
     // A text that no key can be is refused here: guessing costs the core nothing.
     if (secret === undefined || !isKeySecret(secret)) throw new Problem('integration_key_invalid');
-    request.caller = await core.authenticate(hashKeySecret(secret), request.id);
+    request.secretSha256 = hashKeySecret(secret);
+    const caller = known.get(request.secretSha256);
+    request.caller = caller ?? (await core.authenticate(checked(request)));
+    if (!caller) known.know(request.secretSha256, request.caller);
     const { scope } = request.routeOptions.config;
     if (scope === undefined || !request.caller.scopes.includes(scope)) throw new Problem('integration_scope_forbidden');
   });
 }
 
+/** The bearer of a request's key, for a question by which the core also says whether that is good. */
+export function checked(request: FastifyRequest): Bearer {
+  request.isKeyChecked = true;
+  return { secretSha256: request.secretSha256, requestId: request.id };
+}
+
 /** What an operation needs of a key. */
 export const SCOPES = { read: ApiKeyScope.LEADS_READ, create: ApiKeyScope.LEADS_CREATE } as const;
 
-function bearerOf(request: FastifyRequest): string | undefined {
+function secretOf(request: FastifyRequest): string | undefined {
   // Node would quietly take the first of several.
   const [authorization, ...more] = request.raw.headersDistinct.authorization ?? [];
   if (authorization === undefined || more.length > 0) return undefined;
@@ -31,8 +43,12 @@ function bearerOf(request: FastifyRequest): string | undefined {
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Whose key the request carries; there once it is authenticated. */
+    /** The hash of the key's secret; there once that can be one. */
+    secretSha256: Uint8Array;
+    /** Whose key the request carries; there once the key is known, be it good or not. */
     caller: AuthenticateApiKeyResponse;
+    /** Whether the core has said whether the key is good, or will with its answer. */
+    isKeyChecked: boolean;
   }
   interface FastifyContextConfig {
     /** The scope that the route needs. */

@@ -11,6 +11,10 @@ export function createMemoryQuota(policy: QuotaPolicy): Quota {
       if (closed) throw new QuotaUnavailable('the quota is closed');
       return decisionOf(policy, limiter.consume(apiKeyId));
     },
+    async putBack(apiKeyId) {
+      if (closed) throw new QuotaUnavailable('the quota is closed');
+      await limiter.reward(apiKeyId);
+    },
     async ready() {
       return !closed;
     },

@@ -18,6 +18,17 @@ export interface Quota {
   consume(apiKeyId: string): Promise<QuotaDecision>;
 
   /**
+   * Puts back what an admitted request took out of the window that is under way: it must then be there for at most one
+   * other, and for exactly one where nobody was refused meanwhile. The window must neither begin anew nor last longer.
+   *
+   * Must answer, or reject, within ANSWER_WITHIN_MS.
+   *
+   * @param apiKeyId of a key whose window is under way: in another window it would be one request too many
+   * @throws QuotaUnavailable when it cannot count, or does not know whether it did: at worst the request stays counted
+   */
+  putBack(apiKeyId: string): Promise<void>;
+
+  /**
    * Whether `consume` could count right now. Must find that out by doing all that counting takes, at no key's expense.
    * Must answer within ANSWER_WITHIN_MS; never rejects.
    */

@@ -61,6 +61,10 @@ export function createRedisQuota(policy: QuotaPolicy, redisUrl: string, isCluste
   let closed: Promise<void> | undefined;
   return {
     consume: (apiKeyId) => count(() => decisionOf(policy, limiter.consume(apiKeyId))),
+    putBack: (apiKeyId) =>
+      count(async () => {
+        await limiter.reward(apiKeyId);
+      }),
     // A ping would also be answered by a replica, a server that is loading and one without memory left.
     ready: () =>
       count(() => limiter.penalty(PROBE)).then(

@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import { type Fault, PAGE_SIZE, pageTokenFault, uuidFault } from '../../src/domain/rules/field-rules.ts';
 import type { CoreClient } from '../core-client.ts';
 import { leadJson } from '../lead-json.ts';
-import { SCOPES } from '../plugins/authentication.ts';
+import { checked, SCOPES } from '../plugins/authentication.ts';
 import { invalidRequest, Problem } from '../problems.ts';
 import { readCapture } from './read-capture.ts';
 import { leadListSchema, leadResponseSchema } from './schemas.ts';
@@ -32,10 +32,9 @@ export function leadRoutes(app: FastifyInstance, core: CoreClient, publicUrl: st
     schema: { response: { 201: leadResponseSchema } },
   } as const;
   app.post(LEADS_PATH, create, async (request, reply) => {
-    const { caller, id: requestId } = request;
     const capture = readCapture(request);
-    const { lead, replayed } = await core.createLead(caller.studioId, capture, requestId).catch((error) => {
-      const mayRead = caller.scopes.includes(SCOPES.read);
+    const { lead, replayed } = await core.createLead(checked(request), capture).catch((error) => {
+      const mayRead = request.caller.scopes.includes(SCOPES.read);
       if (mayRead && error instanceof Problem && error.existingLeadId !== undefined) {
         reply.header('link', `<${publicUrl}${LEADS_PATH}/${error.existingLeadId}>; rel="existing-lead"`);
       }
@@ -52,10 +51,10 @@ export function leadRoutes(app: FastifyInstance, core: CoreClient, publicUrl: st
     schema: { response: { 200: leadResponseSchema } },
   } as const;
   app.get<{ Params: { id: string } }>(LEAD_PATH, read, async (request) => {
-    const { caller, params, id: requestId } = request;
-    refuse('id', uuidFault(params.id));
-    request.leadId = params.id;
-    const { lead } = await core.getLead(caller.studioId, params.id, requestId);
+    const { id } = request.params;
+    refuse('id', uuidFault(id));
+    request.leadId = id;
+    const { lead } = await core.getLead(checked(request), id);
     return { lead: leadJson(lead) };
   });
 
@@ -63,8 +62,9 @@ export function leadRoutes(app: FastifyInstance, core: CoreClient, publicUrl: st
     config: { operation: 'listLeads', scope: SCOPES.read },
     schema: { response: { 200: leadListSchema } },
   } as const;
-  app.get<{ Querystring: QueryString }>(LEADS_PATH, list, async ({ caller, query, id: requestId }) => {
-    const { leads, nextPageToken } = await core.listLeads(caller.studioId, readPage(query), requestId);
+  app.get<{ Querystring: QueryString }>(LEADS_PATH, list, async (request) => {
+    const page = readPage(request.query);
+    const { leads, nextPageToken } = await core.listLeads(checked(request), page);
     return { leads: leads.map(leadJson), nextCursor: nextPageToken || null };
   });
 }

@@ -118,6 +118,32 @@ export function quotaContract(name: string, { open, redisUrl, isCluster = false 
       expect(await quota.consume(apiKeyId)).toMatchObject({ admitted: true });
     });
 
+    test('what is put back is there for exactly one other, of the same key', async () => {
+      const quota = await opened(3);
+      const [apiKeyId, other] = [newId(), newId()];
+      await consumed(quota, apiKeyId, 3);
+      await consumed(quota, other, 3);
+
+      await quota.putBack(apiKeyId);
+
+      const decisions = await Promise.all(times(10, () => quota.consume(apiKeyId)));
+      expect(decisions.filter(({ admitted }) => admitted)).toEqual([expect.objectContaining({ remaining: 0 })]);
+      expect(await quota.consume(other)).toMatchObject({ admitted: false });
+    });
+
+    test('what is put back neither prolongs the window nor begins a new one', async () => {
+      const quota = await opened(2, 1);
+      const { apiKeyId, start } = await usedUp(quota, 2);
+
+      await sleep(500);
+      await quota.putBack(apiKeyId);
+
+      const { resetMs } = await quota.consume(apiKeyId);
+      // Of a second, half is over; less what clocks may differ by.
+      expect(resetMs).toBeLessThan(550);
+      expect(performance.now() + resetMs - start).toBeGreaterThan(950);
+    });
+
     test('it is ready, which costs no key a request', async () => {
       const quota = await opened(1);
 
@@ -133,6 +159,7 @@ export function quotaContract(name: string, { open, redisUrl, isCluster = false 
 
       expect(await quota.ready()).toBe(false);
       await expect(quota.consume(newId())).rejects.toBeInstanceOf(QuotaUnavailable);
+      await expect(quota.putBack(newId())).rejects.toBeInstanceOf(QuotaUnavailable);
     });
 
     test('it can be closed before it was used', async () => {

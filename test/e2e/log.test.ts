@@ -93,13 +93,14 @@ test('a request id leads from the edge to what was stored: who, which operation,
   const asked = { name: 'core', operation: 'AuthenticateApiKey', outcome: 'ok', ...who };
   const done = { name: 'core', operation: 'CreateLead', studioId };
   for (const [requestId, ...own] of [
-    ['first', { ...done, outcome: 'ok', replayed: false, leadId }],
+    // The first with a key is asked about by itself; so is one that never gets to the core otherwise.
+    ['first', asked, { ...done, outcome: 'ok', replayed: false, leadId }],
     ['again', { ...done, outcome: 'ok', replayed: true, leadId }],
     ['other-data', { ...done, outcome: 'IDEMPOTENCY_CONFLICT' }],
     ['other-key', { ...done, outcome: 'LEAD_ALREADY_OPEN', leadId }],
-    ['faulty'],
+    ['faulty', asked],
   ] as const) {
-    const expected = [asked, ...own].map((line) => ({ ...line, requestId }));
+    const expected = own.map((line) => ({ ...line, requestId }));
     await expect.poll(async () => (await linesAbout(core, requestId)).map(told)).toEqual(expected);
   }
   for (const { output } of [core, gateway]) expect(output()).not.toMatch(/hidden|not to be seen/i);

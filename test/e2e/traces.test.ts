@@ -39,30 +39,37 @@ function aTrace() {
   return { traceId, spanId, headers: { traceparent: `00-${traceId}-${spanId}-01` } };
 }
 
-/** What a creation leaves behind, where it is stored and counted like this. */
-const creation = (store: Record<'read' | 'write', Tree>, quota: string): Tree => ({
+/** What a creation leaves behind, where it is counted like this and leaves that in the core. */
+const creation = (quota: string, inCore: Tree): Tree => ({
   'gateway: createLead': {
-    'gateway: core AuthenticateApiKey': { 'core: AuthenticateApiKey': store.read },
     [`gateway: ${quota} consume`]: {},
-    'gateway: core CreateLead': { 'core: CreateLead': store.write },
+    'gateway: core CreateLead': { 'core: CreateLead': inCore },
   },
+});
+
+/** What the first creation with a key leaves behind besides. */
+const keyLookUp = (inCore: Tree): Tree => ({
+  'gateway: core AuthenticateApiKey': { 'core: AuthenticateApiKey': inCore },
 });
 
 describe('a trace', () => {
   test('goes on from the caller through gateway and core to the store, and says nothing of what was sent', async () => {
     const service = await startTraced();
     const { secret } = await service.aStudioWithKey();
-    const { traceId, spanId, headers } = aTrace();
+    const [first, second] = [aTrace(), aTrace()];
     const capture = aCapture({
       displayName: 'Hidden',
       note: 'hidden',
       contact: { type: 'email', value: 'hid@den.org' },
     });
-    await leadOf(await service.post(secret, capture, headers), 201);
+    await leadOf(await service.post(secret, capture, first.headers), 201);
+    await leadOf(await service.post(secret, aCapture(), second.headers), 201);
     await service.dispose();
 
-    const store = { read: {}, write: { 'core: sqlite commit': {} } };
-    expect(treeBelow(traceId, spanId)).toEqual(creation(store, 'memory'));
+    const known = creation('memory', { 'core: sqlite commit': {} });
+    const [root = ''] = Object.keys(known);
+    expect(treeBelow(second.traceId, second.spanId)).toEqual(known);
+    expect(treeBelow(first.traceId, first.spanId)).toEqual({ [root]: { ...known[root], ...keyLookUp({}) } });
     expect(receiver.text()).not.toMatch(/hidden|hid@den/i);
     expect(receiver.text()).not.toContain(secret);
   });
@@ -136,11 +143,18 @@ describeWithMongo('a trace on MongoDB', (mongoUrl) => {
       );
       const alone = aTrace();
       await leadOf(await service.post(secret, aCapture(), alone.headers), 201);
+      const read = aTrace();
+      expect((await service.get(secret, '', read.headers)).status).toBe(200);
       await service.dispose();
 
-      const read = { 'core: mongodb find': {} };
       const write = { 'core: mongodb find': {}, 'core: mongodb insert': {} };
-      expect(treeBelow(alone.traceId, alone.spanId)).toMatchObject(creation({ read, write }, 'redis'));
+      expect(treeBelow(alone.traceId, alone.spanId)).toEqual(creation('redis', write));
+      expect(treeBelow(read.traceId, read.spanId)).toEqual({
+        'gateway: listLeads': {
+          'gateway: redis consume': {},
+          'gateway: core ListLeads': { 'core: ListLeads': { 'core: mongodb find': {} } },
+        },
+      });
       for (const { traceId, spanId } of traces) {
         expect(treeBelow(traceId, spanId)['gateway: createLead']?.['gateway: core CreateLead']).toEqual({
           'core: CreateLead': write,

@@ -249,22 +249,51 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'the gateway remembers a key',
+    name: 'a key is remembered',
     suite: 'test/e2e/http/authentication.test.ts',
     caughtBy: 'opens until its expiry and nothing after it, until it is replaced with a later one',
     patches: [
       {
-        file: 'gateway/plugins/authentication.ts',
-        find: 'request.caller = await core.authenticate(hashKeySecret(secret), request.id);',
-        put: `request.caller = seen.get(secret) ?? (await core.authenticate(hashKeySecret(secret), request.id));
-              seen.set(secret, request.caller);`,
+        file: 'src/usecases/authenticate-bearer.ts',
+        find: 'const key = await authenticateApiKey(deps, { secretSha256 });',
+        put: `const name = Buffer.from(secretSha256).toString('latin1');
+    const key = seen.get(name) ?? (await authenticateApiKey(deps, { secretSha256 }));
+    seen.set(name, key);`,
       },
       {
-        file: 'gateway/plugins/authentication.ts',
-        find: "app.addHook('onRequest', async (request) => {",
-        put: "const seen = new Map();\n  app.addHook('onRequest', async (request) => {",
+        file: 'src/usecases/authenticate-bearer.ts',
+        find: 'const noteUse = keyUseNoter(deps.store);',
+        put: 'const noteUse = keyUseNoter(deps.store);\n  const seen = new Map();',
       },
     ],
+    inSoak: true,
+  },
+  {
+    name: 'a key that was good once is taken for good by what refuses a request before it gets to the core',
+    suite: 'test/e2e/http/check-order.test.ts',
+    caughtBy:
+      'of two things wrong with a request the earlier one in the order of checks is told, and nothing is written: revoked key, used up quota',
+    patches: [
+      {
+        file: 'gateway/plugins/keys-first.ts',
+        find: 'request.isKeyChecked ? error : await core.authenticate(checked(request)).then(() => error, itself)',
+        put: 'error',
+      },
+    ],
+  },
+  {
+    name: 'a request with a known key is counted whatever its key is worth',
+    suite: 'test/e2e/http/quota.test.ts',
+    caughtBy:
+      'is not touched by a request that is refused before it: no key, suspended studio, missing scope, unknown path',
+    patches: [
+      {
+        file: 'gateway/plugins/keys-first.ts',
+        find: 'await uncount(request, reply, quota);',
+        put: "reply.removeHeader('ratelimit').removeHeader('ratelimit-policy');",
+      },
+    ],
+    inSoak: true,
   },
   {
     name: 'a disabled source is accepted',

@@ -29,6 +29,9 @@ describeWithRedisServer('a gateway that counts in Redis', () => {
     async (_, away, back) => {
       const { studioId, secret } = await service.aStudioWithKey();
       await leadOf(await service.post(secret, aCapture()), 201);
+      const dead = await service.aStudioWithKey();
+      expect((await service.get(dead.secret)).status).toBe(200);
+      await service.apiKeys.revokeApiKey(dead);
       const capture = aCapture();
       const key = { 'idempotency-key': crypto.randomUUID() };
 
@@ -41,6 +44,7 @@ describeWithRedisServer('a gateway that counts in Redis', () => {
       // Who calls is known without counting.
       await expectProblem(await service.get('lik_wrong'), 401, 'integration_key_invalid');
       await expectProblem(await service.get(newKeySecret()), 401, 'integration_key_invalid');
+      await expectProblem(await service.get(dead.secret), 401, 'integration_key_invalid');
       expect(await service.countLeads(studioId)).toBe(1);
       const ready = await fetch(`${service.url}/readyz`);
       expect(await ready.json()).toMatchObject({ status: 503, detail: 'Not ready: the quota store does not answer.' });

@@ -1,0 +1,38 @@
+import type { FastifyError, FastifyInstance } from 'fastify';
+import type { CoreClient } from '../core-client.ts';
+import type { KnownCallers } from '../known-callers.ts';
+import { Problem, type ProblemCode } from '../problems.ts';
+import type { Quota } from '../quota/quota.ts';
+import { checked } from './authentication.ts';
+import { uncount } from './quota.ts';
+
+/** What the core says of a key that is not good, or not now. */
+const ABOUT_THE_KEY = new Set<ProblemCode>([
+  'integration_key_invalid',
+  'subscription_suspended',
+  'integration_issuer_forbidden',
+]);
+
+/**
+ * Sees to it that what is wrong with a key is told before whatever else is wrong with the request, and that such a request
+ * counts for nothing. A request with a known key may be refused before the core was asked for anything: then it is asked
+ * about the key now.
+ */
+export function tellOfKeysFirst(
+  app: FastifyInstance,
+  { core, known, quota }: { readonly core: CoreClient; readonly known: KnownCallers; readonly quota: Quota },
+): void {
+  app.setErrorHandler(async (error: FastifyError, request, reply) => {
+    // Without a caller the key itself was refused, if anybody looked at it.
+    if (!request.caller) throw error;
+    const first = request.isKeyChecked ? error : await core.authenticate(checked(request)).then(() => error, itself);
+    if (first instanceof Problem && ABOUT_THE_KEY.has(first.code)) {
+      // The next request with it is not counted before the core has found it good again.
+      known.forget(request.secretSha256);
+      await uncount(request, reply, quota);
+    }
+    throw first;
+  });
+}
+
+const itself = (problem: FastifyError): FastifyError => problem;
