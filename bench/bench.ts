@@ -35,7 +35,8 @@ async function run(options: Options): Promise<void> {
     ...describeMachine().map((line) => `- ${line}`),
     `- ${CONNECTIONS} keep-alive connections, ${LEADS} leads before the start, ${rounds} rounds of ${roundMs} ms in turn after ` +
       `${warmUpMs} ms of warming up; medians of the rounds, for ratios with the lowest and the highest`,
-    '- processor time is microseconds per request, by process; `load` is the load generator',
+    '- processor time is microseconds per request, by process; `load` is the load generator; `stolen` is what part of the ' +
+      "processors' time a virtual machine's host gave to others meanwhile",
   );
 
   const surroundings: Surroundings = {

@@ -11,6 +11,20 @@ export function cpuTimeUs(pid: number | undefined): number {
   return times.length === 0 ? Number.NaN : times.reduce((sum, time) => sum + time) / 1000;
 }
 
+/** What all processors did since the machine was started, in ticks. NaN where Linux does not tell. */
+export interface ProcessorTicks {
+  readonly all: number;
+  /** For which the machine that this one is a guest of gave them to others, though there was something to do. */
+  readonly stolen: number;
+}
+
+export function processorTicks(): ProcessorTicks {
+  const [line = ''] = read('/proc/stat')?.split('\n', 1) ?? [];
+  // User, nice, system, idle, waiting for disks, two kinds of interrupts, stolen.
+  const ticks = line.split(/\s+/).slice(1, 9).map(Number);
+  return { all: ticks.reduce((sum, each) => sum + each, 0), stolen: ticks[7] ?? Number.NaN };
+}
+
 /** The child of a process whose command line names a file. Undefined where there is no /proc. */
 export function childRunning(file: string, parent: number): number | undefined {
   const children = read(`/proc/${parent}/task/${parent}/children`)?.trim().split(' ').map(Number) ?? [];

@@ -49,9 +49,10 @@ export function sectionTable({ rows, base: baseName }: Section): string {
       middle(({ p99Ms }) => p99Ms, 1),
       base ? spread(rateRatios(series, base)) : '',
       ...processes.map((process) => middle(({ cpuUs }) => cpuUs[process] ?? Number.NaN, 0)),
+      middle(({ stolenPercent }) => stolenPercent, 1),
     ];
   });
-  return table([...heads, ...processes.map((process) => `${process} µs`)], ['---', '---'], cells);
+  return table([...heads, ...processes.map((process) => `${process} µs`), 'stolen %'], ['---', '---'], cells);
 }
 
 /** Which goals are met, as Markdown. */

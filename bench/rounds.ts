@@ -1,4 +1,4 @@
-import { cpuTimeUs } from './cpu-time.ts';
+import { cpuTimeUs, processorTicks } from './cpu-time.ts';
 import type { Pace } from './drive.ts';
 import { median } from './statistics.ts';
 import type { LoadResult } from './tally.ts';
@@ -21,6 +21,8 @@ export interface Round extends LoadResult {
   readonly ratePerSecond: number;
   /** Processor time per request, by process; microseconds, NaN where it cannot be told. */
   readonly cpuUs: Readonly<Record<string, number>>;
+  /** What part of the processors' time the host gave to others meanwhile; percent, NaN where it cannot be told. */
+  readonly stolenPercent: number;
 }
 
 /** All rounds of a scenario on a target. */
@@ -76,12 +78,19 @@ export async function measure(
 async function driveOnce(target: RunningTarget, scenario: Scenario, pace: Pace): Promise<Round> {
   const processes = Object.entries(target.pids);
   const before = processes.map(([, pid]) => cpuTimeUs(pid));
+  const ticksBefore = processorTicks();
   const result = await target.drive(scenario, pace);
   const cpuUs = processes.map(([name, pid], index) => [
     name,
     (cpuTimeUs(pid) - (before[index] ?? Number.NaN)) / result.answered,
   ]);
-  return { ...result, ratePerSecond: result.answered / result.seconds, cpuUs: Object.fromEntries(cpuUs) };
+  const ticks = processorTicks();
+  return {
+    ...result,
+    ratePerSecond: result.answered / result.seconds,
+    cpuUs: Object.fromEntries(cpuUs),
+    stolenPercent: (100 * (ticks.stolen - ticksBefore.stolen)) / (ticks.all - ticksBefore.all),
+  };
 }
 
 /** The middle of what the rounds of a series gave. */

@@ -113,7 +113,7 @@ export function createCoreClient(config: GatewayConfig, metrics?: GatewayMetrics
   );
   const create = collect<typeof CreateLeadRequestSchema, CreateLeadResponse>(leads.batchCreateLeads, {
     operation: 'CreateLead',
-    mostInMessage: 16,
+    mostInMessage: 24,
     gatherMs: GATHER_MS,
     metrics,
   });
