@@ -22,8 +22,14 @@ export const CRASH_BUGS: readonly PlantedBug[] = [
       },
       {
         file: GROUP_COMMIT,
+        find: 'export class GroupCommit {',
+        put: 'const commits = { count: 0 };\n\nexport class GroupCommit {',
+      },
+      {
+        file: GROUP_COMMIT,
         find: "this.#database.exec('COMMIT');",
-        put: "if (Math.random() < 0.02) this.#database.exec('COMMIT');",
+        // The first ones stand: what is lost later are leads, not the studio that they are in.
+        put: "if (++commits.count < 12 || Math.random() < 0.02) this.#database.exec('COMMIT');",
       },
     ],
     inSoak: true,
