@@ -17,6 +17,7 @@ import {
   type ListLeadsRequestSchema,
   type ListLeadsResponse,
 } from '../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import { textOfHash } from '../src/domain/rules/key-secret.ts';
 import { currentSpan } from '../src/runtime/tracing.ts';
 import { type Asked, Collector, MOST_UNANSWERED, type Result } from './collector.ts';
 import type { GatewayConfig } from './config.ts';
@@ -140,8 +141,7 @@ export function createCoreClient(config: GatewayConfig, metrics?: GatewayMetrics
     // Whoever comes with the same key in the same turn is told the same, and nobody what was true before.
     authenticate({ secretSha256, requestId }) {
       authenticating += 1;
-      const sharedAs = Buffer.from(secretSha256).toString('latin1');
-      return authenticate.ask({ message: { secretSha256 } }, requestId, sharedAs).finally(() => {
+      return authenticate.ask({ message: { secretSha256 } }, requestId, textOfHash(secretSha256)).finally(() => {
         authenticating -= 1;
       });
     },

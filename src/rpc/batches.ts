@@ -3,6 +3,7 @@ import type { HandlerContext } from '@connectrpc/connect';
 import type { Status } from '../../proto/gen/google/rpc/status_pb.ts';
 import type { ApiKey } from '../domain/api-key.ts';
 import { Faults } from '../domain/refusal.ts';
+import { textOfHash } from '../domain/rules/key-secret.ts';
 import type { Call, RunCall } from './calls.ts';
 import { connectErrorOf, statusOf } from './refusals.ts';
 import { until } from './until.ts';
@@ -127,7 +128,7 @@ export async function* answerBatches<Request extends object, Response extends ob
 function oncePerSecret(authenticate: BatchContext['authenticate']): BatchContext['authenticate'] {
   const begun = new Map<string, Promise<ApiKey>>();
   return (secretSha256) => {
-    const name = Buffer.from(secretSha256).toString('latin1');
+    const name = textOfHash(secretSha256);
     const key = begun.get(name) ?? authenticate(secretSha256);
     begun.set(name, key);
     return key;

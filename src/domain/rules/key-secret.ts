@@ -32,3 +32,6 @@ function checksum(bytes: Uint8Array): Buffer {
   sum.writeUInt32BE(crc32(bytes));
   return sum;
 }
+
+/** A hash as a text, for what is looked up by it in memory. */
+export const textOfHash = (secretSha256: Uint8Array): string => Buffer.from(secretSha256).toString('latin1');

@@ -1,0 +1,32 @@
+import { create } from '@bufbuild/protobuf';
+import { expect, test } from 'vitest';
+import { KnownCallers, MOST_KNOWN } from '../../gateway/known-callers.ts';
+import { AuthenticateApiKeyResponseSchema } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
+import { hashKeySecret } from '../../src/domain/rules/key-secret.ts';
+import { times } from '../support/builders.ts';
+
+const callerOf = (apiKeyId: string) => create(AuthenticateApiKeyResponseSchema, { apiKeyId });
+
+test('of more callers than are kept in mind, whoever came first is forgotten', () => {
+  const known = new KnownCallers();
+  const hashes = times(MOST_KNOWN + 1, (index) => hashKeySecret(`key ${index}`));
+
+  for (const [index, hash] of hashes.entries()) known.know(hash, callerOf(`${index}`));
+
+  const [first, second, last] = [0, 1, -1].map((index) => hashes.at(index) as Uint8Array);
+  expect(known.get(first as Uint8Array)).toBeUndefined();
+  expect(known.get(second as Uint8Array)?.apiKeyId).toBe('1');
+  expect(known.get(last as Uint8Array)?.apiKeyId).toBe(`${MOST_KNOWN}`);
+});
+
+test('whoever is forgotten is not known, and others are', () => {
+  const known = new KnownCallers();
+  const [one, other] = [hashKeySecret('one'), hashKeySecret('other')];
+  known.know(one, callerOf('one'));
+  known.know(other, callerOf('other'));
+
+  known.forget(one);
+
+  expect(known.get(one)).toBeUndefined();
+  expect(known.get(other)?.apiKeyId).toBe('other');
+});
