@@ -1,3 +1,5 @@
+import { SentRequests } from './sent-requests.ts';
+
 /** How many requests go over one call before another is begun. */
 const MOST_IN_CALL = 1_000_000;
 
@@ -91,7 +93,7 @@ export class Collector<Request, Answer> {
 
   #sendGathered(): void {
     if (this.#call === undefined) {
-      this.#call = { sent: new Map(), count: 0, isOver: false, gathering: undefined, wake: () => {} };
+      this.#call = { sent: new SentRequests(), isOver: false, gathering: undefined, wake: () => {} };
       this.#exchange(this.#call);
     }
     this.#call.wake();
@@ -101,16 +103,13 @@ export class Collector<Request, Answer> {
     try {
       for await (const results of this.#open(this.#messages(call))) {
         this.#stopGathering(call);
-        for (const result of results) {
-          call.sent.get(result.index)?.settle(result);
-          call.sent.delete(result.index);
-        }
+        for (const result of results) call.sent.take(result.index)?.settle(result);
       }
-      if (call.count === 0) throw new Unanswered('the other side wants no requests');
-      this.#sendAgain([...call.sent.values()]);
+      if (call.sent.count === 0) throw new Unanswered('the other side wants no requests');
+      this.#sendAgain(call.sent.unanswered());
     } catch (error) {
       // A call that could not even begin would not for those who still wait for it.
-      const failed = call.count > 0 ? call.sent.values() : this.#gathered.splice(0);
+      const failed = call.sent.count > 0 ? call.sent.unanswered() : this.#gathered.splice(0);
       for (const waiting of failed) waiting.settle({ error });
     }
     call.isOver = true;
@@ -123,7 +122,7 @@ export class Collector<Request, Answer> {
   async *#messages(call: Call<Request, Answer>): AsyncGenerator<readonly Asked<Request>[]> {
     const { mostInMessage, gatherMs } = this.#options;
     const isDue = () => this.#gathered.length >= (call.gathering ? mostInMessage : 1);
-    while (call.count < MOST_IN_CALL) {
+    while (call.sent.count < MOST_IN_CALL) {
       if (!isDue()) {
         await new Promise<void>((resolve) => {
           call.wake = () => (call.isOver || isDue()) && setImmediate(resolve);
@@ -134,8 +133,7 @@ export class Collector<Request, Answer> {
       for (const waiting of message) {
         this.#shareNoMore(waiting);
         waiting.attempts += 1;
-        call.sent.set(call.count, waiting);
-        call.count += 1;
+        call.sent.add(waiting);
       }
       if (message.length === 0) continue;
       if (gatherMs !== undefined) {
@@ -169,10 +167,8 @@ export class Collector<Request, Answer> {
 
 /** One call under way. */
 interface Call<Request, Answer> {
-  /** What it carried and did not answer, by the place among all it carried. */
-  readonly sent: Map<number, Waiting<Request, Answer>>;
-  /** How many requests it carried. */
-  count: number;
+  /** What it carried. */
+  readonly sent: SentRequests<Waiting<Request, Answer>>;
   isOver: boolean;
   /** Runs out when what is gathered is to go, result or not; undefined when nothing is gathered on purpose. */
   gathering: NodeJS.Timeout | undefined;
