@@ -1,3 +1,5 @@
+import { makeObjectsYoung } from './memory.ts';
+
 /** Something that runs until it is stopped. */
 export interface Running {
   /** The address it listens on, without a slash at the end. */
@@ -16,6 +18,7 @@ const STOP_DEADLINE_MS = 10_000;
  * The exit status is 0 after an orderly stop and 1 when the start or the stop failed, with the reason on standard error.
  */
 export async function runUntilStopped(start: () => Promise<Running>): Promise<void> {
+  makeObjectsYoung();
   const stopped = stopRequest();
   try {
     const running = await start();
