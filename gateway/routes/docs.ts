@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -97,6 +97,6 @@ interface Loaded {
 
 async function load(read: Resource['read']): Promise<Loaded> {
   const content = Buffer.from(await read());
-  const digest = createHash('sha256').update(content).digest('base64url');
+  const digest = hash('sha256', content, 'base64url');
   return { content, zipped: await promisify(gzip)(content), etag: `W/"${digest.slice(0, 16)}"` };
 }

@@ -43,7 +43,9 @@ export function leadRoutes(app: FastifyInstance, core: CoreClient, publicUrl: st
     request.replayed = replayed;
     request.leadId = lead?.id;
     if (replayed) reply.header('idempotent-replayed', 'true');
-    return reply.code(201).send({ lead: leadJson(lead) });
+    // Not the reply itself: the framework would wait for its end, with a dozen listeners on it.
+    reply.code(201);
+    return { lead: leadJson(lead) };
   });
 
   const read = {

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { type CountryCode, isSupportedCountry, parsePhoneNumberFromString } from 'libphonenumber-js';
 
 /** How to reach a person, as it was typed. */
@@ -20,7 +20,7 @@ export const isRegionCode = (text: string): text is RegionCode => isSupportedCou
  */
 export function contactKey(contact: Contact, region: RegionCode | null): string {
   const normalised = contact.type === 'email' ? foldCase(contact.value) : normalisePhone(contact.value, region);
-  return createHash('sha256').update(`${contact.type}:${normalised}`).digest('base64url');
+  return hash('sha256', `${contact.type}:${normalised}`, 'base64url');
 }
 
 /** Upper case first: it unites what only lower-casing keeps apart, as the two lower-case forms of sigma. */

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { Contact } from './contact.ts';
 
 /** What "the same data" is measured by: a hash, and the version of the way to make it. */
@@ -21,7 +21,7 @@ const VERSION = 1;
 /** The fingerprint of a capture; equal for equal data. */
 export function fingerprintOf({ displayName, contact, sourceId, note }: LeadCapture): Fingerprint {
   const data = JSON.stringify([displayName, contact.type, contact.value, sourceId, note]);
-  return { version: VERSION, sha256: createHash('sha256').update(data).digest('base64url') };
+  return { version: VERSION, sha256: hash('sha256', data, 'base64url') };
 }
 
 /** Whether two captures carried the same data. */

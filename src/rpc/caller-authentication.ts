@@ -1,4 +1,4 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
+import { hash, timingSafeEqual } from 'node:crypto';
 import type { HandlerContext } from '@connectrpc/connect';
 import { Health } from '../../proto/gen/health/v1/health_pb.ts';
 import { Refusal } from '../domain/refusal.ts';
@@ -25,4 +25,4 @@ export function authenticateCaller(
   };
 }
 
-const sha256 = (text: string) => createHash('sha256').update(text).digest();
+const sha256 = (text: string) => hash('sha256', text, 'buffer');

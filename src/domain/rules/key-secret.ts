@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 
 /**
@@ -24,7 +24,7 @@ export function isKeySecret(text: string): boolean {
 
 /** SHA-256 of a secret, all that is kept or sent of it; 32 bytes. */
 export function hashKeySecret(secret: string): Buffer {
-  return createHash('sha256').update(secret).digest();
+  return hash('sha256', secret, 'buffer');
 }
 
 function checksum(bytes: Uint8Array): Buffer {
