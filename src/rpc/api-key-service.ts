@@ -46,7 +46,7 @@ export function apiKeyService(deps: Dependencies, batches: BatchContext): Servic
   };
 
   async function authenticate({ secretSha256 }: AuthenticateApiKeyRequest) {
-    const { studioId, id, scopes } = await batches.authenticate(secretSha256);
+    const { studioId, id, scopes } = (await batches.authenticate(secretSha256)).key;
     return { studioId, apiKeyId: id, scopes: scopes.map(apiKeyScope.toWire) };
   }
 }

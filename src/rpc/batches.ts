@@ -1,9 +1,9 @@
 import { setImmediate as turnOver } from 'node:timers/promises';
 import type { HandlerContext } from '@connectrpc/connect';
 import type { Status } from '../../proto/gen/google/rpc/status_pb.ts';
-import type { ApiKey } from '../domain/api-key.ts';
 import { Faults } from '../domain/refusal.ts';
 import { textOfHash } from '../domain/rules/key-secret.ts';
+import type { Credential } from '../store/store.ts';
 import type { Call, RunCall } from './calls.ts';
 import { connectErrorOf, statusOf } from './refusals.ts';
 import { until } from './until.ts';
@@ -31,9 +31,11 @@ interface Result<Response> {
 }
 
 /** What the requests of a batch method are to this server. */
-interface BatchMethod {
+interface BatchMethod<Request> {
   /** What each request would be called as a call of its own. */
   readonly operation: string;
+  /** What a request names besides a lead: read together with the key it came with. */
+  readonly sourceIdOf?: (request: Request) => string | undefined;
   /** How many results go into a message. */
   readonly mostResults?: number;
 }
@@ -41,8 +43,8 @@ interface BatchMethod {
 /** How batches are answered. */
 export interface BatchContext {
   readonly run: RunCall;
-  /** Authenticates the bearer of a key. */
-  readonly authenticate: (secretSha256: Uint8Array) => Promise<ApiKey>;
+  /** Authenticates the bearer of a key, and reads a source of its studio, too. */
+  readonly authenticate: (secretSha256: Uint8Array, sourceId?: string) => Promise<Credential>;
   /** Aborted when the server wants to stop: then no more is read, and the call ends when what was read is answered. */
   readonly ending: AbortSignal;
   /** Is told how many requests a message carried. */
@@ -53,15 +55,15 @@ export interface BatchContext {
  * Answers each request on its own. Results that are known by the end of a turn of the event loop go together, so nobody waits
  * for a slower neighbour.
  *
- * @param answer is told the key that the request came with, once that is authenticated
+ * @param answer is told of the key that the request came with, once that is authenticated
  * @throws ConnectError invalid_argument when a message has no requests, too many, or not as many names or keys
  */
 export async function* answerBatches<Request extends object, Response extends object>(
   batches: AsyncIterable<Batch<Request>>,
   { run, authenticate, ending, batchCame }: BatchContext,
-  { operation, mostResults = MOST_REQUESTS }: BatchMethod,
+  { operation, sourceIdOf, mostResults = MOST_REQUESTS }: BatchMethod<Request>,
   { signal }: Pick<HandlerContext, 'signal'>,
-  answer: (request: Request, key: ApiKey | undefined) => Promise<Response>,
+  answer: (request: Request, bearer?: Credential) => Promise<Response>,
 ): AsyncGenerator<{ results: Result<Response>[] }> {
   const known: Result<Response>[] = [];
   let begun = 0;
@@ -98,11 +100,13 @@ export async function* answerBatches<Request extends object, Response extends ob
     for await (const { requests, requestIds, traceparents, secretSha256s = [] } of until(over, batches)) {
       refuseUnlessComplete(requests.length, { requestIds, traceparents, secretSha256s });
       batchCame?.(operation, requests.length);
-      const keyOf = oncePerSecret(authenticate);
+      const bearerOf = oncePerSecret(authenticate);
       for (const [position, request] of requests.entries()) {
         const secretSha256 = secretSha256s[position];
         const call = { operation, requestId: requestIds[position], request, traceparent: traceparents[position] };
-        begin(begun + position, call, async () => answer(request, secretSha256 && (await keyOf(secretSha256))));
+        begin(begun + position, call, async () =>
+          secretSha256 ? answer(request, await bearerOf(secretSha256, sourceIdOf?.(request))) : answer(request),
+        );
       }
       begun += requests.length;
       // What is known by now goes out before the next message is begun: so both sides work at the same time.
@@ -124,14 +128,14 @@ export async function* answerBatches<Request extends object, Response extends ob
   }
 }
 
-/** Authenticates the key of many requests of a message once: they all came before that. */
+/** Authenticates the key of many requests of a message once, for each source they name: they all came before that. */
 function oncePerSecret(authenticate: BatchContext['authenticate']): BatchContext['authenticate'] {
-  const begun = new Map<string, Promise<ApiKey>>();
-  return (secretSha256) => {
-    const name = textOfHash(secretSha256);
-    const key = begun.get(name) ?? authenticate(secretSha256);
-    begun.set(name, key);
-    return key;
+  const begun = new Map<string, Promise<Credential>>();
+  return (secretSha256, sourceId = '') => {
+    const name = textOfHash(secretSha256) + sourceId;
+    const bearer = begun.get(name) ?? authenticate(secretSha256, sourceId || undefined);
+    begun.set(name, bearer);
+    return bearer;
   };
 }
 

@@ -6,9 +6,10 @@ import {
   type ListLeadsRequest,
   LeadView as WireView,
 } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
-import type { ApiKey } from '../domain/api-key.ts';
 import type { LeadView } from '../domain/lead.ts';
 import { Faults } from '../domain/refusal.ts';
+import { uuidFault } from '../domain/rules/field-rules.ts';
+import type { Credential } from '../store/store.ts';
 import { changeLeadStage } from '../usecases/change-lead-stage.ts';
 import { createLead } from '../usecases/create-lead.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
@@ -25,9 +26,15 @@ const PAGES_IN_A_MESSAGE = 3;
 export function leadIntakeService(deps: Dependencies, batches: BatchContext): ServiceImpl<typeof LeadIntakeService> {
   const { method } = LeadIntakeService;
   return {
-    createLead: create,
+    createLead: (request) => create(request),
     batchCreateLeads: (requests, context) =>
-      answerBatches(requests, batches, { operation: nameOf(method.createLead) }, context, forBearer(create)),
+      answerBatches(
+        requests,
+        batches,
+        { operation: nameOf(method.createLead), sourceIdOf },
+        context,
+        forBearer(create),
+      ),
 
     getLead: get,
     batchGetLeads: (requests, context) =>
@@ -50,9 +57,10 @@ export function leadIntakeService(deps: Dependencies, batches: BatchContext): Se
     },
   };
 
-  async function create({ studioId, idempotencyKey, displayName, contact, sourceId, note }: CreateLeadRequest) {
+  async function create(request: CreateLeadRequest, bearer?: Credential) {
+    const { studioId, idempotencyKey, displayName, contact, sourceId, note } = request;
     const command = { studioId, idempotencyKey, displayName, contact: contactFromWire(contact), sourceId, note };
-    const { lead, replayed } = await createLead(deps, command);
+    const { lead, replayed } = await createLead(deps, command, bearer);
     return { lead: leadToWire(lead, 'basic'), replayed };
   }
 
@@ -69,16 +77,23 @@ export function leadIntakeService(deps: Dependencies, batches: BatchContext): Se
 }
 
 /** What came with a key is about the key's studio, and names none itself. */
-function forBearer<Request extends { studioId: string }, Response>(answer: (request: Request) => Promise<Response>) {
-  return async (request: Request, key: ApiKey | undefined): Promise<Response> => {
-    if (!key) return answer(request);
+function forBearer<Request extends { studioId: string }, Response>(
+  answer: (request: Request, bearer?: Credential) => Promise<Response>,
+) {
+  return async (request: Request, bearer?: Credential): Promise<Response> => {
+    if (!bearer) return answer(request);
     const faults = new Faults();
     if (request.studioId !== '') faults.note('studioId', 'must be empty: it is the studio of the key');
     faults.refuseIfAny();
     // Into the message itself: so the line about it in the log tells of the studio, too.
-    request.studioId = key.studioId;
-    return answer(request);
+    request.studioId = bearer.studio.id;
+    return answer(request, bearer);
   };
+}
+
+/** The source that a creation names; what is none is refused later, in its turn. */
+function sourceIdOf({ sourceId }: CreateLeadRequest): string | undefined {
+  return sourceId !== undefined && uuidFault(sourceId) === undefined ? sourceId.toLowerCase() : undefined;
 }
 
 function viewOf(view: WireView): LeadView | undefined {

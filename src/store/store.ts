@@ -106,9 +106,11 @@ export type ReplaceApiKeyOutcome =
 /** Everything that decides what the bearer of a secret may do now. */
 export interface Credential {
   readonly key: ApiKey;
-  readonly studioStatus: Studio['status'];
+  readonly studio: Studio;
   /** The issuer's role; null when the issuer is no longer a member. */
   readonly issuerRole: MemberRole | null;
+  /** The source that was asked about too; null when the studio has none such. */
+  readonly source: LeadSource | null;
 }
 
 export interface ApiKeyStore {
@@ -150,8 +152,12 @@ export interface ApiKeyStore {
     readonly unlessSince: Date;
   }): Promise<void>;
 
-  /** The key with this secret and what it depends on; must see every change that was answered before. */
-  findCredential(secretSha256: Uint8Array): Promise<Credential | null>;
+  /**
+   * The key with this secret and what it depends on; must see every change that was answered before.
+   *
+   * @param sourceId what else to read of the key's studio; a UUID in lower case
+   */
+  findCredential(secretSha256: Uint8Array, sourceId?: string): Promise<Credential | null>;
 }
 
 export interface DirectoryStore {

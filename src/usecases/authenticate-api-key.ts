@@ -1,30 +1,31 @@
-import { type ApiKey, isLive } from '../domain/api-key.ts';
+import { isLive } from '../domain/api-key.ts';
 import type { Clock } from '../domain/clock.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import { mayManageKeys } from '../domain/studio.ts';
-import type { ApiKeyStore } from '../store/store.ts';
+import type { ApiKeyStore, Credential } from '../store/store.ts';
 
 /**
  * Tells what the bearer of a secret may do now.
  *
  * @param secretSha256 hash of the secret; the hash is looked up, so nothing secret is compared byte by byte
+ * @param sourceId what else to read of the key's studio; a UUID in lower case
  * @throws Refusal INVALID_REQUEST, then in this order KEY_INVALID, STUDIO_SUSPENDED, ISSUER_FORBIDDEN
  */
 export async function authenticateApiKey(
   { store, clock }: { readonly store: Pick<ApiKeyStore, 'findCredential'>; readonly clock: Clock },
-  { secretSha256 }: { readonly secretSha256: Uint8Array },
-): Promise<ApiKey> {
+  { secretSha256, sourceId }: { readonly secretSha256: Uint8Array; readonly sourceId?: string | undefined },
+): Promise<Credential> {
   const faults = new Faults();
   if (secretSha256.length !== 32) faults.note('secretSha256', 'must be 32 bytes long');
   faults.refuseIfAny();
 
-  const credential = await store.findCredential(secretSha256);
+  const credential = await store.findCredential(secretSha256, sourceId);
   if (!credential || !isLive(credential.key, clock())) {
     throw new Refusal('KEY_INVALID', 'The key is unknown, replaced, revoked or expired.');
   }
-  if (credential.studioStatus === 'suspended') throw new Refusal('STUDIO_SUSPENDED', 'The studio is suspended.');
+  if (credential.studio.status === 'suspended') throw new Refusal('STUDIO_SUSPENDED', 'The studio is suspended.');
   if (!mayManageKeys(credential.issuerRole)) {
     throw new Refusal('ISSUER_FORBIDDEN', 'The issuer of the key is no longer an owner or an admin of the studio.');
   }
-  return credential.key;
+  return credential;
 }

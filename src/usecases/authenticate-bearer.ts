@@ -1,4 +1,4 @@
-import type { ApiKey } from '../domain/api-key.ts';
+import type { Credential } from '../store/store.ts';
 import { authenticateApiKey } from './authenticate-api-key.ts';
 import type { Dependencies } from './dependencies.ts';
 import { keyUseNoter } from './note-key-use.ts';
@@ -10,11 +10,11 @@ import { keyUseNoter } from './note-key-use.ts';
  */
 export function bearerAuthenticator(
   deps: Pick<Dependencies, 'store' | 'clock'>,
-): (secretSha256: Uint8Array) => Promise<ApiKey> {
+): (secretSha256: Uint8Array, sourceId?: string) => Promise<Credential> {
   const noteUse = keyUseNoter(deps.store);
-  return async (secretSha256) => {
-    const key = await authenticateApiKey(deps, { secretSha256 });
-    noteUse(key, deps.clock());
-    return key;
+  return async (secretSha256, sourceId) => {
+    const credential = await authenticateApiKey(deps, { secretSha256, sourceId });
+    noteUse(credential.key, deps.clock());
+    return credential;
   };
 }

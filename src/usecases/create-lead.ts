@@ -11,6 +11,7 @@ import {
   phoneFault,
   uuidFault,
 } from '../domain/rules/field-rules.ts';
+import type { LeadSource, Studio } from '../domain/studio.ts';
 import type { CreateLeadOutcome, DirectoryStore, LeadStore } from '../store/store.ts';
 
 /** A request to create a lead, not yet checked. */
@@ -21,6 +22,12 @@ export interface CreateLeadCommand {
   readonly contact: Contact | undefined;
   readonly sourceId: string | undefined;
   readonly note: string | undefined;
+}
+
+/** What a creation depends on: its studio, and the source that the lead names. */
+export interface Surroundings {
+  readonly studio: Studio | null;
+  readonly source: LeadSource | null;
 }
 
 /** The lead as it was created, and whether an earlier request created it. */
@@ -38,17 +45,18 @@ interface Dependencies {
 /**
  * Creates a lead, or answers an earlier creation again.
  *
+ * @param read the surroundings, where they were read with what allows the creation
  * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, SOURCE_INVALID, IDEMPOTENCY_CONFLICT, LEAD_ALREADY_OPEN
  */
-export async function createLead({ store, newId }: Dependencies, command: CreateLeadCommand): Promise<CreatedLead> {
+export async function createLead(
+  { store, newId }: Dependencies,
+  command: CreateLeadCommand,
+  read?: Surroundings,
+): Promise<CreatedLead> {
   const { studioId, idempotencyKey, capture } = validate(command);
   const fingerprint = fingerprintOf(capture);
 
-  // Together, because a store may read them at one go.
-  const [studio, source] = await Promise.all([
-    store.findStudio(studioId),
-    capture.sourceId === null ? null : store.findLeadSource(studioId, capture.sourceId),
-  ]);
+  const { studio, source } = read ?? (await readSurroundings(store, studioId, capture.sourceId));
   if (!studio) throw new Refusal('STUDIO_NOT_FOUND', 'There is no such studio.');
 
   if (capture.sourceId !== null && !source?.enabled) {
@@ -63,6 +71,19 @@ export async function createLead({ store, newId }: Dependencies, command: Create
   const lead: Lead = { id, studioId, ...capture, stage: 'new', createdAt, updatedAt: createdAt };
   const claims = { idempotencyKey, fingerprint, contactKey: contactKey(capture.contact, studio.regionCode) };
   return answer(await store.createLead(lead, claims));
+}
+
+async function readSurroundings(
+  store: Dependencies['store'],
+  studioId: string,
+  sourceId: string | null,
+): Promise<Surroundings> {
+  // Together, because a store may read them at one go.
+  const [studio, source] = await Promise.all([
+    store.findStudio(studioId),
+    sourceId === null ? null : store.findLeadSource(studioId, sourceId),
+  ]);
+  return { studio, source };
 }
 
 function answer(outcome: CreateLeadOutcome): CreatedLead {

@@ -680,10 +680,27 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
 
         expect(await store.findCredential(key.secretSha256)).toEqual({
           key,
-          studioStatus: 'active',
+          studio: aStudio(),
           issuerRole: 'owner',
+          source: null,
         });
         expect(await store.listApiKeys(STUDIO_ID)).toEqual([key]);
+      });
+
+      test("a source of the key's studio is found together with the key, as it is now, and no other studio's", async () => {
+        const { secretSha256 } = await issued();
+        const source = aLeadSource();
+        const foreign = aLeadSource({ studioId: 'studio-2', id: newId() });
+        await store.putStudio(aStudio({ id: 'studio-2' }), BY);
+        for (const each of [source, foreign]) await store.putLeadSource(each);
+        const found = async ({ id }: { id: string }) => (await store.findCredential(secretSha256, id))?.source;
+
+        expect(await found(source)).toEqual(source);
+        expect(await found(foreign)).toBeNull();
+        expect(await found({ id: newId() })).toBeNull();
+
+        await store.putLeadSource({ ...source, enabled: false });
+        expect(await found(source)).toEqual({ ...source, enabled: false });
       });
 
       test('an unknown secret opens nothing', async () => {
@@ -926,7 +943,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
         const { secretSha256 } = await issued();
         const seen = async () => {
           const found = await Promise.all([store, another].map((each) => each.findCredential(secretSha256)));
-          return found.map((credential) => [credential?.studioStatus, credential?.issuerRole]);
+          return found.map((credential) => [credential?.studio.status, credential?.issuerRole]);
         };
         const both = (...expected: unknown[]) => [expected, expected];
 

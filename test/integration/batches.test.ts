@@ -64,9 +64,9 @@ async function aStudio({ status = 'STUDIO_STATUS_ACTIVE', on = caller } = {}): P
   return id;
 }
 
-async function aSource(enabled = true): Promise<string> {
+async function aSource(enabled = true, of = studioId): Promise<string> {
   const id = newId();
-  await caller.call('DirectoryService/PutLeadSource', { leadSource: { studioId, id, name: 'Form', enabled } });
+  await caller.call('DirectoryService/PutLeadSource', { leadSource: { studioId: of, id, name: 'Form', enabled } });
   return id;
 }
 
@@ -311,6 +311,42 @@ describe('requests that came with a key', () => {
       { answer: { leads: [{ id: leadId }] } },
       { answer: { leads: [{ id: created[1]?.answer?.lead.id }] } },
       { answer: { leads: [{ id: leadId }] } },
+    ]);
+  });
+
+  test('may name a source of that studio, each its own', async () => {
+    const [one, other] = [await aKey(), await aKey()];
+    const [mine, disabled, theirs] = [
+      await aSource(true, one.owner.studioId),
+      await aSource(false, one.owner.studioId),
+      await aSource(true, other.owner.studioId),
+    ];
+    const asked: [sourceId: string | undefined, key: typeof one][] = [
+      [mine, one],
+      [disabled, one],
+      [theirs, one],
+      [theirs, other],
+      [mine.toUpperCase(), one],
+      [undefined, one],
+      [newId(), one],
+      ['no-source', one],
+    ];
+
+    const created = await askWith<Created>(
+      BATCH_CREATE,
+      asked.map(([sourceId]) => capture({ studioId: '', sourceId })),
+      asked.map(([, { secretSha256 }]) => secretSha256),
+    );
+
+    expect(created).toMatchObject([
+      { answer: { lead: { sourceId: mine } } },
+      { refusal: { reason: 'SOURCE_INVALID' } },
+      { refusal: { reason: 'SOURCE_INVALID' } },
+      { answer: { lead: { sourceId: theirs } } },
+      { answer: { lead: { sourceId: mine } } },
+      { answer: { lead: { studioId: one.owner.studioId } } },
+      { refusal: { reason: 'SOURCE_INVALID' } },
+      { refusal: { code: 'INVALID_ARGUMENT', fields: ['sourceId'] } },
     ]);
   });
 

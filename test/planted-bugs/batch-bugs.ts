@@ -59,24 +59,30 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     suite: RPC,
     caughtBy: 'have their keys looked at anew for each message: LeadIntakeService/BatchCreateLeads',
     patches: [
-      { file: BATCHES, find: '      const keyOf = oncePerSecret(authenticate);\n', put: '' },
+      { file: BATCHES, find: '      const bearerOf = oncePerSecret(authenticate);\n', put: '' },
       {
         file: BATCHES,
         find: '  const allRead = readAll()',
-        put: '  const keyOf = oncePerSecret(authenticate);\n  const allRead = readAll()',
+        put: '  const bearerOf = oncePerSecret(authenticate);\n  const allRead = readAll()',
       },
     ],
+  },
+  {
+    name: 'all creations of a message with one key are taken to name the source of the first',
+    suite: RPC,
+    caughtBy: 'may name a source of that studio, each its own',
+    patches: [{ file: BATCHES, find: 'textOfHash(secretSha256) + sourceId', put: 'textOfHash(secretSha256)' }],
   },
   {
     name: 'the gateway takes results in the order of its requests',
     suite: COLLECTED,
     caughtBy: 'requests of one turn share messages of at most 64',
     patches: [
-      { file: COLLECTOR, find: 'call.sent.get(result.index)', put: 'call.sent.get(Math.min(...call.sent.keys()))' },
       {
-        file: COLLECTOR,
-        find: 'call.sent.delete(result.index)',
-        put: 'call.sent.delete(Math.min(...call.sent.keys()))',
+        file: 'gateway/sent-requests.ts',
+        find: 'take(place: number): Request | undefined {',
+        put: `take(_place: number): Request | undefined {
+    const place = this.#gone + this.#requests.findIndex((each) => each !== undefined);`,
       },
     ],
   },
@@ -87,9 +93,9 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: COLLECTOR,
-        find: 'for (const result of results) {',
+        find: 'for (const result of results) ',
         put: `const refused = results.find((result) => 'error' in result);
-          for (const result of results.map((each) => ({ ...(refused ?? each), index: each.index }))) {`,
+          for (const result of results.map((each) => ({ ...(refused ?? each), index: each.index }))) `,
       },
     ],
   },
@@ -100,8 +106,8 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: COLLECTOR,
-        find: 'call.sent.get(result.index)?.settle(result);',
-        put: '[...call.sent.values()].find(({ isSettled }) => !isSettled)?.settle(result);',
+        find: 'call.sent.take(result.index)?.settle(result);',
+        put: 'call.sent.unanswered().find(({ isSettled }) => !isSettled)?.settle(result);',
       },
     ],
   },

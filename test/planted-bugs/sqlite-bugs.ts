@@ -255,10 +255,10 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/usecases/authenticate-bearer.ts',
-        find: 'const key = await authenticateApiKey(deps, { secretSha256 });',
+        find: 'const credential = await authenticateApiKey(deps, { secretSha256, sourceId });',
         put: `const name = Buffer.from(secretSha256).toString('latin1');
-    const key = seen.get(name) ?? (await authenticateApiKey(deps, { secretSha256 }));
-    seen.set(name, key);`,
+    const credential = seen.get(name) ?? (await authenticateApiKey(deps, { secretSha256, sourceId }));
+    seen.set(name, credential);`,
       },
       {
         file: 'src/usecases/authenticate-bearer.ts',

@@ -3,7 +3,7 @@ import { type ApiKey, isLive, KEY_SLOTS } from '../../domain/api-key.ts';
 import type { ApiKeyStore } from '../store.ts';
 import { remember } from './audit.ts';
 import { type Connection, untilKnown } from './connection.ts';
-import { apiKeyDocument, apiKeyOf, type HistoryEntry, roleOf } from './documents.ts';
+import { apiKeyDocument, apiKeyOf, type HistoryEntry, roleOf, sourceOf, studioOf } from './documents.ts';
 import { Gathered } from './gathered.ts';
 import type { StudioReads } from './studio-reads.ts';
 import { Turns } from './turns.ts';
@@ -115,13 +115,15 @@ export function mongoApiKeys({ apiKeys, call }: Connection, studioReads: StudioR
         );
       }),
 
-    findCredential: (secretSha256) =>
+    findCredential: (secretSha256, sourceId) =>
       call(async (deadline) => {
         const key = await keysBySecret.ask(secretSha256, deadline);
         if (!key) return null;
         const { studioId, memberId } = key;
-        const studio = await studioReads.ask({ studioId, memberId }, deadline);
-        return studio && { key, studioStatus: studio.status, issuerRole: roleOf(studio, memberId) };
+        const studio = await studioReads.ask({ studioId, memberId, sourceId }, deadline);
+        if (!studio) return null;
+        const source = sourceId === undefined ? null : sourceOf(studio, sourceId);
+        return { key, studio: studioOf(studio), issuerRole: roleOf(studio, memberId), source };
       }),
   };
 }

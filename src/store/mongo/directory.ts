@@ -2,7 +2,7 @@ import type { LeadSource, Member } from '../../domain/studio.ts';
 import type { DirectoryStore } from '../store.ts';
 import { remember } from './audit.ts';
 import { type Connection, untilKnown } from './connection.ts';
-import { type HistoryEntry, roleOf, type StudioDocument } from './documents.ts';
+import { type HistoryEntry, roleOf, type StudioDocument, sourceOf, studioOf } from './documents.ts';
 import type { StudioReads } from './studio-reads.ts';
 
 /** Studios with their members and sources, in MongoDB. Every write may be repeated, so an unknown outcome is tried again. */
@@ -33,7 +33,7 @@ export function mongoDirectory({ studios, call }: Connection, reads: StudioReads
     findStudio: (studioId) =>
       call(async (deadline) => {
         const found = await reads.ask({ studioId }, deadline);
-        return found && { id: studioId, status: found.status, regionCode: found.regionCode };
+        return found && studioOf(found);
       }),
 
     putMember: ({ studioId, id, role }) =>
@@ -67,7 +67,7 @@ export function mongoDirectory({ studios, call }: Connection, reads: StudioReads
     findLeadSource: (studioId, sourceId) =>
       call(async (deadline) => {
         const studio = await reads.ask({ studioId, sourceId }, deadline);
-        return sourcesOf(studio).find(({ id }) => id === sourceId) ?? null;
+        return studio && sourceOf(studio, sourceId);
       }),
 
     listLeadSources: (studioId) =>

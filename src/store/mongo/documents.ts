@@ -4,7 +4,7 @@ import type { AuditEvent } from '../../domain/audit.ts';
 import type { Contact, RegionCode } from '../../domain/contact.ts';
 import type { Fingerprint } from '../../domain/idempotency.ts';
 import { type Lead, type LeadClaims, type LeadStage, openClaim } from '../../domain/lead.ts';
-import type { MemberRole, Studio } from '../../domain/studio.ts';
+import type { LeadSource, MemberRole, Studio } from '../../domain/studio.ts';
 
 /**
  * A lead's id, after its studio's: what every collection is ordered by keeps a studio's leads together, in the order of
@@ -101,6 +101,14 @@ export function apiKeyDocument({ id, secretSha256, ...fields }: ApiKey, slot: st
 
 export function apiKeyOf({ _id, secretSha256, slot, lastUsedAt = null, history, ...fields }: ApiKeyDocument): ApiKey {
   return { id: _id.toString(), ...fields, lastUsedAt, secretSha256: Uint8Array.from(secretSha256.value()) };
+}
+
+export const studioOf = ({ _id: id, status, regionCode }: StudioDocument): Studio => ({ id, status, regionCode });
+
+/** A source of a studio; ids are UUIDs. */
+export function sourceOf({ _id: studioId, sources }: StudioDocument, id: string): LeadSource | null {
+  const source = sources[id];
+  return source ? { studioId, id, ...source } : null;
 }
 
 /** A member's role. Ids are the CRM's: one may be the name of something that every object has. */

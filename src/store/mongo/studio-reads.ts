@@ -5,8 +5,8 @@ import { Gathered } from './gathered.ts';
 /** What to read of a studio: always its own record, and of what it contains only these. */
 interface StudioRead {
   readonly studioId: string;
-  readonly memberId?: string;
-  readonly sourceId?: string;
+  readonly memberId?: string | undefined;
+  readonly sourceId?: string | undefined;
 }
 
 /** Reads of studios, together. A studio's document may be large, so a read takes no more of it than somebody asked for. */

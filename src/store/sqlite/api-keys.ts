@@ -1,10 +1,10 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { type ApiKey, isLive, KEY_SLOTS } from '../../domain/api-key.ts';
-import type { MemberRole, Studio } from '../../domain/studio.ts';
+import type { MemberRole } from '../../domain/studio.ts';
 import type { ApiKeyStore } from '../store.ts';
 import { auditWriter } from './audit.ts';
 import type { GroupCommit } from './group-commit.ts';
-import { apiKeyOf } from './rows.ts';
+import { apiKeyOf, leadSourceOf, type Row, studioOf } from './rows.ts';
 
 /** API keys and their slots, in SQLite. */
 export function sqliteApiKeys(database: DatabaseSync, commits: GroupCommit): ApiKeyStore {
@@ -17,10 +17,13 @@ export function sqliteApiKeys(database: DatabaseSync, commits: GroupCommit): Api
   const selectById = database.prepare('SELECT * FROM api_keys WHERE studio_id = ? AND id = ?');
   const selectAll = database.prepare('SELECT * FROM api_keys WHERE studio_id = ? ORDER BY id DESC');
   const selectCredential = database.prepare(`
-    SELECT api_keys.*, studios.status, members.role FROM api_keys
+    SELECT api_keys.*, studios.status, studios.region_code, members.role,
+      lead_sources.name AS source_name, lead_sources.enabled AS source_enabled
+    FROM api_keys
     JOIN studios ON studios.id = api_keys.studio_id
     LEFT JOIN members ON members.studio_id = api_keys.studio_id AND members.id = api_keys.member_id
-    WHERE secret_sha256 = ?`);
+    LEFT JOIN lead_sources ON lead_sources.studio_id = api_keys.studio_id AND lead_sources.id = :sourceId
+    WHERE secret_sha256 = :secretSha256`);
   const selectSlots = database.prepare('SELECT slot FROM api_keys WHERE studio_id = ? AND slot <> id');
   const freeExpiredSlots = database.prepare(
     'UPDATE api_keys SET slot = id WHERE studio_id = ? AND slot <> id AND expires_at <= ?',
@@ -115,13 +118,15 @@ export function sqliteApiKeys(database: DatabaseSync, commits: GroupCommit): Api
       });
     },
 
-    async findCredential(secretSha256) {
-      const row = selectCredential.get(secretSha256);
+    async findCredential(secretSha256, sourceId = '') {
+      const row = selectCredential.get({ secretSha256, sourceId });
       if (!row) return null;
+      const { studio_id, source_name: name, source_enabled: enabled } = row;
       return {
         key: apiKeyOf(row),
-        studioStatus: row.status as Studio['status'],
+        studio: studioOf({ ...row, id: studio_id as string }),
         issuerRole: row.role as MemberRole | null,
+        source: name === null ? null : leadSourceOf({ studio_id, id: sourceId, name, enabled } as Row),
       };
     },
   };
