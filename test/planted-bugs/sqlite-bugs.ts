@@ -215,9 +215,9 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/store/sqlite/api-keys.ts',
-        find: 'const row = selectCredential.get(secretSha256);',
+        find: 'const row = selectCredential.get({ secretSha256, sourceId });',
         put: `const name = Buffer.from(secretSha256).toString('hex');
-              const row = seen.get(name) ?? selectCredential.get(secretSha256);
+              const row = seen.get(name) ?? selectCredential.get({ secretSha256, sourceId });
               if (row) seen.set(name, row);`,
       },
       {
