@@ -3,7 +3,7 @@ import type { HandlerContext } from '@connectrpc/connect';
 import type { Status } from '../../proto/gen/google/rpc/status_pb.ts';
 import { Faults } from '../domain/refusal.ts';
 import { textOfHash } from '../domain/rules/key-secret.ts';
-import type { Credential } from '../store/store.ts';
+import { beneficiaries, type Credential } from '../store/store.ts';
 import type { Call, RunCall } from './calls.ts';
 import { connectErrorOf, statusOf } from './refusals.ts';
 import { until } from './until.ts';
@@ -130,13 +130,23 @@ export async function* answerBatches<Request extends object, Response extends ob
 
 /** Authenticates the key of many requests of a message once, for each source they name: they all came before that. */
 function oncePerSecret(authenticate: BatchContext['authenticate']): BatchContext['authenticate'] {
-  const begun = new Map<string, Promise<Credential>>();
+  const asked = new Map<string, { readonly askedFor: unknown[]; readonly bearer: Promise<Credential> }>();
   return (secretSha256, sourceId = '') => {
     const name = textOfHash(secretSha256) + sourceId;
-    const bearer = begun.get(name) ?? authenticate(secretSha256, sourceId || undefined);
-    begun.set(name, bearer);
+    const { askedFor, bearer } = asked.get(name) ?? ask(secretSha256, sourceId);
+    askedFor.push(...(beneficiaries.getStore() ?? []));
+    asked.set(name, { askedFor, bearer });
     return bearer;
   };
+
+  function ask(secretSha256: Uint8Array, sourceId: string) {
+    const askedFor: unknown[] = [];
+    // Once all of the message are there: it is done for each of them.
+    const bearer = Promise.resolve().then(() =>
+      beneficiaries.run(askedFor, () => authenticate(secretSha256, sourceId || undefined)),
+    );
+    return { askedFor, bearer };
+  }
 }
 
 function refuseUnlessComplete(requests: number, lists: Readonly<Record<string, readonly unknown[]>>): void {

@@ -13,11 +13,15 @@ export interface Verdict {
   readonly lead?: LeadJson;
 }
 
+const GO_ON = Buffer.from('HTTP/1.1 100 Continue\r\n\r\n');
+
 /** The sentence that says which rule an exchange breaks, or what each of its answers was. */
 export function judge(request: HostileRequest, exchange: Exchange): string | readonly Verdict[] {
   const { answers, rest, hangs } = exchange;
   if (hangs) return 'is neither answered nor hung up on';
-  if (rest.length > 0) return `is answered with what is no whole answer: ${rest.toString('latin1')}`;
+  // Whoever breaks off in the middle may have been told to go on, and nothing more.
+  const isToGoOn = request.framing !== 'whole' && rest.equals(GO_ON);
+  if (rest.length > 0 && !isToGoOn) return `is answered with what is no whole answer: ${rest.toString('latin1')}`;
   if (request.framing === 'whole' && answers.length !== 1 && !(request.isLong && answers.length === 0)) {
     return `has ${answers.length} answers`;
   }
