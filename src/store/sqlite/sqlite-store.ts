@@ -16,7 +16,7 @@ import { openDatabase, schemaVersion } from './open-database.ts';
  */
 export function openSqliteStore(path: string, observe?: StoreObserver): Store {
   const database = openDatabase(path);
-  const checkpoints = new Checkpoints(path, () => database.isOpen && database.exec('PRAGMA wal_checkpoint(PASSIVE)'));
+  const checkpoints = new Checkpoints(path);
   const commits = new GroupCommit(database, () => path !== ':memory:' && checkpoints.committed(), observe);
   return withStoreErrors({
     ...sqliteLeads(database, commits),
