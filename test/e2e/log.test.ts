@@ -39,7 +39,7 @@ type Line = Readonly<Record<string, unknown>>;
 
 /** The lines about a request, once there is one that ends it. */
 async function linesAbout(process: RunningProcess, requestId: string): Promise<Line[]> {
-  await process.printed(new RegExp(`"requestId":"${requestId}"`));
+  await process.printed(new RegExp(`"requestId":"${requestId}".*"durationMs"`));
   const lines = process.output().split('\n');
   return lines.filter((line) => line.includes(`"requestId":"${requestId}"`)).map((line) => JSON.parse(line) as Line);
 }
