@@ -131,19 +131,20 @@ export async function* answerBatches<Request extends object, Response extends ob
 /** Authenticates the key of many requests of a message once, for each source they name: they all came before that. */
 function oncePerSecret(authenticate: BatchContext['authenticate']): BatchContext['authenticate'] {
   const asked = new Map<string, { readonly askedFor: unknown[]; readonly bearer: Promise<Credential> }>();
-  return (secretSha256, sourceId = '') => {
-    const name = textOfHash(secretSha256) + sourceId;
-    const { askedFor, bearer } = asked.get(name) ?? ask(secretSha256, sourceId);
-    askedFor.push(...(beneficiaries.getStore() ?? []));
-    asked.set(name, { askedFor, bearer });
-    return bearer;
+  return (secretSha256, sourceId) => {
+    // A source's id has no space, so nothing that is no hash can have the name of one with a source.
+    const name = `${textOfHash(secretSha256)} ${sourceId}`;
+    const same = asked.get(name) ?? ask(secretSha256, sourceId);
+    asked.set(name, same);
+    same.askedFor.push(...(beneficiaries.getStore() ?? []));
+    return same.bearer;
   };
 
-  function ask(secretSha256: Uint8Array, sourceId: string) {
+  function ask(secretSha256: Uint8Array, sourceId: string | undefined) {
     const askedFor: unknown[] = [];
     // Once all of the message are there: it is done for each of them.
     const bearer = Promise.resolve().then(() =>
-      beneficiaries.run(askedFor, () => authenticate(secretSha256, sourceId || undefined)),
+      beneficiaries.run(askedFor, () => authenticate(secretSha256, sourceId)),
     );
     return { askedFor, bearer };
   }

@@ -350,6 +350,23 @@ describe('requests that came with a key', () => {
     ]);
   });
 
+  test('are not taken for a neighbour’s by a hash that goes on with the source which that one names', async () => {
+    const { owner, secretSha256 } = await aKey();
+    const sourceId = await aSource(true, owner.studioId);
+    const tooLong = Buffer.concat([secretSha256, Buffer.from(sourceId)]);
+
+    expect(
+      await askWith(
+        BATCH_CREATE,
+        [capture({ studioId: '' }), capture({ studioId: '', sourceId })],
+        [tooLong, secretSha256],
+      ),
+    ).toMatchObject([
+      { refusal: { code: 'INVALID_ARGUMENT', fields: ['secretSha256'] } },
+      { answer: { lead: { sourceId } } },
+    ]);
+  });
+
   test.each(Object.entries(ASKED))('are refused as their keys are: %s', async (rpc, asked) => {
     const [revoked, suspended, orphaned] = [await aKey(), await aKey(), await aKey()];
     await caller.call('ApiKeyService/RevokeApiKey', revoked.owner);

@@ -71,7 +71,13 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     name: 'all creations of a message with one key are taken to name the source of the first',
     suite: RPC,
     caughtBy: 'may name a source of that studio, each its own',
-    patches: [{ file: BATCHES, find: 'textOfHash(secretSha256) + sourceId', put: 'textOfHash(secretSha256)' }],
+    patches: [
+      {
+        file: BATCHES,
+        find: 'asked.get(name)',
+        put: '[...asked].find(([each]) => each.startsWith(textOfHash(secretSha256)))?.[1]',
+      },
+    ],
   },
   {
     name: 'the gateway takes results in the order of its requests',
