@@ -1,4 +1,4 @@
-/** From how many places on that are done with their list is made anew. */
+/** How many places at the start may be done with before the list is made anew without them. */
 const MOST_DONE = 256;
 
 /**
