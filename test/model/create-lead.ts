@@ -1,3 +1,4 @@
+import { overlap } from './claims.ts';
 import { answered, type Protocol, type Work } from './protocol.ts';
 import type { Rules } from './rules.ts';
 import { type Call, type Found, freeNumber, type Row, type Step, type World, withCaller, withNewRow } from './world.ts';
@@ -15,7 +16,7 @@ function* insertSteps(work: Work): Iterable<Step> {
   const { scenario, rules, world, caller, call, request } = work;
   const looking: Call = { ...call, at: 'look' };
   const durable = scenario.failovers !== true;
-  const row: Row = { ...request, id: call.id, by: call.number, open: true, claims: true, durable };
+  const row: Row = { ...request, id: call.id, by: call.number, open: true, claims: call.claims, durable };
   if (isRefused(rules, world, row)) {
     yield ['its insert is refused', withCaller(world, caller, looking)];
   } else {
@@ -46,7 +47,7 @@ function* lookSteps(work: Work): Iterable<Step> {
     yield ['it looks for its key', decided({ ...work, call: { ...call, byKey } })];
   }
   if (call.byContact === undefined && (rules.looks !== 'key, then contact' || call.byKey !== undefined)) {
-    const byContact = found(rows.find(({ contact, claims }) => claims && contact === request.contact));
+    const byContact = found(rows.find(({ claims }) => overlap(claims, call.claims)));
     yield ['it looks for its contact', decided({ ...work, call: { ...call, byContact } })];
   }
   yield ['its look is lost', again(work)];
@@ -66,15 +67,20 @@ function decided(work: Work): World {
 }
 
 /** Back to the insert, with nothing found. */
-function again({ rules, world, caller, call: { number, id } }: Work): World {
-  return withCaller(world, caller, { at: 'insert', number, id: rules.keepsId ? id : freeNumber(world, caller) });
+function again({ rules, world, caller, call: { number, id, claims } }: Work): World {
+  return withCaller(world, caller, {
+    at: 'insert',
+    number,
+    id: rules.keepsId ? id : freeNumber(world, caller),
+    claims,
+  });
 }
 
 /** Whether an index stands in a row's way; also one that no majority has yet does. */
 export function isRefused({ keyIndex, contactIndex }: Rules, { rows }: World, row: Row): boolean {
   return rows.some(
-    ({ id, key, contact, claims }) =>
-      id === row.id || (keyIndex && key === row.key) || (contactIndex && claims && contact === row.contact),
+    ({ id, key, claims }) =>
+      id === row.id || (keyIndex && key === row.key) || (contactIndex && overlap(claims, row.claims)),
   );
 }
 

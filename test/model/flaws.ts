@@ -11,6 +11,7 @@ interface Flaw extends Design {
 
 const RIVAL = 'one key twice and a rival, with failovers';
 const OTHER_DATA = 'one key with other data, and a rival';
+const NEW_REGIONS = 'two rivals who spell it in two ways, and a region that changes twice';
 const TWO_MOVERS = 'two rivals, and two who close and open leads, with failovers';
 
 /** By what is wrong with them. */
@@ -67,6 +68,26 @@ export const FLAWS: Readonly<Record<string, Flaw>> = {
     rules: { moverKnowsItself: false },
     breaks: 'no lead is in its own way',
     in: TWO_MOVERS,
+  },
+  'a new region holds at once, and what open leads claim by the one before is not held to': {
+    rules: { holdsToFormerRegions: false },
+    breaks: 'one open lead per contact, however it is spelled',
+    in: NEW_REGIONS,
+  },
+  'a region that changes once more forgets what there was before': {
+    rules: { remembersAllRegions: false },
+    breaks: 'one open lead per contact, however it is spelled',
+    in: NEW_REGIONS,
+  },
+  'a renewed lead claims by the new region alone, at once': {
+    rules: { renewsInTwoSteps: false },
+    breaks: 'one open lead per contact, however it is spelled',
+    in: NEW_REGIONS,
+  },
+  'claims are made anew, whatever became of the lead since it was read': {
+    rules: { renewsOnlyWhatItRead: false },
+    breaks: 'a closed lead keeps no contact from anybody',
+    in: NEW_REGIONS,
   },
   'the key is reserved first, and a reservation left behind is deleted': {
     protocol: reserveKey(true),

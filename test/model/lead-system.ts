@@ -1,3 +1,4 @@
+import { renewalSteps } from './claims.ts';
 import { createLead } from './create-lead.ts';
 import type { System } from './explorer.ts';
 import { PROMISES } from './promises.ts';
@@ -25,14 +26,17 @@ export function leadSystem(
     initial: {
       callers: requests.map(() => ({ at: 'silent' })),
       movers: Array.from({ length: scenario.movers }, () => ({ at: 'idle' })),
+      studio: { region: 0, formerRegions: [] },
+      renewer: { at: 'idle' },
       rows: [],
       late: [],
       reservations: [],
     },
     *steps(world) {
-      yield* callerSteps(world, protocol.startsAt);
+      yield* callerSteps(rules, world, requests, protocol.startsAt);
       yield* databaseSteps(rules, world);
-      yield* moverSteps(rules, world);
+      yield* moverSteps(scenario, rules, world);
+      yield* renewalSteps(scenario, rules, world);
       for (const [caller, call] of world.callers.entries()) {
         if (!('number' in call)) continue;
         const work = { scenario, rules, world, caller, call, request: requests[caller] as Request };

@@ -7,6 +7,12 @@ export const PROMISES = {
   'one open lead per contact': ({ rows }) =>
     areDifferent(rows.filter(({ open }) => open).map(({ contact }) => contact)),
 
+  'one open lead per contact, however it is spelled': ({ rows }) =>
+    areDifferent(rows.filter(({ open }) => open).map(({ contact }) => contact.toLowerCase())),
+
+  'a closed lead keeps no contact from anybody': ({ rows }) =>
+    rows.every(({ open, claims }) => open || claims.length === 0),
+
   'an acknowledged lead is in the store': (world) =>
     told(world, 'created', 'replayed').every(({ lead }) => world.rows.some(({ id }) => id === lead)),
 
@@ -30,7 +36,10 @@ export const PROMISES = {
   'an open lead in the way is somebody else’s, with the same contact': (world, requests) =>
     told(world, 'already open').every(({ lead, caller }) =>
       world.rows.some(
-        ({ id, key, contact }) => id === lead && key !== requests[caller]?.key && contact === requests[caller]?.contact,
+        ({ id, key, contact }) =>
+          id === lead &&
+          key !== requests[caller]?.key &&
+          contact.toLowerCase() === requests[caller]?.contact.toLowerCase(),
       ),
     ),
 

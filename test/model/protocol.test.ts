@@ -3,12 +3,13 @@ import { explore } from './explorer.ts';
 import { FLAWS } from './flaws.ts';
 import { leadSystem } from './lead-system.ts';
 import { PROMISES } from './promises.ts';
-import { LATE_INSERTS, SCENARIOS } from './scenarios.ts';
+import { LATE_INSERTS, OUTLASTED_RENEWAL, OUTLASTED_RENEWAL_SPELLED, SCENARIOS } from './scenarios.ts';
 
 // Hundreds of thousands of states take ten seconds where nobody else works, and more where suites share two cores.
 vi.setConfig({ testTimeout: 240_000 });
 
 const NOT_WITH_LATE_INSERTS = 'a refused call left nothing';
+const NOT_WHEN_OUTLASTED = 'one open lead per contact, however it is spelled';
 
 describe('the way in which leads are created and moved', () => {
   test.each(Object.entries(SCENARIOS))(
@@ -27,6 +28,20 @@ describe('the way in which leads are created and moved', () => {
     const { states, fault } = explore(leadSystem(LATE_INSERTS, { without: [NOT_WITH_LATE_INSERTS] }));
     console.info(`late inserts: ${states} states`);
     expect(fault).toBeUndefined();
+  });
+
+  test('lets a contact that is spelled otherwise in by a call that stood still through a renewal; never the same text', () => {
+    expect(explore(leadSystem(OUTLASTED_RENEWAL_SPELLED)).fault?.what).toBe(NOT_WHEN_OUTLASTED);
+
+    const { states, fault } = explore(leadSystem(OUTLASTED_RENEWAL));
+    console.info(`a renewal that is outlasted: ${states} states`);
+    expect(fault).toBeUndefined();
+  });
+
+  test('would let the same text in by such a call, if leads did not claim the text itself', () => {
+    const { fault } = explore(leadSystem(OUTLASTED_RENEWAL, { rules: { claimsText: false } }));
+
+    expect(fault?.what).toBe('one open lead per contact');
   });
 
   test.each(Object.entries(FLAWS))(

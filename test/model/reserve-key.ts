@@ -1,3 +1,4 @@
+import { overlap } from './claims.ts';
 import { isRefused } from './create-lead.ts';
 import { answered, type Protocol, type Work } from './protocol.ts';
 import { type Call, type Reservation, type Row, type Step, type World, withCaller, withNewRow } from './world.ts';
@@ -37,8 +38,8 @@ function* reserveSteps(work: Work, isDeleted: boolean): Iterable<Step> {
 function* insertSteps(work: Work): Iterable<Step> {
   const { rules, world, caller, call, request } = work;
   const own = world.reservations.find(({ lead }) => lead === call.id);
-  const row: Row = { ...request, id: call.id, by: call.number, open: true, claims: true, durable: true };
-  const holder = world.rows.find(({ contact, claims }) => claims && contact === request.contact);
+  const row: Row = { ...request, id: call.id, by: call.number, open: true, claims: call.claims, durable: true };
+  const holder = world.rows.find(({ claims }) => overlap(claims, call.claims));
   if (holder && isRefused(rules, world, row)) {
     const released = own ? withReservation(world, own, null) : world;
     yield ['its insert is refused', answered({ ...work, world: released }, 'already open', holder.id)];

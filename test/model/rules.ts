@@ -22,6 +22,16 @@ export interface Rules {
   readonly reopeningClaims: boolean;
   /** Does a mover that finds the very lead in its way try again? */
   readonly moverKnowsItself: boolean;
+  /** Does a lead claim the text of its contact, besides what that means in its studio's region? */
+  readonly claimsText: boolean;
+  /** Does a lead also claim what its contact meant in former regions, until all open leads claim by the region of now? */
+  readonly holdsToFormerRegions: boolean;
+  /** Does a studio whose region changes once more remember those before that, too? */
+  readonly remembersAllRegions: boolean;
+  /** Does a renewed lead keep its claims by former regions until these are held to no longer? */
+  readonly renewsInTwoSteps: boolean;
+  /** Are claims made anew only as long as the lead claims what was read? */
+  readonly renewsOnlyWhatItRead: boolean;
 }
 
 /** The rules of the store in MongoDB, and so of every store. */
@@ -37,4 +47,9 @@ export const RULES: Rules = {
   awaitsMajority: true,
   reopeningClaims: true,
   moverKnowsItself: true,
+  claimsText: true,
+  holdsToFormerRegions: true,
+  remembersAllRegions: true,
+  renewsInTwoSteps: true,
+  renewsOnlyWhatItRead: true,
 };

@@ -22,7 +22,26 @@ export const SCENARIOS = {
     movers: 2,
     failovers: true,
   },
+  'two rivals who spell it in two ways, and a region that changes twice': {
+    requests: [request('a', '1'), request('b', '2', 'Ada')],
+    movers: 1,
+    newRegions: 2,
+  },
 } as const satisfies Record<string, Scenario>;
+
+/** A call may stand still until the claims by the region that it knows have long been made anew. */
+export const OUTLASTED_RENEWAL: Scenario = {
+  requests: [request('a', '1'), request('b', '2')],
+  movers: 1,
+  newRegions: 1,
+  outlastsRenewal: true,
+};
+
+/** The same with two spellings. */
+export const OUTLASTED_RENEWAL_SPELLED: Scenario = {
+  ...OUTLASTED_RENEWAL,
+  requests: [request('a', '1'), request('b', '2', 'Ada')],
+};
 
 /** An insert may be carried out when its call has long stopped waiting for it, and has said something else. */
 export const LATE_INSERTS: Scenario = { requests: [request('a', '1'), request('b', '2')], movers: 1, lateInserts: 1 };

@@ -1,13 +1,31 @@
+import { claimsOf, overlap } from './claims.ts';
 import { isRefused } from './create-lead.ts';
 import type { Rules } from './rules.ts';
-import { type Call, freeNumber, type Mover, type Step, type World, withCaller, withNewRow, withRow } from './world.ts';
+import {
+  type Call,
+  freeNumber,
+  type Mover,
+  type Request,
+  type Scenario,
+  type Step,
+  type World,
+  withCaller,
+  withNewRow,
+  withRow,
+} from './world.ts';
 
 /** Callers ask, and ask again when the process that worked for them has died. */
-export function* callerSteps(world: World, startsAt: Call['at']): Iterable<Step> {
+export function* callerSteps(
+  rules: Rules,
+  world: World,
+  requests: readonly Request[],
+  startsAt: Call['at'],
+): Iterable<Step> {
   for (const [caller, { at }] of world.callers.entries()) {
     if (at === 'silent' || at === 'unsure') {
       const number = freeNumber(world, caller);
-      yield [`caller ${caller} asks`, withCaller(world, caller, { at: startsAt, number, id: number })];
+      const claims = claimsOf(rules, world.studio, requests[caller]?.contact ?? '');
+      yield [`caller ${caller} asks`, withCaller(world, caller, { at: startsAt, number, id: number, claims })];
     } else if (at !== 'told') {
       yield [`caller ${caller}: its process dies`, withCaller(world, caller, { at: 'unsure' })];
     }
@@ -31,23 +49,31 @@ export function* databaseSteps(rules: Rules, world: World): Iterable<Step> {
  * The CRM closes and opens leads. An update is carried out only if its lead is still as it was read: so both are one step
  * here. What is written after an update a majority gets after it: so it needs no durability of its own.
  */
-export function* moverSteps(rules: Rules, world: World): Iterable<Step> {
-  for (const [mover, { at, lead }] of world.movers.entries()) {
+export function* moverSteps(scenario: Scenario, rules: Rules, world: World): Iterable<Step> {
+  for (const [mover, { at, lead, claims: begunWith }] of world.movers.entries()) {
     const to = (state: Mover): World => ({ ...world, movers: world.movers.with(mover, state) });
     for (const row of world.rows.filter(({ id, durable }) => durable && (at === 'idle' || id === lead))) {
       const { id, open, contact } = row;
-      const holder = world.rows.find((each) => each.claims && each.contact === contact);
+      const claims = begunWith ?? claimsOf(rules, world.studio, contact);
+      const holder = world.rows.find((each) => overlap(each.claims, claims));
       const canClaim = !holder || !rules.contactIndex;
       if (at === 'look') {
         const isMisled = holder === row && !rules.moverKnowsItself;
         yield [`mover ${mover} sees what is in the way`, to(isMisled ? { at: 'in its own way' } : { at: 'idle' })];
       } else if (open) {
-        yield [`mover ${mover} closes lead ${id}`, withRow(world, row, { open: false, claims: false })];
+        if (at === 'idle') yield [`mover ${mover} closes lead ${id}`, withRow(world, row, { open: false, claims: [] })];
+        else yield [`mover ${mover} finds lead ${id} open`, to({ at: 'idle' })];
+      } else if (at === 'idle' && scenario.newRegions !== undefined) {
+        // Between what it reads of the studio and what it writes, the region may change.
+        yield [`mover ${mover} is about to open lead ${id}`, to({ at: 'open', lead: id, claims })];
       } else if (canClaim || !rules.reopeningClaims) {
-        yield [`mover ${mover} opens lead ${id}`, withRow(world, row, { open: true, claims: rules.reopeningClaims })];
+        const opened = withRow(to({ at: 'idle' }), row, { open: true, claims: rules.reopeningClaims ? claims : [] });
+        yield [`mover ${mover} opens lead ${id}`, opened];
       } else if (world.movers.length > 1) {
         // Alone it finds what it was refused for: nobody else could have opened the lead meanwhile.
         yield [`mover ${mover} may not open lead ${id}`, to({ at: 'look', lead: id })];
+      } else if (at === 'open') {
+        yield [`mover ${mover} may not open lead ${id}`, to({ at: 'idle' })];
       }
     }
   }

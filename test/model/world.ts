@@ -3,6 +3,7 @@ export interface Request {
   readonly key: string;
   /** Stands for the whole body. */
   readonly data: string;
+  /** As it is typed. Two that differ in letter case only are two spellings of one contact, in every region. */
   readonly contact: string;
 }
 
@@ -16,6 +17,10 @@ export interface Scenario {
   readonly failovers?: boolean;
   /** How many inserts at once may still be carried out after their calls have stopped waiting for them. */
   readonly lateInserts?: number;
+  /** How often the region of the studio changes, each time to one that it never had; and claims are made anew. */
+  readonly newRegions?: number;
+  /** Whether a call may go on when the renewal of the claims, which waits for longer than any call takes, has ended. */
+  readonly outlastsRenewal?: boolean;
 }
 
 /** A lead in the database, with its claims. */
@@ -24,8 +29,8 @@ export interface Row extends Request {
   /** The call that wrote it. */
   readonly by: number;
   readonly open: boolean;
-  /** Whether it claims its contact; otherwise only itself. */
-  readonly claims: boolean;
+  /** What it claims for itself: every form of its contact that is held to; nothing once it is closed. */
+  readonly claims: readonly string[];
   /** Whether a majority of the servers has it. */
   readonly durable: boolean;
 }
@@ -40,6 +45,8 @@ export interface Call {
   readonly number: number;
   /** The id of the lead that it makes. */
   readonly id: number;
+  /** What that is to claim, as its studio was when the call began. */
+  readonly claims: readonly string[];
   /** What it has found under its key and with its contact; absent as long as it has not looked. */
   readonly byKey?: Found | null;
   readonly byContact?: Found | null;
@@ -62,8 +69,24 @@ export type Caller = { readonly at: 'silent' | 'unsure' } | Call | Answer;
 
 /** One who closes and opens leads for the CRM. Who may not open one looks which other is in its way. */
 export interface Mover {
-  readonly at: 'idle' | 'look' | 'in its own way';
+  readonly at: 'idle' | 'open' | 'look' | 'in its own way';
   readonly lead?: number;
+  /** What the lead is to claim that it opens, as the studio was when it began. */
+  readonly claims?: readonly string[];
+}
+
+/** The studio: where its phone numbers are from, and where they were from when open leads made claims that may still stand. */
+export interface Studio {
+  readonly region: number;
+  readonly formerRegions: readonly number[];
+}
+
+/** Who makes claims anew: one lead after the other, each only as it was read. */
+export interface Renewer {
+  readonly at: 'idle' | 'renew';
+  readonly lead?: number;
+  readonly was?: readonly string[];
+  readonly claims?: readonly string[];
 }
 
 /** A promise of a key to a call, as only a protocol of several writes makes it. */
@@ -78,6 +101,8 @@ export interface Reservation {
 export interface World {
   readonly callers: readonly Caller[];
   readonly movers: readonly Mover[];
+  readonly studio: Studio;
+  readonly renewer: Renewer;
   readonly rows: readonly Row[];
   /** Inserts that nobody waits for any more, and that may still be carried out. */
   readonly late: readonly Row[];
