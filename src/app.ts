@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { CoreConfig } from './config.ts';
 import { systemClock } from './domain/clock.ts';
 import { newId } from './domain/new-id.ts';
+import { keepClaimsRenewed } from './keep-claims-renewed.ts';
 import { createCoreMetrics } from './rpc/metrics.ts';
 import { callObserver } from './rpc/observation.ts';
 import { commandTracer, storeObserver } from './rpc/store-observation.ts';
@@ -52,6 +53,7 @@ export async function startCore(config: CoreConfig): Promise<Running> {
     );
     metricsServer = await serveMetrics(metrics?.registry, config.CORE_METRICS_ADDRESS, log);
     const url = await server.listen({ host: config.CORE_HOST, port: config.CORE_PORT });
+    const stopRenewing = keepClaimsRenewed({ store, clock: systemClock }, log);
     return {
       url,
       metricsUrl: metricsServer?.url,
@@ -59,6 +61,7 @@ export async function startCore(config: CoreConfig): Promise<Running> {
         draining.abort();
         // Whoever balances load must see the health check turn before the port closes.
         await sleep(config.SHUTDOWN_DRAIN_MS);
+        await stopRenewing();
         await server.close();
         await store.close();
         await metricsServer?.close();

@@ -1,9 +1,21 @@
 import type { Finding } from './doctor/finding.ts';
 import type { ApiKey } from './domain/api-key.ts';
+import type { Studio } from './domain/studio.ts';
+import type { StudioRenewal } from './store/store.ts';
 
 /** A key as people may see it: not even the hash of its secret. */
 export function publicKey({ secretSha256, ...key }: ApiKey): Omit<ApiKey, 'secretSha256'> {
   return key;
+}
+
+/** A studio's record, as the CRM put it. */
+export function publicStudio({ id, status, regionCode }: Studio): Pick<Studio, 'id' | 'status' | 'regionCode'> {
+  return { id, status, regionCode };
+}
+
+/** How far the claims of a studio's open leads are made anew. */
+export function publicRenewal({ studio, renewal: { step, since, after } }: StudioRenewal) {
+  return { studio: studio.id, step, since, after };
 }
 
 /** Prints an answer: JSON for programs, a table or a list of fields for people. */

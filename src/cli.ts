@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { text } from 'node:stream/consumers';
 import { Argument, Command, InvalidArgumentError, Option } from 'commander';
-import { publicKey, show, showFindings } from './cli-output.ts';
+import { publicKey, publicRenewal, publicStudio, show, showFindings } from './cli-output.ts';
 import { readDatabaseUrl } from './config.ts';
 import { Api } from './conformance/api.ts';
 import { showReport } from './conformance/show-report.ts';
@@ -15,7 +15,7 @@ import { Refusal } from './domain/refusal.ts';
 import type { MemberRole, Studio } from './domain/studio.ts';
 import { SettingsError } from './runtime/settings.ts';
 import { openStore } from './store/open-store.ts';
-import { StoreUnavailable } from './store/store.ts';
+import { StoreUnavailable, type StudioRenewal } from './store/store.ts';
 import { changeLeadStage } from './usecases/change-lead-stage.ts';
 import { createDemo } from './usecases/create-demo.ts';
 import type { Dependencies } from './usecases/dependencies.ts';
@@ -29,6 +29,7 @@ import {
 } from './usecases/keep-directory.ts';
 import { listAuditEvents } from './usecases/list-audit-events.ts';
 import { createApiKey, listApiKeys, replaceApiKey, revokeApiKey } from './usecases/manage-api-keys.ts';
+import { renewClaims } from './usecases/renew-claims.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
@@ -47,18 +48,22 @@ const DAYS = ['--days <number>', 'how long the key lives from now', days] as con
 const studios = program.command('studios').description('studios of the CRM');
 studios
   .command('put <studio>')
-  .description('create or replace a studio')
-  .addOption(STATUS.default('active'))
-  .option('--region <code>', 'country of phone numbers typed without one: DE, US, …')
+  .description('create a studio, or change what is given of it; a new one is active')
+  .addOption(STATUS)
+  .option('--region <code>', 'country of phone numbers typed without one: DE, US, …; none: nobody knows')
   .option(...DOER)
-  .action((id: string, options: { status: Studio['status']; region?: string; member?: string }) => {
-    const { status, region: regionCode, member: memberId } = options;
-    return run((deps) => putStudio(deps, { id, status, regionCode, memberId }));
+  .action((id: string, options: { status?: Studio['status']; region?: string; member?: string }) => {
+    const { region, member: memberId } = options;
+    const regionCode = region === 'none' ? null : region;
+    return run(async (deps) => {
+      const status = options.status ?? ((await deps.store.findStudio(id)) ? 'as it is' : 'active');
+      return publicStudio(await putStudio(deps, { id, status, regionCode, memberId }));
+    });
   });
 studios
   .command('get <studio>')
   .description('show a studio')
-  .action((id: string) => run((deps) => getStudio(deps, id)));
+  .action((id: string) => run(async (deps) => publicStudio(await getStudio(deps, id))));
 
 const members = program.command('members').description('people who work in a studio');
 members
@@ -140,6 +145,21 @@ program
   .option(...DOER)
   .action((studioId: string, leadId: string, stage: LeadStage, { member: memberId }: { member?: string }) =>
     run((deps) => changeLeadStage(deps, { studioId, leadId, stage, memberId })),
+  );
+
+program
+  .command('claims')
+  .description('show the studios of which the claims of open leads are being made anew, and how far that has come')
+  .option('--renew', 'do now what of it is due, as a core that runs does by itself')
+  .action(({ renew = false }: { renew?: boolean }) =>
+    run(async (deps) => {
+      const progressed = ({ studio, renewal }: StudioRenewal, renewed: number) =>
+        console.error(`${studio.id}: ${renewal.step} step, up to lead ${renewal.after}, ${renewed} made anew`);
+      const leadInTheWay = (studioId: string, leadId: string, holderId: string) =>
+        console.error(`${studioId}: the open leads ${leadId} and ${holderId} have one contact`);
+      if (renew) await renewClaims(deps, { progressed, leadInTheWay });
+      return (await deps.store.listClaimRenewals()).map(publicRenewal);
+    }),
   );
 
 program

@@ -1,3 +1,4 @@
+import type { OpenClaims } from './claims.ts';
 import type { Contact } from './contact.ts';
 import type { Fingerprint } from './idempotency.ts';
 
@@ -27,25 +28,11 @@ export interface Lead {
 }
 
 /** What makes a lead one of a kind: kept with it, in the same write. */
-export interface LeadClaims {
+export interface LeadClaims extends OpenClaims {
   /** What the caller will repeat on a retry; a UUID in lower case. */
   readonly idempotencyKey: string;
   /** What the caller must repeat with it. */
   readonly fingerprint: Fingerprint;
-  /** What the contact has in common with its other spellings. */
-  readonly contactKey: string;
-}
-
-/** What an open lead claims: no two leads of a studio have the same claim. */
-export const openClaim = (contactKey: string): string => `open:${contactKey}`;
-
-/**
- * What a lead claims after a move: its own id once it is closed, its contact when it is opened again. One that stays open
- * keeps the claim it has.
- */
-export function claimAfterMove(lead: Lead, claim: string, stage: LeadStage, contactKey: string): string {
-  if (!isOpen(stage)) return `closed:${lead.id}`;
-  return isOpen(lead.stage) ? claim : openClaim(contactKey);
 }
 
 /** A lead as it was the moment it was created: only its stage can have changed since. */

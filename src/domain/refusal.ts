@@ -56,8 +56,11 @@ export class Faults {
 
   /** Refuses the request if anything was noted. */
   refuseIfAny(): void {
-    if (this.#faults.length > 0) {
-      throw new Refusal('INVALID_REQUEST', 'The request is not valid.', { faults: this.#faults });
-    }
+    if (this.#faults.length > 0) throw this.refusal();
+  }
+
+  /** The refusal for what was noted. */
+  refusal(): Refusal {
+    return new Refusal('INVALID_REQUEST', 'The request is not valid.', { faults: this.#faults });
   }
 }

@@ -1,10 +1,9 @@
-import type { RegionCode } from './contact.ts';
+import type { ContactRules } from './claims.ts';
 
 /** A studio of the CRM; ids are the CRM's own. */
-export interface Studio {
+export interface Studio extends ContactRules {
   readonly id: string;
   readonly status: 'active' | 'suspended';
-  readonly regionCode: RegionCode | null;
 }
 
 /** What a member may do in a studio. */

@@ -1,9 +1,12 @@
+import type { FieldMask } from '@bufbuild/protobuf/wkt';
 import type { ServiceImpl } from '@connectrpc/connect';
-import type { DirectoryService } from '../../proto/gen/leadintake/v1/directory_pb.ts';
+import { type DirectoryService, type Studio, StudioStatus } from '../../proto/gen/leadintake/v1/directory_pb.ts';
+import { Faults } from '../domain/refusal.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
 import {
   getStudio,
   listLeadSources,
+  type PutStudioCommand,
   putLeadSource,
   putMember,
   putStudio,
@@ -14,14 +17,8 @@ import { leadSourceToWire, memberRole, memberToWire, studioStatus, studioToWire 
 /** The CRM's directory over RPC. */
 export function directoryService(deps: Dependencies): ServiceImpl<typeof DirectoryService> {
   return {
-    async putStudio({ studio, memberId }) {
-      const command = studio && {
-        ...studio,
-        status: studioStatus.fromWire(studio.status),
-        regionCode: studio.regionCode,
-        memberId,
-      };
-      return { studio: studioToWire(await putStudio(deps, command)) };
+    async putStudio({ studio, memberId, updateMask }) {
+      return { studio: studioToWire(await putStudio(deps, studio && studioPut(studio, memberId, updateMask))) };
     },
 
     async getStudio({ studioId }) {
@@ -45,5 +42,21 @@ export function directoryService(deps: Dependencies): ServiceImpl<typeof Directo
     async listLeadSources({ studioId }) {
       return { leadSources: (await listLeadSources(deps, studioId)).map(leadSourceToWire) };
     },
+  };
+}
+
+/** What of a studio changes: without a mask what is given, with one what it names. */
+function studioPut(studio: Studio, memberId: string | undefined, mask: FieldMask | undefined): PutStudioCommand {
+  const { id, status, regionCode } = studio;
+  const faults = new Faults();
+  const unknown = mask?.paths.filter((path) => path !== 'status' && path !== 'region_code') ?? [];
+  if (unknown.length > 0) faults.note('updateMask', 'must name status and region_code only');
+  faults.refuseIfAny();
+  const changes = (path: string, isGiven: boolean) => mask?.paths.includes(path) ?? isGiven;
+  return {
+    id,
+    status: changes('status', status !== StudioStatus.UNSPECIFIED) ? studioStatus.fromWire(status) : 'as it is',
+    regionCode: changes('region_code', regionCode !== undefined) ? (regionCode ?? null) : undefined,
+    memberId,
   };
 }

@@ -1,6 +1,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { ApiKey } from '../domain/api-key.ts';
 import type { AuditEvent, Deed } from '../domain/audit.ts';
+import type { ClaimRenewal } from '../domain/claim-renewal.ts';
+import type { OpenClaims } from '../domain/claims.ts';
+import type { Contact, RegionCode } from '../domain/contact.ts';
 import type { Fingerprint } from '../domain/idempotency.ts';
 import type { Lead, LeadClaims, LeadStage } from '../domain/lead.ts';
 import type { LeadSource, Member, MemberRole, Studio } from '../domain/studio.ts';
@@ -12,7 +15,7 @@ import type { LeadSource, Member, MemberRole, Studio } from '../domain/studio.ts
  * A method that cannot keep its promise now, or cannot know whether it did, rejects with StoreUnavailable; repeating the
  * call is then safe. `test/contract/store-contract.ts` holds every "must" below against every adapter.
  */
-export interface Store extends LeadStore, ApiKeyStore, DirectoryStore, AuditStore {
+export interface Store extends LeadStore, ApiKeyStore, DirectoryStore, AuditStore, ClaimRenewalStore {
   /** Must resolve only when the store can answer and its schema is complete; rejects with StoreUnavailable. */
   check(): Promise<void>;
   /** Lets go of the database after the writes under way; may be called twice. */
@@ -60,7 +63,8 @@ export interface LeadStore {
   /**
    * Writes a new open lead together with its claims, unless one of them is taken in the studio. Must look at the
    * idempotency key first: taken with the same fingerprint is a replay, with another a conflict; only then at the
-   * contact. Of any number of simultaneous calls with one key, or for one contact, exactly one must create.
+   * contact, of which it is enough that one of its keys is another lead's. Of any number of simultaneous calls with one
+   * idempotency key, or with a contact key in common, exactly one must create.
    */
   createLead(lead: Lead, claims: LeadClaims): Promise<CreateLeadOutcome>;
 
@@ -86,13 +90,15 @@ export interface LeadStore {
    * must answer already-open, and write nothing, when another lead has it. A change must be kept as an event in the same
    * write.
    *
-   * @param contactKey what the lead claims while it is open
+   * One that stays open keeps what it claims.
+   *
+   * @param change `claims`: what the lead claims when it is opened again
    */
   changeLeadStage(change: {
     readonly studioId: string;
     readonly leadId: string;
     readonly stage: LeadStage;
-    readonly contactKey: string;
+    readonly claims: OpenClaims;
     readonly memberId: string | null;
     readonly now: Date;
   }): Promise<ChangeLeadStageOutcome>;
@@ -160,12 +166,23 @@ export interface ApiKeyStore {
   findCredential(secretSha256: Uint8Array, sourceId?: string): Promise<Credential | null>;
 }
 
+/** A studio's record, as far as it is to change; what is undefined stays as it is. */
+export interface StudioPut {
+  readonly id: string;
+  /** A studio that is not there yet needs one. */
+  readonly status: Studio['status'] | undefined;
+  readonly regionCode: RegionCode | null | undefined;
+}
+
 export interface DirectoryStore {
   /**
-   * Creates or replaces a studio's record; must leave its members and sources alone. Another status than before must be
-   * kept as an event in the same write, and so must the first one.
+   * Creates a studio, or changes what is given; must leave its members and sources alone. Another status than before must
+   * be kept as an event in the same write, and so must the first one. Another region must begin a renewal of the claims
+   * (`renewalAfter`) in the same write.
+   *
+   * @returns the studio as it is then; null when there is none, and no status to make one with
    */
-  putStudio(studio: Studio, by: Deed): Promise<void>;
+  putStudio(studio: StudioPut, by: Deed): Promise<Studio | null>;
 
   findStudio(studioId: string): Promise<Studio | null>;
 
@@ -184,6 +201,54 @@ export interface DirectoryStore {
 
   /** All sources of the studio, by id. */
   listLeadSources(studioId: string): Promise<LeadSource[]>;
+}
+
+/** A studio whose open leads' claims are made anew. */
+export interface StudioRenewal {
+  readonly studio: Studio;
+  readonly renewal: ClaimRenewal;
+}
+
+/** A lead, and what it claims. */
+export interface ClaimingLead {
+  readonly id: string;
+  readonly contact: Contact;
+  readonly claims: OpenClaims;
+}
+
+export interface ClaimRenewalStore {
+  /**
+   * Every studio whose open leads' claims are to be made anew, by id; also those that a release wrote which knew the first
+   * rule only: of these, everything is to be renewed.
+   */
+  listClaimRenewals(): Promise<StudioRenewal[]>;
+
+  /**
+   * The open ones among the next `limit` leads of a studio, lowest id first, and the id that the next such leads follow;
+   * null: there are no more.
+   *
+   * @param after only leads with a higher id than this; null: from the lowest
+   */
+  listOpenClaims(
+    studioId: string,
+    after: string | null,
+    limit: number,
+  ): Promise<{ readonly leads: ClaimingLead[]; readonly next: string | null }>;
+
+  /**
+   * Gives a lead other claims, and changes nothing else of it. Must write nothing unless it still claims what was read.
+   * What another lead claims must stay that one's; then the lead keeps what it has and gets what is free.
+   *
+   * @returns the lead that has one of the claims; null when none has, or nothing was written
+   */
+  renewClaims(studioId: string, lead: ClaimingLead, claims: OpenClaims): Promise<string | null>;
+
+  /**
+   * Notes how far a renewal has come; null: it is over. Must write nothing unless it still stands as it was read.
+   *
+   * @returns whether it was written
+   */
+  noteClaimRenewal({ studio, renewal }: StudioRenewal, next: ClaimRenewal | null): Promise<boolean>;
 }
 
 export interface AuditStore {

@@ -1,5 +1,5 @@
+import { openClaims } from '../domain/claims.ts';
 import type { Clock } from '../domain/clock.ts';
-import { contactKey } from '../domain/contact.ts';
 import type { Lead, LeadStage } from '../domain/lead.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import { crmIdFault, uuidFault } from '../domain/rules/field-rules.ts';
@@ -37,13 +37,13 @@ export async function changeLeadStage({ store, clock }: Dependencies, command: C
 
   const lead = await store.findLead(studioId, leadId);
   if (!lead) throw leadNotFound();
-  // A lead does not keep what it claimed when it was opened: the studio's region may have become known since.
-  const region = (await store.findStudio(studioId))?.regionCode ?? null;
+  // A closed lead does not keep what it claimed when it was opened: the studio's region may have become known since.
+  const rules = (await store.findStudio(studioId)) ?? { regionCode: null, formerRules: [] };
   const outcome = await store.changeLeadStage({
     studioId,
     leadId,
     stage: stage as LeadStage,
-    contactKey: contactKey(lead.contact, region),
+    claims: openClaims(lead.contact, rules),
     memberId: command.memberId ?? null,
     now: clock(),
   });

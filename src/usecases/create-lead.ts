@@ -1,4 +1,5 @@
-import { type Contact, contactKey } from '../domain/contact.ts';
+import { openClaims } from '../domain/claims.ts';
+import type { Contact } from '../domain/contact.ts';
 import { type Fingerprint, fingerprintOf, type LeadCapture, sameData } from '../domain/idempotency.ts';
 import { asCreated, type Lead } from '../domain/lead.ts';
 import { type NewId, timeOfId } from '../domain/new-id.ts';
@@ -69,7 +70,7 @@ export async function createLead(
   const id = newId();
   const createdAt = timeOfId(id);
   const lead: Lead = { id, studioId, ...capture, stage: 'new', createdAt, updatedAt: createdAt };
-  const claims = { idempotencyKey, fingerprint, contactKey: contactKey(capture.contact, studio.regionCode) };
+  const claims = { idempotencyKey, fingerprint, ...openClaims(capture.contact, studio) };
   return answer(await store.createLead(lead, claims));
 }
 

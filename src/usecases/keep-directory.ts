@@ -9,32 +9,45 @@ interface Dependencies {
   readonly store: DirectoryStore;
 }
 
-/** A studio's record, not yet checked, and who puts it. */
+/** What of a studio's record is to change, not yet checked, and who puts it. */
 export interface PutStudioCommand {
   readonly id: string;
-  readonly status: Studio['status'] | undefined;
-  readonly regionCode: string | undefined;
+  /** Undefined: one that nobody knows. */
+  readonly status: Studio['status'] | 'as it is' | undefined;
+  /** Null: nobody knows the region any more; undefined: as it is. */
+  readonly regionCode: string | null | undefined;
   readonly memberId?: string | undefined;
 }
 
-/** @throws Refusal INVALID_REQUEST */
+/** @throws Refusal INVALID_REQUEST, also when there is no such studio yet and no status is given */
 export async function putStudio(
   { store, clock }: Dependencies & { readonly clock: Clock },
   command: PutStudioCommand | undefined,
 ): Promise<Studio> {
   const faults = new Faults();
-  faults.note('studio.id', crmIdFault(command?.id ?? ''));
-  if (!command?.status) faults.note('studio.status', 'must be given');
-  const regionCode = command?.regionCode ?? null;
-  if (regionCode !== null && !isRegionCode(regionCode)) {
+  const idFault = crmIdFault(command?.id ?? '');
+  faults.note('studio.id', idFault);
+  // What cannot be there has no status to keep.
+  const keepsStatus = command?.status === 'as it is' && idFault === undefined;
+  if (!keepsStatus && command?.status !== 'active' && command?.status !== 'suspended') {
+    faults.note('studio.status', 'must be given');
+  }
+  const regionCode = command?.regionCode;
+  if (typeof regionCode === 'string' && !isRegionCode(regionCode)) {
     faults.note('studio.regionCode', 'must be two capital letters of a region that has phone numbers');
   }
   if (command?.memberId !== undefined) faults.note('memberId', crmIdFault(command.memberId));
   faults.refuseIfAny();
-  const { id, status, memberId = null } = command as PutStudioCommand & Pick<Studio, 'status'>;
-  const studio = { id, status, regionCode: regionCode as RegionCode | null };
-  await store.putStudio(studio, { memberId, now: clock() });
-  return studio;
+  const { id, status, memberId = null } = command as PutStudioCommand;
+  const put = {
+    id,
+    status: status === 'as it is' ? undefined : status,
+    regionCode: regionCode as RegionCode | null | undefined,
+  };
+  const studio = await store.putStudio(put, { memberId, now: clock() });
+  if (studio) return studio;
+  faults.note('studio.status', 'must be given for a new studio');
+  throw faults.refusal();
 }
 
 /** @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND */

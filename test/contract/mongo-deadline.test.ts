@@ -76,7 +76,7 @@ describeWithMongoServer('the deadline of a call to MongoDB', () => {
         studioId,
         leadId,
         stage: 'won',
-        contactKey: claims.contactKey,
+        claims,
         memberId: null,
         now: NOW,
       }),

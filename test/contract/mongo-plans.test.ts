@@ -174,7 +174,7 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
           studioId,
           leadId,
           stage: 'contacted',
-          contactKey: claims.contactKey,
+          claims,
           memberId: null,
           now: NOW,
         }),
@@ -187,7 +187,7 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
           studioId,
           leadId: closedLead.id,
           stage: 'new',
-          contactKey: claims.contactKey,
+          claims,
           memberId: null,
           now: NOW,
         }),
@@ -235,6 +235,30 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
       call: () => store.listAuditEvents(studioId, null),
       by: ['_id_', 'slot'],
       atMost: LIVE_KEYS + REVOKED_KEYS + 2,
+    },
+    'the claims of the open leads of a studio, page by page': {
+      call: () => store.listOpenClaims(studioId, leadId, PAGE),
+      by: ['_id_'],
+      atMost: PAGE + 1,
+    },
+    "a lead's claims, made anew": {
+      call: () => store.renewClaims(studioId, { id: leadId, contact, claims }, claimsOf(aLead())),
+      by: ['_id_|openContact'],
+      atMost: 1,
+    },
+    'studios whose claims are to be renewed': {
+      call: () => store.listClaimRenewals(),
+      by: ['claimVersion'],
+      atMost: 1,
+    },
+    'how far a renewal has come': {
+      call: () =>
+        store.noteClaimRenewal(
+          { studio: aStudio(), renewal: { step: 'last', since: NOW, after: null, formerRules: [] } },
+          null,
+        ),
+      by: ['_id_'],
+      atMost: 1,
     },
     'putting a studio': { call: () => store.putStudio(aStudio(), BY), by: ['_id_', '_id_'], atMost: 1 },
     'leads of several studios at once, by their ids': {

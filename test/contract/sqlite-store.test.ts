@@ -203,7 +203,7 @@ describe('SQLite', () => {
         }, {
           idempotencyKey: '00000000-0000-4000-8000-' + String(index % 50).padStart(12, '0'),
           fingerprint: { version: 1, sha256: 'same' },
-          contactKey: 'contact ' + (index % 25),
+          contactKeys: ['contact' + (index % 25)], contactRule: { version: 2, region: null },
         })));
         await store.close();
         console.log(JSON.stringify(made.map(({ kind }) => kind)));`,

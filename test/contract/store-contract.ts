@@ -1,8 +1,12 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type ApiKey, LIVE_KEYS_PER_STUDIO } from '../../src/domain/api-key.ts';
+import { CALLS_OVER_MS } from '../../src/domain/claim-renewal.ts';
+import { openClaims } from '../../src/domain/claims.ts';
 import type { Lead, LeadStage } from '../../src/domain/lead.ts';
 import { newId } from '../../src/domain/new-id.ts';
+import type { Studio } from '../../src/domain/studio.ts';
 import { type CreateLeadOutcome, type Store, StoreUnavailable } from '../../src/store/store.ts';
+import { renewClaims } from '../../src/usecases/renew-claims.ts';
 import {
   aLead,
   aLeadSource,
@@ -60,7 +64,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
         studioId,
         leadId,
         stage,
-        contactKey: claims.contactKey,
+        claims,
         memberId: null,
         now,
       });
@@ -208,9 +212,9 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
 
       test('contacts whose keys differ in letter case only are different contacts', async () => {
         const [a, b] = [aLead(), aLead()];
-        await created(a, claimsOf(a, { contactKey: 'kEy' }));
+        await created(a, claimsOf(a, { contactKeys: ['kEy'] }));
 
-        await created(b, claimsOf(b, { contactKey: 'KeY' }));
+        await created(b, claimsOf(b, { contactKeys: ['KeY'] }));
       });
 
       test('an unknown key, an unknown lead and an empty studio are no faults', async () => {
@@ -326,7 +330,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
                 studioId,
                 leadId,
                 stage: 'new',
-                contactKey: claimsOf(aLead({ contact })).contactKey,
+                claims: claimsOf(aLead({ contact })),
                 memberId: null,
                 now: NOW,
               }),
@@ -344,7 +348,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
 
         test('reopening and creating for one contact at once: one of them has it', async () => {
           const lead = await created();
-          const { contactKey } = claimsOf(lead);
+          const claims = claimsOf(lead);
           await moved(lead, 'lost');
 
           const outcomes = await Promise.all(
@@ -356,7 +360,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
                     studioId: lead.studioId,
                     leadId: lead.id,
                     stage: 'new',
-                    contactKey,
+                    claims,
                     memberId: null,
                     now: NOW,
                   });
@@ -372,7 +376,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
 
         test('20 moves of one lead at once each get an updatedAt of their own, and the highest stays', async () => {
           const lead = await created();
-          const { contactKey } = claimsOf(lead);
+          const claims = claimsOf(lead);
 
           const outcomes = await Promise.all(
             times(20, (index) =>
@@ -380,7 +384,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
                 studioId: lead.studioId,
                 leadId: lead.id,
                 stage: OPEN_STAGES[index % 4] as LeadStage,
-                contactKey,
+                claims,
                 memberId: null,
                 now: NOW,
               }),
@@ -409,7 +413,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
           studioId: lead.studioId,
           leadId: lead.id,
           stage: to,
-          contactKey: claimsOf(lead).contactKey,
+          claims: claimsOf(lead),
           memberId: null,
           now: plus(before.updatedAt, 5),
         });
@@ -429,7 +433,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
             studioId: lead.studioId,
             leadId: lead.id,
             stage,
-            contactKey: claimsOf(lead).contactKey,
+            claims: claimsOf(lead),
             memberId: null,
             now: plus(before.updatedAt, DAY_MS),
           });
@@ -507,11 +511,11 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
       test('a reopened lead takes the contact as it is compared now', async () => {
         const first = await created();
         await moved(first, 'lost');
-        await moved(first, 'new', { claims: claimsOf(first, { contactKey: 'compared-otherwise' }) });
+        await moved(first, 'new', { claims: claimsOf(first, { contactKeys: ['compared-otherwise'] }) });
 
         const second = aLead();
 
-        expect(await store.createLead(second, claimsOf(second, { contactKey: 'compared-otherwise' }))).toEqual({
+        expect(await store.createLead(second, claimsOf(second, { contactKeys: ['compared-otherwise'] }))).toEqual({
           kind: 'already-open',
           leadId: first.id,
         });
@@ -529,7 +533,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
             studioId: first.studioId,
             leadId: first.id,
             stage,
-            contactKey: claimsOf(first).contactKey,
+            claims: claimsOf(first),
             memberId: null,
             now: plus(closed.updatedAt, DAY_MS),
           });
@@ -544,7 +548,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
 
       test("an unknown lead and another studio's lead are not found, and nothing is written", async () => {
         const lead = await created();
-        const move = { stage: 'won', contactKey: claimsOf(lead).contactKey, memberId: null, now: NOW } as const;
+        const move = { stage: 'won', claims: claimsOf(lead), memberId: null, now: NOW } as const;
 
         expect(await store.changeLeadStage({ ...move, studioId: STUDIO_ID, leadId: newId() })).toEqual({
           kind: 'not-found',
@@ -553,6 +557,275 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
           kind: 'not-found',
         });
         expect(await store.findLead(lead.studioId, lead.id)).toEqual(lead);
+      });
+    });
+
+    describe('claims', () => {
+      const phone = (value = '030 7654321') => ({ type: 'phone', value }) as const;
+      /** Creates a lead as it would be by the studio as it is now, and gives what became of it. */
+      async function createNow(contact: Lead['contact']): Promise<CreateLeadOutcome> {
+        const lead = aLead({ contact });
+        const studio = (await store.findStudio(STUDIO_ID)) ?? aStudio();
+        return store.createLead(lead, claimsOf(lead, openClaims(contact, studio)));
+      }
+      const clock = (now: Date) => ({ store, clock: () => now });
+      const put = (regionCode: Studio['regionCode'], now = NOW) =>
+        store.putStudio({ id: STUDIO_ID, status: 'active', regionCode }, { memberId: null, now });
+      const renewals = async () => (await store.listClaimRenewals()).map(({ renewal }) => renewal);
+      const claimsNow = async () => (await store.listOpenClaims(STUDIO_ID, null, 1000)).leads;
+      /** Takes all steps of a renewal, each when it may begin. */
+      async function renewAll(from = NOW): Promise<Date> {
+        let now = from;
+        while ((await renewClaims(clock(now))) > 0) now = plus(now, CALLS_OVER_MS);
+        return now;
+      }
+
+      test('one claim in common is enough to stand in the way, whichever it is', async () => {
+        const [first, second] = [aLead(), aLead()];
+        await created(first, claimsOf(first, { contactKeys: ['a', 'b'] }));
+
+        for (const contactKeys of [['a'], ['b'], ['c', 'b'], ['a', 'c']]) {
+          expect(await store.createLead(second, claimsOf(second, { contactKeys }))).toEqual({
+            kind: 'already-open',
+            leadId: first.id,
+          });
+        }
+        // What was refused has left none of its claims.
+        await created(second, claimsOf(second, { contactKeys: ['c'] }));
+      });
+
+      test('200 leads at once of which each has a claim in common with two others: none has one with another that is open', async () => {
+        const another = await opened.another();
+
+        await Promise.all(
+          times(200, (index) => {
+            const lead = aLead();
+            const contactKeys = [`claim-${index % 20}`, `claim-${(index + 1) % 20}`];
+            return (index % 2 ? store : another).createLead(lead, claimsOf(lead, { contactKeys }));
+          }),
+        );
+
+        const claimed = (await claimsNow()).flatMap(({ claims }) => claims.contactKeys);
+        expect(new Set(claimed).size).toBe(claimed.length);
+        // No two neighbours are both free.
+        expect(claimed.length).toBeGreaterThanOrEqual(14);
+      });
+
+      test('closing frees every claim, and opening again takes those that are given then', async () => {
+        const first = aLead();
+        await created(first, claimsOf(first, { contactKeys: ['a', 'b'] }));
+        await moved(first, 'won');
+        const second = aLead();
+        await created(second, claimsOf(second, { contactKeys: ['b'] }));
+
+        const reopening = { studioId: STUDIO_ID, leadId: first.id, stage: 'new', memberId: null, now: NOW } as const;
+        const claims = claimsOf(first, { contactKeys: ['c', 'b'] });
+        expect(await store.changeLeadStage({ ...reopening, claims })).toEqual({
+          kind: 'already-open',
+          leadId: second.id,
+        });
+        await moved(second, 'lost');
+        expect(await store.changeLeadStage({ ...reopening, claims })).toMatchObject({ kind: 'changed' });
+
+        const [claiming] = await claimsNow();
+        expect(claiming).toMatchObject({ id: first.id, claims: { contactKeys: ['c', 'b'] } });
+      });
+
+      test('a lead tells what it claims, and by which rule', async () => {
+        await put('DE');
+        await createNow(phone());
+        await createNow({ type: 'email', value: 'ada@example.org' });
+
+        const [byPhone, byEmail] = await claimsNow();
+        expect(byPhone).toMatchObject({ contact: phone(), claims: openClaims(phone(), aStudio({ regionCode: 'DE' })) });
+        expect(byEmail?.claims.contactRule).toEqual({ version: 2, region: 'DE' });
+      });
+
+      test.each<[Studio['regionCode'], Studio['regionCode']]>([
+        ['DE', null],
+        [null, 'DE'],
+        ['DE', 'FR'],
+      ])(
+        'the same text gets no second open lead when the region changes from %s to %s: before, while and after claims are renewed',
+        async (before, after) => {
+          await put(before);
+          expect(await createNow(phone())).toMatchObject({ kind: 'created' });
+
+          await put(after);
+          for (let now = NOW; ; now = plus(now, CALLS_OVER_MS)) {
+            for (const text of ['030 7654321', '030/7654321', '(030) 7654321']) {
+              expect(await createNow(phone(text))).toMatchObject({ kind: 'already-open' });
+            }
+            if ((await renewClaims(clock(now))) === 0) break;
+          }
+
+          expect(await renewals()).toEqual([]);
+          expect(await createNow(phone())).toMatchObject({ kind: 'already-open' });
+          expect(await createNow(phone('030-7654321'))).toMatchObject({ kind: 'already-open' });
+          expect((await claimsNow()).map(({ claims }) => claims)).toEqual([
+            openClaims(phone(), aStudio({ regionCode: after })),
+          ]);
+        },
+      );
+
+      test('who has not heard of the new region creates no second lead of the same text, however late', async () => {
+        await put('DE');
+        const late = aLead({ contact: phone() });
+        const lateClaims = claimsOf(late, openClaims(phone(), aStudio({ regionCode: 'DE' })));
+        await put(null);
+        const now = await renewAll();
+        expect(await createNow(phone())).toMatchObject({ kind: 'created' });
+        await renewAll(now);
+
+        expect(await store.createLead(late, lateClaims)).toMatchObject({ kind: 'already-open' });
+      });
+
+      test('after its turn a lead is held to by the new region alone', async () => {
+        await put('DE');
+        await createNow(phone());
+        await put(null);
+        expect(await createNow(phone('+49 30 7654321'))).toMatchObject({ kind: 'already-open' });
+
+        await renewAll();
+
+        expect(await createNow(phone('+49 30 7654321'))).toMatchObject({ kind: 'created' });
+        expect(await createNow(phone('0307654321'))).toMatchObject({ kind: 'already-open' });
+      });
+
+      test('a region that becomes known unites what was typed in two ways, from the renewal on', async () => {
+        await put(null);
+        await createNow(phone());
+        await put('DE');
+        await renewClaims(clock(NOW));
+
+        expect(await createNow(phone('+49 30 7654321'))).toMatchObject({ kind: 'already-open' });
+      });
+
+      test('two open leads that become one contact both stay, are told, and hold others off', async () => {
+        await put(null);
+        const [first, second] = [await createNow(phone()), await createNow(phone('+49 30 7654321'))];
+        if (first.kind !== 'created' || second.kind !== 'created') throw new Error('not created');
+        const told: string[][] = [];
+        await put('DE');
+
+        await renewClaims(clock(NOW), { leadInTheWay: (_, leadId, holderId) => told.push([leadId, holderId]) });
+
+        expect(told).toEqual([[first.lead.id, second.lead.id]]);
+        for (const text of ['030 7654321', '+49 30 7654321', '030/7654321']) {
+          expect(await createNow(phone(text))).toMatchObject({ kind: 'already-open' });
+        }
+        await moved(second.lead, 'won');
+        expect(await createNow(phone())).toMatchObject({ kind: 'already-open', leadId: first.lead.id });
+      });
+
+      test('a renewal that is broken off goes on where it was, also in another process', async () => {
+        await put('DE');
+        for (const index of times(250, (each) => each)) await createNow(phone(`030 ${1_000_000 + index}`));
+        await put(null);
+        const breakOff = new AbortController();
+        let pages = 0;
+        const brokenOff: Store = {
+          ...store,
+          async noteClaimRenewal(...renewal) {
+            const noted = await store.noteClaimRenewal(...renewal);
+            if (++pages === 1) breakOff.abort();
+            return noted;
+          },
+        };
+        await renewClaims({ store: brokenOff, clock: () => NOW }, {}, breakOff.signal);
+        const [half] = await renewals();
+        expect(half).toMatchObject({ step: 'first', after: expect.any(String) });
+        const isRenewed = async () =>
+          (await claimsNow()).filter(({ claims }) => claims.contactRule.region === null).length;
+        expect(await isRenewed()).toBe(100);
+
+        store = await later();
+        let renewed = 0;
+        await renewClaims(clock(NOW), { stepEnded: (_, count) => (renewed += count) });
+
+        expect(renewed).toBe(150);
+        expect(await isRenewed()).toBe(250);
+        expect(await renewals()).toMatchObject([{ step: 'second', after: null }]);
+      });
+
+      test('two processes that renew at once, with leads that come and go, leave the claims of now and no others', async () => {
+        await put('DE');
+        const leads: Lead[] = [];
+        for (const index of times(60, (each) => each)) {
+          const outcome = await createNow(phone(`030 ${2_000_000 + index}`));
+          if (outcome.kind === 'created') leads.push(outcome.lead);
+        }
+        await put(null);
+        const another = await opened.another();
+        const coming = Promise.all(times(40, (index) => createNow(phone(`030 ${3_000_000 + index}`))));
+        const going = Promise.all(leads.slice(0, 30).map((lead) => moved(lead, 'lost')));
+
+        let now = NOW;
+        while ((await store.listClaimRenewals()).length > 0) {
+          await Promise.all([renewClaims(clock(now)), renewClaims({ store: another, clock: () => now })]);
+          now = plus(now, CALLS_OVER_MS);
+        }
+        await Promise.all([coming, going]);
+
+        const claiming = await claimsNow();
+        expect(claiming).toHaveLength(30 + 40);
+        for (const { contact, claims } of claiming) {
+          expect(claims.contactKeys).toEqual(expect.arrayContaining([...openClaims(contact, aStudio()).contactKeys]));
+        }
+        for (const lead of leads.slice(0, 30)) expect(await createNow(lead.contact)).toMatchObject({ kind: 'created' });
+        for (const lead of leads.slice(30))
+          expect(await createNow(lead.contact)).toMatchObject({ kind: 'already-open' });
+      });
+
+      test('a lead that was closed, opened again or renewed since it was read keeps what it has', async () => {
+        const lead = await created();
+        const [read] = await claimsNow();
+        if (!read) throw new Error('no lead');
+        const wanted = { contactKeys: ['other'], contactRule: { version: 2, region: 'DE' } } as const;
+        await moved(lead, 'won');
+        expect(await store.renewClaims(STUDIO_ID, read, wanted)).toBeNull();
+        expect(await claimsNow()).toEqual([]);
+        await created(aLead({ contact: lead.contact }));
+
+        const another = aLead();
+        await created(another, claimsOf(another, { contactKeys: ['other'] }));
+      });
+
+      test('a region that changes and changes back, or on, while claims are renewed is held to in every form', async () => {
+        await put('DE');
+        await createNow(phone());
+        await put('FR');
+        await renewClaims(clock(NOW));
+        await createNow(phone('+33 30 765 43 21'));
+        await put(null, plus(NOW, 1));
+
+        expect((await renewals())[0]?.formerRules.map(({ region }) => region)).toEqual(['DE', 'FR']);
+        expect(await createNow(phone('0049 30 7654321'))).toMatchObject({ kind: 'already-open' });
+
+        await put('DE', plus(NOW, 2));
+        expect((await renewals())[0]?.formerRules.map(({ region }) => region)).toEqual(['FR', null]);
+        await renewAll();
+        expect(await createNow(phone('+49 30 7654321'))).toMatchObject({ kind: 'already-open' });
+      });
+
+      test('a put that changes no region begins no renewal, and leaves one that is under way', async () => {
+        await put('DE');
+        expect(await renewals()).toEqual([]);
+        await put(null);
+        const before = await renewals();
+        await store.putStudio({ id: STUDIO_ID, status: 'suspended', regionCode: undefined }, BY);
+
+        expect(await renewals()).toEqual(before);
+      });
+
+      test('nothing of a lead but its claims changes', async () => {
+        await put('DE');
+        await createNow(phone());
+        const before = await everyLead();
+        await put(null);
+        await renewAll();
+
+        expect(await everyLead()).toEqual(before);
       });
     });
 
@@ -1024,7 +1297,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
       test('is kept of a lead, and changes nothing of how the lead is read', async () => {
         const lead = await created();
         const { id: leadId, studioId } = lead;
-        const move = { studioId, leadId, contactKey: claimsOf(lead).contactKey };
+        const move = { studioId, leadId, claims: claimsOf(lead) };
         await store.changeLeadStage({ ...move, stage: 'contacted', memberId: 'member-2', now: plus(NOW, DAY_MS) });
         await store.changeLeadStage({ ...move, stage: 'contacted', memberId: 'nobody', now: plus(NOW, 2 * DAY_MS) });
         const last = await store.changeLeadStage({ ...move, stage: 'won', memberId: null, now: NOW });
@@ -1049,7 +1322,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
         const another = await created(aLead({ contact: lead.contact }), claimsOf(lead, { idempotencyKey: newId() }));
         const claims = claimsOf(another);
         const { id: leadId, studioId } = lead;
-        const reopening = { studioId, leadId, stage: 'new', contactKey: claims.contactKey, ...BY } as const;
+        const reopening = { studioId, leadId, stage: 'new', claims, ...BY } as const;
         expect(await store.changeLeadStage(reopening)).toMatchObject({ kind: 'already-open' });
         const secret = { secretSha256: aSecretHash(), secretHint: 'hint', expiresAt: null };
         await store.replaceApiKey({ studioId, keyId: newId(), memberId: 'member-1', ...secret, now: NOW });
@@ -1071,7 +1344,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
               studioId,
               leadId,
               stage: OPEN_STAGES[index % OPEN_STAGES.length] as LeadStage,
-              contactKey: claimsOf(lead).contactKey,
+              claims: claimsOf(lead),
               memberId: `member-${index}`,
               now: NOW,
             }),
@@ -1126,11 +1399,32 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
 
     describe('the directory', () => {
       test('a studio is found as it was put, and put again as it was put last', async () => {
-        for (const studio of [aStudio({ regionCode: 'DE' }), aStudio({ status: 'suspended' }), aStudio()]) {
-          await store.putStudio(studio, BY);
+        for (const studio of [aStudio(), aStudio({ status: 'suspended' }), aStudio()]) {
+          expect(await store.putStudio(studio, BY)).toEqual(studio);
           expect(await store.findStudio(STUDIO_ID)).toEqual(studio);
         }
         expect(await store.findStudio('studio-2')).toBeNull();
+      });
+
+      test('what a put of a studio does not give stays as it is', async () => {
+        await store.putStudio(aStudio({ regionCode: 'DE' }), BY);
+        const asItIs = { id: STUDIO_ID, status: undefined, regionCode: undefined };
+
+        expect(await store.putStudio({ ...asItIs, status: 'suspended' }, BY)).toMatchObject({ regionCode: 'DE' });
+        expect(await store.putStudio({ ...asItIs, regionCode: 'FR' }, BY)).toMatchObject({ status: 'suspended' });
+        expect(await store.putStudio(asItIs, BY)).toMatchObject({ status: 'suspended', regionCode: 'FR' });
+        expect(await store.putStudio({ ...asItIs, regionCode: null }, BY)).toMatchObject({ regionCode: null });
+        expect(await store.findStudio(STUDIO_ID)).toMatchObject({ status: 'suspended', regionCode: null });
+      });
+
+      test('a studio that is not there is not made without a status', async () => {
+        expect(await store.putStudio({ id: STUDIO_ID, status: undefined, regionCode: 'DE' }, BY)).toBeNull();
+        expect(await store.findStudio(STUDIO_ID)).toBeNull();
+      });
+
+      test('a new studio has no region unless one is given', async () => {
+        const put = { id: STUDIO_ID, status: 'active', regionCode: undefined } as const;
+        expect(await store.putStudio(put, BY)).toEqual(aStudio());
       });
 
       test('putting a studio again leaves its members, sources, keys and leads alone', async () => {

@@ -24,9 +24,16 @@ test('an operator sets up a studio, issues, replaces, lists and revokes a key, f
   });
   expect(await json('studios', 'put', 's1', '--status', 'suspended', '--member', 'the-boss')).toMatchObject({
     status: 'suspended',
+    regionCode: 'DE',
+  });
+  expect(await json('studios', 'put', 's1', '--region', 'none')).toMatchObject({
+    status: 'suspended',
     regionCode: null,
   });
-  expect(await json('studios', 'get', 's1')).toMatchObject({ status: 'suspended' });
+  expect(await json('studios', 'get', 's1')).toMatchObject({ status: 'suspended', regionCode: null });
+  // Nobody is there to hold to the region that it had: what is due is done now, the rest waits for its time.
+  expect(await json('claims')).toMatchObject([{ studio: 's1', step: 'first', after: null }]);
+  expect(await json('claims', '--renew')).toMatchObject([{ studio: 's1', step: 'second', after: null }]);
   await cli('members', 'put', 's1', 'owner', '--role', 'owner');
   const source = await json('sources', 'put', 's1', '--name', 'Form');
   expect(await json('sources', 'put', 's1', source.id, '--name', 'Old form', '--disabled')).toMatchObject({

@@ -819,11 +819,31 @@ describe('the directory', () => {
   test('PutStudio and GetStudio: the record as it was put last', async () => {
     for (const studio of [
       { id: studioId, status: 'STUDIO_STATUS_SUSPENDED', regionCode: 'DE' },
-      { id: studioId, status: 'STUDIO_STATUS_ACTIVE' },
+      { id: studioId, status: 'STUDIO_STATUS_ACTIVE', regionCode: 'FR' },
     ]) {
       expect(await directory('PutStudio', { studio })).toEqual({ studio });
       expect(await directory('GetStudio', { studioId })).toEqual({ studio });
     }
+  });
+
+  test('PutStudio: what is not given stays, and what the mask names and is not given is erased', async () => {
+    await directory('PutStudio', { studio: { id: studioId, status: 'STUDIO_STATUS_SUSPENDED', regionCode: 'DE' } });
+    const put = (studio: object, mask?: string[]) =>
+      directory('PutStudio', { studio: { id: studioId, ...studio }, ...(mask && { updateMask: { paths: mask } }) });
+    const both = { id: studioId, status: 'STUDIO_STATUS_SUSPENDED', regionCode: 'DE' };
+
+    expect(await put({ status: 'STUDIO_STATUS_ACTIVE' })).toEqual({
+      studio: { ...both, status: 'STUDIO_STATUS_ACTIVE' },
+    });
+    expect(await put({ status: 'STUDIO_STATUS_SUSPENDED' })).toEqual({ studio: both });
+    expect(await put({ regionCode: 'DE' })).toEqual({ studio: both });
+    expect(await put({})).toEqual({ studio: both });
+    expect(await put({ status: 'STUDIO_STATUS_ACTIVE', regionCode: 'FR' }, ['region_code'])).toEqual({
+      studio: { ...both, regionCode: 'FR' },
+    });
+    expect(await put({}, ['region_code'])).toEqual({ studio: { id: studioId, status: 'STUDIO_STATUS_SUSPENDED' } });
+    expect(await refusalOf(put({}, ['status']))).toMatchObject({ ...INVALID, fields: ['studio.status'] });
+    expect(await refusalOf(put({}, ['members']))).toMatchObject({ ...INVALID, fields: ['updateMask'] });
   });
 
   test.each<[fields: string[], studio: object | undefined]>([

@@ -160,12 +160,11 @@ describeWithMongo('requests that go to MongoDB together', (mongoUrl) => {
     const earlier = async (stage: 'new' | 'won'): Promise<Creation> => {
       const { lead, claims } = aCreation(of);
       await store.createLead(lead, claims);
-      const { contactKey } = claims;
       await store.changeLeadStage({
         studioId: of,
         leadId: lead.id,
         stage,
-        contactKey,
+        claims,
         memberId: null,
         now: new Date(),
       });

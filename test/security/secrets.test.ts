@@ -9,7 +9,7 @@ import type { ServiceError } from '@grpc/grpc-js';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { ApiKeyScope } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { MemberRole, StudioStatus } from '../../proto/gen/leadintake/v1/directory_pb.ts';
-import { contactKey } from '../../src/domain/contact.ts';
+import { openClaims } from '../../src/domain/claims.ts';
 import { newKeySecret } from '../../src/domain/rules/key-secret.ts';
 import { times } from '../support/builders.ts';
 import { arrangeStudio, type CoreClients, connectToCore } from '../support/core-clients.ts';
@@ -69,7 +69,9 @@ function aPerson(canaries: Canaries) {
   const phone = canaries.add('phone number', `+49 30 ${Number.parseInt(mark.slice(0, 8), 16)}`);
   for (const value of [email, phone]) {
     const type = value === email ? 'email' : 'phone';
-    canaries.add('hash of a contact', contactKey({ type, value }, null));
+    for (const key of openClaims({ type, value }, { regionCode: null, formerRules: [] }).contactKeys) {
+      canaries.add('hash of a contact', key);
+    }
   }
   return {
     email,

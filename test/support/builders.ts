@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { ApiKey } from '../../src/domain/api-key.ts';
 import type { Deed } from '../../src/domain/audit.ts';
-import { contactKey } from '../../src/domain/contact.ts';
+import { openClaims } from '../../src/domain/claims.ts';
 import { fingerprintOf } from '../../src/domain/idempotency.ts';
 import type { Lead, LeadClaims } from '../../src/domain/lead.ts';
 import { newId, timeOfId } from '../../src/domain/new-id.ts';
@@ -27,7 +27,7 @@ export const times = <T>(count: number, make: (index: number) => T): T[] =>
   Array.from({ length: count }, (_, index) => make(index));
 
 export function aStudio(overrides: Partial<Studio> = {}): Studio {
-  return { id: STUDIO_ID, status: 'active', regionCode: null, ...overrides };
+  return { id: STUDIO_ID, status: 'active', regionCode: null, formerRules: [], ...overrides };
 }
 
 export function aMember(overrides: Partial<Member> = {}): Member {
@@ -61,7 +61,7 @@ export function claimsOf(lead: Lead, overrides: Partial<LeadClaims> = {}): LeadC
   return {
     idempotencyKey: newId(),
     fingerprint: fingerprintOf(lead),
-    contactKey: contactKey(lead.contact, null),
+    ...openClaims(lead.contact, aStudio()),
     ...overrides,
   };
 }

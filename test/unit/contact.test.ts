@@ -1,8 +1,18 @@
 import { describe, expect, test } from 'vitest';
-import { type Contact, contactKey, isRegionCode, normalisePhone, type RegionCode } from '../../src/domain/contact.ts';
+import { openClaims } from '../../src/domain/claims.ts';
+import {
+  type Contact,
+  contactForm,
+  firstContactForm,
+  isRegionCode,
+  type RegionCode,
+} from '../../src/domain/contact.ts';
 
 const email = (value: string): Contact => ({ type: 'email', value });
 const phone = (value: string): Contact => ({ type: 'phone', value });
+const normalisePhone = (typed: string, region: RegionCode | null) => contactForm(phone(typed), region);
+const contactKey = (contact: Contact, regionCode: RegionCode | null) =>
+  openClaims(contact, { regionCode, formerRules: [] }).contactKeys[0];
 
 describe('phone numbers', () => {
   test.each<[typed: string, region: RegionCode | null, normalised: string]>([
@@ -31,10 +41,22 @@ describe('phone numbers', () => {
     ['030 1234567', null, '0301234567'],
     ['030/123-4567', null, '0301234567'],
     ['1234567', null, '1234567'],
-    // Extensions are not part of what is compared.
-    ['+49 30 1234567 ext. 12', null, '+49301234567'],
-    ['030 1234567 x12', 'DE', '+49301234567'],
-    ['tel:+49-30-1234567;ext=12', null, '+49301234567'],
+    // Extensions are part of what is compared.
+    ['+49 30 1234567 ext. 12', null, '+49301234567;ext=12'],
+    ['030 1234567 x12', 'DE', '+49301234567;ext=12'],
+    ['030 1234567 x13', 'DE', '+49301234567;ext=13'],
+    ['tel:+49-30-1234567;ext=12', null, '+49301234567;ext=12'],
+    // With letters in it, and no possible number: the text, without what separates.
+    ['1-800-FLOWERS', 'US', '1800flowers'],
+    ['1-800-CONTACTS', 'US', '1800contacts'],
+    ['1-800-CONTACTS', 'DE', '1800contacts'],
+    ['030 1234567 (office)', 'DE', '+49301234567'],
+    ['+49 30 1234567 Anna', null, '+49301234567'],
+    ['1 (800) Contacts', null, '1800contacts'],
+    ['＋1-800-CONTACTS', null, '+1800contacts'],
+    ['Ext. x200', null, 'extx200'],
+    ['x100', 'DE', 'x100'],
+    ['доб. ١٢٣٤', null, 'доб1234'],
     // Digits of other scripts, and the full-width plus.
     ['٠٣٠ ١٢٣٤٥٦٧', 'DE', '+49301234567'],
     ['+٤٩٣٠١٢٣٤٥٦٧', null, '+49301234567'],
@@ -51,7 +73,8 @@ describe('phone numbers', () => {
     ['+1 23', null, '+123'],
     ['555-0123', 'US', '5550123'],
     ['9'.repeat(64), 'DE', '9'.repeat(64)],
-    ['112 (now!)', null, '112'],
+    ['112 (now!)', null, '112now'],
+    ['112 (!)', null, '112'],
   ])('%s in %s is %s', (typed, region, normalised) => {
     expect(normalisePhone(typed, region)).toBe(normalised);
   });
@@ -84,14 +107,28 @@ describe('phone numbers', () => {
   });
 });
 
+describe('the first rule', () => {
+  test.each<[Contact, RegionCode | null, string]>([
+    [email('STRAẞE@example.org'), null, 'straße@example.org'],
+    [email('straße@example.org'), null, 'strasse@example.org'],
+    [phone('1-800-FLOWERS'), 'US', '1800'],
+    [phone('030 1234567 x12'), 'DE', '+49301234567'],
+    [phone('030 1234567'), null, '0301234567'],
+    [phone('0049 30 1234567'), null, '+49301234567'],
+  ])('is what open leads of that time claim by: %o in %s', (contact, region, form) => {
+    expect(firstContactForm(contact, region)).toBe(form);
+  });
+});
+
 describe('contacts are the same', () => {
   test.each<[string, string]>([
     ['ada@example.org', 'ADA@Example.ORG'],
     ['jürgen@example.org', 'JÜRGEN@example.org'],
-    ['ΟΔΥΣΣΕΥΣ@example.org', 'οδυσσευς@example.org'],
-    ['οδυσσευσ@example.org', 'οδυσσευς@example.org'],
-    ['straße@example.org', 'STRASSE@example.org'],
-    ['ﬁn@example.org', 'FIN@example.org'],
+    ['ΟΔΥΣΣΕΥΣ@example.org', 'οδυσσευσ@example.org'],
+    ['straße@example.org', 'STRAẞE@example.org'],
+    ['kim@example.org', '\u212aim@example.org'],
+    ['İ@example.org', 'i@example.org'],
+    ['𐐀@example.org', '𐐨@example.org'],
   ])('when e-mail addresses differ in letter case only: %s, %s', (a, b) => {
     expect(contactKey(email(a), null)).toBe(contactKey(email(b), 'DE'));
   });
@@ -114,6 +151,12 @@ describe('contacts are different', () => {
     [phone('+49 30 1234567'), phone('+49 30 1234568')],
     [phone('030 1234567'), phone('+49 30 1234567')],
     [email('12345@'), phone('12345@')],
+    [email('straße@example.org'), email('strasse@example.org')],
+    [email('ı@example.org'), email('i@example.org')],
+    [email('ς@example.org'), email('σ@example.org')],
+    [email('ﬁn@example.org'), email('fin@example.org')],
+    [phone('1-800-CONTACTS'), phone('1-800-FLOWERS')],
+    [phone('030 1234567 x100'), phone('030 1234567 x200')],
   ])('%o, %o', (a, b) => {
     expect(contactKey(a, null)).not.toBe(contactKey(b, null));
   });

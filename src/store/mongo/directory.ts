@@ -1,34 +1,65 @@
-import type { LeadSource, Member } from '../../domain/studio.ts';
-import type { DirectoryStore } from '../store.ts';
+import type { Deed } from '../../domain/audit.ts';
+import { renewalAfter } from '../../domain/claim-renewal.ts';
+import type { LeadSource, Member, Studio } from '../../domain/studio.ts';
+import type { DirectoryStore, StudioPut } from '../store.ts';
 import { remember } from './audit.ts';
 import { type Connection, untilKnown } from './connection.ts';
-import { type HistoryEntry, roleOf, type StudioDocument, sourceOf, studioOf } from './documents.ts';
+import {
+  type HistoryEntry,
+  renewalFields,
+  renewalOf,
+  roleOf,
+  STUDIO_FIELDS,
+  type StudioDocument,
+  sourceOf,
+  studioOf,
+} from './documents.ts';
 import type { StudioReads } from './studio-reads.ts';
 
 /** Studios with their members and sources, in MongoDB. Every write may be repeated, so an unknown outcome is tried again. */
 export function mongoDirectory({ studios, call }: Connection, reads: StudioReads): DirectoryStore {
+  async function createStudio({ id, status, regionCode = null }: StudioPut & Pick<Studio, 'status'>, by: Deed) {
+    const history = [statusEntry(by, status)];
+    // Should it be there meanwhile, this is refused, and tried again as a change.
+    await studios.insertOne({ _id: id, status, regionCode, ...renewalFields(null), members: {}, sources: {}, history });
+    return { studio: { id, status, regionCode, formerRules: [] } };
+  }
+
+  /** Changes a studio as it was read; undefined when somebody else has changed it since. */
+  async function changeStudio(
+    found: StudioDocument,
+    put: StudioPut,
+    by: Deed,
+  ): Promise<{ studio: Studio } | undefined> {
+    const { _id, status: from, regionCode: regionBefore } = found;
+    const { status = from, regionCode = regionBefore } = put;
+    const renewalBefore = renewalOf(found);
+    const renewal = renewalAfter(studioOf(found), regionCode, renewalBefore, by.now);
+    const { matchedCount } = await studios.updateOne(
+      { _id, status: from, regionCode: regionBefore, 'renewal.since': found.renewal?.since ?? null },
+      {
+        $set: {
+          status,
+          regionCode,
+          ...(renewal !== renewalBefore && renewalFields(renewal)),
+        },
+        ...(status !== from && { $push: remember({ ...statusEntry(by, status), from }) }),
+      },
+    );
+    const formerRules = renewal?.formerRules ?? [];
+    return matchedCount === 1 ? { studio: { id: _id, status, regionCode, formerRules } } : undefined;
+  }
+
   return {
-    putStudio: ({ id, status, regionCode }, { memberId, now: time }) =>
+    putStudio: (put, by) =>
       call((deadline) =>
         untilKnown(deadline, async () => {
-          const entry: HistoryEntry = { action: 'studio-status-changed', memberId, time, to: status };
-          // There are two statuses: whoever has not this one has the other.
-          const from = status === 'active' ? 'suspended' : 'active';
-          const { matchedCount } = await studios.updateOne(
-            { _id: id, status: from },
-            { $set: { status, regionCode }, $push: remember({ ...entry, from }) },
-          );
-          if (matchedCount === 1) return true;
+          const found = await studios.findOne({ _id: put.id }, { projection: STUDIO_FIELDS });
           deadline.throwIfAborted();
-          // Should it have got the other status meanwhile, this would make it a second time, which is refused.
-          await studios.updateOne(
-            { _id: id, status },
-            { $set: { regionCode }, $setOnInsert: { members: {}, sources: {}, history: [entry] } },
-            { upsert: true },
-          );
-          return true;
+          if (found) return changeStudio(found, put, by);
+          return put.status === undefined ? { studio: null } : createStudio({ ...put, status: put.status }, by);
         }),
-      ).then(() => {}),
+      ).then(({ studio }) => studio),
 
     findStudio: (studioId) =>
       call(async (deadline) => {
@@ -74,6 +105,13 @@ export function mongoDirectory({ studios, call }: Connection, reads: StudioReads
       call(async () => sourcesOf(await studios.findOne({ _id: studioId }, { projection: { sources: 1 } }))),
   };
 }
+
+const statusEntry = ({ memberId, now: time }: Deed, to: Studio['status']): HistoryEntry => ({
+  action: 'studio-status-changed',
+  memberId,
+  time,
+  to,
+});
 
 function memberOf(studio: StudioDocument | null, id: string): Member | null {
   const role = studio && roleOf(studio, id);

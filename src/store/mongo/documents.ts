@@ -1,9 +1,11 @@
 import { Binary, UUID } from 'mongodb';
 import type { ApiKey, ApiKeyScope } from '../../domain/api-key.ts';
 import type { AuditEvent } from '../../domain/audit.ts';
+import { type ClaimRenewal, renewalFromFirstRule } from '../../domain/claim-renewal.ts';
+import { CONTACT_RULE_VERSION, type ContactRule, type OpenClaims } from '../../domain/claims.ts';
 import type { Contact, RegionCode } from '../../domain/contact.ts';
 import type { Fingerprint } from '../../domain/idempotency.ts';
-import { type Lead, type LeadClaims, type LeadStage, openClaim } from '../../domain/lead.ts';
+import type { Lead, LeadClaims, LeadStage } from '../../domain/lead.ts';
 import type { LeadSource, MemberRole, Studio } from '../../domain/studio.ts';
 
 /**
@@ -32,8 +34,13 @@ export interface LeadDocument {
   readonly stage: LeadStage;
   readonly createdAt: Date;
   readonly updatedAt: Date;
-  /** The contact while the lead is open, its own id once it is closed. */
-  readonly openContactKey: string;
+  /**
+   * What it claims while it is open: no two leads of a studio may have an element in common. Its own id once it is closed. A
+   * text instead of a list where the release that wrote it knew the first rule only.
+   */
+  readonly openContactKey: string | readonly string[];
+  /** By which rule it claims; absent: by the first one. */
+  readonly contactRule?: ContactRule;
   readonly idempotency: { readonly key: UUID; readonly fingerprint: string; readonly fingerprintVersion: number };
   /** Absent until it is moved. */
   readonly history?: readonly HistoryEntry[];
@@ -63,21 +70,37 @@ export interface StudioDocument {
   readonly _id: string;
   readonly status: Studio['status'];
   readonly regionCode: RegionCode | null;
+  /** The version of the rule by which all its open leads claim, with its region of now; null while they are renewed. */
+  readonly claimVersion?: number | null;
+  /** Absent, as is the version, when a release wrote it that knew the first rule only. */
+  readonly renewal?: RenewalDocument | null;
   readonly members: Readonly<Record<string, MemberRole>>;
   readonly sources: Readonly<Record<string, { readonly name: string; readonly enabled: boolean }>>;
   /** Absent when it was made by a release that kept none. */
   readonly history?: readonly HistoryEntry[];
 }
 
+/** How far the claims of a studio's open leads are made anew. */
+interface RenewalDocument extends Omit<ClaimRenewal, 'after'> {
+  readonly after: UUID | null;
+}
+
+/** What of a studio's document is its record; the rest may be large. */
+export const STUDIO_FIELDS = { status: 1, regionCode: 1, claimVersion: 1, renewal: 1 } as const;
+
+/** No lead's id is below the one or above the other: any page is a walk between two ends, within one studio. */
+export const FIRST_ID = '00000000-0000-0000-0000-000000000000';
+export const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
+
 export const leadKey = (studioId: string, leadId: string): LeadKey => ({ studioId, id: new UUID(leadId) });
 
-export function leadDocument(lead: Lead, { idempotencyKey, fingerprint, contactKey }: LeadClaims): LeadDocument {
+export function leadDocument(lead: Lead, { idempotencyKey, fingerprint, ...claims }: LeadClaims): LeadDocument {
   const { id, sourceId, ...fields } = lead;
   return {
     _id: leadKey(lead.studioId, id),
     ...fields,
     sourceId: sourceId === null ? null : new UUID(sourceId),
-    openContactKey: openClaim(contactKey),
+    ...claimsDocument(claims),
     idempotency: {
       key: new UUID(idempotencyKey),
       fingerprint: fingerprint.sha256,
@@ -87,9 +110,30 @@ export function leadDocument(lead: Lead, { idempotencyKey, fingerprint, contactK
 }
 
 export function leadOf(document: LeadDocument): Lead {
-  const { _id, sourceId, openContactKey, idempotency, history, ...fields } = document;
+  const { _id, sourceId, openContactKey, contactRule, idempotency, history, ...fields } = document;
   return { id: _id.id.toString(), sourceId: sourceId?.toString() ?? null, ...fields };
 }
+
+/** What an open lead claims, as it is stored. */
+export function claimsDocument({ contactKeys, contactRule }: OpenClaims) {
+  return { openContactKey: contactKeys.map(openClaim), contactRule };
+}
+
+/** What a lead claims that is open. */
+export function claimsOf({
+  openContactKey,
+  contactRule,
+}: Pick<LeadDocument, 'openContactKey' | 'contactRule'>): OpenClaims {
+  const contactKeys = [openContactKey].flat().map((claim) => claim.slice(OPEN.length));
+  return { contactKeys, contactRule: contactRule ?? { version: 1, region: null } };
+}
+
+const OPEN = 'open:';
+
+export const openClaim = (contactKey: string): string => OPEN + contactKey;
+
+/** What a closed lead claims: itself, so that it needs no exception from the index. */
+export const closedClaim = (leadId: string): string => `closed:${leadId}`;
 
 export function fingerprintOf({ idempotency }: LeadDocument): Fingerprint {
   return { version: idempotency.fingerprintVersion, sha256: idempotency.fingerprint };
@@ -103,7 +147,25 @@ export function apiKeyOf({ _id, secretSha256, slot, lastUsedAt = null, history, 
   return { id: _id.toString(), ...fields, lastUsedAt, secretSha256: Uint8Array.from(secretSha256.value()) };
 }
 
-export const studioOf = ({ _id: id, status, regionCode }: StudioDocument): Studio => ({ id, status, regionCode });
+export function studioOf(document: StudioDocument): Studio {
+  const { _id: id, status, regionCode } = document;
+  return { id, status, regionCode, formerRules: renewalOf(document)?.formerRules ?? [] };
+}
+
+/** How far the claims of a studio's open leads are made anew; null: all are by the rule of today. */
+export function renewalOf({ claimVersion, regionCode, renewal }: StudioDocument): ClaimRenewal | null {
+  if (renewal) return { ...renewal, after: renewal.after?.toString() ?? null };
+  return claimVersion === CONTACT_RULE_VERSION ? null : renewalFromFirstRule(regionCode);
+}
+
+/** The fields that say how far a renewal has come. */
+export function renewalFields(renewal: ClaimRenewal | null) {
+  if (renewal === null) return { claimVersion: CONTACT_RULE_VERSION, renewal: null };
+  return {
+    claimVersion: null,
+    renewal: { ...renewal, after: renewal.after === null ? null : new UUID(renewal.after) },
+  };
+}
 
 /** A source of a studio; ids are UUIDs. */
 export function sourceOf({ _id: studioId, sources }: StudioDocument, id: string): LeadSource | null {

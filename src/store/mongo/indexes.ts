@@ -16,6 +16,8 @@ export const INDEXES: readonly Index[] = [
   { collection: 'leads', name: 'idempotencyKey', key: { studioId: 1, 'idempotency.key': 1 }, unique: true },
   { collection: 'apiKeys', name: 'secret', key: { secretSha256: 1 }, unique: true },
   { collection: 'apiKeys', name: 'slot', key: { studioId: 1, slot: 1 }, unique: true },
+  // Each core looks every few seconds for studios whose claims are to be renewed.
+  { collection: 'studios', name: 'claimVersion', key: { claimVersion: 1 }, unique: false },
 ];
 
 /** Makes the indexes that are missing. May be done by several processes at once, and again. */

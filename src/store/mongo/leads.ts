@@ -1,18 +1,27 @@
 import { MongoBulkWriteError, UUID, type WriteError } from 'mongodb';
+import type { OpenClaims } from '../../domain/claims.ts';
 import { sameData } from '../../domain/idempotency.ts';
-import { claimAfterMove, type Lead, type LeadClaims, nextUpdate, openClaim } from '../../domain/lead.ts';
+import { isOpen, type Lead, type LeadClaims, type LeadStage, nextUpdate } from '../../domain/lead.ts';
 import type { CreateLeadOutcome, LeadStore } from '../store.ts';
 import { remember } from './audit.ts';
 import { type Connection, SILENCE_MS, untilKnown } from './connection.ts';
-import { fingerprintOf, type LeadDocument, type LeadKey, leadDocument, leadKey, leadOf } from './documents.ts';
+import {
+  claimsDocument,
+  closedClaim,
+  FIRST_ID,
+  fingerprintOf,
+  LAST_ID,
+  type LeadDocument,
+  type LeadKey,
+  leadDocument,
+  leadKey,
+  leadOf,
+  openClaim,
+} from './documents.ts';
 import { Gathered } from './gathered.ts';
 import { isDuplicate } from './is-duplicate.ts';
 import { SharedReads } from './shared-reads.ts';
 import { Turns } from './turns.ts';
-
-/** No lead's id is below the one or above the other: any page is a walk between two ends, within one studio. */
-const FIRST_ID = '00000000-0000-0000-0000-000000000000';
-const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
 /** Leads and their claims, in MongoDB. */
 export function mongoLeads({ leads, call }: Connection): LeadStore {
@@ -46,10 +55,10 @@ export function mongoLeads({ leads, call }: Connection): LeadStore {
   /** What stands in the way of a lead: its own earlier creation first, only then another lead with its contact. */
   async function whatIsThere(lead: Lead, claims: LeadClaims): Promise<CreateLeadOutcome | undefined> {
     const { studioId } = lead;
-    const openContactKey = openClaim(claims.contactKey);
+    const openContactKeys = claims.contactKeys.map(openClaim);
     // Whoever has the contact is asked for first: a key without a lead after that had none while the contact was taken.
-    const byContact = await reads.read(`contact ${studioId} ${openContactKey}`, () =>
-      leads.findOne({ studioId, openContactKey }),
+    const byContact = await reads.read(`contact ${studioId} ${openContactKeys}`, () =>
+      leads.findOne({ studioId, openContactKey: { $in: openContactKeys } }),
     );
     const own = await reads.read(`key ${studioId} ${claims.idempotencyKey}`, () =>
       leads.findOne({ studioId, 'idempotency.key': new UUID(claims.idempotencyKey) }),
@@ -85,7 +94,10 @@ export function mongoLeads({ leads, call }: Connection): LeadStore {
     createLead: (lead, claims) =>
       call((deadline) => {
         const { studioId } = lead;
-        const names = [`key ${studioId} ${claims.idempotencyKey}`, `contact ${studioId} ${claims.contactKey}`];
+        const names = [
+          `key ${studioId} ${claims.idempotencyKey}`,
+          ...claims.contactKeys.map((contactKey) => `contact ${studioId} ${contactKey}`),
+        ];
         return turns.take(
           names,
           () => create(lead, claims, deadline),
@@ -109,7 +121,7 @@ export function mongoLeads({ leads, call }: Connection): LeadStore {
         return found.map(leadOf);
       }),
 
-    changeLeadStage: ({ studioId, leadId, stage, contactKey, memberId, now }) =>
+    changeLeadStage: ({ studioId, leadId, stage, claims, memberId, now }) =>
       call((deadline) => {
         const _id = leadKey(studioId, leadId);
         /** What an attempt before this one may have written: its answer got lost. */
@@ -122,7 +134,6 @@ export function mongoLeads({ leads, call }: Connection): LeadStore {
             const byThisCall = maybeWritten?.getTime() === lead.updatedAt.getTime();
             return { kind: byThisCall ? 'changed' : 'unchanged', lead };
           }
-          const openContactKey = claimAfterMove(lead, found.openContactKey, stage, contactKey);
           const updatedAt = nextUpdate(lead.updatedAt, now);
           deadline.throwIfAborted();
           try {
@@ -130,7 +141,7 @@ export function mongoLeads({ leads, call }: Connection): LeadStore {
               // Only from the state that was read: somebody else's change in between is looked at first.
               { studioId, _id, stage: lead.stage, updatedAt: lead.updatedAt },
               {
-                $set: { stage, updatedAt, openContactKey },
+                $set: { stage, updatedAt, ...claimsAfterMove(lead, stage, claims) },
                 $push: remember({
                   action: 'lead-stage-changed',
                   memberId,
@@ -146,6 +157,7 @@ export function mongoLeads({ leads, call }: Connection): LeadStore {
               maybeWritten = updatedAt;
               throw error;
             }
+            const openContactKey = { $in: claims.contactKeys.map(openClaim) };
             const holder = await leads.findOne({ studioId, openContactKey });
             const holderId = holder?._id.id.toString();
             // It may be the very lead, opened by somebody else since.
@@ -156,6 +168,12 @@ export function mongoLeads({ leads, call }: Connection): LeadStore {
         });
       }),
   };
+}
+
+/** What changes of a lead's claims with its stage. One that stays open keeps what it has, which may be renewed meanwhile. */
+function claimsAfterMove({ id, stage: before }: Lead, stage: LeadStage, claims: OpenClaims) {
+  if (!isOpen(stage)) return { openContactKey: closedClaim(id) };
+  return isOpen(before) ? {} : claimsDocument(claims);
 }
 
 const nameOf = ({ studioId, id }: LeadKey): string => `${studioId} ${id}`;

@@ -1,6 +1,7 @@
 import type { Store, StoreObserver } from '../store.ts';
 import { mongoApiKeys } from './api-keys.ts';
 import { mongoAudit } from './audit.ts';
+import { mongoClaimRenewals } from './claim-renewals.ts';
 import { type Connection, connect } from './connection.ts';
 import { mongoDirectory } from './directory.ts';
 import { mongoLeads } from './leads.ts';
@@ -28,5 +29,6 @@ export function storeOn(connection: Connection): Omit<Store, 'check' | 'close'> 
     ...mongoApiKeys(connection, reads),
     ...mongoDirectory(connection, reads),
     ...mongoAudit(connection),
+    ...mongoClaimRenewals(connection),
   };
 }

@@ -1,5 +1,5 @@
 import type { Collection } from 'mongodb';
-import type { StudioDocument } from './documents.ts';
+import { STUDIO_FIELDS, type StudioDocument } from './documents.ts';
 import { Gathered } from './gathered.ts';
 
 /** What to read of a studio: always its own record, and of what it contains only these. */
@@ -15,7 +15,7 @@ export type StudioReads = Gathered<StudioRead, StudioDocument | null>;
 /** Answers each read with a document that has at least what was asked for. */
 export function studioReads(studios: Collection<StudioDocument>): StudioReads {
   return new Gathered(async (reads) => {
-    const projection: Record<string, 1> = { status: 1, regionCode: 1 };
+    const projection: Record<string, 1> = { ...STUDIO_FIELDS };
     for (const { memberId, sourceId } of reads) {
       if (memberId !== undefined) projection[`members.${memberId}`] = 1;
       if (sourceId !== undefined) projection[`sources.${sourceId}`] = 1;

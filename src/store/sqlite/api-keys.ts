@@ -17,7 +17,7 @@ export function sqliteApiKeys(database: DatabaseSync, commits: GroupCommit): Api
   const selectById = database.prepare('SELECT * FROM api_keys WHERE studio_id = ? AND id = ?');
   const selectAll = database.prepare('SELECT * FROM api_keys WHERE studio_id = ? ORDER BY id DESC');
   const selectCredential = database.prepare(`
-    SELECT api_keys.*, studios.status, studios.region_code, members.role,
+    SELECT api_keys.*, studios.status, studios.region_code, studios.claim_renewal, members.role,
       lead_sources.name AS source_name, lead_sources.enabled AS source_enabled
     FROM api_keys
     JOIN studios ON studios.id = api_keys.studio_id

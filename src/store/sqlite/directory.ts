@@ -1,14 +1,15 @@
 import type { DatabaseSync } from 'node:sqlite';
+import { renewalAfter } from '../../domain/claim-renewal.ts';
 import type { DirectoryStore } from '../store.ts';
 import { auditWriter } from './audit.ts';
 import type { GroupCommit } from './group-commit.ts';
-import { leadSourceOf, memberOf, studioOf } from './rows.ts';
+import { leadSourceOf, memberOf, renewalJson, renewalOf, studioOf } from './rows.ts';
 
 /** Studios, members and sources, in SQLite. */
 export function sqliteDirectory(database: DatabaseSync, commits: GroupCommit): DirectoryStore {
   const upsertStudio = database.prepare(`
-    INSERT INTO studios (id, status, region_code) VALUES (:id, :status, :regionCode)
-    ON CONFLICT (id) DO UPDATE SET status = :status, region_code = :regionCode`);
+    INSERT INTO studios (id, status, region_code, claim_renewal) VALUES (:id, :status, :regionCode, :renewal)
+    ON CONFLICT (id) DO UPDATE SET status = :status, region_code = :regionCode, claim_renewal = :renewal`);
   const selectStudio = database.prepare('SELECT * FROM studios WHERE id = ?');
   const upsertMember = database.prepare(`
     INSERT INTO members (studio_id, id, role) VALUES (:studioId, :id, :role)
@@ -24,13 +25,21 @@ export function sqliteDirectory(database: DatabaseSync, commits: GroupCommit): D
   const keep = auditWriter(database);
 
   return {
-    putStudio({ id, status, regionCode }, { memberId, now }) {
+    putStudio(put, { memberId, now }) {
       return commits.write(() => {
-        const from = (selectStudio.get(id)?.status ?? null) as string | null;
-        if (from !== status) {
+        const { id } = put;
+        const row = selectStudio.get(id);
+        const before = row ? studioOf(row) : null;
+        const status = put.status ?? before?.status;
+        if (status === undefined) return null;
+        const regionCode = put.regionCode === undefined ? (before?.regionCode ?? null) : put.regionCode;
+        const renewal = row && before ? renewalAfter(before, regionCode, renewalOf(row), now) : null;
+        if (before?.status !== status) {
+          const from = before?.status ?? null;
           keep({ studioId: id, action: 'studio-status-changed', memberId, time: now, from, to: status });
         }
-        upsertStudio.run({ id, status, regionCode });
+        upsertStudio.run({ id, status, regionCode, renewal: renewalJson(renewal) });
+        return { id, status, regionCode, formerRules: renewal?.formerRules ?? [] };
       });
     },
 

@@ -1,8 +1,9 @@
 import type { DatabaseSync, SQLInputValue, SQLOutputValue } from 'node:sqlite';
 import { sameData } from '../../domain/idempotency.ts';
-import { claimAfterMove, nextUpdate, openClaim } from '../../domain/lead.ts';
+import { isOpen, nextUpdate } from '../../domain/lead.ts';
 import type { LeadStore } from '../store.ts';
 import { auditWriter } from './audit.ts';
+import { contactClaims, keysAsText, keysOf } from './contact-claims.ts';
 import type { GroupCommit } from './group-commit.ts';
 import { LEAD_COLUMNS, leadOf } from './rows.ts';
 
@@ -14,20 +15,21 @@ export function sqliteLeads(database: DatabaseSync, commits: GroupCommit): LeadS
   const insert = database.prepare(`
     INSERT INTO leads (
       studio_id, id, display_name, contact_type, contact_value, source_id, note, stage, created_at, updated_at,
-      open_contact_key, idempotency_key, fingerprint, fingerprint_version
+      contact_keys, rule_version, rule_region, idempotency_key, fingerprint, fingerprint_version
     ) VALUES (
       :studioId, :id, :displayName, :contactType, :contactValue, :sourceId, :note, :stage, :createdAt, :updatedAt,
-      :openContactKey, :idempotencyKey, :fingerprint, :fingerprintVersion
+      :contactKeys, :ruleVersion, :ruleRegion, :idempotencyKey, :fingerprint, :fingerprintVersion
     ) ON CONFLICT DO NOTHING`);
-  const selectById = select(`${LEAD_COLUMNS}, open_contact_key`, 'id = ?');
+  const selectById = select(`${LEAD_COLUMNS}, contact_keys, rule_version, rule_region`, 'id = ?');
   const selectByKey = select(`${LEAD_COLUMNS}, fingerprint_version, fingerprint`, 'idempotency_key = ?');
-  const selectIdByContact = database.prepare('SELECT id FROM leads WHERE studio_id = ? AND open_contact_key = ?');
   const selectPage = select(LEAD_COLUMNS, 'id < ? ORDER BY id DESC LIMIT ?');
   const updateStage = database.prepare(`
-    UPDATE leads SET stage = :stage, updated_at = :updatedAt, open_contact_key = :openContactKey
+    UPDATE leads SET stage = :stage, updated_at = :updatedAt, contact_keys = :contactKeys, rule_version = :ruleVersion,
+      rule_region = :ruleRegion
     WHERE studio_id = :studioId AND id = :id`);
 
   const keep = auditWriter(database);
+  const claimed = contactClaims(database);
 
   /** Reads of a studio's leads, row by row as a list. */
   function select(columns: string, condition: string) {
@@ -45,13 +47,27 @@ export function sqliteLeads(database: DatabaseSync, commits: GroupCommit): LeadS
     const [version, sha256] = row.slice(-2) as [number, string];
     return { lead: leadOf(studioId, row), fingerprint: { version, sha256 } };
   };
-  const holderOf = (studioId: string, openContactKey: string) =>
-    selectIdByContact.get(studioId, openContactKey)?.id as string | undefined;
 
   return {
-    createLead(lead, { idempotencyKey, fingerprint, contactKey }) {
+    createLead(lead, { idempotencyKey, fingerprint, contactKeys, contactRule }) {
       return commits.write(() => {
-        const openContactKey = openClaim(contactKey);
+        const { studioId, id } = lead;
+        const holder = claimed.holderOf(studioId, contactKeys);
+        if (holder === undefined && insertLead()) {
+          claimed.take(studioId, contactKeys, id);
+          return { kind: 'created', lead };
+        }
+        const earlier = findByKey(studioId, idempotencyKey);
+        if (earlier) {
+          return sameData(earlier.fingerprint, fingerprint)
+            ? { kind: 'replayed', lead: earlier.lead }
+            : { kind: 'idempotency-conflict' };
+        }
+        if (holder === undefined) throw new Error('a lead was not written, and nothing stands in its way');
+        return { kind: 'already-open', leadId: holder };
+      });
+
+      function insertLead(): boolean {
         const { changes } = insert.run({
           studioId: lead.studioId,
           id: lead.id,
@@ -63,22 +79,15 @@ export function sqliteLeads(database: DatabaseSync, commits: GroupCommit): LeadS
           stage: lead.stage,
           createdAt: lead.createdAt.getTime(),
           updatedAt: lead.updatedAt.getTime(),
-          openContactKey,
+          contactKeys: keysAsText(contactKeys),
+          ruleVersion: contactRule.version,
+          ruleRegion: contactRule.region,
           idempotencyKey,
           fingerprint: fingerprint.sha256,
           fingerprintVersion: fingerprint.version,
         });
-        if (changes === 1) return { kind: 'created', lead };
-        const earlier = findByKey(lead.studioId, idempotencyKey);
-        if (earlier) {
-          return sameData(earlier.fingerprint, fingerprint)
-            ? { kind: 'replayed', lead: earlier.lead }
-            : { kind: 'idempotency-conflict' };
-        }
-        const leadId = holderOf(lead.studioId, openContactKey);
-        if (leadId === undefined) throw new Error('a lead was not written, and nothing stands in its way');
-        return { kind: 'already-open', leadId };
-      });
+        return changes === 1;
+      }
     },
 
     async findLeadByIdempotencyKey(studioId, idempotencyKey) {
@@ -94,17 +103,33 @@ export function sqliteLeads(database: DatabaseSync, commits: GroupCommit): LeadS
       return selectPage.all(studioId, before ?? AFTER_ALL_IDS, limit).map((row) => leadOf(studioId, row));
     },
 
-    changeLeadStage({ studioId, leadId, stage, contactKey, memberId, now }) {
+    changeLeadStage({ studioId, leadId, stage, claims, memberId, now }) {
       return commits.write(() => {
         const row = selectById.get(studioId, leadId);
         if (!row) return { kind: 'not-found' };
         const lead = leadOf(studioId, row);
         if (lead.stage === stage) return { kind: 'unchanged', lead };
-        const openContactKey = claimAfterMove(lead, row.at(-1) as string, stage, contactKey);
-        const holder = holderOf(studioId, openContactKey);
-        if (holder !== undefined && holder !== leadId) return { kind: 'already-open', leadId: holder };
+        let [contactKeys, ruleVersion, ruleRegion] = row.slice(-3) as [string, number, string | null];
+        if (!isOpen(stage)) {
+          claimed.free(studioId, keysOf(contactKeys), leadId);
+          contactKeys = '';
+        } else if (!isOpen(lead.stage)) {
+          const holder = claimed.holderOf(studioId, claims.contactKeys);
+          if (holder !== undefined) return { kind: 'already-open', leadId: holder };
+          claimed.take(studioId, claims.contactKeys, leadId);
+          contactKeys = keysAsText(claims.contactKeys);
+          ({ version: ruleVersion, region: ruleRegion } = claims.contactRule);
+        }
         const updatedAt = nextUpdate(lead.updatedAt, now);
-        updateStage.run({ studioId, id: leadId, stage, updatedAt: updatedAt.getTime(), openContactKey });
+        updateStage.run({
+          studioId,
+          id: leadId,
+          stage,
+          updatedAt: updatedAt.getTime(),
+          contactKeys,
+          ruleVersion,
+          ruleRegion,
+        });
         const [from, to] = [lead.stage, stage];
         keep({ studioId, leadId, action: 'lead-stage-changed', memberId, time: updatedAt, from, to });
         return { kind: 'changed', lead: { ...lead, stage, updatedAt } };

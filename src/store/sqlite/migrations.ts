@@ -81,4 +81,31 @@ export const MIGRATIONS: readonly string[] = [
   ) STRICT;
   CREATE INDEX audit_events_by_subject ON audit_events (studio_id, lead_id, number);
   `,
+  `
+  -- Which open lead has which claim: the primary key is what keeps a contact from having two. A lead can have several, so
+  -- they moved here from an index on leads.
+  CREATE TABLE contact_claims (
+    studio_id   TEXT NOT NULL,
+    contact_key TEXT NOT NULL,
+    lead_id     TEXT NOT NULL,
+    PRIMARY KEY (studio_id, contact_key)
+  ) STRICT, WITHOUT ROWID;
+  INSERT INTO contact_claims
+    SELECT studio_id, substr(open_contact_key, 6), id FROM leads WHERE open_contact_key LIKE 'open:%';
+  DROP INDEX leads_by_open_contact;
+
+  -- What a lead claims, separated by spaces; nothing once it is closed.
+  ALTER TABLE leads RENAME COLUMN open_contact_key TO contact_keys;
+  UPDATE leads SET contact_keys = CASE WHEN contact_keys LIKE 'open:%' THEN substr(contact_keys, 6) ELSE '' END;
+  -- By which rule it claims.
+  ALTER TABLE leads ADD COLUMN rule_version INTEGER NOT NULL DEFAULT 1;
+  ALTER TABLE leads ADD COLUMN rule_region TEXT;
+
+  -- How far the claims of a studio's open leads are made anew, as JSON; NULL: all are by the rule of today. Nobody of an
+  -- earlier release can be at work any more, so the second step need not wait.
+  ALTER TABLE studios ADD COLUMN claim_renewal TEXT;
+  UPDATE studios SET claim_renewal = json_object(
+    'step', 'second', 'since', 0, 'after', NULL,
+    'formerRules', json_array(json_object('version', 1, 'region', region_code)));
+  `,
 ];

@@ -1,6 +1,7 @@
 import type { SQLOutputValue } from 'node:sqlite';
 import type { ApiKey, ApiKeyScope } from '../../domain/api-key.ts';
 import type { AuditEvent } from '../../domain/audit.ts';
+import type { ClaimRenewal } from '../../domain/claim-renewal.ts';
 import type { Contact, RegionCode } from '../../domain/contact.ts';
 import type { Lead, LeadStage } from '../../domain/lead.ts';
 import type { LeadSource, Member, MemberRole, Studio } from '../../domain/studio.ts';
@@ -50,7 +51,22 @@ export const studioOf = (row: Row): Studio => ({
   id: row.id as string,
   status: row.status as Studio['status'],
   regionCode: row.region_code as RegionCode | null,
+  formerRules: renewalOf(row)?.formerRules ?? [],
 });
+
+/** How far the claims of a studio's open leads are made anew; null: all are by the rule of today. */
+export function renewalOf({ claim_renewal: json }: Row): ClaimRenewal | null {
+  if (json === null) return null;
+  const renewal = JSON.parse(json as string) as ClaimRenewal;
+  return { ...renewal, since: new Date(renewal.since) };
+}
+
+/** The same as it is stored. */
+export const renewalJson = (renewal: ClaimRenewal | null): string | null => {
+  if (renewal === null) return null;
+  const { step, since, after, formerRules } = renewal;
+  return JSON.stringify({ step, since: since.getTime(), after, formerRules });
+};
 
 export const memberOf = (row: Row): Member => ({
   studioId: row.studio_id as string,

@@ -2,6 +2,7 @@ import { type Store, type StoreObserver, StoreUnavailable } from '../store.ts';
 import { sqliteApiKeys } from './api-keys.ts';
 import { sqliteAudit } from './audit.ts';
 import { Checkpoints } from './checkpoints.ts';
+import { sqliteClaimRenewals } from './claim-renewals.ts';
 import { sqliteDirectory } from './directory.ts';
 import { GroupCommit } from './group-commit.ts';
 import { sqliteLeads } from './leads.ts';
@@ -23,6 +24,7 @@ export function openSqliteStore(path: string, observe?: StoreObserver): Store {
     ...sqliteApiKeys(database, commits),
     ...sqliteDirectory(database, commits),
     ...sqliteAudit(database),
+    ...sqliteClaimRenewals(database, commits),
     async check() {
       schemaVersion(database);
     },

@@ -59,7 +59,8 @@ describe('a contact with an open lead', () => {
     ['ada@example.org', 'ADA@EXAMPLE.ORG'],
     ['Ada@Example.org', 'aDA@eXAMPLE.ORG'],
     ['ÄRZTIN@münchen.example', 'ärztin@MÜNCHEN.example'],
-    ['ΝΊΚΟΣ@example.org', 'νίκος@example.org'],
+    ['ΝΊΚΟΣ@example.org', 'νίκοσ@example.org'],
+    ['STRAẞE@example.org', 'straße@example.org'],
   ])('gets no second one in whatever letter case the e-mail address is: %s, %s', async (first, next) => {
     const { response, studioId } = await second(anEmail(first), anEmail(next));
     await expectProblem(response, 409, 'integration_lead_already_open');

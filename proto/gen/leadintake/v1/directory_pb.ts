@@ -4,13 +4,15 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { FieldMask } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_field_mask } from "@bufbuild/protobuf/wkt";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file leadintake/v1/directory.proto.
  */
 export const file_leadintake_v1_directory: GenFile = /*@__PURE__*/
-  fileDesc("Ch1sZWFkaW50YWtlL3YxL2RpcmVjdG9yeS5wcm90bxINbGVhZGludGFrZS52MSJrCgZTdHVkaW8SCgoCaWQYASABKAkSKwoGc3RhdHVzGAIgASgOMhsubGVhZGludGFrZS52MS5TdHVkaW9TdGF0dXMSGAoLcmVnaW9uX2NvZGUYAyABKAlIAIgBAUIOCgxfcmVnaW9uX2NvZGUiUAoGTWVtYmVyEhEKCXN0dWRpb19pZBgBIAEoCRIKCgJpZBgCIAEoCRInCgRyb2xlGAMgASgOMhkubGVhZGludGFrZS52MS5NZW1iZXJSb2xlIkoKCkxlYWRTb3VyY2USEQoJc3R1ZGlvX2lkGAEgASgJEgoKAmlkGAIgASgJEgwKBG5hbWUYAyABKAkSDwoHZW5hYmxlZBgEIAEoCCJfChBQdXRTdHVkaW9SZXF1ZXN0EiUKBnN0dWRpbxgBIAEoCzIVLmxlYWRpbnRha2UudjEuU3R1ZGlvEhYKCW1lbWJlcl9pZBgCIAEoCUgAiAEBQgwKCl9tZW1iZXJfaWQiOgoRUHV0U3R1ZGlvUmVzcG9uc2USJQoGc3R1ZGlvGAEgASgLMhUubGVhZGludGFrZS52MS5TdHVkaW8iJQoQR2V0U3R1ZGlvUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkiOgoRR2V0U3R1ZGlvUmVzcG9uc2USJQoGc3R1ZGlvGAEgASgLMhUubGVhZGludGFrZS52MS5TdHVkaW8iOQoQUHV0TWVtYmVyUmVxdWVzdBIlCgZtZW1iZXIYASABKAsyFS5sZWFkaW50YWtlLnYxLk1lbWJlciI6ChFQdXRNZW1iZXJSZXNwb25zZRIlCgZtZW1iZXIYASABKAsyFS5sZWFkaW50YWtlLnYxLk1lbWJlciI7ChNSZW1vdmVNZW1iZXJSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIRCgltZW1iZXJfaWQYAiABKAkiPQoUUmVtb3ZlTWVtYmVyUmVzcG9uc2USJQoGbWVtYmVyGAEgASgLMhUubGVhZGludGFrZS52MS5NZW1iZXIiRgoUUHV0TGVhZFNvdXJjZVJlcXVlc3QSLgoLbGVhZF9zb3VyY2UYASABKAsyGS5sZWFkaW50YWtlLnYxLkxlYWRTb3VyY2UiRwoVUHV0TGVhZFNvdXJjZVJlc3BvbnNlEi4KC2xlYWRfc291cmNlGAEgASgLMhkubGVhZGludGFrZS52MS5MZWFkU291cmNlIisKFkxpc3RMZWFkU291cmNlc1JlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJIkoKF0xpc3RMZWFkU291cmNlc1Jlc3BvbnNlEi8KDGxlYWRfc291cmNlcxgBIAMoCzIZLmxlYWRpbnRha2UudjEuTGVhZFNvdXJjZSpkCgxTdHVkaW9TdGF0dXMSHQoZU1RVRElPX1NUQVRVU19VTlNQRUNJRklFRBAAEhgKFFNUVURJT19TVEFUVVNfQUNUSVZFEAESGwoXU1RVRElPX1NUQVRVU19TVVNQRU5ERUQQAipuCgpNZW1iZXJSb2xlEhsKF01FTUJFUl9ST0xFX1VOU1BFQ0lGSUVEEAASFQoRTUVNQkVSX1JPTEVfT1dORVIQARIVChFNRU1CRVJfUk9MRV9BRE1JThACEhUKEU1FTUJFUl9ST0xFX1NUQUZGEAMyowQKEERpcmVjdG9yeVNlcnZpY2USTgoJUHV0U3R1ZGlvEh8ubGVhZGludGFrZS52MS5QdXRTdHVkaW9SZXF1ZXN0GiAubGVhZGludGFrZS52MS5QdXRTdHVkaW9SZXNwb25zZRJTCglHZXRTdHVkaW8SHy5sZWFkaW50YWtlLnYxLkdldFN0dWRpb1JlcXVlc3QaIC5sZWFkaW50YWtlLnYxLkdldFN0dWRpb1Jlc3BvbnNlIgOQAgESTgoJUHV0TWVtYmVyEh8ubGVhZGludGFrZS52MS5QdXRNZW1iZXJSZXF1ZXN0GiAubGVhZGludGFrZS52MS5QdXRNZW1iZXJSZXNwb25zZRJXCgxSZW1vdmVNZW1iZXISIi5sZWFkaW50YWtlLnYxLlJlbW92ZU1lbWJlclJlcXVlc3QaIy5sZWFkaW50YWtlLnYxLlJlbW92ZU1lbWJlclJlc3BvbnNlEloKDVB1dExlYWRTb3VyY2USIy5sZWFkaW50YWtlLnYxLlB1dExlYWRTb3VyY2VSZXF1ZXN0GiQubGVhZGludGFrZS52MS5QdXRMZWFkU291cmNlUmVzcG9uc2USZQoPTGlzdExlYWRTb3VyY2VzEiUubGVhZGludGFrZS52MS5MaXN0TGVhZFNvdXJjZXNSZXF1ZXN0GiYubGVhZGludGFrZS52MS5MaXN0TGVhZFNvdXJjZXNSZXNwb25zZSIDkAIBYgZwcm90bzM");
+  fileDesc("Ch1sZWFkaW50YWtlL3YxL2RpcmVjdG9yeS5wcm90bxINbGVhZGludGFrZS52MSJrCgZTdHVkaW8SCgoCaWQYASABKAkSKwoGc3RhdHVzGAIgASgOMhsubGVhZGludGFrZS52MS5TdHVkaW9TdGF0dXMSGAoLcmVnaW9uX2NvZGUYAyABKAlIAIgBAUIOCgxfcmVnaW9uX2NvZGUiUAoGTWVtYmVyEhEKCXN0dWRpb19pZBgBIAEoCRIKCgJpZBgCIAEoCRInCgRyb2xlGAMgASgOMhkubGVhZGludGFrZS52MS5NZW1iZXJSb2xlIkoKCkxlYWRTb3VyY2USEQoJc3R1ZGlvX2lkGAEgASgJEgoKAmlkGAIgASgJEgwKBG5hbWUYAyABKAkSDwoHZW5hYmxlZBgEIAEoCCKQAQoQUHV0U3R1ZGlvUmVxdWVzdBIlCgZzdHVkaW8YASABKAsyFS5sZWFkaW50YWtlLnYxLlN0dWRpbxIWCgltZW1iZXJfaWQYAiABKAlIAIgBARIvCgt1cGRhdGVfbWFzaxgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2tCDAoKX21lbWJlcl9pZCI6ChFQdXRTdHVkaW9SZXNwb25zZRIlCgZzdHVkaW8YASABKAsyFS5sZWFkaW50YWtlLnYxLlN0dWRpbyIlChBHZXRTdHVkaW9SZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCSI6ChFHZXRTdHVkaW9SZXNwb25zZRIlCgZzdHVkaW8YASABKAsyFS5sZWFkaW50YWtlLnYxLlN0dWRpbyI5ChBQdXRNZW1iZXJSZXF1ZXN0EiUKBm1lbWJlchgBIAEoCzIVLmxlYWRpbnRha2UudjEuTWVtYmVyIjoKEVB1dE1lbWJlclJlc3BvbnNlEiUKBm1lbWJlchgBIAEoCzIVLmxlYWRpbnRha2UudjEuTWVtYmVyIjsKE1JlbW92ZU1lbWJlclJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEhEKCW1lbWJlcl9pZBgCIAEoCSI9ChRSZW1vdmVNZW1iZXJSZXNwb25zZRIlCgZtZW1iZXIYASABKAsyFS5sZWFkaW50YWtlLnYxLk1lbWJlciJGChRQdXRMZWFkU291cmNlUmVxdWVzdBIuCgtsZWFkX3NvdXJjZRgBIAEoCzIZLmxlYWRpbnRha2UudjEuTGVhZFNvdXJjZSJHChVQdXRMZWFkU291cmNlUmVzcG9uc2USLgoLbGVhZF9zb3VyY2UYASABKAsyGS5sZWFkaW50YWtlLnYxLkxlYWRTb3VyY2UiKwoWTGlzdExlYWRTb3VyY2VzUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkiSgoXTGlzdExlYWRTb3VyY2VzUmVzcG9uc2USLwoMbGVhZF9zb3VyY2VzGAEgAygLMhkubGVhZGludGFrZS52MS5MZWFkU291cmNlKmQKDFN0dWRpb1N0YXR1cxIdChlTVFVESU9fU1RBVFVTX1VOU1BFQ0lGSUVEEAASGAoUU1RVRElPX1NUQVRVU19BQ1RJVkUQARIbChdTVFVESU9fU1RBVFVTX1NVU1BFTkRFRBACKm4KCk1lbWJlclJvbGUSGwoXTUVNQkVSX1JPTEVfVU5TUEVDSUZJRUQQABIVChFNRU1CRVJfUk9MRV9PV05FUhABEhUKEU1FTUJFUl9ST0xFX0FETUlOEAISFQoRTUVNQkVSX1JPTEVfU1RBRkYQAzKjBAoQRGlyZWN0b3J5U2VydmljZRJOCglQdXRTdHVkaW8SHy5sZWFkaW50YWtlLnYxLlB1dFN0dWRpb1JlcXVlc3QaIC5sZWFkaW50YWtlLnYxLlB1dFN0dWRpb1Jlc3BvbnNlElMKCUdldFN0dWRpbxIfLmxlYWRpbnRha2UudjEuR2V0U3R1ZGlvUmVxdWVzdBogLmxlYWRpbnRha2UudjEuR2V0U3R1ZGlvUmVzcG9uc2UiA5ACARJOCglQdXRNZW1iZXISHy5sZWFkaW50YWtlLnYxLlB1dE1lbWJlclJlcXVlc3QaIC5sZWFkaW50YWtlLnYxLlB1dE1lbWJlclJlc3BvbnNlElcKDFJlbW92ZU1lbWJlchIiLmxlYWRpbnRha2UudjEuUmVtb3ZlTWVtYmVyUmVxdWVzdBojLmxlYWRpbnRha2UudjEuUmVtb3ZlTWVtYmVyUmVzcG9uc2USWgoNUHV0TGVhZFNvdXJjZRIjLmxlYWRpbnRha2UudjEuUHV0TGVhZFNvdXJjZVJlcXVlc3QaJC5sZWFkaW50YWtlLnYxLlB1dExlYWRTb3VyY2VSZXNwb25zZRJlCg9MaXN0TGVhZFNvdXJjZXMSJS5sZWFkaW50YWtlLnYxLkxpc3RMZWFkU291cmNlc1JlcXVlc3QaJi5sZWFkaW50YWtlLnYxLkxpc3RMZWFkU291cmNlc1Jlc3BvbnNlIgOQAgFiBnByb3RvMw", [file_google_protobuf_field_mask]);
 
 /**
  * One studio of the CRM.
@@ -26,7 +28,7 @@ export type Studio = Message<"leadintake.v1.Studio"> & {
   id: string;
 
   /**
-   * Required.
+   * Required for a new studio.
    *
    * @generated from field: leadintake.v1.StudioStatus status = 2;
    */
@@ -34,7 +36,7 @@ export type Studio = Message<"leadintake.v1.Studio"> & {
 
   /**
    * Two capital letters (ISO 3166-1 alpha-2) known to the phone number plan: the country of phone numbers that are typed
-   * without one. Absent: such numbers are compared by their digits.
+   * without one. A studio that has none compares such numbers by their digits.
    *
    * @generated from field: optional string region_code = 3;
    */
@@ -144,6 +146,14 @@ export type PutStudioRequest = Message<"leadintake.v1.PutStudioRequest"> & {
    * @generated from field: optional string member_id = 2;
    */
   memberId?: string | undefined;
+
+  /**
+   * Which fields of the studio change: `status`, `region_code`. One that is named and not given is erased, as far as it may
+   * be: the region. Absent: those that are given.
+   *
+   * @generated from field: google.protobuf.FieldMask update_mask = 3;
+   */
+  updateMask?: FieldMask | undefined;
 };
 
 /**
@@ -482,7 +492,9 @@ export const MemberRoleSchema: GenEnum<MemberRole> = /*@__PURE__*/
  */
 export const DirectoryService: GenService<{
   /**
-   * Creates or replaces a studio's record; its members and sources stay. Refused with INVALID_REQUEST.
+   * Creates a studio, or changes of its record what is given; all else stays, its members and sources too. After another
+   * region, the claims of open leads are made anew; until then a contact is held to by the old region and by the new one.
+   * Refused with INVALID_REQUEST.
    *
    * @generated from rpc leadintake.v1.DirectoryService.PutStudio
    */

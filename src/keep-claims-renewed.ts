@@ -1,0 +1,45 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import type { Dependencies } from './usecases/dependencies.ts';
+import { type RenewalObserver, renewClaims } from './usecases/renew-claims.ts';
+
+/** How often it is looked whether claims are to be made anew; milliseconds. */
+const LOOK_EVERY_MS = 5000;
+
+/** How often the log tells how far a long renewal has come; milliseconds. */
+const TOLD_EVERY_MS = 10_000;
+
+/**
+ * Makes claims of open leads anew whenever that is due, for as long as the process runs; whoever else does so, too.
+ *
+ * @returns how to stop it
+ */
+export function keepClaimsRenewed(deps: Pick<Dependencies, 'store' | 'clock'>, log: Logger): () => Promise<void> {
+  const stopping = new AbortController();
+  let toldAt = performance.now();
+  const observer = {
+    progressed({ studio, renewal: { step, after } }: Renewal, renewed: number) {
+      if (performance.now() - toldAt < TOLD_EVERY_MS) return;
+      toldAt = performance.now();
+      log.info({ studioId: studio.id, step, after, renewed }, 'claims are being made anew');
+    },
+    stepEnded({ studio, renewal: { step } }: Renewal, renewed: number) {
+      log.info({ studioId: studio.id, step, renewed }, 'claims were made anew');
+    },
+    leadInTheWay: (studioId: string, leadId: string, holderId: string) =>
+      log.warn({ studioId, leadId, holderId }, 'two open leads have one contact: each keeps what it claims'),
+  };
+  const work = (async () => {
+    while (!stopping.signal.aborted) {
+      // A store that is away is told of by readiness; what is due stays due.
+      await renewClaims(deps, observer, stopping.signal).catch(() => {});
+      await sleep(LOOK_EVERY_MS, undefined, { signal: stopping.signal, ref: false }).catch(() => {});
+    }
+  })();
+  return async () => {
+    stopping.abort();
+    await work;
+  };
+}
+
+type Renewal = Parameters<NonNullable<RenewalObserver['stepEnded']>>[0];

@@ -1,0 +1,119 @@
+import { UUID } from 'mongodb';
+import { CONTACT_RULE_VERSION, type OpenClaims } from '../../domain/claims.ts';
+import { isOpen } from '../../domain/lead.ts';
+import type { ClaimingLead, ClaimRenewalStore } from '../store.ts';
+import { type Connection, untilKnown } from './connection.ts';
+import {
+  claimsDocument,
+  claimsOf,
+  FIRST_ID,
+  LAST_ID,
+  type LeadDocument,
+  leadKey,
+  openClaim,
+  renewalFields,
+  renewalOf,
+  STUDIO_FIELDS,
+  studioOf,
+} from './documents.ts';
+import { isDuplicate } from './is-duplicate.ts';
+
+/** What a lead claims, and what that is made of. */
+const CLAIM_FIELDS = { contact: 1, stage: 1, openContactKey: 1, contactRule: 1 } as const;
+
+/** Claims that are made anew, in MongoDB. */
+export function mongoClaimRenewals({ leads, studios, call }: Connection): ClaimRenewalStore {
+  /** The claims that other leads have of those that one wants, and the first lead that has some. */
+  async function claimsOfOthers(studioId: string, leadId: string, { contactKeys }: OpenClaims) {
+    const openContactKey = { $in: contactKeys.map(openClaim) };
+    const found = await leads.find({ studioId, openContactKey }, { projection: CLAIM_FIELDS }).toArray();
+    const others = found.filter(({ _id }) => _id.id.toString() !== leadId);
+    return {
+      taken: others.flatMap((other) => claimsOf(other).contactKeys),
+      holder: others[0]?._id.id.toString() ?? null,
+    };
+  }
+
+  return {
+    listClaimRenewals: () =>
+      call(async () => {
+        const isDue = { claimVersion: { $ne: CONTACT_RULE_VERSION } };
+        const found = await studios.find(isDue, { projection: STUDIO_FIELDS }).sort({ _id: 1 }).toArray();
+        return found.flatMap((document) => {
+          const renewal = renewalOf(document);
+          return renewal ? [{ studio: studioOf(document), renewal }] : [];
+        });
+      }),
+
+    listOpenClaims: (studioId, after, limit) =>
+      call(async () => {
+        const begin = after === null ? { $gte: leadKey(studioId, FIRST_ID) } : { $gt: leadKey(studioId, after) };
+        const _id = { ...begin, $lte: leadKey(studioId, LAST_ID) };
+        const found = await leads
+          .find({ studioId, _id }, { projection: CLAIM_FIELDS })
+          .sort({ _id: 1 })
+          .limit(limit)
+          .toArray();
+        const open = found.filter(({ stage }) => isOpen(stage)).map(claimingLead);
+        return { leads: open, next: found.length < limit ? null : (found.at(-1)?._id.id.toString() ?? null) };
+      }),
+
+    renewClaims: (studioId, lead, claims) =>
+      call((deadline) => {
+        let wanted = claims;
+        let holder: string | null = null;
+        return untilKnown(deadline, async () => {
+          const { version, region } = lead.claims.contactRule;
+          const isFirst = version === 1;
+          try {
+            // Only as it was read: closed, opened again, or renewed since, it is left alone.
+            await leads.updateOne(
+              {
+                studioId,
+                _id: leadKey(studioId, lead.id),
+                openContactKey: isFirst
+                  ? openClaim(lead.claims.contactKeys[0] ?? '')
+                  : lead.claims.contactKeys.map(openClaim),
+                'contactRule.version': isFirst ? null : version,
+                'contactRule.region': region,
+              },
+              { $set: claimsDocument(wanted) },
+            );
+            return { holder };
+          } catch (error) {
+            if (!isDuplicate(error)) throw error;
+            deadline.throwIfAborted();
+            const others = await claimsOfOthers(studioId, lead.id, claims);
+            const free = claims.contactKeys.filter((key) => !others.taken.includes(key));
+            wanted = { ...claims, contactKeys: [...new Set([...free, ...lead.claims.contactKeys])] };
+            holder = others.holder;
+            return undefined;
+          }
+        });
+      }).then(({ holder }) => holder),
+
+    noteClaimRenewal: ({ studio, renewal }, next) =>
+      call(async () => {
+        // Noted for the first time: so far it only followed from what is not there.
+        const isNew = renewal.since.getTime() === 0 && renewal.after === null;
+        // Not tried again: whoever renews begins again where it is noted.
+        const { matchedCount } = await studios.updateOne(
+          {
+            _id: studio.id,
+            regionCode: studio.regionCode,
+            'renewal.step': isNew ? null : renewal.step,
+            'renewal.since': isNew ? null : renewal.since,
+            'renewal.after': renewal.after === null ? null : new UUID(renewal.after),
+          },
+          { $set: renewalFields(next) },
+        );
+        return matchedCount === 1;
+      }),
+  };
+}
+
+function claimingLead(
+  document: Pick<LeadDocument, '_id' | 'contact' | 'openContactKey' | 'contactRule'>,
+): ClaimingLead {
+  return { id: document._id.id.toString(), contact: document.contact, claims: claimsOf(document) };
+}

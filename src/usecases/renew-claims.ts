@@ -1,0 +1,76 @@
+import { mayBeginAt, nextStep } from '../domain/claim-renewal.ts';
+import { isSameRule, type OpenClaims, openClaims } from '../domain/claims.ts';
+import type { Clock } from '../domain/clock.ts';
+import type { ClaimingLead, ClaimRenewalStore, StudioRenewal } from '../store/store.ts';
+
+/** How many leads are looked at before it is noted how far the renewal has come. */
+const LEADS_IN_A_PAGE = 100;
+
+/** Is told how a renewal goes on. */
+export interface RenewalObserver {
+  /** A step has come so far, after so many leads got other claims. */
+  progressed?(renewal: StudioRenewal, renewed: number): void;
+  /** A step is over, after so many leads got other claims. */
+  stepEnded?(renewal: StudioRenewal, renewed: number): void;
+  /** Two open leads have one contact by the rule of today: each keeps what it has, until one is closed. */
+  leadInTheWay?(studioId: string, leadId: string, holderId: string): void;
+}
+
+interface Dependencies {
+  readonly store: ClaimRenewalStore;
+  readonly clock: Clock;
+}
+
+/**
+ * Makes the claims of open leads anew, as far as that is due. May be broken off at any moment and begun again, also by
+ * several processes at once: it goes on where it was noted last.
+ *
+ * @returns how many studios are not done yet, because a step of theirs has to wait
+ * @throws StoreUnavailable
+ */
+export async function renewClaims(
+  { store, clock }: Dependencies,
+  observer: RenewalObserver = {},
+  signal?: AbortSignal,
+): Promise<number> {
+  let waiting = 0;
+  for (const renewal of await store.listClaimRenewals()) {
+    if (mayBeginAt(renewal.renewal) > clock()) waiting += 1;
+    else if (!(await carryOutStep(renewal))) return waiting + 1;
+    else if (nextStep(renewal.renewal, clock())) waiting += 1;
+  }
+  return waiting;
+
+  /** @returns whether the step is over */
+  async function carryOutStep(begun: StudioRenewal): Promise<boolean> {
+    let current = begun;
+    let renewed = 0;
+    for (;;) {
+      if (signal?.aborted) return false;
+      const { studio, renewal } = current;
+      const { leads, next } = await store.listOpenClaims(studio.id, renewal.after, LEADS_IN_A_PAGE);
+      const outcomes = await Promise.all(leads.map((lead) => renew(current, lead)));
+      renewed += outcomes.filter((isRenewed) => isRenewed).length;
+      const noted = next === null ? nextStep(renewal, clock()) : { ...renewal, after: next };
+      // Somebody else has come further, or the region has changed: the next round tells.
+      if (!(await store.noteClaimRenewal(current, noted))) return false;
+      if (next === null || noted === null) {
+        observer.stepEnded?.(begun, renewed);
+        return true;
+      }
+      current = { studio, renewal: noted };
+      observer.progressed?.(current, renewed);
+    }
+  }
+
+  async function renew({ studio }: StudioRenewal, lead: ClaimingLead): Promise<boolean> {
+    const claims = openClaims(lead.contact, studio);
+    if (isSame(claims, lead.claims)) return false;
+    const holder = await store.renewClaims(studio.id, lead, claims);
+    if (holder !== null) observer.leadInTheWay?.(studio.id, lead.id, holder);
+    return true;
+  }
+}
+
+const isSame = (a: OpenClaims, b: OpenClaims): boolean =>
+  isSameRule(a.contactRule, b.contactRule) && a.contactKeys.join(' ') === b.contactKeys.join(' ');

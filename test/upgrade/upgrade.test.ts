@@ -1,0 +1,166 @@
+import { randomUUID } from 'node:crypto';
+import { copyFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { BSON, type Document, MongoClient } from 'mongodb';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { CALLS_OVER_MS, RELEASE_OVER_MS } from '../../src/domain/claim-renewal.ts';
+import { openClaims } from '../../src/domain/claims.ts';
+import type { Contact } from '../../src/domain/contact.ts';
+import { newId } from '../../src/domain/new-id.ts';
+import { Refusal } from '../../src/domain/refusal.ts';
+import { openStore } from '../../src/store/open-store.ts';
+import type { Store } from '../../src/store/store.ts';
+import { changeLeadStage } from '../../src/usecases/change-lead-stage.ts';
+import { createLead } from '../../src/usecases/create-lead.ts';
+import { renewClaims } from '../../src/usecases/renew-claims.ts';
+import { plus } from '../support/builders.ts';
+import { describeWithMongo } from '../support/mongodb.ts';
+
+/** What the release before was asked for, and the id that it answered. */
+interface Made {
+  readonly leads: readonly {
+    readonly studioId: string;
+    readonly idempotencyKey: string;
+    readonly contact: Contact;
+    readonly sourceId?: string;
+    readonly note?: string;
+    readonly id: string;
+  }[];
+  readonly keys: readonly string[];
+}
+
+const readJson = (name: string) => JSON.parse(readFileSync(join(import.meta.dirname, name), 'utf8'));
+
+describe('a SQLite file of release 1.0', () => {
+  let folder: string;
+  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+  upgrades(
+    async () => {
+      folder = mkdtempSync(join(tmpdir(), 'lead-intake-upgrade-'));
+      const path = join(folder, 'leads.db');
+      copyFileSync(join(import.meta.dirname, 'sqlite-1.0.db'), path);
+      return openStore(`sqlite:${path}`);
+    },
+    readJson('sqlite-1.0.json'),
+    // No process of that release can be at work beside this one.
+    0,
+  );
+});
+
+describeWithMongo('a MongoDB database of release 1.0', (mongoUrl) => {
+  const { made, collections } = readJson('mongodb-1.0.json');
+  let url: string;
+  afterEach(async () => {
+    const client = new MongoClient(url);
+    await client.db().dropDatabase();
+    await client.close();
+  });
+  upgrades(
+    async () => {
+      url = new URL(`/test-${randomUUID()}`, mongoUrl()).href;
+      const client = new MongoClient(url);
+      for (const [name, documents] of Object.entries(collections)) {
+        await client
+          .db()
+          .collection(name)
+          .insertMany(BSON.EJSON.deserialize(documents as Document, { relaxed: false }) as Document[]);
+      }
+      await client.close();
+      return openStore(url);
+    },
+    made,
+    RELEASE_OVER_MS,
+  );
+});
+
+function upgrades(openCopy: () => Promise<Store>, { leads, keys }: Made, releaseOverMs: number): void {
+  let store: Store;
+  const start = new Date();
+  beforeEach(async () => {
+    store = await openCopy();
+  });
+  afterEach(() => store.close());
+
+  const create = (
+    studioId: string,
+    contact: Contact,
+    idempotencyKey: string = newId(),
+    more: { sourceId?: string; note?: string } = {},
+  ) =>
+    createLead(
+      { store, newId },
+      { studioId, idempotencyKey, displayName: 'Grace Hopper', contact, sourceId: more.sourceId, note: more.note },
+    ).catch((error: Refusal) => error.reason);
+  const renew = (now: Date) => renewClaims({ store, clock: () => now });
+  /** As long as it takes; gives when it was over. */
+  async function renewAll(): Promise<void> {
+    for (let now = start; (await renew(now)) > 0; now = plus(now, CALLS_OVER_MS + releaseOverMs));
+  }
+  const open = leads.filter(({ contact }) => contact.value !== 'closed@example.org');
+
+  test('answers every creation of that time again, before and after its claims are made anew', async () => {
+    for (const _ of ['before', 'after']) {
+      for (const { studioId, idempotencyKey, contact, id, ...more } of leads) {
+        const answer = await create(studioId, contact, idempotencyKey, more);
+        expect(answer).toMatchObject({ replayed: true, lead: { id, contact, stage: 'new' } });
+      }
+      await renewAll();
+    }
+  });
+
+  test('gives no contact of that time a second open lead, at any moment', async () => {
+    // Whose studio had lost its region is held to by a region that nobody knows any more, until its turn.
+    for (const { studioId, contact } of open.filter(({ studioId }) => studioId !== 'lost-its-region')) {
+      expect(await create(studioId, contact)).toBe('LEAD_ALREADY_OPEN');
+    }
+    for (let now = start; (await renew(now)) > 0; now = plus(now, CALLS_OVER_MS)) {
+      for (const { studioId, contact } of open) expect(await create(studioId, contact)).toBe('LEAD_ALREADY_OPEN');
+      if (now.getTime() > start.getTime() + releaseOverMs + 10 * CALLS_OVER_MS) throw new Error('never over');
+    }
+    for (const { studioId, contact } of open) expect(await create(studioId, contact)).toBe('LEAD_ALREADY_OPEN');
+  });
+
+  test('lets in what the first rule took for the same, after the claims are made anew', async () => {
+    const others = ['u@strasse.de', '1-800-CONTACTS', '030 1234567 x200'].map(
+      (value): Contact => ({ type: value.includes('@') ? 'email' : 'phone', value }),
+    );
+    for (const contact of others) expect(await create('in-germany', contact)).toBe('LEAD_ALREADY_OPEN');
+
+    await renewAll();
+
+    for (const contact of others) expect(await create('in-germany', contact)).toMatchObject({ replayed: false });
+    expect(await store.listClaimRenewals()).toEqual([]);
+    for (const studioId of ['in-germany', 'lost-its-region']) {
+      const studio = await store.findStudio(studioId);
+      if (!studio) throw new Error('no studio');
+      for (const { contact, claims } of (await store.listOpenClaims(studioId, null, 100)).leads) {
+        expect(claims).toEqual(openClaims(contact, studio));
+      }
+    }
+  });
+
+  test('keeps closing and opening leads of that time', async () => {
+    const [first] = leads;
+    if (!first) throw new Error('no lead');
+    const { studioId, id: leadId, contact } = first;
+    const move = (stage: 'won' | 'new') => changeLeadStage({ store, clock: () => start }, { studioId, leadId, stage });
+    await move('won');
+    const next = await create(studioId, contact);
+    expect(next).toMatchObject({ replayed: false });
+    await expect(move('new')).rejects.toThrow(Refusal);
+    await renewAll();
+    await expect(move('new')).rejects.toThrow(Refusal);
+  });
+
+  test('has all leads, keys and events of that time', async () => {
+    const made = leads.filter(({ studioId }) => studioId === 'in-germany').map(({ id }) => id);
+    expect((await store.listLeads('in-germany', null, 100)).map(({ id }) => id)).toEqual(made.toReversed());
+    expect((await store.listApiKeys('in-germany')).map(({ id }) => id)).toEqual(keys.toReversed());
+    expect((await store.listAuditEvents('lost-its-region', null)).map(({ to }) => to)).toEqual([
+      'active',
+      'suspended',
+      'active',
+    ]);
+  });
+}
