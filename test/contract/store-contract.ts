@@ -631,6 +631,14 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
         expect(claiming).toMatchObject({ id: first.id, claims: { contactKeys: ['c', 'b'] } });
       });
 
+      test('a move that leaves a lead open leaves its claims', async () => {
+        const lead = aLead();
+        await created(lead, claimsOf(lead, { contactKeys: ['a'] }));
+        await moved(lead, 'contacted', { claims: claimsOf(lead, { contactKeys: ['b'] }) });
+
+        expect(await claimsNow()).toMatchObject([{ claims: { contactKeys: ['a'] } }]);
+      });
+
       test('a lead tells what it claims, and by which rule', async () => {
         await put('DE');
         await createNow(phone());

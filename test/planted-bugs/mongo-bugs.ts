@@ -66,8 +66,13 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: LEADS,
-        find: '$set: { stage, updatedAt, openContactKey },',
-        put: "$set: { stage, updatedAt, openContactKey, ...(stage === 'won' && { 'idempotency.key': _id.id }) },",
+        find: '$set: { stage, updatedAt, ...claimsAfterMove(lead, stage, claims) },',
+        put: `$set: {
+                  stage,
+                  updatedAt,
+                  ...claimsAfterMove(lead, stage, claims),
+                  ...(stage === 'won' && { 'idempotency.key': _id.id }),
+                },`,
       },
     ],
     inSoak: true,
@@ -99,6 +104,36 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
       { file: LEADS, find: 'leadsThere.get(nameOf(key))', put: 'leadsThere.get(key.id.toString())' },
     ],
     inSoak: true,
+  },
+  {
+    name: 'a lead that stays open claims anew with each move',
+    suite: STORE,
+    caughtBy: 'a move that leaves a lead open leaves its claims',
+    patches: [
+      {
+        file: LEADS,
+        find: 'return isOpen(before) ? {} : claimsDocument(claims);',
+        put: 'return claimsDocument(claims);',
+      },
+    ],
+    inSoak: true,
+  },
+  {
+    name: 'claims are made anew, whatever became of the lead since it was read',
+    suite: STORE,
+    caughtBy: 'a lead that was closed, opened again or renewed since it was read keeps what it has',
+    patches: [
+      {
+        file: 'src/store/mongo/claim-renewals.ts',
+        find: `                openContactKey: isFirst
+                  ? openClaim(lead.claims.contactKeys[0] ?? '')
+                  : lead.claims.contactKeys.map(openClaim),
+                'contactRule.version': isFirst ? null : version,
+                'contactRule.region': region,
+`,
+        put: '',
+      },
+    ],
   },
   {
     name: 'a page begins with the last lead of the one before',

@@ -3,6 +3,7 @@ import type { PlantedBug } from './planted-bug.ts';
 const STORE = 'test/contract/sqlite-store.test.ts';
 const LEADS = 'src/store/sqlite/leads.ts';
 const LEAD = 'src/domain/lead.ts';
+const CLAIMS = 'src/store/sqlite/contact-claims.ts';
 const CREATE_LEAD = 'src/usecases/create-lead.ts';
 
 /** Faults of the store on SQLite, of the rules that both stores share, of the use cases and of the gateway. */
@@ -15,10 +16,9 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: LEADS,
-        find: 'const earlier = findByKey(lead.studioId, idempotencyKey);',
-        put: `const inTheWay = holderOf(lead.studioId, openContactKey);
-              if (inTheWay !== undefined) return { kind: 'already-open', leadId: inTheWay };
-              const earlier = findByKey(lead.studioId, idempotencyKey);`,
+        find: 'const earlier = findByKey(studioId, idempotencyKey);',
+        put: `if (holder !== undefined) return { kind: 'already-open', leadId: holder };
+              const earlier = findByKey(studioId, idempotencyKey);`,
       },
     ],
   },
@@ -36,16 +36,17 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'the index of contacts is not unique',
+    name: 'a contact can be claimed by several',
     isSeenOutside: true,
     suite: STORE,
     caughtBy: 'another key for a contact with an open lead names that lead, and nothing is written',
     patches: [
       {
         file: 'src/store/sqlite/migrations.ts',
-        find: 'CREATE UNIQUE INDEX leads_by_open_contact',
-        put: 'CREATE INDEX leads_by_open_contact',
+        find: 'PRIMARY KEY (studio_id, contact_key)',
+        put: 'PRIMARY KEY (studio_id, contact_key, lead_id)',
       },
+      { file: CLAIMS, find: 'if (row) return row.lead_id as string;', put: 'if (!row) break;' },
     ],
   },
   {
@@ -106,8 +107,8 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: LEADS,
-        find: '          openContactKey,\n          idempotencyKey,',
-        put: '          openContactKey,\n          idempotencyKey: lead.id,',
+        find: '          idempotencyKey,\n          fingerprint: fingerprint.sha256,',
+        put: '          idempotencyKey: lead.id,\n          fingerprint: fingerprint.sha256,',
       },
     ],
   },
@@ -139,19 +140,17 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: LEADS,
-        find: 'const openContactKey = openClaim(contactKey);\n        const { changes }',
+        find: 'const holder = claimed.holderOf(studioId, contactKeys);',
         put: `if (bound.has(idempotencyKey)) return { kind: 'idempotency-conflict' };
-              const openContactKey = openClaim(contactKey);
-              const { changes }`,
+              const holder = claimed.holderOf(studioId, contactKeys);`,
       },
       {
         file: LEADS,
-        find: `return { kind: 'already-open', leadId };\n      });\n    },\n\n    async findLeadByIdempotencyKey`,
+        find: `return { kind: 'already-open', leadId: holder };\n      });\n\n      function insertLead`,
         put: `bound.add(idempotencyKey);
-              return { kind: 'already-open', leadId };
+              return { kind: 'already-open', leadId: holder };
             });
-          },
-          async findLeadByIdempotencyKey`,
+            function insertLead`,
       },
       { file: LEADS, find: 'const findByKey =', put: 'const bound = new Set();\n  const findByKey =' },
     ],
@@ -160,23 +159,21 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     name: 'closing a lead does not free its contact',
     suite: STORE,
     caughtBy: 'a lead that is won frees its contact',
-    patches: [
-      { file: LEAD, find: 'if (!isOpen(stage)) return', put: 'if (!isOpen(stage)) return claim;\n  if (false) return' },
-    ],
+    patches: [{ file: LEADS, find: 'claimed.free(studioId, keysOf(contactKeys), leadId);', put: '' }],
     inSoak: true,
   },
   {
     name: 'any change of a lead frees its contact',
     suite: STORE,
     caughtBy: 'a lead that is contacted keeps its contact',
-    patches: [{ file: LEAD, find: 'if (!isOpen(stage)) return', put: 'if (stage !== lead.stage) return' }],
+    patches: [{ file: LEADS, find: 'if (!isOpen(stage)) {', put: 'if (stage !== lead.stage) {' }],
     inSoak: true,
   },
   {
     name: 'a lead is reopened without its contact',
     suite: STORE,
     caughtBy: 'a reopened lead takes its contact again',
-    patches: [{ file: LEAD, find: 'return isOpen(lead.stage) ? claim : openClaim(contactKey);', put: 'return claim;' }],
+    patches: [{ file: LEADS, find: 'claimed.take(studioId, claims.contactKeys, leadId);', put: '' }],
     inSoak: true,
   },
   {
@@ -190,7 +187,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     name: "another studio's lead is found by its id",
     suite: STORE,
     caughtBy: "another studio's leads are never seen",
-    patches: [{ file: LEADS, find: "open_contact_key`, 'id = ?')", put: "open_contact_key`, 'id = ?2 OR id = ?2')" }],
+    patches: [{ file: LEADS, find: "rule_region`, 'id = ?')", put: "rule_region`, 'id = ?2 OR id = ?2')" }],
     inSoak: true,
   },
   {
@@ -366,10 +363,69 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     patches: [{ file: 'src/domain/idempotency.ts', find: 'sourceId, note]', put: 'sourceId]' }],
   },
   {
+    name: 'a lead does not claim the text of its contact',
+    suite: STORE,
+    caughtBy: 'who has not heard of the new region creates no second lead of the same text, however late',
+    patches: [
+      { file: 'src/domain/claims.ts', find: 'if (!isSameEverywhere(contact)) keys.push(textKey(contact));', put: '' },
+    ],
+  },
+  {
+    name: 'former regions are not held to',
+    suite: STORE,
+    caughtBy:
+      'the same text gets no second open lead when the region changes from DE to null: before, while and after claims are renewed',
+    patches: [{ file: 'src/domain/claims.ts', find: '[contactRule, ...formerRules]', put: '[contactRule]' }],
+  },
+  {
+    name: 'a region that changes once more lets the ones before be forgotten',
+    suite: STORE,
+    caughtBy: 'a region that changes and changes back, or on, while claims are renewed is held to in every form',
+    patches: [{ file: 'src/domain/claim-renewal.ts', find: '[...before.formerRules, {', put: '[{' }],
+    inSoak: true,
+  },
+  {
+    name: 'a put of a studio erases what it does not give',
+    suite: STORE,
+    caughtBy: 'what a put of a studio does not give stays as it is',
+    patches: [
+      {
+        file: 'src/store/sqlite/directory.ts',
+        find: 'put.regionCode === undefined ? (before?.regionCode ?? null) : put.regionCode',
+        put: 'put.regionCode ?? null',
+      },
+    ],
+  },
+  {
+    name: 'claims are made anew, whatever became of the lead since it was read',
+    suite: STORE,
+    caughtBy: 'a lead that was closed, opened again or renewed since it was read keeps what it has',
+    patches: [
+      {
+        file: 'src/store/sqlite/claim-renewals.ts',
+        find: 'if (now !== keysAsText(before.contactKeys)) return null;',
+        put: 'if (now === undefined) return null;',
+      },
+    ],
+  },
+  {
+    name: 'a database of the release before is taken for one whose claims are of today',
+    suite: 'test/upgrade/upgrade.test.ts',
+    caughtBy: 'lets in what the first rule took for the same, after the claims are made anew',
+    patches: [
+      {
+        file: 'src/store/sqlite/migrations.ts',
+        find: 'UPDATE studios SET claim_renewal = json_object(',
+        put: 'UPDATE studios SET claim_renewal = NULL || json_object(',
+      },
+    ],
+    inSoak: true,
+  },
+  {
     name: 'contacts are compared as they were typed',
     suite: 'test/e2e/http/one-open-lead.test.ts',
     caughtBy: 'gets no second one in whatever letter case the e-mail address is: ada@example.org, ADA@EXAMPLE.ORG',
-    patches: [{ file: 'src/domain/contact.ts', find: 'text.toUpperCase().toLowerCase()', put: 'text' }],
+    patches: [{ file: 'src/domain/contact.ts', find: 'lowerCase(value) : phoneForm', put: 'value : phoneForm' }],
     inSoak: true,
   },
   {

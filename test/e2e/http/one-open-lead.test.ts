@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ApiKeyScope } from '../../../proto/gen/leadintake/v1/api_key_pb.ts';
+import { StudioStatus } from '../../../proto/gen/leadintake/v1/directory_pb.ts';
 import { LeadStage } from '../../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { times } from '../../support/builders.ts';
 import {
@@ -112,6 +113,51 @@ describe('a contact with an open lead', () => {
 
     expect(response.headers.get('link')).toBe(linkTo(id));
     await expectProblem(response, 409, 'integration_lead_already_open');
+  });
+
+  test.each([
+    ['DE', undefined],
+    [undefined, 'DE'],
+    ['DE', 'FR'],
+  ])('gets no second one when the region of the studio changes from %s to %s', async (before, after) => {
+    const { secret, studioId } = await service.aStudioWithKey(before === undefined ? {} : { regionCode: before });
+    const contact = aPhone('030 7654321');
+    await leadOf(await service.post(secret, aCapture({ contact })), 201);
+
+    await service.directory.putStudio({
+      studio: { id: studioId, ...(after !== undefined && { regionCode: after }) },
+      updateMask: { paths: ['region_code'] },
+    });
+
+    for (const value of ['030 7654321', '030/7654321']) {
+      const response = await service.post(secret, aCapture({ contact: aPhone(value) }));
+      await expectProblem(response, 409, 'integration_lead_already_open');
+    }
+    expect(await service.countLeads(studioId)).toBe(1);
+  });
+
+  test('gets no second one when the studio is suspended and made active again', async () => {
+    const { secret, studioId } = await service.aStudioWithKey({ regionCode: 'DE' });
+    const contact = aPhone('030 7654321');
+    await leadOf(await service.post(secret, aCapture({ contact })), 201);
+    for (const status of [StudioStatus.SUSPENDED, StudioStatus.ACTIVE]) {
+      await service.directory.putStudio({ studio: { id: studioId, status } });
+    }
+
+    await expectProblem(await service.post(secret, aCapture({ contact })), 409, 'integration_lead_already_open');
+    const e164 = aCapture({ contact: aPhone('+49 30 7654321') });
+    await expectProblem(await service.post(secret, e164), 409, 'integration_lead_already_open');
+  });
+
+  test.each([
+    ['US', aPhone('1-800-FLOWERS'), aPhone('1-800-CONTACTS')],
+    ['DE', aPhone('030 7654321 x100'), aPhone('030 7654321 x200')],
+    [undefined, aPhone('Ext. x100'), aPhone('Ext. x200')],
+    [undefined, anEmail('u@straße.de'), anEmail('u@strasse.de')],
+  ])('keeps no other contact from having one, in %s: %o, %o', async (regionCode, first, next) => {
+    const { response, studioId } = await second(first, next, regionCode);
+    expect(response.status).toBe(201);
+    expect(await service.countLeads(studioId)).toBe(2);
   });
 
   test('is created once by 100 requests at once with keys of their own', async () => {

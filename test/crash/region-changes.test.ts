@@ -1,0 +1,111 @@
+import { randomInt, randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { StudioStatus } from '../../proto/gen/leadintake/v1/directory_pb.ts';
+import { LeadStage, LeadView } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import { times } from '../support/builders.ts';
+import { arrangeStudio, type CoreClients, connectToCore } from '../support/core-clients.ts';
+import { describeWithMongoServer, startWireServer } from '../support/mongodb.ts';
+import { temporaryFolder } from '../support/processes.ts';
+import { sizeOf } from '../support/size-of.ts';
+import { type Chance, chanceOf } from './chance.ts';
+import { type Deployment, deployApart } from './deployment.ts';
+import { ask } from './load.ts';
+
+/** How many times the region changes. */
+const CHANGES = sizeOf('REGION_CHANGES', { usual: 12, soak: 100 });
+
+/** When what happens follows from this. */
+const SEED = Number(process.env.CRASH_SEED ?? randomInt(2 ** 32));
+
+vi.setConfig({ testTimeout: 60_000 + CHANGES * 10_000 });
+console.info(`Region changes from CRASH_SEED=${SEED}`);
+
+const REGIONS = ['DE', 'FR', 'GB', undefined] as const;
+const CALLERS = 8;
+
+/** Texts that mean something else in each region, and twice the same in other words. */
+const TEXTS = times(6, (index) => `030 765432${index}`).flatMap((text) => [text, text.replace(' ', '/')]);
+
+test('the same text never has two open leads, while the region changes and the core is killed, on SQLite', async () => {
+  const deployment = await deployApart({ DATABASE_URL: `sqlite:${join(temporaryFolder(), 'leads.db')}` });
+  await expectOneOpenLeadEach(deployment);
+});
+
+describeWithMongoServer('on MongoDB', () => {
+  test('the same text never has two open leads, while the region changes and the core is killed', async () => {
+    const database = await startWireServer();
+    onTestFinished(() => database.stop());
+    await expectOneOpenLeadEach(await deployApart({ DATABASE_URL: `${database.url}test-${randomUUID()}` }));
+  });
+});
+
+/** Callers create leads for a few texts, again and again; the CRM changes the region and closes leads; the core dies now and then. */
+async function expectOneOpenLeadEach(deployment: Deployment): Promise<void> {
+  const { gatewayUrl, coreUrl } = deployment;
+  const core = connectToCore(coreUrl);
+  onTestFinished(() => core.close());
+  const chance = chanceOf(SEED);
+  const { studioId, secret } = await arrangeStudio(core, { regionCode: 'DE' });
+  let isOver = false;
+  let created = 0;
+  const callers = times(CALLERS, () => call(chance.branch()));
+
+  for (let change = 0; change < CHANGES; change += 1) {
+    await sleep(chance.between(20, 400));
+    const region = REGIONS[change % REGIONS.length];
+    if (chance.number() < 0.35) {
+      await Promise.all([putRegion(core, studioId, region), deployment.kill('core')]);
+      await deployment.restart('core');
+      await deployment.serves();
+    } else await putRegion(core, studioId, region);
+    await expectNoTwins(`CRASH_SEED=${SEED}, change ${change + 1}`);
+  }
+  isOver = true;
+  await Promise.all(callers);
+  await expectNoTwins(`CRASH_SEED=${SEED}, at the end`);
+  expect(created).toBeGreaterThan(TEXTS.length / 2);
+
+  async function call(own: Chance): Promise<void> {
+    while (!isOver) {
+      const body = JSON.stringify({ displayName: 'Ada', contact: { type: 'phone', value: own.oneOf(TEXTS) } });
+      const answer = await ask(gatewayUrl, secret, { key: own.uuid(), body });
+      if (answer?.status === 201) {
+        created += 1;
+        const leadId = JSON.parse(answer.text).lead.id as string;
+        if (own.number() < 0.8) await close(leadId);
+      }
+      await sleep(answer === undefined || answer.status >= 500 ? 40 : own.between(0, 5));
+    }
+  }
+
+  /** Closes a lead, and sometimes opens it again. */
+  async function close(leadId: string): Promise<void> {
+    for (const stage of [LeadStage.WON, LeadStage.CONTACTED]) {
+      await core.leads.changeLeadStage({ studioId, leadId, stage }, { timeoutMs: 5000 }).catch(() => {});
+      if (chance.number() < 0.7) return;
+    }
+  }
+
+  /** Looks at the newest leads, which are read at one moment; once nobody is at work any more, at all. */
+  async function expectNoTwins(when: string): Promise<void> {
+    const open: string[] = [];
+    let pageToken = '';
+    do {
+      const page = await core.leads.listLeads({ studioId, pageSize: 100, pageToken, view: LeadView.FULL });
+      for (const { stage, contact } of page.leads) {
+        if (stage !== LeadStage.WON && stage !== LeadStage.LOST) open.push(contact?.value.value ?? '');
+      }
+      pageToken = isOver ? page.nextPageToken : '';
+    } while (pageToken !== '');
+    expect(open, when).toEqual([...new Set(open)]);
+  }
+}
+
+async function putRegion(core: CoreClients, id: string, regionCode: string | undefined): Promise<void> {
+  const studio = { id, status: StudioStatus.UNSPECIFIED, ...(regionCode !== undefined && { regionCode }) };
+  await core.directory
+    .putStudio({ studio, updateMask: { paths: ['region_code'] } }, { timeoutMs: 5000 })
+    .catch(() => {});
+}
