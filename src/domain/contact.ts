@@ -53,7 +53,8 @@ function lowerCase(text: string): string {
 function phoneForm(typed: string, region: RegionCode | null): string {
   const { ascii, international } = dialled(typed);
   const number = possibleNumber(ascii, international, region);
-  if (number && (number.ext !== undefined || !isSpelled(ascii))) return number.ext === undefined ? number.number : `${number.number};ext=${number.ext}`;
+  if (number?.ext !== undefined) return `${number.number};ext=${number.ext}`;
+  if (number && !isSpelled(ascii)) return number.number;
   return /\p{L}/u.test(typed) ? lowerCase(lettersAndDigits(typed)) : digitsOf(international);
 }
 
