@@ -40,6 +40,17 @@ describeWithRedisServer('Redis Cluster quota', () => {
     }
   });
 
+  test('gateways share one window, whichever node the address of each names', async () => {
+    const gateways = nodes.map((node) => createRedisQuota({ limit: 20, windowSeconds: 60 }, node.url, true));
+    for (const quota of gateways) onTestFinished(() => quota.close());
+    // Of every node.
+    for (const apiKeyId of times(12, newId)) {
+      const decisions = await Promise.all(times(60, (index) => gateways[index % 3]?.consume(apiKeyId)));
+
+      expect(decisions.filter((decision) => decision?.admitted)).toHaveLength(20);
+    }
+  });
+
   test('nothing is admitted in time for keys of a node that is silent, and all are again when it is back', async () => {
     const quota = createRedisQuota({ limit: 1000, windowSeconds: 60 }, anyNode(), true);
     onTestFinished(() => quota.close());

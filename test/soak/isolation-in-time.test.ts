@@ -2,9 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { times } from '../support/builders.ts';
 import { aCapture, leadOf, type Service, type StudioWithKey, startService } from '../support/service.ts';
+import { sizeOf } from '../support/size-of.ts';
 
 /** How many requests of each kind are timed; none unless told, because no usual test may be decided by time. */
-const SAMPLES = Number(process.env.ISOLATION_SAMPLES ?? 0);
+const SAMPLES = sizeOf('ISOLATION_SAMPLES', { usual: 0, soak: 5000 });
 
 describe.runIf(SAMPLES > 0)('what another studio has takes as long to refuse as what nobody has', () => {
   let service: Service;

@@ -1,12 +1,18 @@
+import { randomUUID } from 'node:crypto';
 import { timestampDate, timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { startGateway } from '../../../gateway/app.ts';
+import { readGatewayConfig } from '../../../gateway/config.ts';
 import { ApiKeyScope } from '../../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { MemberRole } from '../../../proto/gen/leadintake/v1/directory_pb.ts';
 import { DAY_MS, times } from '../../support/builders.ts';
 import {
   aCapture,
   BOTH_SCOPES,
+  CORE_TOKEN,
   expectProblem,
+  LEADS,
+  PUBLIC_URL,
   type Service,
   type StudioWithKey,
   startService,
@@ -172,4 +178,52 @@ describe('a studio', () => {
     await anotherKey(other);
     await expect(anotherKey(full)).rejects.toThrow(/20 keys/);
   });
+});
+
+describe('a key that is no good any more', () => {
+  /** Another gateway in front of the same core. */
+  async function anotherGateway(): Promise<string> {
+    const settings = { GATEWAY_PORT: '0', CORE_URL: service.coreUrl, CORE_TOKEN, PUBLIC_URL, LOG_LEVEL: 'silent' };
+    const gateway = await startGateway(readGatewayConfig({ ...settings, SHUTDOWN_DRAIN_MS: '0' }));
+    onTestFinished(() => gateway.stop());
+    return gateway.url;
+  }
+
+  /** Asks a gateway for all operations at once, and for one that it refuses before it asks the core. */
+  async function askAll(url: string, secret: string): Promise<Response[]> {
+    const authorization = `Bearer ${secret}`;
+    const post = (body: string) => ({
+      method: 'POST',
+      headers: { authorization, 'content-type': 'application/json', 'idempotency-key': randomUUID() },
+      body,
+    });
+    return Promise.all([
+      fetch(url + LEADS, post(JSON.stringify(aCapture()))),
+      fetch(`${url}${LEADS}/${randomUUID()}`, { headers: { authorization } }),
+      fetch(url + LEADS, { headers: { authorization } }),
+      fetch(url + LEADS, post('{')),
+    ]);
+  }
+
+  test.each<[string, (studio: StudioWithKey) => Promise<unknown>]>([
+    ['replaced', (studio) => service.apiKeys.replaceApiKey(studio)],
+    ['revoked', (studio) => service.apiKeys.revokeApiKey(studio)],
+  ])(
+    'because it was %s is dead at every gateway once that is answered, however well it is known there',
+    async (_, end) => {
+      const gateways = [service.url, await anotherGateway()];
+      for (const _ of times(5, () => 0)) {
+        const studio = await service.aStudioWithKey();
+        for (const url of gateways) {
+          expect((await askAll(url, studio.secret)).map(({ status }) => status)).toEqual([201, 404, 200, 400]);
+        }
+
+        await end(studio);
+
+        const answers = await Promise.all(gateways.map((url) => askAll(url, studio.secret)));
+        for (const answer of answers.flat()) await expectProblem(answer, 401, 'integration_key_invalid', []);
+        expect(await service.countLeads(studio.studioId)).toBe(gateways.length);
+      }
+    },
+  );
 });
