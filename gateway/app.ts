@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import fastify, { type FastifyInstance, LogController } from 'fastify';
 import type { Logger } from 'pino';
+import { GATEWAY_AFTER_CLOSE_MS, REQUEST_ARRIVAL_MS } from '../src/runtime/deadlines.ts';
 import type { Running } from '../src/runtime/lifecycle.ts';
 import { createLogger } from '../src/runtime/logger.ts';
 import { type MetricsServer, serveMetrics } from '../src/runtime/metrics.ts';
@@ -33,12 +34,6 @@ import { LEAD_PATH, LEADS_PATH, leadRoutes } from './routes/leads.ts';
 
 /** The longest body that is read; bytes. The largest valid one, every character escaped, has about 29 KB. */
 const LONGEST_BODY_BYTES = 32 * 1024;
-
-/** How long a request may take to arrive; milliseconds. */
-const REQUEST_TIMEOUT_MS = 10_000;
-
-/** How long a stopping gateway waits for what is under way; milliseconds. Longer than any answer that still comes. */
-const AFTER_CLOSE_MS = 7500;
 
 /** How often connections are looked over for requests that take longer; milliseconds. */
 const CONNECTION_CHECK_MS = 1000;
@@ -77,7 +72,7 @@ export async function startGateway(config: GatewayConfig): Promise<Running> {
         stopping = true;
         // Whoever balances load must see /readyz turn, and kept-alive connections end, before the port closes.
         await sleep(config.SHUTDOWN_DRAIN_MS);
-        const cutOff = setTimeout(() => app.server.closeAllConnections(), AFTER_CLOSE_MS);
+        const cutOff = setTimeout(() => app.server.closeAllConnections(), GATEWAY_AFTER_CLOSE_MS);
         await app.close();
         clearTimeout(cutOff);
         await letGo();
@@ -110,10 +105,10 @@ async function createGateway(config: GatewayConfig, parts: Parts): Promise<Fasti
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: (request) => requestIdOf(request),
     bodyLimit: LONGEST_BODY_BYTES,
-    requestTimeout: REQUEST_TIMEOUT_MS,
+    requestTimeout: REQUEST_ARRIVAL_MS,
     http: {
       requireHostHeader: false,
-      headersTimeout: REQUEST_TIMEOUT_MS,
+      headersTimeout: REQUEST_ARRIVAL_MS,
       connectionsCheckingInterval: CONNECTION_CHECK_MS,
     },
     // What is in flight when the gateway stops is served, not refused.

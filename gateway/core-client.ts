@@ -18,6 +18,7 @@ import {
   type ListLeadsResponse,
 } from '../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { textOfHash } from '../src/domain/rules/key-secret.ts';
+import { CORE_CALL_MS, CORE_HEALTH_MS } from '../src/runtime/deadlines.ts';
 import { currentSpan } from '../src/runtime/tracing.ts';
 import { type Asked, Collector, MOST_UNANSWERED, type Result } from './collector.ts';
 import type { GatewayConfig } from './config.ts';
@@ -26,12 +27,6 @@ import { problemOfError, problemOfStatus } from './core-problems.ts';
 import type { GatewayMetrics } from './metrics.ts';
 import type { Operation } from './observation.ts';
 import { Problem } from './problems.ts';
-
-/** How long a call to the core may take before its outcome counts as unknown; milliseconds. */
-const TIMEOUT_MS = 5000;
-
-/** How long the core may take to say whether it is ready; milliseconds. */
-const HEALTH_TIMEOUT_MS = 1000;
 
 /**
  * From how many requests of a kind that wait on it is too busy for further ones: half of what may wait. The rest is for those
@@ -168,7 +163,7 @@ export function createCoreClient(config: GatewayConfig, metrics?: GatewayMetrics
     isBusy: (operation = 'other') => authenticating + (operations[operation]?.unanswered() ?? 0) >= BUSY_FROM,
 
     isServing: () =>
-      health.check({}, { timeoutMs: HEALTH_TIMEOUT_MS }).then(
+      health.check({}, { timeoutMs: CORE_HEALTH_MS }).then(
         ({ status }) => status === Serving.SERVING,
         () => false,
       ),
@@ -223,7 +218,7 @@ function collect<Schema extends DescMessage, Answer>(
       // Each request has a deadline, the call has none.
       for await (const { results } of rpc(batches(messages), { timeoutMs: 0 })) yield results.map(resultOf);
     },
-    { timeoutMs: TIMEOUT_MS, mostInMessage, gatherMs },
+    { timeoutMs: CORE_CALL_MS, mostInMessage, gatherMs },
   );
   metrics?.watchWaiting(operation, () => collector.unanswered);
   const ask = async (request: Sent<Schema>, requestId: string, sharedAs?: string): Promise<Answer> => {

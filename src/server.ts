@@ -11,14 +11,12 @@ import { discreetJson } from './rpc/discreet-json.ts';
 import type { Serving } from './rpc/health-service.ts';
 import type { CallObserver } from './rpc/observation.ts';
 import { mayLast, routes } from './rpc/routes.ts';
+import { LONGEST_CALL_MS } from './runtime/deadlines.ts';
 import { endUnfinishedStreams } from './unfinished-streams.ts';
 import type { Dependencies } from './usecases/dependencies.ts';
 
 /** The largest message a caller may send, packed or not; bytes. The largest lead has about 10 KB, batches their own bound. */
 const LARGEST_MESSAGE_BYTES = 64 * 1024;
-
-/** The longest deadline a caller may ask for; milliseconds. */
-const LONGEST_TIMEOUT_MS = 60_000;
 
 /** What a server has around it. */
 interface Surroundings extends Pick<Serving, 'check' | 'draining'> {
@@ -62,7 +60,7 @@ export async function createCoreServer(
     interceptors: [runCalls(run)],
     jsonOptions: discreetJson,
     readMaxBytes: LARGEST_MESSAGE_BYTES,
-    maxTimeoutMs: LONGEST_TIMEOUT_MS,
+    maxTimeoutMs: LONGEST_CALL_MS,
   });
   return app;
 }

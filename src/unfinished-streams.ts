@@ -1,18 +1,13 @@
 import type { Http2Server, ServerHttp2Session, ServerHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
+import { CORE_AFTER_CLOSE_MS, REQUEST_ARRIVAL_MS } from './runtime/deadlines.ts';
 
 /** How many calls a caller may have under way on one connection. */
 const MOST_STREAMS = 256;
 
-/** How long a request may take to arrive; milliseconds. */
-const ARRIVES_WITHIN_MS = 10_000;
-
 /** How long a caller may go on with a request that is answered already; milliseconds. */
 const AFTER_ANSWER_MS = 1000;
-
-/** How long a stopping server waits for what is under way; milliseconds. */
-const AFTER_CLOSE_MS = 3000;
 
 /**
  * Keeps callers who do not end their requests from holding memory, or a server that wants to stop. A message that is too
@@ -24,7 +19,7 @@ export function endUnfinishedStreams(app: FastifyInstance, mayLast: (path: strin
   app.addHook('onRequest', async (request, reply) => {
     const { stream } = reply.raw as { stream?: ServerHttp2Stream };
     if (stream && !mayLast(request.url)) {
-      const timer = setTimeout(() => stream.destroy(), ARRIVES_WITHIN_MS).unref();
+      const timer = setTimeout(() => stream.destroy(), REQUEST_ARRIVAL_MS).unref();
       request.raw.once('end', () => clearTimeout(timer));
     }
     // Not at once: the answer's trailers are still on their way.
@@ -47,7 +42,7 @@ export function endUnfinishedStreams(app: FastifyInstance, mayLast: (path: strin
     setTimeout(() => {
       // A session that has ended waits without a bound for the other side to close the connection as well.
       for (const socket of sockets) socket.destroy();
-    }, AFTER_CLOSE_MS).unref();
+    }, CORE_AFTER_CLOSE_MS).unref();
   });
 }
 

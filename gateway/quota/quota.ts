@@ -9,7 +9,7 @@ export interface Quota {
    * gateways that share it, exactly `limit` must be admitted. A refused request must not consume: it neither makes the
    * window longer nor takes anything from the next one.
    *
-   * Must answer, or reject, within ANSWER_WITHIN_MS.
+   * Must answer, or reject, within QUOTA_ANSWER_MS.
    *
    * @param apiKeyId the key's id, a UUID; never its secret
    * @throws QuotaUnavailable when it cannot count, or does not know whether it did: at worst the request is counted and
@@ -21,7 +21,7 @@ export interface Quota {
    * Puts back what an admitted request took out of the window that is under way: it must then be there for at most one
    * other, and for exactly one where nobody was refused meanwhile. The window must neither begin anew nor last longer.
    *
-   * Must answer, or reject, within ANSWER_WITHIN_MS.
+   * Must answer, or reject, within QUOTA_ANSWER_MS.
    *
    * @param apiKeyId of a key whose window is under way: in another window it would be one request too many
    * @throws QuotaUnavailable when it cannot count, or does not know whether it did: at worst the request stays counted
@@ -30,16 +30,13 @@ export interface Quota {
 
   /**
    * Whether `consume` could count right now. Must find that out by doing all that counting takes, at no key's expense.
-   * Must answer within ANSWER_WITHIN_MS; never rejects.
+   * Must answer within QUOTA_ANSWER_MS; never rejects.
    */
   ready(): Promise<boolean>;
 
   /** Lets go of connections and timers; may be called twice. From then on nothing is counted: QuotaUnavailable. */
   close(): Promise<void>;
 }
-
-/** How long an answer may take, whatever the place where it is counted does; milliseconds. */
-export const ANSWER_WITHIN_MS = 250;
 
 /** What became of one request. */
 export interface QuotaDecision {

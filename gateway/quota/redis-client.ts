@@ -1,16 +1,8 @@
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
+import { REDIS_CONNECT_MS, REDIS_SILENCE_MS } from '../../src/runtime/deadlines.ts';
 
 /** A connection to one Redis, or to all nodes of a Redis Cluster. */
 export type RedisClient = Redis | Cluster;
-
-/**
- * When a silent connection is given up; milliseconds. Until then each command waits in the client's memory for its answer.
- * Much longer than anybody waits for a count, so that this process's own pauses do not cost it a sound connection.
- */
-const SILENCE_MS = 1000;
-
-/** When connecting is given up; milliseconds. Node gives the first of a host's addresses 500 before it tries the next. */
-const CONNECT_WITHIN_MS = 600;
 
 /** How long a connection that is being closed waits for the server to close it, too; milliseconds. */
 const DISCONNECT_WITHIN_MS = 50;
@@ -23,9 +15,9 @@ const SLOTS_EVERY_MS = 5000;
 
 /** How a connection behaves. How long a command may take is for its caller to bound. */
 const CONNECTION = {
-  connectTimeout: CONNECT_WITHIN_MS,
+  connectTimeout: REDIS_CONNECT_MS,
   disconnectTimeout: DISCONNECT_WITHIN_MS,
-  socketTimeout: SILENCE_MS,
+  socketTimeout: REDIS_SILENCE_MS,
   // One that was sent may have counted, so it is never sent again.
   maxRetriesPerRequest: 0,
   autoResendUnfulfilledCommands: false,
@@ -57,7 +49,7 @@ export function clusterClient(redisUrl: string): Cluster {
     retryDelayOnFailover: RETRY_MS,
     enableReadyCheck: false,
     slotsRefreshInterval: SLOTS_EVERY_MS,
-    slotsRefreshTimeout: SILENCE_MS,
+    slotsRefreshTimeout: REDIS_SILENCE_MS,
     redisOptions: {
       ...CONNECTION,
       ...(username && { username: decodeURIComponent(username) }),

@@ -1,10 +1,8 @@
 import { RateLimiterRedis } from 'rate-limiter-flexible';
+import { REDIS_ANSWER_MS } from '../../src/runtime/deadlines.ts';
 import { decisionOf } from './decision.ts';
 import { type Quota, type QuotaPolicy, QuotaUnavailable } from './quota.ts';
 import { clusterClient, type RedisClient, singleClient } from './redis-client.ts';
-
-/** When waiting for an answer is given up; milliseconds. What ANSWER_WITHIN_MS has on top is for this process. */
-const DEADLINE_MS = 200;
 
 /** How many parts the deadline is waited for in. */
 const SLICES = 5;
@@ -105,8 +103,8 @@ async function withinDeadline<T>(wait: Promise<void>, work: () => Promise<T>): P
       timer = setTimeout(() => {
         if (left > 1) return slice(left - 1);
         over = true;
-        reject(new Error(`no answer within ${DEADLINE_MS} ms`));
-      }, DEADLINE_MS / SLICES);
+        reject(new Error(`no answer within ${REDIS_ANSWER_MS} ms`));
+      }, REDIS_ANSWER_MS / SLICES);
     };
     slice(SLICES);
   });

@@ -1,3 +1,4 @@
+import { STOP_MS } from './deadlines.ts';
 import { makeObjectsYoung } from './memory.ts';
 
 /** Something that runs until it is stopped. */
@@ -9,9 +10,6 @@ export interface Running {
   /** Stops in order: nothing accepted is cut off. */
   stop(): Promise<void>;
 }
-
-/** How long an orderly stop may take before the process leaves with a fault; milliseconds. */
-const STOP_DEADLINE_MS = 10_000;
 
 /**
  * Runs a process: starts it, waits for SIGTERM, SIGINT or the end of the process that started it, and stops it in order.
@@ -25,7 +23,7 @@ export async function runUntilStopped(start: () => Promise<Running>): Promise<vo
     // A process that was started by another with a channel tells it where it listens.
     process.send?.({ url: running.url });
     await stopped;
-    const deadline = setTimeout(() => fail(new Error(`not stopped within ${STOP_DEADLINE_MS} ms`)), STOP_DEADLINE_MS);
+    const deadline = setTimeout(() => fail(new Error(`not stopped within ${STOP_MS} ms`)), STOP_MS);
     await running.stop();
     clearTimeout(deadline);
     // Nothing may keep a stopped process alive, such as the channel to its parent.

@@ -10,10 +10,8 @@ import {
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
+import { TRACES_CLOSE_MS } from './deadlines.ts';
 import type { Attributes, Span, Tracer } from './tracing.ts';
-
-/** How long a stopping process waits for its last spans to be taken; milliseconds. */
-const CLOSED_WITHIN_MS = 1000;
 
 /** How long the receiver may take for a message; milliseconds. */
 const EXPORT_TIMEOUT_MS = 5000;
@@ -45,7 +43,7 @@ export function createOtlpTracer(processName: string, endpoint: string): Tracer 
     async close() {
       let timer: NodeJS.Timeout | undefined;
       const late = new Promise<void>((resolve) => {
-        timer = setTimeout(resolve, CLOSED_WITHIN_MS);
+        timer = setTimeout(resolve, TRACES_CLOSE_MS);
       });
       await Promise.race([provider.shutdown().catch(() => {}), late]);
       clearTimeout(timer);

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { ANSWER_WITHIN_MS, QuotaUnavailable } from '../../gateway/quota/quota.ts';
+import { QuotaUnavailable } from '../../gateway/quota/quota.ts';
 import { createRedisQuota } from '../../gateway/quota/redis-quota.ts';
 import { newId } from '../../src/domain/new-id.ts';
+import { QUOTA_ANSWER_MS } from '../../src/runtime/deadlines.ts';
 import { times } from '../support/builders.ts';
 import { describeWithRedisServer, type RedisServer, startRedisCluster } from '../support/servers.ts';
 import { quotaContract } from './quota-contract.ts';
@@ -71,7 +72,7 @@ describeWithRedisServer('Redis Cluster quota', () => {
     expect(refused.length).toBeGreaterThan(0);
     expect(refused.length).toBeLessThan(60);
     // Twice the bound: 60 answers at once on a busy machine.
-    expect(Math.max(...outcomes.map(({ tookMs }) => tookMs))).toBeLessThan(2 * ANSWER_WITHIN_MS);
+    expect(Math.max(...outcomes.map(({ tookMs }) => tookMs))).toBeLessThan(2 * QUOTA_ANSWER_MS);
     const all = () =>
       Promise.all(ids.map((id) => quota.consume(id))).then(
         () => true,

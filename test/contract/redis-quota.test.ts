@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { inspect } from 'node:util';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { ANSWER_WITHIN_MS, type Quota, QuotaUnavailable } from '../../gateway/quota/quota.ts';
+import { type Quota, QuotaUnavailable } from '../../gateway/quota/quota.ts';
 import { createRedisQuota } from '../../gateway/quota/redis-quota.ts';
 import { newId } from '../../src/domain/new-id.ts';
+import { QUOTA_ANSWER_MS } from '../../src/runtime/deadlines.ts';
 import { times } from '../support/builders.ts';
 import { describeWithRedis, describeWithRedisServer, type RedisServer, startRedis } from '../support/servers.ts';
 import { processWithClosedQuota, quotaContract } from './quota-contract.ts';
@@ -208,7 +209,7 @@ async function inTime<T>(action: () => Promise<T>): Promise<T> {
     const start = performance.now();
     const outcome = await action();
     tookMs.push(performance.now() - start);
-    if ((tookMs.at(-1) ?? 0) <= ANSWER_WITHIN_MS) return outcome;
+    if ((tookMs.at(-1) ?? 0) <= QUOTA_ANSWER_MS) return outcome;
   }
-  throw new Error(`later than ${ANSWER_WITHIN_MS} ms: ${tookMs.join(', ')}`);
+  throw new Error(`later than ${QUOTA_ANSWER_MS} ms: ${tookMs.join(', ')}`);
 }

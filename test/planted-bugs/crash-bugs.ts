@@ -81,7 +81,10 @@ export const CRASH_BUGS: readonly PlantedBug[] = [
     name: 'a request may take as long as it likes to arrive',
     suite: OVERLOAD,
     caughtBy: 'a thousand connections that are slow or silent are closed in time, and hold up nobody else',
-    patches: [{ file: GATEWAY, find: 'const REQUEST_TIMEOUT_MS = 10_000;', put: 'const REQUEST_TIMEOUT_MS = 0;' }],
+    patches: [
+      { file: GATEWAY, find: 'requestTimeout: REQUEST_ARRIVAL_MS,', put: 'requestTimeout: 0,' },
+      { file: GATEWAY, find: 'headersTimeout: REQUEST_ARRIVAL_MS,', put: 'headersTimeout: 0,' },
+    ],
     inSoak: true,
   },
   {

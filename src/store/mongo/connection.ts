@@ -1,15 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Collection, type Db, MongoClient } from 'mongodb';
+import { STORE_CALL_MS, STORE_CLOSE_MS, STORE_SILENCE_MS } from '../../runtime/deadlines.ts';
 import { type StoreObserver, StoreUnavailable } from '../store.ts';
 import type { ApiKeyDocument, LeadDocument, StudioDocument } from './documents.ts';
 import { ensureIndexes, missingIndexes } from './indexes.ts';
 import { supervised } from './supervised.ts';
-
-/** How long one call of the store may take, its turn and its repetitions included, and any command; milliseconds. */
-const CALL_DEADLINE_MS = 4000;
-
-/** How long the database may be silent within a call; milliseconds. A part of the deadline, so that a repetition fits. */
-export const SILENCE_MS = 1500;
 
 /** How many calls may be under way before more are turned away; while the database is silent, each takes some 30 KB. */
 const MOST_CALLS = 2048;
@@ -28,7 +23,7 @@ const PREPARE_AGAIN_MS = 500;
  * connection at the very moment at which that is lost never ends: when it is the driver's own question whether the server
  * is there, it asks no more, and fails every call for ever.
  */
-const RENEW_AFTER_MS = CALL_DEADLINE_MS;
+const RENEW_AFTER_MS = STORE_CALL_MS;
 
 /** How often a call whose outcome is unknown, or that lost a race, is tried; and the first pause in between. */
 const ATTEMPTS = 8;
@@ -70,18 +65,18 @@ export async function connect(url: string, observe?: StoreObserver): Promise<Con
   const client = new MongoClient(url, {
     ...CONCERNS,
     appName: 'lead-intake',
-    socketTimeoutMS: SILENCE_MS,
-    connectTimeoutMS: SILENCE_MS,
-    serverSelectionTimeoutMS: SILENCE_MS,
+    socketTimeoutMS: STORE_SILENCE_MS,
+    connectTimeoutMS: STORE_SILENCE_MS,
+    serverSelectionTimeoutMS: STORE_SILENCE_MS,
     // Whoever waits for a connection waits as long as for anything else: the call's deadline ends it.
-    waitQueueTimeoutMS: CALL_DEADLINE_MS,
+    waitQueueTimeoutMS: STORE_CALL_MS,
     maxPoolSize: POOL_SIZE,
   });
   const database = databaseOf(client, url);
   const collections = {
-    leads: supervised(database.collection<LeadDocument>('leads'), CALL_DEADLINE_MS, observe),
-    apiKeys: supervised(database.collection<ApiKeyDocument>('apiKeys'), CALL_DEADLINE_MS, observe),
-    studios: supervised(database.collection<StudioDocument>('studios'), CALL_DEADLINE_MS, observe),
+    leads: supervised(database.collection<LeadDocument>('leads'), STORE_CALL_MS, observe),
+    apiKeys: supervised(database.collection<ApiKeyDocument>('apiKeys'), STORE_CALL_MS, observe),
+    studios: supervised(database.collection<StudioDocument>('studios'), STORE_CALL_MS, observe),
   };
   let prepared = false;
   let unansweredSince: number | undefined;
@@ -93,7 +88,7 @@ export async function connect(url: string, observe?: StoreObserver): Promise<Con
     await client.connect();
   });
 
-  await Promise.race([preparing, sleep(SILENCE_MS, undefined, { ref: false })]);
+  await Promise.race([preparing, sleep(STORE_SILENCE_MS, undefined, { ref: false })]);
 
   /** Lets calls in as soon as a step succeeds that needs the database to be there. */
   async function prepareWith(step: () => Promise<unknown>): Promise<void> {
@@ -153,7 +148,7 @@ export async function connect(url: string, observe?: StoreObserver): Promise<Con
       closing.abort();
       const ended = Promise.allSettled([preparing, ...underWay]);
       // Whatever has a deadline has ended by then; what has none never will.
-      await Promise.race([ended, sleep(CALL_DEADLINE_MS + SILENCE_MS, undefined, { ref: false })]);
+      await Promise.race([ended, sleep(STORE_CLOSE_MS, undefined, { ref: false })]);
       await client.close();
     },
   };
@@ -202,8 +197,8 @@ export function patientClient(url: string): MongoClient {
   return new MongoClient(url, {
     ...CONCERNS,
     socketTimeoutMS: INDEX_BUILD_MS,
-    connectTimeoutMS: SILENCE_MS,
-    serverSelectionTimeoutMS: SILENCE_MS,
+    connectTimeoutMS: STORE_SILENCE_MS,
+    serverSelectionTimeoutMS: STORE_SILENCE_MS,
   });
 }
 
@@ -229,8 +224,8 @@ async function withinDeadline<Result>(body: (deadline: AbortSignal) => Promise<R
   const over = new Promise<never>((_, reject) => {
     timer = setTimeout(() => {
       deadline.abort();
-      reject(new StoreUnavailable(`no answer within ${CALL_DEADLINE_MS} ms`));
-    }, CALL_DEADLINE_MS);
+      reject(new StoreUnavailable(`no answer within ${STORE_CALL_MS} ms`));
+    }, STORE_CALL_MS);
   });
   try {
     return await Promise.race([body(deadline.signal), over]);

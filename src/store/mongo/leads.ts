@@ -2,9 +2,10 @@ import { MongoBulkWriteError, UUID, type WriteError } from 'mongodb';
 import type { OpenClaims } from '../../domain/claims.ts';
 import { sameData } from '../../domain/idempotency.ts';
 import { isOpen, type Lead, type LeadClaims, type LeadStage, nextUpdate } from '../../domain/lead.ts';
+import { STORE_SILENCE_MS } from '../../runtime/deadlines.ts';
 import type { CreateLeadOutcome, LeadStore } from '../store.ts';
 import { remember } from './audit.ts';
-import { type Connection, SILENCE_MS, untilKnown } from './connection.ts';
+import { type Connection, untilKnown } from './connection.ts';
 import {
   claimsDocument,
   closedClaim,
@@ -32,7 +33,7 @@ export function mongoLeads({ leads, call }: Connection): LeadStore {
   const inserts = new Gathered<LeadDocument, { readonly refusal?: WriteError | undefined }>(async (documents) => {
     try {
       // The server is to drop what it gets to only after the call has stopped waiting.
-      await leads.insertMany(documents, { ordered: false, maxTimeMS: SILENCE_MS });
+      await leads.insertMany(documents, { ordered: false, maxTimeMS: STORE_SILENCE_MS });
       return documents.map(() => ({}));
     } catch (error) {
       if (!(error instanceof MongoBulkWriteError)) throw error;

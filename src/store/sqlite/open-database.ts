@@ -1,10 +1,8 @@
 import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { SQLITE_BUSY_MS } from '../../runtime/deadlines.ts';
 import { MIGRATIONS } from './migrations.ts';
-
-/** How long a write waits for another process that is writing; milliseconds. Waiting blocks the whole process. */
-const BUSY_TIMEOUT_MS = 2000;
 
 /** The pause between two attempts to enter WAL; milliseconds. */
 const WAL_RETRY_MS = 5;
@@ -20,7 +18,7 @@ const SQLITE_BUSY = 5;
 export function openDatabase(path: string): DatabaseSync {
   // The leads are personal data: a folder made here is its owner's alone.
   if (path !== ':memory:') mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  const database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
+  const database = new DatabaseSync(path, { timeout: SQLITE_BUSY_MS });
   try {
     enterWal(database);
     // What is answered as written survives a power cut, not only the end of the process.
@@ -40,7 +38,7 @@ export function openDatabase(path: string): DatabaseSync {
 
 /** Entering WAL does not wait for another process that does the same: SQLite answers "busy" at once. */
 function enterWal(database: DatabaseSync): void {
-  const giveUp = Date.now() + BUSY_TIMEOUT_MS;
+  const giveUp = Date.now() + SQLITE_BUSY_MS;
   for (;;) {
     try {
       database.exec('PRAGMA journal_mode = WAL');

@@ -1,0 +1,84 @@
+/**
+ * Every deadline that another one depends on, in milliseconds, and how they depend on each other: who asks waits longer than
+ * who is asked, and who stops waits longer than what is under way. Loading this file holds one against the other.
+ */
+
+/** How long Redis may take to count; the rest of QUOTA_ANSWER_MS is for the gateway itself. */
+export const REDIS_ANSWER_MS = 200;
+
+/** How long the quota may take to answer, whatever the place where it is counted does. */
+export const QUOTA_ANSWER_MS = 250;
+
+/** When connecting to Redis is given up. */
+export const REDIS_CONNECT_MS = 600;
+
+/**
+ * When a silent connection to Redis is given up. Until then each command waits in the client's memory for its answer. Much
+ * longer than anybody waits for a count, so that the gateway's own pauses do not cost it a sound connection.
+ */
+export const REDIS_SILENCE_MS = 1000;
+
+/** How long MongoDB may be silent within a call of the store. */
+export const STORE_SILENCE_MS = 1500;
+
+/** How long a write of SQLite waits for another process that is writing. Waiting blocks the whole process. */
+export const SQLITE_BUSY_MS = 2000;
+
+/** How long one call of the store may take, its turn and its repetitions included, and any command. */
+export const STORE_CALL_MS = 4000;
+
+/** How long a request to the core may take before its outcome counts as unknown. */
+export const CORE_CALL_MS = 5000;
+
+/** How long the core may take to say whether it is ready, to the gateway. */
+export const CORE_HEALTH_MS = 1000;
+
+/** How long a request may take to arrive, at the gateway and at the core. */
+export const REQUEST_ARRIVAL_MS = 10_000;
+
+/** The longest deadline that a caller of the core may ask for. */
+export const LONGEST_CALL_MS = 60_000;
+
+/** How long a process that stops may say so, and serve on, before it closes its port. */
+export const LONGEST_DRAIN_MS = 60_000;
+
+/** How long a process may take to stop, from the end of its drain, before it leaves with a fault. */
+export const STOP_MS = 10_000;
+
+/** How long a gateway that has closed its port waits for what is under way. */
+export const GATEWAY_AFTER_CLOSE_MS = 7500;
+
+/** How long a core that has closed its port waits for what is under way. */
+export const CORE_AFTER_CLOSE_MS = 3000;
+
+/** How long a store that is being closed waits for what is under way: a call, and the silence that its last command meets. */
+export const STORE_CLOSE_MS = STORE_CALL_MS + STORE_SILENCE_MS;
+
+/** How long a process that stops waits for its last spans to be taken. */
+export const TRACES_CLOSE_MS = 1000;
+
+/** Node gives the first of a host's addresses so long before it tries the next. */
+const NEXT_ADDRESS_MS = 500;
+
+isLess({ REDIS_ANSWER_MS }, { QUOTA_ANSWER_MS }, 'a count is given up before the quota has to answer');
+isLess({ QUOTA_ANSWER_MS }, { REDIS_SILENCE_MS }, 'a count that is late does not cost the connection');
+isLess({ NEXT_ADDRESS_MS }, { REDIS_CONNECT_MS }, 'the second address of Redis has its turn, too');
+isLess({ STORE_SILENCE_MS, again: STORE_SILENCE_MS }, { STORE_CALL_MS }, 'a call that met silence fits in once more');
+isLess({ SQLITE_BUSY_MS }, { STORE_CALL_MS }, 'SQLite answers as soon as MongoDB');
+isLess({ STORE_CALL_MS }, { CORE_CALL_MS }, "the core's word on its store reaches the gateway");
+isLess({ CORE_CALL_MS }, { REQUEST_ARRIVAL_MS }, 'who waits for an answer is not taken for one who sends slowly');
+isLess({ CORE_CALL_MS }, { LONGEST_CALL_MS }, "the gateway's deadline is one that the core takes");
+isLess(
+  { QUOTA_ANSWER_MS, CORE_CALL_MS, putBack: QUOTA_ANSWER_MS },
+  { GATEWAY_AFTER_CLOSE_MS },
+  'a gateway that stops answers what it took on',
+);
+isLess({ GATEWAY_AFTER_CLOSE_MS, TRACES_CLOSE_MS }, { STOP_MS }, 'a gateway stops in time');
+isLess({ CORE_AFTER_CLOSE_MS, STORE_CLOSE_MS, TRACES_CLOSE_MS }, { STOP_MS }, 'a core stops in time');
+
+/** @throws Error when what comes one after the other takes as long as the bound, or longer */
+function isLess(parts: Readonly<Record<string, number>>, bound: Readonly<Record<string, number>>, why: string): void {
+  const sum = Object.values(parts).reduce((total, ms) => total + ms, 0);
+  const [[name, ms]] = Object.entries(bound) as [[string, number]];
+  if (sum >= ms) throw new Error(`deadlines: ${Object.keys(parts).join(' + ')} (${sum}) < ${name} (${ms}): ${why}`);
+}

@@ -1,0 +1,26 @@
+import { readFileSync } from 'node:fs';
+import { stripTypeScriptTypes } from 'node:module';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+
+const SOURCE = readFileSync(join(import.meta.dirname, '../../src/runtime/deadlines.ts'), 'utf8');
+
+/** Loads the deadlines with one of them changed. */
+function loadWith(name: string, ms: number): Promise<unknown> {
+  const changed = SOURCE.replace(new RegExp(`(const ${name} =)[^;]+;`), `$1 ${ms};`);
+  expect(changed).not.toBe(SOURCE);
+  return import(/* @vite-ignore */ `data:text/javascript,${encodeURIComponent(stripTypeScriptTypes(changed))}`);
+}
+
+describe('deadlines that depend on each other are held against each other when they are loaded', () => {
+  test.each([
+    ['REDIS_ANSWER_MS', 250, 'REDIS_ANSWER_MS (250) < QUOTA_ANSWER_MS (250)'],
+    ['STORE_SILENCE_MS', 2000, 'STORE_SILENCE_MS + again (4000) < STORE_CALL_MS (4000)'],
+    ['STORE_CALL_MS', 5000, 'STORE_CALL_MS (5000) < CORE_CALL_MS (5000)'],
+    ['CORE_CALL_MS', 10_000, 'CORE_CALL_MS (10000) < REQUEST_ARRIVAL_MS (10000)'],
+    ['GATEWAY_AFTER_CLOSE_MS', 5500, 'QUOTA_ANSWER_MS + CORE_CALL_MS + putBack (5500) < GATEWAY_AFTER_CLOSE_MS (5500)'],
+    ['STOP_MS', 9000, '< STOP_MS (9000)'],
+  ])('a %s of %i is refused by name', async (name, ms, relation) => {
+    await expect(loadWith(name, ms)).rejects.toThrow(relation);
+  });
+});
