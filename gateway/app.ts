@@ -5,6 +5,7 @@ import { GATEWAY_AFTER_CLOSE_MS, REQUEST_ARRIVAL_MS } from '../src/runtime/deadl
 import type { Running } from '../src/runtime/lifecycle.ts';
 import { createLogger } from '../src/runtime/logger.ts';
 import { type MetricsServer, serveMetrics } from '../src/runtime/metrics.ts';
+import { Readiness } from '../src/runtime/readiness.ts';
 import { openTracer, type Tracer } from '../src/runtime/tracing.ts';
 import type { GatewayConfig } from './config.ts';
 import { type CoreClient, createCoreClient } from './core-client.ts';
@@ -13,7 +14,7 @@ import { createGatewayMetrics, type GatewayMetrics } from './metrics.ts';
 import { requestObserver } from './observation.ts';
 import { allowOnly, knowAllMethods } from './plugins/allowed-methods.ts';
 import { authenticate } from './plugins/authentication.ts';
-import { reportHealth } from './plugins/health.ts';
+import { type GatewayReadiness, reportHealth } from './plugins/health.ts';
 import { tellOfKeysFirst } from './plugins/keys-first.ts';
 import { turnAwayWhileBusy } from './plugins/load-shedding.ts';
 import { carryOutInTurn } from './plugins/one-after-another.ts';
@@ -52,17 +53,23 @@ export async function startGateway(config: GatewayConfig): Promise<Running> {
   const quota = observedQuota(counter, metrics, tracer && (config.REDIS_URL ? 'redis' : 'memory'));
   const core = createCoreClient(config, metrics);
   let stopping = false;
-  const isStopping = () => stopping;
-  metrics?.watchReadiness({ core: () => core.isServing(), quota: () => quota.ready(), isStopping });
+  const readiness = {
+    core: new Readiness('the core', () => core.check(), log),
+    quota: new Readiness('the quota store', () => checkQuota(quota), log),
+    isStopping: () => stopping,
+  };
+  metrics?.watchReadiness(readiness);
   let metricsServer: MetricsServer | undefined;
   const letGo = async () => {
+    readiness.core.close();
+    readiness.quota.close();
     core.close();
     await quota.close();
     await metricsServer?.close();
     await tracer?.close();
   };
   try {
-    const app = await createGateway(config, { log, metrics, tracer, core, quota, policy, isStopping });
+    const app = await createGateway(config, { log, metrics, tracer, core, quota, policy, readiness });
     metricsServer = await serveMetrics(metrics?.registry, config.GATEWAY_METRICS_ADDRESS, log);
     const url = await app.listen({ host: config.GATEWAY_HOST, port: config.GATEWAY_PORT });
     return {
@@ -84,6 +91,10 @@ export async function startGateway(config: GatewayConfig): Promise<Running> {
   }
 }
 
+async function checkQuota(quota: Quota): Promise<void> {
+  if (!(await quota.ready())) throw new Error('it does not count');
+}
+
 interface Parts {
   readonly log: Logger;
   readonly metrics: GatewayMetrics | undefined;
@@ -91,11 +102,11 @@ interface Parts {
   readonly core: CoreClient;
   readonly quota: Quota;
   readonly policy: QuotaPolicy;
-  readonly isStopping: () => boolean;
+  readonly readiness: GatewayReadiness;
 }
 
 async function createGateway(config: GatewayConfig, parts: Parts): Promise<FastifyInstance> {
-  const { log, metrics, tracer, core, quota, policy, isStopping } = parts;
+  const { log, metrics, tracer, core, quota, policy, readiness } = parts;
   const observe = requestObserver(log, metrics);
   const publicUrl = config.PUBLIC_URL;
   const app = fastify({
@@ -139,11 +150,11 @@ async function createGateway(config: GatewayConfig, parts: Parts): Promise<Fasti
   });
   // As late as can be: a connection that is answered otherwise while the gateway stops would hold that up.
   app.addHook('onSend', async (_request, reply) => {
-    if (isStopping()) reply.header('connection', 'close');
+    if (readiness.isStopping()) reply.header('connection', 'close');
   });
   carryOutInTurn(app);
   answerProblems(app, publicUrl);
-  reportHealth(app, core, quota, isStopping);
+  reportHealth(app, readiness);
   docsRoutes(app, publicUrl, policy);
 
   allowOnly(app, LEADS_PATH, 'GET', 'POST');

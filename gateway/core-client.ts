@@ -75,8 +75,8 @@ export interface CoreClient {
   ): Promise<ListLeadsResponse>;
   /** Whether so many requests of this kind wait for the core that a further one had better not begin. */
   isBusy(operation: Operation | undefined): boolean;
-  /** Whether the core would serve a call now; never rejects. */
-  isServing(): Promise<boolean>;
+  /** Rejects, saying why, unless the core would serve a call now. */
+  check(): Promise<void>;
   /** Lets go of the connection. */
   close(): void;
 }
@@ -162,11 +162,10 @@ export function createCoreClient(config: GatewayConfig, metrics?: GatewayMetrics
 
     isBusy: (operation = 'other') => authenticating + (operations[operation]?.unanswered() ?? 0) >= BUSY_FROM,
 
-    isServing: () =>
-      health.check({}, { timeoutMs: CORE_HEALTH_MS }).then(
-        ({ status }) => status === Serving.SERVING,
-        () => false,
-      ),
+    async check() {
+      const { status } = await health.check({}, { timeoutMs: CORE_HEALTH_MS });
+      if (status !== Serving.SERVING) throw new Error('it says that it does not serve: its log tells why');
+    },
 
     close: () => sessionManager.abort(),
   };

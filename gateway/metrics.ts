@@ -1,7 +1,9 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import { createRegistry, DURATIONS, gauge, SIZES } from '../src/runtime/metrics.ts';
+import type { Readiness } from '../src/runtime/readiness.ts';
 import { MOST_UNANSWERED } from './collector.ts';
 import type { FinishedRequest } from './observation.ts';
+import type { GatewayReadiness } from './plugins/health.ts';
 
 /** What became of asking the quota. */
 export type QuotaOutcome = 'admitted' | 'limited' | 'unavailable';
@@ -19,11 +21,7 @@ export interface GatewayMetrics {
   /** Has the number of requests that wait for the core told. */
   watchWaiting(operation: string, waiting: () => number): void;
   /** Has it told whether what the gateway needs is there, and whether it means to stop. */
-  watchReadiness(readiness: {
-    readonly core: () => Promise<boolean>;
-    readonly quota: () => Promise<boolean>;
-    readonly isStopping: () => boolean;
-  }): void;
+  watchReadiness(readiness: GatewayReadiness): void;
 }
 
 /** What is shown from the start, so that not even the first fault is missed. */
@@ -89,7 +87,7 @@ export function createGatewayMetrics(): GatewayMetrics {
     batchSent: (operation, size) => batches.observe({ operation }, size),
     watchWaiting: (operation, count) => void waiting.set(operation, count),
     watchReadiness({ core, quota, isStopping }) {
-      const asked = (ready: () => Promise<boolean>) => async () => Number(await ready());
+      const asked = (part: Readiness) => async () => Number((await part.fault()) === undefined);
       gauge(registry, 'lead_intake_gateway_core_up', 'Whether the core would serve a call.', asked(core));
       gauge(registry, 'lead_intake_gateway_quota_up', 'Whether requests can be counted.', asked(quota));
       gauge(registry, 'lead_intake_gateway_stopping', 'Whether it means to stop.', () => Number(isStopping()));

@@ -9,6 +9,7 @@ import { commandTracer, storeObserver } from './rpc/store-observation.ts';
 import type { Running } from './runtime/lifecycle.ts';
 import { createLogger } from './runtime/logger.ts';
 import { type MetricsServer, serveMetrics } from './runtime/metrics.ts';
+import { Readiness } from './runtime/readiness.ts';
 import { openTracer } from './runtime/tracing.ts';
 import { createCoreServer } from './server.ts';
 import { openStore } from './store/open-store.ts';
@@ -31,13 +32,8 @@ export async function startCore(config: CoreConfig): Promise<Running> {
     ),
   );
   const draining = new AbortController();
-  const isStoreThere = () =>
-    store.check().then(
-      () => true,
-      () => false,
-    );
-  const check = async () => !draining.signal.aborted && (await isStoreThere());
-  metrics?.watchReadiness({ store: isStoreThere, isStopping: () => draining.signal.aborted });
+  const readiness = new Readiness('the database', () => store.check(), log);
+  metrics?.watchReadiness(readiness, draining.signal);
   let metricsServer: MetricsServer | undefined;
   try {
     const server = await createCoreServer(
@@ -45,7 +41,7 @@ export async function startCore(config: CoreConfig): Promise<Running> {
       { store, clock: systemClock, newId },
       {
         log,
-        check,
+        readiness,
         draining: draining.signal,
         observer: callObserver(log, metrics, tracer),
         batchCame: metrics?.batchCame,
@@ -63,6 +59,7 @@ export async function startCore(config: CoreConfig): Promise<Running> {
         await sleep(config.SHUTDOWN_DRAIN_MS);
         await stopRenewing();
         await server.close();
+        readiness.close();
         await store.close();
         await metricsServer?.close();
         await tracer?.close();
@@ -70,6 +67,7 @@ export async function startCore(config: CoreConfig): Promise<Running> {
     };
   } catch (error) {
     await metricsServer?.close();
+    readiness.close();
     await store.close();
     throw error;
   }

@@ -5,13 +5,13 @@ import fastify, { type FastifyInstance, LogController } from 'fastify';
 import type { Logger } from 'pino';
 import type { CoreConfig } from './config.ts';
 import type { BatchContext } from './rpc/batches.ts';
-import { authenticateCaller } from './rpc/caller-authentication.ts';
+import { authenticateCaller, tokenCheck } from './rpc/caller-authentication.ts';
 import { callRunner, runCalls } from './rpc/calls.ts';
 import { discreetJson } from './rpc/discreet-json.ts';
-import type { Serving } from './rpc/health-service.ts';
 import type { CallObserver } from './rpc/observation.ts';
 import { mayLast, routes } from './rpc/routes.ts';
 import { LONGEST_CALL_MS } from './runtime/deadlines.ts';
+import type { Readiness } from './runtime/readiness.ts';
 import { endUnfinishedStreams } from './unfinished-streams.ts';
 import type { Dependencies } from './usecases/dependencies.ts';
 
@@ -19,7 +19,11 @@ import type { Dependencies } from './usecases/dependencies.ts';
 const LARGEST_MESSAGE_BYTES = 64 * 1024;
 
 /** What a server has around it. */
-interface Surroundings extends Pick<Serving, 'check' | 'draining'> {
+interface Surroundings {
+  /** Whether the store is there. */
+  readonly readiness: Readiness;
+  /** Aborted when the core means to stop, some time before it does. */
+  readonly draining: AbortSignal;
   readonly log: Logger;
   /** Is told of every call. */
   readonly observer: CallObserver | undefined;
@@ -34,7 +38,7 @@ interface Surroundings extends Pick<Serving, 'check' | 'draining'> {
 export async function createCoreServer(
   config: CoreConfig,
   deps: Dependencies,
-  { log, check, draining, observer, batchCame }: Surroundings,
+  { log, readiness, draining, observer, batchCame }: Surroundings,
 ): Promise<FastifyInstance> {
   const app = fastify({
     ...transport(config),
@@ -49,14 +53,15 @@ export async function createCoreServer(
   app.addHook('preClose', async () => ending.abort());
   answerUnknownCalls(app);
   const run = callRunner(log, observer);
+  const carriesToken = tokenCheck(config.CORE_TOKEN);
   await app.register(fastifyConnectPlugin, {
     routes: routes(deps, {
       run,
       batchCame,
-      serving: { check, draining, ending: ending.signal },
+      serving: { store: readiness, draining, carriesToken, ending: ending.signal },
       reflects: config.CORE_REFLECTION,
     }),
-    requestGate: authenticateCaller(config.CORE_TOKEN, run),
+    requestGate: authenticateCaller(carriesToken, run),
     interceptors: [runCalls(run)],
     jsonOptions: discreetJson,
     readMaxBytes: LARGEST_MESSAGE_BYTES,

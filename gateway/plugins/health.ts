@@ -1,20 +1,26 @@
 import type { FastifyInstance } from 'fastify';
-import type { CoreClient } from '../core-client.ts';
+import type { Readiness } from '../../src/runtime/readiness.ts';
 import { Problem } from '../problems.ts';
-import type { Quota } from '../quota/quota.ts';
 import { allowOnly } from './allowed-methods.ts';
 
+/** What a gateway needs, and whether it means to stop. */
+export interface GatewayReadiness {
+  readonly core: Readiness;
+  readonly quota: Readiness;
+  readonly isStopping: () => boolean;
+}
+
 /** Tells probes whether the process lives and whether it can serve. */
-export function reportHealth(app: FastifyInstance, core: CoreClient, quota: Quota, isStopping: () => boolean): void {
+export function reportHealth(app: FastifyInstance, { core, quota, isStopping }: GatewayReadiness): void {
   app.get('/healthz', { config: { operation: 'healthz' } }, async () => ({ status: 'alive' }));
   allowOnly(app, '/healthz', 'GET');
 
   app.get('/readyz', { config: { operation: 'readyz' } }, async () => {
-    const [coreReady, quotaReady] = await Promise.all([core.isServing(), quota.ready()]);
+    const [coreFault, quotaFault] = await Promise.all([core.fault(), quota.fault()]);
     const faults = [
       ...(isStopping() ? ['the gateway is stopping'] : []),
-      ...(coreReady ? [] : ['the core does not serve']),
-      ...(quotaReady ? [] : ['the quota store does not answer']),
+      ...(coreFault === undefined ? [] : ['the core does not serve']),
+      ...(quotaFault === undefined ? [] : ['the quota store does not answer']),
     ];
     if (faults.length > 0) throw new Problem('integration_unavailable', { detail: `Not ready: ${faults.join(', ')}.` });
     return { status: 'ready' };

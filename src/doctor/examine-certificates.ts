@@ -1,5 +1,5 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
-import { inOneLine } from '../in-one-line.ts';
+import { inOneLine } from '../runtime/in-one-line.ts';
 import type { Secret } from '../runtime/secret.ts';
 import { type Finding, Notes } from './finding.ts';
 

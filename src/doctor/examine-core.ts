@@ -4,7 +4,7 @@ import type { GatewayConfig } from '../../gateway/config.ts';
 import { presentToken, tlsToCore } from '../../gateway/core-connection.ts';
 import { Health, HealthCheckResponse_ServingStatus as Serving } from '../../proto/gen/health/v1/health_pb.ts';
 import { DirectoryService } from '../../proto/gen/leadintake/v1/directory_pb.ts';
-import { inOneLine } from '../in-one-line.ts';
+import { inOneLine } from '../runtime/in-one-line.ts';
 import { type Finding, Notes } from './finding.ts';
 
 /** How long the core may take to answer; milliseconds. */

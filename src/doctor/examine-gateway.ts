@@ -1,4 +1,4 @@
-import { inOneLine } from '../in-one-line.ts';
+import { inOneLine } from '../runtime/in-one-line.ts';
 import { type Finding, Notes } from './finding.ts';
 
 /** How long the gateway may take to answer; milliseconds. */

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { access, constants, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { inOneLine } from '../in-one-line.ts';
+import { inOneLine } from '../runtime/in-one-line.ts';
 import { examineMongo } from '../store/mongo/examine-mongo.ts';
 import { examineSqlite } from '../store/sqlite/examine-sqlite.ts';
 import { type Finding, Notes } from './finding.ts';

@@ -5,20 +5,30 @@ import { Refusal } from '../domain/refusal.ts';
 import type { Secret } from '../runtime/secret.ts';
 import { callOf, type RunCall } from './calls.ts';
 
+/** Whether an Authorization header carries the token; without a token, every one does. */
+export type CarriesToken = (authorization: string | undefined) => boolean;
+
+/** Knows the token of this service. */
+export function tokenCheck(token: Secret | undefined): CarriesToken {
+  const expected = token && sha256(`Bearer ${token.reveal()}`);
+  // Equal lengths and a comparison that always takes the same time: no byte of the token can be measured.
+  return (authorization = '') => !expected || timingSafeEqual(sha256(authorization), expected);
+}
+
+/** Whether a path belongs to a service that is open to callers without the token: probes carry no secrets. */
+export const isOpen = (path: string): boolean => path.startsWith(`/${Health.typeName}/`);
+
 /**
- * Lets in only callers that present the token, whoever they are otherwise; without a token, everybody. Health is open:
- * probes carry no secrets. A call is turned away before its body is read.
+ * Lets in only callers that present the token, whoever they are otherwise; to Health everybody. A call is turned away before
+ * its body is read.
  */
 export function authenticateCaller(
-  token: Secret | undefined,
+  carriesToken: CarriesToken,
   run: RunCall,
 ): (context: HandlerContext) => Promise<void> {
-  const expected = token && sha256(`Bearer ${token.reveal()}`);
   return async ({ service, method, requestHeader }) => {
-    if (!expected || service.typeName === Health.typeName) return;
-    const presented = sha256(requestHeader.get('authorization') ?? '');
-    // Equal lengths and a comparison that always takes the same time: no byte of the token can be measured.
-    if (timingSafeEqual(presented, expected)) return;
+    if (service.typeName === Health.typeName) return;
+    if (carriesToken(requestHeader.get('authorization') ?? undefined)) return;
     await run(callOf(method, requestHeader), async () => {
       throw new Refusal('CALLER_UNAUTHENTICATED', 'The call does not carry the token of this service.');
     });

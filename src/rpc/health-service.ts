@@ -1,27 +1,34 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Code, ConnectError, type ServiceImpl } from '@connectrpc/connect';
 import { type Health, HealthCheckResponse_ServingStatus as Status } from '../../proto/gen/health/v1/health_pb.ts';
+import type { Readiness } from '../runtime/readiness.ts';
 
-/** How often a watched server looks whether it still serves; milliseconds. */
-const WATCH_EVERY_MS = 1000;
+/** How many callers without a token may watch at once. A watcher is kept in memory for as long as it likes. */
+export const MOST_WATCHERS = 64;
 
 /** What decides whether a server serves. */
 export interface Serving {
-  /** Whether a call that starts now would be served. */
-  readonly check: () => Promise<boolean>;
+  /** Whether what it needs is there. */
+  readonly store: Readiness;
   /** Aborted when the server means to stop, some time before it does. */
   readonly draining: AbortSignal;
-  /** Aborted when it stops: whoever watches is let go. */
+  /** Whether a call carries the token, if there is one: then it is a caller of ours that watches. */
+  readonly carriesToken: (authorization: string | undefined) => boolean;
+  /** Aborted when the server stops: whoever watches is let go. */
   readonly ending: AbortSignal;
 }
 
 /**
  * The standard health check (`grpc.health.v1`), for the whole server ('') and for each of its services alike: they share
- * one store.
+ * one store. Whoever asks is told what the one look of the second has found.
  */
 export function healthService(serviceNames: readonly string[], serving: Serving): ServiceImpl<typeof Health> {
+  const { store, draining, carriesToken, ending } = serving;
   const known = ['', ...serviceNames];
-  const statusNow = async () => ((await serving.check()) ? Status.SERVING : Status.NOT_SERVING);
+  const statusNow = async () => {
+    const isServing = !draining.aborted && (await store.fault()) === undefined;
+    return isServing ? Status.SERVING : Status.NOT_SERVING;
+  };
+  let strangers = 0;
   return {
     async check({ service }) {
       if (!known.includes(service)) throw new ConnectError('there is no such service', Code.NotFound);
@@ -33,16 +40,26 @@ export function healthService(serviceNames: readonly string[], serving: Serving)
       return { statuses: Object.fromEntries(known.map((name) => [name, { status }])) };
     },
 
-    async *watch({ service }, { signal }) {
-      const over = AbortSignal.any([signal, serving.ending]);
-      const isKnown = known.includes(service);
-      for (let told: Status | undefined; !over.aborted; ) {
-        const status = isKnown ? await statusNow() : Status.SERVICE_UNKNOWN;
-        if (status !== told) yield { status };
-        told = status;
-        // A server that is about to stop says so at once, and has no more to say then.
-        const next = serving.draining.aborted ? over : AbortSignal.any([over, serving.draining]);
-        await sleep(WATCH_EVERY_MS, undefined, { signal: next }).catch(() => {});
+    async *watch({ service }, { signal, requestHeader }) {
+      const isStranger = !carriesToken(requestHeader.get('authorization') ?? undefined);
+      if (isStranger && strangers >= MOST_WATCHERS) {
+        throw new ConnectError(`${MOST_WATCHERS} watch already`, Code.ResourceExhausted);
+      }
+      strangers += Number(isStranger);
+      try {
+        const over = AbortSignal.any([signal, ending]);
+        const isKnown = known.includes(service);
+        for (let told: Status | undefined; !over.aborted; ) {
+          const { changeCount } = store;
+          // A server that is about to stop says so at once, and has no more to say then.
+          const next = draining.aborted ? over : AbortSignal.any([over, draining]);
+          const status = isKnown ? await statusNow() : Status.SERVICE_UNKNOWN;
+          if (status !== told) yield { status };
+          told = status;
+          await store.changed(changeCount, next);
+        }
+      } finally {
+        strangers -= Number(isStranger);
       }
     },
   };

@@ -1,5 +1,6 @@
 import { Counter, Histogram, type Registry } from 'prom-client';
 import { createRegistry, DURATIONS, gauge, SIZES } from '../runtime/metrics.ts';
+import type { Readiness } from '../runtime/readiness.ts';
 import type { StoreObserver } from '../store/store.ts';
 
 /** Everything that the core counts. Each label has a closed list of values: nothing that a caller sends is one. */
@@ -12,7 +13,7 @@ export interface CoreMetrics {
   /** A command goes to the store. */
   readonly storeCommand: StoreObserver;
   /** Has it told whether the store is there, and whether the core means to stop. */
-  watchReadiness(readiness: { readonly store: () => Promise<boolean>; readonly isStopping: () => boolean }): void;
+  watchReadiness(store: Readiness, draining: AbortSignal): void;
 }
 
 /** What is shown from the start, so that not even the first fault is missed. */
@@ -75,10 +76,10 @@ export function createCoreMetrics(): CoreMetrics {
       return (isDone) =>
         commands.observe({ command, outcome: isDone ? 'ok' : 'failed' }, (performance.now() - began) / 1000);
     },
-    watchReadiness({ store, isStopping }) {
-      const isUp = async () => Number(await store());
+    watchReadiness(store, draining) {
+      const isUp = async () => Number((await store.fault()) === undefined);
       gauge(registry, 'lead_intake_core_store_up', 'Whether the store answers and is complete.', isUp);
-      gauge(registry, 'lead_intake_core_stopping', 'Whether it means to stop.', () => Number(isStopping()));
+      gauge(registry, 'lead_intake_core_stopping', 'Whether it means to stop.', () => Number(draining.aborted));
     },
   };
 }

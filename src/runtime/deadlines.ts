@@ -30,6 +30,9 @@ export const STORE_CALL_MS = 4000;
 /** How long a request to the core may take before its outcome counts as unknown. */
 export const CORE_CALL_MS = 5000;
 
+/** The pause between two looks whether what a process needs is there. What is said of readiness is as old as that. */
+export const READINESS_LOOK_MS = 1000;
+
 /** How long the core may take to say whether it is ready, to the gateway. */
 export const CORE_HEALTH_MS = 1000;
 

@@ -314,6 +314,7 @@ describeWithMongoServer('a service whose MongoDB fails', () => {
     /mongo|ferret|postgres|index|openContact|idempotencyKey|database|127\.0\.0\.1|ECONN|socket|pool|timed out/i;
 
   async function expectNotReady(of = service): Promise<void> {
+    await expect.poll(async () => (await fetch(`${of.url}/readyz`)).status, { timeout: RECOVERS_WITHIN_MS }).toBe(503);
     const response = await fetch(`${of.url}/readyz`);
     const { detail, ...problem } = await expectProblem(response, 503, 'integration_unavailable', []);
     expect(detail).toBe('Not ready: the core does not serve.');
@@ -322,6 +323,12 @@ describeWithMongoServer('a service whose MongoDB fails', () => {
 
   /** Waits until the service can do everything again. */
   async function recovered(of = service): Promise<void> {
+    await expect
+      .poll(() => of.countLeads(studio.studioId).catch(({ code }) => code), {
+        timeout: RECOVERS_WITHIN_MS,
+        interval: 50,
+      })
+      .not.toBe(Code.Unavailable);
     await expect
       .poll(async () => (await fetch(`${of.url}/readyz`)).status, { timeout: RECOVERS_WITHIN_MS, interval: 50 })
       .toBe(200);

@@ -17,8 +17,8 @@ describe('core and gateway as separate processes', () => {
 
     first.child.kill('SIGTERM');
     expect(await first.ended()).toBe(0);
+    await expect.poll(async () => (await fetch(`${url}/readyz`)).status, { timeout: 5000 }).toBe(503);
     const away = await fetch(`${url}/readyz`);
-    expect(away.status).toBe(503);
     expect(away.headers.get('content-type')).toBe('application/problem+json');
     expect(await away.json()).toMatchObject({
       code: 'integration_unavailable',

@@ -59,7 +59,7 @@ describe('the metrics show', () => {
     expect((await service.get(secret)).status).toBe(503);
 
     const gateway = await service.gatewayMetrics();
-    expect(gateway.get('lead_intake_gateway_core_up')).toBe(0);
+    await polled(service.gatewayMetrics, 'lead_intake_gateway_core_up').toBe(0);
     expect(gateway.get(requests('listLeads', 'integration_unavailable'))).toBe(1);
   });
 
@@ -128,7 +128,7 @@ describeWithRedisServer('the metrics show, too,', () => {
     expect((await service.get(secret)).status).toBe(503);
 
     const gateway = await service.gatewayMetrics();
-    expect(gateway.get('lead_intake_gateway_quota_up')).toBe(0);
+    await polled(service.gatewayMetrics, 'lead_intake_gateway_quota_up').toBe(0);
     expect(gateway.get('lead_intake_gateway_quota_duration_seconds_count{decision="unavailable"}')).toBe(1);
     expect(gateway.get(requests('listLeads', 'integration_rate_unavailable'))).toBe(1);
     expect(gateway.get('lead_intake_gateway_core_up')).toBe(1);

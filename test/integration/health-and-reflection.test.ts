@@ -2,50 +2,169 @@ import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { promisify } from 'node:util';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
-import { Client, credentials } from '@grpc/grpc-js';
+import { Client, credentials, status as grpcStatus, Metadata, type ServiceError } from '@grpc/grpc-js';
+import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import {
+  type ServerReflectionRequest,
+  ServerReflectionRequestSchema,
+  ServerReflectionResponseSchema,
+} from '../../proto/gen/grpc/reflection/v1/reflection_pb.ts';
+import {
+  type HealthCheckRequest,
   HealthCheckRequestSchema,
   HealthCheckResponseSchema,
   HealthCheckResponse_ServingStatus as Status,
 } from '../../proto/gen/health/v1/health_pb.ts';
+import { readCoreConfig } from '../../src/config.ts';
+import { systemClock } from '../../src/domain/clock.ts';
+import { newId } from '../../src/domain/new-id.ts';
+import { MOST_WATCHERS } from '../../src/rpc/health-service.ts';
+import { Readiness } from '../../src/runtime/readiness.ts';
+import { createCoreServer } from '../../src/server.ts';
+import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
+import { times } from '../support/builders.ts';
 import { CORE_TOKEN, startTestCore, type TestCore } from '../support/grpc.ts';
 import { describeIf, hasCommand } from '../support/servers.ts';
 
-describe('watching the health of a core', () => {
-  /** Watches over real gRPC; gives the statuses as they come. */
-  function watch(core: TestCore, service = '') {
-    const client = new Client(`127.0.0.1:${core.port}`, credentials.createInsecure());
-    onTestFinished(() => client.close());
-    const call = client.makeServerStreamRequest(
-      '/grpc.health.v1.Health/Watch',
-      (request) => Buffer.from(toBinary(HealthCheckRequestSchema, request)),
-      (bytes) => fromBinary(HealthCheckResponseSchema, bytes).status,
-      create(HealthCheckRequestSchema, { service }),
-    );
-    call.on('error', () => {});
-    return { call, next: async () => (await once(call, 'data'))[0] as Status };
-  }
+/** A client that knows nothing but the port, with a connection of its own. */
+function clientOf(port: number): Client {
+  const client = new Client(`127.0.0.1:${port}`, credentials.createInsecure(), { 'grpc.use_local_subchannel_pool': 1 });
+  onTestFinished(() => client.close());
+  return client;
+}
 
+const asBytes = (request: HealthCheckRequest) => Buffer.from(toBinary(HealthCheckRequestSchema, request));
+const statusIn = (bytes: Buffer) => fromBinary(HealthCheckResponseSchema, bytes).status;
+
+/** Asks over real gRPC, without a token. */
+function check(client: Client): Promise<Status | undefined> {
+  const request = create(HealthCheckRequestSchema);
+  return new Promise((resolve, reject) => {
+    client.makeUnaryRequest('/grpc.health.v1.Health/Check', asBytes, statusIn, request, (error, status) =>
+      error ? reject(error) : resolve(status),
+    );
+  });
+}
+
+/** Watches over real gRPC; gives the statuses as they come. */
+function watch({ port }: Pick<TestCore, 'port'>, { service = '', token = '', client = clientOf(port) } = {}) {
+  const metadata = new Metadata();
+  if (token) metadata.set('authorization', `Bearer ${token}`);
+  const request = create(HealthCheckRequestSchema, { service });
+  const call = client.makeServerStreamRequest('/grpc.health.v1.Health/Watch', asBytes, statusIn, request, metadata);
+  const failed = once(call, 'error').then(([error]) => (error as ServiceError).code);
+  return { call, failed, next: async () => (await once(call, 'data'))[0] as Status };
+}
+
+describe('watching the health of a core', () => {
   test('tells at once that it serves, and that it stops before it does', async () => {
     const core = await startTestCore({ SHUTDOWN_DRAIN_MS: '500' });
     const { call, next } = watch(core);
     expect(await next()).toBe(Status.SERVING);
 
     const ended = once(call, 'end');
-    const [status] = await Promise.all([next(), core.stop()]);
+    const status = next();
+    const asked = clientOf(core.port);
+    expect(await check(asked)).toBe(Status.SERVING);
+    const stopped = core.stop();
+    // Whatever the last look has found.
+    expect(await check(asked)).toBe(Status.NOT_SERVING);
 
-    expect(status).toBe(Status.NOT_SERVING);
-    await ended;
+    expect(await status).toBe(Status.NOT_SERVING);
+    await Promise.all([stopped, ended]);
   });
 
   test('goes on for a service that nobody knows', async () => {
     const core = await startTestCore();
-    const { next } = watch(core, 'no.such.Service');
+    const { next } = watch(core, { service: 'no.such.Service' });
     expect(await next()).toBe(Status.SERVICE_UNKNOWN);
     // Whoever watches does not keep it from stopping.
     await core.stop();
   });
+
+  test('without a token is for so many at once, and with it for everybody; who leaves makes room', async () => {
+    const core = await startTestCore();
+    onTestFinished(() => core.stop());
+    const watchers = times(MOST_WATCHERS, () => watch(core));
+    expect(await Promise.all(watchers.map(({ next }) => next()))).toEqual(watchers.map(() => Status.SERVING));
+
+    expect(await watch(core).failed).toBe(grpcStatus.RESOURCE_EXHAUSTED);
+    expect(await watch(core, { token: CORE_TOKEN }).next()).toBe(Status.SERVING);
+    expect(await check(clientOf(core.port))).toBe(Status.SERVING);
+
+    watchers[0]?.call.cancel();
+    await expect
+      .poll(() => {
+        const another = watch(core);
+        return Promise.race([another.next(), another.failed.then(() => undefined)]);
+      })
+      .toBe(Status.SERVING);
+  });
+});
+
+test('however many ask whether a core serves, in whichever way, its store is looked at once a second', async () => {
+  const config = readCoreConfig({ CORE_PORT: '0', LOG_LEVEL: 'silent' });
+  const store = openSqliteStore(':memory:');
+  let looks = 0;
+  const log = pino({ level: 'silent' });
+  const readiness = new Readiness(
+    'the store',
+    async () => {
+      looks += 1;
+      await store.check();
+    },
+    log,
+  );
+  const surroundings = {
+    log,
+    readiness,
+    draining: new AbortController().signal,
+    observer: undefined,
+    batchCame: undefined,
+  };
+  const server = await createCoreServer(config, { store, clock: systemClock, newId }, surroundings);
+  onTestFinished(async () => {
+    readiness.close();
+    await server.close();
+    await store.close();
+  });
+  const port = Number(new URL(await server.listen({ host: '127.0.0.1', port: 0 })).port);
+  const watchers = times(20, () => watch({ port }));
+  expect(await Promise.all(watchers.map(({ next }) => next()))).toEqual(watchers.map(() => Status.SERVING));
+  const clients = times(10, () => clientOf(port));
+
+  let asked = 0;
+  const until = performance.now() + 1500;
+  while (performance.now() < until) {
+    expect(await Promise.all(clients.map(check))).toEqual(clients.map(() => Status.SERVING));
+    asked += clients.length;
+  }
+
+  expect(asked).toBeGreaterThan(100);
+  expect(looks).toBeLessThanOrEqual(3);
+});
+
+test('reflection is for callers with the token, like everything but health', async () => {
+  const core = await startTestCore({ CORE_REFLECTION: 'yes' });
+  onTestFinished(() => core.stop());
+  const services = (token?: string) => {
+    const metadata = new Metadata();
+    if (token) metadata.set('authorization', `Bearer ${token}`);
+    const call = clientOf(core.port).makeBidiStreamRequest(
+      '/grpc.reflection.v1.ServerReflection/ServerReflectionInfo',
+      (request: ServerReflectionRequest) => Buffer.from(toBinary(ServerReflectionRequestSchema, request)),
+      (bytes) => fromBinary(ServerReflectionResponseSchema, bytes).messageResponse.case,
+      metadata,
+    );
+    call.end(create(ServerReflectionRequestSchema, { messageRequest: { case: 'listServices', value: '' } }));
+    return new Promise((resolve) => {
+      call.on('data', resolve).on('error', (error: ServiceError) => resolve(error.code));
+    });
+  };
+  expect(await services()).toBe(grpcStatus.UNAUTHENTICATED);
+  expect(await services('another')).toBe(grpcStatus.UNAUTHENTICATED);
+  expect(await services(CORE_TOKEN)).toBe('listServicesResponse');
 });
 
 describeIf(hasCommand('grpcurl'), 'reflection, with grpcurl', 'install grpcurl', () => {

@@ -57,6 +57,7 @@ describe('while the core is away', () => {
 
   test('the gateway is alive and not ready', async () => {
     expect((await fetch(`${service.url}/healthz`)).status).toBe(200);
+    await expect.poll(async () => (await fetch(`${service.url}/readyz`)).status, { timeout: 5000 }).toBe(503);
     await expectProblem(await fetch(`${service.url}/readyz`), 503, 'integration_unavailable');
   });
 });

@@ -46,8 +46,9 @@ describeWithRedisServer('a gateway that counts in Redis', () => {
       await expectProblem(await service.get(newKeySecret()), 401, 'integration_key_invalid');
       await expectProblem(await service.get(dead.secret), 401, 'integration_key_invalid');
       expect(await service.countLeads(studioId)).toBe(1);
-      const ready = await fetch(`${service.url}/readyz`);
-      expect(await ready.json()).toMatchObject({ status: 503, detail: 'Not ready: the quota store does not answer.' });
+      await expect
+        .poll(async () => (await fetch(`${service.url}/readyz`)).json(), { timeout: 5000 })
+        .toMatchObject({ status: 503, detail: 'Not ready: the quota store does not answer.' });
 
       await back();
       await expect.poll(async () => (await fetch(`${service.url}/readyz`)).status, { timeout: 5000 }).toBe(200);
