@@ -72,9 +72,12 @@ export async function startGateway(config: GatewayConfig): Promise<Running> {
     const app = await createGateway(config, { log, metrics, tracer, core, quota, policy, readiness });
     metricsServer = await serveMetrics(metrics?.registry, config.GATEWAY_METRICS_ADDRESS, log);
     const url = await app.listen({ host: config.GATEWAY_HOST, port: config.GATEWAY_PORT });
+    readiness.core.begin();
+    readiness.quota.begin();
     return {
       url,
       metricsUrl: metricsServer?.url,
+      drainMs: config.SHUTDOWN_DRAIN_MS,
       async stop() {
         stopping = true;
         // Whoever balances load must see /readyz turn, and kept-alive connections end, before the port closes.

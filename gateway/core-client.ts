@@ -18,7 +18,7 @@ import {
   type ListLeadsResponse,
 } from '../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { textOfHash } from '../src/domain/rules/key-secret.ts';
-import { CORE_CALL_MS, CORE_HEALTH_MS } from '../src/runtime/deadlines.ts';
+import { CORE_CALL_MS, CORE_HEALTH_MS, CORE_PING_ANSWER_MS, CORE_PING_EVERY_MS } from '../src/runtime/deadlines.ts';
 import { currentSpan } from '../src/runtime/tracing.ts';
 import { type Asked, Collector, MOST_UNANSWERED, type Result } from './collector.ts';
 import type { GatewayConfig } from './config.ts';
@@ -87,7 +87,7 @@ export function createCoreClient(config: GatewayConfig, metrics?: GatewayMetrics
   const sessionManager = new Http2SessionManager(
     CORE_URL,
     // A core that is gone without a word is noticed by a ping, not by the operating system's patience.
-    { pingIntervalMs: 10_000, pingTimeoutMs: 2000 },
+    { pingIntervalMs: CORE_PING_EVERY_MS, pingTimeoutMs: CORE_PING_ANSWER_MS },
     tlsToCore(config),
   );
   const transport = createConnectTransport({

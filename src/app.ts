@@ -50,19 +50,19 @@ export async function startCore(config: CoreConfig): Promise<Running> {
     metricsServer = await serveMetrics(metrics?.registry, config.CORE_METRICS_ADDRESS, log);
     const url = await server.listen({ host: config.CORE_HOST, port: config.CORE_PORT });
     const stopRenewing = keepClaimsRenewed({ store, clock: systemClock }, log);
+    readiness.begin();
     return {
       url,
       metricsUrl: metricsServer?.url,
+      drainMs: config.SHUTDOWN_DRAIN_MS,
       async stop() {
         draining.abort();
         // Whoever balances load must see the health check turn before the port closes.
         await sleep(config.SHUTDOWN_DRAIN_MS);
-        await stopRenewing();
+        stopRenewing();
         await server.close();
         readiness.close();
-        await store.close();
-        await metricsServer?.close();
-        await tracer?.close();
+        await Promise.all([store.close(), metricsServer?.close(), tracer?.close()]);
       },
     };
   } catch (error) {

@@ -12,9 +12,9 @@ const TOLD_EVERY_MS = 10_000;
 /**
  * Makes claims of open leads anew whenever that is due, for as long as the process runs; whoever else does so, too.
  *
- * @returns how to stop it
+ * @returns stops it: nothing new is begun, and what is under way ends with the store
  */
-export function keepClaimsRenewed(deps: Pick<Dependencies, 'store' | 'clock'>, log: Logger): () => Promise<void> {
+export function keepClaimsRenewed(deps: Pick<Dependencies, 'store' | 'clock'>, log: Logger): () => void {
   const stopping = new AbortController();
   let toldAt = performance.now();
   const observer = {
@@ -29,17 +29,16 @@ export function keepClaimsRenewed(deps: Pick<Dependencies, 'store' | 'clock'>, l
     leadInTheWay: (studioId: string, leadId: string, holderId: string) =>
       log.warn({ studioId, leadId, holderId }, 'two open leads have one contact: each keeps what it claims'),
   };
-  const work = (async () => {
+  void keepOn();
+  return () => stopping.abort();
+
+  async function keepOn(): Promise<void> {
     while (!stopping.signal.aborted) {
       // A store that is away is told of by readiness; what is due stays due.
       await renewClaims(deps, observer, stopping.signal).catch(() => {});
       await sleep(LOOK_EVERY_MS, undefined, { signal: stopping.signal, ref: false }).catch(() => {});
     }
-  })();
-  return async () => {
-    stopping.abort();
-    await work;
-  };
+  }
 }
 
 type Renewal = Parameters<NonNullable<RenewalObserver['stepEnded']>>[0];

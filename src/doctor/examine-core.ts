@@ -4,11 +4,9 @@ import type { GatewayConfig } from '../../gateway/config.ts';
 import { presentToken, tlsToCore } from '../../gateway/core-connection.ts';
 import { Health, HealthCheckResponse_ServingStatus as Serving } from '../../proto/gen/health/v1/health_pb.ts';
 import { DirectoryService } from '../../proto/gen/leadintake/v1/directory_pb.ts';
+import { DOCTOR_MS } from '../runtime/deadlines.ts';
 import { inOneLine } from '../runtime/in-one-line.ts';
 import { type Finding, Notes } from './finding.ts';
-
-/** How long the core may take to answer; milliseconds. */
-const TIMEOUT_MS = 3000;
 
 /** Asks the core, as the gateway reaches it, whether it serves and takes the token. */
 export async function examineCore(config: GatewayConfig): Promise<readonly Finding[]> {
@@ -21,7 +19,7 @@ export async function examineCore(config: GatewayConfig): Promise<readonly Findi
     nodeOptions: tlsToCore(config),
   });
   try {
-    const { status } = await createClient(Health, transport).check({}, { timeoutMs: TIMEOUT_MS });
+    const { status } = await createClient(Health, transport).check({}, { timeoutMs: DOCTOR_MS });
     if (status === Serving.SERVING) notes.well(`at ${CORE_URL} serves`);
     else notes.fault(`at ${CORE_URL} answers, but does not serve: it is stopping, or its database is away`);
   } catch (error) {
@@ -32,7 +30,7 @@ export async function examineCore(config: GatewayConfig): Promise<readonly Findi
   }
   try {
     // Nobody is called so: whoever is let in is told that.
-    await createClient(DirectoryService, transport).getStudio({ studioId: 'doctor' }, { timeoutMs: TIMEOUT_MS });
+    await createClient(DirectoryService, transport).getStudio({ studioId: 'doctor' }, { timeoutMs: DOCTOR_MS });
   } catch (error) {
     const { code } = ConnectError.from(error);
     if (code === Code.Unauthenticated) notes.fault('does not take this CORE_TOKEN: both processes need the same');

@@ -30,11 +30,18 @@ export const STORE_CALL_MS = 4000;
 /** How long a request to the core may take before its outcome counts as unknown. */
 export const CORE_CALL_MS = 5000;
 
-/** The pause between two looks whether what a process needs is there. What is said of readiness is as old as that. */
+/** The time from one look whether what a process needs is there to the next. What is said of readiness is as old as that. */
 export const READINESS_LOOK_MS = 1000;
 
 /** How long the core may take to say whether it is ready, to the gateway. */
 export const CORE_HEALTH_MS = 1000;
+
+/** How often the gateway asks a connection to the core for a sign of life, and how long that may take. */
+export const CORE_PING_EVERY_MS = 10_000;
+export const CORE_PING_ANSWER_MS = 2000;
+
+/** How long the doctor waits for a core or a gateway. */
+export const DOCTOR_MS = 5000;
 
 /** How long a request may take to arrive, at the gateway and at the core. */
 export const REQUEST_ARRIVAL_MS = 10_000;
@@ -49,10 +56,10 @@ export const LONGEST_DRAIN_MS = 60_000;
 export const STOP_MS = 10_000;
 
 /** How long a gateway that has closed its port waits for what is under way. */
-export const GATEWAY_AFTER_CLOSE_MS = 7500;
+export const GATEWAY_AFTER_CLOSE_MS = 8750;
 
 /** How long a core that has closed its port waits for what is under way. */
-export const CORE_AFTER_CLOSE_MS = 3000;
+export const CORE_AFTER_CLOSE_MS = 4250;
 
 /** How long a store that is being closed waits for what is under way: a call, and the silence that its last command meets. */
 export const STORE_CLOSE_MS = STORE_CALL_MS + STORE_SILENCE_MS;
@@ -70,14 +77,28 @@ isLess({ STORE_SILENCE_MS, again: STORE_SILENCE_MS }, { STORE_CALL_MS }, 'a call
 isLess({ SQLITE_BUSY_MS }, { STORE_CALL_MS }, 'SQLite answers as soon as MongoDB');
 isLess({ STORE_CALL_MS }, { CORE_CALL_MS }, "the core's word on its store reaches the gateway");
 isLess({ CORE_CALL_MS }, { REQUEST_ARRIVAL_MS }, 'who waits for an answer is not taken for one who sends slowly');
+isLess(
+  { CORE_HEALTH_MS },
+  { CORE_CALL_MS },
+  'who asks whether the core serves knows it before who asks it for something',
+);
+isLess({ CORE_PING_ANSWER_MS }, { CORE_PING_EVERY_MS }, 'one sign of life is waited for at a time');
+isLess({ STORE_CALL_MS }, { DOCTOR_MS }, 'a core whose store is silent can say so to the doctor');
 isLess({ CORE_CALL_MS }, { LONGEST_CALL_MS }, "the gateway's deadline is one that the core takes");
 isLess(
   { QUOTA_ANSWER_MS, CORE_CALL_MS, putBack: QUOTA_ANSWER_MS },
   { GATEWAY_AFTER_CLOSE_MS },
   'a gateway that stops answers what it took on',
 );
+isLess(
+  { lookUp: STORE_CALL_MS, QUOTA_ANSWER_MS, STORE_CALL_MS, putBack: QUOTA_ANSWER_MS },
+  { GATEWAY_AFTER_CLOSE_MS },
+  'so it does for a key that it does not know yet',
+);
 isLess({ GATEWAY_AFTER_CLOSE_MS, TRACES_CLOSE_MS }, { STOP_MS }, 'a gateway stops in time');
-isLess({ CORE_AFTER_CLOSE_MS, STORE_CLOSE_MS, TRACES_CLOSE_MS }, { STOP_MS }, 'a core stops in time');
+isLess({ STORE_CALL_MS }, { CORE_AFTER_CLOSE_MS }, 'a core that stops answers what it took on');
+isLess({ TRACES_CLOSE_MS }, { STORE_CLOSE_MS }, 'the last spans are sent while the store is closed');
+isLess({ CORE_AFTER_CLOSE_MS, STORE_CLOSE_MS }, { STOP_MS }, 'a core stops in time');
 
 /** @throws Error when what comes one after the other takes as long as the bound, or longer */
 function isLess(parts: Readonly<Record<string, number>>, bound: Readonly<Record<string, number>>, why: string): void {

@@ -7,7 +7,9 @@ export interface Running {
   readonly url: string;
   /** Where it tells its metrics, if it does. */
   readonly metricsUrl?: string | undefined;
-  /** Stops in order: nothing accepted is cut off. */
+  /** For how long it says that it means to stop, and serves on, before it does; milliseconds. */
+  readonly drainMs: number;
+  /** Stops in order, after its drain: nothing accepted is cut off. */
   stop(): Promise<void>;
 }
 
@@ -23,7 +25,10 @@ export async function runUntilStopped(start: () => Promise<Running>): Promise<vo
     // A process that was started by another with a channel tells it where it listens.
     process.send?.({ url: running.url });
     await stopped;
-    const deadline = setTimeout(() => fail(new Error(`not stopped within ${STOP_MS} ms`)), STOP_MS);
+    const deadline = setTimeout(
+      () => fail(new Error(`not stopped within ${STOP_MS} ms after the drain`)),
+      running.drainMs + STOP_MS,
+    );
     await running.stop();
     clearTimeout(deadline);
     // Nothing may keep a stopped process alive, such as the channel to its parent.

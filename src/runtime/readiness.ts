@@ -12,8 +12,11 @@ const TOLD_EVERY_MS = 30_000;
  * costs nothing, however many do. Why it is not there stands in the log at once, again while that lasts, and when it is over.
  */
 export class Readiness {
+  readonly #look: () => Promise<void>;
+  readonly #tell: (fault: string | undefined) => void;
+  readonly #first = Promise.withResolvers<string | undefined>();
   /** The look that is under way, or the last. */
-  #latest: Promise<string | undefined> = Promise.resolve(undefined);
+  #latest = this.#first.promise;
   readonly #closing = new AbortController();
   readonly #changes = new EventEmitter().setMaxListeners(0);
   #changeCount = 0;
@@ -23,10 +26,16 @@ export class Readiness {
    * @param look rejects while it is not there; what with stands in the log
    */
   constructor(what: string, look: () => Promise<void>, log: Logger) {
-    this.#lookOnAndOn(look, tellOf(what, log));
+    this.#look = look;
+    this.#tell = tellOf(what, log);
   }
 
-  /** What is wrong, undefined when nothing is. At most a second old, unless the look that is to tell takes longer. */
+  /** Looks from now on. A process that is busy with its start would take its own delay for something that is away. */
+  begin(): void {
+    this.#lookOnAndOn();
+  }
+
+  /** What is wrong, undefined when nothing is. It is at most a second old; whoever comes while there is a look waits for that. */
   fault(): Promise<string | undefined> {
     return this.#latest;
   }
@@ -53,24 +62,28 @@ export class Readiness {
   /** Looks no more. */
   close(): void {
     this.#closing.abort();
+    this.#first.resolve('nobody looks any more');
   }
 
-  async #lookOnAndOn(look: () => Promise<void>, tell: (fault: string | undefined) => void): Promise<void> {
+  async #lookOnAndOn(): Promise<void> {
     const { signal } = this.#closing;
     for (let last: string | undefined; !signal.aborted; ) {
-      this.#latest = look().then(
+      const began = performance.now();
+      this.#latest = this.#look().then(
         () => undefined,
         (error) => withoutCredentials(inOneLine(error)),
       );
+      this.#first.resolve(this.#latest);
       const fault = await this.#latest;
       if (signal.aborted) return;
-      tell(fault);
+      this.#tell(fault);
       if ((fault === undefined) !== (last === undefined)) {
         this.#changeCount += 1;
         this.#changes.emit('change');
       }
       last = fault;
-      await sleep(READINESS_LOOK_MS, undefined, { signal, ref: false }).catch(() => {});
+      const restMs = READINESS_LOOK_MS - (performance.now() - began);
+      await sleep(Math.max(0, restMs), undefined, { signal, ref: false }).catch(() => {});
     }
   }
 }

@@ -1,7 +1,11 @@
 import { request } from 'node:http';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { addressOf, run, temporaryFolder } from '../support/processes.ts';
+
+/** Well formed, and nobody's: 32 zero bytes and their checksum. */
+const A_SECRET = `lik_${Buffer.concat([Buffer.alloc(32), Buffer.from('190a55ad', 'hex')]).toString('base64url')}`;
 
 const coreSettings = (folder: string) => ({ DATABASE_URL: `sqlite:${join(folder, 'leads.db')}` });
 
@@ -13,7 +17,7 @@ describe('core and gateway as separate processes', () => {
     const coreUrl = await addressOf(first);
     const gateway = run('gateway/main.ts', { env: { ...token, CORE_URL: coreUrl } });
     const url = await addressOf(gateway);
-    expect((await fetch(`${url}/readyz`)).status).toBe(200);
+    await expect.poll(async () => (await fetch(`${url}/readyz`)).status, { timeout: 10_000 }).toBe(200);
 
     first.child.kill('SIGTERM');
     expect(await first.ended()).toBe(0);
@@ -38,8 +42,7 @@ describe('core and gateway as separate processes', () => {
     const gateway = run('gateway/main.ts', { env: { CORE_URL: await addressOf(core), CORE_TOKEN: 'wrong' } });
     const url = await addressOf(gateway);
 
-    // Well formed: 32 zero bytes and their checksum.
-    const authorization = `Bearer lik_${Buffer.concat([Buffer.alloc(32), Buffer.from('190a55ad', 'hex')]).toString('base64url')}`;
+    const authorization = `Bearer ${A_SECRET}`;
     const answer = await fetch(`${url}/v1/integrations/leads`, { headers: { authorization } });
 
     expect(answer.status).toBe(500);
@@ -54,7 +57,8 @@ describe('core and gateway as separate processes', () => {
     const core = run('src/main.ts', { env: { ...coreSettings(folder), ...env } });
     const gateway = run('gateway/main.ts', { env: { ...env, CORE_URL: await addressOf(core) } });
 
-    expect((await fetch(`${await addressOf(gateway)}/readyz`)).status).toBe(200);
+    const url = await addressOf(gateway);
+    await expect.poll(async () => (await fetch(`${url}/readyz`)).status, { timeout: 10_000 }).toBe(200);
   });
 });
 
@@ -106,6 +110,28 @@ describe('an orderly stop of the gateway', () => {
     expect(during.status).toBe(200);
     expect(during.headers.get('connection')).toBe('close');
     expect(await gateway.ended()).toBe(0);
+  });
+
+  test('may drain for longer than anything else may take, serves until then, and ends well', async () => {
+    const env = { SHUTDOWN_DRAIN_MS: '11000' };
+    const core = run('src/main.ts', { env: { ...coreSettings(temporaryFolder()), ...env } });
+    const gateway = run('gateway/main.ts', { env: { ...env, CORE_URL: await addressOf(core) } });
+    const url = await addressOf(gateway);
+
+    for (const { child } of [core, gateway]) child.kill('SIGTERM');
+    const told = performance.now();
+    const ends = Promise.all([core.ended(), gateway.ended()]);
+    let servedUntil = told;
+    for (let isServing = true; isServing; await sleep(100)) {
+      // Nobody has this key: that is the core's word, by way of the gateway.
+      const headers = { authorization: `Bearer ${A_SECRET}` };
+      const answer = await fetch(`${url}/v1/integrations/leads`, { headers }).catch(() => undefined);
+      isServing = answer?.status === 401;
+      if (isServing) servedUntil = performance.now();
+    }
+
+    expect(await ends).toEqual([0, 0]);
+    expect(servedUntil - told).toBeGreaterThan(10_200);
   });
 
   test('lets a request that has begun arrive and be answered', async () => {

@@ -129,6 +129,7 @@ test('however many ask whether a core serves, in whichever way, its store is loo
     await server.close();
     await store.close();
   });
+  readiness.begin();
   const port = Number(new URL(await server.listen({ host: '127.0.0.1', port: 0 })).port);
   const watchers = times(20, () => watch({ port }));
   expect(await Promise.all(watchers.map(({ next }) => next()))).toEqual(watchers.map(() => Status.SERVING));

@@ -19,7 +19,9 @@ describe('deadlines that depend on each other are held against each other when t
     ['STORE_CALL_MS', 5000, 'STORE_CALL_MS (5000) < CORE_CALL_MS (5000)'],
     ['CORE_CALL_MS', 10_000, 'CORE_CALL_MS (10000) < REQUEST_ARRIVAL_MS (10000)'],
     ['GATEWAY_AFTER_CLOSE_MS', 5500, 'QUOTA_ANSWER_MS + CORE_CALL_MS + putBack (5500) < GATEWAY_AFTER_CLOSE_MS (5500)'],
-    ['STOP_MS', 9000, '< STOP_MS (9000)'],
+    ['GATEWAY_AFTER_CLOSE_MS', 8500, '(8500) < GATEWAY_AFTER_CLOSE_MS (8500)'],
+    ['CORE_AFTER_CLOSE_MS', 4000, 'STORE_CALL_MS (4000) < CORE_AFTER_CLOSE_MS (4000)'],
+    ['STOP_MS', 9750, '< STOP_MS (9750)'],
   ])('a %s of %i is refused by name', async (name, ms, relation) => {
     await expect(loadWith(name, ms)).rejects.toThrow(relation);
   });

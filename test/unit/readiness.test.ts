@@ -18,6 +18,7 @@ function aPart() {
     log,
   );
   onTestFinished(() => readiness.close());
+  readiness.begin();
   const looked = async (more = 1) => {
     const enough = state.looks + more;
     await vi.waitUntil(() => state.looks >= enough, { timeout: 10_000 });
