@@ -1,4 +1,4 @@
-import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import { Counter, Gauge, Histogram, type Registry } from '@prometheus-io/client';
 import { createRegistry, DURATIONS, gauge, SIZES } from '../src/runtime/metrics.ts';
 import type { Readiness } from '../src/runtime/readiness.ts';
 import { MOST_UNANSWERED } from './collector.ts';

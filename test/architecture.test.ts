@@ -46,7 +46,7 @@ const ONLY_IN: Readonly<Record<string, readonly string[]>> = {
   commander: ['src/cli.ts'],
   // Only ever loaded by name, when it is asked for.
   '@opentelemetry/': ['src/runtime/otlp-tracer.ts'],
-  'prom-client': ['src/runtime/', 'src/rpc/metrics.ts', 'gateway/metrics.ts'],
+  '@prometheus-io/client': ['src/runtime/', 'src/rpc/metrics.ts', 'gateway/metrics.ts'],
   marked: ['gateway/docs/'],
   '@scalar/': ['gateway/docs/'],
 };

@@ -1,4 +1,4 @@
-import { Counter, Histogram, type Registry } from 'prom-client';
+import { Counter, Histogram, type Registry } from '@prometheus-io/client';
 import { createRegistry, DURATIONS, gauge, SIZES } from '../runtime/metrics.ts';
 import type { Readiness } from '../runtime/readiness.ts';
 import type { StoreObserver } from '../store/store.ts';

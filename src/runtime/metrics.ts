@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { collectDefaultMetrics, Gauge, Registry } from '@prometheus-io/client';
 import type { Logger } from 'pino';
-import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import type { Address } from './settings.ts';
 
 /** Upper bounds of durations; seconds. */
