@@ -3,6 +3,7 @@ WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --omit=dev
 
+# Either image holds the code of both processes: the operator's command knows both.
 FROM node:26-slim AS base
 ENV NODE_ENV=production
 WORKDIR /app
@@ -10,16 +11,21 @@ COPY --from=dependencies /app/node_modules node_modules
 COPY package.json ./
 COPY proto/gen proto/gen
 COPY src src
-USER node
+COPY gateway gateway
+# npx would make files in this folder, which belongs to root so that no process can change what it runs.
+RUN ln -s /app/src/cli.ts /usr/local/bin/lead-intake
 
 FROM base AS core
+# Where the embedded database is unless DATABASE_URL names another.
+RUN install -d -m 700 -o node -g node data
+VOLUME /app/data
+USER node
 EXPOSE 50051
 HEALTHCHECK --interval=5s --timeout=5s --start-period=10s CMD ["node", "src/check-health.ts"]
 CMD ["node", "src/main.ts"]
 
 FROM base AS gateway
-COPY gateway gateway
+USER node
 EXPOSE 8080
-HEALTHCHECK --interval=5s --timeout=5s --start-period=10s \
-  CMD ["node", "-e", "fetch('http://127.0.0.1:8080/readyz').then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
+HEALTHCHECK --interval=5s --timeout=5s --start-period=10s CMD ["node", "gateway/check-health.ts"]
 CMD ["node", "gateway/main.ts"]

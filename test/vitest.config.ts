@@ -2,6 +2,7 @@ import { defineConfig } from 'vitest/config';
 
 /** Long suites that wait most of the time, or keep one processor busy: two of them fit side by side. */
 const IN_PAIRS = [
+  'test/containers.test.ts',
   'test/e2e/mongo-failures.test.ts',
   'test/security/hostile-input.test.ts',
   'test/crash/{stopped-core,cut-connections}.test.ts',

@@ -1,8 +1,9 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, type ChildProcessByStdio, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Readable } from 'node:stream';
 import { onTestFinished } from 'vitest';
 
 export const ROOT = join(import.meta.dirname, '../..');
@@ -82,6 +83,11 @@ export function start(file: string, { args = [], env = {}, cwd = ROOT }: RunOpti
     },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
+  return watch(child);
+}
+
+/** Keeps what a process prints, from its start on. */
+export function watch(child: ChildProcessByStdio<null, Readable, Readable>): RunningProcess {
   let output = '';
   child.stdout.on('data', (chunk) => {
     output += chunk;
