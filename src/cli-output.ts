@@ -2,6 +2,7 @@ import type { Finding } from './doctor/finding.ts';
 import type { ApiKey } from './domain/api-key.ts';
 import type { Studio } from './domain/studio.ts';
 import type { StudioRenewal } from './store/store.ts';
+import { visible, visibleJson } from './runtime/visible.ts';
 
 /** A key as people may see it: not even the hash of its secret. */
 export function publicKey({ secretSha256, ...key }: ApiKey): Omit<ApiKey, 'secretSha256'> {
@@ -20,7 +21,7 @@ export function publicRenewal({ studio, renewal: { step, since, after } }: Studi
 
 /** Prints an answer: JSON for programs, a table or a list of fields for people. */
 export function show(answer: unknown, json: boolean): void {
-  if (json) console.log(JSON.stringify(answer, null, 2));
+  if (json) console.log(visibleJson(answer));
   else if (Array.isArray(answer) && answer.length > 0) console.table(answer.map(textFields));
   else if (Array.isArray(answer)) console.log('none');
   else for (const [name, value] of Object.entries(textFields(answer))) console.log(`${name.padEnd(12)} ${value}`);
@@ -28,10 +29,10 @@ export function show(answer: unknown, json: boolean): void {
 
 /** Prints what a deployment's examination found. */
 export function showFindings(findings: readonly Finding[], json: boolean): void {
-  if (json) console.log(JSON.stringify(findings, null, 2));
+  if (json) console.log(visibleJson(findings));
   else {
     for (const { what, verdict, says } of findings) {
-      console.log(`${(verdict === 'fault' ? 'FAULT' : verdict).padEnd(8)} ${what.padEnd(22)} ${says}`);
+      console.log(`${(verdict === 'fault' ? 'FAULT' : verdict).padEnd(8)} ${what.padEnd(22)} ${visible(says)}`);
     }
   }
 }
@@ -44,5 +45,5 @@ function textOf(value: unknown): string {
   if (value === null || value === undefined) return '-';
   if (value instanceof Date) return value.toISOString();
   if (Array.isArray(value)) return value.map(textOf).join(', ');
-  return typeof value === 'object' ? Object.values(value).map(textOf).join(' ') : String(value);
+  return typeof value === 'object' ? Object.values(value).map(textOf).join(' ') : visible(String(value));
 }

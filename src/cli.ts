@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { text } from 'node:stream/consumers';
+import { inspect } from 'node:util';
 import { Argument, Command, InvalidArgumentError, Option } from 'commander';
 import { publicKey, publicRenewal, publicStudio, show, showFindings } from './cli-output.ts';
 import { readDatabaseUrl } from './config.ts';
@@ -14,6 +15,7 @@ import { newId } from './domain/new-id.ts';
 import { Refusal } from './domain/refusal.ts';
 import type { MemberRole, Studio } from './domain/studio.ts';
 import { SettingsError } from './runtime/settings.ts';
+import { visible, visibleLines } from './runtime/visible.ts';
 import { openStore } from './store/open-store.ts';
 import { StoreUnavailable, type StudioRenewal } from './store/store.ts';
 import { changeLeadStage } from './usecases/change-lead-stage.ts';
@@ -213,7 +215,7 @@ Status: 0 no rule is broken, 1 one is, 2 it could not be found out.`,
       process.exitCode = report.rules.some(({ verdict }) => verdict === 'failed') ? 1 : 0;
     } catch (error) {
       if (!(error instanceof CannotVerify)) throw error;
-      console.error(error.message);
+      console.error(visible(error.message));
       process.exitCode = 2;
     }
   });
@@ -233,14 +235,17 @@ async function run(command: (deps: Dependencies) => Promise<unknown>): Promise<v
       await store.close();
     }
   } catch (error) {
-    // A fault of ours keeps its stack; what the operator can mend is one line each.
-    if (!(error instanceof Refusal || error instanceof SettingsError || error instanceof StoreUnavailable)) throw error;
-    if (error instanceof Refusal) {
-      console.error(`${error.reason}: ${error.message}`);
-      for (const { field, message } of error.faults) console.error(`  ${field} ${message}`);
-    } else console.error(error.message);
+    console.error(visibleLines(complaint(error)));
     process.exitCode = 1;
   }
+}
+
+/** A fault of ours keeps its stack; what the operator can mend is one line each. */
+function complaint(error: unknown): string {
+  if (error instanceof SettingsError || error instanceof StoreUnavailable) return error.message;
+  if (!(error instanceof Refusal)) return inspect(error);
+  const faults = error.faults.map(({ field, message }) => `  ${field} ${message}`);
+  return [`${error.reason}: ${error.message}`, ...faults].join('\n');
 }
 
 function days(value: string): number {

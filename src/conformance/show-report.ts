@@ -1,17 +1,18 @@
+import { visible, visibleJson } from '../runtime/visible.ts';
 import type { Report, RuleResult } from './verify.ts';
 
 const VERDICTS = ['passed', 'in part', 'failed', 'not checked'] as const;
 
 /** Prints what a run found: JSON for programs, a table of the rules for people. */
 export function showReport(report: Report, json: boolean): void {
-  if (json) console.log(JSON.stringify({ ...countsOf(report), ...report }, null, 2));
+  if (json) console.log(visibleJson({ ...countsOf(report), ...report }));
   else console.log([...report.rules.flatMap(linesOf), '', summaryOf(report)].join('\n'));
 }
 
 function linesOf({ rule, text, verdict, why }: RuleResult): string[] {
   const shown = verdict === 'failed' ? 'FAILED' : verdict;
   const line = `${shown.padEnd(12)} ${rule.padEnd(36)} ${text}`;
-  return why === undefined ? [line] : [line, `${' '.repeat(13)}${why}`];
+  return why === undefined ? [line] : [line, `${' '.repeat(13)}${visible(why)}`];
 }
 
 function summaryOf(report: Report): string {

@@ -1,5 +1,6 @@
 import { STOP_MS } from './deadlines.ts';
 import { makeObjectsYoung } from './memory.ts';
+import { visibleLines } from './visible.ts';
 
 /** Something that runs until it is stopped. */
 export interface Running {
@@ -51,6 +52,6 @@ function stopRequest(): Promise<void> {
 }
 
 function fail(error: unknown): never {
-  console.error(error instanceof Error ? `${error.name}: ${error.message}` : error);
+  console.error(visibleLines(error instanceof Error ? `${error.name}: ${error.message}` : String(error)));
   process.exit(1);
 }

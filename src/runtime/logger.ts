@@ -1,4 +1,5 @@
 import { type Logger, pino } from 'pino';
+import { visible, visibleLines } from './visible.ts';
 
 /** How grave a line has to be in order to be written. */
 export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
@@ -10,8 +11,15 @@ const MOST_CAUSES = 5;
 export async function createLogger(name: string, level: LogLevel): Promise<Logger> {
   const options = { name, level, serializers: { err: describeError } };
   if (!process.stdout.isTTY) return pino(options);
-  const { default: pretty } = await import('pino-pretty');
-  return pino(options, pretty({ sync: true, ignore: 'pid,hostname' }));
+  const { prettyFactory } = await import('pino-pretty');
+  const layOut = prettyFactory({ ignore: 'pid,hostname' });
+  return pino(options, { write: (line) => void process.stdout.write(layOut(JSON.parse(line, forTheEyes))) });
+}
+
+/** A value of a line: of all texts only a stack has lines. */
+function forTheEyes(name: string, value: unknown): unknown {
+  if (typeof value !== 'string') return value;
+  return name === 'stack' ? visibleLines(value) : visible(value);
 }
 
 /** An error as the log may tell it. Whatever else a driver hangs on its errors, such as a document, stays out. */

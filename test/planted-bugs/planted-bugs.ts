@@ -1,6 +1,7 @@
 import { BATCH_BUGS } from './batch-bugs.ts';
 import { CRASH_BUGS } from './crash-bugs.ts';
 import { MONGO_BUGS } from './mongo-bugs.ts';
+import { OPERATOR_BUGS } from './operator-bugs.ts';
 import type { PlantedBug } from './planted-bug.ts';
 import { SQLITE_BUGS } from './sqlite-bugs.ts';
 
@@ -16,7 +17,13 @@ const fromOutside = (bug: PlantedBug): PlantedBug => ({
 });
 
 /** Every faulty variant, once. */
-export const ALL_BUGS: readonly PlantedBug[] = [...SQLITE_BUGS, ...BATCH_BUGS, ...CRASH_BUGS, ...MONGO_BUGS];
+export const ALL_BUGS: readonly PlantedBug[] = [
+  ...SQLITE_BUGS,
+  ...BATCH_BUGS,
+  ...CRASH_BUGS,
+  ...OPERATOR_BUGS,
+  ...MONGO_BUGS,
+];
 
 const tried = (bugs: readonly PlantedBug[]) => bugs.filter(({ inSoak }) => ALL || !inSoak);
 
@@ -26,6 +33,7 @@ export const PLANTED_BUGS = {
     ...SQLITE_BUGS,
     ...BATCH_BUGS,
     ...CRASH_BUGS,
+    ...OPERATOR_BUGS,
     ...SQLITE_BUGS.filter(({ isSeenOutside }) => isSeenOutside).map(fromOutside),
   ]),
   MongoDB: tried(MONGO_BUGS),

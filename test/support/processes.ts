@@ -77,9 +77,9 @@ export function start(file: string, { args = [], env = {}, cwd = ROOT }: RunOpti
       GATEWAY_PORT: '0',
       SHUTDOWN_DRAIN_MS: '0',
       LOG_LEVEL: 'info',
-      NODE_OPTIONS: `--disable-warning=ExperimentalWarning ${PLANTING}`,
       PLANTED_BUG,
       ...env,
+      NODE_OPTIONS: `--disable-warning=ExperimentalWarning ${PLANTING} ${env.NODE_OPTIONS ?? ''}`,
     },
     stdio: ['ignore', 'pipe', 'pipe'],
   });

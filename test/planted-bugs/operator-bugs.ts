@@ -1,0 +1,23 @@
+import type { PlantedBug } from './planted-bug.ts';
+
+/** Faults of what an operator touches. */
+export const OPERATOR_BUGS: readonly PlantedBug[] = [
+  {
+    name: 'a terminal is sent what turns the direction of writing',
+    suite: 'test/unit/visible.test.ts',
+    caughtBy: 'what turns the direction is written out',
+    patches: [{ file: 'src/runtime/visible.ts', find: '\\p{Bidi_Control}', put: '' }],
+  },
+  {
+    name: 'what doctor is told goes to the terminal as it is',
+    suite: 'test/security/terminal.test.ts',
+    caughtBy: 'shows so what doctor is told by a core that is none',
+    patches: [{ file: 'src/cli-output.ts', find: 'visible(says)', put: 'says' }],
+  },
+  {
+    name: 'the log on a terminal is laid out as it is',
+    suite: 'test/security/terminal.test.ts',
+    caughtBy: 'the log on a terminal shows it written out',
+    patches: [{ file: 'src/runtime/logger.ts', find: 'JSON.parse(line, forTheEyes)', put: 'JSON.parse(line)' }],
+  },
+];

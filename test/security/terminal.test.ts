@@ -1,0 +1,143 @@
+/** What others sent cannot make an operator's terminal do anything, nor forge what it shows. */
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { createServer as createHttp2Server, type Http2Server } from 'node:http2';
+import type { AddressInfo, Server } from 'node:net';
+import { join } from 'node:path';
+import { Code, ConnectError } from '@connectrpc/connect';
+import { connectNodeAdapter } from '@connectrpc/connect-node';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { Health } from '../../proto/gen/health/v1/health_pb.ts';
+import { ApiKeyService } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
+import { LeadIntakeService } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import { openStore } from '../../src/store/open-store.ts';
+import { aLead, claimsOf } from '../support/builders.ts';
+import { addressOf, run, temporaryFolder } from '../support/processes.ts';
+
+/** Clears the screen, forges a line, hides its own end, and turns what follows: in each form that there is. */
+const HOSTILE = 'Ada\u001b[2J\u001b[H\r\nstage        won\u007f\u0085\u009b2J\u2028\u202e\u2066';
+
+/** The same, as it is to be seen. */
+const SHOWN = '\\u001b[2J';
+
+function expectNothingObeyed(output: string): void {
+  expect(output).not.toMatch(/(?!\n)[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/u);
+}
+
+/** Runs the command line to its end. */
+async function cli(env: Record<string, string>, ...args: string[]) {
+  const running = run('src/cli.ts', { args, env });
+  const status = await running.ended();
+  return { status, output: running.output() };
+}
+
+async function listening(server: Server | Http2Server): Promise<string> {
+  server.listen(0, '127.0.0.1');
+  onTestFinished(() => void server.close());
+  await once(server, 'listening');
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+/** A core that is none: refuses every call with a text of its own. */
+function aHostileCore(): Promise<string> {
+  const refuse = () => () => {
+    throw new ConnectError(HOSTILE, Code.Internal);
+  };
+  const handler = connectNodeAdapter({
+    interceptors: [refuse],
+    routes: (router) => {
+      for (const service of [Health, ApiKeyService, LeadIntakeService]) router.service(service, {});
+    },
+  });
+  const server = createHttp2Server(handler);
+  server.on('session', (session) => onTestFinished(() => session.destroy()));
+  return listening(server);
+}
+
+describe('the command line', () => {
+  test('shows what callers and the CRM sent written out, in fields, tables and JSON', async () => {
+    const env = { DATABASE_URL: `sqlite:${join(temporaryFolder(), 'leads.db')}` };
+    const both = async (...args: string[]) => {
+      const [shown, json] = [await cli(env, ...args), await cli(env, '--json', ...args)];
+      for (const { output } of [shown, json]) expectNothingObeyed(output);
+      expect(shown.output).toContain('u001b[2J');
+      return { lines: shown.output.split('\n'), value: JSON.parse(json.output) };
+    };
+    await cli(env, 'studios', 'put', 's1');
+    await cli(env, 'members', 'put', 's1', 'm1', '--role', 'owner');
+    const store = await openStore(env.DATABASE_URL);
+    const lead = aLead({ studioId: 's1', displayName: HOSTILE, note: HOSTILE });
+    await store.createLead(lead, claimsOf(lead));
+    await store.close();
+
+    const { lines, value } = await both('leads', 'stage', 's1', lead.id, 'contacted');
+    expect(value).toMatchObject({ displayName: HOSTILE, note: HOSTILE, stage: 'contacted' });
+    expect(lines.filter((line) => line.startsWith('stage'))).toEqual(['stage        contacted']);
+
+    await both('sources', 'put', 's1', '--name', HOSTILE);
+    expect((await both('sources', 'list', 's1')).value[0]).toMatchObject({ name: HOSTILE });
+    await both('keys', 'create', 's1', '--member', 'm1', '--name', HOSTILE);
+    expect((await both('keys', 'list', 's1', '--member', 'm1')).value[0]).toMatchObject({ name: HOSTILE });
+  });
+
+  test('shows so what went wrong', async () => {
+    const { status, output } = await cli(
+      { DATABASE_URL: `sqlite:/dev/null/\u001b[2J/leads.db` },
+      'studios',
+      'get',
+      's',
+    );
+
+    expect(output).toContain(SHOWN);
+    expectNothingObeyed(output);
+    expect(status).toBe(1);
+  });
+
+  test('shows so what doctor is told by a core that is none', async () => {
+    const CORE_URL = await aHostileCore();
+
+    for (const options of [[], ['--json']]) {
+      const { output } = await cli({ CORE_URL }, ...options, 'doctor', 'gateway');
+      expect(output).toContain('u001b[2J');
+      expectNothingObeyed(output);
+    }
+  });
+
+  test('shows so what verify is answered', async () => {
+    let asked = 0;
+    const server = createServer((request, response) => {
+      asked += 1;
+      // It lets itself be knocked at, and then answers what it likes.
+      const status = asked > 2 ? 400 : request.method === 'POST' ? 201 : 200;
+      response.writeHead(status, { 'content-type': 'application/problem+json' });
+      response.end(asked > 2 ? JSON.stringify({ code: HOSTILE, title: HOSTILE, lead: HOSTILE }) : '{}');
+    });
+    const url = await listening(server);
+    const verify = (...options: string[]) =>
+      cli({ LEAD_INTAKE_KEY: 'lik_any' }, ...options, 'verify', '--base-url', url);
+
+    const refused = createServer((_request, response) => response.writeHead(500).end(HOSTILE));
+    const outputs = [(await verify()).output];
+    asked = 0;
+    outputs.push((await verify('--json')).output);
+    outputs.push((await cli({ LEAD_INTAKE_KEY: 'k' }, 'verify', '--base-url', await listening(refused))).output);
+
+    for (const output of outputs) {
+      expect(output).toContain('u001b[2J');
+      expectNothingObeyed(output);
+    }
+  });
+});
+
+test('the log on a terminal shows it written out', async () => {
+  const terminal = `--import=data:text/javascript,${encodeURIComponent('process.stdout.isTTY = true')}`;
+  const gateway = run('gateway/main.ts', { env: { CORE_URL: await aHostileCore(), NODE_OPTIONS: terminal } });
+  const url = await addressOf(gateway);
+  // Well formed: 32 zero bytes and their checksum.
+  const authorization = `Bearer lik_${Buffer.concat([Buffer.alloc(32), Buffer.from('190a55ad', 'hex')]).toString('base64url')}`;
+
+  await fetch(`${url}/v1/integrations/leads`, { headers: { authorization } });
+
+  await gateway.printed(/u001b\[2J/);
+  expectNothingObeyed(gateway.output());
+});
