@@ -8,7 +8,8 @@ export const commonSettings = {
   CORE_TOKEN: {
     parse: bearerToken,
     fromFile: true,
-    about: 'bearer token that callers present to the core; may be unset only while the core listens on loopback',
+    about:
+      'bearer token that callers present to the core, at least 32 characters; may be unset only while the core listens on loopback',
   },
   LOG_LEVEL: {
     parse: oneOf('fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'),

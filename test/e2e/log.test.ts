@@ -11,7 +11,7 @@ import { bash, ROOT, type RunningProcess, run, temporaryFolder } from '../suppor
 import { describeIf, hasCommand } from '../support/servers.ts';
 
 const LEADS = '/v1/integrations/leads';
-const CORE_TOKEN = 'a token that is not to be seen';
+const CORE_TOKEN = 'a token that is not to be seen by anybody';
 
 interface Processes {
   readonly core: RunningProcess;

@@ -12,7 +12,7 @@ const coreSettings = (folder: string) => ({ DATABASE_URL: `sqlite:${join(folder,
 describe('core and gateway as separate processes', () => {
   test('the gateway is ready while the core serves, and says what is missing while it does not', async () => {
     const folder = temporaryFolder();
-    const token = { CORE_TOKEN: 'a token of the test' };
+    const token = { CORE_TOKEN: 'a token of the test, and a long one' };
     const first = run('src/main.ts', { env: { ...coreSettings(folder), ...token } });
     const coreUrl = await addressOf(first);
     const gateway = run('gateway/main.ts', { env: { ...token, CORE_URL: coreUrl } });
@@ -38,8 +38,12 @@ describe('core and gateway as separate processes', () => {
   });
 
   test('a gateway with the wrong token never answers as if the caller were at fault', async () => {
-    const core = run('src/main.ts', { env: { ...coreSettings(temporaryFolder()), CORE_TOKEN: 'right' } });
-    const gateway = run('gateway/main.ts', { env: { CORE_URL: await addressOf(core), CORE_TOKEN: 'wrong' } });
+    const core = run('src/main.ts', {
+      env: { ...coreSettings(temporaryFolder()), CORE_TOKEN: 'the right one'.padEnd(32, '.') },
+    });
+    const gateway = run('gateway/main.ts', {
+      env: { CORE_URL: await addressOf(core), CORE_TOKEN: 'the wrong one'.padEnd(32, '.') },
+    });
     const url = await addressOf(gateway);
 
     const authorization = `Bearer ${A_SECRET}`;
@@ -52,7 +56,7 @@ describe('core and gateway as separate processes', () => {
   test('secrets are read from files too', async () => {
     const folder = temporaryFolder();
     const { writeFileSync } = await import('node:fs');
-    writeFileSync(join(folder, 'token'), 'from a file\n');
+    writeFileSync(join(folder, 'token'), 'a token that comes from a file, read by both\n');
     const env = { CORE_TOKEN_FILE: join(folder, 'token') };
     const core = run('src/main.ts', { env: { ...coreSettings(folder), ...env } });
     const gateway = run('gateway/main.ts', { env: { ...env, CORE_URL: await addressOf(core) } });

@@ -20,4 +20,12 @@ export const OPERATOR_BUGS: readonly PlantedBug[] = [
     caughtBy: 'the log on a terminal shows it written out',
     patches: [{ file: 'src/runtime/logger.ts', find: 'JSON.parse(line, forTheEyes)', put: 'JSON.parse(line)' }],
   },
+  {
+    name: 'a token may be as short as one likes',
+    suite: 'test/unit/config.test.ts',
+    caughtBy: 'is a fault when it can be guessed, and is not repeated: hunter2xxxxxxxxxxxxxxxxxxxxxxxx',
+    patches: [
+      { file: 'src/runtime/settings.ts', find: 'value.length < LEAST_TOKEN_LENGTH', put: 'value.length === 0' },
+    ],
+  },
 ];

@@ -17,7 +17,7 @@ import { newId } from '../../src/domain/new-id.ts';
 import type { Running } from '../../src/runtime/lifecycle.ts';
 
 /** What callers of a core under test must present. */
-export const CORE_TOKEN = 'token-of-the-tests';
+export const CORE_TOKEN = 'the-token-of-the-tests-of-the-core';
 
 /** A core of its own for a test, on a free port and a database that is gone afterwards. */
 export interface TestCore extends Running {

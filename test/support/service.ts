@@ -24,7 +24,7 @@ export { PUBLIC_URL } from './documented.ts';
 export const LEADS = '/v1/integrations/leads';
 
 /** What opens the cores of the tests. */
-export const CORE_TOKEN = 'the token of the tests';
+export const CORE_TOKEN = 'the token of the tests of the service';
 
 /** Headers of a request; null takes one away that would be there otherwise. */
 type HeaderOverrides = Readonly<Record<string, string | null>>;

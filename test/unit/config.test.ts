@@ -19,6 +19,9 @@ const key = fileWith('key.pem', 'a private key');
 const ca = fileWith('ca.pem', 'an authority');
 const empty = fileWith('empty', '');
 
+/** As short as a token may be. */
+const TOKEN = 'token'.padEnd(32, '.');
+
 function faultsOf(env: Record<string, string>): readonly string[] {
   try {
     readCoreConfig(env);
@@ -61,7 +64,7 @@ describe("the core's configuration", () => {
   });
 
   test('does not tell its secrets', () => {
-    const config = readCoreConfig({ CORE_TOKEN: 'hunter2', DATABASE_URL: 'sqlite:hunter2.db' });
+    const config = readCoreConfig({ CORE_TOKEN: `hunter2${TOKEN}`, DATABASE_URL: 'sqlite:hunter2.db' });
 
     expect(inspect(config, { depth: null }) + JSON.stringify(config)).not.toContain('hunter2');
     expect(faultsOf({ DATABASE_URL: 'postgres://user:hunter2@db' }).join()).not.toContain('hunter2');
@@ -78,8 +81,8 @@ describe('a core that others can reach', () => {
   });
 
   test.each(reachable)('starts on %s with a token, or with mutual TLS', (CORE_HOST) => {
-    expect(faultsOf({ CORE_HOST, CORE_TOKEN: 'token' })).toEqual([]);
-    expect(faultsOf({ CORE_HOST, CORE_TOKEN_FILE: fileWith('token', 'token\n') })).toEqual([]);
+    expect(faultsOf({ CORE_HOST, CORE_TOKEN: TOKEN })).toEqual([]);
+    expect(faultsOf({ CORE_HOST, CORE_TOKEN_FILE: fileWith('token', `${TOKEN}\n`) })).toEqual([]);
     expect(
       faultsOf({ CORE_HOST, CORE_TLS_CERT_FILE: cert, CORE_TLS_KEY_FILE: key, CORE_TLS_CLIENT_CA_FILE: ca }),
     ).toEqual([]);
@@ -128,7 +131,7 @@ describe('TLS', () => {
     { CORE_TLS_CERT_FILE: empty, CORE_TLS_KEY_FILE: empty },
     { CORE_TLS_CERT_FILE: cert, CORE_TLS_KEY_FILE: key, CORE_TLS_CLIENT_CA_FILE: empty },
   ])('with an empty file is a fault, and never no TLS: %o', (env) => {
-    expect(faultsOf({ CORE_TOKEN: 'token', ...env })).not.toEqual([]);
+    expect(faultsOf({ CORE_TOKEN: TOKEN, ...env })).not.toEqual([]);
   });
 
   test('does not print its private key', () => {
@@ -139,7 +142,7 @@ describe('TLS', () => {
 });
 
 describe("the core's token", () => {
-  test.each(['token', 'two words', 'Tok3n!~', 'x'.repeat(500)])('may be %s', (CORE_TOKEN) => {
+  test.each([TOKEN, 'with blanks '.repeat(3).trim(), `Tok3n!~${TOKEN}`, 'x'.repeat(500)])('may be %s', (CORE_TOKEN) => {
     expect(faultsOf({ CORE_TOKEN })).toEqual([]);
   });
 
@@ -148,6 +151,16 @@ describe("the core's token", () => {
     (CORE_TOKEN) => {
       expect(faultsOf({ CORE_TOKEN })).toEqual([expect.stringMatching(/^CORE_TOKEN must be /)]);
       expect(faultsOf({ CORE_TOKEN }).join()).not.toContain('hunter2');
+    },
+  );
+
+  test.each(['hunter2', `hunter2${'x'.repeat(24)}`])(
+    'is a fault when it can be guessed, and is not repeated: %s',
+    (CORE_TOKEN) => {
+      const told = ['CORE_TOKEN must have at least 32 characters: openssl rand -hex 32 makes one'];
+      expect(faultsOf({ CORE_TOKEN })).toEqual(told);
+      expect(faultsOf({ CORE_TOKEN_FILE: fileWith('short', `${CORE_TOKEN}\n`) })).toEqual(told);
+      expect(faultsOf({ CORE_TOKEN: CORE_TOKEN.padEnd(32, 'x') })).toEqual([]);
     },
   );
 

@@ -27,6 +27,9 @@ function fileWith(contents: string): string {
   return path;
 }
 
+/** As short as a token may be. */
+const TOKEN = 'secret'.padEnd(32, '.');
+
 const table = {
   HOST: { parse: text, fallback: 'localhost', about: 'a host' },
   PORT: { parse: port, fallback: '80', about: 'a port' },
@@ -50,9 +53,9 @@ describe('settings', () => {
   });
 
   test('are what the environment says', () => {
-    const settings = readSettings(table, { HOST: 'h', PORT: '1', TOKEN: 't', MODE: 'fast', OTHER: 'x' });
+    const settings = readSettings(table, { HOST: 'h', PORT: '1', TOKEN, MODE: 'fast', OTHER: 'x' });
 
-    expect({ ...settings, TOKEN: settings.TOKEN?.reveal() }).toEqual({ HOST: 'h', PORT: 1, TOKEN: 't', MODE: 'fast' });
+    expect({ ...settings, TOKEN: settings.TOKEN?.reveal() }).toEqual({ HOST: 'h', PORT: 1, TOKEN, MODE: 'fast' });
   });
 
   test('with an empty text are unset', () => {
@@ -88,13 +91,13 @@ describe('settings', () => {
 
 describe('a setting in a file', () => {
   test('is what the file says, without the line end that editors leave', () => {
-    for (const contents of ['secret', 'secret\n', 'secret\r\n', ' secret \n\n']) {
-      expect(readSettings(table, { TOKEN_FILE: fileWith(contents) }).TOKEN?.reveal()).toBe('secret');
+    for (const contents of [TOKEN, `${TOKEN}\n`, `${TOKEN}\r\n`, ` ${TOKEN} \n\n`]) {
+      expect(readSettings(table, { TOKEN_FILE: fileWith(contents) }).TOKEN?.reveal()).toBe(TOKEN);
     }
   });
 
   test('stands in for an empty one in the environment', () => {
-    expect(readSettings(table, { TOKEN: '', TOKEN_FILE: fileWith('secret') }).TOKEN?.reveal()).toBe('secret');
+    expect(readSettings(table, { TOKEN: '', TOKEN_FILE: fileWith(TOKEN) }).TOKEN?.reveal()).toBe(TOKEN);
   });
 
   test('cannot be set in the environment as well', () => {
@@ -149,10 +152,10 @@ describe('secrets', () => {
   test('are told to whoever asks for them', () => expect(hidden.reveal()).toBe('hunter2'));
 
   test('are not told by the settings they are in', () => {
-    const settings = readSettings(table, { TOKEN: 'hunter2' });
+    const settings = readSettings(table, { TOKEN });
 
-    expect(settings.TOKEN?.reveal()).toBe('hunter2');
-    expect(inspect(settings, { depth: null }) + JSON.stringify(settings)).not.toContain('hunter2');
+    expect(settings.TOKEN?.reveal()).toBe(TOKEN);
+    expect(inspect(settings, { depth: null }) + JSON.stringify(settings)).not.toContain(TOKEN);
   });
 
   test('are not told by a fault', () => {

@@ -26,7 +26,7 @@ beforeAll(async () => {
     startService(),
     startService({ gateway: { QUOTA_LIMIT: '1', QUOTA_WINDOW_SECONDS: '3600' } }),
     startService({ gateway: { REDIS_URL: 'redis://127.0.0.1:1' } }),
-    startService({ gateway: { CORE_TOKEN: 'not the one of the core' } }),
+    startService({ gateway: { CORE_TOKEN: 'not the one that the core was given' } }),
     startService(),
   ]);
   await coreless.stopCore();

@@ -96,7 +96,7 @@ describe('an error', () => {
   );
 
   test('keeps every rule of the contract when it is internal_error, and tells nothing of the fault', async () => {
-    const misled = await startService({ gateway: { CORE_TOKEN: 'not the one of the core' } });
+    const misled = await startService({ gateway: { CORE_TOKEN: 'not the one that the core was given' } });
     try {
       const { secret } = await misled.aStudioWithKey();
       const problem = await expectProblem(await misled.get(secret), 500, 'internal_error', []);
