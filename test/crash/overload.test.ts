@@ -77,12 +77,22 @@ describe('more than can be done', () => {
 
     const core = service.deployment.process('core').child;
     core.kill('SIGSTOP');
-    const outcomes = Map.groupBy(await askAll(callers), (outcome) => outcome);
+    const asked = askAll(callers);
+    const gateway = service.deployment.process('gateway');
+    await expect.poll(() => gateway.output().includes(SAID), { timeout: 10_000 }).toBe(true);
+    // Before its key is looked at, and after its path.
+    const { gatewayUrl } = service.deployment;
+    const withoutKey = await Promise.all(
+      ['/v1/integrations/leads', '/v1/nothing'].map((path) => fetch(gatewayUrl + path)),
+    );
+    expect(withoutKey.map(({ status }) => status)).toEqual([503, 404]);
+
+    const outcomes = Map.groupBy(await asked, (outcome) => outcome);
     expect(new Set(outcomes.keys())).toEqual(new Set([OUTCOME_UNKNOWN, TURNED_AWAY]));
     expect(outcomes.get(OUTCOME_UNKNOWN)).toHaveLength(BUSY_FROM);
     expect(memory(service) - before).toBeLessThan(MOST_MEMORY_MB);
     // One line for all of them, in as much time as this took.
-    expect(service.deployment.process('gateway').output().split(SAID)).toHaveLength(2);
+    expect(gateway.output().split(SAID)).toHaveLength(2);
 
     core.kill('SIGCONT');
     await service.deployment.serves();

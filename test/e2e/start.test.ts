@@ -61,6 +61,14 @@ describe('npm start, with no settings', () => {
     expect(await listed.json()).toEqual({ leads: [lead], nextCursor: null });
   });
 
+  test('says where its documentation is', async () => {
+    const running = run('start.ts', { cwd: temporaryFolder() });
+    const [, docs = '', openapi = ''] = await running.printed(/Docs {6}(\S+) .* at (\S+)\)/);
+
+    expect(await (await fetch(docs)).text()).toContain('<html');
+    expect(await (await fetch(openapi)).json()).toMatchObject({ openapi: expect.stringMatching(/^3\.1/) });
+  });
+
   test('stops both processes, with status 0, on one Ctrl-C', async () => {
     const running = run('start.ts', { cwd: temporaryFolder() });
     const url = await gatewayOf(running);

@@ -28,4 +28,22 @@ export const OPERATOR_BUGS: readonly PlantedBug[] = [
       { file: 'src/runtime/settings.ts', find: 'value.length < LEAST_TOKEN_LENGTH', put: 'value.length === 0' },
     ],
   },
+  {
+    name: 'a key is looked at before it is known whether too many wait',
+    inSoak: true,
+    suite: 'test/crash/overload.test.ts',
+    caughtBy: 'because the core stands still, is refused, and done again once it goes on',
+    patches: [
+      {
+        file: 'gateway/app.ts',
+        find: 'turnAwayWhileBusy(v1, core);',
+        put: '',
+      },
+      {
+        file: 'gateway/app.ts',
+        find: 'countRequests(v1, quota, policy);',
+        put: 'turnAwayWhileBusy(v1, core); countRequests(v1, quota, policy);',
+      },
+    ],
+  },
 ];
