@@ -137,7 +137,7 @@ async function createGateway(config: GatewayConfig, parts: Parts): Promise<Fasti
   app.decorateRequest('secretSha256');
   app.decorateRequest('caller');
   app.decorateRequest('isKeyChecked', false);
-  app.decorateRequest('countedUntil', undefined);
+  app.decorateRequest('countedIn', undefined);
   app.decorateRequest('startedAt', 0);
   app.decorateRequest('isAnswered', false);
   app.decorateRequest('replayed', undefined);

@@ -13,6 +13,7 @@ import {
   text,
   yesOrNo,
 } from '../src/runtime/settings.ts';
+import { LONGEST_WINDOW_SECONDS } from './quota/quota.ts';
 
 /** The gateway's settings. */
 export const gatewaySettings = {
@@ -40,7 +41,11 @@ export const gatewaySettings = {
     about: 'whether `REDIS_URL` leads to a node of a Redis Cluster: yes or no',
   },
   QUOTA_LIMIT: { parse: integer(1, 1_000_000_000), fallback: '600', about: 'requests that a key may make per window' },
-  QUOTA_WINDOW_SECONDS: { parse: integer(1, 86_400), fallback: '60', about: 'length of that window; seconds' },
+  QUOTA_WINDOW_SECONDS: {
+    parse: integer(1, LONGEST_WINDOW_SECONDS),
+    fallback: '60',
+    about: 'length of that window; seconds',
+  },
   GATEWAY_METRICS_ADDRESS: {
     parse: address,
     about:

@@ -32,7 +32,6 @@ const ONLY_IN: Readonly<Record<string, readonly string[]>> = {
   'node:sqlite': ['src/store/sqlite/'],
   mongodb: ['src/store/mongo/'],
   ioredis: ['gateway/quota/'],
-  'rate-limiter-flexible': ['gateway/quota/'],
   'libphonenumber-js': ['src/domain/contact.ts'],
   '@connectrpc/': [
     'src/rpc/',

@@ -419,6 +419,8 @@ export const RULE_PROOFS: readonly RuleProof[] = [
       [QUOTA]: [
         'says in whole seconds, at least 1, how long to wait',
         'is repeated to a retry before that time, and the time to wait does not grow',
+        'not before, however little of the window was left',
+        'sooner for who was refused later: the time to wait is not always the whole window',
         'when the time to wait is over',
       ],
     },

@@ -1,37 +1,30 @@
-import { RateLimiterRedis } from 'rate-limiter-flexible';
 import { REDIS_ANSWER_MS } from '../../src/runtime/deadlines.ts';
-import { decisionOf } from './decision.ts';
 import { type Quota, type QuotaPolicy, QuotaUnavailable } from './quota.ts';
 import { clusterClient, type RedisClient, singleClient } from './redis-client.ts';
+import { defineWindowCommands, windowKeys } from './redis-window.ts';
 
 /** How many parts the deadline is waited for in. */
 const SLICES = 5;
 
-/** What every name in Redis begins with, followed by a colon and the API key's id. */
-const KEY_PREFIX = 'lead-intake:quota';
-
 /** What readiness counts under. No API key has this id. */
 const PROBE = 'ready';
+
+/** More requests than there ever are: readiness is not refused for having been asked for too often. */
+const NO_LIMIT = 1e15;
 
 /**
  * Counts in Redis, for all gateways that use the same one. It connects by itself, again and again: a Redis that is away
  * at the start or later, or refuses, costs answers (QuotaUnavailable) only as long as that lasts.
  *
- * A window that is under way when the policy's length changes ends as it began.
+ * A window that is under way when the policy changes ends as it began, or a new length from now if that is earlier.
  *
  * @param redisUrl `redis://` or `rediss://`, with user, password and database where needed; of a cluster: any of its nodes
  * @param isCluster whether each key has a node of its own (Redis Cluster). One key is one count, so no count needs two nodes
  */
 export function createRedisQuota(policy: QuotaPolicy, redisUrl: string, isCluster: boolean): Quota {
   const redis = isCluster ? clusterClient(redisUrl) : singleClient(redisUrl);
-  const limiter = new RateLimiterRedis({
-    storeClient: redis,
-    // A cluster's client would keep what it cannot send until it can, however much that is.
-    rejectIfRedisNotReady: true,
-    keyPrefix: KEY_PREFIX,
-    points: policy.limit,
-    duration: policy.windowSeconds,
-  });
+  defineWindowCommands(redis);
+  const windowMs = policy.windowSeconds * 1000;
 
   let connectionFault: Error | undefined;
   redis.on('error', (error) => {
@@ -47,7 +40,11 @@ export function createRedisQuota(policy: QuotaPolicy, redisUrl: string, isCluste
   async function count<T>(counting: () => Promise<T>): Promise<T> {
     try {
       // A script that the server has forgotten is sent a second time, with a timeout of its own: one deadline for both.
-      return await withinDeadline(firstAttempt, counting);
+      return await withinDeadline(firstAttempt, () => {
+        // A cluster's client would keep what it cannot send until it can, however much that is.
+        if (redis.status !== 'ready') throw new Error('there is no connection');
+        return counting();
+      });
     } catch (error) {
       // Without a connection the error only says that there is none.
       const reason = redis.status === 'ready' ? error : (connectionFault ?? error);
@@ -58,14 +55,19 @@ export function createRedisQuota(policy: QuotaPolicy, redisUrl: string, isCluste
 
   let closed: Promise<void> | undefined;
   return {
-    consume: (apiKeyId) => count(() => decisionOf(policy, limiter.consume(apiKeyId))),
-    putBack: (apiKeyId) =>
+    consume: (apiKeyId) =>
       count(async () => {
-        await limiter.reward(apiKeyId);
+        const counted = await redis.consumeRequest(...windowKeys(apiKeyId), policy.limit, windowMs);
+        const [isAdmitted, remaining, resetSeconds, window] = counted;
+        return { admitted: isAdmitted === 1, limit: policy.limit, remaining, resetSeconds, window };
+      }),
+    putBack: (apiKeyId, window) =>
+      count(async () => {
+        await redis.putRequestBack(...windowKeys(apiKeyId), window);
       }),
     // A ping would also be answered by a replica, a server that is loading and one without memory left.
     ready: () =>
-      count(() => limiter.penalty(PROBE)).then(
+      count(() => redis.consumeRequest(...windowKeys(PROBE), NO_LIMIT, windowMs)).then(
         () => true,
         () => false,
       ),

@@ -1,4 +1,40 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { expect, test } from 'vitest';
 import { createMemoryQuota } from '../../gateway/quota/memory-quota.ts';
+import { newId } from '../../src/domain/new-id.ts';
 import { quotaContract } from './quota-contract.ts';
 
-quotaContract('memory', { open: async (policy) => createMemoryQuota(policy), redisUrl: () => undefined });
+let passedMs = 0;
+
+quotaContract('memory', {
+  open: async (policy) => createMemoryQuota(policy, () => Math.floor(performance.now() + passedMs)),
+  gateways: 1,
+  async pass(_, ms) {
+    passedMs += ms;
+  },
+  redisUrl: () => undefined,
+});
+
+test('of keys whose windows are over nothing is held: ten times as many take no more memory than twice as many', async () => {
+  setFlagsFromString('--expose-gc');
+  const collectGarbage = runInNewContext('gc');
+  let nowMs = 0;
+  const quota = createMemoryQuota({ limit: 1, windowSeconds: 60 }, () => nowMs);
+  const heapAfter = async (windows: number) => {
+    for (let window = 0; window < windows; window += 1) {
+      for (let key = 0; key < 20_000; key += 1) await quota.consume(newId());
+      nowMs += 61_000;
+    }
+    collectGarbage();
+    return process.memoryUsage().heapUsed;
+  };
+
+  const before = await heapAfter(0);
+  const two = (await heapAfter(2)) - before;
+  const ten = (await heapAfter(8)) - before;
+
+  // Two windows of keys, of 150 bytes each. What else this process does is in the rest.
+  expect(two).toBeGreaterThan(3_000_000);
+  expect(ten).toBeLessThan(1.5 * two);
+});

@@ -1,10 +1,13 @@
+import type { Cluster } from 'ioredis';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { QuotaUnavailable } from '../../gateway/quota/quota.ts';
+import { clusterClient } from '../../gateway/quota/redis-client.ts';
 import { createRedisQuota } from '../../gateway/quota/redis-quota.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { QUOTA_ANSWER_MS } from '../../src/runtime/deadlines.ts';
 import { times } from '../support/builders.ts';
 import { describeWithRedisServer, type RedisServer, startRedisCluster } from '../support/servers.ts';
+import { passInRedis } from './pass-in-redis.ts';
 import { quotaContract } from './quota-contract.ts';
 
 /** How long recovery may take on a busy machine; milliseconds. */
@@ -21,8 +24,17 @@ describeWithRedisServer('Redis Cluster quota', () => {
     for (const node of nodes) await node.stop();
   });
 
+  let cluster: Cluster;
+  beforeAll(async () => {
+    cluster = clusterClient(anyNode());
+    await cluster.connect();
+    return () => cluster.disconnect();
+  });
+
   quotaContract('Redis Cluster', {
     open: async (policy) => createRedisQuota(policy, anyNode(), true),
+    gateways: 2,
+    pass: (apiKeyId, ms) => passInRedis(cluster, apiKeyId, ms),
     redisUrl: anyNode,
     isCluster: true,
   });

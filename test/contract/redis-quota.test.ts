@@ -1,12 +1,18 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { inspect } from 'node:util';
-import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import type { Redis } from 'ioredis';
+import { beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { type Quota, QuotaUnavailable } from '../../gateway/quota/quota.ts';
+import { singleClient } from '../../gateway/quota/redis-client.ts';
 import { createRedisQuota } from '../../gateway/quota/redis-quota.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { QUOTA_ANSWER_MS } from '../../src/runtime/deadlines.ts';
 import { times } from '../support/builders.ts';
+import { ROOT } from '../support/processes.ts';
 import { describeWithRedis, describeWithRedisServer, type RedisServer, startRedis } from '../support/servers.ts';
+import { passInRedis } from './pass-in-redis.ts';
 import { processWithClosedQuota, quotaContract } from './quota-contract.ts';
 
 /** How long recovery may take on a busy machine; milliseconds. On an idle one it takes less than a third of it. */
@@ -21,7 +27,19 @@ function open(redisUrl: string, policy = POLICY): Quota {
 }
 
 describeWithRedis('Redis quota', (redisUrl) => {
-  quotaContract('Redis', { open: async (policy) => createRedisQuota(policy, redisUrl(), false), redisUrl });
+  let redis: Redis;
+  beforeAll(async () => {
+    redis = singleClient(redisUrl());
+    await redis.connect();
+    return () => redis.disconnect();
+  });
+
+  quotaContract('Redis', {
+    open: async (policy) => createRedisQuota(policy, redisUrl(), false),
+    gateways: 2,
+    pass: (apiKeyId, ms) => passInRedis(redis, apiKeyId, ms),
+    redisUrl,
+  });
 
   test('gateways on one Redis share one window', async () => {
     const gateways = times(3, () => open(redisUrl(), { limit: 20, windowSeconds: 60 }));
@@ -177,13 +195,175 @@ describeWithRedisServer('Redis quota on a server of its own', () => {
     expect(ttlMs).toBeLessThanOrEqual(60_000);
   });
 
-  test('a window that began under a longer policy is not said to last longer than the window', async () => {
+  test('of a key that is refused there is another entry, which ends with the time that was told', async () => {
+    const quota = open(server.url, { limit: 1, windowSeconds: 60 });
+    const apiKeyId = newId();
+    await quota.consume(apiKeyId);
+    const { resetSeconds } = await quota.consume(apiKeyId);
+
+    const names = [`lead-intake:quota:${apiKeyId}`, `lead-intake:quota:refusal:{lead-intake:quota:${apiKeyId}}`];
+    expect(((await server.command('KEYS', '*')) as string[]).toSorted()).toEqual(names);
+    const ttlMs = await server.command('PTTL', names[1] ?? '');
+    expect(ttlMs).toBeGreaterThan(0);
+    expect(ttlMs).toBeLessThanOrEqual(resetSeconds * 1000);
+  });
+
+  test('a user who may do no more than docs/operations.md says is enough', async () => {
+    const guide = readFileSync(join(ROOT, 'docs/operations.md'), 'utf8');
+    const [, commands = '', names = ''] = /`((?:\+\w+ ?)+)` on\s+`(~[^`]+)`/.exec(guide) ?? [];
+    await server.command('ACL', 'SETUSER', 'narrow', 'on', '>narrow', names, ...commands.split(' '));
+    const quota = open(server.url.replace(/\/\/[^@]+@/, '//narrow:narrow@'), { limit: 1, windowSeconds: 60 });
+    const apiKeyId = newId();
+
+    const { window } = await quota.consume(apiKeyId);
+    await quota.putBack(apiKeyId, window);
+    expect(await quota.consume(apiKeyId)).toMatchObject({ admitted: true });
+    expect(await quota.consume(apiKeyId)).toMatchObject({ admitted: false });
+    expect(await quota.ready()).toBe(true);
+  });
+
+  test('a window that began under a longer policy ends as soon as one of the new length', async () => {
     const apiKeyId = newId();
     await open(server.url, { limit: 1, windowSeconds: 3600 }).consume(apiKeyId);
+    const quota = open(server.url, { limit: 1, windowSeconds: 1 });
 
-    const decision = await open(server.url, { limit: 1, windowSeconds: 60 }).consume(apiKeyId);
+    const { admitted, resetSeconds } = await quota.consume(apiKeyId);
+    expect({ admitted, resetSeconds }).toEqual({ admitted: false, resetSeconds: 1 });
+    await sleep(1005);
 
-    expect(decision).toEqual({ admitted: false, limit: 1, remaining: 0, resetMs: 60_000 });
+    expect(await quota.consume(apiKeyId)).toMatchObject({ admitted: true, remaining: 0, resetSeconds: 1 });
+  });
+
+  test.each([
+    ['a higher limit', { limit: 5, windowSeconds: 60 }],
+    ['a shorter window', { limit: 1, windowSeconds: 1 }],
+  ])('who was told a time is refused until then, also by a gateway with %s', async (_, policy) => {
+    const apiKeyId = newId();
+    const before = open(server.url, { limit: 1, windowSeconds: 60 });
+    await before.consume(apiKeyId);
+    await before.consume(apiKeyId);
+    const after = open(server.url, policy);
+
+    expect(await after.consume(apiKeyId)).toMatchObject({ admitted: false, resetSeconds: 60 });
+    await sleep(1005);
+    expect(await after.consume(apiKeyId)).toMatchObject({ admitted: false, resetSeconds: 59 });
+  });
+
+  test('a higher limit holds at once for a key that was not refused', async () => {
+    const apiKeyId = newId();
+    await open(server.url, { limit: 1, windowSeconds: 60 }).consume(apiKeyId);
+
+    const decision = await open(server.url, { limit: 5, windowSeconds: 60 }).consume(apiKeyId);
+
+    expect(decision).toMatchObject({ admitted: true, remaining: 3 });
+  });
+
+  test('gateways of release 1.0 and these count together', async () => {
+    const [apiKeyId, quota] = [newId(), open(server.url, { limit: 4, windowSeconds: 60 })];
+    const name = `lead-intake:quota:${apiKeyId}`;
+    // What one of release 1.0 does.
+    const consumedBefore = async () => {
+      await server.command('SET', name, '0', 'EX', '60', 'NX');
+      return server.command('INCRBY', name, '1');
+    };
+
+    expect(await consumedBefore()).toBe(1);
+    expect(await quota.consume(apiKeyId)).toMatchObject({ admitted: true, remaining: 2 });
+    expect(await consumedBefore()).toBe(3);
+    expect(await quota.consume(apiKeyId)).toMatchObject({ admitted: true, remaining: 0 });
+    expect(await consumedBefore()).toBe(5);
+    expect(await quota.consume(apiKeyId)).toMatchObject({ admitted: false });
+  });
+
+  /** What somebody else can have left under a counter's name. */
+  const STRANGE: readonly [name: string, ...command: [string, ...string[]]][] = [
+    ['a list', 'RPUSH', 'NAME', '1'],
+    ['a hash', 'HSET', 'NAME', 'count', '1'],
+    ['a set', 'SADD', 'NAME', '1'],
+    ['a sorted set', 'ZADD', 'NAME', '1', '1'],
+    ['a stream', 'XADD', 'NAME', '*', 'count', '1'],
+    ['an empty text', 'SET', 'NAME', ''],
+    ['a text', 'SET', 'NAME', 'many'],
+    ['a fraction', 'SET', 'NAME', '1.5'],
+    ['a number that begins with nought', 'SET', 'NAME', '01'],
+    ['a number below nought', 'SET', 'NAME', '-1000'],
+    ['the largest number of Redis', 'SET', 'NAME', '9223372036854775807'],
+    ['a number that is none of Redis', 'SET', 'NAME', '1e300'],
+  ];
+  const LIMIT_OF_TWO = { limit: 2, windowSeconds: 60 };
+
+  describe.each([
+    ['that expires', true],
+    ['that does not expire', false],
+  ])('%s', (_, expires) => {
+    async function leave(name: string, [command, ...args]: readonly [string, ...string[]]): Promise<void> {
+      await server.command(command, ...args.map((arg) => (arg === 'NAME' ? name : arg)));
+      if (expires) await server.command('PEXPIRE', name, '30000');
+    }
+
+    test.each(STRANGE)('%s in the place of a counter is counted for nothing, and replaced', async (_, ...command) => {
+      const [apiKeyId, quota] = [newId(), open(server.url, LIMIT_OF_TWO)];
+      const name = `lead-intake:quota:${apiKeyId}`;
+      await leave(name, command);
+
+      const outcomes = [];
+      for (let request = 0; request < 3; request += 1) {
+        outcomes.push(await quota.consume(apiKeyId).catch((error: Error) => error.message));
+      }
+
+      expect(outcomes).toMatchObject([
+        { admitted: true, remaining: 1 },
+        { admitted: true, remaining: 0 },
+        { admitted: false, remaining: 0 },
+      ]);
+      expect(await server.command('PTTL', name)).toBeGreaterThan(30_000);
+    });
+
+    test.each(STRANGE)('%s in the place of the probe is no reason not to be ready', async (_, ...command) => {
+      await leave('lead-intake:quota:ready', command);
+
+      expect(await open(server.url).ready()).toBe(true);
+    });
+
+    test.each(STRANGE)('%s where something is put back takes nothing from anybody', async (_, ...command) => {
+      const [apiKeyId, quota] = [newId(), open(server.url, LIMIT_OF_TWO)];
+      const { window } = await quota.consume(apiKeyId);
+      const name = `lead-intake:quota:${apiKeyId}`;
+      await server.command('DEL', name);
+      await leave(name, command);
+
+      await quota.putBack(apiKeyId, window);
+
+      expect(await quota.consume(apiKeyId)).toMatchObject({ admitted: true, remaining: 1 });
+    });
+  });
+
+  test('a counter that does not expire is counted for nothing, and replaced', async () => {
+    const [apiKeyId, quota] = [newId(), open(server.url, LIMIT_OF_TWO)];
+    await server.command('SET', `lead-intake:quota:${apiKeyId}`, '1');
+
+    expect(await quota.consume(apiKeyId)).toMatchObject({ admitted: true, remaining: 1 });
+    expect(await server.command('PTTL', `lead-intake:quota:${apiKeyId}`)).toBeGreaterThan(0);
+  });
+
+  test.each([
+    ['does not expire', []],
+    ['expires in a year', ['PX', String(365 * 86_400_000)]],
+  ])('a refusal that %s refuses nobody', async (_, expiry) => {
+    const [apiKeyId, quota] = [newId(), open(server.url, LIMIT_OF_TWO)];
+    const name = `lead-intake:quota:refusal:{lead-intake:quota:${apiKeyId}}`;
+    await server.command('SET', name, '', ...expiry);
+
+    expect(await quota.consume(apiKeyId)).toMatchObject({ admitted: true });
+  });
+
+  test('a counter that is above every limit refuses for a window, no longer', async () => {
+    const [apiKeyId, quota] = [newId(), open(server.url, { limit: 2, windowSeconds: 1 })];
+    await server.command('SET', `lead-intake:quota:${apiKeyId}`, '999999999999999', 'EX', '3000000');
+
+    expect(await quota.consume(apiKeyId)).toMatchObject({ admitted: false, resetSeconds: 1 });
+    await sleep(1005);
+    expect(await quota.consume(apiKeyId)).toMatchObject({ admitted: true, remaining: 1 });
   });
 
   async function expectUnavailable(quota: Quota): Promise<void> {

@@ -3,6 +3,7 @@ import { CRASH_BUGS } from './crash-bugs.ts';
 import { MONGO_BUGS } from './mongo-bugs.ts';
 import { OPERATOR_BUGS } from './operator-bugs.ts';
 import type { PlantedBug } from './planted-bug.ts';
+import { QUOTA_BUGS } from './quota-bugs.ts';
 import { SQLITE_BUGS } from './sqlite-bugs.ts';
 
 /** PLANTED_BUGS: `all` has those tried, too, that only a soak tries. */
@@ -22,6 +23,7 @@ export const ALL_BUGS: readonly PlantedBug[] = [
   ...BATCH_BUGS,
   ...CRASH_BUGS,
   ...OPERATOR_BUGS,
+  ...QUOTA_BUGS,
   ...MONGO_BUGS,
 ];
 
@@ -34,6 +36,7 @@ export const PLANTED_BUGS = {
     ...BATCH_BUGS,
     ...CRASH_BUGS,
     ...OPERATOR_BUGS,
+    ...QUOTA_BUGS,
     ...SQLITE_BUGS.filter(({ isSeenOutside }) => isSeenOutside).map(fromOutside),
   ]),
   MongoDB: tried(MONGO_BUGS),

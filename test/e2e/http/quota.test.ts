@@ -174,9 +174,10 @@ describe('a refusal by the quota', () => {
   });
 
   describe('is over', () => {
+    const WINDOW_SECONDS = 2;
     let brief: Service;
     beforeAll(async () => {
-      brief = await startService({ gateway: { QUOTA_LIMIT: '1', QUOTA_WINDOW_SECONDS: '1' } });
+      brief = await startService({ gateway: { QUOTA_LIMIT: '1', QUOTA_WINDOW_SECONDS: `${WINDOW_SECONDS}` } });
     });
     afterAll(() => brief.dispose());
 
@@ -196,6 +197,49 @@ describe('a refusal by the quota', () => {
 
       await leadOf(await brief.post(secret, aCapture()), 201);
       expect(await brief.countLeads(studioId)).toBe(1);
+    });
+
+    test('not before, however little of the window was left', async () => {
+      const studios = await Promise.all(times(8, () => brief.aStudioWithKey()));
+
+      const told = await Promise.all(
+        studios.map(async ({ secret }, index) => {
+          const windowEndsAt = performance.now() + WINDOW_SECONDS * 1000;
+          await refusalOf(secret);
+          await sleep(1100 + 100 * index);
+          const askedAt = performance.now();
+          const response = await brief.get(secret);
+          // On a slow machine the window can be over: then there is nothing to see.
+          if (performance.now() > windowEndsAt) return undefined;
+          const { retryAfter } = await expectLimited(response);
+          await sleep(askedAt + retryAfter * 1000 - 200 - performance.now());
+          const again = await brief.get(secret);
+          // Who is answered before that time surely came before it.
+          if (performance.now() < askedAt + retryAfter * 1000) expect(again.status).toBe(429);
+          if (again.status === 429) {
+            await sleep((await expectLimited(again)).retryAfter * 1000);
+            expect((await brief.get(secret)).status).toBe(200);
+          }
+          return retryAfter;
+        }),
+      );
+
+      expect(told).toContain(1);
+    });
+
+    test('sooner for who was refused later: the time to wait is not always the whole window', async () => {
+      const { secret } = await brief.aStudioWithKey();
+      const told = [(await refusalOf(secret)).retryAfter];
+      for (;;) {
+        const response = await brief.get(secret);
+        if (response.status === 200) break;
+        const { retryAfter } = await expectLimited(response);
+        expect(response.headers.get('ratelimit')).toBe(`"default";r=0;t=${retryAfter}`);
+        told.push(retryAfter);
+        await sleep(100);
+      }
+      expect(told).toEqual(told.toSorted((a, b) => b - a));
+      expect(told.at(-1)).toBe(1);
     });
 
     test('also for who kept trying: a refused request does not count', async () => {
