@@ -46,7 +46,9 @@ export function clusterClient(redisUrl: string): Cluster {
   return new Cluster([{ host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || 6379) }], {
     lazyConnect: true,
     clusterRetryStrategy: () => RETRY_MS,
-    retryDelayOnFailover: RETRY_MS,
+    // With a delay, what was sent before its node's connection broke would be sent again. With none, who comes next finds
+    // out where the keys are now.
+    retryDelayOnFailover: 0,
     enableReadyCheck: false,
     slotsRefreshInterval: SLOTS_EVERY_MS,
     slotsRefreshTimeout: REDIS_SILENCE_MS,

@@ -7,6 +7,7 @@ import { newId } from '../../src/domain/new-id.ts';
 import { QUOTA_ANSWER_MS } from '../../src/runtime/deadlines.ts';
 import { times } from '../support/builders.ts';
 import { describeWithRedisServer, type RedisServer, startRedisCluster } from '../support/servers.ts';
+import { startProxy } from '../support/tcp-proxy.ts';
 import { passInRedis } from './pass-in-redis.ts';
 import { quotaContract } from './quota-contract.ts';
 
@@ -91,5 +92,31 @@ describeWithRedisServer('Redis Cluster quota', () => {
         () => false,
       );
     await expect.poll(all, { timeout: RECOVERS_WITHIN_MS }).toBe(true);
+  });
+
+  test('a request whose answer is lost was counted at most once: nothing is sent a second time', async () => {
+    const [node] = nodes as [RedisServer];
+    const proxy = await startProxy('127.0.0.1', Number(new URL(node.url).port));
+    onTestFinished(() => proxy.stop());
+    await node.command('CONFIG', 'SET', 'cluster-announce-port', String(proxy.port));
+    onTestFinished(async () => void (await node.command('CONFIG', 'SET', 'cluster-announce-port', '0')));
+    const quota = createRedisQuota({ limit: 100, windowSeconds: 60 }, anyNode(), true);
+    onTestFinished(() => quota.close());
+    const ids = times(30, newId);
+    await Promise.all(ids.map((id) => quota.consume(id)));
+    // One whose count that node holds.
+    const here = ((await node.command('KEYS', '*')) as string[]).map((name) => name.split(':').at(-1));
+    const apiKeyId = ids.find((id) => here.includes(id)) ?? '';
+    proxy.loseReplies({ of: (request) => request.includes(apiKeyId) });
+
+    await expect(quota.consume(apiKeyId)).rejects.toBeInstanceOf(QuotaUnavailable);
+
+    expect(proxy.lost()).toBe(1);
+    const remaining = () =>
+      quota.consume(apiKeyId).then(
+        (decision) => decision.remaining,
+        () => undefined,
+      );
+    await expect.poll(remaining, { timeout: RECOVERS_WITHIN_MS }).toBe(97);
   });
 });

@@ -12,6 +12,7 @@ import { QUOTA_ANSWER_MS } from '../../src/runtime/deadlines.ts';
 import { times } from '../support/builders.ts';
 import { ROOT } from '../support/processes.ts';
 import { describeWithRedis, describeWithRedisServer, type RedisServer, startRedis } from '../support/servers.ts';
+import { startProxy } from '../support/tcp-proxy.ts';
 import { passInRedis } from './pass-in-redis.ts';
 import { processWithClosedQuota, quotaContract } from './quota-contract.ts';
 
@@ -364,6 +365,22 @@ describeWithRedisServer('Redis quota on a server of its own', () => {
     expect(await quota.consume(apiKeyId)).toMatchObject({ admitted: false, resetSeconds: 1 });
     await sleep(1005);
     expect(await quota.consume(apiKeyId)).toMatchObject({ admitted: true, remaining: 1 });
+  });
+
+  test('a request whose answer is lost was counted at most once: nothing is sent a second time', async () => {
+    const proxy = await startProxy('127.0.0.1', Number(new URL(server.url).port));
+    onTestFinished(() => proxy.stop());
+    const quota = open(server.url.replace(/:\d+$/, `:${proxy.port}`));
+    const apiKeyId = newId();
+    // Scripts and their names are known from now on.
+    await quota.consume(apiKeyId);
+    proxy.loseReplies({ of: (request) => request.includes(apiKeyId) });
+
+    await expect(quota.consume(apiKeyId)).rejects.toBeInstanceOf(QuotaUnavailable);
+
+    expect(proxy.lost()).toBe(1);
+    await expect.poll(() => quota.ready(), { timeout: RECOVERS_WITHIN_MS }).toBe(true);
+    expect(await quota.consume(apiKeyId)).toMatchObject({ remaining: POLICY.limit - 3 });
   });
 
   async function expectUnavailable(quota: Quota): Promise<void> {

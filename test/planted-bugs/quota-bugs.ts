@@ -2,11 +2,13 @@ import type { PlantedBug } from './planted-bug.ts';
 
 const MEMORY = { file: 'gateway/quota/memory-quota.ts', suite: 'test/contract/memory-quota.test.ts' };
 const REDIS = { file: 'gateway/quota/redis-window.ts', suite: 'test/contract/redis-quota.test.ts' };
+const CLIENT = 'gateway/quota/redis-client.ts';
 
 const EARLY = 'who comes before the time that was told is refused, at whatever moment of a window; who waits is not';
 const RELENTLESS =
   'a key that never stops asking is admitted less than a second after its window, with a whole new one';
 const PUT_BACK_LATE = 'what is put back after the end of its window is in no other';
+const SENT_ONCE = 'a request whose answer is lost was counted at most once: nothing is sent a second time';
 
 /** Faults in how requests are counted, and in what is told of it. */
 export const QUOTA_BUGS: readonly PlantedBug[] = [
@@ -79,6 +81,21 @@ export const QUOTA_BUGS: readonly PlantedBug[] = [
     suite: REDIS.suite,
     caughtBy: 'a list in the place of a counter is counted for nothing, and replaced',
     patches: [{ file: REDIS.file, find: " or redis.call('TYPE', KEYS[1]).ok ~= 'string'", put: '' }],
+  },
+  {
+    name: 'a command that was sent to Redis and got lost is sent again',
+    suite: REDIS.suite,
+    caughtBy: SENT_ONCE,
+    patches: [
+      { file: CLIENT, find: 'maxRetriesPerRequest: 0,', put: 'maxRetriesPerRequest: 20,' },
+      { file: CLIENT, find: 'autoResendUnfulfilledCommands: false,', put: 'autoResendUnfulfilledCommands: true,' },
+    ],
+  },
+  {
+    name: 'a command that was sent to a node of a Redis Cluster and got lost is sent again',
+    suite: 'test/contract/redis-cluster-quota.test.ts',
+    caughtBy: SENT_ONCE,
+    patches: [{ file: CLIENT, find: 'retryDelayOnFailover: 0,', put: 'retryDelayOnFailover: RETRY_MS,' }],
   },
   {
     name: 'whoever is refused is told to wait for a whole window',
