@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import type { FastifyInstance } from 'fastify';
+import { acceptsGzip } from '../accepts-gzip.ts';
 import { openApiDocument } from '../docs/openapi.ts';
 import { renderPages } from '../docs/pages.ts';
 import { referencePage, referenceScript } from '../docs/reference.ts';
@@ -82,7 +83,7 @@ function serve(app: FastifyInstance, { path, mediaType, read, contentPolicy = CO
     reply.headers({ ...headers, etag });
     if (request.headers['if-none-match'] === etag) return reply.code(304).send();
     reply.type(mediaType);
-    if (!request.headers['accept-encoding']?.includes('gzip')) return reply.send(content);
+    if (!acceptsGzip(request.headers['accept-encoding'])) return reply.send(content);
     return reply.header('content-encoding', 'gzip').send(zipped);
   });
   allowOnly(app, path, 'GET');

@@ -1,3 +1,4 @@
+import { MIMEType } from 'node:util';
 import type { FastifyRequest, FastifySchemaValidationError } from 'fastify';
 import {
   displayNameFault,
@@ -28,7 +29,8 @@ export function readCapture(request: FastifyRequest): LeadCapture {
     if (message !== undefined) faults.push({ field, message });
   };
 
-  note('Idempotency-Key', typeof idempotencyKey === 'string' ? uuidFault(idempotencyKey) : 'is required');
+  note('Idempotency-Key', typeof idempotencyKey === 'string' ? keyFault(idempotencyKey) : 'is required');
+  note('Content-Type', mediaTypeFault(request.raw.headersDistinct['content-type']));
   const coding = request.headers['content-encoding'] || 'identity';
   const body = parseJson(request.body as Buffer | undefined);
   if (coding.toLowerCase() !== 'identity') note('Content-Encoding', 'must be left out: the body is sent as it is');
@@ -41,6 +43,21 @@ export function readCapture(request: FastifyRequest): LeadCapture {
 
   const { displayName, contact, sourceId = null, note: text = null } = body as CaptureJson;
   return { idempotencyKey: idempotencyKey as string, displayName, contact, sourceId, note: text };
+}
+
+/** The IETF draft on this header has the key in quotes; the contract does not. */
+function keyFault(idempotencyKey: string): Fault {
+  if (/^".*"$/.test(idempotencyKey)) return 'must be a UUID without quotes around it: leave the quotes out';
+  return uuidFault(idempotencyKey);
+}
+
+/** What the framework lets pass that is JSON: of several headers it takes the first, and of the parameters none. */
+function mediaTypeFault(mediaTypes: readonly string[] = []): Fault {
+  const [mediaType, ...more] = mediaTypes;
+  if (more.length > 0) return 'must be given once';
+  if (mediaType === undefined || mediaType === 'application/json') return undefined;
+  const charset = new MIMEType(mediaType).params.get('charset');
+  return charset === null || /^utf-?8$/i.test(charset) ? undefined : 'must be application/json, in UTF-8';
 }
 
 const UNREADABLE = Symbol('unreadable');

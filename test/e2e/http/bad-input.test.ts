@@ -236,6 +236,40 @@ test.each([
   await expectRefused(aCapture(), ['Content-Type'], { 'content-type': mediaType });
 });
 
+test.each([
+  'application/json; charset=iso-8859-1',
+  'application/json;charset=utf-16',
+  'application/json; charset="utf-16le"',
+  'application/json; profile=x; CHARSET=us-ascii',
+  'application/json; charset=""',
+  'application/json; charset=utf-80',
+])('a charset that is not UTF-8 is refused: %s', async (mediaType) => {
+  await expectRefused(aCapture(), ['Content-Type'], { 'content-type': mediaType });
+});
+
+test.each([
+  ['application/json', 'text/plain'],
+  ['text/plain', 'application/json'],
+  ['application/json', 'application/json'],
+])('a media type that is given twice is refused: %s, then %s', async (...mediaTypes) => {
+  const { secret, studioId } = await service.aStudioWithKey();
+  const body = JSON.stringify(aCapture());
+  const head = lines(
+    `POST ${LEADS} HTTP/1.1`,
+    'Host: leads.example.test',
+    `Authorization: Bearer ${secret}`,
+    `Idempotency-Key: ${UUID}`,
+    ...mediaTypes.map((mediaType) => `Content-Type: ${mediaType}`),
+    `Content-Length: ${body.length}`,
+    '',
+  );
+
+  const response = await rawRequest(service.url, head + body);
+
+  await expectProblem(response, 400, 'integration_invalid_request', ['Content-Type']);
+  expect(await service.countLeads(studioId)).toBe(0);
+});
+
 test.each(['gzip', 'GZIP', 'br', 'deflate', 'identity, gzip', 'nonsense'])(
   'a body that says it is packed is refused for that alone, whether it is or not: %s',
   async (coding) => {
@@ -265,6 +299,13 @@ describe('an Idempotency-Key', () => {
     ['two in one', `${UUID}, ${UUID}`],
   ])('that is no UUID with hyphens is refused, and nothing is written: %s', async (_, key) => {
     await expectRefused(aCapture(), ['Idempotency-Key'], { 'idempotency-key': key });
+  });
+
+  test('in quotes, as the IETF draft has it, is refused with the word to leave them out', async () => {
+    const { secret } = await service.aStudioWithKey();
+    const response = await service.post(secret, aCapture(), { 'idempotency-key': `"${UUID}"` });
+    const { fields } = await expectProblem(response, 400, 'integration_invalid_request', ['Idempotency-Key']);
+    expect(fields?.['Idempotency-Key']).toEqual([expect.stringContaining('leave the quotes out')]);
   });
 
   test('that is given twice is refused, even if both are the same', async () => {

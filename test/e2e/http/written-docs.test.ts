@@ -85,6 +85,8 @@ describe('every page', () => {
       expect(zipped.headers.get('vary')).toBe('accept-encoding');
       expect(Number(zipped.headers.get('content-length'))).toBeLessThan(Number(plain.headers.get('content-length')));
       expect(await zipped.text()).toBe(await plain.text());
+      const refused = await get(path, { 'accept-encoding': 'gzip;q=0, *' });
+      expect(refused.headers.get('content-encoding')).toBeNull();
 
       const etag = plain.headers.get('etag') ?? '';
       expect((await get(path, { 'if-none-match': etag })).status).toBe(304);
