@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import fastify, { type FastifyInstance, LogController } from 'fastify';
 import type { Logger } from 'pino';
-import { GATEWAY_AFTER_CLOSE_MS, REQUEST_ARRIVAL_MS } from '../src/runtime/deadlines.ts';
+import { GATEWAY_AFTER_CLOSE_MS } from '../src/runtime/deadlines.ts';
 import type { Running } from '../src/runtime/lifecycle.ts';
 import { createLogger } from '../src/runtime/logger.ts';
 import { type MetricsServer, serveMetrics } from '../src/runtime/metrics.ts';
@@ -9,15 +9,16 @@ import { Readiness } from '../src/runtime/readiness.ts';
 import { openTracer, type Tracer } from '../src/runtime/tracing.ts';
 import type { GatewayConfig } from './config.ts';
 import { type CoreClient, createCoreClient } from './core-client.ts';
+import { createHttpServer } from './http-server.ts';
 import { KnownCallers } from './known-callers.ts';
 import { createGatewayMetrics, type GatewayMetrics } from './metrics.ts';
 import { requestObserver } from './observation.ts';
+import { OpenConnections } from './open-connections.ts';
 import { allowOnly, knowAllMethods } from './plugins/allowed-methods.ts';
 import { authenticate } from './plugins/authentication.ts';
 import { type GatewayReadiness, reportHealth } from './plugins/health.ts';
 import { tellOfKeysFirst } from './plugins/keys-first.ts';
 import { turnAwayWhileBusy } from './plugins/load-shedding.ts';
-import { carryOutInTurn } from './plugins/one-after-another.ts';
 import {
   answerClientErrors,
   answerFrameworkErrors,
@@ -30,14 +31,12 @@ import { observedQuota } from './quota/observed-quota.ts';
 import { openQuota } from './quota/open-quota.ts';
 import type { Quota, QuotaPolicy } from './quota/quota.ts';
 import { REQUEST_ID_HEADER, requestIdOf } from './request-id.ts';
+import { RequestOrder } from './request-order.ts';
 import { docsRoutes } from './routes/docs.ts';
 import { LEAD_PATH, LEADS_PATH, leadRoutes } from './routes/leads.ts';
 
 /** The longest body that is read; bytes. The largest valid one, every character escaped, has about 29 KB. */
-const LONGEST_BODY_BYTES = 32 * 1024;
-
-/** How often connections are looked over for requests that take longer; milliseconds. */
-const CONNECTION_CHECK_MS = 1000;
+export const LONGEST_BODY_BYTES = 32 * 1024;
 
 /**
  * Starts the gateway: quota, core client, REST routes, port. The core need not be there yet.
@@ -112,6 +111,7 @@ async function createGateway(config: GatewayConfig, parts: Parts): Promise<Fasti
   const { log, metrics, tracer, core, quota, policy, readiness } = parts;
   const observe = requestObserver(log, metrics);
   const publicUrl = config.PUBLIC_URL;
+  const order = new RequestOrder();
   const app = fastify({
     loggerInstance: log,
     // One of its own for each request would cost as much as the line that it writes.
@@ -119,19 +119,14 @@ async function createGateway(config: GatewayConfig, parts: Parts): Promise<Fasti
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: (request) => requestIdOf(request),
     bodyLimit: LONGEST_BODY_BYTES,
-    requestTimeout: REQUEST_ARRIVAL_MS,
-    http: {
-      requireHostHeader: false,
-      headersTimeout: REQUEST_ARRIVAL_MS,
-      connectionsCheckingInterval: CONNECTION_CHECK_MS,
-    },
+    serverFactory: (carryOut) => createHttpServer(order, carryOut),
     // What is in flight when the gateway stops is served, not refused.
     return503OnClosing: false,
     routerOptions: { maxParamLength: 64 * 1024 },
     exposeHeadRoutes: false,
     ajv: { customOptions: { removeAdditional: false, coerceTypes: false, useDefaults: false, allErrors: true } },
     frameworkErrors: answerFrameworkErrors(publicUrl, observe),
-    clientErrorHandler: answerClientErrors(publicUrl, observe),
+    clientErrorHandler: answerClientErrors(order, publicUrl, observe),
   }) as unknown as FastifyInstance;
   app.decorateRequest('problemCode', undefined);
   app.decorateRequest('secretSha256');
@@ -145,17 +140,21 @@ async function createGateway(config: GatewayConfig, parts: Parts): Promise<Fasti
   knowAllMethods(app);
   // First, so that it also tells of those which the others turn away.
   observeRequests(app, observe, metrics, tracer);
-  answerServerErrors(app.server, publicUrl, observe);
+  answerServerErrors(app.server, order, publicUrl, observe);
+  const connections = new OpenConnections(app.server, log);
 
   app.addHook('onRequest', async (request, reply) => {
     reply.header(REQUEST_ID_HEADER, request.id);
     reply.header('cache-control', 'no-store');
   });
   // As late as can be: a connection that is answered otherwise while the gateway stops would hold that up.
-  app.addHook('onSend', async (_request, reply) => {
+  app.addHook('onSend', (request, reply, payload, done) => {
     if (readiness.isStopping()) reply.header('connection', 'close');
+    // All of them are text or bytes.
+    const { length = 0 } = (payload ?? {}) as { readonly length?: number };
+    connections.answers(request.raw.socket, length, request.caller?.apiKeyId);
+    done();
   });
-  carryOutInTurn(app);
   answerProblems(app, publicUrl);
   reportHealth(app, readiness);
   docsRoutes(app, publicUrl, policy);

@@ -2,7 +2,6 @@ import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } 
 import type { Socket } from 'node:net';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type RequestObserver, unknownRequest } from '../observation.ts';
-import { expectAnswer, isLastOnConnection, mayAnswerUnreadable } from '../outstanding-answers.ts';
 import {
   type FieldFault,
   invalidRequest,
@@ -12,6 +11,7 @@ import {
   problemBody,
 } from '../problems.ts';
 import { REQUEST_ID_HEADER, requestIdOf } from '../request-id.ts';
+import type { RequestOrder } from '../request-order.ts';
 
 /** What the framework calls the faults it finds, in the contract's words. */
 const FRAMEWORK_FAULTS: Readonly<Record<string, Problem>> = {
@@ -50,24 +50,28 @@ export function answerFrameworkErrors(publicUrl: string, observe: RequestObserve
     const problem = problemOf(error, request);
     // Hooks do not run for it.
     observe?.(unknownRequest(request.id, problem.status, problem.code));
-    if (isLastOnConnection(request.raw)) reply.header('connection', 'close');
     sendProblem(problem, request, reply, publicUrl);
   };
 }
 
 /** Answers what Node would answer by itself, past the framework. */
-export function answerServerErrors(server: Server, publicUrl: string, observe: RequestObserver | undefined): void {
-  server.prependListener('request', expectAnswer);
-  server.on('checkExpectation', (request, response: ServerResponse) => {
-    expectAnswer(request, response);
+export function answerServerErrors(
+  server: Server,
+  order: RequestOrder,
+  publicUrl: string,
+  observe: RequestObserver | undefined,
+): void {
+  const refuseExpectation = (request: IncomingMessage, response: ServerResponse) => {
     const requestId = requestIdOf(request);
     const problem = invalidRequest([{ field: 'Expect', message: 'must be 100-continue' }]);
     observe?.(unknownRequest(requestId, problem.status, problem.code));
     response.writeHead(problem.status, { ...headersOf(problem, requestId), connection: 'close' });
     response.end(problemBody(problem, requestId, publicUrl));
-  });
+  };
+  server.on('checkExpectation', (request, response) => order.carryOutInTurn(request, response, refuseExpectation));
   server.on('connect', (request, socket) => {
-    answerAndHangUp(new Problem('route_not_found'), requestIdOf(request), socket as Socket, publicUrl, observe);
+    const problem = new Problem('route_not_found');
+    answerAndHangUp(problem, requestIdOf(request), socket as Socket, order, publicUrl, observe);
   });
 }
 
@@ -78,14 +82,16 @@ const SOCKET_FAULTS: Readonly<Record<string, Problem>> = {
 const MALFORMED = invalidRequest([], 'The request is not valid HTTP.');
 
 /** Answers what is no HTTP, or never becomes a whole request. */
-export function answerClientErrors(publicUrl: string, observe: RequestObserver | undefined) {
-  return (error: NodeJS.ErrnoException, socket: Socket): void => {
+export function answerClientErrors(order: RequestOrder, publicUrl: string, observe: RequestObserver | undefined) {
+  return function answerClientError(error: NodeJS.ErrnoException, socket: Socket): void {
     if (error.code === 'ECONNRESET' || !socket.writable) {
       socket.destroy();
       return;
     }
+    const isLate = error.code === 'ERR_HTTP_REQUEST_TIMEOUT';
+    if (isLate && order.isExcused(socket, () => answerClientError(error, socket))) return;
     const problem = SOCKET_FAULTS[error.code ?? ''] ?? MALFORMED;
-    answerAndHangUp(problem, requestIdOf({ headers: {} }), socket, publicUrl, observe);
+    answerAndHangUp(problem, requestIdOf({ headers: {} }), socket, order, publicUrl, observe);
   };
 }
 
@@ -140,13 +146,14 @@ async function answerAndHangUp(
   problem: Problem,
   requestId: string,
   socket: Socket,
+  order: RequestOrder,
   publicUrl: string,
   observe: RequestObserver | undefined,
 ): Promise<void> {
   // What cannot be read is found out again with every byte that follows it.
   if (hangingUp.has(socket)) return;
   hangingUp.add(socket);
-  if (!(await mayAnswerUnreadable(socket))) {
+  if (!(await order.mayAnswerUnreadable(socket))) {
     socket.destroy();
     return;
   }

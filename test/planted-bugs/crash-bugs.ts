@@ -94,9 +94,9 @@ export const CRASH_BUGS: readonly PlantedBug[] = [
       'callers who vanish in the middle leave nothing behind in gateway or core, and none of their leads is there twice',
     patches: [
       {
-        file: 'gateway/outstanding-answers.ts',
-        find: 'const latest = new WeakMap<Socket, Exchange>();',
-        put: 'const latest = new Map<Socket, Exchange>();',
+        file: 'gateway/request-order.ts',
+        find: 'readonly #connections = new WeakMap<Socket, Turns>();',
+        put: 'readonly #connections = new Map<Socket, Turns>();',
       },
     ],
     inSoak: true,

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { lines } from '../../support/raw-http.ts';
 import { aCapture, LEADS, type Service, type StudioWithKey, startService } from '../../support/service.ts';
 
@@ -97,4 +97,25 @@ test('HTTP/1.0 cannot have its body in chunks, and what follows is no request', 
   );
 
   expect(await statusesOf([chunked], 0)).toEqual([400]);
+});
+
+test('thousands of requests in one packet cost as much as each by itself, and hold up nobody else', async () => {
+  const COUNT = 6000;
+  const { hostname, port } = new URL(service.url);
+  const socket = connect(Number(port), hostname);
+  let received = '';
+  socket.on('data', (chunk) => {
+    received += chunk;
+  });
+  const begun = performance.now();
+  socket.write(lines('GET / HTTP/1.1', 'Host: a', '').repeat(COUNT));
+  // It is read by then, and little of it answered.
+  await sleep(20);
+  const asked = performance.now();
+  expect((await fetch(`${service.url}/healthz`)).status).toBe(200);
+  // Another caller waited eight seconds for a quarter of these when each had to wait for all before it.
+  expect(performance.now() - asked).toBeLessThan(2000);
+  await vi.waitUntil(() => received.split('HTTP/1.1 404').length - 1 === COUNT, { timeout: 20_000 });
+  expect(performance.now() - begun).toBeLessThan(15_000);
+  socket.destroy();
 });

@@ -1,0 +1,28 @@
+import { createServer, type RequestListener, type Server } from 'node:http';
+import { REQUEST_ARRIVAL_MS } from '../src/runtime/deadlines.ts';
+import type { RequestOrder } from './request-order.ts';
+
+/** The longest head of a request that is read: its line and headers; bytes. */
+export const LONGEST_HEAD_BYTES = 16 * 1024;
+
+/** How often connections are looked over for requests that take longer; milliseconds. */
+const CONNECTION_CHECK_MS = 1000;
+
+/** How long a connection stays open while nothing is asked; milliseconds. Longer than the 60 s of the usual balancers. */
+export const IDLE_TIMEOUT_MS = 72_000;
+
+/** Node's server, which hands the framework one request of a connection at a time. */
+export function createHttpServer(order: RequestOrder, carryOut: RequestListener): Server {
+  return createServer(
+    {
+      // The framework's hooks say so in the contract's words.
+      requireHostHeader: false,
+      maxHeaderSize: LONGEST_HEAD_BYTES,
+      headersTimeout: REQUEST_ARRIVAL_MS,
+      requestTimeout: REQUEST_ARRIVAL_MS,
+      connectionsCheckingInterval: CONNECTION_CHECK_MS,
+      keepAliveTimeout: IDLE_TIMEOUT_MS,
+    },
+    (request, response) => order.carryOutInTurn(request, response, carryOut),
+  );
+}

@@ -1,0 +1,165 @@
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import { type AddressInfo, connect, type OnReadOpts, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { pino } from 'pino';
+import { afterAll, describe, expect, test, vi } from 'vitest';
+import {
+  LOOK_EVERY_MS,
+  MOST_CONNECTIONS,
+  MOST_UNREAD_BYTES,
+  MOST_UNREAD_OF_KEY_BYTES,
+  OpenConnections,
+  TAKEN_WITHIN_MS,
+} from '../../gateway/open-connections.ts';
+import { times } from '../support/builders.ts';
+import { lines } from '../support/raw-http.ts';
+
+/** More than the systems on both ends of a connection keep for somebody who does not read; bytes. */
+const ANSWER_BYTES = 6 * 1024 * 1024;
+
+/** When whoever takes too little is surely gone; milliseconds. */
+const SURELY_GONE_MS = TAKEN_WITHIN_MS + 3 * LOOK_EVERY_MS;
+
+/** How fast a slow caller reads: bytes in a millisecond. */
+const SLOW_BYTES_PER_MS = 100;
+
+const servers: Server[] = [];
+const callers: Socket[] = [];
+afterAll(() => {
+  for (const caller of callers) caller.destroy();
+  for (const server of servers) server.close();
+});
+
+/** A server whose answers are long, each for the key that its path names; `/` is for none. */
+async function aServer(answerBytes = ANSWER_BYTES) {
+  const server = createServer();
+  const connections = new OpenConnections(server, pino({ level: 'silent' }));
+  const answer = Buffer.alloc(answerBytes);
+  const sockets = new Map<string, Socket>();
+  server.on('request', ({ url = '/', socket, headers }, response) => {
+    sockets.set(String(headers['x-name']), socket);
+    connections.answers(socket, answer.length, url.slice(1) || undefined);
+    response.end(answer);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  servers.push(server);
+  const { port } = server.address() as AddressInfo;
+  let named = 0;
+  return {
+    server,
+    /** Asks for an answer of a key, and reads nothing of it. Gives the server's end of the connection. */
+    async ask(
+      path: string,
+      options: { readonly onread?: OnReadOpts } = {},
+    ): Promise<{ readonly caller: Socket; readonly socket: Socket }> {
+      const name = `${named++}`;
+      const caller = connect({ port, host: '127.0.0.1', ...options });
+      caller.on('error', () => {});
+      callers.push(caller);
+      caller.pause().write(lines(`GET ${path} HTTP/1.1`, 'Host: a', `X-Name: ${name}`, ''));
+      const socket = await vi.waitUntil(() => sockets.get(name));
+      return { caller, socket };
+    },
+  };
+}
+
+const unreadBytes = (sockets: readonly Socket[]) =>
+  sockets.reduce((sum, { destroyed, writableLength }) => sum + (destroyed ? 0 : writableLength), 0);
+
+describe.concurrent('of who does not read', () => {
+  test('the connection is closed in time, with a key and without', { timeout: 60_000 }, async () => {
+    const { ask } = await aServer();
+    const asked = [await ask('/'), await ask('/key')];
+    await sleep(TAKEN_WITHIN_MS - 5000);
+    expect(asked.map(({ socket }) => socket.destroyed)).toEqual([false, false]);
+    await sleep(5000 + SURELY_GONE_MS - TAKEN_WITHIN_MS);
+    expect(asked.map(({ socket }) => socket.destroyed)).toEqual([true, true]);
+  });
+
+  test('the connection is closed too when something is taken now and then', { timeout: 90_000 }, async () => {
+    const { ask } = await aServer();
+    const { caller, socket } = await ask('/', { onread: { buffer: Buffer.alloc(512), callback: () => false } });
+    // 1 KB/s: less than is wanted, but never nothing.
+    const trickle = setInterval(() => caller.resume(), 500);
+    caller.on('close', () => clearInterval(trickle));
+    await sleep(TAKEN_WITHIN_MS + SURELY_GONE_MS);
+    expect(socket.destroyed).toBe(true);
+  });
+
+  test('the connection is closed too when more is sent all the time', { timeout: 60_000 }, async () => {
+    const { ask } = await aServer();
+    const { caller, socket } = await ask('/');
+    const trickle = setInterval(() => caller.writable && caller.write('G'), 1000);
+    caller.on('close', () => clearInterval(trickle));
+    await sleep(SURELY_GONE_MS);
+    expect(socket.destroyed).toBe(true);
+  });
+
+  test('the connection is told from one whose caller reads slowly, who is served to the end', {
+    timeout: 90_000,
+  }, async () => {
+    const { ask } = await aServer(2 * ANSWER_BYTES);
+    const { caller, socket } = await ask('/');
+    let received = 0;
+    caller.on('data', (chunk) => {
+      received += chunk.length;
+      caller.pause();
+    });
+    // For longer than any silence may last. The system keeps up to 4 MB here, and asks for more when a third of that is taken.
+    const begun = performance.now();
+    while (performance.now() - begun < SURELY_GONE_MS + 5000) {
+      if (received < (performance.now() - begun) * SLOW_BYTES_PER_MS) caller.resume();
+      await sleep(100);
+    }
+    expect(socket.destroyed).toBe(false);
+    expect(socket.writableLength).toBeGreaterThan(0);
+    caller.on('data', () => caller.resume()).resume();
+    await vi.waitUntil(() => received > 2 * ANSWER_BYTES, { timeout: 10_000 });
+  });
+});
+
+describe('answers that stand unread are bounded, and who has stood longest goes first:', () => {
+  test('those to one key', async () => {
+    const { ask } = await aServer();
+    const [first, other, ...more] = [await ask('/key'), await ask('/other'), await ask('/key'), await ask('/key')];
+    await vi.waitUntil(() => first?.socket.destroyed, { timeout: 5 * LOOK_EVERY_MS });
+    await sleep(2 * LOOK_EVERY_MS);
+    expect(unreadBytes(more.map(({ socket }) => socket))).toBeLessThanOrEqual(MOST_UNREAD_OF_KEY_BYTES);
+    expect(more.some(({ socket }) => !socket.destroyed)).toBe(true);
+    expect(other?.socket.destroyed).toBe(false);
+  });
+
+  test('those to all keys', async () => {
+    const { ask } = await aServer();
+    const count = Math.ceil(MOST_UNREAD_BYTES / ANSWER_BYTES) + 3;
+    const sockets: Socket[] = [];
+    for (const index of times(count, (each) => each)) sockets.push((await ask(`/${index}`)).socket);
+    await vi.waitUntil(() => unreadBytes(sockets) <= MOST_UNREAD_BYTES, { timeout: 5 * LOOK_EVERY_MS });
+    await sleep(2 * LOOK_EVERY_MS);
+    expect(sockets.filter(({ destroyed }) => destroyed).length).toBeLessThanOrEqual(4);
+  });
+
+  test('what is told without a key is not counted: it is the same bytes for everybody', async () => {
+    const { ask } = await aServer();
+    const count = Math.ceil(MOST_UNREAD_BYTES / ANSWER_BYTES) + 3;
+    const sockets: Socket[] = [];
+    for (const _ of times(count, () => 0)) sockets.push((await ask('/')).socket);
+    await sleep(3 * LOOK_EVERY_MS);
+    expect(sockets.filter(({ destroyed }) => destroyed)).toHaveLength(0);
+  });
+});
+
+test('connections are bounded, and when all are taken, those on which nothing is asked make room for others', async () => {
+  const { server, ask } = await aServer(1);
+  expect(server.maxConnections).toBe(MOST_CONNECTIONS);
+  // As many as any machine lets a test have.
+  server.maxConnections = 20;
+  const idle = await Promise.all(times(20, () => ask('/')));
+  const refused = connect((server.address() as AddressInfo).port, '127.0.0.1');
+  await once(refused.on('error', () => {}).resume(), 'close');
+
+  await vi.waitUntil(() => idle.every(({ socket }) => socket.destroyed), { timeout: 5 * LOOK_EVERY_MS });
+  const { socket } = await ask('/');
+  expect(socket.destroyed).toBe(false);
+});

@@ -1,0 +1,176 @@
+import { once } from 'node:events';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { createHttpServer } from '../../gateway/http-server.ts';
+import { answerClientErrors } from '../../gateway/plugins/problem-json.ts';
+import { HELD_BACK_FROM, HELD_BACK_FROM_BYTES, MOST_WAITING, RequestOrder } from '../../gateway/request-order.ts';
+import { REQUEST_ARRIVAL_MS } from '../../src/runtime/deadlines.ts';
+import { times } from '../support/builders.ts';
+import { lines } from '../support/raw-http.ts';
+
+/** How much Node reads of a connection at a time; bytes. */
+const ONE_READ_BYTES = 64 * 1024;
+
+/** The gateway's server with nothing behind it but a list of what is carried out, which is answered only when it is let. */
+async function aServer() {
+  const carriedOut: string[] = [];
+  const sockets: Socket[] = [];
+  const unanswered: ServerResponse[] = [];
+  let isLet = false;
+  const order = new RequestOrder();
+  const server = createHttpServer(order, (request: IncomingMessage, response: ServerResponse) => {
+    carriedOut.push(request.url ?? '');
+    if (isLet) response.end('.');
+    else unanswered.push(response);
+  });
+  server.on('clientError', answerClientErrors(order, 'http://test', undefined));
+  server.on('connection', (socket) => sockets.push(socket));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  return {
+    carriedOut,
+    /** The server's ends of the connections. */
+    sockets,
+    letAnswer() {
+      isLet = true;
+      for (const response of unanswered) response.end('.');
+    },
+    connect() {
+      const socket = connect(port, '127.0.0.1');
+      socket.on('error', () => {});
+      onTestFinished(() => {
+        socket.destroy();
+      });
+      return socket;
+    },
+  };
+}
+
+const aGet = (path: string) => lines(`GET ${path} HTTP/1.1`, 'Host: a', '');
+
+test('while too many wait, nothing more is read of their connection, and read on when there is room', async () => {
+  const server = await aServer();
+  const paths = times(50_000, (index) => `/${index}`);
+  const socket = server.connect().resume();
+  socket.write(paths.map(aGet).join(''));
+
+  await vi.waitUntil(() => (server.sockets[0]?.bytesRead ?? 0) > 0);
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  expect(server.carriedOut).toEqual(['/0']);
+  expect(server.sockets[0]?.bytesRead).toBeLessThanOrEqual(2 * ONE_READ_BYTES);
+
+  server.letAnswer();
+  await vi.waitUntil(() => server.carriedOut.length === paths.length, { timeout: 25_000 });
+  expect(server.carriedOut).toEqual(paths);
+});
+
+test('while bodies wait, nothing more is read of their connection than a few of them', async () => {
+  const server = await aServer();
+  const body = 'x'.repeat(HELD_BACK_FROM_BYTES / 4);
+  const aPost = lines('POST / HTTP/1.1', 'Host: a', `Content-Length: ${body.length}`, '') + body;
+  server.connect().write(aPost.repeat(1000));
+
+  await vi.waitUntil(() => (server.sockets[0]?.bytesRead ?? 0) > 0);
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  expect(server.sockets[0]?.bytesRead).toBeLessThanOrEqual(HELD_BACK_FROM_BYTES + 4 * ONE_READ_BYTES);
+});
+
+test('a few may wait without being held back', async () => {
+  const server = await aServer();
+  const socket = server.connect();
+  for (let sent = 0; sent < HELD_BACK_FROM; sent += 1) {
+    const before = server.sockets[0]?.bytesRead ?? 0;
+    socket.write(aGet('/'));
+    await vi.waitUntil(() => (server.sockets[0]?.bytesRead ?? 0) > before);
+  }
+});
+
+test('a request that cannot arrive, because its connection is held back, is not late before that is over', {
+  timeout: 4 * REQUEST_ARRIVAL_MS,
+}, async () => {
+  const server = await aServer();
+  const [patient, never] = ['', 'GET /never'].map((last) => {
+    const socket = server.connect();
+    let received = '';
+    socket.on('data', (chunk) => {
+      received += chunk;
+    });
+    // Not all of the first are read at once, and the last of the second does not become whole.
+    socket.write(aGet('/').repeat(last === '' ? 6000 : 1000) + last);
+    return { socket, count: (status: number) => received.split(`HTTP/1.1 ${status}`).length - 1 };
+  });
+  await new Promise((resolve) => setTimeout(resolve, REQUEST_ARRIVAL_MS + 3000));
+  server.letAnswer();
+  await vi.waitUntil(() => patient?.count(200) === 6000 && never?.count(200) === 1000, { timeout: 10_000 });
+  expect([patient?.count(408), never?.count(408)]).toEqual([0, 0]);
+
+  await vi.waitUntil(() => never?.socket.readableEnded, { timeout: REQUEST_ARRIVAL_MS + 3000 });
+  expect([patient?.count(408), never?.count(408)]).toEqual([0, 1]);
+  expect(patient?.socket.readableEnded).toBe(false);
+});
+
+test('a connection full of requests is one caller among many', async () => {
+  const server = await aServer();
+  server.letAnswer();
+  const [many, one] = [server.connect().resume(), server.connect().resume()];
+  await Promise.all([once(many, 'connect'), once(one, 'connect')]);
+  many.write(aGet('/many').repeat(1500));
+  one.write(aGet('/one'));
+
+  await vi.waitUntil(() => server.carriedOut.length === 1501);
+  expect(server.carriedOut.indexOf('/one')).toBeLessThan(100);
+});
+
+test('nothing is read either of a caller who takes no answers', async () => {
+  const server = await aServer();
+  server.letAnswer();
+  const socket = server.connect().pause();
+  socket.write(aGet('/').repeat(400_000));
+
+  // Until the systems on both ends take no more.
+  const counts = () => [server.sockets[0]?.bytesRead, server.carriedOut.length];
+  let [before, after]: unknown[][] = [[], counts()];
+  while (before?.toString() !== after?.toString() || server.carriedOut.length === 0) {
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+    [before, after] = [after, counts()];
+  }
+  expect(server.carriedOut.length).toBeLessThan(400_000);
+  expect(server.sockets[0]?.writableLength).toBeLessThan(2 * ONE_READ_BYTES);
+  expect(socket.writableLength).toBeGreaterThan(0);
+});
+
+test('those that wait on all connections are bounded: one that brings more ends with what it has', async () => {
+  const server = await aServer();
+  const OF_ONE = 1500;
+  // A packet that is read at once.
+  const packet = times(OF_ONE, (index) => aGet(`/${index}`)).join('');
+  expect(packet.length).toBeLessThan(ONE_READ_BYTES);
+  const callers = times(Math.ceil(MOST_WAITING / OF_ONE) + 2, () => {
+    const socket = server.connect();
+    let received = '';
+    socket.on('data', (chunk) => {
+      received += chunk;
+    });
+    socket.write(packet);
+    return { socket, answers: () => received.split('HTTP/1.1 200').length - 1 };
+  });
+  const readOf = ({ bytesRead }: Socket) => bytesRead;
+  await vi.waitUntil(() => server.sockets.length === callers.length && server.sockets.every(readOf));
+
+  server.letAnswer();
+  await vi.waitUntil(() => callers.every(({ socket, answers }) => socket.readableEnded || answers() === OF_ONE), {
+    timeout: 25_000,
+  });
+  expect(server.carriedOut.length).toBeLessThanOrEqual(MOST_WAITING + callers.length);
+  expect(server.carriedOut.length).toBeGreaterThanOrEqual(MOST_WAITING);
+  expect(callers.filter(({ answers }) => answers() < OF_ONE).length).toBeGreaterThanOrEqual(2);
+  // Then there is room again.
+  const later = server.connect();
+  later.write(aGet('/later').repeat(2));
+  await once(later, 'data');
+});

@@ -1,0 +1,90 @@
+import { randomUUID } from 'node:crypto';
+import { connect, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
+import { MOST_UNREAD_OF_KEY_BYTES, TAKEN_WITHIN_MS } from '../../gateway/open-connections.ts';
+import { BOUNDS, PAGE_SIZE } from '../../src/domain/rules/field-rules.ts';
+import { times } from '../support/builders.ts';
+import { lines } from '../support/raw-http.ts';
+import { LEADS, type Service, type StudioWithKey, startService } from '../support/service.ts';
+
+let service: Service;
+let studio: StudioWithKey;
+let pageBytes: number;
+beforeAll(async () => {
+  service = await startService();
+  studio = await service.aStudioWithKey();
+  // As long as a page can be.
+  const note = '😀'.repeat(BOUNDS.note.max);
+  for (const _ of times(PAGE_SIZE.max, () => 0)) {
+    const contact = { value: { case: 'email', value: `${randomUUID()}@example.org` } } as const;
+    const displayName = '😀'.repeat(BOUNDS.displayName.max);
+    await service.leads.createLead({
+      studioId: studio.studioId,
+      idempotencyKey: randomUUID(),
+      displayName,
+      contact,
+      note,
+    });
+  }
+  pageBytes = Buffer.byteLength(await (await service.get(studio.secret, `?limit=${PAGE_SIZE.max}`)).text());
+  expect(pageBytes).toBeGreaterThan(800_000);
+});
+afterAll(() => service.dispose());
+
+/** So many long answers one after the other are more than the systems on both ends keep of what nobody reads. */
+const ON_ONE_CONNECTION = 9;
+
+const aPage = () =>
+  lines(`GET ${LEADS}?limit=${PAGE_SIZE.max} HTTP/1.1`, 'Host: a', `Authorization: Bearer ${studio.secret}`, '');
+
+/** Asks for so much that it does not fit, and reads nothing of it. */
+function aDeafCaller(request: string): Socket {
+  const { hostname, port } = new URL(service.url);
+  const socket = connect(Number(port), hostname);
+  socket.on('error', () => {});
+  onTestFinished(() => {
+    socket.destroy();
+  });
+  socket.pause().write(request.repeat(ON_ONE_CONNECTION));
+  return socket;
+}
+
+/** Both ends of every connection of this process; who does not read does not learn that the other end is gone. */
+const ends = (): number => process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap').length;
+
+/** How many ends there are once those of earlier requests are gone. */
+async function settledEnds(): Promise<number> {
+  let [before, after] = [-1, ends()];
+  while (before !== after) {
+    await sleep(2000);
+    [before, after] = [after, ends()];
+  }
+  return after;
+}
+
+test('an unread page, an unread part of the docs and unread answers to nothing are let go of in time', {
+  timeout: 120_000,
+}, async () => {
+  const before = await settledEnds();
+  const callers = [
+    aPage(),
+    lines('GET /docs/assets/scalar.js HTTP/1.1', 'Host: a', ''),
+    lines('GET /nothing HTTP/1.1', 'Host: a', '').repeat(3000),
+  ].map(aDeafCaller);
+  await vi.waitUntil(() => callers.every(({ pending }) => !pending));
+  await sleep(TAKEN_WITHIN_MS - 5000);
+  expect(ends()).toBe(before + 2 * callers.length);
+  await vi.waitUntil(() => ends() === before + callers.length, { timeout: 2 * TAKEN_WITHIN_MS });
+  expect((await service.get(studio.secret)).status).toBe(200);
+});
+
+test('what one key can leave unread on all its connections is bounded', { timeout: 60_000 }, async () => {
+  const before = await settledEnds();
+  const room = Math.floor(MOST_UNREAD_OF_KEY_BYTES / pageBytes);
+  const callers = times(room + 6, () => aDeafCaller(aPage()));
+  await vi.waitUntil(() => callers.every(({ pending }) => !pending));
+  // Each is left with one page that does not fit; before it would be closed for that alone, there are no more than fit.
+  await vi.waitUntil(() => ends() <= before + callers.length + room, { timeout: TAKEN_WITHIN_MS - 5000 });
+  expect(ends()).toBeGreaterThan(before + callers.length);
+});
