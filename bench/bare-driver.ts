@@ -7,7 +7,7 @@
 import { randomUUID } from 'node:crypto';
 import { MongoClient } from 'mongodb';
 import { type LeadDocument, leadDocument } from '../src/store/mongo/documents.ts';
-import { ensureIndexes } from '../src/store/mongo/indexes.ts';
+import { INDEXES, makeIndex } from '../src/store/mongo/indexes.ts';
 import { aLead, claimsOf } from '../test/support/builders.ts';
 import type { Pace } from './drive.ts';
 import { serveJobs } from './jobs.ts';
@@ -25,7 +25,7 @@ const leads = client.db().collection<LeadDocument>('leads');
 
 serveJobs(async (job: DriverJob): Promise<LoadResult | null> => {
   if (job.kind === 'drive') return insertAtPace(job.pace);
-  await ensureIndexes(client.db());
+  for (const index of INDEXES) await makeIndex(client.db(), index);
   await leads.insertMany(Array.from({ length: job.leads }, someLead));
   return null;
 });

@@ -53,15 +53,15 @@ async function examineMongoDb(url: string): Promise<readonly Finding[]> {
   const notes = new Notes('database');
   try {
     const askedAt = Date.now();
-    const { version, topology, time, missingIndexes } = await examineMongo(url);
+    const { version, topology, time, indexFaults } = await examineMongo(url);
     notes.well(`MongoDB ${version} answers (${topology})`);
     notes.clock('MongoDB', time, askedAt, 0);
     if (topology === 'standalone server') {
       notes.warning('a standalone server loses its last writes with its disk: use a replica set');
     }
-    if (missingIndexes.length > 0) {
+    for (const fault of indexFaults) {
       notes.fault(
-        `indexes are missing: ${missingIndexes.join(', ')}. A core that starts makes them; until then nothing is served`,
+        `${fault}. Until it is as it must be, nothing is created. A core makes what is missing as soon as it can`,
       );
     }
   } catch (error) {

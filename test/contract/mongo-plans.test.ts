@@ -9,7 +9,7 @@ import {
   type LeadDocument,
   leadDocument,
 } from '../../src/store/mongo/documents.ts';
-import { ensureIndexes } from '../../src/store/mongo/indexes.ts';
+import { INDEXES, makeIndex } from '../../src/store/mongo/indexes.ts';
 import { storeOn } from '../../src/store/mongo/mongo-store.ts';
 import type { Store } from '../../src/store/store.ts';
 import {
@@ -79,14 +79,16 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
     client = new MongoClient(new URL(`/test-${randomUUID()}`, mongoUrl()).href, { monitorCommands: true });
     sent = [];
     client.on('commandStarted', (event) => sent.push(...queriesOf(event)));
-    await ensureIndexes(database());
+    for (const index of INDEXES) await makeIndex(database(), index);
     const leads = database().collection<LeadDocument>('leads');
     const apiKeys = database().collection<ApiKeyDocument>('apiKeys');
     const connection: Connection = {
       leads,
       apiKeys,
       studios: database().collection('studios'),
+      indexes: { lastFault: () => undefined, fault: async () => undefined },
       call: (body) => body(new AbortController().signal),
+      calls: (body) => body(new AbortController().signal),
       check: async () => {},
       close: async () => {},
     };

@@ -5,6 +5,7 @@ const TOGETHER = 'test/integration/mongo-batches.test.ts';
 const IN_ONE_INSERT =
   'of creations in one insert, each is answered as it would be alone, whatever index stands in the way of its neighbours';
 const LEADS = 'src/store/mongo/leads.ts';
+const INDEXES = 'test/contract/mongo-indexes.test.ts';
 
 /** Faults of the store on MongoDB. */
 export const MONGO_BUGS: readonly PlantedBug[] = [
@@ -42,6 +43,33 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
         file: 'src/store/mongo/indexes.ts',
         find: 'key: { studioId: 1, openContactKey: 1 }, unique: true',
         put: 'key: { studioId: 1, openContactKey: 1 }, unique: false',
+      },
+    ],
+    inSoak: true,
+  },
+  {
+    name: 'a creation is answered without a look at the indexes that began after it',
+    suite: INDEXES,
+    caughtBy:
+      'with idempotencyKey dropped in that moment, of creations for one key at two cores never two leads are answered',
+    patches: [
+      {
+        file: 'src/store/mongo/while-unique.ts',
+        find: `fault = await vouching.fault(deadline);
+          if (fault === undefined) return outcome;`,
+        put: 'return outcome;',
+      },
+    ],
+  },
+  {
+    name: 'a partial index is taken for one that holds for every lead',
+    suite: INDEXES,
+    caughtBy: 'with an index that is partial nothing is created, the core says so, and goes on when it is dropped',
+    patches: [
+      {
+        file: 'src/store/mongo/indexes.ts',
+        find: "found.partialFilterExpression !== undefined && 'is partial',",
+        put: '',
       },
     ],
     inSoak: true,

@@ -1,9 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Collection, type Db, MongoClient } from 'mongodb';
+import { type Collection, type Db, MongoClient, type MongoError, ReadConcern, WriteConcern } from 'mongodb';
 import { STORE_CALL_MS, STORE_CLOSE_MS, STORE_SILENCE_MS } from '../../runtime/deadlines.ts';
 import { type StoreObserver, StoreUnavailable } from '../store.ts';
 import type { ApiKeyDocument, LeadDocument, StudioDocument } from './documents.ts';
-import { ensureIndexes, missingIndexes } from './indexes.ts';
+import { duplicatesUnder, saysOfDuplicates } from './duplicates.ts';
+import { type Indexes, IndexKeeper } from './index-keeper.ts';
+import { type Index, indexFaults, makeIndex, PROMISED } from './indexes.ts';
 import { supervised } from './supervised.ts';
 
 /** How many calls may be under way before more are turned away; while the database is silent, each takes some 30 KB. */
@@ -15,8 +17,8 @@ const POOL_SIZE = 32;
 /** How long an index may take to be built; milliseconds. */
 const INDEX_BUILD_MS = 600_000;
 
-/** The time between two attempts to prepare a database that is away; milliseconds. */
-const PREPARE_AGAIN_MS = 500;
+/** The time between two attempts to reach a database that is away; milliseconds. */
+const CONNECT_AGAIN_MS = 500;
 
 /**
  * For how long no call may be answered before the client is connected anew; milliseconds. What the driver sends over a
@@ -34,36 +36,43 @@ export interface Connection {
   readonly leads: Collection<LeadDocument>;
   readonly apiKeys: Collection<ApiKeyDocument>;
   readonly studios: Collection<StudioDocument>;
+  /** Whether the unique indexes stand that every promise rests on. */
+  readonly indexes: Indexes;
   /**
-   * Runs a call within its deadline, once the indexes are there; rejects with StoreUnavailable otherwise.
+   * Runs a call within its deadline; rejects with StoreUnavailable when the database cannot be reached.
    *
    * @param body gets the deadline's signal: after it, nothing more may be begun
    */
   call<Result>(body: (deadline: AbortSignal) => Promise<Result>): Promise<Result>;
-  /** Rejects with StoreUnavailable unless the database answers and every index is there. */
+  /** Runs what consists of several calls, and looks, within the deadline of one. */
+  calls<Result>(body: (deadline: AbortSignal) => Promise<Result>): Promise<Result>;
+  /** Rejects with StoreUnavailable, and why, unless the database answers and every index is as it must be. */
   check(): Promise<void>;
   close(): Promise<void>;
 }
 
-const NOT_PREPARED = 'the database is not prepared yet';
+/** Codes for an index that another one, of the same key or of the same name, keeps from being made. */
+const INDEX_CONFLICTS: readonly unknown[] = [85, 86];
 
-/** Answers that a failover cannot take back, asked of the one server that cannot be behind. */
+/**
+ * Answers that a failover cannot take back, asked of the one server that cannot be behind. Set where the database is named:
+ * a client would let the address overrule them.
+ */
 const CONCERNS = {
-  readConcern: { level: 'majority' },
-  writeConcern: { w: 'majority', journal: true },
+  readConcern: new ReadConcern('majority'),
+  writeConcern: new WriteConcern('majority', undefined, true),
   readPreference: 'primary',
 } as const;
 
 /**
- * Connects to a database and prepares its indexes. When that takes long, or the database is not there yet, it goes on
- * behind the scenes; until it is done, every call rejects.
+ * Connects to a database, and sees to its indexes. When that takes long, or the database is not there yet, it goes on behind
+ * the scenes; until it is done, calls reject.
  *
  * @param url `mongodb://…` or `mongodb+srv://…`, with the database's name in its path; default `lead-intake`
  * @param observe is told of every command
  */
 export async function connect(url: string, observe?: StoreObserver): Promise<Connection> {
   const client = new MongoClient(url, {
-    ...CONCERNS,
     appName: 'lead-intake',
     socketTimeoutMS: STORE_SILENCE_MS,
     connectTimeoutMS: STORE_SILENCE_MS,
@@ -78,42 +87,52 @@ export async function connect(url: string, observe?: StoreObserver): Promise<Con
     apiKeys: supervised(database.collection<ApiKeyDocument>('apiKeys'), STORE_CALL_MS, observe),
     studios: supervised(database.collection<StudioDocument>('studios'), STORE_CALL_MS, observe),
   };
-  let prepared = false;
+  let connected = false;
+  /** Why it is not, as the driver last said. */
+  let whyNot: unknown;
   let unansweredSince: number | undefined;
   const closing = new AbortController();
   const underWay = new Set<Promise<unknown>>();
-  let preparing = prepareWith(async () => {
-    await makeIndexes(url);
-    // A client whose first use fails stays dead. It comes to life by being connected, and is not used before.
-    await client.connect();
-  });
+  const severalUnderWay = new Set<Promise<unknown>>();
+  // A client whose first use fails stays dead. It comes to life by being connected, and is not used before.
+  let connecting = connectBy(() => client.connect());
 
-  await Promise.race([preparing, sleep(STORE_SILENCE_MS, undefined, { ref: false })]);
+  const indexes = new IndexKeeper({
+    look: (collection) => ask(() => indexFaults(database, collection)),
+    make: (index) => patiently(url, closing.signal, (patient) => makeOrSayWhyNot(patient, index)),
+  });
+  const firstSight = connecting.then(() => indexes.see());
+  const keeping = firstSight.then(() => indexes.keep(closing.signal));
+
+  await Promise.race([firstSight, sleep(STORE_SILENCE_MS, undefined, { ref: false })]);
 
   /** Lets calls in as soon as a step succeeds that needs the database to be there. */
-  async function prepareWith(step: () => Promise<unknown>): Promise<void> {
-    while (!closing.signal.aborted && !prepared) {
+  async function connectBy(step: () => Promise<unknown>): Promise<void> {
+    while (!closing.signal.aborted && !connected) {
       try {
         await step();
         unansweredSince = undefined;
-        prepared = true;
-      } catch {
-        await sleep(PREPARE_AGAIN_MS, undefined, { signal: closing.signal }).catch(() => {});
+        connected = true;
+      } catch (error) {
+        whyNot = error;
+        await sleep(CONNECT_AGAIN_MS, undefined, { signal: closing.signal }).catch(() => {});
       }
     }
   }
 
   /** Asks the database within the deadline of a call. */
   async function ask<Result>(body: (deadline: AbortSignal) => Promise<Result>): Promise<Result> {
+    if (!connected) throw new StoreUnavailable('the database cannot be reached', whyNot);
     try {
       const result = await withinDeadline(body);
       unansweredSince = undefined;
       return result;
     } catch (error) {
       unansweredSince ??= performance.now();
-      if (prepared && performance.now() - unansweredSince > RENEW_AFTER_MS) {
-        prepared = false;
-        preparing = prepareWith(async () => {
+      if (connected && performance.now() - unansweredSince > RENEW_AFTER_MS) {
+        connected = false;
+        whyNot = error;
+        connecting = connectBy(async () => {
           await client.close();
           await client.connect();
         });
@@ -124,10 +143,9 @@ export async function connect(url: string, observe?: StoreObserver): Promise<Con
 
   return {
     ...collections,
+    indexes,
 
     async call(body) {
-      // Without its unique indexes the database would take everything.
-      if (!prepared) throw new StoreUnavailable(NOT_PREPARED);
       if (closing.signal.aborted) throw new StoreUnavailable('the store is closed');
       if (underWay.size >= MOST_CALLS) throw new StoreUnavailable(`${MOST_CALLS} calls are under way`);
       return ask((deadline) => {
@@ -138,15 +156,21 @@ export async function connect(url: string, observe?: StoreObserver): Promise<Con
       });
     },
 
+    calls(body) {
+      const work = withinDeadline(body).finally(() => severalUnderWay.delete(work));
+      severalUnderWay.add(work);
+      return work;
+    },
+
     async check() {
-      if (!prepared) throw new StoreUnavailable(NOT_PREPARED);
-      const missing = await ask(() => missingIndexes(database));
-      if (missing.length > 0) throw new StoreUnavailable(`indexes are missing: ${missing.join(', ')}`);
+      const faults = await Promise.all(PROMISED.map((collection) => indexes.fault(collection)));
+      const found = faults.filter((fault) => fault !== undefined);
+      if (found.length > 0) throw new StoreUnavailable(`nothing is created: ${found.join('. ')}`);
     },
 
     async close() {
       closing.abort();
-      const ended = Promise.allSettled([preparing, ...underWay]);
+      const ended = Promise.allSettled([connecting, keeping, ...underWay, ...severalUnderWay]);
       // Whatever has a deadline has ended by then; what has none never will.
       await Promise.race([ended, sleep(STORE_CLOSE_MS, undefined, { ref: false })]);
       await client.close();
@@ -192,29 +216,47 @@ export async function untilKnown<Outcome>(
   throw new StoreUnavailable('the outcome is not known', fault);
 }
 
-/** A client for what takes long: building an index, or looking at everything. */
-export function patientClient(url: string): MongoClient {
-  return new MongoClient(url, {
-    ...CONCERNS,
+/**
+ * Does what takes long, building an index or looking at everything, with a client of its own.
+ *
+ * @param closing ends it, finished or not
+ */
+export async function patiently<Result>(
+  url: string,
+  closing: AbortSignal | undefined,
+  work: (database: Db) => Promise<Result>,
+): Promise<Result> {
+  const client = new MongoClient(url, {
     socketTimeoutMS: INDEX_BUILD_MS,
     connectTimeoutMS: STORE_SILENCE_MS,
     serverSelectionTimeoutMS: STORE_SILENCE_MS,
   });
-}
-
-async function makeIndexes(url: string): Promise<void> {
-  const client = patientClient(url);
+  const end = () => client.close();
+  closing?.addEventListener('abort', end, { once: true });
   try {
-    await ensureIndexes(databaseOf(client, url));
+    return await work(databaseOf(client, url));
   } finally {
+    closing?.removeEventListener('abort', end);
     await client.close();
   }
 }
 
+/** Makes an index; gives what keeps it from being made, in words that have ids of documents and nothing of what is in them. */
+async function makeOrSayWhyNot(database: Db, index: Index): Promise<string | undefined> {
+  try {
+    await makeIndex(database, index);
+    return undefined;
+  } catch (error) {
+    // Servers word it differently when documents stand in the way, and some tell what is in them.
+    if (INDEX_CONFLICTS.includes((error as MongoError).code)) return 'another index stands in its place: drop that one';
+    return saysOfDuplicates(await duplicatesUnder(database, index)) ?? (error as Error).message;
+  }
+}
+
 /** The driver would call it `test` when the address names none. */
-export function databaseOf(client: MongoClient, url: string): Db {
+function databaseOf(client: MongoClient, url: string): Db {
   const isNamed = /^[^/]+:\/\/[^/]+\/[^?]/.test(url);
-  return client.db(isNamed ? undefined : 'lead-intake');
+  return client.db(isNamed ? undefined : 'lead-intake', CONCERNS);
 }
 
 /** The driver bounds its steps, not a whole call; and any of its errors leaves the outcome unknown. */

@@ -1,5 +1,6 @@
-import { databaseOf, patientClient } from './connection.ts';
-import { missingIndexes } from './indexes.ts';
+import { patiently } from './connection.ts';
+import { duplicatesUnder, saysOfDuplicates } from './duplicates.ts';
+import { INDEXED, indexFaults } from './indexes.ts';
 
 /** What a server says of itself. */
 export interface MongoState {
@@ -7,25 +8,27 @@ export interface MongoState {
   readonly topology: 'standalone server' | 'replica set' | 'sharded cluster';
   /** By its clock. */
   readonly time: Date;
-  /** Names of the indexes that are not there, or not as they have to be. */
-  readonly missingIndexes: readonly string[];
+  /** What is wrong with each index that is not there, or not as it has to be, and which documents stand in its way. */
+  readonly indexFaults: readonly string[];
 }
 
 /** Looks at a database without changing anything. @throws Error when it does not answer */
 export async function examineMongo(url: string): Promise<MongoState> {
-  const client = patientClient(url);
-  try {
-    const database = databaseOf(client, url);
+  return patiently(url, undefined, async (database) => {
     const hello = await database.command({ hello: 1 });
     const { version } = await database.command({ buildInfo: 1 });
     const isSharded = hello.msg === 'isdbgrid';
+    const faults = (await Promise.all(INDEXED.map((collection) => indexFaults(database, collection)))).flat();
     return {
       version,
       topology: isSharded ? 'sharded cluster' : hello.setName === undefined ? 'standalone server' : 'replica set',
       time: hello.localTime,
-      missingIndexes: await missingIndexes(database),
+      indexFaults: await Promise.all(
+        faults.map(async ({ index, says }) => {
+          const hindrance = saysOfDuplicates(await duplicatesUnder(database, index));
+          return hindrance === undefined ? says : `${says}; ${hindrance}`;
+        }),
+      ),
     };
-  } finally {
-    await client.close();
-  }
+  });
 }

@@ -6,6 +6,7 @@ import { type Connection, connect } from './connection.ts';
 import { mongoDirectory } from './directory.ts';
 import { mongoLeads } from './leads.ts';
 import { studioReads } from './studio-reads.ts';
+import { apiKeysWhileUnique, claimRenewalsWhileUnique, leadsWhileUnique } from './while-unique.ts';
 
 /**
  * Opens the store in MongoDB, or in what speaks its protocol. It uses single-document writes and unique indexes only, so
@@ -25,10 +26,10 @@ export async function openMongoStore(url: string, observe?: StoreObserver): Prom
 export function storeOn(connection: Connection): Omit<Store, 'check' | 'close'> {
   const reads = studioReads(connection.studios);
   return {
-    ...mongoLeads(connection),
-    ...mongoApiKeys(connection, reads),
+    ...leadsWhileUnique(mongoLeads(connection), connection),
+    ...apiKeysWhileUnique(mongoApiKeys(connection, reads), connection),
     ...mongoDirectory(connection, reads),
     ...mongoAudit(connection),
-    ...mongoClaimRenewals(connection),
+    ...claimRenewalsWhileUnique(mongoClaimRenewals(connection), connection),
   };
 }

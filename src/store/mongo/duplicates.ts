@@ -1,0 +1,52 @@
+import type { Db, Document } from 'mongodb';
+import type { Index } from './indexes.ts';
+
+/** How many groups of documents that stand in each other's way are told, and how many of each. */
+const MOST_GROUPS = 10;
+const MOST_IN_GROUP = 10;
+
+/** How long looking for them may take: it reads the whole collection; milliseconds. */
+const SEARCH_MS = 600_000;
+
+/** Documents of which a unique index allows one alone: the ids of each group, oldest first, and nothing else of them. */
+export async function duplicatesUnder(database: Db, { collection, key }: Index): Promise<readonly string[][]> {
+  const documents = database.collection(collection);
+  const fields = Object.keys(key);
+  // A field may hold several values, each of which the index has; and one that is not there counts as null.
+  const unwound = fields.map((field) => ({ $unwind: { path: `$${field}`, preserveNullAndEmptyArrays: true } }));
+  const values = Object.fromEntries(fields.map((field, place) => [`field${place}`, `$${field}`]));
+  const groups = await documents
+    .aggregate(
+      [
+        ...unwound,
+        { $group: { _id: values, count: { $sum: 1 } } },
+        { $match: { count: { $gt: 1 } } },
+        { $limit: MOST_GROUPS },
+      ],
+      { allowDiskUse: true, maxTimeMS: SEARCH_MS },
+    )
+    .toArray();
+  return Promise.all(
+    groups.map(async ({ _id }) => {
+      const same = Object.fromEntries(fields.map((field, place) => [field, _id[`field${place}`] ?? null]));
+      const found = await documents
+        .find(same, { projection: { _id: 1 } })
+        .sort({ _id: 1 })
+        .limit(MOST_IN_GROUP)
+        .toArray();
+      return found.map(nameOf);
+    }),
+  );
+}
+
+/** A lead is told with its studio, a key by its id alone. */
+function nameOf({ _id }: Document): string {
+  return _id.studioId === undefined ? String(_id) : `${_id.studioId}/${_id.id}`;
+}
+
+/** Says which documents stand in an index's way; undefined when none does. */
+export function saysOfDuplicates(groups: readonly string[][]): string | undefined {
+  if (groups.length === 0) return undefined;
+  const told = groups.map((ids) => ids.join(' = ')).join('; ');
+  return `of these only one each may stand, as a rule the first: ${told}${groups.length < MOST_GROUPS ? '' : '; …'}`;
+}

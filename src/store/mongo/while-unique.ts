@@ -1,0 +1,134 @@
+import { type Document, UUID } from 'mongodb';
+import { sameData } from '../../domain/idempotency.ts';
+import { isOpen } from '../../domain/lead.ts';
+import { type ApiKeyStore, type ClaimRenewalStore, type LeadStore, StoreUnavailable } from '../store.ts';
+import { type Connection, untilKnown } from './connection.ts';
+import { fingerprintOf, type LeadDocument, leadKey, leadOf } from './documents.ts';
+import { INDEXES, type Indexed } from './indexes.ts';
+
+/**
+ * Leads, answered as far as the unique indexes vouch for it. While one is known not to stand, nothing that needs it is
+ * written. That it stood when a write was made, nobody can know before: somebody may drop it in that moment. So what needs it
+ * is answered only after a look that began when it was written: an index that stands then stands on that write, too. What was
+ * written in that moment remains, unanswered; should it be one too many, the index cannot be made, and says so.
+ */
+export function leadsWhileUnique(store: LeadStore, connection: Connection): LeadStore {
+  const { leads, call, calls } = connection;
+  const vouching = vouchingFor('leads', connection);
+
+  /** The one lead with a key; none of its claims may be another's as well. */
+  async function soleLead(studioId: string, idempotencyKey: string, fault: string): Promise<LeadDocument | null> {
+    const found = await call(() => leads.findOne({ studioId, 'idempotency.key': new UUID(idempotencyKey) }));
+    if (found && !(await standsAlone(found))) throw unavailable(fault);
+    return found;
+  }
+
+  async function standsAlone(lead: LeadDocument): Promise<boolean> {
+    const withAClaim = INDEXES.filter(({ collection }) => collection === 'leads').map(({ key }) =>
+      Object.fromEntries(Object.keys(key).map((field) => [field, sameAs(lead, field)])),
+    );
+    const found = await call(() =>
+      leads
+        .find({ studioId: lead.studioId, $or: withAClaim }, { projection: { _id: 1 } })
+        .limit(2)
+        .toArray(),
+    );
+    return found.length === 1;
+  }
+
+  return {
+    ...store,
+
+    createLead: (lead, claims) =>
+      calls(async (deadline) => {
+        let fault = vouching.lastFault();
+        if (fault === undefined) {
+          const outcome = await store.createLead(lead, claims);
+          fault = await vouching.fault(deadline);
+          if (fault === undefined) return outcome;
+        }
+        const earlier = await soleLead(lead.studioId, claims.idempotencyKey, fault);
+        if (!earlier || earlier._id.id.toString() === lead.id) throw unavailable(fault);
+        return sameData(fingerprintOf(earlier), claims.fingerprint)
+          ? { kind: 'replayed', lead: leadOf(earlier) }
+          : { kind: 'idempotency-conflict' };
+      }),
+
+    findLeadByIdempotencyKey: (studioId, idempotencyKey) =>
+      calls(async (deadline) => {
+        const found = await store.findLeadByIdempotencyKey(studioId, idempotencyKey);
+        const fault = found && (await vouching.fault(deadline));
+        if (!fault) return found;
+        const sole = await soleLead(studioId, idempotencyKey, fault);
+        return sole && { lead: leadOf(sole), fingerprint: fingerprintOf(sole) };
+      }),
+
+    changeLeadStage: (change) => {
+      // Whoever closes a lead claims nothing but its own id.
+      if (!isOpen(change.stage)) return store.changeLeadStage(change);
+      return calls(async (deadline) => {
+        const { studioId, leadId } = change;
+        const before = vouching.lastFault();
+        if (before !== undefined) {
+          const lead = await store.findLead(studioId, leadId);
+          if (lead && !isOpen(lead.stage)) throw unavailable(before);
+        }
+        const outcome = await store.changeLeadStage(change);
+        const fault = outcome.kind === 'changed' && (await vouching.fault(deadline));
+        if (!fault) return outcome;
+        const moved = await call(() => leads.findOne({ studioId, _id: leadKey(studioId, leadId) }));
+        if (!moved || !(await standsAlone(moved))) throw unavailable(fault);
+        return outcome;
+      });
+    },
+  };
+}
+
+/** Keys, as far as the unique indexes vouch for them: only a key that takes a slot or brings a secret needs them. */
+export function apiKeysWhileUnique(store: ApiKeyStore, connection: Connection): ApiKeyStore {
+  const vouching = vouchingFor('apiKeys', connection);
+  const vouchedFor = <Result>(work: () => Promise<Result>): Promise<Result> =>
+    connection.calls(async (deadline) => {
+      const before = vouching.lastFault();
+      if (before !== undefined) throw unavailable(before);
+      const result = await work();
+      const fault = await vouching.fault(deadline);
+      if (fault !== undefined) throw unavailable(fault);
+      return result;
+    });
+  return {
+    ...store,
+    createApiKey: (key, now) => vouchedFor(() => store.createApiKey(key, now)),
+    replaceApiKey: (replacement) => vouchedFor(() => store.replaceApiKey(replacement)),
+  };
+}
+
+/** Claims that are made anew, while the index stands that keeps a lead from what is another's. */
+export function claimRenewalsWhileUnique(store: ClaimRenewalStore, connection: Connection): ClaimRenewalStore {
+  const vouching = vouchingFor('leads', connection);
+  return {
+    ...store,
+    async renewClaims(...renewal) {
+      const fault = vouching.lastFault();
+      if (fault !== undefined) throw unavailable(fault);
+      return store.renewClaims(...renewal);
+    },
+  };
+}
+
+function vouchingFor(collection: Indexed, { indexes }: Connection) {
+  return {
+    lastFault: () => indexes.lastFault(collection),
+    /** Looks until it has seen; within the deadline. */
+    fault: async (deadline: AbortSignal) =>
+      (await untilKnown(deadline, async () => ({ fault: await indexes.fault(collection) }))).fault,
+  };
+}
+
+const unavailable = (fault: string) => new StoreUnavailable(`nothing is created: ${fault}`);
+
+/** What finds those that have a value of this document's in a field, which may hold several. */
+function sameAs(document: Document, field: string): unknown {
+  const value = field.split('.').reduce((inner, name) => inner?.[name], document);
+  return Array.isArray(value) ? { $in: value } : value;
+}

@@ -1,0 +1,301 @@
+import { randomUUID } from 'node:crypto';
+import { type CreateIndexesOptions, type Db, type Document, MongoClient, UUID } from 'mongodb';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { examine } from '../../src/doctor/examine.ts';
+import { LIVE_KEYS_PER_STUDIO } from '../../src/domain/api-key.ts';
+import type { Lead, LeadClaims, LeadStage } from '../../src/domain/lead.ts';
+import { inOneLine } from '../../src/runtime/in-one-line.ts';
+import { type LeadDocument, leadDocument } from '../../src/store/mongo/documents.ts';
+import { INDEXES, indexFaults } from '../../src/store/mongo/indexes.ts';
+import { openMongoStore } from '../../src/store/mongo/mongo-store.ts';
+import { type CreateLeadOutcome, type Store, StoreUnavailable } from '../../src/store/store.ts';
+import { aLead, aMember, anApiKey, aStudio, BY, claimsOf, NOW, STUDIO_ID, times } from '../support/builders.ts';
+import { describeWithMongo } from '../support/mongodb.ts';
+import { freePort } from '../support/servers.ts';
+
+vi.setConfig({ testTimeout: 60_000 });
+
+/** Within so long a core has seen what is wrong, or right again; its pauses grow to a minute, but not in a test. */
+const SEEN_WITHIN_MS = 20_000;
+
+describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
+  /** A database of one's own: its address, an operator's way to it, and stores on it. */
+  async function aDatabase() {
+    const url = new URL(`/test-${randomUUID()}`, mongoUrl()).href;
+    const client = await new MongoClient(url).connect();
+    const database = client.db();
+    const stores: Store[] = [];
+    onTestFinished(async () => {
+      for (const store of stores) await store.close();
+      await database.dropDatabase();
+      await client.close();
+    });
+    const open = async () => {
+      const store = await openMongoStore(url);
+      stores.push(store);
+      return store;
+    };
+    return { url, database, leads: database.collection<LeadDocument>('leads'), open };
+  }
+
+  /** Leads with one key, or one contact, that somebody wrote past the index, and it is gone. */
+  async function aDatabaseWithDuplicates(by: 'key' | 'contact') {
+    const opened = await aDatabase();
+    const store = await opened.open();
+    const [alone, closed, first] = [aLead(), aLead(), aLead()];
+    const [claims, itsClaims] = [claimsOf(alone), claimsOf(first)];
+    await store.createLead(alone, claims);
+    await store.createLead(closed, claimsOf(closed));
+    await move(store, closed, 'lost');
+    await store.createLead(first, itsClaims);
+    await opened.leads.dropIndex(by === 'key' ? 'idempotencyKey' : 'openContact');
+    const second = aLead();
+    const { idempotencyKey, contactKeys } = itsClaims;
+    const same = by === 'key' ? { idempotencyKey } : { contactKeys };
+    await opened.leads.insertOne(leadDocument(second, claimsOf(second, same)));
+    await untilChecked(store, /cannot be made/);
+    return { ...opened, store, alone, claims, closed, first, second, itsClaims };
+  }
+
+  const move = (store: Store, lead: Lead, stage: LeadStage) =>
+    store.changeLeadStage({
+      studioId: lead.studioId,
+      leadId: lead.id,
+      stage,
+      claims: claimsOf(lead),
+      memberId: null,
+      now: NOW,
+    });
+
+  const create = (store: Store, lead = aLead(), claims = claimsOf(lead)) => store.createLead(lead, claims);
+
+  /** What a check says; "well" when it resolves. */
+  const checked = (store: Store) =>
+    store.check().then(
+      () => 'well',
+      (error) => {
+        expect(error).toBeInstanceOf(StoreUnavailable);
+        return inOneLine(error);
+      },
+    );
+  const untilChecked = (store: Store, says: RegExp) =>
+    expect.poll(() => checked(store), { timeout: SEEN_WITHIN_MS }).toMatch(says);
+
+  const leadsAnswered = (outcomes: readonly PromiseSettledResult<CreateLeadOutcome>[]) =>
+    new Set(
+      outcomes.flatMap((outcome) => {
+        if (outcome.status === 'rejected') expect(outcome.reason).toBeInstanceOf(StoreUnavailable);
+        return outcome.status === 'fulfilled' && 'lead' in outcome.value ? [outcome.value.lead.id] : [];
+      }),
+    );
+
+  /** What another creation has in common with the first. */
+  type Sharing = (lead: Lead, claims: LeadClaims) => [Lead, LeadClaims];
+  const sharingKey: Sharing = (_lead, { idempotencyKey, fingerprint }) => {
+    // Of another contact, whose index does not keep it out.
+    const another = aLead();
+    return [another, claimsOf(another, { idempotencyKey, fingerprint })];
+  };
+  const sharingContact: Sharing = ({ contact }) => {
+    const another = aLead({ contact });
+    return [another, claimsOf(another)];
+  };
+
+  test.each([
+    ['idempotencyKey', 'one key', sharingKey],
+    ['openContact', 'one contact', sharingContact],
+  ] as const)(
+    'with %s dropped in that moment, of creations for %s at two cores never two leads are answered',
+    async (name, _what, sharing) => {
+      const { leads, open } = await aDatabase();
+      const cores = [await open(), await open()];
+
+      for (const _ of times(5, () => 0)) {
+        for (const core of cores) await untilChecked(core, /^well$/);
+        const lead = aLead();
+        const claims = claimsOf(lead);
+        await leads.dropIndex(name);
+
+        const ask = (core: Store) => times(5, () => create(core, ...sharing(lead, claims)));
+        const atOnce = await Promise.allSettled(cores.flatMap(ask));
+        const afterwards = await Promise.allSettled(cores.flatMap(ask));
+
+        expect(leadsAnswered([...atOnce, ...afterwards]).size).toBeLessThan(2);
+        // So that the index can be made again.
+        await leads.deleteMany({});
+      }
+    },
+  );
+
+  test('an index that was dropped is made again by itself, and then all goes on', async () => {
+    const { leads, open } = await aDatabase();
+    const store = await open();
+    const lead = aLead();
+    await create(store, lead);
+
+    await leads.dropIndexes();
+
+    await expect
+      .poll(() => create(store).catch(() => 'not yet'), { timeout: SEEN_WITHIN_MS })
+      .toMatchObject({
+        kind: 'created',
+      });
+    await untilChecked(store, /^well$/);
+    expect(await create(store, aLead({ contact: lead.contact }))).toMatchObject({ kind: 'already-open' });
+  });
+
+  test.each<[string, RegExp, Document, CreateIndexesOptions]>([
+    ['that is not unique', /"idempotencyKey" is not unique/, {}, {}],
+    ['of another name that is not unique', /"byKey" is not unique/, {}, { name: 'byKey' }],
+    ['that is partial', /is partial/, {}, { unique: true, partialFilterExpression: { stage: 'new' } }],
+    ['that is sparse', /is sparse/, {}, { unique: true, sparse: true }],
+    [
+      'of another key',
+      /has the key \{"studioId":1,"idempotency":1\}/,
+      { studioId: 1, idempotency: 1 },
+      { unique: true },
+    ],
+    ['in another order', /has the key/, { 'idempotency.key': 1, studioId: 1 }, { unique: true }],
+  ])('with an index %s nothing is created, the core says so, and goes on when it is dropped', async (...given) => {
+    const [, says, key, options] = given;
+    const { url, leads, open } = await aDatabase();
+    const named = { name: 'idempotencyKey', ...options };
+    const itsKey = Object.keys(key).length > 0 ? key : { studioId: 1, 'idempotency.key': 1 };
+    await leads.createIndex(itsKey as Record<string, 1>, named);
+    const store = await open();
+    // A server may have ours beside it: then all is well.
+    const names = (await leads.indexes()).map(({ name }) => name);
+    if (named.name !== 'idempotencyKey' && names.includes('idempotencyKey')) {
+      expect(await create(store)).toMatchObject({ kind: 'created' });
+      return;
+    }
+    await untilChecked(store, says);
+    const told = await checked(store);
+    expect(told).toMatch(/^nothing is created: leads\.idempotencyKey .*cannot be made: another index stands/);
+    await expect(create(store)).rejects.toBeInstanceOf(StoreUnavailable);
+    expect(await leads.countDocuments()).toBe(0);
+    expect(await doctorSays(url)).toEqual([expect.stringMatching(says)]);
+
+    await leads.dropIndex(named.name);
+    await untilChecked(store, /^well$/);
+    expect(await create(store)).toMatchObject({ kind: 'created' });
+  });
+
+  test('an index does its work under any name', async () => {
+    const { database, leads, open } = await aDatabase();
+    await leads.createIndex({ studioId: 1, 'idempotency.key': 1 }, { name: 'another', unique: true });
+
+    const store = await open();
+
+    expect(await indexFaults(database, 'leads')).toEqual([]);
+    await store.check();
+    expect(await create(store)).toMatchObject({ kind: 'created' });
+  });
+
+  describe('where duplicates stand,', () => {
+    test.each(['key', 'contact'] as const)(
+      'with one %s: the core and the doctor name them, and nothing of what is in them; without them all goes on',
+      async (by) => {
+        const { url, leads, store, first, second } = await aDatabaseWithDuplicates(by);
+
+        const said = await checked(store);
+        const told = [said, await create(store).catch(inOneLine), ...(await doctorSays(url))];
+        expect(told).toHaveLength(3);
+        for (const text of told) {
+          expect(text).toContain(`${STUDIO_ID}/${first.id} = ${STUDIO_ID}/${second.id}`);
+          expect(text).not.toContain('open:');
+          expect(text).not.toContain(first.contact.value);
+        }
+
+        await leads.deleteOne({ '_id.id': new UUID(second.id) });
+        await untilChecked(store, /^well$/);
+        expect(await create(store)).toMatchObject({ kind: 'created' });
+      },
+    );
+
+    test('leads are read, a retry of one that stands alone is replayed, and a lead can be closed', async () => {
+      const { store, alone, claims, closed, first } = await aDatabaseWithDuplicates('key');
+
+      expect(await store.findLead(STUDIO_ID, alone.id)).toEqual(alone);
+      expect(await store.listLeads(STUDIO_ID, null, 10)).toHaveLength(4);
+      expect(await create(store, { ...alone, id: randomUUID() }, claims)).toEqual({ kind: 'replayed', lead: alone });
+      expect(await store.findLeadByIdempotencyKey(STUDIO_ID, claims.idempotencyKey)).toMatchObject({ lead: alone });
+      expect(await move(store, alone, 'contacted')).toMatchObject({ kind: 'changed' });
+      expect(await move(store, first, 'won')).toMatchObject({ kind: 'changed' });
+      await expect(move(store, closed, 'new')).rejects.toBeInstanceOf(StoreUnavailable);
+      expect(await store.findLead(STUDIO_ID, closed.id)).toMatchObject({ stage: 'lost' });
+    });
+
+    test.each(['key', 'contact'] as const)(
+      'with one %s, a retry of one of them is not answered: nobody knows which was',
+      async (by) => {
+        const { store, first, itsClaims } = await aDatabaseWithDuplicates(by);
+
+        await expect(create(store, { ...first, id: randomUUID() }, itsClaims)).rejects.toBeInstanceOf(StoreUnavailable);
+        await expect(store.findLeadByIdempotencyKey(STUDIO_ID, itsClaims.idempotencyKey)).rejects.toBeInstanceOf(
+          StoreUnavailable,
+        );
+      },
+    );
+  });
+
+  test('without the index of slots no key is answered as made beyond the limit, and keys can be revoked', async () => {
+    const { database, open } = await aDatabase();
+    const cores = [await open(), await open()];
+    const [store] = cores as [Store];
+    await store.putStudio(aStudio(), BY);
+    await store.putMember(aMember());
+    const key = anApiKey();
+    await store.createApiKey(key, NOW);
+    // Nothing can be made again while there is another index in its place.
+    await database.collection('apiKeys').dropIndex('slot');
+    await database.collection('apiKeys').createIndex({ studioId: 1, slot: 1 }, { name: 'slot' });
+
+    const asked = cores.flatMap((core) => times(LIVE_KEYS_PER_STUDIO, () => core.createApiKey(anApiKey(), NOW)));
+    const outcomes = await Promise.allSettled(asked);
+
+    expect(outcomes.filter(({ status }) => status === 'fulfilled')).toEqual([]);
+    expect(await store.revokeApiKey(STUDIO_ID, key.id, BY)).toMatchObject({ revokedAt: NOW });
+    expect((await store.findCredential(key.secretSha256))?.key.revokedAt).toEqual(NOW);
+    // Leads have indexes of their own.
+    expect(await create(store)).toMatchObject({ kind: 'created' });
+  });
+
+  async function doctorSays(url: string): Promise<string[]> {
+    const findings = await examine(['core'], { DATABASE_URL: url });
+    return findings.filter(({ verdict }) => verdict === 'fault').map(({ says }) => says);
+  }
+});
+
+describe('an index as MongoDB lists it', () => {
+  const [openContact] = INDEXES;
+  const listing = (more: Document): Document => ({ v: 2, key: openContact?.key, name: 'x', unique: true, ...more });
+  /** What a server that lists this is found to have wrong; no server that tests start has all of it. */
+  const faultsOf = async (...listed: Document[]) => {
+    const others = INDEXES.slice(1).map(({ key, name, unique }) => ({ v: 2, key, name, unique }));
+    const command = async () => ({ cursor: { firstBatch: [...others, ...listed] } });
+    return (await indexFaults({ command } as unknown as Db, 'leads')).map(({ says }) => says);
+  };
+
+  test.each([
+    ['hidden', listing({ hidden: true }), 'is hidden'],
+    ['with a collation', listing({ collation: { locale: 'en', strength: 1 } }), 'has a collation'],
+    ['with a TTL', listing({ expireAfterSeconds: 60 }), 'has a TTL'],
+    // Duplicates may be written until it is built.
+    ['not built yet', { spec: listing({}), buildUUID: new UUID() }, 'is being built'],
+  ])('holds for nothing when it is %s', async (_what, listed, says) => {
+    expect(await faultsOf(listed)).toEqual([expect.stringContaining(says)]);
+    expect(await faultsOf(listed, listing({}))).toEqual([]);
+  });
+});
+
+test('a database that is away: the check says why, and nothing secret of the address', async () => {
+  const store = await openMongoStore(`mongodb://somebody:open-sesame@127.0.0.1:${await freePort()}/leads`);
+  onTestFinished(() => store.close());
+
+  const error = await store.check().catch((error) => error);
+
+  expect(error).toBeInstanceOf(StoreUnavailable);
+  expect(inOneLine(error)).toMatch(/cannot be reached: .*ECONNREFUSED/);
+  expect(inOneLine(error)).not.toContain('open-sesame');
+});
