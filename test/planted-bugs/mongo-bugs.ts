@@ -6,6 +6,10 @@ const IN_ONE_INSERT =
   'of creations in one insert, each is answered as it would be alone, whatever index stands in the way of its neighbours';
 const LEADS = 'src/store/mongo/leads.ts';
 const INDEXES = 'test/contract/mongo-indexes.test.ts';
+const CONCERNS = 'test/contract/mongo-concerns.test.ts';
+const EACH_COMMAND =
+  'each command that goes out asks for a majority and its disks: readConcernLevel=local&w=1&journal=false';
+const CONNECTION = 'src/store/mongo/connection.ts';
 
 /** Faults of the store on MongoDB. */
 export const MONGO_BUGS: readonly PlantedBug[] = [
@@ -73,6 +77,24 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
       },
     ],
     inSoak: true,
+  },
+  {
+    name: 'a write is answered when one server has it',
+    suite: CONCERNS,
+    caughtBy: EACH_COMMAND,
+    patches: [{ file: CONNECTION, find: "new WriteConcern('majority', undefined, true)", put: 'new WriteConcern(1)' }],
+  },
+  {
+    name: 'what a failover can take back is read',
+    suite: CONCERNS,
+    caughtBy: EACH_COMMAND,
+    patches: [{ file: CONNECTION, find: "new ReadConcern('majority')", put: "new ReadConcern('local')" }],
+  },
+  {
+    name: 'the address decides about concerns',
+    suite: CONCERNS,
+    caughtBy: EACH_COMMAND,
+    patches: [{ file: CONNECTION, find: "'lead-intake', CONCERNS)", put: "'lead-intake')" }],
   },
   {
     name: 'a key with other data is a replay',

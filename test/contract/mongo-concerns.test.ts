@@ -1,0 +1,120 @@
+import { randomUUID } from 'node:crypto';
+import { BSON, type Document } from 'mongodb';
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
+import { connect } from '../../src/store/mongo/connection.ts';
+import { openMongoStore } from '../../src/store/mongo/mongo-store.ts';
+import type { Store } from '../../src/store/store.ts';
+import { aLead, aLeadSource, aMember, anApiKey, aSecretHash, aStudio, BY, claimsOf, NOW } from '../support/builders.ts';
+import { describeWithMongo } from '../support/mongodb.ts';
+import { startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
+
+/** What an address may ask for; a core must not heed it. */
+const HARMFUL = [
+  'readConcernLevel=local&w=1&journal=false',
+  'readConcernLevel=available&w=0',
+  'w=1&wtimeoutMS=1&readPreference=secondaryPreferred',
+];
+
+/** Commands that change something, and those that read what is stored. */
+const WRITES = ['insert', 'update', 'delete', 'findAndModify', 'createIndexes', 'dropIndexes', 'bulkWrite'];
+const READS = ['find', 'aggregate', 'count', 'distinct'];
+
+/** Before the body of a message come its head, of 16 bytes, its flags, and the kind of its first section. */
+const BODY_AT = 21;
+const OP_MSG = 2013;
+
+describeWithMongo('whatever DATABASE_URL asks for', (mongoUrl) => {
+  let proxy: TcpProxy;
+  let commands: Document[];
+
+  beforeAll(async () => {
+    const { hostname, port } = new URL(mongoUrl());
+    proxy = await startProxy(hostname, Number(port));
+    // Reads along, and lets everything pass.
+    proxy.loseReplies({
+      of: (request) => {
+        const command = commandIn(request);
+        if (command) commands.push(command);
+        return false;
+      },
+    });
+  });
+  afterAll(() => proxy?.stop());
+  beforeEach(() => {
+    commands = [];
+  });
+
+  const urlWith = (options: string) => `mongodb://127.0.0.1:${proxy.port}/test-${randomUUID()}?${options}`;
+  const named = (names: readonly string[]) => commands.filter((command) => names.includes(nameOf(command)));
+
+  test.each(HARMFUL)('each command that goes out asks for a majority and its disks: %s', async (options) => {
+    const store = await openMongoStore(urlWith(options));
+    onTestFinished(() => store.close());
+    await useAllOf(store);
+
+    const writes = named(WRITES);
+    expect(new Set(writes.map(nameOf))).toEqual(new Set(['createIndexes', 'insert', 'update', 'findAndModify']));
+    for (const { writeConcern, ...write } of writes) {
+      expect({ [nameOf(write)]: writeConcern }).toEqual({ [nameOf(write)]: { w: 'majority', j: true } });
+    }
+    const reads = named(READS);
+    expect(reads.length).toBeGreaterThan(10);
+    for (const { readConcern, ...read } of reads) {
+      expect({ [nameOf(read)]: readConcern }).toEqual({ [nameOf(read)]: { level: 'majority' } });
+    }
+    // What else there is tells of the server, and reads or writes nothing that is stored.
+    const others = new Set(commands.map(nameOf).filter((name) => ![...WRITES, ...READS].includes(name)));
+    expect([...others].filter((name) => !/^(?:hello|ismaster|endSessions|listIndexes)$/i.test(name))).toEqual([]);
+    for (const { $readPreference } of commands) expect($readPreference?.mode ?? 'primary').toMatch(/^primary/);
+  });
+
+  test.each(HARMFUL)('what is read is asked of the primary: %s', async (options) => {
+    // The driver does not say so to a server that stands alone.
+    const connection = await connect(urlWith(options));
+    onTestFinished(() => connection.close());
+
+    for (const collection of [connection.leads, connection.apiKeys, connection.studios]) {
+      expect(collection.readPreference?.mode).toBe('primary');
+    }
+  });
+});
+
+/** Calls what there is to call, so that every kind of command goes out. */
+async function useAllOf(store: Store): Promise<void> {
+  const [studio, member, source, lead, key] = [aStudio(), aMember(), aLeadSource(), aLead(), anApiKey()];
+  const { id: studioId } = studio;
+  const claims = claimsOf(lead);
+  await store.putStudio(studio, BY);
+  await store.putStudio({ ...studio, status: 'suspended' }, BY);
+  await store.findStudio(studioId);
+  await store.putMember(member);
+  await store.findMember(studioId, member.id);
+  await store.removeMember(studioId, member.id);
+  await store.putLeadSource(source);
+  await store.listLeadSources(studioId);
+  await store.createLead(lead, claims);
+  await store.createLead(lead, claims);
+  await store.findLeadByIdempotencyKey(studioId, claims.idempotencyKey);
+  await store.findLead(studioId, lead.id);
+  await store.listLeads(studioId, null, 10);
+  await store.changeLeadStage({ studioId, leadId: lead.id, stage: 'won', claims, memberId: null, now: NOW });
+  await store.createApiKey(key, NOW);
+  const secret = { secretSha256: aSecretHash(), secretHint: 'zzzz', expiresAt: null };
+  await store.replaceApiKey({ studioId, keyId: key.id, memberId: member.id, ...secret, now: NOW });
+  await store.noteApiKeyUse({ studioId, keyId: key.id, now: NOW, unlessSince: NOW });
+  await store.findCredential(secret.secretSha256, source.id);
+  await store.listApiKeys(studioId);
+  await store.revokeApiKey(studioId, key.id, BY);
+  await store.listAuditEvents(studioId, null);
+  await store.listAuditEvents(studioId, lead.id);
+  await store.check();
+}
+
+/** The command in a message as the driver sends it: one at a time over a connection, its body first. */
+function commandIn(message: Buffer): Document | undefined {
+  if (message.readInt32LE(12) !== OP_MSG) return undefined;
+  const length = message.readInt32LE(BODY_AT);
+  return BSON.deserialize(message.subarray(BODY_AT, BODY_AT + length));
+}
+
+const nameOf = (command: Document): string => Object.keys(command)[0] ?? '';
