@@ -2,7 +2,7 @@
  * Runs the whole service on this machine: the core, then the gateway, each in its own process, as in production. When
  * one ends, the other is stopped and this process ends with the first one's status.
  */
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 
 const HERE = import.meta.dirname;
@@ -34,9 +34,10 @@ try {
 
 function makeDemo(): Demo {
   const command = [`${HERE}/src/cli.ts`, 'demo', '--json'];
-  return JSON.parse(
-    execFileSync(process.execPath, command, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] }),
-  );
+  const made = spawnSync(process.execPath, command, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] });
+  // It has said itself what is wrong.
+  if (made.status !== 0) process.exit(1);
+  return JSON.parse(made.stdout);
 }
 
 /** Starts a process and gives the address that it says it listens on. Never resolves when the process fails. */

@@ -14,6 +14,7 @@ import { LEAD_STAGES, type LeadStage } from './domain/lead.ts';
 import { newId } from './domain/new-id.ts';
 import { Refusal } from './domain/refusal.ts';
 import type { MemberRole, Studio } from './domain/studio.ts';
+import { inOneLine } from './runtime/in-one-line.ts';
 import { SettingsError } from './runtime/settings.ts';
 import { visible, visibleLines } from './runtime/visible.ts';
 import { openStore } from './store/open-store.ts';
@@ -242,7 +243,8 @@ async function run(command: (deps: Dependencies) => Promise<unknown>): Promise<v
 
 /** A fault of ours keeps its stack; what the operator can mend is one line each. */
 function complaint(error: unknown): string {
-  if (error instanceof SettingsError || error instanceof StoreUnavailable) return error.message;
+  if (error instanceof SettingsError) return error.message;
+  if (error instanceof StoreUnavailable) return inOneLine(error);
   if (!(error instanceof Refusal)) return inspect(error);
   const faults = error.faults.map(({ field, message }) => `  ${field} ${message}`);
   return [`${error.reason}: ${error.message}`, ...faults].join('\n');

@@ -98,6 +98,11 @@ async function useAllOf(store: Store): Promise<void> {
   await store.findLead(studioId, lead.id);
   await store.listLeads(studioId, null, 10);
   await store.changeLeadStage({ studioId, leadId: lead.id, stage: 'won', claims, memberId: null, now: NOW });
+  for (const { id, contact, claims } of (await store.listOpenClaims(studioId, null, 10)).leads) {
+    await store.renewClaims(studioId, { id, contact, claims }, claimsOf(aLead()));
+  }
+  await store.putStudio({ ...studio, regionCode: 'DE' }, BY);
+  for (const renewal of await store.listClaimRenewals()) await store.noteClaimRenewal(renewal, null);
   await store.createApiKey(key, NOW);
   const secret = { secretSha256: aSecretHash(), secretHint: 'zzzz', expiresAt: null };
   await store.replaceApiKey({ studioId, keyId: key.id, memberId: member.id, ...secret, now: NOW });

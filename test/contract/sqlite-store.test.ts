@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -158,6 +158,34 @@ describe('SQLite', () => {
       connect();
 
       expect(statSync(join(folder, 'new')).mode & 0o777).toBe(0o700);
+    });
+
+    test('the files are their owner’s alone, also in a folder that everybody may enter', async () => {
+      chmodSync(folder, 0o755);
+      const store = openStore();
+      await create(store, aLead());
+
+      const modes = readdirSync(folder).map((name) => [name, statSync(join(folder, name)).mode & 0o777]);
+      expect(Object.fromEntries(modes)).toEqual({ 'leads.db': 0o600, 'leads.db-shm': 0o600, 'leads.db-wal': 0o600 });
+    });
+
+    test.each([
+      ['is a folder', () => mkdirSync(path), /is a folder: name a file/],
+      ['is no database', () => writeFileSync(path, 'text'.repeat(1000)), /is not a database: name another file/],
+      [
+        'is under a file',
+        () => {
+          writeFileSync(path, '');
+          path = join(path, 'leads.db');
+        },
+        /a part of its path is a file/,
+      ],
+    ])('one that %s is refused with its name and what to do about it', (_what, arrange, says) => {
+      arrange();
+
+      expect(() => openSqliteStore(path)).toThrow(StoreUnavailable);
+      expect(() => openSqliteStore(path)).toThrow(`the database file ${path} `);
+      expect(() => openSqliteStore(path)).toThrow(says);
     });
 
     test('a database of a newer release is refused and left as it is', () => {
@@ -321,6 +349,23 @@ describe('SQLite', () => {
       expect(await store.listApiKeys(STUDIO_ID)).toEqual([]);
       expect(await store.findStudio(STUDIO_ID)).toEqual(aStudio());
       expect(await store.createLead(lead, claims)).toEqual({ kind: 'created', lead });
+    });
+
+    test('has the store say that it is not well, until one can be made again', async () => {
+      const store = openStore();
+      await create(store, aLead());
+      await store.check();
+      const other = connect();
+
+      other.exec('BEGIN IMMEDIATE');
+      await expect(create(store, aLead())).rejects.toBeInstanceOf(StoreUnavailable);
+      for (const _ of times(2, () => 0)) {
+        await expect(store.check()).rejects.toMatchObject({ cause: { message: 'database is locked' } });
+      }
+
+      other.exec('ROLLBACK');
+      // Nobody else has to write something first.
+      await store.check();
     });
 
     test('is answered as unavailable when the disk is full, and what was written before stays', async () => {

@@ -1,10 +1,18 @@
 import type { PlantedBug } from './planted-bug.ts';
 
 const STORE = 'test/contract/sqlite-store.test.ts';
+const INDEXES = 'test/contract/sqlite-indexes.test.ts';
 const LEADS = 'src/store/sqlite/leads.ts';
 const LEAD = 'src/domain/lead.ts';
 const CLAIMS = 'src/store/sqlite/contact-claims.ts';
 const CREATE_LEAD = 'src/usecases/create-lead.ts';
+
+/** Whoever takes an index that is not unique for what is wanted does not look for its being unique either. */
+const NOT_UNIQUE_IS_WELL = {
+  file: 'src/store/sqlite/unique-indexes.ts',
+  find: 'unique === 1 && partial === 0',
+  put: 'partial === 0',
+};
 
 /** Faults of the store on SQLite, of the rules that both stores share, of the use cases and of the gateway. */
 export const SQLITE_BUGS: readonly PlantedBug[] = [
@@ -33,6 +41,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
         find: 'CREATE UNIQUE INDEX leads_by_idempotency_key',
         put: 'CREATE INDEX leads_by_idempotency_key',
       },
+      NOT_UNIQUE_IS_WELL,
     ],
   },
   {
@@ -46,8 +55,30 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
         find: 'PRIMARY KEY (studio_id, contact_key)',
         put: 'PRIMARY KEY (studio_id, contact_key, lead_id)',
       },
-      { file: CLAIMS, find: 'if (row) return row.lead_id as string;', put: 'if (!row) break;' },
+      { file: CLAIMS, find: 'if (stage !== undefined && isOpen(stage)) return leadId;', put: 'if (leadId) continue;' },
+      NOT_UNIQUE_IS_WELL,
     ],
+  },
+  {
+    name: 'a transaction relies on indexes as they were before it began',
+    suite: INDEXES,
+    caughtBy: 'one that is lost after a creation was asked for, and before it is written, lets it not through',
+    patches: [{ file: 'src/store/sqlite/group-commit.ts', find: 'this.#indexes?.look();', put: '' }],
+  },
+  {
+    name: 'an index of SQLite that leaves leads out is taken for one that holds for all',
+    suite: INDEXES,
+    caughtBy: 'with one that is partial of its name nothing is created, also after a start, until it is dropped',
+    patches: [
+      { file: 'src/store/sqlite/unique-indexes.ts', find: 'unique === 1 && partial === 0', put: 'unique === 1' },
+    ],
+    inSoak: true,
+  },
+  {
+    name: 'a store to which nothing can be written says that it is well',
+    suite: STORE,
+    caughtBy: 'has the store say that it is not well, until one can be made again',
+    patches: [{ file: 'src/store/sqlite/group-commit.ts', find: 'this.#doubt = error;', put: '' }],
   },
   {
     name: 'a write is answered before its transaction is committed',

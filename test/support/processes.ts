@@ -55,6 +55,8 @@ interface RunOptions {
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
+  /** What stands before its command, such as what lets it see a disk of its own. */
+  readonly within?: readonly string[];
 }
 
 /** Runs a file of the product as `start` does. The process is killed when the test is over. */
@@ -68,8 +70,9 @@ export function run(file: string, options: RunOptions = {}): RunningProcess {
  * Runs a file of the product with the pinned Node. Only the settings given are set; ports are free ones unless they are
  * given. Whoever starts it must kill it.
  */
-export function start(file: string, { args = [], env = {}, cwd = ROOT }: RunOptions = {}): RunningProcess {
-  const child = spawn(process.execPath, [join(ROOT, file), ...args], {
+export function start(file: string, { args = [], env = {}, cwd = ROOT, within = [] }: RunOptions = {}): RunningProcess {
+  const [command = '', ...rest] = [...within, process.execPath, join(ROOT, file), ...args];
+  const child = spawn(command, rest, {
     cwd,
     env: {
       PATH: process.env.PATH,

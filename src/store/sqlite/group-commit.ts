@@ -7,6 +7,17 @@ interface PendingWrite {
   readonly reject: (error: unknown) => void;
   /** For whom it is written. */
   readonly writtenFor: readonly unknown[] | undefined;
+  /** The indexes that it knew to be missing when it was asked for: it relies on all others. */
+  readonly missing: readonly unknown[];
+}
+
+/** What the writes rely on, and a transaction has to look at. */
+interface Reliance {
+  /** At the last look. */
+  readonly missing: readonly unknown[];
+  look(): void;
+  /** What a look saw in a transaction that was not committed does not count. */
+  forget(): void;
 }
 
 /**
@@ -18,16 +29,30 @@ export class GroupCommit {
   readonly #database: DatabaseSync;
   readonly #committed: () => unknown;
   readonly #observe: StoreObserver | undefined;
+  readonly #indexes: Reliance | undefined;
   #pending: PendingWrite[] = [];
+  #doubt: unknown = new StoreUnavailable('nothing was written yet');
 
   /**
    * @param committed is called after every commit
    * @param observe is told of every commit
+   * @param indexes are looked at in every transaction
    */
-  constructor(database: DatabaseSync, committed: () => unknown = () => {}, observe?: StoreObserver) {
+  constructor(
+    database: DatabaseSync,
+    committed: () => unknown = () => {},
+    observe?: StoreObserver,
+    indexes?: Reliance,
+  ) {
     this.#database = database;
     this.#committed = committed;
     this.#observe = observe;
+    this.#indexes = indexes;
+  }
+
+  /** Why a write may fail now: the last transaction did, or there was none yet. Undefined when the last one was committed. */
+  get doubt(): unknown {
+    return this.#doubt;
   }
 
   /** Runs a write; resolves with what it gave, when that is durable. */
@@ -37,7 +62,8 @@ export class GroupCommit {
         const result = body();
         return () => resolve(result);
       };
-      if (this.#pending.push({ perform, reject, writtenFor: beneficiaries.getStore() }) === 1)
+      const missing = this.#indexes?.missing ?? [];
+      if (this.#pending.push({ perform, reject, writtenFor: beneficiaries.getStore(), missing }) === 1)
         setImmediate(() => this.flush());
     });
   }
@@ -50,20 +76,28 @@ export class GroupCommit {
     const finish = this.#observe && beneficiaries.run(beneficiariesOf(writes), this.#observe, 'commit', writes.length);
     try {
       this.#database.exec('BEGIN IMMEDIATE');
+      // From here on nobody else changes them.
+      this.#indexes?.look();
       const answers = writes.map((write) => this.#performAlone(write));
       this.#database.exec('COMMIT');
+      this.#doubt = undefined;
       finish?.(true);
       for (const answer of answers) answer();
       this.#committed();
     } catch (error) {
       finish?.(false);
+      this.#doubt = error;
+      this.#indexes?.forget();
       if (this.#database.isOpen && this.#database.isTransaction) this.#database.exec('ROLLBACK');
       const unavailable = new StoreUnavailable('the database did not take the writes', error);
       for (const { reject } of writes) reject(unavailable);
     }
   }
 
-  #performAlone({ perform, reject }: PendingWrite): () => void {
+  #performAlone({ perform, reject, missing }: PendingWrite): () => void {
+    if (this.#indexes?.missing.some((index) => !missing.includes(index))) {
+      return () => reject(new StoreUnavailable('an index was lost before it was written'));
+    }
     this.#database.exec('SAVEPOINT one_write');
     try {
       const answer = perform();

@@ -1,7 +1,9 @@
-import { mkdirSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { SQLITE_BUSY_MS } from '../../runtime/deadlines.ts';
+import { StoreUnavailable } from '../store.ts';
+import { fileFault } from './file-fault.ts';
 import { MIGRATIONS } from './migrations.ts';
 
 /** The pause between two attempts to enter WAL; milliseconds. */
@@ -13,11 +15,25 @@ const SQLITE_BUSY = 5;
 /**
  * Opens a database file, made with its folder when it is not there, and brings its schema up to date.
  *
- * @throws Error when a newer release has written it
+ * @throws StoreUnavailable with what is wrong with the file and what to do about it, also when a newer release has written it
  */
 export function openDatabase(path: string): DatabaseSync {
-  // The leads are personal data: a folder made here is its owner's alone.
-  if (path !== ':memory:') mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  try {
+    if (path !== ':memory:') makeFile(path);
+    return opened(path);
+  } catch (error) {
+    if (error instanceof StoreUnavailable) throw error;
+    throw new StoreUnavailable(`the database file ${path} ${fileFault(error)}`, error);
+  }
+}
+
+/** The leads are personal data: what is made here is its owner's alone, and SQLite makes the log and its index like the file. */
+function makeFile(path: string): void {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  closeSync(openSync(path, 'a', 0o600));
+}
+
+function opened(path: string): DatabaseSync {
   const database = new DatabaseSync(path, { timeout: SQLITE_BUSY_MS });
   try {
     enterWal(database);
@@ -28,7 +44,7 @@ export function openDatabase(path: string): DatabaseSync {
     database.exec('PRAGMA cache_size = -65536');
     // Pages. A thread of its own moves them into the database; here only should it fall behind, or not be there.
     database.exec('PRAGMA wal_autocheckpoint = 16384');
-    migrate(database);
+    migrate(database, path);
     return database;
   } catch (error) {
     database.close();
@@ -55,21 +71,23 @@ export function schemaVersion(database: DatabaseSync): number {
   return database.prepare('PRAGMA user_version').get()?.user_version as number;
 }
 
-function migrate(database: DatabaseSync): void {
+function migrate(database: DatabaseSync, path: string): void {
+  // Nothing is written when there is nothing to do: reads are served on a full disk, too.
+  if (schemaVersion(database) === MIGRATIONS.length) return;
   // Two processes may start on one new file: the second waits here and finds nothing left to do.
   database.exec('BEGIN IMMEDIATE');
   try {
     const version = schemaVersion(database);
     if (version > MIGRATIONS.length) {
-      throw new Error(
-        `the database has schema ${version}, this release knows ${MIGRATIONS.length}: use a newer release`,
+      throw new StoreUnavailable(
+        `the database file ${path} has schema ${version}, this release knows ${MIGRATIONS.length}: use a newer release`,
       );
     }
     for (const step of MIGRATIONS.slice(version)) database.exec(step);
     database.exec(`PRAGMA user_version = ${MIGRATIONS.length}`);
     database.exec('COMMIT');
   } catch (error) {
-    database.exec('ROLLBACK');
+    if (database.isTransaction) database.exec('ROLLBACK');
     throw error;
   }
 }

@@ -6,27 +6,35 @@ import { sqliteClaimRenewals } from './claim-renewals.ts';
 import { sqliteDirectory } from './directory.ts';
 import { GroupCommit } from './group-commit.ts';
 import { sqliteLeads } from './leads.ts';
-import { openDatabase, schemaVersion } from './open-database.ts';
+import { openDatabase } from './open-database.ts';
+import { UniqueIndexes } from './unique-indexes.ts';
+import { apiKeysWhileUnique, leadsWhileUnique } from './while-unique.ts';
+import { writeProbe } from './write-probe.ts';
 
 /**
  * Opens the embedded store: one file, shared by the processes of one machine.
  *
  * @param path of the database file, relative to the working folder; `:memory:` for one that is gone when it is closed
  * @param observe is told of every commit
- * @throws Error when the file cannot be opened or was written by a newer release
+ * @throws StoreUnavailable with what is wrong with the file, also when a newer release has written it
  */
 export function openSqliteStore(path: string, observe?: StoreObserver): Store {
   const database = openDatabase(path);
   const checkpoints = new Checkpoints(path);
-  const commits = new GroupCommit(database, () => path !== ':memory:' && checkpoints.committed(), observe);
+  const indexes = new UniqueIndexes(database);
+  const commits = new GroupCommit(database, () => path !== ':memory:' && checkpoints.committed(), observe, indexes);
   return withStoreErrors({
-    ...sqliteLeads(database, commits),
-    ...sqliteApiKeys(database, commits),
+    ...leadsWhileUnique(sqliteLeads(database, commits), database, indexes),
+    ...apiKeysWhileUnique(sqliteApiKeys(database, commits), indexes),
     ...sqliteDirectory(database, commits),
     ...sqliteAudit(database),
     ...sqliteClaimRenewals(database, commits),
     async check() {
-      schemaVersion(database);
+      indexes.look();
+      const faults = [indexes.fault('leads'), indexes.fault('api_keys')].filter((fault) => fault !== undefined);
+      if (faults.length > 0) throw new StoreUnavailable(`nothing is created: ${faults.join('. ')}`);
+      // Not for its own sake: whoever asks wants to know whether a lead would be kept.
+      if (commits.doubt !== undefined) await commits.write(() => writeProbe(database));
     },
     async close() {
       if (!database.isOpen) return;

@@ -1,0 +1,64 @@
+import type { DatabaseSync } from 'node:sqlite';
+import { sameData } from '../../domain/idempotency.ts';
+import { isOpen } from '../../domain/lead.ts';
+import { type ApiKeyStore, type LeadStore, StoreUnavailable } from '../store.ts';
+import type { UniqueIndexes } from './unique-indexes.ts';
+
+/**
+ * Leads, as far as the unique indexes stand. While one does not, nothing that needs it is written: no lead, and no claim of a
+ * lead that is opened again. That it stands until the end of a transaction, the transaction sees to.
+ */
+export function leadsWhileUnique(store: LeadStore, database: DatabaseSync, indexes: UniqueIndexes): LeadStore {
+  const countByKey = database.prepare(
+    'SELECT count(*) AS leads FROM leads WHERE studio_id = ? AND idempotency_key = ?',
+  );
+
+  /** The one lead with a key. */
+  async function soleLead(studioId: string, idempotencyKey: string, fault: string) {
+    const { leads } = countByKey.get(studioId, idempotencyKey) as { leads: number };
+    if (leads > 1) throw unavailable(fault);
+    return store.findLeadByIdempotencyKey(studioId, idempotencyKey);
+  }
+
+  return {
+    ...store,
+
+    async createLead(lead, claims) {
+      const fault = indexes.fault('leads');
+      if (fault === undefined) return store.createLead(lead, claims);
+      const earlier = await soleLead(lead.studioId, claims.idempotencyKey, fault);
+      if (!earlier) throw unavailable(fault);
+      return sameData(earlier.fingerprint, claims.fingerprint)
+        ? { kind: 'replayed', lead: earlier.lead }
+        : { kind: 'idempotency-conflict' };
+    },
+
+    async findLeadByIdempotencyKey(studioId, idempotencyKey) {
+      const fault = indexes.fault('leads');
+      return fault === undefined
+        ? store.findLeadByIdempotencyKey(studioId, idempotencyKey)
+        : soleLead(studioId, idempotencyKey, fault);
+    },
+
+    async changeLeadStage(change) {
+      const fault = isOpen(change.stage) ? indexes.fault('leads') : undefined;
+      const lead = fault === undefined ? null : await store.findLead(change.studioId, change.leadId);
+      if (fault !== undefined && lead && !isOpen(lead.stage)) throw unavailable(fault);
+      return store.changeLeadStage(change);
+    },
+  };
+}
+
+/** Keys, as far as the unique indexes stand: only a key that takes a slot or brings a secret needs them. */
+export function apiKeysWhileUnique(store: ApiKeyStore, indexes: UniqueIndexes): ApiKeyStore {
+  const whileUnique =
+    <Args extends unknown[], Result>(work: (...args: Args) => Promise<Result>) =>
+    async (...args: Args): Promise<Result> => {
+      const fault = indexes.fault('api_keys');
+      if (fault !== undefined) throw unavailable(fault);
+      return work(...args);
+    };
+  return { ...store, createApiKey: whileUnique(store.createApiKey), replaceApiKey: whileUnique(store.replaceApiKey) };
+}
+
+const unavailable = (fault: string) => new StoreUnavailable(`nothing is created: ${fault}`);

@@ -1,0 +1,230 @@
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { examine } from '../../src/doctor/examine.ts';
+import type { Lead, LeadStage } from '../../src/domain/lead.ts';
+import { inOneLine } from '../../src/runtime/in-one-line.ts';
+import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
+import { type Store, StoreUnavailable } from '../../src/store/store.ts';
+import { aLead, aMember, anApiKey, aStudio, BY, claimsOf, NOW, STUDIO_ID } from '../support/builders.ts';
+import { temporaryFolder } from '../support/processes.ts';
+
+/** A database of one's own: its path, an operator's way to it, and stores on it. */
+function aDatabase() {
+  const path = join(temporaryFolder(), 'leads.db');
+  const open = () => {
+    const store = openSqliteStore(path);
+    onTestFinished(() => store.close());
+    return store;
+  };
+  const store = open();
+  const byHand = new DatabaseSync(path);
+  onTestFinished(() => byHand.close());
+  return { path, open, store, byHand };
+}
+
+const create = (store: Store, lead = aLead(), claims = claimsOf(lead)) => store.createLead(lead, claims);
+const move = (store: Store, { studioId, id: leadId, ...lead }: Lead, stage: LeadStage) => {
+  const claims = claimsOf({ studioId, id: leadId, ...lead });
+  return store.changeLeadStage({ studioId, leadId, stage, claims, memberId: null, now: NOW });
+};
+const checked = (store: Store) => store.check().then(() => 'well', inOneLine);
+const leadsIn = (database: DatabaseSync) => database.prepare('SELECT count(*) AS leads FROM leads').get()?.leads;
+
+async function doctorSays(path: string): Promise<string[]> {
+  const findings = await examine(['core'], { DATABASE_URL: `sqlite:${path}` });
+  return findings.filter(({ verdict }) => verdict === 'fault').map(({ says }) => says);
+}
+
+/** Two leads of which an index allows one, written past it, and it is gone. */
+async function aDatabaseWithDuplicates(by: 'key' | 'contact') {
+  const opened = aDatabase();
+  const { store, byHand } = opened;
+  const [alone, closed, first, second] = [aLead(), aLead(), aLead(), aLead()];
+  const [claims, itsClaims] = [claimsOf(alone), claimsOf(first)];
+  await create(store, alone, claims);
+  await create(store, closed);
+  await move(store, closed, 'lost');
+  await create(store, first, itsClaims);
+  await create(store, second);
+  byHand.exec(by === 'key' ? 'DROP INDEX leads_by_idempotency_key' : COPIED_CLAIMS);
+  const [table, id, column] =
+    by === 'key' ? ['leads', 'id', 'idempotency_key'] : ['contact_claims', 'lead_id', 'contact_key'];
+  byHand
+    .prepare(`UPDATE ${table} SET ${column} = (SELECT ${column} FROM ${table} WHERE ${id} = ?) WHERE ${id} = ?`)
+    .run(first.id, second.id);
+  return { ...opened, alone, claims, closed, first, second, itsClaims };
+}
+
+/** A table of claims as somebody has it who copied it: its key is a part of the table, so it cannot be dropped alone. */
+const COPIED_CLAIMS = `
+  CREATE TABLE copy AS SELECT * FROM contact_claims;
+  DROP TABLE contact_claims;
+  ALTER TABLE copy RENAME TO contact_claims`;
+
+describe('the indexes in SQLite', () => {
+  test.each([
+    ['leads', 'leads_by_idempotency_key', 'DROP INDEX leads_by_idempotency_key'],
+    ['contact_claims', 'contact_claims_by_contact', COPIED_CLAIMS],
+  ])(
+    'what keeps %s unique is made again at once when it is gone: nothing is let in meanwhile',
+    async (table, index, loss) => {
+      const { store, byHand } = aDatabase();
+      const lead = aLead();
+      const claims = claimsOf(lead);
+      await create(store, lead, claims);
+
+      byHand.exec(loss);
+
+      const another = aLead({ contact: lead.contact });
+      expect(await create(store, { ...another, contact: lead.contact })).toMatchObject({ kind: 'already-open' });
+      expect(await create(store, { ...lead, id: randomUUID() }, claims)).toMatchObject({ kind: 'replayed' });
+      expect(byHand.prepare('SELECT "unique" FROM pragma_index_list(?) WHERE name = ?').get(table, index)).toEqual({
+        unique: 1,
+      });
+      expect(await checked(store)).toBe('well');
+    },
+  );
+
+  test.each([
+    [
+      'that is not unique',
+      'CREATE INDEX leads_by_idempotency_key ON leads (studio_id, idempotency_key)',
+      /is not unique/,
+    ],
+    [
+      'that is partial',
+      "CREATE UNIQUE INDEX leads_by_idempotency_key ON leads (studio_id, idempotency_key) WHERE stage = 'new'",
+      /is partial/,
+    ],
+    [
+      'of other columns',
+      'CREATE UNIQUE INDEX leads_by_idempotency_key ON leads (studio_id, idempotency_key, stage)',
+      /has other columns/,
+    ],
+    [
+      'to which texts in other letter case are the same',
+      'CREATE UNIQUE INDEX leads_by_idempotency_key ON leads (studio_id, idempotency_key COLLATE NOCASE)',
+      /has other columns/,
+    ],
+  ])(
+    'with one %s of its name nothing is created, also after a start, until it is dropped',
+    async (_what, sql, says) => {
+      const { path, open, store, byHand } = aDatabase();
+      byHand.exec(`DROP INDEX leads_by_idempotency_key; ${sql}`);
+
+      for (const each of [store, open()]) {
+        expect(await checked(each)).toMatch(says);
+        await expect(create(each)).rejects.toBeInstanceOf(StoreUnavailable);
+        expect(await each.listLeads(STUDIO_ID, null, 10)).toEqual([]);
+      }
+      expect(leadsIn(byHand)).toBe(0);
+      expect(await doctorSays(path)).toEqual([expect.stringMatching(says)]);
+
+      byHand.exec('DROP INDEX leads_by_idempotency_key');
+      expect(await checked(store)).toBe('well');
+      expect(await create(store)).toMatchObject({ kind: 'created' });
+    },
+  );
+
+  test('one that is lost after a creation was asked for, and before it is written, lets it not through', async () => {
+    const { store, byHand } = aDatabase();
+    const creation = create(store);
+
+    byHand.exec(`
+      DROP INDEX leads_by_idempotency_key;
+      CREATE INDEX leads_by_idempotency_key ON leads (studio_id, idempotency_key)`);
+
+    await expect(creation).rejects.toBeInstanceOf(StoreUnavailable);
+    expect(leadsIn(byHand)).toBe(0);
+  });
+
+  test('an index does its work under any name', async () => {
+    const { store, byHand } = aDatabase();
+    byHand.exec(`
+      DROP INDEX leads_by_idempotency_key;
+      CREATE UNIQUE INDEX another ON leads (studio_id, idempotency_key)`);
+
+    expect(await checked(store)).toBe('well');
+    expect(await create(store)).toMatchObject({ kind: 'created' });
+  });
+
+  test('a table of keys without its limits: no key is made, keys can be revoked, and leads are created', async () => {
+    const { store, byHand } = aDatabase();
+    const key = anApiKey();
+    await store.putStudio(aStudio(), BY);
+    await store.putMember(aMember());
+    await store.createApiKey(key, NOW);
+    // As an operator's copy of the table has it, which then gets an index in the place of ours.
+    byHand.exec(`
+      PRAGMA foreign_keys = OFF;
+      CREATE TABLE copy AS SELECT * FROM api_keys;
+      DROP TABLE api_keys;
+      ALTER TABLE copy RENAME TO api_keys;
+      CREATE INDEX api_keys_by_slot ON api_keys (studio_id, slot)`);
+
+    await expect(store.createApiKey(anApiKey(), NOW)).rejects.toBeInstanceOf(StoreUnavailable);
+    expect(await checked(store)).toMatch(/api_keys_by_slot is not there as it must be/);
+    expect(await store.revokeApiKey(STUDIO_ID, key.id, BY)).toMatchObject({ revokedAt: NOW });
+    expect(await create(store)).toMatchObject({ kind: 'created' });
+  });
+
+  test.each([
+    ['closed', "UPDATE leads SET stage = 'lost' WHERE id = ?"],
+    ['deleted', 'DELETE FROM leads WHERE id = ?'],
+  ])('a lead that somebody has %s by hand keeps its contact from nobody', async (_, sql) => {
+    const { store, byHand } = aDatabase();
+    const lead = aLead();
+    await create(store, lead);
+    byHand.prepare(sql).run(lead.id);
+
+    expect(await create(store, aLead({ contact: lead.contact }))).toMatchObject({ kind: 'created' });
+  });
+
+  describe('where duplicates stand,', () => {
+    test.each(['key', 'contact'] as const)(
+      'with one %s: core and doctor name them, and nothing of what is in them',
+      async (by) => {
+        const { path, open, store, byHand, first, second } = await aDatabaseWithDuplicates(by);
+
+        const told = [
+          await checked(store),
+          await checked(open()),
+          await create(store).catch(inOneLine),
+          ...(await doctorSays(path)),
+        ];
+        expect(told).toHaveLength(4);
+        for (const text of told) {
+          expect(text).toContain(`${STUDIO_ID}/${first.id} = ${STUDIO_ID}/${second.id}`);
+          expect(text).not.toContain('open:');
+          expect(text).not.toContain(first.contact.value);
+        }
+        expect(leadsIn(byHand)).toBe(4);
+
+        byHand.prepare('DELETE FROM leads WHERE id = ?').run(second.id);
+        byHand.prepare('DELETE FROM contact_claims WHERE lead_id = ?').run(second.id);
+        await expect.poll(() => checked(store), { timeout: 10_000 }).toBe('well');
+        expect(await create(store)).toMatchObject({ kind: 'created' });
+      },
+    );
+
+    test('leads are read, a retry of one that stands alone is replayed, and a lead can be closed', async () => {
+      const { store, alone, claims, closed, first, itsClaims } = await aDatabaseWithDuplicates('key');
+      expect(await checked(store)).toMatch(/cannot be made/);
+
+      expect(await store.findLead(STUDIO_ID, alone.id)).toEqual(alone);
+      expect(await store.listLeads(STUDIO_ID, null, 10)).toHaveLength(4);
+      expect(await create(store, { ...alone, id: randomUUID() }, claims)).toEqual({ kind: 'replayed', lead: alone });
+      expect(await store.findLeadByIdempotencyKey(STUDIO_ID, claims.idempotencyKey)).toMatchObject({ lead: alone });
+      expect(await move(store, first, 'won')).toMatchObject({ kind: 'changed' });
+      expect(await move(store, alone, 'contacted')).toMatchObject({ kind: 'changed' });
+      // Nobody knows which of the two was answered.
+      await expect(create(store, { ...first, id: randomUUID() }, itsClaims)).rejects.toBeInstanceOf(StoreUnavailable);
+      await expect(store.findLeadByIdempotencyKey(STUDIO_ID, itsClaims.idempotencyKey)).rejects.toBeInstanceOf(
+        StoreUnavailable,
+      );
+      await expect(move(store, closed, 'new')).rejects.toBeInstanceOf(StoreUnavailable);
+    });
+  });
+});

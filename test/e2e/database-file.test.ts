@@ -1,0 +1,53 @@
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { run, temporaryFolder } from '../support/processes.ts';
+
+/** Anybody but root; to root every file is open. */
+const NOBODY = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', '--'];
+const isRoot = process.getuid?.() === 0;
+
+describe('a database file that cannot be used is named, with what to do, in one line and no more; status 1', () => {
+  test.each([
+    ['the core', 'src/main.ts', []],
+    ['the command line', 'src/cli.ts', ['studios', 'get', 'demo']],
+    ['npm start', 'start.ts', []],
+  ])('by %s', async (_who, file, args) => {
+    const path = temporaryFolder();
+
+    const running = run(file, { args, env: { DATABASE_URL: `sqlite:${path}` } });
+
+    expect(await running.ended()).toBe(1);
+    expect(running.output()).toContain(`the database file ${path} is a folder: name a file, which may be in it`);
+    expect(running.output()).not.toMatch(/^ {4}at /m);
+  });
+
+  test('by npm start, of the file that it chooses itself', async () => {
+    const cwd = temporaryFolder();
+    writeFileSync(join(cwd, 'data'), 'no folder');
+
+    const running = run('start.ts', { cwd });
+
+    expect(await running.ended()).toBe(1);
+    expect(running.output()).toMatch(
+      /^the database file data\/lead-intake\.db cannot be: a part of its path is a file/m,
+    );
+    expect(running.output()).not.toMatch(/^ {4}at |Command failed/m);
+  });
+
+  test.runIf(isRoot)('when the user may not write its folder', async () => {
+    const folder = temporaryFolder();
+    chmodSync(folder, 0o755);
+    mkdirSync(join(folder, 'data'), { mode: 0o755 });
+    const path = join(folder, 'data', 'leads.db');
+
+    const running = run('src/cli.ts', {
+      args: ['studios', 'get', 'demo'],
+      env: { DATABASE_URL: `sqlite:${path}` },
+      within: NOBODY,
+    });
+
+    expect(await running.ended()).toBe(1);
+    expect(running.output()).toContain(`the database file ${path} may not be opened by this user: give them the file`);
+  });
+});

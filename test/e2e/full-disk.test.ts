@@ -1,0 +1,120 @@
+import { join } from 'node:path';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { times } from '../support/builders.ts';
+import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
+import { scrape } from '../support/metrics.ts';
+import { addressOf, run } from '../support/processes.ts';
+import { freePort } from '../support/servers.ts';
+import { aCapture, CORE_TOKEN, LEADS } from '../support/service.ts';
+import { aSmallDisk, describeWithSmallDisks, type SmallDisk } from '../support/small-disk.ts';
+
+vi.setConfig({ testTimeout: 60_000 });
+
+/** How long a change may take to be seen from outside: cores and gateways look about once a second; milliseconds. */
+const SEEN_WITHIN_MS = 10_000;
+
+describeWithSmallDisks('a service on SQLite whose disk is full', () => {
+  /** A core on a disk of its own. */
+  async function aCore(disk: SmallDisk) {
+    const metrics = `127.0.0.1:${await freePort()}`;
+    const DATABASE_URL = `sqlite:${join(disk.folder, 'leads.db')}`;
+    const core = run('src/main.ts', {
+      env: { DATABASE_URL, CORE_TOKEN, CORE_METRICS_ADDRESS: metrics },
+      within: disk.within,
+    });
+    const storeUp = async () => (await scrape(`http://${metrics}/metrics`)).get('lead_intake_core_store_up');
+    return { core, DATABASE_URL, storeUp };
+  }
+
+  /** The same, with a gateway to it. */
+  async function aService(disk: SmallDisk) {
+    const { core, ...more } = await aCore(disk);
+    const CORE_URL = await addressOf(core);
+    const url = await addressOf(run('gateway/main.ts', { env: { CORE_URL, CORE_TOKEN } }));
+    const clients = connectToCore(CORE_URL, CORE_TOKEN);
+    onTestFinished(() => clients.close());
+    const { secret } = await arrangeStudio(clients);
+    const authorization = `Bearer ${secret}`;
+    return {
+      core,
+      ...more,
+      post: (key: string, body: object) =>
+        fetch(url + LEADS, {
+          method: 'POST',
+          headers: { authorization, 'content-type': 'application/json', 'idempotency-key': key },
+          body: JSON.stringify(body),
+        }),
+      list: () => fetch(url + LEADS, { headers: { authorization } }),
+      readyz: async () => (await fetch(`${url}/readyz`)).status,
+    };
+  }
+
+  test('is not ready from the first refusal on, says so, reads on, and is ready again by itself', async () => {
+    const disk = await aSmallDisk(4096);
+    const service = await aService(disk);
+    await expect.poll(service.readyz, { timeout: SEEN_WITHIN_MS }).toBe(200);
+    expect((await service.post(crypto.randomUUID(), aCapture())).status).toBe(201);
+    expect(await service.storeUp()).toBe(1);
+
+    disk.fill();
+    const [key, capture] = [crypto.randomUUID(), aCapture({ note: 'x'.repeat(2000) })];
+    // What there was room for already goes in.
+    await expect
+      .poll(async () => (await service.post(crypto.randomUUID(), aCapture({ note: 'x'.repeat(2000) }))).status, {
+        timeout: SEEN_WITHIN_MS,
+      })
+      .toBe(503);
+
+    await expect.poll(service.readyz, { timeout: SEEN_WITHIN_MS }).toBe(503);
+    // And it stays so, however often it is asked, while nothing changes.
+    for (const _ of times(25, () => 0)) {
+      expect(await service.readyz()).toBe(503);
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    expect(await service.storeUp()).toBe(0);
+    expect((await service.post(key, capture)).status).toBe(503);
+    expect((await service.list()).status).toBe(200);
+    const doctor = run('src/cli.ts', {
+      args: ['doctor', 'core'],
+      env: { DATABASE_URL: service.DATABASE_URL },
+      within: disk.within,
+    });
+    expect(await doctor.ended()).toBe(1);
+    expect(doctor.output()).toMatch(/FAULT +database +its disk is full/);
+
+    disk.free();
+    await expect.poll(service.readyz, { timeout: SEEN_WITHIN_MS }).toBe(200);
+    expect(await service.storeUp()).toBe(1);
+    expect((await service.post(key, capture)).status).toBe(201);
+  });
+
+  test('and that is killed is not ready when it is started again, until there is room', async () => {
+    const disk = await aSmallDisk(4096);
+    const { core: first } = await aService(disk);
+    await first.kill();
+    disk.fill();
+
+    const { core, storeUp } = await aCore(disk);
+    await addressOf(core);
+    expect(await storeUp()).toBe(0);
+
+    disk.free();
+    await expect.poll(storeUp, { timeout: SEEN_WITHIN_MS }).toBe(1);
+  });
+
+  test('and that was stopped says at its next start which file finds no room', async () => {
+    const disk = await aSmallDisk(4096);
+    const { core: first, DATABASE_URL } = await aService(disk);
+    first.child.kill('SIGTERM');
+    await first.ended();
+    disk.fill();
+
+    const { core } = await aCore(disk);
+
+    expect(await core.ended()).toBe(1);
+    expect(core.output()).toContain(
+      `the database file ${DATABASE_URL.slice('sqlite:'.length)} cannot be read or written`,
+    );
+    expect(core.output()).toContain('whether it is full');
+  });
+});

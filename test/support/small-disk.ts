@@ -1,0 +1,45 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { onTestFinished } from 'vitest';
+import { ROOT, temporaryFolder } from './processes.ts';
+import { describeIf } from './servers.ts';
+
+const UNSHARE = ['unshare', '--mount', '--propagation', 'private'] as const;
+const MOUNT = 'mount -t tmpfs -o size="$2" tmpfs "$1"';
+
+/** A disk of its own that a test can fill. Only those see it who are started within it; it goes with the test. */
+export interface SmallDisk {
+  readonly folder: string;
+  /** What stands before a command that is to see it. */
+  readonly within: readonly string[];
+  /** Leaves no room on it. */
+  fill(): void;
+  /** Gives back the room that filling took. */
+  free(): void;
+}
+
+/** A suite whose tests fill disks of their own. */
+export function describeWithSmallDisks(name: string, body: () => void): void {
+  const [command, ...args] = [...UNSHARE, 'sh', '-c', MOUNT, 'sh', '/mnt', '64k'];
+  const canMount = spawnSync(command as string, args).status === 0;
+  describeIf(canMount, name, 'let it mount a tmpfs: as root, where mounts are allowed', body);
+}
+
+/** Mounts a disk of so many KiB. */
+export async function aSmallDisk(sizeKib: number): Promise<SmallDisk> {
+  const folder = temporaryFolder();
+  const script = `${MOUNT} && echo mounted && exec sleep infinity`;
+  const [command, ...args] = [...UNSHARE, 'sh', '-c', script, 'sh', folder, `${sizeKib}k`];
+  const holder = spawn(command as string, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+  onTestFinished(() => void holder.kill());
+  await once(holder.stdout, 'data');
+  const within = ['nsenter', `--mount=/proc/${holder.pid}/ns/mnt`, `--wd=${ROOT}`, '--'];
+  const inside = (script: string) =>
+    spawnSync(within[0] as string, [...within.slice(1), 'sh', '-c', script, 'sh', folder]);
+  return {
+    folder,
+    within,
+    fill: () => void inside('cat /dev/zero > "$1/ballast"'),
+    free: () => void inside('rm "$1/ballast"'),
+  };
+}
