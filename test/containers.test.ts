@@ -1,6 +1,6 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { parse } from 'yaml';
 import { gatewaySettings } from '../gateway/config.ts';
 import { coreSettings } from '../src/config.ts';
@@ -16,6 +16,9 @@ import { describeWithMongo } from './support/mongodb.ts';
 import { bash, ROOT, temporaryFolder } from './support/processes.ts';
 import { describeWithRedis, freePort } from './support/servers.ts';
 import { aCapture, LEADS } from './support/service.ts';
+
+// Each command in a container starts a Node of its own.
+vi.setConfig({ testTimeout: 120_000 });
 
 const IMAGES = ['core', 'gateway'] as const;
 
@@ -78,11 +81,12 @@ describeWithImages('the images', () => {
 
   describeWithMongo('as compose.yaml has them', (mongoUrl) => {
     describeWithRedis('with a Redis', (redisUrl) => {
-      test('serve, and every command of the guide does what it says', { timeout: 120_000 }, async () => {
+      test('serve, and every command of the guide does what it says', async () => {
         const folder = temporaryFolder();
         const [before = '', after = ''] = commands.split(/^docker compose up .*\n/m);
         expect(after).not.toBe('');
         await bash(`set -e; cd ${folder}; umask 077\n${before}`);
+        expect(statSync(join(folder, 'secrets')).mode & 0o777).toBe(0o700);
 
         const ports = { CORE_PORT: `${await freePort()}`, GATEWAY_PORT: `${await freePort()}` };
         const url = `http://127.0.0.1:${ports.GATEWAY_PORT}`;
