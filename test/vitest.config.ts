@@ -5,7 +5,7 @@ const IN_PAIRS = [
   'test/containers.test.ts',
   'test/e2e/mongo-failures.test.ts',
   'test/security/hostile-input.test.ts',
-  'test/crash/{stopped-core,cut-connections}.test.ts',
+  'test/crash/{stopped-core,cut-connections,power-cuts}.test.ts',
 ];
 
 /** Suites that load the whole machine: side by side, each would see the other's load. */

@@ -3,6 +3,8 @@ import type { PlantedBug } from './planted-bug.ts';
 const KILLS = 'test/crash/kills.test.ts';
 const STOPPING = 'test/crash/stopping.test.ts';
 const OVERLOAD = 'test/crash/overload.test.ts';
+const POWER_CUTS = 'test/crash/power-cuts.test.ts';
+const OPEN_DATABASE = 'src/store/sqlite/open-database.ts';
 const GROUP_COMMIT = 'src/store/sqlite/group-commit.ts';
 const GATEWAY = 'gateway/app.ts';
 const IN_ORDER =
@@ -30,6 +32,32 @@ export const CRASH_BUGS: readonly PlantedBug[] = [
         find: "this.#database.exec('COMMIT');",
         // The first ones stand: what is lost later are leads, not the studio that they are in.
         put: "if (++commits.count < 12 || Math.random() < 0.02) this.#database.exec('COMMIT');",
+      },
+    ],
+    inSoak: true,
+  },
+  {
+    name: 'the disk has a commit only when the log is moved into the database',
+    suite: POWER_CUTS,
+    caughtBy: 'at any moment',
+    patches: [{ file: OPEN_DATABASE, find: 'PRAGMA synchronous = FULL', put: 'PRAGMA synchronous = NORMAL' }],
+  },
+  {
+    name: 'a new database is in a folder that the disk may not have',
+    suite: POWER_CUTS,
+    caughtBy: 'while the log is moved into the database',
+    patches: [{ file: OPEN_DATABASE, find: '    fsyncSync(above);\n', put: '' }],
+    inSoak: true,
+  },
+  {
+    name: 'the log is removed before the disk has what was in it',
+    suite: POWER_CUTS,
+    caughtBy: 'once the core has stopped',
+    patches: [
+      {
+        file: 'src/store/sqlite/sqlite-store.ts',
+        find: 'if (database.isOpen) database.close();',
+        put: "if (database.isOpen) { database.exec('PRAGMA synchronous = OFF'); database.close(); }",
       },
     ],
     inSoak: true,

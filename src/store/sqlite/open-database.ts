@@ -1,5 +1,5 @@
-import { closeSync, mkdirSync, openSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { closeSync, fsyncSync, mkdirSync, openSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { SQLITE_BUSY_MS } from '../../runtime/deadlines.ts';
 import { StoreUnavailable } from '../store.ts';
@@ -29,8 +29,10 @@ export function openDatabase(path: string): DatabaseSync {
 
 /** The leads are personal data: what is made here is its owner's alone, and SQLite makes the log and its index like the file. */
 function makeFile(path: string): void {
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  const folder = dirname(resolve(path));
+  makeFolder(folder);
   closeSync(openSync(path, 'a', 0o600));
+  sync(folder);
 }
 
 function opened(path: string): DatabaseSync {
@@ -50,6 +52,20 @@ function opened(path: string): DatabaseSync {
     database.close();
     throw error;
   }
+}
+
+/** Makes a folder with those above it, where there is none; a power cut takes none of them back. */
+function makeFolder(folder: string): void {
+  const highest = mkdirSync(folder, { recursive: true, mode: 0o700 });
+  if (highest === undefined) return;
+  for (let made = folder; made.length >= highest.length; made = dirname(made)) sync(dirname(made));
+}
+
+/** What was made in a folder stays once the folder is synced; SQLite does that for its own files only. */
+function sync(folder: string): void {
+  const opened = openSync(folder, 'r');
+  fsyncSync(opened);
+  closeSync(opened);
 }
 
 /** Entering WAL does not wait for another process that does the same: SQLite answers "busy" at once. */
