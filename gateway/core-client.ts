@@ -1,6 +1,6 @@
 import type { DescMessage, MessageInitShape } from '@bufbuild/protobuf';
 import { type CallOptions, createClient } from '@connectrpc/connect';
-import { createConnectTransport, Http2SessionManager } from '@connectrpc/connect-node';
+import { createConnectTransport } from '@connectrpc/connect-node';
 import type { Status } from '../proto/gen/google/rpc/status_pb.ts';
 import { Health, HealthCheckResponse_ServingStatus as Serving } from '../proto/gen/health/v1/health_pb.ts';
 import {
@@ -24,6 +24,7 @@ import { type Asked, Collector, MOST_UNANSWERED, type Result } from './collector
 import type { GatewayConfig } from './config.ts';
 import { presentToken, tlsToCore } from './core-connection.ts';
 import { problemOfError, problemOfStatus } from './core-problems.ts';
+import { CoreSessions } from './core-sessions.ts';
 import type { GatewayMetrics } from './metrics.ts';
 import type { Operation } from './observation.ts';
 import { Problem } from './problems.ts';
@@ -84,7 +85,7 @@ export interface CoreClient {
 /** Connects to a core, at the first call and again whenever the connection is lost. */
 export function createCoreClient(config: GatewayConfig, metrics?: GatewayMetrics): CoreClient {
   const { CORE_URL } = config;
-  const sessionManager = new Http2SessionManager(
+  const sessionManager = new CoreSessions(
     CORE_URL,
     // A core that is gone without a word is noticed by a ping, not by the operating system's patience.
     { pingIntervalMs: CORE_PING_EVERY_MS, pingTimeoutMs: CORE_PING_ANSWER_MS },

@@ -41,6 +41,7 @@ const ONLY_IN: Readonly<Record<string, readonly string[]>> = {
     'gateway/core-client.ts',
     'gateway/core-connection.ts',
     'gateway/core-problems.ts',
+    'gateway/core-sessions.ts',
   ],
   commander: ['src/cli.ts'],
   // Only ever loaded by name, when it is asked for.

@@ -116,6 +116,14 @@ export const CRASH_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
+    name: 'the error of a connection to the core that is ended ends the gateway',
+    suite: 'test/unit/core-sessions.test.ts',
+    caughtBy:
+      'a core that closes an idle connection as the next call comes has that over another one, and nobody dies of it',
+    patches: [{ file: 'gateway/core-sessions.ts', find: "session.on('error', told);", put: 'return stream;' }],
+    inSoak: true,
+  },
+  {
     name: 'connections that are gone are kept in mind',
     suite: 'test/crash/vanishing-callers.test.ts',
     caughtBy:

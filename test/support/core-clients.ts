@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { type Client, createClient, type Interceptor } from '@connectrpc/connect';
-import { createConnectTransport, Http2SessionManager } from '@connectrpc/connect-node';
+import { createConnectTransport } from '@connectrpc/connect-node';
+import { CoreSessions } from '../../gateway/core-sessions.ts';
 import { ApiKeyScope, ApiKeyService } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { AuditService } from '../../proto/gen/leadintake/v1/audit_pb.ts';
 import { DirectoryService, MemberRole, StudioStatus } from '../../proto/gen/leadintake/v1/directory_pb.ts';
@@ -20,7 +21,7 @@ export interface CoreClients {
 
 /** Connects to a core. Whoever does must close it. */
 export function connectToCore(coreUrl: string, token?: string): CoreClients {
-  const sessionManager = new Http2SessionManager(coreUrl);
+  const sessionManager = new CoreSessions(coreUrl);
   const presentToken: Interceptor = (next) => (request) => {
     request.header.set('authorization', `Bearer ${token}`);
     return next(request);
