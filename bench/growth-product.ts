@@ -65,7 +65,7 @@ export async function accessProduct({ url: databaseUrl, leads }: LoadedDatabase,
     replay: ({ lead, claims }) => callForLead(201, busy.creation(claims.idempotencyKey), lead.id),
     read: (id) => callForLead(200, busy.lead(id), id),
     list({ studioId, after, first, isLast }) {
-      const cursor = after === null ? null : pageTokenAfter(studioId, after);
+      const cursor = after === null ? null : pageTokenAfter('leads', studioId, after);
       return call(200, [(studioId === BUSY ? busy : quiet).page(cursor)], ([page]) => {
         const isRight = page?.leads?.length === PAGE && page.leads[0]?.id === first;
         expect(isRight && (page.nextCursor === null) === isLast, page);

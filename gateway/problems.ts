@@ -48,6 +48,7 @@ export const CODE_OF_REASON: Record<Exclude<keyof typeof RefusalReason, 'UNSPECI
   KEY_REVOKED: 'internal_error',
   KEY_EXPIRED: 'internal_error',
   CALLER_UNAUTHENTICATED: 'internal_error',
+  DIRECTORY_LIMIT_REACHED: 'internal_error',
 };
 
 /** Something wrong with one part of a request: a header, a parameter, or a path into the body (`contact.value`). */

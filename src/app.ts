@@ -6,6 +6,7 @@ import { keepClaimsRenewed } from './keep-claims-renewed.ts';
 import { createCoreMetrics } from './rpc/metrics.ts';
 import { callObserver } from './rpc/observation.ts';
 import { commandTracer, storeObserver } from './rpc/store-observation.ts';
+import { unreadableLog } from './rpc/unreadable-log.ts';
 import type { Running } from './runtime/lifecycle.ts';
 import { createLogger } from './runtime/logger.ts';
 import { type MetricsServer, serveMetrics } from './runtime/metrics.ts';
@@ -30,6 +31,7 @@ export async function startCore(config: CoreConfig): Promise<Running> {
       metrics?.storeCommand,
       tracer && commandTracer(databaseUrl.startsWith('sqlite:') ? 'sqlite' : 'mongodb'),
     ),
+    unreadableLog(log),
   );
   const draining = new AbortController();
   const readiness = new Readiness('the database', () => store.check(), log);

@@ -18,16 +18,17 @@ import { inOneLine } from './runtime/in-one-line.ts';
 import { SettingsError } from './runtime/settings.ts';
 import { visible, visibleLines } from './runtime/visible.ts';
 import { openStore } from './store/open-store.ts';
-import { StoreUnavailable, type StudioRenewal } from './store/store.ts';
+import { StoreUnavailable, type StudioRenewal, UnreadableRecord } from './store/store.ts';
 import { changeLeadStage } from './usecases/change-lead-stage.ts';
 import { createDemo } from './usecases/create-demo.ts';
 import type { Dependencies } from './usecases/dependencies.ts';
 import {
   getStudio,
-  listLeadSources,
+  listEveryLeadSource,
   putLeadSource,
   putMember,
   putStudio,
+  removeLeadSource,
   removeMember,
 } from './usecases/keep-directory.ts';
 import { listAuditEvents } from './usecases/list-audit-events.ts';
@@ -36,6 +37,7 @@ import { renewClaims } from './usecases/renew-claims.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
+/** What the operator can do something about. */
 const program = new Command('lead-intake')
   .description('Does by hand what the CRM does by RPC, on the database that DATABASE_URL names.')
   .option('--json', 'answer in JSON, for programs')
@@ -95,7 +97,13 @@ sources
 sources
   .command('list <studio>')
   .description('show all sources of a studio')
-  .action((studioId: string) => run((deps) => listLeadSources(deps, studioId)));
+  .action((studioId: string) => run((deps) => listEveryLeadSource(deps, studioId)));
+sources
+  .command('remove <studio> <source>')
+  .description('remove a source, which no new lead may name then')
+  .action((studioId: string, sourceId: string) =>
+    run(async (deps) => ({ removed: await removeLeadSource(deps, { studioId, sourceId }) })),
+  );
 
 const keys = program.command('keys').description('API keys of a studio');
 keys
@@ -229,7 +237,8 @@ function isJson(): boolean {
 
 async function run(command: (deps: Dependencies) => Promise<unknown>): Promise<void> {
   try {
-    const store = await openStore(readDatabaseUrl(process.env).reveal());
+    const report = ({ message }: UnreadableRecord) => console.error(message);
+    const store = await openStore(readDatabaseUrl(process.env).reveal(), undefined, report);
     try {
       show(await command({ store, clock: systemClock, newId }), isJson());
     } finally {
@@ -244,7 +253,7 @@ async function run(command: (deps: Dependencies) => Promise<unknown>): Promise<v
 /** A fault of ours keeps its stack; what the operator can mend is one line each. */
 function complaint(error: unknown): string {
   if (error instanceof SettingsError) return error.message;
-  if (error instanceof StoreUnavailable) return inOneLine(error);
+  if (error instanceof StoreUnavailable || error instanceof UnreadableRecord) return inOneLine(error);
   if (!(error instanceof Refusal)) return inspect(error);
   const faults = error.faults.map(({ field, message }) => `  ${field} ${message}`);
   return [`${error.reason}: ${error.message}`, ...faults].join('\n');

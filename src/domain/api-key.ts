@@ -1,5 +1,6 @@
-/** What a key allows. */
-export type ApiKeyScope = 'leads.read' | 'leads.create';
+/** What a key can allow. */
+export const API_KEY_SCOPES = ['leads.read', 'leads.create'] as const;
+export type ApiKeyScope = (typeof API_KEY_SCOPES)[number];
 
 /** How many keys of a studio may be neither revoked nor expired. */
 export const LIVE_KEYS_PER_STUDIO = 20;

@@ -1,10 +1,12 @@
 /** What is kept of who did it. */
-export type AuditAction =
-  | 'api-key-created'
-  | 'api-key-replaced'
-  | 'api-key-revoked'
-  | 'studio-status-changed'
-  | 'lead-stage-changed';
+export const AUDIT_ACTIONS = [
+  'api-key-created',
+  'api-key-replaced',
+  'api-key-revoked',
+  'studio-status-changed',
+  'lead-stage-changed',
+] as const;
+export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 
 /** That something was done, by whom and when; kept in the same write as what was done. */
 export interface AuditEvent {

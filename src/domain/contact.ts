@@ -1,9 +1,12 @@
 import { hash } from 'node:crypto';
 import { type CountryCode, isSupportedCountry, parsePhoneNumberFromString } from 'libphonenumber-js';
 
+/** The ways to reach a person. */
+export const CONTACT_TYPES = ['email', 'phone'] as const;
+
 /** How to reach a person, as it was typed. */
 export interface Contact {
-  readonly type: 'email' | 'phone';
+  readonly type: (typeof CONTACT_TYPES)[number];
   readonly value: string;
 }
 

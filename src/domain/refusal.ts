@@ -14,7 +14,8 @@ export type RefusalReason =
   | 'KEY_LIMIT_REACHED'
   | 'KEY_REVOKED'
   | 'KEY_EXPIRED'
-  | 'CALLER_UNAUTHENTICATED';
+  | 'CALLER_UNAUTHENTICATED'
+  | 'DIRECTORY_LIMIT_REACHED';
 
 /** A field that breaks a rule. */
 export interface FieldFault {

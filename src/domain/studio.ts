@@ -1,13 +1,25 @@
 import type { ContactRules } from './claims.ts';
 
+/** Whether the public API serves a studio. */
+export const STUDIO_STATUSES = ['active', 'suspended'] as const;
+
 /** A studio of the CRM; ids are the CRM's own. */
 export interface Studio extends ContactRules {
   readonly id: string;
-  readonly status: 'active' | 'suspended';
+  readonly status: (typeof STUDIO_STATUSES)[number];
 }
 
 /** What a member may do in a studio. */
-export type MemberRole = 'owner' | 'admin' | 'staff';
+export const MEMBER_ROLES = ['owner', 'admin', 'staff'] as const;
+export type MemberRole = (typeof MEMBER_ROLES)[number];
+
+/**
+ * How many members, and how many sources, a studio has at most. A studio with a thousand of either is beyond any that was seen,
+ * and with the longest names all of them are less than a megabyte: far from the 16 that a document of MongoDB can have, and
+ * from the 4 that a message of gRPC usually can.
+ */
+export const MOST_MEMBERS = 1000;
+export const MOST_SOURCES = 1000;
 
 /** A person who works in a studio. */
 export interface Member {

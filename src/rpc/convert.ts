@@ -10,11 +10,18 @@ import type { Contact } from '../domain/contact.ts';
 import type { Lead, LeadStage, LeadView } from '../domain/lead.ts';
 import type { LeadSource, Member, MemberRole, Studio } from '../domain/studio.ts';
 
-/** A word of the domain and its number on the wire; what is unspecified or unknown there is undefined here. */
+/**
+ * A word of the domain and its number on the wire; what is unspecified or unknown there is undefined here. What is no word
+ * here is a fault of the one answer that has it: as undefined it would be one of the message, which many answers share.
+ */
 function enumeration<Word extends string, Wire extends number>(wireOf: Record<Word, Wire>) {
   const wordOf = new Map(Object.entries<Wire>(wireOf).map(([word, wire]) => [wire as number, word as Word]));
   return {
-    toWire: (word: Word): Wire => wireOf[word],
+    toWire(word: Word): Wire {
+      const wire = Object.hasOwn(wireOf, word) ? wireOf[word] : undefined;
+      if (wire === undefined) throw new Error('a word that has no number on the wire');
+      return wire;
+    },
     fromWire: (wire: number): Word | undefined => wordOf.get(wire),
   };
 }

@@ -10,6 +10,7 @@ import {
   putLeadSource,
   putMember,
   putStudio,
+  removeLeadSource,
   removeMember,
 } from '../usecases/keep-directory.ts';
 import { leadSourceToWire, memberRole, memberToWire, studioStatus, studioToWire } from './convert.ts';
@@ -39,8 +40,14 @@ export function directoryService(deps: Dependencies): ServiceImpl<typeof Directo
       return { leadSource: leadSourceToWire(await putLeadSource(deps, leadSource)) };
     },
 
-    async listLeadSources({ studioId }) {
-      return { leadSources: (await listLeadSources(deps, studioId)).map(leadSourceToWire) };
+    async removeLeadSource({ studioId, leadSourceId }) {
+      const removed = await removeLeadSource(deps, { studioId, sourceId: leadSourceId });
+      return removed ? { leadSource: leadSourceToWire(removed) } : {};
+    },
+
+    async listLeadSources({ studioId, pageSize, pageToken }) {
+      const { sources, nextPageToken } = await listLeadSources(deps, { studioId, pageSize, pageToken });
+      return { leadSources: sources.map(leadSourceToWire), nextPageToken };
     },
   };
 }

@@ -27,6 +27,7 @@ const CODES: Record<RefusalReason, Code> & Record<Exclude<keyof typeof WireReaso
   KEY_REVOKED: Code.FailedPrecondition,
   KEY_EXPIRED: Code.FailedPrecondition,
   CALLER_UNAUTHENTICATED: Code.Unauthenticated,
+  DIRECTORY_LIMIT_REACHED: Code.FailedPrecondition,
 };
 
 /**

@@ -1,19 +1,24 @@
 import { mongoUrlFault } from './mongo/connection.ts';
 import { openMongoStore } from './mongo/mongo-store.ts';
 import { openSqliteStore } from './sqlite/sqlite-store.ts';
-import type { Store, StoreObserver } from './store.ts';
+import type { ReportUnreadable, Store, StoreObserver } from './store.ts';
 
 /**
  * Opens the store that an address names.
  *
  * @param databaseUrl `sqlite:PATH`, `mongodb://…` or `mongodb+srv://…`
  * @param observe is told of every command to the database
+ * @param report is told of every record that cannot be read where a call goes on without it
  * @throws Error when a file cannot be opened; a server need not be there yet
  */
-export async function openStore(databaseUrl: string, observe?: StoreObserver): Promise<Store> {
+export async function openStore(
+  databaseUrl: string,
+  observe?: StoreObserver,
+  report?: ReportUnreadable,
+): Promise<Store> {
   return databaseUrl.startsWith('sqlite:')
-    ? openSqliteStore(databaseUrl.slice('sqlite:'.length), observe)
-    : openMongoStore(databaseUrl, observe);
+    ? openSqliteStore(databaseUrl.slice('sqlite:'.length), observe, report)
+    : openMongoStore(databaseUrl, observe, report);
 }
 
 /** What is wrong with an address, as the end of the sentence "DATABASE_URL …". */

@@ -14,6 +14,10 @@ import type { LeadSource, Member, MemberRole, Studio } from '../domain/studio.ts
  *
  * A method that cannot keep its promise now, or cannot know whether it did, rejects with StoreUnavailable; repeating the
  * call is then safe. `test/contract/store-contract.ts` holds every "must" below against every adapter.
+ *
+ * What the database holds is not always what this release wrote. Every record is checked as it is read. One that cannot be
+ * read must make no difference to any call but those that ask for that very record, and what it is closed for must stay
+ * closed; a call that goes on without it must report it.
  */
 export interface Store extends LeadStore, ApiKeyStore, DirectoryStore, AuditStore, ClaimRenewalStore {
   /** Must resolve only when the store can answer and its schema is complete; rejects with StoreUnavailable. */
@@ -28,6 +32,40 @@ export class StoreUnavailable extends Error {
     super(message, { cause });
     this.name = 'StoreUnavailable';
   }
+}
+
+/** What the store keeps records of. */
+export type RecordKind = 'lead' | 'API key' | 'studio' | 'member' | 'lead source' | 'event';
+
+/**
+ * A record that is there and is not as this release writes it: another program, another release or somebody's hand did. It
+ * says which one and where, never what stands there.
+ */
+export class UnreadableRecord extends Error {
+  readonly kind: RecordKind;
+  readonly studioId: string;
+  readonly id: string;
+  /** The first field that is missing, of the wrong type, or none of the words that are known. */
+  readonly field: string;
+
+  constructor(kind: RecordKind, { studioId, id }: { readonly studioId: string; readonly id: string }, field: string) {
+    super(`the ${kind} ${id} of studio ${studioId} cannot be read: ${field} is not as it must be`);
+    this.name = 'UnreadableRecord';
+    this.kind = kind;
+    this.studioId = studioId;
+    this.id = id;
+    this.field = field;
+  }
+}
+
+/** Is told of a record that cannot be read where a call goes on without it. */
+export type ReportUnreadable = (record: UnreadableRecord) => void;
+
+/** A part of a list. */
+export interface Page<Record> {
+  readonly records: readonly Record[];
+  /** The id after which the list goes on; null: it ends here. */
+  readonly next: string | null;
 }
 
 /**
@@ -46,7 +84,7 @@ export type StoreCommand = 'commit' | 'find' | 'insert' | 'update';
  */
 export type StoreObserver = (command: StoreCommand, size: number) => (isDone: boolean) => void;
 
-/** What became of a creation. A replayed lead is answered as it is now. */
+/** What became of a creation. A replayed lead is answered as it is now; where that cannot be read, as it was created. */
 export type CreateLeadOutcome =
   | { readonly kind: 'created'; readonly lead: Lead }
   | { readonly kind: 'replayed'; readonly lead: Lead }
@@ -64,25 +102,29 @@ export interface LeadStore {
    * Writes a new open lead together with its claims, unless one of them is taken in the studio. Must look at the
    * idempotency key first: taken with the same fingerprint is a replay, with another a conflict; only then at the
    * contact, of which it is enough that one of its keys is another lead's. Of any number of simultaneous calls with one
-   * idempotency key, or with a contact key in common, exactly one must create.
+   * idempotency key, or with a contact key in common, exactly one must create. What a lead that cannot be read claims stays
+   * claimed.
+   *
+   * @throws UnreadableRecord when it cannot be told what the key created
    */
   createLead(lead: Lead, claims: LeadClaims): Promise<CreateLeadOutcome>;
 
-  /** The lead that an idempotency key created in the studio, whatever its stage is now. */
+  /** The lead that an idempotency key created in the studio, whatever its stage is now. @throws UnreadableRecord */
   findLeadByIdempotencyKey(
     studioId: string,
     idempotencyKey: string,
   ): Promise<{ readonly lead: Lead; readonly fingerprint: Fingerprint } | null>;
 
-  /** A lead of the studio; must not find another studio's. */
+  /** A lead of the studio; must not find another studio's. @throws UnreadableRecord */
   findLead(studioId: string, leadId: string): Promise<Lead | null>;
 
   /**
-   * Leads of the studio, highest id first, at most `limit`.
+   * Leads of the studio, highest id first, at most `limit`. Must pass over those that cannot be read, so that all others
+   * are reached; a page has fewer than `limit` and still a next one only after hundreds of them in a row.
    *
    * @param before only leads with a lower id than this; null: from the highest
    */
-  listLeads(studioId: string, before: string | null, limit: number): Promise<Lead[]>;
+  listLeads(studioId: string, before: string | null, limit: number): Promise<Page<Lead>>;
 
   /**
    * Moves a lead to a stage. Must write nothing when it is there already; otherwise `updatedAt` becomes `now`, or the
@@ -93,6 +135,7 @@ export interface LeadStore {
    * One that stays open keeps what it claims.
    *
    * @param change `claims`: what the lead claims when it is opened again
+   * @throws UnreadableRecord, having written nothing
    */
   changeLeadStage(change: {
     readonly studioId: string;
@@ -122,17 +165,20 @@ export interface Credential {
 export interface ApiKeyStore {
   /**
    * Writes a new key, unless LIVE_KEYS_PER_STUDIO keys of the studio are live at `now`, also when many are asked for at
-   * once. Answers whether it was written; it must be, together with an event that its issuer created it.
+   * once; one that cannot be read counts until it is revoked. Answers whether it was written; it must be, together with an
+   * event that its issuer created it.
    */
   createApiKey(key: ApiKey, now: Date): Promise<boolean>;
 
-  /** All keys of the studio, highest id first. */
+  /** All keys of the studio, highest id first; one that cannot be read must be there as legibleApiKey tells it. */
   listApiKeys(studioId: string): Promise<ApiKey[]>;
 
   /**
    * Gives a key another secret and issuer, and another expiry if one is given. The old secret must be dead when this
    * resolves. A revoked key is left alone, and so is one past its expiry at `now` without another. One that comes back
    * to life counts towards the limit like a new one. A replacement must be kept as an event in the same write.
+   *
+   * @throws UnreadableRecord, having written nothing
    */
   replaceApiKey(replacement: {
     readonly studioId: string;
@@ -145,8 +191,8 @@ export interface ApiKeyStore {
   }): Promise<ReplaceApiKeyOutcome>;
 
   /**
-   * Revokes a key, which must be kept as an event in the same write; a revoked one stays as it is. Answers the key, or null
-   * when the studio has no such key.
+   * Revokes a key, which must be kept as an event in the same write; a revoked one stays as it is. Must revoke one that
+   * cannot be read, too. Answers the key, or null when the studio has no such key.
    */
   revokeApiKey(studioId: string, keyId: string, by: Deed): Promise<ApiKey | null>;
 
@@ -159,7 +205,8 @@ export interface ApiKeyStore {
   }): Promise<void>;
 
   /**
-   * The key with this secret and what it depends on; must see every change that was answered before.
+   * The key with this secret and what it depends on; must see every change that was answered before. A key that cannot be
+   * read opens nothing, a studio that cannot be read is suspended, a member that cannot be read has no role.
    *
    * @param sourceId what else to read of the key's studio; a UUID in lower case
    */
@@ -174,33 +221,49 @@ export interface StudioPut {
   readonly regionCode: RegionCode | null | undefined;
 }
 
+/** What became of putting what a studio may have only so many of. */
+export type PutOutcome = 'put' | 'no-studio' | 'limit-reached';
+
 export interface DirectoryStore {
   /**
-   * Creates a studio, or changes what is given; must leave its members and sources alone. Another status than before must
-   * be kept as an event in the same write, and so must the first one. Another region must begin a renewal of the claims
-   * (`renewalAfter`) in the same write.
+   * Creates a studio, or changes what is given, also of one that cannot be read; must leave its members and sources alone.
+   * Another status than before must be kept as an event in the same write, and so must the first one. Must suspend a studio
+   * that has no room for an event, too. Another region must begin a renewal of the claims (`renewalAfter`) in the same write.
    *
    * @returns the studio as it is then; null when there is none, and no status to make one with
    */
   putStudio(studio: StudioPut, by: Deed): Promise<Studio | null>;
 
+  /** A studio's record; one that cannot be read is suspended, and has no region. */
   findStudio(studioId: string): Promise<Studio | null>;
 
-  /** Creates or replaces a member; answers false, and writes nothing, when there is no such studio. */
-  putMember(member: Member): Promise<boolean>;
+  /**
+   * Creates or replaces a member. Must write nothing when there is no such studio, or when it would be one more than
+   * MOST_MEMBERS, also when many are put at once; one that is there can be put whatever their number.
+   */
+  putMember(member: Member): Promise<PutOutcome>;
 
+  /** A member; one whose role nobody knows is none. */
   findMember(studioId: string, memberId: string): Promise<Member | null>;
 
-  /** Removes a member; answers who was removed, if anybody. */
+  /** Removes a member; answers who was removed, if anybody whose role is known. */
   removeMember(studioId: string, memberId: string): Promise<Member | null>;
 
-  /** Creates or replaces a source; answers false, and writes nothing, when there is no such studio. */
-  putLeadSource(source: LeadSource): Promise<boolean>;
+  /** Creates or replaces a source; the same as of members must hold of sources and MOST_SOURCES. */
+  putLeadSource(source: LeadSource): Promise<PutOutcome>;
 
+  /** Removes a source; answers which was removed, if any that can be read. */
+  removeLeadSource(studioId: string, sourceId: string): Promise<LeadSource | null>;
+
+  /** A source; one that cannot be read is none. */
   findLeadSource(studioId: string, sourceId: string): Promise<LeadSource | null>;
 
-  /** All sources of the studio, by id. */
-  listLeadSources(studioId: string): Promise<LeadSource[]>;
+  /**
+   * Sources of the studio that can be read, lowest id first, at most `limit`.
+   *
+   * @param after only sources with a higher id than this; null: from the lowest
+   */
+  listLeadSources(studioId: string, after: string | null, limit: number): Promise<Page<LeadSource>>;
 }
 
 /** A studio whose open leads' claims are made anew. */
@@ -254,7 +317,7 @@ export interface ClaimRenewalStore {
 export interface AuditStore {
   /**
    * What was done to a studio and its keys, or to one of its leads; newest first, at most EVENTS_KEPT. Must tell what was
-   * done to one of them in the order in which it was done.
+   * done to one of them in the order in which it was done. What cannot be read is passed over.
    *
    * @param leadId null: the studio and its keys
    */

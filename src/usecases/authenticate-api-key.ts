@@ -23,7 +23,7 @@ export async function authenticateApiKey(
   if (!credential || !isLive(credential.key, clock())) {
     throw new Refusal('KEY_INVALID', 'The key is unknown, replaced, revoked or expired.');
   }
-  if (credential.studio.status === 'suspended') throw new Refusal('STUDIO_SUSPENDED', 'The studio is suspended.');
+  if (credential.studio.status !== 'active') throw new Refusal('STUDIO_SUSPENDED', 'The studio is suspended.');
   if (!mayManageKeys(credential.issuerRole)) {
     throw new Refusal('ISSUER_FORBIDDEN', 'The issuer of the key is no longer an owner or an admin of the studio.');
   }

@@ -1,6 +1,6 @@
 import { LONGEST_VALIDITY_DAYS } from '../domain/api-key.ts';
 import type { Dependencies } from './dependencies.ts';
-import { listLeadSources, putLeadSource, putMember, putStudio } from './keep-directory.ts';
+import { listEveryLeadSource, putLeadSource, putMember, putStudio } from './keep-directory.ts';
 import { createApiKey, listApiKeys } from './manage-api-keys.ts';
 
 const STUDIO_ID = 'demo';
@@ -26,7 +26,7 @@ export async function createDemo(deps: Dependencies): Promise<Demo> {
   }
   const [
     source = await putLeadSource(deps, { studioId: STUDIO_ID, id: newId(), name: 'Website form', enabled: true }),
-  ] = await listLeadSources(deps, STUDIO_ID);
+  ] = await listEveryLeadSource(deps, STUDIO_ID);
   const manager = { studioId: STUDIO_ID, memberId: MEMBER_ID };
   const hasKey = (await listApiKeys(deps, manager)).length > 0;
   const issued = hasKey

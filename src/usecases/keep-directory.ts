@@ -1,9 +1,17 @@
 import type { Clock } from '../domain/clock.ts';
 import { isRegionCode, type RegionCode } from '../domain/contact.ts';
+import { idBeforePage, pageTokenAfter } from '../domain/page-token.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
-import { crmIdFault, nameFault, uuidFault } from '../domain/rules/field-rules.ts';
-import type { LeadSource, Member, MemberRole, Studio } from '../domain/studio.ts';
-import type { DirectoryStore } from '../store/store.ts';
+import { crmIdFault, nameFault, pageTokenFault, uuidFault } from '../domain/rules/field-rules.ts';
+import {
+  type LeadSource,
+  type Member,
+  type MemberRole,
+  MOST_MEMBERS,
+  MOST_SOURCES,
+  type Studio,
+} from '../domain/studio.ts';
+import type { DirectoryStore, PutOutcome } from '../store/store.ts';
 
 interface Dependencies {
   readonly store: DirectoryStore;
@@ -62,7 +70,7 @@ export interface PutMemberCommand {
   readonly role: MemberRole | undefined;
 }
 
-/** @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND */
+/** @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, DIRECTORY_LIMIT_REACHED */
 export async function putMember({ store }: Dependencies, command: PutMemberCommand | undefined): Promise<Member> {
   const faults = new Faults();
   faults.note('member.studioId', crmIdFault(command?.studioId ?? ''));
@@ -70,7 +78,7 @@ export async function putMember({ store }: Dependencies, command: PutMemberComma
   if (!command?.role) faults.note('member.role', 'must be given');
   faults.refuseIfAny();
   const member = command as Member;
-  if (!(await store.putMember(member))) throw studioNotFound();
+  refuseUnlessPut(await store.putMember(member), `${MOST_MEMBERS} members`);
   return member;
 }
 
@@ -85,7 +93,7 @@ export async function removeMember(
   return store.removeMember(studioId, memberId);
 }
 
-/** @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND */
+/** @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, DIRECTORY_LIMIT_REACHED */
 export async function putLeadSource({ store }: Dependencies, command: LeadSource | undefined): Promise<LeadSource> {
   const faults = new Faults();
   faults.note('leadSource.studioId', crmIdFault(command?.studioId ?? ''));
@@ -93,14 +101,60 @@ export async function putLeadSource({ store }: Dependencies, command: LeadSource
   faults.note('leadSource.name', nameFault(command?.name ?? ''));
   faults.refuseIfAny();
   const source = { ...(command as LeadSource), id: (command as LeadSource).id.toLowerCase() };
-  if (!(await store.putLeadSource(source))) throw studioNotFound();
+  refuseUnlessPut(await store.putLeadSource(source), `${MOST_SOURCES} sources`);
   return source;
 }
 
 /** @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND */
-export async function listLeadSources({ store }: Dependencies, studioId: string): Promise<LeadSource[]> {
-  await existingStudio(store, studioId, new Faults());
-  return store.listLeadSources(studioId);
+export async function removeLeadSource(
+  { store }: Dependencies,
+  { studioId, sourceId }: { readonly studioId: string; readonly sourceId: string },
+): Promise<LeadSource | null> {
+  const faults = new Faults();
+  faults.note('leadSourceId', uuidFault(sourceId));
+  await existingStudio(store, studioId, faults);
+  return store.removeLeadSource(studioId, sourceId.toLowerCase());
+}
+
+/** A request for one page of sources, not yet checked. */
+export interface ListLeadSourcesQuery {
+  readonly studioId: string;
+  /** 0, or above the largest: the largest. */
+  readonly pageSize: number;
+  /** Empty: the first page. */
+  readonly pageToken: string;
+}
+
+/**
+ * Lists a studio's sources, by id. The largest page has all that a studio can have.
+ *
+ * @returns one page; the token is empty on the last one
+ * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND
+ */
+export async function listLeadSources(
+  { store }: Dependencies,
+  { studioId, pageSize, pageToken }: ListLeadSourcesQuery,
+): Promise<{ readonly sources: readonly LeadSource[]; readonly nextPageToken: string }> {
+  const after = pageToken === '' ? null : idBeforePage('sources', studioId, pageToken);
+  const faults = new Faults();
+  faults.note('pageSize', pageSize < 0 ? 'must not be negative' : undefined);
+  if (after === undefined) faults.note('pageToken', pageTokenFault(pageToken) ?? 'must be unchanged, from this studio');
+  await existingStudio(store, studioId, faults);
+  const limit = Math.min(pageSize || MOST_SOURCES, MOST_SOURCES);
+  const { records: sources, next } = await store.listLeadSources(studioId, after ?? null, limit);
+  return { sources, nextPageToken: next === null ? '' : pageTokenAfter('sources', studioId, next) };
+}
+
+/** All sources of a studio, page after page. @throws as listLeadSources does */
+export async function listEveryLeadSource(deps: Dependencies, studioId: string): Promise<LeadSource[]> {
+  const all: LeadSource[] = [];
+  let pageToken = '';
+  do {
+    const { sources, nextPageToken } = await listLeadSources(deps, { studioId, pageSize: 0, pageToken });
+    all.push(...sources);
+    pageToken = nextPageToken;
+  } while (pageToken !== '');
+  return all;
 }
 
 /** @throws Refusal INVALID_REQUEST with what was noted before, too, STUDIO_NOT_FOUND */
@@ -110,6 +164,11 @@ export async function existingStudio(store: DirectoryStore, studioId: string, fa
   const studio = await store.findStudio(studioId);
   if (!studio) throw studioNotFound();
   return studio;
+}
+
+function refuseUnlessPut(outcome: PutOutcome, limit: string): void {
+  if (outcome === 'no-studio') throw studioNotFound();
+  if (outcome === 'limit-reached') throw new Refusal('DIRECTORY_LIMIT_REACHED', `The studio has ${limit}.`);
 }
 
 const studioNotFound = () => new Refusal('STUDIO_NOT_FOUND', 'There is no such studio.');

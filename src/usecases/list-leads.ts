@@ -1,5 +1,5 @@
 import type { Lead, LeadView } from '../domain/lead.ts';
-import { leadBeforePage, pageTokenAfter } from '../domain/page-token.ts';
+import { idBeforePage, pageTokenAfter } from '../domain/page-token.ts';
 import { Faults } from '../domain/refusal.ts';
 import { crmIdFault, PAGE_SIZE, pageTokenFault } from '../domain/rules/field-rules.ts';
 import type { LeadStore } from '../store/store.ts';
@@ -30,7 +30,7 @@ export async function listLeads(
   { store }: { readonly store: Pick<LeadStore, 'listLeads'> },
   { studioId, pageSize, pageToken, view }: ListLeadsQuery,
 ): Promise<LeadPage> {
-  const before = pageToken === '' ? null : leadBeforePage(studioId, pageToken);
+  const before = pageToken === '' ? null : idBeforePage('leads', studioId, pageToken);
   const faults = new Faults();
   faults.note('studioId', crmIdFault(studioId));
   faults.note('pageSize', pageSize < 0 ? 'must not be negative' : undefined);
@@ -40,9 +40,6 @@ export async function listLeads(
   faults.refuseIfAny();
 
   const limit = Math.min(pageSize || PAGE_SIZE.fallback, PAGE_SIZE.max);
-  // One more than asked for tells whether there is another page.
-  const found = await store.listLeads(studioId, before ?? null, limit + 1);
-  const leads = found.slice(0, limit);
-  const last = leads.at(-1);
-  return { leads, nextPageToken: found.length > limit && last ? pageTokenAfter(studioId, last.id) : '' };
+  const { records: leads, next } = await store.listLeads(studioId, before ?? null, limit);
+  return { leads, nextPageToken: next === null ? '' : pageTokenAfter('leads', studioId, next) };
 }

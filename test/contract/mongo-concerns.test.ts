@@ -91,7 +91,7 @@ async function useAllOf(store: Store): Promise<void> {
   await store.findMember(studioId, member.id);
   await store.removeMember(studioId, member.id);
   await store.putLeadSource(source);
-  await store.listLeadSources(studioId);
+  await store.listLeadSources(studioId, null, 10);
   await store.createLead(lead, claims);
   await store.createLead(lead, claims);
   await store.findLeadByIdempotencyKey(studioId, claims.idempotencyKey);

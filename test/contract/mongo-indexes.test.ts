@@ -217,7 +217,7 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
       const { store, alone, claims, closed, first } = await aDatabaseWithDuplicates('key');
 
       expect(await store.findLead(STUDIO_ID, alone.id)).toEqual(alone);
-      expect(await store.listLeads(STUDIO_ID, null, 10)).toHaveLength(4);
+      expect((await store.listLeads(STUDIO_ID, null, 10)).records).toHaveLength(4);
       expect(await create(store, { ...alone, id: randomUUID() }, claims)).toEqual({ kind: 'replayed', lead: alone });
       expect(await store.findLeadByIdempotencyKey(STUDIO_ID, claims.idempotencyKey)).toMatchObject({ lead: alone });
       expect(await move(store, alone, 'contacted')).toMatchObject({ kind: 'changed' });

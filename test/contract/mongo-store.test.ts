@@ -1,16 +1,141 @@
 import { randomUUID } from 'node:crypto';
-import { MongoClient } from 'mongodb';
+import { type Document, Long, MongoClient, UUID } from 'mongodb';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { newId } from '../../src/domain/new-id.ts';
+import { leadKey, type StudioDocument } from '../../src/store/mongo/documents.ts';
 import { openMongoStore } from '../../src/store/mongo/mongo-store.ts';
-import type { Store } from '../../src/store/store.ts';
+import type { Store, UnreadableRecord } from '../../src/store/store.ts';
+import { aStudio, BY, STUDIO_ID, times } from '../support/builders.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
-import { storeContract } from './store-contract.ts';
+import { type Damage, storeContract } from './store-contract.ts';
+
+/** Where the records of each kind are. */
+const COLLECTIONS = {
+  lead: 'leads',
+  key: 'apiKeys',
+  studio: 'studios',
+  member: 'studios',
+  source: 'studios',
+  event: 'studios',
+};
+
+const lead = (field: string, value: unknown): Damage => ({ kind: 'lead', field, value });
+const key = (field: string, value: unknown): Damage => ({ kind: 'key', field, value });
+
+const DAMAGES: readonly Damage[] = [
+  lead('stage', 'qualified'),
+  lead('stage', undefined),
+  lead('stage', 1),
+  lead('createdAt', undefined),
+  lead('createdAt', 'yesterday'),
+  lead('createdAt', Long.MAX_VALUE),
+  lead('updatedAt', new Date(8.64e15)),
+  lead('displayName', undefined),
+  lead('displayName', ''),
+  lead('displayName', 'x'.repeat(1_000_000)),
+  lead('contact', null),
+  lead('contact', 'ada@example.org'),
+  lead('contact.type', 'toString'),
+  lead('contact.value', undefined),
+  lead('sourceId', 'website'),
+  lead('sourceId', undefined),
+  lead('note', { text: 'x' }),
+  lead('note', 'x'.repeat(10_000)),
+  key('name', undefined),
+  key('scopes', [null, 'leads.export', 'toString', 'leads.read']),
+  key('scopes', 'leads.read'),
+  key('memberId', 'a.b'),
+  key('memberId', null),
+  key('createdAt', undefined),
+  key('expiresAt', undefined),
+  key('expiresAt', '2099-01-01'),
+  key('revokedAt', 'no'),
+  key('secretHint', undefined),
+  key('lastUsedAt', 5),
+  ...['closed', undefined, null, 1, 'toString'].map((value) => ({ kind: 'studio', field: 'status', value }) as const),
+  ...['XX', 49, undefined].map((value) => ({ kind: 'studio', field: 'regionCode', value }) as const),
+  ...['boss', null, 1].map((value) => ({ kind: 'member', field: 'role', value }) as const),
+  ...[null, {}, { name: 'x' }, { name: 5, enabled: true }, { name: 'x', enabled: 'yes' }, 'x'].map(
+    (value) => ({ kind: 'source', field: 'source', value }) as const,
+  ),
+  ...[
+    [null],
+    'none',
+    [{ action: 'studio-sold', memberId: null, time: new Date() }],
+    [{ action: 'api-key-created' }],
+  ].map((value) => ({ kind: 'event', field: 'history', value }) as const),
+];
+
+function idOf(kind: Damage['kind'], { studioId, id }: { readonly studioId: string; readonly id: string }) {
+  if (kind === 'lead') return leadKey(studioId, id);
+  return kind === 'key' ? new UUID(id) : studioId;
+}
 
 describeWithMongo('MongoDB', (mongoUrl) => {
-  storeContract('MongoDB', async () => {
+  describe('a studio whose document has no room left', () => {
+    const studioId = STUDIO_ID;
+    let client: MongoClient;
+    let store: Store;
+
+    /** Fills the document to the last byte. */
+    async function fillUp() {
+      const studios = client.db().collection<StudioDocument>('studios');
+      const sources = Object.fromEntries(times(15_000, () => [newId(), { name: '🦉'.repeat(160), enabled: true }]));
+      await studios.updateOne({ _id: studioId }, { $set: { sources } });
+      let filler = 0;
+      for (const size of [1_000_000, 100_000, 10_000, 1000, 100, 10, 1]) {
+        const isTaken = async () => {
+          filler += 1;
+          const change = { $set: { [`filler${filler}`]: 'x'.repeat(size) } };
+          return studios.updateOne({ _id: studioId }, change).then(
+            () => true,
+            () => false,
+          );
+        };
+        while (await isTaken());
+      }
+    }
+
+    beforeEach(async () => {
+      const url = new URL(`/test-${randomUUID()}`, mongoUrl()).href;
+      client = new MongoClient(url);
+      store = await openMongoStore(url);
+      await store.putStudio(aStudio(), BY);
+    });
+    afterEach(async () => {
+      await store.close();
+      await client.db().dropDatabase();
+      await client.close();
+    });
+
+    test('is suspended, with an event in the place of the earlier ones', async () => {
+      for (const status of ['suspended', 'active'] as const) await store.putStudio(aStudio({ status }), BY);
+      await fillUp();
+
+      expect(await store.putStudio(aStudio({ status: 'suspended' }), BY)).toEqual(aStudio({ status: 'suspended' }));
+
+      expect(await store.findStudio(studioId)).toEqual(aStudio({ status: 'suspended' }));
+      expect(await store.listAuditEvents(studioId, null)).toMatchObject([{ from: 'active', to: 'suspended' }]);
+    }, 60_000);
+
+    test('is suspended, also where no event has room', async () => {
+      await fillUp();
+
+      expect(await store.putStudio(aStudio({ status: 'suspended' }), BY)).toEqual(aStudio({ status: 'suspended' }));
+
+      expect(await store.findStudio(studioId)).toEqual(aStudio({ status: 'suspended' }));
+      const { records, next } = await store.listLeadSources(studioId, null, 1000);
+      expect([records.length, next]).toEqual([1000, records.at(-1)?.id]);
+    }, 60_000);
+  });
+
+  storeContract('MongoDB', DAMAGES, async () => {
     const url = new URL(`/test-${randomUUID()}`, mongoUrl()).href;
     const stores: Store[] = [];
+    const reported: UnreadableRecord[] = [];
+    const client = new MongoClient(url);
     const open = async () => {
-      const store = await openMongoStore(url);
+      const store = await openMongoStore(url, undefined, (record) => reported.push(record));
       stores.push(store);
       return store;
     };
@@ -22,9 +147,23 @@ describeWithMongo('MongoDB', (mongoUrl) => {
         return open();
       },
       another: open,
+      reported,
+      async damage({ kind, field, value }, ...records) {
+        const id = records[0]?.id ?? '';
+        const path = { member: `members.${id}`, source: `sources.${id}` }[kind as string] ?? field;
+        const _id: Document = { $in: records.map((record) => idOf(kind, record)) };
+        const change: Document = value === undefined ? { $unset: { [path]: 1 } } : { $set: { [path]: value } };
+        await client.db().collection<Document>(COLLECTIONS[kind]).updateMany({ _id }, change);
+      },
+      async fill({ members = [], sources = [] }) {
+        const change = {
+          members: Object.fromEntries(members.map(({ id, role }) => [id, role])),
+          sources: Object.fromEntries(sources.map(({ id, name, enabled }) => [id, { name, enabled }])),
+        };
+        await client.db().collection<StudioDocument>('studios').updateOne({ _id: STUDIO_ID }, { $set: change });
+      },
       async dispose() {
         for (const each of stores) await each.close();
-        const client = new MongoClient(url);
         await client.db().dropDatabase();
         await client.close();
       },

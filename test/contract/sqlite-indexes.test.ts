@@ -117,7 +117,7 @@ describe('the indexes in SQLite', () => {
       for (const each of [store, open()]) {
         expect(await checked(each)).toMatch(says);
         await expect(create(each)).rejects.toBeInstanceOf(StoreUnavailable);
-        expect(await each.listLeads(STUDIO_ID, null, 10)).toEqual([]);
+        expect((await each.listLeads(STUDIO_ID, null, 10)).records).toEqual([]);
       }
       expect(leadsIn(byHand)).toBe(0);
       expect(await doctorSays(path)).toEqual([expect.stringMatching(says)]);
@@ -214,7 +214,7 @@ describe('the indexes in SQLite', () => {
       expect(await checked(store)).toMatch(/cannot be made/);
 
       expect(await store.findLead(STUDIO_ID, alone.id)).toEqual(alone);
-      expect(await store.listLeads(STUDIO_ID, null, 10)).toHaveLength(4);
+      expect((await store.listLeads(STUDIO_ID, null, 10)).records).toHaveLength(4);
       expect(await create(store, { ...alone, id: randomUUID() }, claims)).toEqual({ kind: 'replayed', lead: alone });
       expect(await store.findLeadByIdempotencyKey(STUDIO_ID, claims.idempotencyKey)).toMatchObject({ lead: alone });
       expect(await move(store, first, 'won')).toMatchObject({ kind: 'changed' });

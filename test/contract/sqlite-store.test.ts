@@ -4,7 +4,7 @@ import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, write
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { DatabaseSync } from 'node:sqlite';
+import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Lead } from '../../src/domain/lead.ts';
@@ -14,19 +14,62 @@ import { GroupCommit } from '../../src/store/sqlite/group-commit.ts';
 import { sqliteLeads } from '../../src/store/sqlite/leads.ts';
 import { openDatabase, schemaVersion } from '../../src/store/sqlite/open-database.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
-import { type Store, StoreUnavailable } from '../../src/store/store.ts';
+import { type Store, StoreUnavailable, type UnreadableRecord } from '../../src/store/store.ts';
 import { aLead, anApiKey, aStudio, BY, claimsOf, NOW, STUDIO_ID, times } from '../support/builders.ts';
-import { storeContract } from './store-contract.ts';
+import { type Damage, storeContract } from './store-contract.ts';
 
 const newFolder = () => mkdtempSync(join(tmpdir(), 'lead-intake-'));
 const remove = (folder: string) => rmSync(folder, { recursive: true, force: true });
 
-storeContract('SQLite', async () => {
+/** The columns by which a record is found, beside its studio's. */
+const TABLES = {
+  lead: ['leads', 'studio_id', 'id'],
+  key: ['api_keys', 'studio_id', 'id'],
+  studio: ['studios', 'id', 'id'],
+  member: ['members', 'studio_id', 'id'],
+  source: ['lead_sources', 'studio_id', 'id'],
+  event: ['audit_events', 'studio_id', 'studio_id'],
+} as const;
+
+/** What does not fit into the driver's numbers. */
+const FAR = 2n ** 63n - 1n;
+
+const DAMAGES: readonly Damage[] = (
+  [
+    ['lead', 'stage', 'qualified'],
+    ['lead', 'stage', 'toString'],
+    ['lead', 'contact_type', 'fax'],
+    ['lead', 'created_at', FAR],
+    ['lead', 'created_at', 8.64e15],
+    ['lead', 'updated_at', -FAR],
+    ['lead', 'display_name', ''],
+    ['lead', 'display_name', 'x'.repeat(1_000_000)],
+    ['lead', 'note', 'x'.repeat(10_000)],
+    ['lead', 'source_id', 'website'],
+    ['key', 'name', ''],
+    ['key', 'scopes', 'leads.export leads.read'],
+    ['key', 'member_id', 'a.b'],
+    ['key', 'created_at', FAR],
+    ['key', 'expires_at', FAR],
+    ['key', 'revoked_at', FAR],
+    ['key', 'last_used_at', -FAR],
+    ['studio', 'status', 'closed'],
+    ['studio', 'status', 'toString'],
+    ['studio', 'region_code', 'XX'],
+    ['member', 'role', 'boss'],
+    ['source', 'name', ''],
+    ['event', 'action', 'studio-sold'],
+    ['event', 'time', FAR],
+  ] as const
+).map(([kind, field, value]) => ({ kind, field, value }));
+
+storeContract('SQLite', DAMAGES, async () => {
   const folder = newFolder();
+  const reported: UnreadableRecord[] = [];
   const path = join(folder, 'leads.db');
   const stores: Store[] = [];
   const open = () => {
-    const store = openSqliteStore(path);
+    const store = openSqliteStore(path, undefined, (record) => reported.push(record));
     stores.push(store);
     return store;
   };
@@ -38,6 +81,28 @@ storeContract('SQLite', async () => {
       return open();
     },
     another: async () => open(),
+    reported,
+    async damage({ kind, field, value }, ...records) {
+      const database = new DatabaseSync(path);
+      const [table, studio, id] = TABLES[kind];
+      const change = database.prepare(`UPDATE ${table} SET ${field} = ? WHERE ${studio} = ? AND ${id} = ?`);
+      database.exec('BEGIN IMMEDIATE');
+      for (const record of records) change.run(value as SQLInputValue, record.studioId, record.id);
+      database.exec('COMMIT');
+      database.close();
+    },
+    async fill({ members = [], sources = [] }) {
+      const database = new DatabaseSync(path);
+      const insertMember = database.prepare('INSERT INTO members (studio_id, id, role) VALUES (?, ?, ?)');
+      const insertSource = database.prepare(
+        'INSERT INTO lead_sources (studio_id, id, name, enabled) VALUES (?, ?, ?, ?)',
+      );
+      database.exec('BEGIN IMMEDIATE');
+      for (const { studioId, id, role } of members) insertMember.run(studioId, id, role);
+      for (const { studioId, id, name, enabled } of sources) insertSource.run(studioId, id, name, Number(enabled));
+      database.exec('COMMIT');
+      database.close();
+    },
     async dispose() {
       for (const each of stores) await each.close();
       remove(folder);
@@ -241,8 +306,26 @@ describe('SQLite', () => {
       const count = (kind: string) => kinds.filter((each) => each === kind).length;
       // Of 50 keys for 25 contacts, 25 make a lead; each is asked for 8 times.
       expect([count('created'), count('replayed'), count('already-open')]).toEqual([25, 25 * 7, 25 * 8]);
-      expect(await store.listLeads(STUDIO_ID, null, 100)).toHaveLength(25);
+      expect((await store.listLeads(STUDIO_ID, null, 100)).records).toHaveLength(25);
     });
+  });
+
+  test('leads whose ids are none, however many, hide no others, and no page goes in circles', async () => {
+    const store = openStore();
+    const [first, last] = [
+      aLead({ id: '00000000-0000-4000-8000-000000000001', createdAt: NOW }),
+      aLead({ id: 'ffffffff-ffff-4fff-bfff-ffffffffffff', createdAt: NOW }),
+    ];
+    for (const lead of [first, last]) await create(store, lead);
+    connect().exec(`
+      WITH RECURSIVE numbers (number) AS (VALUES (1) UNION ALL SELECT number + 1 FROM numbers WHERE number < 2000)
+      INSERT INTO leads
+      SELECT studio_id, 'a' || number, display_name, contact_type, contact_value, source_id, note, stage, created_at, updated_at,
+        'a' || number, 'a' || number, fingerprint, fingerprint_version, rule_version, rule_region
+      FROM leads, numbers WHERE id = '${first.id}'`);
+
+    expect(await store.listLeads(STUDIO_ID, null, 1)).toEqual({ records: [last], next: last.id });
+    expect(await store.listLeads(STUDIO_ID, last.id, 1)).toEqual({ records: [first], next: null });
   });
 
   describe('writes that share a transaction', () => {

@@ -2,18 +2,48 @@ import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { expect, onTestFinished, test } from 'vitest';
+import { newId } from '../../src/domain/new-id.ts';
+import { times } from '../support/builders.ts';
 import { ROOT, run, temporaryFolder } from '../support/processes.ts';
 
 /** A command line on a database of its own: gives what it prints, or rejects with its status and what it says. */
 function commandLine() {
-  const env = { PATH: process.env.PATH, DATABASE_URL: `sqlite:${join(temporaryFolder(), 'leads.db')}` };
+  const path = join(temporaryFolder(), 'leads.db');
+  const env = { PATH: process.env.PATH, DATABASE_URL: `sqlite:${path}` };
   const execute = promisify(execFile);
   const cli = async (...args: string[]) => (await execute(join(ROOT, 'src/cli.ts'), args, { env })).stdout;
-  return { cli, json: async (...args: string[]) => JSON.parse(await cli('--json', ...args)) };
+  return { path, cli, json: async (...args: string[]) => JSON.parse(await cli('--json', ...args)) };
 }
+
+test('an operator sees and removes sources, more of them than a page has, and is told which one cannot be read', async () => {
+  const { path, cli, json } = commandLine();
+  await cli('studios', 'put', 's1');
+  const database = new DatabaseSync(path);
+  const insert = database.prepare("INSERT INTO lead_sources (studio_id, id, name, enabled) VALUES ('s1', ?, ?, 1)");
+  const ids = times(1003, newId);
+  database.exec('BEGIN IMMEDIATE');
+  for (const [index, id] of ids.entries()) insert.run(id, index === 0 ? '' : 'Form');
+  database.exec('COMMIT');
+  database.close();
+
+  const listed = await json('sources', 'list', 's1');
+  expect(listed.map(({ id }: { id: string }) => id)).toEqual(ids.slice(1));
+  expect(await json('sources', 'remove', 's1', ids[1] as string)).toMatchObject({ removed: { id: ids[1] } });
+  const refusal = await cli('sources', 'put', 's1', '--name', 'Fair').catch((error) => error);
+  expect(refusal).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('DIRECTORY_LIMIT_REACHED: The studio has'),
+  });
+
+  const { stderr } = await promisify(execFile)(join(ROOT, 'src/cli.ts'), ['sources', 'list', 's1'], {
+    env: { PATH: process.env.PATH, DATABASE_URL: `sqlite:${path}` },
+  });
+  expect(stderr).toContain(`the lead source ${ids[0]} of studio s1 cannot be read: name is not as it must be`);
+}, 60_000);
 
 test('an operator sets up a studio, issues, replaces, lists and revokes a key, for people and for programs', async () => {
   const { cli, json } = commandLine();

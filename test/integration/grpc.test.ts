@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { existsSync, writeFileSync } from 'node:fs';
 import { connect, type IncomingHttpHeaders } from 'node:http2';
 import { request as httpsRequest } from 'node:https';
+import { DatabaseSync } from 'node:sqlite';
 import { json } from 'node:stream/consumers';
 import { Code, ConnectError, createClient, type Interceptor, type Transport } from '@connectrpc/connect';
 import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } from '@connectrpc/connect-node';
@@ -909,8 +910,85 @@ describe('the directory', () => {
     expect(await directory('PutLeadSource', { leadSource: { ...changed, id: a?.id.toUpperCase() } })).toEqual({
       leadSource: changed,
     });
-    expect(await directory('ListLeadSources', { studioId })).toEqual({ leadSources: [changed, b] });
-    expect(await directory('ListLeadSources', { studioId: await aStudio() })).toEqual({ leadSources: [] });
+    expect(await directory('ListLeadSources', { studioId })).toEqual({ leadSources: [changed, b], nextPageToken: '' });
+    expect(await directory('ListLeadSources', { studioId: await aStudio() })).toEqual({
+      leadSources: [],
+      nextPageToken: '',
+    });
+  });
+
+  test('RemoveLeadSource: answered as it was, then none, and no new lead may name it', async () => {
+    const sourceId = await aSource();
+    const removal = { studioId, leadSourceId: sourceId.toUpperCase() };
+    const lead = await aLead({ sourceId });
+
+    expect(await directory('RemoveLeadSource', removal)).toMatchObject({ leadSource: { id: sourceId, name: 'Form' } });
+    expect(await directory('RemoveLeadSource', removal)).toEqual({ leadSource: null });
+    expect(await refusalOf(leads('CreateLead', capture({ sourceId })))).toMatchObject({ reason: 'SOURCE_INVALID' });
+    expect(await leads('GetLead', { studioId, leadId: lead.id })).toMatchObject({ lead: { sourceId } });
+    const wrong = { studioId: '!', leadSourceId: 'form' };
+    const { fields } = await refusalOf(directory('RemoveLeadSource', wrong));
+    expect(fields?.toSorted()).toEqual(['leadSourceId', 'studioId']);
+  });
+
+  describe('a studio with more members and sources, of the longest names, than it may have', () => {
+    // Once, of a release that had no bound: no message may be larger than what clients of gRPC usually take, 4 MB.
+    const FIRST_PAGE = 1000;
+    const there = times(7000, newId);
+    let full: string;
+
+    beforeAll(async () => {
+      full = await aStudio();
+      const database = new DatabaseSync(core.path);
+      const insert = database.prepare('INSERT INTO lead_sources (studio_id, id, name, enabled) VALUES (?, ?, ?, 1)');
+      const insertMember = database.prepare("INSERT INTO members (studio_id, id, role) VALUES (?, ?, 'staff')");
+      database.exec('BEGIN IMMEDIATE');
+      for (const id of there) insert.run(full, id, '🦉'.repeat(160));
+      for (const index of times(1000, (each) => each)) insertMember.run(full, `member-${index}`);
+      database.exec('COMMIT');
+      database.close();
+    });
+
+    interface Page {
+      leadSources: { id: string }[];
+      nextPageToken: string;
+    }
+    const page = (request: object) => directory<Page>('ListLeadSources', { studioId: full, ...request });
+    const ids = ({ leadSources }: Page) => leadSources.map(({ id }) => id);
+
+    test('takes no more of either, and changes what it has', async () => {
+      const limit = refused('FAILED_PRECONDITION', 'DIRECTORY_LIMIT_REACHED');
+      const leadSource = { studioId: full, id: newId(), name: 'Form', enabled: true };
+      const member = { studioId: full, id: 'another', role: 'MEMBER_ROLE_STAFF' };
+
+      expect(await refusalOf(directory('PutLeadSource', { leadSource }))).toEqual(limit);
+      expect(await refusalOf(directory('PutMember', { member }))).toEqual(limit);
+      await directory('PutMember', { member: { ...member, id: 'member-1' } });
+      await directory('PutStudio', { studio: { id: full, status: 'STUDIO_STATUS_SUSPENDED' } });
+    });
+
+    test('is listed to the end, page by page, by who asks for no size and by who asks for any', async () => {
+      for (const pageSize of [0, 1, 999, 1000, 5000]) {
+        const first = await page({ pageSize });
+        expect(ids(first)).toEqual(there.slice(0, Math.min(pageSize || FIRST_PAGE, FIRST_PAGE)));
+      }
+      const all: string[] = [];
+      let pageToken = '';
+      do {
+        const next = await page({ pageToken });
+        all.push(...ids(next));
+        pageToken = next.nextPageToken;
+      } while (pageToken !== '');
+      expect(all).toEqual(there);
+    });
+
+    test('refuses a size below nothing, and a token that is not its own', async () => {
+      const { nextPageToken } = await page({ pageSize: 1 });
+      const refusals = [{ pageSize: -1 }, { pageToken: `${nextPageToken}A` }, { studioId, pageToken: nextPageToken }];
+      const faults = await Promise.all(refusals.map(async (request) => (await refusalOf(page(request))).fields));
+
+      expect(faults).toEqual([['pageSize'], ['pageToken'], ['pageToken']]);
+    });
   });
 
   test.each<[fields: string[], leadSource: object | undefined]>([
@@ -934,7 +1012,7 @@ describe('the directory', () => {
 describe("the core's token", () => {
   const unauthenticated = refused('UNAUTHENTICATED', 'CALLER_UNAUTHENTICATED');
 
-  test('the contract has RPCs to try', () => expect(CONTRACT_RPCS).toHaveLength(20));
+  test('the contract has RPCs to try', () => expect(CONTRACT_RPCS).toHaveLength(21));
 
   test.each(CONTRACT_RPCS)('nobody calls %s without it', async (rpc) => {
     const wrong = [

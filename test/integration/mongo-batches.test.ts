@@ -196,7 +196,7 @@ describeWithMongo('requests that go to MongoDB together', (mongoUrl) => {
   }
 
   async function countLeads(): Promise<number> {
-    return (await store.listLeads(studioId, null, 10_000)).length;
+    return (await store.listLeads(studioId, null, 10_000)).records.length;
   }
 
   /** Counts requests on the way to the database from now on. */

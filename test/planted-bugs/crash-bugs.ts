@@ -7,6 +7,7 @@ const POWER_CUTS = 'test/crash/power-cuts.test.ts';
 const OPEN_DATABASE = 'src/store/sqlite/open-database.ts';
 const GROUP_COMMIT = 'src/store/sqlite/group-commit.ts';
 const GATEWAY = 'gateway/app.ts';
+const HTTP_SERVER = 'gateway/http-server.ts';
 const IN_ORDER =
   'stops under load in order, told once or twice: what it took on is answered whole, what it did not is not done';
 
@@ -46,7 +47,7 @@ export const CRASH_BUGS: readonly PlantedBug[] = [
     name: 'a new database is in a folder that the disk may not have',
     suite: POWER_CUTS,
     caughtBy: 'while the log is moved into the database',
-    patches: [{ file: OPEN_DATABASE, find: '    fsyncSync(above);\n', put: '' }],
+    patches: [{ file: OPEN_DATABASE, find: '  fsyncSync(opened);\n', put: '' }],
     inSoak: true,
   },
   {
@@ -110,8 +111,8 @@ export const CRASH_BUGS: readonly PlantedBug[] = [
     suite: OVERLOAD,
     caughtBy: 'a thousand connections that are slow or silent are closed in time, and hold up nobody else',
     patches: [
-      { file: GATEWAY, find: 'requestTimeout: REQUEST_ARRIVAL_MS,', put: 'requestTimeout: 0,' },
-      { file: GATEWAY, find: 'headersTimeout: REQUEST_ARRIVAL_MS,', put: 'headersTimeout: 0,' },
+      { file: HTTP_SERVER, find: 'requestTimeout: REQUEST_ARRIVAL_MS,', put: 'requestTimeout: 0,' },
+      { file: HTTP_SERVER, find: 'headersTimeout: REQUEST_ARRIVAL_MS,', put: 'headersTimeout: 0,' },
     ],
     inSoak: true,
   },

@@ -103,7 +103,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: LEADS,
-        find: 'return sameData(fingerprintOf(own), claims.fingerprint)\n        ?',
+        find: 'return sameData(fingerprint, claims.fingerprint)\n        ?',
         put: 'return own\n        ?',
       },
     ],
@@ -189,7 +189,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     name: 'a page begins with the last lead of the one before',
     suite: STORE,
     caughtBy: 'there are never more than the limit, and the pages make the whole',
-    patches: [{ file: LEADS, find: '{ $lt: leadKey(studioId, before) }', put: '{ $lte: leadKey(studioId, before) }' }],
+    patches: [{ file: LEADS, find: '{ $lt: leadKey(studioId, after) }', put: '{ $lte: leadKey(studioId, after) }' }],
     inSoak: true,
   },
   {

@@ -5,6 +5,7 @@ import { OPERATOR_BUGS } from './operator-bugs.ts';
 import type { PlantedBug } from './planted-bug.ts';
 import { QUOTA_BUGS } from './quota-bugs.ts';
 import { SQLITE_BUGS } from './sqlite-bugs.ts';
+import { UNREADABLE_BUGS, UNREADABLE_MONGO_BUGS } from './unreadable-bugs.ts';
 
 /** PLANTED_BUGS: `all` has those tried, too, that only a soak tries. */
 const ALL = process.env.PLANTED_BUGS === 'all';
@@ -20,11 +21,13 @@ const fromOutside = (bug: PlantedBug): PlantedBug => ({
 /** Every faulty variant, once. */
 export const ALL_BUGS: readonly PlantedBug[] = [
   ...SQLITE_BUGS,
+  ...UNREADABLE_BUGS,
   ...BATCH_BUGS,
   ...CRASH_BUGS,
   ...OPERATOR_BUGS,
   ...QUOTA_BUGS,
   ...MONGO_BUGS,
+  ...UNREADABLE_MONGO_BUGS,
 ];
 
 const tried = (bugs: readonly PlantedBug[]) => bugs.filter(({ inSoak }) => ALL || !inSoak);
@@ -33,13 +36,14 @@ const tried = (bugs: readonly PlantedBug[]) => bugs.filter(({ inSoak }) => ALL |
 export const PLANTED_BUGS = {
   SQLite: tried([
     ...SQLITE_BUGS,
+    ...UNREADABLE_BUGS,
     ...BATCH_BUGS,
     ...CRASH_BUGS,
     ...OPERATOR_BUGS,
     ...QUOTA_BUGS,
     ...SQLITE_BUGS.filter(({ isSeenOutside }) => isSeenOutside).map(fromOutside),
   ]),
-  MongoDB: tried(MONGO_BUGS),
+  MongoDB: tried([...MONGO_BUGS, ...UNREADABLE_MONGO_BUGS]),
 } satisfies Record<string, readonly PlantedBug[]>;
 
 /** The product as it is, tried like the variants: what catches them must let it pass. */

@@ -50,13 +50,8 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     suite: STORE,
     caughtBy: 'another key for a contact with an open lead names that lead, and nothing is written',
     patches: [
-      {
-        file: 'src/store/sqlite/migrations.ts',
-        find: 'PRIMARY KEY (studio_id, contact_key)',
-        put: 'PRIMARY KEY (studio_id, contact_key, lead_id)',
-      },
+      { file: CLAIMS, find: 'INSERT INTO contact_claims', put: 'INSERT OR IGNORE INTO contact_claims' },
       { file: CLAIMS, find: 'if (stage !== undefined && isOpen(stage)) return leadId;', put: 'if (leadId) continue;' },
-      NOT_UNIQUE_IS_WELL,
     ],
   },
   {
@@ -336,9 +331,9 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     caughtBy: 'that is of another studio is refused, and nothing is written',
     patches: [
       {
-        file: 'src/store/sqlite/directory.ts',
-        find: "'SELECT * FROM lead_sources WHERE studio_id = ? AND id = ?'",
-        put: "'SELECT * FROM lead_sources WHERE id = ?2'",
+        file: 'src/store/sqlite/api-keys.ts',
+        find: 'lead_sources.studio_id = api_keys.studio_id AND lead_sources.id = :sourceId',
+        put: 'lead_sources.id = :sourceId',
       },
     ],
     inSoak: true,
@@ -366,7 +361,13 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     name: 'the last page has another one after it when it is full',
     suite: 'test/e2e/http/list-leads.test.ts',
     caughtBy: 'that ends with a full page has no cursor after it',
-    patches: [{ file: 'src/usecases/list-leads.ts', find: 'found.length > limit &&', put: 'found.length >= limit &&' }],
+    patches: [
+      {
+        file: 'src/store/pages.ts',
+        find: 'found.length < count) return { records, next: null };',
+        put: 'found.length < count) return { records, next: (records.length === limit && last && idOf(last)) || null };',
+      },
+    ],
     inSoak: true,
   },
   {
@@ -374,9 +375,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     isSeenOutside: true,
     suite: 'test/e2e/http/list-leads.test.ts',
     caughtBy: 'followed to its end by its cursors has every lead once',
-    patches: [
-      { file: 'src/usecases/list-leads.ts', find: 'const last = leads.at(-1);', put: 'const last = found.at(-1);' },
-    ],
+    patches: [{ file: 'src/store/pages.ts', find: 'next: records.at(-1)?.id ?? null };', put: 'next: record.id };' }],
     inSoak: true,
   },
   {
@@ -422,8 +421,8 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/store/sqlite/directory.ts',
-        find: 'put.regionCode === undefined ? (before?.regionCode ?? null) : put.regionCode',
-        put: 'put.regionCode ?? null',
+        find: 'const region = regionCode === undefined ? before.regionCode : regionCode;',
+        put: 'const region = regionCode ?? null;',
       },
     ],
   },

@@ -155,7 +155,7 @@ function upgrades(openCopy: () => Promise<Store>, { leads, keys }: Made, release
 
   test('has all leads, keys and events of that time', async () => {
     const made = leads.filter(({ studioId }) => studioId === 'in-germany').map(({ id }) => id);
-    expect((await store.listLeads('in-germany', null, 100)).map(({ id }) => id)).toEqual(made.toReversed());
+    expect((await store.listLeads('in-germany', null, 100)).records.map(({ id }) => id)).toEqual(made.toReversed());
     expect((await store.listApiKeys('in-germany')).map(({ id }) => id)).toEqual(keys.toReversed());
     expect((await store.listAuditEvents('lost-its-region', null)).map(({ to }) => to)).toEqual([
       'active',

@@ -1,26 +1,46 @@
 import { Binary, UUID } from 'mongodb';
 import { type ApiKey, isLive, KEY_SLOTS } from '../../domain/api-key.ts';
-import type { ApiKeyStore } from '../store.ts';
-import { remember } from './audit.ts';
+import { type Checked, legibleApiKey, whole, wholeOrNull } from '../checked.ts';
+import { type ApiKeyStore, type ReplaceApiKeyOutcome, type ReportUnreadable, UnreadableRecord } from '../store.ts';
+import { remember, updateAndRemember } from './audit.ts';
 import { type Connection, untilKnown } from './connection.ts';
-import { apiKeyDocument, apiKeyOf, type HistoryEntry, roleOf, sourceOf, studioOf } from './documents.ts';
+import {
+  apiKeyDocument,
+  apiKeyIn,
+  apiKeyOf,
+  type HistoryEntry,
+  memberOf,
+  sourceOf,
+  studioOf,
+  WITHOUT_HISTORY,
+} from './documents.ts';
 import { Gathered } from './gathered.ts';
 import type { StudioReads } from './studio-reads.ts';
 import { Turns } from './turns.ts';
 
 /** API keys and their slots, in MongoDB. */
-export function mongoApiKeys({ apiKeys, call }: Connection, studioReads: StudioReads): ApiKeyStore {
+export function mongoApiKeys(
+  { apiKeys, call }: Connection,
+  studioReads: StudioReads,
+  report: ReportUnreadable,
+): ApiKeyStore {
   const turns = new Turns();
   const keysBySecret = new Gathered<Uint8Array, ApiKey | null>(async (secrets) => {
-    const found = await apiKeys.find({ secretSha256: { $in: secrets.map((hash) => new Binary(hash)) } }).toArray();
-    const keysThere = new Map(found.map(apiKeyOf).map((key) => [hexOf(key.secretSha256), key]));
+    const filter = { secretSha256: { $in: secrets.map((hash) => new Binary(hash)) } };
+    const found = await apiKeys.find(filter, WITHOUT_HISTORY).toArray();
+    const keys = found.flatMap((document) => wholeOrNull(apiKeyOf(document), report) ?? []);
+    const keysThere = new Map(keys.map((key) => [hexOf(key.secretSha256), key]));
     return secrets.map((hash) => keysThere.get(hexOf(hash)) ?? null);
   });
 
   /** A slot that nobody holds just now, or undefined. Any of them: neighbours who ask at once should not meet. */
   async function freeSlot(studioId: string, now: Date, deadline: AbortSignal): Promise<string | undefined> {
-    const holders = await apiKeys.find({ studioId, slot: { $in: KEY_SLOTS } }).toArray();
-    const live = holders.filter((holder) => isLive(apiKeyOf(holder), now));
+    const holders = await apiKeys.find({ studioId, slot: { $in: KEY_SLOTS } }, WITHOUT_HISTORY).toArray();
+    // One that cannot be read may be live: it has its slot until it is revoked.
+    const live = holders.filter((holder) => {
+      const key = apiKeyOf(holder);
+      return key instanceof UnreadableRecord || isLive(key, now);
+    });
     for (const expired of holders.filter((holder) => !live.includes(holder))) {
       const { _id, expiresAt } = expired;
       deadline.throwIfAborted();
@@ -37,7 +57,11 @@ export function mongoApiKeys({ apiKeys, call }: Connection, studioReads: StudioR
         turns.take([key.studioId], () =>
           untilKnown(deadline, async (attempt) => {
             // An attempt before this one may have been written, and only its answer lost.
-            if (attempt > 0 && (await apiKeys.findOne({ studioId: key.studioId, _id: new UUID(key.id) }))) return true;
+            if (
+              attempt > 0 &&
+              (await apiKeys.findOne({ studioId: key.studioId, _id: new UUID(key.id) }, WITHOUT_HISTORY))
+            )
+              return true;
             const slot = await freeSlot(key.studioId, now, deadline);
             if (slot === undefined) return false;
             deadline.throwIfAborted();
@@ -50,16 +74,22 @@ export function mongoApiKeys({ apiKeys, call }: Connection, studioReads: StudioR
       ),
 
     listApiKeys: (studioId) =>
-      call(async () => (await apiKeys.find({ studioId }).sort({ _id: -1 }).toArray()).map(apiKeyOf)),
+      call(async () => {
+        const found = await apiKeys.find({ studioId }, WITHOUT_HISTORY).sort({ _id: -1 }).toArray();
+        return found.flatMap(
+          (document) => wholeOrNull(apiKeyOf(document), report) ?? legibleApiKey(apiKeyIn(document)) ?? [],
+        );
+      }),
 
     replaceApiKey: ({ studioId, keyId, memberId, secretSha256, secretHint, expiresAt, now }) =>
       call((deadline) =>
         turns.take([studioId], () =>
-          untilKnown(deadline, async () => {
+          untilKnown<Checked<ReplaceApiKeyOutcome>>(deadline, async () => {
             const _id = new UUID(keyId);
-            const found = await apiKeys.findOne({ studioId, _id });
+            const found = await apiKeys.findOne({ studioId, _id }, WITHOUT_HISTORY);
             if (!found) return { kind: 'not-found' };
             const key = apiKeyOf(found);
+            if (key instanceof UnreadableRecord) return key;
             // The new secret is there already: an attempt before this one was written, and only its answer lost.
             if (Buffer.from(key.secretSha256).equals(secretSha256)) return { kind: 'replaced', key };
             if (key.revokedAt) return { kind: 'revoked' };
@@ -87,21 +117,21 @@ export function mongoApiKeys({ apiKeys, call }: Connection, studioReads: StudioR
             return matchedCount === 1 ? { kind: 'replaced', key: renewed } : undefined;
           }),
         ),
-      ),
+      ).then(whole),
 
     revokeApiKey: (studioId, keyId, { memberId, now }) =>
       call((deadline) =>
         untilKnown(deadline, async () => {
           const _id = new UUID(keyId);
-          await apiKeys.updateOne(
-            { studioId, _id, revokedAt: null },
-            {
-              $set: { revokedAt: now, slot: keyId },
-              $push: remember({ action: 'api-key-revoked', memberId, time: now }),
-            },
+          await updateAndRemember(
+            apiKeys,
+            // Whatever stands there that is no time: it is none of ours.
+            { studioId, _id, revokedAt: { $not: { $type: 'date' } } },
+            { revokedAt: now, slot: keyId },
+            { action: 'api-key-revoked', memberId, time: now },
           );
-          const found = await apiKeys.findOne({ studioId, _id });
-          return { key: found && apiKeyOf(found) };
+          const found = await apiKeys.findOne({ studioId, _id }, WITHOUT_HISTORY);
+          return { key: found && (wholeOrNull(apiKeyOf(found), report) ?? legibleApiKey(apiKeyIn(found))) };
         }),
       ).then(({ key }) => key),
 
@@ -122,8 +152,9 @@ export function mongoApiKeys({ apiKeys, call }: Connection, studioReads: StudioR
         const { studioId, memberId } = key;
         const studio = await studioReads.ask({ studioId, memberId, sourceId }, deadline);
         if (!studio) return null;
-        const source = sourceId === undefined ? null : sourceOf(studio, sourceId);
-        return { key, studio: studioOf(studio), issuerRole: roleOf(studio, memberId), source };
+        const member = wholeOrNull(memberOf(studio, memberId), report);
+        const source = sourceId === undefined ? null : wholeOrNull(sourceOf(studio, sourceId), report);
+        return { key, studio: studioOf(studio, report), issuerRole: member?.role ?? null, source };
       }),
   };
 }

@@ -1,27 +1,35 @@
+import { type Collection, type Filter, MongoServerError, type UpdateFilter } from 'mongodb';
 import { type AuditEvent, EVENTS_KEPT } from '../../domain/audit.ts';
-import type { AuditStore } from '../store.ts';
+import { type Checked, checkedEvent, wholeOrNull } from '../checked.ts';
+import type { AuditStore, ReportUnreadable } from '../store.ts';
 import type { Connection } from './connection.ts';
-import { type HistoryEntry, leadKey } from './documents.ts';
+import { type HistoryEntry, leadKey, READ } from './documents.ts';
+
+/** How the events of documents are read: nothing else of them. */
+const HISTORY = { ...READ, projection: { history: 1 } } as const;
+
+/** What a server says of a document that has no room for more (the last is FerretDB's), or whose history is no list. */
+const REFUSED_HISTORY = new Set([10334, 17419, 285999133, 2, 14]);
 
 /**
  * Who did what, in MongoDB: every document has its own history, which grows in the very write that it tells of. There is no
  * moment at which one of the two is missing, and nothing to repair after a crash.
  */
-export function mongoAudit({ leads, apiKeys, studios, call }: Connection): AuditStore {
+export function mongoAudit({ leads, apiKeys, studios, call }: Connection, report: ReportUnreadable): AuditStore {
+  const eventsOf = (history: unknown, subject: Subject) =>
+    Array.isArray(history) ? history.flatMap((entry) => wholeOrNull(eventOf(entry, subject), report) ?? []) : [];
   return {
     listAuditEvents: (studioId, leadId) =>
       call(async () => {
         if (leadId !== null) {
-          const lead = await leads.findOne({ studioId, _id: leadKey(studioId, leadId) });
-          return newestFirst((lead?.history ?? []).map((entry) => eventOf(entry, { studioId, leadId })));
+          const lead = await leads.findOne({ studioId, _id: leadKey(studioId, leadId) }, HISTORY);
+          return newestFirst(eventsOf(lead?.history, { studioId, leadId }));
         }
-        const studio = await studios.findOne({ _id: studioId }, { projection: { history: 1 } });
-        const keys = await apiKeys.find({ studioId }, { projection: { history: 1 } }).toArray();
+        const studio = await studios.findOne({ _id: studioId }, HISTORY);
+        const keys = await apiKeys.find({ studioId }, HISTORY).toArray();
         return newestFirst([
-          ...(studio?.history ?? []).map((entry) => eventOf(entry, { studioId })),
-          ...keys.flatMap(({ _id, history = [] }) =>
-            history.map((entry) => eventOf(entry, { studioId, apiKeyId: _id.toString() })),
-          ),
+          ...eventsOf(studio?.history, { studioId }),
+          ...keys.flatMap(({ _id, history }) => eventsOf(history, { studioId, apiKeyId: String(_id) })),
         ]);
       }),
   };
@@ -30,11 +38,44 @@ export function mongoAudit({ leads, apiKeys, studios, call }: Connection): Audit
 /** What makes a document's history longer by an entry, as a part of an update. */
 export const remember = (entry: HistoryEntry) => ({ history: { $each: [entry], $slice: -EVENTS_KEPT } });
 
-function eventOf(
-  { action, memberId, time, from, to }: HistoryEntry,
-  subject: { readonly studioId: string; readonly leadId?: string; readonly apiKeyId?: string },
-): AuditEvent {
-  return { leadId: null, apiKeyId: null, ...subject, action, memberId, time, from: from ?? null, to: to ?? null };
+/**
+ * Changes a document that must be changed whatever it holds, and keeps an event of it. Where the history takes no more, it
+ * is begun anew; where there is no room for that either, it goes, and what it took makes room for the change.
+ *
+ * @returns whether there was one
+ */
+export async function updateAndRemember<Document extends { readonly history?: readonly HistoryEntry[] }>(
+  collection: Collection<Document>,
+  filter: Filter<Document>,
+  $set: Partial<Document>,
+  entry: HistoryEntry,
+): Promise<boolean> {
+  const changes = [
+    { $set, $push: remember(entry) },
+    { $set: { ...$set, history: [entry] } },
+    { $set, $unset: { history: 1 } },
+  ];
+  for (const change of changes) {
+    try {
+      return (await collection.updateOne(filter, change as UpdateFilter<Document>)).matchedCount === 1;
+    } catch (error) {
+      const isRefused = error instanceof MongoServerError && REFUSED_HISTORY.has(Number(error.code));
+      if (!isRefused || change === changes.at(-1)) throw error;
+    }
+  }
+  return false;
+}
+
+/** What an event is about. */
+interface Subject {
+  readonly studioId: string;
+  readonly leadId?: string;
+  readonly apiKeyId?: string;
+}
+
+function eventOf(entry: HistoryEntry | null, subject: Subject): Checked<AuditEvent> {
+  const { action, memberId, time, from = null, to = null } = Object(entry);
+  return checkedEvent({ leadId: null, apiKeyId: null, ...subject, action, memberId, time, from, to });
 }
 
 /** What happened to one document keeps its order, whatever its clock said. */

@@ -1,7 +1,8 @@
 import { UUID } from 'mongodb';
 import { CONTACT_RULE_VERSION, type OpenClaims } from '../../domain/claims.ts';
-import { isOpen } from '../../domain/lead.ts';
-import type { ClaimingLead, ClaimRenewalStore } from '../store.ts';
+import { isOpen, LEAD_STAGES } from '../../domain/lead.ts';
+import { isContact, isOneOf } from '../checked.ts';
+import type { ClaimingLead, ClaimRenewalStore, ReportUnreadable } from '../store.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import {
   claimsDocument,
@@ -11,6 +12,7 @@ import {
   type LeadDocument,
   leadKey,
   openClaim,
+  READ,
   renewalFields,
   renewalOf,
   STUDIO_FIELDS,
@@ -19,14 +21,14 @@ import {
 import { isDuplicate } from './is-duplicate.ts';
 
 /** What a lead claims, and what that is made of. */
-const CLAIM_FIELDS = { contact: 1, stage: 1, openContactKey: 1, contactRule: 1 } as const;
+const READ_CLAIMS = { ...READ, projection: { contact: 1, stage: 1, openContactKey: 1, contactRule: 1 } } as const;
 
 /** Claims that are made anew, in MongoDB. */
-export function mongoClaimRenewals({ leads, studios, call }: Connection): ClaimRenewalStore {
+export function mongoClaimRenewals({ leads, studios, call }: Connection, report: ReportUnreadable): ClaimRenewalStore {
   /** The claims that other leads have of those that one wants, and the first lead that has some. */
   async function claimsOfOthers(studioId: string, leadId: string, { contactKeys }: OpenClaims) {
     const openContactKey = { $in: contactKeys.map(openClaim) };
-    const found = await leads.find({ studioId, openContactKey }, { projection: CLAIM_FIELDS }).toArray();
+    const found = await leads.find({ studioId, openContactKey }, READ_CLAIMS).toArray();
     const others = found.filter(({ _id }) => _id.id.toString() !== leadId);
     return {
       taken: others.flatMap((other) => claimsOf(other).contactKeys),
@@ -38,10 +40,13 @@ export function mongoClaimRenewals({ leads, studios, call }: Connection): ClaimR
     listClaimRenewals: () =>
       call(async () => {
         const isDue = { claimVersion: { $ne: CONTACT_RULE_VERSION } };
-        const found = await studios.find(isDue, { projection: STUDIO_FIELDS }).sort({ _id: 1 }).toArray();
+        const found = await studios
+          .find(isDue, { ...READ, projection: STUDIO_FIELDS })
+          .sort({ _id: 1 })
+          .toArray();
         return found.flatMap((document) => {
           const renewal = renewalOf(document);
-          return renewal ? [{ studio: studioOf(document), renewal }] : [];
+          return renewal ? [{ studio: studioOf(document, report), renewal }] : [];
         });
       }),
 
@@ -49,12 +54,8 @@ export function mongoClaimRenewals({ leads, studios, call }: Connection): ClaimR
       call(async () => {
         const begin = after === null ? { $gte: leadKey(studioId, FIRST_ID) } : { $gt: leadKey(studioId, after) };
         const _id = { ...begin, $lte: leadKey(studioId, LAST_ID) };
-        const found = await leads
-          .find({ studioId, _id }, { projection: CLAIM_FIELDS })
-          .sort({ _id: 1 })
-          .limit(limit)
-          .toArray();
-        const open = found.filter(({ stage }) => isOpen(stage)).map(claimingLead);
+        const found = await leads.find({ studioId, _id }, READ_CLAIMS).sort({ _id: 1 }).limit(limit).toArray();
+        const open = found.filter(isReadable).map(claimingLead);
         return { leads: open, next: found.length < limit ? null : (found.at(-1)?._id.id.toString() ?? null) };
       }),
 
@@ -111,6 +112,13 @@ export function mongoClaimRenewals({ leads, studios, call }: Connection): ClaimR
       }),
   };
 }
+
+/** Whether a lead is open, and has what its claims are made of. What cannot be read keeps what it claims. */
+const isReadable = ({ stage, contact, openContactKey }: LeadDocument): boolean =>
+  isOneOf(LEAD_STAGES, stage) &&
+  isOpen(stage) &&
+  isContact(contact) &&
+  [openContactKey].flat().every((claim) => typeof claim === 'string');
 
 function claimingLead(
   document: Pick<LeadDocument, '_id' | 'contact' | 'openContactKey' | 'contactRule'>,

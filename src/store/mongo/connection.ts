@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Collection, type Db, MongoClient, type MongoError, ReadConcern, WriteConcern } from 'mongodb';
 import { STORE_CALL_MS, STORE_CLOSE_MS, STORE_SILENCE_MS } from '../../runtime/deadlines.ts';
-import { type StoreObserver, StoreUnavailable } from '../store.ts';
+import { type StoreObserver, StoreUnavailable, UnreadableRecord } from '../store.ts';
 import type { ApiKeyDocument, LeadDocument, StudioDocument } from './documents.ts';
 import { duplicatesUnder, saysOfDuplicates } from './duplicates.ts';
 import { type Indexes, IndexKeeper } from './index-keeper.ts';
@@ -272,7 +272,8 @@ async function withinDeadline<Result>(body: (deadline: AbortSignal) => Promise<R
   try {
     return await Promise.race([body(deadline.signal), over]);
   } catch (error) {
-    throw error instanceof StoreUnavailable ? error : new StoreUnavailable('the database does not answer', error);
+    const isSaid = error instanceof StoreUnavailable || error instanceof UnreadableRecord;
+    throw isSaid ? error : new StoreUnavailable('the database does not answer', error);
   } finally {
     clearTimeout(timer);
   }

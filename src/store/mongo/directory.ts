@@ -1,14 +1,17 @@
 import type { Deed } from '../../domain/audit.ts';
 import { renewalAfter } from '../../domain/claim-renewal.ts';
-import type { LeadSource, Member, Studio } from '../../domain/studio.ts';
-import type { DirectoryStore, StudioPut } from '../store.ts';
-import { remember } from './audit.ts';
+import { type LeadSource, MOST_MEMBERS, MOST_SOURCES, STUDIO_STATUSES, type Studio } from '../../domain/studio.ts';
+import { type Checked, isOneOf, wholeOrNull } from '../checked.ts';
+import { readPage } from '../pages.ts';
+import type { DirectoryStore, PutOutcome, ReportUnreadable, StudioPut } from '../store.ts';
+import { updateAndRemember } from './audit.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import {
   type HistoryEntry,
+  memberOf,
+  READ,
   renewalFields,
   renewalOf,
-  roleOf,
   STUDIO_FIELDS,
   type StudioDocument,
   sourceOf,
@@ -17,7 +20,11 @@ import {
 import type { StudioReads } from './studio-reads.ts';
 
 /** Studios with their members and sources, in MongoDB. Every write may be repeated, so an unknown outcome is tried again. */
-export function mongoDirectory({ studios, call }: Connection, reads: StudioReads): DirectoryStore {
+export function mongoDirectory(
+  { studios, call }: Connection,
+  reads: StudioReads,
+  report: ReportUnreadable,
+): DirectoryStore {
   async function createStudio({ id, status, regionCode = null }: StudioPut & Pick<Studio, 'status'>, by: Deed) {
     const history = [statusEntry(by, status)];
     // Should it be there meanwhile, this is refused, and tried again as a change.
@@ -28,33 +35,62 @@ export function mongoDirectory({ studios, call }: Connection, reads: StudioReads
   /** Changes a studio as it was read; undefined when somebody else has changed it since. */
   async function changeStudio(
     found: StudioDocument,
-    put: StudioPut,
+    { status, regionCode }: StudioPut,
     by: Deed,
   ): Promise<{ studio: Studio } | undefined> {
-    const { _id, status: from, regionCode: regionBefore } = found;
-    const { status = from, regionCode = regionBefore } = put;
+    const before = studioOf(found, report);
     const renewalBefore = renewalOf(found);
-    const renewal = renewalAfter(studioOf(found), regionCode, renewalBefore, by.now);
-    const { matchedCount } = await studios.updateOne(
-      { _id, status: from, regionCode: regionBefore, 'renewal.since': found.renewal?.since ?? null },
-      {
-        $set: {
-          status,
-          regionCode,
-          ...(renewal !== renewalBefore && renewalFields(renewal)),
-        },
-        ...(status !== from && { $push: remember({ ...statusEntry(by, status), from }) }),
-      },
-    );
+    const region = regionCode === undefined ? before.regionCode : regionCode;
+    const renewal = renewalAfter(before, region, renewalBefore, by.now);
+    const asItWas = {
+      _id: found._id,
+      status: found.status ?? null,
+      regionCode: found.regionCode ?? null,
+      'renewal.since': found.renewal?.since ?? null,
+    };
+    const change = {
+      ...(status !== undefined && { status }),
+      ...(regionCode !== undefined && { regionCode }),
+      ...(renewal !== renewalBefore && renewalFields(renewal)),
+    };
+    const from = isOneOf(STUDIO_STATUSES, found.status) ? found.status : undefined;
+    const isChanged =
+      status === undefined || status === from
+        ? Object.keys(change).length === 0 || (await studios.updateOne(asItWas, { $set: change })).matchedCount === 1
+        : await updateAndRemember(studios, asItWas, change, { ...statusEntry(by, status), ...(from && { from }) });
     const formerRules = renewal?.formerRules ?? [];
-    return matchedCount === 1 ? { studio: { id: _id, status, regionCode, formerRules } } : undefined;
+    const studio = { id: found._id, status: status ?? before.status, regionCode: region, formerRules };
+    return isChanged ? { studio } : undefined;
   }
+
+  /** Puts an entry, in one write with the look whether there is room: the database counts, so nobody can be in between. */
+  const putEntry = (
+    studioId: string,
+    list: 'members' | 'sources',
+    { id, value, most }: { readonly id: string; readonly value: unknown; readonly most: number },
+  ) =>
+    call((deadline) =>
+      untilKnown<PutOutcome>(deadline, async () => {
+        const entry = `${list}.${id}`;
+        const count = { $size: { $objectToArray: { $ifNull: [`$${list}`, {}] } } };
+        const fits = { $or: [{ [entry]: { $exists: true } }, { $expr: { $lt: [count, most] } }] };
+        const { matchedCount } = await studios.updateOne({ _id: studioId, ...fits }, { $set: { [entry]: value } });
+        if (matchedCount === 1) return 'put';
+        deadline.throwIfAborted();
+        const isThere = await studios.findOne({ _id: studioId }, { projection: { _id: 1 } });
+        return isThere ? 'limit-reached' : 'no-studio';
+      }),
+    );
+
+  /** Removes an entry; gives the studio as it was, as far as that entry goes. */
+  const remove = (studioId: string, entry: string) =>
+    studios.findOneAndUpdate({ _id: studioId }, { $unset: { [entry]: 1 } }, { ...READ, projection: { [entry]: 1 } });
 
   return {
     putStudio: (put, by) =>
       call((deadline) =>
         untilKnown(deadline, async () => {
-          const found = await studios.findOne({ _id: put.id }, { projection: STUDIO_FIELDS });
+          const found = await studios.findOne({ _id: put.id }, { ...READ, projection: STUDIO_FIELDS });
           deadline.throwIfAborted();
           if (found) return changeStudio(found, put, by);
           return put.status === undefined ? { studio: null } : createStudio({ ...put, status: put.status }, by);
@@ -64,45 +100,48 @@ export function mongoDirectory({ studios, call }: Connection, reads: StudioReads
     findStudio: (studioId) =>
       call(async (deadline) => {
         const found = await reads.ask({ studioId }, deadline);
-        return found && studioOf(found);
+        return found && studioOf(found, report);
       }),
 
-    putMember: ({ studioId, id, role }) =>
-      call((deadline) =>
-        untilKnown(deadline, async () => {
-          const { matchedCount } = await studios.updateOne({ _id: studioId }, { $set: { [`members.${id}`]: role } });
-          return matchedCount === 1;
-        }),
-      ),
+    putMember: ({ studioId, id, role }) => putEntry(studioId, 'members', { id, value: role, most: MOST_MEMBERS }),
 
     findMember: (studioId, memberId) =>
-      call(async (deadline) => memberOf(await reads.ask({ studioId, memberId }, deadline), memberId)),
+      call(async (deadline) => {
+        const studio = await reads.ask({ studioId, memberId }, deadline);
+        return studio && wholeOrNull(memberOf(studio, memberId), report);
+      }),
 
     removeMember: (studioId, memberId) =>
       call(async () => {
-        const before = await studios.findOneAndUpdate({ _id: studioId }, { $unset: { [`members.${memberId}`]: 1 } });
-        return memberOf(before, memberId);
+        const before = await remove(studioId, `members.${memberId}`);
+        return before && wholeOrNull(memberOf(before, memberId), report);
       }),
 
     putLeadSource: ({ studioId, id, name, enabled }) =>
-      call((deadline) =>
-        untilKnown(deadline, async () => {
-          const { matchedCount } = await studios.updateOne(
-            { _id: studioId },
-            { $set: { [`sources.${id}`]: { name, enabled } } },
-          );
-          return matchedCount === 1;
-        }),
-      ),
+      putEntry(studioId, 'sources', { id, value: { name, enabled }, most: MOST_SOURCES }),
+
+    removeLeadSource: (studioId, sourceId) =>
+      call(async () => {
+        const before = await remove(studioId, `sources.${sourceId}`);
+        return before && wholeOrNull(sourceOf(before, sourceId), report);
+      }),
 
     findLeadSource: (studioId, sourceId) =>
       call(async (deadline) => {
         const studio = await reads.ask({ studioId, sourceId }, deadline);
-        return studio && sourceOf(studio, sourceId);
+        return studio && wholeOrNull(sourceOf(studio, sourceId), report);
       }),
 
-    listLeadSources: (studioId) =>
-      call(async () => sourcesOf(await studios.findOne({ _id: studioId }, { projection: { sources: 1 } }))),
+    listLeadSources: (studioId, after, limit) =>
+      call(async () => {
+        const studio = await studios.findOne({ _id: studioId }, { ...READ, projection: { sources: 1 } });
+        if (!studio) return { records: [], next: null };
+        const ids = Object.keys(Object(studio.sources)).sort();
+        const read = (position: string | null, count: number) =>
+          ids.slice(position === null ? 0 : ids.findLastIndex((id) => id <= position) + 1).slice(0, count);
+        const check = (id: string) => sourceOf(studio, id) as Checked<LeadSource>;
+        return readPage({ read, idOf: (id) => id, check }, { after, limit }, report);
+      }),
   };
 }
 
@@ -112,14 +151,3 @@ const statusEntry = ({ memberId, now: time }: Deed, to: Studio['status']): Histo
   time,
   to,
 });
-
-function memberOf(studio: StudioDocument | null, id: string): Member | null {
-  const role = studio && roleOf(studio, id);
-  return role && { studioId: studio._id, id, role };
-}
-
-function sourcesOf(studio: StudioDocument | null): LeadSource[] {
-  if (!studio) return [];
-  const sources = Object.entries(studio.sources).map(([id, source]) => ({ studioId: studio._id, id, ...source }));
-  return sources.sort((a, b) => (a.id < b.id ? -1 : 1));
-}

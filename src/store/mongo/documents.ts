@@ -6,7 +6,28 @@ import { CONTACT_RULE_VERSION, type ContactRule, type OpenClaims } from '../../d
 import type { Contact, RegionCode } from '../../domain/contact.ts';
 import type { Fingerprint } from '../../domain/idempotency.ts';
 import type { Lead, LeadClaims, LeadStage } from '../../domain/lead.ts';
-import type { LeadSource, MemberRole, Studio } from '../../domain/studio.ts';
+import type { LeadSource, Member, MemberRole, Studio } from '../../domain/studio.ts';
+import {
+  type Checked,
+  checkedApiKey,
+  checkedEarlierLead,
+  checkedFingerprint,
+  checkedLead,
+  checkedLeadSource,
+  checkedMember,
+  checkedStudio,
+  type Unchecked,
+} from '../checked.ts';
+import type { ReportUnreadable } from '../store.ts';
+
+/**
+ * How documents are read. A text that is no UTF-8 shows as such: to the driver it would be a failure of the whole answer, with
+ * everybody's documents in it.
+ */
+export const READ = { enableUtf8Validation: false } as const;
+
+/** How leads and keys are read: without their history, which may be many times as long as the rest. */
+export const WITHOUT_HISTORY = { ...READ, projection: { history: 0 } } as const;
 
 /**
  * A lead's id, after its studio's: what every collection is ordered by keeps a studio's leads together, in the order of
@@ -109,11 +130,6 @@ export function leadDocument(lead: Lead, { idempotencyKey, fingerprint, ...claim
   };
 }
 
-export function leadOf(document: LeadDocument): Lead {
-  const { _id, sourceId, openContactKey, contactRule, idempotency, history, ...fields } = document;
-  return { id: _id.id.toString(), sourceId: sourceId?.toString() ?? null, ...fields };
-}
-
 /** What an open lead claims, as it is stored. */
 export function claimsDocument({ contactKeys, contactRule }: OpenClaims) {
   return { openContactKey: contactKeys.map(openClaim), contactRule };
@@ -135,21 +151,67 @@ export const openClaim = (contactKey: string): string => OPEN + contactKey;
 /** What a closed lead claims: itself, so that it needs no exception from the index. */
 export const closedClaim = (leadId: string): string => `closed:${leadId}`;
 
-export function fingerprintOf({ idempotency }: LeadDocument): Fingerprint {
-  return { version: idempotency.fingerprintVersion, sha256: idempotency.fingerprint };
+/*
+ * Documents as they are read: typed as they were written, and checked, because what is there may be something else.
+ */
+
+export const leadOf = (document: LeadDocument): Checked<Lead> => checkedLead(leadIn(document));
+
+/** The lead that a creation made before. */
+export const earlierLeadOf = (document: LeadDocument): Checked<Lead> => checkedEarlierLead(leadIn(document));
+
+/** A lead with whatever stands in its fields. */
+function leadIn({ _id, ...fields }: LeadDocument): Unchecked<Lead> {
+  const { studioId, displayName, contact, sourceId, note, stage, createdAt, updatedAt } = fields;
+  return {
+    id: uuidText(_id?.id),
+    // A document is found by either of the two.
+    studioId: studioId === _id?.studioId ? studioId : undefined,
+    displayName,
+    contact,
+    sourceId: sourceId === null ? null : uuidText(sourceId),
+    note,
+    stage,
+    createdAt,
+    updatedAt,
+  };
+}
+
+/** What the lead of a document was made with. */
+export function fingerprintOf({ _id, studioId, idempotency }: LeadDocument): Checked<Fingerprint> {
+  return checkedFingerprint(
+    { version: idempotency?.fingerprintVersion, sha256: idempotency?.fingerprint },
+    { studioId, id: uuidText(_id?.id) },
+  );
 }
 
 export function apiKeyDocument({ id, secretSha256, ...fields }: ApiKey, slot: string): ApiKeyDocument {
   return { _id: new UUID(id), ...fields, secretSha256: new Binary(secretSha256), slot };
 }
 
-export function apiKeyOf({ _id, secretSha256, slot, lastUsedAt = null, history, ...fields }: ApiKeyDocument): ApiKey {
-  return { id: _id.toString(), ...fields, lastUsedAt, secretSha256: Uint8Array.from(secretSha256.value()) };
+export const apiKeyOf = (document: ApiKeyDocument): Checked<ApiKey> => checkedApiKey(apiKeyIn(document));
+
+/** A key with whatever stands in its fields. */
+export function apiKeyIn({ _id, secretSha256, lastUsedAt = null, ...fields }: ApiKeyDocument): Unchecked<ApiKey> {
+  const { studioId, memberId, name, scopes, createdAt, expiresAt, revokedAt, secretHint } = fields;
+  return {
+    id: uuidText(_id),
+    studioId,
+    memberId,
+    name,
+    scopes,
+    createdAt,
+    expiresAt,
+    revokedAt,
+    secretSha256: secretSha256 instanceof Binary ? Uint8Array.from(secretSha256.value()) : undefined,
+    secretHint,
+    lastUsedAt,
+  };
 }
 
-export function studioOf(document: StudioDocument): Studio {
+export function studioOf(document: StudioDocument, report: ReportUnreadable): Studio {
   const { _id: id, status, regionCode } = document;
-  return { id, status, regionCode, formerRules: renewalOf(document)?.formerRules ?? [] };
+  return checkedStudio({ id, status, regionCode, formerRules: renewalOf(document)?.formerRules ?? [] }, report);
 }
 
 /** How far the claims of a studio's open leads are made anew; null: all are by the rule of today. */
@@ -167,13 +229,22 @@ export function renewalFields(renewal: ClaimRenewal | null) {
   };
 }
 
-/** A source of a studio; ids are UUIDs. */
-export function sourceOf({ _id: studioId, sources }: StudioDocument, id: string): LeadSource | null {
-  const source = sources[id];
-  return source ? { studioId, id, ...source } : null;
+/** A source of a studio, if it is there. */
+export function sourceOf({ _id: studioId, sources }: StudioDocument, id: string): Checked<LeadSource> | null {
+  const source = entryOf(sources, id);
+  return source === undefined
+    ? null
+    : checkedLeadSource({ studioId, id, name: source?.name, enabled: source?.enabled });
 }
 
-/** A member's role. Ids are the CRM's: one may be the name of something that every object has. */
-export function roleOf({ members }: Pick<StudioDocument, 'members'>, memberId: string): MemberRole | null {
-  return Object.hasOwn(members, memberId) ? (members[memberId] ?? null) : null;
+/** A member of a studio, if it is there. */
+export function memberOf({ _id: studioId, members }: StudioDocument, id: string): Checked<Member> | null {
+  const role = entryOf(members, id);
+  return role === undefined ? null : checkedMember({ studioId, id, role });
 }
+
+/** Ids of members are the CRM's: one may be the name of something that every object has. */
+const entryOf = <Entry>(entries: Readonly<Record<string, Entry>>, id: string): Entry | undefined =>
+  Object.hasOwn(Object(entries), id) ? entries[id] : undefined;
+
+const uuidText = (value: unknown): string | undefined => (value instanceof UUID ? value.toString() : undefined);

@@ -3,12 +3,21 @@ import type { OpenClaims } from '../../domain/claims.ts';
 import { sameData } from '../../domain/idempotency.ts';
 import { isOpen, type Lead, type LeadClaims, type LeadStage, nextUpdate } from '../../domain/lead.ts';
 import { STORE_SILENCE_MS } from '../../runtime/deadlines.ts';
-import type { CreateLeadOutcome, LeadStore } from '../store.ts';
+import { type Checked, whole } from '../checked.ts';
+import { readPage } from '../pages.ts';
+import {
+  type ChangeLeadStageOutcome,
+  type CreateLeadOutcome,
+  type LeadStore,
+  type ReportUnreadable,
+  UnreadableRecord,
+} from '../store.ts';
 import { remember } from './audit.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import {
   claimsDocument,
   closedClaim,
+  earlierLeadOf,
   FIRST_ID,
   fingerprintOf,
   LAST_ID,
@@ -18,14 +27,18 @@ import {
   leadKey,
   leadOf,
   openClaim,
+  WITHOUT_HISTORY,
 } from './documents.ts';
 import { Gathered } from './gathered.ts';
 import { isDuplicate } from './is-duplicate.ts';
 import { SharedReads } from './shared-reads.ts';
 import { Turns } from './turns.ts';
 
-/** Leads and their claims, in MongoDB. */
-export function mongoLeads({ leads, call }: Connection): LeadStore {
+/**
+ * Leads and their claims, in MongoDB. What cannot be read is a value until the call is over: to the call, an error is the
+ * database's, and tried again.
+ */
+export function mongoLeads({ leads, call }: Connection, report: ReportUnreadable): LeadStore {
   const turns = new Turns();
   const reads = new SharedReads();
 
@@ -46,35 +59,40 @@ export function mongoLeads({ leads, call }: Connection): LeadStore {
     }
   });
 
-  const leadsById = new Gathered<LeadKey, Lead | null>(async (keys) => {
+  const leadsById = new Gathered<LeadKey, Checked<Lead> | null>(async (keys) => {
     const studioIds = [...new Set(keys.map(({ studioId }) => studioId))];
-    const found = await leads.find({ studioId: { $in: studioIds }, _id: { $in: [...keys] } }).toArray();
+    const found = await leads
+      .find({ studioId: { $in: studioIds }, _id: { $in: [...keys] } }, WITHOUT_HISTORY)
+      .toArray();
     const leadsThere = new Map(found.map((document) => [nameOf(document._id), leadOf(document)]));
     return keys.map((key) => leadsThere.get(nameOf(key)) ?? null);
   });
 
   /** What stands in the way of a lead: its own earlier creation first, only then another lead with its contact. */
-  async function whatIsThere(lead: Lead, claims: LeadClaims): Promise<CreateLeadOutcome | undefined> {
+  async function whatIsThere(lead: Lead, claims: LeadClaims): Promise<Checked<CreateLeadOutcome> | undefined> {
     const { studioId } = lead;
     const openContactKeys = claims.contactKeys.map(openClaim);
     // Whoever has the contact is asked for first: a key without a lead after that had none while the contact was taken.
     const byContact = await reads.read(`contact ${studioId} ${openContactKeys}`, () =>
-      leads.findOne({ studioId, openContactKey: { $in: openContactKeys } }),
+      leads.findOne({ studioId, openContactKey: { $in: openContactKeys } }, WITHOUT_HISTORY),
     );
     const own = await reads.read(`key ${studioId} ${claims.idempotencyKey}`, () =>
-      leads.findOne({ studioId, 'idempotency.key': new UUID(claims.idempotencyKey) }),
+      leads.findOne({ studioId, 'idempotency.key': new UUID(claims.idempotencyKey) }, WITHOUT_HISTORY),
     );
     if (own) {
+      const [earlier, fingerprint] = [earlierLeadOf(own), fingerprintOf(own)];
+      if (earlier instanceof UnreadableRecord) return earlier;
+      if (fingerprint instanceof UnreadableRecord) return fingerprint;
       // The same id: an insert of this very call, of which only the answer was lost.
-      if (own._id.id.toString() === lead.id) return { kind: 'created', lead };
-      return sameData(fingerprintOf(own), claims.fingerprint)
-        ? { kind: 'replayed', lead: leadOf(own) }
+      if (earlier.id === lead.id) return { kind: 'created', lead };
+      return sameData(fingerprint, claims.fingerprint)
+        ? { kind: 'replayed', lead: earlier }
         : { kind: 'idempotency-conflict' };
     }
-    return byContact ? { kind: 'already-open', leadId: byContact._id.id.toString() } : undefined;
+    return byContact ? alreadyOpen(byContact) : undefined;
   }
 
-  function create(lead: Lead, claims: LeadClaims, deadline: AbortSignal): Promise<CreateLeadOutcome> {
+  function create(lead: Lead, claims: LeadClaims, deadline: AbortSignal): Promise<Checked<CreateLeadOutcome>> {
     const document = leadDocument(lead, claims);
     return untilKnown(deadline, async () => {
       try {
@@ -104,22 +122,24 @@ export function mongoLeads({ leads, call }: Connection): LeadStore {
           () => create(lead, claims, deadline),
           () => whatIsThere(lead, claims),
         );
-      }),
+      }).then(whole),
 
     findLeadByIdempotencyKey: (studioId, idempotencyKey) =>
-      call(async () => {
-        const found = await leads.findOne({ studioId, 'idempotency.key': new UUID(idempotencyKey) });
-        return found && { lead: leadOf(found), fingerprint: fingerprintOf(found) };
-      }),
+      call(() => leads.findOne({ studioId, 'idempotency.key': new UUID(idempotencyKey) }, WITHOUT_HISTORY)).then(
+        (found) => found && { lead: whole(earlierLeadOf(found)), fingerprint: whole(fingerprintOf(found)) },
+      ),
 
-    findLead: (studioId, leadId) => call((deadline) => leadsById.ask(leadKey(studioId, leadId), deadline)),
+    findLead: (studioId, leadId) => call((deadline) => leadsById.ask(leadKey(studioId, leadId), deadline)).then(whole),
 
     listLeads: (studioId, before, limit) =>
-      call(async () => {
-        const end = before === null ? { $lte: leadKey(studioId, LAST_ID) } : { $lt: leadKey(studioId, before) };
-        const _id = { $gte: leadKey(studioId, FIRST_ID), ...end };
-        const found = await leads.find({ studioId, _id }).sort({ _id: -1 }).limit(limit).toArray();
-        return found.map(leadOf);
+      call(() => {
+        const read = (after: string | null, count: number) => {
+          const end = after === null ? { $lte: leadKey(studioId, LAST_ID) } : { $lt: leadKey(studioId, after) };
+          const _id = { $gte: leadKey(studioId, FIRST_ID), ...end };
+          return leads.find({ studioId, _id }, WITHOUT_HISTORY).sort({ _id: -1 }).limit(count).toArray();
+        };
+        const idOf = ({ _id }: LeadDocument) => _id.id.toString();
+        return readPage({ read, idOf, check: leadOf }, { after: before, limit }, report);
       }),
 
     changeLeadStage: ({ studioId, leadId, stage, claims, memberId, now }) =>
@@ -127,10 +147,11 @@ export function mongoLeads({ leads, call }: Connection): LeadStore {
         const _id = leadKey(studioId, leadId);
         /** What an attempt before this one may have written: its answer got lost. */
         let maybeWritten: Date | undefined;
-        return untilKnown(deadline, async () => {
-          const found = await leads.findOne({ studioId, _id });
+        return untilKnown<Checked<ChangeLeadStageOutcome>>(deadline, async () => {
+          const found = await leads.findOne({ studioId, _id }, WITHOUT_HISTORY);
           if (!found) return { kind: 'not-found' };
           const lead = leadOf(found);
+          if (lead instanceof UnreadableRecord) return lead;
           if (lead.stage === stage) {
             const byThisCall = maybeWritten?.getTime() === lead.updatedAt.getTime();
             return { kind: byThisCall ? 'changed' : 'unchanged', lead };
@@ -159,15 +180,14 @@ export function mongoLeads({ leads, call }: Connection): LeadStore {
               throw error;
             }
             const openContactKey = { $in: claims.contactKeys.map(openClaim) };
-            const holder = await leads.findOne({ studioId, openContactKey });
-            const holderId = holder?._id.id.toString();
+            const holder = await leads.findOne({ studioId, openContactKey }, WITHOUT_HISTORY);
+            if (!holder) return undefined;
+            const taken = alreadyOpen(holder);
             // It may be the very lead, opened by somebody else since.
-            return holderId !== undefined && holderId !== leadId
-              ? { kind: 'already-open', leadId: holderId }
-              : undefined;
+            return taken instanceof UnreadableRecord || taken.leadId !== leadId ? taken : undefined;
           }
         });
-      }),
+      }).then(whole),
   };
 }
 
@@ -175,6 +195,12 @@ export function mongoLeads({ leads, call }: Connection): LeadStore {
 function claimsAfterMove({ id, stage: before }: Lead, stage: LeadStage, claims: OpenClaims) {
   if (!isOpen(stage)) return { openContactKey: closedClaim(id) };
   return isOpen(before) ? {} : claimsDocument(claims);
+}
+
+/** The lead in the way: its id is all that is asked of it. */
+function alreadyOpen(holder: LeadDocument): Checked<{ readonly kind: 'already-open'; readonly leadId: string }> {
+  const lead = leadOf(holder);
+  return lead instanceof UnreadableRecord && lead.field === 'id' ? lead : { kind: 'already-open', leadId: lead.id };
 }
 
 const nameOf = ({ studioId, id }: LeadKey): string => `${studioId} ${id}`;

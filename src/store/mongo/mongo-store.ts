@@ -1,4 +1,4 @@
-import type { Store, StoreObserver } from '../store.ts';
+import type { ReportUnreadable, Store, StoreObserver } from '../store.ts';
 import { mongoApiKeys } from './api-keys.ts';
 import { mongoAudit } from './audit.ts';
 import { mongoClaimRenewals } from './claim-renewals.ts';
@@ -16,20 +16,21 @@ import { apiKeysWhileUnique, claimRenewalsWhileUnique, leadsWhileUnique } from '
  *
  * @param url `mongodb://…` or `mongodb+srv://…`
  * @param observe is told of every command
+ * @param report is told of every record that cannot be read where a call goes on without it
  */
-export async function openMongoStore(url: string, observe?: StoreObserver): Promise<Store> {
+export async function openMongoStore(url: string, observe?: StoreObserver, report?: ReportUnreadable): Promise<Store> {
   const connection = await connect(url, observe);
-  return { ...storeOn(connection), check: connection.check, close: connection.close };
+  return { ...storeOn(connection, report), check: connection.check, close: connection.close };
 }
 
 /** Everything that the store does with an open connection. */
-export function storeOn(connection: Connection): Omit<Store, 'check' | 'close'> {
+export function storeOn(connection: Connection, report: ReportUnreadable = () => {}): Omit<Store, 'check' | 'close'> {
   const reads = studioReads(connection.studios);
   return {
-    ...leadsWhileUnique(mongoLeads(connection), connection),
-    ...apiKeysWhileUnique(mongoApiKeys(connection, reads), connection),
-    ...mongoDirectory(connection, reads),
-    ...mongoAudit(connection),
-    ...claimRenewalsWhileUnique(mongoClaimRenewals(connection), connection),
+    ...leadsWhileUnique(mongoLeads(connection, report), connection),
+    ...apiKeysWhileUnique(mongoApiKeys(connection, reads, report), connection),
+    ...mongoDirectory(connection, reads, report),
+    ...mongoAudit(connection, report),
+    ...claimRenewalsWhileUnique(mongoClaimRenewals(connection, report), connection),
   };
 }

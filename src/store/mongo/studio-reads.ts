@@ -1,5 +1,5 @@
 import type { Collection } from 'mongodb';
-import { STUDIO_FIELDS, type StudioDocument } from './documents.ts';
+import { READ, STUDIO_FIELDS, type StudioDocument } from './documents.ts';
 import { Gathered } from './gathered.ts';
 
 /** What to read of a studio: always its own record, and of what it contains only these. */
@@ -21,11 +21,8 @@ export function studioReads(studios: Collection<StudioDocument>): StudioReads {
       if (sourceId !== undefined) projection[`sources.${sourceId}`] = 1;
     }
     const studioIds = [...new Set(reads.map(({ studioId }) => studioId))];
-    const found = await studios.find({ _id: { $in: studioIds } }, { projection }).toArray();
+    const found = await studios.find({ _id: { $in: studioIds } }, { ...READ, projection }).toArray();
     const studiosThere = new Map(found.map((studio) => [studio._id, studio]));
-    return reads.map(({ studioId }) => {
-      const studio = studiosThere.get(studioId);
-      return studio ? { ...studio, members: studio.members ?? {}, sources: studio.sources ?? {} } : null;
-    });
+    return reads.map(({ studioId }) => studiosThere.get(studioId) ?? null);
   });
 }

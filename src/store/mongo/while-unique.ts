@@ -1,9 +1,10 @@
 import { type Document, UUID } from 'mongodb';
 import { sameData } from '../../domain/idempotency.ts';
 import { isOpen } from '../../domain/lead.ts';
+import { whole } from '../checked.ts';
 import { type ApiKeyStore, type ClaimRenewalStore, type LeadStore, StoreUnavailable } from '../store.ts';
 import { type Connection, untilKnown } from './connection.ts';
-import { fingerprintOf, type LeadDocument, leadKey, leadOf } from './documents.ts';
+import { earlierLeadOf, fingerprintOf, type LeadDocument, leadKey, READ, WITHOUT_HISTORY } from './documents.ts';
 import { INDEXES, type Indexed } from './indexes.ts';
 
 /**
@@ -18,7 +19,9 @@ export function leadsWhileUnique(store: LeadStore, connection: Connection): Lead
 
   /** The one lead with a key; none of its claims may be another's as well. */
   async function soleLead(studioId: string, idempotencyKey: string, fault: string): Promise<LeadDocument | null> {
-    const found = await call(() => leads.findOne({ studioId, 'idempotency.key': new UUID(idempotencyKey) }));
+    const found = await call(() =>
+      leads.findOne({ studioId, 'idempotency.key': new UUID(idempotencyKey) }, WITHOUT_HISTORY),
+    );
     if (found && !(await standsAlone(found))) throw unavailable(fault);
     return found;
   }
@@ -29,7 +32,7 @@ export function leadsWhileUnique(store: LeadStore, connection: Connection): Lead
     );
     const found = await call(() =>
       leads
-        .find({ studioId: lead.studioId, $or: withAClaim }, { projection: { _id: 1 } })
+        .find({ studioId: lead.studioId, $or: withAClaim }, { ...READ, projection: { _id: 1 } })
         .limit(2)
         .toArray(),
     );
@@ -49,8 +52,8 @@ export function leadsWhileUnique(store: LeadStore, connection: Connection): Lead
         }
         const earlier = await soleLead(lead.studioId, claims.idempotencyKey, fault);
         if (!earlier || earlier._id.id.toString() === lead.id) throw unavailable(fault);
-        return sameData(fingerprintOf(earlier), claims.fingerprint)
-          ? { kind: 'replayed', lead: leadOf(earlier) }
+        return sameData(whole(fingerprintOf(earlier)), claims.fingerprint)
+          ? { kind: 'replayed', lead: whole(earlierLeadOf(earlier)) }
           : { kind: 'idempotency-conflict' };
       }),
 
@@ -60,7 +63,7 @@ export function leadsWhileUnique(store: LeadStore, connection: Connection): Lead
         const fault = found && (await vouching.fault(deadline));
         if (!fault) return found;
         const sole = await soleLead(studioId, idempotencyKey, fault);
-        return sole && { lead: leadOf(sole), fingerprint: fingerprintOf(sole) };
+        return sole && { lead: whole(earlierLeadOf(sole)), fingerprint: whole(fingerprintOf(sole)) };
       }),
 
     changeLeadStage: (change) => {
@@ -76,7 +79,7 @@ export function leadsWhileUnique(store: LeadStore, connection: Connection): Lead
         const outcome = await store.changeLeadStage(change);
         const fault = outcome.kind === 'changed' && (await vouching.fault(deadline));
         if (!fault) return outcome;
-        const moved = await call(() => leads.findOne({ studioId, _id: leadKey(studioId, leadId) }));
+        const moved = await call(() => leads.findOne({ studioId, _id: leadKey(studioId, leadId) }, WITHOUT_HISTORY));
         if (!moved || !(await standsAlone(moved))) throw unavailable(fault);
         return outcome;
       });

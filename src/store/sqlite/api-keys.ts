@@ -1,24 +1,29 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { type ApiKey, isLive, KEY_SLOTS } from '../../domain/api-key.ts';
-import type { MemberRole } from '../../domain/studio.ts';
-import type { ApiKeyStore } from '../store.ts';
+import { legibleApiKey, whole, wholeOrNull } from '../checked.ts';
+import type { ApiKeyStore, ReportUnreadable } from '../store.ts';
 import { auditWriter } from './audit.ts';
 import type { GroupCommit } from './group-commit.ts';
-import { apiKeyOf, leadSourceOf, type Row, studioOf } from './rows.ts';
+import { API_KEY_COLUMNS, apiKeyIn, apiKeyOf, leadSourceOf, memberOf, type Row, studioOf } from './rows.ts';
 
 /** API keys and their slots, in SQLite. */
-export function sqliteApiKeys(database: DatabaseSync, commits: GroupCommit): ApiKeyStore {
+export function sqliteApiKeys(
+  database: DatabaseSync,
+  commits: GroupCommit,
+  report: ReportUnreadable = () => {},
+): ApiKeyStore {
   const insert = database.prepare(`
     INSERT INTO api_keys (
       studio_id, id, member_id, name, scopes, created_at, expires_at, revoked_at, secret_sha256, secret_hint, slot
     ) VALUES (
       :studioId, :id, :memberId, :name, :scopes, :createdAt, :expiresAt, NULL, :secretSha256, :secretHint, :slot
     )`);
-  const selectById = database.prepare('SELECT * FROM api_keys WHERE studio_id = ? AND id = ?');
-  const selectAll = database.prepare('SELECT * FROM api_keys WHERE studio_id = ? ORDER BY id DESC');
+  const selectById = database.prepare(`SELECT ${API_KEY_COLUMNS} FROM api_keys WHERE studio_id = ? AND id = ?`);
+  const selectAll = database.prepare(`
+    SELECT ${API_KEY_COLUMNS} FROM api_keys WHERE studio_id = ? ORDER BY id DESC`);
   const selectCredential = database.prepare(`
-    SELECT api_keys.*, studios.status, studios.region_code, studios.claim_renewal, members.role,
-      lead_sources.name AS source_name, lead_sources.enabled AS source_enabled
+    SELECT ${API_KEY_COLUMNS}, studios.status, studios.region_code, studios.claim_renewal, members.role,
+      lead_sources.name AS source_name, lead_sources.enabled = 1 AS source_enabled
     FROM api_keys
     JOIN studios ON studios.id = api_keys.studio_id
     LEFT JOIN members ON members.studio_id = api_keys.studio_id AND members.id = api_keys.member_id
@@ -47,6 +52,8 @@ export function sqliteApiKeys(database: DatabaseSync, commits: GroupCommit): Api
     return KEY_SLOTS.find((slot) => !taken.has(slot));
   };
 
+  const legible = (row: Row) => wholeOrNull(apiKeyOf(row), report) ?? legibleApiKey(apiKeyIn(row));
+
   return {
     createApiKey(key, now) {
       return commits.write(() => {
@@ -71,14 +78,14 @@ export function sqliteApiKeys(database: DatabaseSync, commits: GroupCommit): Api
     },
 
     async listApiKeys(studioId) {
-      return selectAll.all(studioId).map(apiKeyOf);
+      return selectAll.all(studioId).flatMap((row) => legible(row) ?? []);
     },
 
     replaceApiKey({ studioId, keyId, memberId, secretSha256, secretHint, expiresAt, now }) {
       return commits.write(() => {
         const row = selectById.get(studioId, keyId);
         if (!row) return { kind: 'not-found' };
-        const key = apiKeyOf(row);
+        const key = whole(apiKeyOf(row));
         if (key.revokedAt) return { kind: 'revoked' };
         const renewed: ApiKey = { ...key, memberId, secretSha256, secretHint, expiresAt: expiresAt ?? key.expiresAt };
         if (!isLive(renewed, now)) return { kind: 'expired' };
@@ -104,11 +111,11 @@ export function sqliteApiKeys(database: DatabaseSync, commits: GroupCommit): Api
       return commits.write(() => {
         const row = selectById.get(studioId, keyId);
         if (!row) return null;
-        const key = apiKeyOf(row);
-        if (key.revokedAt) return key;
+        const key = legible(row);
+        if (key?.revokedAt) return key;
         updateRevoked.run(now.getTime(), studioId, keyId);
         keep({ studioId, apiKeyId: keyId, action: 'api-key-revoked', memberId, time: now });
-        return { ...key, revokedAt: now };
+        return key && { ...key, revokedAt: now };
       });
     },
 
@@ -120,13 +127,18 @@ export function sqliteApiKeys(database: DatabaseSync, commits: GroupCommit): Api
 
     async findCredential(secretSha256, sourceId = '') {
       const row = selectCredential.get({ secretSha256, sourceId });
-      if (!row) return null;
-      const { studio_id, source_name: name, source_enabled: enabled } = row;
+      const key = row && wholeOrNull(apiKeyOf(row), report);
+      if (!key) return null;
+      const { studioId, memberId } = key;
+      const { role, source_name: name, source_enabled: enabled } = row;
+      const member =
+        role === null ? null : wholeOrNull(memberOf({ studio_id: studioId, id: memberId, role } as Row), report);
+      const source = name === null ? null : leadSourceOf({ studio_id: studioId, id: sourceId, name, enabled } as Row);
       return {
-        key: apiKeyOf(row),
-        studio: studioOf({ ...row, id: studio_id as string }),
-        issuerRole: row.role as MemberRole | null,
-        source: name === null ? null : leadSourceOf({ studio_id, id: sourceId, name, enabled } as Row),
+        key,
+        studio: studioOf({ ...row, id: studioId }, report),
+        issuerRole: member?.role ?? null,
+        source: wholeOrNull(source, report),
       };
     },
   };

@@ -1,15 +1,16 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { type AuditEvent, EVENTS_KEPT } from '../../domain/audit.ts';
-import type { AuditStore } from '../store.ts';
-import { auditEventOf } from './rows.ts';
+import { wholeOrNull } from '../checked.ts';
+import type { AuditStore, ReportUnreadable } from '../store.ts';
+import { auditEventOf, EVENT_COLUMNS } from './rows.ts';
 
 /** Who did what, in SQLite: an event stands in the transaction of what it tells of. */
-export function sqliteAudit(database: DatabaseSync): AuditStore {
+export function sqliteAudit(database: DatabaseSync, report: ReportUnreadable = () => {}): AuditStore {
   const select = database.prepare(`
-    SELECT * FROM audit_events WHERE studio_id = ? AND lead_id IS ? ORDER BY number DESC LIMIT ${EVENTS_KEPT}`);
+    SELECT ${EVENT_COLUMNS} FROM audit_events WHERE studio_id = ? AND lead_id IS ? ORDER BY number DESC LIMIT ${EVENTS_KEPT}`);
   return {
     async listAuditEvents(studioId, leadId) {
-      return select.all(studioId, leadId).map(auditEventOf);
+      return select.all(studioId, leadId).flatMap((row) => wholeOrNull(auditEventOf(row), report) ?? []);
     },
   };
 }

@@ -1,7 +1,8 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { Contact, RegionCode } from '../../domain/contact.ts';
-import { isOpen, type LeadStage } from '../../domain/lead.ts';
-import type { ClaimRenewalStore } from '../store.ts';
+import { isOpen, LEAD_STAGES } from '../../domain/lead.ts';
+import { isContact, isOneOf } from '../checked.ts';
+import type { ClaimRenewalStore, ReportUnreadable } from '../store.ts';
 import { contactClaims, keysAsText, keysOf } from './contact-claims.ts';
 import type { GroupCommit } from './group-commit.ts';
 import { type Row, renewalJson, renewalOf, studioOf } from './rows.ts';
@@ -10,7 +11,11 @@ import { type Row, renewalJson, renewalOf, studioOf } from './rows.ts';
 const BEFORE_ALL_IDS = '';
 
 /** Claims that are made anew, in SQLite. */
-export function sqliteClaimRenewals(database: DatabaseSync, commits: GroupCommit): ClaimRenewalStore {
+export function sqliteClaimRenewals(
+  database: DatabaseSync,
+  commits: GroupCommit,
+  report: ReportUnreadable,
+): ClaimRenewalStore {
   const selectDue = database.prepare('SELECT * FROM studios WHERE claim_renewal IS NOT NULL ORDER BY id');
   const selectPage = database.prepare(`
     SELECT id, contact_type, contact_value, stage, contact_keys, rule_version, rule_region FROM leads
@@ -27,13 +32,13 @@ export function sqliteClaimRenewals(database: DatabaseSync, commits: GroupCommit
     async listClaimRenewals() {
       return selectDue.all().flatMap((row) => {
         const renewal = renewalOf(row);
-        return renewal ? [{ studio: studioOf(row), renewal }] : [];
+        return renewal ? [{ studio: studioOf(row, report), renewal }] : [];
       });
     },
 
     async listOpenClaims(studioId, after, limit) {
       const rows = selectPage.all(studioId, after ?? BEFORE_ALL_IDS, limit);
-      const leads = rows.filter(({ stage }) => isOpen(stage as LeadStage)).map(claimingLead);
+      const leads = rows.filter(isReadable).map(claimingLead);
       return { leads, next: rows.length < limit ? null : (rows.at(-1)?.id as string) };
     },
 
@@ -65,6 +70,10 @@ export function sqliteClaimRenewals(database: DatabaseSync, commits: GroupCommit
     },
   };
 }
+
+/** Whether a lead is open, and has what its claims are made of. What cannot be read keeps what it claims. */
+const isReadable = ({ stage, contact_type: type, contact_value: value }: Row): boolean =>
+  isOneOf(LEAD_STAGES, stage) && isOpen(stage) && isContact({ type, value });
 
 const claimingLead = (row: Row) => ({
   id: row.id as string,

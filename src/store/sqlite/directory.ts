@@ -1,12 +1,19 @@
-import type { DatabaseSync } from 'node:sqlite';
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { renewalAfter } from '../../domain/claim-renewal.ts';
-import type { DirectoryStore } from '../store.ts';
+import { MOST_MEMBERS, MOST_SOURCES, STUDIO_STATUSES, type Studio } from '../../domain/studio.ts';
+import { isOneOf, wholeOrNull } from '../checked.ts';
+import { readPage } from '../pages.ts';
+import type { DirectoryStore, ReportUnreadable } from '../store.ts';
 import { auditWriter } from './audit.ts';
 import type { GroupCommit } from './group-commit.ts';
-import { leadSourceOf, memberOf, renewalJson, renewalOf, studioOf } from './rows.ts';
+import { leadSourceOf, memberOf, type Row, renewalJson, renewalOf, SOURCE_COLUMNS, studioOf } from './rows.ts';
 
 /** Studios, members and sources, in SQLite. */
-export function sqliteDirectory(database: DatabaseSync, commits: GroupCommit): DirectoryStore {
+export function sqliteDirectory(
+  database: DatabaseSync,
+  commits: GroupCommit,
+  report: ReportUnreadable = () => {},
+): DirectoryStore {
   const upsertStudio = database.prepare(`
     INSERT INTO studios (id, status, region_code, claim_renewal) VALUES (:id, :status, :regionCode, :renewal)
     ON CONFLICT (id) DO UPDATE SET status = :status, region_code = :regionCode, claim_renewal = :renewal`);
@@ -19,70 +26,94 @@ export function sqliteDirectory(database: DatabaseSync, commits: GroupCommit): D
   const upsertSource = database.prepare(`
     INSERT INTO lead_sources (studio_id, id, name, enabled) VALUES (:studioId, :id, :name, :enabled)
     ON CONFLICT (studio_id, id) DO UPDATE SET name = :name, enabled = :enabled`);
-  const selectSource = database.prepare('SELECT * FROM lead_sources WHERE studio_id = ? AND id = ?');
-  const selectSources = database.prepare('SELECT * FROM lead_sources WHERE studio_id = ? ORDER BY id');
+  const selectSource = database.prepare(`SELECT ${SOURCE_COLUMNS} FROM lead_sources WHERE studio_id = ? AND id = ?`);
+  const selectSources = database.prepare(
+    `SELECT ${SOURCE_COLUMNS} FROM lead_sources WHERE studio_id = ? AND id > ? ORDER BY id LIMIT ?`,
+  );
+
+  const deleteSource = database.prepare(`
+    DELETE FROM lead_sources WHERE studio_id = ? AND id = ? RETURNING ${SOURCE_COLUMNS}`);
+  const countMembers = database.prepare('SELECT count(*) AS count FROM members WHERE studio_id = ?');
+  const countSources = database.prepare('SELECT count(*) AS count FROM lead_sources WHERE studio_id = ?');
 
   const keep = auditWriter(database);
+  const isFull = (counting: StatementSync, studioId: string, most: number) =>
+    (counting.get(studioId)?.count as number) >= most;
 
   return {
-    putStudio(put, { memberId, now }) {
+    putStudio({ id, status, regionCode }, { memberId, now }) {
       return commits.write(() => {
-        const { id } = put;
         const row = selectStudio.get(id);
-        const before = row ? studioOf(row) : null;
-        const status = put.status ?? before?.status;
-        if (status === undefined) return null;
-        const regionCode = put.regionCode === undefined ? (before?.regionCode ?? null) : put.regionCode;
-        const renewal = row && before ? renewalAfter(before, regionCode, renewalOf(row), now) : null;
-        if (before?.status !== status) {
-          const from = before?.status ?? null;
+        if (!row && status === undefined) return null;
+        const before = row ? studioOf(row, report) : { status, regionCode: null, formerRules: [] };
+        const region = regionCode === undefined ? before.regionCode : regionCode;
+        const renewal = row ? renewalAfter(before, region, renewalOf(row), now) : null;
+        const from = isOneOf(STUDIO_STATUSES, row?.status) ? row?.status : null;
+        if (status !== undefined && status !== from) {
           keep({ studioId: id, action: 'studio-status-changed', memberId, time: now, from, to: status });
         }
-        upsertStudio.run({ id, status, regionCode, renewal: renewalJson(renewal) });
-        return { id, status, regionCode, formerRules: renewal?.formerRules ?? [] };
+        upsertStudio.run({
+          id,
+          status: status ?? (row?.status as string),
+          regionCode: regionCode === undefined ? ((row?.region_code ?? null) as string | null) : regionCode,
+          renewal: renewalJson(renewal),
+        });
+        const formerRules = renewal?.formerRules ?? [];
+        return { id, status: (status ?? before.status) as Studio['status'], regionCode: region, formerRules };
       });
     },
 
     async findStudio(studioId) {
       const row = selectStudio.get(studioId);
-      return row ? studioOf(row) : null;
+      return row ? studioOf(row, report) : null;
     },
 
     putMember({ studioId, id, role }) {
       return commits.write(() => {
-        if (!selectStudio.get(studioId)) return false;
+        if (!selectStudio.get(studioId)) return 'no-studio';
+        if (!selectMember.get(studioId, id) && isFull(countMembers, studioId, MOST_MEMBERS)) return 'limit-reached';
         upsertMember.run({ studioId, id, role });
-        return true;
+        return 'put';
       });
     },
 
     async findMember(studioId, memberId) {
       const row = selectMember.get(studioId, memberId);
-      return row ? memberOf(row) : null;
+      return row ? wholeOrNull(memberOf(row), report) : null;
     },
 
     removeMember(studioId, memberId) {
       return commits.write(() => {
         const row = deleteMember.get(studioId, memberId);
-        return row ? memberOf(row) : null;
+        return row ? wholeOrNull(memberOf(row), report) : null;
       });
     },
 
     putLeadSource({ studioId, id, name, enabled }) {
       return commits.write(() => {
-        if (!selectStudio.get(studioId)) return false;
+        if (!selectStudio.get(studioId)) return 'no-studio';
+        if (!selectSource.get(studioId, id) && isFull(countSources, studioId, MOST_SOURCES)) return 'limit-reached';
         upsertSource.run({ studioId, id, name, enabled: enabled ? 1 : 0 });
-        return true;
+        return 'put';
+      });
+    },
+
+    removeLeadSource(studioId, sourceId) {
+      return commits.write(() => {
+        const row = deleteSource.get(studioId, sourceId);
+        return row ? wholeOrNull(leadSourceOf(row), report) : null;
       });
     },
 
     async findLeadSource(studioId, sourceId) {
       const row = selectSource.get(studioId, sourceId);
-      return row ? leadSourceOf(row) : null;
+      return row ? wholeOrNull(leadSourceOf(row), report) : null;
     },
 
-    async listLeadSources(studioId) {
-      return selectSources.all(studioId).map(leadSourceOf);
+    async listLeadSources(studioId, first, limit) {
+      const read = (after: string | null, count: number) => selectSources.all(studioId, after ?? '', count);
+      const idOf = (row: Row) => row.id as string;
+      return readPage({ read, idOf, check: leadSourceOf }, { after: first, limit }, report);
     },
   };
 }

@@ -1,17 +1,23 @@
 import type { DatabaseSync, SQLInputValue, SQLOutputValue } from 'node:sqlite';
 import { sameData } from '../../domain/idempotency.ts';
 import { isOpen, nextUpdate } from '../../domain/lead.ts';
-import type { LeadStore } from '../store.ts';
+import { whole } from '../checked.ts';
+import { readPage } from '../pages.ts';
+import type { LeadStore, ReportUnreadable } from '../store.ts';
 import { auditWriter } from './audit.ts';
 import { contactClaims, keysAsText, keysOf } from './contact-claims.ts';
 import type { GroupCommit } from './group-commit.ts';
-import { LEAD_COLUMNS, leadOf } from './rows.ts';
+import { earlierLeadOf, FINGERPRINT_COLUMNS, fingerprintOf, LEAD_COLUMNS, leadOf } from './rows.ts';
 
 /** Higher than every lead's id, so that the first page is asked for like any other. */
 const AFTER_ALL_IDS = 'g';
 
 /** Leads and their claims, in SQLite. */
-export function sqliteLeads(database: DatabaseSync, commits: GroupCommit): LeadStore {
+export function sqliteLeads(
+  database: DatabaseSync,
+  commits: GroupCommit,
+  report: ReportUnreadable = () => {},
+): LeadStore {
   const insert = database.prepare(`
     INSERT INTO leads (
       studio_id, id, display_name, contact_type, contact_value, source_id, note, stage, created_at, updated_at,
@@ -21,7 +27,7 @@ export function sqliteLeads(database: DatabaseSync, commits: GroupCommit): LeadS
       :contactKeys, :ruleVersion, :ruleRegion, :idempotencyKey, :fingerprint, :fingerprintVersion
     ) ON CONFLICT DO NOTHING`);
   const selectById = select(`${LEAD_COLUMNS}, contact_keys, rule_version, rule_region`, 'id = ?');
-  const selectByKey = select(`${LEAD_COLUMNS}, fingerprint_version, fingerprint`, 'idempotency_key = ?');
+  const selectByKey = select(`${LEAD_COLUMNS}, ${FINGERPRINT_COLUMNS}`, 'idempotency_key = ?');
   const selectPage = select(LEAD_COLUMNS, 'id < ? ORDER BY id DESC LIMIT ?');
   const updateStage = database.prepare(`
     UPDATE leads SET stage = :stage, updated_at = :updatedAt, contact_keys = :contactKeys, rule_version = :ruleVersion,
@@ -43,9 +49,7 @@ export function sqliteLeads(database: DatabaseSync, commits: GroupCommit): LeadS
 
   const findByKey = (studioId: string, idempotencyKey: string) => {
     const row = selectByKey.get(studioId, idempotencyKey);
-    if (!row) return null;
-    const [version, sha256] = row.slice(-2) as [number, string];
-    return { lead: leadOf(studioId, row), fingerprint: { version, sha256 } };
+    return row ? { lead: whole(earlierLeadOf(studioId, row)), fingerprint: whole(fingerprintOf(studioId, row)) } : null;
   };
 
   return {
@@ -96,18 +100,20 @@ export function sqliteLeads(database: DatabaseSync, commits: GroupCommit): LeadS
 
     async findLead(studioId, leadId) {
       const row = selectById.get(studioId, leadId);
-      return row ? leadOf(studioId, row) : null;
+      return row ? whole(leadOf(studioId, row)) : null;
     },
 
     async listLeads(studioId, before, limit) {
-      return selectPage.all(studioId, before ?? AFTER_ALL_IDS, limit).map((row) => leadOf(studioId, row));
+      const read = (after: string | null, count: number) => selectPage.all(studioId, after ?? AFTER_ALL_IDS, count);
+      const idOf = ([id]: readonly SQLOutputValue[]) => id as string;
+      return readPage({ read, idOf, check: (row) => leadOf(studioId, row) }, { after: before, limit }, report);
     },
 
     changeLeadStage({ studioId, leadId, stage, claims, memberId, now }) {
       return commits.write(() => {
         const row = selectById.get(studioId, leadId);
         if (!row) return { kind: 'not-found' };
-        const lead = leadOf(studioId, row);
+        const lead = whole(leadOf(studioId, row));
         if (lead.stage === stage) return { kind: 'unchanged', lead };
         let [contactKeys, ruleVersion, ruleRegion] = row.slice(-3) as [string, number, string | null];
         if (!isOpen(stage)) {

@@ -90,9 +90,9 @@ export const MIGRATIONS: readonly string[] = [
     lead_id     TEXT NOT NULL,
     PRIMARY KEY (studio_id, contact_key)
   ) STRICT, WITHOUT ROWID;
-  INSERT INTO contact_claims
+  INSERT OR IGNORE INTO contact_claims
     SELECT studio_id, substr(open_contact_key, 6), id FROM leads WHERE open_contact_key LIKE 'open:%';
-  DROP INDEX leads_by_open_contact;
+  DROP INDEX IF EXISTS leads_by_open_contact;
 
   -- What a lead claims, separated by spaces; nothing once it is closed.
   ALTER TABLE leads RENAME COLUMN open_contact_key TO contact_keys;

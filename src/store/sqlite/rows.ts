@@ -1,64 +1,114 @@
 import type { SQLOutputValue } from 'node:sqlite';
-import type { ApiKey, ApiKeyScope } from '../../domain/api-key.ts';
+import type { ApiKey } from '../../domain/api-key.ts';
 import type { AuditEvent } from '../../domain/audit.ts';
 import type { ClaimRenewal } from '../../domain/claim-renewal.ts';
-import type { Contact, RegionCode } from '../../domain/contact.ts';
-import type { Lead, LeadStage } from '../../domain/lead.ts';
-import type { LeadSource, Member, MemberRole, Studio } from '../../domain/studio.ts';
+import type { Fingerprint } from '../../domain/idempotency.ts';
+import type { Lead } from '../../domain/lead.ts';
+import type { LeadSource, Member, Studio } from '../../domain/studio.ts';
+import {
+  type Checked,
+  checkedApiKey,
+  checkedEarlierLead,
+  checkedEvent,
+  checkedFingerprint,
+  checkedLead,
+  checkedLeadSource,
+  checkedMember,
+  checkedStudio,
+  type Unchecked,
+} from '../checked.ts';
+import type { ReportUnreadable } from '../store.ts';
 
-/** A row as the driver gives it. The casts below rest on the schema's STRICT tables. */
+/** A row as the driver gives it. The schema's STRICT tables have the types right; whatever else stands there is checked. */
 export type Row = Record<string, SQLOutputValue>;
 
+/**
+ * A column of whole numbers as the driver can read it: a larger number would be a failure of the whole answer, with
+ * everybody's rows in it. What is cut off here is beyond every time.
+ */
+const number = (column: string) => `min(max(${column}, -9000000000000000), 9000000000000000)`;
+
 /** The columns of a studio's lead, in the order in which leadOf takes them. */
-export const LEAD_COLUMNS =
-  'id, display_name, contact_type, contact_value, source_id, note, stage, created_at, updated_at';
+export const LEAD_COLUMNS = `
+  id, display_name, contact_type, contact_value, source_id, note, stage, ${number('created_at')}, ${number('updated_at')}`;
+
+/** The columns of what a lead was made with, in the order in which fingerprintOf takes them. */
+export const FINGERPRINT_COLUMNS = `${number('fingerprint_version')}, fingerprint`;
+
+/** The columns of a key, also where other tables are joined to it. */
+export const API_KEY_COLUMNS = `
+  api_keys.studio_id, api_keys.id, api_keys.member_id, api_keys.name, api_keys.scopes, api_keys.secret_sha256,
+  api_keys.secret_hint, api_keys.slot, ${number('api_keys.created_at')} AS created_at,
+  ${number('api_keys.expires_at')} AS expires_at, ${number('api_keys.revoked_at')} AS revoked_at,
+  ${number('api_keys.last_used_at')} AS last_used_at`;
+
+/** The columns of a source. */
+export const SOURCE_COLUMNS = 'studio_id, id, name, enabled = 1 AS enabled';
+
+/** The columns of an event. */
+export const EVENT_COLUMNS = `
+  studio_id, lead_id, api_key_id, action, member_id, ${number('time')} AS time, from_value, to_value`;
 
 /**
  * A lead from a row as a list. The driver makes lists several times as fast as objects, and a page has many rows.
  *
  * @param row LEAD_COLUMNS, whatever follows
  */
-export function leadOf(studioId: string, row: readonly SQLOutputValue[]): Lead {
+export const leadOf = (studioId: string, row: readonly SQLOutputValue[]): Checked<Lead> =>
+  checkedLead(leadIn(studioId, row));
+
+/** The lead that a creation made before. @param row LEAD_COLUMNS, whatever follows */
+export const earlierLeadOf = (studioId: string, row: readonly SQLOutputValue[]): Checked<Lead> =>
+  checkedEarlierLead(leadIn(studioId, row));
+
+/** A lead with whatever stands in its columns. */
+function leadIn(studioId: string, row: readonly SQLOutputValue[]): Unchecked<Lead> {
   const [id, displayName, contactType, contactValue, sourceId, note, stage, createdAt, updatedAt] = row;
   return {
-    id: id as string,
+    id,
     studioId,
-    displayName: displayName as string,
-    contact: { type: contactType as Contact['type'], value: contactValue as string },
-    sourceId: sourceId as string | null,
-    note: note as string | null,
-    stage: stage as LeadStage,
+    displayName,
+    contact: { type: contactType, value: contactValue },
+    sourceId,
+    note,
+    stage,
     createdAt: dateOf(createdAt),
     updatedAt: dateOf(updatedAt),
   };
 }
 
-export const apiKeyOf = (row: Row): ApiKey => ({
-  id: row.id as string,
-  studioId: row.studio_id as string,
-  memberId: row.member_id as string,
-  name: row.name as string,
-  scopes: (row.scopes as string).split(' ') as ApiKeyScope[],
+/** @param row LEAD_COLUMNS, then FINGERPRINT_COLUMNS */
+export function fingerprintOf(studioId: string, row: readonly SQLOutputValue[]): Checked<Fingerprint> {
+  const [version, sha256] = row.slice(-2);
+  return checkedFingerprint({ version, sha256 }, { studioId, id: row[0] });
+}
+
+export const apiKeyOf = (row: Row): Checked<ApiKey> => checkedApiKey(apiKeyIn(row));
+
+/** A key with whatever stands in its columns. */
+export const apiKeyIn = (row: Row): Unchecked<ApiKey> => ({
+  id: row.id,
+  studioId: row.studio_id,
+  memberId: row.member_id,
+  name: row.name,
+  scopes: (row.scopes as string).split(' '),
   createdAt: dateOf(row.created_at),
   expiresAt: dateOf(row.expires_at),
   revokedAt: row.revoked_at === null ? null : dateOf(row.revoked_at),
-  secretSha256: row.secret_sha256 as Uint8Array,
-  secretHint: row.secret_hint as string,
+  secretSha256: row.secret_sha256,
+  secretHint: row.secret_hint,
   lastUsedAt: row.last_used_at === null ? null : dateOf(row.last_used_at),
 });
 
-export const studioOf = (row: Row): Studio => ({
-  id: row.id as string,
-  status: row.status as Studio['status'],
-  regionCode: row.region_code as RegionCode | null,
-  formerRules: renewalOf(row)?.formerRules ?? [],
-});
-
-/** How far the claims of a studio's open leads are made anew; null: all are by the rule of today. */
+/** How far the claims of a studio's open leads are made anew; null: all are by the rule of today, or nobody can tell. */
 export function renewalOf({ claim_renewal: json }: Row): ClaimRenewal | null {
   if (json === null) return null;
-  const renewal = JSON.parse(json as string) as ClaimRenewal;
-  return { ...renewal, since: new Date(renewal.since) };
+  try {
+    const renewal = JSON.parse(json as string) as ClaimRenewal;
+    return { ...renewal, since: new Date(renewal.since) };
+  } catch {
+    return null;
+  }
 }
 
 /** The same as it is stored. */
@@ -68,28 +118,33 @@ export const renewalJson = (renewal: ClaimRenewal | null): string | null => {
   return JSON.stringify({ step, since: since.getTime(), after, formerRules });
 };
 
-export const memberOf = (row: Row): Member => ({
-  studioId: row.studio_id as string,
-  id: row.id as string,
-  role: row.role as MemberRole,
-});
+export const studioOf = (row: Row, report: ReportUnreadable): Studio =>
+  checkedStudio(
+    {
+      id: row.id as string,
+      status: row.status,
+      regionCode: row.region_code,
+      formerRules: renewalOf(row)?.formerRules ?? [],
+    },
+    report,
+  );
 
-export const leadSourceOf = (row: Row): LeadSource => ({
-  studioId: row.studio_id as string,
-  id: row.id as string,
-  name: row.name as string,
-  enabled: row.enabled === 1,
-});
+export const memberOf = (row: Row): Checked<Member> =>
+  checkedMember({ studioId: row.studio_id, id: row.id, role: row.role });
 
-export const auditEventOf = (row: Row): AuditEvent => ({
-  studioId: row.studio_id as string,
-  action: row.action as AuditEvent['action'],
-  memberId: row.member_id as string | null,
-  time: dateOf(row.time),
-  apiKeyId: row.api_key_id as string | null,
-  leadId: row.lead_id as string | null,
-  from: row.from_value as string | null,
-  to: row.to_value as string | null,
-});
+export const leadSourceOf = (row: Row): Checked<LeadSource> =>
+  checkedLeadSource({ studioId: row.studio_id, id: row.id, name: row.name, enabled: row.enabled === 1 });
+
+export const auditEventOf = (row: Row): Checked<AuditEvent> =>
+  checkedEvent({
+    studioId: row.studio_id,
+    action: row.action,
+    memberId: row.member_id,
+    time: dateOf(row.time),
+    apiKeyId: row.api_key_id,
+    leadId: row.lead_id,
+    from: row.from_value,
+    to: row.to_value,
+  });
 
 const dateOf = (value: SQLOutputValue | undefined): Date => new Date(value as number);

@@ -1,4 +1,4 @@
-import { type Store, type StoreObserver, StoreUnavailable } from '../store.ts';
+import { type ReportUnreadable, type Store, type StoreObserver, StoreUnavailable } from '../store.ts';
 import { sqliteApiKeys } from './api-keys.ts';
 import { sqliteAudit } from './audit.ts';
 import { Checkpoints } from './checkpoints.ts';
@@ -16,19 +16,20 @@ import { writeProbe } from './write-probe.ts';
  *
  * @param path of the database file, relative to the working folder; `:memory:` for one that is gone when it is closed
  * @param observe is told of every commit
+ * @param report is told of every record that cannot be read where a call goes on without it
  * @throws StoreUnavailable with what is wrong with the file, also when a newer release has written it
  */
-export function openSqliteStore(path: string, observe?: StoreObserver): Store {
+export function openSqliteStore(path: string, observe?: StoreObserver, report: ReportUnreadable = () => {}): Store {
   const database = openDatabase(path);
   const checkpoints = new Checkpoints(path);
   const indexes = new UniqueIndexes(database);
   const commits = new GroupCommit(database, () => path !== ':memory:' && checkpoints.committed(), observe, indexes);
   return withStoreErrors({
-    ...leadsWhileUnique(sqliteLeads(database, commits), database, indexes),
-    ...apiKeysWhileUnique(sqliteApiKeys(database, commits), indexes),
-    ...sqliteDirectory(database, commits),
-    ...sqliteAudit(database),
-    ...sqliteClaimRenewals(database, commits),
+    ...leadsWhileUnique(sqliteLeads(database, commits, report), database, indexes),
+    ...apiKeysWhileUnique(sqliteApiKeys(database, commits, report), indexes),
+    ...sqliteDirectory(database, commits, report),
+    ...sqliteAudit(database, report),
+    ...sqliteClaimRenewals(database, commits, report),
     async check() {
       indexes.look();
       const faults = [indexes.fault('leads'), indexes.fault('api_keys')].filter((fault) => fault !== undefined);

@@ -564,7 +564,9 @@ export const ApiKeyService: GenService<{
   },
   /**
    * Lists all keys of a studio, revoked and expired ones too, newest first. Refused with INVALID_REQUEST,
-   * STUDIO_NOT_FOUND or MEMBER_FORBIDDEN.
+   * STUDIO_NOT_FOUND or MEMBER_FORBIDDEN. One whose record cannot be read is told as far as it can be: its expire_time is
+   * 1970-01-01, because it opens nothing, and so is a create_time that cannot be read; its name may be `(cannot be read)`,
+   * other texts empty. It counts towards the 20 until it is revoked.
    *
    * @generated from rpc leadintake.v1.ApiKeyService.ListApiKeys
    */

@@ -12,7 +12,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file leadintake/v1/directory.proto.
  */
 export const file_leadintake_v1_directory: GenFile = /*@__PURE__*/
-  fileDesc("Ch1sZWFkaW50YWtlL3YxL2RpcmVjdG9yeS5wcm90bxINbGVhZGludGFrZS52MSJrCgZTdHVkaW8SCgoCaWQYASABKAkSKwoGc3RhdHVzGAIgASgOMhsubGVhZGludGFrZS52MS5TdHVkaW9TdGF0dXMSGAoLcmVnaW9uX2NvZGUYAyABKAlIAIgBAUIOCgxfcmVnaW9uX2NvZGUiUAoGTWVtYmVyEhEKCXN0dWRpb19pZBgBIAEoCRIKCgJpZBgCIAEoCRInCgRyb2xlGAMgASgOMhkubGVhZGludGFrZS52MS5NZW1iZXJSb2xlIkoKCkxlYWRTb3VyY2USEQoJc3R1ZGlvX2lkGAEgASgJEgoKAmlkGAIgASgJEgwKBG5hbWUYAyABKAkSDwoHZW5hYmxlZBgEIAEoCCKQAQoQUHV0U3R1ZGlvUmVxdWVzdBIlCgZzdHVkaW8YASABKAsyFS5sZWFkaW50YWtlLnYxLlN0dWRpbxIWCgltZW1iZXJfaWQYAiABKAlIAIgBARIvCgt1cGRhdGVfbWFzaxgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2tCDAoKX21lbWJlcl9pZCI6ChFQdXRTdHVkaW9SZXNwb25zZRIlCgZzdHVkaW8YASABKAsyFS5sZWFkaW50YWtlLnYxLlN0dWRpbyIlChBHZXRTdHVkaW9SZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCSI6ChFHZXRTdHVkaW9SZXNwb25zZRIlCgZzdHVkaW8YASABKAsyFS5sZWFkaW50YWtlLnYxLlN0dWRpbyI5ChBQdXRNZW1iZXJSZXF1ZXN0EiUKBm1lbWJlchgBIAEoCzIVLmxlYWRpbnRha2UudjEuTWVtYmVyIjoKEVB1dE1lbWJlclJlc3BvbnNlEiUKBm1lbWJlchgBIAEoCzIVLmxlYWRpbnRha2UudjEuTWVtYmVyIjsKE1JlbW92ZU1lbWJlclJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEhEKCW1lbWJlcl9pZBgCIAEoCSI9ChRSZW1vdmVNZW1iZXJSZXNwb25zZRIlCgZtZW1iZXIYASABKAsyFS5sZWFkaW50YWtlLnYxLk1lbWJlciJGChRQdXRMZWFkU291cmNlUmVxdWVzdBIuCgtsZWFkX3NvdXJjZRgBIAEoCzIZLmxlYWRpbnRha2UudjEuTGVhZFNvdXJjZSJHChVQdXRMZWFkU291cmNlUmVzcG9uc2USLgoLbGVhZF9zb3VyY2UYASABKAsyGS5sZWFkaW50YWtlLnYxLkxlYWRTb3VyY2UiKwoWTGlzdExlYWRTb3VyY2VzUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkiSgoXTGlzdExlYWRTb3VyY2VzUmVzcG9uc2USLwoMbGVhZF9zb3VyY2VzGAEgAygLMhkubGVhZGludGFrZS52MS5MZWFkU291cmNlKmQKDFN0dWRpb1N0YXR1cxIdChlTVFVESU9fU1RBVFVTX1VOU1BFQ0lGSUVEEAASGAoUU1RVRElPX1NUQVRVU19BQ1RJVkUQARIbChdTVFVESU9fU1RBVFVTX1NVU1BFTkRFRBACKm4KCk1lbWJlclJvbGUSGwoXTUVNQkVSX1JPTEVfVU5TUEVDSUZJRUQQABIVChFNRU1CRVJfUk9MRV9PV05FUhABEhUKEU1FTUJFUl9ST0xFX0FETUlOEAISFQoRTUVNQkVSX1JPTEVfU1RBRkYQAzKjBAoQRGlyZWN0b3J5U2VydmljZRJOCglQdXRTdHVkaW8SHy5sZWFkaW50YWtlLnYxLlB1dFN0dWRpb1JlcXVlc3QaIC5sZWFkaW50YWtlLnYxLlB1dFN0dWRpb1Jlc3BvbnNlElMKCUdldFN0dWRpbxIfLmxlYWRpbnRha2UudjEuR2V0U3R1ZGlvUmVxdWVzdBogLmxlYWRpbnRha2UudjEuR2V0U3R1ZGlvUmVzcG9uc2UiA5ACARJOCglQdXRNZW1iZXISHy5sZWFkaW50YWtlLnYxLlB1dE1lbWJlclJlcXVlc3QaIC5sZWFkaW50YWtlLnYxLlB1dE1lbWJlclJlc3BvbnNlElcKDFJlbW92ZU1lbWJlchIiLmxlYWRpbnRha2UudjEuUmVtb3ZlTWVtYmVyUmVxdWVzdBojLmxlYWRpbnRha2UudjEuUmVtb3ZlTWVtYmVyUmVzcG9uc2USWgoNUHV0TGVhZFNvdXJjZRIjLmxlYWRpbnRha2UudjEuUHV0TGVhZFNvdXJjZVJlcXVlc3QaJC5sZWFkaW50YWtlLnYxLlB1dExlYWRTb3VyY2VSZXNwb25zZRJlCg9MaXN0TGVhZFNvdXJjZXMSJS5sZWFkaW50YWtlLnYxLkxpc3RMZWFkU291cmNlc1JlcXVlc3QaJi5sZWFkaW50YWtlLnYxLkxpc3RMZWFkU291cmNlc1Jlc3BvbnNlIgOQAgFiBnByb3RvMw", [file_google_protobuf_field_mask]);
+  fileDesc("Ch1sZWFkaW50YWtlL3YxL2RpcmVjdG9yeS5wcm90bxINbGVhZGludGFrZS52MSJrCgZTdHVkaW8SCgoCaWQYASABKAkSKwoGc3RhdHVzGAIgASgOMhsubGVhZGludGFrZS52MS5TdHVkaW9TdGF0dXMSGAoLcmVnaW9uX2NvZGUYAyABKAlIAIgBAUIOCgxfcmVnaW9uX2NvZGUiUAoGTWVtYmVyEhEKCXN0dWRpb19pZBgBIAEoCRIKCgJpZBgCIAEoCRInCgRyb2xlGAMgASgOMhkubGVhZGludGFrZS52MS5NZW1iZXJSb2xlIkoKCkxlYWRTb3VyY2USEQoJc3R1ZGlvX2lkGAEgASgJEgoKAmlkGAIgASgJEgwKBG5hbWUYAyABKAkSDwoHZW5hYmxlZBgEIAEoCCKQAQoQUHV0U3R1ZGlvUmVxdWVzdBIlCgZzdHVkaW8YASABKAsyFS5sZWFkaW50YWtlLnYxLlN0dWRpbxIWCgltZW1iZXJfaWQYAiABKAlIAIgBARIvCgt1cGRhdGVfbWFzaxgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2tCDAoKX21lbWJlcl9pZCI6ChFQdXRTdHVkaW9SZXNwb25zZRIlCgZzdHVkaW8YASABKAsyFS5sZWFkaW50YWtlLnYxLlN0dWRpbyIlChBHZXRTdHVkaW9SZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCSI6ChFHZXRTdHVkaW9SZXNwb25zZRIlCgZzdHVkaW8YASABKAsyFS5sZWFkaW50YWtlLnYxLlN0dWRpbyI5ChBQdXRNZW1iZXJSZXF1ZXN0EiUKBm1lbWJlchgBIAEoCzIVLmxlYWRpbnRha2UudjEuTWVtYmVyIjoKEVB1dE1lbWJlclJlc3BvbnNlEiUKBm1lbWJlchgBIAEoCzIVLmxlYWRpbnRha2UudjEuTWVtYmVyIjsKE1JlbW92ZU1lbWJlclJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEhEKCW1lbWJlcl9pZBgCIAEoCSI9ChRSZW1vdmVNZW1iZXJSZXNwb25zZRIlCgZtZW1iZXIYASABKAsyFS5sZWFkaW50YWtlLnYxLk1lbWJlciJGChRQdXRMZWFkU291cmNlUmVxdWVzdBIuCgtsZWFkX3NvdXJjZRgBIAEoCzIZLmxlYWRpbnRha2UudjEuTGVhZFNvdXJjZSJHChVQdXRMZWFkU291cmNlUmVzcG9uc2USLgoLbGVhZF9zb3VyY2UYASABKAsyGS5sZWFkaW50YWtlLnYxLkxlYWRTb3VyY2UiRAoXUmVtb3ZlTGVhZFNvdXJjZVJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEhYKDmxlYWRfc291cmNlX2lkGAIgASgJIkoKGFJlbW92ZUxlYWRTb3VyY2VSZXNwb25zZRIuCgtsZWFkX3NvdXJjZRgBIAEoCzIZLmxlYWRpbnRha2UudjEuTGVhZFNvdXJjZSJSChZMaXN0TGVhZFNvdXJjZXNSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCSJjChdMaXN0TGVhZFNvdXJjZXNSZXNwb25zZRIvCgxsZWFkX3NvdXJjZXMYASADKAsyGS5sZWFkaW50YWtlLnYxLkxlYWRTb3VyY2USFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJKmQKDFN0dWRpb1N0YXR1cxIdChlTVFVESU9fU1RBVFVTX1VOU1BFQ0lGSUVEEAASGAoUU1RVRElPX1NUQVRVU19BQ1RJVkUQARIbChdTVFVESU9fU1RBVFVTX1NVU1BFTkRFRBACKm4KCk1lbWJlclJvbGUSGwoXTUVNQkVSX1JPTEVfVU5TUEVDSUZJRUQQABIVChFNRU1CRVJfUk9MRV9PV05FUhABEhUKEU1FTUJFUl9ST0xFX0FETUlOEAISFQoRTUVNQkVSX1JPTEVfU1RBRkYQAzKIBQoQRGlyZWN0b3J5U2VydmljZRJOCglQdXRTdHVkaW8SHy5sZWFkaW50YWtlLnYxLlB1dFN0dWRpb1JlcXVlc3QaIC5sZWFkaW50YWtlLnYxLlB1dFN0dWRpb1Jlc3BvbnNlElMKCUdldFN0dWRpbxIfLmxlYWRpbnRha2UudjEuR2V0U3R1ZGlvUmVxdWVzdBogLmxlYWRpbnRha2UudjEuR2V0U3R1ZGlvUmVzcG9uc2UiA5ACARJOCglQdXRNZW1iZXISHy5sZWFkaW50YWtlLnYxLlB1dE1lbWJlclJlcXVlc3QaIC5sZWFkaW50YWtlLnYxLlB1dE1lbWJlclJlc3BvbnNlElcKDFJlbW92ZU1lbWJlchIiLmxlYWRpbnRha2UudjEuUmVtb3ZlTWVtYmVyUmVxdWVzdBojLmxlYWRpbnRha2UudjEuUmVtb3ZlTWVtYmVyUmVzcG9uc2USWgoNUHV0TGVhZFNvdXJjZRIjLmxlYWRpbnRha2UudjEuUHV0TGVhZFNvdXJjZVJlcXVlc3QaJC5sZWFkaW50YWtlLnYxLlB1dExlYWRTb3VyY2VSZXNwb25zZRJjChBSZW1vdmVMZWFkU291cmNlEiYubGVhZGludGFrZS52MS5SZW1vdmVMZWFkU291cmNlUmVxdWVzdBonLmxlYWRpbnRha2UudjEuUmVtb3ZlTGVhZFNvdXJjZVJlc3BvbnNlEmUKD0xpc3RMZWFkU291cmNlcxIlLmxlYWRpbnRha2UudjEuTGlzdExlYWRTb3VyY2VzUmVxdWVzdBomLmxlYWRpbnRha2UudjEuTGlzdExlYWRTb3VyY2VzUmVzcG9uc2UiA5ACAWIGcHJvdG8z", [file_google_protobuf_field_mask]);
 
 /**
  * One studio of the CRM.
@@ -303,7 +303,7 @@ export const RemoveMemberRequestSchema: GenMessage<RemoveMemberRequest> = /*@__P
  */
 export type RemoveMemberResponse = Message<"leadintake.v1.RemoveMemberResponse"> & {
   /**
-   * The member as it was; absent when there was none.
+   * The member as it was; absent when there was none, or one with a role that nobody knows.
    *
    * @generated from field: leadintake.v1.Member member = 1;
    */
@@ -360,6 +360,55 @@ export const PutLeadSourceResponseSchema: GenMessage<PutLeadSourceResponse> = /*
   messageDesc(file_leadintake_v1_directory, 12);
 
 /**
+ * Request of RemoveLeadSource.
+ *
+ * @generated from message leadintake.v1.RemoveLeadSourceRequest
+ */
+export type RemoveLeadSourceRequest = Message<"leadintake.v1.RemoveLeadSourceRequest"> & {
+  /**
+   * 1 to 64 of `[A-Za-z0-9_-]`.
+   *
+   * @generated from field: string studio_id = 1;
+   */
+  studioId: string;
+
+  /**
+   * UUID.
+   *
+   * @generated from field: string lead_source_id = 2;
+   */
+  leadSourceId: string;
+};
+
+/**
+ * Describes the message leadintake.v1.RemoveLeadSourceRequest.
+ * Use `create(RemoveLeadSourceRequestSchema)` to create a new message.
+ */
+export const RemoveLeadSourceRequestSchema: GenMessage<RemoveLeadSourceRequest> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_directory, 13);
+
+/**
+ * Answer to RemoveLeadSource.
+ *
+ * @generated from message leadintake.v1.RemoveLeadSourceResponse
+ */
+export type RemoveLeadSourceResponse = Message<"leadintake.v1.RemoveLeadSourceResponse"> & {
+  /**
+   * The source as it was; absent when there was none, or one that cannot be read.
+   *
+   * @generated from field: leadintake.v1.LeadSource lead_source = 1;
+   */
+  leadSource?: LeadSource | undefined;
+};
+
+/**
+ * Describes the message leadintake.v1.RemoveLeadSourceResponse.
+ * Use `create(RemoveLeadSourceResponseSchema)` to create a new message.
+ */
+export const RemoveLeadSourceResponseSchema: GenMessage<RemoveLeadSourceResponse> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_directory, 14);
+
+/**
  * Request of ListLeadSources.
  *
  * @generated from message leadintake.v1.ListLeadSourcesRequest
@@ -371,6 +420,20 @@ export type ListLeadSourcesRequest = Message<"leadintake.v1.ListLeadSourcesReque
    * @generated from field: string studio_id = 1;
    */
   studioId: string;
+
+  /**
+   * Sources per page: 0, or more than 1,000, means 1,000, which is all that a studio can have; negative is invalid.
+   *
+   * @generated from field: int32 page_size = 2;
+   */
+  pageSize: number;
+
+  /**
+   * Empty for the first page, else the next_page_token of the page before, unchanged, of the same studio.
+   *
+   * @generated from field: string page_token = 3;
+   */
+  pageToken: string;
 };
 
 /**
@@ -378,7 +441,7 @@ export type ListLeadSourcesRequest = Message<"leadintake.v1.ListLeadSourcesReque
  * Use `create(ListLeadSourcesRequestSchema)` to create a new message.
  */
 export const ListLeadSourcesRequestSchema: GenMessage<ListLeadSourcesRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 13);
+  messageDesc(file_leadintake_v1_directory, 15);
 
 /**
  * Answer to ListLeadSources.
@@ -387,11 +450,19 @@ export const ListLeadSourcesRequestSchema: GenMessage<ListLeadSourcesRequest> = 
  */
 export type ListLeadSourcesResponse = Message<"leadintake.v1.ListLeadSourcesResponse"> & {
   /**
-   * All sources of the studio, by id.
+   * At most page_size sources, by id; one that cannot be read is left out.
    *
    * @generated from field: repeated leadintake.v1.LeadSource lead_sources = 1;
    */
   leadSources: LeadSource[];
+
+  /**
+   * Empty on the last page; else at most 512 of `[A-Za-z0-9_-]`. Only a studio that a release without the bound has filled
+   * needs a second page of 1,000.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
 };
 
 /**
@@ -399,7 +470,7 @@ export type ListLeadSourcesResponse = Message<"leadintake.v1.ListLeadSourcesResp
  * Use `create(ListLeadSourcesResponseSchema)` to create a new message.
  */
 export const ListLeadSourcesResponseSchema: GenMessage<ListLeadSourcesResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 14);
+  messageDesc(file_leadintake_v1_directory, 16);
 
 /**
  * Whether the public API serves a studio.
@@ -418,7 +489,7 @@ export const StudioStatus = {
   ACTIVE: 1,
 
   /**
-   * The public API answers 402; the CRM's own calls go on.
+   * The public API answers 402; the CRM's own calls go on. Also told of a studio whose record cannot be read.
    *
    * @generated from enum value: STUDIO_STATUS_SUSPENDED = 2;
    */
@@ -514,7 +585,8 @@ export const DirectoryService: GenService<{
     output: typeof GetStudioResponseSchema;
   },
   /**
-   * Creates or replaces a member. Refused with INVALID_REQUEST or STUDIO_NOT_FOUND.
+   * Creates or replaces a member. Refused with INVALID_REQUEST, STUDIO_NOT_FOUND, or DIRECTORY_LIMIT_REACHED when it would be
+   * the studio's 1,001st.
    *
    * @generated from rpc leadintake.v1.DirectoryService.PutMember
    */
@@ -535,7 +607,8 @@ export const DirectoryService: GenService<{
     output: typeof RemoveMemberResponseSchema;
   },
   /**
-   * Creates or replaces a lead source. Refused with INVALID_REQUEST or STUDIO_NOT_FOUND.
+   * Creates or replaces a lead source. Refused with INVALID_REQUEST, STUDIO_NOT_FOUND, or DIRECTORY_LIMIT_REACHED when it would
+   * be the studio's 1,001st.
    *
    * @generated from rpc leadintake.v1.DirectoryService.PutLeadSource
    */
@@ -545,7 +618,18 @@ export const DirectoryService: GenService<{
     output: typeof PutLeadSourceResponseSchema;
   },
   /**
-   * Lists all lead sources of a studio, by id. Refused with INVALID_REQUEST or STUDIO_NOT_FOUND.
+   * Removes a lead source: new leads may not name it any more, those that do keep its id. Refused with INVALID_REQUEST or
+   * STUDIO_NOT_FOUND.
+   *
+   * @generated from rpc leadintake.v1.DirectoryService.RemoveLeadSource
+   */
+  removeLeadSource: {
+    methodKind: "unary";
+    input: typeof RemoveLeadSourceRequestSchema;
+    output: typeof RemoveLeadSourceResponseSchema;
+  },
+  /**
+   * Lists the lead sources of a studio, by id, one bounded page at a time. Refused with INVALID_REQUEST or STUDIO_NOT_FOUND.
    *
    * @generated from rpc leadintake.v1.DirectoryService.ListLeadSources
    */

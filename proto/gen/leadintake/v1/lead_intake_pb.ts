@@ -843,7 +843,8 @@ export const LeadIntakeService: GenService<{
     output: typeof CreateLeadResponseSchema;
   },
   /**
-   * Reads one lead. Refused with INVALID_REQUEST, or LEAD_NOT_FOUND for an unknown lead and another studio's alike.
+   * Reads one lead. Refused with INVALID_REQUEST, or LEAD_NOT_FOUND for an unknown lead and another studio's alike. Fails with
+   * internal when the lead is there and its record cannot be read.
    *
    * @generated from rpc leadintake.v1.LeadIntakeService.GetLead
    */
@@ -853,7 +854,8 @@ export const LeadIntakeService: GenService<{
     output: typeof GetLeadResponseSchema;
   },
   /**
-   * Lists a studio's leads, newest first, one bounded page at a time. Refused with INVALID_REQUEST.
+   * Lists a studio's leads, newest first, one bounded page at a time; one whose record cannot be read is left out. Refused
+   * with INVALID_REQUEST.
    *
    * @generated from rpc leadintake.v1.LeadIntakeService.ListLeads
    */

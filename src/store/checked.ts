@@ -1,0 +1,221 @@
+import { API_KEY_SCOPES, type ApiKey, type ApiKeyScope } from '../domain/api-key.ts';
+import { AUDIT_ACTIONS, type AuditEvent } from '../domain/audit.ts';
+import type { ContactRule } from '../domain/claims.ts';
+import { CONTACT_TYPES, type Contact, isRegionCode } from '../domain/contact.ts';
+import type { Fingerprint } from '../domain/idempotency.ts';
+import { LEAD_STAGES, type Lead } from '../domain/lead.ts';
+import { BOUNDS, crmIdFault, uuidFault } from '../domain/rules/field-rules.ts';
+import { type LeadSource, MEMBER_ROLES, type Member, STUDIO_STATUSES, type Studio } from '../domain/studio.ts';
+import { type ReportUnreadable, UnreadableRecord } from './store.ts';
+
+/**
+ * Every record is checked as it is read: what the database holds is not always what this release wrote. The checks are
+ * written out, because a page has a hundred leads.
+ */
+
+/** A record as the database gives it, with whatever stands in its fields. */
+export type Unchecked<Record> = { readonly [Field in keyof Record]: unknown };
+
+/** A record that was checked. */
+export type Checked<Record> = Record | UnreadableRecord;
+
+/** What stands where the name of a key cannot be read. */
+export const NO_NAME = '(cannot be read)';
+
+/** What stands where a time of a key cannot be read; as an expiry, it is long past. */
+export const NO_TIME = new Date(0);
+
+/** The times that a protobuf timestamp can tell; milliseconds since 1970. */
+const FIRST_TIME_MS = Date.parse('0001-01-01T00:00:00.000Z');
+const LAST_TIME_MS = Date.parse('9999-12-31T23:59:59.999Z');
+
+const SHA256_BYTES = 32;
+
+/** The record. @throws UnreadableRecord */
+export function whole<Record>(record: Record): Exclude<Record, UnreadableRecord> {
+  if (record instanceof UnreadableRecord) throw record;
+  return record as Exclude<Record, UnreadableRecord>;
+}
+
+/** The record, or null, and then it is reported: whatever depends on it is closed. */
+export function wholeOrNull<Record>(
+  record: Record,
+  report: ReportUnreadable,
+): Exclude<Record, UnreadableRecord> | null {
+  if (!(record instanceof UnreadableRecord)) return record as Exclude<Record, UnreadableRecord>;
+  report(record);
+  return null;
+}
+
+export function checkedLead(read: Unchecked<Lead>): Checked<Lead> {
+  const field = faultOfLead(read);
+  return field === undefined ? (read as Lead) : unreadable('lead', read, field);
+}
+
+/**
+ * A lead for the repetition of its creation. That asks for what never changes: where it stands by now, and since when, may be
+ * what nobody knows.
+ */
+export function checkedEarlierLead(read: Unchecked<Lead>): Checked<Lead> {
+  const standsSomewhere = isOneOf(LEAD_STAGES, read.stage) && isTime(read.updatedAt);
+  return checkedLead(standsSomewhere ? read : { ...read, stage: 'new', updatedAt: read.createdAt });
+}
+
+function faultOfLead(read: Unchecked<Lead>): keyof Lead | undefined {
+  if (!isUuid(read.id)) return 'id';
+  if (typeof read.studioId !== 'string') return 'studioId';
+  if (!isText(read.displayName, BOUNDS.displayName.max)) return 'displayName';
+  if (!isContact(read.contact)) return 'contact';
+  if (read.sourceId !== null && !isUuid(read.sourceId)) return 'sourceId';
+  if (read.note !== null && !isText(read.note, BOUNDS.note.max)) return 'note';
+  if (!isOneOf(LEAD_STAGES, read.stage)) return 'stage';
+  if (!isTime(read.createdAt)) return 'createdAt';
+  return isTime(read.updatedAt) ? undefined : 'updatedAt';
+}
+
+/** What a lead was made with. */
+export function checkedFingerprint(
+  read: Unchecked<Fingerprint>,
+  lead: { readonly studioId: unknown; readonly id: unknown },
+): Checked<Fingerprint> {
+  const isWhole = Number.isSafeInteger(read.version) && typeof read.sha256 === 'string';
+  return isWhole ? (read as Fingerprint) : unreadable('lead', lead, 'fingerprint');
+}
+
+/** A scope that nobody knows grants nothing, and takes nothing from the others. */
+export function checkedApiKey(read: Unchecked<ApiKey>): Checked<ApiKey> {
+  const field = faultOfApiKey(read);
+  return field === undefined
+    ? ({ ...read, scopes: knownScopes(read.scopes) } as ApiKey)
+    : unreadable('API key', read, field);
+}
+
+function faultOfApiKey(read: Unchecked<ApiKey>): keyof ApiKey | undefined {
+  if (!isUuid(read.id)) return 'id';
+  if (!isCrmId(read.studioId)) return 'studioId';
+  if (!isCrmId(read.memberId)) return 'memberId';
+  if (!isText(read.name, BOUNDS.name.max)) return 'name';
+  if (!Array.isArray(read.scopes)) return 'scopes';
+  if (!isTime(read.createdAt)) return 'createdAt';
+  if (!isTime(read.expiresAt)) return 'expiresAt';
+  if (read.revokedAt !== null && !isTime(read.revokedAt)) return 'revokedAt';
+  if (!isHash(read.secretSha256)) return 'secretSha256';
+  if (typeof read.secretHint !== 'string') return 'secretHint';
+  return read.lastUsedAt === null || isTime(read.lastUsedAt) ? undefined : 'lastUsedAt';
+}
+
+/**
+ * A key as far as it can be read, for those who look at keys and revoke them: NO_NAME and NO_TIME stand for a name and a
+ * time that cannot be read, the empty text for another text. It opens nothing, so it is shown as expired.
+ *
+ * @returns null when it has no id by which it could be revoked
+ */
+export function legibleApiKey(read: Unchecked<ApiKey>): ApiKey | null {
+  const { id, studioId, memberId, name, scopes, createdAt, revokedAt, secretSha256, secretHint, lastUsedAt } = read;
+  if (!isUuid(id) || !isCrmId(studioId)) return null;
+  return {
+    id,
+    studioId,
+    memberId: isCrmId(memberId) ? memberId : '',
+    name: isText(name, BOUNDS.name.max) ? name : NO_NAME,
+    scopes: knownScopes(scopes),
+    createdAt: isTime(createdAt) ? createdAt : NO_TIME,
+    expiresAt: NO_TIME,
+    revokedAt: isTime(revokedAt) ? revokedAt : null,
+    secretSha256: isHash(secretSha256) ? secretSha256 : new Uint8Array(SHA256_BYTES),
+    secretHint: typeof secretHint === 'string' ? secretHint : '',
+    lastUsedAt: isTime(lastUsedAt) ? lastUsedAt : null,
+  };
+}
+
+/** Unknown means closed: a studio that cannot be read is suspended, and nobody guesses at its region. */
+export function checkedStudio(read: Unchecked<Studio> & Pick<Studio, 'id'>, report: ReportUnreadable): Studio {
+  const field = faultOfStudio(read);
+  if (field === undefined) return read as Studio;
+  report(unreadable('studio', { studioId: read.id, id: read.id }, field));
+  return { id: read.id, status: 'suspended', regionCode: null, formerRules: [] };
+}
+
+function faultOfStudio({ status, regionCode, formerRules }: Unchecked<Studio>): keyof Studio | undefined {
+  if (!isOneOf(STUDIO_STATUSES, status)) return 'status';
+  if (!isRegion(regionCode)) return 'regionCode';
+  return Array.isArray(formerRules) && formerRules.every(isRule) ? undefined : 'formerRules';
+}
+
+const isRegion = (value: unknown): boolean => value === null || (typeof value === 'string' && isRegionCode(value));
+
+const isRule = (value: unknown): boolean => {
+  const { version, region } = Object(value) as Unchecked<ContactRule>;
+  return Number.isSafeInteger(version) && isRegion(region);
+};
+
+export function checkedMember(read: Unchecked<Member>): Checked<Member> {
+  return isOneOf(MEMBER_ROLES, read.role) ? (read as Member) : unreadable('member', read, 'role');
+}
+
+export function checkedLeadSource(read: Unchecked<LeadSource>): Checked<LeadSource> {
+  const field = faultOfLeadSource(read);
+  return field === undefined ? (read as LeadSource) : unreadable('lead source', read, field);
+}
+
+function faultOfLeadSource({ id, name, enabled }: Unchecked<LeadSource>): keyof LeadSource | undefined {
+  if (!isUuid(id)) return 'id';
+  if (!isText(name, BOUNDS.name.max)) return 'name';
+  return typeof enabled === 'boolean' ? undefined : 'enabled';
+}
+
+export function checkedEvent(read: Unchecked<AuditEvent>): Checked<AuditEvent> {
+  const field = faultOfEvent(read);
+  const id = read.leadId ?? read.apiKeyId ?? read.studioId;
+  return field === undefined ? (read as AuditEvent) : unreadable('event', { studioId: read.studioId, id }, field);
+}
+
+function faultOfEvent(read: Unchecked<AuditEvent>): keyof AuditEvent | undefined {
+  if (!isOneOf(AUDIT_ACTIONS, read.action)) return 'action';
+  if (read.memberId !== null && !isCrmId(read.memberId)) return 'memberId';
+  if (!isTime(read.time)) return 'time';
+  if (read.apiKeyId !== null && !isUuid(read.apiKeyId)) return 'apiKeyId';
+  if (read.from !== null && typeof read.from !== 'string') return 'from';
+  return read.to === null || typeof read.to === 'string' ? undefined : 'to';
+}
+
+/** What is no id may be anything, and is not repeated. */
+function unreadable(
+  kind: UnreadableRecord['kind'],
+  { studioId, id }: { readonly studioId: unknown; readonly id: unknown },
+  field: string,
+): UnreadableRecord {
+  const idText = (text: unknown) => (isUuid(text) || isCrmId(text) ? text : '?');
+  return new UnreadableRecord(kind, { studioId: idText(studioId), id: idText(id) }, field);
+}
+
+/** A UUID as it is written: in lower case. */
+export const isUuid = (value: unknown): value is string =>
+  typeof value === 'string' && uuidFault(value) === undefined && value === value.toLowerCase();
+
+const isCrmId = (value: unknown): value is string => typeof value === 'string' && crmIdFault(value) === undefined;
+
+/** A text that could have been written. A code point has at most two units, and what is longer would burst a message. */
+const isText = (value: unknown, max: number): value is string =>
+  typeof value === 'string' && value.length >= 1 && value.length <= 2 * max;
+
+export const isOneOf = <Word>(words: readonly Word[], value: unknown): value is Word => words.includes(value as Word);
+
+/** A contact that could have been written. */
+export function isContact(value: unknown): value is Contact {
+  if (typeof value !== 'object' || value === null) return false;
+  const { type, value: text } = value as Unchecked<Contact>;
+  return isOneOf(CONTACT_TYPES, type) && isText(text, BOUNDS[type].max);
+}
+
+/** A time that can be told. What is no time at all is neither after the first nor before the last. */
+function isTime(value: unknown): value is Date {
+  if (!(value instanceof Date)) return false;
+  const ms = value.getTime();
+  return ms >= FIRST_TIME_MS && ms <= LAST_TIME_MS;
+}
+
+const isHash = (value: unknown): value is Uint8Array => value instanceof Uint8Array && value.length === SHA256_BYTES;
+
+const knownScopes = (scopes: unknown): ApiKeyScope[] =>
+  Array.isArray(scopes) ? scopes.filter((scope) => isOneOf(API_KEY_SCOPES, scope)) : [];

@@ -1,0 +1,207 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { MongoClient, UUID } from 'mongodb';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { ApiKeyScope } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
+import { StudioStatus } from '../../proto/gen/leadintake/v1/directory_pb.ts';
+import { LeadStage } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import { leadKey } from '../../src/store/mongo/documents.ts';
+import { DAY_MS, times } from '../support/builders.ts';
+import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
+import { describeWithMongo } from '../support/mongodb.ts';
+import { run, temporaryFolder } from '../support/processes.ts';
+import { aCapture, expectProblem, leadOf, type Service, type StudioWithKey, startService } from '../support/service.ts';
+
+/** Another program that writes into the database. */
+interface Hand {
+  /** Gives a lead a stage that this release does not know. */
+  qualify(studioId: string, leadId: string): Promise<void>;
+  /** Gives a key a scope that this release does not know beside those that it has, and, if wanted, no name. */
+  change(keyId: string, broken: boolean): Promise<void>;
+  /** Gives a studio a status that this release does not know. */
+  freeze(studioId: string): Promise<void>;
+}
+
+describe('on SQLite', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'lead-intake-'));
+  const path = join(folder, 'leads.db');
+  suite(
+    () => `sqlite:${path}`,
+    () => handIn(path),
+  );
+  afterAll(() => rmSync(folder, { recursive: true }));
+});
+
+describeWithMongo('on MongoDB', (mongoUrl) => {
+  let url = '';
+  suite(
+    () => {
+      url = new URL(`/test-${randomUUID()}`, mongoUrl()).href;
+      return url;
+    },
+    () => {
+      const write = async (collection: string, _id: unknown, change: object) => {
+        const client = new MongoClient(url);
+        await client
+          .db()
+          .collection(collection)
+          .updateOne({ _id } as object, change);
+        await client.close();
+      };
+      return {
+        qualify: (studioId, leadId) => write('leads', leadKey(studioId, leadId), { $set: { stage: 'qualified' } }),
+        change: (keyId, broken) =>
+          write('apiKeys', new UUID(keyId), {
+            $push: { scopes: 'leads.export' },
+            ...(broken && { $unset: { name: 1 } }),
+          }),
+        freeze: (studioId) => write('studios', studioId, { $unset: { status: 1 } }),
+      };
+    },
+  );
+});
+
+function handIn(path: string): Hand {
+  const write = async (sql: string, ...values: string[]) => {
+    const database = new DatabaseSync(path);
+    database.prepare(sql).run(...values);
+    database.close();
+  };
+  return {
+    qualify: (studioId, leadId) =>
+      write("UPDATE leads SET stage = 'qualified' WHERE studio_id = ? AND id = ?", studioId, leadId),
+    change: (keyId, broken) =>
+      write("UPDATE api_keys SET scopes = scopes || ' leads.export', name = ? WHERE id = ?", broken ? '' : 'x', keyId),
+    freeze: (studioId) => write("UPDATE studios SET status = 'frozen' WHERE id = ?", studioId),
+  };
+}
+
+function suite(databaseUrl: () => string, handOf: () => Hand): void {
+  let service: Service;
+  let hand: Hand;
+  beforeAll(async () => {
+    service = await startService({ core: { DATABASE_URL: databaseUrl() } });
+    hand = handOf();
+  });
+  afterAll(() => service?.dispose());
+
+  const created = async (studio: StudioWithKey) => leadOf(await service.post(studio.secret, aCapture()), 201);
+  const another = async ({ studioId, memberId }: StudioWithKey) => {
+    const scopes = [ApiKeyScope.LEADS_READ];
+    const expireTime = timestampFromMs(Date.now() + DAY_MS);
+    const { apiKey, secret } = await service.apiKeys.createApiKey({
+      studioId,
+      memberId,
+      name: 'x',
+      scopes,
+      expireTime,
+    });
+    return { id: apiKey?.id ?? '', secret };
+  };
+
+  test('what one studio has that cannot be read is nothing to another, however they are asked together', async () => {
+    const [theirs, mine] = [await service.aStudioWithKey(), await service.aStudioWithKey()];
+    const [odd, broken] = [await another(theirs), await another(theirs)];
+    const [bad, good] = [await created(theirs), await created(theirs)];
+    const ours = [await created(mine), await created(mine)].toReversed();
+    await hand.qualify(theirs.studioId, bad.id);
+    await hand.change(odd.id, false);
+    await hand.change(broken.id, true);
+
+    const statuses = async (of: () => Promise<Response>) => {
+      const answers = await Promise.all(times(40, of));
+      return [...new Set(answers.map(({ status }) => status))];
+    };
+    const [read, listed, shut, keyed, oneOfOurs, allOfOurs, creations] = await Promise.all([
+      statuses(() => service.get(theirs.secret, `/${bad.id}`)),
+      statuses(() => service.get(theirs.secret)),
+      statuses(() => service.get(broken.secret)),
+      statuses(() => service.get(odd.secret, `/${good.id}`)),
+      statuses(() => service.get(mine.secret, `/${ours[0]?.id}`)),
+      statuses(() => service.get(mine.secret)),
+      statuses(() => service.post(mine.secret, aCapture())),
+    ]);
+
+    expect({ read, listed, shut, keyed }).toEqual({ read: [500], listed: [200], shut: [401], keyed: [200] });
+    expect({ oneOfOurs, allOfOurs, creations }).toEqual({ oneOfOurs: [200], allOfOurs: [200], creations: [201] });
+    await expectProblem(await service.get(theirs.secret, `/${bad.id}`), 500, 'internal_error');
+    await expectProblem(await service.get(broken.secret), 401, 'integration_key_invalid');
+    expect(await (await service.get(theirs.secret)).json()).toEqual({ leads: [good], nextCursor: null });
+  });
+
+  test('a creation that is repeated when nobody knows where its lead stands gets its answer, and makes no second one', async () => {
+    const studio = await service.aStudioWithKey();
+    const headers = { 'idempotency-key': randomUUID() };
+    const body = aCapture();
+    const lead = await leadOf(await service.post(studio.secret, body, headers), 201);
+    await hand.qualify(studio.studioId, lead.id);
+
+    const repeated = await service.post(studio.secret, body, headers);
+    expect(repeated.headers.get('idempotent-replayed')).toBe('true');
+    expect(await leadOf(repeated, 201)).toEqual(lead);
+    const answer = await service.post(studio.secret, body);
+    await expectProblem(answer, 409, 'integration_lead_already_open');
+    expect(answer.headers.get('link')).toContain(lead.id);
+    const move = { studioId: studio.studioId, leadId: lead.id, stage: LeadStage.WON };
+    await expect(service.leads.changeLeadStage(move)).rejects.toThrow('[internal] internal error');
+    expect(await service.countLeads(studio.studioId)).toBe(0);
+  });
+
+  test('a key that cannot be read is listed, and revoked', async () => {
+    const studio = await service.aStudioWithKey();
+    const { studioId, memberId, apiKeyId } = studio;
+    await hand.change(apiKeyId, true);
+
+    const { apiKeys } = await service.apiKeys.listApiKeys({ studioId, memberId });
+    expect(apiKeys).toMatchObject([{ id: apiKeyId, name: '(cannot be read)', memberId, expireTime: { seconds: 0n } }]);
+    const revoked = await service.apiKeys.revokeApiKey({ studioId, memberId, apiKeyId });
+    expect(revoked.apiKey?.revokeTime).toBeDefined();
+  });
+
+  test('a studio whose status nobody knows is shut, and open again when it is put', async () => {
+    const studio = await service.aStudioWithKey();
+    await hand.freeze(studio.studioId);
+
+    await expectProblem(await service.get(studio.secret), 402, 'subscription_suspended');
+    await expectProblem(await service.post(studio.secret, aCapture()), 402, 'subscription_suspended');
+    const { studio: shown } = await service.directory.getStudio({ studioId: studio.studioId });
+    expect(shown?.status).toBe(StudioStatus.SUSPENDED);
+
+    await service.directory.putStudio({ studio: { id: studio.studioId, status: StudioStatus.ACTIVE } });
+    expect((await service.get(studio.secret)).status).toBe(200);
+  });
+}
+
+test('the log says which record cannot be read and where, once an hour for each, and never what it holds', async () => {
+  const path = join(temporaryFolder(), 'leads.db');
+  const core = run('src/main.ts', { env: { DATABASE_URL: `sqlite:${path}` } });
+  const [, url = ''] = await core.printed(/Server listening at (http:\/\/[0-9.:]+)/);
+  const clients = connectToCore(url);
+  try {
+    const { studioId } = await arrangeStudio(clients);
+    const contact = { value: { case: 'email', value: 'grace@example.org' } } as const;
+    const request = { studioId, idempotencyKey: randomUUID(), displayName: 'Grace', contact, note: 'after six' };
+    const leadId = (await clients.leads.createLead(request)).lead?.id ?? '';
+    await handIn(path).qualify(studioId, leadId);
+
+    for (const _ of times(3, () => 0)) await clients.leads.listLeads({ studioId });
+    await expect(clients.leads.getLead({ studioId, leadId })).rejects.toThrow('[internal] internal error');
+    await core.printed(/"operation":"GetLead","outcome":"INTERNAL"/);
+
+    const lines = core
+      .output()
+      .split('\n')
+      .filter((line) => line.includes('cannot be read'));
+    expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+      { kind: 'lead', studioId, id: leadId, field: 'stage', msg: 'a record cannot be read' },
+      { err: { message: expect.stringContaining(`the lead ${leadId} of studio ${studioId} cannot be read: stage`) } },
+    ]);
+    expect(core.output()).not.toMatch(/qualified|Grace|grace|after six/);
+  } finally {
+    clients.close();
+  }
+});

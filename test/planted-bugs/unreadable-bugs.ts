@@ -1,0 +1,136 @@
+import type { PlantedBug } from './planted-bug.ts';
+
+const SQLITE = 'test/contract/sqlite-store.test.ts';
+const MONGO = 'test/contract/mongo-store.test.ts';
+const CHECKED = 'src/store/checked.ts';
+
+const A_LEAD =
+  "a lead whose stage is 'qualified': nobody but who asks for it notices, and what it claims stays claimed";
+
+const A_HERD = 'of 30 members and 30 sources put at once through 1 store(s), as many are written as there is room for';
+
+/** Faults of how records are taken that this release did not write. */
+export const UNREADABLE_BUGS: readonly PlantedBug[] = [
+  {
+    name: 'any word is a stage',
+    suite: SQLITE,
+    caughtBy: A_LEAD,
+    patches: [{ file: CHECKED, find: "if (!isOneOf(LEAD_STAGES, read.stage)) return 'stage';", put: '' }],
+  },
+  {
+    name: 'a page ends where many leads in a row cannot be read',
+    suite: SQLITE,
+    caughtBy: 'leads that cannot be read, however many, hide none of those before and behind them, and fill no page',
+    patches: [{ file: 'src/store/pages.ts', find: 'reads < MOST_READS ||', put: 'reads < 1 ||' }],
+  },
+  {
+    name: 'a studio whose status nobody knows is served',
+    suite: SQLITE,
+    caughtBy: "a studio whose status is 'closed': it is suspended until it is put again",
+    patches: [
+      { file: CHECKED, find: "status: 'suspended', regionCode: null", put: "status: 'active', regionCode: null" },
+    ],
+  },
+  {
+    name: 'a key that cannot be read gives its slot away',
+    suite: SQLITE,
+    caughtBy: "a key whose name is '': it opens nothing, is listed, has its slot, and can be revoked",
+    patches: [
+      {
+        file: 'src/store/sqlite/api-keys.ts',
+        find: "'UPDATE api_keys SET slot = id WHERE studio_id = ? AND slot <> id AND expires_at <= ?'",
+        put: '"UPDATE api_keys SET slot = id WHERE studio_id = ? AND slot <> id AND (name = \'\' OR expires_at <= ?)"',
+      },
+    ],
+    inSoak: true,
+  },
+  {
+    name: 'a studio may have one member and one source too many',
+    suite: SQLITE,
+    caughtBy: A_HERD,
+    patches: [
+      { file: 'src/store/sqlite/directory.ts', find: '?.count as number) >= most', put: '?.count as number) > most' },
+    ],
+    inSoak: true,
+  },
+  {
+    name: 'a word that nobody knows goes out as undefined',
+    suite: 'test/unit/convert.test.ts',
+    caughtBy: 'the stage of a lead',
+    patches: [{ file: 'src/rpc/convert.ts', find: 'if (wire === undefined) throw', put: 'if (wire === null) throw' }],
+  },
+];
+
+/** The same on MongoDB, where reads of many callers go together. */
+export const UNREADABLE_MONGO_BUGS: readonly PlantedBug[] = [
+  {
+    name: 'a lead that cannot be read fails all that are read with it',
+    suite: MONGO,
+    caughtBy: A_LEAD,
+    patches: [
+      {
+        file: 'src/store/mongo/leads.ts',
+        find: '[nameOf(document._id), leadOf(document)]',
+        put: '[nameOf(document._id), whole(leadOf(document))]',
+      },
+    ],
+  },
+  {
+    name: 'a studio whose status nobody knows cannot be put',
+    suite: MONGO,
+    caughtBy: "a studio whose status is 'closed': it is suspended until it is put again",
+    patches: [
+      { file: 'src/store/mongo/directory.ts', find: 'status: found.status ?? null,', put: 'status: before.status,' },
+    ],
+    inSoak: true,
+  },
+  {
+    name: 'the room in a studio is looked for before the write',
+    suite: MONGO,
+    caughtBy: A_HERD,
+    patches: [
+      {
+        file: 'src/store/mongo/directory.ts',
+        find: 'const fits = { $or: [{ [entry]: { $exists: true } }, { $expr: { $lt: [count, most] } }] };',
+        put: `const fits = { $or: [{ [entry]: { $exists: true } }, { $expr: { $lt: [count, most] } }] };
+        if (!(await studios.findOne({ _id: studioId, ...fits }))) return 'limit-reached';`,
+      },
+      {
+        file: 'src/store/mongo/directory.ts',
+        find: '{ _id: studioId, ...fits }, { $set',
+        put: '{ _id: studioId }, { $set',
+      },
+    ],
+  },
+  {
+    name: 'a studio that has no room for an event is not suspended',
+    suite: MONGO,
+    caughtBy: 'is suspended, with an event in the place of the earlier ones',
+    patches: [
+      {
+        file: 'src/store/mongo/audit.ts',
+        find: 'if (!isRefused || change === changes.at(-1)) throw error;',
+        put: 'if (!isRefused || change) throw error;',
+      },
+    ],
+  },
+  {
+    name: 'reads of leads take their history along',
+    suite: 'test/contract/mongo-plans.test.ts',
+    caughtBy: 'no read but that of the events brings a history along',
+    patches: [{ file: 'src/store/mongo/documents.ts', find: 'projection: { history: 0 }', put: 'projection: {}' }],
+    inSoak: true,
+  },
+  {
+    name: 'a key that cannot be read counts for nothing',
+    suite: MONGO,
+    caughtBy: 'a key whose name is undefined: it opens nothing, is listed, has its slot, and can be revoked',
+    patches: [
+      {
+        file: 'src/store/mongo/api-keys.ts',
+        find: 'return key instanceof UnreadableRecord || isLive(key, now);',
+        put: 'return !(key instanceof UnreadableRecord) && isLive(key, now);',
+      },
+    ],
+  },
+];

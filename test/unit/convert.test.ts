@@ -1,0 +1,32 @@
+import { toBinary } from '@bufbuild/protobuf';
+import { describe, expect, test } from 'vitest';
+import { ApiKeySchema } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
+import { AuditEventSchema } from '../../proto/gen/leadintake/v1/audit_pb.ts';
+import { MemberSchema, StudioSchema } from '../../proto/gen/leadintake/v1/directory_pb.ts';
+import { LeadSchema } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import { apiKeyToWire, auditEventToWire, leadToWire, memberToWire, studioToWire } from '../../src/rpc/convert.ts';
+import { aLead, aMember, anApiKey, aStudio, NOW, STUDIO_ID } from '../support/builders.ts';
+
+// What stands in one message with the answers of others must be one that can be written.
+describe('whatever is given to be sent is a message that can be written, or a fault on the spot', () => {
+  const event = { studioId: STUDIO_ID, memberId: null, time: NOW, apiKeyId: null, leadId: null, from: null, to: null };
+  const sent = {
+    'the stage of a lead': (word: never) => toBinary(LeadSchema, leadToWire(aLead({ stage: word }), 'full')),
+    'the scope of a key': (word: never) => toBinary(ApiKeySchema, apiKeyToWire(anApiKey({ scopes: [word] }))),
+    'the status of a studio': (word: never) => toBinary(StudioSchema, studioToWire(aStudio({ status: word }))),
+    'the role of a member': (word: never) => toBinary(MemberSchema, memberToWire(aMember({ role: word }))),
+    'what was done': (word: never) => toBinary(AuditEventSchema, auditEventToWire({ ...event, action: word })),
+  };
+
+  test.each(Object.entries(sent))('%s', (_, send) => {
+    for (const word of ['qualified', 'toString', '__proto__', '', 1, null, undefined]) {
+      expect(() => send(word as never)).toThrow('a word that has no number on the wire');
+    }
+  });
+
+  test('a time that is none', () => {
+    const createdAt = new Date(Number.NaN);
+    expect(() => leadToWire(aLead({ createdAt }), 'basic')).toThrow();
+    expect(() => apiKeyToWire(anApiKey({ createdAt }))).toThrow();
+  });
+});
