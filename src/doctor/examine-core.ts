@@ -21,7 +21,7 @@ export async function examineCore(config: GatewayConfig): Promise<readonly Findi
   try {
     const { status } = await createClient(Health, transport).check({}, { timeoutMs: DOCTOR_MS });
     if (status === Serving.SERVING) notes.well(`at ${CORE_URL} serves`);
-    else notes.fault(`at ${CORE_URL} answers, but does not serve: it is stopping, or its database is away`);
+    else notes.fault(`at ${CORE_URL} answers, but does not serve: it is stopping, or cannot use its database`);
   } catch (error) {
     notes.fault(
       `at ${CORE_URL} does not answer: ${inOneLine(error)}. Look at CORE_URL, its certificates, and whether it runs`,

@@ -9,7 +9,7 @@ import type { ReportUnreadable, Store, StoreObserver } from './store.ts';
  * @param databaseUrl `sqlite:PATH`, `mongodb://…` or `mongodb+srv://…`
  * @param observe is told of every command to the database
  * @param report is told of every record that cannot be read where a call goes on without it
- * @throws Error when a file cannot be opened; a server need not be there yet
+ * @throws StoreUnavailable when a file cannot be opened, with what to do about it; a server need not be there yet
  */
 export async function openStore(
   databaseUrl: string,

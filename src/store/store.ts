@@ -20,7 +20,10 @@ import type { LeadSource, Member, MemberRole, Studio } from '../domain/studio.ts
  * closed; a call that goes on without it must report it.
  */
 export interface Store extends LeadStore, ApiKeyStore, DirectoryStore, AuditStore, ClaimRenewalStore {
-  /** Must resolve only when the store can answer and its schema is complete; rejects with StoreUnavailable. */
+  /**
+   * Must resolve only when the store can answer and keep what it is given, and every index is as it must be. Rejects with
+   * StoreUnavailable otherwise, whose message and causes say why, in words that have ids of leads and keys and nothing else of them.
+   */
   check(): Promise<void>;
   /** Lets go of the database after the writes under way; may be called twice. */
   close(): Promise<void>;

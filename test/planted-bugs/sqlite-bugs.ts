@@ -76,6 +76,13 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     patches: [{ file: 'src/store/sqlite/group-commit.ts', find: 'this.#doubt = error;', put: '' }],
   },
   {
+    name: 'a database file is for everybody on the machine to read',
+    suite: STORE,
+    caughtBy: 'the files are their owner’s alone, also in a folder that everybody may enter',
+    patches: [{ file: 'src/store/sqlite/open-database.ts', find: "closeSync(openSync(path, 'a', 0o600));", put: '' }],
+    inSoak: true,
+  },
+  {
     name: 'a write is answered before its transaction is committed',
     suite: STORE,
     caughtBy: 'are all refused, and none of them is there, when the commit fails',

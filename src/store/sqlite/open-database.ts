@@ -6,6 +6,9 @@ import { StoreUnavailable } from '../store.ts';
 import { fileFault } from './file-fault.ts';
 import { MIGRATIONS } from './migrations.ts';
 
+/** How long a write waits that is made for nobody; milliseconds. */
+const SHORT_BUSY_TIMEOUT_MS = 100;
+
 /** The pause between two attempts to enter WAL; milliseconds. */
 const WAL_RETRY_MS = 5;
 
@@ -66,6 +69,16 @@ function sync(folder: string): void {
   const opened = openSync(folder, 'r');
   fsyncSync(opened);
   closeSync(opened);
+}
+
+/** Does what another process that is writing must not hold up for long, because everybody here would wait with it. */
+export function withoutWaitingLong(database: DatabaseSync, work: () => void): void {
+  database.exec(`PRAGMA busy_timeout = ${SHORT_BUSY_TIMEOUT_MS}`);
+  try {
+    work();
+  } finally {
+    database.exec(`PRAGMA busy_timeout = ${SQLITE_BUSY_MS}`);
+  }
 }
 
 /** Entering WAL does not wait for another process that does the same: SQLite answers "busy" at once. */

@@ -6,7 +6,7 @@ import { sqliteClaimRenewals } from './claim-renewals.ts';
 import { sqliteDirectory } from './directory.ts';
 import { GroupCommit } from './group-commit.ts';
 import { sqliteLeads } from './leads.ts';
-import { openDatabase } from './open-database.ts';
+import { openDatabase, withoutWaitingLong } from './open-database.ts';
 import { UniqueIndexes } from './unique-indexes.ts';
 import { apiKeysWhileUnique, leadsWhileUnique } from './while-unique.ts';
 import { writeProbe } from './write-probe.ts';
@@ -34,8 +34,11 @@ export function openSqliteStore(path: string, observe?: StoreObserver, report: R
       indexes.look();
       const faults = [indexes.fault('leads'), indexes.fault('api_keys')].filter((fault) => fault !== undefined);
       if (faults.length > 0) throw new StoreUnavailable(`nothing is created: ${faults.join('. ')}`);
+      if (commits.doubt === undefined) return;
       // Not for its own sake: whoever asks wants to know whether a lead would be kept.
-      if (commits.doubt !== undefined) await commits.write(() => writeProbe(database));
+      const written = commits.write(() => writeProbe(database));
+      withoutWaitingLong(database, () => commits.flush());
+      await written;
     },
     async close() {
       if (!database.isOpen) return;
