@@ -140,6 +140,31 @@ describe('the indexes in SQLite', () => {
     expect(leadsIn(byHand)).toBe(0);
   });
 
+  test('one that cannot be made because another process writes is missing until it is made', async () => {
+    const { store, byHand } = aDatabase();
+    byHand.exec('DROP INDEX leads_by_idempotency_key; BEGIN IMMEDIATE');
+
+    expect(await checked(store)).toMatch(/leads_by_idempotency_key is missing/);
+    await expect(create(store)).rejects.toBeInstanceOf(StoreUnavailable);
+
+    byHand.exec('ROLLBACK');
+    await expect.poll(() => checked(store), { timeout: 10_000 }).toBe('well');
+  });
+
+  test('one that was dropped while nothing ran is made at the start', async () => {
+    const { open, store, byHand } = aDatabase();
+    await store.close();
+    byHand.exec('DROP INDEX leads_by_open_contact');
+
+    open();
+
+    const names = byHand
+      .prepare('SELECT name FROM pragma_index_list(?)')
+      .all('leads')
+      .map(({ name }) => name);
+    expect(names).toContain('leads_by_open_contact');
+  });
+
   test('an index does its work under any name', async () => {
     const { store, byHand } = aDatabase();
     byHand.exec(`

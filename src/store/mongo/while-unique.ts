@@ -47,6 +47,8 @@ export function leadsWhileUnique(store: LeadStore, connection: Connection): Lead
         let fault = vouching.lastFault();
         if (fault === undefined) {
           const outcome = await store.createLead(lead, claims);
+          // What was read is so, with or without an index, and nothing was written.
+          if (outcome.kind === 'already-open') return outcome;
           fault = await vouching.fault(deadline);
           if (fault === undefined) return outcome;
         }

@@ -106,11 +106,12 @@ export class UniqueIndexes {
       this.#faults = faultsIn(database).flatMap((fault) => remake(database, fault) ?? []);
       if (!began) database.exec('COMMIT');
     } catch (error) {
-      // Another process writes, or the disk is full.
-      if (!began && database.isTransaction) database.exec('ROLLBACK');
       if (began) throw error;
+      // Another process writes, or the disk is full: what was made is not there.
+      if (database.isTransaction) database.exec('ROLLBACK');
+      this.#faults = faultsIn(database);
     }
-    // Counted after it is durable only.
+    // What was made counts once it is durable.
     this.forget();
     if (this.#faults.length === 0) return;
     this.#seen = this.#schemaNumber();
