@@ -4,6 +4,9 @@ import { fastifyConnectPlugin } from '@connectrpc/connect-fastify';
 import fastify, { type FastifyInstance, LogController } from 'fastify';
 import type { Logger } from 'pino';
 import type { CoreConfig } from './config.ts';
+import { Connections } from './connections.ts';
+import { endedTeller } from './ended-log.ts';
+import { endLifelessConnections } from './lifeless-connections.ts';
 import type { BatchContext } from './rpc/batches.ts';
 import { authenticateCaller, tokenCheck } from './rpc/caller-authentication.ts';
 import { callRunner, runCalls } from './rpc/calls.ts';
@@ -12,7 +15,9 @@ import type { CallObserver } from './rpc/observation.ts';
 import { mayLast, routes } from './rpc/routes.ts';
 import { LONGEST_CALL_MS } from './runtime/deadlines.ts';
 import type { Readiness } from './runtime/readiness.ts';
+import { boundStrangers } from './strangers.ts';
 import { endUnfinishedStreams } from './unfinished-streams.ts';
+import { endUnreadAnswers } from './unread-answers.ts';
 import type { Dependencies } from './usecases/dependencies.ts';
 
 /** The largest message a caller may send, packed or not; bytes. The largest lead has about 10 KB, batches their own bound. */
@@ -48,12 +53,17 @@ export async function createCoreServer(
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: LARGEST_MESSAGE_BYTES,
   }) as unknown as FastifyInstance;
-  endUnfinishedStreams(app, mayLast);
+  const carriesToken = tokenCheck(config.CORE_TOKEN);
+  const connections = new Connections(app);
+  const tell = endedTeller(log);
+  boundStrangers(app, connections, { carriesToken, tell });
+  endUnfinishedStreams(app, connections, mayLast);
+  endUnreadAnswers(app, connections, tell);
+  endLifelessConnections(app, connections, tell);
   const ending = new AbortController();
   app.addHook('preClose', async () => ending.abort());
   answerUnknownCalls(app);
   const run = callRunner(log, observer);
-  const carriesToken = tokenCheck(config.CORE_TOKEN);
   await app.register(fastifyConnectPlugin, {
     routes: routes(deps, {
       run,

@@ -1,6 +1,6 @@
-import type { Http2Server, ServerHttp2Session, ServerHttp2Stream } from 'node:http2';
-import type { Socket } from 'node:net';
+import type { Http2Server } from 'node:http2';
 import type { FastifyInstance } from 'fastify';
+import { type Connections, streamOf } from './connections.ts';
 import { CORE_AFTER_CLOSE_MS, REQUEST_ARRIVAL_MS } from './runtime/deadlines.ts';
 
 /** How many calls a caller may have under way on one connection. */
@@ -15,12 +15,18 @@ const AFTER_ANSWER_MS = 1000;
  *
  * @param mayLast whether a call by this path may go on sending for as long as it likes
  */
-export function endUnfinishedStreams(app: FastifyInstance, mayLast: (path: string) => boolean): void {
+export function endUnfinishedStreams(
+  app: FastifyInstance,
+  connections: Connections,
+  mayLast: (path: string) => boolean,
+): void {
   app.addHook('onRequest', async (request, reply) => {
-    const { stream } = reply.raw as { stream?: ServerHttp2Stream };
+    const stream = streamOf(reply);
     if (stream && !mayLast(request.url)) {
       const timer = setTimeout(() => stream.destroy(), REQUEST_ARRIVAL_MS).unref();
       request.raw.once('end', () => clearTimeout(timer));
+      // One that is reset has no end, and would be kept for as long as the timer.
+      stream.once('close', () => clearTimeout(timer));
     }
     // Not at once: the answer's trailers are still on their way.
     stream?.once('finish', () => {
@@ -28,25 +34,10 @@ export function endUnfinishedStreams(app: FastifyInstance, mayLast: (path: strin
     });
   });
 
-  const sessions = new Set<ServerHttp2Session>();
-  const sockets = new Set<Socket>();
   const server = app.server as unknown as Http2Server;
-  server.on('session', (session) => {
-    keep(session, sessions);
-    session.settings({ maxConcurrentStreams: MOST_STREAMS });
-  });
-  server.on('connection', (socket) => keep(socket, sockets));
+  server.on('session', (session) => session.settings({ maxConcurrentStreams: MOST_STREAMS }));
   app.addHook('preClose', async () => {
-    // Tells callers to begin nothing more here, before anything that they have begun comes to its end.
-    for (const session of sessions) session.close();
-    setTimeout(() => {
-      // A session that has ended waits without a bound for the other side to close the connection as well.
-      for (const socket of sockets) socket.destroy();
-    }, CORE_AFTER_CLOSE_MS).unref();
+    // Before anything that callers have begun comes to its end.
+    for (const connection of connections) connection.close(CORE_AFTER_CLOSE_MS);
   });
-}
-
-function keep<Item extends Socket | ServerHttp2Session>(item: Item, items: Set<Item>): void {
-  items.add(item);
-  item.once('close', () => items.delete(item));
 }

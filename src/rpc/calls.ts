@@ -1,6 +1,7 @@
 import type { DescMethod } from '@bufbuild/protobuf';
 import { Code, type Interceptor } from '@connectrpc/connect';
 import type { Logger } from 'pino';
+import { Health } from '../../proto/gen/health/v1/health_pb.ts';
 import { Refusal } from '../domain/refusal.ts';
 import { isRequestId } from '../runtime/request-id.ts';
 import type { CallObserver } from './observation.ts';
@@ -69,10 +70,10 @@ const CODES: Record<Code, string> = {
   [Code.Unauthenticated]: 'UNAUTHENTICATED',
 };
 
-/** Runs every call of the server but batches, which run each request that they carry. */
+/** Runs every call of the server but batches, which run each request that they carry, and probes, of which nobody wants a line. */
 export function runCalls(run: RunCall): Interceptor {
   return (next) => (request) => {
-    if (request.stream) return next(request);
+    if (request.stream || request.service.typeName === Health.typeName) return next(request);
     const call = { ...callOf(request.method, request.header), request: request.message };
     return run(
       call,

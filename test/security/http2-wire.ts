@@ -71,6 +71,21 @@ export function frame(type: number, flags: number, stream: number, payload: Uint
   return Buffer.concat([head, payload]);
 }
 
+/** Every frame in some bytes that is there to its end. */
+export function framesIn(bytes: Buffer): { type: number; stream: number; payload: Buffer }[] {
+  const frames: { type: number; stream: number; payload: Buffer }[] = [];
+  for (let at = 0; at + 9 <= bytes.length; at += 9 + bytes.readUIntBE(at, 3)) {
+    const end = at + 9 + bytes.readUIntBE(at, 3);
+    if (end > bytes.length) break;
+    frames.push({
+      type: bytes[at + 3] ?? -1,
+      stream: bytes.readUInt32BE(at + 5),
+      payload: bytes.subarray(at + 9, end),
+    });
+  }
+  return frames;
+}
+
 /** A header block of short texts, each written out. */
 export function headerBlock(headers: Readonly<Record<string, string>>): Buffer {
   const text = (value: string) => Buffer.concat([Buffer.of(value.length), Buffer.from(value, 'latin1')]);

@@ -21,7 +21,17 @@ import {
   requestBytes,
 } from '../support/grpc.ts';
 import { addressOf, type RunningProcess, start } from '../support/processes.ts';
-import { FLAG, FRAME, frame, headerBlock, onStream, PREFACE, type StreamOutcome, wire } from './http2-wire.ts';
+import {
+  FLAG,
+  FRAME,
+  frame,
+  framesIn,
+  headerBlock,
+  onStream,
+  PREFACE,
+  type StreamOutcome,
+  wire,
+} from './http2-wire.ts';
 
 /** What random requests are made from; the same seed makes the same ones. */
 const SEED = Number(process.env.HOSTILE_SEED ?? randomBytes(4).readInt32LE());
@@ -451,15 +461,6 @@ describe('what is no HTTP/2 ends its own connection only', () => {
     }
   });
 });
-
-/** Kind and stream of every frame in some bytes. */
-function framesIn(bytes: Buffer): { type: number; stream: number }[] {
-  const frames: { type: number; stream: number }[] = [];
-  for (let at = 0; at + 9 <= bytes.length; at += 9 + bytes.readUIntBE(at, 3)) {
-    frames.push({ type: bytes[at + 3] ?? -1, stream: bytes.readUInt32BE(at + 5) });
-  }
-  return frames;
-}
 
 describe('a flood is bounded: others are served meanwhile, and memory is not filled', { timeout: 120_000 }, () => {
   const memoryMb = () =>

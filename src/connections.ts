@@ -1,0 +1,97 @@
+import { constants, type Http2Server, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2';
+import type { Socket } from 'node:net';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+
+/** A connection to the core's port, from the moment it is taken to its end. */
+export class Connection {
+  /** What the kernel gave; with TLS, what TLS is spoken over. */
+  readonly socket: Socket;
+  /** Undefined until HTTP/2 is spoken on it. */
+  session: ServerHttp2Session | undefined;
+  /** Whether nothing more is begun on it. */
+  isEnding = false;
+
+  constructor(socket: Socket) {
+    this.socket = socket;
+  }
+
+  /**
+   * Cuts off a caller: nothing more is begun, and after a time in which an answer can still be sent the connection is closed.
+   *
+   * Not by closing the session, which goes on to read: Node 26 aborts when a caller then opens and resets streams.
+   *
+   * @param withinMs the time
+   */
+  end(withinMs: number): void {
+    if (this.isEnding) return;
+    this.isEnding = true;
+    // Nobody is told of what comes nevertheless, so that it costs next to nothing.
+    this.session?.removeAllListeners('stream');
+    if (this.session && !this.session.destroyed) this.session.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+    this.#destroy(withinMs);
+  }
+
+  /** Has callers begin nothing more here, and closes the connection when what they have begun is done, or after a time. */
+  close(withinMs: number): void {
+    this.session?.close();
+    this.#destroy(withinMs);
+  }
+
+  /** A session that has ended waits without a bound for the other side to close the connection, or to read, as well. */
+  #destroy(withinMs: number): void {
+    setTimeout(() => this.socket.destroy(), withinMs).unref();
+  }
+}
+
+/** Who is at the other end of a connection: the same for the kernel's socket and for what is spoken over it. */
+const peerOf = ({ remoteAddress, remotePort }: Pick<Socket, 'remoteAddress' | 'remotePort'>) =>
+  `${remoteAddress} ${remotePort}`;
+
+/** Every connection of a server. */
+export class Connections {
+  readonly #byPeer = new Map<string, Connection>();
+  #onTaken: (connection: Connection) => void = () => {};
+  readonly #bySpeaker = new WeakMap<Socket | ServerHttp2Session, Connection>();
+
+  constructor(app: FastifyInstance) {
+    const server = app.server as unknown as Http2Server;
+    // Before the server itself, which begins to speak.
+    server.prependListener('connection', (socket: Socket) => {
+      const [peer, connection] = [peerOf(socket), new Connection(socket)];
+      this.#byPeer.set(peer, connection);
+      socket.once('close', () => {
+        if (this.#byPeer.get(peer) === connection) this.#byPeer.delete(peer);
+      });
+      this.#onTaken(connection);
+    });
+    server.prependListener('secureConnection', (secure: Socket) => {
+      const connection = this.#byPeer.get(peerOf(secure));
+      if (connection) this.#bySpeaker.set(secure, connection);
+    });
+    server.on('session', (session) => {
+      const connection = this.#byPeer.get(peerOf(session.socket));
+      if (!connection) return;
+      connection.session = session;
+      this.#bySpeaker.set(session, connection);
+    });
+  }
+
+  /** Has somebody told of each connection when it is taken. */
+  onTaken(listener: (connection: Connection) => void): void {
+    this.#onTaken = listener;
+  }
+
+  [Symbol.iterator](): Iterator<Connection> {
+    return this.#byPeer.values();
+  }
+
+  /** The connection that a request comes over; undefined when that is gone. */
+  of({ raw: { socket } }: FastifyRequest, reply: FastifyReply): Connection | undefined {
+    const stream = streamOf(reply);
+    return this.#bySpeaker.get(stream ? (stream.session as ServerHttp2Session) : socket);
+  }
+}
+
+/** The stream of a call; undefined in HTTP/1.1. */
+export const streamOf = ({ raw }: FastifyReply): ServerHttp2Stream | undefined =>
+  (raw as { stream?: ServerHttp2Stream }).stream;

@@ -1,0 +1,103 @@
+import { constants } from 'node:http2';
+import type { FastifyInstance, FastifyReply } from 'fastify';
+import { type Connection, type Connections, streamOf } from './connections.ts';
+import type { TellEnded } from './ended-log.ts';
+import { type CarriesToken, isOpen } from './rpc/caller-authentication.ts';
+
+/**
+ * How many connections there may be on which nobody has presented the token. One more closes another, so that whoever does
+ * present it gets in, however many do not.
+ */
+export const MOST_STRANGERS = 256;
+
+/** How many there may be on which somebody has. */
+const MOST_CALLERS = 1024;
+
+/** How many calls a stranger may have under way on a connection, and begin in a second. A probe has one, and begins one. */
+export const MOST_CALLS_AT_ONCE = 8;
+export const MOST_CALLS_A_SECOND = 16;
+
+/** How long what is under way on a connection that ends may take; milliseconds. It is the answer to a refused call. */
+const AFTER_REFUSAL_MS = 250;
+
+/** What is known of a connection on which nobody has presented the token. */
+interface Stranger {
+  underWay: number;
+  begun: number;
+  /** When `begun` began to count. */
+  since: number;
+}
+
+/**
+ * Bounds what a connection may cost on which nobody has presented the token: it ends with the first call that needs it, and
+ * with too many of those that do not. Where it was presented once, a call without it is refused, and nothing else ends: a
+ * proxy may send many callers' calls over one connection.
+ */
+export function boundStrangers(
+  app: FastifyInstance,
+  connections: Connections,
+  { carriesToken, tell }: { readonly carriesToken: CarriesToken; readonly tell: TellEnded },
+): void {
+  const strangers = new Map<Connection, Stranger>();
+  const callers = new Set<Connection>();
+
+  connections.onTaken((connection) => {
+    strangers.set(connection, { underWay: 0, begun: 0, since: 0 });
+    connection.socket.once('close', () => strangers.delete(connection) || callers.delete(connection));
+    if (strangers.size <= MOST_STRANGERS) return;
+    tell('a connection, too many have not presented the token');
+    leastNeeded(strangers).socket.destroy();
+  });
+
+  app.addHook('onRequest', async (request, reply) => {
+    const connection = connections.of(request, reply);
+    if (!connection || connection.isEnding) return turnAway(reply);
+    const stranger = strangers.get(connection);
+    if (!stranger) return;
+    if (carriesToken(request.headers.authorization)) {
+      strangers.delete(connection);
+      callers.add(connection);
+      if (callers.size <= MOST_CALLERS) return;
+      tell('a connection, too many have presented the token');
+    } else if (!isOpen(request.url)) {
+      tell('a connection, for a call without the token');
+      if (!streamOf(reply)) reply.header('connection', 'close');
+      // The refusal itself is said where every call is authenticated.
+      return connection.end(AFTER_REFUSAL_MS);
+    } else if (begins(stranger, reply)) {
+      return;
+    } else {
+      tell('a connection, for too many calls without the token');
+    }
+    connection.end(0);
+    turnAway(reply);
+  });
+}
+
+/** Whether a stranger may begin a call. */
+function begins(stranger: Stranger, reply: FastifyReply): boolean {
+  const now = performance.now();
+  if (now - stranger.since > 1000) {
+    stranger.since = now;
+    stranger.begun = 0;
+  }
+  stranger.begun += 1;
+  stranger.underWay += 1;
+  reply.raw.once('close', () => {
+    stranger.underWay -= 1;
+  });
+  return stranger.begun <= MOST_CALLS_A_SECOND && stranger.underWay <= MOST_CALLS_AT_ONCE;
+}
+
+/** The stranger who has waited longest without a call, or else longest of all. Those who watch are not without one. */
+function leastNeeded(strangers: ReadonlyMap<Connection, Stranger>): Connection {
+  const [first] = strangers.keys();
+  for (const [connection, { underWay }] of strangers) if (underWay === 0) return connection;
+  return first as Connection;
+}
+
+/** Answers nothing: the connection of the call is at its end. */
+function turnAway(reply: FastifyReply): void {
+  reply.hijack();
+  streamOf(reply)?.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+}

@@ -1,0 +1,112 @@
+import type { PlantedBug } from './planted-bug.ts';
+
+const HEALTH = 'test/integration/health-and-reflection.test.ts';
+const PORT = 'test/security/core-port-bounds.test.ts';
+const CALLER_AUTHENTICATION = 'src/rpc/caller-authentication.ts';
+const HEALTH_SERVICE = 'src/rpc/health-service.ts';
+const STRANGERS = 'src/strangers.ts';
+
+/** Faults of the core's port, of health and of stopping. */
+export const CORE_BUGS: readonly PlantedBug[] = [
+  {
+    name: 'reflection needs no token',
+    suite: HEALTH,
+    caughtBy: 'reflection is for callers with the token, like everything but health',
+    patches: [
+      {
+        file: CALLER_AUTHENTICATION,
+        find: 'if (service.typeName === Health.typeName) return;',
+        put: "if (!service.typeName.startsWith('leadintake.')) return;",
+      },
+    ],
+  },
+  {
+    name: 'a core that stops says what its last look has found',
+    suite: HEALTH,
+    caughtBy: 'tells at once that it serves, and that it stops before it does',
+    patches: [
+      {
+        file: HEALTH_SERVICE,
+        find: 'const isServing = !draining.aborted && (await store.fault()) === undefined;',
+        put: 'const isServing = (await store.fault()) === undefined;',
+      },
+    ],
+  },
+  {
+    name: 'watchers of health are as many as they like',
+    suite: HEALTH,
+    caughtBy: 'without a token is for so many at once, and with it for everybody; who leaves makes room',
+    patches: [{ file: HEALTH_SERVICE, find: 'if (isStranger && strangers >= MOST_WATCHERS)', put: 'if (false)' }],
+  },
+  {
+    name: 'each who asks has the store looked at',
+    suite: HEALTH,
+    caughtBy: 'however many ask whether a core serves, in whichever way, its store is looked at once a second',
+    patches: [
+      {
+        file: 'src/runtime/readiness.ts',
+        find: 'return this.#latest;',
+        put: "return this.#look().then(() => undefined, () => 'away');",
+      },
+    ],
+  },
+  {
+    name: 'why something is not ready is told once, and never again',
+    suite: 'test/unit/readiness.test.ts',
+    caughtBy: 'the log has the reason once when it changes, again while it lasts, and a line when it is over',
+    patches: [
+      {
+        file: 'src/runtime/readiness.ts',
+        find: 'if (told?.reason === reason && now - told.at < TOLD_EVERY_MS) return;',
+        put: 'if (told) return;',
+      },
+    ],
+  },
+  {
+    name: 'a connection goes on after a call without the token',
+    suite: PORT,
+    caughtBy: 'a connection ends with the first call that comes with none where it needs the token, which is answered',
+    patches: [{ file: STRANGERS, find: 'return connection.end(AFTER_REFUSAL_MS);', put: 'return;' }],
+  },
+  {
+    name: 'strangers keep the connections that they have',
+    suite: PORT,
+    caughtBy: 'silent connections are so many at most, let everybody in who has the token, and cut off no watcher',
+    patches: [{ file: STRANGERS, find: 'if (strangers.size <= MOST_STRANGERS) return;', put: 'return;' }],
+  },
+  {
+    name: 'a stranger may begin as many health checks as they like',
+    suite: PORT,
+    caughtBy: 'a probe may go on and on, and a connection with far more of them than any probe has ends',
+    patches: [
+      {
+        file: STRANGERS,
+        find: 'return stranger.begun <= MOST_CALLS_A_SECOND && stranger.underWay <= MOST_CALLS_AT_ONCE;',
+        put: 'return true;',
+      },
+    ],
+  },
+  {
+    name: 'answers are kept for as long as nobody reads them',
+    suite: PORT,
+    caughtBy: 'an answer that is not read is broken off, and one that is read, and a call that waits, are not',
+    patches: [
+      { file: 'src/unread-answers.ts', find: 'if (answer.looks <= MOST_LOOKS) continue;', put: 'if (answer) continue;' },
+    ],
+  },
+  {
+    name: 'nobody is asked for a sign of life',
+    suite: PORT,
+    caughtBy: 'a connection that gives no sign of life is closed, and one that does is not',
+    patches: [{ file: 'src/lifeless-connections.ts', find: 'if (looks < MOST_LOOKS) continue;', put: 'if (looks) continue;' }],
+  },
+  {
+    name: 'the deadline of a stop begins before its drain',
+    suite: 'test/e2e/processes.test.ts',
+    caughtBy: 'may drain for longer than anything else may take, serves until then, and ends well',
+    patches: [
+      { file: 'src/runtime/lifecycle.ts', find: 'running.drainMs + STOP_MS,', put: 'STOP_MS,' },
+    ],
+    inSoak: true,
+  },
+];

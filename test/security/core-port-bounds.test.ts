@@ -1,0 +1,327 @@
+import { once } from 'node:events';
+import { type ClientHttp2Session, connect, type OutgoingHttpHeaders } from 'node:http2';
+import type { Socket } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { MOST_CALLS_A_SECOND, MOST_STRANGERS } from '../../src/strangers.ts';
+import { memoryMb } from '../crash/memory.ts';
+import { times } from '../support/builders.ts';
+import {
+  aCreateLeadRequest,
+  CORE_TOKEN,
+  type GrpcCaller,
+  grpcCaller,
+  requestBytes,
+  startTestCore,
+} from '../support/grpc.ts';
+import { addressOf, type RunningProcess, run, temporaryFolder } from '../support/processes.ts';
+import { FLAG, FRAME, frame, framesIn, headerBlock, onStream, PREFACE, wire } from './http2-wire.ts';
+
+vi.setConfig({ testTimeout: 120_000 });
+
+const STUDIO = 'studio-1';
+const LIST = '/leadintake.v1.LeadIntakeService/ListLeads';
+const CHECK = '/grpc.health.v1.Health/Check';
+const WATCH = '/grpc.health.v1.Health/Watch';
+const WITH_TOKEN = { authorization: `Bearer ${CORE_TOKEN}` };
+
+/** Settings that open no window for answers, and such that open all there is. */
+const [NO_WINDOW, WIDE_WINDOW] = ['000400000000', '00047fffffff'].map((hex) => Buffer.from(hex, 'hex'));
+
+/** An empty message. */
+const EMPTY = Buffer.alloc(5);
+
+/** A page that has as much as its leads have. */
+const PAGE = (() => {
+  const message = requestBytes('LeadIntakeService/ListLeads', { studioId: STUDIO, pageSize: 100 });
+  const length = Buffer.alloc(5);
+  length.writeUInt32BE(message.length, 1);
+  return Buffer.concat([length, message]);
+})();
+
+const head = (path: string, extra: Readonly<Record<string, string>> = {}) =>
+  headerBlock({
+    ':method': 'POST',
+    ':scheme': 'http',
+    ':path': path,
+    ':authority': 'x',
+    'content-type': 'application/grpc',
+    te: 'trailers',
+    ...extra,
+  });
+
+/** A call whose request is there to its end. */
+const aCall = (stream: number, block: Uint8Array, message: Uint8Array = EMPTY) =>
+  Buffer.concat([
+    frame(FRAME.headers, FLAG.endHeaders, stream, block),
+    frame(FRAME.data, FLAG.endStream, stream, message),
+  ]);
+
+const aReset = (stream: number) => frame(FRAME.reset, FLAG.none, stream, Buffer.from('00000008', 'hex'));
+
+const open = (settings: Uint8Array = Buffer.alloc(0)) =>
+  Buffer.concat([PREFACE, frame(FRAME.settings, FLAG.none, 0, settings)]);
+
+/** A connection on which something is said, everything that comes back is read, and its end is seen. */
+async function talk(port: number, ...said: Uint8Array[]) {
+  const socket = await wire(port);
+  onTestFinished(() => void socket.destroy());
+  const received: Buffer[] = [];
+  socket.on('data', (chunk: Buffer) => received.push(chunk));
+  const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()));
+  socket.write(Buffer.concat(said));
+  return { socket, closed, bytes: () => Buffer.concat(received), frames: () => framesIn(Buffer.concat(received)) };
+}
+
+const grpc = (path: string, extra: OutgoingHttpHeaders = {}): OutgoingHttpHeaders => ({
+  ':method': 'POST',
+  ':path': path,
+  'content-type': 'application/grpc',
+  te: 'trailers',
+  ...extra,
+});
+
+function sessionTo(url: string, options = {}): ClientHttp2Session {
+  const session = connect(url, options);
+  session.on('error', () => {});
+  onTestFinished(() => session.destroy());
+  return session;
+}
+
+async function aStudio(caller: GrpcCaller, leads: number): Promise<void> {
+  await caller.call('DirectoryService/PutStudio', { studio: { id: STUDIO, status: 'STUDIO_STATUS_ACTIVE' } });
+  for (const _ of times(leads, () => 0)) {
+    await caller.call('LeadIntakeService/CreateLead', aCreateLeadRequest(STUDIO, { note: 'x'.repeat(2000) }));
+  }
+}
+
+describe('a core in a process of its own', () => {
+  let core: RunningProcess;
+  let url: string;
+  let port: number;
+  let caller: GrpcCaller;
+  beforeEach(async () => {
+    core = run('src/main.ts', { env: { CORE_TOKEN, DATABASE_URL: `sqlite:${join(temporaryFolder(), 'leads.db')}` } });
+    url = await addressOf(core);
+    port = Number(new URL(url).port);
+    caller = grpcCaller(`127.0.0.1:${port}`);
+    onTestFinished(() => caller.close());
+    await aStudio(caller, 0);
+  });
+
+  /** Somebody with the token, on a connection of their own: how long they wait for an answer. */
+  async function served(): Promise<number> {
+    const began = performance.now();
+    const other = sessionTo(url);
+    expect(await onStream(other, grpc(LIST, WITH_TOKEN), PAGE)).toMatchObject({ grpcStatus: 0 });
+    return performance.now() - began;
+  }
+
+  test.each([
+    ['calls', LIST],
+    ['health checks', CHECK],
+  ])(
+    '560 connections that open and reset 900 %s each, without a token, keep nobody out afterwards',
+    async (_, path) => {
+      const block = head(path);
+      const flood = Buffer.concat([
+        open(),
+        ...times(900, (index) =>
+          Buffer.concat([frame(FRAME.headers, FLAG.endHeaders, 2 * index + 1, block), aReset(2 * index + 1)]),
+        ),
+      ]);
+      // One that is closed before it has begun is closed, too.
+      const floods = await Promise.all(times(560, () => talk(port, flood).catch(() => undefined)));
+
+      // Without a bound it would be more than half a minute until then.
+      expect(await served()).toBeLessThan(15_000);
+      await Promise.all(floods.map((each) => each?.closed));
+      expect(await served()).toBeLessThan(5000);
+    },
+  );
+
+  test('100 connections with a zero window hold little without a token, whatever they call', async () => {
+    await served();
+    const before = memoryMb(core);
+    for (const path of [LIST, '/grpc.health.v1.Health/List', WATCH]) {
+      const block = head(path);
+      const calls = Buffer.concat([open(NO_WINDOW), ...times(2000, (index) => aCall(2 * index + 1, block))]);
+      await Promise.all(times(100, () => talk(port, calls)));
+      await served();
+    }
+    expect(memoryMb(core) - before).toBeLessThan(250);
+  });
+
+  test.each([
+    ['a zero window', NO_WINDOW, true],
+    ['open windows, of which nothing is read,', WIDE_WINDOW, false],
+  ] as const)(
+    '100 connections with %s hold a bounded amount with the token, too, and who reads slowly is not cut off for it',
+    async (_, settings, reads) => {
+      await aStudio(caller, 100);
+      const whole = await onStream(sessionTo(url), grpc(LIST, WITH_TOKEN), PAGE);
+      expect(whole.text.length).toBeGreaterThan(200_000);
+      const before = memoryMb(core);
+      const slow = slowPage(url);
+      slow.catch(() => {});
+      const block = head(LIST, WITH_TOKEN);
+      const wider =
+        settings === WIDE_WINDOW ? [frame(FRAME.windowUpdate, FLAG.none, 0, Buffer.from('7fff0000', 'hex'))] : [];
+      const calls = [open(settings), ...wider, ...times(60, (index) => aCall(2 * index + 1, block, PAGE))];
+
+      const hostile = await Promise.all(times(100, () => talk(port, ...calls)));
+      if (!reads) for (const { socket } of hostile) socket.pause();
+
+      // Together they have asked for more than a gigabyte.
+      for (const _ of times(5, () => 0)) await Promise.all([served(), sleep(1000)]);
+      await core.printed(/"a connection, too much was not read"/);
+      expect(memoryMb(core) - before).toBeLessThan(750);
+      expect((await slow).length).toBeGreaterThan(200_000);
+    },
+  );
+
+  test.each([
+    ['none', {}],
+    ['another', { authorization: 'Bearer another' }],
+  ])(
+    'a connection ends with the first call that comes with %s where it needs the token, which is answered',
+    async (_, token) => {
+      const [refused, later] = [head(LIST, token), head(LIST, WITH_TOKEN)];
+      // What comes behind it in the same packet is not looked at, whoever it is from.
+      const calls = [aCall(1, refused, PAGE), ...times(5, (index) => aCall(2 * index + 3, later, PAGE))];
+      const { closed, frames } = await talk(port, open(), ...calls);
+      await closed;
+      const answered = frames().filter(({ type }) => type === FRAME.headers);
+      expect(new Set(answered.map(({ stream }) => stream))).toEqual(new Set([1]));
+      expect(frames().map(({ type }) => type)).toContain(FRAME.goAway);
+
+      const own = sessionTo(url);
+      expect(await onStream(own, grpc(LIST, token), PAGE)).toMatchObject({ grpcStatus: 16 });
+      if (!own.destroyed) await once(own, 'close');
+    },
+  );
+
+  test('where the token was presented once, a call without it is refused, and nothing else ends', async () => {
+    const session = sessionTo(url);
+    const batches = session.request(grpc('/leadintake.v1.LeadIntakeService/BatchGetLeads', WITH_TOKEN));
+    const ended = vi.fn();
+    batches.on('close', ended).on('error', () => {});
+    expect(await onStream(session, grpc(LIST, WITH_TOKEN), PAGE)).toMatchObject({ grpcStatus: 0 });
+
+    for (const _ of times(20, () => 0)) {
+      expect(await onStream(session, grpc(LIST), PAGE)).toMatchObject({ grpcStatus: 16 });
+      expect(await onStream(session, grpc(CHECK), EMPTY)).toMatchObject({ grpcStatus: 0 });
+    }
+    expect(await onStream(session, grpc(LIST, WITH_TOKEN), PAGE)).toMatchObject({ grpcStatus: 0 });
+    expect(ended).not.toHaveBeenCalled();
+  });
+
+  test('a probe may go on and on, and a connection with far more of them than any probe has ends', async () => {
+    const probe = sessionTo(url);
+    for (const _ of times(2 * MOST_CALLS_A_SECOND, () => 0)) {
+      expect(await onStream(probe, grpc(CHECK), EMPTY)).toMatchObject({ grpcStatus: 0 });
+      await sleep(1500 / MOST_CALLS_A_SECOND);
+    }
+    const block = head(CHECK);
+    const { closed } = await talk(port, open(), ...times(1000, (index) => aCall(2 * index + 1, block)));
+    await closed;
+    expect(await onStream(probe, grpc(CHECK), EMPTY)).toMatchObject({ grpcStatus: 0 });
+  });
+
+  test('silent connections are so many at most, let everybody in who has the token, and cut off no watcher', async () => {
+    const watcher = sessionTo(url);
+    const watch = watcher.request(grpc(WATCH));
+    watch.end(EMPTY);
+    await once(watch, 'data');
+    const gone = vi.fn();
+    watcher.on('close', gone);
+
+    const silent = await Promise.all(times(MOST_STRANGERS + 200, () => talk(port)));
+    await served();
+
+    const isOpen = ({ socket }: { socket: Socket }) => !socket.destroyed && socket.readyState === 'open';
+    await expect.poll(() => silent.filter(isOpen).length, { timeout: 10_000 }).toBeLessThan(MOST_STRANGERS);
+    expect(gone).not.toHaveBeenCalled();
+    expect(await onStream(watcher, grpc(CHECK), EMPTY)).toMatchObject({ grpcStatus: 0 });
+  });
+});
+
+/** Reads a page of leads with a small window, and pauses. */
+async function slowPage(url: string): Promise<Buffer> {
+  const session = sessionTo(url, { settings: { initialWindowSize: 16_384 } });
+  const stream = session.request(grpc(LIST, WITH_TOKEN));
+  stream.end(PAGE);
+  const chunks: Buffer[] = [];
+  for await (const chunk of stream) {
+    chunks.push(chunk as Buffer);
+    await sleep(200);
+  }
+  return Buffer.concat(chunks);
+}
+
+describe('time goes by, and', () => {
+  /** A core in this process whose looks at its callers are the test's. */
+  async function aCore() {
+    vi.useFakeTimers({ toFake: ['setInterval'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const core = await startTestCore();
+    onTestFinished(() => core.stop());
+    const caller = grpcCaller(`127.0.0.1:${core.port}`);
+    onTestFinished(() => caller.close());
+    await aStudio(caller, 10);
+    /** Seconds, in each of which there is time for answers. */
+    const pass = async (seconds: number) => {
+      for (const _ of times(seconds, () => 0)) {
+        vi.advanceTimersByTime(1000);
+        await sleep(5);
+      }
+    };
+    return { core, pass };
+  }
+
+  test('an answer that is not read is broken off, and one that is read, and a call that waits, are not', async () => {
+    const { core, pass } = await aCore();
+    const deaf = await talk(core.port, open(NO_WINDOW), aCall(1, head(LIST, WITH_TOKEN), PAGE));
+    answerPings(deaf);
+    const session = sessionTo(core.url);
+    const waiting = session.request(grpc('/leadintake.v1.LeadIntakeService/BatchGetLeads', WITH_TOKEN));
+    const watch = session.request(grpc(WATCH));
+    watch.end(EMPTY);
+    const ended = vi.fn();
+    for (const stream of [waiting, watch]) stream.on('close', ended).on('error', () => {});
+    await once(watch, 'data');
+    await expect.poll(() => deaf.frames().map(({ type }) => type)).toContain(FRAME.headers);
+
+    await pass(20);
+    expect(deaf.frames().map(({ type }) => type)).not.toContain(FRAME.reset);
+    await pass(15);
+    await expect.poll(() => deaf.frames().map(({ type }) => type)).toContain(FRAME.reset);
+    expect(ended).not.toHaveBeenCalled();
+    expect(await onStream(session, grpc(LIST, WITH_TOKEN), PAGE)).toMatchObject({ grpcStatus: 0 });
+  });
+
+  test('a connection that gives no sign of life is closed, and one that does is not', async () => {
+    const { core, pass } = await aCore();
+    const lifeless = await talk(core.port, open());
+    const alive = await talk(core.port, open());
+    answerPings(alive);
+    const closed = vi.fn();
+    alive.closed.then(closed);
+
+    await pass(90);
+
+    await lifeless.closed;
+    expect(closed).not.toHaveBeenCalled();
+  });
+});
+
+/** Answers what asks for a sign of life, and nothing else. */
+function answerPings({ socket, bytes }: Awaited<ReturnType<typeof talk>>): void {
+  let answered = 0;
+  socket.on('data', () => {
+    const pings = framesIn(bytes()).filter(({ type }) => type === FRAME.ping);
+    for (const { payload } of pings.slice(answered)) socket.write(frame(FRAME.ping, FLAG.ack, 0, payload));
+    answered = pings.length;
+  });
+}
