@@ -27,7 +27,8 @@ export class Connection {
     this.isEnding = true;
     // Nobody is told of what comes nevertheless, so that it costs next to nothing.
     this.session?.removeAllListeners('stream');
-    if (this.session && !this.session.destroyed) this.session.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+    // Without a fault in it: with one, clients let go of the answer that is still to come.
+    if (this.session && !this.session.destroyed) this.session.goaway(constants.NGHTTP2_NO_ERROR);
     this.#destroy(withinMs);
   }
 

@@ -52,6 +52,8 @@ export async function createCoreServer(
     childLoggerFactory: (parent) => parent,
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: LARGEST_MESSAGE_BYTES,
+    // A session that is closed for being idle goes on to read, which is what `Connection.end` is careful of.
+    http2SessionTimeout: 0,
   }) as unknown as FastifyInstance;
   const carriesToken = tokenCheck(config.CORE_TOKEN);
   const connections = new Connections(app);

@@ -91,22 +91,26 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     suite: PORT,
     caughtBy: 'an answer that is not read is broken off, and one that is read, and a call that waits, are not',
     patches: [
-      { file: 'src/unread-answers.ts', find: 'if (answer.looks <= MOST_LOOKS) continue;', put: 'if (answer) continue;' },
+      {
+        file: 'src/unread-answers.ts',
+        find: 'if (answer.looks <= MOST_LOOKS) continue;',
+        put: 'if (answer) continue;',
+      },
     ],
   },
   {
     name: 'nobody is asked for a sign of life',
     suite: PORT,
     caughtBy: 'a connection that gives no sign of life is closed, and one that does is not',
-    patches: [{ file: 'src/lifeless-connections.ts', find: 'if (looks < MOST_LOOKS) continue;', put: 'if (looks) continue;' }],
+    patches: [
+      { file: 'src/lifeless-connections.ts', find: 'if (looks < MOST_LOOKS) continue;', put: 'if (looks) continue;' },
+    ],
   },
   {
     name: 'the deadline of a stop begins before its drain',
     suite: 'test/e2e/processes.test.ts',
     caughtBy: 'may drain for longer than anything else may take, serves until then, and ends well',
-    patches: [
-      { file: 'src/runtime/lifecycle.ts', find: 'running.drainMs + STOP_MS,', put: 'STOP_MS,' },
-    ],
+    patches: [{ file: 'src/runtime/lifecycle.ts', find: 'running.drainMs + STOP_MS,', put: 'STOP_MS,' }],
     inSoak: true,
   },
 ];

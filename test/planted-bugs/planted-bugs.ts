@@ -1,4 +1,5 @@
 import { BATCH_BUGS } from './batch-bugs.ts';
+import { CORE_BUGS } from './core-bugs.ts';
 import { CRASH_BUGS } from './crash-bugs.ts';
 import { MONGO_BUGS } from './mongo-bugs.ts';
 import { OPERATOR_BUGS } from './operator-bugs.ts';
@@ -23,6 +24,7 @@ export const ALL_BUGS: readonly PlantedBug[] = [
   ...SQLITE_BUGS,
   ...UNREADABLE_BUGS,
   ...BATCH_BUGS,
+  ...CORE_BUGS,
   ...CRASH_BUGS,
   ...OPERATOR_BUGS,
   ...QUOTA_BUGS,
@@ -38,6 +40,7 @@ export const PLANTED_BUGS = {
     ...SQLITE_BUGS,
     ...UNREADABLE_BUGS,
     ...BATCH_BUGS,
+    ...CORE_BUGS,
     ...CRASH_BUGS,
     ...OPERATOR_BUGS,
     ...QUOTA_BUGS,
