@@ -6,11 +6,9 @@ import type { Logger } from 'pino';
 export const MOST_CONNECTIONS = 10_000;
 
 /**
- * Whoever has an answer waiting takes at least so many bytes of it in so many milliseconds, or the rest of it: some 2 KB/s.
- * Who takes nothing, or a byte now and then, is gone after that. What is seen is what the system asks for on top of what it
- * keeps for the caller: it does so each time that a third of that is taken.
+ * Whoever has an answer waiting takes some of it within so many milliseconds. A byte now and then is nothing: the system asks
+ * for more each time that a third of what it keeps for the caller is taken, and that is what can be seen.
  */
-export const LEAST_TAKEN_BYTES = 64 * 1024;
 export const TAKEN_WITHIN_MS = 30_000;
 
 /**
@@ -33,7 +31,7 @@ interface Connection {
   index: number;
   /** Whose key the last answer was for. */
   apiKeyId: string | undefined;
-  /** Since when it has taken too little, on the clock of `performance`; undefined: all was taken. */
+  /** Since when it has taken nothing, on the clock of `performance`; undefined: all was taken. */
   unreadSince: number | undefined;
   /** How many bytes it had taken then. */
   takenBytes: number;
@@ -106,7 +104,7 @@ export class OpenConnections {
     this.#tell();
   }
 
-  /** Whether there is something to take; who takes too little of it is closed. */
+  /** Whether there is something to take; who takes nothing of it is closed in time. */
   #isUnread(connection: Connection, now: number): boolean {
     const { socket, unreadSince } = connection;
     if (socket.writableLength === 0) {
@@ -114,7 +112,7 @@ export class OpenConnections {
       return false;
     }
     const takenBytes = takenBytesOf(socket);
-    if (unreadSince === undefined || takenBytes - connection.takenBytes >= LEAST_TAKEN_BYTES) {
+    if (unreadSince === undefined || takenBytes > connection.takenBytes) {
       connection.unreadSince = now;
       connection.takenBytes = takenBytes;
     } else if (now - unreadSince >= TAKEN_WITHIN_MS) {

@@ -16,12 +16,15 @@ import type { Attributes, Span, Tracer } from './tracing.ts';
 /** How long the receiver may take for a message; milliseconds. */
 const EXPORT_TIMEOUT_MS = 5000;
 
+/** How many spans that are over wait to be sent at most; further ones are dropped. */
+const MOST_SPANS = 2048;
+
 /** A tracer that sends its spans by OTLP over HTTP. A receiver that is away costs spans and nothing else. */
 export function createOtlpTracer(processName: string, endpoint: string): Tracer {
   const exporter = new OTLPTraceExporter({ url: `${endpoint}/v1/traces`, timeoutMillis: EXPORT_TIMEOUT_MS });
   const provider = new TracerProvider({
     resource: resourceFromAttributes({ 'service.name': `lead-intake-${processName}` }),
-    spanProcessors: [new BatchSpanProcessor({ exporter })],
+    spanProcessors: [new BatchSpanProcessor({ exporter, maxQueueSize: MOST_SPANS })],
   });
   const tracer = provider.getTracer('lead-intake');
 

@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { connect } from 'node:net';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { times } from '../support/builders.ts';
+import { heapBytes } from '../support/heap.ts';
 import { lines } from '../support/raw-http.ts';
 import { aCapture, LEADS, leadOf, type Service, type StudioWithKey, startService } from '../support/service.ts';
 import { sizeOf } from '../support/size-of.ts';
@@ -88,13 +87,4 @@ function vanish({ secret }: StudioWithKey, key: string): Promise<void> {
     socket.on('data', () => socket.resetAndDestroy());
     socket.on('error', () => {}).on('close', () => resolve());
   });
-}
-
-/** How much memory is in use, once everything is collected that can be. */
-function heapBytes(): number {
-  setFlagsFromString('--expose-gc');
-  const collect = runInNewContext('gc');
-  collect();
-  collect();
-  return process.memoryUsage().heapUsed;
 }

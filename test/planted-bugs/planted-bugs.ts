@@ -1,6 +1,7 @@
 import { BATCH_BUGS } from './batch-bugs.ts';
 import { CORE_BUGS } from './core-bugs.ts';
 import { CRASH_BUGS } from './crash-bugs.ts';
+import { EDGE_BUGS } from './edge-bugs.ts';
 import { MONGO_BUGS } from './mongo-bugs.ts';
 import { OPERATOR_BUGS } from './operator-bugs.ts';
 import type { PlantedBug } from './planted-bug.ts';
@@ -26,6 +27,7 @@ export const ALL_BUGS: readonly PlantedBug[] = [
   ...BATCH_BUGS,
   ...CORE_BUGS,
   ...CRASH_BUGS,
+  ...EDGE_BUGS,
   ...OPERATOR_BUGS,
   ...QUOTA_BUGS,
   ...MONGO_BUGS,
@@ -42,6 +44,7 @@ export const PLANTED_BUGS = {
     ...BATCH_BUGS,
     ...CORE_BUGS,
     ...CRASH_BUGS,
+    ...EDGE_BUGS,
     ...OPERATOR_BUGS,
     ...QUOTA_BUGS,
     ...SQLITE_BUGS.filter(({ isSeenOutside }) => isSeenOutside).map(fromOutside),

@@ -69,10 +69,14 @@ test('an unread page, an unread part of the docs and unread answers to nothing a
   const before = await settledEnds();
   const callers = [
     aPage(),
+    // One that goes on sending, too, a request without end.
+    lines('GET /docs/assets/style.css HTTP/1.1', 'Host: a', '').repeat(1000),
     lines('GET /docs/assets/scalar.js HTTP/1.1', 'Host: a', ''),
     lines('GET /nothing HTTP/1.1', 'Host: a', '').repeat(3000),
   ].map(aDeafCaller);
   await vi.waitUntil(() => callers.every(({ pending }) => !pending));
+  const trickle = setInterval(() => callers[1]?.write('x'), 1000);
+  onTestFinished(() => clearInterval(trickle));
   await sleep(TAKEN_WITHIN_MS - 5000);
   expect(ends()).toBe(before + 2 * callers.length);
   await vi.waitUntil(() => ends() === before + callers.length, { timeout: 2 * TAKEN_WITHIN_MS });

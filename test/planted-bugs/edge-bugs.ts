@@ -1,0 +1,61 @@
+import type { PlantedBug } from './planted-bug.ts';
+
+const CONNECTIONS = 'gateway/open-connections.ts';
+const OF_CONNECTIONS = 'test/integration/open-connections.test.ts';
+const ORDER = 'gateway/request-order.ts';
+const OF_ORDER = 'test/integration/request-order.test.ts';
+
+/** Faults that show to callers who send more than is answered, or take nothing of their answers. */
+export const EDGE_BUGS: readonly PlantedBug[] = [
+  {
+    name: 'a connection is read on however many of its requests wait',
+    suite: OF_ORDER,
+    caughtBy: 'while too many wait, nothing more is read of their connection, and read on when there is room',
+    patches: [{ file: ORDER, find: 'if (isMuch && !this.#isHeldBack) this.#holdBack();', put: '' }],
+  },
+  {
+    name: 'a connection full of requests comes before all others',
+    suite: OF_ORDER,
+    caughtBy: 'a connection full of requests is one caller among many',
+    patches: [{ file: ORDER, find: 'setImmediate(() => {', put: 'queueMicrotask(() => {' }],
+  },
+  {
+    name: 'any number of requests wait',
+    suite: OF_ORDER,
+    caughtBy: 'those that wait on all connections are bounded: one that brings more ends with what it has',
+    patches: [{ file: ORDER, find: 'this.#allWaiting.count < MOST_WAITING', put: 'true' }],
+  },
+  {
+    name: 'requests behind a closing answer are carried out',
+    suite: 'test/security/request-smuggling.test.ts',
+    caughtBy: 'end with a length beyond what is read: what is behind is not carried out',
+    patches: [
+      { file: ORDER, find: 'if (this.#socket.writable) this.#carryOut(next);', put: 'if (next) this.#carryOut(next);' },
+    ],
+  },
+  {
+    name: 'who reads nothing is never closed',
+    suite: OF_CONNECTIONS,
+    caughtBy: 'the connection is closed in time, with a key and without',
+    patches: [{ file: CONNECTIONS, find: 'now - unreadSince >= TAKEN_WITHIN_MS', put: 'false' }],
+    inSoak: true,
+  },
+  {
+    name: 'one key leaves unread what it likes',
+    suite: OF_CONNECTIONS,
+    caughtBy: 'those to one key',
+    patches: [{ file: CONNECTIONS, find: 'this.#closeBeyond(ofKey, MOST_UNREAD_OF_KEY_BYTES);', put: '' }],
+  },
+  {
+    name: 'all keys together leave unread what they like',
+    suite: OF_CONNECTIONS,
+    caughtBy: 'those to all keys',
+    patches: [{ file: CONNECTIONS, find: 'this.#closeBeyond(ofKeys, MOST_UNREAD_BYTES);', put: '' }],
+  },
+  {
+    name: 'a charset that is not UTF-8 is read as if it were',
+    suite: 'test/e2e/http/bad-input.test.ts',
+    caughtBy: 'a charset that is not UTF-8 is refused: application/json; charset=iso-8859-1',
+    patches: [{ file: 'gateway/routes/read-capture.ts', find: 'charset === null ||', put: 'true ||' }],
+  },
+];
