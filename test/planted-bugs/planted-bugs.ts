@@ -6,6 +6,7 @@ import { MONGO_BUGS } from './mongo-bugs.ts';
 import { OPERATOR_BUGS } from './operator-bugs.ts';
 import type { PlantedBug } from './planted-bug.ts';
 import { QUOTA_BUGS } from './quota-bugs.ts';
+import { SECURITY_BUGS } from './security-bugs.ts';
 import { SQLITE_BUGS } from './sqlite-bugs.ts';
 import { UNREADABLE_BUGS, UNREADABLE_MONGO_BUGS } from './unreadable-bugs.ts';
 
@@ -20,36 +21,29 @@ const fromOutside = (bug: PlantedBug): PlantedBug => ({
   caughtBy: 'a deployment of ours keeps every rule that can be seen from outside',
 });
 
+const ON_SQLITE = [
+  SQLITE_BUGS,
+  UNREADABLE_BUGS,
+  BATCH_BUGS,
+  CORE_BUGS,
+  CRASH_BUGS,
+  EDGE_BUGS,
+  OPERATOR_BUGS,
+  QUOTA_BUGS,
+  SECURITY_BUGS,
+].flat();
+
+const ON_MONGODB = [MONGO_BUGS, UNREADABLE_MONGO_BUGS].flat();
+
 /** Every faulty variant, once. */
-export const ALL_BUGS: readonly PlantedBug[] = [
-  ...SQLITE_BUGS,
-  ...UNREADABLE_BUGS,
-  ...BATCH_BUGS,
-  ...CORE_BUGS,
-  ...CRASH_BUGS,
-  ...EDGE_BUGS,
-  ...OPERATOR_BUGS,
-  ...QUOTA_BUGS,
-  ...MONGO_BUGS,
-  ...UNREADABLE_MONGO_BUGS,
-];
+export const ALL_BUGS: readonly PlantedBug[] = [...ON_SQLITE, ...ON_MONGODB];
 
 const tried = (bugs: readonly PlantedBug[]) => bugs.filter(({ inSoak }) => ALL || !inSoak);
 
 /** Those that are tried, by the database it is tried on. */
 export const PLANTED_BUGS = {
-  SQLite: tried([
-    ...SQLITE_BUGS,
-    ...UNREADABLE_BUGS,
-    ...BATCH_BUGS,
-    ...CORE_BUGS,
-    ...CRASH_BUGS,
-    ...EDGE_BUGS,
-    ...OPERATOR_BUGS,
-    ...QUOTA_BUGS,
-    ...SQLITE_BUGS.filter(({ isSeenOutside }) => isSeenOutside).map(fromOutside),
-  ]),
-  MongoDB: tried([...MONGO_BUGS, ...UNREADABLE_MONGO_BUGS]),
+  SQLite: tried([...ON_SQLITE, ...ON_SQLITE.filter(({ isSeenOutside }) => isSeenOutside).map(fromOutside)]),
+  MongoDB: tried(ON_MONGODB),
 } satisfies Record<string, readonly PlantedBug[]>;
 
 /** The product as it is, tried like the variants: what catches them must let it pass. */

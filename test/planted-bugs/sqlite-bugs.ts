@@ -459,6 +459,19 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
+    name: 'a text is stored in another form than it came in',
+    suite: 'test/e2e/http/create-lead.test.ts',
+    caughtBy: 'comes back with its texts unchanged: combining marks',
+    patches: [
+      {
+        file: 'src/rpc/lead-intake-service.ts',
+        find: 'const command = { studioId, idempotencyKey, displayName,',
+        put: "const command = { studioId, idempotencyKey, displayName: displayName.normalize('NFC'),",
+      },
+    ],
+    inSoak: true,
+  },
+  {
     name: 'contacts are compared as they were typed',
     suite: 'test/e2e/http/one-open-lead.test.ts',
     caughtBy: 'gets no second one in whatever letter case the e-mail address is: ada@example.org, ADA@EXAMPLE.ORG',

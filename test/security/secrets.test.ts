@@ -37,6 +37,8 @@ class Canaries {
       encodeURIComponent(text),
       JSON.stringify(text).slice(1, -1),
       ...(['base64', 'base64url', 'hex'] as const).map((encoding) => bytes.toString(encoding).replace(/=+$/, '')),
+      // As JSON and inspect show bytes.
+      bytes.join(','),
     ]) {
       this.#forms.set(form, name);
     }
@@ -49,7 +51,7 @@ class Canaries {
     this.add('most of a secret', secret.slice(4, 44));
     const hash = createHash('sha256').update(secret).digest();
     for (const encoding of ['hex', 'base64', 'base64url'] as const) this.add('hash of a key', hash.toString(encoding));
-    this.add('hash of a key', [...hash].join(','));
+    this.#forms.set(hash.join(','), 'hash of a key');
     return secret;
   }
 
