@@ -2,7 +2,7 @@ import type { PlantedBug } from './planted-bug.ts';
 
 const TLS = 'test/security/tls.test.ts';
 
-/** Faults that let somebody see what is not theirs. */
+/** Faults that let somebody see what is not theirs, or send what nobody should read. */
 export const SECURITY_BUGS: readonly PlantedBug[] = [
   {
     name: 'a gateway tells its token to whoever answers at the address of the core',
@@ -51,6 +51,33 @@ export const SECURITY_BUGS: readonly PlantedBug[] = [
         file: 'gateway/plugins/request-observation.ts',
         find: 'requestId: request.id,',
         put: 'requestId: request.id, body: request.body,',
+      },
+    ],
+    inSoak: true,
+  },
+  {
+    name: 'the core reads a message however long it is',
+    suite: 'test/security/malformed-frames.test.ts',
+    caughtBy: 'a message as long as any that is read is taken, and one that is a byte longer is refused for that',
+    patches: [{ file: 'src/server.ts', find: 'readMaxBytes: LARGEST_MESSAGE_BYTES,', put: '' }],
+    inSoak: true,
+  },
+  {
+    name: 'what comes behind a request that closes its connection is carried out',
+    suite: 'test/security/request-smuggling.test.ts',
+    caughtBy: 'end with chunks beyond what is read: what is behind is not carried out',
+    patches: [{ file: 'gateway/outstanding-answers.ts', find: 'closing.add(socket);', put: 'void socket;' }],
+    inSoak: true,
+  },
+  {
+    name: "another studio's cursor is followed",
+    suite: 'test/security/isolation.test.ts',
+    caughtBy: "is answered as the contract has it: listing leads from another studio's cursor on",
+    patches: [
+      {
+        file: 'src/domain/page-token.ts',
+        find: 'if (!checksum(studioId, head).equals(bytes.subarray(17))) return undefined;',
+        put: '',
       },
     ],
     inSoak: true,

@@ -30,7 +30,7 @@ const LANES = 64;
 const CORE_TOKEN = randomUUID();
 
 /** A process that keeps something of every request does not come to the end with this. */
-const LITTLE_MEMORY = '--max-old-space-size=128 --disable-warning=ExperimentalWarning';
+const LITTLE_MEMORY = '--max-old-space-size=128';
 
 let folder: string;
 let core: RunningProcess;

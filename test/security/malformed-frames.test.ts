@@ -37,7 +37,7 @@ import {
 const SEED = Number(process.env.HOSTILE_SEED ?? randomBytes(4).readInt32LE());
 
 /** A core that lets callers fill its memory does not live long with this. */
-const LITTLE_MEMORY = '--max-old-space-size=128 --disable-warning=ExperimentalWarning';
+const LITTLE_MEMORY = '--max-old-space-size=128';
 
 /** How much more memory than before, inside and outside of the heap, a core may have after an attack; MB. */
 const MOST_GROWTH_MB = 250;
@@ -104,6 +104,17 @@ function framed(bytes: Uint8Array, { flag = 0, length = bytes.length } = {}): Bu
   return Buffer.concat([prefix, bytes]);
 }
 
+/** A message with so much in a field that nobody knows that it has this length; bytes. */
+function filled(bytes: Uint8Array, length: number): Buffer {
+  const rest = length - bytes.length - 5;
+  // Field 1000, of a length in three bytes.
+  const head = Buffer.of(0xc2, 0x3e, (rest & 0x7f) | 0x80, ((rest >> 7) & 0x7f) | 0x80, rest >> 14);
+  return Buffer.concat([bytes, head, Buffer.alloc(rest)]);
+}
+
+/** gRPC's status for what is more than is taken. */
+const RESOURCE_EXHAUSTED = 8;
+
 const pathOf = (rpc: string) => `/leadintake.v1.${rpc}`;
 
 /** The headers of a call in gRPC; undefined takes one away. */
@@ -138,7 +149,7 @@ describe('a message whose frame is wrong is refused, and nothing is written', ()
     ['longer than what comes', () => framed(message(), { length: 1000 })],
     ['shorter than what comes', () => framed(message(), { length: 20 })],
     ['of 4 GiB', () => framed(message(), { length: 0xffff_ffff })],
-    ['a byte too large', () => framed(message(), { length: 64 * 1024 + 1 })],
+    ['said to be a byte too large', () => framed(message(), { length: 64 * 1024 + 1 })],
     ['cut in its length', () => framed(message()).subarray(0, 3)],
     ['cut behind its length', () => framed(message()).subarray(0, 5)],
     ['nothing', () => Buffer.alloc(0)],
@@ -199,6 +210,15 @@ describe('a message whose frame is wrong is refused, and nothing is written', ()
     for (const outcome of outcomes) expectRefused(outcome);
     expect(await leadCount()).toBe(0);
   });
+});
+
+test('a message as long as any that is read is taken, and one that is a byte longer is refused for that', async () => {
+  const longest = 64 * 1024;
+  expect((await onStream(session, grpcHeaders(), framed(filled(message(), longest)))).grpcStatus).toBe(0);
+  const outcome = await onStream(session, grpcHeaders(), framed(filled(message(), longest + 1)));
+  expectRefused(outcome);
+  expect(outcome.grpcStatus).toBe(RESOURCE_EXHAUSTED);
+  expect(await leadCount()).toBe(1);
 });
 
 describe('JSON that is none, or not of the message, is refused, and nothing is written', () => {
