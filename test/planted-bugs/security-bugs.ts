@@ -66,7 +66,13 @@ export const SECURITY_BUGS: readonly PlantedBug[] = [
     name: 'what comes behind a request that closes its connection is carried out',
     suite: 'test/security/request-smuggling.test.ts',
     caughtBy: 'end with chunks beyond what is read: what is behind is not carried out',
-    patches: [{ file: 'gateway/outstanding-answers.ts', find: 'closing.add(socket);', put: 'void socket;' }],
+    patches: [
+      {
+        file: 'gateway/request-order.ts',
+        find: 'if (this.#socket.writable) this.#carryOut(next);',
+        put: 'if (!this.#socket.destroyed) this.#carryOut(next);',
+      },
+    ],
     inSoak: true,
   },
   {
