@@ -25,8 +25,8 @@ export class Connection {
   end(withinMs: number): void {
     if (this.isEnding) return;
     this.isEnding = true;
-    // Nobody is told of what comes nevertheless, so that it costs next to nothing.
-    this.session?.removeAllListeners('stream');
+    // The server is not told of what comes nevertheless, so that it costs next to nothing.
+    this.session?.removeAllListeners('stream').on('stream', (stream) => stream.on('error', () => {}));
     // Without a fault in it: with one, clients let go of the answer that is still to come.
     if (this.session && !this.session.destroyed) this.session.goaway(constants.NGHTTP2_NO_ERROR);
     this.#destroy(withinMs);
