@@ -70,7 +70,7 @@ export const SECURITY_BUGS: readonly PlantedBug[] = [
       {
         file: 'gateway/request-order.ts',
         find: 'if (this.#socket.writable) this.#carryOut(next);',
-        put: 'if (!this.#socket.destroyed) this.#carryOut(next);',
+        put: 'if (next) this.#carryOut(next);',
       },
     ],
     inSoak: true,
