@@ -37,7 +37,6 @@ import { renewClaims } from './usecases/renew-claims.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-/** What the operator can do something about. */
 const program = new Command('lead-intake')
   .description('Does by hand what the CRM does by RPC, on the database that DATABASE_URL names.')
   .option('--json', 'answer in JSON, for programs')

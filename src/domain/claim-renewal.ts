@@ -1,6 +1,9 @@
 import { CONTACT_RULE_VERSION, type ContactRule, type ContactRules, isSameRule } from './claims.ts';
 import type { RegionCode } from './contact.ts';
 
+/** The steps, in their order. */
+export const RENEWAL_STEPS = ['first', 'second', 'third', 'last'] as const;
+
 /**
  * How far the claims of a studio's open leads are made anew, after its region or the rule has changed. All are gone through
  * four times: at once, so that each lead holds to every form; again when nobody is at work any more who knows no rule but a
@@ -8,7 +11,7 @@ import type { RegionCode } from './contact.ts';
  * those made who had still held to them.
  */
 export interface ClaimRenewal {
-  readonly step: 'first' | 'second' | 'third' | 'last';
+  readonly step: (typeof RENEWAL_STEPS)[number];
   /** When the step before it came to its end, or the region changed: from then on it waits. */
   readonly since: Date;
   /** The lead up to which the step has come; null: it has not begun. */
@@ -53,6 +56,12 @@ export const renewalFromFirstRule = (region: RegionCode | null): ClaimRenewal =>
   since: new Date(0),
   after: null,
   formerRules: [{ version: 1, region }],
+});
+
+/** The renewal of a studio of which nobody knows how far it has come. */
+export const renewalOfEverything = (region: RegionCode | null, now: Date): ClaimRenewal => ({
+  ...renewalFromFirstRule(region),
+  since: now,
 });
 
 /** What follows a step that has come to its end; null: everything is renewed. */

@@ -1,12 +1,13 @@
 import { API_KEY_SCOPES, type ApiKey, type ApiKeyScope } from '../domain/api-key.ts';
 import { AUDIT_ACTIONS, type AuditEvent } from '../domain/audit.ts';
-import type { ContactRule } from '../domain/claims.ts';
-import { CONTACT_TYPES, type Contact, isRegionCode } from '../domain/contact.ts';
+import { type ClaimRenewal, RENEWAL_STEPS } from '../domain/claim-renewal.ts';
+import type { ContactRule, OpenClaims } from '../domain/claims.ts';
+import { CONTACT_TYPES, type Contact, isRegionCode, type RegionCode } from '../domain/contact.ts';
 import type { Fingerprint } from '../domain/idempotency.ts';
 import { LEAD_STAGES, type Lead } from '../domain/lead.ts';
 import { BOUNDS, crmIdFault, uuidFault } from '../domain/rules/field-rules.ts';
 import { type LeadSource, MEMBER_ROLES, type Member, STUDIO_STATUSES, type Studio } from '../domain/studio.ts';
-import { type ReportUnreadable, UnreadableRecord } from './store.ts';
+import { type ClaimingLead, type ReportUnreadable, UnreadableRecord } from './store.ts';
 
 /**
  * Every record is checked as it is read: what the database holds is not always what this release wrote. The checks are
@@ -132,22 +133,45 @@ export function legibleApiKey(read: Unchecked<ApiKey>): ApiKey | null {
 export function checkedStudio(read: Unchecked<Studio> & Pick<Studio, 'id'>, report: ReportUnreadable): Studio {
   const field = faultOfStudio(read);
   if (field === undefined) return read as Studio;
-  report(unreadable('studio', { studioId: read.id, id: read.id }, field));
-  return { id: read.id, status: 'suspended', regionCode: null, formerRules: [] };
+  const { id, regionCode, formerRules } = read;
+  report(unreadable('studio', { studioId: id, id }, field));
+  return {
+    id,
+    status: 'suspended',
+    regionCode: isRegion(regionCode) ? regionCode : null,
+    formerRules: isRules(formerRules) ? formerRules : [],
+  };
 }
 
 function faultOfStudio({ status, regionCode, formerRules }: Unchecked<Studio>): keyof Studio | undefined {
   if (!isOneOf(STUDIO_STATUSES, status)) return 'status';
   if (!isRegion(regionCode)) return 'regionCode';
-  return Array.isArray(formerRules) && formerRules.every(isRule) ? undefined : 'formerRules';
+  return isRules(formerRules) ? undefined : 'formerRules';
 }
 
-const isRegion = (value: unknown): boolean => value === null || (typeof value === 'string' && isRegionCode(value));
+/** How far a studio's claims are made anew. */
+export function checkedRenewal(read: Unchecked<ClaimRenewal>, studioId: string): Checked<ClaimRenewal> {
+  const { step, since, after, formerRules } = read;
+  const isWhole =
+    isOneOf(RENEWAL_STEPS, step) && isTime(since) && (after === null || isUuid(after)) && isRules(formerRules);
+  return isWhole ? (read as ClaimRenewal) : unreadable('studio', { studioId, id: studioId }, 'renewal');
+}
 
-const isRule = (value: unknown): boolean => {
-  const { version, region } = Object(value) as Unchecked<ContactRule>;
-  return Number.isSafeInteger(version) && isRegion(region);
-};
+/** The rules that a renewal still holds to; undefined when that cannot be read. */
+export const formerRulesIn = (renewal: Checked<ClaimRenewal> | null): unknown =>
+  renewal instanceof UnreadableRecord ? undefined : (renewal?.formerRules ?? []);
+
+/** What an open lead claims, and what that is made of; the rest of it may be what it likes. */
+export function checkedClaimingLead(
+  studioId: string,
+  { id, contact, contactKeys, contactRule }: Unchecked<Omit<ClaimingLead, 'claims'> & OpenClaims>,
+): Checked<ClaimingLead> {
+  if (!isUuid(id)) return unreadable('lead', { studioId, id }, 'id');
+  if (!isContact(contact)) return unreadable('lead', { studioId, id }, 'contact');
+  const isKeys = Array.isArray(contactKeys) && contactKeys.every((key) => typeof key === 'string');
+  if (!isKeys || !isRule(contactRule)) return unreadable('lead', { studioId, id }, 'claims');
+  return { id, contact, claims: { contactKeys, contactRule } };
+}
 
 export function checkedMember(read: Unchecked<Member>): Checked<Member> {
   return isOneOf(MEMBER_ROLES, read.role) ? (read as Member) : unreadable('member', read, 'role');
@@ -201,8 +225,17 @@ const isText = (value: unknown, max: number): value is string =>
 
 export const isOneOf = <Word>(words: readonly Word[], value: unknown): value is Word => words.includes(value as Word);
 
-/** A contact that could have been written. */
-export function isContact(value: unknown): value is Contact {
+export const isRegion = (value: unknown): value is RegionCode | null =>
+  value === null || (typeof value === 'string' && isRegionCode(value));
+
+function isRule(value: unknown): value is ContactRule {
+  const { version, region } = Object(value);
+  return Number.isSafeInteger(version) && isRegion(region);
+}
+
+const isRules = (value: unknown): value is ContactRule[] => Array.isArray(value) && value.every(isRule);
+
+function isContact(value: unknown): value is Contact {
   if (typeof value !== 'object' || value === null) return false;
   const { type, value: text } = value as Unchecked<Contact>;
   return isOneOf(CONTACT_TYPES, type) && isText(text, BOUNDS[type].max);

@@ -285,13 +285,13 @@ export interface ClaimingLead {
 export interface ClaimRenewalStore {
   /**
    * Every studio whose open leads' claims are to be made anew, by id; also those that a release wrote which knew the first
-   * rule only: of these, everything is to be renewed.
+   * rule only: of these, everything is to be renewed. One of which it cannot be read how far it has come is left out.
    */
   listClaimRenewals(): Promise<StudioRenewal[]>;
 
   /**
    * The open ones among the next `limit` leads of a studio, lowest id first, and the id that the next such leads follow;
-   * null: there are no more.
+   * null: there are no more. One whose claims cannot be read is left out, and keeps them.
    *
    * @param after only leads with a higher id than this; null: from the lowest
    */

@@ -26,6 +26,7 @@ const TABLES = {
   lead: ['leads', 'studio_id', 'id'],
   key: ['api_keys', 'studio_id', 'id'],
   studio: ['studios', 'id', 'id'],
+  renewal: ['studios', 'id', 'id'],
   member: ['members', 'studio_id', 'id'],
   source: ['lead_sources', 'studio_id', 'id'],
   event: ['audit_events', 'studio_id', 'studio_id'],
@@ -56,6 +57,9 @@ const DAMAGES: readonly Damage[] = (
     ['studio', 'status', 'closed'],
     ['studio', 'status', 'toString'],
     ['studio', 'region_code', 'XX'],
+    ['renewal', 'claim_renewal', 'soon'],
+    ['renewal', 'claim_renewal', '{"step":"first","since":0,"after":"x","formerRules":[]}'],
+    ['renewal', 'claim_renewal', 'null'],
     ['member', 'role', 'boss'],
     ['source', 'name', ''],
     ['event', 'action', 'studio-sold'],
@@ -319,9 +323,12 @@ describe('SQLite', () => {
     for (const lead of [first, last]) await create(store, lead);
     connect().exec(`
       WITH RECURSIVE numbers (number) AS (VALUES (1) UNION ALL SELECT number + 1 FROM numbers WHERE number < 2000)
-      INSERT INTO leads
+      INSERT INTO leads (
+        studio_id, id, display_name, contact_type, contact_value, source_id, note, stage, created_at, updated_at,
+        contact_keys, rule_version, rule_region, idempotency_key, fingerprint, fingerprint_version
+      )
       SELECT studio_id, 'a' || number, display_name, contact_type, contact_value, source_id, note, stage, created_at, updated_at,
-        'a' || number, 'a' || number, fingerprint, fingerprint_version, rule_version, rule_region
+        contact_keys, rule_version, rule_region, 'a' || number, fingerprint, fingerprint_version
       FROM leads, numbers WHERE id = '${first.id}'`);
 
     expect(await store.listLeads(STUDIO_ID, null, 1)).toEqual({ records: [last], next: last.id });

@@ -46,7 +46,7 @@ export interface OpenedStore {
 
 /** What may stand in a field of a record that this release did not write; undefined: nothing. */
 export interface Damage {
-  readonly kind: 'lead' | 'key' | 'studio' | 'member' | 'source' | 'event';
+  readonly kind: 'lead' | 'key' | 'studio' | 'renewal' | 'member' | 'source' | 'event';
   /** As the database calls it. */
   readonly field: string;
   readonly value: unknown;
@@ -1702,6 +1702,11 @@ export function storeContract(name: string, damages: readonly Damage[], open: ()
           } as const;
           await expect(store.changeLeadStage(move)).rejects.toThrow(UnreadableRecord);
           expect(await store.listAuditEvents(STUDIO_ID, bad.id)).toEqual([]);
+          // Claims are made anew as long as it can be read what of.
+          const claiming = damage.field.startsWith('contact') ? [oldest, newest] : leads;
+          expect((await store.listOpenClaims(STUDIO_ID, null, 10)).leads.map(({ id }) => id)).toEqual(
+            claiming.map(({ id }) => id),
+          );
           expect(await everyLead()).toEqual([newest, oldest]);
         },
       );
@@ -1812,7 +1817,9 @@ export function storeContract(name: string, damages: readonly Damage[], open: ()
         expect(opened.reported[0]).toMatchObject({ kind: 'studio', id: STUDIO_ID });
 
         for (const status of ['active', 'suspended', 'active'] as const) {
-          expect(await store.putStudio(aStudio({ status }), { ...BY, now: plus(NOW, 1) })).toEqual(aStudio({ status }));
+          await expect(store.putStudio(aStudio({ status }), { ...BY, now: plus(NOW, 1) })).resolves.toEqual(
+            aStudio({ status }),
+          );
           expect(await store.findStudio(STUDIO_ID)).toEqual(aStudio({ status }));
         }
         expect(await store.findMember(STUDIO_ID, 'member-1')).toEqual(aMember());
@@ -1828,6 +1835,26 @@ export function storeContract(name: string, damages: readonly Damage[], open: ()
 
           expect(await store.findStudio(STUDIO_ID)).toMatchObject({ status, regionCode: 'DE' });
           expect((await store.listAuditEvents(STUDIO_ID, null))[0]).toMatchObject({ from: null, to: status });
+        },
+      );
+
+      test.each(damagesOf('renewal'))(
+        '$title: its studio is suspended, and all claims are made anew when it is put',
+        async ({ damage }) => {
+          const other = aStudio({ id: 'studio-2' });
+          await store.putStudio(other, BY);
+          for (const studio of [aStudio(), other]) await store.putStudio({ ...studio, regionCode: 'DE' }, BY);
+          const due = async () => (await store.listClaimRenewals()).map(({ studio }) => studio.id);
+          expect(await due()).toEqual([STUDIO_ID, 'studio-2']);
+          await opened.damage(damage, { studioId: STUDIO_ID, id: STUDIO_ID });
+
+          expect(await store.findStudio(STUDIO_ID)).toEqual(aStudio({ status: 'suspended', regionCode: 'DE' }));
+          expect(await due()).toEqual(['studio-2']);
+
+          const put = { id: STUDIO_ID, status: 'active', regionCode: undefined } as const;
+          expect(await store.putStudio(put, { ...BY, now: plus(NOW, 1) })).toMatchObject({ regionCode: 'DE' });
+          expect(await store.findStudio(STUDIO_ID)).toMatchObject({ status: 'active', formerRules: [{ version: 1 }] });
+          expect((await store.listClaimRenewals())[0]?.renewal).toMatchObject({ step: 'first', since: plus(NOW, 1) });
         },
       );
 

@@ -28,8 +28,26 @@ export const UNREADABLE_BUGS: readonly PlantedBug[] = [
     suite: SQLITE,
     caughtBy: "a studio whose status is 'closed': it is suspended until it is put again",
     patches: [
-      { file: CHECKED, find: "status: 'suspended', regionCode: null", put: "status: 'active', regionCode: null" },
+      {
+        file: CHECKED,
+        find: "status: 'suspended',\n    regionCode: isRegion",
+        put: "status: 'active',\n    regionCode: isRegion",
+      },
     ],
+  },
+  {
+    name: 'a renewal of claims is gone on with, whatever stands there',
+    suite: SQLITE,
+    caughtBy:
+      "a renewal whose claim_renewal is 'soon': its studio is suspended, and all claims are made anew when it is put",
+    patches: [
+      {
+        file: CHECKED,
+        find: 'return isWhole ? (read as ClaimRenewal)',
+        put: 'return isWhole || read ? (read as ClaimRenewal)',
+      },
+    ],
+    inSoak: true,
   },
   {
     name: 'a key that cannot be read gives its slot away',

@@ -1,15 +1,16 @@
 import { UUID } from 'mongodb';
 import { CONTACT_RULE_VERSION, type OpenClaims } from '../../domain/claims.ts';
-import { isOpen, LEAD_STAGES } from '../../domain/lead.ts';
-import { isContact, isOneOf } from '../checked.ts';
-import type { ClaimingLead, ClaimRenewalStore, ReportUnreadable } from '../store.ts';
+import { isOpen } from '../../domain/lead.ts';
+import { wholeOrNull } from '../checked.ts';
+import type { ClaimRenewalStore, ReportUnreadable } from '../store.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import {
+  CLAIM_FIELDS,
+  claimingLeadOf,
   claimsDocument,
-  claimsOf,
+  contactKeysIn,
   FIRST_ID,
   LAST_ID,
-  type LeadDocument,
   leadKey,
   openClaim,
   READ,
@@ -20,18 +21,15 @@ import {
 } from './documents.ts';
 import { isDuplicate } from './is-duplicate.ts';
 
-/** What a lead claims, and what that is made of. */
-const READ_CLAIMS = { ...READ, projection: { contact: 1, stage: 1, openContactKey: 1, contactRule: 1 } } as const;
-
 /** Claims that are made anew, in MongoDB. */
 export function mongoClaimRenewals({ leads, studios, call }: Connection, report: ReportUnreadable): ClaimRenewalStore {
   /** The claims that other leads have of those that one wants, and the first lead that has some. */
   async function claimsOfOthers(studioId: string, leadId: string, { contactKeys }: OpenClaims) {
     const openContactKey = { $in: contactKeys.map(openClaim) };
-    const found = await leads.find({ studioId, openContactKey }, READ_CLAIMS).toArray();
+    const found = await leads.find({ studioId, openContactKey }, { ...READ, projection: CLAIM_FIELDS }).toArray();
     const others = found.filter(({ _id }) => _id.id.toString() !== leadId);
     return {
-      taken: others.flatMap((other) => claimsOf(other).contactKeys),
+      taken: others.flatMap((other) => contactKeysIn(other.openContactKey)),
       holder: others[0]?._id.id.toString() ?? null,
     };
   }
@@ -45,7 +43,7 @@ export function mongoClaimRenewals({ leads, studios, call }: Connection, report:
           .sort({ _id: 1 })
           .toArray();
         return found.flatMap((document) => {
-          const renewal = renewalOf(document);
+          const renewal = wholeOrNull(renewalOf(document), report);
           return renewal ? [{ studio: studioOf(document, report), renewal }] : [];
         });
       }),
@@ -54,9 +52,14 @@ export function mongoClaimRenewals({ leads, studios, call }: Connection, report:
       call(async () => {
         const begin = after === null ? { $gte: leadKey(studioId, FIRST_ID) } : { $gt: leadKey(studioId, after) };
         const _id = { ...begin, $lte: leadKey(studioId, LAST_ID) };
-        const found = await leads.find({ studioId, _id }, READ_CLAIMS).sort({ _id: 1 }).limit(limit).toArray();
-        const open = found.filter(isReadable).map(claimingLead);
-        return { leads: open, next: found.length < limit ? null : (found.at(-1)?._id.id.toString() ?? null) };
+        const found = await leads
+          .find({ studioId, _id }, { ...READ, projection: CLAIM_FIELDS })
+          .sort({ _id: 1 })
+          .limit(limit)
+          .toArray();
+        const open = found.filter(({ stage }) => isOpen(stage));
+        const claiming = open.flatMap((lead) => wholeOrNull(claimingLeadOf(studioId, lead), report) ?? []);
+        return { leads: claiming, next: found.length < limit ? null : (found.at(-1)?._id.id.toString() ?? null) };
       }),
 
     renewClaims: (studioId, lead, claims) =>
@@ -111,17 +114,4 @@ export function mongoClaimRenewals({ leads, studios, call }: Connection, report:
         return matchedCount === 1;
       }),
   };
-}
-
-/** Whether a lead is open, and has what its claims are made of. What cannot be read keeps what it claims. */
-const isReadable = ({ stage, contact, openContactKey }: LeadDocument): boolean =>
-  isOneOf(LEAD_STAGES, stage) &&
-  isOpen(stage) &&
-  isContact(contact) &&
-  [openContactKey].flat().every((claim) => typeof claim === 'string');
-
-function claimingLead(
-  document: Pick<LeadDocument, '_id' | 'contact' | 'openContactKey' | 'contactRule'>,
-): ClaimingLead {
-  return { id: document._id.id.toString(), contact: document.contact, claims: claimsOf(document) };
 }

@@ -1,9 +1,15 @@
 import type { Deed } from '../../domain/audit.ts';
-import { renewalAfter } from '../../domain/claim-renewal.ts';
+import { renewalAfter, renewalOfEverything } from '../../domain/claim-renewal.ts';
 import { type LeadSource, MOST_MEMBERS, MOST_SOURCES, STUDIO_STATUSES, type Studio } from '../../domain/studio.ts';
 import { type Checked, isOneOf, wholeOrNull } from '../checked.ts';
 import { readPage } from '../pages.ts';
-import type { DirectoryStore, PutOutcome, ReportUnreadable, StudioPut } from '../store.ts';
+import {
+  type DirectoryStore,
+  type PutOutcome,
+  type ReportUnreadable,
+  type StudioPut,
+  UnreadableRecord,
+} from '../store.ts';
 import { updateAndRemember } from './audit.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import {
@@ -41,7 +47,9 @@ export function mongoDirectory(
     const before = studioOf(found, report);
     const renewalBefore = renewalOf(found);
     const region = regionCode === undefined ? before.regionCode : regionCode;
-    const renewal = renewalAfter(before, region, renewalBefore, by.now);
+    const isKnown = !(renewalBefore instanceof UnreadableRecord);
+    const underWay = isKnown ? renewalBefore : renewalOfEverything(region, by.now);
+    const renewal = renewalAfter(before, region, underWay, by.now);
     const asItWas = {
       _id: found._id,
       status: found.status ?? null,

@@ -10,15 +10,19 @@ import type { LeadSource, Member, MemberRole, Studio } from '../../domain/studio
 import {
   type Checked,
   checkedApiKey,
+  checkedClaimingLead,
   checkedEarlierLead,
   checkedFingerprint,
   checkedLead,
   checkedLeadSource,
   checkedMember,
+  checkedRenewal,
   checkedStudio,
+  formerRulesIn,
+  isRegion,
   type Unchecked,
 } from '../checked.ts';
-import type { ReportUnreadable } from '../store.ts';
+import type { ClaimingLead, ReportUnreadable } from '../store.ts';
 
 /**
  * How documents are read. A text that is no UTF-8 shows as such: to the driver it would be a failure of the whole answer, with
@@ -135,15 +139,6 @@ export function claimsDocument({ contactKeys, contactRule }: OpenClaims) {
   return { openContactKey: contactKeys.map(openClaim), contactRule };
 }
 
-/** What a lead claims that is open. */
-export function claimsOf({
-  openContactKey,
-  contactRule,
-}: Pick<LeadDocument, 'openContactKey' | 'contactRule'>): OpenClaims {
-  const contactKeys = [openContactKey].flat().map((claim) => claim.slice(OPEN.length));
-  return { contactKeys, contactRule: contactRule ?? { version: 1, region: null } };
-}
-
 const OPEN = 'open:';
 
 export const openClaim = (contactKey: string): string => OPEN + contactKey;
@@ -176,6 +171,24 @@ function leadIn({ _id, ...fields }: LeadDocument): Unchecked<Lead> {
     updatedAt,
   };
 }
+
+/** What an open lead claims, and what that is made of. */
+export const CLAIM_FIELDS = { contact: 1, stage: 1, openContactKey: 1, contactRule: 1 } as const;
+
+export const claimingLeadOf = (
+  studioId: string,
+  { _id, contact, openContactKey, contactRule }: Pick<LeadDocument, '_id' | keyof typeof CLAIM_FIELDS>,
+): Checked<ClaimingLead> =>
+  checkedClaimingLead(studioId, {
+    id: uuidText(_id?.id),
+    contact,
+    contactKeys: contactKeysIn(openContactKey),
+    contactRule: contactRule ?? { version: 1, region: null },
+  });
+
+/** The keys among the claims of an open lead. */
+export const contactKeysIn = (claims: LeadDocument['openContactKey']): string[] =>
+  [claims].flat().flatMap((claim) => (typeof claim === 'string' ? claim.slice(OPEN.length) : []));
 
 /** What the lead of a document was made with. */
 export function fingerprintOf({ _id, studioId, idempotency }: LeadDocument): Checked<Fingerprint> {
@@ -211,13 +224,17 @@ export function apiKeyIn({ _id, secretSha256, lastUsedAt = null, ...fields }: Ap
 
 export function studioOf(document: StudioDocument, report: ReportUnreadable): Studio {
   const { _id: id, status, regionCode } = document;
-  return checkedStudio({ id, status, regionCode, formerRules: renewalOf(document)?.formerRules ?? [] }, report);
+  return checkedStudio({ id, status, regionCode, formerRules: formerRulesIn(renewalOf(document)) }, report);
 }
 
 /** How far the claims of a studio's open leads are made anew; null: all are by the rule of today. */
-export function renewalOf({ claimVersion, regionCode, renewal }: StudioDocument): ClaimRenewal | null {
-  if (renewal) return { ...renewal, after: renewal.after?.toString() ?? null };
-  return claimVersion === CONTACT_RULE_VERSION ? null : renewalFromFirstRule(regionCode);
+export function renewalOf({ _id, claimVersion, regionCode, renewal }: StudioDocument): Checked<ClaimRenewal> | null {
+  if (renewal) {
+    const { step, since, after, formerRules } = renewal;
+    return checkedRenewal({ step, since, after: after === null ? null : uuidText(after), formerRules }, _id);
+  }
+  if (claimVersion === CONTACT_RULE_VERSION) return null;
+  return renewalFromFirstRule(isRegion(regionCode) ? regionCode : null);
 }
 
 /** The fields that say how far a renewal has come. */

@@ -1,11 +1,10 @@
 import type { DatabaseSync } from 'node:sqlite';
-import type { Contact, RegionCode } from '../../domain/contact.ts';
-import { isOpen, LEAD_STAGES } from '../../domain/lead.ts';
-import { isContact, isOneOf } from '../checked.ts';
+import { isOpen, type LeadStage } from '../../domain/lead.ts';
+import { wholeOrNull } from '../checked.ts';
 import type { ClaimRenewalStore, ReportUnreadable } from '../store.ts';
-import { contactClaims, keysAsText, keysOf } from './contact-claims.ts';
+import { contactClaims, keysAsText } from './contact-claims.ts';
 import type { GroupCommit } from './group-commit.ts';
-import { type Row, renewalJson, renewalOf, studioOf } from './rows.ts';
+import { CLAIM_COLUMNS, claimingLeadOf, renewalJson, renewalOf, studioOf } from './rows.ts';
 
 /** Lower than every lead's id. */
 const BEFORE_ALL_IDS = '';
@@ -14,12 +13,11 @@ const BEFORE_ALL_IDS = '';
 export function sqliteClaimRenewals(
   database: DatabaseSync,
   commits: GroupCommit,
-  report: ReportUnreadable,
+  report: ReportUnreadable = () => {},
 ): ClaimRenewalStore {
   const selectDue = database.prepare('SELECT * FROM studios WHERE claim_renewal IS NOT NULL ORDER BY id');
   const selectPage = database.prepare(`
-    SELECT id, contact_type, contact_value, stage, contact_keys, rule_version, rule_region FROM leads
-    WHERE studio_id = ? AND id > ? ORDER BY id LIMIT ?`);
+    SELECT ${CLAIM_COLUMNS} FROM leads WHERE studio_id = ? AND id > ? ORDER BY id LIMIT ?`);
   const selectKeys = database.prepare('SELECT contact_keys FROM leads WHERE studio_id = ? AND id = ?');
   const updateKeys = database.prepare(`
     UPDATE leads SET contact_keys = :contactKeys, rule_version = :version, rule_region = :region
@@ -31,14 +29,15 @@ export function sqliteClaimRenewals(
   return {
     async listClaimRenewals() {
       return selectDue.all().flatMap((row) => {
-        const renewal = renewalOf(row);
+        const renewal = wholeOrNull(renewalOf(row), report);
         return renewal ? [{ studio: studioOf(row, report), renewal }] : [];
       });
     },
 
     async listOpenClaims(studioId, after, limit) {
       const rows = selectPage.all(studioId, after ?? BEFORE_ALL_IDS, limit);
-      const leads = rows.filter(isReadable).map(claimingLead);
+      const open = rows.filter(({ stage }) => isOpen(stage as LeadStage));
+      const leads = open.flatMap((row) => wholeOrNull(claimingLeadOf(studioId, row), report) ?? []);
       return { leads, next: rows.length < limit ? null : (rows.at(-1)?.id as string) };
     },
 
@@ -70,16 +69,3 @@ export function sqliteClaimRenewals(
     },
   };
 }
-
-/** Whether a lead is open, and has what its claims are made of. What cannot be read keeps what it claims. */
-const isReadable = ({ stage, contact_type: type, contact_value: value }: Row): boolean =>
-  isOneOf(LEAD_STAGES, stage) && isOpen(stage) && isContact({ type, value });
-
-const claimingLead = (row: Row) => ({
-  id: row.id as string,
-  contact: { type: row.contact_type as Contact['type'], value: row.contact_value as string },
-  claims: {
-    contactKeys: keysOf(row.contact_keys as string),
-    contactRule: { version: row.rule_version as number, region: row.rule_region as RegionCode | null },
-  },
-});

@@ -1,9 +1,9 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import { renewalAfter } from '../../domain/claim-renewal.ts';
+import { renewalAfter, renewalOfEverything } from '../../domain/claim-renewal.ts';
 import { MOST_MEMBERS, MOST_SOURCES, STUDIO_STATUSES, type Studio } from '../../domain/studio.ts';
 import { isOneOf, wholeOrNull } from '../checked.ts';
 import { readPage } from '../pages.ts';
-import type { DirectoryStore, ReportUnreadable } from '../store.ts';
+import { type DirectoryStore, type ReportUnreadable, UnreadableRecord } from '../store.ts';
 import { auditWriter } from './audit.ts';
 import type { GroupCommit } from './group-commit.ts';
 import { leadSourceOf, memberOf, type Row, renewalJson, renewalOf, SOURCE_COLUMNS, studioOf } from './rows.ts';
@@ -47,7 +47,10 @@ export function sqliteDirectory(
         if (!row && status === undefined) return null;
         const before = row ? studioOf(row, report) : { status, regionCode: null, formerRules: [] };
         const region = regionCode === undefined ? before.regionCode : regionCode;
-        const renewal = row ? renewalAfter(before, region, renewalOf(row), now) : null;
+        const renewalBefore = row ? renewalOf(row) : null;
+        const isKnown = !(renewalBefore instanceof UnreadableRecord);
+        const underWay = isKnown ? renewalBefore : renewalOfEverything(region, now);
+        const renewal = row ? renewalAfter(before, region, underWay, now) : null;
         const from = isOneOf(STUDIO_STATUSES, row?.status) ? row?.status : null;
         if (status !== undefined && status !== from) {
           keep({ studioId: id, action: 'studio-status-changed', memberId, time: now, from, to: status });

@@ -7,7 +7,7 @@ import type { LeadStore, ReportUnreadable } from '../store.ts';
 import { auditWriter } from './audit.ts';
 import { contactClaims, keysAsText, keysOf } from './contact-claims.ts';
 import type { GroupCommit } from './group-commit.ts';
-import { earlierLeadOf, FINGERPRINT_COLUMNS, fingerprintOf, LEAD_COLUMNS, leadOf } from './rows.ts';
+import { earlierLeadOf, FINGERPRINT_COLUMNS, fingerprintOf, LEAD_COLUMNS, leadOf, number } from './rows.ts';
 
 /** Higher than every lead's id, so that the first page is asked for like any other. */
 const AFTER_ALL_IDS = 'g';
@@ -26,7 +26,7 @@ export function sqliteLeads(
       :studioId, :id, :displayName, :contactType, :contactValue, :sourceId, :note, :stage, :createdAt, :updatedAt,
       :contactKeys, :ruleVersion, :ruleRegion, :idempotencyKey, :fingerprint, :fingerprintVersion
     ) ON CONFLICT DO NOTHING`);
-  const selectById = select(`${LEAD_COLUMNS}, contact_keys, rule_version, rule_region`, 'id = ?');
+  const selectById = select(`${LEAD_COLUMNS}, contact_keys, ${number('rule_version')}, rule_region`, 'id = ?');
   const selectByKey = select(`${LEAD_COLUMNS}, ${FINGERPRINT_COLUMNS}`, 'idempotency_key = ?');
   const selectPage = select(LEAD_COLUMNS, 'id < ? ORDER BY id DESC LIMIT ?');
   const updateStage = database.prepare(`

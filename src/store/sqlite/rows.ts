@@ -8,16 +8,20 @@ import type { LeadSource, Member, Studio } from '../../domain/studio.ts';
 import {
   type Checked,
   checkedApiKey,
+  checkedClaimingLead,
   checkedEarlierLead,
   checkedEvent,
   checkedFingerprint,
   checkedLead,
   checkedLeadSource,
   checkedMember,
+  checkedRenewal,
   checkedStudio,
+  formerRulesIn,
   type Unchecked,
 } from '../checked.ts';
-import type { ReportUnreadable } from '../store.ts';
+import type { ClaimingLead, ReportUnreadable } from '../store.ts';
+import { keysOf } from './contact-claims.ts';
 
 /** A row as the driver gives it. The schema's STRICT tables have the types right; whatever else stands there is checked. */
 export type Row = Record<string, SQLOutputValue>;
@@ -26,7 +30,7 @@ export type Row = Record<string, SQLOutputValue>;
  * A column of whole numbers as the driver can read it: a larger number would be a failure of the whole answer, with
  * everybody's rows in it. What is cut off here is beyond every time.
  */
-const number = (column: string) => `min(max(${column}, -9000000000000000), 9000000000000000)`;
+export const number = (column: string) => `min(max(${column}, -9000000000000000), 9000000000000000)`;
 
 /** The columns of a studio's lead, in the order in which leadOf takes them. */
 export const LEAD_COLUMNS = `
@@ -100,14 +104,30 @@ export const apiKeyIn = (row: Row): Unchecked<ApiKey> => ({
   lastUsedAt: row.last_used_at === null ? null : dateOf(row.last_used_at),
 });
 
-/** How far the claims of a studio's open leads are made anew; null: all are by the rule of today, or nobody can tell. */
-export function renewalOf({ claim_renewal: json }: Row): ClaimRenewal | null {
+export const studioOf = (row: Row, report: ReportUnreadable): Studio =>
+  checkedStudio(
+    {
+      id: row.id as string,
+      status: row.status,
+      regionCode: row.region_code,
+      formerRules: formerRulesIn(renewalOf(row)),
+    },
+    report,
+  );
+
+/** How far the claims of a studio's open leads are made anew; null: all are by the rule of today. */
+export function renewalOf({ id, claim_renewal: json }: Row): Checked<ClaimRenewal> | null {
   if (json === null) return null;
+  return checkedRenewal(renewalIn(json as string), id as string);
+}
+
+/** A renewal with whatever stands in its fields. */
+function renewalIn(json: string): Unchecked<ClaimRenewal> {
   try {
-    const renewal = JSON.parse(json as string) as ClaimRenewal;
-    return { ...renewal, since: new Date(renewal.since) };
+    const { step, since, after, formerRules } = Object(JSON.parse(json));
+    return { step, since: new Date(since), after, formerRules };
   } catch {
-    return null;
+    return { step: undefined, since: undefined, after: undefined, formerRules: undefined };
   }
 }
 
@@ -118,16 +138,17 @@ export const renewalJson = (renewal: ClaimRenewal | null): string | null => {
   return JSON.stringify({ step, since: since.getTime(), after, formerRules });
 };
 
-export const studioOf = (row: Row, report: ReportUnreadable): Studio =>
-  checkedStudio(
-    {
-      id: row.id as string,
-      status: row.status,
-      regionCode: row.region_code,
-      formerRules: renewalOf(row)?.formerRules ?? [],
-    },
-    report,
-  );
+/** The columns of what a lead claims. */
+export const CLAIM_COLUMNS = `
+  id, contact_type, contact_value, stage, contact_keys, ${number('rule_version')} AS rule_version, rule_region`;
+
+export const claimingLeadOf = (studioId: string, row: Row): Checked<ClaimingLead> =>
+  checkedClaimingLead(studioId, {
+    id: row.id,
+    contact: { type: row.contact_type, value: row.contact_value },
+    contactKeys: keysOf(row.contact_keys as string),
+    contactRule: { version: row.rule_version, region: row.rule_region },
+  });
 
 export const memberOf = (row: Row): Checked<Member> =>
   checkedMember({ studioId: row.studio_id, id: row.id, role: row.role });
