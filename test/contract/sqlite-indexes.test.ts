@@ -154,7 +154,7 @@ describe('the indexes in SQLite', () => {
   test('one that was dropped while nothing ran is made at the start', async () => {
     const { open, store, byHand } = aDatabase();
     await store.close();
-    byHand.exec('DROP INDEX leads_by_open_contact');
+    byHand.exec('DROP INDEX leads_by_idempotency_key');
 
     open();
 
@@ -162,7 +162,7 @@ describe('the indexes in SQLite', () => {
       .prepare('SELECT name FROM pragma_index_list(?)')
       .all('leads')
       .map(({ name }) => name);
-    expect(names).toContain('leads_by_open_contact');
+    expect(names).toContain('leads_by_idempotency_key');
   });
 
   test('an index does its work under any name', async () => {
