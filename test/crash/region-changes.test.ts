@@ -58,7 +58,12 @@ async function expectOneOpenLeadEach(deployment: Deployment): Promise<void> {
     if (chance.number() < 0.35) {
       await Promise.all([putRegion(core, studioId, region), deployment.kill('core')]);
       await deployment.restart('core');
-      await deployment.serves();
+      const isThere = () =>
+        core.directory.getStudio({ studioId }).then(
+          () => true,
+          () => false,
+        );
+      await vi.waitUntil(isThere, { timeout: 30_000, interval: 50 });
     } else await putRegion(core, studioId, region);
     await expectNoTwins(`CRASH_SEED=${SEED}, change ${change + 1}`);
   }
