@@ -1,14 +1,16 @@
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
+import { keptBySystem, systemNameOf } from './kept-by-system.ts';
 
 /** How many connections there are at most; a further one is closed as it comes. */
 export const MOST_CONNECTIONS = 10_000;
 
 /**
- * Whoever has an answer waiting takes some of it within so many milliseconds. A byte now and then is nothing: the system asks
- * for more each time that a third of what it keeps for the caller is taken, and that is what can be seen.
+ * Whoever has an answer waiting, here or with the system, takes so many bytes of it in so many milliseconds, or the rest: some
+ * 500 B/s. A byte now and then is not enough.
  */
+export const LEAST_TAKEN_BYTES = 16 * 1024;
 export const TAKEN_WITHIN_MS = 30_000;
 
 /**
@@ -22,6 +24,14 @@ export const MOST_UNREAD_BYTES = 64 * 1024 * 1024;
 export const LOOK_EVERY_MS = 1000;
 export const LOOK_AFTER_CHARACTERS = 4 * 1024 * 1024;
 
+/**
+ * How often the system is asked what it keeps; milliseconds. It is asked about connections whose answers, since it was known to
+ * keep nothing, had so many characters, the first of them that many milliseconds ago.
+ */
+export const ASK_EVERY_MS = 5000;
+export const ASKED_FROM_CHARACTERS = 16 * 1024;
+export const ASKED_AFTER_MS = 10_000;
+
 /** How often the log tells of it, at most; milliseconds. */
 const TOLD_EVERY_MS = 10_000;
 
@@ -31,7 +41,13 @@ interface Connection {
   index: number;
   /** Whose key the last answer was for. */
   apiKeyId: string | undefined;
-  /** Since when it has taken nothing, on the clock of `performance`; undefined: all was taken. */
+  /** How long the answers are together since the system was found to keep nothing; characters. */
+  answeredCharacters: number;
+  /** When the first of them went out, on the clock of `performance`. */
+  answeredSince: number;
+  /** How much of them the system keeps, as far as it was asked; bytes. */
+  keptBytes: number;
+  /** Since when it has taken too little, on the clock of `performance`; undefined: all was taken. */
   unreadSince: number | undefined;
   /** How many bytes it had taken then. */
   takenBytes: number;
@@ -56,14 +72,21 @@ export class OpenConnections {
     this.#log = log;
     server.maxConnections = MOST_CONNECTIONS;
     server.on('connection', (socket) => this.#add(socket));
-    const timer = setInterval(() => this.#look(), LOOK_EVERY_MS).unref();
-    server.on('close', () => clearInterval(timer));
+    const timers = [
+      setInterval(() => this.#look(), LOOK_EVERY_MS).unref(),
+      setInterval(() => this.#askSystem(), ASK_EVERY_MS).unref(),
+    ];
+    server.on('close', () => timers.forEach(clearInterval));
   }
 
   /** Is told of each answer before it goes out: how long it is, and for whose key, if for any. */
   answers(socket: Socket, characters: number, apiKeyId: string | undefined): void {
     const connection = this.#bySocket.get(socket);
-    if (connection) connection.apiKeyId = apiKeyId;
+    if (connection) {
+      connection.apiKeyId = apiKeyId;
+      if (connection.answeredCharacters === 0) connection.answeredSince = performance.now();
+      connection.answeredCharacters += characters;
+    }
     if (apiKeyId === undefined) return;
     this.#sentCharacters += characters;
     if (this.#sentCharacters >= LOOK_AFTER_CHARACTERS) this.#look();
@@ -74,6 +97,9 @@ export class OpenConnections {
       socket,
       index: this.#all.length,
       apiKeyId: undefined,
+      answeredCharacters: 0,
+      answeredSince: 0,
+      keptBytes: 0,
       unreadSince: undefined,
       takenBytes: 0,
     };
@@ -104,15 +130,15 @@ export class OpenConnections {
     this.#tell();
   }
 
-  /** Whether there is something to take; who takes nothing of it is closed in time. */
+  /** Whether there is something to take; who takes too little of it is closed. */
   #isUnread(connection: Connection, now: number): boolean {
-    const { socket, unreadSince } = connection;
-    if (socket.writableLength === 0) {
+    const { socket, unreadSince, keptBytes } = connection;
+    if (socket.writableLength === 0 && keptBytes === 0) {
       connection.unreadSince = undefined;
       return false;
     }
-    const takenBytes = takenBytesOf(socket);
-    if (unreadSince === undefined || takenBytes > connection.takenBytes) {
+    const takenBytes = givenBytesOf(socket) - keptBytes;
+    if (unreadSince === undefined || takenBytes - connection.takenBytes >= LEAST_TAKEN_BYTES) {
       connection.unreadSince = now;
       connection.takenBytes = takenBytes;
     } else if (now - unreadSince >= TAKEN_WITHIN_MS) {
@@ -120,6 +146,31 @@ export class OpenConnections {
       return false;
     }
     return true;
+  }
+
+  /** An answer that the system keeps is over for Node, and is not taken for all that. */
+  async #askSystem(): Promise<void> {
+    const latestAt = performance.now() - ASKED_AFTER_MS;
+    const asked = this.#all.filter(
+      ({ answeredCharacters, answeredSince }) =>
+        answeredCharacters >= ASKED_FROM_CHARACTERS && answeredSince <= latestAt,
+    );
+    if (asked.length === 0) return;
+    const kept = await keptBySystem();
+    for (const connection of asked) {
+      const { socket, unreadSince } = connection;
+      connection.keptBytes = kept.get(systemNameOf(socket) ?? '') ?? 0;
+      const takenBytes = givenBytesOf(socket) - connection.keptBytes;
+      if (connection.keptBytes === 0 && socket.writableLength === 0) {
+        connection.answeredCharacters = 0;
+      } else if (unreadSince === undefined) {
+        connection.unreadSince = performance.now() - ASKED_AFTER_MS;
+        connection.takenBytes = takenBytes;
+      } else {
+        // Before it was asked, all that it was given counted as taken.
+        connection.takenBytes = Math.min(connection.takenBytes, takenBytes);
+      }
+    }
   }
 
   #closeBeyond(connections: readonly Connection[], mostBytes: number): void {
@@ -149,8 +200,8 @@ export class OpenConnections {
 
 const byUnreadSince = (a: Connection, b: Connection): number => (a.unreadSince ?? 0) - (b.unreadSince ?? 0);
 
-/** How many bytes the system has taken off a socket; Node's own time-out of sockets goes by the same two counts. */
-function takenBytesOf(socket: Socket): number {
+/** How many bytes the system was given; Node's own time-out of sockets goes by the same two counts. */
+function givenBytesOf(socket: Socket): number {
   const { _handle: handle } = socket as unknown as { _handle: { bytesWritten: number; writeQueueSize: number } | null };
   return handle ? handle.bytesWritten - handle.writeQueueSize : 0;
 }

@@ -1,10 +1,14 @@
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { type AddressInfo, connect, type OnReadOpts, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
-import { afterAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import {
+  ASK_EVERY_MS,
+  ASKED_AFTER_MS,
+  LEAST_TAKEN_BYTES,
   LOOK_EVERY_MS,
   MOST_CONNECTIONS,
   MOST_UNREAD_BYTES,
@@ -14,6 +18,7 @@ import {
 } from '../../gateway/open-connections.ts';
 import { times } from '../support/builders.ts';
 import { lines } from '../support/raw-http.ts';
+import { describeIf, hasCommand } from '../support/servers.ts';
 
 /** More than the systems on both ends of a connection keep for somebody who does not read; bytes. */
 const ANSWER_BYTES = 6 * 1024 * 1024;
@@ -22,7 +27,7 @@ const ANSWER_BYTES = 6 * 1024 * 1024;
 const SURELY_GONE_MS = TAKEN_WITHIN_MS + 3 * LOOK_EVERY_MS;
 
 /** How fast a slow caller reads: bytes in a millisecond. */
-const SLOW_BYTES_PER_MS = 100;
+const SLOW_BYTES_PER_MS = 20;
 
 const servers: Server[] = [];
 const callers: Socket[] = [];
@@ -33,7 +38,8 @@ afterAll(() => {
 
 /** A server whose answers are long, each for the key that its path names; `/` is for none. */
 async function aServer(answerBytes = ANSWER_BYTES) {
-  const server = createServer();
+  // Longer than anything here takes.
+  const server = createServer({ keepAliveTimeout: 600_000 });
   const connections = new OpenConnections(server, pino({ level: 'silent' }));
   const answer = Buffer.alloc(answerBytes);
   const sockets = new Map<string, Socket>();
@@ -48,6 +54,9 @@ async function aServer(answerBytes = ANSWER_BYTES) {
   let named = 0;
   return {
     server,
+    port,
+    /** The server's ends, by the names that callers gave. */
+    sockets,
     /** Asks for an answer of a key, and reads nothing of it. Gives the server's end of the connection. */
     async ask(
       path: string,
@@ -58,7 +67,7 @@ async function aServer(answerBytes = ANSWER_BYTES) {
       caller.on('error', () => {});
       callers.push(caller);
       caller.pause().write(lines(`GET ${path} HTTP/1.1`, 'Host: a', `X-Name: ${name}`, ''));
-      const socket = await vi.waitUntil(() => sockets.get(name));
+      const socket = await vi.waitUntil(() => sockets.get(name), { timeout: 10_000 });
       return { caller, socket };
     },
   };
@@ -97,6 +106,28 @@ describe.concurrent('of who does not read', () => {
     expect(socket.destroyed).toBe(true);
   });
 
+  test('the connection is closed too when nothing of an answer is taken that the system keeps', {
+    timeout: 90_000,
+  }, async () => {
+    const { ask } = await aServer(500_000);
+    const { socket } = await ask('/');
+    await vi.waitUntil(() => socket.writableLength === 0);
+    await sleep(TAKEN_WITHIN_MS - 5000);
+    expect(socket.destroyed).toBe(false);
+    await sleep(5000 + ASK_EVERY_MS + 3 * LOOK_EVERY_MS);
+    expect(socket.destroyed).toBe(true);
+  });
+
+  test('the connection is left alone that takes its answer at once, and asks nothing more', {
+    timeout: 90_000,
+  }, async () => {
+    const { ask } = await aServer(500_000);
+    const { caller, socket } = await ask('/');
+    caller.resume();
+    await sleep(TAKEN_WITHIN_MS + ASKED_AFTER_MS + 2 * ASK_EVERY_MS);
+    expect(socket.destroyed).toBe(false);
+  });
+
   test('the connection is told from one whose caller reads slowly, who is served to the end', {
     timeout: 90_000,
   }, async () => {
@@ -107,7 +138,7 @@ describe.concurrent('of who does not read', () => {
       received += chunk.length;
       caller.pause();
     });
-    // For longer than any silence may last. The system keeps up to 4 MB here, and asks for more when a third of that is taken.
+    // For longer than any silence may last.
     const begun = performance.now();
     while (performance.now() - begun < SURELY_GONE_MS + 5000) {
       if (received < (performance.now() - begun) * SLOW_BYTES_PER_MS) caller.resume();
@@ -117,6 +148,34 @@ describe.concurrent('of who does not read', () => {
     expect(socket.writableLength).toBeGreaterThan(0);
     caller.on('data', () => caller.resume()).resume();
     await vi.waitUntil(() => received > 2 * ANSWER_BYTES, { timeout: 10_000 });
+  });
+});
+
+describeIf(hasCommand('python3'), 'of who asks for small pieces', 'install python3', () => {
+  /** Reads so many bytes each second, of which its system lets come no more than it must: Node cannot ask for that. */
+  const reads = (port: number, bytes: number) => `
+import socket, time
+s = socket.socket()
+s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+s.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 100)
+s.connect(('127.0.0.1', ${port}))
+s.sendall(b'GET / HTTP/1.1\\r\\nHost: a\\r\\nX-Name: ${bytes}\\r\\n\\r\\n')
+while s.recv(${bytes}): time.sleep(1)
+`;
+
+  test('the connection is closed that takes less than is wanted, in small pieces', { timeout: 120_000 }, async () => {
+    const { port, sockets } = await aServer(500_000);
+    const [too, enough] = [LEAST_TAKEN_BYTES / 2, 4 * LEAST_TAKEN_BYTES].map((inTime) => {
+      const bytes = Math.round((inTime * 1000) / TAKEN_WITHIN_MS);
+      const python = spawn('python3', ['-c', reads(port, bytes)], { stdio: 'ignore' });
+      onTestFinished(() => {
+        python.kill();
+      });
+      return () => sockets.get(`${bytes}`);
+    });
+    await vi.waitUntil(() => too?.() && enough?.(), { timeout: 10_000 });
+    await sleep(2 * TAKEN_WITHIN_MS + ASK_EVERY_MS);
+    expect([too?.()?.destroyed, enough?.()?.destroyed]).toEqual([true, false]);
   });
 });
 

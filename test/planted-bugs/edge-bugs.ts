@@ -41,6 +41,26 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
+    name: 'what the system keeps of an answer counts as taken',
+    suite: OF_CONNECTIONS,
+    caughtBy: 'the connection is closed too when nothing of an answer is taken that the system keeps',
+    patches: [{ file: CONNECTIONS, find: "kept.get(systemNameOf(socket) ?? '') ?? 0", put: '0' }],
+    inSoak: true,
+  },
+  {
+    name: 'a byte now and then keeps a connection',
+    suite: OF_CONNECTIONS,
+    caughtBy: 'the connection is closed that takes less than is wanted, in small pieces',
+    patches: [
+      {
+        file: CONNECTIONS,
+        find: 'takenBytes - connection.takenBytes >= LEAST_TAKEN_BYTES',
+        put: 'takenBytes > connection.takenBytes',
+      },
+    ],
+    inSoak: true,
+  },
+  {
     name: 'one key leaves unread what it likes',
     suite: OF_CONNECTIONS,
     caughtBy: 'those to one key',
