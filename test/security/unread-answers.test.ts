@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { MOST_UNREAD_OF_KEY_BYTES, TAKEN_WITHIN_MS } from '../../gateway/open-connections.ts';
 import { BOUNDS, PAGE_SIZE } from '../../src/domain/rules/field-rules.ts';
 import { times } from '../support/builders.ts';
-import { lines } from '../support/raw-http.ts';
+import { lines, rawConversation } from '../support/raw-http.ts';
 import { LEADS, type Service, type StudioWithKey, startService } from '../support/service.ts';
 
 let service: Service;
@@ -27,16 +27,24 @@ beforeAll(async () => {
       note,
     });
   }
-  pageBytes = Buffer.byteLength(await (await service.get(studio.secret, `?limit=${PAGE_SIZE.max}`)).text());
+  // By a connection that does not stay, as those do that are counted below.
+  const [page] = await rawConversation(service.url, aPage('Connection: close'));
+  pageBytes = page?.body.length ?? 0;
   expect(pageBytes).toBeGreaterThan(800_000);
 });
 afterAll(() => service.dispose());
 
 /** So many long answers one after the other are more than the systems on both ends keep of what nobody reads. */
-const ON_ONE_CONNECTION = 9;
+const ON_ONE_CONNECTION = 6;
 
-const aPage = () =>
-  lines(`GET ${LEADS}?limit=${PAGE_SIZE.max} HTTP/1.1`, 'Host: a', `Authorization: Bearer ${studio.secret}`, '');
+const aPage = (...more: string[]) =>
+  lines(
+    `GET ${LEADS}?limit=${PAGE_SIZE.max} HTTP/1.1`,
+    'Host: a',
+    `Authorization: Bearer ${studio.secret}`,
+    ...more,
+    '',
+  );
 
 /** Asks, and reads nothing of the answers. */
 function aDeafCaller(request: string): Socket {
@@ -81,16 +89,19 @@ test('an unread page, an unread part of the docs and unread answers to nothing a
   onTestFinished(() => clearInterval(trickle));
   await sleep(TAKEN_WITHIN_MS - 5000);
   expect(ends()).toBe(before + 2 * callers.length);
-  await vi.waitUntil(() => ends() === before + callers.length, { timeout: 2 * TAKEN_WITHIN_MS });
+  // Who writes learns of it, and closes its own end, too.
+  await vi.waitFor(() => expect(ends()).toBeLessThanOrEqual(before + callers.length), { timeout: 2 * TAKEN_WITHIN_MS });
   expect((await service.get(studio.secret)).status).toBe(200);
 });
 
 test('what one key can leave unread on all its connections is bounded', { timeout: 60_000 }, async () => {
   const before = await settledEnds();
   const room = Math.floor(MOST_UNREAD_OF_KEY_BYTES / pageBytes);
-  const callers = times(room + 6, () => aDeafCaller(aPage().repeat(ON_ONE_CONNECTION)));
+  const callers = times(room + 2, () => aDeafCaller(aPage().repeat(ON_ONE_CONNECTION)));
   await vi.waitUntil(() => callers.every(({ pending }) => !pending));
   // Each is left with one page that does not fit; before it would be closed for that alone, there are no more than fit.
-  await vi.waitUntil(() => ends() <= before + callers.length + room, { timeout: TAKEN_WITHIN_MS - 5000 });
+  await vi.waitFor(() => expect(ends()).toBeLessThanOrEqual(before + callers.length + room), {
+    timeout: TAKEN_WITHIN_MS - 5000,
+  });
   expect(ends()).toBeGreaterThan(before + callers.length);
 });
