@@ -16,6 +16,14 @@ export class Connection {
   }
 
   /**
+   * How much waits for the kernel to take it; bytes. Node tells that nowhere else: what HTTP/2 sends goes past the socket that
+   * it belongs to.
+   */
+  get queuedBytes(): number {
+    return (this.socket as { _handle?: { writeQueueSize?: number } | null })._handle?.writeQueueSize ?? 0;
+  }
+
+  /**
    * Cuts off a caller: nothing more is begun, and after a time in which an answer can still be sent the connection is closed.
    *
    * Not by closing the session, which goes on to read: Node 26 aborts when a caller then opens and resets streams.

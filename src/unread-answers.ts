@@ -2,6 +2,7 @@ import type { Writable } from 'node:stream';
 import type { FastifyInstance } from 'fastify';
 import { type Connection, type Connections, streamOf } from './connections.ts';
 import type { TellEnded } from './ended-log.ts';
+import { isOpen } from './rpc/caller-authentication.ts';
 
 /** How often it is looked whether callers take what they are sent; milliseconds. */
 const LOOK_MS = 1000;
@@ -21,8 +22,14 @@ const PIECE_BYTES = 16 * 1024;
 /** How much may be unsent in all; bytes. More than can come at once for callers who read. */
 export const MOST_UNSENT_BYTES = 64 * 1024 * 1024;
 
+/** From how much on whoever has not read what they asked for waits before they are given more; bytes. */
+const MUCH_UNSENT_BYTES = MOST_UNSENT_BYTES / 4;
+
+/** How many of those who wait are let in after a look: all at once, they would be answered before it is seen how much that is. */
+const MOST_LET_IN = 64;
+
 /** How much is written before it is looked how much of that is unsent; bytes. */
-const LOOK_AFTER_BYTES = 4 * 1024 * 1024;
+const LOOK_AFTER_BYTES = 2 * 1024 * 1024;
 
 /** An answer that is not sent to its end. */
 interface Answer {
@@ -34,17 +41,42 @@ interface Answer {
   looks: number;
 }
 
+/** A connection on which something is unsent. */
+interface Holder {
+  readonly connection: Connection;
+  bytes: number;
+  looks: number;
+}
+
 /**
  * Ends answers of which their callers take nothing for a time; and, as soon as all together hold too much, connections:
- * those first that have taken nothing for longest, or else hold most. Who reads slowly is neither.
+ * those first that have taken nothing for longest, or else hold most. Who reads slowly is neither. Before it comes to that,
+ * whoever has unread answers is given no more.
  */
 export function endUnreadAnswers(app: FastifyInstance, connections: Connections, tell: TellEnded): void {
   const answers = new Set<Answer>();
+  /** How much was unsent when it was last looked at, and how much was written since. */
+  let unsent = 0;
   let written = 0;
+  let nextLook = Promise.withResolvers<void>();
+  /** How many of those who waited were let in since the last look. */
+  let letIn = 0;
+
+  /** Whether more had better not be begun for a caller: much is unsent in all, and some of it is theirs. */
+  const isToWait = (connection: Connection | undefined) =>
+    connection !== undefined &&
+    unsent + written > MUCH_UNSENT_BYTES &&
+    (connection.queuedBytes > 0 ||
+      answers.values().some((answer) => answer.connection === connection && answer.to.writableLength > 0));
 
   app.addHook('onRequest', async (request, reply) => {
     const { raw } = reply;
     const connection = connections.of(request, reply);
+    for (let waited = false; !isOpen(request.url); waited = true) {
+      if (!isToWait(connection) && (!waited || letIn++ < MOST_LET_IN)) break;
+      await nextLook.promise;
+      if (raw.destroyed || connection?.isEnding) return reply.hijack();
+    }
     const answer: Answer = { to: streamOf(reply) ?? raw, connection, unsent: 0, looks: 0 };
     answers.add(answer);
     raw.once('close', () => answers.delete(answer));
@@ -69,22 +101,18 @@ export function endUnreadAnswers(app: FastifyInstance, connections: Connections,
       answer.to.destroy();
     }
     endSomeIfTooMuch();
+    letIn = 0;
+    nextLook.resolve();
+    nextLook = Promise.withResolvers();
   }, LOOK_MS).unref();
   app.addHook('onClose', async () => clearInterval(looking));
 
   function endSomeIfTooMuch(): void {
     written = 0;
-    let unsent = 0;
-    for (const { to } of answers) unsent += to.writableLength;
+    const held = holders();
+    unsent = held.reduce((sum, { bytes }) => sum + bytes, 0);
     if (unsent <= MOST_UNSENT_BYTES) return;
-    const held = new Map<Connection, { bytes: number; looks: number }>();
-    for (const { to, connection, looks } of answers) {
-      if (!connection || to.writableLength === 0) continue;
-      const before = held.get(connection) ?? { bytes: 0, looks: 0 };
-      const deafLooks = looks < NOT_SLOW_LOOKS ? 0 : looks;
-      held.set(connection, { bytes: before.bytes + to.writableLength, looks: Math.max(before.looks, deafLooks) });
-    }
-    for (const [connection, { bytes }] of [...held].sort(([, a], [, b]) => b.looks - a.looks || b.bytes - a.bytes)) {
+    for (const { connection, bytes } of held.sort((a, b) => b.looks - a.looks || b.bytes - a.bytes)) {
       tell('a connection, too much was not read');
       // Not the answers alone: what was handed to the kernel's side is held for as long as the connection.
       connection.end(0);
@@ -93,5 +121,24 @@ export function endUnreadAnswers(app: FastifyInstance, connections: Connections,
       // Not only as much as it takes: the next would come with the next write.
       if (unsent <= MOST_UNSENT_BYTES / 2) return;
     }
+  }
+
+  /** The connections on which something is unsent, how much that is, and how many looks have found it so. */
+  function holders(): Holder[] {
+    const held = new Map<Connection, Holder>();
+    for (const connection of connections) {
+      if (connection.queuedBytes === 0 || connection.isEnding) continue;
+      held.set(connection, { connection, bytes: 0, looks: 0 });
+    }
+    for (const { to, connection, looks } of answers) {
+      if (!connection || to.writableLength === 0) continue;
+      const holder = held.get(connection) ?? { connection, bytes: 0, looks: 0 };
+      holder.bytes += to.writableLength;
+      if (looks >= NOT_SLOW_LOOKS) holder.looks = Math.max(holder.looks, looks);
+      held.set(connection, holder);
+    }
+    // The kernel's side has some of what belongs to answers, and all of those that were written to their end.
+    for (const holder of held.values()) holder.bytes = Math.max(holder.bytes, holder.connection.queuedBytes);
+    return [...held.values()];
   }
 }
