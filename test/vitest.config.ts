@@ -11,6 +11,7 @@ const IN_PAIRS = [
 /** Suites that load the whole machine: side by side, each would see the other's load. */
 const ALONE = [
   'test/e2e/two-of-each.test.ts',
+  'test/security/core-port-bounds.test.ts',
   'test/planted-bugs/*.test.ts',
   'test/crash/{kills,stopping,overload,vanishing-callers}.test.ts',
 ];

@@ -6,6 +6,9 @@ import { type RunningProcess, run } from '../support/processes.ts';
 /** How long everything may take to serve again after a crash; milliseconds. */
 const SERVES_WITHIN_MS = 30_000;
 
+/** Well formed: 32 zero bytes and their checksum. */
+const NOBODYS_KEY = `lik_${Buffer.concat([Buffer.alloc(32), Buffer.from('190a55ad', 'hex')]).toString('base64url')}`;
+
 /** A service that runs as in production, and of which any part can be ended. */
 export interface Deployment {
   readonly gatewayUrl: string;
@@ -115,12 +118,16 @@ async function configured(settings: Settings) {
 
 async function serves(gatewayUrl: string, processes: ReadonlyMap<string, RunningProcess>): Promise<void> {
   const giveUp = performance.now() + SERVES_WITHIN_MS;
-  const isReady = () =>
-    fetch(`${gatewayUrl}/readyz`, { signal: AbortSignal.timeout(2000) }).then(
-      ({ ok }) => ok,
-      () => false,
+  const statusOf = (path: string, headers = {}) =>
+    fetch(`${gatewayUrl}${path}`, { headers, signal: AbortSignal.timeout(2000) }).then(
+      ({ status }) => status,
+      () => undefined,
     );
-  while (!(await isReady())) {
+  // What is said of readiness may be from before the crash. That nobody has a key the database says now.
+  const isServed = async () =>
+    (await statusOf('/readyz')) === 200 &&
+    (await statusOf('/v1/integrations/leads', { authorization: `Bearer ${NOBODYS_KEY}` })) === 401;
+  while (!(await isServed())) {
     if (performance.now() > giveUp) {
       const printed = [...processes].map(([name, running]) => `${name}: ${running.output()}`);
       throw new Error(`not ready within ${SERVES_WITHIN_MS} ms\n${printed.join('\n')}`);
