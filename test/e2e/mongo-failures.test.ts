@@ -337,12 +337,12 @@ describeWithMongoServer('a service whose MongoDB fails', () => {
 
   /** Waits until the service can do everything again. */
   async function recovered(of = service): Promise<void> {
-    await expect
-      .poll(() => of.countLeads(studio.studioId).catch(({ code }) => code), {
-        timeout: RECOVERS_WITHIN_MS,
-        interval: 50,
-      })
-      .not.toBe(Code.Unavailable);
+    const isUnavailable = () =>
+      of.countLeads(studio.studioId).then(
+        () => false,
+        ({ code }: ConnectError) => code === Code.Unavailable,
+      );
+    await expect.poll(isUnavailable, { timeout: RECOVERS_WITHIN_MS, interval: 50 }).toBe(false);
     await expect
       .poll(async () => (await fetch(`${of.url}/readyz`)).status, { timeout: RECOVERS_WITHIN_MS, interval: 50 })
       .toBe(200);
