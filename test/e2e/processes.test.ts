@@ -116,7 +116,9 @@ describe('an orderly stop of the gateway', () => {
     expect(await gateway.ended()).toBe(0);
   });
 
-  test('may drain for longer than anything else may take, serves until then, and ends well', async () => {
+  test('may drain for longer than anything else may take, serves until then, and ends well', {
+    timeout: 60_000,
+  }, async () => {
     const env = { SHUTDOWN_DRAIN_MS: '11000' };
     const core = run('src/main.ts', { env: { ...coreSettings(temporaryFolder()), ...env } });
     const gateway = run('gateway/main.ts', { env: { ...env, CORE_URL: await addressOf(core) } });
