@@ -1,6 +1,9 @@
 import { hash } from 'node:crypto';
 import { type CountryCode, isSupportedCountry, parsePhoneNumberFromString } from 'libphonenumber-js';
 
+/** How many digits a number has at least, without its country code, for letters apart from it not to belong to it. */
+const LEAST_DIGITS_BEFORE_REMARK = 7;
+
 /** The ways to reach a person. */
 export const CONTACT_TYPES = ['email', 'phone'] as const;
 
@@ -57,7 +60,7 @@ function phoneForm(typed: string, region: RegionCode | null): string {
   const { ascii, international } = dialled(typed);
   const number = possibleNumber(ascii, international, region);
   if (number?.ext !== undefined) return `${number.number};ext=${number.ext}`;
-  if (number && !isSpelled(ascii)) return number.number;
+  if (number && !isSpelled(ascii, number.nationalNumber)) return number.number;
   return /\p{L}/u.test(typed) ? lowerCase(lettersAndDigits(typed)) : digitsOf(international);
 }
 
@@ -77,8 +80,12 @@ function possibleNumber(ascii: string, international: string, region: RegionCode
   return undefined;
 }
 
-/** Whether letters are a part of a number, as in 1-800-FLOWERS; what stands apart from it is somebody's remark. */
-const isSpelled = (ascii: string): boolean => /\d[-./]?\p{L}/u.test(ascii);
+/**
+ * Whether letters are a part of a number, as in 1-800-FLOWERS, and in 0800 REIFEN: fewer digits may be possible, but hardly
+ * are all of it. What stands apart from more is somebody's remark.
+ */
+const isSpelled = (ascii: string, nationalNumber: string): boolean =>
+  /\d[-./]?\p{L}/u.test(ascii) || (/\p{L}/u.test(ascii) && nationalNumber.length < LEAST_DIGITS_BEFORE_REMARK);
 
 const digitsOf = (international: string): string =>
   (international.startsWith('+') ? '+' : '') + international.replace(/\D/g, '');
