@@ -9,6 +9,9 @@ const LOOK_EVERY_MS = 5000;
 /** How often the log tells how far a long renewal has come; milliseconds. */
 const TOLD_EVERY_MS = 10_000;
 
+/** How often the log tells that a studio's renewal fails; milliseconds. */
+const FAILURE_TOLD_EVERY_MS = 600_000;
+
 /**
  * Makes claims of open leads anew whenever that is due, for as long as the process runs; whoever else does so, too.
  *
@@ -17,6 +20,8 @@ const TOLD_EVERY_MS = 10_000;
 export function keepClaimsRenewed(deps: Pick<Dependencies, 'store' | 'clock'>, log: Logger): () => void {
   const stopping = new AbortController();
   let toldAt = performance.now();
+  /** By studio; there are few whose renewal fails. */
+  const failureToldAt = new Map<string, number>();
   const observer = {
     progressed({ studio, renewal: { step, after } }: Renewal, renewed: number) {
       if (performance.now() - toldAt < TOLD_EVERY_MS) return;
@@ -27,7 +32,13 @@ export function keepClaimsRenewed(deps: Pick<Dependencies, 'store' | 'clock'>, l
       log.info({ studioId: studio.id, step, renewed }, 'claims were made anew');
     },
     leadInTheWay: (studioId: string, leadId: string, holderId: string) =>
-      log.warn({ studioId, leadId, holderId }, 'two open leads have one contact: each keeps what it claims'),
+      log.warn({ studioId, leadId, holderId }, 'two open leads have one contact'),
+    failed({ studio, renewal: { step } }: Renewal, error: unknown) {
+      const last = failureToldAt.get(studio.id) ?? Number.NEGATIVE_INFINITY;
+      if (performance.now() - last < FAILURE_TOLD_EVERY_MS) return;
+      failureToldAt.set(studio.id, performance.now());
+      log.warn({ studioId: studio.id, step, err: error }, 'claims cannot be made anew');
+    },
   };
   void keepOn();
   return () => stopping.abort();

@@ -303,7 +303,7 @@ export interface ClaimRenewalStore {
 
   /**
    * Gives a lead other claims, and changes nothing else of it. Must write nothing unless it still claims what was read.
-   * What another lead claims must stay that one's; then the lead keeps what it has and gets what is free.
+   * What another lead claims must stay that one's; the lead gets what is free.
    *
    * @returns the lead that has one of the claims; null when none has, or nothing was written
    */

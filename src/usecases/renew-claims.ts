@@ -12,8 +12,10 @@ export interface RenewalObserver {
   progressed?(renewal: StudioRenewal, renewed: number): void;
   /** A step is over, after so many leads got other claims. */
   stepEnded?(renewal: StudioRenewal, renewed: number): void;
-  /** Two open leads have one contact by the rule of today: each keeps what it has, until one is closed. */
+  /** Two open leads have one contact by the rule of today: one has its claim, the other what is left. */
   leadInTheWay?(studioId: string, leadId: string, holderId: string): void;
+  /** A studio's renewal cannot go on now. */
+  failed?(renewal: StudioRenewal, error: unknown): void;
 }
 
 interface Dependencies {
@@ -23,7 +25,7 @@ interface Dependencies {
 
 /**
  * Makes the claims of open leads anew, as far as that is due. May be broken off at any moment and begun again, also by
- * several processes at once: it goes on where it was noted last.
+ * several processes at once: it goes on where it was noted last. What keeps one studio's from going on keeps no other's.
  *
  * @returns how many studios are not done yet, because a step of theirs has to wait
  * @throws StoreUnavailable
@@ -34,11 +36,18 @@ export async function renewClaims(
   signal?: AbortSignal,
 ): Promise<number> {
   let waiting = 0;
+  const failures: unknown[] = [];
   for (const renewal of await store.listClaimRenewals()) {
-    if (mayBeginAt(renewal.renewal) > clock()) waiting += 1;
-    else if (!(await carryOutStep(renewal))) return waiting + 1;
-    else if (nextStep(renewal.renewal, clock())) waiting += 1;
+    if (signal?.aborted) return waiting + 1;
+    try {
+      const isOver = mayBeginAt(renewal.renewal) <= clock() && (await carryOutStep(renewal));
+      if (!isOver || nextStep(renewal.renewal, clock())) waiting += 1;
+    } catch (error) {
+      failures.push(error);
+      observer.failed?.(renewal, error);
+    }
   }
+  if (failures.length > 0) throw failures[0];
   return waiting;
 
   /** @returns whether the step is over */

@@ -7,6 +7,8 @@ import { createInterface } from 'node:readline';
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { CALLS_OVER_MS } from '../../src/domain/claim-renewal.ts';
+import { openClaims } from '../../src/domain/claims.ts';
 import type { Lead } from '../../src/domain/lead.ts';
 import { sqliteApiKeys } from '../../src/store/sqlite/api-keys.ts';
 import { sqliteDirectory } from '../../src/store/sqlite/directory.ts';
@@ -15,7 +17,8 @@ import { sqliteLeads } from '../../src/store/sqlite/leads.ts';
 import { openDatabase, schemaVersion } from '../../src/store/sqlite/open-database.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { type Store, StoreUnavailable, type UnreadableRecord } from '../../src/store/store.ts';
-import { aLead, anApiKey, aStudio, BY, claimsOf, NOW, STUDIO_ID, times } from '../support/builders.ts';
+import { renewClaims } from '../../src/usecases/renew-claims.ts';
+import { aLead, anApiKey, aStudio, BY, claimsOf, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
 import { type Damage, storeContract } from './store-contract.ts';
 
 const newFolder = () => mkdtempSync(join(tmpdir(), 'lead-intake-'));
@@ -333,6 +336,35 @@ describe('SQLite', () => {
 
     expect(await store.listLeads(STUDIO_ID, null, 1)).toEqual({ records: [last], next: last.id });
     expect(await store.listLeads(STUDIO_ID, last.id, 1)).toEqual({ records: [first], next: null });
+  });
+
+  test('leads whose claims somebody has taken from them by hand are renewed like all others', async () => {
+    const store = await openSqliteStore(path);
+    const put = (regionCode: 'DE' | 'AT') =>
+      store.putStudio({ id: STUDIO_ID, status: 'active', regionCode }, { memberId: null, now: NOW });
+    await put('DE');
+    const contact = { type: 'phone', value: '030 7654321' } as const;
+    const [first, second] = [aLead({ contact }), aLead({ contact })];
+    const claims = openClaims(contact, { regionCode: 'DE', formerRules: [] });
+    await store.createLead(first, claimsOf(first, claims));
+    const byHand = new DatabaseSync(path);
+    byHand.prepare('DELETE FROM contact_claims WHERE lead_id = ?').run(first.id);
+    expect(await store.createLead(second, claimsOf(second, claims))).toMatchObject({ kind: 'created' });
+    byHand.prepare("UPDATE leads SET contact_keys = 'else' WHERE id = ?").run(second.id);
+    byHand.close();
+    await put('AT');
+    const inTheWay: string[][] = [];
+
+    let now = NOW;
+    const leadInTheWay = (_: string, leadId: string, holderId: string) => inTheWay.push([leadId, holderId]);
+    while ((await renewClaims({ store, clock: () => now }, { leadInTheWay })) > 0) now = plus(now, CALLS_OVER_MS);
+
+    expect(await store.listClaimRenewals()).toEqual([]);
+    expect(inTheWay.every(([leadId, holderId]) => leadId !== holderId)).toBe(true);
+    const { leads } = await store.listOpenClaims(STUDIO_ID, null, 10);
+    const { contactKeys } = openClaims(contact, { regionCode: 'AT', formerRules: [] });
+    expect(leads.flatMap((lead) => lead.claims.contactKeys).toSorted()).toEqual(contactKeys.toSorted());
+    await store.close();
   });
 
   describe('writes that share a transaction', () => {

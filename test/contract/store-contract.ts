@@ -749,8 +749,48 @@ export function storeContract(name: string, damages: readonly Damage[], open: ()
         for (const text of ['030 7654321', '+49 30 7654321', '030/7654321']) {
           expect(await createNow(phone(text))).toMatchObject({ kind: 'already-open' });
         }
+        await renewAll();
         await moved(second.lead, 'won');
         expect(await createNow(phone())).toMatchObject({ kind: 'already-open', leadId: first.lead.id });
+      });
+
+      test('of two open leads that became one contact, neither keeps anybody off who is another by now', async () => {
+        await put('DE');
+        expect(await createNow(phone())).toMatchObject({ kind: 'created' });
+        expect(await createNow(phone('+43 30 7654321'))).toMatchObject({ kind: 'created' });
+        await put('AT');
+
+        await renewAll();
+
+        expect(await createNow(phone('+49 30 7654321'))).toMatchObject({ kind: 'created' });
+        expect(await createNow(phone())).toMatchObject({ kind: 'already-open' });
+        expect(await createNow(phone('0043 30 7654321'))).toMatchObject({ kind: 'already-open' });
+      });
+
+      test('what keeps the claims of one studio from being made anew keeps no other’s, and is told', async () => {
+        await put('DE');
+        await createNow(phone());
+        await put(null);
+        const failing = { id: 'a-studio-before', status: 'active', regionCode: 'DE' } as const;
+        await store.putStudio(failing, { memberId: null, now: NOW });
+        await store.putStudio({ ...failing, regionCode: null }, { memberId: null, now: NOW });
+        const faulty: Store = {
+          ...store,
+          async listOpenClaims(studioId, ...page) {
+            if (studioId === failing.id) throw new StoreUnavailable('the fault');
+            return store.listOpenClaims(studioId, ...page);
+          },
+        };
+        const told: string[] = [];
+
+        const renewing = renewClaims(
+          { store: faulty, clock: () => NOW },
+          { failed: ({ studio }, error) => told.push(`${studio.id}: ${(error as Error).message}`) },
+        );
+
+        await expect(renewing).rejects.toThrow('the fault');
+        expect(told).toEqual(['a-studio-before: the fault']);
+        expect(await renewals()).toMatchObject([{ step: 'first' }, { step: 'second' }]);
       });
 
       test('a renewal that is broken off goes on where it was, also in another process', async () => {

@@ -89,8 +89,9 @@ export function mongoClaimRenewals({ leads, studios, call }: Connection, report:
             deadline.throwIfAborted();
             const others = await claimsOfOthers(studioId, lead.id, claims);
             const free = claims.contactKeys.filter((key) => !others.taken.includes(key));
-            wanted = { ...claims, contactKeys: [...new Set([...free, ...lead.claims.contactKeys])] };
             holder = others.holder;
+            // Some claim it must have: the one that it has is its own.
+            wanted = { ...claims, contactKeys: free.length > 0 ? free : lead.claims.contactKeys };
             return undefined;
           }
         });

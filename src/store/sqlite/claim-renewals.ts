@@ -45,10 +45,11 @@ export function sqliteClaimRenewals(
       return commits.write(() => {
         const now = selectKeys.get(studioId, id)?.contact_keys;
         if (now !== keysAsText(before.contactKeys)) return null;
-        claimed.free(studioId, before.contactKeys, id);
+        // Also what it has and does not say, if somebody has changed its row by hand.
+        claimed.free(studioId, [...before.contactKeys, ...wanted], id);
         const isFree = (key: string) => claimed.holderOf(studioId, [key]) === undefined;
         const holder = claimed.holderOf(studioId, wanted) ?? null;
-        const contactKeys = holder === null ? wanted : [...new Set([...wanted.filter(isFree), ...before.contactKeys])];
+        const contactKeys = wanted.filter(isFree);
         claimed.take(studioId, contactKeys, id);
         updateKeys.run({ studioId, id, contactKeys: keysAsText(contactKeys), ...contactRule });
         return holder;
