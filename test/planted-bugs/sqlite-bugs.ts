@@ -446,6 +446,42 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
+    name: 'a lead in another’s way keeps all that it claimed',
+    suite: STORE,
+    caughtBy: 'of two open leads that became one contact, neither keeps anybody off who is another by now',
+    patches: [
+      {
+        file: 'src/store/sqlite/claim-renewals.ts',
+        find: 'const contactKeys = wanted.filter(isFree);',
+        put: 'const contactKeys = [...new Set([...wanted, ...before.contactKeys])].filter(isFree);',
+      },
+    ],
+  },
+  {
+    name: 'a lead that is renewed lets go only of the claims that it says it has',
+    suite: STORE,
+    caughtBy: 'leads whose claims somebody has taken from them by hand are renewed like all others',
+    patches: [
+      {
+        file: 'src/store/sqlite/claim-renewals.ts',
+        find: 'claimed.free(studioId, [...before.contactKeys, ...wanted], id);',
+        put: 'claimed.free(studioId, before.contactKeys, id);',
+      },
+    ],
+  },
+  {
+    name: 'a studio whose claims cannot be made anew keeps those behind it waiting',
+    suite: STORE,
+    caughtBy: 'what keeps the claims of one studio from being made anew keeps no other’s, and is told',
+    patches: [
+      {
+        file: 'src/usecases/renew-claims.ts',
+        find: 'failures.push(error);',
+        put: 'throw error;',
+      },
+    ],
+  },
+  {
     name: 'a database of the release before is taken for one whose claims are of today',
     suite: 'test/upgrade/upgrade.test.ts',
     caughtBy: 'lets in what the first rule took for the same, after the claims are made anew',
