@@ -45,5 +45,8 @@ export function expiryFault(expiresAt: Date, now: Date): string | undefined {
     : undefined;
 }
 
+/** How many characters a hint has. */
+export const HINT_LENGTH = 4;
+
 /** The part of a secret that people may go on seeing. */
-export const hintOf = (secret: string): string => secret.slice(-4);
+export const hintOf = (secret: string): string => secret.slice(-HINT_LENGTH);

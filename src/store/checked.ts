@@ -1,4 +1,4 @@
-import { API_KEY_SCOPES, type ApiKey, type ApiKeyScope } from '../domain/api-key.ts';
+import { API_KEY_SCOPES, type ApiKey, type ApiKeyScope, HINT_LENGTH } from '../domain/api-key.ts';
 import { AUDIT_ACTIONS, type AuditEvent } from '../domain/audit.ts';
 import { type ClaimRenewal, RENEWAL_STEPS } from '../domain/claim-renewal.ts';
 import type { ContactRule, OpenClaims } from '../domain/claims.ts';
@@ -31,6 +31,9 @@ const FIRST_TIME_MS = Date.parse('0001-01-01T00:00:00.000Z');
 const LAST_TIME_MS = Date.parse('9999-12-31T23:59:59.999Z');
 
 const SHA256_BYTES = 32;
+
+/** The longest word of those that an event tells of. */
+const LONGEST_WORD = Math.max(...[...LEAD_STAGES, ...STUDIO_STATUSES].map(({ length }) => length));
 
 /** The record. @throws UnreadableRecord */
 export function whole<Record>(record: Record): Exclude<Record, UnreadableRecord> {
@@ -83,7 +86,7 @@ export function checkedFingerprint(
   return isWhole ? (read as Fingerprint) : unreadable('lead', lead, 'fingerprint');
 }
 
-/** A scope that nobody knows grants nothing, and takes nothing from the others. */
+/** A scope that nobody knows grants nothing, and takes nothing from the others; one that stands there often is one. */
 export function checkedApiKey(read: Unchecked<ApiKey>): Checked<ApiKey> {
   const field = faultOfApiKey(read);
   return field === undefined
@@ -101,7 +104,7 @@ function faultOfApiKey(read: Unchecked<ApiKey>): keyof ApiKey | undefined {
   if (!isTime(read.expiresAt)) return 'expiresAt';
   if (read.revokedAt !== null && !isTime(read.revokedAt)) return 'revokedAt';
   if (!isHash(read.secretSha256)) return 'secretSha256';
-  if (typeof read.secretHint !== 'string') return 'secretHint';
+  if (!isHint(read.secretHint)) return 'secretHint';
   return read.lastUsedAt === null || isTime(read.lastUsedAt) ? undefined : 'lastUsedAt';
 }
 
@@ -124,7 +127,7 @@ export function legibleApiKey(read: Unchecked<ApiKey>): ApiKey | null {
     expiresAt: NO_TIME,
     revokedAt: isTime(revokedAt) ? revokedAt : null,
     secretSha256: isHash(secretSha256) ? secretSha256 : new Uint8Array(SHA256_BYTES),
-    secretHint: typeof secretHint === 'string' ? secretHint : '',
+    secretHint: isHint(secretHint) ? secretHint : '',
     lastUsedAt: isTime(lastUsedAt) ? lastUsedAt : null,
   };
 }
@@ -199,8 +202,8 @@ function faultOfEvent(read: Unchecked<AuditEvent>): keyof AuditEvent | undefined
   if (read.memberId !== null && !isCrmId(read.memberId)) return 'memberId';
   if (!isTime(read.time)) return 'time';
   if (read.apiKeyId !== null && !isUuid(read.apiKeyId)) return 'apiKeyId';
-  if (read.from !== null && typeof read.from !== 'string') return 'from';
-  return read.to === null || typeof read.to === 'string' ? undefined : 'to';
+  if (read.from !== null && !isText(read.from, LONGEST_WORD)) return 'from';
+  return read.to === null || isText(read.to, LONGEST_WORD) ? undefined : 'to';
 }
 
 /** What is no id may be anything, and is not repeated. */
@@ -250,5 +253,7 @@ function isTime(value: unknown): value is Date {
 
 const isHash = (value: unknown): value is Uint8Array => value instanceof Uint8Array && value.length === SHA256_BYTES;
 
+const isHint = (value: unknown): value is string => typeof value === 'string' && value.length === HINT_LENGTH;
+
 const knownScopes = (scopes: unknown): ApiKeyScope[] =>
-  Array.isArray(scopes) ? scopes.filter((scope) => isOneOf(API_KEY_SCOPES, scope)) : [];
+  Array.isArray(scopes) ? [...new Set(scopes.filter((scope) => isOneOf(API_KEY_SCOPES, scope)))] : [];

@@ -51,8 +51,12 @@ const DAMAGES: readonly Damage[] = (
     ['lead', 'note', 'x'.repeat(10_000)],
     ['lead', 'source_id', 'website'],
     ['key', 'name', ''],
-    ['key', 'scopes', 'leads.export leads.read'],
+    ['key', 'name', 'x'.repeat(5_000_000)],
+    ['key', 'scopes', `leads.export${' leads.read'.repeat(500_000)}`],
     ['key', 'member_id', 'a.b'],
+    ['key', 'member_id', 'x'.repeat(5_000_000)],
+    ['key', 'secret_hint', ''],
+    ['key', 'secret_hint', 'x'.repeat(5_000_000)],
     ['key', 'created_at', FAR],
     ['key', 'expires_at', FAR],
     ['key', 'revoked_at', FAR],
@@ -67,6 +71,9 @@ const DAMAGES: readonly Damage[] = (
     ['source', 'name', ''],
     ['event', 'action', 'studio-sold'],
     ['event', 'time', FAR],
+    ['event', 'member_id', 'x'.repeat(5_000_000)],
+    ['event', 'from_value', 'x'.repeat(5_000_000)],
+    ['event', 'to_value', 'x'.repeat(5_000_000)],
   ] as const
 ).map(([kind, field, value]) => ({ kind, field, value }));
 

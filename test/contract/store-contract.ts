@@ -1803,6 +1803,8 @@ export function storeContract(name: string, damages: readonly Damage[], open: ()
           const listed = await store.listApiKeys(STUDIO_ID);
           expect(listed.map(({ id }) => id)).toEqual(keys.map(({ id }) => id).toReversed());
           expect(listed.at(-1)).toMatchObject({ id: bad.id, expiresAt: NO_TIME });
+          // What is told of it has room in an answer, whatever stands there.
+          expect(JSON.stringify(listed.at(-1)).length).toBeLessThan(2000);
           expect(opened.reported).toMatchObject(expect.arrayContaining([expect.objectContaining({ id: bad.id })]));
           const { studioId, id: keyId, memberId } = bad;
           const secret = { secretSha256: aSecretHash(), secretHint: 'hint', expiresAt: null };
@@ -1829,6 +1831,15 @@ export function storeContract(name: string, damages: readonly Damage[], open: ()
           if (damage.kind === 'key' && damage.field === 'name') await opened.damage(damage, key);
 
         expect(await store.listApiKeys(STUDIO_ID)).toEqual([{ ...key, name: NO_NAME, expiresAt: NO_TIME }]);
+      });
+
+      test('of a key whose hint cannot be read everything else is told, and an empty text for the hint', async () => {
+        const key = anApiKey();
+        await store.createApiKey(key, NOW);
+        for (const damage of damages)
+          if (damage.kind === 'key' && /^secret_?hint$/i.test(damage.field)) await opened.damage(damage, key);
+
+        expect(await store.listApiKeys(STUDIO_ID)).toEqual([{ ...key, secretHint: '', expiresAt: NO_TIME }]);
       });
 
       test('a scope that nobody knows grants nothing, and takes nothing from the others', async () => {
