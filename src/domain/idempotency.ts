@@ -24,6 +24,13 @@ export function fingerprintOf({ displayName, contact, sourceId, note }: LeadCapt
   return { version: VERSION, sha256: hash('sha256', data, 'base64url') };
 }
 
+const SHA256_TEXT = /^[A-Za-z0-9_-]{43}$/;
+
+/** Whether a fingerprint is one that others can be compared with: what is made in an unknown way tells nothing of the data. */
+export function isFingerprint({ version, sha256 }: { readonly [Part in keyof Fingerprint]: unknown }): boolean {
+  return version === VERSION && typeof sha256 === 'string' && SHA256_TEXT.test(sha256);
+}
+
 /** Whether two captures carried the same data. */
 export function sameData(a: Fingerprint, b: Fingerprint): boolean {
   return a.version === b.version && a.sha256 === b.sha256;

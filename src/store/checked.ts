@@ -3,7 +3,7 @@ import { AUDIT_ACTIONS, type AuditEvent } from '../domain/audit.ts';
 import { type ClaimRenewal, RENEWAL_STEPS } from '../domain/claim-renewal.ts';
 import type { ContactRule, OpenClaims } from '../domain/claims.ts';
 import { CONTACT_TYPES, type Contact, isRegionCode, type RegionCode } from '../domain/contact.ts';
-import type { Fingerprint } from '../domain/idempotency.ts';
+import { type Fingerprint, isFingerprint } from '../domain/idempotency.ts';
 import { LEAD_STAGES, type Lead } from '../domain/lead.ts';
 import { BOUNDS, crmIdFault, uuidFault } from '../domain/rules/field-rules.ts';
 import { type LeadSource, MEMBER_ROLES, type Member, STUDIO_STATUSES, type Studio } from '../domain/studio.ts';
@@ -82,8 +82,7 @@ export function checkedFingerprint(
   read: Unchecked<Fingerprint>,
   lead: { readonly studioId: unknown; readonly id: unknown },
 ): Checked<Fingerprint> {
-  const isWhole = Number.isSafeInteger(read.version) && typeof read.sha256 === 'string';
-  return isWhole ? (read as Fingerprint) : unreadable('lead', lead, 'fingerprint');
+  return isFingerprint(read) ? (read as Fingerprint) : unreadable('lead', lead, 'fingerprint');
 }
 
 /** A scope that nobody knows grants nothing, and takes nothing from the others; one that stands there often is one. */

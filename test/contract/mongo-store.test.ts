@@ -12,6 +12,8 @@ import { type Damage, storeContract } from './store-contract.ts';
 /** Where the records of each kind are. */
 const COLLECTIONS = {
   lead: 'leads',
+  creation: 'leads',
+  claim: 'leads',
   key: 'apiKeys',
   studio: 'studios',
   renewal: 'studios',
@@ -42,6 +44,15 @@ const DAMAGES: readonly Damage[] = [
   lead('sourceId', undefined),
   lead('note', { text: 'x' }),
   lead('note', 'x'.repeat(10_000)),
+  ...[undefined, null, '', 'x'.repeat(44)].map(
+    (value) => ({ kind: 'creation', field: 'idempotency.fingerprint', value }) as const,
+  ),
+  ...[undefined, '1', 99].map(
+    (value) => ({ kind: 'creation', field: 'idempotency.fingerprintVersion', value }) as const,
+  ),
+  ...[{}, { version: '2', region: null }, { version: 2, region: 'XX' }].map(
+    (value) => ({ kind: 'claim', field: 'contactRule', value }) as const,
+  ),
   key('name', undefined),
   key('name', 'x'.repeat(5_000_000)),
   key('scopes', [null, 'leads.export', 'toString', ...times(100_000, () => 'leads.read')]),
@@ -78,8 +89,8 @@ const DAMAGES: readonly Damage[] = [
 ];
 
 function idOf(kind: Damage['kind'], { studioId, id }: { readonly studioId: string; readonly id: string }) {
-  if (kind === 'lead') return leadKey(studioId, id);
-  return kind === 'key' ? new UUID(id) : studioId;
+  if (COLLECTIONS[kind] === 'leads') return leadKey(studioId, id);
+  return COLLECTIONS[kind] === 'apiKeys' ? new UUID(id) : studioId;
 }
 
 describeWithMongo('MongoDB', (mongoUrl) => {

@@ -27,6 +27,8 @@ const remove = (folder: string) => rmSync(folder, { recursive: true, force: true
 /** The columns by which a record is found, beside its studio's. */
 const TABLES = {
   lead: ['leads', 'studio_id', 'id'],
+  creation: ['leads', 'studio_id', 'id'],
+  claim: ['leads', 'studio_id', 'id'],
   key: ['api_keys', 'studio_id', 'id'],
   studio: ['studios', 'id', 'id'],
   renewal: ['studios', 'id', 'id'],
@@ -50,6 +52,15 @@ const DAMAGES: readonly Damage[] = (
     ['lead', 'display_name', 'x'.repeat(1_000_000)],
     ['lead', 'note', 'x'.repeat(10_000)],
     ['lead', 'source_id', 'website'],
+    ['creation', 'fingerprint', ''],
+    ['creation', 'fingerprint', 'x'.repeat(44)],
+    ['creation', 'fingerprint_version', 99],
+    ['creation', 'fingerprint_version', FAR],
+    ['claim', 'contact_keys', '['],
+    ['claim', 'contact_keys', '{"a":1}'],
+    ['claim', 'contact_keys', '[1,null]'],
+    ['claim', 'contact_keys', 'x'.repeat(1_000_000)],
+    ['claim', 'rule_region', 'XX'],
     ['key', 'name', ''],
     ['key', 'name', 'x'.repeat(5_000_000)],
     ['key', 'scopes', `leads.export${' leads.read'.repeat(500_000)}`],
@@ -309,7 +320,7 @@ describe('SQLite', () => {
           note: null, stage: 'new', createdAt, updatedAt: createdAt,
         }, {
           idempotencyKey: '00000000-0000-4000-8000-' + String(index % 50).padStart(12, '0'),
-          fingerprint: { version: 1, sha256: 'same' },
+          fingerprint: { version: 1, sha256: '${'same'.padEnd(43, '_')}' },
           contactKeys: ['contact' + (index % 25)], contactRule: { version: 2, region: null },
         })));
         await store.close();

@@ -46,7 +46,7 @@ export interface OpenedStore {
 
 /** What may stand in a field of a record that this release did not write; undefined: nothing. */
 export interface Damage {
-  readonly kind: 'lead' | 'key' | 'studio' | 'renewal' | 'member' | 'source' | 'event';
+  readonly kind: 'lead' | 'creation' | 'claim' | 'key' | 'studio' | 'renewal' | 'member' | 'source' | 'event';
   /** As the database calls it. */
   readonly field: string;
   readonly value: unknown;
@@ -1748,6 +1748,46 @@ export function storeContract(name: string, damages: readonly Damage[], open: ()
             claiming.map(({ id }) => id),
           );
           expect(await everyLead()).toEqual([newest, oldest]);
+        },
+      );
+
+      test.each(damagesOf('creation'))(
+        '$title is not said to conflict with its own repetition, and its lead is as readable as ever',
+        async ({ damage }) => {
+          const lead = aLead();
+          const claims = claimsOf(lead);
+          await created(lead, claims);
+          await opened.damage(damage, lead);
+
+          for (const again of [claims, claimsOf({ ...lead, note: 'x' }, { idempotencyKey: claims.idempotencyKey })]) {
+            const fault = await store.createLead({ ...lead, id: newId() }, again).catch((error) => error);
+            expect(fault).toBeInstanceOf(UnreadableRecord);
+            expect(fault).toMatchObject({ kind: 'lead', id: lead.id, field: 'fingerprint' });
+          }
+          await expect(store.findLeadByIdempotencyKey(STUDIO_ID, claims.idempotencyKey)).rejects.toThrow(
+            UnreadableRecord,
+          );
+          expect(await store.findLead(STUDIO_ID, lead.id)).toEqual(lead);
+          expect(await everyLead()).toEqual([lead]);
+          const rival = aLead({ contact: lead.contact });
+          expect(await store.createLead(rival, claimsOf(rival))).toEqual({ kind: 'already-open', leadId: lead.id });
+        },
+      );
+
+      test.each(damagesOf('claim'))(
+        '$title: it is reported and left as it is, and the contact of its lead stays taken',
+        async ({ damage }) => {
+          const [first, bad, last] = times(3, () => aLead()) as [Lead, Lead, Lead];
+          for (const lead of [first, bad, last]) await created(lead);
+          await opened.damage(damage, bad);
+
+          const { leads } = await store.listOpenClaims(STUDIO_ID, null, 10);
+
+          expect(leads.map(({ id }) => id)).toEqual([first.id, last.id]);
+          expect(opened.reported).toMatchObject([{ kind: 'lead', id: bad.id, field: 'claims' }]);
+          const rival = aLead({ contact: bad.contact });
+          expect(await store.createLead(rival, claimsOf(rival))).toEqual({ kind: 'already-open', leadId: bad.id });
+          expect(await everyLead()).toEqual([last, bad, first]);
         },
       );
 

@@ -142,13 +142,21 @@ export const renewalJson = (renewal: ClaimRenewal | null): string | null => {
 export const CLAIM_COLUMNS = `
   id, contact_type, contact_value, stage, contact_keys, ${number('rule_version')} AS rule_version, rule_region`;
 
+/** A claim is a hash; no other text was ever claimed. */
+const CLAIM = /^[A-Za-z0-9_-]{1,43}$/;
+
 export const claimingLeadOf = (studioId: string, row: Row): Checked<ClaimingLead> =>
   checkedClaimingLead(studioId, {
     id: row.id,
     contact: { type: row.contact_type, value: row.contact_value },
-    contactKeys: keysOf(row.contact_keys as string),
+    contactKeys: claimsIn(row.contact_keys as string),
     contactRule: { version: row.rule_version, region: row.rule_region },
   });
+
+function claimsIn(text: string): string[] | undefined {
+  const keys = keysOf(text);
+  return keys.every((key) => CLAIM.test(key)) ? keys : undefined;
+}
 
 export const memberOf = (row: Row): Checked<Member> =>
   checkedMember({ studioId: row.studio_id, id: row.id, role: row.role });
