@@ -175,6 +175,14 @@ export function checkedClaimingLead(
   return { id, contact, claims: { contactKeys, contactRule } };
 }
 
+/** The record whose history it is, when that is no list: nothing can be added to it. Absent is empty. */
+export const faultOfHistory = (
+  kind: UnreadableRecord['kind'],
+  record: { readonly studioId: unknown; readonly id: unknown },
+  history: unknown,
+): UnreadableRecord | undefined =>
+  history === undefined || Array.isArray(history) ? undefined : unreadable(kind, record, 'history');
+
 export function checkedMember(read: Unchecked<Member>): Checked<Member> {
   return isOneOf(MEMBER_ROLES, read.role) ? (read as Member) : unreadable('member', read, 'role');
 }

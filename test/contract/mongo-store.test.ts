@@ -20,6 +20,8 @@ const COLLECTIONS = {
   member: 'studios',
   source: 'studios',
   event: 'studios',
+  'lead with events': 'leads',
+  'key with events': 'apiKeys',
 };
 
 const lead = (field: string, value: unknown): Damage => ({ kind: 'lead', field, value });
@@ -86,6 +88,9 @@ const DAMAGES: readonly Damage[] = [
       { action: 'studio-status-changed', memberId: null, time: new Date(), [field]: 'x'.repeat(5_000_000) },
     ]),
   ].map((value) => ({ kind: 'event', field: 'history', value }) as const),
+  ...(['lead with events', 'key with events'] as const).flatMap((kind) =>
+    ['none', {}, null, 1].map((value) => ({ kind, field: 'history', value })),
+  ),
 ];
 
 function idOf(kind: Damage['kind'], { studioId, id }: { readonly studioId: string; readonly id: string }) {

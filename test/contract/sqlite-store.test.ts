@@ -35,6 +35,8 @@ const TABLES = {
   member: ['members', 'studio_id', 'id'],
   source: ['lead_sources', 'studio_id', 'id'],
   event: ['audit_events', 'studio_id', 'studio_id'],
+  'lead with events': ['audit_events', 'studio_id', 'lead_id'],
+  'key with events': ['audit_events', 'studio_id', 'api_key_id'],
 } as const;
 
 /** What does not fit into the driver's numbers. */

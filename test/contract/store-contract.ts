@@ -46,7 +46,18 @@ export interface OpenedStore {
 
 /** What may stand in a field of a record that this release did not write; undefined: nothing. */
 export interface Damage {
-  readonly kind: 'lead' | 'creation' | 'claim' | 'key' | 'studio' | 'renewal' | 'member' | 'source' | 'event';
+  readonly kind:
+    | 'lead'
+    | 'creation'
+    | 'claim'
+    | 'key'
+    | 'studio'
+    | 'renewal'
+    | 'member'
+    | 'source'
+    | 'event'
+    | 'lead with events'
+    | 'key with events';
   /** As the database calls it. */
   readonly field: string;
   readonly value: unknown;
@@ -1987,6 +1998,32 @@ export function storeContract(name: string, damages: readonly Damage[], open: ()
         await store.putStudio(aStudio({ status: 'suspended' }), { ...BY, now: plus(NOW, 1) });
 
         expect(await store.listAuditEvents(STUDIO_ID, null)).toMatchObject([{ from: 'active', to: 'suspended' }]);
+      });
+
+      // A store that keeps its events by themselves has no such damage.
+      const inTheWay = [...damagesOf('lead with events'), ...damagesOf('key with events')];
+      test.each(inTheWay)('$title: changing it is not to be repeated, and changes nothing', async ({ damage }) => {
+        const lead = await created();
+        const key = anApiKey();
+        await store.createApiKey(key, NOW);
+        const isLead = damage.kind === 'lead with events';
+        await opened.damage(damage, isLead ? lead : key);
+
+        const secret = { secretSha256: aSecretHash(), secretHint: 'hint', expiresAt: null };
+        const { studioId, id: keyId, memberId } = key;
+        const change = isLead
+          ? moved(lead, 'won')
+          : store.replaceApiKey({ studioId, keyId, memberId, ...secret, now: NOW });
+        const fault = await change.catch((error) => error);
+
+        expect(fault).toBeInstanceOf(UnreadableRecord);
+        expect(fault).toMatchObject({
+          kind: isLead ? 'lead' : 'API key',
+          id: isLead ? lead.id : key.id,
+          field: 'history',
+        });
+        expect(await store.findLead(STUDIO_ID, lead.id)).toEqual(lead);
+        expect(await store.findCredential(key.secretSha256)).toMatchObject({ key });
       });
 
       test('what is said of a record that cannot be read has nothing of what it holds', async () => {

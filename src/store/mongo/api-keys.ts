@@ -2,7 +2,7 @@ import { Binary, UUID } from 'mongodb';
 import { type ApiKey, isLive, KEY_SLOTS } from '../../domain/api-key.ts';
 import { type Checked, legibleApiKey, whole, wholeOrNull } from '../checked.ts';
 import { type ApiKeyStore, type ReplaceApiKeyOutcome, type ReportUnreadable, UnreadableRecord } from '../store.ts';
-import { remember, updateAndRemember } from './audit.ts';
+import { refusedHistory, remember, updateAndRemember } from './audit.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import {
   apiKeyDocument,
@@ -101,20 +101,26 @@ export function mongoApiKeys(
             const slot = keepsSlot ? found.slot : await freeSlot(studioId, now, deadline);
             if (slot === undefined) return { kind: 'limit-reached' };
             deadline.throwIfAborted();
-            const { matchedCount } = await apiKeys.updateOne(
-              { studioId, _id, revokedAt: null, secretSha256: found.secretSha256 },
-              {
-                $set: {
-                  memberId,
-                  secretSha256: new Binary(secretSha256),
-                  secretHint,
-                  expiresAt: renewed.expiresAt,
-                  slot,
+            try {
+              const { matchedCount } = await apiKeys.updateOne(
+                { studioId, _id, revokedAt: null, secretSha256: found.secretSha256 },
+                {
+                  $set: {
+                    memberId,
+                    secretSha256: new Binary(secretSha256),
+                    secretHint,
+                    expiresAt: renewed.expiresAt,
+                    slot,
+                  },
+                  $push: remember({ action: 'api-key-replaced', memberId, time: now }),
                 },
-                $push: remember({ action: 'api-key-replaced', memberId, time: now }),
-              },
-            );
-            return matchedCount === 1 ? { kind: 'replaced', key: renewed } : undefined;
+              );
+              return matchedCount === 1 ? { kind: 'replaced', key: renewed } : undefined;
+            } catch (error) {
+              const refused = await refusedHistory(apiKeys, { kind: 'API key', studioId, id: keyId, _id }, error);
+              if (refused) return refused;
+              throw error;
+            }
           }),
         ),
       ).then(whole),

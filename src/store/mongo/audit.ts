@@ -1,7 +1,7 @@
-import { type Collection, type Filter, MongoServerError, type UpdateFilter } from 'mongodb';
+import { type Collection, type Filter, MongoServerError, type UpdateFilter, type WithId } from 'mongodb';
 import { type AuditEvent, EVENTS_KEPT } from '../../domain/audit.ts';
-import { type Checked, checkedEvent, wholeOrNull } from '../checked.ts';
-import type { AuditStore, ReportUnreadable } from '../store.ts';
+import { type Checked, checkedEvent, faultOfHistory, wholeOrNull } from '../checked.ts';
+import type { AuditStore, ReportUnreadable, UnreadableRecord } from '../store.ts';
 import type { Connection } from './connection.ts';
 import { type HistoryEntry, leadKey, READ } from './documents.ts';
 
@@ -59,12 +59,28 @@ export async function updateAndRemember<Document extends { readonly history?: re
     try {
       return (await collection.updateOne(filter, change as UpdateFilter<Document>)).matchedCount === 1;
     } catch (error) {
-      const isRefused = error instanceof MongoServerError && REFUSED_HISTORY.has(Number(error.code));
-      if (!isRefused || change === changes.at(-1)) throw error;
+      if (!isRefusal(error) || change === changes.at(-1)) throw error;
     }
   }
   return false;
 }
+
+/**
+ * The document that was not changed, when what the server refused was to add to a history that is no list: trying again would
+ * never help.
+ */
+export async function refusedHistory<Document extends { readonly history?: readonly HistoryEntry[] }>(
+  collection: Collection<Document>,
+  { _id, ...record }: Pick<UnreadableRecord, 'kind' | 'studioId' | 'id'> & Pick<WithId<Document>, '_id'>,
+  error: unknown,
+): Promise<UnreadableRecord | undefined> {
+  if (!isRefusal(error)) return undefined;
+  const found = await collection.findOne({ studioId: record.studioId, _id } as Filter<Document>, HISTORY);
+  return found ? faultOfHistory(record.kind, record, found.history) : undefined;
+}
+
+const isRefusal = (error: unknown): boolean =>
+  error instanceof MongoServerError && REFUSED_HISTORY.has(Number(error.code));
 
 /** What an event is about. */
 interface Subject {

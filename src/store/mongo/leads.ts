@@ -12,7 +12,7 @@ import {
   type ReportUnreadable,
   UnreadableRecord,
 } from '../store.ts';
-import { remember } from './audit.ts';
+import { refusedHistory, remember } from './audit.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import {
   claimsDocument,
@@ -177,6 +177,8 @@ export function mongoLeads({ leads, call }: Connection, report: ReportUnreadable
           } catch (error) {
             if (!isDuplicate(error)) {
               maybeWritten = updatedAt;
+              const refused = await refusedHistory(leads, { kind: 'lead', studioId, id: leadId, _id }, error);
+              if (refused) return refused;
               throw error;
             }
             const openContactKey = { $in: claims.contactKeys.map(openClaim) };
