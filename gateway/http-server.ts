@@ -13,7 +13,7 @@ export const IDLE_TIMEOUT_MS = 72_000;
 
 /** Node's server, which hands the framework one request of a connection at a time. */
 export function createHttpServer(order: RequestOrder, carryOut: RequestListener): Server {
-  return createServer(
+  const server = createServer(
     {
       // The framework's hooks say so in the contract's words.
       requireHostHeader: false,
@@ -25,4 +25,7 @@ export function createHttpServer(order: RequestOrder, carryOut: RequestListener)
     },
     (request, response) => order.carryOutInTurn(request, response, carryOut),
   );
+  // Whoever closes its own direction may still read: what came whole is answered, and the connection ends with that. One who
+  // does not read is found out with the first answer.
+  return Object.assign(server, { httpAllowHalfOpen: true });
 }

@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { lines } from '../../support/raw-http.ts';
+import { times } from '../../support/builders.ts';
+import { lines, rawConversation } from '../../support/raw-http.ts';
 import { aCapture, LEADS, type Service, type StudioWithKey, startService } from '../../support/service.ts';
 
 let service: Service;
@@ -79,6 +81,60 @@ test('what was refused before its body came is not answered again when that brea
   await new Promise((resolve) => socket.on('error', () => {}).on('end', resolve));
 
   expect(received.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 401']);
+});
+
+describe('a caller who says that no more will come, and reads', () => {
+  /** What is answered until the connection ends; it ends long before it would for being idle. */
+  const answeredBeforeEnd = async (bytes: string) => {
+    const answers = await rawConversation(service.url, bytes, { end: true });
+    return answers.map(({ status }) => status);
+  };
+  const reading = () => lines(`GET ${LEADS} HTTP/1.1`, 'Host: a', `Authorization: Bearer ${studio.secret}`, '');
+
+  test('is told what became of a creation, and of reads', async () => {
+    const before = await service.countLeads(studio.studioId);
+    expect(await answeredBeforeEnd(creation())).toEqual([201]);
+    expect(await answeredBeforeEnd(reading())).toEqual([200]);
+    expect(await answeredBeforeEnd(reading() + creation() + reading())).toEqual([200, 201, 200]);
+    expect(await service.countLeads(studio.studioId)).toBe(before + 2);
+  });
+
+  // From 32 on, reading stops until they are answered: the end is read behind them.
+  test('is told it of each of many creations', async () => {
+    const { studioId, secret } = await service.aStudioWithKey();
+    const creations = times(40, () => creation({ secret }));
+    expect(await answeredBeforeEnd(creations.join(''))).toEqual(creations.map(() => 201));
+    expect(await service.countLeads(studioId)).toBe(40);
+  });
+
+  test('is told it of what came before a request that is not whole, and that this cannot be read', async () => {
+    const before = await service.countLeads(studio.studioId);
+    expect(await answeredBeforeEnd(creation() + creation({ promisedBytes: 10 }))).toEqual([201, 400]);
+    expect(await service.countLeads(studio.studioId)).toBe(before + 1);
+  });
+
+  test.each([
+    ['nothing', () => '', []],
+    ['half a head', () => reading().slice(0, -10), [400]],
+    ['half a body', () => creation({ promisedBytes: 10 }), [400]],
+  ])('is not waited for after %s', async (_, bytes, answered) => {
+    const begun = performance.now();
+    expect(await answeredBeforeEnd(bytes())).toEqual(answered);
+    expect(performance.now() - begun).toBeLessThan(1000);
+  });
+
+  test('is not waited for when the connection has served and is idle', async () => {
+    const { hostname, port } = new URL(service.url);
+    const socket = connect({ port: Number(port), host: hostname, allowHalfOpen: true });
+    const closed = once(socket, 'end');
+    socket.write(reading());
+    await once(socket, 'data');
+    await sleep(50);
+    const begun = performance.now();
+    socket.end();
+    await closed;
+    expect(performance.now() - begun).toBeLessThan(1000);
+  });
 });
 
 test('HTTP/1.0 cannot have its body in chunks, and what follows is no request', async () => {
