@@ -127,8 +127,8 @@ export const UNREADABLE_MONGO_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/store/mongo/audit.ts',
-        find: 'if (!isRefused || change === changes.at(-1)) throw error;',
-        put: 'if (!isRefused || change) throw error;',
+        find: 'if (!isRefusal(error) || change === changes.at(-1)) throw error;',
+        put: 'if (!isRefusal(error) || change) throw error;',
       },
     ],
   },
