@@ -1,5 +1,5 @@
 import type { DescMessage, MessageInitShape } from '@bufbuild/protobuf';
-import { type CallOptions, createClient } from '@connectrpc/connect';
+import { type CallOptions, Code, ConnectError, createClient } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-node';
 import type { Status } from '../proto/gen/google/rpc/status_pb.ts';
 import { Health, HealthCheckResponse_ServingStatus as Serving } from '../proto/gen/health/v1/health_pb.ts';
@@ -164,7 +164,10 @@ export function createCoreClient(config: GatewayConfig, metrics?: GatewayMetrics
     isBusy: (operation = 'other') => authenticating + (operations[operation]?.unanswered() ?? 0) >= BUSY_FROM,
 
     async check() {
-      const { status } = await health.check({}, { timeoutMs: CORE_HEALTH_MS });
+      const { status } = await health.check({}, { timeoutMs: CORE_HEALTH_MS }).catch((error) => {
+        const { code } = ConnectError.from(error);
+        throw code === Code.Unauthenticated ? new Error('it does not take this CORE_TOKEN', { cause: error }) : error;
+      });
       if (status !== Serving.SERVING) throw new Error('it says that it does not serve: its log tells why');
     },
 

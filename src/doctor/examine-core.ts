@@ -8,6 +8,8 @@ import { DOCTOR_MS } from '../runtime/deadlines.ts';
 import { inOneLine } from '../runtime/in-one-line.ts';
 import { type Finding, Notes } from './finding.ts';
 
+const OTHER_TOKEN = 'does not take this CORE_TOKEN: both processes need the same';
+
 /** Asks the core, as the gateway reaches it, whether it serves and takes the token. */
 export async function examineCore(config: GatewayConfig): Promise<readonly Finding[]> {
   const notes = new Notes('core');
@@ -23,18 +25,22 @@ export async function examineCore(config: GatewayConfig): Promise<readonly Findi
     if (status === Serving.SERVING) notes.well(`at ${CORE_URL} serves`);
     else notes.fault(`at ${CORE_URL} answers, but does not serve: it is stopping, or cannot use its database`);
   } catch (error) {
-    notes.fault(
-      `at ${CORE_URL} does not answer: ${inOneLine(error)}. Look at CORE_URL, its certificates, and whether it runs`,
-    );
+    if (isTokenRefused(error)) notes.fault(OTHER_TOKEN);
+    else
+      notes.fault(
+        `at ${CORE_URL} does not answer: ${inOneLine(error)}. Look at CORE_URL, its certificates, and whether it runs`,
+      );
     return notes.findings;
   }
   try {
     // Nobody is called so: whoever is let in is told that.
     await createClient(DirectoryService, transport).getStudio({ studioId: 'doctor' }, { timeoutMs: DOCTOR_MS });
   } catch (error) {
-    const { code } = ConnectError.from(error);
-    if (code === Code.Unauthenticated) notes.fault('does not take this CORE_TOKEN: both processes need the same');
-    else if (code !== Code.NotFound) notes.fault(`answers a call with: ${inOneLine(error)}`);
+    // A core says so of health only to those who present another token, not to those who present none.
+    if (isTokenRefused(error)) notes.fault(OTHER_TOKEN);
+    else if (ConnectError.from(error).code !== Code.NotFound) notes.fault(`answers a call with: ${inOneLine(error)}`);
   }
   return notes.findings;
 }
+
+const isTokenRefused = (error: unknown): boolean => ConnectError.from(error).code === Code.Unauthenticated;

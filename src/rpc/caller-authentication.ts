@@ -4,6 +4,7 @@ import { Health } from '../../proto/gen/health/v1/health_pb.ts';
 import { Refusal } from '../domain/refusal.ts';
 import type { Secret } from '../runtime/secret.ts';
 import { callOf, type RunCall } from './calls.ts';
+import { connectErrorOf } from './refusals.ts';
 
 /** Whether an Authorization header carries the token; without a token, every one does. */
 export type CarriesToken = (authorization: string | undefined) => boolean;
@@ -15,22 +16,28 @@ export function tokenCheck(token: Secret | undefined): CarriesToken {
   return (authorization = '') => !expected || timingSafeEqual(sha256(authorization), expected);
 }
 
-/** Whether a path belongs to a service that is open to callers without the token: probes carry no secrets. */
+/** Whether a path belongs to a service that is open to callers without a token: probes carry no secrets. */
 export const isOpen = (path: string): boolean => path.startsWith(`/${Health.typeName}/`);
 
 /**
- * Lets in only callers that present the token, whoever they are otherwise; to Health everybody. A call is turned away before
- * its body is read.
+ * Lets in only callers that present the token, whoever they are otherwise; to Health also those that present none. Who presents
+ * another is to learn it from Health: it would be served nothing else. A call is turned away before its body is read.
  */
 export function authenticateCaller(
   carriesToken: CarriesToken,
   run: RunCall,
 ): (context: HandlerContext) => Promise<void> {
   return async ({ service, method, requestHeader }) => {
-    if (service.typeName === Health.typeName) return;
-    if (carriesToken(requestHeader.get('authorization') ?? undefined)) return;
+    const authorization = requestHeader.get('authorization') ?? undefined;
+    if (carriesToken(authorization)) return;
+    const refusal = new Refusal('CALLER_UNAUTHENTICATED', 'The call does not carry the token of this service.');
+    if (service.typeName === Health.typeName) {
+      if (authorization === undefined) return;
+      // Not run as other calls are: nobody wants a line of each probe.
+      throw connectErrorOf(refusal);
+    }
     await run(callOf(method, requestHeader), async () => {
-      throw new Refusal('CALLER_UNAUTHENTICATED', 'The call does not carry the token of this service.');
+      throw refusal;
     });
   };
 }

@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { startGateway } from '../../gateway/app.ts';
 import { readGatewayConfig } from '../../gateway/config.ts';
 import { times } from '../support/builders.ts';
-import { addressOf, run } from '../support/processes.ts';
+import { addressOf, run, temporaryFolder } from '../support/processes.ts';
 
 const SILENT = { GATEWAY_PORT: '0', LOG_LEVEL: 'silent', SHUTDOWN_DRAIN_MS: '0' };
 
@@ -71,4 +71,19 @@ test('a gateway whose core is away says why in its log at once, and nothing whil
   const url = await addressOf(there);
   expect((await fetch(`${url}/readyz`)).status).toBe(200);
   expect(there.output()).not.toContain('not ready');
+});
+
+test('a gateway whose token the core does not take is not ready, and says why; with the right one it is', async () => {
+  const CORE_TOKEN = 'the token of the core, as long as it needs';
+  const core = run('src/main.ts', { env: { DATABASE_URL: `sqlite:${temporaryFolder()}/leads.db`, CORE_TOKEN } });
+  const CORE_URL = await addressOf(core);
+  const other = run('gateway/main.ts', { env: { CORE_URL, CORE_TOKEN: 'another token, and as long as it needs' } });
+  const right = run('gateway/main.ts', { env: { CORE_URL, CORE_TOKEN } });
+
+  expect((await fetch(`${await addressOf(other)}/readyz`)).status).toBe(503);
+  await other.printed(/"level":40,.*"reason":"it does not take this CORE_TOKEN.*not ready: the core is not there/);
+  expect((await fetch(`${await addressOf(right)}/readyz`)).status).toBe(200);
+  expect(right.output()).not.toContain('not ready');
+  // The core has no line of each look.
+  expect(core.output()).not.toContain('CALLER_UNAUTHENTICATED');
 });

@@ -37,11 +37,13 @@ function clientOf(port: number): Client {
 const asBytes = (request: HealthCheckRequest) => Buffer.from(toBinary(HealthCheckRequestSchema, request));
 const statusIn = (bytes: Buffer) => fromBinary(HealthCheckResponseSchema, bytes).status;
 
-/** Asks over real gRPC, without a token. */
-function check(client: Client): Promise<Status | undefined> {
+/** Asks over real gRPC; without a token, unless one is given. */
+function check(client: Client, token = ''): Promise<Status | undefined> {
+  const metadata = new Metadata();
+  if (token) metadata.set('authorization', `Bearer ${token}`);
   const request = create(HealthCheckRequestSchema);
   return new Promise((resolve, reject) => {
-    client.makeUnaryRequest('/grpc.health.v1.Health/Check', asBytes, statusIn, request, (error, status) =>
+    client.makeUnaryRequest('/grpc.health.v1.Health/Check', asBytes, statusIn, request, metadata, (error, status) =>
       error ? reject(error) : resolve(status),
     );
   });
@@ -139,12 +141,30 @@ test('however many ask whether a core serves, in whichever way, its store is loo
   let asked = 0;
   const until = performance.now() + 1500;
   while (performance.now() < until) {
-    expect(await Promise.all(clients.map(check))).toEqual(clients.map(() => Status.SERVING));
+    expect(await Promise.all(clients.map((client) => check(client)))).toEqual(clients.map(() => Status.SERVING));
     asked += clients.length;
   }
 
   expect(asked).toBeGreaterThan(100);
   expect(looks).toBeLessThanOrEqual(3);
+});
+
+test('health is told without a token and with the right one, and refused to whoever presents another', async () => {
+  const core = await startTestCore();
+  onTestFinished(() => core.stop());
+  const client = clientOf(core.port);
+  expect(await check(client)).toBe(Status.SERVING);
+  await expect(check(client, 'another')).rejects.toMatchObject({ code: grpcStatus.UNAUTHENTICATED });
+  expect(await watch(core, { token: 'another', client }).failed).toBe(grpcStatus.UNAUTHENTICATED);
+  expect(await check(client, CORE_TOKEN)).toBe(Status.SERVING);
+  // Also on a connection on which the right one was presented.
+  await expect(check(client, 'another')).rejects.toMatchObject({ code: grpcStatus.UNAUTHENTICATED });
+});
+
+test('a core without a token serves whoever presents one', async () => {
+  const core = await startTestCore({ CORE_TOKEN: '' });
+  onTestFinished(() => core.stop());
+  expect(await check(clientOf(core.port), 'any')).toBe(Status.SERVING);
 });
 
 test('reflection is for callers with the token, like everything but health', async () => {

@@ -15,10 +15,16 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: CALLER_AUTHENTICATION,
-        find: 'if (service.typeName === Health.typeName) return;',
-        put: "if (!service.typeName.startsWith('leadintake.')) return;",
+        find: 'if (service.typeName === Health.typeName) {',
+        put: "if (!service.typeName.startsWith('leadintake.')) {",
       },
     ],
+  },
+  {
+    name: 'health is told to whoever presents a wrong token',
+    suite: HEALTH,
+    caughtBy: 'health is told without a token and with the right one, and refused to whoever presents another',
+    patches: [{ file: CALLER_AUTHENTICATION, find: 'if (authorization === undefined) return;', put: 'return;' }],
   },
   {
     name: 'a core that stops says what its last look has found',
