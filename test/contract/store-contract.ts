@@ -875,6 +875,19 @@ export function storeContract(name: string, damages: readonly Damage[], open: ()
 
         const another = aLead();
         await created(another, claimsOf(another, { contactKeys: ['other'] }));
+        await moved(another, 'won');
+
+        const again = claimsOf(lead, { contactKeys: ['again'] });
+        await moved(lead, 'new', { claims: again });
+        expect(await store.renewClaims(STUDIO_ID, read, wanted)).toBeNull();
+        const keysOfLead = async () => (await claimsNow()).find(({ id }) => id === lead.id)?.claims.contactKeys;
+        expect(await keysOfLead()).toEqual(['again']);
+
+        const [reopened] = (await claimsNow()).filter(({ id }) => id === lead.id);
+        if (!reopened) throw new Error('no lead');
+        await store.renewClaims(STUDIO_ID, reopened, { ...wanted, contactKeys: ['renewed'] });
+        expect(await store.renewClaims(STUDIO_ID, reopened, wanted)).toBeNull();
+        expect(await keysOfLead()).toEqual(['renewed']);
       });
 
       test('a region that changes and changes back, or on, while claims are renewed is held to in every form', async () => {
