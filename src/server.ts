@@ -1,10 +1,9 @@
-import type { ServerHttp2Stream } from 'node:http2';
 import { Code } from '@connectrpc/connect';
 import { fastifyConnectPlugin } from '@connectrpc/connect-fastify';
 import fastify, { type FastifyInstance, LogController } from 'fastify';
 import type { Logger } from 'pino';
 import type { CoreConfig } from './config.ts';
-import { Connections } from './connections.ts';
+import { Connections, streamOf } from './connections.ts';
 import { endedTeller } from './ended-log.ts';
 import { endLifelessConnections } from './lifeless-connections.ts';
 import type { BatchContext } from './rpc/batches.ts';
@@ -85,7 +84,7 @@ export async function createCoreServer(
 /** As the protocols have it: a gRPC client that got a plain 404 would see a server that breaks off. */
 function answerUnknownCalls(app: FastifyInstance): void {
   app.setNotFoundHandler((request, reply) => {
-    const { stream } = reply.raw as { stream?: ServerHttp2Stream };
+    const stream = streamOf(reply);
     if (!stream || !request.headers['content-type']?.startsWith('application/grpc')) return reply.code(404).send();
     reply.hijack();
     const headers = { 'content-type': 'application/grpc', 'grpc-status': Code.Unimplemented };

@@ -94,6 +94,12 @@ export type CreateLeadOutcome =
   | { readonly kind: 'idempotency-conflict' }
   | { readonly kind: 'already-open'; readonly leadId: string };
 
+/** The lead that a key has created, and what it was made with. */
+export interface EarlierCreation {
+  readonly lead: Lead;
+  readonly fingerprint: Fingerprint;
+}
+
 /** What became of a change of stage. */
 export type ChangeLeadStageOutcome =
   | { readonly kind: 'changed' | 'unchanged'; readonly lead: Lead }
@@ -113,10 +119,7 @@ export interface LeadStore {
   createLead(lead: Lead, claims: LeadClaims): Promise<CreateLeadOutcome>;
 
   /** The lead that an idempotency key created in the studio, whatever its stage is now. @throws UnreadableRecord */
-  findLeadByIdempotencyKey(
-    studioId: string,
-    idempotencyKey: string,
-  ): Promise<{ readonly lead: Lead; readonly fingerprint: Fingerprint } | null>;
+  findLeadByIdempotencyKey(studioId: string, idempotencyKey: string): Promise<EarlierCreation | null>;
 
   /** A lead of the studio; must not find another studio's. @throws UnreadableRecord */
   findLead(studioId: string, leadId: string): Promise<Lead | null>;

@@ -102,9 +102,9 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     caughtBy: 'the same key with other data is a conflict, and nothing is written',
     patches: [
       {
-        file: LEADS,
-        find: 'return sameData(fingerprint, claims.fingerprint)\n        ?',
-        put: 'return own\n        ?',
+        file: 'src/store/repetition.ts',
+        find: 'return sameData(earlier.fingerprint, repeated)\n    ?',
+        put: 'return earlier\n    ?',
       },
     ],
     inSoak: true,

@@ -150,7 +150,13 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     isSeenOutside: true,
     suite: STORE,
     caughtBy: 'the same key with other data is a conflict, and nothing is written',
-    patches: [{ file: LEADS, find: 'return sameData(earlier.fingerprint, fingerprint)', put: 'return earlier' }],
+    patches: [
+      {
+        file: 'src/store/repetition.ts',
+        find: 'return sameData(earlier.fingerprint, repeated)\n    ?',
+        put: 'return earlier\n    ?',
+      },
+    ],
   },
   {
     name: 'closing a lead frees its key',
@@ -427,7 +433,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     caughtBy: 'what a put of a studio does not give stays as it is',
     patches: [
       {
-        file: 'src/store/sqlite/directory.ts',
+        file: 'src/store/region-after-put.ts',
         find: 'const region = regionCode === undefined ? before.regionCode : regionCode;',
         put: 'const region = regionCode ?? null;',
       },

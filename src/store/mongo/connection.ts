@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Collection, type Db, MongoClient, type MongoError, ReadConcern, WriteConcern } from 'mongodb';
 import { STORE_CALL_MS, STORE_CLOSE_MS, STORE_SILENCE_MS } from '../../runtime/deadlines.ts';
+import { nothingIsCreated, saysOfDuplicates } from '../index-faults.ts';
 import { type StoreObserver, StoreUnavailable, UnreadableRecord } from '../store.ts';
 import type { ApiKeyDocument, LeadDocument, StudioDocument } from './documents.ts';
-import { duplicatesUnder, saysOfDuplicates } from './duplicates.ts';
+import { duplicatesUnder } from './duplicates.ts';
 import { type Indexes, IndexKeeper } from './index-keeper.ts';
 import { type Index, indexFaults, makeIndex, PROMISED } from './indexes.ts';
 import { supervised } from './supervised.ts';
@@ -165,7 +166,7 @@ export async function connect(url: string, observe?: StoreObserver): Promise<Con
     async check() {
       const faults = await Promise.all(PROMISED.map((collection) => indexes.fault(collection)));
       const found = faults.filter((fault) => fault !== undefined);
-      if (found.length > 0) throw new StoreUnavailable(`nothing is created: ${found.join('. ')}`);
+      if (found.length > 0) throw nothingIsCreated(found);
     },
 
     async close() {

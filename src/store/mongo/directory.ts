@@ -1,15 +1,9 @@
 import type { Deed } from '../../domain/audit.ts';
-import { renewalAfter, renewalOfEverything } from '../../domain/claim-renewal.ts';
 import { type LeadSource, MOST_MEMBERS, MOST_SOURCES, STUDIO_STATUSES, type Studio } from '../../domain/studio.ts';
 import { type Checked, isOneOf, wholeOrNull } from '../checked.ts';
 import { readPage } from '../pages.ts';
-import {
-  type DirectoryStore,
-  type PutOutcome,
-  type ReportUnreadable,
-  type StudioPut,
-  UnreadableRecord,
-} from '../store.ts';
+import { regionAfterPut } from '../region-after-put.ts';
+import type { DirectoryStore, PutOutcome, ReportUnreadable, StudioPut } from '../store.ts';
 import { updateAndRemember } from './audit.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import {
@@ -41,15 +35,13 @@ export function mongoDirectory(
   /** Changes a studio as it was read; undefined when somebody else has changed it since. */
   async function changeStudio(
     found: StudioDocument,
-    { status, regionCode }: StudioPut,
+    put: StudioPut,
     by: Deed,
   ): Promise<{ studio: Studio } | undefined> {
+    const { status, regionCode } = put;
     const before = studioOf(found, report);
     const renewalBefore = renewalOf(found);
-    const region = regionCode === undefined ? before.regionCode : regionCode;
-    const isKnown = !(renewalBefore instanceof UnreadableRecord);
-    const underWay = isKnown ? renewalBefore : renewalOfEverything(region, by.now);
-    const renewal = renewalAfter(before, region, underWay, by.now);
+    const { region, renewal } = regionAfterPut(before, renewalBefore, put, by.now);
     const asItWas = {
       _id: found._id,
       status: found.status ?? null,

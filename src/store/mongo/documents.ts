@@ -21,8 +21,9 @@ import {
   formerRulesIn,
   isRegion,
   type Unchecked,
+  whole,
 } from '../checked.ts';
-import type { ClaimingLead, ReportUnreadable } from '../store.ts';
+import type { ClaimingLead, EarlierCreation, ReportUnreadable } from '../store.ts';
 
 /**
  * How documents are read. A text that is no UTF-8 shows as such: to the driver it would be a failure of the whole answer, with
@@ -197,6 +198,12 @@ export function fingerprintOf({ _id, studioId, idempotency }: LeadDocument): Che
     { studioId, id: uuidText(_id?.id) },
   );
 }
+
+/** The creation that made the lead of a document. @throws UnreadableRecord */
+export const creationOf = (document: LeadDocument): EarlierCreation => ({
+  lead: whole(earlierLeadOf(document)),
+  fingerprint: whole(fingerprintOf(document)),
+});
 
 export function apiKeyDocument({ id, secretSha256, ...fields }: ApiKey, slot: string): ApiKeyDocument {
   return { _id: new UUID(id), ...fields, secretSha256: new Binary(secretSha256), slot };

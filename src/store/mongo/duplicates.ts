@@ -1,9 +1,6 @@
 import type { Db, Document } from 'mongodb';
+import { MOST_GROUPS, MOST_IN_GROUP } from '../index-faults.ts';
 import type { Index } from './indexes.ts';
-
-/** How many groups of documents that stand in each other's way are told, and how many of each. */
-const MOST_GROUPS = 10;
-const MOST_IN_GROUP = 10;
 
 /** How long looking for them may take: it reads the whole collection; milliseconds. */
 const SEARCH_MS = 600_000;
@@ -42,11 +39,4 @@ export async function duplicatesUnder(database: Db, { collection, key }: Index):
 /** A lead is told with its studio, a key by its id alone. */
 function nameOf({ _id }: Document): string {
   return _id.studioId === undefined ? String(_id) : `${_id.studioId}/${_id.id}`;
-}
-
-/** Says which documents stand in an index's way; undefined when none does. */
-export function saysOfDuplicates(groups: readonly string[][]): string | undefined {
-  if (groups.length === 0) return undefined;
-  const told = groups.map((ids) => ids.join(' = ')).join('; ');
-  return `of these only one each may stand, as a rule the first: ${told}${groups.length < MOST_GROUPS ? '' : '; …'}`;
 }

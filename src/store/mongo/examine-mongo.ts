@@ -1,5 +1,6 @@
+import { saysOfDuplicates } from '../index-faults.ts';
 import { patiently } from './connection.ts';
-import { duplicatesUnder, saysOfDuplicates } from './duplicates.ts';
+import { duplicatesUnder } from './duplicates.ts';
 import { INDEXED, indexFaults } from './indexes.ts';
 
 /** What a server says of itself. */

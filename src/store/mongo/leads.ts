@@ -1,10 +1,10 @@
 import { MongoBulkWriteError, UUID, type WriteError } from 'mongodb';
 import type { OpenClaims } from '../../domain/claims.ts';
-import { sameData } from '../../domain/idempotency.ts';
 import { isOpen, type Lead, type LeadClaims, type LeadStage, nextUpdate } from '../../domain/lead.ts';
 import { STORE_SILENCE_MS } from '../../runtime/deadlines.ts';
 import { type Checked, whole } from '../checked.ts';
 import { readPage } from '../pages.ts';
+import { repetitionOf } from '../repetition.ts';
 import {
   type ChangeLeadStageOutcome,
   type CreateLeadOutcome,
@@ -17,6 +17,7 @@ import { type Connection, untilKnown } from './connection.ts';
 import {
   claimsDocument,
   closedClaim,
+  creationOf,
   earlierLeadOf,
   FIRST_ID,
   fingerprintOf,
@@ -85,9 +86,7 @@ export function mongoLeads({ leads, call }: Connection, report: ReportUnreadable
       if (fingerprint instanceof UnreadableRecord) return fingerprint;
       // The same id: an insert of this very call, of which only the answer was lost.
       if (earlier.id === lead.id) return { kind: 'created', lead };
-      return sameData(fingerprint, claims.fingerprint)
-        ? { kind: 'replayed', lead: earlier }
-        : { kind: 'idempotency-conflict' };
+      return repetitionOf({ lead: earlier, fingerprint }, claims.fingerprint);
     }
     return byContact ? alreadyOpen(byContact) : undefined;
   }
@@ -126,7 +125,7 @@ export function mongoLeads({ leads, call }: Connection, report: ReportUnreadable
 
     findLeadByIdempotencyKey: (studioId, idempotencyKey) =>
       call(() => leads.findOne({ studioId, 'idempotency.key': new UUID(idempotencyKey) }, WITHOUT_HISTORY)).then(
-        (found) => found && { lead: whole(earlierLeadOf(found)), fingerprint: whole(fingerprintOf(found)) },
+        (found) => found && creationOf(found),
       ),
 
     findLead: (studioId, leadId) => call((deadline) => leadsById.ask(leadKey(studioId, leadId), deadline)).then(whole),

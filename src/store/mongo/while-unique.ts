@@ -1,10 +1,10 @@
 import { type Document, UUID } from 'mongodb';
-import { sameData } from '../../domain/idempotency.ts';
 import { isOpen } from '../../domain/lead.ts';
-import { whole } from '../checked.ts';
-import { type ApiKeyStore, type ClaimRenewalStore, type LeadStore, StoreUnavailable } from '../store.ts';
+import { nothingIsCreated } from '../index-faults.ts';
+import { repetitionOf } from '../repetition.ts';
+import type { ApiKeyStore, ClaimRenewalStore, LeadStore } from '../store.ts';
 import { type Connection, untilKnown } from './connection.ts';
-import { earlierLeadOf, fingerprintOf, type LeadDocument, leadKey, READ, WITHOUT_HISTORY } from './documents.ts';
+import { creationOf, type LeadDocument, leadKey, READ, WITHOUT_HISTORY } from './documents.ts';
 import { INDEXES, type Indexed } from './indexes.ts';
 
 /**
@@ -22,7 +22,7 @@ export function leadsWhileUnique(store: LeadStore, connection: Connection): Lead
     const found = await call(() =>
       leads.findOne({ studioId, 'idempotency.key': new UUID(idempotencyKey) }, WITHOUT_HISTORY),
     );
-    if (found && !(await standsAlone(found))) throw unavailable(fault);
+    if (found && !(await standsAlone(found))) throw nothingIsCreated([fault]);
     return found;
   }
 
@@ -53,10 +53,8 @@ export function leadsWhileUnique(store: LeadStore, connection: Connection): Lead
           if (fault === undefined) return outcome;
         }
         const earlier = await soleLead(lead.studioId, claims.idempotencyKey, fault);
-        if (!earlier || earlier._id.id.toString() === lead.id) throw unavailable(fault);
-        return sameData(whole(fingerprintOf(earlier)), claims.fingerprint)
-          ? { kind: 'replayed', lead: whole(earlierLeadOf(earlier)) }
-          : { kind: 'idempotency-conflict' };
+        if (!earlier || earlier._id.id.toString() === lead.id) throw nothingIsCreated([fault]);
+        return repetitionOf(creationOf(earlier), claims.fingerprint);
       }),
 
     findLeadByIdempotencyKey: (studioId, idempotencyKey) =>
@@ -65,7 +63,7 @@ export function leadsWhileUnique(store: LeadStore, connection: Connection): Lead
         const fault = found && (await vouching.fault(deadline));
         if (!fault) return found;
         const sole = await soleLead(studioId, idempotencyKey, fault);
-        return sole && { lead: whole(earlierLeadOf(sole)), fingerprint: whole(fingerprintOf(sole)) };
+        return sole && creationOf(sole);
       }),
 
     changeLeadStage: (change) => {
@@ -76,13 +74,13 @@ export function leadsWhileUnique(store: LeadStore, connection: Connection): Lead
         const before = vouching.lastFault();
         if (before !== undefined) {
           const lead = await store.findLead(studioId, leadId);
-          if (lead && !isOpen(lead.stage)) throw unavailable(before);
+          if (lead && !isOpen(lead.stage)) throw nothingIsCreated([before]);
         }
         const outcome = await store.changeLeadStage(change);
         const fault = outcome.kind === 'changed' && (await vouching.fault(deadline));
         if (!fault) return outcome;
         const moved = await call(() => leads.findOne({ studioId, _id: leadKey(studioId, leadId) }, WITHOUT_HISTORY));
-        if (!moved || !(await standsAlone(moved))) throw unavailable(fault);
+        if (!moved || !(await standsAlone(moved))) throw nothingIsCreated([fault]);
         return outcome;
       });
     },
@@ -95,10 +93,10 @@ export function apiKeysWhileUnique(store: ApiKeyStore, connection: Connection): 
   const vouchedFor = <Result>(work: () => Promise<Result>): Promise<Result> =>
     connection.calls(async (deadline) => {
       const before = vouching.lastFault();
-      if (before !== undefined) throw unavailable(before);
+      if (before !== undefined) throw nothingIsCreated([before]);
       const result = await work();
       const fault = await vouching.fault(deadline);
-      if (fault !== undefined) throw unavailable(fault);
+      if (fault !== undefined) throw nothingIsCreated([fault]);
       return result;
     });
   return {
@@ -115,7 +113,7 @@ export function claimRenewalsWhileUnique(store: ClaimRenewalStore, connection: C
     ...store,
     async renewClaims(...renewal) {
       const fault = vouching.lastFault();
-      if (fault !== undefined) throw unavailable(fault);
+      if (fault !== undefined) throw nothingIsCreated([fault]);
       return store.renewClaims(...renewal);
     },
   };
@@ -129,8 +127,6 @@ function vouchingFor(collection: Indexed, { indexes }: Connection) {
       (await untilKnown(deadline, async () => ({ fault: await indexes.fault(collection) }))).fault,
   };
 }
-
-const unavailable = (fault: string) => new StoreUnavailable(`nothing is created: ${fault}`);
 
 /** What finds those that have a value of this document's in a field, which may hold several. */
 function sameAs(document: Document, field: string): unknown {

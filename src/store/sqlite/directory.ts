@@ -1,9 +1,9 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import { renewalAfter, renewalOfEverything } from '../../domain/claim-renewal.ts';
 import { MOST_MEMBERS, MOST_SOURCES, STUDIO_STATUSES, type Studio } from '../../domain/studio.ts';
 import { isOneOf, wholeOrNull } from '../checked.ts';
 import { readPage } from '../pages.ts';
-import { type DirectoryStore, type ReportUnreadable, UnreadableRecord } from '../store.ts';
+import { regionAfterPut } from '../region-after-put.ts';
+import type { DirectoryStore, ReportUnreadable } from '../store.ts';
 import { auditWriter } from './audit.ts';
 import type { GroupCommit } from './group-commit.ts';
 import { leadSourceOf, memberOf, type Row, renewalJson, renewalOf, SOURCE_COLUMNS, studioOf } from './rows.ts';
@@ -41,16 +41,15 @@ export function sqliteDirectory(
     (counting.get(studioId)?.count as number) >= most;
 
   return {
-    putStudio({ id, status, regionCode }, { memberId, now }) {
+    putStudio(put, { memberId, now }) {
+      const { id, status, regionCode } = put;
       return commits.write(() => {
         const row = selectStudio.get(id);
         if (!row && status === undefined) return null;
-        const before = row ? studioOf(row, report) : { status, regionCode: null, formerRules: [] };
-        const region = regionCode === undefined ? before.regionCode : regionCode;
-        const renewalBefore = row ? renewalOf(row) : null;
-        const isKnown = !(renewalBefore instanceof UnreadableRecord);
-        const underWay = isKnown ? renewalBefore : renewalOfEverything(region, now);
-        const renewal = row ? renewalAfter(before, region, underWay, now) : null;
+        const before = row && studioOf(row, report);
+        const { region, renewal } = before
+          ? regionAfterPut(before, renewalOf(row), put, now)
+          : { region: regionCode ?? null, renewal: null };
         const from = isOneOf(STUDIO_STATUSES, row?.status) ? row?.status : null;
         if (status !== undefined && status !== from) {
           keep({ studioId: id, action: 'studio-status-changed', memberId, time: now, from, to: status });
@@ -62,7 +61,7 @@ export function sqliteDirectory(
           renewal: renewalJson(renewal),
         });
         const formerRules = renewal?.formerRules ?? [];
-        return { id, status: (status ?? before.status) as Studio['status'], regionCode: region, formerRules };
+        return { id, status: (status ?? before?.status) as Studio['status'], regionCode: region, formerRules };
       });
     },
 

@@ -1,8 +1,8 @@
 import type { DatabaseSync, SQLInputValue, SQLOutputValue } from 'node:sqlite';
-import { sameData } from '../../domain/idempotency.ts';
 import { isOpen, nextUpdate } from '../../domain/lead.ts';
 import { whole } from '../checked.ts';
 import { readPage } from '../pages.ts';
+import { repetitionOf } from '../repetition.ts';
 import type { LeadStore, ReportUnreadable } from '../store.ts';
 import { auditWriter } from './audit.ts';
 import { contactClaims, keysAsText, keysOf } from './contact-claims.ts';
@@ -62,11 +62,7 @@ export function sqliteLeads(
           return { kind: 'created', lead };
         }
         const earlier = findByKey(studioId, idempotencyKey);
-        if (earlier) {
-          return sameData(earlier.fingerprint, fingerprint)
-            ? { kind: 'replayed', lead: earlier.lead }
-            : { kind: 'idempotency-conflict' };
-        }
+        if (earlier) return repetitionOf(earlier, fingerprint);
         if (holder === undefined) throw new Error('a lead was not written, and nothing stands in its way');
         return { kind: 'already-open', leadId: holder };
       });

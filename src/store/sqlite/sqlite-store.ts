@@ -1,3 +1,4 @@
+import { nothingIsCreated } from '../index-faults.ts';
 import { type ReportUnreadable, type Store, type StoreObserver, StoreUnavailable } from '../store.ts';
 import { sqliteApiKeys } from './api-keys.ts';
 import { sqliteAudit } from './audit.ts';
@@ -33,7 +34,7 @@ export function openSqliteStore(path: string, observe?: StoreObserver, report: R
     async check() {
       indexes.look();
       const faults = [indexes.fault('leads'), indexes.fault('api_keys')].filter((fault) => fault !== undefined);
-      if (faults.length > 0) throw new StoreUnavailable(`nothing is created: ${faults.join('. ')}`);
+      if (faults.length > 0) throw nothingIsCreated(faults);
       if (commits.doubt === undefined) return;
       // Not for its own sake: whoever asks wants to know whether a lead would be kept.
       const written = commits.write(() => writeProbe(database));

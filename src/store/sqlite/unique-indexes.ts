@@ -1,4 +1,5 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { MOST_GROUPS, MOST_IN_GROUP, saysOfDuplicates } from '../index-faults.ts';
 
 /** A unique index that promises rest on. */
 interface UniqueIndex {
@@ -42,10 +43,6 @@ interface IndexFault {
 /** The first and the longest pause between two attempts to make an index, each of which may read a whole table; milliseconds. */
 const MAKE_AGAIN_MS = 1000;
 const MOST_MAKE_AGAIN_MS = 60_000;
-
-/** How many groups of rows that stand in each other's way are told, and how many of each. */
-const MOST_GROUPS = 10;
-const MOST_IN_GROUP = 10;
 
 /**
  * Knows whether the unique indexes stand that every promise rests on, and makes those that are missing. Whoever changes the
@@ -128,7 +125,7 @@ function saysOf(faults: readonly IndexFault[]): string | undefined {
 /** The indexes that are not there or not as they have to be, and the rows that stand in their way. */
 export function faultsWithDuplicates(database: DatabaseSync): readonly string[] {
   return faultsIn(database).map(({ index, says }) => {
-    const duplicates = saysOfDuplicates(database, index);
+    const duplicates = saysOfDuplicates(duplicatesUnder(database, index));
     return duplicates === undefined ? says : `${says}; ${duplicates}`;
   });
 }
@@ -169,28 +166,21 @@ function remake(database: DatabaseSync, { index, says }: IndexFault): IndexFault
   } catch (error) {
     if (!database.isTransaction) throw error;
     database.exec('ROLLBACK TO one_index; RELEASE one_index');
-    const hindrance = saysOfDuplicates(database, index) ?? (error as Error).message;
+    const hindrance = saysOfDuplicates(duplicatesUnder(database, index)) ?? (error as Error).message;
     return { index, says: `${says}, and cannot be made: ${hindrance}` };
   }
 }
 
 /** Rows of which a unique index allows one alone: the ids of each group, oldest first, and nothing else of them. */
-function saysOfDuplicates(database: DatabaseSync, { table, id, columns }: UniqueIndex): string | undefined {
+function duplicatesUnder(database: DatabaseSync, { table, id, columns }: UniqueIndex): string[][] {
   const groups = database
     .prepare(
       `SELECT ${columns.join()} FROM ${table} GROUP BY ${columns.join()} HAVING count(*) > 1 LIMIT ${MOST_GROUPS}`,
     )
     .all();
-  if (groups.length === 0) return undefined;
   const same = columns.map((column) => `${column} IS :${column}`).join(' AND ');
   const select = database.prepare(
     `SELECT studio_id || '/' || ${id} AS name FROM ${table} WHERE ${same} ORDER BY ${id} LIMIT ${MOST_IN_GROUP}`,
   );
-  const told = groups.map((group) =>
-    select
-      .all(group)
-      .map(({ name }) => name)
-      .join(' = '),
-  );
-  return `of these only one each may stand, as a rule the first: ${told.join('; ')}${groups.length < MOST_GROUPS ? '' : '; …'}`;
+  return groups.map((group) => select.all(group).map(({ name }) => name as string));
 }

@@ -1,7 +1,8 @@
 import type { DatabaseSync } from 'node:sqlite';
-import { sameData } from '../../domain/idempotency.ts';
 import { isOpen } from '../../domain/lead.ts';
-import { type ApiKeyStore, type LeadStore, StoreUnavailable } from '../store.ts';
+import { nothingIsCreated } from '../index-faults.ts';
+import { repetitionOf } from '../repetition.ts';
+import type { ApiKeyStore, LeadStore } from '../store.ts';
 import type { UniqueIndexes } from './unique-indexes.ts';
 
 /**
@@ -16,7 +17,7 @@ export function leadsWhileUnique(store: LeadStore, database: DatabaseSync, index
   /** The one lead with a key. */
   async function soleLead(studioId: string, idempotencyKey: string, fault: string) {
     const { leads } = countByKey.get(studioId, idempotencyKey) as { leads: number };
-    if (leads > 1) throw unavailable(fault);
+    if (leads > 1) throw nothingIsCreated([fault]);
     return store.findLeadByIdempotencyKey(studioId, idempotencyKey);
   }
 
@@ -27,10 +28,8 @@ export function leadsWhileUnique(store: LeadStore, database: DatabaseSync, index
       const fault = indexes.fault('leads');
       if (fault === undefined) return store.createLead(lead, claims);
       const earlier = await soleLead(lead.studioId, claims.idempotencyKey, fault);
-      if (!earlier) throw unavailable(fault);
-      return sameData(earlier.fingerprint, claims.fingerprint)
-        ? { kind: 'replayed', lead: earlier.lead }
-        : { kind: 'idempotency-conflict' };
+      if (!earlier) throw nothingIsCreated([fault]);
+      return repetitionOf(earlier, claims.fingerprint);
     },
 
     async findLeadByIdempotencyKey(studioId, idempotencyKey) {
@@ -43,7 +42,7 @@ export function leadsWhileUnique(store: LeadStore, database: DatabaseSync, index
     async changeLeadStage(change) {
       const fault = isOpen(change.stage) ? indexes.fault('leads') : undefined;
       const lead = fault === undefined ? null : await store.findLead(change.studioId, change.leadId);
-      if (fault !== undefined && lead && !isOpen(lead.stage)) throw unavailable(fault);
+      if (fault !== undefined && lead && !isOpen(lead.stage)) throw nothingIsCreated([fault]);
       return store.changeLeadStage(change);
     },
   };
@@ -55,10 +54,8 @@ export function apiKeysWhileUnique(store: ApiKeyStore, indexes: UniqueIndexes): 
     <Args extends unknown[], Result>(work: (...args: Args) => Promise<Result>) =>
     async (...args: Args): Promise<Result> => {
       const fault = indexes.fault('api_keys');
-      if (fault !== undefined) throw unavailable(fault);
+      if (fault !== undefined) throw nothingIsCreated([fault]);
       return work(...args);
     };
   return { ...store, createApiKey: whileUnique(store.createApiKey), replaceApiKey: whileUnique(store.replaceApiKey) };
 }
-
-const unavailable = (fault: string) => new StoreUnavailable(`nothing is created: ${fault}`);

@@ -1,0 +1,9 @@
+import { type Fingerprint, sameData } from '../domain/idempotency.ts';
+import type { CreateLeadOutcome, EarlierCreation } from './store.ts';
+
+/** What becomes of a creation whose key has created a lead before: that lead again for the same data, else a conflict. */
+export function repetitionOf(earlier: EarlierCreation, repeated: Fingerprint): CreateLeadOutcome {
+  return sameData(earlier.fingerprint, repeated)
+    ? { kind: 'replayed', lead: earlier.lead }
+    : { kind: 'idempotency-conflict' };
+}
