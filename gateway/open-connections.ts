@@ -20,6 +20,12 @@ export const TAKEN_WITHIN_MS = 30_000;
 export const MOST_UNREAD_OF_KEY_BYTES = 8 * 1024 * 1024;
 export const MOST_UNREAD_BYTES = 64 * 1024 * 1024;
 
+/**
+ * One address has no more than one part in so many of all connections, and of all that stands unread, so that there is always
+ * room for another. No less either: behind a balancer one address is everybody.
+ */
+export const PARTS_FOR_ADDRESSES = 2;
+
 /** How often connections are looked over: after so many milliseconds, or after answers of so many characters. */
 export const LOOK_EVERY_MS = 1000;
 export const LOOK_AFTER_CHARACTERS = 4 * 1024 * 1024;
@@ -37,6 +43,8 @@ const TOLD_EVERY_MS = 10_000;
 
 interface Connection {
   readonly socket: Socket;
+  /** The caller's, or that of the balancer before it. */
+  readonly address: string;
   /** Its place in the list. */
   index: number;
   /** Whose key the last answer was for. */
@@ -53,18 +61,17 @@ interface Connection {
   takenBytes: number;
 }
 
-/**
- * Keeps what callers can make the gateway hold for them within bounds, by closing the connections of those who do not read.
- * Nothing goes by addresses: one address may be the balancer's, and stand for everybody.
- */
+/** Keeps what callers can make the gateway hold for them within bounds, by closing the connections of those who do not read. */
 export class OpenConnections {
   readonly #server: Server;
   readonly #log: Logger;
   // Not a `Map`, which keeps what it dropped when it lives long and changes much.
   readonly #all: Connection[] = [];
   readonly #bySocket = new WeakMap<Socket, Connection>();
+  readonly #countByAddress = new Map<string, number>();
   #sentCharacters = 0;
   #closed = 0;
+  #refused = 0;
   #toldAt = Number.NEGATIVE_INFINITY;
 
   constructor(server: Server, log: Logger) {
@@ -72,6 +79,9 @@ export class OpenConnections {
     this.#log = log;
     server.maxConnections = MOST_CONNECTIONS;
     server.on('connection', (socket) => this.#add(socket));
+    server.on('drop', () => {
+      this.#refused += 1;
+    });
     const timers = [
       setInterval(() => this.#look(), LOOK_EVERY_MS).unref(),
       setInterval(() => this.#askSystem(), ASK_EVERY_MS).unref(),
@@ -93,8 +103,18 @@ export class OpenConnections {
   }
 
   #add(socket: Socket): void {
+    // None any more when its caller has gone before it was taken in.
+    const address = socket.remoteAddress ?? '';
+    const count = (this.#countByAddress.get(address) ?? 0) + 1;
+    if (count > this.#server.maxConnections / PARTS_FOR_ADDRESSES) {
+      this.#refused += 1;
+      socket.destroy();
+      return;
+    }
+    this.#countByAddress.set(address, count);
     const connection = {
       socket,
+      address,
       index: this.#all.length,
       apiKeyId: undefined,
       answeredCharacters: 0,
@@ -108,8 +128,11 @@ export class OpenConnections {
     socket.on('close', () => this.#remove(connection));
   }
 
-  /** The last takes its place. */
-  #remove({ index }: Connection): void {
+  #remove({ index, address }: Connection): void {
+    const count = (this.#countByAddress.get(address) ?? 0) - 1;
+    if (count > 0) this.#countByAddress.set(address, count);
+    else this.#countByAddress.delete(address);
+    // The last takes its place.
     const last = this.#all.pop();
     if (!last || last.index === index) return;
     last.index = index;
@@ -123,6 +146,9 @@ export class OpenConnections {
     const ofKeys = unread.filter(({ apiKeyId }) => apiKeyId !== undefined).sort(byUnreadSince);
     for (const ofKey of Map.groupBy(ofKeys, ({ apiKeyId }) => apiKeyId).values()) {
       this.#closeBeyond(ofKey, MOST_UNREAD_OF_KEY_BYTES);
+    }
+    for (const ofAddress of Map.groupBy(ofKeys, ({ address }) => address).values()) {
+      this.#closeBeyond(ofAddress, MOST_UNREAD_BYTES / PARTS_FOR_ADDRESSES);
     }
     this.#closeBeyond(ofKeys, MOST_UNREAD_BYTES);
     // Others may come in place of those who ask nothing.
@@ -191,10 +217,19 @@ export class OpenConnections {
 
   #tell(): void {
     const now = performance.now();
-    if (this.#closed === 0 || now - this.#toldAt < TOLD_EVERY_MS) return;
-    this.#log.warn({ closed: this.#closed }, 'connections are closed whose callers do not read');
+    if (this.#closed + this.#refused === 0 || now - this.#toldAt < TOLD_EVERY_MS) return;
+    if (this.#closed > 0) {
+      this.#log.warn({ closed: this.#closed }, 'connections are closed whose callers do not read');
+    }
+    if (this.#refused > 0) {
+      this.#log.warn(
+        { refused: this.#refused },
+        'connections are refused: all are taken, or all that one address may have',
+      );
+    }
     this.#toldAt = now;
     this.#closed = 0;
+    this.#refused = 0;
   }
 }
 

@@ -14,6 +14,7 @@ import {
   MOST_UNREAD_BYTES,
   MOST_UNREAD_OF_KEY_BYTES,
   OpenConnections,
+  PARTS_FOR_ADDRESSES,
   TAKEN_WITHIN_MS,
 } from '../../gateway/open-connections.ts';
 import { times } from '../support/builders.ts';
@@ -60,7 +61,7 @@ async function aServer(answerBytes = ANSWER_BYTES) {
     /** Asks for an answer of a key, and reads nothing of it. Gives the server's end of the connection. */
     async ask(
       path: string,
-      options: { readonly onread?: OnReadOpts } = {},
+      options: { readonly onread?: OnReadOpts; readonly localAddress?: string } = {},
     ): Promise<{ readonly caller: Socket; readonly socket: Socket }> {
       const name = `${named++}`;
       const caller = connect({ port, host: '127.0.0.1', ...options });
@@ -72,6 +73,9 @@ async function aServer(answerBytes = ANSWER_BYTES) {
     },
   };
 }
+
+/** Another address of this machine for each index. */
+const localAddressOf = (index: number) => `127.0.0.${2 + (index % (2 * PARTS_FOR_ADDRESSES))}`;
 
 const unreadBytes = (sockets: readonly Socket[]) =>
   sockets.reduce((sum, { destroyed, writableLength }) => sum + (destroyed ? 0 : writableLength), 0);
@@ -194,12 +198,29 @@ describe('answers that stand unread are bounded, and who has stood longest goes 
     const { ask } = await aServer();
     const count = Math.ceil(MOST_UNREAD_BYTES / ANSWER_BYTES) + 3;
     const sockets: Socket[] = [];
-    for (const index of times(count, (each) => each)) sockets.push((await ask(`/${index}`)).socket);
+    for (const index of times(count, (each) => each)) {
+      sockets.push((await ask(`/${index}`, { localAddress: localAddressOf(index) })).socket);
+    }
     await vi.waitFor(() => expect(unreadBytes(sockets)).toBeLessThanOrEqual(MOST_UNREAD_BYTES), {
       timeout: 5 * LOOK_EVERY_MS,
     });
     await sleep(2 * LOOK_EVERY_MS);
     expect(sockets.filter(({ destroyed }) => destroyed).length).toBeLessThanOrEqual(4);
+  });
+
+  test('those to one address, whatever keys it has; another is left alone', async () => {
+    const { ask } = await aServer();
+    const most = MOST_UNREAD_BYTES / PARTS_FOR_ADDRESSES;
+    const { socket: other } = await ask('/other', { localAddress: localAddressOf(0) });
+    const sockets: Socket[] = [];
+    for (const index of times(Math.ceil(most / ANSWER_BYTES) + 3, (each) => each)) {
+      sockets.push((await ask(`/${index}`)).socket);
+    }
+    await vi.waitFor(() => expect(unreadBytes(sockets)).toBeLessThanOrEqual(most), { timeout: 5 * LOOK_EVERY_MS });
+    await sleep(2 * LOOK_EVERY_MS);
+    expect(sockets.filter(({ destroyed }) => destroyed).length).toBeLessThanOrEqual(4);
+    expect(sockets.at(-1)?.destroyed).toBe(false);
+    expect(other.destroyed).toBe(false);
   });
 
   test('what is told without a key is not counted: it is the same bytes for everybody', async () => {
@@ -217,11 +238,32 @@ test('connections are bounded, and when all are taken, those on which nothing is
   expect(server.maxConnections).toBe(MOST_CONNECTIONS);
   // As many as any machine lets a test have.
   server.maxConnections = 20;
-  const idle = await Promise.all(times(20, () => ask('/')));
+  const idle = await Promise.all(times(20, (index) => ask('/', { localAddress: localAddressOf(index) })));
   const refused = connect((server.address() as AddressInfo).port, '127.0.0.1');
   await once(refused.on('error', () => {}).resume(), 'close');
 
   await vi.waitUntil(() => idle.every(({ socket }) => socket.destroyed), { timeout: 5 * LOOK_EVERY_MS });
   const { socket } = await ask('/');
   expect(socket.destroyed).toBe(false);
+});
+
+test('one address never has all connections: another has its own, and those that end are free again', async () => {
+  const { server, ask } = await aServer(1);
+  server.maxConnections = 20;
+  const { port } = server.address() as AddressInfo;
+  /** One that ends at once, without a word, or is open a second later. */
+  const isRefused = async (localAddress?: string) => {
+    const caller = connect({ port, host: '127.0.0.1', ...(localAddress && { localAddress }) }).on('error', () => {});
+    callers.push(caller);
+    return Promise.race([once(caller.resume(), 'close').then(() => true), sleep(1000, false)]);
+  };
+  const ofOne = await Promise.all(times(20 / PARTS_FOR_ADDRESSES, () => ask('/')));
+  expect(await Promise.all(times(20, () => isRefused()))).not.toContain(false);
+  expect(await isRefused(localAddressOf(0))).toBe(false);
+
+  ofOne[0]?.caller.destroy();
+  await vi.waitUntil(() => ofOne[0]?.socket.destroyed);
+  expect(await isRefused()).toBe(false);
+  expect(await isRefused()).toBe(true);
+  expect(ofOne.slice(1).some(({ socket }) => socket.destroyed)).toBe(false);
 });

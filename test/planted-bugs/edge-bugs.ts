@@ -73,6 +73,28 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     patches: [{ file: CONNECTIONS, find: 'this.#closeBeyond(ofKeys, MOST_UNREAD_BYTES);', put: '' }],
   },
   {
+    name: 'one address leaves unread what it likes',
+    suite: OF_CONNECTIONS,
+    caughtBy: 'those to one address, whatever keys it has; another is left alone',
+    patches: [
+      { file: CONNECTIONS, find: 'this.#closeBeyond(ofAddress, MOST_UNREAD_BYTES / PARTS_FOR_ADDRESSES);', put: '' },
+    ],
+    inSoak: true,
+  },
+  {
+    name: 'one address has as many connections as there are',
+    suite: OF_CONNECTIONS,
+    caughtBy: 'one address never has all connections: another has its own, and those that end are free again',
+    patches: [{ file: CONNECTIONS, find: 'this.#server.maxConnections / PARTS_FOR_ADDRESSES', put: 'Infinity' }],
+  },
+  {
+    name: 'a connection of an address that ends is counted for ever',
+    suite: OF_CONNECTIONS,
+    caughtBy: 'one address never has all connections: another has its own, and those that end are free again',
+    patches: [{ file: CONNECTIONS, find: 'get(address) ?? 0) - 1;', put: 'get(address) ?? 0);' }],
+    inSoak: true,
+  },
+  {
     name: 'a charset that is not UTF-8 is read as if it were',
     suite: 'test/e2e/http/bad-input.test.ts',
     caughtBy: 'a charset that is not UTF-8 is refused: application/json; charset=iso-8859-1',
