@@ -10,10 +10,13 @@ WORKDIR /app
 COPY --from=dependencies /app/node_modules node_modules
 COPY package.json ./
 COPY proto/gen proto/gen
+COPY common common
 COPY src src
 COPY gateway gateway
+COPY operator operator
+COPY conformance conformance
 # npx would make files in this folder, which belongs to root so that no process can change what it runs.
-RUN ln -s /app/src/cli.ts /usr/local/bin/lead-intake
+RUN ln -s /app/operator/cli.ts /usr/local/bin/lead-intake
 
 FROM base AS core
 # Where the embedded database is unless DATABASE_URL names another.

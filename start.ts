@@ -33,7 +33,7 @@ try {
 }
 
 function makeDemo(): Demo {
-  const command = [`${HERE}/src/cli.ts`, 'demo', '--json'];
+  const command = [`${HERE}/operator/cli.ts`, 'demo', '--json'];
   const made = spawnSync(process.execPath, command, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] });
   // It has said itself what is wrong.
   if (made.status !== 0) process.exit(1);

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { MemberRole, StudioStatus } from '../proto/gen/leadintake/v1/directory_pb.ts';
-import { pageTokenAfter } from '../src/domain/page-token.ts';
+import { pageTokenAfter } from '../src/domain/cursor.ts';
 import { DAY_MS } from '../test/support/builders.ts';
 import { BOTH_SCOPES, type CoreClients, connectToCore } from '../test/support/core-clients.ts';
 import { type Asking, openAsking } from './asking.ts';

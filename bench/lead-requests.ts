@@ -1,4 +1,4 @@
-import type { LeadCapture } from '../src/domain/idempotency.ts';
+import type { LeadCapture } from '../src/domain/fingerprint.ts';
 
 /** Where requests go and what they carry. */
 export interface Target {

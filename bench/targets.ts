@@ -163,7 +163,7 @@ async function httpTarget(
 
 /** Makes a studio with an owner, a source and a key, as an operator would. */
 async function makeDemo(env: Readonly<Record<string, string>>): Promise<Pick<Target, 'secret' | 'sourceId'>> {
-  const cli = startProcess('src/cli.ts', { args: ['demo', '--json'], env, output: 'read' });
+  const cli = startProcess('operator/cli.ts', { args: ['demo', '--json'], env, output: 'read' });
   const { secret, sourceId } = JSON.parse(await text(outputOf(cli)));
   return { secret, sourceId };
 }

@@ -1,5 +1,5 @@
-import { commonSettings } from '../src/runtime/common-settings.ts';
-import { Secret } from '../src/runtime/secret.ts';
+import { commonSettings } from '../common/common-settings.ts';
+import { Secret } from '../common/secret.ts';
 import {
   address,
   type Environment,
@@ -12,7 +12,7 @@ import {
   secretFileContents,
   text,
   yesOrNo,
-} from '../src/runtime/settings.ts';
+} from '../common/settings.ts';
 import { LONGEST_WINDOW_SECONDS } from './quota/quota.ts';
 
 /** The gateway's settings. */

@@ -1,6 +1,9 @@
 import type { DescMessage, MessageInitShape } from '@bufbuild/protobuf';
 import { type CallOptions, Code, ConnectError, createClient } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-node';
+import { CORE_CALL_MS, CORE_HEALTH_MS, CORE_PING_ANSWER_MS, CORE_PING_EVERY_MS } from '../common/deadlines.ts';
+import { textOfHash } from '../common/rules/key-secret.ts';
+import { currentSpan } from '../common/tracing.ts';
 import type { Status } from '../proto/gen/google/rpc/status_pb.ts';
 import { Health, HealthCheckResponse_ServingStatus as Serving } from '../proto/gen/health/v1/health_pb.ts';
 import {
@@ -17,16 +20,13 @@ import {
   type ListLeadsRequestSchema,
   type ListLeadsResponse,
 } from '../proto/gen/leadintake/v1/lead_intake_pb.ts';
-import { textOfHash } from '../src/domain/rules/key-secret.ts';
-import { CORE_CALL_MS, CORE_HEALTH_MS, CORE_PING_ANSWER_MS, CORE_PING_EVERY_MS } from '../src/runtime/deadlines.ts';
-import { currentSpan } from '../src/runtime/tracing.ts';
 import { type Asked, Collector, MOST_UNANSWERED, type Result } from './collector.ts';
 import type { GatewayConfig } from './config.ts';
 import { presentToken, tlsToCore } from './core-connection.ts';
 import { problemOfError, problemOfStatus } from './core-problems.ts';
 import { CoreSessions } from './core-sessions.ts';
+import type { Operation } from './finished-request.ts';
 import type { GatewayMetrics } from './metrics.ts';
-import type { Operation } from './observation.ts';
 import { Problem } from './problems.ts';
 
 /**

@@ -1,5 +1,5 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
-import { REQUEST_ARRIVAL_MS } from '../src/runtime/deadlines.ts';
+import { REQUEST_ARRIVAL_MS } from '../common/deadlines.ts';
 import type { RequestOrder } from './request-order.ts';
 
 /** The longest head of a request that is read: its line and headers; bytes. */

@@ -1,5 +1,5 @@
+import { textOfHash } from '../common/rules/key-secret.ts';
 import type { AuthenticateApiKeyResponse } from '../proto/gen/leadintake/v1/api_key_pb.ts';
-import { textOfHash } from '../src/domain/rules/key-secret.ts';
 
 /** How many are known at most; whoever came first is forgotten first. */
 export const MOST_KNOWN = 10_000;

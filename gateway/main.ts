@@ -1,4 +1,4 @@
-import { runUntilStopped } from '../src/runtime/lifecycle.ts';
+import { runUntilStopped } from '../common/lifecycle.ts';
 import { startGateway } from './app.ts';
 import { readGatewayConfig } from './config.ts';
 

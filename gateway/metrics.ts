@@ -1,8 +1,8 @@
 import { Counter, Gauge, Histogram, type Registry } from '@prometheus-io/client';
-import { createRegistry, DURATIONS, gauge, SIZES } from '../src/runtime/metrics.ts';
-import type { Readiness } from '../src/runtime/readiness.ts';
+import { createRegistry, DURATIONS, gauge, SIZES } from '../common/metrics.ts';
+import type { Readiness } from '../common/readiness.ts';
 import { MOST_UNANSWERED } from './collector.ts';
-import type { FinishedRequest } from './observation.ts';
+import type { FinishedRequest } from './finished-request.ts';
 import type { GatewayReadiness } from './plugins/health.ts';
 
 /** What became of asking the quota. */

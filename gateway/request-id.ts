@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import { isRequestId } from '../src/runtime/request-id.ts';
+import { isRequestId } from '../common/request-id.ts';
 
 /** The header that names a request, in both directions. */
 export const REQUEST_ID_HEADER = 'x-request-id';

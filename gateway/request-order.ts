@@ -1,7 +1,7 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { setImmediate as turnOver } from 'node:timers/promises';
-import { REQUEST_ARRIVAL_MS } from '../src/runtime/deadlines.ts';
+import { REQUEST_ARRIVAL_MS } from '../common/deadlines.ts';
 
 /**
  * From how many requests on that wait for the one before them, or from how many bytes of their bodies, nothing more is read

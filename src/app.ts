@@ -1,4 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Running } from '../common/lifecycle.ts';
+import { createLogger } from '../common/logger.ts';
+import { type MetricsServer, serveMetrics } from '../common/metrics.ts';
+import { openTracer } from '../common/open-tracer.ts';
+import { Readiness } from '../common/readiness.ts';
 import type { CoreConfig } from './config.ts';
 import { systemClock } from './domain/clock.ts';
 import { newId } from './domain/new-id.ts';
@@ -7,11 +12,6 @@ import { createCoreMetrics } from './rpc/metrics.ts';
 import { callObserver } from './rpc/observation.ts';
 import { commandTracer, storeObserver } from './rpc/store-observation.ts';
 import { unreadableLog } from './rpc/unreadable-log.ts';
-import type { Running } from './runtime/lifecycle.ts';
-import { createLogger } from './runtime/logger.ts';
-import { type MetricsServer, serveMetrics } from './runtime/metrics.ts';
-import { Readiness } from './runtime/readiness.ts';
-import { openTracer } from './runtime/tracing.ts';
 import { createCoreServer } from './server.ts';
 import { openStore } from './store/open-store.ts';
 

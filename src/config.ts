@@ -1,5 +1,5 @@
-import { commonSettings } from './runtime/common-settings.ts';
-import { Secret } from './runtime/secret.ts';
+import { commonSettings } from '../common/common-settings.ts';
+import { Secret } from '../common/secret.ts';
 import {
   address,
   type Environment,
@@ -9,7 +9,7 @@ import {
   type SettingsOf,
   secretFileContents,
   yesOrNo,
-} from './runtime/settings.ts';
+} from '../common/settings.ts';
 import { databaseUrlFault } from './store/open-store.ts';
 
 /** The core's settings. */

@@ -1,5 +1,5 @@
+import { runUntilStopped } from '../common/lifecycle.ts';
 import { startCore } from './app.ts';
 import { readCoreConfig } from './config.ts';
-import { runUntilStopped } from './runtime/lifecycle.ts';
 
 await runUntilStopped(() => startCore(readCoreConfig(process.env)));

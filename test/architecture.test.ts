@@ -4,44 +4,64 @@ import { describe, expect, test } from 'vitest';
 
 const ROOT = join(import.meta.dirname, '..');
 
-/** What an adapter knows besides its database: the port, and what is decided and said the same way on both. */
+/** What a store's adapter knows besides its database: the port, and what is decided and said the same way on both. */
 const FOR_ADAPTERS = [
+  'common/deadlines.ts',
   'src/domain/',
-  'src/runtime/deadlines.ts',
-  'src/store/store.ts',
   'src/store/checked.ts',
-  'src/store/pages.ts',
-  'src/store/repetition.ts',
   'src/store/index-faults.ts',
+  'src/store/pages.ts',
   'src/store/region-after-put.ts',
+  'src/store/repetition.ts',
+  'src/store/store.ts',
 ];
 
 /**
- * Which folder may import from which (a prefix of the path), besides itself. What is not listed is not allowed. A folder
- * that stands further down here knows those above it, never the other way round.
+ * The rooms, and which others each may know, besides itself: prefixes of paths, the longest that fits counts. What is not
+ * listed is not allowed. Nobody knows who stands further down.
  */
-const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
-  'src/domain/rules/': [],
-  'src/domain/': ['src/domain/rules/'],
-  'src/runtime/': [],
+const MAY_KNOW: Readonly<Record<string, readonly string[]>> = {
+  // The contract between the processes.
+  'proto/gen/': [],
+  // What both processes share and neither owns.
+  'common/rules/': [],
+  'common/': ['common/rules/'],
+  // The core.
+  'src/domain/': ['common/rules/'],
   'src/store/store.ts': ['src/domain/'],
-  'src/store/checked.ts': ['src/domain/', 'src/store/store.ts'],
-  'src/store/pages.ts': ['src/store/store.ts', 'src/store/checked.ts'],
-  'src/store/repetition.ts': ['src/domain/', 'src/store/store.ts'],
+  'src/store/checked.ts': ['src/domain/', 'common/rules/', 'src/store/store.ts'],
   'src/store/index-faults.ts': ['src/store/store.ts'],
-  'src/store/region-after-put.ts': ['src/domain/', 'src/store/store.ts'],
+  'src/store/pages.ts': ['src/store/checked.ts', 'src/store/store.ts'],
+  'src/store/region-after-put.ts': ['src/domain/', 'src/store/checked.ts', 'src/store/store.ts'],
+  'src/store/repetition.ts': ['src/domain/', 'src/store/store.ts'],
   'src/store/sqlite/': FOR_ADAPTERS,
   'src/store/mongo/': FOR_ADAPTERS,
-  'src/store/open-store.ts': ['src/store/store.ts', 'src/store/sqlite/', 'src/store/mongo/'],
-  'src/usecases/': ['src/domain/', 'src/store/store.ts'],
-  'src/rpc/': ['proto/gen/', 'src/domain/', 'src/runtime/', 'src/usecases/', 'src/store/store.ts'],
-  'src/': ['src/', 'proto/gen/'],
-  // Looks at both processes' surroundings, with the settings of both.
-  'src/doctor/': ['src/', 'proto/gen/', 'gateway/config.ts', 'gateway/core-connection.ts', 'gateway/quota/'],
-  // The gateway knows the core by the generated contract; the two rules folders hold what both edges must agree on.
-  'gateway/': ['proto/gen/', 'src/runtime/', 'src/domain/rules/'],
+  'src/store/open-store.ts': ['src/store/mongo/', 'src/store/sqlite/', 'src/store/store.ts'],
+  'src/usecases/': ['common/rules/', 'src/domain/', 'src/store/store.ts'],
+  'src/rpc/': ['common/', 'proto/gen/', 'src/domain/', 'src/store/store.ts', 'src/usecases/'],
+  'src/http2/': ['common/', 'src/rpc/'],
+  'src/': [
+    'common/',
+    'proto/gen/',
+    'src/domain/',
+    'src/http2/',
+    'src/rpc/',
+    'src/store/open-store.ts',
+    'src/usecases/',
+  ],
+  // The gateway knows the core by the contract alone.
+  'gateway/': ['common/', 'proto/gen/'],
+  // Above both processes; nobody knows them.
+  'conformance/': ['common/'],
+  'operator/doctor/': ['common/', 'gateway/', 'proto/gen/', 'src/'],
+  'operator/': ['common/', 'conformance/', 'operator/doctor/', 'src/'],
   'start.ts': [],
-  'proto/gen/': [],
+  // Who uses the service, or tries it.
+  'sdk/generate-contract.ts': ['gateway/docs/openapi.ts'],
+  'sdk/': [],
+  'examples/': [],
+  'bench/': ['proto/gen/', 'src/', 'test/support/'],
+  'test/': ['bench/', 'common/', 'conformance/', 'gateway/', 'operator/', 'proto/gen/', 'sdk/', 'src/'],
 };
 
 /** Packages that may be imported in one place only. */
@@ -54,70 +74,104 @@ const ONLY_IN: Readonly<Record<string, readonly string[]>> = {
     'src/rpc/',
     'src/server.ts',
     'src/check-health.ts',
-    'src/doctor/',
+    'operator/doctor/',
     'gateway/core-client.ts',
     'gateway/core-connection.ts',
     'gateway/core-problems.ts',
     'gateway/core-sessions.ts',
   ],
-  commander: ['src/cli.ts'],
+  commander: ['operator/cli.ts'],
   // Only ever loaded by name, when it is asked for.
-  '@opentelemetry/': ['src/runtime/otlp-tracer.ts'],
-  '@prometheus-io/client': ['src/runtime/', 'src/rpc/metrics.ts', 'gateway/metrics.ts'],
+  '@opentelemetry/': ['common/otlp-tracer.ts'],
+  '@prometheus-io/client': ['common/metrics.ts', 'src/rpc/metrics.ts', 'gateway/metrics.ts'],
   marked: ['gateway/docs/'],
   '@scalar/': ['gateway/docs/'],
 };
+
+/** Where what is served stands; others may try it with whatever they like. */
+const SERVED = /^(?:common|src|gateway|operator|conformance|start\.ts)/;
 
 interface Import {
   readonly file: string;
   readonly imported: string;
 }
 
-const imports: readonly Import[] = globSync('{src,gateway,proto/gen}/**/*.ts', { cwd: ROOT })
-  .concat('start.ts')
-  .flatMap((file) =>
-    [...readFileSync(join(ROOT, file), 'utf8').matchAll(/(?:from|import)\s*\(?\s*['"]([^'"]+)['"]/g)].map(
-      ([, specifier = '']) => ({
-        file,
-        imported: specifier.startsWith('.') ? normalize(join(dirname(file), specifier)) : specifier,
-      }),
-    ),
-  );
+const FILES = globSync('**/*.{ts,js,mjs}', {
+  cwd: ROOT,
+  exclude: (name) => name === 'node_modules' || name.startsWith('.'),
+}).filter((file) => !/^(?:sdk\/dist|examples\/.*\/gen)\//.test(file));
+
+/** Of types too: what a file must know to be read counts as much as what it needs to run. */
+const imports: readonly Import[] = FILES.flatMap((file) =>
+  [...readFileSync(join(ROOT, file), 'utf8').matchAll(/(?:from|import)\s*\(?\s*['"]([^'"\n]+)['"]/g)].map(
+    ([, specifier = '']) => ({
+      file,
+      imported: specifier.startsWith('.') ? normalize(join(dirname(file), specifier)) : specifier,
+    }),
+  ),
+);
+
+const files = new Set(FILES);
+const amongFiles = imports.filter(({ imported }) => files.has(imported));
 
 describe('imports run one way', () => {
-  test.each(Object.entries(MAY_IMPORT))('%s', (folder, allowed) => {
-    const own = imports.filter(({ file }) => folderOf(file) === folder);
-    const wrong = own
-      .filter(({ imported }) => imported.includes('/') && /^(src|gateway|proto|start\.ts)/.test(imported))
-      .filter(({ imported }) => ![folder, ...allowed].some((prefix) => imported.startsWith(prefix)));
+  test.each(Object.entries(MAY_KNOW))('%s', (room, known) => {
+    const wrong = amongFiles
+      .filter(({ file, imported }) => roomOf(file) === room && roomOf(imported) !== room)
+      .filter(({ imported }) => !known.some((prefix) => imported.startsWith(prefix)));
     expect(wrong).toEqual([]);
   });
 
-  test('every file belongs to a folder of the table, and imports were found', () => {
-    expect(imports.filter(({ file }) => folderOf(file) === undefined)).toEqual([]);
-    expect(imports.length).toBeGreaterThan(200);
+  test('every file stands in a row of the table, and no row is for nobody', () => {
+    expect(FILES.filter((file) => roomOf(file) === undefined)).toEqual([]);
+    expect(Object.keys(MAY_KNOW).filter((room) => !FILES.some((file) => roomOf(file) === room))).toEqual([]);
+    expect(amongFiles.length).toBeGreaterThan(1000);
+  });
+
+  test('nobody knows who stands further down in the table, but who only tries things', () => {
+    const rooms = Object.keys(MAY_KNOW);
+    const upwards = amongFiles.filter(
+      ({ file, imported }) => rooms.indexOf(roomOf(file) ?? '') < rooms.indexOf(roomOf(imported) ?? ''),
+    );
+    expect(upwards.filter(({ file }) => !file.startsWith('bench/'))).toEqual([]);
+  });
+
+  test('no file knows itself by way of others', () => {
+    expect(circles()).toEqual([]);
   });
 });
 
 test.each(Object.entries(ONLY_IN))('%s is known in its own place only', (name, places) => {
-  const users = imports.filter(
-    ({ imported }) => imported === name || (name.endsWith('/') && imported.startsWith(name)),
-  );
-  const strangers = users
-    .filter(({ file }) => !file.startsWith('proto/gen/'))
-    .filter(({ file }) => !places.some((place) => file.startsWith(place)));
+  const users = imports
+    .filter(({ imported }) => imported === name || (name.endsWith('/') && imported.startsWith(name)))
+    .filter(({ file }) => SERVED.test(file));
   expect(users.length).toBeGreaterThan(0);
-  expect(strangers).toEqual([]);
+  expect(users.filter(({ file }) => !places.some((place) => file.startsWith(place)))).toEqual([]);
 });
 
 test('what sends traces is loaded only when they are sent', () => {
-  const users = imports.filter(({ imported }) => imported.endsWith('/otlp-tracer.ts'));
-  expect(users.map(({ file }) => file)).toEqual(['src/runtime/tracing.ts']);
-  expect(readFileSync(join(ROOT, 'src/runtime/tracing.ts'), 'utf8')).toContain("await import('./otlp-tracer.ts')");
+  const users = imports.filter(({ file, imported }) => SERVED.test(file) && imported.endsWith('/otlp-tracer.ts'));
+  expect(users.map(({ file }) => file)).toEqual(['common/open-tracer.ts']);
+  expect(readFileSync(join(ROOT, 'common/open-tracer.ts'), 'utf8')).toContain("await import('./otlp-tracer.ts')");
 });
 
-function folderOf(file: string): string | undefined {
-  return Object.keys(MAY_IMPORT)
-    .filter((folder) => file.startsWith(folder))
+function roomOf(file: string): string | undefined {
+  return Object.keys(MAY_KNOW)
+    .filter((room) => file.startsWith(room))
     .toSorted((a, b) => b.length - a.length)[0];
+}
+
+/** The ways by which a file comes back to itself, one for each file where such a way was closed. */
+function circles(): string[] {
+  const known = Map.groupBy(amongFiles, ({ file }) => file);
+  const found: string[] = [];
+  const done = new Set<string>();
+  const visit = (file: string, way: readonly string[]): void => {
+    if (way.includes(file)) found.push([...way.slice(way.indexOf(file)), file].join(' → '));
+    if (done.has(file)) return;
+    done.add(file);
+    for (const { imported } of known.get(file) ?? []) visit(imported, [...way, file]);
+  };
+  for (const file of FILES) visit(file, []);
+  return found;
 }

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { CONTRACT_RULES } from '../src/conformance/contract-rules.ts';
+import { CONTRACT_RULES } from '../conformance/contract-rules.ts';
 import { RULE_PROOFS } from './contract-rules.ts';
 
 /** The contract is kept beside the repository: a clone alone has the table without it. */

@@ -1,4 +1,4 @@
-import type { RuleId } from '../src/conformance/contract-rules.ts';
+import type { RuleId } from '../conformance/contract-rules.ts';
 
 /** What proves a rule of the public contract. */
 export interface RuleProof {

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import type { Setting, SettingsTable } from '../common/settings.ts';
 import { gatewaySettings } from '../gateway/config.ts';
 import { PROBLEMS } from '../gateway/problems.ts';
 import { coreSettings } from '../src/config.ts';
-import type { Setting, SettingsTable } from '../src/runtime/settings.ts';
 import { bash, hasShellAndCurl, ROOT, run, temporaryFolder } from './support/processes.ts';
 
 const readme = readFileSync(join(ROOT, 'README.md'), 'utf8');

@@ -1,4 +1,4 @@
-import { displayNameFault, emailFault, PAGE_SIZE, uuidFault } from '../../src/domain/rules/field-rules.ts';
+import { displayNameFault, emailFault, PAGE_SIZE, uuidFault } from '../../common/rules/field-rules.ts';
 import type { LeadJson } from '../lead-json.ts';
 import { type FieldFault, invalidRequest, Problem, type ProblemCode } from '../problems.ts';
 

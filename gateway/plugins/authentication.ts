@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { hashKeySecret, isKeySecret } from '../../common/rules/key-secret.ts';
 import { ApiKeyScope, type AuthenticateApiKeyResponse } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
-import { hashKeySecret, isKeySecret } from '../../src/domain/rules/key-secret.ts';
 import type { Bearer, CoreClient } from '../core-client.ts';
 import type { KnownCallers } from '../known-callers.ts';
 import { Problem } from '../problems.ts';

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify';
-import type { Readiness } from '../../src/runtime/readiness.ts';
+import type { Readiness } from '../../common/readiness.ts';
 import { Problem } from '../problems.ts';
 import { allowOnly } from './allowed-methods.ts';
 

@@ -1,7 +1,8 @@
 import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { type RequestObserver, unknownRequest } from '../observation.ts';
+import { unknownRequest } from '../finished-request.ts';
+import type { RequestObserver } from '../observation.ts';
 import {
   type FieldFault,
   invalidRequest,

@@ -1,7 +1,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { currentSpan, type Span, type Tracer } from '../../src/runtime/tracing.ts';
+import { currentSpan, type Span, type Tracer } from '../../common/tracing.ts';
+import type { Operation } from '../finished-request.ts';
 import type { GatewayMetrics } from '../metrics.ts';
-import type { Operation, RequestObserver } from '../observation.ts';
+import type { RequestObserver } from '../observation.ts';
 
 /** Tells of every request how it ended, once its caller has the answer or is gone. Without anybody to tell, it does nothing. */
 export function observeRequests(

@@ -1,4 +1,4 @@
-import { currentSpan } from '../../src/runtime/tracing.ts';
+import { currentSpan } from '../../common/tracing.ts';
 import type { GatewayMetrics } from '../metrics.ts';
 import type { Quota } from './quota.ts';
 

@@ -1,4 +1,4 @@
-import { REDIS_ANSWER_MS } from '../../src/runtime/deadlines.ts';
+import { REDIS_ANSWER_MS } from '../../common/deadlines.ts';
 import { type Quota, type QuotaPolicy, QuotaUnavailable } from './quota.ts';
 import { clusterClient, type RedisClient, singleClient } from './redis-client.ts';
 import { defineWindowCommands, windowKeys } from './redis-window.ts';

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify';
-import { type Fault, PAGE_SIZE, pageTokenFault, uuidFault } from '../../src/domain/rules/field-rules.ts';
+import { type Fault, PAGE_SIZE, pageTokenFault, uuidFault } from '../../common/rules/field-rules.ts';
 import type { CoreClient } from '../core-client.ts';
 import { leadJson } from '../lead-json.ts';
 import { checked, SCOPES } from '../plugins/authentication.ts';

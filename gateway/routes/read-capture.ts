@@ -7,7 +7,7 @@ import {
   noteFault,
   phoneFault,
   uuidFault,
-} from '../../src/domain/rules/field-rules.ts';
+} from '../../common/rules/field-rules.ts';
 import type { LeadCapture } from '../core-client.ts';
 import { type FieldFault, invalidRequest } from '../problems.ts';
 import { leadCaptureSchema } from './schemas.ts';

@@ -1,4 +1,4 @@
-import { BOUNDS, PAGE_SIZE } from '../../src/domain/rules/field-rules.ts';
+import { BOUNDS, PAGE_SIZE } from '../../common/rules/field-rules.ts';
 import { STAGE_WORDS } from '../lead-json.ts';
 import { PROBLEMS } from '../problems.ts';
 

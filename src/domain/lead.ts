@@ -1,6 +1,6 @@
 import type { OpenClaims } from './claims.ts';
 import type { Contact } from './contact.ts';
-import type { Fingerprint } from './idempotency.ts';
+import type { Fingerprint } from './fingerprint.ts';
 
 /** Where a lead can stand. */
 export const LEAD_STAGES = ['new', 'contacted', 'trial_booked', 'trial_attended', 'won', 'lost'] as const;

@@ -3,7 +3,7 @@ import { ApiKeyService, type AuthenticateApiKeyRequest } from '../../proto/gen/l
 import type { Dependencies } from '../usecases/dependencies.ts';
 import { createApiKey, listApiKeys, replaceApiKey, revokeApiKey } from '../usecases/manage-api-keys.ts';
 import { answerBatches, type BatchContext } from './batches.ts';
-import { nameOf } from './calls.ts';
+import { nameOf } from './call.ts';
 import { apiKeyScope, apiKeyToWire, dateFromWire } from './convert.ts';
 
 /** API keys over RPC. */

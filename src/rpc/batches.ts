@@ -1,11 +1,12 @@
 import { setImmediate as turnOver } from 'node:timers/promises';
 import type { HandlerContext } from '@connectrpc/connect';
+import { textOfHash } from '../../common/rules/key-secret.ts';
 import type { Status } from '../../proto/gen/google/rpc/status_pb.ts';
 import { Faults } from '../domain/refusal.ts';
-import { textOfHash } from '../domain/rules/key-secret.ts';
 import { beneficiaries, type Credential } from '../store/store.ts';
-import type { Call, RunCall } from './calls.ts';
+import type { Call } from './call.ts';
 import { connectErrorOf, statusOf } from './refusals.ts';
+import type { RunCall } from './run-call.ts';
 import { until } from './until.ts';
 
 /** How many requests a message may carry. */

@@ -1,10 +1,11 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import type { HandlerContext } from '@connectrpc/connect';
+import type { Secret } from '../../common/secret.ts';
 import { Health } from '../../proto/gen/health/v1/health_pb.ts';
 import { Refusal } from '../domain/refusal.ts';
-import type { Secret } from '../runtime/secret.ts';
-import { callOf, type RunCall } from './calls.ts';
+import { callOf } from './call.ts';
 import { connectErrorOf } from './refusals.ts';
+import type { RunCall } from './run-call.ts';
 
 /** Whether an Authorization header carries the token; without a token, every one does. */
 export type CarriesToken = (authorization: string | undefined) => boolean;

@@ -1,6 +1,6 @@
 import { Code, ConnectError, type ServiceImpl } from '@connectrpc/connect';
+import type { Readiness } from '../../common/readiness.ts';
 import { type Health, HealthCheckResponse_ServingStatus as Status } from '../../proto/gen/health/v1/health_pb.ts';
-import type { Readiness } from '../runtime/readiness.ts';
 
 /** How many callers without a token may watch at once. A watcher is kept in memory for as long as it likes. */
 export const MOST_WATCHERS = 64;

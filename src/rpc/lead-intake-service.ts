@@ -1,4 +1,5 @@
 import type { ServiceImpl } from '@connectrpc/connect';
+import { uuidFault } from '../../common/rules/field-rules.ts';
 import {
   type CreateLeadRequest,
   type GetLeadRequest,
@@ -8,7 +9,6 @@ import {
 } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import type { LeadView } from '../domain/lead.ts';
 import { Faults } from '../domain/refusal.ts';
-import { uuidFault } from '../domain/rules/field-rules.ts';
 import type { Credential } from '../store/store.ts';
 import { changeLeadStage } from '../usecases/change-lead-stage.ts';
 import { createLead } from '../usecases/create-lead.ts';
@@ -16,7 +16,7 @@ import type { Dependencies } from '../usecases/dependencies.ts';
 import { getLead } from '../usecases/get-lead.ts';
 import { listLeads } from '../usecases/list-leads.ts';
 import { answerBatches, type BatchContext } from './batches.ts';
-import { nameOf } from './calls.ts';
+import { nameOf } from './call.ts';
 import { contactFromWire, leadStage, leadToWire } from './convert.ts';
 
 /** A page of the longest leads has a megabyte: a message with more than a few would be too large for its reader. */

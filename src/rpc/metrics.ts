@@ -1,6 +1,6 @@
 import { Counter, Histogram, type Registry } from '@prometheus-io/client';
-import { createRegistry, DURATIONS, gauge, SIZES } from '../runtime/metrics.ts';
-import type { Readiness } from '../runtime/readiness.ts';
+import { createRegistry, DURATIONS, gauge, SIZES } from '../../common/metrics.ts';
+import type { Readiness } from '../../common/readiness.ts';
 import type { StoreObserver } from '../store/store.ts';
 
 /** Everything that the core counts. Each label has a closed list of values: nothing that a caller sends is one. */

@@ -1,8 +1,8 @@
 import type { Logger } from 'pino';
-import { crmIdFault, uuidFault } from '../domain/rules/field-rules.ts';
-import type { Tracer } from '../runtime/tracing.ts';
+import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
+import type { Tracer } from '../../common/tracing.ts';
 import { beneficiaries } from '../store/store.ts';
-import type { Call } from './calls.ts';
+import type { Call } from './call.ts';
 import type { CoreMetrics } from './metrics.ts';
 
 /** Is told of every call when it begins. */

@@ -11,11 +11,11 @@ import type { Dependencies } from '../usecases/dependencies.ts';
 import { apiKeyService } from './api-key-service.ts';
 import { auditService } from './audit-service.ts';
 import type { BatchContext } from './batches.ts';
-import type { RunCall } from './calls.ts';
 import { directoryService } from './directory-service.ts';
 import { healthService, type Serving } from './health-service.ts';
 import { leadIntakeService } from './lead-intake-service.ts';
 import { reflectionService } from './reflection-service.ts';
+import type { RunCall } from './run-call.ts';
 
 /** The largest message with a batch; bytes. A hundred of the largest leads have about 1 MB. */
 const LARGEST_BATCH_BYTES = 1024 * 1024;

@@ -1,4 +1,4 @@
-import type { Span } from '../runtime/tracing.ts';
+import type { Span } from '../../common/tracing.ts';
 import { beneficiaries, type StoreObserver } from '../store/store.ts';
 
 /** Tells of every command to the store to all who are given; undefined when there is nobody. */

@@ -1,11 +1,11 @@
+import { BOUNDS, crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
 import { API_KEY_SCOPES, type ApiKey, type ApiKeyScope, HINT_LENGTH } from '../domain/api-key.ts';
 import { AUDIT_ACTIONS, type AuditEvent } from '../domain/audit.ts';
 import { type ClaimRenewal, RENEWAL_STEPS } from '../domain/claim-renewal.ts';
 import type { ContactRule, OpenClaims } from '../domain/claims.ts';
 import { CONTACT_TYPES, type Contact, isRegionCode, type RegionCode } from '../domain/contact.ts';
-import { type Fingerprint, isFingerprint } from '../domain/idempotency.ts';
+import { type Fingerprint, isFingerprint } from '../domain/fingerprint.ts';
 import { LEAD_STAGES, type Lead } from '../domain/lead.ts';
-import { BOUNDS, crmIdFault, uuidFault } from '../domain/rules/field-rules.ts';
 import { type LeadSource, MEMBER_ROLES, type Member, STUDIO_STATUSES, type Studio } from '../domain/studio.ts';
 import { type ClaimingLead, type ReportUnreadable, UnreadableRecord } from './store.ts';
 

@@ -1,4 +1,4 @@
-import { type Fingerprint, sameData } from '../domain/idempotency.ts';
+import { type Fingerprint, sameData } from '../domain/fingerprint.ts';
 import type { CreateLeadOutcome, EarlierCreation } from './store.ts';
 
 /** What becomes of a creation whose key has created a lead before: that lead again for the same data, else a conflict. */

@@ -4,7 +4,7 @@ import type { AuditEvent, Deed } from '../domain/audit.ts';
 import type { ClaimRenewal } from '../domain/claim-renewal.ts';
 import type { OpenClaims } from '../domain/claims.ts';
 import type { Contact, RegionCode } from '../domain/contact.ts';
-import type { Fingerprint } from '../domain/idempotency.ts';
+import type { Fingerprint } from '../domain/fingerprint.ts';
 import type { Lead, LeadClaims, LeadStage } from '../domain/lead.ts';
 import type { LeadSource, Member, MemberRole, Studio } from '../domain/studio.ts';
 

@@ -1,8 +1,8 @@
+import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
 import { openClaims } from '../domain/claims.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { Lead, LeadStage } from '../domain/lead.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
-import { crmIdFault, uuidFault } from '../domain/rules/field-rules.ts';
 import type { DirectoryStore, LeadStore } from '../store/store.ts';
 import { leadNotFound } from './get-lead.ts';
 

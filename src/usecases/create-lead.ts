@@ -1,9 +1,3 @@
-import { openClaims } from '../domain/claims.ts';
-import type { Contact } from '../domain/contact.ts';
-import { type Fingerprint, fingerprintOf, type LeadCapture, sameData } from '../domain/idempotency.ts';
-import { asCreated, type Lead } from '../domain/lead.ts';
-import { type NewId, timeOfId } from '../domain/new-id.ts';
-import { Faults, Refusal } from '../domain/refusal.ts';
 import {
   crmIdFault,
   displayNameFault,
@@ -11,7 +5,13 @@ import {
   noteFault,
   phoneFault,
   uuidFault,
-} from '../domain/rules/field-rules.ts';
+} from '../../common/rules/field-rules.ts';
+import { openClaims } from '../domain/claims.ts';
+import type { Contact } from '../domain/contact.ts';
+import { type Fingerprint, fingerprintOf, type LeadCapture, sameData } from '../domain/fingerprint.ts';
+import { asCreated, type Lead } from '../domain/lead.ts';
+import { type NewId, timeOfId } from '../domain/new-id.ts';
+import { Faults, Refusal } from '../domain/refusal.ts';
 import type { LeadSource, Studio } from '../domain/studio.ts';
 import type { CreateLeadOutcome, DirectoryStore, LeadStore } from '../store/store.ts';
 

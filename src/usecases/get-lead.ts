@@ -1,6 +1,6 @@
+import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
 import type { Lead, LeadView } from '../domain/lead.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
-import { crmIdFault, uuidFault } from '../domain/rules/field-rules.ts';
 import type { LeadStore } from '../store/store.ts';
 
 /** A request to read a lead, not yet checked; an undefined view is one that nobody knows. */

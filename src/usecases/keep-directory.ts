@@ -1,8 +1,8 @@
+import { crmIdFault, nameFault, pageTokenFault, uuidFault } from '../../common/rules/field-rules.ts';
 import type { Clock } from '../domain/clock.ts';
 import { isRegionCode, type RegionCode } from '../domain/contact.ts';
-import { idBeforePage, pageTokenAfter } from '../domain/page-token.ts';
+import { idBeforePage, pageTokenAfter } from '../domain/cursor.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
-import { crmIdFault, nameFault, pageTokenFault, uuidFault } from '../domain/rules/field-rules.ts';
 import {
   type LeadSource,
   type Member,

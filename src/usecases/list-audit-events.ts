@@ -1,6 +1,6 @@
+import { uuidFault } from '../../common/rules/field-rules.ts';
 import type { AuditEvent } from '../domain/audit.ts';
 import { Faults } from '../domain/refusal.ts';
-import { uuidFault } from '../domain/rules/field-rules.ts';
 import type { AuditStore, DirectoryStore } from '../store/store.ts';
 import { existingStudio } from './keep-directory.ts';
 

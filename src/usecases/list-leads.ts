@@ -1,7 +1,7 @@
+import { crmIdFault, PAGE_SIZE, pageTokenFault } from '../../common/rules/field-rules.ts';
+import { idBeforePage, pageTokenAfter } from '../domain/cursor.ts';
 import type { Lead, LeadView } from '../domain/lead.ts';
-import { idBeforePage, pageTokenAfter } from '../domain/page-token.ts';
 import { Faults } from '../domain/refusal.ts';
-import { crmIdFault, PAGE_SIZE, pageTokenFault } from '../domain/rules/field-rules.ts';
 import type { LeadStore } from '../store/store.ts';
 
 /** A request for one page, not yet checked. */

@@ -1,9 +1,9 @@
+import { crmIdFault, nameFault, uuidFault } from '../../common/rules/field-rules.ts';
+import { hashKeySecret, newKeySecret } from '../../common/rules/key-secret.ts';
 import { type ApiKey, type ApiKeyScope, expiryFault, hintOf, LIVE_KEYS_PER_STUDIO } from '../domain/api-key.ts';
 import type { Clock } from '../domain/clock.ts';
 import { type NewId, timeOfId } from '../domain/new-id.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
-import { crmIdFault, nameFault, uuidFault } from '../domain/rules/field-rules.ts';
-import { hashKeySecret, newKeySecret } from '../domain/rules/key-secret.ts';
 import { mayManageKeys } from '../domain/studio.ts';
 import type { ApiKeyStore, DirectoryStore } from '../store/store.ts';
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { Api } from '../../src/conformance/api.ts';
-import { CHECKS, type Report, verify } from '../../src/conformance/verify.ts';
+import { Api } from '../../conformance/api.ts';
+import { CHECKS, type Report, verify } from '../../conformance/verify.ts';
 import { type Service, startService } from '../support/service.ts';
 
 /** How long a run may take on a busy machine; milliseconds. */

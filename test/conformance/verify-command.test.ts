@@ -24,7 +24,7 @@ async function verify(
   ...options: string[]
 ) {
   const env = { PATH: process.env.PATH, LEAD_INTAKE_KEY: 'set' in key ? key.set : '' };
-  const child = spawn(join(ROOT, 'src/cli.ts'), [...options, 'verify', '--base-url', baseUrl], { env });
+  const child = spawn(join(ROOT, 'operator/cli.ts'), [...options, 'verify', '--base-url', baseUrl], { env });
   child.stdin.end('typed' in key ? `${key.typed}\n` : '');
   const [printed, progress, [status]] = await Promise.all([
     text(child.stdout),

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { type CreateIndexesOptions, type Db, type Document, MongoClient, UUID } from 'mongodb';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { examine } from '../../src/doctor/examine.ts';
+import { inOneLine } from '../../common/in-one-line.ts';
+import { examine } from '../../operator/doctor/examine.ts';
 import { LIVE_KEYS_PER_STUDIO } from '../../src/domain/api-key.ts';
 import type { Lead, LeadClaims, LeadStage } from '../../src/domain/lead.ts';
-import { inOneLine } from '../../src/runtime/in-one-line.ts';
 import { type LeadDocument, leadDocument } from '../../src/store/mongo/documents.ts';
 import { INDEXES, indexFaults } from '../../src/store/mongo/indexes.ts';
 import { openMongoStore } from '../../src/store/mongo/mongo-store.ts';

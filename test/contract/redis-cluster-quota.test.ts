@@ -1,10 +1,10 @@
 import type { Cluster } from 'ioredis';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { QUOTA_ANSWER_MS } from '../../common/deadlines.ts';
 import { QuotaUnavailable } from '../../gateway/quota/quota.ts';
 import { clusterClient } from '../../gateway/quota/redis-client.ts';
 import { createRedisQuota } from '../../gateway/quota/redis-quota.ts';
 import { newId } from '../../src/domain/new-id.ts';
-import { QUOTA_ANSWER_MS } from '../../src/runtime/deadlines.ts';
 import { times } from '../support/builders.ts';
 import { describeWithRedisServer, type RedisServer, startRedisCluster } from '../support/servers.ts';
 import { startProxy } from '../support/tcp-proxy.ts';

@@ -1,11 +1,11 @@
 import { inspect } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { BOUNDS } from '../../common/rules/field-rules.ts';
 import { type ApiKey, LIVE_KEYS_PER_STUDIO } from '../../src/domain/api-key.ts';
 import { CALLS_OVER_MS } from '../../src/domain/claim-renewal.ts';
 import { openClaims } from '../../src/domain/claims.ts';
 import type { Lead, LeadClaims, LeadStage } from '../../src/domain/lead.ts';
 import { newId } from '../../src/domain/new-id.ts';
-import { BOUNDS } from '../../src/domain/rules/field-rules.ts';
 import { type LeadSource, type Member, MOST_MEMBERS, MOST_SOURCES, type Studio } from '../../src/domain/studio.ts';
 import { NO_NAME, NO_TIME } from '../../src/store/checked.ts';
 import { type CreateLeadOutcome, type Store, StoreUnavailable, UnreadableRecord } from '../../src/store/store.ts';

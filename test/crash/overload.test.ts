@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { drive } from '../../bench/drive.ts';
 import { EXPECTED_STATUS, Workload } from '../../bench/workload.ts';
-import { newKeySecret } from '../../src/domain/rules/key-secret.ts';
+import { newKeySecret } from '../../common/rules/key-secret.ts';
 import { times } from '../support/builders.ts';
 import { arrangeStudio, type CoreClients, connectToCore, type StudioWithKey } from '../support/core-clients.ts';
 import { temporaryFolder } from '../support/processes.ts';

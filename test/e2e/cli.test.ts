@@ -15,7 +15,7 @@ function commandLine() {
   const path = join(temporaryFolder(), 'leads.db');
   const env = { PATH: process.env.PATH, DATABASE_URL: `sqlite:${path}` };
   const execute = promisify(execFile);
-  const cli = async (...args: string[]) => (await execute(join(ROOT, 'src/cli.ts'), args, { env })).stdout;
+  const cli = async (...args: string[]) => (await execute(join(ROOT, 'operator/cli.ts'), args, { env })).stdout;
   return { path, cli, json: async (...args: string[]) => JSON.parse(await cli('--json', ...args)) };
 }
 
@@ -39,7 +39,7 @@ test('an operator sees and removes sources, more of them than a page has, and is
     stderr: expect.stringContaining('DIRECTORY_LIMIT_REACHED: The studio has'),
   });
 
-  const { stderr } = await promisify(execFile)(join(ROOT, 'src/cli.ts'), ['sources', 'list', 's1'], {
+  const { stderr } = await promisify(execFile)(join(ROOT, 'operator/cli.ts'), ['sources', 'list', 's1'], {
     env: { PATH: process.env.PATH, DATABASE_URL: `sqlite:${path}` },
   });
   expect(stderr).toContain(`the lead source ${ids[0]} of studio s1 cannot be read: name is not as it must be`);
@@ -123,7 +123,7 @@ test('says that the database does not answer when MongoDB is silent, instead of 
   await once(server, 'listening');
   onTestFinished(() => void server.close());
   const { port } = server.address() as AddressInfo;
-  const cli = run('src/cli.ts', {
+  const cli = run('operator/cli.ts', {
     args: ['studios', 'get', 's1'],
     env: { DATABASE_URL: `mongodb://127.0.0.1:${port}/leads` },
   });

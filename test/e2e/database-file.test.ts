@@ -10,7 +10,7 @@ const isRoot = process.getuid?.() === 0;
 describe('a database file that cannot be used is named, with what to do, in one line and no more; status 1', () => {
   test.each([
     ['the core', 'src/main.ts', []],
-    ['the command line', 'src/cli.ts', ['studios', 'get', 'demo']],
+    ['the command line', 'operator/cli.ts', ['studios', 'get', 'demo']],
     ['npm start', 'start.ts', []],
   ])('by %s', async (_who, file, args) => {
     const path = temporaryFolder();
@@ -41,7 +41,7 @@ describe('a database file that cannot be used is named, with what to do, in one 
     mkdirSync(join(folder, 'data'), { mode: 0o755 });
     const path = join(folder, 'data', 'leads.db');
 
-    const running = run('src/cli.ts', {
+    const running = run('operator/cli.ts', {
       args: ['studios', 'get', 'demo'],
       env: { DATABASE_URL: `sqlite:${path}` },
       within: NOBODY,

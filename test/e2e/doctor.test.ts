@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { MongoClient } from 'mongodb';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { examine } from '../../src/doctor/examine.ts';
+import { examine } from '../../operator/doctor/examine.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { DAY_MS, plus } from '../support/builders.ts';
 import { anAuthority } from '../support/certificates.ts';
@@ -39,7 +39,9 @@ async function aRedis() {
 }
 
 async function doctor(env: Record<string, string>, ...options: string[]) {
-  const child = spawn(join(ROOT, 'src/cli.ts'), [...options, 'doctor'], { env: { PATH: process.env.PATH, ...env } });
+  const child = spawn(join(ROOT, 'operator/cli.ts'), [...options, 'doctor'], {
+    env: { PATH: process.env.PATH, ...env },
+  });
   const [printed, complaint, [status]] = await Promise.all([
     text(child.stdout),
     text(child.stderr),

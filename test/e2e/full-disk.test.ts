@@ -74,7 +74,7 @@ describeWithSmallDisks('a service on SQLite whose disk is full', () => {
     expect(await service.storeUp()).toBe(0);
     expect((await service.post(key, capture)).status).toBe(503);
     expect((await service.list()).status).toBe(200);
-    const doctor = run('src/cli.ts', {
+    const doctor = run('operator/cli.ts', {
       args: ['doctor', 'core'],
       env: { DATABASE_URL: service.DATABASE_URL },
       within: disk.within,

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { isKeySecret } from '../../src/domain/rules/key-secret.ts';
+import { isKeySecret } from '../../common/rules/key-secret.ts';
 import { times } from '../support/builders.ts';
 import { growth, type Samples } from '../support/metrics.ts';
 import { describeWithRedisServer, startRedis } from '../support/servers.ts';

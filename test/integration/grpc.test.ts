@@ -9,11 +9,11 @@ import { Code, ConnectError, createClient, type Interceptor, type Transport } fr
 import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } from '@connectrpc/connect-node';
 import { credentials } from '@grpc/grpc-js';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { uuidFault } from '../../common/rules/field-rules.ts';
 import { ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
 import { LeadIntakeService, LeadStage } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import type { ApiKey } from '../../src/domain/api-key.ts';
 import { newId } from '../../src/domain/new-id.ts';
-import { uuidFault } from '../../src/domain/rules/field-rules.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { anApiKey, DAY_MS, HARD_TEXTS, plus, times } from '../support/builders.ts';
 import { type Authority, anAuthority, type Certificate } from '../support/certificates.ts';

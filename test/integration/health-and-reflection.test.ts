@@ -5,6 +5,7 @@ import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { Client, credentials, status as grpcStatus, Metadata, type ServiceError } from '@grpc/grpc-js';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { Readiness } from '../../common/readiness.ts';
 import {
   type ServerReflectionRequest,
   ServerReflectionRequestSchema,
@@ -20,7 +21,6 @@ import { readCoreConfig } from '../../src/config.ts';
 import { systemClock } from '../../src/domain/clock.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { MOST_WATCHERS } from '../../src/rpc/health-service.ts';
-import { Readiness } from '../../src/runtime/readiness.ts';
 import { createCoreServer } from '../../src/server.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { times } from '../support/builders.ts';

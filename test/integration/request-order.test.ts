@@ -2,10 +2,10 @@ import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { expect, onTestFinished, test, vi } from 'vitest';
+import { REQUEST_ARRIVAL_MS } from '../../common/deadlines.ts';
 import { createHttpServer } from '../../gateway/http-server.ts';
 import { answerClientErrors } from '../../gateway/plugins/problem-json.ts';
 import { HELD_BACK_FROM, HELD_BACK_FROM_BYTES, MOST_WAITING, RequestOrder } from '../../gateway/request-order.ts';
-import { REQUEST_ARRIVAL_MS } from '../../src/runtime/deadlines.ts';
 import { times } from '../support/builders.ts';
 import { lines } from '../support/raw-http.ts';
 

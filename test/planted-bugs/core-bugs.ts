@@ -4,7 +4,7 @@ const HEALTH = 'test/integration/health-and-reflection.test.ts';
 const PORT = 'test/security/core-port-bounds.test.ts';
 const CALLER_AUTHENTICATION = 'src/rpc/caller-authentication.ts';
 const HEALTH_SERVICE = 'src/rpc/health-service.ts';
-const STRANGERS = 'src/strangers.ts';
+const STRANGERS = 'src/http2/strangers.ts';
 
 /** Faults of the core's port, of health and of stopping. */
 export const CORE_BUGS: readonly PlantedBug[] = [
@@ -50,7 +50,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     caughtBy: 'however many ask whether a core serves, in whichever way, its store is looked at once a second',
     patches: [
       {
-        file: 'src/runtime/readiness.ts',
+        file: 'common/readiness.ts',
         find: 'return this.#latest;',
         put: "return this.#look().then(() => undefined, () => 'away');",
       },
@@ -62,7 +62,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     caughtBy: 'the log has the reason once when it changes, again while it lasts, and a line when it is over',
     patches: [
       {
-        file: 'src/runtime/readiness.ts',
+        file: 'common/readiness.ts',
         find: 'if (told?.reason === reason && now - told.at < TOLD_EVERY_MS) return;',
         put: 'if (told) return;',
       },
@@ -98,7 +98,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     caughtBy: 'an answer that is not read is broken off, and one that is read, and a call that waits, are not',
     patches: [
       {
-        file: 'src/unread-answers.ts',
+        file: 'src/http2/unread-answers.ts',
         find: 'if (answer.looks <= MOST_LOOKS) continue;',
         put: 'if (answer) continue;',
       },
@@ -109,14 +109,18 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     suite: PORT,
     caughtBy: 'a connection that gives no sign of life is closed, and one that does is not',
     patches: [
-      { file: 'src/lifeless-connections.ts', find: 'if (looks < MOST_LOOKS) continue;', put: 'if (looks) continue;' },
+      {
+        file: 'src/http2/lifeless-connections.ts',
+        find: 'if (looks < MOST_LOOKS) continue;',
+        put: 'if (looks) continue;',
+      },
     ],
   },
   {
     name: 'the deadline of a stop begins before its drain',
     suite: 'test/e2e/processes.test.ts',
     caughtBy: 'may drain for longer than anything else may take, serves until then, and ends well',
-    patches: [{ file: 'src/runtime/lifecycle.ts', find: 'running.drainMs + STOP_MS,', put: 'STOP_MS,' }],
+    patches: [{ file: 'common/lifecycle.ts', find: 'running.drainMs + STOP_MS,', put: 'STOP_MS,' }],
     inSoak: true,
   },
 ];

@@ -6,27 +6,25 @@ export const OPERATOR_BUGS: readonly PlantedBug[] = [
     name: 'a terminal is sent what turns the direction of writing',
     suite: 'test/unit/visible.test.ts',
     caughtBy: 'what turns the direction is written out',
-    patches: [{ file: 'src/runtime/visible.ts', find: '\\p{Bidi_Control}', put: '' }],
+    patches: [{ file: 'common/visible.ts', find: '\\p{Bidi_Control}', put: '' }],
   },
   {
     name: 'what doctor is told goes to the terminal as it is',
     suite: 'test/security/terminal.test.ts',
     caughtBy: 'shows so what doctor is told by a core that is none',
-    patches: [{ file: 'src/cli-output.ts', find: 'visible(says)', put: 'says' }],
+    patches: [{ file: 'operator/cli-output.ts', find: 'visible(says)', put: 'says' }],
   },
   {
     name: 'the log on a terminal is laid out as it is',
     suite: 'test/security/terminal.test.ts',
     caughtBy: 'the log on a terminal shows it written out',
-    patches: [{ file: 'src/runtime/logger.ts', find: 'JSON.parse(line, forTheEyes)', put: 'JSON.parse(line)' }],
+    patches: [{ file: 'common/logger.ts', find: 'JSON.parse(line, forTheEyes)', put: 'JSON.parse(line)' }],
   },
   {
     name: 'a token may be as short as one likes',
     suite: 'test/unit/config.test.ts',
     caughtBy: 'is a fault when it can be guessed, and is not repeated: hunter2xxxxxxxxxxxxxxxxxxxxxxxx',
-    patches: [
-      { file: 'src/runtime/settings.ts', find: 'value.length < LEAST_TOKEN_LENGTH', put: 'value.length === 0' },
-    ],
+    patches: [{ file: 'common/settings.ts', find: 'value.length < LEAST_TOKEN_LENGTH', put: 'value.length === 0' }],
   },
   {
     name: 'a key is looked at before it is known whether too many wait',

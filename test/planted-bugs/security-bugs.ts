@@ -81,7 +81,7 @@ export const SECURITY_BUGS: readonly PlantedBug[] = [
     caughtBy: "is answered as the contract has it: listing leads from another studio's cursor on",
     patches: [
       {
-        file: 'src/domain/page-token.ts',
+        file: 'src/domain/cursor.ts',
         find: 'if (!checksum(studioId, head).equals(bytes.subarray(17))) return undefined;',
         put: '',
       },

@@ -403,7 +403,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     isSeenOutside: true,
     suite: 'test/e2e/http/idempotency.test.ts',
     caughtBy: 'is refused with 409, and nothing is written or changed: another note',
-    patches: [{ file: 'src/domain/idempotency.ts', find: 'sourceId, note]', put: 'sourceId]' }],
+    patches: [{ file: 'src/domain/fingerprint.ts', find: 'sourceId, note]', put: 'sourceId]' }],
   },
   {
     name: 'a lead does not claim the text of its contact',

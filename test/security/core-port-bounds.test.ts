@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { MOST_CALLS_A_SECOND, MOST_STRANGERS } from '../../src/strangers.ts';
+import { MOST_CALLS_A_SECOND, MOST_STRANGERS } from '../../src/http2/strangers.ts';
 import { memoryMb } from '../crash/memory.ts';
 import { times } from '../support/builders.ts';
 import {

@@ -7,10 +7,10 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { ServiceError } from '@grpc/grpc-js';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { newKeySecret } from '../../common/rules/key-secret.ts';
 import { ApiKeyScope } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { MemberRole, StudioStatus } from '../../proto/gen/leadintake/v1/directory_pb.ts';
 import { openClaims } from '../../src/domain/claims.ts';
-import { newKeySecret } from '../../src/domain/rules/key-secret.ts';
 import { times } from '../support/builders.ts';
 import { arrangeStudio, type CoreClients, connectToCore } from '../support/core-clients.ts';
 import { grpcCaller, requestBytes } from '../support/grpc.ts';
@@ -295,7 +295,7 @@ test('a log is seen whole: what belongs into it is found, in both processes, and
   await processes.core.printed(new RegExp(requestId));
 
   // The command line shows a new key to whom it is made for.
-  const cli = run('src/cli.ts', {
+  const cli = run('operator/cli.ts', {
     args: ['keys', 'create', studioId, '--member', 'owner-1', '--name', 'x'],
     env: { DATABASE_URL: `sqlite:${join(processes.folder, 'leads.db')}` },
   });
@@ -538,7 +538,7 @@ describe('nobody finds a secret or a person in logs or errors', () => {
     expectDiscreet(processes, await ask(processes, 'POST', '', secret, { body }), 503);
     await expectSilence(processes, secret);
     if (listens) return;
-    const cli = run('src/cli.ts', { args: ['studios', 'get', 'a'], env: { DATABASE_URL } });
+    const cli = run('operator/cli.ts', { args: ['studios', 'get', 'a'], env: { DATABASE_URL } });
     expect(await cli.ended()).toBe(1);
     expect(canaries.in(cli.output())).toEqual([]);
   });
@@ -693,7 +693,7 @@ describe('the command line', () => {
     const env = { DATABASE_URL: `sqlite:${join(temporaryFolder(), 'leads.db')}` };
     const canaries = new Canaries();
     const cli = async (status: number, ...args: readonly string[]) => {
-      const running = run('src/cli.ts', { args, env });
+      const running = run('operator/cli.ts', { args, env });
       expect([await running.ended(), running.output()]).toEqual([status, running.output()]);
       return running.output();
     };

@@ -26,7 +26,7 @@ function expectNothingObeyed(output: string): void {
 
 /** Runs the command line to its end. */
 async function cli(env: Record<string, string>, ...args: string[]) {
-  const running = run('src/cli.ts', { args, env });
+  const running = run('operator/cli.ts', { args, env });
   const status = await running.ended();
   return { status, output: running.output() };
 }

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { ApiKey } from '../../src/domain/api-key.ts';
 import type { Deed } from '../../src/domain/audit.ts';
 import { openClaims } from '../../src/domain/claims.ts';
-import { fingerprintOf } from '../../src/domain/idempotency.ts';
+import { fingerprintOf } from '../../src/domain/fingerprint.ts';
 import type { Lead, LeadClaims } from '../../src/domain/lead.ts';
 import { newId, timeOfId } from '../../src/domain/new-id.ts';
 import type { LeadSource, Member, Studio } from '../../src/domain/studio.ts';

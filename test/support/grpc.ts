@@ -11,10 +11,10 @@ import {
   status,
 } from '@grpc/grpc-js';
 import { loadSync, type MessageTypeDefinition, type MethodDefinition } from '@grpc/proto-loader';
+import type { Running } from '../../common/lifecycle.ts';
 import { startCore } from '../../src/app.ts';
 import { readCoreConfig } from '../../src/config.ts';
 import { newId } from '../../src/domain/new-id.ts';
-import type { Running } from '../../src/runtime/lifecycle.ts';
 
 /** What callers of a core under test must present. */
 export const CORE_TOKEN = 'the-token-of-the-tests-of-the-core';

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { afterAll, describe, expect, test } from 'vitest';
+import type { SettingsError } from '../../common/settings.ts';
 import { readCoreConfig, readDatabaseUrl } from '../../src/config.ts';
-import type { SettingsError } from '../../src/runtime/settings.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'lead-intake-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

@@ -3,7 +3,7 @@ import { stripTypeScriptTypes } from 'node:module';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 
-const SOURCE = readFileSync(join(import.meta.dirname, '../../src/runtime/deadlines.ts'), 'utf8');
+const SOURCE = readFileSync(join(import.meta.dirname, '../../common/deadlines.ts'), 'utf8');
 
 /** Loads the deadlines with one of them changed. */
 function loadWith(name: string, ms: number): Promise<unknown> {

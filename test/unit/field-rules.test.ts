@@ -11,7 +11,7 @@ import {
   pageTokenFault,
   phoneFault,
   uuidFault,
-} from '../../src/domain/rules/field-rules.ts';
+} from '../../common/rules/field-rules.ts';
 
 type Rule = (value: string) => Fault;
 

@@ -1,8 +1,8 @@
 import { create } from '@bufbuild/protobuf';
 import { expect, test } from 'vitest';
+import { hashKeySecret } from '../../common/rules/key-secret.ts';
 import { KnownCallers, MOST_KNOWN } from '../../gateway/known-callers.ts';
 import { AuthenticateApiKeyResponseSchema } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
-import { hashKeySecret } from '../../src/domain/rules/key-secret.ts';
 import { times } from '../support/builders.ts';
 
 const callerOf = (apiKeyId: string) => create(AuthenticateApiKeyResponseSchema, { apiKeyId });

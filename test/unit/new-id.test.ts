@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { uuidFault } from '../../common/rules/field-rules.ts';
 import { newId, timeOfId } from '../../src/domain/new-id.ts';
-import { uuidFault } from '../../src/domain/rules/field-rules.ts';
 import { times } from '../support/builders.ts';
 
 describe('ids', () => {

@@ -1,6 +1,6 @@
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { createOtlpTracer } from '../../src/runtime/otlp-tracer.ts';
+import { createOtlpTracer } from '../../common/otlp-tracer.ts';
 import { heapBytes } from '../support/heap.ts';
 
 /** How many spans there are, and what a span that is kept takes at the least; bytes. */

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { Readiness } from '../../src/runtime/readiness.ts';
+import { Readiness } from '../../common/readiness.ts';
 import { times } from '../support/builders.ts';
 
 /** Something that is there or not as the test says, and what is told of it. */

@@ -1,12 +1,5 @@
 import { describe, expect, test } from 'vitest';
 import {
-  cursorSchema,
-  emailContactSchema,
-  leadCaptureSchema,
-  phoneContactSchema,
-  uuidSchema,
-} from '../../gateway/routes/schemas.ts';
-import {
   displayNameFault,
   emailFault,
   type Fault,
@@ -14,7 +7,14 @@ import {
   pageTokenFault,
   phoneFault,
   uuidFault,
-} from '../../src/domain/rules/field-rules.ts';
+} from '../../common/rules/field-rules.ts';
+import {
+  cursorSchema,
+  emailContactSchema,
+  leadCaptureSchema,
+  phoneContactSchema,
+  uuidSchema,
+} from '../../gateway/routes/schemas.ts';
 import { expectValid } from '../support/documented.ts';
 
 const { displayName, sourceId, note } = leadCaptureSchema.properties;

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { format, inspect } from 'node:util';
 import { afterAll, describe, expect, test } from 'vitest';
-import { Secret } from '../../src/runtime/secret.ts';
+import { Secret } from '../../common/secret.ts';
 import {
   bearerToken,
   type Environment,
@@ -16,7 +16,7 @@ import {
   readSettings,
   SettingsError,
   text,
-} from '../../src/runtime/settings.ts';
+} from '../../common/settings.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'lead-intake-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

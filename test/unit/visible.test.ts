@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { visible, visibleJson, visibleLines } from '../../src/runtime/visible.ts';
+import { visible, visibleJson, visibleLines } from '../../common/visible.ts';
 
 test.each([
   ['an escape sequence', '\u001b[2J', '\\u001b[2J'],

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Collection, type Db, MongoClient, type MongoError, ReadConcern, WriteConcern } from 'mongodb';
-import { STORE_CALL_MS, STORE_CLOSE_MS, STORE_SILENCE_MS } from '../../runtime/deadlines.ts';
+import { STORE_CALL_MS, STORE_CLOSE_MS, STORE_SILENCE_MS } from '../../../common/deadlines.ts';
 import { nothingIsCreated, saysOfDuplicates } from '../index-faults.ts';
 import { type StoreObserver, StoreUnavailable, UnreadableRecord } from '../store.ts';
 import type { ApiKeyDocument, LeadDocument, StudioDocument } from './documents.ts';

@@ -4,7 +4,7 @@ import type { AuditEvent } from '../../domain/audit.ts';
 import { type ClaimRenewal, renewalFromFirstRule } from '../../domain/claim-renewal.ts';
 import { CONTACT_RULE_VERSION, type ContactRule, type OpenClaims } from '../../domain/claims.ts';
 import type { Contact, RegionCode } from '../../domain/contact.ts';
-import type { Fingerprint } from '../../domain/idempotency.ts';
+import type { Fingerprint } from '../../domain/fingerprint.ts';
 import type { Lead, LeadClaims, LeadStage } from '../../domain/lead.ts';
 import type { LeadSource, Member, MemberRole, Studio } from '../../domain/studio.ts';
 import {

@@ -1,7 +1,7 @@
 import { MongoBulkWriteError, UUID, type WriteError } from 'mongodb';
+import { STORE_SILENCE_MS } from '../../../common/deadlines.ts';
 import type { OpenClaims } from '../../domain/claims.ts';
 import { isOpen, type Lead, type LeadClaims, type LeadStage, nextUpdate } from '../../domain/lead.ts';
-import { STORE_SILENCE_MS } from '../../runtime/deadlines.ts';
 import { type Checked, whole } from '../checked.ts';
 import { readPage } from '../pages.ts';
 import { repetitionOf } from '../repetition.ts';

@@ -1,7 +1,7 @@
 import { closeSync, fsyncSync, mkdirSync, openSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { SQLITE_BUSY_MS } from '../../runtime/deadlines.ts';
+import { SQLITE_BUSY_MS } from '../../../common/deadlines.ts';
 import { StoreUnavailable } from '../store.ts';
 import { fileFault } from './file-fault.ts';
 import { MIGRATIONS } from './migrations.ts';

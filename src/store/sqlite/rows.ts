@@ -2,7 +2,7 @@ import type { SQLOutputValue } from 'node:sqlite';
 import type { ApiKey } from '../../domain/api-key.ts';
 import type { AuditEvent } from '../../domain/audit.ts';
 import type { ClaimRenewal } from '../../domain/claim-renewal.ts';
-import type { Fingerprint } from '../../domain/idempotency.ts';
+import type { Fingerprint } from '../../domain/fingerprint.ts';
 import type { Lead } from '../../domain/lead.ts';
 import type { LeadSource, Member, Studio } from '../../domain/studio.ts';
 import {

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { newKeySecret } from '../../../common/rules/key-secret.ts';
 import { ApiKeyScope } from '../../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { MemberRole, StudioStatus } from '../../../proto/gen/leadintake/v1/directory_pb.ts';
-import { newKeySecret } from '../../../src/domain/rules/key-secret.ts';
 import { DAY_MS } from '../../support/builders.ts';
 import { lines, rawRequest } from '../../support/raw-http.ts';
 import {

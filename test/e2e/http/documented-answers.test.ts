@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { newKeySecret } from '../../../common/rules/key-secret.ts';
 import { ApiKeyScope } from '../../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { MemberRole, StudioStatus } from '../../../proto/gen/leadintake/v1/directory_pb.ts';
-import { newKeySecret } from '../../../src/domain/rules/key-secret.ts';
 import { DOCUMENTED_ANSWERS } from '../../support/documented.ts';
 import { lines, rawRequest } from '../../support/raw-http.ts';
 import {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { newKeySecret } from '../../../src/domain/rules/key-secret.ts';
+import { newKeySecret } from '../../../common/rules/key-secret.ts';
 import { describeWithRedisServer, type RedisServer, startRedis } from '../../support/servers.ts';
 import { aCapture, expectProblem, leadOf, type Service, startService } from '../../support/service.ts';
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { BOUNDS, PAGE_SIZE } from '../../../common/rules/field-rules.ts';
 import { PROBLEMS } from '../../../gateway/problems.ts';
-import { BOUNDS, PAGE_SIZE } from '../../../src/domain/rules/field-rules.ts';
 import { bash, hasShellAndCurl } from '../../support/processes.ts';
 import { aCapture, expectProblem, LEADS, PUBLIC_URL, type Service, startService } from '../../support/service.ts';
 

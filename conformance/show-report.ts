@@ -1,4 +1,4 @@
-import { visible, visibleJson } from '../runtime/visible.ts';
+import { visible, visibleJson } from '../common/visible.ts';
 import type { Report, RuleResult } from './verify.ts';
 
 const VERDICTS = ['passed', 'in part', 'failed', 'not checked'] as const;

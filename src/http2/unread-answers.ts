@@ -1,8 +1,8 @@
 import type { Writable } from 'node:stream';
 import type { FastifyInstance } from 'fastify';
+import { isOpen } from '../rpc/caller-authentication.ts';
 import { type Connection, type Connections, streamOf } from './connections.ts';
 import type { TellEnded } from './ended-log.ts';
-import { isOpen } from './rpc/caller-authentication.ts';
 
 /** How often it is looked whether callers take what they are sent; milliseconds. */
 const LOOK_MS = 1000;

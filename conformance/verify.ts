@@ -1,4 +1,4 @@
-import { inOneLine } from '../runtime/in-one-line.ts';
+import { inOneLine } from '../common/in-one-line.ts';
 import { type Api, aCapture } from './api.ts';
 import type { Check } from './check.ts';
 import { ACCESS_CHECKS } from './checks/access.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { pageTokenFault } from '../../common/rules/field-rules.ts';
+import { idBeforePage, pageTokenAfter } from '../../src/domain/cursor.ts';
 import { newId } from '../../src/domain/new-id.ts';
-import { idBeforePage, pageTokenAfter } from '../../src/domain/page-token.ts';
-import { pageTokenFault } from '../../src/domain/rules/field-rules.ts';
 import { STUDIO_ID, times } from '../support/builders.ts';
 
 const ALPHABET = [...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'];

@@ -2,26 +2,24 @@
 import { text } from 'node:stream/consumers';
 import { inspect } from 'node:util';
 import { Argument, Command, InvalidArgumentError, Option } from 'commander';
-import { publicKey, publicRenewal, publicStudio, show, showFindings } from './cli-output.ts';
-import { readDatabaseUrl } from './config.ts';
-import { Api } from './conformance/api.ts';
-import { showReport } from './conformance/show-report.ts';
-import { CannotVerify, knock, verify } from './conformance/verify.ts';
-import { examine, type Part } from './doctor/examine.ts';
-import type { ApiKeyScope } from './domain/api-key.ts';
-import { systemClock } from './domain/clock.ts';
-import { LEAD_STAGES, type LeadStage } from './domain/lead.ts';
-import { newId } from './domain/new-id.ts';
-import { Refusal } from './domain/refusal.ts';
-import type { MemberRole, Studio } from './domain/studio.ts';
-import { inOneLine } from './runtime/in-one-line.ts';
-import { SettingsError } from './runtime/settings.ts';
-import { visible, visibleLines } from './runtime/visible.ts';
-import { openStore } from './store/open-store.ts';
-import { StoreUnavailable, type StudioRenewal, UnreadableRecord } from './store/store.ts';
-import { changeLeadStage } from './usecases/change-lead-stage.ts';
-import { createDemo } from './usecases/create-demo.ts';
-import type { Dependencies } from './usecases/dependencies.ts';
+import { inOneLine } from '../common/in-one-line.ts';
+import { SettingsError } from '../common/settings.ts';
+import { visible, visibleLines } from '../common/visible.ts';
+import { Api } from '../conformance/api.ts';
+import { showReport } from '../conformance/show-report.ts';
+import { CannotVerify, knock, verify } from '../conformance/verify.ts';
+import { readDatabaseUrl } from '../src/config.ts';
+import type { ApiKeyScope } from '../src/domain/api-key.ts';
+import { systemClock } from '../src/domain/clock.ts';
+import { LEAD_STAGES, type LeadStage } from '../src/domain/lead.ts';
+import { newId } from '../src/domain/new-id.ts';
+import { Refusal } from '../src/domain/refusal.ts';
+import type { MemberRole, Studio } from '../src/domain/studio.ts';
+import { openStore } from '../src/store/open-store.ts';
+import { StoreUnavailable, type StudioRenewal, UnreadableRecord } from '../src/store/store.ts';
+import { changeLeadStage } from '../src/usecases/change-lead-stage.ts';
+import { createDemo } from '../src/usecases/create-demo.ts';
+import type { Dependencies } from '../src/usecases/dependencies.ts';
 import {
   getStudio,
   listEveryLeadSource,
@@ -30,10 +28,12 @@ import {
   putStudio,
   removeLeadSource,
   removeMember,
-} from './usecases/keep-directory.ts';
-import { listAuditEvents } from './usecases/list-audit-events.ts';
-import { createApiKey, listApiKeys, replaceApiKey, revokeApiKey } from './usecases/manage-api-keys.ts';
-import { renewClaims } from './usecases/renew-claims.ts';
+} from '../src/usecases/keep-directory.ts';
+import { listAuditEvents } from '../src/usecases/list-audit-events.ts';
+import { createApiKey, listApiKeys, replaceApiKey, revokeApiKey } from '../src/usecases/manage-api-keys.ts';
+import { renewClaims } from '../src/usecases/renew-claims.ts';
+import { publicKey, publicRenewal, publicStudio, show, showFindings } from './cli-output.ts';
+import { examine, type Part } from './doctor/examine.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 

@@ -1,6 +1,6 @@
+import { inOneLine } from '../../common/in-one-line.ts';
 import type { GatewayConfig } from '../../gateway/config.ts';
 import { clusterClient, singleClient } from '../../gateway/quota/redis-client.ts';
-import { inOneLine } from '../runtime/in-one-line.ts';
 import { type Finding, Notes } from './finding.ts';
 
 /** Looks at the Redis that counts requests. */

@@ -16,7 +16,7 @@ export const SIZES = [1, 2, 4, 8, 16, 32, 64, 128];
 export function createRegistry(): Registry {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
-  const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '../../package.json'), 'utf8'));
+  const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '../package.json'), 'utf8'));
   new Gauge({
     name: 'lead_intake_build_info',
     help: 'What runs; always 1.',

@@ -1,23 +1,11 @@
-import type { DescMethod } from '@bufbuild/protobuf';
 import { Code, type Interceptor } from '@connectrpc/connect';
 import type { Logger } from 'pino';
+import { isRequestId } from '../../common/request-id.ts';
 import { Health } from '../../proto/gen/health/v1/health_pb.ts';
 import { Refusal } from '../domain/refusal.ts';
-import { isRequestId } from '../runtime/request-id.ts';
+import { type Call, callOf } from './call.ts';
 import type { CallObserver } from './observation.ts';
 import { connectErrorOf } from './refusals.ts';
-
-/** A request of a caller: a call of its own, or one of a batch. */
-export interface Call {
-  /** The method's name; with its service, where that is not one of this package. */
-  readonly operation: string;
-  /** What its caller names it; whatever is no fit name stays out of the log. */
-  readonly requestId: string | undefined;
-  /** What it carries; undefined when that was not read. */
-  readonly request: object | undefined;
-  /** What trace it belongs to: W3C `traceparent`, if its caller sent one. */
-  readonly traceparent: string | undefined;
-}
 
 /**
  * Runs what a caller asked for, and lets it be observed. Rejects with what the caller may see; the text of a fault stays in
@@ -81,18 +69,4 @@ export function runCalls(run: RunCall): Interceptor {
       ({ message }) => message,
     );
   };
-}
-
-/** What a call is, by its method and headers. */
-export function callOf(method: DescMethod, header: Headers): Call {
-  return {
-    operation: nameOf(method),
-    requestId: header.get('x-request-id') ?? undefined,
-    request: undefined,
-    traceparent: header.get('traceparent') ?? undefined,
-  };
-}
-
-export function nameOf({ parent, name }: DescMethod): string {
-  return parent.file.proto.package === 'leadintake.v1' ? name : `${parent.name}/${name}`;
 }

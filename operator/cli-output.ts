@@ -1,8 +1,8 @@
+import { visible, visibleJson } from '../common/visible.ts';
+import type { ApiKey } from '../src/domain/api-key.ts';
+import type { Studio } from '../src/domain/studio.ts';
+import type { StudioRenewal } from '../src/store/store.ts';
 import type { Finding } from './doctor/finding.ts';
-import type { ApiKey } from './domain/api-key.ts';
-import type { Studio } from './domain/studio.ts';
-import { visible, visibleJson } from './runtime/visible.ts';
-import type { StudioRenewal } from './store/store.ts';
 
 /** A key as people may see it: not even the hash of its secret. */
 export function publicKey({ secretSha256, ...key }: ApiKey): Omit<ApiKey, 'secretSha256'> {

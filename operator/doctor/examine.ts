@@ -1,6 +1,6 @@
+import type { Environment } from '../../common/settings.ts';
 import { readGatewayConfig } from '../../gateway/config.ts';
-import { readCoreConfig } from '../config.ts';
-import type { Environment } from '../runtime/settings.ts';
+import { readCoreConfig } from '../../src/config.ts';
 import { examineCertificate } from './examine-certificates.ts';
 import { examineCore } from './examine-core.ts';
 import { examineGateway } from './examine-gateway.ts';

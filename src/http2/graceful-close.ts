@@ -1,7 +1,7 @@
 import type { Http2Server } from 'node:http2';
 import type { FastifyInstance } from 'fastify';
+import { CORE_AFTER_CLOSE_MS, REQUEST_ARRIVAL_MS } from '../../common/deadlines.ts';
 import { type Connections, streamOf } from './connections.ts';
-import { CORE_AFTER_CLOSE_MS, REQUEST_ARRIVAL_MS } from './runtime/deadlines.ts';
 
 /** How many calls a caller may have under way on one connection. */
 const MOST_STREAMS = 256;

@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs';
 import { access, constants, stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { inOneLine } from '../runtime/in-one-line.ts';
-import { examineMongo } from '../store/mongo/examine-mongo.ts';
-import { examineSqlite } from '../store/sqlite/examine-sqlite.ts';
-import { fileFault } from '../store/sqlite/file-fault.ts';
+import { inOneLine } from '../../common/in-one-line.ts';
+import { examineMongo } from '../../src/store/mongo/examine-mongo.ts';
+import { examineSqlite } from '../../src/store/sqlite/examine-sqlite.ts';
+import { fileFault } from '../../src/store/sqlite/file-fault.ts';
 import { type Finding, Notes } from './finding.ts';
 
 /** Below this, a disk counts as nearly full; bytes. */

@@ -1,8 +1,8 @@
 import { constants } from 'node:http2';
 import type { FastifyInstance, FastifyReply } from 'fastify';
+import { type CarriesToken, isOpen } from '../rpc/caller-authentication.ts';
 import { type Connection, type Connections, streamOf } from './connections.ts';
 import type { TellEnded } from './ended-log.ts';
-import { type CarriesToken, isOpen } from './rpc/caller-authentication.ts';
 
 /**
  * How many connections there may be on which nobody has presented the token. One more closes another, so that whoever does

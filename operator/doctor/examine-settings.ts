@@ -1,4 +1,4 @@
-import { SettingsError } from '../runtime/settings.ts';
+import { SettingsError } from '../../common/settings.ts';
 import { type Finding, Notes } from './finding.ts';
 
 /** Reads settings; undefined when they have faults, each of which is a finding. */

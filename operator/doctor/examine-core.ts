@@ -1,11 +1,11 @@
 import { Code, ConnectError, createClient } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-node';
+import { DOCTOR_MS } from '../../common/deadlines.ts';
+import { inOneLine } from '../../common/in-one-line.ts';
 import type { GatewayConfig } from '../../gateway/config.ts';
 import { presentToken, tlsToCore } from '../../gateway/core-connection.ts';
 import { Health, HealthCheckResponse_ServingStatus as Serving } from '../../proto/gen/health/v1/health_pb.ts';
 import { DirectoryService } from '../../proto/gen/leadintake/v1/directory_pb.ts';
-import { DOCTOR_MS } from '../runtime/deadlines.ts';
-import { inOneLine } from '../runtime/in-one-line.ts';
 import { type Finding, Notes } from './finding.ts';
 
 const OTHER_TOKEN = 'does not take this CORE_TOKEN: both processes need the same';

@@ -27,14 +27,3 @@ export interface Tracer {
 
 /** The piece of work that is done for a request, while it is done. */
 export const currentSpan = new AsyncLocalStorage<Span>();
-
-/**
- * Opens the tracer of a process; without an endpoint there is none, and nothing of it is even loaded.
- *
- * @param endpoint base address of an OTLP receiver over HTTP
- */
-export async function openTracer(processName: string, endpoint: string | undefined): Promise<Tracer | undefined> {
-  if (endpoint === undefined) return undefined;
-  const { createOtlpTracer } = await import('./otlp-tracer.ts');
-  return createOtlpTracer(processName, endpoint);
-}

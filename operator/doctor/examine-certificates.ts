@@ -1,6 +1,6 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
-import { inOneLine } from '../runtime/in-one-line.ts';
-import type { Secret } from '../runtime/secret.ts';
+import { inOneLine } from '../../common/in-one-line.ts';
+import type { Secret } from '../../common/secret.ts';
 import { type Finding, Notes } from './finding.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;

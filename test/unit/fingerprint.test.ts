@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { fingerprintOf, type LeadCapture, sameData } from '../../src/domain/idempotency.ts';
+import { fingerprintOf, type LeadCapture, sameData } from '../../src/domain/fingerprint.ts';
 
 const capture: LeadCapture = {
   displayName: 'Ada',

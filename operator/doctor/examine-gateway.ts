@@ -1,5 +1,5 @@
-import { DOCTOR_MS } from '../runtime/deadlines.ts';
-import { inOneLine } from '../runtime/in-one-line.ts';
+import { DOCTOR_MS } from '../../common/deadlines.ts';
+import { inOneLine } from '../../common/in-one-line.ts';
 import { type Finding, Notes } from './finding.ts';
 
 /** A date in a header has whole seconds; milliseconds. */

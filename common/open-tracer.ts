@@ -1,0 +1,12 @@
+import type { Tracer } from './tracing.ts';
+
+/**
+ * Opens the tracer of a process; without an endpoint there is none, and nothing of it is even loaded.
+ *
+ * @param endpoint base address of an OTLP receiver over HTTP
+ */
+export async function openTracer(processName: string, endpoint: string | undefined): Promise<Tracer | undefined> {
+  if (endpoint === undefined) return undefined;
+  const { createOtlpTracer } = await import('./otlp-tracer.ts');
+  return createOtlpTracer(processName, endpoint);
+}
