@@ -18,7 +18,7 @@ const STUDIO_ID = 'demo';
 const WINDOW_MS = 60_000;
 const QUOTA_LIMIT = 1_000_000_000;
 
-interface LeadCapture {
+interface CaptureBody {
   readonly displayName: string;
   readonly contact: { readonly type: 'email' | 'phone'; readonly value: string };
   readonly sourceId?: string | null;
@@ -124,13 +124,13 @@ app.addHook('onRequest', (request, reply, done) => {
 
 interface Creation {
   readonly reply: FastifyReply;
-  readonly capture: LeadCapture;
+  readonly capture: CaptureBody;
   readonly idempotencyKey: string;
 }
 
 let waiting: Creation[] = [];
 
-app.post<{ Body: LeadCapture; Headers: { 'idempotency-key': string } }>(
+app.post<{ Body: CaptureBody; Headers: { 'idempotency-key': string } }>(
   '/v1/integrations/leads',
   {
     schema: {

@@ -1,4 +1,4 @@
-import type { LeadCapture } from '../src/domain/fingerprint.ts';
+import type { LeadData } from '../src/domain/fingerprint.ts';
 
 /** Where requests go and what they carry. */
 export interface Target {
@@ -12,7 +12,7 @@ export interface Target {
 const PATH = '/v1/integrations/leads';
 
 /** A lead as a form on a website sends it; its contact is nobody else's, as long as its idempotency key is. */
-export function captureFor(idempotencyKey: string, sourceId: string): LeadCapture {
+export function captureFor(idempotencyKey: string, sourceId: string): LeadData {
   return {
     displayName: 'Ada Lovelace',
     contact: { type: 'email', value: `${idempotencyKey}@example.org` },

@@ -43,10 +43,10 @@ const BUSY_FROM = MOST_UNANSWERED / 2;
 const GATHER_MS = 5;
 
 /** The largest message of an answer to read; bytes. A page of the longest leads, or a batch of them, has about 1 MB. */
-const LARGEST_MESSAGE_BYTES = 4 * 1024 * 1024;
+const LARGEST_ANSWER_BYTES = 4 * 1024 * 1024;
 
 /** What a caller sends to create a lead, checked against the contract. */
-export interface LeadCapture {
+export interface LeadCreation {
   readonly idempotencyKey: string;
   readonly displayName: string;
   readonly contact: { readonly type: 'email' | 'phone'; readonly value: string };
@@ -67,7 +67,7 @@ export interface Bearer {
  */
 export interface CoreClient {
   authenticate(bearer: Bearer): Promise<AuthenticateApiKeyResponse>;
-  createLead(bearer: Bearer, capture: LeadCapture): Promise<CreateLeadResponse>;
+  createLead(bearer: Bearer, capture: LeadCreation): Promise<CreateLeadResponse>;
   getLead(bearer: Bearer, leadId: string): Promise<GetLeadResponse>;
   /** @param cursor undefined for the first page */
   listLeads(
@@ -96,7 +96,7 @@ export function createCoreClient(config: GatewayConfig, metrics?: GatewayMetrics
     httpVersion: '2',
     useBinaryFormat: true,
     sessionManager,
-    readMaxBytes: LARGEST_MESSAGE_BYTES,
+    readMaxBytes: LARGEST_ANSWER_BYTES,
     // The two are near each other: packing costs more than it saves.
     acceptCompression: [],
     interceptors: presentToken(config),

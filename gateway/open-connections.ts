@@ -1,6 +1,7 @@
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
+import { Seldom } from '../common/seldom.ts';
 import { keptBySystem, systemNameOf } from './kept-by-system.ts';
 
 /** How many connections there are at most; a further one is closed as it comes. */
@@ -72,7 +73,7 @@ export class OpenConnections {
   #sentCharacters = 0;
   #closed = 0;
   #refused = 0;
-  #toldAt = Number.NEGATIVE_INFINITY;
+  readonly #told = new Seldom(TOLD_EVERY_MS);
 
   constructor(server: Server, log: Logger) {
     this.#server = server;
@@ -216,8 +217,7 @@ export class OpenConnections {
   }
 
   #tell(): void {
-    const now = performance.now();
-    if (this.#closed + this.#refused === 0 || now - this.#toldAt < TOLD_EVERY_MS) return;
+    if (this.#closed + this.#refused === 0 || !this.#told.isDue()) return;
     if (this.#closed > 0) {
       this.#log.warn({ closed: this.#closed }, 'connections are closed whose callers do not read');
     }
@@ -227,7 +227,6 @@ export class OpenConnections {
         'connections are refused: all are taken, or all that one address may have',
       );
     }
-    this.#toldAt = now;
     this.#closed = 0;
     this.#refused = 0;
   }

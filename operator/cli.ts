@@ -4,6 +4,7 @@ import { inspect } from 'node:util';
 import { Argument, Command, InvalidArgumentError, Option } from 'commander';
 import { inOneLine } from '../common/in-one-line.ts';
 import { SettingsError } from '../common/settings.ts';
+import { DAY_MS } from '../common/units.ts';
 import { visible, visibleLines } from '../common/visible.ts';
 import { Api } from '../conformance/api.ts';
 import { showReport } from '../conformance/show-report.ts';
@@ -34,8 +35,6 @@ import { createApiKey, listApiKeys, replaceApiKey, revokeApiKey } from '../src/u
 import { renewClaims } from '../src/usecases/renew-claims.ts';
 import { publicKey, publicRenewal, publicStudio, show, showFindings } from './cli-output.ts';
 import { examine, type Part } from './doctor/examine.ts';
-
-const DAY_MS = 24 * 60 * 60 * 1000;
 
 const program = new Command('lead-intake')
   .description('Does by hand what the CRM does by RPC, on the database that DATABASE_URL names.')

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import { Seldom } from '../common/seldom.ts';
 import type { Dependencies } from './usecases/dependencies.ts';
 import { type RenewalObserver, renewClaims } from './usecases/renew-claims.ts';
 
@@ -9,8 +10,9 @@ const LOOK_EVERY_MS = 5000;
 /** How often the log tells how far a long renewal has come; milliseconds. */
 const TOLD_EVERY_MS = 10_000;
 
-/** How often the log tells that a studio's renewal fails; milliseconds. */
+/** How often the log tells that a studio's renewal fails, and of how many studios in that time; milliseconds. */
 const FAILURE_TOLD_EVERY_MS = 600_000;
+const MOST_FAILURES_TOLD = 100;
 
 /**
  * Makes claims of open leads anew whenever that is due, for as long as the process runs; whoever else does so, too.
@@ -19,13 +21,11 @@ const FAILURE_TOLD_EVERY_MS = 600_000;
  */
 export function keepClaimsRenewed(deps: Pick<Dependencies, 'store' | 'clock'>, log: Logger): () => void {
   const stopping = new AbortController();
-  let toldAt = performance.now();
-  /** By studio; there are few whose renewal fails. */
-  const failureToldAt = new Map<string, number>();
+  const progress = new Seldom(TOLD_EVERY_MS);
+  const failures = new Seldom(FAILURE_TOLD_EVERY_MS, MOST_FAILURES_TOLD);
   const observer = {
     progressed({ studio, renewal: { step, after } }: Renewal, renewed: number) {
-      if (performance.now() - toldAt < TOLD_EVERY_MS) return;
-      toldAt = performance.now();
+      if (!progress.isDue()) return;
       log.info({ studioId: studio.id, step, after, renewed }, 'claims are being made anew');
     },
     stepEnded({ studio, renewal: { step } }: Renewal, renewed: number) {
@@ -34,9 +34,7 @@ export function keepClaimsRenewed(deps: Pick<Dependencies, 'store' | 'clock'>, l
     leadInTheWay: (studioId: string, leadId: string, holderId: string) =>
       log.warn({ studioId, leadId, holderId }, 'two open leads have one contact'),
     failed({ studio, renewal: { step } }: Renewal, error: unknown) {
-      const last = failureToldAt.get(studio.id) ?? Number.NEGATIVE_INFINITY;
-      if (performance.now() - last < FAILURE_TOLD_EVERY_MS) return;
-      failureToldAt.set(studio.id, performance.now());
+      if (!failures.isDue(studio.id)) return;
       log.warn({ studioId: studio.id, step, err: error }, 'claims cannot be made anew');
     },
   };

@@ -20,10 +20,10 @@ import { callRunner, runCalls } from './rpc/run-call.ts';
 import type { Dependencies } from './usecases/dependencies.ts';
 
 /** The largest message a caller may send, packed or not; bytes. The largest lead has about 10 KB, batches their own bound. */
-const LARGEST_MESSAGE_BYTES = 64 * 1024;
+const LARGEST_CALL_BYTES = 64 * 1024;
 
 /** What a server has around it. */
-interface Surroundings {
+interface CoreContext {
   /** Whether the store is there. */
   readonly readiness: Readiness;
   /** Aborted when the core means to stop, some time before it does. */
@@ -37,12 +37,12 @@ interface Surroundings {
 /**
  * Puts the core's RPCs on one HTTP/2 port, for gRPC, gRPC-Web and Connect alike; with TLS, for HTTP/1.1 too.
  *
- * @param surroundings where it stands
+ * @param context what it has around it
  */
 export async function createCoreServer(
   config: CoreConfig,
   deps: Dependencies,
-  { log, readiness, draining, observer, batchCame }: Surroundings,
+  { log, readiness, draining, observer, batchCame }: CoreContext,
 ): Promise<FastifyInstance> {
   const app = fastify({
     ...transport(config),
@@ -50,8 +50,8 @@ export async function createCoreServer(
     // One of its own for each call would cost as much as the line that it writes.
     childLoggerFactory: (parent) => parent,
     logController: new LogController({ disableRequestLogging: true }),
-    bodyLimit: LARGEST_MESSAGE_BYTES,
-    // A session that is closed for being idle goes on to read, which is what `Connection.end` is careful of.
+    bodyLimit: LARGEST_CALL_BYTES,
+    // A session that is closed for being idle goes on to read, which is what `CallerConnection.end` is careful of.
     http2SessionTimeout: 0,
   }) as unknown as FastifyInstance;
   const carriesToken = tokenCheck(config.CORE_TOKEN);
@@ -75,7 +75,7 @@ export async function createCoreServer(
     requestGate: authenticateCaller(carriesToken, run),
     interceptors: [runCalls(run)],
     jsonOptions: discreetJson,
-    readMaxBytes: LARGEST_MESSAGE_BYTES,
+    readMaxBytes: LARGEST_CALL_BYTES,
     maxTimeoutMs: LONGEST_CALL_MS,
   });
   return app;

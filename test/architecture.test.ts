@@ -27,7 +27,7 @@ const MAY_KNOW: Readonly<Record<string, readonly string[]>> = {
   'common/rules/': [],
   'common/': ['common/rules/'],
   // The core.
-  'src/domain/': ['common/rules/'],
+  'src/domain/': ['common/rules/', 'common/units.ts'],
   'src/store/store.ts': ['src/domain/'],
   'src/store/checked.ts': ['src/domain/', 'common/rules/', 'src/store/store.ts'],
   'src/store/index-faults.ts': ['src/store/store.ts'],
@@ -37,7 +37,7 @@ const MAY_KNOW: Readonly<Record<string, readonly string[]>> = {
   'src/store/sqlite/': FOR_ADAPTERS,
   'src/store/mongo/': FOR_ADAPTERS,
   'src/store/open-store.ts': ['src/store/mongo/', 'src/store/sqlite/', 'src/store/store.ts'],
-  'src/usecases/': ['common/rules/', 'src/domain/', 'src/store/store.ts'],
+  'src/usecases/': ['common/rules/', 'common/units.ts', 'src/domain/', 'src/store/store.ts'],
   'src/rpc/': ['common/', 'proto/gen/', 'src/domain/', 'src/store/store.ts', 'src/usecases/'],
   'src/http2/': ['common/', 'src/rpc/'],
   'src/': [

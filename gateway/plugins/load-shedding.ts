@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
+import { Seldom } from '../../common/seldom.ts';
 import type { CoreClient } from '../core-client.ts';
 import { Problem } from '../problems.ts';
 
@@ -27,15 +28,14 @@ export function turnAwayWhileBusy(app: FastifyInstance, core: CoreClient): void 
   /** When the next may be turned away, at the pace above. */
   let nextAt = 0;
   let turnedAway = 0;
-  let toldAt = Number.NEGATIVE_INFINITY;
+  const told = new Seldom(TOLD_EVERY_MS);
   app.addHook('onRequest', async (request) => {
     const { operation } = request.routeOptions.config;
     if (!core.isBusy(operation)) return;
     const now = performance.now();
     turnedAway += 1;
-    if (now - toldAt >= TOLD_EVERY_MS) {
+    if (told.isDue()) {
       request.log.warn({ operation, turnedAway }, 'too many requests wait for the core: more are turned away');
-      toldAt = now;
       turnedAway = 0;
     }
     const delayMs = Math.min(Math.max(0, nextAt - now), MOST_DELAY_MS);

@@ -8,12 +8,12 @@ import {
   phoneFault,
   uuidFault,
 } from '../../common/rules/field-rules.ts';
-import type { LeadCapture } from '../core-client.ts';
+import type { LeadCreation } from '../core-client.ts';
 import { type FieldFault, invalidRequest } from '../problems.ts';
 import { leadCaptureSchema } from './schemas.ts';
 
-type CaptureJson = Omit<LeadCapture, 'idempotencyKey' | 'sourceId' | 'note'> &
-  Partial<Pick<LeadCapture, 'sourceId' | 'note'>>;
+type CaptureJson = Omit<LeadCreation, 'idempotencyKey' | 'sourceId' | 'note'> &
+  Partial<Pick<LeadCreation, 'sourceId' | 'note'>>;
 
 /**
  * Reads the lead that a request wants created. Nothing is stripped, coerced or trimmed; all faults of header and body
@@ -22,7 +22,7 @@ type CaptureJson = Omit<LeadCapture, 'idempotencyKey' | 'sourceId' | 'note'> &
  * @param request its body as the bytes that arrived, or undefined when none did
  * @throws Problem integration_invalid_request
  */
-export function readCapture(request: FastifyRequest): LeadCapture {
+export function readCapture(request: FastifyRequest): LeadCreation {
   const idempotencyKey = request.headers['idempotency-key'];
   const faults: FieldFault[] = [];
   const note = (field: string, message: Fault) => {

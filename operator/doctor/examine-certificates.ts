@@ -1,9 +1,8 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { inOneLine } from '../../common/in-one-line.ts';
 import type { Secret } from '../../common/secret.ts';
+import { DAY_MS } from '../../common/units.ts';
 import { type Finding, Notes } from './finding.ts';
-
-const DAY_MS = 24 * 60 * 60 * 1000;
 
 /** How long before its end a certificate is to be renewed; days. */
 const RENEW_DAYS = 30;

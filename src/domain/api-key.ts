@@ -1,3 +1,5 @@
+import { DAY_MS } from '../../common/units.ts';
+
 /** What a key can allow. */
 export const API_KEY_SCOPES = ['leads.read', 'leads.create'] as const;
 export type ApiKeyScope = (typeof API_KEY_SCOPES)[number];
@@ -10,8 +12,6 @@ export const KEY_SLOTS: readonly string[] = Array.from({ length: LIVE_KEYS_PER_S
 
 /** How far ahead a new key's expiry may be. */
 export const LONGEST_VALIDITY_DAYS = 366;
-
-const DAY_MS = 24 * 60 * 60 * 1000;
 
 /** A key's record; the secret itself is nowhere. */
 export interface ApiKey {

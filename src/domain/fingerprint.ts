@@ -8,7 +8,7 @@ export interface Fingerprint {
 }
 
 /** Everything a caller says of a lead; texts as typed, ids in lower case, what is absent as null. */
-export interface LeadCapture {
+export interface LeadData {
   readonly displayName: string;
   readonly contact: Contact;
   readonly sourceId: string | null;
@@ -19,7 +19,7 @@ export interface LeadCapture {
 const VERSION = 1;
 
 /** The fingerprint of a capture; equal for equal data. */
-export function fingerprintOf({ displayName, contact, sourceId, note }: LeadCapture): Fingerprint {
+export function fingerprintOf({ displayName, contact, sourceId, note }: LeadData): Fingerprint {
   const data = JSON.stringify([displayName, contact.type, contact.value, sourceId, note]);
   return { version: VERSION, sha256: hash('sha256', data, 'base64url') };
 }

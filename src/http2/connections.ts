@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 
 /** A connection to the core's port, from the moment it is taken to its end. */
-export class Connection {
+export class CallerConnection {
   /** What the kernel gave; with TLS, what TLS is spoken over. */
   readonly socket: Socket;
   /** Undefined until HTTP/2 is spoken on it. */
@@ -58,15 +58,15 @@ const peerOf = ({ remoteAddress, remotePort }: Pick<Socket, 'remoteAddress' | 'r
 
 /** Every connection of a server. */
 export class Connections {
-  readonly #byPeer = new Map<string, Connection>();
-  #onTaken: (connection: Connection) => void = () => {};
-  readonly #bySpeaker = new WeakMap<Socket | ServerHttp2Session, Connection>();
+  readonly #byPeer = new Map<string, CallerConnection>();
+  #onTaken: (connection: CallerConnection) => void = () => {};
+  readonly #bySpeaker = new WeakMap<Socket | ServerHttp2Session, CallerConnection>();
 
   constructor(app: FastifyInstance) {
     const server = app.server as unknown as Http2Server;
     // Before the server itself, which begins to speak.
     server.prependListener('connection', (socket: Socket) => {
-      const [peer, connection] = [peerOf(socket), new Connection(socket)];
+      const [peer, connection] = [peerOf(socket), new CallerConnection(socket)];
       this.#byPeer.set(peer, connection);
       socket.once('close', () => {
         if (this.#byPeer.get(peer) === connection) this.#byPeer.delete(peer);
@@ -86,16 +86,16 @@ export class Connections {
   }
 
   /** Has somebody told of each connection when it is taken. */
-  onTaken(listener: (connection: Connection) => void): void {
+  onTaken(listener: (connection: CallerConnection) => void): void {
     this.#onTaken = listener;
   }
 
-  [Symbol.iterator](): Iterator<Connection> {
+  [Symbol.iterator](): Iterator<CallerConnection> {
     return this.#byPeer.values();
   }
 
   /** The connection that a request comes over; undefined when that is gone. */
-  of({ raw: { socket } }: FastifyRequest, reply: FastifyReply): Connection | undefined {
+  of({ raw: { socket } }: FastifyRequest, reply: FastifyReply): CallerConnection | undefined {
     const stream = streamOf(reply);
     return this.#bySpeaker.get(stream ? (stream.session as ServerHttp2Session) : socket);
   }

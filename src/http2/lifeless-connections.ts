@@ -1,19 +1,19 @@
 import type { FastifyInstance } from 'fastify';
-import type { Connection, Connections } from './connections.ts';
+import type { CallerConnection, Connections } from './connections.ts';
 import type { TellEnded } from './ended-log.ts';
 
 /** How often connections are looked over; milliseconds. */
 const LOOK_MS = 20_000;
 
 /** How many looks may find a connection that has not answered. Counted, not timed, as this process may have stood still. */
-export const MOST_LOOKS = 3;
+export const MOST_UNANSWERED_LOOKS = 3;
 
 /**
  * Ends connections that give no sign of life when they are asked for one: those whose caller is gone without a word, and those
  * whose caller reads nothing at all, so that what was sent waits in this process's memory.
  */
 export function endLifelessConnections(app: FastifyInstance, connections: Connections, tell: TellEnded): void {
-  const unanswered = new WeakMap<Connection, number>();
+  const unanswered = new WeakMap<CallerConnection, number>();
   const looking = setInterval(() => {
     for (const connection of connections) {
       const { session, socket } = connection;
@@ -21,7 +21,7 @@ export function endLifelessConnections(app: FastifyInstance, connections: Connec
       const looks = unanswered.get(connection) ?? 0;
       unanswered.set(connection, looks + 1);
       if (looks === 0) session.ping(() => unanswered.delete(connection));
-      if (looks < MOST_LOOKS) continue;
+      if (looks < MOST_UNANSWERED_LOOKS) continue;
       tell('a connection, without a sign of life');
       socket.destroy();
     }

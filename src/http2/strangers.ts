@@ -1,7 +1,7 @@
 import { constants } from 'node:http2';
 import type { FastifyInstance, FastifyReply } from 'fastify';
-import { type CarriesToken, isOpen } from '../rpc/caller-authentication.ts';
-import { type Connection, type Connections, streamOf } from './connections.ts';
+import { asksForHealth, type CarriesToken } from '../rpc/caller-authentication.ts';
+import { type CallerConnection, type Connections, streamOf } from './connections.ts';
 import type { TellEnded } from './ended-log.ts';
 
 /**
@@ -38,8 +38,8 @@ export function boundStrangers(
   connections: Connections,
   { carriesToken, tell }: { readonly carriesToken: CarriesToken; readonly tell: TellEnded },
 ): void {
-  const strangers = new Map<Connection, Stranger>();
-  const callers = new Set<Connection>();
+  const strangers = new Map<CallerConnection, Stranger>();
+  const callers = new Set<CallerConnection>();
 
   connections.onTaken((connection) => {
     strangers.set(connection, { underWay: 0, begun: 0, since: 0 });
@@ -59,7 +59,7 @@ export function boundStrangers(
       callers.add(connection);
       if (callers.size <= MOST_CALLERS) return;
       tell('a connection, too many have presented the token');
-    } else if (!isOpen(request.url)) {
+    } else if (!asksForHealth(request.url)) {
       tell('a connection, for a call without the token');
       if (!streamOf(reply)) reply.header('connection', 'close');
       // The refusal itself is said where every call is authenticated.
@@ -90,10 +90,10 @@ function begins(stranger: Stranger, reply: FastifyReply): boolean {
 }
 
 /** The stranger who has waited longest without a call, or else longest of all. Those who watch are not without one. */
-function leastNeeded(strangers: ReadonlyMap<Connection, Stranger>): Connection {
+function leastNeeded(strangers: ReadonlyMap<CallerConnection, Stranger>): CallerConnection {
   const [first] = strangers.keys();
   for (const [connection, { underWay }] of strangers) if (underWay === 0) return connection;
-  return first as Connection;
+  return first as CallerConnection;
 }
 
 /** Answers nothing: the connection of the call is at its end. */

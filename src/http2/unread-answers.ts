@@ -1,7 +1,7 @@
 import type { Writable } from 'node:stream';
 import type { FastifyInstance } from 'fastify';
-import { isOpen } from '../rpc/caller-authentication.ts';
-import { type Connection, type Connections, streamOf } from './connections.ts';
+import { asksForHealth } from '../rpc/caller-authentication.ts';
+import { type CallerConnection, type Connections, streamOf } from './connections.ts';
 import type { TellEnded } from './ended-log.ts';
 
 /** How often it is looked whether callers take what they are sent; milliseconds. */
@@ -34,7 +34,7 @@ const LOOK_AFTER_BYTES = 2 * 1024 * 1024;
 /** An answer that is not sent to its end. */
 interface Answer {
   readonly to: Writable;
-  readonly connection: Connection | undefined;
+  readonly connection: CallerConnection | undefined;
   /** How much of it was unsent when it was last looked at; bytes. */
   unsent: number;
   /** How many looks have found that nothing was taken. */
@@ -43,7 +43,7 @@ interface Answer {
 
 /** A connection on which something is unsent. */
 interface Holder {
-  readonly connection: Connection;
+  readonly connection: CallerConnection;
   bytes: number;
   looks: number;
 }
@@ -63,7 +63,7 @@ export function endUnreadAnswers(app: FastifyInstance, connections: Connections,
   let letIn = 0;
 
   /** Whether more had better not be begun for a caller: much is unsent in all, and some of it is theirs. */
-  const isToWait = (connection: Connection | undefined) =>
+  const isToWait = (connection: CallerConnection | undefined) =>
     connection !== undefined &&
     unsent + written > MUCH_UNSENT_BYTES &&
     (connection.queuedBytes > 0 ||
@@ -72,7 +72,7 @@ export function endUnreadAnswers(app: FastifyInstance, connections: Connections,
   app.addHook('onRequest', async (request, reply) => {
     const { raw } = reply;
     const connection = connections.of(request, reply);
-    for (let waited = false; !isOpen(request.url); waited = true) {
+    for (let waited = false; !asksForHealth(request.url); waited = true) {
       if (!isToWait(connection) && (!waited || letIn++ < MOST_LET_IN)) break;
       await nextLook.promise;
       if (raw.destroyed || connection?.isEnding) return reply.hijack();
@@ -125,7 +125,7 @@ export function endUnreadAnswers(app: FastifyInstance, connections: Connections,
 
   /** The connections on which something is unsent, how much that is, and how many looks have found it so. */
   function holders(): Holder[] {
-    const held = new Map<Connection, Holder>();
+    const held = new Map<CallerConnection, Holder>();
     for (const connection of connections) {
       if (connection.queuedBytes === 0 || connection.isEnding) continue;
       held.set(connection, { connection, bytes: 0, looks: 0 });

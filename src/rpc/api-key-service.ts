@@ -3,7 +3,7 @@ import { ApiKeyService, type AuthenticateApiKeyRequest } from '../../proto/gen/l
 import type { Dependencies } from '../usecases/dependencies.ts';
 import { createApiKey, listApiKeys, replaceApiKey, revokeApiKey } from '../usecases/manage-api-keys.ts';
 import { answerBatches, type BatchContext } from './batches.ts';
-import { nameOf } from './call.ts';
+import { operationOf } from './call.ts';
 import { apiKeyScope, apiKeyToWire, dateFromWire } from './convert.ts';
 
 /** API keys over RPC. */
@@ -39,7 +39,7 @@ export function apiKeyService(deps: Dependencies, batches: BatchContext): Servic
       answerBatches(
         requests,
         batches,
-        { operation: nameOf(ApiKeyService.method.authenticateApiKey) },
+        { operation: operationOf(ApiKeyService.method.authenticateApiKey) },
         context,
         authenticate,
       ),

@@ -15,13 +15,13 @@ export interface Call {
 /** What a call is, by its method and headers. */
 export function callOf(method: DescMethod, header: Headers): Call {
   return {
-    operation: nameOf(method),
+    operation: operationOf(method),
     requestId: header.get('x-request-id') ?? undefined,
     request: undefined,
     traceparent: header.get('traceparent') ?? undefined,
   };
 }
 
-export function nameOf({ parent, name }: DescMethod): string {
+export function operationOf({ parent, name }: DescMethod): string {
   return parent.file.proto.package === 'leadintake.v1' ? name : `${parent.name}/${name}`;
 }

@@ -18,7 +18,7 @@ export function tokenCheck(token: Secret | undefined): CarriesToken {
 }
 
 /** Whether a path belongs to a service that is open to callers without a token: probes carry no secrets. */
-export const isOpen = (path: string): boolean => path.startsWith(`/${Health.typeName}/`);
+export const asksForHealth = (path: string): boolean => path.startsWith(`/${Health.typeName}/`);
 
 /**
  * Lets in only callers that present the token, whoever they are otherwise; to Health also those that present none. Who presents

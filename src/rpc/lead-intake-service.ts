@@ -16,7 +16,7 @@ import type { Dependencies } from '../usecases/dependencies.ts';
 import { getLead } from '../usecases/get-lead.ts';
 import { listLeads } from '../usecases/list-leads.ts';
 import { answerBatches, type BatchContext } from './batches.ts';
-import { nameOf } from './call.ts';
+import { operationOf } from './call.ts';
 import { contactFromWire, leadStage, leadToWire } from './convert.ts';
 
 /** A page of the longest leads has a megabyte: a message with more than a few would be too large for its reader. */
@@ -31,21 +31,21 @@ export function leadIntakeService(deps: Dependencies, batches: BatchContext): Se
       answerBatches(
         requests,
         batches,
-        { operation: nameOf(method.createLead), sourceIdOf },
+        { operation: operationOf(method.createLead), sourceIdOf },
         context,
         forBearer(create),
       ),
 
     getLead: get,
     batchGetLeads: (requests, context) =>
-      answerBatches(requests, batches, { operation: nameOf(method.getLead) }, context, forBearer(get)),
+      answerBatches(requests, batches, { operation: operationOf(method.getLead) }, context, forBearer(get)),
 
     listLeads: list,
     batchListLeads: (requests, context) =>
       answerBatches(
         requests,
         batches,
-        { operation: nameOf(method.listLeads), mostResults: PAGES_IN_A_MESSAGE },
+        { operation: operationOf(method.listLeads), mostResults: PAGES_IN_A_MESSAGE },
         context,
         forBearer(list),
       ),

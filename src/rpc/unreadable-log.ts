@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { Seldom } from '../../common/seldom.ts';
 import type { ReportUnreadable } from '../store/store.ts';
 
 /** How long nothing more is said of a record; milliseconds. */
@@ -9,17 +10,9 @@ const MOST_SAID = 1000;
 
 /** Writes a line about each record that cannot be read, however often it is come across. */
 export function unreadableLog(log: Logger): ReportUnreadable {
-  const said = new Set<string>();
-  let began = 0;
+  const seldom = new Seldom(SAID_EVERY_MS, MOST_SAID);
   return ({ kind, studioId, id, field }) => {
-    const now = performance.now();
-    if (now - began >= SAID_EVERY_MS) {
-      said.clear();
-      began = now;
-    }
-    const name = `${kind} ${studioId} ${id}`;
-    if (said.has(name) || said.size >= MOST_SAID) return;
-    said.add(name);
+    if (!seldom.isDue(`${kind} ${studioId} ${id}`)) return;
     log.error({ kind, studioId, id, field }, 'a record cannot be read');
   };
 }

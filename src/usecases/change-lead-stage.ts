@@ -6,7 +6,7 @@ import { Faults, Refusal } from '../domain/refusal.ts';
 import type { DirectoryStore, LeadStore } from '../store/store.ts';
 import { leadNotFound } from './get-lead.ts';
 
-interface Dependencies {
+interface StageChangeDependencies {
   readonly store: Pick<LeadStore, 'findLead' | 'changeLeadStage'> & Pick<DirectoryStore, 'findStudio'>;
   readonly clock: Clock;
 }
@@ -25,7 +25,10 @@ export interface ChangeLeadStageCommand {
  *
  * @throws Refusal INVALID_REQUEST, LEAD_NOT_FOUND, LEAD_ALREADY_OPEN
  */
-export async function changeLeadStage({ store, clock }: Dependencies, command: ChangeLeadStageCommand): Promise<Lead> {
+export async function changeLeadStage(
+  { store, clock }: StageChangeDependencies,
+  command: ChangeLeadStageCommand,
+): Promise<Lead> {
   const { studioId, stage } = command;
   const leadId = command.leadId.toLowerCase();
   const faults = new Faults();

@@ -1,3 +1,4 @@
+import { DAY_MS } from '../../common/units.ts';
 import { LONGEST_VALIDITY_DAYS } from '../domain/api-key.ts';
 import type { Dependencies } from './dependencies.ts';
 import { listEveryLeadSource, putLeadSource, putMember, putStudio } from './keep-directory.ts';
@@ -5,7 +6,6 @@ import { createApiKey, listApiKeys } from './manage-api-keys.ts';
 
 const STUDIO_ID = 'demo';
 const MEMBER_ID = 'demo-owner';
-const DAY_MS = 24 * 60 * 60 * 1000;
 
 /** A studio to try things out in; the secret is there only when its key was made just now. */
 export interface Demo {

@@ -8,7 +8,7 @@ import {
 } from '../../common/rules/field-rules.ts';
 import { openClaims } from '../domain/claims.ts';
 import type { Contact } from '../domain/contact.ts';
-import { type Fingerprint, fingerprintOf, type LeadCapture, sameData } from '../domain/fingerprint.ts';
+import { type Fingerprint, fingerprintOf, type LeadData, sameData } from '../domain/fingerprint.ts';
 import { asCreated, type Lead } from '../domain/lead.ts';
 import { type NewId, timeOfId } from '../domain/new-id.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
@@ -26,7 +26,7 @@ export interface CreateLeadCommand {
 }
 
 /** What a creation depends on: its studio, and the source that the lead names. */
-export interface Surroundings {
+export interface LeadContext {
   readonly studio: Studio | null;
   readonly source: LeadSource | null;
 }
@@ -37,7 +37,7 @@ export interface CreatedLead {
   readonly replayed: boolean;
 }
 
-interface Dependencies {
+interface CreationDependencies {
   readonly store: Pick<LeadStore, 'createLead' | 'findLeadByIdempotencyKey'> &
     Pick<DirectoryStore, 'findStudio' | 'findLeadSource'>;
   readonly newId: NewId;
@@ -46,18 +46,18 @@ interface Dependencies {
 /**
  * Creates a lead, or answers an earlier creation again.
  *
- * @param read the surroundings, where they were read with what allows the creation
+ * @param read the studio and the source, where they were read with what allows the creation
  * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, SOURCE_INVALID, IDEMPOTENCY_CONFLICT, LEAD_ALREADY_OPEN
  */
 export async function createLead(
-  { store, newId }: Dependencies,
+  { store, newId }: CreationDependencies,
   command: CreateLeadCommand,
-  read?: Surroundings,
+  read?: LeadContext,
 ): Promise<CreatedLead> {
   const { studioId, idempotencyKey, capture } = validate(command);
   const fingerprint = fingerprintOf(capture);
 
-  const { studio, source } = read ?? (await readSurroundings(store, studioId, capture.sourceId));
+  const { studio, source } = read ?? (await readLeadContext(store, studioId, capture.sourceId));
   if (!studio) throw new Refusal('STUDIO_NOT_FOUND', 'There is no such studio.');
 
   if (capture.sourceId !== null && !source?.enabled) {
@@ -74,11 +74,11 @@ export async function createLead(
   return answer(await store.createLead(lead, claims));
 }
 
-async function readSurroundings(
-  store: Dependencies['store'],
+async function readLeadContext(
+  store: CreationDependencies['store'],
   studioId: string,
   sourceId: string | null,
-): Promise<Surroundings> {
+): Promise<LeadContext> {
   // Together, because a store may read them at one go.
   const [studio, source] = await Promise.all([
     store.findStudio(studioId),
@@ -111,7 +111,7 @@ function idempotencyConflict(): Refusal {
   return new Refusal('IDEMPOTENCY_CONFLICT', 'The idempotency key was used with other data.');
 }
 
-function validate(command: CreateLeadCommand): { studioId: string; idempotencyKey: string; capture: LeadCapture } {
+function validate(command: CreateLeadCommand): { studioId: string; idempotencyKey: string; capture: LeadData } {
   const { studioId, idempotencyKey, displayName, contact, sourceId, note } = command;
   const faults = new Faults();
   faults.note('studioId', crmIdFault(studioId));

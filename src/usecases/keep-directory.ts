@@ -13,7 +13,7 @@ import {
 } from '../domain/studio.ts';
 import type { DirectoryStore, PutOutcome } from '../store/store.ts';
 
-interface Dependencies {
+interface DirectoryDependencies {
   readonly store: DirectoryStore;
 }
 
@@ -29,7 +29,7 @@ export interface PutStudioCommand {
 
 /** @throws Refusal INVALID_REQUEST, also when there is no such studio yet and no status is given */
 export async function putStudio(
-  { store, clock }: Dependencies & { readonly clock: Clock },
+  { store, clock }: DirectoryDependencies & { readonly clock: Clock },
   command: PutStudioCommand | undefined,
 ): Promise<Studio> {
   const faults = new Faults();
@@ -59,7 +59,7 @@ export async function putStudio(
 }
 
 /** @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND */
-export function getStudio({ store }: Dependencies, studioId: string): Promise<Studio> {
+export function getStudio({ store }: DirectoryDependencies, studioId: string): Promise<Studio> {
   return existingStudio(store, studioId, new Faults());
 }
 
@@ -71,7 +71,10 @@ export interface PutMemberCommand {
 }
 
 /** @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, DIRECTORY_LIMIT_REACHED */
-export async function putMember({ store }: Dependencies, command: PutMemberCommand | undefined): Promise<Member> {
+export async function putMember(
+  { store }: DirectoryDependencies,
+  command: PutMemberCommand | undefined,
+): Promise<Member> {
   const faults = new Faults();
   faults.note('member.studioId', crmIdFault(command?.studioId ?? ''));
   faults.note('member.id', crmIdFault(command?.id ?? ''));
@@ -84,7 +87,7 @@ export async function putMember({ store }: Dependencies, command: PutMemberComma
 
 /** @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND */
 export async function removeMember(
-  { store }: Dependencies,
+  { store }: DirectoryDependencies,
   { studioId, memberId }: { readonly studioId: string; readonly memberId: string },
 ): Promise<Member | null> {
   const faults = new Faults();
@@ -94,7 +97,10 @@ export async function removeMember(
 }
 
 /** @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, DIRECTORY_LIMIT_REACHED */
-export async function putLeadSource({ store }: Dependencies, command: LeadSource | undefined): Promise<LeadSource> {
+export async function putLeadSource(
+  { store }: DirectoryDependencies,
+  command: LeadSource | undefined,
+): Promise<LeadSource> {
   const faults = new Faults();
   faults.note('leadSource.studioId', crmIdFault(command?.studioId ?? ''));
   faults.note('leadSource.id', uuidFault(command?.id ?? ''));
@@ -107,7 +113,7 @@ export async function putLeadSource({ store }: Dependencies, command: LeadSource
 
 /** @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND */
 export async function removeLeadSource(
-  { store }: Dependencies,
+  { store }: DirectoryDependencies,
   { studioId, sourceId }: { readonly studioId: string; readonly sourceId: string },
 ): Promise<LeadSource | null> {
   const faults = new Faults();
@@ -132,7 +138,7 @@ export interface ListLeadSourcesQuery {
  * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND
  */
 export async function listLeadSources(
-  { store }: Dependencies,
+  { store }: DirectoryDependencies,
   { studioId, pageSize, pageToken }: ListLeadSourcesQuery,
 ): Promise<{ readonly sources: readonly LeadSource[]; readonly nextPageToken: string }> {
   const after = pageToken === '' ? null : idBeforePage('sources', studioId, pageToken);
@@ -146,7 +152,7 @@ export async function listLeadSources(
 }
 
 /** All sources of a studio, page after page. @throws as listLeadSources does */
-export async function listEveryLeadSource(deps: Dependencies, studioId: string): Promise<LeadSource[]> {
+export async function listEveryLeadSource(deps: DirectoryDependencies, studioId: string): Promise<LeadSource[]> {
   const all: LeadSource[] = [];
   let pageToken = '';
   do {

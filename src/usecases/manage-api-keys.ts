@@ -9,7 +9,7 @@ import type { ApiKeyStore, DirectoryStore } from '../store/store.ts';
 
 type Directory = Pick<DirectoryStore, 'findStudio' | 'findMember'>;
 
-interface Dependencies {
+interface KeyDependencies {
   readonly store: ApiKeyStore & Directory;
   readonly clock: Clock;
   readonly newId: NewId;
@@ -35,7 +35,7 @@ export interface CreateApiKeyCommand extends KeyManager {
 }
 
 /** @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, MEMBER_FORBIDDEN, KEY_LIMIT_REACHED */
-export async function createApiKey(deps: Dependencies, command: CreateApiKeyCommand): Promise<IssuedKey> {
+export async function createApiKey(deps: KeyDependencies, command: CreateApiKeyCommand): Promise<IssuedKey> {
   const { store, clock, newId } = deps;
   const { studioId, memberId, name, expiresAt } = command;
   const now = clock();
@@ -68,7 +68,7 @@ export async function createApiKey(deps: Dependencies, command: CreateApiKeyComm
 }
 
 /** @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, MEMBER_FORBIDDEN */
-export async function listApiKeys({ store }: Pick<Dependencies, 'store'>, manager: KeyManager): Promise<ApiKey[]> {
+export async function listApiKeys({ store }: Pick<KeyDependencies, 'store'>, manager: KeyManager): Promise<ApiKey[]> {
   managerFaults(manager).refuseIfAny();
   await authorise(store, manager);
   return store.listApiKeys(manager.studioId);
@@ -85,7 +85,7 @@ export interface ReplaceApiKeyCommand extends KeyManager {
  * KEY_LIMIT_REACHED
  */
 export async function replaceApiKey(
-  { store, clock }: Pick<Dependencies, 'store' | 'clock'>,
+  { store, clock }: Pick<KeyDependencies, 'store' | 'clock'>,
   command: ReplaceApiKeyCommand,
 ): Promise<IssuedKey> {
   const { studioId, memberId, expiresAt } = command;
@@ -122,7 +122,7 @@ export async function replaceApiKey(
 
 /** @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, MEMBER_FORBIDDEN, KEY_NOT_FOUND */
 export async function revokeApiKey(
-  { store, clock }: Pick<Dependencies, 'store' | 'clock'>,
+  { store, clock }: Pick<KeyDependencies, 'store' | 'clock'>,
   command: KeyManager & { readonly keyId: string },
 ): Promise<ApiKey> {
   const faults = managerFaults(command);

@@ -18,7 +18,7 @@ export interface RenewalObserver {
   failed?(renewal: StudioRenewal, error: unknown): void;
 }
 
-interface Dependencies {
+interface RenewalDependencies {
   readonly store: ClaimRenewalStore;
   readonly clock: Clock;
 }
@@ -31,7 +31,7 @@ interface Dependencies {
  * @throws StoreUnavailable
  */
 export async function renewClaims(
-  { store, clock }: Dependencies,
+  { store, clock }: RenewalDependencies,
   observer: RenewalObserver = {},
   signal?: AbortSignal,
 ): Promise<number> {

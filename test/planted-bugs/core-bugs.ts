@@ -111,7 +111,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/http2/lifeless-connections.ts',
-        find: 'if (looks < MOST_LOOKS) continue;',
+        find: 'if (looks < MOST_UNANSWERED_LOOKS) continue;',
         put: 'if (looks) continue;',
       },
     ],

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { DAY_MS } from '../../common/units.ts';
 import type { ApiKey } from '../../src/domain/api-key.ts';
 import type { Deed } from '../../src/domain/audit.ts';
 import { openClaims } from '../../src/domain/claims.ts';
@@ -17,7 +18,7 @@ export const BY: Deed = { memberId: 'member-1', now: NOW };
 export const plus = (moment: Date, ms: number): Date => new Date(moment.getTime() + ms);
 
 /** A day; milliseconds. */
-export const DAY_MS = 86_400_000;
+export { DAY_MS };
 
 /** The studio that everything belongs to unless a test says otherwise. */
 export const STUDIO_ID = 'studio-1';

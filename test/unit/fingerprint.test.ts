@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { fingerprintOf, type LeadCapture, sameData } from '../../src/domain/fingerprint.ts';
+import { fingerprintOf, type LeadData, sameData } from '../../src/domain/fingerprint.ts';
 
-const capture: LeadCapture = {
+const capture: LeadData = {
   displayName: 'Ada',
   contact: { type: 'email', value: 'ada@example.org' },
   sourceId: '01890a5d-ac96-774b-bcce-b302099a8057',
@@ -17,7 +17,7 @@ describe('fingerprints', () => {
     expect(sameData(fingerprintOf(reordered), fingerprintOf(capture))).toBe(true);
   });
 
-  test.each<[what: string, change: Partial<LeadCapture>]>([
+  test.each<[what: string, change: Partial<LeadData>]>([
     ['the name', { displayName: 'Eda' }],
     ['the letter case of the name', { displayName: 'ADA' }],
     ['a blank', { displayName: 'Ada ' }],

@@ -192,7 +192,7 @@ export const contactKeysIn = (claims: LeadDocument['openContactKey']): string[] 
   [claims].flat().flatMap((claim) => (typeof claim === 'string' ? claim.slice(OPEN.length) : []));
 
 /** What the lead of a document was made with. */
-export function fingerprintOf({ _id, studioId, idempotency }: LeadDocument): Checked<Fingerprint> {
+export function keptFingerprint({ _id, studioId, idempotency }: LeadDocument): Checked<Fingerprint> {
   return checkedFingerprint(
     { version: idempotency?.fingerprintVersion, sha256: idempotency?.fingerprint },
     { studioId, id: uuidText(_id?.id) },
@@ -202,7 +202,7 @@ export function fingerprintOf({ _id, studioId, idempotency }: LeadDocument): Che
 /** The creation that made the lead of a document. @throws UnreadableRecord */
 export const creationOf = (document: LeadDocument): EarlierCreation => ({
   lead: whole(earlierLeadOf(document)),
-  fingerprint: whole(fingerprintOf(document)),
+  fingerprint: whole(keptFingerprint(document)),
 });
 
 export function apiKeyDocument({ id, secretSha256, ...fields }: ApiKey, slot: string): ApiKeyDocument {

@@ -31,12 +31,12 @@ export async function duplicatesUnder(database: Db, { collection, key }: Index):
         .sort({ _id: 1 })
         .limit(MOST_IN_GROUP)
         .toArray();
-      return found.map(nameOf);
+      return found.map(documentName);
     }),
   );
 }
 
 /** A lead is told with its studio, a key by its id alone. */
-function nameOf({ _id }: Document): string {
+function documentName({ _id }: Document): string {
   return _id.studioId === undefined ? String(_id) : `${_id.studioId}/${_id.id}`;
 }

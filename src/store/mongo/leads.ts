@@ -20,7 +20,7 @@ import {
   creationOf,
   earlierLeadOf,
   FIRST_ID,
-  fingerprintOf,
+  keptFingerprint,
   LAST_ID,
   type LeadDocument,
   type LeadKey,
@@ -81,7 +81,7 @@ export function mongoLeads({ leads, call }: Connection, report: ReportUnreadable
       leads.findOne({ studioId, 'idempotency.key': new UUID(claims.idempotencyKey) }, WITHOUT_HISTORY),
     );
     if (own) {
-      const [earlier, fingerprint] = [earlierLeadOf(own), fingerprintOf(own)];
+      const [earlier, fingerprint] = [earlierLeadOf(own), keptFingerprint(own)];
       if (earlier instanceof UnreadableRecord) return earlier;
       if (fingerprint instanceof UnreadableRecord) return fingerprint;
       // The same id: an insert of this very call, of which only the answer was lost.

@@ -7,7 +7,7 @@ import type { LeadStore, ReportUnreadable } from '../store.ts';
 import { auditWriter } from './audit.ts';
 import { contactClaims, keysAsText, keysOf } from './contact-claims.ts';
 import type { GroupCommit } from './group-commit.ts';
-import { earlierLeadOf, FINGERPRINT_COLUMNS, fingerprintOf, LEAD_COLUMNS, leadOf, number } from './rows.ts';
+import { earlierLeadOf, FINGERPRINT_COLUMNS, keptFingerprint, LEAD_COLUMNS, leadOf, number } from './rows.ts';
 
 /** Higher than every lead's id, so that the first page is asked for like any other. */
 const AFTER_ALL_IDS = 'g';
@@ -49,7 +49,9 @@ export function sqliteLeads(
 
   const findByKey = (studioId: string, idempotencyKey: string) => {
     const row = selectByKey.get(studioId, idempotencyKey);
-    return row ? { lead: whole(earlierLeadOf(studioId, row)), fingerprint: whole(fingerprintOf(studioId, row)) } : null;
+    return row
+      ? { lead: whole(earlierLeadOf(studioId, row)), fingerprint: whole(keptFingerprint(studioId, row)) }
+      : null;
   };
 
   return {

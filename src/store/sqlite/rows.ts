@@ -36,7 +36,7 @@ export const number = (column: string) => `min(max(${column}, -9000000000000000)
 export const LEAD_COLUMNS = `
   id, display_name, contact_type, contact_value, source_id, note, stage, ${number('created_at')}, ${number('updated_at')}`;
 
-/** The columns of what a lead was made with, in the order in which fingerprintOf takes them. */
+/** The columns of what a lead was made with, in the order in which keptFingerprint takes them. */
 export const FINGERPRINT_COLUMNS = `${number('fingerprint_version')}, fingerprint`;
 
 /** The columns of a key, also where other tables are joined to it. */
@@ -82,7 +82,7 @@ function leadIn(studioId: string, row: readonly SQLOutputValue[]): Unchecked<Lea
 }
 
 /** @param row LEAD_COLUMNS, then FINGERPRINT_COLUMNS */
-export function fingerprintOf(studioId: string, row: readonly SQLOutputValue[]): Checked<Fingerprint> {
+export function keptFingerprint(studioId: string, row: readonly SQLOutputValue[]): Checked<Fingerprint> {
   const [version, sha256] = row.slice(-2);
   return checkedFingerprint({ version, sha256 }, { studioId, id: row[0] });
 }
