@@ -2,11 +2,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import fastify, { type FastifyInstance, LogController } from 'fastify';
 import type { Logger } from 'pino';
 import { GATEWAY_AFTER_CLOSE_MS } from '../common/deadlines.ts';
-import type { Running } from '../common/lifecycle.ts';
 import { createLogger } from '../common/logger.ts';
 import { type MetricsServer, serveMetrics } from '../common/metrics.ts';
 import { openTracer } from '../common/open-tracer.ts';
 import { Readiness } from '../common/readiness.ts';
+import type { Running } from '../common/run-until-stopped.ts';
 import type { Tracer } from '../common/tracing.ts';
 import type { GatewayConfig } from './config.ts';
 import { type CoreClient, createCoreClient } from './core-client.ts';
@@ -17,8 +17,8 @@ import { requestObserver } from './observation.ts';
 import { OpenConnections } from './open-connections.ts';
 import { allowOnly, knowAllMethods } from './plugins/allowed-methods.ts';
 import { authenticate } from './plugins/authentication.ts';
+import { checkKeyOfRefused } from './plugins/check-key-of-refused.ts';
 import { type GatewayReadiness, reportHealth } from './plugins/health.ts';
-import { tellOfKeysFirst } from './plugins/keys-first.ts';
 import { turnAwayWhileBusy } from './plugins/load-shedding.ts';
 import {
   answerClientErrors,
@@ -167,7 +167,7 @@ async function createGateway(config: GatewayConfig, parts: Parts): Promise<Fasti
     turnAwayWhileBusy(v1, core);
     authenticate(v1, core, known);
     countRequests(v1, quota, policy);
-    tellOfKeysFirst(v1, { core, known, quota });
+    checkKeyOfRefused(v1, { core, known, quota });
     leadRoutes(v1, core, publicUrl);
   });
   return app;

@@ -20,7 +20,7 @@ import {
   type ListLeadsRequestSchema,
   type ListLeadsResponse,
 } from '../proto/gen/leadintake/v1/lead_intake_pb.ts';
-import { type Asked, Collector, MOST_UNANSWERED, type Result } from './collector.ts';
+import { type Asked, Collector, type Result } from './collector.ts';
 import type { GatewayConfig } from './config.ts';
 import { presentToken, tlsToCore } from './core-connection.ts';
 import { problemOfError, problemOfStatus } from './core-problems.ts';
@@ -30,10 +30,10 @@ import type { GatewayMetrics } from './metrics.ts';
 import { Problem } from './problems.ts';
 
 /**
- * From how many requests of a kind that wait on it is too busy for further ones: half of what may wait. The rest is for those
+ * From how many requests of a kind that wait on it is too busy for further ones: half of MOST_UNANSWERED. The rest is for those
  * that were let in before that, and are on their way.
  */
-const BUSY_FROM = MOST_UNANSWERED / 2;
+const BUSY_FROM = 1024;
 
 /**
  * How long creations are gathered at most while the message before has no result yet; milliseconds. Below its full load a

@@ -1,4 +1,4 @@
-import { runUntilStopped } from '../common/lifecycle.ts';
+import { runUntilStopped } from '../common/run-until-stopped.ts';
 import { startGateway } from './app.ts';
 import { readGatewayConfig } from './config.ts';
 

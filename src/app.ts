@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Running } from '../common/lifecycle.ts';
 import { createLogger } from '../common/logger.ts';
 import { type MetricsServer, serveMetrics } from '../common/metrics.ts';
 import { openTracer } from '../common/open-tracer.ts';
 import { Readiness } from '../common/readiness.ts';
+import type { Running } from '../common/run-until-stopped.ts';
 import type { CoreConfig } from './config.ts';
 import { systemClock } from './domain/clock.ts';
 import { newId } from './domain/new-id.ts';

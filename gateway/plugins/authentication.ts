@@ -8,7 +8,7 @@ import { Problem } from '../problems.ts';
 /**
  * Finds out who calls, and whether the key allows the operation. Whether the key is good, the core says for every request,
  * so a replaced or revoked one is dead at once: for a key that is not known, before anything else; for a known one,
- * together with what the request asks for, which saves a way to the core and back (`keys-first.ts` sees to requests that
+ * together with what the request asks for, which saves a way to the core and back (`check-key-of-refused.ts` sees to requests that
  * do not get there).
  */
 export function authenticate(app: FastifyInstance, core: CoreClient, known: KnownCallers): void {

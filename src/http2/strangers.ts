@@ -1,6 +1,6 @@
 import { constants } from 'node:http2';
 import type { FastifyInstance, FastifyReply } from 'fastify';
-import { asksForHealth, type CarriesToken } from '../rpc/caller-authentication.ts';
+import { asksForHealth, type CarriesToken } from '../rpc/core-token.ts';
 import { type CallerConnection, type Connections, streamOf } from './connections.ts';
 import type { TellEnded } from './ended-log.ts';
 

@@ -6,7 +6,7 @@ import { ApiKeyService } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { AuditService } from '../../proto/gen/leadintake/v1/audit_pb.ts';
 import { DirectoryService } from '../../proto/gen/leadintake/v1/directory_pb.ts';
 import { LeadIntakeService } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
-import { bearerAuthenticator } from '../usecases/authenticate-bearer.ts';
+import { bearerAuthenticator } from '../usecases/authenticate-api-key.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
 import { apiKeyService } from './api-key-service.ts';
 import { auditService } from './audit-service.ts';

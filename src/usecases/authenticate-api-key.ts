@@ -3,6 +3,8 @@ import type { Clock } from '../domain/clock.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import { mayManageKeys } from '../domain/studio.ts';
 import type { ApiKeyStore, Credential } from '../store/store.ts';
+import type { Dependencies } from './dependencies.ts';
+import { keyUseNoter } from './note-key-use.ts';
 
 /**
  * Tells what the bearer of a secret may do now.
@@ -28,4 +30,20 @@ export async function authenticateApiKey(
     throw new Refusal('ISSUER_FORBIDDEN', 'The issuer of the key is no longer an owner or an admin of the studio.');
   }
   return credential;
+}
+
+/**
+ * Authenticates whoever comes with a key, and notes that it was used.
+ *
+ * @returns what throws as `authenticateApiKey` does
+ */
+export function bearerAuthenticator(
+  deps: Pick<Dependencies, 'store' | 'clock'>,
+): (secretSha256: Uint8Array, sourceId?: string) => Promise<Credential> {
+  const noteUse = keyUseNoter(deps.store);
+  return async (secretSha256, sourceId) => {
+    const credential = await authenticateApiKey(deps, { secretSha256, sourceId });
+    noteUse(credential.key, deps.clock());
+    return credential;
+  };
 }

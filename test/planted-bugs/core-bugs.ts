@@ -2,7 +2,7 @@ import type { PlantedBug } from './planted-bug.ts';
 
 const HEALTH = 'test/integration/health-and-reflection.test.ts';
 const PORT = 'test/security/core-port-bounds.test.ts';
-const CALLER_AUTHENTICATION = 'src/rpc/caller-authentication.ts';
+const CALLER_AUTHENTICATION = 'src/rpc/core-token.ts';
 const HEALTH_SERVICE = 'src/rpc/health-service.ts';
 const STRANGERS = 'src/http2/strangers.ts';
 
@@ -120,7 +120,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     name: 'the deadline of a stop begins before its drain',
     suite: 'test/e2e/processes.test.ts',
     caughtBy: 'may drain for longer than anything else may take, serves until then, and ends well',
-    patches: [{ file: 'common/lifecycle.ts', find: 'running.drainMs + STOP_MS,', put: 'STOP_MS,' }],
+    patches: [{ file: 'common/run-until-stopped.ts', find: 'running.drainMs + STOP_MS,', put: 'STOP_MS,' }],
     inSoak: true,
   },
 ];

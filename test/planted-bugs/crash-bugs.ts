@@ -90,7 +90,7 @@ export const CRASH_BUGS: readonly PlantedBug[] = [
     name: 'a second signal ends a stopping process at once',
     suite: STOPPING,
     caughtBy: `the core ${IN_ORDER}`,
-    patches: [{ file: 'common/lifecycle.ts', find: "process.on('SIGTERM'", put: "process.once('SIGTERM'" }],
+    patches: [{ file: 'common/run-until-stopped.ts', find: "process.on('SIGTERM'", put: "process.once('SIGTERM'" }],
     inSoak: true,
   },
   {

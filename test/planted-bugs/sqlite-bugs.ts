@@ -290,14 +290,14 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     caughtBy: 'opens until its expiry and nothing after it, until it is replaced with a later one',
     patches: [
       {
-        file: 'src/usecases/authenticate-bearer.ts',
+        file: 'src/usecases/authenticate-api-key.ts',
         find: 'const credential = await authenticateApiKey(deps, { secretSha256, sourceId });',
         put: `const name = Buffer.from(secretSha256).toString('latin1');
     const credential = seen.get(name) ?? (await authenticateApiKey(deps, { secretSha256, sourceId }));
     seen.set(name, credential);`,
       },
       {
-        file: 'src/usecases/authenticate-bearer.ts',
+        file: 'src/usecases/authenticate-api-key.ts',
         find: 'const noteUse = keyUseNoter(deps.store);',
         put: 'const noteUse = keyUseNoter(deps.store);\n  const seen = new Map();',
       },
@@ -311,7 +311,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
       'of two things wrong with a request the earlier one in the order of checks is told, and nothing is written: revoked key, used up quota',
     patches: [
       {
-        file: 'gateway/plugins/keys-first.ts',
+        file: 'gateway/plugins/check-key-of-refused.ts',
         find: 'request.isKeyChecked ? error : await core.authenticate(checked(request)).then(() => error, itself)',
         put: 'error',
       },
@@ -324,7 +324,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
       'is not touched by a request that is refused before it: no key, suspended studio, missing scope, unknown path',
     patches: [
       {
-        file: 'gateway/plugins/keys-first.ts',
+        file: 'gateway/plugins/check-key-of-refused.ts',
         find: 'await uncount(request, reply, quota);',
         put: "reply.removeHeader('ratelimit').removeHeader('ratelimit-policy');",
       },

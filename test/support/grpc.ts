@@ -11,7 +11,7 @@ import {
   status,
 } from '@grpc/grpc-js';
 import { loadSync, type MessageTypeDefinition, type MethodDefinition } from '@grpc/proto-loader';
-import type { Running } from '../../common/lifecycle.ts';
+import type { Running } from '../../common/run-until-stopped.ts';
 import { startCore } from '../../src/app.ts';
 import { readCoreConfig } from '../../src/config.ts';
 import { newId } from '../../src/domain/new-id.ts';

@@ -18,7 +18,7 @@ const ABOUT_THE_KEY = new Set<ProblemCode>([
  * counts for nothing. A request with a known key may be refused before the core was asked for anything: then it is asked
  * about the key now.
  */
-export function tellOfKeysFirst(
+export function checkKeyOfRefused(
   app: FastifyInstance,
   { core, known, quota }: { readonly core: CoreClient; readonly known: KnownCallers; readonly quota: Quota },
 ): void {
