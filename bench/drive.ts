@@ -26,81 +26,106 @@ const NEVER = Number.POSITIVE_INFINITY;
 
 /** Sends requests to an address for a while, and counts what becomes of them. Rejects when nobody listens there. */
 export async function drive(url: URL, requests: Requests, pace: Pace): Promise<LoadResult> {
-  const callers = Array.from({ length: pace.connections }, () => new Caller());
-  const idle = new Set<Caller>();
-  const tally = new Tally();
-  const { promise: over, resolve: finish, reject: giveUp } = Promise.withResolvers<void>();
-  let isRunning = false;
+  const load = new Load(url, requests, pace);
+  await load.open();
+  return load.run();
+}
 
-  const open = async (caller: Caller): Promise<void> => {
-    caller.connection = await openConnection(url, {
-      onAnswer(status) {
+class Load {
+  readonly #url: URL;
+  readonly #requests: Requests;
+  readonly #pace: Pace;
+  readonly #callers: readonly Caller[];
+  readonly #idle = new Set<Caller>();
+  readonly #tally = new Tally();
+  readonly #over = Promise.withResolvers<void>();
+  #isRunning = false;
+  #sent = 0;
+  #start = 0;
+  #alarm: NodeJS.Timeout | undefined;
+
+  constructor(url: URL, requests: Requests, pace: Pace) {
+    this.#url = url;
+    this.#requests = requests;
+    this.#pace = pace;
+    this.#callers = Array.from({ length: pace.connections }, () => new Caller());
+  }
+
+  async open(): Promise<void> {
+    await Promise.race([Promise.all(this.#callers.map((caller) => this.#connect(caller))), this.#over.promise]);
+  }
+
+  async run(): Promise<LoadResult> {
+    this.#isRunning = true;
+    this.#start = performance.now();
+    for (const caller of this.#callers) this.#goOn(caller, this.#start);
+    if (this.#pace.ratePerSecond !== undefined) this.#wakeUp();
+    const patience = setTimeout(this.#over.resolve, this.#pace.durationMs + LAST_ANSWERS_MS);
+    try {
+      await this.#over.promise;
+    } finally {
+      this.#isRunning = false;
+      clearTimeout(this.#alarm);
+      clearTimeout(patience);
+      for (const caller of this.#callers) {
+        if (!this.#idle.has(caller)) this.#tally.failed('not answered');
+        caller.connection?.close();
+      }
+    }
+    return this.#tally.result(this.#start, this.#start + this.#pace.durationMs);
+  }
+
+  async #connect(caller: Caller): Promise<void> {
+    caller.connection = await openConnection(this.#url, {
+      onAnswer: (status) => {
         const now = performance.now();
-        if (status === requests.status) tally.answered(caller.due, now);
-        else tally.failed(`status ${status}`);
-        goOn(caller, now);
+        if (status === this.#requests.status) this.#tally.answered(caller.due, now);
+        else this.#tally.failed(`status ${status}`);
+        this.#goOn(caller, now);
       },
-      onEnd(reason) {
-        if (!isRunning) {
-          giveUp(new Error(reason));
+      onEnd: (reason) => {
+        if (!this.#isRunning) {
+          this.#over.reject(new Error(reason));
           return;
         }
-        tally.failed(reason);
-        idle.delete(caller);
-        open(caller).then(() => goOn(caller, performance.now()), giveUp);
+        this.#tally.failed(reason);
+        this.#idle.delete(caller);
+        this.#connect(caller).then(() => this.#goOn(caller, performance.now()), this.#over.reject);
       },
     });
-  };
+  }
+
   /** Sends a caller's next request when one is due, and lets it rest otherwise. */
-  const goOn = (caller: Caller, now: number): void => {
-    const due = nextDue(now);
+  #goOn(caller: Caller, now: number): void {
+    const due = this.#nextDue(now);
     if (due <= now) {
-      idle.delete(caller);
-      sent += 1;
+      this.#idle.delete(caller);
+      this.#sent += 1;
       caller.due = due;
-      caller.connection?.send(requests.next());
+      caller.connection?.send(this.#requests.next());
       return;
     }
-    idle.add(caller);
-    if (due === NEVER && idle.size === callers.length) finish();
-  };
+    this.#idle.add(caller);
+    if (due === NEVER && this.#idle.size === this.#callers.length) this.#over.resolve();
+  }
 
-  await Promise.race([Promise.all(callers.map(open)), over]);
-  isRunning = true;
-  let sent = 0;
-  const start = performance.now();
-  const end = start + pace.durationMs;
-  const nextDue = (now: number): number => {
-    const due = pace.ratePerSecond === undefined ? now : start + (sent / pace.ratePerSecond) * 1000;
-    return due < end ? due : NEVER;
-  };
+  #nextDue(now: number): number {
+    const { ratePerSecond, durationMs } = this.#pace;
+    const due = ratePerSecond === undefined ? now : this.#start + (this.#sent / ratePerSecond) * 1000;
+    return due < this.#start + durationMs ? due : NEVER;
+  }
+
   /** In an open loop: lets those who rest go on when requests become due. */
-  const wakeUp = (): void => {
+  #wakeUp(): void {
     const now = performance.now();
-    for (const caller of idle) {
-      if (nextDue(now) > now) break;
-      goOn(caller, now);
+    for (const caller of this.#idle) {
+      if (this.#nextDue(now) > now) break;
+      this.#goOn(caller, now);
     }
     // The timer's grain adds up to a millisecond to a latency; a tighter loop would take the processor from what is measured.
-    const due = nextDue(now);
-    if (due !== NEVER) alarm = setTimeout(wakeUp, Math.max(1, Math.ceil(due - now)));
-  };
-  let alarm: NodeJS.Timeout | undefined;
-  for (const caller of callers) goOn(caller, start);
-  if (pace.ratePerSecond !== undefined) wakeUp();
-  const patience = setTimeout(finish, pace.durationMs + LAST_ANSWERS_MS);
-  try {
-    await over;
-  } finally {
-    isRunning = false;
-    clearTimeout(alarm);
-    clearTimeout(patience);
-    for (const caller of callers) {
-      if (!idle.has(caller)) tally.failed('not answered');
-      caller.connection?.close();
-    }
+    const due = this.#nextDue(now);
+    if (due !== NEVER) this.#alarm = setTimeout(() => this.#wakeUp(), Math.max(1, Math.ceil(due - now)));
   }
-  return tally.result(start, end);
 }
 
 /** A connection, and the moment at which its request was due. */

@@ -1,7 +1,6 @@
 import type { DescMessage, MessageInitShape } from '@bufbuild/protobuf';
-import { type CallOptions, Code, ConnectError, createClient } from '@connectrpc/connect';
-import { createConnectTransport } from '@connectrpc/connect-node';
-import { CORE_CALL_MS, CORE_HEALTH_MS, CORE_PING_ANSWER_MS, CORE_PING_EVERY_MS } from '../common/deadlines.ts';
+import { type CallOptions, Code, ConnectError, createClient, type Transport } from '@connectrpc/connect';
+import { CORE_CALL_MS, CORE_HEALTH_MS } from '../common/deadlines.ts';
 import { textOfHash } from '../common/rules/key-secret.ts';
 import { currentSpan } from '../common/tracing.ts';
 import type { Status } from '../proto/gen/google/rpc/status_pb.ts';
@@ -22,9 +21,8 @@ import {
 } from '../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { type Asked, Collector, type Result } from './collector.ts';
 import type { GatewayConfig } from './config.ts';
-import { presentToken, tlsToCore } from './core-connection.ts';
+import { connectToCore } from './core-connection.ts';
 import { problemOfError, problemOfStatus } from './core-problems.ts';
-import { CoreSessions } from './core-sessions.ts';
 import type { Operation } from './finished-request.ts';
 import type { GatewayMetrics } from './metrics.ts';
 import { Problem } from './problems.ts';
@@ -84,47 +82,9 @@ export interface CoreClient {
 
 /** Connects to a core, at the first call and again whenever the connection is lost. */
 export function createCoreClient(config: GatewayConfig, metrics?: GatewayMetrics): CoreClient {
-  const { CORE_URL } = config;
-  const sessionManager = new CoreSessions(
-    CORE_URL,
-    // A core that is gone without a word is noticed by a ping, not by the operating system's patience.
-    { pingIntervalMs: CORE_PING_EVERY_MS, pingTimeoutMs: CORE_PING_ANSWER_MS },
-    tlsToCore(config),
-  );
-  const transport = createConnectTransport({
-    baseUrl: CORE_URL,
-    httpVersion: '2',
-    useBinaryFormat: true,
-    sessionManager,
-    readMaxBytes: LARGEST_ANSWER_BYTES,
-    // The two are near each other: packing costs more than it saves.
-    acceptCompression: [],
-    interceptors: presentToken(config),
-  });
-  const leads = createClient(LeadIntakeService, transport);
-  const apiKeys = createClient(ApiKeyService, transport);
+  const { transport, sessions } = connectToCore(config, LARGEST_ANSWER_BYTES);
+  const { authenticate, create, get, list } = collectors(transport, metrics);
   const health = createClient(Health, transport);
-  const authenticate = collect<typeof AuthenticateApiKeyRequestSchema, AuthenticateApiKeyResponse>(
-    apiKeys.batchAuthenticateApiKeys,
-    { operation: 'AuthenticateApiKey', mostInMessage: 64, metrics },
-  );
-  const create = collect<typeof CreateLeadRequestSchema, CreateLeadResponse>(leads.batchCreateLeads, {
-    operation: 'CreateLead',
-    mostInMessage: 24,
-    gatherMs: GATHER_MS,
-    metrics,
-  });
-  const get = collect<typeof GetLeadRequestSchema, GetLeadResponse>(leads.batchGetLeads, {
-    operation: 'GetLead',
-    mostInMessage: 32,
-    metrics,
-  });
-  const list = collect<typeof ListLeadsRequestSchema, ListLeadsResponse>(leads.batchListLeads, {
-    operation: 'ListLeads',
-    mostInMessage: 4,
-    metrics,
-  });
-
   const operations: Partial<Record<Operation, { unanswered(): number }>> = {
     createLead: create,
     getLead: get,
@@ -171,8 +131,35 @@ export function createCoreClient(config: GatewayConfig, metrics?: GatewayMetrics
       if (status !== Serving.SERVING) throw new Error('it says that it does not serve: its log tells why');
     },
 
-    close: () => sessionManager.abort(),
+    close: () => sessions.abort(),
   };
+}
+
+/** What gathers the requests of each kind for the core. */
+function collectors(transport: Transport, metrics: GatewayMetrics | undefined) {
+  const leads = createClient(LeadIntakeService, transport);
+  const apiKeys = createClient(ApiKeyService, transport);
+  const authenticate = collect<typeof AuthenticateApiKeyRequestSchema, AuthenticateApiKeyResponse>(
+    apiKeys.batchAuthenticateApiKeys,
+    { operation: 'AuthenticateApiKey', mostInMessage: 64, metrics },
+  );
+  const create = collect<typeof CreateLeadRequestSchema, CreateLeadResponse>(leads.batchCreateLeads, {
+    operation: 'CreateLead',
+    mostInMessage: 24,
+    gatherMs: GATHER_MS,
+    metrics,
+  });
+  const get = collect<typeof GetLeadRequestSchema, GetLeadResponse>(leads.batchGetLeads, {
+    operation: 'GetLead',
+    mostInMessage: 32,
+    metrics,
+  });
+  const list = collect<typeof ListLeadsRequestSchema, ListLeadsResponse>(leads.batchListLeads, {
+    operation: 'ListLeads',
+    mostInMessage: 4,
+    metrics,
+  });
+  return { authenticate, create, get, list };
 }
 
 /** A batch method of the core. */

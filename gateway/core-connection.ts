@@ -1,5 +1,37 @@
-import type { Interceptor } from '@connectrpc/connect';
+import type { Interceptor, Transport } from '@connectrpc/connect';
+import { createConnectTransport } from '@connectrpc/connect-node';
+import { CORE_PING_ANSWER_MS, CORE_PING_EVERY_MS } from '../common/deadlines.ts';
 import type { GatewayConfig } from './config.ts';
+import { CoreSessions } from './core-sessions.ts';
+
+/**
+ * The connections to a core, each made at the first call and again whenever it is lost.
+ *
+ * @param readMaxBytes the largest message of an answer to read
+ */
+export function connectToCore(
+  config: GatewayConfig,
+  readMaxBytes: number,
+): { transport: Transport; sessions: CoreSessions } {
+  const { CORE_URL } = config;
+  const sessions = new CoreSessions(
+    CORE_URL,
+    // A core that is gone without a word is noticed by a ping, not by the operating system's patience.
+    { pingIntervalMs: CORE_PING_EVERY_MS, pingTimeoutMs: CORE_PING_ANSWER_MS },
+    tlsToCore(config),
+  );
+  const transport = createConnectTransport({
+    baseUrl: CORE_URL,
+    httpVersion: '2',
+    useBinaryFormat: true,
+    sessionManager: sessions,
+    readMaxBytes,
+    // The two are near each other: packing costs more than it saves.
+    acceptCompression: [],
+    interceptors: presentToken(config),
+  });
+  return { transport, sessions };
+}
 
 /** What the core is trusted by, and what it is shown; options for Node's TLS. */
 export function tlsToCore({ CORE_CA_FILE, CORE_CLIENT_CERT_FILE, CORE_CLIENT_KEY_FILE }: GatewayConfig) {

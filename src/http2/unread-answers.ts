@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import type { Writable } from 'node:stream';
 import type { FastifyInstance } from 'fastify';
 import { asksForHealth } from '../rpc/core-token.ts';
@@ -54,83 +55,113 @@ interface Holder {
  * whoever has unread answers is given no more.
  */
 export function endUnreadAnswers(app: FastifyInstance, connections: Connections, tell: TellEnded): void {
-  const answers = new Set<Answer>();
-  /** How much was unsent when it was last looked at, and how much was written since. */
-  let unsent = 0;
-  let written = 0;
-  let nextLook = Promise.withResolvers<void>();
-  /** How many of those who waited were let in since the last look. */
-  let letIn = 0;
-
-  /** Whether more had better not be begun for a caller: much is unsent in all, and some of it is theirs. */
-  const isToWait = (connection: CallerConnection | undefined) =>
-    connection !== undefined &&
-    unsent + written > MUCH_UNSENT_BYTES &&
-    (connection.queuedBytes > 0 ||
-      answers.values().some((answer) => answer.connection === connection && answer.to.writableLength > 0));
-
+  const unread = new UnreadAnswers(connections, tell);
   app.addHook('onRequest', async (request, reply) => {
     const { raw } = reply;
     const connection = connections.of(request, reply);
-    for (let waited = false; !asksForHealth(request.url); waited = true) {
-      if (!isToWait(connection) && (!waited || letIn++ < MOST_LET_IN)) break;
-      await nextLook.promise;
-      if (raw.destroyed || connection?.isEnding) return reply.hijack();
+    if (!asksForHealth(request.url) && !(await unread.turnCame(connection, raw))) return reply.hijack();
+    unread.watch(raw, streamOf(reply) ?? raw, connection);
+  });
+  const looking = setInterval(() => unread.look(), LOOK_MS).unref();
+  app.addHook('onClose', async () => clearInterval(looking));
+}
+
+class UnreadAnswers {
+  readonly #connections: Connections;
+  readonly #tell: TellEnded;
+  readonly #answers = new Set<Answer>();
+  /** How much was unsent when it was last looked at, and how much was written since. */
+  #unsent = 0;
+  #written = 0;
+  #nextLook = Promise.withResolvers<void>();
+  /** How many of those who waited were let in since the last look. */
+  #letIn = 0;
+
+  constructor(connections: Connections, tell: TellEnded) {
+    this.#connections = connections;
+    this.#tell = tell;
+  }
+
+  /** Resolves to true when a caller may be given more, to false when they have gone while they waited. */
+  async turnCame(connection: CallerConnection | undefined, answer: Writable): Promise<boolean> {
+    for (let waited = false; ; waited = true) {
+      if (!this.#isToWait(connection) && (!waited || this.#letIn++ < MOST_LET_IN)) return true;
+      await this.#nextLook.promise;
+      if (answer.destroyed || connection?.isEnding) return false;
     }
-    const answer: Answer = { to: streamOf(reply) ?? raw, connection, unsent: 0, looks: 0 };
-    answers.add(answer);
-    raw.once('close', () => answers.delete(answer));
+  }
+
+  /**
+   * Watches an answer from its beginning to its end.
+   *
+   * @param raw where it is written
+   * @param to where it stands until it is sent
+   */
+  watch(raw: ServerResponse, to: Writable, connection: CallerConnection | undefined): void {
+    const answer: Answer = { to, connection, unsent: 0, looks: 0 };
+    this.#answers.add(answer);
+    raw.once('close', () => this.#answers.delete(answer));
     const write = raw.write.bind(raw) as (...args: unknown[]) => boolean;
     raw.write = (chunk: Uint8Array, ...rest: unknown[]) => {
       let at = 0;
       for (; at + PIECE_BYTES < chunk.length; at += PIECE_BYTES) write(chunk.subarray(at, at + PIECE_BYTES));
       const isTaken = write(chunk.subarray(at), ...rest);
-      written += chunk.length;
-      if (written >= LOOK_AFTER_BYTES) endSomeIfTooMuch();
+      this.#written += chunk.length;
+      if (this.#written >= LOOK_AFTER_BYTES) this.#endSomeIfTooMuch();
       return isTaken;
     };
-  });
+  }
 
-  const looking = setInterval(() => {
-    for (const answer of answers) {
+  /** Looks whether callers take what they are sent. */
+  look(): void {
+    for (const answer of this.#answers) {
       const { writableLength } = answer.to;
       answer.looks = writableLength > 0 && writableLength >= answer.unsent ? answer.looks + 1 : 0;
       answer.unsent = writableLength;
       if (answer.looks <= MOST_LOOKS) continue;
-      tell('an answer that was not read');
+      this.#tell('an answer that was not read');
       answer.to.destroy();
     }
-    endSomeIfTooMuch();
-    letIn = 0;
-    nextLook.resolve();
-    nextLook = Promise.withResolvers();
-  }, LOOK_MS).unref();
-  app.addHook('onClose', async () => clearInterval(looking));
+    this.#endSomeIfTooMuch();
+    this.#letIn = 0;
+    this.#nextLook.resolve();
+    this.#nextLook = Promise.withResolvers();
+  }
 
-  function endSomeIfTooMuch(): void {
-    written = 0;
-    const held = holders();
-    unsent = held.reduce((sum, { bytes }) => sum + bytes, 0);
-    if (unsent <= MOST_UNSENT_BYTES) return;
+  /** Whether more had better not be begun for a caller: much is unsent in all, and some of it is theirs. */
+  #isToWait(connection: CallerConnection | undefined): boolean {
+    return (
+      connection !== undefined &&
+      this.#unsent + this.#written > MUCH_UNSENT_BYTES &&
+      (connection.queuedBytes > 0 ||
+        this.#answers.values().some((answer) => answer.connection === connection && answer.to.writableLength > 0))
+    );
+  }
+
+  #endSomeIfTooMuch(): void {
+    this.#written = 0;
+    const held = this.#holders();
+    this.#unsent = held.reduce((sum, { bytes }) => sum + bytes, 0);
+    if (this.#unsent <= MOST_UNSENT_BYTES) return;
     for (const { connection, bytes } of held.sort((a, b) => b.looks - a.looks || b.bytes - a.bytes)) {
-      tell('a connection, too much was not read');
+      this.#tell('a connection, too much was not read');
       // Not the answers alone: what was handed to the kernel's side is held for as long as the connection.
       connection.end(0);
-      for (const answer of answers) if (answer.connection === connection) answers.delete(answer);
-      unsent -= bytes;
+      for (const answer of this.#answers) if (answer.connection === connection) this.#answers.delete(answer);
+      this.#unsent -= bytes;
       // Not only as much as it takes: the next would come with the next write.
-      if (unsent <= MOST_UNSENT_BYTES / 2) return;
+      if (this.#unsent <= MOST_UNSENT_BYTES / 2) return;
     }
   }
 
   /** The connections on which something is unsent, how much that is, and how many looks have found it so. */
-  function holders(): Holder[] {
+  #holders(): Holder[] {
     const held = new Map<CallerConnection, Holder>();
-    for (const connection of connections) {
+    for (const connection of this.#connections) {
       if (connection.queuedBytes === 0 || connection.isEnding) continue;
       held.set(connection, { connection, bytes: 0, looks: 0 });
     }
-    for (const { to, connection, looks } of answers) {
+    for (const { to, connection, looks } of this.#answers) {
       if (!connection || to.writableLength === 0) continue;
       const holder = held.get(connection) ?? { connection, bytes: 0, looks: 0 };
       holder.bytes += to.writableLength;
