@@ -1,7 +1,7 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import { BadRequestSchema, ErrorInfoSchema } from '../proto/gen/google/rpc/error_details_pb.ts';
 import type { Status } from '../proto/gen/google/rpc/status_pb.ts';
-import { CODE_OF_REASON, type FieldFault, Problem } from './problems.ts';
+import { CODE_OF_REASON, type FaultyField, Problem } from './problems.ts';
 
 /** What the core itself may say, without a reason, of a fault on either side. After anything else the outcome is unknown. */
 const FAULTS = new Set([Code.Internal, Code.Unimplemented, Code.InvalidArgument, Code.Unauthenticated]);
@@ -48,6 +48,6 @@ const PUBLIC_NAMES: Readonly<Record<string, string>> = {
   pageToken: 'cursor',
 };
 
-function publicFault({ field, description }: { field: string; description: string }): FieldFault {
+function publicFault({ field, description }: { field: string; description: string }): FaultyField {
   return { field: PUBLIC_NAMES[field] ?? field, message: description };
 }

@@ -52,7 +52,7 @@ export const CODE_OF_REASON: Record<Exclude<keyof typeof RefusalReason, 'UNSPECI
 };
 
 /** Something wrong with one part of a request: a header, a parameter, or a path into the body (`contact.value`). */
-export interface FieldFault {
+export interface FaultyField {
   readonly field: string;
   /** The end of the sentence "The value …". */
   readonly message: string;
@@ -63,7 +63,7 @@ export class Problem extends Error {
   readonly code: ProblemCode;
   readonly status: number;
   readonly detail: string | undefined;
-  readonly faults: readonly FieldFault[];
+  readonly faults: readonly FaultyField[];
   /** Headers that go with the answer. */
   readonly headers: Readonly<Record<string, string>>;
   /** The open lead in the way, when the core named one. */
@@ -76,7 +76,7 @@ export class Problem extends Error {
     more: {
       readonly status?: number;
       readonly detail?: string;
-      readonly faults?: readonly FieldFault[];
+      readonly faults?: readonly FaultyField[];
       readonly headers?: Readonly<Record<string, string>>;
       readonly existingLeadId?: string | undefined;
       readonly isTold?: boolean;
@@ -106,7 +106,7 @@ const HEADERS: Partial<Record<ProblemCode, Readonly<Record<string, string>>>> = 
 const MOST_FIELDS = 50;
 
 /** A request that breaks the contract. */
-export function invalidRequest(faults: readonly FieldFault[], detail?: string, status?: number): Problem {
+export function invalidRequest(faults: readonly FaultyField[], detail?: string, status?: number): Problem {
   return new Problem('integration_invalid_request', {
     faults: faults.slice(0, MOST_FIELDS),
     ...(detail !== undefined && { detail }),
@@ -132,7 +132,7 @@ export function problemBody(problem: Problem, requestId: string, publicUrl: stri
 }
 
 /** Callers choose the names of unknown properties: built from entries, `__proto__` is a name like any other. */
-function fieldsOf(faults: readonly FieldFault[]): Record<string, string[]> {
+function fieldsOf(faults: readonly FaultyField[]): Record<string, string[]> {
   const byField = Object.entries(Object.groupBy(faults, ({ field }) => field));
   return Object.fromEntries(byField.map(([field, sameField = []]) => [field, sameField.map(({ message }) => message)]));
 }

@@ -1,6 +1,6 @@
 import { displayNameFault, emailFault, PAGE_SIZE, uuidFault } from '../../common/rules/field-rules.ts';
 import type { LeadJson } from '../lead-json.ts';
-import { type FieldFault, invalidRequest, Problem, type ProblemCode } from '../problems.ts';
+import { type FaultyField, invalidRequest, Problem, type ProblemCode } from '../problems.ts';
 
 /** A caller's own id of a lead that is to be created. */
 export const IDEMPOTENCY_KEY = '5f0f9b1c-6c1e-4c55-9a5e-3d2b7f1c8a10';
@@ -70,6 +70,6 @@ export function exampleOf(code: ProblemCode): Problem {
 
 function invalid(faults: Readonly<Record<string, string | undefined>>): Problem {
   return invalidRequest(
-    Object.entries(faults).map(([field, message]): FieldFault => ({ field, message: message ?? '' })),
+    Object.entries(faults).map(([field, message]): FaultyField => ({ field, message: message ?? '' })),
   );
 }

@@ -4,7 +4,7 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from
 import { unknownRequest } from '../finished-request.ts';
 import type { RequestObserver } from '../observation.ts';
 import {
-  type FieldFault,
+  type FaultyField,
   invalidRequest,
   PROBLEM_MEDIA_TYPE,
   Problem,
@@ -97,7 +97,7 @@ export function answerClientErrors(order: RequestOrder, publicUrl: string, obser
 }
 
 /** What makes it uncertain where a message ends, or whom it is for: another reader on its way may have seen it otherwise. */
-function framingFault({ httpVersion, headers, headersDistinct }: IncomingMessage): FieldFault | undefined {
+function framingFault({ httpVersion, headers, headersDistinct }: IncomingMessage): FaultyField | undefined {
   if (httpVersion !== '1.1' && httpVersion !== '1.0') return { field: 'HTTP version', message: 'must be 1.1 or 1.0' };
   const coding = headers['transfer-encoding'];
   if (coding !== undefined && (httpVersion === '1.0' || coding.toLowerCase() !== 'chunked')) {

@@ -9,7 +9,7 @@ import {
   uuidFault,
 } from '../../common/rules/field-rules.ts';
 import type { LeadCreation } from '../core-client.ts';
-import { type FieldFault, invalidRequest } from '../problems.ts';
+import { type FaultyField, invalidRequest } from '../problems.ts';
 import { leadCaptureSchema } from './schemas.ts';
 
 type CaptureJson = Omit<LeadCreation, 'idempotencyKey' | 'sourceId' | 'note'> &
@@ -24,7 +24,7 @@ type CaptureJson = Omit<LeadCreation, 'idempotencyKey' | 'sourceId' | 'note'> &
  */
 export function readCapture(request: FastifyRequest): LeadCreation {
   const idempotencyKey = request.headers['idempotency-key'];
-  const faults: FieldFault[] = [];
+  const faults: FaultyField[] = [];
   const note = (field: string, message: Fault) => {
     if (message !== undefined) faults.push({ field, message });
   };
@@ -72,7 +72,7 @@ function parseJson(bytes: Buffer | undefined): unknown {
   }
 }
 
-function shapeFaults(request: FastifyRequest, body: unknown): FieldFault[] {
+function shapeFaults(request: FastifyRequest, body: unknown): FaultyField[] {
   const validate =
     request.getValidationFunction(leadCaptureSchema) ?? request.compileValidationSchema(leadCaptureSchema);
   if (validate(body)) return [];
@@ -86,7 +86,7 @@ function shapeFaults(request: FastifyRequest, body: unknown): FieldFault[] {
 }
 
 /** An error of shape in words; undefined for one of a value, of which the core's rule tells. */
-function shapeFault({ keyword, instancePath, params }: FastifySchemaValidationError): FieldFault | undefined {
+function shapeFault({ keyword, instancePath, params }: FastifySchemaValidationError): FaultyField | undefined {
   const parent = instancePath.slice(1).replaceAll('/', '.');
   const child = (name: unknown) => (parent ? `${parent}.${name}` : String(name));
   switch (keyword) {
