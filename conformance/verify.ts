@@ -7,7 +7,7 @@ import { IDEMPOTENCY_CHECKS } from './checks/idempotency.ts';
 import { OPEN_LEAD_CHECKS } from './checks/open-leads.ts';
 import { QUOTA_CHECKS } from './checks/quota.ts';
 import { READING_CHECKS } from './checks/reading.ts';
-import { CONTRACT_RULES, type RuleId } from './contract-rules.ts';
+import { CONTRACT_RULES, RULE_IDS, RULES, type RuleId } from './contract-rules.ts';
 import { OUT_OF_SIGHT } from './out-of-sight.ts';
 
 /** All checks. The one that uses up the key's quota comes last. */
@@ -82,9 +82,13 @@ export async function verify(api: Api, { quota, onCheck = () => {} }: VerifyOpti
     const isLeftOut = !quota && QUOTA_CHECKS.includes(check);
     checks.push(await make(check, api, isLeftOut ? 'it uses up the quota (--quota)' : check.impossible?.(api)));
   }
-  const rules = (Object.keys(CONTRACT_RULES) as RuleId[]).map((rule) => resultOf(rule, checks));
+  const rules = RULE_IDS.filter(isHeldAgainst).map((rule) => resultOf(rule, checks));
   return { rules, checks };
 }
+
+/** All of the contract itself; of what the service has decided beside it, that which a check is about. */
+const isHeldAgainst = (rule: RuleId): boolean =>
+  rule in CONTRACT_RULES || CHECKS.some(({ rules }) => rules.includes(rule));
 
 async function make({ title, rules, run }: Check, api: Api, impossible: string | undefined): Promise<CheckResult> {
   if (impossible !== undefined) return { title, rules, verdict: 'not made', why: impossible };
@@ -97,7 +101,7 @@ async function make({ title, rules, run }: Check, api: Api, impossible: string |
 }
 
 function resultOf(rule: RuleId, checks: readonly CheckResult[]): RuleResult {
-  const text = CONTRACT_RULES[rule];
+  const text = RULES[rule];
   const own = checks.filter(({ rules }) => rules.includes(rule));
   const failed = own.find(({ verdict }) => verdict === 'failed');
   if (failed) return { rule, text, verdict: 'failed', why: `${failed.title}: ${failed.why}` };

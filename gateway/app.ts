@@ -36,7 +36,7 @@ import { RequestOrder } from './request-order.ts';
 import { docsRoutes } from './routes/docs.ts';
 import { LEAD_PATH, LEADS_PATH, leadRoutes } from './routes/leads.ts';
 
-/** The longest body that is read; bytes. The largest valid one, every character escaped, has about 29 KB. */
+/** The longest body that is read; bytes. The largest valid one, every character escaped, has about 29 KB. @rule 4.1.body */
 export const LONGEST_BODY_BYTES = 32 * 1024;
 
 /**
@@ -146,6 +146,7 @@ async function createGateway(config: GatewayConfig, parts: Parts): Promise<Fasti
 
   app.addHook('onRequest', async (request, reply) => {
     reply.header(REQUEST_ID_HEADER, request.id);
+    // @rule 7.no-store
     reply.header('cache-control', 'no-store');
   });
   // As late as can be: a connection that is answered otherwise while the gateway stops would hold that up.
@@ -162,6 +163,7 @@ async function createGateway(config: GatewayConfig, parts: Parts): Promise<Fasti
 
   allowOnly(app, LEADS_PATH, 'GET', 'POST');
   allowOnly(app, LEAD_PATH, 'GET');
+  // @rule 7.order
   await app.register(async (v1) => {
     const known = new KnownCallers();
     turnAwayWhileBusy(v1, core);

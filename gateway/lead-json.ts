@@ -27,7 +27,11 @@ const STAGES: Record<LeadStage, string | undefined> = {
 /** All of the contract's words for the stages. */
 export const STAGE_WORDS = Object.values(STAGES).filter((word) => word !== undefined);
 
-/** @throws Error when the core sent a lead that the contract cannot show */
+/**
+ * @throws Error when the core sent a lead that the contract cannot show
+ *
+ * @rule 2.1.id 2.1.displayName 2.1.stage 2.1.sourceId 2.1.note 2.1.createdAt 2.1.updatedAt 2.1.nothing-else 2.1.no-contact
+ */
 export function leadJson(lead: Lead | undefined): LeadJson {
   const stage = lead && STAGES[lead.stage];
   if (!stage || !lead.createTime || !lead.updateTime) throw new Error('the core sent a lead that is not complete');

@@ -1,6 +1,13 @@
 import type { RefusalReason } from '../proto/gen/leadintake/v1/refusal_pb.ts';
 
-/** Every code that an error of this API can have, with its usual status and its title. */
+/**
+ * Every code that an error of this API can have, with its usual status and its title.
+ *
+ * @rule 7.integration_invalid_request 7.integration_source_invalid 7.integration_key_invalid 7.subscription_suspended
+ * @rule 7.integration_scope_forbidden 7.integration_issuer_forbidden 7.integration_lead_not_found
+ * @rule 7.integration_idempotency_conflict 7.integration_lead_already_open 7.integration_rate_limited
+ * @rule 7.integration_rate_unavailable 7.route_not_found 7.method_not_allowed 7.internal_error 7.integration_unavailable
+ */
 export const PROBLEMS = {
   integration_invalid_request: { status: 400, title: 'The request is not valid.' },
   integration_source_invalid: { status: 400, title: 'The lead source does not belong to the studio or is disabled.' },
@@ -95,14 +102,14 @@ export class Problem extends Error {
   }
 }
 
-/** Headers that always go with a code. */
+/** Headers that always go with a code. @rule 7.wait 7.www-authenticate */
 const HEADERS: Partial<Record<ProblemCode, Readonly<Record<string, string>>>> = {
   integration_key_invalid: { 'www-authenticate': 'Bearer' },
   integration_rate_unavailable: { 'retry-after': '1' },
   integration_unavailable: { 'retry-after': '1' },
 };
 
-/** How many faulty fields one answer names; a hostile body can have thousands. */
+/** How many faulty fields one answer names; a hostile body can have thousands. @rule 2.5.together */
 const MOST_FIELDS = 50;
 
 /** A request that breaks the contract. */
@@ -114,10 +121,14 @@ export function invalidRequest(faults: readonly FaultyField[], detail?: string, 
   });
 }
 
-/** The media type of every error. */
+/** The media type of every error. @rule 1.media-types */
 export const PROBLEM_MEDIA_TYPE = 'application/problem+json';
 
-/** An error's body, in the contract's words. */
+/**
+ * An error's body, in the contract's words.
+ *
+ * @rule 2.5.type 2.5.title 2.5.status 2.5.code 2.5.detail 2.5.requestId 2.5.page
+ */
 export function problemBody(problem: Problem, requestId: string, publicUrl: string): string {
   const { code, status, detail, faults } = problem;
   return JSON.stringify({
@@ -131,7 +142,11 @@ export function problemBody(problem: Problem, requestId: string, publicUrl: stri
   });
 }
 
-/** Callers choose the names of unknown properties: built from entries, `__proto__` is a name like any other. */
+/**
+ * Callers choose the names of unknown properties: built from entries, `__proto__` is a name like any other.
+ *
+ * @rule 2.5.fields
+ */
 function fieldsOf(faults: readonly FaultyField[]): Record<string, string[]> {
   const byField = Object.entries(Object.groupBy(faults, ({ field }) => field));
   return Object.fromEntries(byField.map(([field, sameField = []]) => [field, sameField.map(({ message }) => message)]));

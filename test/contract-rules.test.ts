@@ -1,81 +1,62 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
-import { CONTRACT_RULES } from '../conformance/contract-rules.ts';
-import { RULE_PROOFS } from './contract-rules.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { DECIDED_RULES, RULE_IDS, RULES, type RuleId } from '../conformance/contract-rules.ts';
+import { codeMarks, type RuleRow, ruleRows, WITHOUT_CODE, WITHOUT_TEST } from './rule-table.ts';
 
-/** The contract is kept beside the repository: a clone alone has the table without it. */
-const CONTRACT = join(import.meta.dirname, '../../shared/lead-intake-api.md');
+const ROOT = join(import.meta.dirname, '..');
 
-/** What keeps a test, or all tests around it, from being run, or from failing. */
-const NOT_RUN =
-  /\b(?:test|it|describe|suite|context|ctx)\b[\w.]*\.(?:skip|skipIf|runIf|todo|only|fails)\b|\b(?:skip|todo|only|fails): ?true/;
+/** How long it may take to read all suites that prove something; milliseconds. */
+const READ_WITHIN_MS = 60_000;
 
-/** A file's text without its comments, so that what was commented out proves nothing. */
-function codeOf(file: string): string {
-  const path = join(import.meta.dirname, file);
-  if (!existsSync(path)) return '';
-  return readFileSync(path, 'utf8').replace(/^\s*\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, '');
-}
-
-/** How often a text is the title of a test: the first argument of a call, and not of `describe`. */
-function titled(code: string, title: string): number {
-  const quoted = ["'", '"', '`'].map((quote) => RegExp.escape(quote + title + quote)).join('|');
-  return [...code.matchAll(new RegExp(`(?<!describe(?:\\.\\w+)*)\\(\\s*(?:${quoted}),`, 'g'))].length;
-}
+/** What keeps a test from being run, or from failing, that reading it for its tags does not tell. */
+const NOT_HELD_TO = /\.fails\b|\bfails:|\bskip\(/;
 
 describe('each rule of the contract', () => {
-  test.each(RULE_PROOFS)(
-    '$id is proven by tests that exist and are run, or says why not',
-    ({ provenBy = {}, reason }) => {
-      const proofs = Object.entries(provenBy).flatMap(([file, titles]) => titles.map((title) => ({ file, title })));
-      if (proofs.length === 0) expect(reason).toMatch(/\w/);
-      for (const { file, title } of proofs) {
-        expect({ file, title, found: titled(codeOf(file), title) }).toEqual({ file, title, found: 1 });
-        expect({ file, notRun: NOT_RUN.exec(codeOf(file))?.[0] }).toEqual({ file, notRun: undefined });
-      }
-    },
-  );
+  let rows: ReadonlyMap<RuleId, RuleRow>;
+  beforeAll(async () => {
+    rows = new Map((await ruleRows()).map((row) => [row.rule, row]));
+  }, READ_WITHIN_MS);
 
-  test('has its proofs in one place', () => {
-    expect(RULE_PROOFS.map(({ id }) => id).toSorted()).toEqual(Object.keys(CONTRACT_RULES).toSorted());
+  test.each(RULE_IDS)('%s is carried out by code and proven by tests that are run, or it is said why not', (rule) => {
+    const { code, tests } = rows.get(rule) as RuleRow;
+    expect({ rule, hasCode: code.length > 0 }).toEqual({ rule, hasCode: WITHOUT_CODE[rule] === undefined });
+    expect({ rule, hasTest: tests.length > 0 }).toEqual({ rule, hasTest: WITHOUT_TEST[rule] === undefined });
+    for (const { file } of tests) {
+      const text = readFileSync(join(ROOT, file), 'utf8').replace(/^\s*\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, '');
+      expect({ file, notHeldTo: NOT_HELD_TO.exec(text)?.[0] }).toEqual({ file, notHeldTo: undefined });
+    }
   });
 
-  test.skipIf(!existsSync(CONTRACT))('is in the table: every numbered rule and every row of the document', () => {
-    const found = rulesOf(readFileSync(CONTRACT, 'utf8'));
-    expect(found.length).toBeGreaterThan(60);
-    expect(new Set(found).size).toBe(found.length);
-    const listed = new Set<string>(Object.keys(CONTRACT_RULES));
-    expect(found.filter((id) => !listed.has(id))).toEqual([]);
+  test('has its name wherever code names one', () => {
+    expect(codeMarks().filter(({ rule }) => !(rule in RULES))).toEqual([]);
   });
 });
 
-/** The table's names for all numbered rules and table rows of a document. */
-function rulesOf(document: string): string[] {
-  const ids: string[] = [];
-  let section = '';
-  let isRule = false;
-  let isTable = false;
-  let nameColumn = 0;
-  for (const line of document.split('\n')) {
-    const cells = line.startsWith('|')
-      ? line
-          .split('|')
-          .map((cell) => cell.trim())
-          .slice(1, -1)
-      : undefined;
-    const heading = /^#+ (\d+(?:\.\d+)?)/.exec(line)?.[1];
-    const number = /^(\d+)\. /.exec(line)?.[1];
-    if (heading !== undefined) [section, isRule] = [heading, false];
-    if (line === 'Rules:') isRule = true;
-    if (number !== undefined) ids.push(isRule ? `${section} rule ${number}` : `${section}.${number}`);
-    if (cells === undefined) isTable = false;
-    else if (!isTable) {
-      isTable = true;
-      // Statuses and states repeat from row to row: there the second column tells rows apart.
-      nameColumn = cells.findIndex((name) => name === 'code' || name === 'Trigger');
-      if (nameColumn < 0) nameColumn = 0;
-    } else if (!/^-+$/.test(cells[0] ?? '')) ids.push(`${section} ${cells[nameColumn]}`);
-  }
-  return ids;
-}
+describe('docs/contract.md', () => {
+  const sections = readFileSync(join(ROOT, 'docs/contract.md'), 'utf8').split(/^##+ (?=\d)/m);
+  /** Each rule by its name, the section that it stands in, and whether it is marked as decided here. */
+  const said = sections.slice(1).flatMap((section) => {
+    const [number = ''] = /^\d+(?:\.\d+)?/.exec(section) ?? [];
+    return [...section.matchAll(/\*\*(\d[\w.-]*)(°?)\*\*/g)].map(([, rule = '', mark]) => ({
+      rule,
+      number,
+      isDecided: mark !== '',
+    }));
+  });
+
+  test('has every rule, each once', () => {
+    expect(said.map(({ rule }) => rule).toSorted()).toEqual(RULE_IDS.toSorted());
+  });
+
+  test('has each in its section', () => {
+    expect(said.filter(({ rule, number }) => rule.slice(0, rule.lastIndexOf('.')) !== number)).toEqual([]);
+  });
+
+  test('marks what the service has decided', () => {
+    expect(said.filter(({ isDecided }) => isDecided).map(({ rule }) => rule)).toEqual(
+      expect.arrayContaining(Object.keys(DECIDED_RULES)),
+    );
+    expect(said.filter(({ isDecided }) => isDecided)).toHaveLength(Object.keys(DECIDED_RULES).length);
+  });
+});

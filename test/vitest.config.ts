@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config';
+import { RULE_TAGS } from './rule-tags.ts';
 
 /** Long suites that wait most of the time, or keep one processor busy: two of them fit side by side. */
 const IN_PAIRS = [
@@ -17,7 +18,7 @@ const ALONE = [
 ];
 
 // Real servers and processes start in the suites; on a small machine they share two cores.
-const test = { root: `${import.meta.dirname}/..`, testTimeout: 30_000, hookTimeout: 60_000 };
+const test = { root: `${import.meta.dirname}/..`, testTimeout: 30_000, hookTimeout: 60_000, tags: RULE_TAGS };
 
 function project(name: string, include: string[], more: object) {
   return { test: { ...test, name, include, ...more } };

@@ -5,7 +5,7 @@
  * Lengths count Unicode code points.
  */
 
-/** Smallest and largest size of each field; code points. */
+/** Smallest and largest size of each field; code points. @rule 2.2.lengths 8.displayName 8.email 8.phone 8.note 8.cursor */
 export const BOUNDS = {
   displayName: { min: 1, max: 160 },
   email: { min: 1, max: 254 },
@@ -15,7 +15,7 @@ export const BOUNDS = {
   pageToken: { min: 1, max: 512 },
 } as const;
 
-/** Leads per page: the most, and how many when nobody asks for a number. */
+/** Leads per page: the most, and how many when nobody asks for a number. @rule 8.limit 8.leads */
 export const PAGE_SIZE = { max: 100, fallback: 25 } as const;
 
 /** What is wrong with a value, as the end of the sentence "The value …"; undefined when nothing is. */
@@ -29,23 +29,27 @@ const BASE64URL = /^[A-Za-z0-9_-]*$/;
 const WHITE_SPACE_OR_CONTROL = /[\s\p{Cc}]/u;
 const DECIMAL_DIGIT = /\p{Nd}/gu;
 
-/** A UUID with hyphens, in any letter case. */
+/** A UUID with hyphens, in any letter case. @rule 2.2.uuids 4.2.id */
 export const uuidFault = (value: string): Fault => (UUID.test(value) ? undefined : 'must be a UUID with hyphens');
 
 /** An id that the CRM gave: of a studio or of a member. */
 export const crmIdFault = (value: string): Fault =>
   CRM_ID.test(value) ? undefined : 'must be 1 to 64 letters, digits, underscores or hyphens';
 
-/** The name of a person. */
+/** The name of a person. @rule 2.2.displayName */
 export const displayNameFault = (value: string): Fault => textFault(value, BOUNDS.displayName);
 
-/** A free text about a lead. */
+/** A free text about a lead. @rule 2.2.note */
 export const noteFault = (value: string): Fault => textFault(value, BOUNDS.note);
 
 /** The name of a key or a source. */
 export const nameFault = (value: string): Fault => textFault(value, BOUNDS.name);
 
-/** An e-mail address, loosely: no address that some server would deliver to is turned away. */
+/**
+ * An e-mail address, loosely: no address that some server would deliver to is turned away.
+ *
+ * @rule 2.2.email 2.2.email-form
+ */
 export function emailFault(value: string): Fault {
   const fault = textFault(value, BOUNDS.email);
   if (fault) return fault;
@@ -54,22 +58,23 @@ export function emailFault(value: string): Fault {
   return WHITE_SPACE_OR_CONTROL.test(value) ? 'must not contain white space or control characters' : undefined;
 }
 
-/** A phone number as people type it. */
+/** A phone number as people type it. @rule 2.2.phone 2.2.phone-form */
 export function phoneFault(value: string): Fault {
   const fault = textFault(value, BOUNDS.phone);
   if (fault) return fault;
   return (value.match(DECIMAL_DIGIT)?.length ?? 0) < 3 ? 'must contain at least 3 digits' : undefined;
 }
 
-/** What a page token may look like; whether it is one of ours is for the core to say. */
+/** What a page token may look like; whether it is one of ours is for the core to say. @rule 4.3.cursor 8.cursor */
 export function pageTokenFault(value: string): Fault {
   const { min, max } = BOUNDS.pageToken;
   if (!BASE64URL.test(value)) return 'must contain only letters, digits, underscores and hyphens';
   return value.length < min || value.length > max ? `must be ${min} to ${max} characters long` : undefined;
 }
 
+// @rule 2.2.lengths 2.2.unicode
 function textFault(value: string, { min, max }: { readonly min: number; readonly max: number }): Fault {
-  // Both would be stored as something else than was sent, or cut the text: see decisions on NUL and surrogates.
+  // Both would be stored as something else than was sent, or cut the text.
   if (!value.isWellFormed()) return 'must be well-formed Unicode (it contains half of a surrogate pair)';
   if (value.includes('\0')) return 'must not contain the NUL character';
   const length = codePointLength(value);

@@ -11,7 +11,7 @@ const CONFLICT = 'integration_idempotency_conflict';
 export const IDEMPOTENCY_CHECKS: readonly Check[] = [
   {
     title: 'the same request again gets the original answer, and no second lead',
-    rules: ['4.1 rule 1'],
+    rules: ['4.1.1'],
     async run(api) {
       const [capture, key] = [aCapture({ note: 'once' }), randomUUID()];
       await addsLeads(api, 1, async () => {
@@ -23,7 +23,7 @@ export const IDEMPOTENCY_CHECKS: readonly Check[] = [
   },
   {
     title: 'the same data may be written in another order',
-    rules: ['4.1 rule 1'],
+    rules: ['4.1.1', '4.1.same-data'],
     async run(api) {
       const key = randomUUID();
       const { displayName, contact } = aCapture();
@@ -36,7 +36,7 @@ export const IDEMPOTENCY_CHECKS: readonly Check[] = [
   },
   {
     title: `of ${AT_ONCE} equal requests at once all get the same answer, and one lead is written`,
-    rules: ['4.1 rule 1'],
+    rules: ['4.1.1', '4.1.at-once'],
     async run(api) {
       const [capture, key] = [aCapture(), randomUUID()];
       await addsLeads(api, 1, async () => {
@@ -48,7 +48,7 @@ export const IDEMPOTENCY_CHECKS: readonly Check[] = [
   },
   {
     title: 'the same Idempotency-Key with other data is a conflict, and nothing is written or changed',
-    rules: ['4.1 rule 2', '7 integration_idempotency_conflict'],
+    rules: ['4.1.2', '7.integration_idempotency_conflict'],
     async run(api) {
       const [capture, key] = [aCapture({ note: 'first' }), randomUUID()];
       const original = await api.create(capture, key);
@@ -65,7 +65,7 @@ export const IDEMPOTENCY_CHECKS: readonly Check[] = [
   },
   {
     title: `of ${AT_ONCE} requests at once with one Idempotency-Key and different data one is created, the others are conflicts`,
-    rules: ['4.1 rule 2'],
+    rules: ['4.1.2'],
     async run(api) {
       const key = randomUUID();
       await addsLeads(api, 1, async () => {
@@ -78,7 +78,7 @@ export const IDEMPOTENCY_CHECKS: readonly Check[] = [
   },
   {
     title: 'an Idempotency-Key whose request was refused is free',
-    rules: ['4.1 rule 1'],
+    rules: ['4.1.success'],
     async run(api) {
       const key = randomUUID();
       refusalOf(await api.create({ ...aCapture(), displayName: '' }, key), 400, 'integration_invalid_request');

@@ -11,7 +11,7 @@ const ALREADY_OPEN = 'integration_lead_already_open';
 export const OPEN_LEAD_CHECKS: readonly Check[] = [
   {
     title: 'a contact with an open lead gets no second one',
-    rules: ['4.1 rule 3', '7 rule 2', '7 integration_lead_already_open'],
+    rules: ['4.1.3', '7.2', '7.integration_lead_already_open'],
     async run(api) {
       const phone = { type: 'phone', value: `+4930${`${Date.now()}`.slice(-7)}` };
       for (const contact of [anEmail(), phone]) {
@@ -25,7 +25,7 @@ export const OPEN_LEAD_CHECKS: readonly Check[] = [
   },
   {
     title: 'whoever opened the lead gets the original answer again, not that the contact is taken',
-    rules: ['4.1 rule 1', '4.1 rule 3'],
+    rules: ['4.1.1', '4.1.3'],
     async run(api) {
       const [capture, key] = [aCapture(), randomUUID()];
       const original = await api.create(capture, key);
@@ -36,7 +36,7 @@ export const OPEN_LEAD_CHECKS: readonly Check[] = [
   },
   {
     title: 'an Idempotency-Key that found the contact taken is free',
-    rules: ['4.1 rule 1', '4.1 rule 3'],
+    rules: ['4.1.success'],
     async run(api) {
       const [capture, key] = [aCapture(), randomUUID()];
       leadOf(await api.create(capture), 201);
@@ -46,7 +46,7 @@ export const OPEN_LEAD_CHECKS: readonly Check[] = [
   },
   {
     title: 'of many requests at once for one contact one is created, and the others are told so',
-    rules: ['4.1 rule 3'],
+    rules: ['4.1.3'],
     async run(api) {
       const contact = anEmail();
       await addsLeads(api, 1, async () => {

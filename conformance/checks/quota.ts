@@ -19,7 +19,7 @@ const TOO_EARLY_MS = [1100, 200];
 export const QUOTA_CHECKS: readonly Check[] = [
   {
     title: 'too many requests are refused with the time to wait, again to who does not wait, and no more after it',
-    rules: ['7 integration_rate_limited', '7 rule 1', '8 Retry-After'],
+    rules: ['7.integration_rate_limited', '7.1', '8.retry-after'],
     async run(api) {
       const ask = () => api.list('limit=1', { takes429: true });
       let askedAt = 0;

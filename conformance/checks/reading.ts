@@ -5,13 +5,13 @@ import type { Check } from '../check.ts';
 import { leadOf, pageOf, refusalOf } from '../expectations.ts';
 
 const INVALID = 'integration_invalid_request';
-const LIMIT_RULES = ['4.3 limit', '8 List page size (limit)'] as const;
+const LIMIT_RULES = ['4.3.limit', '8.limit'] as const;
 
 /** How leads are read, and listed. */
 export const READING_CHECKS: readonly Check[] = [
   {
     title: 'a lead is read as it was created',
-    rules: ['4.2 current state'],
+    rules: ['4.2.current-state'],
     async run(api) {
       const created = leadOf(await api.create(aCapture({ note: 'read me' })), 201);
       assert.deepEqual(leadOf(await api.read(created.id), 200), created);
@@ -19,21 +19,21 @@ export const READING_CHECKS: readonly Check[] = [
   },
   {
     title: 'a lead that nobody has is not found',
-    rules: ['4.2 not found', '7 integration_lead_not_found'],
+    rules: ['4.2.not-found', '7.integration_lead_not_found'],
     async run(api) {
       refusalOf(await api.read(randomUUID()), 404, 'integration_lead_not_found');
     },
   },
   {
     title: 'an id that is no UUID is refused',
-    rules: ['4.2 path id'],
+    rules: ['4.2.id'],
     async run(api) {
       for (const id of ['1', randomUUID().replaceAll('-', '')]) refusalOf(await api.read(id), 400, INVALID);
     },
   },
   {
     title: 'a list, followed by its cursors to its end, has every lead once, as it is read alone',
-    rules: ['2.4 leads', '2.4 nextCursor', '4.3 paging', '4.3 cursor', '8 Items in one list page'],
+    rules: ['2.4.leads', '2.4.nextCursor', '4.3.paging', '4.3.cursor', '8.leads'],
     async run(api) {
       const created: Lead[] = [];
       while (created.length < 5) created.push(leadOf(await api.create(aCapture()), 201));
@@ -84,7 +84,7 @@ export const READING_CHECKS: readonly Check[] = [
   },
   {
     title: 'what is no cursor of the service is refused',
-    rules: ['4.3 cursor', '8 cursor length', '7 integration_invalid_request'],
+    rules: ['4.3.cursor', '8.cursor', '7.integration_invalid_request'],
     async run(api) {
       for (const cursor of ['x', 'not~a~cursor', 'A'.repeat(512), 'A'.repeat(513)]) {
         refusalOf(await api.list(`cursor=${cursor}`), 400, INVALID);

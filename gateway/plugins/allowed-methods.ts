@@ -7,7 +7,7 @@ export function knowAllMethods(app: FastifyInstance): void {
   for (const method of METHODS) if (!app.supportedMethods.includes(method)) app.addHttpMethod(method);
 }
 
-/** Answers 405 to every other method on a path, without asking for a key or reading a body. */
+/** Answers 405 to every other method on a path, without asking for a key or reading a body. @rule 7.method_not_allowed */
 export function allowOnly(app: FastifyInstance, url: string, ...allowed: string[]): void {
   const problem = () => new Problem('method_not_allowed', { headers: { allow: allowed.join(', ') } });
   app.route({

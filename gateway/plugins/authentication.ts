@@ -10,6 +10,8 @@ import { Problem } from '../problems.ts';
  * so a replaced or revoked one is dead at once: for a key that is not known, before anything else; for a known one,
  * together with what the request asks for, which saves a way to the core and back (`check-key-of-refused.ts` sees to requests that
  * do not get there).
+ *
+ * @rule 5.2 5.3 5.8 5.9
  */
 export function authenticate(app: FastifyInstance, core: CoreClient, known: KnownCallers): void {
   app.addHook('onRequest', async (request) => {
@@ -34,6 +36,7 @@ export function checked(request: FastifyRequest): Bearer {
 /** What an operation needs of a key. */
 export const SCOPES = { read: ApiKeyScope.LEADS_READ, create: ApiKeyScope.LEADS_CREATE } as const;
 
+// @rule 5.1 5.5 5.header
 function secretOf(request: FastifyRequest): string | undefined {
   // Node would quietly take the first of several.
   const [authorization, ...more] = request.raw.headersDistinct.authorization ?? [];

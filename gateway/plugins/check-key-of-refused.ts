@@ -17,6 +17,8 @@ const ABOUT_THE_KEY = new Set<ProblemCode>([
  * Sees to it that what is wrong with a key is told before whatever else is wrong with the request, and that such a request
  * counts for nothing. A request with a known key may be refused before the core was asked for anything: then it is asked
  * about the key now.
+ *
+ * @rule 7.order 8.counted
  */
 export function checkKeyOfRefused(
   app: FastifyInstance,

@@ -10,7 +10,7 @@ export interface GatewayReadiness {
   readonly isStopping: () => boolean;
 }
 
-/** Tells probes whether the process lives and whether it can serve. */
+/** Tells probes whether the process lives and whether it can serve. @rule 10.health */
 export function reportHealth(app: FastifyInstance, { core, quota, isStopping }: GatewayReadiness): void {
   app.get('/healthz', { config: { operation: 'healthz' } }, async () => ({ status: 'alive' }));
   allowOnly(app, '/healthz', 'GET');

@@ -23,6 +23,8 @@ const TURNED_AWAY = new Problem('integration_unavailable', {
 /**
  * Turns a request away before anything is done for it while too many of its kind wait for the core: looking up its key and
  * reading its body, only to refuse it then, would cost what those who wait are served with.
+ *
+ * @rule 7.overload
  */
 export function turnAwayWhileBusy(app: FastifyInstance, core: CoreClient): void {
   /** When the next may be turned away, at the pace above. */

@@ -24,7 +24,7 @@ const FRAMEWORK_FAULTS: Readonly<Record<string, Problem>> = {
   FST_ERR_BAD_URL: invalidRequest([], 'The address has broken percent-encoding.'),
 };
 
-/** Answers every error of a request, whoever found it, as problem+json. */
+/** Answers every error of a request, whoever found it, as problem+json. @rule 7.route_not_found */
 export function answerProblems(app: FastifyInstance, publicUrl: string): void {
   app.setErrorHandler((error: FastifyError, request, reply) => {
     sendProblem(problemOf(error, request), request, reply, publicUrl);
@@ -76,6 +76,7 @@ export function answerServerErrors(
   });
 }
 
+// @rule 7.no-http
 const SOCKET_FAULTS: Readonly<Record<string, Problem>> = {
   HPE_HEADER_OVERFLOW: invalidRequest([], 'The headers are too large.', 431),
   ERR_HTTP_REQUEST_TIMEOUT: invalidRequest([], 'The request did not arrive in time.', 408),
@@ -96,7 +97,11 @@ export function answerClientErrors(order: RequestOrder, publicUrl: string, obser
   };
 }
 
-/** What makes it uncertain where a message ends, or whom it is for: another reader on its way may have seen it otherwise. */
+/**
+ * What makes it uncertain where a message ends, or whom it is for: another reader on its way may have seen it otherwise.
+ *
+ * @rule 7.no-http
+ */
 function framingFault({ httpVersion, headers, headersDistinct }: IncomingMessage): FaultyField | undefined {
   if (httpVersion !== '1.1' && httpVersion !== '1.0') return { field: 'HTTP version', message: 'must be 1.1 or 1.0' };
   const coding = headers['transfer-encoding'];
@@ -111,6 +116,7 @@ function framingFault({ httpVersion, headers, headersDistinct }: IncomingMessage
 /** RFC 9110, section 7.2: a host, by name or address, and a port. An empty one is allowed. */
 const HOST = /^[A-Za-z0-9._~%!$&'()*+,;=[\]:-]*$/;
 
+// @rule 2.5.discreet 7.2
 function problemOf(error: FastifyError, request: FastifyRequest): Problem {
   if (error instanceof Problem) {
     if (error.status >= 500 && !error.isTold)
@@ -132,6 +138,7 @@ function sendProblem(problem: Problem, request: FastifyRequest, reply: FastifyRe
   reply.send(Buffer.from(problemBody(problem, request.id, publicUrl)));
 }
 
+// @rule 1.media-types 7.no-store
 function headersOf(problem: Problem, requestId: string): Record<string, string> {
   return {
     ...problem.headers,

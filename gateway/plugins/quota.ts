@@ -2,7 +2,11 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Problem } from '../problems.ts';
 import { type Quota, type QuotaDecision, type QuotaPolicy, QuotaUnavailable } from '../quota/quota.ts';
 
-/** Counts every request of a key, before its body is looked at. What cannot be counted is not let in. */
+/**
+ * Counts every request of a key, before its body is looked at. What cannot be counted is not let in.
+ *
+ * @rule 4.1.6 7.integration_rate_limited 7.1 8.quota 8.quota-headers
+ */
 export function countRequests(app: FastifyInstance, quota: Quota, policy: QuotaPolicy): void {
   // Names as in the IETF draft "RateLimit header fields for HTTP".
   const policyHeader = `"default";q=${policy.limit};w=${policy.windowSeconds}`;
@@ -20,7 +24,11 @@ export function countRequests(app: FastifyInstance, quota: Quota, policy: QuotaP
   });
 }
 
-/** Undoes the counting of a request whose key turned out not to be good. Never rejects: at worst the request stays counted. */
+/**
+ * Undoes the counting of a request whose key turned out not to be good. Never rejects: at worst the request stays counted.
+ *
+ * @rule 8.counted
+ */
 export async function uncount(request: FastifyRequest, reply: FastifyReply, quota: Quota): Promise<void> {
   reply.removeHeader('ratelimit-policy');
   reply.removeHeader('ratelimit');
@@ -28,6 +36,7 @@ export async function uncount(request: FastifyRequest, reply: FastifyReply, quot
   if (countedIn !== undefined) await quota.putBack(caller.apiKeyId, countedIn).catch(() => {});
 }
 
+// @rule 7.integration_rate_unavailable 7.3
 async function consume(quota: Quota, apiKeyId: string): Promise<QuotaDecision> {
   try {
     return await quota.consume(apiKeyId);

@@ -14,6 +14,7 @@ interface Window {
  * Counts in this process alone: for a gateway without replicas, which may forget its counts when it stops.
  *
  * @param clock whole milliseconds since some moment; never goes back
+ * @rule 7.1 8.quota 8.counted 8.retry-after
  */
 export function createMemoryQuota(
   { limit, windowSeconds }: QuotaPolicy,

@@ -34,7 +34,7 @@ local function endOf(left)
 end
 `;
 
-/** ARGV: the limit; the window's length. What it answers: see `consumeRequest`. */
+/** ARGV: the limit; the window's length. What it answers: see `consumeRequest`. @rule 7.1 8.quota 8.counted 8.retry-after */
 const CONSUME = `${WINDOW}
 local limit, length = tonumber(ARGV[1]), tonumber(ARGV[2])
 

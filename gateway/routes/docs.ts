@@ -31,7 +31,7 @@ const REFERENCE_CONTENT_POLICY = [
   "connect-src 'self'",
 ];
 
-/** What the service says about itself. It needs no key and is not counted. */
+/** What the service says about itself. It needs no key and is not counted. @rule 10.docs 10.openapi */
 export function docsRoutes(app: FastifyInstance, publicUrl: string, policy: QuotaPolicy): void {
   const openApi = Buffer.from(JSON.stringify(openApiDocument(publicUrl)));
   app.get(OPENAPI_PATH, { config: { operation: 'openapi' } }, async (_request, reply) =>

@@ -7,7 +7,7 @@ import { invalidRequest, Problem } from '../problems.ts';
 import { readCapture } from './read-capture.ts';
 import { leadListSchema, leadResponseSchema } from './schemas.ts';
 
-/** Where leads are, and where one is. */
+/** Where leads are, and where one is. @rule 9.version */
 export const LEADS_PATH = '/v1/integrations/leads';
 export const LEAD_PATH = `${LEADS_PATH}/:id`;
 
@@ -27,6 +27,7 @@ export function leadRoutes(app: FastifyInstance, core: CoreClient, publicUrl: st
     }
   });
 
+  // @rule 4.1.created 4.1.replayed 4.1.existing-lead
   const create = {
     config: { operation: 'createLead', scope: SCOPES.create },
     schema: { response: { 201: leadResponseSchema } },
@@ -48,6 +49,7 @@ export function leadRoutes(app: FastifyInstance, core: CoreClient, publicUrl: st
     return { lead: leadJson(lead) };
   });
 
+  // @rule 4.2.current-state 4.2.id
   const read = {
     config: { operation: 'getLead', scope: SCOPES.read },
     schema: { response: { 200: leadResponseSchema } },
@@ -60,6 +62,7 @@ export function leadRoutes(app: FastifyInstance, core: CoreClient, publicUrl: st
     return { lead: leadJson(lead) };
   });
 
+  // @rule 2.4.leads 2.4.nextCursor 4.3.paging
   const list = {
     config: { operation: 'listLeads', scope: SCOPES.read },
     schema: { response: { 200: leadListSchema } },
@@ -74,6 +77,7 @@ export function leadRoutes(app: FastifyInstance, core: CoreClient, publicUrl: st
 /** A parameter that is given several times is a list of its values. */
 type QueryString = Readonly<Record<string, string | string[] | undefined>>;
 
+// @rule 4.3.limit 4.3.cursor 4.3.parameters 8.limit
 function readPage({ limit, cursor }: QueryString): { limit: number; cursor: string | undefined } {
   const cursorFault = typeof cursor === 'string' ? pageTokenFault(cursor) : cursor && 'must be given once';
   const faults = [

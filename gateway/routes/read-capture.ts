@@ -21,6 +21,7 @@ type CaptureJson = Omit<LeadCreation, 'idempotencyKey' | 'sourceId' | 'note'> &
  *
  * @param request its body as the bytes that arrived, or undefined when none did
  * @throws Problem integration_invalid_request
+ * @rule 2.2.nothing-else 2.5.together 4.1.headers 4.1.5
  */
 export function readCapture(request: FastifyRequest): LeadCreation {
   const idempotencyKey = request.headers['idempotency-key'];
@@ -51,7 +52,11 @@ function keyFault(idempotencyKey: string): Fault {
   return uuidFault(idempotencyKey);
 }
 
-/** What the framework lets pass that is JSON: of several headers it takes the first, and of the parameters none. */
+/**
+ * What the framework lets pass that is JSON: of several headers it takes the first, and of the parameters none.
+ *
+ * @rule 4.1.headers 4.1.body
+ */
 function mediaTypeFault(mediaTypes: readonly string[] = []): Fault {
   const [mediaType, ...more] = mediaTypes;
   if (more.length > 0) return 'must be given once';
@@ -63,7 +68,11 @@ function mediaTypeFault(mediaTypes: readonly string[] = []): Fault {
 const UNREADABLE = Symbol('unreadable');
 const UTF8 = new TextDecoder('utf-8', { fatal: true });
 
-/** JSON.parse keeps a property named `__proto__` as a property like any other, so the schema refuses it by name. */
+/**
+ * JSON.parse keeps a property named `__proto__` as a property like any other, so the schema refuses it by name.
+ *
+ * @rule 4.1.body
+ */
 function parseJson(bytes: Buffer | undefined): unknown {
   try {
     return JSON.parse(UTF8.decode(bytes));

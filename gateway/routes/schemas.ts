@@ -57,6 +57,7 @@ export const phoneContactSchema = {
   },
 } as const;
 
+// @rule 2.2.displayName 2.2.contact 2.2.sourceId 2.2.note 2.2.nothing-else
 export const leadCaptureSchema = {
   type: 'object',
   additionalProperties: false,
@@ -94,6 +95,7 @@ export const leadSchema = {
   },
 } as const;
 
+// @rule 2.3.lead
 export const leadResponseSchema = {
   type: 'object',
   additionalProperties: false,

@@ -4,13 +4,13 @@ import { DAY_MS } from '../../common/units.ts';
 export const API_KEY_SCOPES = ['leads.read', 'leads.create'] as const;
 export type ApiKeyScope = (typeof API_KEY_SCOPES)[number];
 
-/** How many keys of a studio may be neither revoked nor expired. */
+/** How many keys of a studio may be neither revoked nor expired. @rule 8.api-keys */
 export const LIVE_KEYS_PER_STUDIO = 20;
 
 /** A live key of a studio holds one of these, any other its own id: that is the limit. */
 export const KEY_SLOTS: readonly string[] = Array.from({ length: LIVE_KEYS_PER_STUDIO }, (_, slot) => String(slot));
 
-/** How far ahead a new key's expiry may be. */
+/** How far ahead a new key's expiry may be. @rule 8.key-validity */
 export const LONGEST_VALIDITY_DAYS = 366;
 
 /** A key's record; the secret itself is nowhere. */
@@ -33,7 +33,11 @@ export interface ApiKey {
   readonly lastUsedAt: Date | null;
 }
 
-/** Whether a key opens anything at a moment. It is dead from the very millisecond of its expiry. */
+/**
+ * Whether a key opens anything at a moment. It is dead from the very millisecond of its expiry.
+ *
+ * @rule 3.2.expired 3.2.revoked
+ */
 export const isLive = (key: ApiKey, now: Date): boolean => key.revokedAt === null && key.expiresAt > now;
 
 /** What is wrong with a new key's expiry. */

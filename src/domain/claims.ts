@@ -36,6 +36,8 @@ export interface OpenClaims {
  * What a lead claims that is opened now: the form of its contact by today's rule, and by each former rule that others may
  * still claim by. Where the form depends on the region, it claims the text as well: so the same text is held to whatever
  * becomes of the region, also by who has not heard of that yet.
+ *
+ * @rule 4.1.3 4.1.same-contact
  */
 export function openClaims(contact: Contact, { regionCode, formerRules }: ContactRules): OpenClaims {
   const contactRule = { version: CONTACT_RULE_VERSION, region: regionCode };

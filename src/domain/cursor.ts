@@ -18,7 +18,11 @@ export function pageTokenAfter(list: ListName, studioId: string, id: string): st
   return Buffer.concat([head, checksum(studioId, head)]).toString('base64url');
 }
 
-/** The id that the page follows; undefined when the token is not one of ours for this list of this studio. */
+/**
+ * The id that the page follows; undefined when the token is not one of ours for this list of this studio.
+ *
+ * @rule 4.3.cursor 4.3.own-cursor
+ */
 export function idBeforePage(list: ListName, studioId: string, token: string): string | undefined {
   const bytes = Buffer.from(token, 'base64url');
   const head = bytes.subarray(0, 17);

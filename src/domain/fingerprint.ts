@@ -18,7 +18,7 @@ export interface LeadData {
 /** The hash is kept as long as the lead, so another way to make it needs another version. */
 const VERSION = 1;
 
-/** The fingerprint of a capture; equal for equal data. */
+/** The fingerprint of a capture; equal for equal data. @rule 4.1.2 4.1.same-data */
 export function fingerprintOf({ displayName, contact, sourceId, note }: LeadData): Fingerprint {
   const data = JSON.stringify([displayName, contact.type, contact.value, sourceId, note]);
   return { version: VERSION, sha256: hash('sha256', data, 'base64url') };

@@ -2,17 +2,21 @@ import type { OpenClaims } from './claims.ts';
 import type { Contact } from './contact.ts';
 import type { Fingerprint } from './fingerprint.ts';
 
-/** Where a lead can stand. */
+/** Where a lead can stand. @rule 2.1.stage 3.1.stages */
 export const LEAD_STAGES = ['new', 'contacted', 'trial_booked', 'trial_attended', 'won', 'lost'] as const;
 export type LeadStage = (typeof LEAD_STAGES)[number];
 
-/** A lead in any of these stages keeps its contact from having another open one. */
+/** A lead in any of these stages keeps its contact from having another open one. @rule 3.1.open */
 export const isOpen = (stage: LeadStage): boolean => stage !== 'won' && stage !== 'lost';
 
 /** How much of a lead an answer carries; only the full view has the contact. */
 export type LeadView = 'basic' | 'full';
 
-/** A person who showed interest in a studio. Ids are UUIDs in lower case; texts are as they were typed. */
+/**
+ * A person who showed interest in a studio. Ids are UUIDs in lower case; texts are as they were typed.
+ *
+ * @rule 2.2.unchanged 2.2.uuids
+ */
 export interface Lead {
   readonly id: string;
   readonly studioId: string;
@@ -27,7 +31,7 @@ export interface Lead {
   readonly updatedAt: Date;
 }
 
-/** What makes a lead one of a kind: kept with it, in the same write. */
+/** What makes a lead one of a kind: kept with it, in the same write. @rule 4.1.memory 4.1.success */
 export interface LeadClaims extends OpenClaims {
   /** What the caller will repeat on a retry; a UUID in lower case. */
   readonly idempotencyKey: string;
@@ -35,12 +39,12 @@ export interface LeadClaims extends OpenClaims {
   readonly fingerprint: Fingerprint;
 }
 
-/** A lead as it was the moment it was created: only its stage can have changed since. */
+/** A lead as it was the moment it was created: only its stage can have changed since. @rule 4.1.original */
 export function asCreated(lead: Lead): Lead {
   return { ...lead, stage: 'new', updatedAt: lead.createdAt };
 }
 
-/** The next `updatedAt`: now, and later than the one before, even if the clock went back. */
+/** The next `updatedAt`: now, and later than the one before, even if the clock went back. @rule 2.1.updatedAt 3.1.moves */
 export function nextUpdate(previous: Date, now: Date): Date {
   return new Date(Math.max(now.getTime(), previous.getTime() + 1));
 }

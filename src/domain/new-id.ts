@@ -3,7 +3,7 @@ import { v7 } from 'uuid';
 /** Makes ids: UUIDs of version 7 in lower case, each higher than the one before in the same process. */
 export type NewId = () => string;
 
-/** The maker of ids in production. */
+/** The maker of ids in production. @rule 2.1.id 2.1.version-7 4.3.newest-first */
 export const newId: NewId = () => v7();
 
 /** When a version 7 id was made; whole milliseconds. */

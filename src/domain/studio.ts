@@ -28,7 +28,7 @@ export interface Member {
   readonly role: MemberRole;
 }
 
-/** Owners and admins see, issue, replace and revoke keys. */
+/** Owners and admins see, issue, replace and revoke keys. @rule 5.4 5.10 */
 export const mayManageKeys = (role: MemberRole | null): boolean => role === 'owner' || role === 'admin';
 
 /** Where leads come from; the id is a UUID in lower case. */

@@ -76,7 +76,7 @@ export function leadIntakeService(deps: Dependencies, batches: BatchContext): Se
   }
 }
 
-/** What came with a key is about the key's studio, and names none itself. */
+/** What came with a key is about the key's studio, and names none itself. @rule 1.own-studio 5.2 */
 function forBearer<Request extends { studioId: string }, Response>(
   answer: (request: Request, bearer?: Credential) => Promise<Response>,
 ) {

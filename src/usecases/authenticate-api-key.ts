@@ -12,6 +12,7 @@ import { keyUseNoter } from './note-key-use.ts';
  * @param secretSha256 hash of the secret; the hash is looked up, so nothing secret is compared byte by byte
  * @param sourceId what else to read of the key's studio; a UUID in lower case
  * @throws Refusal INVALID_REQUEST, then in this order KEY_INVALID, STUDIO_SUSPENDED, ISSUER_FORBIDDEN
+ * @rule 5.8 5.10 5.11 7.order
  */
 export async function authenticateApiKey(
   { store, clock }: { readonly store: Pick<ApiKeyStore, 'findCredential'>; readonly clock: Clock },

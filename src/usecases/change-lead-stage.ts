@@ -24,6 +24,7 @@ export interface ChangeLeadStageCommand {
  * Moves a lead to any stage.
  *
  * @throws Refusal INVALID_REQUEST, LEAD_NOT_FOUND, LEAD_ALREADY_OPEN
+ * @rule 3.1.moves
  */
 export async function changeLeadStage(
   { store, clock }: StageChangeDependencies,

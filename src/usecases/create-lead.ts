@@ -48,6 +48,7 @@ interface CreationDependencies {
  *
  * @param read the studio and the source, where they were read with what allows the creation
  * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, SOURCE_INVALID, IDEMPOTENCY_CONFLICT, LEAD_ALREADY_OPEN
+ * @rule 3.1.initial 4.1.1 4.1.2 4.1.3 4.1.4 7.order
  */
 export async function createLead(
   { store, newId }: CreationDependencies,

@@ -14,6 +14,7 @@ export interface GetLeadQuery {
  * Reads a lead. Another studio's lead is refused in the same words as one that does not exist.
  *
  * @throws Refusal INVALID_REQUEST, LEAD_NOT_FOUND
+ * @rule 1.own-studio 4.2.current-state 4.2.not-found
  */
 export async function getLead(
   { store }: { readonly store: Pick<LeadStore, 'findLead'> },

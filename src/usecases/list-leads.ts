@@ -25,6 +25,7 @@ export interface LeadPage {
  * Lists a studio's leads, newest first. Leads created meanwhile never shift a page.
  *
  * @throws Refusal INVALID_REQUEST
+ * @rule 2.4.leads 4.3.limit 4.3.newest-first 4.3.steady 8.leads
  */
 export async function listLeads(
   { store }: { readonly store: Pick<LeadStore, 'listLeads'> },

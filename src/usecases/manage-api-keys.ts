@@ -34,7 +34,11 @@ export interface CreateApiKeyCommand extends KeyManager {
   readonly expiresAt: Date | undefined;
 }
 
-/** @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, MEMBER_FORBIDDEN, KEY_LIMIT_REACHED */
+/**
+ * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, MEMBER_FORBIDDEN, KEY_LIMIT_REACHED
+ *
+ * @rule 2.6.creation 5.6
+ */
 export async function createApiKey(deps: KeyDependencies, command: CreateApiKeyCommand): Promise<IssuedKey> {
   const { store, clock, newId } = deps;
   const { studioId, memberId, name, expiresAt } = command;
@@ -83,6 +87,7 @@ export interface ReplaceApiKeyCommand extends KeyManager {
 /**
  * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, MEMBER_FORBIDDEN, KEY_NOT_FOUND, KEY_REVOKED, KEY_EXPIRED,
  * KEY_LIMIT_REACHED
+ * @rule 3.2.replaced 3.2.renewed 5.7
  */
 export async function replaceApiKey(
   { store, clock }: Pick<KeyDependencies, 'store' | 'clock'>,
@@ -120,7 +125,11 @@ export async function replaceApiKey(
   }
 }
 
-/** @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, MEMBER_FORBIDDEN, KEY_NOT_FOUND */
+/**
+ * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, MEMBER_FORBIDDEN, KEY_NOT_FOUND
+ *
+ * @rule 3.2.revoked 5.7
+ */
 export async function revokeApiKey(
   { store, clock }: Pick<KeyDependencies, 'store' | 'clock'>,
   command: KeyManager & { readonly keyId: string },
@@ -142,6 +151,7 @@ function managerFaults({ studioId, memberId }: KeyManager): Faults {
   return faults;
 }
 
+// @rule 5.4
 async function authorise(store: Directory, { studioId, memberId }: KeyManager): Promise<void> {
   if (!(await store.findStudio(studioId))) throw new Refusal('STUDIO_NOT_FOUND', 'There is no such studio.');
   const member = await store.findMember(studioId, memberId);

@@ -37,7 +37,7 @@ async function verify(
 test('a deployment that keeps the contract: a table for people, progress beside it, status 0', async () => {
   const { status, printed, progress } = await verify(service.url, { typed: studio.secret });
 
-  expect(printed).toMatch(/^passed +4\.1 rule 1 +The same key with the same data/m);
+  expect(printed).toMatch(/^passed +4\.1\.1 +The same key with the same data/m);
   expect(printed).toMatch(/^not checked +5\.11 .*\n +needs a suspended studio$/m);
   expect(printed).toMatch(/ 0 are broken, \d+ cannot be checked with one key\.\n$/);
   expect(progress).toMatch(/^ {2}1\/\d+ {2}without a key nothing is answered/);
@@ -51,7 +51,7 @@ test('JSON for programs', async () => {
   const { counts, rules, checks } = JSON.parse(printed);
   expect(counts.rules).toMatchObject({ failed: 0 });
   expect(rules).toContainEqual({
-    rule: '2.3 lead',
+    rule: '2.3.lead',
     text: 'A lead is answered as the one property of an object.',
     verdict: 'passed',
   });
@@ -86,7 +86,7 @@ test('a deployment that breaks a rule: the rule, what was seen, status 1', async
 
   const { status, printed } = await verify(`http://127.0.0.1:${port}`, { set: studio.secret });
 
-  expect(printed).toMatch(/^FAILED +1 no browser .*\n.*an answer has the header access-control-allow-origin/m);
+  expect(printed).toMatch(/^FAILED +1\.no-browser .*\n.*an answer has the header access-control-allow-origin/m);
   expect(printed).toMatch(/, 1 are broken, /);
   expect(status).toBe(1);
 });

@@ -66,7 +66,9 @@ describe('more than can be done', () => {
     expect(await callers[0]?.()).toBe('201');
   });
 
-  test('because the core stands still, is refused, and done again once it goes on', async () => {
+  test('because the core stands still, is refused, and done again once it goes on', {
+    tags: ['7.overload', '7.order', '7.wait'],
+  }, async () => {
     const service = await aService({ LOG_LEVEL: 'warn' });
     // Keys that nobody has: requests with the same one would wait as one.
     const callers = times(CALLERS, () => aCaller(service, newKeySecret()));

@@ -60,7 +60,9 @@ function create({ url, studio }: Processes, requestId: string, idempotencyKey: s
   return { url: `${url}${LEADS}`, init: { method: 'POST', headers, body: JSON.stringify(body) } };
 }
 
-test('a request id leads from the edge to what was stored: who, which operation, how it ended, which lead', async () => {
+test('a request id leads from the edge to what was stored: who, which operation, how it ended, which lead', {
+  tags: ['7.2'],
+}, async () => {
   const processes = await startBoth();
   const { core, gateway, studio } = processes;
   const { studioId, apiKeyId } = studio;

@@ -472,7 +472,9 @@ describe('ListLeads', () => {
 describe('ChangeLeadStage', () => {
   const change = (request: object) => leads<{ lead: WireLead }>('ChangeLeadStage', { studioId, ...request });
 
-  test('answers the lead after every change, with its contact, and a later update time', async () => {
+  test('answers the lead after every change, with its contact, and a later update time', {
+    tags: ['3.1.moves'],
+  }, async () => {
     const contact = { email: `${newId()}@example.org` };
     let before = await aLead({ contact });
 
@@ -485,7 +487,7 @@ describe('ChangeLeadStage', () => {
     }
   });
 
-  test('to where it is, answers the lead and changes nothing', async () => {
+  test('to where it is, answers the lead and changes nothing', { tags: ['3.1.moves'] }, async () => {
     const contact = { email: `${newId()}@example.org` };
     const lead = await aLead({ contact });
 
@@ -501,7 +503,9 @@ describe('ChangeLeadStage', () => {
     expect(await refusalOf(change({ leadId: id, studioId: await aStudio(), stage }))).toEqual(unknown);
   });
 
-  test('refuses to reopen while the contact has another open lead, and names that lead', async () => {
+  test('refuses to reopen while the contact has another open lead, and names that lead', {
+    tags: ['3.1.moves'],
+  }, async () => {
     const contact = { email: `${newId()}@example.org` };
     const first = await moveTo(await aLead({ contact }), 'LEAD_STAGE_LOST');
     const second = await aLead({ contact });
@@ -658,7 +662,7 @@ describe('API keys', () => {
   });
 
   describe('ReplaceApiKey', () => {
-    test('gives another secret at once, and leaves the rest as it was', async () => {
+    test('gives another secret at once, and leaves the rest as it was', { tags: ['3.2.renewed'] }, async () => {
       const { apiKey, secret } = await issue({ scopes: ['API_KEY_SCOPE_LEADS_READ'] });
       await aMember('admin', 'MEMBER_ROLE_ADMIN');
 
@@ -669,7 +673,9 @@ describe('API keys', () => {
       expect(await authenticate(replaced.secret)).toMatchObject({ apiKeyId: apiKey.id });
     });
 
-    test('gives another expiry when one is given, also to a key that had expired', async () => {
+    test('gives another expiry when one is given, also to a key that had expired', {
+      tags: ['3.2.renewed'],
+    }, async () => {
       const expireTime = inDays(60);
       const { apiKey } = await issue();
       const { id } = await anExpiredKey();
@@ -679,7 +685,9 @@ describe('API keys', () => {
       expect(await authenticate(revived.secret)).toMatchObject({ apiKeyId: id });
     });
 
-    test('is refused for a key that is unknown, another studio’s, revoked or expired', async () => {
+    test('is refused for a key that is unknown, another studio’s, revoked or expired', {
+      tags: ['3.2.renewed', '3.2.revoked'],
+    }, async () => {
       const { apiKey } = await issue();
       const other = await aStudio();
       await directory('PutMember', { member: { studioId: other, id: memberId, role: 'MEMBER_ROLE_OWNER' } });
@@ -697,7 +705,7 @@ describe('API keys', () => {
       );
     });
 
-    test('does not bring back a key as the 21st', async () => {
+    test('does not bring back a key as the 21st', { tags: ['8.api-keys'] }, async () => {
       const { id } = await anExpiredKey();
       for (const _ of times(20, Number)) await issue();
 

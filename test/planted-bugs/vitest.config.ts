@@ -1,5 +1,6 @@
 import { defineConfig } from 'vitest/config';
 import type { TestModule } from 'vitest/node';
+import { RULE_TAGS } from '../rule-tags.ts';
 import { plant, type VariantReport } from './planted-bug.ts';
 import { CONTROL, PLANTED_BUGS } from './planted-bugs.ts';
 
@@ -30,6 +31,7 @@ function project(name: string, include: string[], titles: string[], plugin: Retu
       root: `${import.meta.dirname}/../..`,
       testTimeout: 10_000,
       hookTimeout: 60_000,
+      tags: RULE_TAGS,
       // The cache would give one variant's modules to the others, and to every later run of the tests.
       fsModuleCache: false,
       pool: 'threads',

@@ -208,11 +208,15 @@ describe("the CRM's ids", () => {
 });
 
 describe('page tokens', () => {
-  test.each(['a', 'Az09_-', 'a'.repeat(511), 'a'.repeat(512)])('%s may be one', (value) =>
+  test.each(['a', 'Az09_-', 'a'.repeat(511), 'a'.repeat(512)])('%s may be one', { tags: ['8.cursor'] }, (value) =>
     expectValid(pageTokenFault, value),
   );
 
-  test.each(['', 'a'.repeat(513), 'a=', 'a+', 'a/', 'ä', 'a\n', ' a', 'a b'])('%j is none', (value) => {
-    expectFault(pageTokenFault, value);
-  });
+  test.each(['', 'a'.repeat(513), 'a=', 'a+', 'a/', 'ä', 'a\n', ' a', 'a b'])(
+    '%j is none',
+    { tags: ['8.cursor'] },
+    (value) => {
+      expectFault(pageTokenFault, value);
+    },
+  );
 });

@@ -109,6 +109,7 @@ export function mongoLeads({ leads, call }: Connection, report: ReportUnreadable
   }
 
   return {
+    // @rule 4.1.1 4.1.3 4.1.at-once
     createLead: (lead, claims) =>
       call((deadline) => {
         const { studioId } = lead;

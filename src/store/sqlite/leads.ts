@@ -55,6 +55,7 @@ export function sqliteLeads(
   };
 
   return {
+    // @rule 4.1.1 4.1.3 4.1.at-once
     createLead(lead, { idempotencyKey, fingerprint, contactKeys, contactRule }) {
       return commits.write(() => {
         const { studioId, id } = lead;

@@ -41,7 +41,7 @@ describe('keys', () => {
   test.each([
     ['an owner', MemberRole.OWNER],
     ['an admin', MemberRole.ADMIN],
-  ])('are seen and issued by %s', async (_, role) => {
+  ])('are seen and issued by %s', { tags: ['2.6.creation', '5.4'] }, async (_, role) => {
     const studio = await service.aStudioWithKey();
     const { studioId } = studio;
     await service.directory.putMember({ member: { studioId, id: 'member-2', role } });
@@ -55,7 +55,7 @@ describe('keys', () => {
   test.each([
     ['staff', 'staff-1'],
     ['a stranger', 'stranger-1'],
-  ])('are seen and issued by nobody else: %s', async (_, memberId) => {
+  ])('are seen and issued by nobody else: %s', { tags: ['5.4'] }, async (_, memberId) => {
     const studio = await service.aStudioWithKey();
     const { studioId, apiKeyId } = studio;
     await service.directory.putMember({ member: { studioId, id: 'staff-1', role: MemberRole.STAFF } });
@@ -72,7 +72,7 @@ describe('keys', () => {
 });
 
 describe('a new key', () => {
-  test('has the name, the expiry and the permissions it was given', async () => {
+  test('has the name, the expiry and the permissions it was given', { tags: ['2.6.creation'] }, async () => {
     const studio = await service.aStudioWithKey();
     const expiresAt = Date.now() + 30 * DAY_MS;
 
@@ -88,7 +88,7 @@ describe('a new key', () => {
     await expectProblem(await service.get(secret), 403, 'integration_scope_forbidden');
   });
 
-  test('shows its secret once: no later answer has it', async () => {
+  test('shows its secret once: no later answer has it', { tags: ['2.6.creation', '5.6'] }, async () => {
     const studio = await service.aStudioWithKey();
     const { apiKey, secret } = await anotherKey(studio);
     expect(secret).toMatch(/^lik_[A-Za-z0-9_-]{48}$/);
@@ -111,12 +111,12 @@ describe('a new key', () => {
     ['an unknown permission', { scopes: [ApiKeyScope.UNSPECIFIED] }],
     ['no expiry', { expireTime: undefined }],
     ['an expiry that is past', { expireTime: timestampFromMs(Date.now() - 1) }],
-  ])('is not issued with %s', async (_, overrides) => {
+  ])('is not issued with %s', { tags: ['2.6.creation'] }, async (_, overrides) => {
     const studio = await service.aStudioWithKey();
     await expect(anotherKey(studio, overrides)).rejects.toThrow(/not valid/);
   });
 
-  test('lives for at most 366 days', async () => {
+  test('lives for at most 366 days', { tags: ['8.key-validity'] }, async () => {
     const studio = await service.aStudioWithKey();
     const longest = () => Date.now() + 366 * DAY_MS;
 
@@ -143,7 +143,9 @@ describe('a studio', () => {
     return asked.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value.secret] : []));
   }
 
-  test('has at most 20 keys that are neither revoked nor expired, also when 30 are asked for at once', async () => {
+  test('has at most 20 keys that are neither revoked nor expired, also when 30 are asked for at once', {
+    tags: ['8.api-keys'],
+  }, async () => {
     const studio = await service.aStudioWithKey();
 
     const secrets = await issue(studio, 30);
@@ -153,7 +155,9 @@ describe('a studio', () => {
     await expect(anotherKey(studio)).rejects.toThrow(/20 keys/);
   });
 
-  test('has room for one more key when one is revoked, and for none when one is replaced', async () => {
+  test('has room for one more key when one is revoked, and for none when one is replaced', {
+    tags: ['5.6', '8.api-keys'],
+  }, async () => {
     const studio = await service.aStudioWithKey();
     const { studioId, memberId, apiKeyId } = studio;
     await issue(studio, 19);
@@ -164,7 +168,7 @@ describe('a studio', () => {
     expect((await issue(studio, 2)).length).toBe(1);
   });
 
-  test('has room for one more key when one has expired', async () => {
+  test('has room for one more key when one has expired', { tags: ['8.api-keys'] }, async () => {
     const studio = await service.aStudioWithKey({ expiresInMs: 300 });
     await issue(studio, 19);
     await expect.poll(async () => (await service.get(studio.secret)).status, { timeout: 10_000 }).toBe(401);
@@ -210,6 +214,7 @@ describe('a key that is no good any more', () => {
     ['revoked', (studio) => service.apiKeys.revokeApiKey(studio)],
   ])(
     'because it was %s is dead at every gateway once that is answered, however well it is known there',
+    { tags: ['3.2.replaced', '3.2.revoked', '5.7'] },
     async (_, end) => {
       const gateways = [service.url, await anotherGateway()];
       for (const _ of times(5, () => 0)) {

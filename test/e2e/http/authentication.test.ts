@@ -67,13 +67,17 @@ describe('a request', () => {
     ['a key that nobody made', () => ({ authorization: 'Bearer secret' })],
     ['a well-formed key that nobody has', () => ({ authorization: `Bearer ${newKeySecret()}` })],
     ['a very long key', () => ({ authorization: `Bearer lik_${'A'.repeat(8000)}` })],
-  ])('without a whole key is refused with 401, and nothing is written: %s', async (_, headersFor) => {
-    const { secret, studioId } = await service.aStudioWithKey();
-    for (const [, call] of OPERATIONS) {
-      await expectProblem(await call(secret, headersFor(secret)), 401, 'integration_key_invalid', []);
-    }
-    expect(await service.countLeads(studioId)).toBe(0);
-  });
+  ])(
+    'without a whole key is refused with 401, and nothing is written: %s',
+    { tags: ['5.1', '5.5', '5.8', '7.integration_key_invalid', '7.www-authenticate'] },
+    async (_, headersFor) => {
+      const { secret, studioId } = await service.aStudioWithKey();
+      for (const [, call] of OPERATIONS) {
+        await expectProblem(await call(secret, headersFor(secret)), 401, 'integration_key_invalid', []);
+      }
+      expect(await service.countLeads(studioId)).toBe(0);
+    },
+  );
 
   test('with the key in the query instead is refused with 401', async () => {
     const { secret } = await service.aStudioWithKey();
@@ -83,14 +87,14 @@ describe('a request', () => {
     }
   });
 
-  test('with the header twice is refused with 401, even if both are the same', async () => {
+  test('with the header twice is refused with 401, even if both are the same', { tags: ['5.header'] }, async () => {
     const { secret } = await service.aStudioWithKey();
     const authorization = `Authorization: Bearer ${secret}`;
     const head = lines(`GET ${LEADS} HTTP/1.1`, 'Host: leads.example.test', authorization, authorization, '');
     await expectProblem(await rawRequest(service.url, head), 401, 'integration_key_invalid');
   });
 
-  test('with any one character of the key changed is refused with 401', async () => {
+  test('with any one character of the key changed is refused with 401', { tags: ['5.header'] }, async () => {
     const { secret } = await service.aStudioWithKey();
     for (const [at, character] of [...secret].entries()) {
       const changed = secret.slice(0, at) + (character === 'x' ? 'y' : 'x') + secret.slice(at + 1);
@@ -100,18 +104,24 @@ describe('a request', () => {
   });
 });
 
-test.each(['Bearer', 'bearer', 'BEARER', 'Bearer  '])('the scheme may be written as "%s"', async (scheme) => {
-  const { secret } = await service.aStudioWithKey();
-  expect((await service.get(secret, '', { authorization: `${scheme} ${secret}` })).status).toBe(200);
-});
+test.each(['Bearer', 'bearer', 'BEARER', 'Bearer  '])(
+  'the scheme may be written as "%s"',
+  { tags: ['5.1', '5.header'] },
+  async (scheme) => {
+    const { secret } = await service.aStudioWithKey();
+    expect((await service.get(secret, '', { authorization: `${scheme} ${secret}` })).status).toBe(200);
+  },
+);
 
-test('a cookie beside the key makes no difference', async () => {
+test('a cookie beside the key makes no difference', { tags: ['5.5'] }, async () => {
   const { secret } = await service.aStudioWithKey();
   expect((await service.get(secret, '', { cookie: 'session=somebody' })).status).toBe(200);
 });
 
 describe('a key', () => {
-  test('that is revoked opens nothing from that moment, for good', async () => {
+  test('that is revoked opens nothing from that moment, for good', {
+    tags: ['3.2.revoked', '5.7', '5.8', '7.integration_key_invalid'],
+  }, async () => {
     const studio = await service.aStudioWithKey();
     const { studioId, memberId, apiKeyId } = studio;
 
@@ -122,7 +132,9 @@ describe('a key', () => {
     await expectClosed(studio, 401, 'integration_key_invalid');
   });
 
-  test('that is replaced opens nothing from that moment, and the new one everything the old one did', async () => {
+  test('that is replaced opens nothing from that moment, and the new one everything the old one did', {
+    tags: ['3.2.replaced', '3.2.renewed', '5.7', '5.8', '7.integration_key_invalid'],
+  }, async () => {
     const studio = await service.aStudioWithKey();
     const { studioId, memberId, apiKeyId } = studio;
 
@@ -132,7 +144,9 @@ describe('a key', () => {
     await expectOpen(secret);
   });
 
-  test('opens until its expiry and nothing after it, until it is replaced with a later one', async () => {
+  test('opens until its expiry and nothing after it, until it is replaced with a later one', {
+    tags: ['3.2.expired', '3.2.renewed', '5.8', '7.integration_key_invalid'],
+  }, async () => {
     const before = Date.now();
     const studio = await service.aStudioWithKey({ expiresInMs: 1500 });
     const { studioId, memberId, apiKeyId } = studio;
@@ -154,7 +168,9 @@ describe('a key', () => {
     await expectProblem(await service.get(studio.secret), 401, 'integration_key_invalid');
   });
 
-  test('of a suspended studio opens nothing until the studio is active again', async () => {
+  test('of a suspended studio opens nothing until the studio is active again', {
+    tags: ['5.11', '7.subscription_suspended'],
+  }, async () => {
     const studio = await service.aStudioWithKey();
     const other = await service.aStudioWithKey();
 
@@ -166,7 +182,9 @@ describe('a key', () => {
     await expectOpen(studio.secret);
   });
 
-  test('of an issuer who became staff opens nothing until the issuer may again', async () => {
+  test('of an issuer who became staff opens nothing until the issuer may again', {
+    tags: ['5.10', '7.integration_issuer_forbidden'],
+  }, async () => {
     const studio = await service.aStudioWithKey();
     const { studioId, memberId } = studio;
 
@@ -177,7 +195,9 @@ describe('a key', () => {
     await expectOpen(studio.secret);
   });
 
-  test('of an issuer who was removed opens nothing until another owner or admin replaces it', async () => {
+  test('of an issuer who was removed opens nothing until another owner or admin replaces it', {
+    tags: ['3.2.renewed', '5.10', '7.integration_issuer_forbidden'],
+  }, async () => {
     const studio = await service.aStudioWithKey();
     const { studioId, memberId, apiKeyId } = studio;
     await service.directory.putMember({ member: { studioId, id: 'admin-2', role: MemberRole.ADMIN } });
@@ -189,7 +209,7 @@ describe('a key', () => {
     await expectOpen(secret);
   });
 
-  test('that may only read cannot create', async () => {
+  test('that may only read cannot create', { tags: ['5.3', '5.9', '7.integration_scope_forbidden'] }, async () => {
     const { secret, studioId } = await service.aStudioWithKey({ scopes: [ApiKeyScope.LEADS_READ] });
 
     await expectProblem(await service.post(secret, aCapture()), 403, 'integration_scope_forbidden', []);
@@ -199,7 +219,9 @@ describe('a key', () => {
     expect((await service.get(secret, `/${randomUUID()}`)).status).toBe(404);
   });
 
-  test('that may only create cannot read or list', async () => {
+  test('that may only create cannot read or list', {
+    tags: ['5.3', '5.9', '7.integration_scope_forbidden'],
+  }, async () => {
     const { secret } = await service.aStudioWithKey({ scopes: [ApiKeyScope.LEADS_CREATE] });
 
     const { id } = await leadOf(await service.post(secret, aCapture()), 201);
@@ -208,7 +230,9 @@ describe('a key', () => {
     await expectProblem(await service.get(secret, `/${id}`), 403, 'integration_scope_forbidden', []);
   });
 
-  test("opens its own studio's leads only, whatever the request says of another", async () => {
+  test("opens its own studio's leads only, whatever the request says of another", {
+    tags: ['1.own-studio', '5.2'],
+  }, async () => {
     const [mine, theirs] = [await service.aStudioWithKey(), await service.aStudioWithKey()];
     const { id } = await leadOf(await service.post(theirs.secret, aCapture()), 201);
     const other = { 'x-studio-id': theirs.studioId };

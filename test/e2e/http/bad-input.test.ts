@@ -51,6 +51,7 @@ test.each<[string, string, Record<string, unknown>[]]>([
   ],
 ])(
   'a value that is missing or of the wrong type is refused by name, and nothing is written: %s',
+  { tags: ['2.2.displayName', '2.2.contact', '2.2.sourceId', '2.2.note', '4.1.5', '7.integration_invalid_request'] },
   async (_, field, all) => {
     for (const overrides of all) await expectRefused(aCapture(overrides), [field]);
   },
@@ -58,6 +59,7 @@ test.each<[string, string, Record<string, unknown>[]]>([
 
 test.each(['', 'fax', 'Email', 'EMAIL', 'email ', 'e-mail', 'toString', '__proto__', 'email\u0000'])(
   'a contact of a type that does not exist is refused: "%s"',
+  { tags: ['2.2.contact'] },
   async (type) => {
     await expectRefused(aCapture({ contact: { type, value: 'ada@example.org' } }), ['contact.type']);
   },
@@ -76,7 +78,7 @@ test.each([
   ['of another variant', '0b4c1d6a-9d3e-4a53-7a5f-6f1f0f0d7c11'],
   ['one digit short', UUID.slice(1)],
   ['with a letter that is no digit', UUID.replace('0b', '0g')],
-])('a sourceId that is no UUID is refused: %s', async (_, sourceId) => {
+])('a sourceId that is no UUID is refused: %s', { tags: ['2.2.sourceId'] }, async (_, sourceId) => {
   await expectRefused(aCapture({ sourceId }), ['sourceId']);
 });
 
@@ -92,14 +94,19 @@ describe('an unknown property', () => {
     'DisplayName',
     'display_name',
     'displayName ',
-  ])('beside the others is refused by name, and nothing is written: "%s"', async (name) => {
-    for (const value of ['null', '"x"', '{"a":1}']) {
-      await expectRefused(bodyWith(`${JSON.stringify(name)}:${value}`), [name]);
-    }
-  });
+  ])(
+    'beside the others is refused by name, and nothing is written: "%s"',
+    { tags: ['2.2.nothing-else', '2.5.fields', '4.1.5', '7.integration_invalid_request'] },
+    async (name) => {
+      for (const value of ['null', '"x"', '{"a":1}']) {
+        await expectRefused(bodyWith(`${JSON.stringify(name)}:${value}`), [name]);
+      }
+    },
+  );
 
   test.each([...STRANGE_NAMES, 'email', 'phone', 'Type', 'label'])(
     'in the contact is refused by name, and nothing is written: "%s"',
+    { tags: ['2.2.contact', '4.1.5'] },
     async (name) => {
       for (const value of ['null', '"x"', '{"a":1}']) {
         await expectRefused(bodyWithInContact(`${JSON.stringify(name)}:${value}`), [`contact.${name}`]);
@@ -111,14 +118,13 @@ describe('an unknown property', () => {
     await expectRefused(bodyWith(String.raw`"\ud800":1`), ['\ud800']);
   });
 
-  test('is refused also when there are thousands of them', async () => {
+  test('is refused also when there are thousands of them', { tags: ['2.5.together'] }, async () => {
     const many = Array.from({ length: 3000 }, (_, index) => `"x${index}":0`).join();
     const { fields = {} } = await expectRefused(bodyWith(many));
-    expect(Object.keys(fields).length).toBeGreaterThan(0);
-    expect(Object.keys(fields).length).toBeLessThan(100);
+    expect(Object.keys(fields)).toHaveLength(50);
   });
 
-  test('that looks like a prototype lends nothing to what is missing', async () => {
+  test('that looks like a prototype lends nothing to what is missing', { tags: ['2.2.nothing-else'] }, async () => {
     await expectRefused(`{"__proto__":${JSON.stringify(aCapture())}}`, ['__proto__', 'displayName', 'contact']);
     await expectRefused(`{"displayName":"Ada","contact":{"__proto__":${JSON.stringify(anEmail())}}}`, [
       'contact.__proto__',
@@ -130,6 +136,7 @@ describe('an unknown property', () => {
 
 test.each(['[]', '[{}]', '"text"', '""', '1', '-0', 'true', 'null', `[${JSON.stringify(aCapture())}]`])(
   'a body that is no JSON object is refused: %s',
+  { tags: ['4.1.body'] },
   async (body) => {
     await expectRefused(body, ['body']);
   },
@@ -167,7 +174,7 @@ test.each<[string, string | Buffer]>([
   ['Latin-1', Buffer.from(JSON.stringify(aCapture({ displayName: 'Zoë' })), 'latin1')],
   ['UTF-16', Buffer.from(`\ufeff${VALID}`, 'utf16le')],
   ['compressed', gzipSync(VALID)],
-])('a body that is not JSON in UTF-8 is refused: %s', async (_, body) => {
+])('a body that is not JSON in UTF-8 is refused: %s', { tags: ['4.1.body'] }, async (_, body) => {
   await expectRefused(body, ['body']);
 });
 
@@ -181,7 +188,7 @@ test('a byte order mark in front of the JSON is no part of it', async () => {
   await leadOf(await service.post(secret, `\ufeff${JSON.stringify(aCapture())}`), 201);
 });
 
-test('of a property that is given twice the last value counts, and is checked', async () => {
+test('of a property that is given twice the last value counts, and is checked', { tags: ['4.1.body'] }, async () => {
   const { secret } = await service.aStudioWithKey();
   const contact = JSON.stringify(anEmail());
 
@@ -201,18 +208,22 @@ describe('text', () => {
     ['a low surrogate alone', String.raw`\udc00`],
     ['a pair the wrong way round', String.raw`\udc00\ud800`],
     ['NUL', String.raw`\u0000`],
-  ])('that is no Unicode, or has a NUL, is refused by name, and nothing is written: %s', async (_, escaped) => {
-    const email = JSON.stringify(anEmail());
-    const cases: [string, string][] = [
-      ['displayName', `{"displayName":"Ada${escaped}","contact":${email}}`],
-      ['note', `{"displayName":"Ada","contact":${email},"note":"x${escaped}y"}`],
-      ['contact.value', `{"displayName":"Ada","contact":{"type":"email","value":"a${escaped}@example.org"}}`],
-      ['contact.value', `{"displayName":"Ada","contact":{"type":"phone","value":"12345${escaped}"}}`],
-      ['sourceId', `{"displayName":"Ada","contact":${email},"sourceId":"${UUID}${escaped}"}`],
-      ['contact.type', `{"displayName":"Ada","contact":{"type":"email${escaped}","value":"a@b"}}`],
-    ];
-    for (const [field, body] of cases) await expectRefused(body, [field]);
-  });
+  ])(
+    'that is no Unicode, or has a NUL, is refused by name, and nothing is written: %s',
+    { tags: ['2.2.unicode'] },
+    async (_, escaped) => {
+      const email = JSON.stringify(anEmail());
+      const cases: [string, string][] = [
+        ['displayName', `{"displayName":"Ada${escaped}","contact":${email}}`],
+        ['note', `{"displayName":"Ada","contact":${email},"note":"x${escaped}y"}`],
+        ['contact.value', `{"displayName":"Ada","contact":{"type":"email","value":"a${escaped}@example.org"}}`],
+        ['contact.value', `{"displayName":"Ada","contact":{"type":"phone","value":"12345${escaped}"}}`],
+        ['sourceId', `{"displayName":"Ada","contact":${email},"sourceId":"${UUID}${escaped}"}`],
+        ['contact.type', `{"displayName":"Ada","contact":{"type":"email${escaped}","value":"a@b"}}`],
+      ];
+      for (const [field, body] of cases) await expectRefused(body, [field]);
+    },
+  );
 
   test('with a whole pair in escapes has the character it means', async () => {
     const { secret } = await service.aStudioWithKey();
@@ -232,7 +243,7 @@ test.each([
   'json',
   '*/*',
   null,
-])('a media type that is not JSON, or none, is refused: %s', async (mediaType) => {
+])('a media type that is not JSON, or none, is refused: %s', { tags: ['4.1.headers'] }, async (mediaType) => {
   await expectRefused(aCapture(), ['Content-Type'], { 'content-type': mediaType });
 });
 
@@ -243,7 +254,7 @@ test.each([
   'application/json; profile=x; CHARSET=us-ascii',
   'application/json; charset=""',
   'application/json; charset=utf-80',
-])('a charset that is not UTF-8 is refused: %s', async (mediaType) => {
+])('a charset that is not UTF-8 is refused: %s', { tags: ['4.1.body'] }, async (mediaType) => {
   await expectRefused(aCapture(), ['Content-Type'], { 'content-type': mediaType });
 });
 
@@ -272,6 +283,7 @@ test.each([
 
 test.each(['gzip', 'GZIP', 'br', 'deflate', 'identity, gzip', 'nonsense'])(
   'a body that says it is packed is refused for that alone, whether it is or not: %s',
+  { tags: ['4.1.body'] },
   async (coding) => {
     const packed = gzipSync(JSON.stringify(aCapture()));
     for (const body of [packed, aCapture(), {}]) {
@@ -297,18 +309,24 @@ describe('an Idempotency-Key', () => {
     ['of another variant', '0b4c1d6a-9d3e-4a53-ca5f-6f1f0f0d7c11'],
     ['too long', `${UUID}0`],
     ['two in one', `${UUID}, ${UUID}`],
-  ])('that is no UUID with hyphens is refused, and nothing is written: %s', async (_, key) => {
-    await expectRefused(aCapture(), ['Idempotency-Key'], { 'idempotency-key': key });
-  });
+  ])(
+    'that is no UUID with hyphens is refused, and nothing is written: %s',
+    { tags: ['4.1.headers', '7.integration_invalid_request'] },
+    async (_, key) => {
+      await expectRefused(aCapture(), ['Idempotency-Key'], { 'idempotency-key': key });
+    },
+  );
 
-  test('in quotes, as the IETF draft has it, is refused with the word to leave them out', async () => {
+  test('in quotes, as the IETF draft has it, is refused with the word to leave them out', {
+    tags: ['4.1.headers'],
+  }, async () => {
     const { secret } = await service.aStudioWithKey();
     const response = await service.post(secret, aCapture(), { 'idempotency-key': `"${UUID}"` });
     const { fields } = await expectProblem(response, 400, 'integration_invalid_request', ['Idempotency-Key']);
     expect(fields?.['Idempotency-Key']).toEqual([expect.stringContaining('leave the quotes out')]);
   });
 
-  test('that is given twice is refused, even if both are the same', async () => {
+  test('that is given twice is refused, even if both are the same', { tags: ['4.1.headers'] }, async () => {
     const { secret, studioId } = await service.aStudioWithKey();
     const body = JSON.stringify(aCapture());
     const head = lines(
@@ -330,7 +348,7 @@ describe('an Idempotency-Key', () => {
 });
 
 describe('all faults of header and body', () => {
-  test('are told together: every property is wrong', async () => {
+  test('are told together: every property is wrong', { tags: ['2.5.fields', '2.5.together'] }, async () => {
     await expectRefused(
       { displayName: '', contact: { type: 'email', value: 'x', label: 'home' }, sourceId: 'x', note: '', extra: 1 },
       ['Idempotency-Key', 'displayName', 'contact.value', 'contact.label', 'sourceId', 'note', 'extra'],
@@ -342,7 +360,7 @@ describe('all faults of header and body', () => {
     await expectRefused({}, ['Idempotency-Key', 'displayName', 'contact'], { 'idempotency-key': null });
   });
 
-  test('are told together: the body cannot be read', async () => {
+  test('are told together: the body cannot be read', { tags: ['2.5.together'] }, async () => {
     await expectRefused('{', ['Idempotency-Key', 'body'], { 'idempotency-key': null });
   });
 
@@ -355,7 +373,7 @@ describe('all faults of header and body', () => {
   });
 });
 
-test('a text that was sent never comes back in an error', async () => {
+test('a text that was sent never comes back in an error', { tags: ['2.5.discreet'] }, async () => {
   const { secret } = await service.aStudioWithKey();
   const response = await service.post(secret, aCapture({ contact: anEmail('whoever.it.is'), note: 7 }));
   const text = await response.text();

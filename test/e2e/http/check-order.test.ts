@@ -95,6 +95,7 @@ describe.each([
 
   test.each(pairs)(
     'of two things wrong with a request the earlier one in the order of checks is told, and nothing is written: $names',
+    { tags: ['7.order'] },
     async ({ first, second }) => {
       const { response, written } = await sendWith(isKnown, first.name, second.name);
       await expectProblem(response, first.status, first.code);
@@ -102,7 +103,7 @@ describe.each([
     },
   );
 
-  test('of everything wrong from one check on, the first is told', async () => {
+  test('of everything wrong from one check on, the first is told', { tags: ['7.order'] }, async () => {
     for (const [index, { status, code }] of FAULTS.entries()) {
       const { response, written } = await sendWith(isKnown, ...FAULTS.slice(index).map(({ name }) => name));
       await expectProblem(response, status, code);

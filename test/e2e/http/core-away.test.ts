@@ -36,11 +36,17 @@ describe('while the core is away', () => {
     ['createLead, with an invalid body', () => service.post(studio.secret, '{')],
     ['getLead', () => service.get(studio.secret, `/${randomUUID()}`)],
     ['listLeads', () => service.get(studio.secret)],
-  ])('%s is refused with 503 and a time to wait', async (_, call) => {
-    await expectProblem(await call(), 503, 'integration_unavailable', []);
-  });
+  ])(
+    '%s is refused with 503 and a time to wait',
+    { tags: ['7.integration_unavailable', '7.wait'] },
+    async (_, call) => {
+      await expectProblem(await call(), 503, 'integration_unavailable', []);
+    },
+  );
 
-  test('the answer never promises that nothing was written, and says nothing of what is behind the gateway', async () => {
+  test('the answer never promises that nothing was written, and says nothing of what is behind the gateway', {
+    tags: ['2.5.discreet', '7.integration_unavailable'],
+  }, async () => {
     const text = await (await service.post(studio.secret, aCapture())).text();
     expect(text).not.toContain('integration_rate_unavailable');
     expect(text).not.toMatch(/127\.0\.0\.1|ECONN|connect|core|grpc|http2/i);
@@ -51,11 +57,11 @@ describe('while the core is away', () => {
     ['a missing key', 401, 'integration_key_invalid', () => fetch(service.url + LEADS)],
     ['an unknown path', 404, 'route_not_found', () => service.get(studio.secret, '/')],
     ['a wrong method', 405, 'method_not_allowed', () => fetch(service.url + LEADS, { method: 'DELETE' })],
-  ])('what is wrong without it is refused as always: %s', async (_, status, code, call) => {
+  ])('what is wrong without it is refused as always: %s', { tags: ['7.order'] }, async (_, status, code, call) => {
     await expectProblem(await call(), status, code);
   });
 
-  test('the gateway is alive and not ready', async () => {
+  test('the gateway is alive and not ready', { tags: ['10.health'] }, async () => {
     expect((await fetch(`${service.url}/healthz`)).status).toBe(200);
     await expect.poll(async () => (await fetch(`${service.url}/readyz`)).status, { timeout: 5000 }).toBe(503);
     await expectProblem(await fetch(`${service.url}/readyz`), 503, 'integration_unavailable');
@@ -63,7 +69,9 @@ describe('while the core is away', () => {
 });
 
 describe('when the core is back', () => {
-  test('everything is served again, and nothing that was refused was written', async () => {
+  test('everything is served again, and nothing that was refused was written', {
+    tags: ['7.unknown-outcome'],
+  }, async () => {
     const [capture, key] = [aCapture(), { 'idempotency-key': randomUUID() }];
     await service.stopCore();
     for (const _ of times(5, () => 0)) {
@@ -80,7 +88,9 @@ describe('when the core is back', () => {
     expect(await service.countLeads(studio.studioId)).toBe(1);
   });
 
-  test('a request that was in flight when it went can be repeated until it is answered, and makes one lead', async () => {
+  test('a request that was in flight when it went can be repeated until it is answered, and makes one lead', {
+    tags: ['7.unknown-outcome'],
+  }, async () => {
     const own = await service.aStudioWithKey();
     const [capture, key] = [aCapture(), { 'idempotency-key': randomUUID() }];
     await served();

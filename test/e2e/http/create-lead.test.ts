@@ -21,7 +21,20 @@ beforeAll(async () => {
 afterAll(() => service.dispose());
 
 describe('a created lead', () => {
-  test('is answered with 201 and exactly the fields of the contract', async () => {
+  test('is answered with 201 and exactly the fields of the contract', {
+    tags: [
+      '1.media-types',
+      '2.1.id',
+      '2.1.displayName',
+      '2.1.sourceId',
+      '2.1.note',
+      '2.1.createdAt',
+      '2.1.updatedAt',
+      '2.1.nothing-else',
+      '2.3.lead',
+      '4.1.created',
+    ],
+  }, async () => {
     const { secret, studioId, sourceId } = await service.aStudioWithKey();
     const capture = aCapture({ sourceId, note: 'Asked about the trial.' });
 
@@ -34,7 +47,9 @@ describe('a created lead', () => {
     expect(await service.countLeads(studioId)).toBe(1);
   });
 
-  test('starts as new, unchanged since it was created, under a version 7 id', async () => {
+  test('starts as new, unchanged since it was created, under a version 7 id', {
+    tags: ['2.1.id', '2.1.createdAt', '2.1.version-7', '3.1.initial'],
+  }, async () => {
     const { secret } = await service.aStudioWithKey();
     const before = Date.now();
 
@@ -47,7 +62,9 @@ describe('a created lead', () => {
     expect(Date.parse(lead.createdAt)).toBeLessThanOrEqual(Date.now());
   });
 
-  test('has null for the source and the note that were not given', async () => {
+  test('has null for the source and the note that were not given', {
+    tags: ['2.1.sourceId', '2.1.note', '2.2.sourceId', '2.2.note'],
+  }, async () => {
     const { secret } = await service.aStudioWithKey();
 
     const absent = await leadOf(await service.post(secret, aCapture()), 201);
@@ -60,28 +77,36 @@ describe('a created lead', () => {
   test.each([
     ['email', 'Ada.Lovelace+Trial@Example.ORG'],
     ['phone', ' (0171) 234-56 78 ext. 9'],
-  ])('keeps its contact as it was typed and never answers it: %s', async (type, value) => {
-    const { secret, studioId } = await service.aStudioWithKey();
+  ])(
+    'keeps its contact as it was typed and never answers it: %s',
+    { tags: ['2.1.no-contact', '2.2.unchanged'] },
+    async (type, value) => {
+      const { secret, studioId } = await service.aStudioWithKey();
 
-    const response = await service.post(secret, aCapture({ contact: { type, value } }));
-    const copy = response.clone();
-    const { id } = await leadOf(response, 201);
+      const response = await service.post(secret, aCapture({ contact: { type, value } }));
+      const copy = response.clone();
+      const { id } = await leadOf(response, 201);
 
-    const answers = [copy, await service.get(secret, `/${id}`), await service.get(secret)];
-    for (const answer of answers) expect(await answer.text()).not.toContain(value);
-    const { lead } = await service.leads.getLead({ studioId, leadId: id, view: LeadView.FULL });
-    expect(lead?.contact?.value).toEqual({ case: type, value });
-  });
+      const answers = [copy, await service.get(secret, `/${id}`), await service.get(secret)];
+      for (const answer of answers) expect(await answer.text()).not.toContain(value);
+      const { lead } = await service.leads.getLead({ studioId, leadId: id, view: LeadView.FULL });
+      expect(lead?.contact?.value).toEqual({ case: type, value });
+    },
+  );
 
-  test.each(Object.entries(HARD_TEXTS))('comes back with its texts unchanged: %s', async (_, text) => {
-    const { secret } = await service.aStudioWithKey();
+  test.each(Object.entries(HARD_TEXTS))(
+    'comes back with its texts unchanged: %s',
+    { tags: ['2.1.displayName', '2.1.note', '2.2.unchanged'] },
+    async (_, text) => {
+      const { secret } = await service.aStudioWithKey();
 
-    const created = await leadOf(await service.post(secret, aCapture({ displayName: text, note: text })), 201);
-    const read = await leadOf(await service.get(secret, `/${created.id}`));
+      const created = await leadOf(await service.post(secret, aCapture({ displayName: text, note: text })), 201);
+      const read = await leadOf(await service.get(secret, `/${created.id}`));
 
-    expect(created).toMatchObject({ displayName: text, note: text });
-    expect(read).toEqual(created);
-  });
+      expect(created).toMatchObject({ displayName: text, note: text });
+      expect(read).toEqual(created);
+    },
+  );
 
   test('is not held up by another lead with the same name and note', async () => {
     const { secret, studioId } = await service.aStudioWithKey();
@@ -94,7 +119,7 @@ describe('a created lead', () => {
 });
 
 describe('a source', () => {
-  test('of the studio is accepted in any letter case and answered in lower case', async () => {
+  test('of the studio is accepted in any letter case and answered in lower case', { tags: ['2.2.uuids'] }, async () => {
     const { secret, sourceId } = await service.aStudioWithKey();
 
     const lead = await leadOf(await service.post(secret, aCapture({ sourceId: sourceId.toUpperCase() })), 201);
@@ -114,15 +139,19 @@ describe('a source', () => {
         return sourceId;
       },
     ],
-  ])('that is %s is refused, and nothing is written', async (_, sourceOf) => {
-    const studio = await service.aStudioWithKey();
-    const sourceId = await sourceOf(studio);
+  ])(
+    'that is %s is refused, and nothing is written',
+    { tags: ['2.2.sourceId', '4.1.4', '7.integration_source_invalid'] },
+    async (_, sourceOf) => {
+      const studio = await service.aStudioWithKey();
+      const sourceId = await sourceOf(studio);
 
-    const response = await service.post(studio.secret, aCapture({ sourceId }));
+      const response = await service.post(studio.secret, aCapture({ sourceId }));
 
-    await expectProblem(response, 400, 'integration_source_invalid', []);
-    expect(await service.countLeads(studio.studioId)).toBe(0);
-  });
+      await expectProblem(response, 400, 'integration_source_invalid', []);
+      expect(await service.countLeads(studio.studioId)).toBe(0);
+    },
+  );
 
   test('that is enabled again is accepted again', async () => {
     const { secret, studioId, sourceId } = await service.aStudioWithKey();
@@ -139,6 +168,7 @@ describe('a source', () => {
 describe('a request', () => {
   test.each(['application/json', 'application/json; charset=utf-8', 'Application/JSON;charset="UTF-8"'])(
     'may name its media type as %s',
+    { tags: ['4.1.headers', '4.1.body'] },
     async (mediaType) => {
       const { secret } = await service.aStudioWithKey();
       await leadOf(await service.post(secret, aCapture(), { 'content-type': mediaType }), 201);
@@ -201,7 +231,7 @@ test.each([
   'vorname.nachname@münchen.example',
   'a@[192.0.2.1]',
   "o'hara+tag%x!#$&*/=?^_`{|}~-@example.org",
-])('an e-mail address that some server may deliver to is accepted: %s', async (value) => {
+])('an e-mail address that some server may deliver to is accepted: %s', { tags: ['2.2.email-form'] }, async (value) => {
   const { secret } = await service.aStudioWithKey();
   await leadOf(await service.post(secret, aCapture({ contact: anEmail(value) })), 201);
 });

@@ -29,14 +29,32 @@ test.each([
   ['phone of 64 with astral digits', { contact: aPhone('𝟏'.repeat(64)) }],
   ['phone of 5 with 3 digits', { contact: aPhone('1-2-3') }],
   ['phone in digits of another script', { contact: aPhone('٠١٢٣٤') }],
-])('a value within its bounds is accepted and answered unchanged: %s', async (_, overrides) => {
-  const { secret } = await service.aStudioWithKey();
+])(
+  'a value within its bounds is accepted and answered unchanged: %s',
+  {
+    tags: [
+      '2.1.displayName',
+      '2.2.displayName',
+      '2.2.note',
+      '2.2.email',
+      '2.2.phone',
+      '2.2.lengths',
+      '2.2.phone-form',
+      '8.displayName',
+      '8.email',
+      '8.phone',
+      '8.note',
+    ],
+  },
+  async (_, overrides) => {
+    const { secret } = await service.aStudioWithKey();
 
-  const lead = await leadOf(await service.post(secret, aCapture(overrides)), 201);
+    const lead = await leadOf(await service.post(secret, aCapture(overrides)), 201);
 
-  const { contact, ...shown } = overrides as Record<string, unknown>;
-  expect(lead).toMatchObject(shown);
-});
+    const { contact, ...shown } = overrides as Record<string, unknown>;
+    expect(lead).toMatchObject(shown);
+  },
+);
 
 test.each([
   ['displayName of 0', 'displayName', { displayName: '' }],
@@ -62,14 +80,32 @@ test.each([
   ['e-mail with a no-break space', 'contact.value', { contact: anEmail('ada\u00a0@example.org') }],
   ['e-mail with a line end', 'contact.value', { contact: anEmail('ada@example.org\nBcc:x') }],
   ['e-mail with a control character', 'contact.value', { contact: anEmail('ada\u007f@example.org') }],
-])('a value outside its bounds is refused by name, and nothing is written: %s', async (_, field, overrides) => {
-  const { secret, studioId } = await service.aStudioWithKey();
+])(
+  'a value outside its bounds is refused by name, and nothing is written: %s',
+  {
+    tags: [
+      '2.2.displayName',
+      '2.2.note',
+      '2.2.email',
+      '2.2.phone',
+      '2.2.email-form',
+      '2.2.phone-form',
+      '4.1.5',
+      '8.displayName',
+      '8.email',
+      '8.phone',
+      '8.note',
+    ],
+  },
+  async (_, field, overrides) => {
+    const { secret, studioId } = await service.aStudioWithKey();
 
-  const response = await service.post(secret, aCapture(overrides));
+    const response = await service.post(secret, aCapture(overrides));
 
-  await expectProblem(response, 400, 'integration_invalid_request', [field]);
-  expect(await service.countLeads(studioId)).toBe(0);
-});
+    await expectProblem(response, 400, 'integration_invalid_request', [field]);
+    expect(await service.countLeads(studioId)).toBe(0);
+  },
+);
 
 test('the largest valid lead is accepted, even with every character escaped', async () => {
   const { secret } = await service.aStudioWithKey();
@@ -88,7 +124,7 @@ test('the largest valid lead is accepted, even with every character escaped', as
 test.each([
   ['as one piece', (secret: string, body: string) => service.post(secret, body)],
   ['in chunks', postInChunks],
-])('a body of 32 KiB is read, and one byte more is refused: %s', async (_, send) => {
+])('a body of 32 KiB is read, and one byte more is refused: %s', { tags: ['4.1.body'] }, async (_, send) => {
   const { secret, studioId } = await service.aStudioWithKey();
   const longest = JSON.stringify(aCapture()).padEnd(LONGEST_BODY);
   const longer = JSON.stringify(aCapture()).padEnd(LONGEST_BODY + 1);

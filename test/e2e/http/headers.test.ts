@@ -41,33 +41,39 @@ const raw = (request: string, header: string, headers: Headers) =>
     lines(request, header, ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`), ''),
   );
 
-const everyAnswer = test.each(ANSWERS);
-
 describe('an X-Request-Id', () => {
-  everyAnswer('that is fit is kept, in the header and in the body: %s', async (_, status, call) => {
-    for (const id of ['a', 'Trace.Me_42-x', 'x'.repeat(128)]) {
-      const response = await call({ 'x-request-id': id });
-      expect(response.status).toBe(status);
-      expect(response.headers.get('x-request-id')).toBe(id);
-      const text = await response.text();
-      if (status >= 400 && text) expect(JSON.parse(text).requestId).toBe(id);
-    }
-  });
+  test.each(ANSWERS)(
+    'that is fit is kept, in the header and in the body: %s',
+    { tags: ['2.5.requestId', '7.request-id', '8.requestId'] },
+    async (_, status, call) => {
+      for (const id of ['a', 'Trace.Me_42-x', 'x'.repeat(128)]) {
+        const response = await call({ 'x-request-id': id });
+        expect(response.status).toBe(status);
+        expect(response.headers.get('x-request-id')).toBe(id);
+        const text = await response.text();
+        if (status >= 400 && text) expect(JSON.parse(text).requestId).toBe(id);
+      }
+    },
+  );
 
-  everyAnswer('that is missing or unfit is replaced by a new one: %s', async (_, status, call) => {
-    const given = new Set<string>();
-    for (const unfit of [undefined, '', 'x'.repeat(129), 'two words', 'a,b', 'ü', '{"a":1}', '<script>', 'a/b']) {
-      const response = await call(unfit === undefined ? {} : { 'x-request-id': unfit });
-      expect(response.status).toBe(status);
-      const id = response.headers.get('x-request-id') ?? '';
-      expect(id).toMatch(/^[A-Za-z0-9._-]{1,128}$/);
-      expect(id).not.toBe(unfit);
-      given.add(id);
-      const text = await response.text();
-      if (status >= 400 && text) expect(JSON.parse(text).requestId).toBe(id);
-    }
-    expect(given.size).toBe(9);
-  });
+  test.each(ANSWERS)(
+    'that is missing or unfit is replaced by a new one: %s',
+    { tags: ['2.5.requestId', '7.request-id', '8.requestId'] },
+    async (_, status, call) => {
+      const given = new Set<string>();
+      for (const unfit of [undefined, '', 'x'.repeat(129), 'two words', 'a,b', 'ü', '{"a":1}', '<script>', 'a/b']) {
+        const response = await call(unfit === undefined ? {} : { 'x-request-id': unfit });
+        expect(response.status).toBe(status);
+        const id = response.headers.get('x-request-id') ?? '';
+        expect(id).toMatch(/^[A-Za-z0-9._-]{1,128}$/);
+        expect(id).not.toBe(unfit);
+        given.add(id);
+        const text = await response.text();
+        if (status >= 400 && text) expect(JSON.parse(text).requestId).toBe(id);
+      }
+      expect(given.size).toBe(9);
+    },
+  );
 
   test('that is given twice is replaced by a new one', async () => {
     const response = await raw(`GET ${LEADS} HTTP/1.1`, 'X-Request-Id: a', { host: 'x', 'X-Request-ID': 'b' });
@@ -75,7 +81,7 @@ describe('an X-Request-Id', () => {
   });
 });
 
-everyAnswer('no answer may be kept in a cache: %s', async (_, status, call) => {
+test.each(ANSWERS)('no answer may be kept in a cache: %s', { tags: ['7.no-store'] }, async (_, status, call) => {
   const { headers, status: answered } = await call({ 'if-none-match': '*', 'cache-control': 'max-age=1' });
   expect(answered).toBe(status);
   expect(headers.get('cache-control')).toBe('no-store');
@@ -83,7 +89,7 @@ everyAnswer('no answer may be kept in a cache: %s', async (_, status, call) => {
 });
 
 describe('a browser is never let in', () => {
-  everyAnswer('no answer has a CORS header: %s', async (_, status, call) => {
+  test.each(ANSWERS)('no answer has a CORS header: %s', { tags: ['1.no-browser'] }, async (_, status, call) => {
     const response = await call({
       origin: 'https://page.example.test',
       'access-control-request-method': 'POST',
@@ -93,7 +99,7 @@ describe('a browser is never let in', () => {
     expect([...response.headers.keys()].filter((name) => name.startsWith('access-control'))).toEqual([]);
   });
 
-  test('a preflight is answered without a CORS header', async () => {
+  test('a preflight is answered without a CORS header', { tags: ['1.no-browser'] }, async () => {
     const response = await raw(`OPTIONS ${LEADS} HTTP/1.1`, 'Origin: https://page.example.test', {
       host: 'x',
       'access-control-request-method': 'POST',

@@ -50,7 +50,7 @@ test.each<[string, string | Buffer]>([
   ['a NUL in a header', lines(GET, HOST, 'X-Request-Id: a\0b', '')],
   ['a folded header', lines(GET, HOST, 'X-Request-Id: a', ' b', '')],
   ['a line feed alone in a header', `${GET}\r\n${HOST}\r\nX-Request-Id: a\nX-Other: b\r\n\r\n`],
-])('what is no HTTP is answered with 400 in problem+json: %s', async (_, request) => {
+])('what is no HTTP is answered with 400 in problem+json: %s', { tags: ['7.no-http'] }, async (_, request) => {
   await expectProblem(await rawRequest(service.url, request), 400, 'integration_invalid_request', []);
 });
 
@@ -73,6 +73,7 @@ test.each<[string, string[], () => string]>([
   ['a Content-Length beyond what is read', ['body'], () => post('Content-Length: 999999999')],
 ])(
   'a request with a fault of its HTTP is answered with 400 in problem+json, even with a good key: %s',
+  { tags: ['7.no-http', '7.order'] },
   async (_, fields, request) => {
     await expectProblem(await rawRequest(service.url, request()), 400, 'integration_invalid_request', fields);
   },
@@ -83,7 +84,7 @@ test.each([
   ['all headers together', () => lines(GET, HOST, ...Array(300).fill(`X-Many: ${'x'.repeat(100)}`), '')],
   ['the path', () => lines(`GET ${LEADS}/${'x'.repeat(70_000)} HTTP/1.1`, HOST, '')],
   ['the query', () => lines(`GET ${LEADS}?x=${'x'.repeat(70_000)} HTTP/1.1`, HOST, '')],
-])('what is too long is answered with 431 in problem+json: %s', async (_, request) => {
+])('what is too long is answered with 431 in problem+json: %s', { tags: ['7.no-http'] }, async (_, request) => {
   await expectProblem(await rawRequest(service.url, request()), 431, 'integration_invalid_request', []);
 });
 

@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ApiKeyScope } from '../../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { MemberRole, StudioStatus } from '../../../proto/gen/leadintake/v1/directory_pb.ts';
 import { LeadStage } from '../../../proto/gen/leadintake/v1/lead_intake_pb.ts';
-import { times } from '../../support/builders.ts';
+import { DAY_MS, times } from '../../support/builders.ts';
 import {
   aCapture,
   anEmail,
@@ -49,14 +50,14 @@ async function expectReplay(response: Response, { bytes, studioId }: { bytes: Ui
 }
 
 describe('the same key with the same data', () => {
-  test('gets the original answer, byte by byte, and no second lead', async () => {
+  test('gets the original answer, byte by byte, and no second lead', { tags: ['4.1.1', '4.1.replayed'] }, async () => {
     const original = await created();
     for (const _ of times(3, () => 0)) {
       await expectReplay(await service.post(original.secret, original.capture, under(original.key)), original);
     }
   });
 
-  test('gets it whatever the letter case of the key', async () => {
+  test('gets it whatever the letter case of the key', { tags: ['2.2.uuids'] }, async () => {
     const original = await created();
     await expectReplay(
       await service.post(original.secret, original.capture, under(original.key.toUpperCase())),
@@ -64,7 +65,9 @@ describe('the same key with the same data', () => {
     );
   });
 
-  test('gets it whatever the order of the properties, the white space and the escapes', async () => {
+  test('gets it whatever the order of the properties, the white space and the escapes', {
+    tags: ['4.1.same-data'],
+  }, async () => {
     const original = await created();
     const { displayName, contact, sourceId, note } = original.capture;
     const { type, value } = contact;
@@ -83,7 +86,7 @@ describe('the same key with the same data', () => {
     await expectReplay(await service.post(original.secret, capture, under(original.key)), original);
   });
 
-  test('gets it whether null is given or nothing', async () => {
+  test('gets it whether null is given or nothing', { tags: ['4.1.same-data'] }, async () => {
     const { secret, studioId } = await service.aStudioWithKey();
     const [absent, key] = [aCapture(), randomUUID()];
     const first = await service.post(secret, absent, under(key));
@@ -98,14 +101,14 @@ describe('the same key with the same data', () => {
     ['contacted', LeadStage.CONTACTED],
     ['won', LeadStage.WON],
     ['lost', LeadStage.LOST],
-  ])('gets it after the lead has become %s', async (_, stage) => {
+  ])('gets it after the lead has become %s', { tags: ['4.1.1', '4.1.original', '4.1.memory'] }, async (_, stage) => {
     const original = await created();
     await service.leads.changeLeadStage({ studioId: original.studioId, leadId: original.id, stage });
 
     await expectReplay(await service.post(original.secret, original.capture, under(original.key)), original);
   });
 
-  test('gets it after the source was disabled', async () => {
+  test('gets it after the source was disabled', { tags: ['4.1.1', '4.1.original'] }, async () => {
     const original = await created();
     const { studioId, sourceId } = original;
     await service.directory.putLeadSource({
@@ -115,7 +118,9 @@ describe('the same key with the same data', () => {
     await expectReplay(await service.post(original.secret, original.capture, under(original.key)), original);
   });
 
-  test('gets it after the lead was closed and the contact has another open one', async () => {
+  test('gets it after the lead was closed and the contact has another open one', {
+    tags: ['4.1.original', '4.1.memory'],
+  }, async () => {
     const original = await created();
     const { studioId, id, secret, capture, key } = original;
     await service.leads.changeLeadStage({ studioId, leadId: id, stage: LeadStage.LOST });
@@ -128,7 +133,7 @@ describe('the same key with the same data', () => {
     expect(await service.countLeads(studioId)).toBe(2);
   });
 
-  test('gets it with a new secret of the API key', async () => {
+  test('gets it with a new secret of the API key', { tags: ['4.1.memory'] }, async () => {
     const original = await created();
     const { studioId, memberId, apiKeyId } = original;
     const { secret } = await service.apiKeys.replaceApiKey({ studioId, memberId, apiKeyId });
@@ -136,7 +141,21 @@ describe('the same key with the same data', () => {
     await expectReplay(await service.post(secret, original.capture, under(original.key)), original);
   });
 
-  test('gets it after the core was started again', async () => {
+  test('gets it with another API key of the studio', { tags: ['4.1.memory'] }, async () => {
+    const original = await created();
+    const { studioId, memberId } = original;
+    const { secret } = await service.apiKeys.createApiKey({
+      studioId,
+      memberId,
+      name: 'Another',
+      scopes: [ApiKeyScope.LEADS_CREATE],
+      expireTime: timestampFromMs(Date.now() + DAY_MS),
+    });
+
+    await expectReplay(await service.post(secret, original.capture, under(original.key)), original);
+  });
+
+  test('gets it after the core was started again', { tags: ['4.1.memory'] }, async () => {
     const own = await startService();
     try {
       const { secret, studioId } = await own.aStudioWithKey();
@@ -181,19 +200,23 @@ describe('the same key with other data', () => {
       },
     ],
     ['a source that does not exist', () => ({ sourceId: randomUUID() })],
-  ])('is refused with 409, and nothing is written or changed: %s', async (_, changeOf) => {
-    const original = await created();
-    const capture = { ...original.capture, ...(await changeOf(original)) };
+  ])(
+    'is refused with 409, and nothing is written or changed: %s',
+    { tags: ['4.1.2', '4.1.same-data', '7.integration_idempotency_conflict'] },
+    async (_, changeOf) => {
+      const original = await created();
+      const capture = { ...original.capture, ...(await changeOf(original)) };
 
-    const response = await service.post(original.secret, capture, under(original.key));
+      const response = await service.post(original.secret, capture, under(original.key));
 
-    expect(response.headers.has('link')).toBe(false);
-    await expectProblem(response, 409, 'integration_idempotency_conflict', []);
-    expect(await service.countLeads(original.studioId)).toBe(1);
-    await expectReplay(await service.post(original.secret, original.capture, under(original.key)), original);
-  });
+      expect(response.headers.has('link')).toBe(false);
+      await expectProblem(response, 409, 'integration_idempotency_conflict', []);
+      expect(await service.countLeads(original.studioId)).toBe(1);
+      await expectReplay(await service.post(original.secret, original.capture, under(original.key)), original);
+    },
+  );
 
-  test('is refused also when it only looks the same', async () => {
+  test('is refused also when it only looks the same', { tags: ['4.1.same-data'] }, async () => {
     const { secret } = await service.aStudioWithKey();
     const [contact, key] = [anEmail(), randomUUID()];
     await leadOf(await service.post(secret, aCapture({ contact, displayName: 'Zo\u00eb' }), under(key)), 201);
@@ -240,7 +263,7 @@ describe('a key is bound by a success only', () => {
         return () => service.leads.changeLeadStage({ studioId, leadId: id, stage: LeadStage.LOST });
       },
     ],
-  ])('not by a refusal for %s', async (_, status, hinder) => {
+  ])('not by a refusal for %s', { tags: ['4.1.success'] }, async (_, status, hinder) => {
     const studio = await service.aStudioWithKey();
     const capture = aCapture({ contact: anEmail('ada@example.org'), sourceId: studio.sourceId });
     const key = randomUUID();
@@ -254,7 +277,7 @@ describe('a key is bound by a success only', () => {
     await leadOf(response, 201);
   });
 
-  test('not by a refusal of the body: the corrected one is created under it', async () => {
+  test('not by a refusal of the body: the corrected one is created under it', { tags: ['4.1.success'] }, async () => {
     const { secret, studioId } = await service.aStudioWithKey();
     const key = randomUUID();
     await expectProblem(
@@ -275,7 +298,7 @@ describe('a key is bound by a success only', () => {
     expect(await service.countLeads(studioId)).toBe(1);
   });
 
-  test('not by a missing scope', async () => {
+  test('not by a missing scope', { tags: ['4.1.success'] }, async () => {
     const { secret, studioId, memberId } = await service.aStudioWithKey({ scopes: [ApiKeyScope.LEADS_READ] });
     const [capture, key] = [aCapture(), randomUUID()];
     await expectProblem(await service.post(secret, capture, under(key)), 403, 'integration_scope_forbidden');
@@ -291,7 +314,7 @@ describe('a key is bound by a success only', () => {
     await leadOf(await service.post(another.secret, capture, under(key)), 201);
   });
 
-  test('in one studio, and not in another', async () => {
+  test('in one studio, and not in another', { tags: ['4.1.memory'] }, async () => {
     const original = await created();
     const other = await service.aStudioWithKey();
     const capture = { ...original.capture, sourceId: null };
@@ -306,6 +329,7 @@ describe('a key is bound by a success only', () => {
 
 test.each(['00000000-0000-0000-0000-000000000000', 'ffffffff-ffff-ffff-ffff-ffffffffffff', ...times(8, uuidOfVersion)])(
   'every kind of UUID is a key: %s',
+  { tags: ['4.1.headers'] },
   async (key) => {
     const { secret, studioId } = await service.aStudioWithKey();
     const capture = aCapture();
@@ -319,7 +343,9 @@ function uuidOfVersion(index: number): string {
 }
 
 describe('of simultaneous requests', () => {
-  test('100 identical ones all get the same 201, and one lead is written', async () => {
+  test('100 identical ones all get the same 201, and one lead is written', {
+    tags: ['4.1.1', '4.1.at-once'],
+  }, async () => {
     const { secret, studioId } = await service.aStudioWithKey();
     const [capture, key] = [aCapture(), randomUUID()];
 
@@ -331,7 +357,9 @@ describe('of simultaneous requests', () => {
     expect(await service.countLeads(studioId)).toBe(1);
   });
 
-  test('100 with one key and different data, one is created and the others are conflicts', async () => {
+  test('100 with one key and different data, one is created and the others are conflicts', {
+    tags: ['4.1.2'],
+  }, async () => {
     const { secret, studioId } = await service.aStudioWithKey();
     const key = randomUUID();
 

@@ -51,7 +51,7 @@ async function pageOf(secret: string, query = ''): Promise<{ ids: string[]; lead
 }
 
 describe('a list', () => {
-  test('of a studio without leads is one empty page', async () => {
+  test('of a studio without leads is one empty page', { tags: ['2.4.nextCursor'] }, async () => {
     const { secret } = await service.aStudioWithKey();
     expect(await pageOf(secret)).toEqual({ ids: [], leads: [], next: null });
   });
@@ -64,7 +64,7 @@ describe('a list', () => {
     expect((await pageOf(mine.secret)).ids).toEqual(ids);
   });
 
-  test('has each lead as it would be read alone, in its current state', async () => {
+  test('has each lead as it would be read alone, in its current state', { tags: ['2.4.leads'] }, async () => {
     const { secret, studioId, sourceId } = await service.aStudioWithKey();
     const { id } = await leadOf(await service.post(secret, aCapture({ sourceId, note: 'x' })), 201);
     await service.leads.changeLeadStage({ studioId, leadId: id, stage: LeadStage.TRIAL_BOOKED });
@@ -75,7 +75,9 @@ describe('a list', () => {
     expect(listed).toEqual(await leadOf(await service.get(secret, `/${id}`)));
   });
 
-  test('comes in pages of 25 unless asked otherwise, newest first', async () => {
+  test('comes in pages of 25 unless asked otherwise, newest first', {
+    tags: ['4.3.limit', '4.3.newest-first', '8.limit'],
+  }, async () => {
     const { secret, studioId } = await service.aStudioWithKey();
     const ids = await leadsOf(studioId, 26);
 
@@ -86,7 +88,9 @@ describe('a list', () => {
     expect(second).toMatchObject({ ids: ids.slice(25), next: null });
   });
 
-  test('followed to its end by its cursors has every lead once', async () => {
+  test('followed to its end by its cursors has every lead once', {
+    tags: ['2.4.leads', '2.4.nextCursor', '4.3.newest-first', '4.3.paging', '8.leads'],
+  }, async () => {
     const { secret, studioId } = await service.aStudioWithKey();
     const ids = await leadsOf(studioId, 205);
 
@@ -104,7 +108,7 @@ describe('a list', () => {
     expect(seen).toEqual(ids);
   });
 
-  test('that ends with a full page has no cursor after it', async () => {
+  test('that ends with a full page has no cursor after it', { tags: ['4.3.paging'] }, async () => {
     const { secret, studioId } = await service.aStudioWithKey();
     await leadsOf(studioId, 4);
 
@@ -116,7 +120,9 @@ describe('a list', () => {
     expect(second.next).toBeNull();
   });
 
-  test('is not shifted by leads that are created or changed while it is followed', async () => {
+  test('is not shifted by leads that are created or changed while it is followed', {
+    tags: ['4.3.steady'],
+  }, async () => {
     const { secret, studioId } = await service.aStudioWithKey();
     const ids = await leadsOf(studioId, 6);
     const first = await pageOf(secret, '?limit=3');
@@ -136,7 +142,7 @@ describe('a limit', () => {
     ['99', 99],
     ['100', 100],
     ['%35', 5],
-  ])('of %s is kept', async (limit, size) => {
+  ])('of %s is kept', { tags: ['4.3.limit', '8.limit'] }, async (limit, size) => {
     const { secret, studioId } = await service.aStudioWithKey();
     const ids = await leadsOf(studioId, size + 1);
 
@@ -166,14 +172,18 @@ describe('a limit', () => {
     ['without a value', 'limit'],
     ['given twice', 'limit=5&limit=5'],
     ['given twice, once in percent-encoding', 'limit=5&%6Cimit=6'],
-  ])('that is no whole number from 1 to 100 is refused: %s', async (_, query) => {
-    const { secret } = await service.aStudioWithKey();
-    await expectProblem(await service.get(secret, `?${query}`), 400, 'integration_invalid_request', ['limit']);
-  });
+  ])(
+    'that is no whole number from 1 to 100 is refused: %s',
+    { tags: ['4.3.limit', '4.3.parameters', '8.limit'] },
+    async (_, query) => {
+      const { secret } = await service.aStudioWithKey();
+      await expectProblem(await service.get(secret, `?${query}`), 400, 'integration_invalid_request', ['limit']);
+    },
+  );
 });
 
 describe('a cursor', () => {
-  test('works with another limit and with another key of the studio', async () => {
+  test('works with another limit and with another key of the studio', { tags: ['4.3.own-cursor'] }, async () => {
     const { secret, studioId, memberId } = await service.aStudioWithKey();
     const ids = await leadsOf(studioId, 4);
     const another = await service.apiKeys.createApiKey({
@@ -189,7 +199,9 @@ describe('a cursor', () => {
     expect((await pageOf(another.secret, `?limit=3&cursor=${next}`)).ids).toEqual(ids.slice(1));
   });
 
-  test('is refused when any one character of it is changed, or it is cut anywhere', async () => {
+  test('is refused when any one character of it is changed, or it is cut anywhere', {
+    tags: ['4.3.cursor', '7.integration_invalid_request'],
+  }, async () => {
     const { secret, studioId } = await service.aStudioWithKey();
     await leadsOf(studioId, 3);
     const { next } = await pageOf(secret, '?limit=1');
@@ -208,7 +220,7 @@ describe('a cursor', () => {
     await pageOf(secret, `?cursor=${cursor}`);
   });
 
-  test('of another studio is refused', async () => {
+  test('of another studio is refused', { tags: ['4.3.cursor', '4.3.own-cursor'] }, async () => {
     const [mine, theirs] = [await service.aStudioWithKey(), await service.aStudioWithKey()];
     await leadsOf(theirs.studioId, 2);
     const { next } = await pageOf(theirs.secret, '?limit=1');
@@ -232,12 +244,16 @@ describe('a cursor', () => {
     ['with another letter', 'cursor=%C3%BC'],
     ["a lead's id", `cursor=${randomUUID()}`],
     ['the word null', 'cursor=null'],
-  ])('that the service did not make is refused: %s', async (_, query) => {
-    const { secret } = await service.aStudioWithKey();
-    await expectProblem(await service.get(secret, `?${query}`), 400, 'integration_invalid_request', ['cursor']);
-  });
+  ])(
+    'that the service did not make is refused: %s',
+    { tags: ['4.3.cursor', '4.3.parameters', '7.integration_invalid_request'] },
+    async (_, query) => {
+      const { secret } = await service.aStudioWithKey();
+      await expectProblem(await service.get(secret, `?${query}`), 400, 'integration_invalid_request', ['cursor']);
+    },
+  );
 
-  test('given twice is refused, even if both are the same', async () => {
+  test('given twice is refused, even if both are the same', { tags: ['4.3.parameters'] }, async () => {
     const { secret, studioId } = await service.aStudioWithKey();
     await leadsOf(studioId, 2);
     const { next } = await pageOf(secret, '?limit=1');
@@ -254,7 +270,7 @@ test('faults of limit and cursor are told together', async () => {
   await expectProblem(response, 400, 'integration_invalid_request', ['limit', 'cursor']);
 });
 
-test('unknown query parameters are ignored', async () => {
+test('unknown query parameters are ignored', { tags: ['4.3.parameters'] }, async () => {
   const { secret, studioId } = await service.aStudioWithKey();
   const ids = await leadsOf(studioId, 2);
   for (const query of [

@@ -32,7 +32,9 @@ async function second(first: unknown, next: unknown, regionCode?: string) {
 }
 
 describe('a contact with an open lead', () => {
-  test('gets no second one, and the answer links to the one in the way', async () => {
+  test('gets no second one, and the answer links to the one in the way', {
+    tags: ['4.1.3', '4.1.existing-lead', '7.integration_lead_already_open'],
+  }, async () => {
     const contact = anEmail();
     const { response, id, studioId, secret } = await second(contact, contact);
 
@@ -42,7 +44,7 @@ describe('a contact with an open lead', () => {
     expect((await leadOf(await service.get(secret, `/${id}`))).displayName).toBe('Ada Lovelace');
   });
 
-  test('is told the id of it only when the key may read', async () => {
+  test('is told the id of it only when the key may read', { tags: ['4.1.existing-lead'] }, async () => {
     const { secret, studioId } = await service.aStudioWithKey({ scopes: [ApiKeyScope.LEADS_CREATE] });
     const contact = anEmail();
     const { id } = await leadOf(await service.post(secret, aCapture({ contact })), 201);
@@ -62,11 +64,15 @@ describe('a contact with an open lead', () => {
     ['ÄRZTIN@münchen.example', 'ärztin@MÜNCHEN.example'],
     ['ΝΊΚΟΣ@example.org', 'νίκοσ@example.org'],
     ['STRAẞE@example.org', 'straße@example.org'],
-  ])('gets no second one in whatever letter case the e-mail address is: %s, %s', async (first, next) => {
-    const { response, studioId } = await second(anEmail(first), anEmail(next));
-    await expectProblem(response, 409, 'integration_lead_already_open');
-    expect(await service.countLeads(studioId)).toBe(1);
-  });
+  ])(
+    'gets no second one in whatever letter case the e-mail address is: %s, %s',
+    { tags: ['4.1.same-contact'] },
+    async (first, next) => {
+      const { response, studioId } = await second(anEmail(first), anEmail(next));
+      await expectProblem(response, 409, 'integration_lead_already_open');
+      expect(await service.countLeads(studioId)).toBe(1);
+    },
+  );
 
   test.each([
     ['DE', '0171 2345678', '+49 171 2345678'],
@@ -80,18 +86,22 @@ describe('a contact with an open lead', () => {
     [undefined, '0171 2345678', '٠١٧١ ٢٣٤٥٦٧٨'],
     [undefined, '+49 171 2345678', '＋49 171 2345678'],
     [undefined, '12345', '1 2 3 4 5'],
-  ])('gets no second one in whatever spelling the phone number is, in %s: %s, %s', async (regionCode, first, next) => {
-    const { response, studioId } = await second(aPhone(first), aPhone(next), regionCode);
-    await expectProblem(response, 409, 'integration_lead_already_open');
-    expect(await service.countLeads(studioId)).toBe(1);
-  });
+  ])(
+    'gets no second one in whatever spelling the phone number is, in %s: %s, %s',
+    { tags: ['4.1.same-contact'] },
+    async (regionCode, first, next) => {
+      const { response, studioId } = await second(aPhone(first), aPhone(next), regionCode);
+      await expectProblem(response, 409, 'integration_lead_already_open');
+      expect(await service.countLeads(studioId)).toBe(1);
+    },
+  );
 
   test.each([
     ['new', undefined],
     ['contacted', LeadStage.CONTACTED],
     ['trial_booked', LeadStage.TRIAL_BOOKED],
     ['trial_attended', LeadStage.TRIAL_ATTENDED],
-  ])('gets no second one while that is %s', async (_, stage) => {
+  ])('gets no second one while that is %s', { tags: ['3.1.open', '4.1.3'] }, async (_, stage) => {
     const { secret, studioId } = await service.aStudioWithKey();
     const contact = anEmail();
     const { id } = await leadOf(await service.post(secret, aCapture({ contact })), 201);
@@ -154,13 +164,17 @@ describe('a contact with an open lead', () => {
     ['DE', aPhone('030 7654321 x100'), aPhone('030 7654321 x200')],
     [undefined, aPhone('Ext. x100'), aPhone('Ext. x200')],
     [undefined, anEmail('u@straße.de'), anEmail('u@strasse.de')],
-  ])('keeps no other contact from having one, in %s: %o, %o', async (regionCode, first, next) => {
-    const { response, studioId } = await second(first, next, regionCode);
-    expect(response.status).toBe(201);
-    expect(await service.countLeads(studioId)).toBe(2);
-  });
+  ])(
+    'keeps no other contact from having one, in %s: %o, %o',
+    { tags: ['4.1.same-contact'] },
+    async (regionCode, first, next) => {
+      const { response, studioId } = await second(first, next, regionCode);
+      expect(response.status).toBe(201);
+      expect(await service.countLeads(studioId)).toBe(2);
+    },
+  );
 
-  test('is created once by 100 requests at once with keys of their own', async () => {
+  test('is created once by 100 requests at once with keys of their own', { tags: ['4.1.3'] }, async () => {
     const { secret, studioId } = await service.aStudioWithKey();
     const contact = anEmail();
 
@@ -181,7 +195,7 @@ describe('a contact is free', () => {
   test.each([
     ['won', LeadStage.WON],
     ['lost', LeadStage.LOST],
-  ])('when its lead is %s', async (_, stage) => {
+  ])('when its lead is %s', { tags: ['3.1.open', '3.1.moves', '4.1.3'] }, async (_, stage) => {
     const { secret, studioId } = await service.aStudioWithKey();
     const contact = anEmail();
     const first = await leadOf(await service.post(secret, aCapture({ contact })), 201);
@@ -209,7 +223,7 @@ describe('a contact is free', () => {
     ['another number', aPhone('+49 171 2345678'), aPhone('+49 171 2345679')],
     ['a number with a + and one without', aPhone('+12345'), aPhone('12345')],
     ['the same text of another type', anEmail('12345@12345'), aPhone('12345@12345')],
-  ])('when only another has an open lead: %s', async (_, first, next) => {
+  ])('when only another has an open lead: %s', { tags: ['4.1.same-contact'] }, async (_, first, next) => {
     const { response, studioId } = await second(first, next);
     await leadOf(response, 201);
     expect(await service.countLeads(studioId)).toBe(2);

@@ -10,7 +10,9 @@ afterAll(() => service.dispose());
 
 const PATH = '/v1/openapi.json';
 
-test('the OpenAPI document is served to everybody, as the one that answers are held against', async () => {
+test('the OpenAPI document is served to everybody, as the one that answers are held against', {
+  tags: ['10.openapi'],
+}, async () => {
   const response = await fetch(service.url + PATH);
   expect(response.status).toBe(200);
   expect(response.headers.get('content-type')).toBe('application/json');
@@ -26,7 +28,9 @@ test.each(['HEAD', 'POST', 'DELETE'])('the OpenAPI document can only be read: %s
   else await expectProblem(response, 405, 'method_not_allowed');
 });
 
-test('the OpenAPI document has the version and the operations of the contract, and where they are', () => {
+test('the OpenAPI document has the version and the operations of the contract, and where they are', {
+  tags: ['9.version'],
+}, () => {
   expect(document).toMatchObject({ openapi: '3.1.0', info: { version: '1.0.0' }, servers: [{ url: PUBLIC_URL }] });
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, { operationId, security }]) => [operationId, method, path, security]),

@@ -85,6 +85,7 @@ const CODES: readonly [code: string, status: number, meet: Meeting][] = [
 describe('an error', () => {
   test.each(CODES)(
     'keeps every rule of the contract, and always has the same title: %s',
+    { tags: ['1.media-types', '2.5.type', '2.5.title', '2.5.status', '2.5.code', '2.5.detail', '2.5.requestId'] },
     async (code, status, meet) => {
       const [first, second] = [
         await expectProblem(await meet(await service.aStudioWithKey()), status, code),
@@ -95,7 +96,9 @@ describe('an error', () => {
     },
   );
 
-  test('keeps every rule of the contract when it is internal_error, and tells nothing of the fault', async () => {
+  test('keeps every rule of the contract when it is internal_error, and tells nothing of the fault', {
+    tags: ['2.5.discreet', '7.internal_error'],
+  }, async () => {
     const misled = await startService({ gateway: { CORE_TOKEN: 'not the one that the core was given' } });
     try {
       const { secret } = await misled.aStudioWithKey();

@@ -33,14 +33,18 @@ const expectLimited = async (response: Response) => {
 };
 
 describe('the quota of a key', () => {
-  test('admits exactly its number of requests, one after the other', async () => {
+  test('admits exactly its number of requests, one after the other', {
+    tags: ['7.integration_rate_limited', '8.quota'],
+  }, async () => {
     const { secret } = await service.aStudioWithKey();
     const statuses: number[] = [];
     for (const _ of times(LIMIT + 3, () => 0)) statuses.push((await service.get(secret)).status);
     expect(statuses).toEqual([...times(LIMIT, () => 200), 429, 429, 429]);
   });
 
-  test('admits exactly its number of requests when many come at once', async () => {
+  test('admits exactly its number of requests when many come at once', {
+    tags: ['7.integration_rate_limited', '8.quota'],
+  }, async () => {
     const { secret, studioId } = await service.aStudioWithKey();
 
     const responses = await Promise.all(times(LIMIT * 4, () => service.post(secret, aCapture())));
@@ -52,7 +56,7 @@ describe('the quota of a key', () => {
     expect(await service.countLeads(studioId)).toBe(LIMIT);
   });
 
-  test('counts all three operations together, and then refuses each', async () => {
+  test('counts all three operations together, and then refuses each', { tags: ['8.quota'] }, async () => {
     const { secret, studioId } = await service.aStudioWithKey();
     const { id } = await leadOf(await service.post(secret, aCapture()), 201);
     expect((await service.get(secret, `/${id}`)).status).toBe(200);
@@ -65,7 +69,7 @@ describe('the quota of a key', () => {
     expect(await service.countLeads(studioId)).toBe(1);
   });
 
-  test("is the key's own and not its studio's", async () => {
+  test("is the key's own and not its studio's", { tags: ['8.quota'] }, async () => {
     const { secret, studioId, memberId } = await service.aStudioWithKey();
     const another = await service.apiKeys.createApiKey({
       studioId,
@@ -81,7 +85,7 @@ describe('the quota of a key', () => {
     expect(left(await service.get(another.secret))).toBe(LIMIT - 1);
   });
 
-  test('stays with the key when its secret is replaced', async () => {
+  test('stays with the key when its secret is replaced', { tags: ['3.2.renewed', '8.quota'] }, async () => {
     const { secret, studioId, memberId, apiKeyId } = await service.aStudioWithKey();
     await useUp(secret);
 
@@ -98,7 +102,7 @@ describe('the quota of a key', () => {
     ['a limit out of range', (secret: string) => service.get(secret, '?limit=0')],
     ['an unknown id', (secret: string) => service.get(secret, `/${randomUUID()}`)],
     ['an id that is no UUID', (secret: string) => service.get(secret, '/x')],
-  ])('counts a request whatever is wrong with it: %s', async (_, call) => {
+  ])('counts a request whatever is wrong with it: %s', { tags: ['8.counted'] }, async (_, call) => {
     const { secret } = await service.aStudioWithKey();
 
     const first = await call(secret);
@@ -109,7 +113,7 @@ describe('the quota of a key', () => {
     await expectLimited(await call(secret));
   });
 
-  test('counts a replay', async () => {
+  test('counts a replay', { tags: ['8.counted'] }, async () => {
     const { secret } = await service.aStudioWithKey();
     const [capture, headers] = [aCapture(), { 'idempotency-key': randomUUID() }];
     await leadOf(await service.post(secret, capture, headers), 201);
@@ -120,7 +124,9 @@ describe('the quota of a key', () => {
     expect(left(replay)).toBe(LIMIT - 2);
   });
 
-  test('is not touched by a request that is refused before it: no key, suspended studio, missing scope, unknown path', async () => {
+  test('is not touched by a request that is refused before it: no key, suspended studio, missing scope, unknown path', {
+    tags: ['8.counted'],
+  }, async () => {
     const { secret, studioId } = await service.aStudioWithKey({ scopes: [ApiKeyScope.LEADS_READ] });
 
     for (const _ of times(LIMIT + 1, () => 0)) {
@@ -135,7 +141,7 @@ describe('the quota of a key', () => {
     expect(left(await service.get(secret))).toBe(LIMIT - 1);
   });
 
-  test('is told in the headers of every answer that it counted', async () => {
+  test('is told in the headers of every answer that it counted', { tags: ['8.quota-headers'] }, async () => {
     const { secret } = await service.aStudioWithKey();
     for (const expected of [4, 3, 2, 1, 0, 0]) {
       const { headers } = await service.get(secret);
@@ -149,7 +155,7 @@ describe('the quota of a key', () => {
 });
 
 describe('a refusal by the quota', () => {
-  test('says in whole seconds, at least 1, how long to wait', async () => {
+  test('says in whole seconds, at least 1, how long to wait', { tags: ['7.1', '8.retry-after'] }, async () => {
     const { secret } = await service.aStudioWithKey();
     await useUp(secret);
 
@@ -160,7 +166,7 @@ describe('a refusal by the quota', () => {
     expect(retryAfter).toBeLessThanOrEqual(LONG_SECONDS);
   });
 
-  test('is repeated to a retry before that time, and the time to wait does not grow', async () => {
+  test('is repeated to a retry before that time, and the time to wait does not grow', { tags: ['7.1'] }, async () => {
     const { secret } = await service.aStudioWithKey();
     await useUp(secret);
     const first = await expectLimited(await service.get(secret));
@@ -189,7 +195,7 @@ describe('a refusal by the quota', () => {
       }
     }
 
-    test('when the time to wait is over', async () => {
+    test('when the time to wait is over', { tags: ['7.1'] }, async () => {
       const { secret, studioId } = await brief.aStudioWithKey();
       const { retryAfter } = await refusalOf(secret);
 
@@ -199,7 +205,7 @@ describe('a refusal by the quota', () => {
       expect(await brief.countLeads(studioId)).toBe(1);
     });
 
-    test('not before, however little of the window was left', async () => {
+    test('not before, however little of the window was left', { tags: ['7.1'] }, async () => {
       const studios = await Promise.all(times(8, () => brief.aStudioWithKey()));
 
       const told = await Promise.all(
@@ -227,7 +233,9 @@ describe('a refusal by the quota', () => {
       expect(told).toContain(1);
     });
 
-    test('sooner for who was refused later: the time to wait is not always the whole window', async () => {
+    test('sooner for who was refused later: the time to wait is not always the whole window', {
+      tags: ['7.1'],
+    }, async () => {
       const { secret } = await brief.aStudioWithKey();
       const told = [(await refusalOf(secret)).retryAfter];
       for (;;) {
@@ -242,7 +250,7 @@ describe('a refusal by the quota', () => {
       expect(told.at(-1)).toBe(1);
     });
 
-    test('also for who kept trying: a refused request does not count', async () => {
+    test('also for who kept trying: a refused request does not count', { tags: ['8.counted'] }, async () => {
       const { secret } = await brief.aStudioWithKey();
       await refusalOf(secret);
 
@@ -260,7 +268,9 @@ describe('while requests cannot be counted', () => {
   // Nothing listens on this port: it is no one's but the system's.
   const away = { REDIS_URL: 'redis://127.0.0.1:1' };
 
-  test('every operation is refused with 503 and a time to wait, and nothing is written', async () => {
+  test('every operation is refused with 503 and a time to wait, and nothing is written', {
+    tags: ['4.1.6', '7.integration_rate_unavailable', '7.3', '7.wait'],
+  }, async () => {
     const uncounted = await startService({ gateway: away });
     try {
       const { secret, studioId } = await uncounted.aStudioWithKey();
@@ -278,7 +288,9 @@ describe('while requests cannot be counted', () => {
     }
   });
 
-  test('the key and its scope are still checked first', async () => {
+  test('the key and its scope are still checked first', {
+    tags: ['7.integration_rate_unavailable', '7.order'],
+  }, async () => {
     const uncounted = await startService({ gateway: away });
     try {
       const { secret } = await uncounted.aStudioWithKey({ scopes: [ApiKeyScope.LEADS_READ] });

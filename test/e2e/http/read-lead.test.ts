@@ -17,7 +17,7 @@ const rawGet = (secret: string, path: string) =>
     lines(`GET ${LEADS}${path} HTTP/1.1`, 'Host: leads.example.test', `Authorization: Bearer ${secret}`, ''),
   );
 
-test('a lead is read with exactly the fields of the contract', async () => {
+test('a lead is read with exactly the fields of the contract', { tags: ['2.1.nothing-else', '2.3.lead'] }, async () => {
   const { secret, sourceId } = await service.aStudioWithKey();
   const created = await leadOf(await service.post(secret, aCapture({ sourceId, note: 'x' })), 201);
 
@@ -33,22 +33,28 @@ test.each([
   ['trial_attended', LeadStage.TRIAL_ATTENDED],
   ['won', LeadStage.WON],
   ['lost', LeadStage.LOST],
-])('a lead is read in its current state: %s, and back to new', async (word, stage) => {
-  const { secret, studioId } = await service.aStudioWithKey();
-  const created = await leadOf(await service.post(secret, aCapture()), 201);
+])(
+  'a lead is read in its current state: %s, and back to new',
+  { tags: ['2.1.stage', '2.1.updatedAt', '3.1.stages', '3.1.moves', '4.2.current-state'] },
+  async (word, stage) => {
+    const { secret, studioId } = await service.aStudioWithKey();
+    const created = await leadOf(await service.post(secret, aCapture()), 201);
 
-  await service.leads.changeLeadStage({ studioId, leadId: created.id, stage });
-  const moved = await leadOf(await service.get(secret, `/${created.id}`));
-  await service.leads.changeLeadStage({ studioId, leadId: created.id, stage: LeadStage.NEW });
-  const back = await leadOf(await service.get(secret, `/${created.id}`));
+    await service.leads.changeLeadStage({ studioId, leadId: created.id, stage });
+    const moved = await leadOf(await service.get(secret, `/${created.id}`));
+    await service.leads.changeLeadStage({ studioId, leadId: created.id, stage: LeadStage.NEW });
+    const back = await leadOf(await service.get(secret, `/${created.id}`));
 
-  expect(moved).toEqual({ ...created, stage: word, updatedAt: moved.updatedAt });
-  expect(back).toEqual({ ...created, updatedAt: back.updatedAt });
-  expect(Date.parse(moved.updatedAt)).toBeGreaterThan(Date.parse(created.updatedAt));
-  expect(Date.parse(back.updatedAt)).toBeGreaterThan(Date.parse(moved.updatedAt));
-});
+    expect(moved).toEqual({ ...created, stage: word, updatedAt: moved.updatedAt });
+    expect(back).toEqual({ ...created, updatedAt: back.updatedAt });
+    expect(Date.parse(moved.updatedAt)).toBeGreaterThan(Date.parse(created.updatedAt));
+    expect(Date.parse(back.updatedAt)).toBeGreaterThan(Date.parse(moved.updatedAt));
+  },
+);
 
-test('a lead is found by its id in upper case and in percent-encoding, and answered in lower case', async () => {
+test('a lead is found by its id in upper case and in percent-encoding, and answered in lower case', {
+  tags: ['2.2.uuids'],
+}, async () => {
   const { secret } = await service.aStudioWithKey();
   const created = await leadOf(await service.post(secret, aCapture()), 201);
   const encoded = [...created.id].map((character) => `%${character.charCodeAt(0).toString(16)}`).join('');
@@ -62,12 +68,14 @@ test.each([
   '00000000-0000-0000-0000-000000000000',
   'ffffffff-ffff-ffff-ffff-ffffffffffff',
   '01890a5d-ac96-774b-bcce-b302099a8057',
-])('an unknown id is not found: %s', async (id) => {
+])('an unknown id is not found: %s', { tags: ['4.2.not-found', '7.integration_lead_not_found'] }, async (id) => {
   const { secret } = await service.aStudioWithKey();
   await expectProblem(await service.get(secret, `/${id}`), 404, 'integration_lead_not_found', []);
 });
 
-test("another studio's lead is answered exactly like an id that nobody has", async () => {
+test("another studio's lead is answered exactly like an id that nobody has", {
+  tags: ['1.own-studio', '4.2.not-found', '7.integration_lead_not_found'],
+}, async () => {
   const stranger = await service.aStudioWithKey();
   const { secret } = await service.aStudioWithKey();
   const { id } = await leadOf(await service.post(stranger.secret, aCapture()), 201);
@@ -105,7 +113,7 @@ describe('an id', () => {
     ['a name with a meaning', '/__proto__'],
     ['very long', `/${'a'.repeat(10_000)}`],
     ['a very long percent-encoding', `/${'%61'.repeat(4000)}`],
-  ])('that is no UUID is refused: %s', async (_, path) => {
+  ])('that is no UUID is refused: %s', { tags: ['4.2.id'] }, async (_, path) => {
     const { secret } = await service.aStudioWithKey();
     await expectProblem(await rawGet(secret, path), 400, 'integration_invalid_request', ['id']);
   });
@@ -119,7 +127,9 @@ describe('an id', () => {
   );
 });
 
-test('a body, a media type and an Idempotency-Key on a read make no difference', async () => {
+test('a body, a media type and an Idempotency-Key on a read make no difference', {
+  tags: ['4.2.ignored'],
+}, async () => {
   const { secret } = await service.aStudioWithKey();
   const created = await leadOf(await service.post(secret, aCapture()), 201);
   const head = lines(
@@ -135,7 +145,7 @@ test('a body, a media type and an Idempotency-Key on a read make no difference',
   expect(await leadOf(await rawRequest(service.url, `${head}{`))).toEqual(created);
 });
 
-test('unknown query parameters on a read are ignored', async () => {
+test('unknown query parameters on a read are ignored', { tags: ['4.2.ignored'] }, async () => {
   const { secret } = await service.aStudioWithKey();
   const created = await leadOf(await service.post(secret, aCapture()), 201);
 

@@ -40,25 +40,33 @@ describe('a method that a path does not support', () => {
       [method, '/healthz', 'GET'] as const,
       [method, '/readyz', 'GET'] as const,
     ]),
-  ])('is answered with 405 and Allow, without a key and whatever the body: %s %s', async (method, path, allow) => {
-    for (const body of ['', '{', '{}']) {
-      const response = await send(method, path, body);
-      expect(response.headers.get('allow')).toBe(allow);
-      await expectProblem(response, 405, 'method_not_allowed', []);
-    }
-  });
+  ])(
+    'is answered with 405 and Allow, without a key and whatever the body: %s %s',
+    { tags: ['7.method_not_allowed', '7.order'] },
+    async (method, path, allow) => {
+      for (const body of ['', '{', '{}']) {
+        const response = await send(method, path, body);
+        expect(response.headers.get('allow')).toBe(allow);
+        await expectProblem(response, 405, 'method_not_allowed', []);
+      }
+    },
+  );
 
   test.each([
     [LEADS, 'GET, POST'],
     [ONE, 'GET'],
     ['/healthz', 'GET'],
-  ])('is answered with 405 and Allow, without a body, when it is HEAD: %s', async (path, allow) => {
-    const { status, headers } = await send('HEAD', path, '');
-    expect(status).toBe(405);
-    expect(headers.get('allow')).toBe(allow);
-    expect(headers.get('content-type')).toBe('application/problem+json');
-    expect(headers.get('x-request-id')).toMatch(/./);
-  });
+  ])(
+    'is answered with 405 and Allow, without a body, when it is HEAD: %s',
+    { tags: ['7.method_not_allowed'] },
+    async (path, allow) => {
+      const { status, headers } = await send('HEAD', path, '');
+      expect(status).toBe(405);
+      expect(headers.get('allow')).toBe(allow);
+      expect(headers.get('content-type')).toBe('application/problem+json');
+      expect(headers.get('x-request-id')).toMatch(/./);
+    },
+  );
 
   test('is answered with 405 also when there is a key', async () => {
     const { secret, studioId } = await service.aStudioWithKey();
@@ -99,11 +107,15 @@ describe('a path where nothing is', () => {
     '/constructor',
     '/__proto__',
     '*',
-  ])('is answered with 404, without a key and whatever the method and the body: %s', async (path) => {
-    for (const method of ['GET', 'POST', 'DELETE', 'OPTIONS', 'QUERY']) {
-      await expectProblem(await send(method, path), 404, 'route_not_found', []);
-    }
-  });
+  ])(
+    'is answered with 404, without a key and whatever the method and the body: %s',
+    { tags: ['7.route_not_found', '7.order'] },
+    async (path) => {
+      for (const method of ['GET', 'POST', 'DELETE', 'OPTIONS', 'QUERY']) {
+        await expectProblem(await send(method, path), 404, 'route_not_found', []);
+      }
+    },
+  );
 
   test('is answered with 404 also when there is a key', async () => {
     const { secret } = await service.aStudioWithKey();
@@ -111,7 +123,7 @@ describe('a path where nothing is', () => {
   });
 });
 
-test('an operation on a path of its own is not found under another version', async () => {
+test('an operation on a path of its own is not found under another version', { tags: ['9.version'] }, async () => {
   const { secret } = await service.aStudioWithKey();
   for (const version of ['', '/v0', '/v2', '/v1.0', '/v1.0.0']) {
     const response = await fetch(`${service.url}${version}/integrations/leads`, {

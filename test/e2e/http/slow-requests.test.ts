@@ -9,12 +9,12 @@ beforeAll(async () => {
 afterAll(() => service.dispose());
 
 describe.concurrent('a request that never becomes whole is answered in problem+json, and not waited for', () => {
-  test('in the middle of its head', async () => {
+  test('in the middle of its head', { tags: ['7.no-http'] }, async () => {
     const response = await rawRequest(service.url, `GET ${LEADS} HTTP/1.1\r\nHost: leads.example.test\r\nX-Half`);
     await expectProblem(response, 408, 'integration_invalid_request', []);
   });
 
-  test('in the middle of its body', async () => {
+  test('in the middle of its body', { tags: ['7.no-http'] }, async () => {
     const { secret, studioId } = await service.aStudioWithKey();
     const head = lines(
       `POST ${LEADS} HTTP/1.1`,

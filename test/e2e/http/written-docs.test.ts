@@ -32,7 +32,7 @@ const shown = (html: string) =>
     .replaceAll('&amp;', '&');
 
 describe('every page', () => {
-  test.each(PAGES)('is served to everybody, and guarded: %s', async (path) => {
+  test.each(PAGES)('is served to everybody, and guarded: %s', { tags: ['10.docs'] }, async (path) => {
     const response = await get(path);
     expect(response.status).toBe(200);
     expect(Object.fromEntries(response.headers)).toMatchObject({
@@ -117,17 +117,21 @@ const HEADERS: Readonly<Record<number, RegExp>> = {
 };
 
 describe('the page of a problem', () => {
-  test.each(CODES)('is where the type of the error leads, and says what to do: %s', async (code, { status, title }) => {
-    const page = shown(await textOf(`/docs/problems/${code}`));
-    for (const heading of [title, 'What happened', 'Was anything written?', 'What to do', 'Example']) {
-      expect(page).toContain(`\n${heading}\n`);
-    }
-    expect(page).toContain(`${code}, status ${status}`);
-    expect(page).toMatch(/Was anything written\?\s+(No\.|Not by this request\.|Unknown\.)/);
-    expect(page).toMatch(HEADERS[status] ?? /content-type/);
-    const [, example = ''] = /HTTP\/1\.1 \d+ .*\n\n(\{[\s\S]*\n\})/.exec(page.replace(/\n[a-z-]+: .*/g, '')) ?? [];
-    expect(JSON.parse(example)).toMatchObject({ type: `${PUBLIC_URL}/docs/problems/${code}`, title, status, code });
-  });
+  test.each(CODES)(
+    'is where the type of the error leads, and says what to do: %s',
+    { tags: ['2.5.page'] },
+    async (code, { status, title }) => {
+      const page = shown(await textOf(`/docs/problems/${code}`));
+      for (const heading of [title, 'What happened', 'Was anything written?', 'What to do', 'Example']) {
+        expect(page).toContain(`\n${heading}\n`);
+      }
+      expect(page).toContain(`${code}, status ${status}`);
+      expect(page).toMatch(/Was anything written\?\s+(No\.|Not by this request\.|Unknown\.)/);
+      expect(page).toMatch(HEADERS[status] ?? /content-type/);
+      const [, example = ''] = /HTTP\/1\.1 \d+ .*\n\n(\{[\s\S]*\n\})/.exec(page.replace(/\n[a-z-]+: .*/g, '')) ?? [];
+      expect(JSON.parse(example)).toMatchObject({ type: `${PUBLIC_URL}/docs/problems/${code}`, title, status, code });
+    },
+  );
 
   test('of a code that does not tell leaves it open whether anything was written, and no other does', async () => {
     const open: string[] = [];

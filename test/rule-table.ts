@@ -1,0 +1,84 @@
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createVitest } from 'vitest/node';
+import { RULE_IDS, type RuleId } from '../conformance/contract-rules.ts';
+
+const ROOT = join(import.meta.dirname, '..');
+const textOf = (file: string) => readFileSync(join(ROOT, file), 'utf8');
+
+/** A test that has the rule as a tag. */
+export interface Proof {
+  readonly file: string;
+  /** With those of the suites around it. What stands in it for the values of a table stays as it is. */
+  readonly title: string;
+}
+
+/** A rule, what carries it out, and what proves it. */
+export interface RuleRow {
+  readonly rule: RuleId;
+  /** Files with a `@rule` that names it. */
+  readonly code: readonly string[];
+  readonly tests: readonly Proof[];
+}
+
+/** Why no code carries a rule out. */
+export const WITHOUT_CODE: Partial<Record<RuleId, string>> = {
+  '1.no-browser': 'Nothing sets a CORS header.',
+  '4.2.ignored': 'Nothing looks at them.',
+  '6.events': 'There are none.',
+  '9.frozen': 'A promise about later releases.',
+};
+
+/** Why no test proves a rule. */
+export const WITHOUT_TEST: Partial<Record<RuleId, string>> = {
+  '6.events': 'There is nothing to see.',
+  '9.frozen': 'A promise about later releases; of this one, the tests of each field and code show it.',
+};
+
+/** A row for each rule, section by section. */
+export async function ruleRows(): Promise<readonly RuleRow[]> {
+  const tests = await taggedTests();
+  const marks = codeMarks();
+  return RULE_IDS.map((rule) => ({
+    rule,
+    code: [...new Set(marks.filter((mark) => mark.rule === rule).map(({ file }) => file))].toSorted(),
+    tests: tests.filter(({ tags }) => tags.includes(rule)).map(({ file, title }) => ({ file, title })),
+  }));
+}
+
+/** Every rule that a comment in the code names after `@rule`, be there such a rule or not. */
+export function codeMarks(): readonly { readonly file: string; readonly rule: string }[] {
+  const files = globSync('{common,gateway,src}/**/*.ts', { cwd: ROOT });
+  return files.flatMap((file) => {
+    const marks = textOf(file).matchAll(/@rule ([^*\n]+)/g);
+    return [...marks].flatMap(([, rules = '']) => rules.trim().split(/\s+/)).map((rule) => ({ file, rule }));
+  });
+}
+
+/** The tests that are run and have tags. The files are read, not loaded. */
+async function taggedTests(): Promise<readonly (Proof & { readonly tags: readonly string[] })[]> {
+  const vitest = await createVitest('test', {
+    config: join(ROOT, 'test/vitest.config.ts'),
+    watch: false,
+    reporters: [],
+  });
+  try {
+    const files = globSync('test/**/*.test.ts', { cwd: ROOT });
+    const { testModules } = await vitest.collect(files.filter((file) => textOf(file).includes('tags: [')));
+    return testModules
+      .toSorted((a, b) => a.relativeModuleId.localeCompare(b.relativeModuleId))
+      .flatMap((module) => {
+        const fault = module.errors()[0];
+        if (fault) throw new Error(`${module.relativeModuleId} cannot be read: ${fault.message}`);
+        return [...module.children.allTests()]
+          .filter(({ tags, options }) => tags.length > 0 && options.mode === 'run')
+          .map(({ tags, fullName }) => ({
+            file: module.relativeModuleId,
+            title: fullName.replaceAll('\\"', '"'),
+            tags,
+          }));
+      });
+  } finally {
+    await vitest.close();
+  }
+}
