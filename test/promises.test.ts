@@ -1,9 +1,7 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { createVitest } from 'vitest/node';
-import { gatewaySettings } from '../gateway/config.ts';
-import { coreSettings } from '../src/config.ts';
 import { ROOT } from './support/processes.ts';
 
 /** How long it may take to load all suites that prove something; milliseconds. */
@@ -14,32 +12,40 @@ const NOT_LITERAL = /['\\()[\]{}*+?^$]/;
 
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
 
-/** What proves a promise: the tests of a file whose titles, or whose suites' titles, begin so; or a script. */
+/** What proves a claim: the tests of a file whose titles, or whose suites' titles, begin so; or a script. */
 interface Proof {
   readonly file: string;
   readonly title: string | undefined;
 }
 
-/** Each row of the tables of promises: what is promised, and what proves it. */
-const promises = [...read('docs/promises.md').matchAll(/^\| (?!Promise |---)([^|]+) \|[^|]*\| ([^|]*) \|$/gm)].map(
-  ([, promise = '', proof = '']) => ({ promise, proofs: proof.split('<br>').map(proofOf) }),
-);
+/** What a page claims, row by row of its tables, and what proves it. */
+interface Page {
+  readonly path: string;
+  readonly claims: readonly { readonly claim: string; readonly proofs: readonly Proof[] }[];
+}
 
-describe('docs/promises.md', () => {
-  /** The full titles of all tests of each file, as `-t` reads them. */
-  let titles: ReadonlyMap<string, readonly string[]>;
-  beforeAll(async () => {
-    const files = promises.flatMap(({ proofs }) => proofs).flatMap(({ file, title }) => (title ? file : []));
-    titles = await titlesOf([...new Set(files)]);
-  }, LOADED_WITHIN_MS);
+const PAGES: readonly Page[] = ['docs/promises.md', 'docs/lessons.md'].map((path) => ({
+  path,
+  claims: [...read(path).matchAll(/^\| (?!Promise |Lesson |---)([^|]+) \|[^|]*\| ([^|]*) \|$/gm)].map(
+    ([, claim = '', proof = '']) => ({ claim, proofs: proof.split('<br>').map(proofOf) }),
+  ),
+}));
 
+/** The full titles of all tests of each file that proves something, as `-t` reads them. */
+let titles: ReadonlyMap<string, readonly string[]>;
+beforeAll(async () => {
+  const proofs = PAGES.flatMap(({ claims }) => claims).flatMap((claim) => claim.proofs);
+  titles = await titlesOf([...new Set(proofs.flatMap(({ file, title }) => (title ? file : [])))]);
+}, LOADED_WITHIN_MS);
+
+describe.each(PAGES)('$path', ({ path, claims }) => {
   test('has a proof in every row', () => {
-    const rows = read('docs/promises.md').match(/^\| (?!Promise |---)/gm) ?? [];
+    const rows = read(path).match(/^\| (?!Promise |Lesson |---)/gm) ?? [];
     expect(rows.length).toBeGreaterThan(20);
-    expect(promises).toHaveLength(rows.length);
+    expect(claims).toHaveLength(rows.length);
   });
 
-  test.each(promises)('$promise: by tests that there are', ({ proofs }) => {
+  test.each(claims)('$claim: by tests that there are', ({ proofs }) => {
     const { scripts } = JSON.parse(read('package.json'));
     for (const { file, title } of proofs) {
       if (title === undefined) expect(Object.keys(scripts)).toContain(file);
@@ -49,25 +55,6 @@ describe('docs/promises.md', () => {
         expect({ file, title, isThere: named.length > 0 }).toEqual({ file, title, isThere: true });
       }
     }
-  });
-});
-
-describe.each(['SECURITY.md', 'docs/promises.md', 'docs/dependencies.md'])('%s', (page) => {
-  const text = read(page);
-
-  test('leads only to what is there', () => {
-    const targets = [...text.matchAll(/\]\(([^)#]+)\)/g)].map(([, target = '']) => join(ROOT, page, '..', target));
-    expect(targets.filter((target) => !existsSync(target))).toEqual([]);
-  });
-
-  test('names only settings that there are', () => {
-    const settings = Object.keys({ ...coreSettings, ...gatewaySettings });
-    const named = [...text.matchAll(/`((?:CORE|GATEWAY|REDIS|DATABASE|QUOTA|SHUTDOWN|PUBLIC|LOG)_[A-Z_]+\*?)/g)].map(
-      ([, name = '']) => name,
-    );
-    const isThere = (name: string) =>
-      name.endsWith('*') || settings.includes(name) || settings.includes(name.replace(/_FILE$/, ''));
-    expect(named.filter((name) => !isThere(name))).toEqual([]);
   });
 });
 
