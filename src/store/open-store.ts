@@ -1,7 +1,14 @@
+import type { DatabaseState } from './database-state.ts';
 import { mongoUrlFault } from './mongo/connection.ts';
+import { examineMongo } from './mongo/examine-mongo.ts';
 import { openMongoStore } from './mongo/mongo-store.ts';
+import { examineSqlite } from './sqlite/examine-sqlite.ts';
 import { openSqliteStore } from './sqlite/sqlite-store.ts';
 import type { ReportUnreadable, Store, StoreObserver } from './store.ts';
+
+/*
+ * The one place that knows which adapters there are: everybody else has a database's address, and asks here.
+ */
 
 /**
  * Opens the store that an address names.
@@ -16,13 +23,22 @@ export async function openStore(
   observe?: StoreObserver,
   report?: ReportUnreadable,
 ): Promise<Store> {
-  return databaseUrl.startsWith('sqlite:')
-    ? openSqliteStore(databaseUrl.slice('sqlite:'.length), observe, report)
-    : openMongoStore(databaseUrl, observe, report);
+  const path = filePathIn(databaseUrl);
+  return path === undefined ? openMongoStore(databaseUrl, observe, report) : openSqliteStore(path, observe, report);
+}
+
+/** Looks at the database that an address names, and changes nothing in it. */
+export async function examineDatabase(databaseUrl: string): Promise<DatabaseState> {
+  const path = filePathIn(databaseUrl);
+  return path === undefined ? examineMongo(databaseUrl) : examineSqlite(path);
 }
 
 /** What is wrong with an address, as the end of the sentence "DATABASE_URL …". */
 export function databaseUrlFault(databaseUrl: string): string | undefined {
   if (/^mongodb(?:\+srv)?:\/\//.test(databaseUrl)) return mongoUrlFault(databaseUrl);
-  return /^sqlite:./.test(databaseUrl) ? undefined : 'must be sqlite:PATH, mongodb://… or mongodb+srv://…';
+  return filePathIn(databaseUrl) ? undefined : 'must be sqlite:PATH, mongodb://… or mongodb+srv://…';
 }
+
+/** The path in the address of a file; undefined in any other. */
+const filePathIn = (databaseUrl: string): string | undefined =>
+  databaseUrl.startsWith('sqlite:') ? databaseUrl.slice('sqlite:'.length) : undefined;

@@ -1,7 +1,8 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { text } from 'node:stream/consumers';
 import { MongoClient } from 'mongodb';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -177,6 +178,29 @@ describe('the database', () => {
 
     writeFileSync(path, 'no database, but long enough to be looked at: '.repeat(100));
     expect(await wrongWith('database', 'core', env)).toEqual([expect.stringMatching(/^fault: .*not a database/)]);
+  });
+
+  test('in a file is told apart by who may open it, and by the release that wrote it', async () => {
+    const path = join(temporaryFolder(), 'leads.db');
+    const env = { DATABASE_URL: `sqlite:${path}` };
+    await (await openStore(env.DATABASE_URL)).close();
+    expect(await wrongWith('database', 'core', env)).toEqual([]);
+
+    chmodSync(path, 0o644);
+    expect(await wrongWith('database', 'core', env)).toEqual([
+      expect.stringMatching(/^warning: others on this machine may open .*: chmod 600$/),
+    ]);
+    chmodSync(path, 0o600);
+
+    const database = new DatabaseSync(path);
+    onTestFinished(() => database.close());
+    for (const [schema, said] of [
+      [1, /^warning: SQLite at .* is of an earlier release/],
+      [1000, /^fault: SQLite at .* was written by a newer release/],
+    ] as const) {
+      database.exec(`PRAGMA user_version = ${schema}`);
+      expect(await wrongWith('database', 'core', env)).toEqual([expect.stringMatching(said)]);
+    }
   });
 
   describeWithMongo('in MongoDB', (mongoUrl) => {

@@ -1,25 +1,48 @@
+import { existsSync } from 'node:fs';
+import { access, constants, stat, statfs } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import type { FileState } from '../database-state.ts';
+import { fileFault } from './file-fault.ts';
 import { MIGRATIONS } from './migrations.ts';
 import { schemaVersion } from './open-database.ts';
 import { faultsWithDuplicates } from './unique-indexes.ts';
 
-/** What a database file says of itself. */
-export interface SqliteState {
-  /** How many steps of the schema it has taken, and how many this release knows. */
-  readonly schema: number;
-  readonly knownSchema: number;
-  /** What is wrong with each index that is not there, or not as it has to be, and which rows stand in its way. */
-  readonly indexFaults: readonly string[];
+/** The bits of a file's mode by which others than its owner get at it. */
+const OTHERS = 0o077;
+
+/** Looks at a database file and the folder it is in, and changes nothing; whatever was found before a fault is told, too. */
+export async function examineSqlite(path: string): Promise<FileState> {
+  let found: FileState = { kind: 'file', path, isThere: existsSync(path) };
+  try {
+    if (found.isThere) {
+      await access(path, constants.R_OK | constants.W_OK);
+      const isOpenToOthers = ((await stat(path)).mode & OTHERS) !== 0;
+      found = { ...found, contents: { ...look(path), isOpenToOthers } };
+    }
+    const folder = nearestFolder(path);
+    await access(folder, constants.W_OK);
+    const { bavail, bsize } = await statfs(folder);
+    return { ...found, roomBytes: bavail * bsize };
+  } catch (error) {
+    return { ...found, fault: fileFault(error) };
+  }
 }
 
-/** Looks at a database file without changing anything. @throws Error when it cannot be read, or is no database */
-export function examineSqlite(path: string): SqliteState {
+/** @throws Error when it cannot be read, or is no database */
+function look(path: string): Omit<NonNullable<FileState['contents']>, 'isOpenToOthers'> {
   const database = new DatabaseSync(path, { readOnly: true });
   try {
-    const schema = schemaVersion(database);
-    const knownSchema = MIGRATIONS.length;
-    return { schema, knownSchema, indexFaults: schema === knownSchema ? faultsWithDuplicates(database) : [] };
+    const ahead = schemaVersion(database) - MIGRATIONS.length;
+    if (ahead !== 0) return { release: ahead < 0 ? 'earlier' : 'newer', indexFaults: [] };
+    return { release: 'this', indexFaults: faultsWithDuplicates(database) };
   } finally {
     database.close();
   }
+}
+
+/** The folder that is there already. */
+function nearestFolder(path: string): string {
+  const folder = dirname(path);
+  return existsSync(folder) ? folder : nearestFolder(folder);
 }
