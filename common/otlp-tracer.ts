@@ -1,12 +1,16 @@
 import {
   type Context,
-  isSpanContextValid,
+  defaultTextMapGetter,
+  defaultTextMapSetter,
+  type Tracer as OtelTracer,
   type Span as OtlpSpan,
   ROOT_CONTEXT,
   SpanKind,
   SpanStatusCode,
+  TraceFlags,
   trace,
 } from '@opentelemetry/api';
+import { W3CTraceContextPropagator } from '@opentelemetry/core';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
@@ -19,30 +23,23 @@ const EXPORT_TIMEOUT_MS = 5000;
 /** How many spans that are over wait to be sent at most; further ones are dropped. */
 const MOST_SPANS = 2048;
 
+/** With how many others a span is linked at most: as many as may wait for one commit. Further links drop the first ones. */
+const MOST_LINKS = 2048;
+
+const W3C = new W3CTraceContextPropagator();
+
 /** A tracer that sends its spans by OTLP over HTTP. A receiver that is away costs spans and nothing else. */
 export function createOtlpTracer(processName: string, endpoint: string): Tracer {
   const exporter = new OTLPTraceExporter({ url: `${endpoint}/v1/traces`, timeoutMillis: EXPORT_TIMEOUT_MS });
   const provider = new TracerProvider({
     resource: resourceFromAttributes({ 'service.name': `lead-intake-${processName}` }),
+    spanLimits: { linkCountLimit: MOST_LINKS },
     spanProcessors: [new BatchSpanProcessor({ exporter, maxQueueSize: MOST_SPANS })],
   });
   const tracer = provider.getTracer('lead-intake');
-
-  const start = (name: string, kind: SpanKind, parent: Context, attributes: Attributes = {}): Span => {
-    const span = tracer.startSpan(name, { kind, attributes: known(attributes) }, parent);
-    return {
-      traceparent: traceparentOf(span),
-      child: (part, more) => start(part, SpanKind.CLIENT, trace.setSpan(ROOT_CONTEXT, span), more),
-      end({ failed, attributes: more = {} }) {
-        span.setAttributes(known(more));
-        if (failed) span.setStatus({ code: SpanStatusCode.ERROR });
-        span.end();
-      },
-    };
-  };
-
   return {
-    begin: (name, traceparent) => start(name, SpanKind.SERVER, parentOf(traceparent)),
+    begin: (name, traceparent) =>
+      new SentSpan(tracer, tracer.startSpan(name, { kind: SpanKind.SERVER }, parentOf(traceparent))),
     async close() {
       let timer: NodeJS.Timeout | undefined;
       const late = new Promise<void>((resolve) => {
@@ -54,19 +51,51 @@ export function createOtlpTracer(processName: string, endpoint: string): Tracer 
   };
 }
 
-function traceparentOf(span: OtlpSpan): string {
-  const { traceId, spanId, traceFlags } = span.spanContext();
-  return `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, '0')}`;
+class SentSpan implements Span {
+  readonly #tracer: OtelTracer;
+  readonly #span: OtlpSpan;
+
+  constructor(tracer: OtelTracer, span: OtlpSpan) {
+    this.#tracer = tracer;
+    this.#span = span;
+  }
+
+  get isKept(): boolean {
+    return (this.#span.spanContext().traceFlags & TraceFlags.SAMPLED) !== 0;
+  }
+
+  get traceparent(): string {
+    const carrier: { traceparent?: string } = {};
+    W3C.inject(this.#asParent(), carrier, defaultTextMapSetter);
+    return carrier.traceparent ?? '';
+  }
+
+  child(name: string, attributes: Attributes, kind: 'client' | 'internal' = 'client'): Span {
+    const options = { kind: KINDS[kind], attributes: known(attributes) };
+    return new SentSpan(this.#tracer, this.#tracer.startSpan(name, options, this.#asParent()));
+  }
+
+  linkTo(other: Span): void {
+    // A request may have its answer before what was done for it has its turn.
+    if (!(other instanceof SentSpan) || !this.#span.isRecording()) return;
+    this.#span.addLink({ context: other.#span.spanContext() });
+  }
+
+  end({ failed, attributes = {} }: Parameters<Span['end']>[0]): void {
+    this.#span.setAttributes(known(attributes));
+    if (failed) this.#span.setStatus({ code: SpanStatusCode.ERROR });
+    this.#span.end();
+  }
+
+  #asParent(): Context {
+    return trace.setSpan(ROOT_CONTEXT, this.#span);
+  }
 }
 
-/** Version 00 of W3C Trace Context, and what later versions must begin with. */
-const TRACEPARENT = /^(?!ff)[\da-f]{2}-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})(?:$|-)/;
+const KINDS = { client: SpanKind.CLIENT, internal: SpanKind.INTERNAL } as const;
 
-function parentOf(traceparent: string | undefined): Context {
-  const [, traceId = '', spanId = '', flags = ''] = TRACEPARENT.exec(traceparent ?? '') ?? [];
-  const parent = { traceId, spanId, traceFlags: Number.parseInt(flags, 16) & 1, isRemote: true };
-  return isSpanContextValid(parent) ? trace.setSpanContext(ROOT_CONTEXT, parent) : ROOT_CONTEXT;
-}
+const parentOf = (traceparent: string | undefined): Context =>
+  W3C.extract(ROOT_CONTEXT, { traceparent }, defaultTextMapGetter);
 
 const known = (attributes: Attributes) =>
   Object.fromEntries(Object.entries(attributes).filter((attribute) => attribute[1] !== undefined)) as Record<

@@ -1,3 +1,4 @@
+import { link, type Span } from '../common/tracing.ts';
 import { SentRequests } from './sent-requests.ts';
 
 /** How many requests go over one call before another is begun. */
@@ -13,8 +14,8 @@ const MOST_ATTEMPTS = 3;
 export interface Asked<Request> {
   readonly request: Request;
   readonly requestId: string;
-  /** What trace it belongs to: W3C `traceparent`. */
-  readonly traceparent?: string | undefined;
+  /** What it is in its trace. */
+  readonly span?: Span | undefined;
 }
 
 /** What became of a request, by its place among all requests of the call. */
@@ -73,15 +74,18 @@ export class Collector<Request, Answer> {
    * @param sharedAs the same for requests that may share an answer; all of them came before it is sent
    * @throws Unanswered, or whatever the request or the call failed with
    */
-  ask(request: Request, requestId: string, sharedAs?: string, traceparent?: string): Promise<Answer> {
+  ask(request: Request, requestId: string, sharedAs?: string, span?: Span): Promise<Answer> {
     const same = sharedAs === undefined ? undefined : this.#shared.get(sharedAs);
-    if (same) return same.answer;
+    if (same) {
+      same.join(span);
+      return same.answer;
+    }
     if (this.#unanswered >= MOST_UNANSWERED) {
       return Promise.reject(new Unanswered(`${MOST_UNANSWERED} requests have no answer yet`));
     }
     this.#unanswered += 1;
     const { timeoutMs } = this.#options;
-    const waiting = new Waiting<Request, Answer>({ request, requestId, traceparent }, sharedAs, timeoutMs, () => {
+    const waiting = new Waiting<Request, Answer>({ request, requestId, span }, sharedAs, timeoutMs, () => {
       this.#unanswered -= 1;
       this.#shareNoMore(waiting);
     });
@@ -180,8 +184,8 @@ interface Call<Request, Answer> {
 class Waiting<Request, Answer> {
   readonly answer: Promise<Answer>;
   readonly settle: (outcome: { readonly answer: Answer } | { readonly error: unknown }) => void;
-  readonly asked: Asked<Request>;
   readonly sharedAs: string | undefined;
+  asked: Asked<Request>;
   isSettled = false;
   attempts = 0;
 
@@ -201,5 +205,12 @@ class Waiting<Request, Answer> {
       if ('answer' in outcome) resolve(outcome.answer);
       else reject(outcome.error);
     };
+  }
+
+  /** Another shares it. The other side goes on with the first trace that is kept, and the others lead there. */
+  join(span: Span | undefined): void {
+    if (!span?.isKept) return;
+    if (this.asked.span?.isKept) link(this.asked.span, span);
+    else this.asked = { ...this.asked, span };
   }
 }

@@ -214,7 +214,7 @@ function collect<Schema extends DescMessage, Answer>(
   const ask = async (request: Sent<Schema>, requestId: string, sharedAs?: string): Promise<Answer> => {
     const span = currentSpan.getStore()?.child(`core ${operation}`, { requestId });
     try {
-      const answer = await collector.ask(request, requestId, sharedAs, span?.traceparent);
+      const answer = await collector.ask(request, requestId, sharedAs, span);
       span?.end({ failed: false });
       return answer;
     } catch (error) {
@@ -235,8 +235,8 @@ function collect<Schema extends DescMessage, Answer>(
         ...(message[0]?.request.secretSha256 !== undefined && {
           secretSha256s: message.map(({ request: { secretSha256 = NO_SECRET } }) => secretSha256),
         }),
-        ...(message[0]?.traceparent !== undefined && {
-          traceparents: message.map(({ traceparent = '' }) => traceparent),
+        ...(message[0]?.span !== undefined && {
+          traceparents: message.map(({ span }) => span?.traceparent ?? ''),
         }),
       };
     }

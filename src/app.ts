@@ -10,7 +10,7 @@ import { newId } from './domain/new-id.ts';
 import { keepClaimsRenewed } from './keep-claims-renewed.ts';
 import { createCoreMetrics } from './rpc/metrics.ts';
 import { callObserver } from './rpc/observation.ts';
-import { commandTracer, storeObserver } from './rpc/store-observation.ts';
+import { storeObserver } from './rpc/store-observation.ts';
 import { unreadableLog } from './rpc/unreadable-log.ts';
 import { createCoreServer } from './server.ts';
 import { openStore } from './store/open-store.ts';
@@ -24,15 +24,7 @@ export async function startCore(config: CoreConfig): Promise<Running> {
   const log = await createLogger('core', config.LOG_LEVEL);
   const metrics = config.CORE_METRICS_ADDRESS && createCoreMetrics();
   const tracer = await openTracer('core', config.OTEL_EXPORTER_OTLP_ENDPOINT);
-  const databaseUrl = config.DATABASE_URL.reveal();
-  const store = await openStore(
-    databaseUrl,
-    storeObserver(
-      metrics?.storeCommand,
-      tracer && commandTracer(databaseUrl.startsWith('sqlite:') ? 'sqlite' : 'mongodb'),
-    ),
-    unreadableLog(log),
-  );
+  const store = await openStore(config.DATABASE_URL.reveal(), storeObserver(metrics, tracer), unreadableLog(log));
   const draining = new AbortController();
   const readiness = new Readiness('the database', () => store.check(), log);
   metrics?.watchReadiness(readiness, draining.signal);

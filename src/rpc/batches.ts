@@ -1,12 +1,14 @@
 import { setImmediate as turnOver } from 'node:timers/promises';
 import type { HandlerContext } from '@connectrpc/connect';
 import { textOfHash } from '../../common/rules/key-secret.ts';
+import { currentSpan, type Span } from '../../common/tracing.ts';
 import type { Status } from '../../proto/gen/google/rpc/status_pb.ts';
 import { Faults } from '../domain/refusal.ts';
-import { beneficiaries, type Credential } from '../store/store.ts';
+import type { Credential } from '../store/store.ts';
 import type { Call } from './call.ts';
 import { connectErrorOf, statusOf } from './refusals.ts';
 import type { RunCall } from './run-call.ts';
+import { tracedForAll } from './traced-for-all.ts';
 import { until } from './until.ts';
 
 /** How many requests a message may carry. */
@@ -131,23 +133,23 @@ export async function* answerBatches<Request extends object, Response extends ob
 
 /** Authenticates the key of many requests of a message once, for each source they name: they all came before that. */
 function oncePerSecret(authenticate: BatchContext['authenticate']): BatchContext['authenticate'] {
-  const asked = new Map<string, { readonly askedFor: unknown[]; readonly bearer: Promise<Credential> }>();
+  const asked = new Map<string, { readonly askers: (Span | undefined)[]; readonly bearer: Promise<Credential> }>();
   return (secretSha256, sourceId) => {
     // A source's id has no space, so nothing that is no hash can have the name of one with a source.
     const name = `${textOfHash(secretSha256)} ${sourceId}`;
     const same = asked.get(name) ?? ask(secretSha256, sourceId);
     asked.set(name, same);
-    same.askedFor.push(...(beneficiaries.getStore() ?? []));
+    same.askers.push(currentSpan.getStore());
     return same.bearer;
   };
 
   function ask(secretSha256: Uint8Array, sourceId: string | undefined) {
-    const askedFor: unknown[] = [];
+    const askers: (Span | undefined)[] = [];
     // Once all of the message are there: it is done for each of them.
     const bearer = Promise.resolve().then(() =>
-      beneficiaries.run(askedFor, () => authenticate(secretSha256, sourceId)),
+      tracedForAll(askers, 'authenticate', () => authenticate(secretSha256, sourceId)),
     );
-    return { askedFor, bearer };
+    return { askers, bearer };
   }
 }
 

@@ -1,7 +1,7 @@
 import { Counter, Histogram, type Registry } from '@prometheus-io/client';
 import { createRegistry, DURATIONS, gauge, SIZES } from '../../common/metrics.ts';
 import type { Readiness } from '../../common/readiness.ts';
-import type { StoreObserver } from '../store/store.ts';
+import type { StoreCommand } from '../store/store.ts';
 
 /** Everything that the core counts. Each label has a closed list of values: nothing that a caller sends is one. */
 export interface CoreMetrics {
@@ -10,8 +10,8 @@ export interface CoreMetrics {
   callFinished(operation: string, outcome: string, durationMs: number, isReplay: boolean): void;
   /** A message came with so many requests. */
   batchCame(operation: string, requests: number): void;
-  /** A command goes to the store. */
-  readonly storeCommand: StoreObserver;
+  /** A command goes to the database; what this gives is told whether it was done. */
+  storeCommand(command: StoreCommand): (isDone: boolean) => void;
   /** Has it told whether the store is there, and whether the core means to stop. */
   watchReadiness(store: Readiness, draining: AbortSignal): void;
 }
@@ -70,7 +70,7 @@ export function createCoreMetrics(): CoreMetrics {
       if (isReplay) replays.inc();
     },
     batchCame: (operation, requests) => batches.observe({ operation }, requests),
-    storeCommand(command, size) {
+    storeCommand({ name: command, size }) {
       const began = performance.now();
       sizes.observe({ command }, size);
       return (isDone) =>

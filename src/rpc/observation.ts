@@ -1,7 +1,6 @@
 import type { Logger } from 'pino';
 import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
-import type { Tracer } from '../../common/tracing.ts';
-import { beneficiaries } from '../store/store.ts';
+import { currentSpan, type Tracer } from '../../common/tracing.ts';
 import type { Call } from './call.ts';
 import type { CoreMetrics } from './metrics.ts';
 
@@ -44,7 +43,7 @@ export function callObserver(
       span?.end({ failed: FAULTS.has(outcome), attributes: told });
       if (isWritten) log.info({ ...told, durationMs });
     };
-    return { during: span && ((body) => beneficiaries.run([span], body)), finish };
+    return { during: span && ((body) => currentSpan.run(span, body)), finish };
   };
 }
 

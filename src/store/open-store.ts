@@ -14,17 +14,17 @@ import type { ReportUnreadable, Store, StoreObserver } from './store.ts';
  * Opens the store that an address names.
  *
  * @param databaseUrl `sqlite:PATH`, `mongodb://…` or `mongodb+srv://…`
- * @param observe is told of every command to the database
+ * @param observer is told of every command to the database
  * @param report is told of every record that cannot be read where a call goes on without it
  * @throws StoreUnavailable when a file cannot be opened, with what to do about it; a server need not be there yet
  */
-export async function openStore(
+export async function openStore<Asker>(
   databaseUrl: string,
-  observe?: StoreObserver,
+  observer?: StoreObserver<Asker>,
   report?: ReportUnreadable,
 ): Promise<Store> {
   const path = filePathIn(databaseUrl);
-  return path === undefined ? openMongoStore(databaseUrl, observe, report) : openSqliteStore(path, observe, report);
+  return path === undefined ? openMongoStore(databaseUrl, observer, report) : openSqliteStore(path, observer, report);
 }
 
 /** Looks at the database that an address names, and changes nothing in it. */

@@ -1,4 +1,3 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
 import type { ApiKey } from '../domain/api-key.ts';
 import type { AuditEvent, Deed } from '../domain/audit.ts';
 import type { ClaimRenewal } from '../domain/claim-renewal.ts';
@@ -71,21 +70,33 @@ export interface Page<Record> {
   readonly next: string | null;
 }
 
-/**
- * For whom the store works: whatever was put in here when a call began is there for each of its commands, also for one that
- * several calls share, which has what all of them put in.
- */
-export const beneficiaries = new AsyncLocalStorage<readonly unknown[]>();
+/** A command that a store sends to its database. */
+export interface StoreCommand {
+  readonly system: 'sqlite' | 'mongodb';
+  readonly name: 'commit' | 'find' | 'insert' | 'update';
+  /** How many reads or writes share it. */
+  readonly size: number;
+}
 
-/** What a store sends to its database at once, by what it does. */
-export type StoreCommand = 'commit' | 'find' | 'insert' | 'update';
-
 /**
- * Is told when a command goes to the database, and by what it gives then, whether it was done.
+ * Is told of every command to the database, and for whom it goes there.
  *
- * @param size how many reads or writes share the command
+ * @typeParam Asker what it knows by whom the store is asked; the store keeps that, and gives it back as it is
  */
-export type StoreObserver = (command: StoreCommand, size: number) => (isDone: boolean) => void;
+export interface StoreObserver<Asker> {
+  /**
+   * By whom the store is asked: must be called while what was asked of the store is being done, and before that waits for
+   * others to go together with. Undefined: by nobody whom it needs to know.
+   */
+  asker(): Asker | undefined;
+  /**
+   * A command goes to the database.
+   *
+   * @param askers for whom; one who is there twice has asked twice
+   * @returns is told whether it was done
+   */
+  commandBegins(command: StoreCommand, askers: readonly (Asker | undefined)[]): (isDone: boolean) => void;
+}
 
 /** What became of a creation. A replayed lead is answered as it is now; where that cannot be read, as it was created. */
 export type CreateLeadOutcome =

@@ -1,5 +1,6 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import type { ApiKey } from '../domain/api-key.ts';
-import { type ApiKeyStore, beneficiaries } from '../store/store.ts';
+import type { ApiKeyStore } from '../store/store.ts';
 
 /** How old a key's last use may be before a later one is kept; milliseconds. */
 const KEPT_EVERY_MS = 60_000;
@@ -12,6 +13,8 @@ export function keyUseNoter(store: Pick<ApiKeyStore, 'noteApiKeyUse'>): (key: Ap
   /** What this process has noted, or tried to, in the minute that began last. */
   const noted = new Set<string>();
   let began = 0;
+  // The call that uses a key ends before its use is kept, so that is done as if nobody had called.
+  const forNobody = AsyncLocalStorage.snapshot();
   return ({ id, studioId, lastUsedAt }, now) => {
     const time = now.getTime();
     if (lastUsedAt !== null && time - lastUsedAt.getTime() < KEPT_EVERY_MS) return;
@@ -22,7 +25,6 @@ export function keyUseNoter(store: Pick<ApiKeyStore, 'noteApiKeyUse'>): (key: Ap
     if (noted.has(id)) return;
     noted.add(id);
     const unlessSince = new Date(time - KEPT_EVERY_MS);
-    // On nobody's behalf: the call that led to it ends before.
-    beneficiaries.run([], () => store.noteApiKeyUse({ studioId, keyId: id, now, unlessSince })).catch(() => {});
+    forNobody(() => store.noteApiKeyUse({ studioId, keyId: id, now, unlessSince })).catch(() => {});
   };
 }

@@ -2,14 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { type CommandStartedEvent, type Document, MongoClient, type Sort } from 'mongodb';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { newId } from '../../src/domain/new-id.ts';
+import { collectionsOf } from '../../src/store/mongo/collections.ts';
 import type { Connection } from '../../src/store/mongo/connection.ts';
-import {
-  type ApiKeyDocument,
-  apiKeyDocument,
-  type HistoryEntry,
-  type LeadDocument,
-  leadDocument,
-} from '../../src/store/mongo/documents.ts';
+import { apiKeyDocument, type HistoryEntry, leadDocument } from '../../src/store/mongo/documents.ts';
 import { INDEXES, makeIndex } from '../../src/store/mongo/indexes.ts';
 import { storeOn } from '../../src/store/mongo/mongo-store.ts';
 import type { Store } from '../../src/store/store.ts';
@@ -85,12 +80,10 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
     client.on('commandStarted', (event) => sent.push(...queriesOf(event)));
     client.on('commandSucceeded', ({ reply }) => received.push(...((reply as Document).cursor?.firstBatch ?? [])));
     for (const index of INDEXES) await makeIndex(database(), index);
-    const leads = database().collection<LeadDocument>('leads');
-    const apiKeys = database().collection<ApiKeyDocument>('apiKeys');
+    const collections = collectionsOf(database());
+    const { leads, apiKeys } = collections;
     const connection: Connection = {
-      leads,
-      apiKeys,
-      studios: database().collection('studios'),
+      ...collections,
       indexes: { lastFault: () => undefined, fault: async () => undefined },
       call: (body) => body(new AbortController().signal),
       calls: (body) => body(new AbortController().signal),

@@ -25,8 +25,8 @@ export const CRASH_BUGS: readonly PlantedBug[] = [
       },
       {
         file: GROUP_COMMIT,
-        find: 'export class GroupCommit {',
-        put: 'const commits = { count: 0 };\n\nexport class GroupCommit {',
+        find: 'export class GroupCommit<',
+        put: 'const commits = { count: 0 };\n\nexport class GroupCommit<',
       },
       {
         file: GROUP_COMMIT,

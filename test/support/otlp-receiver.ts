@@ -12,6 +12,8 @@ export interface ReceivedSpan {
   readonly spanId: string;
   /** Empty when it is the first of its trace. */
   readonly parentSpanId: string;
+  /** The spans that it names, in whatever trace. */
+  readonly links: readonly { readonly traceId: string; readonly spanId: string }[];
   readonly failed: boolean;
 }
 
@@ -65,6 +67,9 @@ function fieldsOf(message: Uint8Array): Map<number, Buffer[]> {
   return fields;
 }
 
+const idIn = (fields: ReadonlyMap<number, Buffer[]>, field: number): string =>
+  fields.get(field)?.[0]?.toString('hex') ?? '';
+
 /** Reads an ExportTraceServiceRequest; numbers as in opentelemetry/proto/trace/v1/trace.proto. */
 function spansIn(request: Uint8Array): ReceivedSpan[] {
   const within = (messages: readonly Uint8Array[], field: number) =>
@@ -74,16 +79,15 @@ function spansIn(request: Uint8Array): ReceivedSpan[] {
     const service = attributes.find((attribute) => attribute.get(1)?.[0]?.toString() === 'service.name');
     return within(within([resourceSpans], 2), 2).map((span) => {
       const fields = fieldsOf(span);
-      const [traceId = '', spanId = '', parentSpanId = ''] = [1, 2, 4].map((field) =>
-        fields.get(field)?.[0]?.toString('hex'),
-      );
+
       const status = within(fields.get(15) ?? [], 3)[0]?.[0];
       return {
         service: within(service?.get(2) ?? [], 1).toString(),
         name: fields.get(5)?.[0]?.toString() ?? '',
-        traceId,
-        spanId,
-        parentSpanId,
+        traceId: idIn(fields, 1),
+        spanId: idIn(fields, 2),
+        parentSpanId: idIn(fields, 4),
+        links: (fields.get(13) ?? []).map(fieldsOf).map((link) => ({ traceId: idIn(link, 1), spanId: idIn(link, 2) })),
         failed: status === 2,
       };
     });

@@ -1,6 +1,8 @@
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { createOtlpTracer } from '../../common/otlp-tracer.ts';
 import { type Asked, Collector, type Result, Unanswered } from '../../gateway/collector.ts';
 import { times } from '../support/builders.ts';
+import { startOtlpReceiver } from '../support/otlp-receiver.ts';
 
 /** How long a request may take; milliseconds. */
 const TIMEOUT_MS = 5000;
@@ -409,6 +411,37 @@ describe('sharing', () => {
     expect(new Set(await Promise.all(shared))).toEqual(new Set(['answer to one']));
     await Promise.all(others);
   });
+});
+
+test('of those that share a request, the other side goes on with the first trace that is kept, and the others lead there', async () => {
+  vi.useRealTimers();
+  const receiver = await startOtlpReceiver();
+  onTestFinished(() => receiver.stop());
+  const tracer = createOtlpTracer('test', receiver.url);
+  const goneOnWith: (string | undefined)[] = [];
+  let index = 0;
+  const collector = new Collector<string, string>(
+    async function* (messages) {
+      for await (const message of messages) {
+        goneOnWith.push(...message.map(({ span }) => span?.traceparent));
+        yield message.map(() => ({ index: index++, answer: 'shared' }));
+      }
+    },
+    { timeoutMs: TIMEOUT_MS, mostInMessage: 64 },
+  );
+  // Who opens the call is sent at once, and shares with nobody.
+  await collector.ask('first', 'id');
+  const notKept = tracer.begin('not kept', `00-${'1'.repeat(32)}-${'2'.repeat(16)}-00`);
+  const kept = ['first', 'second', 'third'].map((name) => tracer.begin(name, undefined));
+  await Promise.all([notKept, ...kept].map((span) => collector.ask('one', 'id', 'name', span)));
+  for (const span of [notKept, ...kept]) span.end({ failed: false });
+  await tracer.close();
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+
+  expect(goneOnWith).toEqual([undefined, kept[0]?.traceparent]);
+  const [first, ...others] = receiver.spans.map(({ name, traceId, spanId }) => ({ name, id: { traceId, spanId } }));
+  expect([first?.name, ...others.map(({ name }) => name)]).toEqual(['first', 'second', 'third']);
+  expect(receiver.spans.map(({ links }) => links)).toEqual([others.map(({ id }) => id), [first?.id], [first?.id]]);
 });
 
 describe('deadlines', () => {

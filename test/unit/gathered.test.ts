@@ -156,3 +156,23 @@ test('requests whose deadlines are all over leave nothing behind that would stop
   batches[0]?.answer();
   expect(await answer).toBe(10);
 });
+
+test('a batch knows who asked for each of its requests', async () => {
+  let asker: string | undefined;
+  const batches: (readonly (string | undefined)[])[] = [];
+  const gathered = new Gathered<number, number, string>(
+    async (requests, askers) => {
+      batches.push(askers);
+      return requests;
+    },
+    () => asker,
+  );
+  const ask = (of: string | undefined, deadline = new AbortController().signal) => {
+    asker = of;
+    return gathered.ask(1, deadline).catch(() => {});
+  };
+
+  await Promise.all([ask('Ada'), ask('late', AbortSignal.abort()), ask(undefined), ask('Grace'), ask('Ada')]);
+
+  expect(batches).toEqual([['Ada', undefined, 'Grace', 'Ada']]);
+});

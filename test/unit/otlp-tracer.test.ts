@@ -1,7 +1,9 @@
 import { type AddressInfo, createServer, type Socket } from 'node:net';
-import { expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { createOtlpTracer } from '../../common/otlp-tracer.ts';
+import { keptOf, sharedChild, type Tracer } from '../../common/tracing.ts';
 import { heapBytes } from '../support/heap.ts';
+import { type ReceivedSpan, startOtlpReceiver } from '../support/otlp-receiver.ts';
 
 /** How many spans there are, and what a span that is kept takes at the least; bytes. */
 const SPANS = 100_000;
@@ -23,4 +25,101 @@ test('a receiver that takes nothing costs no more memory than the spans that may
     if (index % 1000 === 0) await new Promise((resolve) => setImmediate(resolve));
   }
   expect(heapBytes() - before).toBeLessThan((SPANS * SPAN_BYTES) / 3);
+});
+
+/** What a receiver gets of what is traced. */
+async function received(work: (tracer: Tracer) => void): Promise<readonly ReceivedSpan[]> {
+  const receiver = await startOtlpReceiver();
+  onTestFinished(() => receiver.stop());
+  const tracer = createOtlpTracer('test', receiver.url);
+  work(tracer);
+  await tracer.close();
+  return receiver.spans;
+}
+
+const TRACE_ID = '0af7651916cd43dd8448eb211c80319c';
+const SPAN_ID = 'b7ad6b7169203331';
+const WELL = { failed: false };
+
+describe('a traceparent', () => {
+  test.each([
+    ['of version 00', `00-${TRACE_ID}-${SPAN_ID}-01`],
+    ['with flags that nobody knows yet', `00-${TRACE_ID}-${SPAN_ID}-03`],
+    ['of a later version', `01-${TRACE_ID}-${SPAN_ID}-01`],
+    ['of a later version that says more', `cc-${TRACE_ID}-${SPAN_ID}-01-what-the-future-will-be-like`],
+  ])('%s is gone on with, and what comes of it is one of version 00', async (_, traceparent) => {
+    let own = '';
+    const [span] = await received((tracer) => {
+      const begun = tracer.begin('listLeads', traceparent);
+      own = begun.traceparent;
+      begun.end(WELL);
+    });
+    expect(span).toMatchObject({ traceId: TRACE_ID, parentSpanId: SPAN_ID });
+    expect(own).toBe(`00-${TRACE_ID}-${span?.spanId}-01`);
+  });
+
+  test.each([
+    undefined,
+    '',
+    'nonsense',
+    `00-${TRACE_ID}-${SPAN_ID}`,
+    `00-${TRACE_ID}-${SPAN_ID}-1`,
+    `00-${TRACE_ID}-${SPAN_ID}-01-more`,
+    `00-${TRACE_ID.toUpperCase()}-${SPAN_ID}-01`,
+    `00-${'0'.repeat(32)}-${SPAN_ID}-01`,
+    `00-${TRACE_ID}-${'0'.repeat(16)}-01`,
+    `ff-${TRACE_ID}-${SPAN_ID}-01`,
+    `00-${TRACE_ID}-${SPAN_ID}-01\n${TRACE_ID}`,
+  ])('that is none begins a trace: %j', async (traceparent) => {
+    const [span] = await received((tracer) => tracer.begin('listLeads', traceparent).end(WELL));
+    expect(span?.parentSpanId).toBe('');
+    expect(span?.traceId).toMatch(/^[\da-f]{32}$/);
+    expect(span?.traceId).not.toBe(TRACE_ID);
+  });
+
+  test('that does not want to be kept is passed on as such, and nothing is sent', async () => {
+    const passedOn: string[] = [];
+    const spans = await received((tracer) => {
+      const span = tracer.begin('listLeads', `00-${TRACE_ID}-${SPAN_ID}-00`);
+      const part = span.child('core ListLeads', {});
+      passedOn.push(part.traceparent);
+      part.end(WELL);
+      span.end(WELL);
+    });
+    expect(passedOn).toEqual([expect.stringMatching(new RegExp(`^00-${TRACE_ID}-[\\da-f]{16}-00$`))]);
+    expect(spans).toEqual([]);
+  });
+});
+
+describe('what many share', () => {
+  test('is linked with each of them, in both directions, once', async () => {
+    const spans = await received((tracer) => {
+      const calls = Array.from({ length: 500 }, () => tracer.begin('CreateLead', undefined));
+      const [first, ...others] = keptOf([...calls, undefined, ...calls]);
+      if (first) sharedChild(first, others, 'sqlite commit', {}).end(WELL);
+      for (const call of calls) call.end(WELL);
+    });
+
+    const [first, ...others] = spans.filter(({ name }) => name === 'CreateLead');
+    const shared = spans.filter(({ name }) => name === 'sqlite commit');
+    expect(shared).toMatchObject([{ traceId: first?.traceId, parentSpanId: first?.spanId }]);
+    expect(shared[0]?.links).toEqual(others.map(({ traceId, spanId }) => ({ traceId, spanId })));
+    expect(first?.links).toEqual([]);
+    expect(new Set(others.map(({ links }) => JSON.stringify(links)))).toEqual(
+      new Set([JSON.stringify(shared.map(({ traceId, spanId }) => ({ traceId, spanId })))]),
+    );
+  });
+
+  test('is linked with one that is over, too', async () => {
+    const spans = await received((tracer) => {
+      const [first, over] = [tracer.begin('GetLead', undefined), tracer.begin('GetLead', undefined)];
+      over.end(WELL);
+      sharedChild(first, [over], 'mongodb find', {}).end(WELL);
+      first.end(WELL);
+    });
+
+    const [over, shared] = spans;
+    expect(shared).toMatchObject({ name: 'mongodb find', links: [{ traceId: over?.traceId, spanId: over?.spanId }] });
+    expect(over?.links).toEqual([]);
+  });
 });

@@ -14,18 +14,17 @@ import {
   studioOf,
   WITHOUT_HISTORY,
 } from './documents.ts';
-import { Gathered } from './gathered.ts';
 import type { StudioReads } from './studio-reads.ts';
 import { Turns } from './turns.ts';
 
 /** API keys and their slots, in MongoDB. */
 export function mongoApiKeys(
-  { apiKeys, call }: Connection,
+  { apiKeys, call, gathered }: Connection,
   studioReads: StudioReads,
   report: ReportUnreadable,
 ): ApiKeyStore {
   const turns = new Turns();
-  const keysBySecret = new Gathered<Uint8Array, ApiKey | null>(async (secrets) => {
+  const keysBySecret = gathered<Uint8Array, ApiKey | null>(async ({ apiKeys }, secrets) => {
     const filter = { secretSha256: { $in: secrets.map((hash) => new Binary(hash)) } };
     const found = await apiKeys.find(filter, WITHOUT_HISTORY).toArray();
     const keys = found.flatMap((document) => wholeOrNull(apiKeyOf(document), report) ?? []);

@@ -1,13 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Collection, type Db, MongoClient, type MongoError, ReadConcern, WriteConcern } from 'mongodb';
+import { type Db, MongoClient, type MongoError, ReadConcern, WriteConcern } from 'mongodb';
 import { STORE_CALL_MS, STORE_CLOSE_MS, STORE_SILENCE_MS } from '../../../common/deadlines.ts';
 import { nothingIsCreated, saysOfDuplicates } from '../index-faults.ts';
 import { type StoreObserver, StoreUnavailable, UnreadableRecord } from '../store.ts';
-import type { ApiKeyDocument, LeadDocument, StudioDocument } from './documents.ts';
+import { type Collections, collectionsOf, type Together } from './collections.ts';
 import { duplicatesUnder } from './duplicates.ts';
 import { type Indexes, IndexKeeper } from './index-keeper.ts';
 import { type Index, indexFaults, makeIndex, PROMISED } from './indexes.ts';
-import { supervised } from './supervised.ts';
 
 /** How many calls may be under way before more are turned away; while the database is silent, each takes some 30 KB. */
 const MOST_CALLS = 2048;
@@ -33,10 +32,7 @@ const ATTEMPTS = 8;
 const FIRST_PAUSE_MS = 10;
 
 /** The database, for the adapter's parts. */
-export interface Connection {
-  readonly leads: Collection<LeadDocument>;
-  readonly apiKeys: Collection<ApiKeyDocument>;
-  readonly studios: Collection<StudioDocument>;
+export interface Connection extends Collections, Together {
   /** Whether the unique indexes stand that every promise rests on. */
   readonly indexes: Indexes;
   /**
@@ -70,9 +66,9 @@ const CONCERNS = {
  * the scenes; until it is done, calls reject.
  *
  * @param url `mongodb://…` or `mongodb+srv://…`, with the database's name in its path; default `lead-intake`
- * @param observe is told of every command
+ * @param observer is told of every command
  */
-export async function connect(url: string, observe?: StoreObserver): Promise<Connection> {
+export async function connect<Asker>(url: string, observer?: StoreObserver<Asker>): Promise<Connection> {
   const client = new MongoClient(url, {
     appName: 'lead-intake',
     socketTimeoutMS: STORE_SILENCE_MS,
@@ -83,11 +79,6 @@ export async function connect(url: string, observe?: StoreObserver): Promise<Con
     maxPoolSize: POOL_SIZE,
   });
   const database = databaseOf(client, url);
-  const collections = {
-    leads: supervised(database.collection<LeadDocument>('leads'), STORE_CALL_MS, observe),
-    apiKeys: supervised(database.collection<ApiKeyDocument>('apiKeys'), STORE_CALL_MS, observe),
-    studios: supervised(database.collection<StudioDocument>('studios'), STORE_CALL_MS, observe),
-  };
   let connected = false;
   /** Why it is not, as the driver last said. */
   let whyNot: unknown;
@@ -143,7 +134,7 @@ export async function connect(url: string, observe?: StoreObserver): Promise<Con
   }
 
   return {
-    ...collections,
+    ...collectionsOf(database, observer),
     indexes,
 
     async call(body) {

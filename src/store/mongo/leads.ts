@@ -30,37 +30,37 @@ import {
   openClaim,
   WITHOUT_HISTORY,
 } from './documents.ts';
-import { Gathered } from './gathered.ts';
 import { isDuplicate } from './is-duplicate.ts';
-import { SharedReads } from './shared-reads.ts';
 import { Turns } from './turns.ts';
 
 /**
  * Leads and their claims, in MongoDB. What cannot be read is a value until the call is over: to the call, an error is the
  * database's, and tried again.
  */
-export function mongoLeads({ leads, call }: Connection, report: ReportUnreadable): LeadStore {
+export function mongoLeads({ leads, call, gathered, sharedReads }: Connection, report: ReportUnreadable): LeadStore {
   const turns = new Turns();
-  const reads = new SharedReads();
+  const reads = sharedReads();
 
   /** Writes what can be written; tells for each document what it was refused for, if it was. */
-  const inserts = new Gathered<LeadDocument, { readonly refusal?: WriteError | undefined }>(async (documents) => {
-    try {
-      // The server is to drop what it gets to only after the call has stopped waiting.
-      await leads.insertMany(documents, { ordered: false, maxTimeMS: STORE_SILENCE_MS });
-      return documents.map(() => ({}));
-    } catch (error) {
-      if (!(error instanceof MongoBulkWriteError)) throw error;
-      const refusals = new Map([error.writeErrors].flat().map((refusal) => [refusal.index, refusal]));
-      // The driver gives this error to a command that failed as a whole, too: then not every document is accounted for,
-      // and the outcome of all of them is unknown.
-      const isKnown = error.insertedCount + refusals.size === documents.length;
-      if (!isKnown || error.result.getWriteConcernError()) throw error;
-      return documents.map((_, index) => ({ refusal: refusals.get(index) }));
-    }
-  });
+  const inserts = gathered<LeadDocument, { readonly refusal?: WriteError | undefined }>(
+    async ({ leads }, documents) => {
+      try {
+        // The server is to drop what it gets to only after the call has stopped waiting.
+        await leads.insertMany(documents, { ordered: false, maxTimeMS: STORE_SILENCE_MS });
+        return documents.map(() => ({}));
+      } catch (error) {
+        if (!(error instanceof MongoBulkWriteError)) throw error;
+        const refusals = new Map([error.writeErrors].flat().map((refusal) => [refusal.index, refusal]));
+        // The driver gives this error to a command that failed as a whole, too: then not every document is accounted for,
+        // and the outcome of all of them is unknown.
+        const isKnown = error.insertedCount + refusals.size === documents.length;
+        if (!isKnown || error.result.getWriteConcernError()) throw error;
+        return documents.map((_, index) => ({ refusal: refusals.get(index) }));
+      }
+    },
+  );
 
-  const leadsById = new Gathered<LeadKey, Checked<Lead> | null>(async (keys) => {
+  const leadsById = gathered<LeadKey, Checked<Lead> | null>(async ({ leads }, keys) => {
     const studioIds = [...new Set(keys.map(({ studioId }) => studioId))];
     const found = await leads
       .find({ studioId: { $in: studioIds }, _id: { $in: [...keys] } }, WITHOUT_HISTORY)
@@ -74,10 +74,10 @@ export function mongoLeads({ leads, call }: Connection, report: ReportUnreadable
     const { studioId } = lead;
     const openContactKeys = claims.contactKeys.map(openClaim);
     // Whoever has the contact is asked for first: a key without a lead after that had none while the contact was taken.
-    const byContact = await reads.read(`contact ${studioId} ${openContactKeys}`, () =>
+    const byContact = await reads.read(`contact ${studioId} ${openContactKeys}`, ({ leads }) =>
       leads.findOne({ studioId, openContactKey: { $in: openContactKeys } }, WITHOUT_HISTORY),
     );
-    const own = await reads.read(`key ${studioId} ${claims.idempotencyKey}`, () =>
+    const own = await reads.read(`key ${studioId} ${claims.idempotencyKey}`, ({ leads }) =>
       leads.findOne({ studioId, 'idempotency.key': new UUID(claims.idempotencyKey) }, WITHOUT_HISTORY),
     );
     if (own) {

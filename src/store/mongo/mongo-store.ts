@@ -15,17 +15,21 @@ import { apiKeysWhileUnique, claimRenewalsWhileUnique, leadsWhileUnique } from '
  * The database need not be there yet: until it is, every call rejects with StoreUnavailable.
  *
  * @param url `mongodb://…` or `mongodb+srv://…`
- * @param observe is told of every command
+ * @param observer is told of every command
  * @param report is told of every record that cannot be read where a call goes on without it
  */
-export async function openMongoStore(url: string, observe?: StoreObserver, report?: ReportUnreadable): Promise<Store> {
-  const connection = await connect(url, observe);
+export async function openMongoStore<Asker>(
+  url: string,
+  observer?: StoreObserver<Asker>,
+  report?: ReportUnreadable,
+): Promise<Store> {
+  const connection = await connect(url, observer);
   return { ...storeOn(connection, report), check: connection.check, close: connection.close };
 }
 
 /** Everything that the store does with an open connection. */
 export function storeOn(connection: Connection, report: ReportUnreadable = () => {}): Omit<Store, 'check' | 'close'> {
-  const reads = studioReads(connection.studios);
+  const reads = studioReads(connection);
   return {
     ...leadsWhileUnique(mongoLeads(connection, report), connection),
     ...apiKeysWhileUnique(mongoApiKeys(connection, reads, report), connection),

@@ -2,25 +2,33 @@
  * Lets equal reads that come while one is under way share the next one. That begins after all of them came, so each still
  * sees every change that was answered before it; and a herd costs two reads instead of one each.
  */
-export class SharedReads {
+export class SharedReads<Asker = undefined> {
+  readonly #asker: () => Asker | undefined;
   readonly #underWay = new Map<string, Promise<unknown>>();
-  readonly #next = new Map<string, Promise<unknown>>();
+  readonly #next = new Map<string, { readonly askers: (Asker | undefined)[]; readonly answer: Promise<unknown> }>();
+
+  /** @param asker tells who wants to read */
+  constructor(asker: () => Asker | undefined = () => undefined) {
+    this.#asker = asker;
+  }
 
   /**
    * @param name the same for reads that give the same
-   * @param read begins the read
+   * @param read begins the read, for those who share it
    */
-  read<Result>(name: string, read: () => Promise<Result>): Promise<Result> {
+  read<Result>(name: string, read: (askers: readonly (Asker | undefined)[]) => Promise<Result>): Promise<Result> {
     const next = this.#next.get(name);
-    if (next) return next as Promise<Result>;
+    if (next) {
+      next.askers.push(this.#asker());
+      return next.answer as Promise<Result>;
+    }
+    const askers = [this.#asker()];
+    const begin = () => this.#begin(name, () => read(askers));
     const underWay = this.#underWay.get(name);
-    if (!underWay) return this.#begin(name, read);
-    const shared = underWay.then(
-      () => this.#begin(name, read),
-      () => this.#begin(name, read),
-    );
-    this.#next.set(name, shared);
-    return shared;
+    if (!underWay) return begin();
+    const answer = underWay.then(begin, begin);
+    this.#next.set(name, { askers, answer });
+    return answer;
   }
 
   #begin<Result>(name: string, read: () => Promise<Result>): Promise<Result> {

@@ -1,6 +1,6 @@
-import type { Collection } from 'mongodb';
+import type { Together } from './collections.ts';
 import { READ, STUDIO_FIELDS, type StudioDocument } from './documents.ts';
-import { Gathered } from './gathered.ts';
+import type { Gathered } from './gathered.ts';
 
 /** What to read of a studio: always its own record, and of what it contains only these. */
 interface StudioRead {
@@ -10,11 +10,11 @@ interface StudioRead {
 }
 
 /** Reads of studios, together. A studio's document may be large, so a read takes no more of it than somebody asked for. */
-export type StudioReads = Gathered<StudioRead, StudioDocument | null>;
+export type StudioReads = Pick<Gathered<StudioRead, StudioDocument | null>, 'ask'>;
 
 /** Answers each read with a document that has at least what was asked for. */
-export function studioReads(studios: Collection<StudioDocument>): StudioReads {
-  return new Gathered(async (reads) => {
+export function studioReads({ gathered }: Together): StudioReads {
+  return gathered(async ({ studios }, reads) => {
     const projection: Record<string, 1> = { ...STUDIO_FIELDS };
     for (const { memberId, sourceId } of reads) {
       if (memberId !== undefined) projection[`members.${memberId}`] = 1;

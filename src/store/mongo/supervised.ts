@@ -1,15 +1,18 @@
 import type { Collection, Document } from 'mongodb';
-import type { StoreCommand, StoreObserver } from '../store.ts';
+import type { StoreCommand } from '../store.ts';
 import { isDuplicate } from './is-duplicate.ts';
 
 /** What each method of a collection that the adapter uses does. */
-const COMMANDS: Readonly<Record<string, StoreCommand>> = {
+const COMMANDS: Readonly<Record<string, StoreCommand['name']>> = {
   findOne: 'find',
   insertOne: 'insert',
   insertMany: 'insert',
   updateOne: 'update',
   findOneAndUpdate: 'update',
 };
+
+/** Is told that a command begins, and by what it gives then, whether it was done. */
+export type CommandBegins = (name: StoreCommand['name'], size: number) => (isDone: boolean) => void;
 
 /**
  * A collection whose commands all end, and are told. The driver's own monitoring would tell them too, but reads every answer
@@ -22,10 +25,14 @@ const COMMANDS: Readonly<Record<string, StoreCommand>> = {
 export function supervised<Schema extends Document>(
   collection: Collection<Schema>,
   mostMs: number,
-  observe: StoreObserver | undefined,
+  begins: CommandBegins | undefined,
 ): Collection<Schema> {
-  const attend = async <Result>(command: StoreCommand, size: number, work: () => Promise<Result>): Promise<Result> => {
-    const finish = observe?.(command, size);
+  const attend = async <Result>(
+    name: StoreCommand['name'],
+    size: number,
+    work: () => Promise<Result>,
+  ): Promise<Result> => {
+    const finish = begins?.(name, size);
     const { promise: givenUp, reject } = Promise.withResolvers<never>();
     const timer = setTimeout(() => reject(new Error(`the driver did not end a command within ${mostMs} ms`)), mostMs);
     try {

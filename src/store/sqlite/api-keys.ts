@@ -9,7 +9,7 @@ import { API_KEY_COLUMNS, apiKeyIn, apiKeyOf, leadSourceOf, memberOf, type Row, 
 /** API keys and their slots, in SQLite. */
 export function sqliteApiKeys(
   database: DatabaseSync,
-  commits: GroupCommit,
+  commits: Pick<GroupCommit, 'write'>,
   report: ReportUnreadable = () => {},
 ): ApiKeyStore {
   const insert = database.prepare(`

@@ -12,7 +12,7 @@ const BEFORE_ALL_IDS = '';
 /** Claims that are made anew, in SQLite. */
 export function sqliteClaimRenewals(
   database: DatabaseSync,
-  commits: GroupCommit,
+  commits: Pick<GroupCommit, 'write'>,
   report: ReportUnreadable = () => {},
 ): ClaimRenewalStore {
   const selectDue = database.prepare('SELECT * FROM studios WHERE claim_renewal IS NOT NULL ORDER BY id');

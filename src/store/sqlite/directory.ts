@@ -11,7 +11,7 @@ import { leadSourceOf, memberOf, type Row, renewalJson, renewalOf, SOURCE_COLUMN
 /** Studios, members and sources, in SQLite. */
 export function sqliteDirectory(
   database: DatabaseSync,
-  commits: GroupCommit,
+  commits: Pick<GroupCommit, 'write'>,
   report: ReportUnreadable = () => {},
 ): DirectoryStore {
   const upsertStudio = database.prepare(`

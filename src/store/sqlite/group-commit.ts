@@ -1,12 +1,12 @@
 import type { DatabaseSync } from 'node:sqlite';
-import { beneficiaries, type StoreObserver, StoreUnavailable } from '../store.ts';
+import { type StoreObserver, StoreUnavailable } from '../store.ts';
 
-interface PendingWrite {
+interface PendingWrite<Asker> {
   /** Does the write inside the transaction; gives what answers it once the transaction is durable. */
   readonly perform: () => () => void;
   readonly reject: (error: unknown) => void;
   /** For whom it is written. */
-  readonly writtenFor: readonly unknown[] | undefined;
+  readonly asker: Asker | undefined;
   /** The indexes that it knew to be missing when it was asked for: it relies on all others. */
   readonly missing: readonly unknown[];
 }
@@ -25,28 +25,28 @@ interface Reliance {
  * stands in a savepoint of its own, so that one that fails takes none of its neighbours along, and each is answered
  * after the commit. A lone write waits for nobody.
  */
-export class GroupCommit {
+export class GroupCommit<Asker = undefined> {
   readonly #database: DatabaseSync;
   readonly #committed: () => unknown;
-  readonly #observe: StoreObserver | undefined;
+  readonly #observer: StoreObserver<Asker> | undefined;
   readonly #indexes: Reliance | undefined;
-  #pending: PendingWrite[] = [];
+  #pending: PendingWrite<Asker>[] = [];
   #doubt: unknown = new StoreUnavailable('nothing was written yet');
 
   /**
    * @param committed is called after every commit
-   * @param observe is told of every commit
+   * @param observer is told of every commit
    * @param indexes are looked at in every transaction
    */
   constructor(
     database: DatabaseSync,
     committed: () => unknown = () => {},
-    observe?: StoreObserver,
+    observer?: StoreObserver<Asker>,
     indexes?: Reliance,
   ) {
     this.#database = database;
     this.#committed = committed;
-    this.#observe = observe;
+    this.#observer = observer;
     this.#indexes = indexes;
   }
 
@@ -63,8 +63,8 @@ export class GroupCommit {
         return () => resolve(result);
       };
       const missing = this.#indexes?.missing ?? [];
-      if (this.#pending.push({ perform, reject, writtenFor: beneficiaries.getStore(), missing }) === 1)
-        setImmediate(() => this.flush());
+      const asker = this.#observer?.asker();
+      if (this.#pending.push({ perform, reject, asker, missing }) === 1) setImmediate(() => this.flush());
     });
   }
 
@@ -73,7 +73,10 @@ export class GroupCommit {
     const writes = this.#pending;
     this.#pending = [];
     if (writes.length === 0) return;
-    const finish = this.#observe && beneficiaries.run(beneficiariesOf(writes), this.#observe, 'commit', writes.length);
+    const finish = this.#observer?.commandBegins(
+      { system: 'sqlite', name: 'commit', size: writes.length },
+      writes.map(({ asker }) => asker),
+    );
     try {
       this.#database.exec('BEGIN IMMEDIATE');
       // From here on nobody else changes them.
@@ -94,7 +97,7 @@ export class GroupCommit {
     }
   }
 
-  #performAlone({ perform, reject, missing }: PendingWrite): () => void {
+  #performAlone({ perform, reject, missing }: PendingWrite<Asker>): () => void {
     if (this.#indexes?.missing.some((index) => !missing.includes(index))) {
       return () => reject(new StoreUnavailable('an index was lost before it was written'));
     }
@@ -111,5 +114,3 @@ export class GroupCommit {
     }
   }
 }
-
-const beneficiariesOf = (writes: readonly PendingWrite[]) => writes.flatMap(({ writtenFor }) => writtenFor ?? []);

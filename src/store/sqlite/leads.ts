@@ -15,7 +15,7 @@ const AFTER_ALL_IDS = 'g';
 /** Leads and their claims, in SQLite. */
 export function sqliteLeads(
   database: DatabaseSync,
-  commits: GroupCommit,
+  commits: Pick<GroupCommit, 'write'>,
   report: ReportUnreadable = () => {},
 ): LeadStore {
   const insert = database.prepare(`

@@ -16,15 +16,19 @@ import { writeProbe } from './write-probe.ts';
  * Opens the embedded store: one file, shared by the processes of one machine.
  *
  * @param path of the database file, relative to the working folder; `:memory:` for one that is gone when it is closed
- * @param observe is told of every commit
+ * @param observer is told of every commit
  * @param report is told of every record that cannot be read where a call goes on without it
  * @throws StoreUnavailable with what is wrong with the file, also when a newer release has written it
  */
-export function openSqliteStore(path: string, observe?: StoreObserver, report: ReportUnreadable = () => {}): Store {
+export function openSqliteStore<Asker>(
+  path: string,
+  observer?: StoreObserver<Asker>,
+  report: ReportUnreadable = () => {},
+): Store {
   const database = openDatabase(path);
   const checkpoints = new Checkpoints(path);
   const indexes = new UniqueIndexes(database);
-  const commits = new GroupCommit(database, () => path !== ':memory:' && checkpoints.committed(), observe, indexes);
+  const commits = new GroupCommit(database, () => path !== ':memory:' && checkpoints.committed(), observer, indexes);
   return withStoreErrors({
     ...leadsWhileUnique(sqliteLeads(database, commits, report), database, indexes),
     ...apiKeysWhileUnique(sqliteApiKeys(database, commits, report), indexes),

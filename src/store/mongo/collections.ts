@@ -1,0 +1,49 @@
+import type { Collection, Db } from 'mongodb';
+import { STORE_CALL_MS } from '../../../common/deadlines.ts';
+import type { StoreObserver } from '../store.ts';
+import type { ApiKeyDocument, LeadDocument, StudioDocument } from './documents.ts';
+import { Gathered } from './gathered.ts';
+import { SharedReads } from './shared-reads.ts';
+import { type CommandBegins, supervised } from './supervised.ts';
+
+/** What the adapter keeps records in. Every command ends, and is told as one for whoever asks at that moment. */
+export interface Collections {
+  readonly leads: Collection<LeadDocument>;
+  readonly apiKeys: Collection<ApiKeyDocument>;
+  readonly studios: Collection<StudioDocument>;
+}
+
+/** What several ask for, done with collections whose commands are told as for all of them. */
+export interface Together {
+  gathered<Request, Answer>(
+    perform: (collections: Collections, requests: readonly Request[]) => Promise<readonly Answer[]>,
+  ): Pick<Gathered<Request, Answer>, 'ask'>;
+  sharedReads(): {
+    read<Result>(name: string, read: (collections: Collections) => Promise<Result>): Promise<Result>;
+  };
+}
+
+/** @param observer is told of every command */
+export function collectionsOf<Asker>(database: Db, observer?: StoreObserver<Asker>): Collections & Together {
+  const leads = database.collection<LeadDocument>('leads');
+  const apiKeys = database.collection<ApiKeyDocument>('apiKeys');
+  const studios = database.collection<StudioDocument>('studios');
+  const asker = () => observer?.asker();
+
+  const toldBy = (begins: CommandBegins | undefined): Collections => ({
+    leads: supervised(leads, STORE_CALL_MS, begins),
+    apiKeys: supervised(apiKeys, STORE_CALL_MS, begins),
+    studios: supervised(studios, STORE_CALL_MS, begins),
+  });
+  const forAll = (askers: readonly (Asker | undefined)[]) =>
+    toldBy(observer && ((name, size) => observer.commandBegins({ system: 'mongodb', name, size }, askers)));
+
+  return {
+    ...toldBy(observer && ((name, size) => observer.commandBegins({ system: 'mongodb', name, size }, [asker()]))),
+    gathered: (perform) => new Gathered((requests, askers) => perform(forAll(askers), requests), asker),
+    sharedReads() {
+      const reads = new SharedReads(asker);
+      return { read: (name, read) => reads.read(name, (askers) => read(forAll(askers))) };
+    },
+  };
+}
