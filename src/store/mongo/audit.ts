@@ -14,6 +14,15 @@ const REFUSED_HISTORY = new Set([10334, 17419, 285999133, 2, 14]);
 /**
  * Who did what, in MongoDB: every document has its own history, which grows in the very write that it tells of. There is no
  * moment at which one of the two is missing, and nothing to repair after a crash.
+ *
+ * A collection of events would need a second write. Only a transaction makes one of two, which a standalone server does not
+ * have, and which spans shards as soon as the two documents do not lie on one; without it, a crash in between leaves an
+ * event of what was not done, or what was done without its event, whichever is written first. Nor would a clock tell the
+ * order of two events, which here is that of the writes.
+ *
+ * The price is that a history is bounded, and goes with its document. An event takes less than 200 bytes, so EVENTS_KEPT of
+ * them take less than 200 KB of the 16 MB that a document may have; the write that adds one drops the oldest. Whoever
+ * wants anything else of the document reads it without its history.
  */
 export function mongoAudit({ leads, apiKeys, studios, call }: Connection, report: ReportUnreadable): AuditStore {
   const eventsOf = (history: unknown, subject: Subject) =>

@@ -69,11 +69,29 @@ export function mongoLeads({ leads, call, gathered, sharedReads }: Connection, r
     return keys.map((key) => leadsThere.get(nameOf(key)) ?? null);
   });
 
-  /** What stands in the way of a lead: its own earlier creation first, only then another lead with its contact. */
+  /**
+   * What stands in the way of a lead: its own earlier creation first, only then another lead with its contact.
+   *
+   * The two are read the other way round: who has the contact, then who has the key. In between a lead may come, and the one
+   * that must not be taken for somebody else's is the caller's own. Were the key read first:
+   *
+   * 1. A and B ask for the same: one caller, one idempotency key, one contact. It may be one request and its repetition at
+   *    another core, or one insert whose answer was lost and its own second attempt.
+   * 2. B's insert is refused by an index, or its outcome is unknown; B reads by key, and a majority has no such lead yet.
+   * 3. A's lead gets its majority.
+   * 4. B reads by contact, finds A's lead, and answers its own caller's repetition with already-open.
+   *
+   * Read by contact first, a lead that is found was there before the key is asked for. Key and contact are in one document,
+   * and what a majority has is not taken back: if it is A's, the read by key finds it, too, and B answers a replay. If that
+   * finds none, the contact was taken while the key had no lead, which is what already-open says. If neither finds one, then what
+   * was in the way is not there yet, or no more: the insert is tried again.
+   *
+   * A crash leaves nothing to repair at any of these moments: the one insert has put lead, key and claims there, or nothing,
+   * and looking writes nothing. Whoever asks again finds the lead by its key, or writes it.
+   */
   async function whatIsThere(lead: Lead, claims: LeadClaims): Promise<Checked<CreateLeadOutcome> | undefined> {
     const { studioId } = lead;
     const openContactKeys = claims.contactKeys.map(openClaim);
-    // Whoever has the contact is asked for first: a key without a lead after that had none while the contact was taken.
     const byContact = await reads.read(`contact ${studioId} ${openContactKeys}`, ({ leads }) =>
       leads.findOne({ studioId, openContactKey: { $in: openContactKeys } }, WITHOUT_HISTORY),
     );
