@@ -175,11 +175,11 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/store/mongo/claim-renewals.ts',
-        find: `                openContactKey: isFirst
-                  ? openClaim(lead.claims.contactKeys[0] ?? '')
-                  : lead.claims.contactKeys.map(openClaim),
-                'contactRule.version': isFirst ? null : version,
-                'contactRule.region': region,
+        find: `              openContactKey: isFirst
+                ? openClaim(lead.claims.contactKeys[0] ?? '')
+                : lead.claims.contactKeys.map(openClaim),
+              'contactRule.version': isFirst ? null : version,
+              'contactRule.region': region,
 `,
         put: '',
       },

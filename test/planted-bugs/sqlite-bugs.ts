@@ -140,8 +140,8 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: LEADS,
-        find: '          idempotencyKey,\n          fingerprint: fingerprint.sha256,',
-        put: '          idempotencyKey: lead.id,\n          fingerprint: fingerprint.sha256,',
+        find: '        idempotencyKey,\n        fingerprint: fingerprint.sha256,',
+        put: '        idempotencyKey: lead.id,\n        fingerprint: fingerprint.sha256,',
       },
     ],
   },
@@ -185,13 +185,13 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
       },
       {
         file: LEADS,
-        find: `return { kind: 'already-open', leadId: holder };\n      });\n\n      function insertLead`,
+        find: `return { kind: 'already-open', leadId: holder };\n    });\n\n    function insertLead`,
         put: `bound.add(idempotencyKey);
               return { kind: 'already-open', leadId: holder };
             });
             function insertLead`,
       },
-      { file: LEADS, find: 'const findByKey =', put: 'const bound = new Set();\n  const findByKey =' },
+      { file: LEADS, find: 'return (lead, {', put: 'const bound = new Set();\n  return (lead, {' },
     ],
   },
   {
@@ -252,14 +252,14 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
       {
         file: 'src/store/sqlite/api-keys.ts',
         find: 'const row = selectCredential.get({ secretSha256, sourceId });',
-        put: `const name = Buffer.from(secretSha256).toString('hex');
-              const row = seen.get(name) ?? selectCredential.get({ secretSha256, sourceId });
-              if (row) seen.set(name, row);`,
+        put: `const hex = Buffer.from(secretSha256).toString('hex');
+              const row = seen.get(hex) ?? selectCredential.get({ secretSha256, sourceId });
+              if (row) seen.set(hex, row);`,
       },
       {
         file: 'src/store/sqlite/api-keys.ts',
-        find: 'const takeSlot =',
-        put: 'const seen = new Map<string, ReturnType<typeof selectCredential.get>>();\n  const takeSlot =',
+        find: 'const legible =',
+        put: 'const seen = new Map<string, ReturnType<typeof selectCredential.get>>();\n  const legible =',
       },
     ],
     inSoak: true,

@@ -18,11 +18,8 @@ import type { StudioReads } from './studio-reads.ts';
 import { Turns } from './turns.ts';
 
 /** API keys and their slots, in MongoDB. */
-export function mongoApiKeys(
-  { apiKeys, call, gathered }: Connection,
-  studioReads: StudioReads,
-  report: ReportUnreadable,
-): ApiKeyStore {
+export function mongoApiKeys(connection: Connection, studioReads: StudioReads, report: ReportUnreadable): ApiKeyStore {
+  const { apiKeys, call, gathered } = connection;
   const turns = new Turns();
   const keysBySecret = gathered<Uint8Array, ApiKey | null>(async ({ apiKeys }, secrets) => {
     const filter = { secretSha256: { $in: secrets.map((hash) => new Binary(hash)) } };
@@ -32,45 +29,8 @@ export function mongoApiKeys(
     return secrets.map((hash) => keysThere.get(hexOf(hash)) ?? null);
   });
 
-  /** A slot that nobody holds just now, or undefined. Any of them: neighbours who ask at once should not meet. */
-  async function freeSlot(studioId: string, now: Date, deadline: AbortSignal): Promise<string | undefined> {
-    const holders = await apiKeys.find({ studioId, slot: { $in: KEY_SLOTS } }, WITHOUT_HISTORY).toArray();
-    // One that cannot be read may be live: it has its slot until it is revoked.
-    const live = holders.filter((holder) => {
-      const key = apiKeyOf(holder);
-      return key instanceof UnreadableRecord || isLive(key, now);
-    });
-    for (const expired of holders.filter((holder) => !live.includes(holder))) {
-      const { _id, expiresAt } = expired;
-      deadline.throwIfAborted();
-      // Only while it is still the expired key that was read.
-      await apiKeys.updateOne({ studioId, _id, expiresAt }, { $set: { slot: _id.toString() } });
-    }
-    const free = KEY_SLOTS.filter((slot) => !live.some((holder) => holder.slot === slot));
-    return free[Math.floor(Math.random() * free.length)];
-  }
-
   return {
-    createApiKey: (key, now) =>
-      call((deadline) =>
-        turns.take([key.studioId], () =>
-          untilKnown(deadline, async (attempt) => {
-            // An attempt before this one may have been written, and only its answer lost.
-            if (
-              attempt > 0 &&
-              (await apiKeys.findOne({ studioId: key.studioId, _id: new UUID(key.id) }, WITHOUT_HISTORY))
-            )
-              return true;
-            const slot = await freeSlot(key.studioId, now, deadline);
-            if (slot === undefined) return false;
-            deadline.throwIfAborted();
-            const { memberId } = key;
-            const history: HistoryEntry[] = [{ action: 'api-key-created', memberId, time: now }];
-            await apiKeys.insertOne({ ...apiKeyDocument(key, slot), history });
-            return true;
-          }),
-        ),
-      ),
+    createApiKey: keyCreator(connection, turns),
 
     listApiKeys: (studioId) =>
       call(async () => {
@@ -80,49 +40,7 @@ export function mongoApiKeys(
         );
       }),
 
-    replaceApiKey: ({ studioId, keyId, memberId, secretSha256, secretHint, expiresAt, now }) =>
-      call((deadline) =>
-        turns.take([studioId], () =>
-          untilKnown<Checked<ReplaceApiKeyOutcome>>(deadline, async () => {
-            const _id = new UUID(keyId);
-            const found = await apiKeys.findOne({ studioId, _id }, WITHOUT_HISTORY);
-            if (!found) return { kind: 'not-found' };
-            const key = apiKeyOf(found);
-            if (key instanceof UnreadableRecord) return key;
-            // The new secret is there already: an attempt before this one was written, and only its answer lost.
-            if (Buffer.from(key.secretSha256).equals(secretSha256)) return { kind: 'replaced', key };
-            if (key.revokedAt) return { kind: 'revoked' };
-            const renewed = { ...key, memberId, secretSha256, secretHint, expiresAt: expiresAt ?? key.expiresAt };
-            if (!isLive(renewed, now)) return { kind: 'expired' };
-            // A live key keeps its slot; one that comes back to life needs one. So does one that only seems to live,
-            // because this clock is behind that of the process which gave its slot away.
-            const keepsSlot = isLive(key, now) && KEY_SLOTS.includes(found.slot);
-            const slot = keepsSlot ? found.slot : await freeSlot(studioId, now, deadline);
-            if (slot === undefined) return { kind: 'limit-reached' };
-            deadline.throwIfAborted();
-            try {
-              const { matchedCount } = await apiKeys.updateOne(
-                { studioId, _id, revokedAt: null, secretSha256: found.secretSha256 },
-                {
-                  $set: {
-                    memberId,
-                    secretSha256: new Binary(secretSha256),
-                    secretHint,
-                    expiresAt: renewed.expiresAt,
-                    slot,
-                  },
-                  $push: remember({ action: 'api-key-replaced', memberId, time: now }),
-                },
-              );
-              return matchedCount === 1 ? { kind: 'replaced', key: renewed } : undefined;
-            } catch (error) {
-              const refused = await refusedHistory(apiKeys, { kind: 'API key', studioId, id: keyId, _id }, error);
-              if (refused) return refused;
-              throw error;
-            }
-          }),
-        ),
-      ).then(whole),
+    replaceApiKey: keyReplacer(connection, turns),
 
     revokeApiKey: (studioId, keyId, { memberId, now }) =>
       call((deadline) =>
@@ -162,6 +80,98 @@ export function mongoApiKeys(
         return { key, studio: studioOf(studio, report), issuerRole: member?.role ?? null, source };
       }),
   };
+}
+
+const keyCreator =
+  ({ apiKeys, call }: Connection, turns: Turns): ApiKeyStore['createApiKey'] =>
+  (key, now) =>
+    call((deadline) =>
+      turns.take([key.studioId], () =>
+        untilKnown(deadline, async (attempt) => {
+          // An attempt before this one may have been written, and only its answer lost.
+          if (
+            attempt > 0 &&
+            (await apiKeys.findOne({ studioId: key.studioId, _id: new UUID(key.id) }, WITHOUT_HISTORY))
+          )
+            return true;
+          const slot = await freeSlot(apiKeys, key.studioId, now, deadline);
+          if (slot === undefined) return false;
+          deadline.throwIfAborted();
+          const { memberId } = key;
+          const history: HistoryEntry[] = [{ action: 'api-key-created', memberId, time: now }];
+          await apiKeys.insertOne({ ...apiKeyDocument(key, slot), history });
+          return true;
+        }),
+      ),
+    );
+
+const keyReplacer =
+  ({ apiKeys, call }: Connection, turns: Turns): ApiKeyStore['replaceApiKey'] =>
+  ({ studioId, keyId, memberId, secretSha256, secretHint, expiresAt, now }) =>
+    call((deadline) =>
+      turns.take([studioId], () =>
+        untilKnown<Checked<ReplaceApiKeyOutcome>>(deadline, async () => {
+          const _id = new UUID(keyId);
+          const found = await apiKeys.findOne({ studioId, _id }, WITHOUT_HISTORY);
+          if (!found) return { kind: 'not-found' };
+          const key = apiKeyOf(found);
+          if (key instanceof UnreadableRecord) return key;
+          // The new secret is there already: an attempt before this one was written, and only its answer lost.
+          if (Buffer.from(key.secretSha256).equals(secretSha256)) return { kind: 'replaced', key };
+          if (key.revokedAt) return { kind: 'revoked' };
+          const renewed = { ...key, memberId, secretSha256, secretHint, expiresAt: expiresAt ?? key.expiresAt };
+          if (!isLive(renewed, now)) return { kind: 'expired' };
+          // A live key keeps its slot; one that comes back to life needs one. So does one that only seems to live,
+          // because this clock is behind that of the process which gave its slot away.
+          const keepsSlot = isLive(key, now) && KEY_SLOTS.includes(found.slot);
+          const slot = keepsSlot ? found.slot : await freeSlot(apiKeys, studioId, now, deadline);
+          if (slot === undefined) return { kind: 'limit-reached' };
+          deadline.throwIfAborted();
+          try {
+            const { matchedCount } = await apiKeys.updateOne(
+              { studioId, _id, revokedAt: null, secretSha256: found.secretSha256 },
+              {
+                $set: {
+                  memberId,
+                  secretSha256: new Binary(secretSha256),
+                  secretHint,
+                  expiresAt: renewed.expiresAt,
+                  slot,
+                },
+                $push: remember({ action: 'api-key-replaced', memberId, time: now }),
+              },
+            );
+            return matchedCount === 1 ? { kind: 'replaced', key: renewed } : undefined;
+          } catch (error) {
+            const refused = await refusedHistory(apiKeys, { kind: 'API key', studioId, id: keyId, _id }, error);
+            if (refused) return refused;
+            throw error;
+          }
+        }),
+      ),
+    ).then(whole);
+
+/** A slot that nobody holds just now, or undefined. Any of them: neighbours who ask at once should not meet. */
+async function freeSlot(
+  apiKeys: Connection['apiKeys'],
+  studioId: string,
+  now: Date,
+  deadline: AbortSignal,
+): Promise<string | undefined> {
+  const holders = await apiKeys.find({ studioId, slot: { $in: KEY_SLOTS } }, WITHOUT_HISTORY).toArray();
+  // One that cannot be read may be live: it has its slot until it is revoked.
+  const live = holders.filter((holder) => {
+    const key = apiKeyOf(holder);
+    return key instanceof UnreadableRecord || isLive(key, now);
+  });
+  for (const expired of holders.filter((holder) => !live.includes(holder))) {
+    const { _id, expiresAt } = expired;
+    deadline.throwIfAborted();
+    // Only while it is still the expired key that was read.
+    await apiKeys.updateOne({ studioId, _id, expiresAt }, { $set: { slot: _id.toString() } });
+  }
+  const free = KEY_SLOTS.filter((slot) => !live.some((holder) => holder.slot === slot));
+  return free[Math.floor(Math.random() * free.length)];
 }
 
 const hexOf = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');

@@ -22,18 +22,8 @@ import {
 import { isDuplicate } from './is-duplicate.ts';
 
 /** Claims that are made anew, in MongoDB. */
-export function mongoClaimRenewals({ leads, studios, call }: Connection, report: ReportUnreadable): ClaimRenewalStore {
-  /** The claims that other leads have of those that one wants, and the first lead that has some. */
-  async function claimsOfOthers(studioId: string, leadId: string, { contactKeys }: OpenClaims) {
-    const openContactKey = { $in: contactKeys.map(openClaim) };
-    const found = await leads.find({ studioId, openContactKey }, { ...READ, projection: CLAIM_FIELDS }).toArray();
-    const others = found.filter(({ _id }) => _id.id.toString() !== leadId);
-    return {
-      taken: others.flatMap((other) => contactKeysIn(other.openContactKey)),
-      holder: others[0]?._id.id.toString() ?? null,
-    };
-  }
-
+export function mongoClaimRenewals(connection: Connection, report: ReportUnreadable): ClaimRenewalStore {
+  const { leads, studios, call } = connection;
   return {
     listClaimRenewals: () =>
       call(async () => {
@@ -62,40 +52,7 @@ export function mongoClaimRenewals({ leads, studios, call }: Connection, report:
         return { leads: claiming, next: found.length < limit ? null : (found.at(-1)?._id.id.toString() ?? null) };
       }),
 
-    renewClaims: (studioId, lead, claims) =>
-      call((deadline) => {
-        let wanted = claims;
-        let holder: string | null = null;
-        return untilKnown(deadline, async () => {
-          const { version, region } = lead.claims.contactRule;
-          const isFirst = version === 1;
-          try {
-            // Only as it was read: closed, opened again, or renewed since, it is left alone.
-            await leads.updateOne(
-              {
-                studioId,
-                _id: leadKey(studioId, lead.id),
-                openContactKey: isFirst
-                  ? openClaim(lead.claims.contactKeys[0] ?? '')
-                  : lead.claims.contactKeys.map(openClaim),
-                'contactRule.version': isFirst ? null : version,
-                'contactRule.region': region,
-              },
-              { $set: claimsDocument(wanted) },
-            );
-            return { holder };
-          } catch (error) {
-            if (!isDuplicate(error)) throw error;
-            deadline.throwIfAborted();
-            const others = await claimsOfOthers(studioId, lead.id, claims);
-            const free = claims.contactKeys.filter((key) => !others.taken.includes(key));
-            holder = others.holder;
-            // Some claim it must have: the one that it has is its own.
-            wanted = { ...claims, contactKeys: free.length > 0 ? free : lead.claims.contactKeys };
-            return undefined;
-          }
-        });
-      }).then(({ holder }) => holder),
+    renewClaims: claimRenewer(connection),
 
     noteClaimRenewal: ({ studio, renewal }, next) =>
       call(async () => {
@@ -115,4 +72,52 @@ export function mongoClaimRenewals({ leads, studios, call }: Connection, report:
         return matchedCount === 1;
       }),
   };
+}
+
+function claimRenewer({ leads, call }: Connection): ClaimRenewalStore['renewClaims'] {
+  /** The claims that other leads have of those that one wants, and the first lead that has some. */
+  async function claimsOfOthers(studioId: string, leadId: string, { contactKeys }: OpenClaims) {
+    const openContactKey = { $in: contactKeys.map(openClaim) };
+    const found = await leads.find({ studioId, openContactKey }, { ...READ, projection: CLAIM_FIELDS }).toArray();
+    const others = found.filter(({ _id }) => _id.id.toString() !== leadId);
+    return {
+      taken: others.flatMap((other) => contactKeysIn(other.openContactKey)),
+      holder: others[0]?._id.id.toString() ?? null,
+    };
+  }
+
+  return (studioId, lead, claims) =>
+    call((deadline) => {
+      let wanted = claims;
+      let holder: string | null = null;
+      return untilKnown(deadline, async () => {
+        const { version, region } = lead.claims.contactRule;
+        const isFirst = version === 1;
+        try {
+          // Only as it was read: closed, opened again, or renewed since, it is left alone.
+          await leads.updateOne(
+            {
+              studioId,
+              _id: leadKey(studioId, lead.id),
+              openContactKey: isFirst
+                ? openClaim(lead.claims.contactKeys[0] ?? '')
+                : lead.claims.contactKeys.map(openClaim),
+              'contactRule.version': isFirst ? null : version,
+              'contactRule.region': region,
+            },
+            { $set: claimsDocument(wanted) },
+          );
+          return { holder };
+        } catch (error) {
+          if (!isDuplicate(error)) throw error;
+          deadline.throwIfAborted();
+          const others = await claimsOfOthers(studioId, lead.id, claims);
+          const free = claims.contactKeys.filter((key) => !others.taken.includes(key));
+          holder = others.holder;
+          // Some claim it must have: the one that it has is its own.
+          wanted = { ...claims, contactKeys: free.length > 0 ? free : lead.claims.contactKeys };
+          return undefined;
+        }
+      });
+    }).then(({ holder }) => holder);
 }

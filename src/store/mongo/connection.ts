@@ -2,11 +2,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Db, MongoClient, type MongoError, ReadConcern, WriteConcern } from 'mongodb';
 import { STORE_CALL_MS, STORE_CLOSE_MS, STORE_SILENCE_MS } from '../../../common/deadlines.ts';
 import { nothingIsCreated, saysOfDuplicates } from '../index-faults.ts';
-import { type StoreObserver, StoreUnavailable, UnreadableRecord } from '../store.ts';
+import { type StoreObserver, StoreUnavailable } from '../store.ts';
 import { type Collections, collectionsOf, type Together } from './collections.ts';
 import { duplicatesUnder } from './duplicates.ts';
 import { type Indexes, IndexKeeper } from './index-keeper.ts';
 import { type Index, indexFaults, makeIndex, PROMISED } from './indexes.ts';
+import { LastingClient, withinDeadline } from './lasting-client.ts';
 
 /** How many calls may be under way before more are turned away; while the database is silent, each takes some 30 KB. */
 const MOST_CALLS = 2048;
@@ -16,16 +17,6 @@ const POOL_SIZE = 32;
 
 /** How long an index may take to be built; milliseconds. */
 const INDEX_BUILD_MS = 600_000;
-
-/** The time between two attempts to reach a database that is away; milliseconds. */
-const CONNECT_AGAIN_MS = 500;
-
-/**
- * For how long no call may be answered before the client is connected anew; milliseconds. What the driver sends over a
- * connection at the very moment at which that is lost never ends: when it is the driver's own question whether the server
- * is there, it asks no more, and fails every call for ever.
- */
-const RENEW_AFTER_MS = STORE_CALL_MS;
 
 /** How often a call whose outcome is unknown, or that lost a race, is tried; and the first pause in between. */
 const ATTEMPTS = 8;
@@ -79,59 +70,18 @@ export async function connect<Asker>(url: string, observer?: StoreObserver<Asker
     maxPoolSize: POOL_SIZE,
   });
   const database = databaseOf(client, url);
-  let connected = false;
-  /** Why it is not, as the driver last said. */
-  let whyNot: unknown;
-  let unansweredSince: number | undefined;
   const closing = new AbortController();
   const underWay = new Set<Promise<unknown>>();
   const severalUnderWay = new Set<Promise<unknown>>();
-  // A client whose first use fails stays dead. It comes to life by being connected, and is not used before.
-  let connecting = connectBy(() => client.connect());
-
+  const lasting = new LastingClient(client, closing.signal);
   const indexes = new IndexKeeper({
-    look: (collection) => ask(() => indexFaults(database, collection)),
+    look: (collection) => lasting.ask(() => indexFaults(database, collection)),
     make: (index) => patiently(url, closing.signal, (patient) => makeOrSayWhyNot(patient, index)),
   });
-  const firstSight = connecting.then(() => indexes.see());
+  const firstSight = lasting.connecting.then(() => indexes.see());
   const keeping = firstSight.then(() => indexes.keep(closing.signal));
 
   await Promise.race([firstSight, sleep(STORE_SILENCE_MS, undefined, { ref: false })]);
-
-  /** Lets calls in as soon as a step succeeds that needs the database to be there. */
-  async function connectBy(step: () => Promise<unknown>): Promise<void> {
-    while (!closing.signal.aborted && !connected) {
-      try {
-        await step();
-        unansweredSince = undefined;
-        connected = true;
-      } catch (error) {
-        whyNot = error;
-        await sleep(CONNECT_AGAIN_MS, undefined, { signal: closing.signal }).catch(() => {});
-      }
-    }
-  }
-
-  /** Asks the database within the deadline of a call. */
-  async function ask<Result>(body: (deadline: AbortSignal) => Promise<Result>): Promise<Result> {
-    if (!connected) throw new StoreUnavailable('the database cannot be reached', whyNot);
-    try {
-      const result = await withinDeadline(body);
-      unansweredSince = undefined;
-      return result;
-    } catch (error) {
-      unansweredSince ??= performance.now();
-      if (connected && performance.now() - unansweredSince > RENEW_AFTER_MS) {
-        connected = false;
-        whyNot = error;
-        connecting = connectBy(async () => {
-          await client.close();
-          await client.connect();
-        });
-      }
-      throw error;
-    }
-  }
 
   return {
     ...collectionsOf(database, observer),
@@ -140,7 +90,7 @@ export async function connect<Asker>(url: string, observer?: StoreObserver<Asker
     async call(body) {
       if (closing.signal.aborted) throw new StoreUnavailable('the store is closed');
       if (underWay.size >= MOST_CALLS) throw new StoreUnavailable(`${MOST_CALLS} calls are under way`);
-      return ask((deadline) => {
+      return lasting.ask((deadline) => {
         // Beyond its deadline, too, a call is under way until it has ended.
         const work = body(deadline).finally(() => underWay.delete(work));
         underWay.add(work);
@@ -162,7 +112,7 @@ export async function connect<Asker>(url: string, observer?: StoreObserver<Asker
 
     async close() {
       closing.abort();
-      const ended = Promise.allSettled([connecting, keeping, ...underWay, ...severalUnderWay]);
+      const ended = Promise.allSettled([lasting.connecting, keeping, ...underWay, ...severalUnderWay]);
       // Whatever has a deadline has ended by then; what has none never will.
       await Promise.race([ended, sleep(STORE_CLOSE_MS, undefined, { ref: false })]);
       await client.close();
@@ -249,24 +199,4 @@ async function makeOrSayWhyNot(database: Db, index: Index): Promise<string | und
 function databaseOf(client: MongoClient, url: string): Db {
   const isNamed = /^[^/]+:\/\/[^/]+\/[^?]/.test(url);
   return client.db(isNamed ? undefined : 'lead-intake', CONCERNS);
-}
-
-/** The driver bounds its steps, not a whole call; and any of its errors leaves the outcome unknown. */
-async function withinDeadline<Result>(body: (deadline: AbortSignal) => Promise<Result>): Promise<Result> {
-  const deadline = new AbortController();
-  let timer: NodeJS.Timeout | undefined;
-  const over = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => {
-      deadline.abort();
-      reject(new StoreUnavailable(`no answer within ${STORE_CALL_MS} ms`));
-    }, STORE_CALL_MS);
-  });
-  try {
-    return await Promise.race([body(deadline.signal), over]);
-  } catch (error) {
-    const isSaid = error instanceof StoreUnavailable || error instanceof UnreadableRecord;
-    throw isSaid ? error : new StoreUnavailable('the database does not answer', error);
-  } finally {
-    clearTimeout(timer);
-  }
 }

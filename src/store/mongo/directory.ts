@@ -20,82 +20,16 @@ import {
 import type { StudioReads } from './studio-reads.ts';
 
 /** Studios with their members and sources, in MongoDB. Every write may be repeated, so an unknown outcome is tried again. */
-export function mongoDirectory(
-  { studios, call }: Connection,
-  reads: StudioReads,
-  report: ReportUnreadable,
-): DirectoryStore {
-  async function createStudio({ id, status, regionCode = null }: StudioPut & Pick<Studio, 'status'>, by: Deed) {
-    const history = [statusEntry(by, status)];
-    // Should it be there meanwhile, this is refused, and tried again as a change.
-    await studios.insertOne({ _id: id, status, regionCode, ...renewalFields(null), members: {}, sources: {}, history });
-    return { studio: { id, status, regionCode, formerRules: [] } };
-  }
-
-  /** Changes a studio as it was read; undefined when somebody else has changed it since. */
-  async function changeStudio(
-    found: StudioDocument,
-    put: StudioPut,
-    by: Deed,
-  ): Promise<{ studio: Studio } | undefined> {
-    const { status, regionCode } = put;
-    const before = studioOf(found, report);
-    const renewalBefore = renewalOf(found);
-    const { region, renewal } = regionAfterPut(before, renewalBefore, put, by.now);
-    const asItWas = {
-      _id: found._id,
-      status: found.status ?? null,
-      regionCode: found.regionCode ?? null,
-      'renewal.since': found.renewal?.since ?? null,
-    };
-    const change = {
-      ...(status !== undefined && { status }),
-      ...(regionCode !== undefined && { regionCode }),
-      ...(renewal !== renewalBefore && renewalFields(renewal)),
-    };
-    const from = isOneOf(STUDIO_STATUSES, found.status) ? found.status : undefined;
-    const isChanged =
-      status === undefined || status === from
-        ? Object.keys(change).length === 0 || (await studios.updateOne(asItWas, { $set: change })).matchedCount === 1
-        : await updateAndRemember(studios, asItWas, change, { ...statusEntry(by, status), ...(from && { from }) });
-    const formerRules = renewal?.formerRules ?? [];
-    const studio = { id: found._id, status: status ?? before.status, regionCode: region, formerRules };
-    return isChanged ? { studio } : undefined;
-  }
-
-  /** Puts an entry, in one write with the look whether there is room: the database counts, so nobody can be in between. */
-  const putEntry = (
-    studioId: string,
-    list: 'members' | 'sources',
-    { id, value, most }: { readonly id: string; readonly value: unknown; readonly most: number },
-  ) =>
-    call((deadline) =>
-      untilKnown<PutOutcome>(deadline, async () => {
-        const entry = `${list}.${id}`;
-        const count = { $size: { $objectToArray: { $ifNull: [`$${list}`, {}] } } };
-        const fits = { $or: [{ [entry]: { $exists: true } }, { $expr: { $lt: [count, most] } }] };
-        const { matchedCount } = await studios.updateOne({ _id: studioId, ...fits }, { $set: { [entry]: value } });
-        if (matchedCount === 1) return 'put';
-        deadline.throwIfAborted();
-        const isThere = await studios.findOne({ _id: studioId }, { projection: { _id: 1 } });
-        return isThere ? 'limit-reached' : 'no-studio';
-      }),
-    );
+export function mongoDirectory(connection: Connection, reads: StudioReads, report: ReportUnreadable): DirectoryStore {
+  const { studios, call } = connection;
+  const putEntry = entryPutter(connection);
 
   /** Removes an entry; gives the studio as it was, as far as that entry goes. */
   const remove = (studioId: string, entry: string) =>
     studios.findOneAndUpdate({ _id: studioId }, { $unset: { [entry]: 1 } }, { ...READ, projection: { [entry]: 1 } });
 
   return {
-    putStudio: (put, by) =>
-      call((deadline) =>
-        untilKnown(deadline, async () => {
-          const found = await studios.findOne({ _id: put.id }, { ...READ, projection: STUDIO_FIELDS });
-          deadline.throwIfAborted();
-          if (found) return changeStudio(found, put, by);
-          return put.status === undefined ? { studio: null } : createStudio({ ...put, status: put.status }, by);
-        }),
-      ).then(({ studio }) => studio),
+    putStudio: studioPutter(connection, report),
 
     findStudio: (studioId) =>
       call(async (deadline) => {
@@ -144,6 +78,77 @@ export function mongoDirectory(
       }),
   };
 }
+
+function studioPutter({ studios, call }: Connection, report: ReportUnreadable): DirectoryStore['putStudio'] {
+  async function createStudio({ id, status, regionCode = null }: StudioPut & Pick<Studio, 'status'>, by: Deed) {
+    const history = [statusEntry(by, status)];
+    // Should it be there meanwhile, this is refused, and tried again as a change.
+    await studios.insertOne({ _id: id, status, regionCode, ...renewalFields(null), members: {}, sources: {}, history });
+    return { studio: { id, status, regionCode, formerRules: [] } };
+  }
+
+  /** Changes a studio as it was read; undefined when somebody else has changed it since. */
+  async function changeStudio(
+    found: StudioDocument,
+    put: StudioPut,
+    by: Deed,
+  ): Promise<{ studio: Studio } | undefined> {
+    const { status, regionCode } = put;
+    const before = studioOf(found, report);
+    const renewalBefore = renewalOf(found);
+    const { region, renewal } = regionAfterPut(before, renewalBefore, put, by.now);
+    const asItWas = {
+      _id: found._id,
+      status: found.status ?? null,
+      regionCode: found.regionCode ?? null,
+      'renewal.since': found.renewal?.since ?? null,
+    };
+    const change = {
+      ...(status !== undefined && { status }),
+      ...(regionCode !== undefined && { regionCode }),
+      ...(renewal !== renewalBefore && renewalFields(renewal)),
+    };
+    const from = isOneOf(STUDIO_STATUSES, found.status) ? found.status : undefined;
+    const isChanged =
+      status === undefined || status === from
+        ? Object.keys(change).length === 0 || (await studios.updateOne(asItWas, { $set: change })).matchedCount === 1
+        : await updateAndRemember(studios, asItWas, change, { ...statusEntry(by, status), ...(from && { from }) });
+    const formerRules = renewal?.formerRules ?? [];
+    const studio = { id: found._id, status: status ?? before.status, regionCode: region, formerRules };
+    return isChanged ? { studio } : undefined;
+  }
+
+  return (put, by) =>
+    call((deadline) =>
+      untilKnown(deadline, async () => {
+        const found = await studios.findOne({ _id: put.id }, { ...READ, projection: STUDIO_FIELDS });
+        deadline.throwIfAborted();
+        if (found) return changeStudio(found, put, by);
+        return put.status === undefined ? { studio: null } : createStudio({ ...put, status: put.status }, by);
+      }),
+    ).then(({ studio }) => studio);
+}
+
+/** Puts an entry, in one write with the look whether there is room: the database counts, so nobody can be in between. */
+const entryPutter =
+  ({ studios, call }: Connection) =>
+  (
+    studioId: string,
+    list: 'members' | 'sources',
+    { id, value, most }: { readonly id: string; readonly value: unknown; readonly most: number },
+  ) =>
+    call((deadline) =>
+      untilKnown<PutOutcome>(deadline, async () => {
+        const entry = `${list}.${id}`;
+        const count = { $size: { $objectToArray: { $ifNull: [`$${list}`, {}] } } };
+        const fits = { $or: [{ [entry]: { $exists: true } }, { $expr: { $lt: [count, most] } }] };
+        const { matchedCount } = await studios.updateOne({ _id: studioId, ...fits }, { $set: { [entry]: value } });
+        if (matchedCount === 1) return 'put';
+        deadline.throwIfAborted();
+        const isThere = await studios.findOne({ _id: studioId }, { projection: { _id: 1 } });
+        return isThere ? 'limit-reached' : 'no-studio';
+      }),
+    );
 
 const statusEntry = ({ memberId, now: time }: Deed, to: Studio['status']): HistoryEntry => ({
   action: 'studio-status-changed',

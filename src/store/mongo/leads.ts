@@ -37,77 +37,19 @@ import { Turns } from './turns.ts';
  * Leads and their claims, in MongoDB. What cannot be read is a value until the call is over: to the call, an error is the
  * database's, and tried again.
  */
-export function mongoLeads({ leads, call, gathered, sharedReads }: Connection, report: ReportUnreadable): LeadStore {
+export function mongoLeads(connection: Connection, report: ReportUnreadable): LeadStore {
+  return {
+    createLead: leadCreator(connection),
+    ...leadReader(connection, report),
+    changeLeadStage: stageChanger(connection),
+  };
+}
+
+function leadCreator(connection: Connection): LeadStore['createLead'] {
+  const { call } = connection;
   const turns = new Turns();
-  const reads = sharedReads();
-
-  /** Writes what can be written; tells for each document what it was refused for, if it was. */
-  const inserts = gathered<LeadDocument, { readonly refusal?: WriteError | undefined }>(
-    async ({ leads }, documents) => {
-      try {
-        // The server is to drop what it gets to only after the call has stopped waiting.
-        await leads.insertMany(documents, { ordered: false, maxTimeMS: STORE_SILENCE_MS });
-        return documents.map(() => ({}));
-      } catch (error) {
-        if (!(error instanceof MongoBulkWriteError)) throw error;
-        const refusals = new Map([error.writeErrors].flat().map((refusal) => [refusal.index, refusal]));
-        // The driver gives this error to a command that failed as a whole, too: then not every document is accounted for,
-        // and the outcome of all of them is unknown.
-        const isKnown = error.insertedCount + refusals.size === documents.length;
-        if (!isKnown || error.result.getWriteConcernError()) throw error;
-        return documents.map((_, index) => ({ refusal: refusals.get(index) }));
-      }
-    },
-  );
-
-  const leadsById = gathered<LeadKey, Checked<Lead> | null>(async ({ leads }, keys) => {
-    const studioIds = [...new Set(keys.map(({ studioId }) => studioId))];
-    const found = await leads
-      .find({ studioId: { $in: studioIds }, _id: { $in: [...keys] } }, WITHOUT_HISTORY)
-      .toArray();
-    const leadsThere = new Map(found.map((document) => [nameOf(document._id), leadOf(document)]));
-    return keys.map((key) => leadsThere.get(nameOf(key)) ?? null);
-  });
-
-  /**
-   * What stands in the way of a lead: its own earlier creation first, only then another lead with its contact.
-   *
-   * The two are read the other way round: who has the contact, then who has the key. In between a lead may come, and the one
-   * that must not be taken for somebody else's is the caller's own. Were the key read first:
-   *
-   * 1. A and B ask for the same: one caller, one idempotency key, one contact. It may be one request and its repetition at
-   *    another core, or one insert whose answer was lost and its own second attempt.
-   * 2. B's insert is refused by an index, or its outcome is unknown; B reads by key, and a majority has no such lead yet.
-   * 3. A's lead gets its majority.
-   * 4. B reads by contact, finds A's lead, and answers its own caller's repetition with already-open.
-   *
-   * Read by contact first, a lead that is found was there before the key is asked for. Key and contact are in one document,
-   * and what a majority has is not taken back: if it is A's, the read by key finds it, too, and B answers a replay. If that
-   * finds none, the contact was taken while the key had no lead, which is what already-open says. If neither finds one, then what
-   * was in the way is not there yet, or no more: the insert is tried again.
-   *
-   * A crash leaves nothing to repair at any of these moments: the one insert has put lead, key and claims there, or nothing,
-   * and looking writes nothing. Whoever asks again finds the lead by its key, or writes it.
-   */
-  async function whatIsThere(lead: Lead, claims: LeadClaims): Promise<Checked<CreateLeadOutcome> | undefined> {
-    const { studioId } = lead;
-    const openContactKeys = claims.contactKeys.map(openClaim);
-    const byContact = await reads.read(`contact ${studioId} ${openContactKeys}`, ({ leads }) =>
-      leads.findOne({ studioId, openContactKey: { $in: openContactKeys } }, WITHOUT_HISTORY),
-    );
-    const own = await reads.read(`key ${studioId} ${claims.idempotencyKey}`, ({ leads }) =>
-      leads.findOne({ studioId, 'idempotency.key': new UUID(claims.idempotencyKey) }, WITHOUT_HISTORY),
-    );
-    if (own) {
-      const [earlier, fingerprint] = [earlierLeadOf(own), keptFingerprint(own)];
-      if (earlier instanceof UnreadableRecord) return earlier;
-      if (fingerprint instanceof UnreadableRecord) return fingerprint;
-      // The same id: an insert of this very call, of which only the answer was lost.
-      if (earlier.id === lead.id) return { kind: 'created', lead };
-      return repetitionOf({ lead: earlier, fingerprint }, claims.fingerprint);
-    }
-    return byContact ? alreadyOpen(byContact) : undefined;
-  }
+  const inserts = gatheredInserts(connection);
+  const whatIsThere = hindranceReader(connection);
 
   function create(lead: Lead, claims: LeadClaims, deadline: AbortSignal): Promise<Checked<CreateLeadOutcome>> {
     const document = leadDocument(lead, claims);
@@ -126,22 +68,97 @@ export function mongoLeads({ leads, call, gathered, sharedReads }: Connection, r
     });
   }
 
-  return {
-    // @rule 4.1.1 4.1.3 4.1.at-once
-    createLead: (lead, claims) =>
-      call((deadline) => {
-        const { studioId } = lead;
-        const names = [
-          `key ${studioId} ${claims.idempotencyKey}`,
-          ...claims.contactKeys.map((contactKey) => `contact ${studioId} ${contactKey}`),
-        ];
-        return turns.take(
-          names,
-          () => create(lead, claims, deadline),
-          () => whatIsThere(lead, claims),
-        );
-      }).then(whole),
+  // @rule 4.1.1 4.1.3 4.1.at-once
+  return (lead, claims) =>
+    call((deadline) => {
+      const { studioId } = lead;
+      const names = [
+        `key ${studioId} ${claims.idempotencyKey}`,
+        ...claims.contactKeys.map((contactKey) => `contact ${studioId} ${contactKey}`),
+      ];
+      return turns.take(
+        names,
+        () => create(lead, claims, deadline),
+        () => whatIsThere(lead, claims),
+      );
+    }).then(whole);
+}
 
+/** Writes what can be written; tells for each document what it was refused for, if it was. */
+const gatheredInserts = ({ gathered }: Connection) =>
+  gathered<LeadDocument, { readonly refusal?: WriteError | undefined }>(async ({ leads }, documents) => {
+    try {
+      // The server is to drop what it gets to only after the call has stopped waiting.
+      await leads.insertMany(documents, { ordered: false, maxTimeMS: STORE_SILENCE_MS });
+      return documents.map(() => ({}));
+    } catch (error) {
+      if (!(error instanceof MongoBulkWriteError)) throw error;
+      const refusals = new Map([error.writeErrors].flat().map((refusal) => [refusal.index, refusal]));
+      // The driver gives this error to a command that failed as a whole, too: then not every document is accounted for,
+      // and the outcome of all of them is unknown.
+      const isKnown = error.insertedCount + refusals.size === documents.length;
+      if (!isKnown || error.result.getWriteConcernError()) throw error;
+      return documents.map((_, index) => ({ refusal: refusals.get(index) }));
+    }
+  });
+
+/**
+ * What stands in the way of a lead: its own earlier creation first, only then another lead with its contact.
+ *
+ * The two are read the other way round: who has the contact, then who has the key. In between a lead may come, and the one
+ * that must not be taken for somebody else's is the caller's own. Were the key read first:
+ *
+ * 1. A and B ask for the same: one caller, one idempotency key, one contact. It may be one request and its repetition at
+ *    another core, or one insert whose answer was lost and its own second attempt.
+ * 2. B's insert is refused by an index, or its outcome is unknown; B reads by key, and a majority has no such lead yet.
+ * 3. A's lead gets its majority.
+ * 4. B reads by contact, finds A's lead, and answers its own caller's repetition with already-open.
+ *
+ * Read by contact first, a lead that is found was there before the key is asked for. Key and contact are in one document,
+ * and what a majority has is not taken back: if it is A's, the read by key finds it, too, and B answers a replay. If that
+ * finds none, the contact was taken while the key had no lead, which is what already-open says. If neither finds one, then what
+ * was in the way is not there yet, or no more: the insert is tried again.
+ *
+ * A crash leaves nothing to repair at any of these moments: the one insert has put lead, key and claims there, or nothing,
+ * and looking writes nothing. Whoever asks again finds the lead by its key, or writes it.
+ */
+function hindranceReader({ sharedReads }: Connection) {
+  const reads = sharedReads();
+  return async (lead: Lead, claims: LeadClaims): Promise<Checked<CreateLeadOutcome> | undefined> => {
+    const { studioId } = lead;
+    const openContactKeys = claims.contactKeys.map(openClaim);
+    const byContact = await reads.read(`contact ${studioId} ${openContactKeys}`, ({ leads }) =>
+      leads.findOne({ studioId, openContactKey: { $in: openContactKeys } }, WITHOUT_HISTORY),
+    );
+    const own = await reads.read(`key ${studioId} ${claims.idempotencyKey}`, ({ leads }) =>
+      leads.findOne({ studioId, 'idempotency.key': new UUID(claims.idempotencyKey) }, WITHOUT_HISTORY),
+    );
+    if (own) {
+      const [earlier, fingerprint] = [earlierLeadOf(own), keptFingerprint(own)];
+      if (earlier instanceof UnreadableRecord) return earlier;
+      if (fingerprint instanceof UnreadableRecord) return fingerprint;
+      // The same id: an insert of this very call, of which only the answer was lost.
+      if (earlier.id === lead.id) return { kind: 'created', lead };
+      return repetitionOf({ lead: earlier, fingerprint }, claims.fingerprint);
+    }
+    return byContact ? alreadyOpen(byContact) : undefined;
+  };
+}
+
+function leadReader(
+  { leads, call, gathered }: Connection,
+  report: ReportUnreadable,
+): Pick<LeadStore, 'findLeadByIdempotencyKey' | 'findLead' | 'listLeads'> {
+  const leadsById = gathered<LeadKey, Checked<Lead> | null>(async ({ leads }, keys) => {
+    const studioIds = [...new Set(keys.map(({ studioId }) => studioId))];
+    const found = await leads
+      .find({ studioId: { $in: studioIds }, _id: { $in: [...keys] } }, WITHOUT_HISTORY)
+      .toArray();
+    const leadsThere = new Map(found.map((document) => [nameOf(document._id), leadOf(document)]));
+    return keys.map((key) => leadsThere.get(nameOf(key)) ?? null);
+  });
+
+  return {
     findLeadByIdempotencyKey: (studioId, idempotencyKey) =>
       call(() => leads.findOne({ studioId, 'idempotency.key': new UUID(idempotencyKey) }, WITHOUT_HISTORY)).then(
         (found) => found && creationOf(found),
@@ -159,56 +176,58 @@ export function mongoLeads({ leads, call, gathered, sharedReads }: Connection, r
         const idOf = ({ _id }: LeadDocument) => _id.id.toString();
         return readPage({ read, idOf, check: leadOf }, { after: before, limit }, report);
       }),
-
-    changeLeadStage: ({ studioId, leadId, stage, claims, memberId, now }) =>
-      call((deadline) => {
-        const _id = leadKey(studioId, leadId);
-        /** What an attempt before this one may have written: its answer got lost. */
-        let maybeWritten: Date | undefined;
-        return untilKnown<Checked<ChangeLeadStageOutcome>>(deadline, async () => {
-          const found = await leads.findOne({ studioId, _id }, WITHOUT_HISTORY);
-          if (!found) return { kind: 'not-found' };
-          const lead = leadOf(found);
-          if (lead instanceof UnreadableRecord) return lead;
-          if (lead.stage === stage) {
-            const byThisCall = maybeWritten?.getTime() === lead.updatedAt.getTime();
-            return { kind: byThisCall ? 'changed' : 'unchanged', lead };
-          }
-          const updatedAt = nextUpdate(lead.updatedAt, now);
-          deadline.throwIfAborted();
-          try {
-            const { matchedCount } = await leads.updateOne(
-              // Only from the state that was read: somebody else's change in between is looked at first.
-              { studioId, _id, stage: lead.stage, updatedAt: lead.updatedAt },
-              {
-                $set: { stage, updatedAt, ...claimsAfterMove(lead, stage, claims) },
-                $push: remember({
-                  action: 'lead-stage-changed',
-                  memberId,
-                  time: updatedAt,
-                  from: lead.stage,
-                  to: stage,
-                }),
-              },
-            );
-            return matchedCount === 1 ? { kind: 'changed', lead: { ...lead, stage, updatedAt } } : undefined;
-          } catch (error) {
-            if (!isDuplicate(error)) {
-              maybeWritten = updatedAt;
-              const refused = await refusedHistory(leads, { kind: 'lead', studioId, id: leadId, _id }, error);
-              if (refused) return refused;
-              throw error;
-            }
-            const openContactKey = { $in: claims.contactKeys.map(openClaim) };
-            const holder = await leads.findOne({ studioId, openContactKey }, WITHOUT_HISTORY);
-            if (!holder) return undefined;
-            const taken = alreadyOpen(holder);
-            // It may be the very lead, opened by somebody else since.
-            return taken instanceof UnreadableRecord || taken.leadId !== leadId ? taken : undefined;
-          }
-        });
-      }).then(whole),
   };
+}
+
+function stageChanger({ leads, call }: Connection): LeadStore['changeLeadStage'] {
+  return ({ studioId, leadId, stage, claims, memberId, now }) =>
+    call((deadline) => {
+      const _id = leadKey(studioId, leadId);
+      /** What an attempt before this one may have written: its answer got lost. */
+      let maybeWritten: Date | undefined;
+      return untilKnown<Checked<ChangeLeadStageOutcome>>(deadline, async () => {
+        const found = await leads.findOne({ studioId, _id }, WITHOUT_HISTORY);
+        if (!found) return { kind: 'not-found' };
+        const lead = leadOf(found);
+        if (lead instanceof UnreadableRecord) return lead;
+        if (lead.stage === stage) {
+          const byThisCall = maybeWritten?.getTime() === lead.updatedAt.getTime();
+          return { kind: byThisCall ? 'changed' : 'unchanged', lead };
+        }
+        const updatedAt = nextUpdate(lead.updatedAt, now);
+        deadline.throwIfAborted();
+        try {
+          const { matchedCount } = await leads.updateOne(
+            // Only from the state that was read: somebody else's change in between is looked at first.
+            { studioId, _id, stage: lead.stage, updatedAt: lead.updatedAt },
+            {
+              $set: { stage, updatedAt, ...claimsAfterMove(lead, stage, claims) },
+              $push: remember({
+                action: 'lead-stage-changed',
+                memberId,
+                time: updatedAt,
+                from: lead.stage,
+                to: stage,
+              }),
+            },
+          );
+          return matchedCount === 1 ? { kind: 'changed', lead: { ...lead, stage, updatedAt } } : undefined;
+        } catch (error) {
+          if (!isDuplicate(error)) {
+            maybeWritten = updatedAt;
+            const refused = await refusedHistory(leads, { kind: 'lead', studioId, id: leadId, _id }, error);
+            if (refused) return refused;
+            throw error;
+          }
+          const openContactKey = { $in: claims.contactKeys.map(openClaim) };
+          const holder = await leads.findOne({ studioId, openContactKey }, WITHOUT_HISTORY);
+          if (!holder) return undefined;
+          const taken = alreadyOpen(holder);
+          // It may be the very lead, opened by somebody else since.
+          return taken instanceof UnreadableRecord || taken.leadId !== leadId ? taken : undefined;
+        }
+      });
+    }).then(whole);
 }
 
 /** What changes of a lead's claims with its stage. One that stays open keeps what it has, which may be renewed meanwhile. */

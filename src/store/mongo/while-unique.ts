@@ -22,21 +22,8 @@ export function leadsWhileUnique(store: LeadStore, connection: Connection): Lead
     const found = await call(() =>
       leads.findOne({ studioId, 'idempotency.key': new UUID(idempotencyKey) }, WITHOUT_HISTORY),
     );
-    if (found && !(await standsAlone(found))) throw nothingIsCreated([fault]);
+    if (found && !(await standsAlone(found, connection))) throw nothingIsCreated([fault]);
     return found;
-  }
-
-  async function standsAlone(lead: LeadDocument): Promise<boolean> {
-    const withAClaim = INDEXES.filter(({ collection }) => collection === 'leads').map(({ key }) =>
-      Object.fromEntries(Object.keys(key).map((field) => [field, sameAs(lead, field)])),
-    );
-    const found = await call(() =>
-      leads
-        .find({ studioId: lead.studioId, $or: withAClaim }, { ...READ, projection: { _id: 1 } })
-        .limit(2)
-        .toArray(),
-    );
-    return found.length === 1;
   }
 
   return {
@@ -80,11 +67,25 @@ export function leadsWhileUnique(store: LeadStore, connection: Connection): Lead
         const fault = outcome.kind === 'changed' && (await vouching.fault(deadline));
         if (!fault) return outcome;
         const moved = await call(() => leads.findOne({ studioId, _id: leadKey(studioId, leadId) }, WITHOUT_HISTORY));
-        if (!moved || !(await standsAlone(moved))) throw nothingIsCreated([fault]);
+        if (!moved || !(await standsAlone(moved, connection))) throw nothingIsCreated([fault]);
         return outcome;
       });
     },
   };
+}
+
+/** Whether no other lead has a claim of this one's, or its key. */
+async function standsAlone(lead: LeadDocument, { leads, call }: Connection): Promise<boolean> {
+  const withAClaim = INDEXES.filter(({ collection }) => collection === 'leads').map(({ key }) =>
+    Object.fromEntries(Object.keys(key).map((field) => [field, sameAs(lead, field)])),
+  );
+  const found = await call(() =>
+    leads
+      .find({ studioId: lead.studioId, $or: withAClaim }, { ...READ, projection: { _id: 1 } })
+      .limit(2)
+      .toArray(),
+  );
+  return found.length === 1;
 }
 
 /** Keys, as far as the unique indexes vouch for them: only a key that takes a slot or brings a secret needs them. */

@@ -12,100 +12,20 @@ export function sqliteApiKeys(
   commits: Pick<GroupCommit, 'write'>,
   report: ReportUnreadable = () => {},
 ): ApiKeyStore {
-  const insert = database.prepare(`
-    INSERT INTO api_keys (
-      studio_id, id, member_id, name, scopes, created_at, expires_at, revoked_at, secret_sha256, secret_hint, slot
-    ) VALUES (
-      :studioId, :id, :memberId, :name, :scopes, :createdAt, :expiresAt, NULL, :secretSha256, :secretHint, :slot
-    )`);
-  const selectById = database.prepare(`SELECT ${API_KEY_COLUMNS} FROM api_keys WHERE studio_id = ? AND id = ?`);
-  const selectAll = database.prepare(`
-    SELECT ${API_KEY_COLUMNS} FROM api_keys WHERE studio_id = ? ORDER BY id DESC`);
-  const selectCredential = database.prepare(`
-    SELECT ${API_KEY_COLUMNS}, studios.status, studios.region_code, studios.claim_renewal, members.role,
-      lead_sources.name AS source_name, lead_sources.enabled = 1 AS source_enabled
-    FROM api_keys
-    JOIN studios ON studios.id = api_keys.studio_id
-    LEFT JOIN members ON members.studio_id = api_keys.studio_id AND members.id = api_keys.member_id
-    LEFT JOIN lead_sources ON lead_sources.studio_id = api_keys.studio_id AND lead_sources.id = :sourceId
-    WHERE secret_sha256 = :secretSha256`);
-  const selectSlots = database.prepare('SELECT slot FROM api_keys WHERE studio_id = ? AND slot <> id');
-  const freeExpiredSlots = database.prepare(
-    'UPDATE api_keys SET slot = id WHERE studio_id = ? AND slot <> id AND expires_at <= ?',
-  );
-  const updateSecret = database.prepare(`
-    UPDATE api_keys SET secret_sha256 = :secretSha256, secret_hint = :secretHint, member_id = :memberId,
-      expires_at = :expiresAt, slot = coalesce(:slot, slot)
-    WHERE studio_id = :studioId AND id = :id`);
-  const updateRevoked = database.prepare(
-    'UPDATE api_keys SET revoked_at = ?, slot = id WHERE studio_id = ? AND id = ?',
-  );
-
-  const updateUse = database.prepare(`
-    UPDATE api_keys SET last_used_at = :now
-    WHERE studio_id = :studioId AND id = :id AND coalesce(last_used_at, 0) <= :unlessSince`);
+  const apiKeys = apiKeyTable(database);
+  const { selectById, selectAll, selectCredential, updateRevoked, updateUse } = apiKeys;
   const keep = auditWriter(database);
-
-  const takeSlot = (studioId: string, now: Date): string | undefined => {
-    freeExpiredSlots.run(studioId, now.getTime());
-    const taken = new Set(selectSlots.all(studioId).map((row) => row.slot));
-    return KEY_SLOTS.find((slot) => !taken.has(slot));
-  };
 
   const legible = (row: Row) => wholeOrNull(apiKeyOf(row), report) ?? legibleApiKey(apiKeyIn(row));
 
   return {
-    createApiKey(key, now) {
-      return commits.write(() => {
-        const slot = takeSlot(key.studioId, now);
-        if (slot === undefined) return false;
-        insert.run({
-          studioId: key.studioId,
-          id: key.id,
-          memberId: key.memberId,
-          name: key.name,
-          scopes: key.scopes.join(' '),
-          createdAt: key.createdAt.getTime(),
-          expiresAt: key.expiresAt.getTime(),
-          secretSha256: key.secretSha256,
-          secretHint: key.secretHint,
-          slot,
-        });
-        const { studioId, id: apiKeyId, memberId } = key;
-        keep({ studioId, apiKeyId, action: 'api-key-created', memberId, time: now });
-        return true;
-      });
-    },
+    createApiKey: keyCreator(database, commits, apiKeys),
 
     async listApiKeys(studioId) {
       return selectAll.all(studioId).flatMap((row) => legible(row) ?? []);
     },
 
-    replaceApiKey({ studioId, keyId, memberId, secretSha256, secretHint, expiresAt, now }) {
-      return commits.write(() => {
-        const row = selectById.get(studioId, keyId);
-        if (!row) return { kind: 'not-found' };
-        const key = whole(apiKeyOf(row));
-        if (key.revokedAt) return { kind: 'revoked' };
-        const renewed: ApiKey = { ...key, memberId, secretSha256, secretHint, expiresAt: expiresAt ?? key.expiresAt };
-        if (!isLive(renewed, now)) return { kind: 'expired' };
-        // A live key keeps its slot; one that comes back to life needs one. So does one that only seems to live, because
-        // this clock is behind that of the process which gave its slot away.
-        const slot = isLive(key, now) && row.slot !== keyId ? null : takeSlot(studioId, now);
-        if (slot === undefined) return { kind: 'limit-reached' };
-        updateSecret.run({
-          studioId,
-          id: keyId,
-          memberId,
-          secretSha256,
-          secretHint,
-          expiresAt: renewed.expiresAt.getTime(),
-          slot,
-        });
-        keep({ studioId, apiKeyId: keyId, action: 'api-key-replaced', memberId, time: now });
-        return { kind: 'replaced', key: renewed };
-      });
-    },
+    replaceApiKey: keyReplacer(database, commits, apiKeys),
 
     revokeApiKey(studioId, keyId, { memberId, now }) {
       return commits.write(() => {
@@ -141,5 +61,112 @@ export function sqliteApiKeys(
         source: wholeOrNull(source, report),
       };
     },
+  };
+}
+
+type ApiKeyTable = ReturnType<typeof apiKeyTable>;
+
+function apiKeyTable(database: DatabaseSync) {
+  const insert = database.prepare(`
+    INSERT INTO api_keys (
+      studio_id, id, member_id, name, scopes, created_at, expires_at, revoked_at, secret_sha256, secret_hint, slot
+    ) VALUES (
+      :studioId, :id, :memberId, :name, :scopes, :createdAt, :expiresAt, NULL, :secretSha256, :secretHint, :slot
+    )`);
+  const selectById = database.prepare(`SELECT ${API_KEY_COLUMNS} FROM api_keys WHERE studio_id = ? AND id = ?`);
+  const selectAll = database.prepare(`
+    SELECT ${API_KEY_COLUMNS} FROM api_keys WHERE studio_id = ? ORDER BY id DESC`);
+  const selectCredential = database.prepare(`
+    SELECT ${API_KEY_COLUMNS}, studios.status, studios.region_code, studios.claim_renewal, members.role,
+      lead_sources.name AS source_name, lead_sources.enabled = 1 AS source_enabled
+    FROM api_keys
+    JOIN studios ON studios.id = api_keys.studio_id
+    LEFT JOIN members ON members.studio_id = api_keys.studio_id AND members.id = api_keys.member_id
+    LEFT JOIN lead_sources ON lead_sources.studio_id = api_keys.studio_id AND lead_sources.id = :sourceId
+    WHERE secret_sha256 = :secretSha256`);
+  const selectSlots = database.prepare('SELECT slot FROM api_keys WHERE studio_id = ? AND slot <> id');
+  const freeExpiredSlots = database.prepare(
+    'UPDATE api_keys SET slot = id WHERE studio_id = ? AND slot <> id AND expires_at <= ?',
+  );
+  const updateSecret = database.prepare(`
+    UPDATE api_keys SET secret_sha256 = :secretSha256, secret_hint = :secretHint, member_id = :memberId,
+      expires_at = :expiresAt, slot = coalesce(:slot, slot)
+    WHERE studio_id = :studioId AND id = :id`);
+  const updateRevoked = database.prepare(
+    'UPDATE api_keys SET revoked_at = ?, slot = id WHERE studio_id = ? AND id = ?',
+  );
+
+  const updateUse = database.prepare(`
+    UPDATE api_keys SET last_used_at = :now
+    WHERE studio_id = :studioId AND id = :id AND coalesce(last_used_at, 0) <= :unlessSince`);
+
+  const takeSlot = (studioId: string, now: Date): string | undefined => {
+    freeExpiredSlots.run(studioId, now.getTime());
+    const taken = new Set(selectSlots.all(studioId).map((row) => row.slot));
+    return KEY_SLOTS.find((slot) => !taken.has(slot));
+  };
+
+  return { insert, selectById, selectAll, selectCredential, updateSecret, updateRevoked, updateUse, takeSlot };
+}
+
+function keyCreator(
+  database: DatabaseSync,
+  commits: Pick<GroupCommit, 'write'>,
+  { insert, takeSlot }: ApiKeyTable,
+): ApiKeyStore['createApiKey'] {
+  const keep = auditWriter(database);
+  return (key, now) => {
+    return commits.write(() => {
+      const slot = takeSlot(key.studioId, now);
+      if (slot === undefined) return false;
+      insert.run({
+        studioId: key.studioId,
+        id: key.id,
+        memberId: key.memberId,
+        name: key.name,
+        scopes: key.scopes.join(' '),
+        createdAt: key.createdAt.getTime(),
+        expiresAt: key.expiresAt.getTime(),
+        secretSha256: key.secretSha256,
+        secretHint: key.secretHint,
+        slot,
+      });
+      const { studioId, id: apiKeyId, memberId } = key;
+      keep({ studioId, apiKeyId, action: 'api-key-created', memberId, time: now });
+      return true;
+    });
+  };
+}
+
+function keyReplacer(
+  database: DatabaseSync,
+  commits: Pick<GroupCommit, 'write'>,
+  { selectById, updateSecret, takeSlot }: ApiKeyTable,
+): ApiKeyStore['replaceApiKey'] {
+  const keep = auditWriter(database);
+  return ({ studioId, keyId, memberId, secretSha256, secretHint, expiresAt, now }) => {
+    return commits.write(() => {
+      const row = selectById.get(studioId, keyId);
+      if (!row) return { kind: 'not-found' };
+      const key = whole(apiKeyOf(row));
+      if (key.revokedAt) return { kind: 'revoked' };
+      const renewed: ApiKey = { ...key, memberId, secretSha256, secretHint, expiresAt: expiresAt ?? key.expiresAt };
+      if (!isLive(renewed, now)) return { kind: 'expired' };
+      // A live key keeps its slot; one that comes back to life needs one. So does one that only seems to live, because
+      // this clock is behind that of the process which gave its slot away.
+      const slot = isLive(key, now) && row.slot !== keyId ? null : takeSlot(studioId, now);
+      if (slot === undefined) return { kind: 'limit-reached' };
+      updateSecret.run({
+        studioId,
+        id: keyId,
+        memberId,
+        secretSha256,
+        secretHint,
+        expiresAt: renewed.expiresAt.getTime(),
+        slot,
+      });
+      keep({ studioId, apiKeyId: keyId, action: 'api-key-replaced', memberId, time: now });
+      return { kind: 'replaced', key: renewed };
+    });
   };
 }

@@ -14,32 +14,23 @@ export function sqliteDirectory(
   commits: Pick<GroupCommit, 'write'>,
   report: ReportUnreadable = () => {},
 ): DirectoryStore {
+  return {
+    ...sqliteStudios(database, commits, report),
+    ...sqliteMembers(database, commits, report),
+    ...sqliteLeadSources(database, commits, report),
+  };
+}
+
+function sqliteStudios(
+  database: DatabaseSync,
+  commits: Pick<GroupCommit, 'write'>,
+  report: ReportUnreadable,
+): Pick<DirectoryStore, 'putStudio' | 'findStudio'> {
   const upsertStudio = database.prepare(`
     INSERT INTO studios (id, status, region_code, claim_renewal) VALUES (:id, :status, :regionCode, :renewal)
     ON CONFLICT (id) DO UPDATE SET status = :status, region_code = :regionCode, claim_renewal = :renewal`);
-  const selectStudio = database.prepare('SELECT * FROM studios WHERE id = ?');
-  const upsertMember = database.prepare(`
-    INSERT INTO members (studio_id, id, role) VALUES (:studioId, :id, :role)
-    ON CONFLICT (studio_id, id) DO UPDATE SET role = :role`);
-  const selectMember = database.prepare('SELECT * FROM members WHERE studio_id = ? AND id = ?');
-  const deleteMember = database.prepare('DELETE FROM members WHERE studio_id = ? AND id = ? RETURNING *');
-  const upsertSource = database.prepare(`
-    INSERT INTO lead_sources (studio_id, id, name, enabled) VALUES (:studioId, :id, :name, :enabled)
-    ON CONFLICT (studio_id, id) DO UPDATE SET name = :name, enabled = :enabled`);
-  const selectSource = database.prepare(`SELECT ${SOURCE_COLUMNS} FROM lead_sources WHERE studio_id = ? AND id = ?`);
-  const selectSources = database.prepare(
-    `SELECT ${SOURCE_COLUMNS} FROM lead_sources WHERE studio_id = ? AND id > ? ORDER BY id LIMIT ?`,
-  );
-
-  const deleteSource = database.prepare(`
-    DELETE FROM lead_sources WHERE studio_id = ? AND id = ? RETURNING ${SOURCE_COLUMNS}`);
-  const countMembers = database.prepare('SELECT count(*) AS count FROM members WHERE studio_id = ?');
-  const countSources = database.prepare('SELECT count(*) AS count FROM lead_sources WHERE studio_id = ?');
-
+  const selectStudio = studioById(database);
   const keep = auditWriter(database);
-  const isFull = (counting: StatementSync, studioId: string, most: number) =>
-    (counting.get(studioId)?.count as number) >= most;
-
   return {
     putStudio(put, { memberId, now }) {
       const { id, status, regionCode } = put;
@@ -69,7 +60,22 @@ export function sqliteDirectory(
       const row = selectStudio.get(studioId);
       return row ? studioOf(row, report) : null;
     },
+  };
+}
 
+function sqliteMembers(
+  database: DatabaseSync,
+  commits: Pick<GroupCommit, 'write'>,
+  report: ReportUnreadable,
+): Pick<DirectoryStore, 'putMember' | 'findMember' | 'removeMember'> {
+  const selectStudio = studioById(database);
+  const upsertMember = database.prepare(`
+    INSERT INTO members (studio_id, id, role) VALUES (:studioId, :id, :role)
+    ON CONFLICT (studio_id, id) DO UPDATE SET role = :role`);
+  const selectMember = database.prepare('SELECT * FROM members WHERE studio_id = ? AND id = ?');
+  const deleteMember = database.prepare('DELETE FROM members WHERE studio_id = ? AND id = ? RETURNING *');
+  const countMembers = database.prepare('SELECT count(*) AS count FROM members WHERE studio_id = ?');
+  return {
     putMember({ studioId, id, role }) {
       return commits.write(() => {
         if (!selectStudio.get(studioId)) return 'no-studio';
@@ -90,7 +96,26 @@ export function sqliteDirectory(
         return row ? wholeOrNull(memberOf(row), report) : null;
       });
     },
+  };
+}
 
+function sqliteLeadSources(
+  database: DatabaseSync,
+  commits: Pick<GroupCommit, 'write'>,
+  report: ReportUnreadable,
+): Pick<DirectoryStore, 'putLeadSource' | 'removeLeadSource' | 'findLeadSource' | 'listLeadSources'> {
+  const selectStudio = studioById(database);
+  const upsertSource = database.prepare(`
+    INSERT INTO lead_sources (studio_id, id, name, enabled) VALUES (:studioId, :id, :name, :enabled)
+    ON CONFLICT (studio_id, id) DO UPDATE SET name = :name, enabled = :enabled`);
+  const selectSource = database.prepare(`SELECT ${SOURCE_COLUMNS} FROM lead_sources WHERE studio_id = ? AND id = ?`);
+  const selectSources = database.prepare(
+    `SELECT ${SOURCE_COLUMNS} FROM lead_sources WHERE studio_id = ? AND id > ? ORDER BY id LIMIT ?`,
+  );
+  const deleteSource = database.prepare(`
+    DELETE FROM lead_sources WHERE studio_id = ? AND id = ? RETURNING ${SOURCE_COLUMNS}`);
+  const countSources = database.prepare('SELECT count(*) AS count FROM lead_sources WHERE studio_id = ?');
+  return {
     putLeadSource({ studioId, id, name, enabled }) {
       return commits.write(() => {
         if (!selectStudio.get(studioId)) return 'no-studio';
@@ -119,3 +144,8 @@ export function sqliteDirectory(
     },
   };
 }
+
+const isFull = (counting: StatementSync, studioId: string, most: number) =>
+  (counting.get(studioId)?.count as number) >= most;
+
+const studioById = (database: DatabaseSync) => database.prepare('SELECT * FROM studios WHERE id = ?');

@@ -18,6 +18,17 @@ export function sqliteLeads(
   commits: Pick<GroupCommit, 'write'>,
   report: ReportUnreadable = () => {},
 ): LeadStore {
+  const leads = leadTable(database);
+  return {
+    createLead: leadCreator(database, commits, leads),
+    ...leadReader(leads, report),
+    changeLeadStage: stageChanger(database, commits, leads),
+  };
+}
+
+type LeadTable = ReturnType<typeof leadTable>;
+
+function leadTable(database: DatabaseSync) {
   const insert = database.prepare(`
     INSERT INTO leads (
       studio_id, id, display_name, contact_type, contact_value, source_id, note, stage, created_at, updated_at,
@@ -34,8 +45,14 @@ export function sqliteLeads(
       rule_region = :ruleRegion
     WHERE studio_id = :studioId AND id = :id`);
 
-  const keep = auditWriter(database);
-  const claimed = contactClaims(database);
+  const findByKey = (studioId: string, idempotencyKey: string) => {
+    const row = selectByKey.get(studioId, idempotencyKey);
+    return row
+      ? { lead: whole(earlierLeadOf(studioId, row)), fingerprint: whole(keptFingerprint(studioId, row)) }
+      : null;
+  };
+
+  return { insert, findByKey, selectById, selectPage, updateStage };
 
   /** Reads of a studio's leads, row by row as a list. */
   function select(columns: string, condition: string) {
@@ -46,53 +63,58 @@ export function sqliteLeads(
       all(...parameters: SQLInputValue[]): SQLOutputValue[][];
     };
   }
+}
 
-  const findByKey = (studioId: string, idempotencyKey: string) => {
-    const row = selectByKey.get(studioId, idempotencyKey);
-    return row
-      ? { lead: whole(earlierLeadOf(studioId, row)), fingerprint: whole(keptFingerprint(studioId, row)) }
-      : null;
-  };
-
-  return {
-    // @rule 4.1.1 4.1.3 4.1.at-once
-    createLead(lead, { idempotencyKey, fingerprint, contactKeys, contactRule }) {
-      return commits.write(() => {
-        const { studioId, id } = lead;
-        const holder = claimed.holderOf(studioId, contactKeys);
-        if (holder === undefined && insertLead()) {
-          claimed.take(studioId, contactKeys, id);
-          return { kind: 'created', lead };
-        }
-        const earlier = findByKey(studioId, idempotencyKey);
-        if (earlier) return repetitionOf(earlier, fingerprint);
-        if (holder === undefined) throw new Error('a lead was not written, and nothing stands in its way');
-        return { kind: 'already-open', leadId: holder };
-      });
-
-      function insertLead(): boolean {
-        const { changes } = insert.run({
-          studioId: lead.studioId,
-          id: lead.id,
-          displayName: lead.displayName,
-          contactType: lead.contact.type,
-          contactValue: lead.contact.value,
-          sourceId: lead.sourceId,
-          note: lead.note,
-          stage: lead.stage,
-          createdAt: lead.createdAt.getTime(),
-          updatedAt: lead.updatedAt.getTime(),
-          contactKeys: keysAsText(contactKeys),
-          ruleVersion: contactRule.version,
-          ruleRegion: contactRule.region,
-          idempotencyKey,
-          fingerprint: fingerprint.sha256,
-          fingerprintVersion: fingerprint.version,
-        });
-        return changes === 1;
+function leadCreator(
+  database: DatabaseSync,
+  commits: Pick<GroupCommit, 'write'>,
+  { insert, findByKey }: LeadTable,
+): LeadStore['createLead'] {
+  const claimed = contactClaims(database);
+  // @rule 4.1.1 4.1.3 4.1.at-once
+  return (lead, { idempotencyKey, fingerprint, contactKeys, contactRule }) => {
+    return commits.write(() => {
+      const { studioId, id } = lead;
+      const holder = claimed.holderOf(studioId, contactKeys);
+      if (holder === undefined && insertLead()) {
+        claimed.take(studioId, contactKeys, id);
+        return { kind: 'created', lead };
       }
-    },
+      const earlier = findByKey(studioId, idempotencyKey);
+      if (earlier) return repetitionOf(earlier, fingerprint);
+      if (holder === undefined) throw new Error('a lead was not written, and nothing stands in its way');
+      return { kind: 'already-open', leadId: holder };
+    });
 
+    function insertLead(): boolean {
+      const { changes } = insert.run({
+        studioId: lead.studioId,
+        id: lead.id,
+        displayName: lead.displayName,
+        contactType: lead.contact.type,
+        contactValue: lead.contact.value,
+        sourceId: lead.sourceId,
+        note: lead.note,
+        stage: lead.stage,
+        createdAt: lead.createdAt.getTime(),
+        updatedAt: lead.updatedAt.getTime(),
+        contactKeys: keysAsText(contactKeys),
+        ruleVersion: contactRule.version,
+        ruleRegion: contactRule.region,
+        idempotencyKey,
+        fingerprint: fingerprint.sha256,
+        fingerprintVersion: fingerprint.version,
+      });
+      return changes === 1;
+    }
+  };
+}
+
+function leadReader(
+  { findByKey, selectById, selectPage }: LeadTable,
+  report: ReportUnreadable,
+): Pick<LeadStore, 'findLeadByIdempotencyKey' | 'findLead' | 'listLeads'> {
+  return {
     async findLeadByIdempotencyKey(studioId, idempotencyKey) {
       return findByKey(studioId, idempotencyKey);
     },
@@ -107,38 +129,46 @@ export function sqliteLeads(
       const idOf = ([id]: readonly SQLOutputValue[]) => id as string;
       return readPage({ read, idOf, check: (row) => leadOf(studioId, row) }, { after: before, limit }, report);
     },
+  };
+}
 
-    changeLeadStage({ studioId, leadId, stage, claims, memberId, now }) {
-      return commits.write(() => {
-        const row = selectById.get(studioId, leadId);
-        if (!row) return { kind: 'not-found' };
-        const lead = whole(leadOf(studioId, row));
-        if (lead.stage === stage) return { kind: 'unchanged', lead };
-        let [contactKeys, ruleVersion, ruleRegion] = row.slice(-3) as [string, number, string | null];
-        if (!isOpen(stage)) {
-          claimed.free(studioId, keysOf(contactKeys), leadId);
-          contactKeys = '';
-        } else if (!isOpen(lead.stage)) {
-          const holder = claimed.holderOf(studioId, claims.contactKeys);
-          if (holder !== undefined) return { kind: 'already-open', leadId: holder };
-          claimed.take(studioId, claims.contactKeys, leadId);
-          contactKeys = keysAsText(claims.contactKeys);
-          ({ version: ruleVersion, region: ruleRegion } = claims.contactRule);
-        }
-        const updatedAt = nextUpdate(lead.updatedAt, now);
-        updateStage.run({
-          studioId,
-          id: leadId,
-          stage,
-          updatedAt: updatedAt.getTime(),
-          contactKeys,
-          ruleVersion,
-          ruleRegion,
-        });
-        const [from, to] = [lead.stage, stage];
-        keep({ studioId, leadId, action: 'lead-stage-changed', memberId, time: updatedAt, from, to });
-        return { kind: 'changed', lead: { ...lead, stage, updatedAt } };
+function stageChanger(
+  database: DatabaseSync,
+  commits: Pick<GroupCommit, 'write'>,
+  { selectById, updateStage }: LeadTable,
+): LeadStore['changeLeadStage'] {
+  const keep = auditWriter(database);
+  const claimed = contactClaims(database);
+  return ({ studioId, leadId, stage, claims, memberId, now }) => {
+    return commits.write(() => {
+      const row = selectById.get(studioId, leadId);
+      if (!row) return { kind: 'not-found' };
+      const lead = whole(leadOf(studioId, row));
+      if (lead.stage === stage) return { kind: 'unchanged', lead };
+      let [contactKeys, ruleVersion, ruleRegion] = row.slice(-3) as [string, number, string | null];
+      if (!isOpen(stage)) {
+        claimed.free(studioId, keysOf(contactKeys), leadId);
+        contactKeys = '';
+      } else if (!isOpen(lead.stage)) {
+        const holder = claimed.holderOf(studioId, claims.contactKeys);
+        if (holder !== undefined) return { kind: 'already-open', leadId: holder };
+        claimed.take(studioId, claims.contactKeys, leadId);
+        contactKeys = keysAsText(claims.contactKeys);
+        ({ version: ruleVersion, region: ruleRegion } = claims.contactRule);
+      }
+      const updatedAt = nextUpdate(lead.updatedAt, now);
+      updateStage.run({
+        studioId,
+        id: leadId,
+        stage,
+        updatedAt: updatedAt.getTime(),
+        contactKeys,
+        ruleVersion,
+        ruleRegion,
       });
-    },
+      const [from, to] = [lead.stage, stage];
+      keep({ studioId, leadId, action: 'lead-stage-changed', memberId, time: updatedAt, from, to });
+      return { kind: 'changed', lead: { ...lead, stage, updatedAt } };
+    });
   };
 }
