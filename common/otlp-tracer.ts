@@ -23,7 +23,7 @@ const EXPORT_TIMEOUT_MS = 5000;
 /** How many spans that are over wait to be sent at most; further ones are dropped. */
 const MOST_SPANS = 2048;
 
-/** With how many others a span is linked at most: as many as may wait for one commit. Further links drop the first ones. */
+/** With how many others a span is linked at most; a further link takes the place of the first, of which the other end stays. */
 const MOST_LINKS = 2048;
 
 const W3C = new W3CTraceContextPropagator();
