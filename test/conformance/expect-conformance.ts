@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { Api } from '../../conformance/api.ts';
 import { CHECKS, type Report, verify } from '../../conformance/verify.ts';
-import { type Service, startService } from '../support/service.ts';
+import { aService } from '../support/service.ts';
 
 /** How long a run may take on a busy machine; milliseconds. */
 const RUN_MS = 180_000;
@@ -12,16 +12,14 @@ const RUN_MS = 180_000;
  * @param core the core's settings, known once tests run
  */
 export function expectConformance(core: () => Record<string, string>): void {
-  let service: Service;
+  // Enough for the checks, and soon used up and there again.
+  const service = aService(() => ({ core: core(), gateway: { QUOTA_LIMIT: '400', QUOTA_WINDOW_SECONDS: '2' } }));
   let report: Report;
 
   beforeAll(async () => {
-    // Enough for the checks, and soon used up and there again.
-    service = await startService({ core: core(), gateway: { QUOTA_LIMIT: '400', QUOTA_WINDOW_SECONDS: '2' } });
     const { secret, sourceId } = await service.aStudioWithKey();
     report = await verify(new Api(service.url, secret, sourceId), { quota: true });
   }, RUN_MS);
-  afterAll(() => service?.dispose());
 
   test('a deployment of ours keeps every rule that can be seen from outside', () => {
     const broken = report.checks.filter(({ verdict }) => verdict === 'failed');

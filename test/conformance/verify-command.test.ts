@@ -4,18 +4,16 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, expect, onTestFinished, test } from 'vitest';
 import { ROOT } from '../support/processes.ts';
-import { type Service, type StudioWithKey, startService } from '../support/service.ts';
+import { aService, type StudioWithKey } from '../support/service.ts';
 
-let service: Service;
+const service = aService();
 let studio: StudioWithKey;
 
 beforeAll(async () => {
-  service = await startService();
   studio = await service.aStudioWithKey();
 });
-afterAll(() => service?.dispose());
 
 /** Runs the command with a key on its standard input, or in its environment. */
 async function verify(

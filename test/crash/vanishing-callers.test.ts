@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { connect } from 'node:net';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { times } from '../support/builders.ts';
 import { heapBytes } from '../support/heap.ts';
 import { lines } from '../support/raw-http.ts';
-import { aCapture, LEADS, leadOf, type Service, type StudioWithKey, startService } from '../support/service.ts';
+import { aCapture, aService, LEADS, leadOf, type StudioWithKey } from '../support/service.ts';
 import { sizeOf } from '../support/size-of.ts';
 
 vi.setConfig({ testTimeout: 300_000 });
@@ -16,11 +16,7 @@ const AT_ONCE = 40;
 /** What each of them may leave behind; bytes. A connection that is kept, with what belongs to it, has ten thousand and more. */
 const MOST_LEFT_BYTES = 2000;
 
-let service: Service;
-beforeAll(async () => {
-  service = await startService();
-});
-afterAll(() => service.dispose());
+const service = aService();
 
 test('callers who vanish in the middle leave nothing behind in gateway or core, and none of their leads is there twice', async () => {
   const studio = await service.aStudioWithKey();

@@ -1,18 +1,14 @@
 import { timestampDate } from '@bufbuild/protobuf/wkt';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { AuditAction } from '../../proto/gen/leadintake/v1/audit_pb.ts';
 import { StudioStatus } from '../../proto/gen/leadintake/v1/directory_pb.ts';
 import { LeadStage } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import type { ApiKey } from '../../src/domain/api-key.ts';
 import { keyUseNoter } from '../../src/usecases/note-key-use.ts';
 import { anApiKey, NOW, plus } from '../support/builders.ts';
-import { aCapture, leadOf, type Service, startService } from '../support/service.ts';
+import { aCapture, aService, leadOf } from '../support/service.ts';
 
-let service: Service;
-beforeAll(async () => {
-  service = await startService();
-});
-afterAll(() => service.dispose());
+const service = aService();
 
 describe('who did what', () => {
   test('is told of a studio and its keys, and of a lead, by whoever the call named', async () => {

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { PROBLEMS } from '../../gateway/problems.ts';
 import { describeWithChromium } from '../support/browser.ts';
-import { leadOf, type Service, startService } from '../support/service.ts';
+import { aService, leadOf } from '../support/service.ts';
 
 const PREFIX = '/some/prefix';
 const PHONE = { width: 390, height: 844 };
@@ -14,7 +14,6 @@ const WRITTEN_PAGES = [
 ];
 
 describeWithChromium('the docs, in a browser and behind a prefix', (open) => {
-  let service: Service;
   let proxy: Server;
   let publicUrl: string;
   beforeAll(async () => {
@@ -29,13 +28,12 @@ describeWithChromium('the docs, in a browser and behind a prefix', (open) => {
     }).listen(0, '127.0.0.1');
     await once(proxy, 'listening');
     publicUrl = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}${PREFIX}`;
-    service = await startService({ gateway: { PUBLIC_URL: publicUrl } });
   });
   afterAll(async () => {
     proxy.closeAllConnections();
     proxy.close();
-    await service?.dispose();
   });
+  const service = aService(() => ({ gateway: { PUBLIC_URL: publicUrl } }));
 
   test('the reference sends a request, which creates a lead', { timeout: 120_000 }, async () => {
     const { secret, studioId } = await service.aStudioWithKey();

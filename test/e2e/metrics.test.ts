@@ -1,23 +1,21 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { METHODS } from 'node:http';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { times } from '../support/builders.ts';
 import { growth, type Samples } from '../support/metrics.ts';
 import { rawConversation } from '../support/raw-http.ts';
-import { aCapture, LEADS, type Service, type StudioWithKey, startService } from '../support/service.ts';
+import { aCapture, anOwnService, aService, LEADS, type StudioWithKey } from '../support/service.ts';
 
 const METRICS = {
   core: { CORE_METRICS_ADDRESS: '127.0.0.1:0' },
   gateway: { GATEWAY_METRICS_ADDRESS: '127.0.0.1:0' },
 };
 
-let service: Service;
+const service = aService(METRICS);
 let studio: StudioWithKey;
 beforeAll(async () => {
-  service = await startService(METRICS);
   studio = await service.aStudioWithKey();
 });
-afterAll(() => service.dispose());
 
 /** What a piece of work adds to the counts that are looked for. */
 async function counted(read: () => Promise<Samples>, name: RegExp, work: () => Promise<unknown>) {
@@ -83,19 +81,15 @@ describe('the metrics', () => {
   });
 
   test('tell what the quota did', async () => {
-    const own = await startService({ ...METRICS, gateway: { ...METRICS.gateway, QUOTA_LIMIT: '2' } });
-    try {
-      const { secret } = await own.aStudioWithKey();
-      const grown = await counted(own.gatewayMetrics, /quota_duration_seconds_count/, () =>
-        Promise.all(times(5, () => own.get(secret))),
-      );
-      expect(grown).toEqual({
-        'lead_intake_gateway_quota_duration_seconds_count{decision="admitted"}': 2,
-        'lead_intake_gateway_quota_duration_seconds_count{decision="limited"}': 3,
-      });
-    } finally {
-      await own.dispose();
-    }
+    const own = await anOwnService({ ...METRICS, gateway: { ...METRICS.gateway, QUOTA_LIMIT: '2' } });
+    const { secret } = await own.aStudioWithKey();
+    const grown = await counted(own.gatewayMetrics, /quota_duration_seconds_count/, () =>
+      Promise.all(times(5, () => own.get(secret))),
+    );
+    expect(grown).toEqual({
+      'lead_intake_gateway_quota_duration_seconds_count{decision="admitted"}': 2,
+      'lead_intake_gateway_quota_duration_seconds_count{decision="limited"}': 3,
+    });
   });
 
   test('tell what runs, how it fares, and that everything it needs is there', async () => {
@@ -149,25 +143,17 @@ describe('the metrics', () => {
   });
 
   test('are told at their own address, which tells nothing else', async () => {
-    const own = await startService(METRICS);
-    try {
-      for (const url of [own.gatewayMetricsUrl, own.coreMetricsUrl]) {
-        expect((await fetch(url as string)).headers.get('content-type')).toMatch(/^text\/plain; version=0\.0\.4/);
-        expect((await fetch(url as string, { method: 'POST' })).status).toBe(404);
-        expect((await fetch(new URL('/', url))).status).toBe(404);
-      }
-      expect((await fetch(`${own.url}/metrics`)).status).toBe(404);
-    } finally {
-      await own.dispose();
+    const own = await anOwnService(METRICS);
+    for (const url of [own.gatewayMetricsUrl, own.coreMetricsUrl]) {
+      expect((await fetch(url as string)).headers.get('content-type')).toMatch(/^text\/plain; version=0\.0\.4/);
+      expect((await fetch(url as string, { method: 'POST' })).status).toBe(404);
+      expect((await fetch(new URL('/', url))).status).toBe(404);
     }
+    expect((await fetch(`${own.url}/metrics`)).status).toBe(404);
   });
 
   test('are told nowhere unless an address is set', async () => {
-    const own = await startService();
-    try {
-      expect([own.gatewayMetricsUrl, own.coreMetricsUrl]).toEqual([undefined, undefined]);
-    } finally {
-      await own.dispose();
-    }
+    const own = await anOwnService();
+    expect([own.gatewayMetricsUrl, own.coreMetricsUrl]).toEqual([undefined, undefined]);
   });
 });

@@ -8,12 +8,12 @@ import { times } from '../support/builders.ts';
 import { describeWithMongoServer, isCommand, type MongoWireServer, startWireServer } from '../support/mongodb.ts';
 import {
   aCapture,
+  anOwnService,
+  aService,
   expectProblem,
   type LeadJson,
   leadOf,
-  type Service,
   type StudioWithKey,
-  startService,
 } from '../support/service.ts';
 import { type Loss, startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 
@@ -33,7 +33,6 @@ describeWithMongoServer('a service whose MongoDB fails', () => {
   let mongo: MongoWireServer;
   let proxy: TcpProxy;
   let databaseUrl: string;
-  let service: Service;
   let studio: StudioWithKey;
 
   beforeAll(async () => {
@@ -41,13 +40,12 @@ describeWithMongoServer('a service whose MongoDB fails', () => {
     const { hostname, port } = new URL(mongo.url);
     proxy = await startProxy(hostname, Number(port));
     databaseUrl = `mongodb://127.0.0.1:${proxy.port}/test-${randomUUID()}`;
-    service = await startService({ core: { DATABASE_URL: databaseUrl } });
   });
   afterAll(async () => {
-    await service?.dispose();
     await proxy?.stop();
     await mongo?.stop();
   });
+  const service = aService(() => ({ core: { DATABASE_URL: databaseUrl } }));
 
   beforeEach(async () => {
     studio = await service.aStudioWithKey();
@@ -253,8 +251,7 @@ describeWithMongoServer('a service whose MongoDB fails', () => {
   test('a core that starts while its database is away refuses everything, and serves once it is there', async () => {
     proxy.refuse();
     const own = databaseUrl.replace(/[^/]+$/, `test-${randomUUID()}`);
-    const starting = await startService({ core: { DATABASE_URL: own } });
-    onTestFinished(() => starting.dispose());
+    const starting = await anOwnService({ core: { DATABASE_URL: own } });
 
     await expectNotReady(starting);
     await expectProblem(await starting.post(studio.secret, aCapture()), 503, 'integration_unavailable', []);

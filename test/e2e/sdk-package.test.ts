@@ -2,17 +2,13 @@ import { execFile } from 'node:child_process';
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { ROOT, temporaryFolder } from '../support/processes.ts';
-import { type Service, startService } from '../support/service.ts';
+import { aService } from '../support/service.ts';
 
 const run = promisify(execFile);
 
-let service: Service;
-beforeAll(async () => {
-  service = await startService();
-});
-afterAll(() => service.dispose());
+const service = aService();
 
 /** The machine's own Node and npm, as a website's server has them; not those that this project brings along. */
 const ownPath = (process.env.PATH ?? '')

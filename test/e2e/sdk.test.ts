@@ -16,19 +16,15 @@ import {
   ProblemError,
 } from '../../sdk/index.ts';
 import { times } from '../support/builders.ts';
-import { expectLead, type Service, type StudioWithKey, startService } from '../support/service.ts';
+import { anOwnService, aService, expectLead, type StudioWithKey } from '../support/service.ts';
 import { startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 
-let service: Service;
+const service = aService();
 let proxy: TcpProxy;
 beforeAll(async () => {
-  service = await startService();
   proxy = await startProxy('127.0.0.1', Number(new URL(service.url).port));
 });
-afterAll(async () => {
-  await proxy.stop();
-  await service.dispose();
-});
+afterAll(() => proxy.stop());
 
 const capture = (overrides: Partial<LeadCapture> = {}): LeadCapture => ({
   displayName: 'Grace Hopper',
@@ -166,8 +162,7 @@ describe('whether it was written', () => {
   });
 
   test('is no when requests cannot be counted, and unknown when the service is away', async () => {
-    const uncounted = await startService({ gateway: { REDIS_URL: 'redis://127.0.0.1:1' } });
-    onTestFinished(() => uncounted.dispose());
+    const uncounted = await anOwnService({ gateway: { REDIS_URL: 'redis://127.0.0.1:1' } });
     const { client } = clientOf(await uncounted.aStudioWithKey(), { ...settings, baseUrl: uncounted.url });
 
     expect(await errorOf(client.createLead(capture()))).toMatchObject({
@@ -225,8 +220,7 @@ describe('whether it was written', () => {
 
 describe('a quota that is used up', () => {
   test('is waited for, as long as the service asks', async () => {
-    const scarce = await startService({ gateway: { QUOTA_LIMIT: '1', QUOTA_WINDOW_SECONDS: '2' } });
-    onTestFinished(() => scarce.dispose());
+    const scarce = await anOwnService({ gateway: { QUOTA_LIMIT: '1', QUOTA_WINDOW_SECONDS: '2' } });
     const { client, outcomes } = clientOf(await scarce.aStudioWithKey(), { baseUrl: scarce.url });
 
     // On a slow machine the quota may be whole again before it is asked for a second time.
@@ -238,8 +232,7 @@ describe('a quota that is used up', () => {
   });
 
   test('is told at once when time would be up before', async () => {
-    const scarce = await startService({ gateway: { QUOTA_LIMIT: '1', QUOTA_WINDOW_SECONDS: '3600' } });
-    onTestFinished(() => scarce.dispose());
+    const scarce = await anOwnService({ gateway: { QUOTA_LIMIT: '1', QUOTA_WINDOW_SECONDS: '3600' } });
     const { client, outcomes } = clientOf(await scarce.aStudioWithKey(), { baseUrl: scarce.url });
     await client.createLead(capture());
 
@@ -341,8 +334,7 @@ describe('giving up', () => {
   });
 
   test('while it waits for the next attempt ends the wait', async () => {
-    const scarce = await startService({ gateway: { QUOTA_LIMIT: '1', QUOTA_WINDOW_SECONDS: '3600' } });
-    onTestFinished(() => scarce.dispose());
+    const scarce = await anOwnService({ gateway: { QUOTA_LIMIT: '1', QUOTA_WINDOW_SECONDS: '3600' } });
     const controller = new AbortController();
     const { client, outcomes } = clientOf(await scarce.aStudioWithKey(), {
       baseUrl: scarce.url,

@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 import type { Samples } from '../support/metrics.ts';
 import { ROOT, temporaryFolder } from '../support/processes.ts';
 import { describeIf, hasCommand } from '../support/servers.ts';
-import { aCapture, type Service, startService } from '../support/service.ts';
+import { aCapture, anOwnService, type Service } from '../support/service.ts';
 
 const RULES = 'prometheus-rules.yaml';
 const rules = readFileSync(join(ROOT, 'ops', RULES), 'utf8');
@@ -43,26 +43,22 @@ describeIf(hasCommand('promtool'), 'the rules for Prometheus', 'install promtool
   });
 
   test('and the dashboard ask for nothing that the processes do not tell', { timeout: 60_000 }, async () => {
-    const service = await startService({
+    const service = await anOwnService({
       core: { CORE_METRICS_ADDRESS: '127.0.0.1:0' },
       gateway: { GATEWAY_METRICS_ADDRESS: '127.0.0.1:0' },
     });
-    try {
-      const before = await scrapeBoth(service);
-      await useEverything(service);
-      const after = await scrapeBoth(service);
-      expect(dashboardQueries.length).toBeGreaterThan(20);
-      expect(ruleQueries.length).toBeGreaterThan(15);
-      const asked = new Set([...dashboardQueries, ...[...dashboardQueries, ...ruleQueries].flatMap(selectorsIn)]);
+    const before = await scrapeBoth(service);
+    await useEverything(service);
+    const after = await scrapeBoth(service);
+    expect(dashboardQueries.length).toBeGreaterThan(20);
+    expect(ruleQueries.length).toBeGreaterThan(15);
+    const asked = new Set([...dashboardQueries, ...[...dashboardQueries, ...ruleQueries].flatMap(selectorsIn)]);
 
-      const folder = temporaryFolder();
-      cpSync(join(ROOT, 'ops', RULES), join(folder, RULES));
-      writeFileSync(join(folder, 'scraped.test.yaml'), queryTest(before, after, [...asked]));
+    const folder = temporaryFolder();
+    cpSync(join(ROOT, 'ops', RULES), join(folder, RULES));
+    writeFileSync(join(folder, 'scraped.test.yaml'), queryTest(before, after, [...asked]));
 
-      expect(promtool('test', 'rules', join(folder, 'scraped.test.yaml'))).toContain('SUCCESS');
-    } finally {
-      await service.dispose();
-    }
+    expect(promtool('test', 'rules', join(folder, 'scraped.test.yaml'))).toContain('SUCCESS');
   });
 });
 

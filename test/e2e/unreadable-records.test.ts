@@ -14,7 +14,7 @@ import { DAY_MS, times } from '../support/builders.ts';
 import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
 import { run, temporaryFolder } from '../support/processes.ts';
-import { aCapture, expectProblem, leadOf, type Service, type StudioWithKey, startService } from '../support/service.ts';
+import { aCapture, aService, expectProblem, leadOf, type StudioWithKey } from '../support/service.ts';
 
 /** Another program that writes into the database. */
 interface Hand {
@@ -81,13 +81,11 @@ function handIn(path: string): Hand {
 }
 
 function suite(databaseUrl: () => string, handOf: () => Hand): void {
-  let service: Service;
+  const service = aService(() => ({ core: { DATABASE_URL: databaseUrl() } }));
   let hand: Hand;
-  beforeAll(async () => {
-    service = await startService({ core: { DATABASE_URL: databaseUrl() } });
+  beforeAll(() => {
     hand = handOf();
   });
-  afterAll(() => service?.dispose());
 
   const created = async (studio: StudioWithKey) => leadOf(await service.post(studio.secret, aCapture()), 201);
   const another = async ({ studioId, memberId }: StudioWithKey) => {

@@ -5,7 +5,7 @@ import { isKeySecret } from '../../common/rules/key-secret.ts';
 import { times } from '../support/builders.ts';
 import { growth, type Samples } from '../support/metrics.ts';
 import { describeWithRedisServer, startRedis } from '../support/servers.ts';
-import { LEADS, type Service, startService } from '../support/service.ts';
+import { anOwnService, LEADS, type Service, startService } from '../support/service.ts';
 
 const METRICS = {
   core: { CORE_METRICS_ADDRESS: '127.0.0.1:0' },
@@ -13,14 +13,8 @@ const METRICS = {
 };
 
 /** A service that tells its metrics; stopped when the test is over. */
-async function start(env: { core?: Record<string, string>; gateway?: Record<string, string> } = {}): Promise<Service> {
-  const service = await startService({
-    core: { ...METRICS.core, ...env.core },
-    gateway: { ...METRICS.gateway, ...env.gateway },
-  });
-  onTestFinished(() => service.dispose());
-  return service;
-}
+const start = (env: { core?: Record<string, string>; gateway?: Record<string, string> } = {}): Promise<Service> =>
+  anOwnService({ core: { ...METRICS.core, ...env.core }, gateway: { ...METRICS.gateway, ...env.gateway } });
 
 /** Well formed: 32 zero bytes and their checksum. */
 const A_SECRET = `lik_${Buffer.concat([Buffer.alloc(32), Buffer.from('190a55ad', 'hex')]).toString('base64url')}`;

@@ -5,24 +5,21 @@ import { basename, join } from 'node:path';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { commandsOf, describeWithTools, type Outcome, runCommands } from '../support/examples.ts';
 import { ROOT } from '../support/processes.ts';
-import { aCapture, expectLead, type Service, type StudioWithKey, startService } from '../support/service.ts';
+import { aCapture, aService, expectLead, type Service, type StudioWithKey } from '../support/service.ts';
 import { startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 
 // Each test runs programs, all at once.
 vi.setConfig({ testTimeout: 120_000 });
 
-let service: Service;
-let scarce: Service;
+const service = aService();
+const scarce = aService({ gateway: { QUOTA_LIMIT: '1', QUOTA_WINDOW_SECONDS: '4' } });
 let folder: string;
 const proxies: TcpProxy[] = [];
-beforeAll(async () => {
-  service = await startService();
-  scarce = await startService({ gateway: { QUOTA_LIMIT: '1', QUOTA_WINDOW_SECONDS: '4' } });
+beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
 });
 afterAll(async () => {
   await Promise.all(proxies.map((proxy) => proxy.stop()));
-  await Promise.all([service.dispose(), scarce.dispose()]);
   rmSync(folder, { recursive: true });
 });
 

@@ -1,34 +1,31 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { newKeySecret } from '../../common/rules/key-secret.ts';
 import { ApiKeyScope } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { MemberRole, StudioStatus } from '../../proto/gen/leadintake/v1/directory_pb.ts';
 import {
   aCapture,
   anEmail,
+  aService,
   BOTH_SCOPES,
   expectLead,
   expectProblem,
   type LeadJson,
   leadOf,
-  type Service,
   type StudioWithKey,
-  startService,
 } from '../support/service.ts';
 
-let service: Service;
+const service = aService();
 /** Somebody else's studio, and what is in it. */
 let other: StudioWithKey & { readonly leadId: string; readonly cursor: string };
 
 beforeAll(async () => {
-  service = await startService();
   const studio = await service.aStudioWithKey();
   const { id: leadId } = await leadOf(await service.post(studio.secret, aCapture({ displayName: 'Not yours' })), 201);
   await leadOf(await service.post(studio.secret, aCapture()), 201);
   const cursor = ((await (await service.get(studio.secret, '?limit=1')).json()) as { nextCursor: string }).nextCursor;
   other = { ...studio, leadId, cursor };
 });
-afterAll(() => service.dispose());
 
 /** How an answer must begin: its status and, for an error, its code and its faulty fields. */
 type Expected = readonly [status: number, code?: string, fields?: readonly string[]];

@@ -4,17 +4,13 @@ import { connect as connectHttp2 } from 'node:http2';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { times } from '../support/builders.ts';
 import { lines, type RawAnswer, rawConversation, takeAnswers } from '../support/raw-http.ts';
-import { aCapture, LEADS, type Service, type StudioWithKey, startService } from '../support/service.ts';
+import { aCapture, aService, LEADS, type StudioWithKey } from '../support/service.ts';
 
-let service: Service;
+const service = aService();
 let studio: StudioWithKey;
-beforeAll(async () => {
-  service = await startService();
-});
-afterAll(() => service.dispose());
 beforeEach(async () => {
   studio = await service.aStudioWithKey();
 });

@@ -14,14 +14,7 @@ import { type Authority, anAuthority, type Certificate } from '../support/certif
 import { CORE_TOKEN, startTestCore, type TestCore } from '../support/grpc.ts';
 import { addressOf, run } from '../support/processes.ts';
 import { describeWithRedisTls, freePort, type RedisServer, startRedis } from '../support/servers.ts';
-import {
-  expectProblem,
-  LEADS,
-  PUBLIC_URL,
-  CORE_TOKEN as SERVICE_TOKEN,
-  type Service,
-  startService,
-} from '../support/service.ts';
+import { aService, expectProblem, LEADS, PUBLIC_URL, CORE_TOKEN as SERVICE_TOKEN } from '../support/service.ts';
 
 let folder: string;
 let authority: Authority;
@@ -203,11 +196,7 @@ describe("a core's TLS", () => {
 });
 
 describeWithRedisTls('a gateway that counts in Redis over TLS', () => {
-  let service: Service;
-  beforeAll(async () => {
-    service = await startService();
-  });
-  afterAll(() => service.dispose());
+  const service = aService();
 
   /** A Redis that shows a certificate, and its address by TLS. */
   async function aRedis(shown: Certificate): Promise<{ redis: RedisServer; url: string }> {

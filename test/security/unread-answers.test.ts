@@ -1,18 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
+import { beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { BOUNDS, PAGE_SIZE } from '../../common/rules/field-rules.ts';
 import { MOST_UNREAD_OF_KEY_BYTES, TAKEN_WITHIN_MS } from '../../gateway/open-connections.ts';
 import { times } from '../support/builders.ts';
 import { lines, rawConversation } from '../support/raw-http.ts';
-import { LEADS, type Service, type StudioWithKey, startService } from '../support/service.ts';
+import { aService, LEADS, type StudioWithKey } from '../support/service.ts';
 
-let service: Service;
+const service = aService();
 let studio: StudioWithKey;
 let pageBytes: number;
 beforeAll(async () => {
-  service = await startService();
   studio = await service.aStudioWithKey();
   // As long as a page can be.
   const note = '😀'.repeat(BOUNDS.note.max);
@@ -32,7 +31,6 @@ beforeAll(async () => {
   pageBytes = page?.body.length ?? 0;
   expect(pageBytes).toBeGreaterThan(800_000);
 });
-afterAll(() => service.dispose());
 
 /** So many long answers one after the other are more than the systems on both ends keep of what nobody reads. */
 const ON_ONE_CONNECTION = 6;

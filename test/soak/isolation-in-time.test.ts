@@ -1,19 +1,18 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { times } from '../support/builders.ts';
-import { aCapture, leadOf, type Service, type StudioWithKey, startService } from '../support/service.ts';
+import { aCapture, aService, leadOf, type StudioWithKey } from '../support/service.ts';
 import { sizeOf } from '../support/size-of.ts';
 
 /** How many requests of each kind are timed; none unless told, because no usual test may be decided by time. */
 const SAMPLES = sizeOf('ISOLATION_SAMPLES', { usual: 0, soak: 5000 });
 
 describe.runIf(SAMPLES > 0)('what another studio has takes as long to refuse as what nobody has', () => {
-  let service: Service;
+  const service = aService();
   let own: StudioWithKey;
   let other: StudioWithKey & { readonly leadIds: readonly string[]; readonly cursor: string };
 
   beforeAll(async () => {
-    service = await startService();
     own = await service.aStudioWithKey();
     const studio = await service.aStudioWithKey();
     const leadIds: string[] = [];
@@ -23,7 +22,6 @@ describe.runIf(SAMPLES > 0)('what another studio has takes as long to refuse as 
     const page = (await (await service.get(studio.secret, '?limit=1')).json()) as { nextCursor: string };
     other = { ...studio, leadIds, cursor: page.nextCursor };
   });
-  afterAll(() => service.dispose());
 
   // Nobody's are made of a foreign one, so that they look alike.
   const altered = (id: string) => id.slice(0, -6) + randomUUID().slice(-6);

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished } from 'vitest';
 import { startGateway } from '../../gateway/app.ts';
 import { readGatewayConfig } from '../../gateway/config.ts';
 import { startCore } from '../../src/app.ts';
@@ -58,10 +58,42 @@ export interface Service extends Omit<CoreClients, 'close'> {
   dispose(): Promise<void>;
 }
 
-/** Starts a service; what it is to be configured with otherwise is given in the settings' own names. */
-export async function startService(
-  overrides: { readonly core?: Record<string, string>; readonly gateway?: Record<string, string> } = {},
-): Promise<Service> {
+/** What a service is to be configured with otherwise, in the settings' own names. */
+interface ServiceOverrides {
+  readonly core?: Record<string, string>;
+  readonly gateway?: Record<string, string>;
+}
+
+/**
+ * A service for all tests of a file, or of a `describe`: it stands when their own hooks begin, and is gone after them.
+ *
+ * @param overrides as a function, when they are known only once earlier hooks are through
+ */
+export function aService(overrides: ServiceOverrides | (() => ServiceOverrides) = {}): Service {
+  let service: Service | undefined;
+  beforeAll(async () => {
+    service = await startService(typeof overrides === 'function' ? overrides() : overrides);
+  });
+  afterAll(() => service?.dispose());
+  // So that a file names it once, and neither assigns nor passes it on.
+  return new Proxy({} as Service, {
+    get(_, name: keyof Service) {
+      if (!service)
+        throw new Error(`asked for ${name} before the service was started, which tests and hooks come after`);
+      return service[name];
+    },
+  });
+}
+
+/** A service of one test alone, gone when the test is over. */
+export async function anOwnService(overrides: ServiceOverrides = {}): Promise<Service> {
+  const service = await startService(overrides);
+  onTestFinished(() => service.dispose());
+  return service;
+}
+
+/** Starts a service, which whoever starts it disposes of. */
+export async function startService(overrides: ServiceOverrides = {}): Promise<Service> {
   const folder = await mkdtemp(join(tmpdir(), 'lead-intake-test-'));
   const common = { CORE_TOKEN, LOG_LEVEL: 'silent', SHUTDOWN_DRAIN_MS: '0' };
   const coreEnv = { ...common, DATABASE_URL: `sqlite:${join(folder, 'leads.db')}`, ...overrides.core };

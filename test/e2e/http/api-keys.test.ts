@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { timestampDate, timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { startGateway } from '../../../gateway/app.ts';
 import { readGatewayConfig } from '../../../gateway/config.ts';
 import { ApiKeyScope } from '../../../proto/gen/leadintake/v1/api_key_pb.ts';
@@ -8,21 +8,16 @@ import { MemberRole } from '../../../proto/gen/leadintake/v1/directory_pb.ts';
 import { DAY_MS, times } from '../../support/builders.ts';
 import {
   aCapture,
+  aService,
   BOTH_SCOPES,
   CORE_TOKEN,
   expectProblem,
   LEADS,
   PUBLIC_URL,
-  type Service,
   type StudioWithKey,
-  startService,
 } from '../../support/service.ts';
 
-let service: Service;
-beforeAll(async () => {
-  service = await startService();
-});
-afterAll(() => service.dispose());
+const service = aService();
 
 /** A request for another key of a studio, in the name of its owner unless told. */
 const anotherKey = ({ studioId, memberId }: StudioWithKey, overrides: Record<string, unknown> = {}) =>

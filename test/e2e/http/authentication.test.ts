@@ -1,26 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { newKeySecret } from '../../../common/rules/key-secret.ts';
 import { ApiKeyScope } from '../../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { MemberRole, StudioStatus } from '../../../proto/gen/leadintake/v1/directory_pb.ts';
 import { DAY_MS } from '../../support/builders.ts';
 import { lines, rawRequest } from '../../support/raw-http.ts';
-import {
-  aCapture,
-  expectProblem,
-  LEADS,
-  leadOf,
-  type Service,
-  type StudioWithKey,
-  startService,
-} from '../../support/service.ts';
+import { aCapture, aService, expectProblem, LEADS, leadOf, type StudioWithKey } from '../../support/service.ts';
 
-let service: Service;
-beforeAll(async () => {
-  service = await startService();
-});
-afterAll(() => service.dispose());
+const service = aService();
 
 /** The three operations. The lead that is read does not exist: whoever gets as far as that may read. */
 const OPERATIONS: readonly [string, (secret: string, headers?: Record<string, string | null>) => Promise<Response>][] =

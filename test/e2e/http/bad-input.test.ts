@@ -1,13 +1,9 @@
 import { gzipSync } from 'node:zlib';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { lines, rawRequest } from '../../support/raw-http.ts';
-import { aCapture, anEmail, expectProblem, LEADS, leadOf, type Service, startService } from '../../support/service.ts';
+import { aCapture, anEmail, aService, expectProblem, LEADS, leadOf } from '../../support/service.ts';
 
-let service: Service;
-beforeAll(async () => {
-  service = await startService();
-});
-afterAll(() => service.dispose());
+const service = aService();
 
 /** Sends a body, expects it to be refused, for exactly these fields where given, and nothing to be written. */
 async function expectRefused(body: unknown, fields?: readonly string[], headers: Record<string, string | null> = {}) {

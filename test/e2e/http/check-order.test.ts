@@ -1,16 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { ApiKeyScope } from '../../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { MemberRole, StudioStatus } from '../../../proto/gen/leadintake/v1/directory_pb.ts';
-import { aCapture, anEmail, BOTH_SCOPES, expectProblem, type Service, startService } from '../../support/service.ts';
+import { aCapture, anEmail, aService, BOTH_SCOPES, expectProblem } from '../../support/service.ts';
 
 const LIMIT = 2;
 
-let service: Service;
-beforeAll(async () => {
-  service = await startService({ gateway: { QUOTA_LIMIT: String(LIMIT), QUOTA_WINDOW_SECONDS: '3600' } });
-});
-afterAll(() => service.dispose());
+const service = aService({ gateway: { QUOTA_LIMIT: String(LIMIT), QUOTA_WINDOW_SECONDS: '3600' } });
 
 /** What can be wrong with one request to create a lead, in the order in which it must be told. */
 const FAULTS = [

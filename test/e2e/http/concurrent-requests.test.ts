@@ -1,25 +1,20 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { newKeySecret } from '../../../common/rules/key-secret.ts';
 import { ApiKeyScope } from '../../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { StudioStatus } from '../../../proto/gen/leadintake/v1/directory_pb.ts';
 import { times } from '../../support/builders.ts';
 import {
   aCapture,
+  aService,
   expectLead,
   expectProblem,
   type LeadJson,
   leadOf,
-  type Service,
   type StudioWithKey,
-  startService,
 } from '../../support/service.ts';
 
-let service: Service;
-beforeAll(async () => {
-  service = await startService();
-});
-afterAll(() => service.dispose());
+const service = aService();
 
 /** A lead with all that was sent to create it. */
 interface Known {

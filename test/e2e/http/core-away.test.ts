@@ -1,23 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { times } from '../../support/builders.ts';
-import {
-  aCapture,
-  expectProblem,
-  LEADS,
-  leadOf,
-  type Service,
-  type StudioWithKey,
-  startService,
-} from '../../support/service.ts';
+import { aCapture, aService, expectProblem, LEADS, leadOf, type StudioWithKey } from '../../support/service.ts';
 
-let service: Service;
+const service = aService();
 let studio: StudioWithKey;
 beforeAll(async () => {
-  service = await startService();
   studio = await service.aStudioWithKey();
 });
-afterAll(() => service.dispose());
 
 /** Waits until the gateway has found the core again. */
 async function served(): Promise<void> {

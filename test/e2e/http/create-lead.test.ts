@@ -1,24 +1,19 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { LeadView } from '../../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { HARD_TEXTS } from '../../support/builders.ts';
 import { lines, rawRequest } from '../../support/raw-http.ts';
 import {
   aCapture,
   anEmail,
+  aService,
   expectProblem,
   LEADS,
   leadOf,
-  type Service,
   type StudioWithKey,
-  startService,
 } from '../../support/service.ts';
 
-let service: Service;
-beforeAll(async () => {
-  service = await startService();
-});
-afterAll(() => service.dispose());
+const service = aService();
 
 describe('a created lead', () => {
   test('is answered with 201 and exactly the fields of the contract', {

@@ -1,37 +1,19 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { newKeySecret } from '../../../common/rules/key-secret.ts';
 import { ApiKeyScope } from '../../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { MemberRole, StudioStatus } from '../../../proto/gen/leadintake/v1/directory_pb.ts';
 import { DOCUMENTED_ANSWERS } from '../../support/documented.ts';
 import { lines, rawRequest } from '../../support/raw-http.ts';
-import {
-  aCapture,
-  anEmail,
-  LEADS,
-  leadOf,
-  type ProblemJson,
-  type Service,
-  startService,
-} from '../../support/service.ts';
+import { aCapture, anEmail, aService, LEADS, leadOf, type ProblemJson, type Service } from '../../support/service.ts';
 
 // Each is broken in its own way, but for the first.
-let service: Service;
-let strict: Service;
-let uncounted: Service;
-let misled: Service;
-let coreless: Service;
-beforeAll(async () => {
-  [service, strict, uncounted, misled, coreless] = await Promise.all([
-    startService(),
-    startService({ gateway: { QUOTA_LIMIT: '1', QUOTA_WINDOW_SECONDS: '3600' } }),
-    startService({ gateway: { REDIS_URL: 'redis://127.0.0.1:1' } }),
-    startService({ gateway: { CORE_TOKEN: 'not the one that the core was given' } }),
-    startService(),
-  ]);
-  await coreless.stopCore();
-});
-afterAll(() => Promise.all([service, strict, uncounted, misled, coreless].map((each) => each.dispose())));
+const service = aService();
+const strict = aService({ gateway: { QUOTA_LIMIT: '1', QUOTA_WINDOW_SECONDS: '3600' } });
+const uncounted = aService({ gateway: { REDIS_URL: 'redis://127.0.0.1:1' } });
+const misled = aService({ gateway: { CORE_TOKEN: 'not the one that the core was given' } });
+const coreless = aService();
+beforeAll(() => coreless.stopCore());
 
 /** How to call an operation, whatever becomes of it. */
 interface Operation {

@@ -1,11 +1,7 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { aCapture, anEmail, expectProblem, leadOf, type Service, startService } from '../../support/service.ts';
+import { expect, test } from 'vitest';
+import { aCapture, anEmail, aService, expectProblem, leadOf } from '../../support/service.ts';
 
-let service: Service;
-beforeAll(async () => {
-  service = await startService();
-});
-afterAll(() => service.dispose());
+const service = aService();
 
 /** One character of two UTF-16 units and four bytes. */
 const ASTRAL = '😀';

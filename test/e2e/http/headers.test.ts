@@ -1,16 +1,14 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { lines, rawRequest } from '../../support/raw-http.ts';
-import { aCapture, anEmail, LEADS, type Service, type StudioWithKey, startService } from '../../support/service.ts';
+import { aCapture, anEmail, aService, LEADS, type StudioWithKey } from '../../support/service.ts';
 
-let service: Service;
+const service = aService();
 let studio: StudioWithKey;
 beforeAll(async () => {
-  service = await startService();
   studio = await service.aStudioWithKey();
   await service.post(studio.secret, aCapture({ contact: anEmail('taken@example.org') }));
 });
-afterAll(() => service.dispose());
 
 type Headers = Record<string, string>;
 

@@ -1,17 +1,15 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { afterEach, beforeAll, expect, test } from 'vitest';
 import { lines, rawRequest } from '../../support/raw-http.ts';
-import { aCapture, expectProblem, LEADS, leadOf, type Service, startService } from '../../support/service.ts';
+import { aCapture, aService, expectProblem, LEADS, leadOf } from '../../support/service.ts';
 
-let service: Service;
+const service = aService();
 let secret: string;
 let studioId: string;
 beforeAll(async () => {
-  service = await startService();
   ({ secret, studioId } = await service.aStudioWithKey());
 });
-afterAll(() => service.dispose());
 
 afterEach(async () => {
   // Whatever came in, nothing of it was written, and the next caller is served.

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { ApiKeyScope } from '../../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { MemberRole, StudioStatus } from '../../../proto/gen/leadintake/v1/directory_pb.ts';
 import { LeadStage } from '../../../proto/gen/leadintake/v1/lead_intake_pb.ts';
@@ -8,18 +8,14 @@ import { DAY_MS, times } from '../../support/builders.ts';
 import {
   aCapture,
   anEmail,
+  anOwnService,
+  aService,
   expectProblem,
   leadOf,
-  type Service,
   type StudioWithKey,
-  startService,
 } from '../../support/service.ts';
 
-let service: Service;
-beforeAll(async () => {
-  service = await startService();
-});
-afterAll(() => service.dispose());
+const service = aService();
 
 const under = (key: string) => ({ 'idempotency-key': key });
 
@@ -156,23 +152,19 @@ describe('the same key with the same data', () => {
   });
 
   test('gets it after the core was started again', { tags: ['4.1.memory'] }, async () => {
-    const own = await startService();
-    try {
-      const { secret, studioId } = await own.aStudioWithKey();
-      const [capture, key] = [aCapture(), randomUUID()];
-      const first = await (await own.post(secret, capture, under(key))).text();
-      await own.stopCore();
-      await own.startCore();
-      await expect.poll(async () => (await own.get(secret)).status, { timeout: 10_000 }).toBe(200);
+    const own = await anOwnService();
+    const { secret, studioId } = await own.aStudioWithKey();
+    const [capture, key] = [aCapture(), randomUUID()];
+    const first = await (await own.post(secret, capture, under(key))).text();
+    await own.stopCore();
+    await own.startCore();
+    await expect.poll(async () => (await own.get(secret)).status, { timeout: 10_000 }).toBe(200);
 
-      const replay = await own.post(secret, capture, under(key));
+    const replay = await own.post(secret, capture, under(key));
 
-      expect(replay.headers.get('idempotent-replayed')).toBe('true');
-      expect(await replay.text()).toBe(first);
-      expect(await own.countLeads(studioId)).toBe(1);
-    } finally {
-      await own.dispose();
-    }
+    expect(replay.headers.get('idempotent-replayed')).toBe('true');
+    expect(await replay.text()).toBe(first);
+    expect(await own.countLeads(studioId)).toBe(1);
   });
 });
 

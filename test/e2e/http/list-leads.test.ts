@@ -1,24 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { ApiKeyScope } from '../../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { LeadStage } from '../../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { DAY_MS, times } from '../../support/builders.ts';
-import {
-  aCapture,
-  expectLead,
-  expectProblem,
-  type LeadJson,
-  leadOf,
-  type Service,
-  startService,
-} from '../../support/service.ts';
+import { aCapture, aService, expectLead, expectProblem, type LeadJson, leadOf } from '../../support/service.ts';
 
-let service: Service;
-beforeAll(async () => {
-  service = await startService();
-});
-afterAll(() => service.dispose());
+const service = aService();
 
 /** Creates leads one after the other and gives their ids, newest first. */
 async function leadsOf(studioId: string, count: number): Promise<string[]> {

@@ -1,24 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { ApiKeyScope } from '../../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { StudioStatus } from '../../../proto/gen/leadintake/v1/directory_pb.ts';
 import { LeadStage } from '../../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { times } from '../../support/builders.ts';
-import {
-  aCapture,
-  anEmail,
-  expectProblem,
-  LEADS,
-  leadOf,
-  PUBLIC_URL,
-  type Service,
-  startService,
-} from '../../support/service.ts';
+import { aCapture, anEmail, aService, expectProblem, LEADS, leadOf, PUBLIC_URL } from '../../support/service.ts';
 
-let service: Service;
-beforeAll(async () => {
-  service = await startService();
-});
-afterAll(() => service.dispose());
+const service = aService();
 
 const aPhone = (value: string) => ({ type: 'phone', value });
 const linkTo = (id: string) => `<${PUBLIC_URL}${LEADS}/${id}>; rel="existing-lead"`;

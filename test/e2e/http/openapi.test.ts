@@ -1,12 +1,8 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { document, expectDocumentedAnswer, PUBLIC_URL } from '../../support/documented.ts';
-import { expectProblem, LEADS, type Service, startService } from '../../support/service.ts';
+import { aService, expectProblem, LEADS } from '../../support/service.ts';
 
-let service: Service;
-beforeAll(async () => {
-  service = await startService();
-});
-afterAll(() => service.dispose());
+const service = aService();
 
 const PATH = '/v1/openapi.json';
 

@@ -2,18 +2,16 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { times } from '../../support/builders.ts';
 import { lines, rawConversation } from '../../support/raw-http.ts';
-import { aCapture, LEADS, type Service, type StudioWithKey, startService } from '../../support/service.ts';
+import { aCapture, aService, LEADS, type StudioWithKey } from '../../support/service.ts';
 
-let service: Service;
+const service = aService();
 let studio: StudioWithKey;
 beforeAll(async () => {
-  service = await startService();
   studio = await service.aStudioWithKey();
 });
-afterAll(() => service.dispose());
 
 /** A valid creation, as bytes; a longer length promises more of its body than comes. */
 function creation({ secret = studio.secret, promisedBytes = 0 } = {}): string {

@@ -1,22 +1,18 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { ApiKeyScope } from '../../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { MemberRole, StudioStatus } from '../../../proto/gen/leadintake/v1/directory_pb.ts';
 import {
   aCapture,
   anEmail,
+  anOwnService,
+  aService,
   expectProblem,
   LEADS,
-  type Service,
   type StudioWithKey,
-  startService,
 } from '../../support/service.ts';
 
-let service: Service;
-beforeAll(async () => {
-  service = await startService({ gateway: { QUOTA_LIMIT: '3', QUOTA_WINDOW_SECONDS: '3600' } });
-});
-afterAll(() => service.dispose());
+const service = aService({ gateway: { QUOTA_LIMIT: '3', QUOTA_WINDOW_SECONDS: '3600' } });
 
 type Meeting = (studio: StudioWithKey) => Promise<Response>;
 
@@ -99,14 +95,10 @@ describe('an error', () => {
   test('keeps every rule of the contract when it is internal_error, and tells nothing of the fault', {
     tags: ['2.5.discreet', '7.internal_error'],
   }, async () => {
-    const misled = await startService({ gateway: { CORE_TOKEN: 'not the one that the core was given' } });
-    try {
-      const { secret } = await misled.aStudioWithKey();
-      const problem = await expectProblem(await misled.get(secret), 500, 'internal_error', []);
-      expect(JSON.stringify(problem)).not.toMatch(/token|core|unauthenticated|connect/i);
-    } finally {
-      await misled.dispose();
-    }
+    const misled = await anOwnService({ gateway: { CORE_TOKEN: 'not the one that the core was given' } });
+    const { secret } = await misled.aStudioWithKey();
+    const problem = await expectProblem(await misled.get(secret), 500, 'internal_error', []);
+    expect(JSON.stringify(problem)).not.toMatch(/token|core|unauthenticated|connect/i);
   });
 
   test('shares its type and its title with no other code', async () => {

@@ -1,21 +1,15 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { newKeySecret } from '../../../common/rules/key-secret.ts';
 import { describeWithRedisServer, type RedisServer, startRedis } from '../../support/servers.ts';
-import { aCapture, expectProblem, leadOf, type Service, startService } from '../../support/service.ts';
+import { aCapture, anOwnService, aService, expectProblem, leadOf } from '../../support/service.ts';
 
 describeWithRedisServer('a gateway that counts in Redis', () => {
   let redis: RedisServer;
-  let service: Service;
-
   beforeAll(async () => {
     redis = await startRedis();
-    service = await startService({ gateway: { REDIS_URL: redis.url } });
   });
-
-  afterAll(async () => {
-    await service?.dispose();
-    await redis?.stop();
-  });
+  afterAll(() => redis?.stop());
+  const service = aService(() => ({ gateway: { REDIS_URL: redis.url } }));
 
   /** The gateway answers well within this; what is more is this machine's. Milliseconds. */
   const QUICKLY_MS = 1000;
@@ -59,17 +53,13 @@ describeWithRedisServer('a gateway that counts in Redis', () => {
   );
 
   test('begins a new window when Redis has forgotten the old one', async () => {
-    const limited = await startService({
+    const limited = await anOwnService({
       gateway: { REDIS_URL: redis.url, QUOTA_LIMIT: '1', QUOTA_WINDOW_SECONDS: '600' },
     });
-    try {
-      const { secret } = await limited.aStudioWithKey();
-      expect((await limited.get(secret)).status).toBe(200);
-      await expectProblem(await limited.get(secret), 429, 'integration_rate_limited');
-      await redis.flush();
-      expect((await limited.get(secret)).status).toBe(200);
-    } finally {
-      await limited.dispose();
-    }
+    const { secret } = await limited.aStudioWithKey();
+    expect((await limited.get(secret)).status).toBe(200);
+    await expectProblem(await limited.get(secret), 429, 'integration_rate_limited');
+    await redis.flush();
+    expect((await limited.get(secret)).status).toBe(200);
   });
 });

@@ -1,22 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { ApiKeyScope } from '../../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { StudioStatus } from '../../../proto/gen/leadintake/v1/directory_pb.ts';
 import { DAY_MS, times } from '../../support/builders.ts';
-import { aCapture, BOTH_SCOPES, expectProblem, leadOf, type Service, startService } from '../../support/service.ts';
+import { aCapture, anOwnService, aService, BOTH_SCOPES, expectProblem, leadOf } from '../../support/service.ts';
 
 const LIMIT = 5;
 
 /** A window so long that no test sees its end. */
 const LONG_SECONDS = 3600;
 
-let service: Service;
-beforeAll(async () => {
-  service = await startService({ gateway: { QUOTA_LIMIT: `${LIMIT}`, QUOTA_WINDOW_SECONDS: `${LONG_SECONDS}` } });
-});
-afterAll(() => service.dispose());
+const service = aService({ gateway: { QUOTA_LIMIT: `${LIMIT}`, QUOTA_WINDOW_SECONDS: `${LONG_SECONDS}` } });
 
 /** How many requests are left to a key, by the header of an answer. */
 const left = (response: Response) =>
@@ -181,11 +177,7 @@ describe('a refusal by the quota', () => {
 
   describe('is over', () => {
     const WINDOW_SECONDS = 2;
-    let brief: Service;
-    beforeAll(async () => {
-      brief = await startService({ gateway: { QUOTA_LIMIT: '1', QUOTA_WINDOW_SECONDS: `${WINDOW_SECONDS}` } });
-    });
-    afterAll(() => brief.dispose());
+    const brief = aService({ gateway: { QUOTA_LIMIT: '1', QUOTA_WINDOW_SECONDS: `${WINDOW_SECONDS}` } });
 
     /** Sends requests until one is refused: on a slow machine a window may end between two. */
     async function refusalOf(secret: string): Promise<{ readonly retryAfter: number }> {
@@ -271,33 +263,25 @@ describe('while requests cannot be counted', () => {
   test('every operation is refused with 503 and a time to wait, and nothing is written', {
     tags: ['4.1.6', '7.integration_rate_unavailable', '7.3', '7.wait'],
   }, async () => {
-    const uncounted = await startService({ gateway: away });
-    try {
-      const { secret, studioId } = await uncounted.aStudioWithKey();
-      for (const call of [
-        () => uncounted.post(secret, aCapture()),
-        () => uncounted.post(secret, '{'),
-        () => uncounted.get(secret),
-        () => uncounted.get(secret, `/${randomUUID()}`),
-      ]) {
-        await expectProblem(await call(), 503, 'integration_rate_unavailable', []);
-      }
-      expect(await uncounted.countLeads(studioId)).toBe(0);
-    } finally {
-      await uncounted.dispose();
+    const uncounted = await anOwnService({ gateway: away });
+    const { secret, studioId } = await uncounted.aStudioWithKey();
+    for (const call of [
+      () => uncounted.post(secret, aCapture()),
+      () => uncounted.post(secret, '{'),
+      () => uncounted.get(secret),
+      () => uncounted.get(secret, `/${randomUUID()}`),
+    ]) {
+      await expectProblem(await call(), 503, 'integration_rate_unavailable', []);
     }
+    expect(await uncounted.countLeads(studioId)).toBe(0);
   });
 
   test('the key and its scope are still checked first', {
     tags: ['7.integration_rate_unavailable', '7.order'],
   }, async () => {
-    const uncounted = await startService({ gateway: away });
-    try {
-      const { secret } = await uncounted.aStudioWithKey({ scopes: [ApiKeyScope.LEADS_READ] });
-      await expectProblem(await uncounted.get(`${secret}x`), 401, 'integration_key_invalid');
-      await expectProblem(await uncounted.post(secret, aCapture()), 403, 'integration_scope_forbidden');
-    } finally {
-      await uncounted.dispose();
-    }
+    const uncounted = await anOwnService({ gateway: away });
+    const { secret } = await uncounted.aStudioWithKey({ scopes: [ApiKeyScope.LEADS_READ] });
+    await expectProblem(await uncounted.get(`${secret}x`), 401, 'integration_key_invalid');
+    await expectProblem(await uncounted.post(secret, aCapture()), 403, 'integration_scope_forbidden');
   });
 });

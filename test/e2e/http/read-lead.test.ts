@@ -1,14 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { LeadStage } from '../../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { lines, rawRequest } from '../../support/raw-http.ts';
-import { aCapture, expectProblem, LEADS, leadOf, type Service, startService } from '../../support/service.ts';
+import { aCapture, aService, expectProblem, LEADS, leadOf } from '../../support/service.ts';
 
-let service: Service;
-beforeAll(async () => {
-  service = await startService();
-});
-afterAll(() => service.dispose());
+const service = aService();
 
 /** Reads a path under the leads that a client would tidy up before sending. */
 const rawGet = (secret: string, path: string) =>

@@ -1,13 +1,9 @@
 import { METHODS } from 'node:http';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { lines, rawRequest } from '../../support/raw-http.ts';
-import { aCapture, expectProblem, LEADS, leadOf, type Service, startService } from '../../support/service.ts';
+import { aCapture, aService, expectProblem, LEADS, leadOf } from '../../support/service.ts';
 
-let service: Service;
-beforeAll(async () => {
-  service = await startService();
-});
-afterAll(() => service.dispose());
+const service = aService();
 
 const ONE = `${LEADS}/0b4c1d6a-9d3e-4a53-8a5f-6f1f0f0d7c11`;
 

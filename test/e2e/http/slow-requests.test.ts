@@ -1,12 +1,8 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { lines, rawRequest } from '../../support/raw-http.ts';
-import { expectProblem, LEADS, type Service, startService } from '../../support/service.ts';
+import { aService, expectProblem, LEADS } from '../../support/service.ts';
 
-let service: Service;
-beforeAll(async () => {
-  service = await startService();
-});
-afterAll(() => service.dispose());
+const service = aService();
 
 describe.concurrent('a request that never becomes whole is answered in problem+json, and not waited for', () => {
   test('in the middle of its head', { tags: ['7.no-http'] }, async () => {

@@ -1,15 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { BOUNDS, PAGE_SIZE } from '../../../common/rules/field-rules.ts';
 import { PROBLEMS } from '../../../gateway/problems.ts';
 import { bash, hasShellAndCurl } from '../../support/processes.ts';
-import { aCapture, expectProblem, LEADS, PUBLIC_URL, type Service, startService } from '../../support/service.ts';
+import { aCapture, anOwnService, aService, expectProblem, LEADS, PUBLIC_URL } from '../../support/service.ts';
 
-let service: Service;
-beforeAll(async () => {
-  service = await startService({ gateway: { QUOTA_LIMIT: '4321', QUOTA_WINDOW_SECONDS: '77' } });
-});
-afterAll(() => service.dispose());
+const service = aService({ gateway: { QUOTA_LIMIT: '4321', QUOTA_WINDOW_SECONDS: '77' } });
 
 const CODES = Object.entries(PROBLEMS);
 const PAGES = [
@@ -207,12 +203,8 @@ test('the loop of the page on retries creates one lead, also while the service i
 });
 
 test('an address that has a meaning in HTML is shown as it is', async () => {
-  const odd = await startService({ gateway: { PUBLIC_URL: "https://leads.example.test/a&lt;b'" } });
-  try {
-    for (const path of ['/docs/quick-start', '/docs/problems/route_not_found']) {
-      expect(shown(await (await fetch(odd.url + path)).text())).toContain("https://leads.example.test/a&lt;b'/");
-    }
-  } finally {
-    await odd.dispose();
+  const odd = await anOwnService({ gateway: { PUBLIC_URL: "https://leads.example.test/a&lt;b'" } });
+  for (const path of ['/docs/quick-start', '/docs/problems/route_not_found']) {
+    expect(shown(await (await fetch(odd.url + path)).text())).toContain("https://leads.example.test/a&lt;b'/");
   }
 });
