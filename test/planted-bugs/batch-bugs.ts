@@ -25,7 +25,7 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     name: 'the core counts requests by message',
     suite: RPC,
     caughtBy: 'in many messages: each result is that of its own request',
-    patches: [{ file: BATCHES, find: 'begin(begun + position, call', put: 'begin(position, call' }],
+    patches: [{ file: BATCHES, find: 'begin(begun + position, $$$REST)', put: 'begin(position, $$$REST)' }],
     inSoak: true,
   },
   {
@@ -59,11 +59,11 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     suite: RPC,
     caughtBy: 'have their keys looked at anew for each message: LeadIntakeService/BatchCreateLeads',
     patches: [
-      { file: BATCHES, find: '      const bearerOf = oncePerSecret(authenticate);\n', put: '' },
+      { file: BATCHES, find: 'const bearerOf = oncePerSecret(authenticate);', put: '' },
       {
         file: BATCHES,
-        find: '  const allRead = readAll()',
-        put: '  const bearerOf = oncePerSecret(authenticate);\n  const allRead = readAll()',
+        find: 'const allRead = $VALUE;',
+        put: 'const bearerOf = oncePerSecret(authenticate); const allRead = $VALUE;',
       },
     ],
   },
@@ -86,9 +86,9 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'gateway/sent-requests.ts',
-        find: 'take(place: number): Request | undefined {',
-        put: `take(_place: number): Request | undefined {
-    const place = this.#gone + this.#requests.findIndex((each) => each !== undefined);`,
+        find: 'const request = this.#requests[place - this.#gone];',
+        put: `place = this.#gone + this.#requests.findIndex((each) => each !== undefined);
+              const request = this.#requests[place - this.#gone];`,
       },
     ],
   },
@@ -99,9 +99,9 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: COLLECTOR,
-        find: 'for (const result of results) ',
+        find: 'for (const result of results) $DO',
         put: `const refused = results.find((result) => 'error' in result);
-          for (const result of results.map((each) => ({ ...(refused ?? each), index: each.index }))) `,
+              for (const result of results.map((each) => ({ ...(refused ?? each), index: each.index }))) $DO`,
       },
     ],
   },
@@ -124,8 +124,8 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: COLLECTOR,
-        find: '        this.#shareNoMore(waiting);\n        waiting.attempts',
-        put: '        waiting.attempts',
+        find: 'for (const waiting of message) { this.#shareNoMore(waiting); $$$REST }',
+        put: 'for (const waiting of message) { $$$REST }',
       },
     ],
   },
@@ -144,14 +144,13 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: GATHERER,
-        find: 'for (const waiting of this.#waiting.splice(0, MOST_IN_BATCH)) {',
-        put: `const taken = this.#waiting.splice(0, MOST_IN_BATCH);
-      for (const waiting of taken) {`,
+        find: 'for (const waiting of this.#waiting.splice(0, MOST_IN_BATCH)) $DO',
+        put: 'const taken = this.#waiting.splice(0, MOST_IN_BATCH); for (const waiting of taken) $DO',
       },
       {
         file: GATHERER,
-        find: 'if (waiting.deadline.aborted)',
-        put: 'if (taken.some(({ deadline }) => deadline.aborted))',
+        find: 'waiting.deadline.aborted',
+        put: 'taken.some(({ deadline }) => deadline.aborted)',
       },
     ],
     inSoak: true,

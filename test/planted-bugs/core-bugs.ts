@@ -15,8 +15,8 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: CALLER_AUTHENTICATION,
-        find: 'if (service.typeName === Health.typeName) {',
-        put: "if (!service.typeName.startsWith('leadintake.')) {",
+        find: 'service.typeName === Health.typeName',
+        put: "!service.typeName.startsWith('leadintake.')",
       },
     ],
   },
@@ -42,7 +42,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     name: 'watchers of health are as many as they like',
     suite: HEALTH,
     caughtBy: 'without a token is for so many at once, and with it for everybody; who leaves makes room',
-    patches: [{ file: HEALTH_SERVICE, find: 'if (isStranger && strangers >= MOST_WATCHERS)', put: 'if (false)' }],
+    patches: [{ file: HEALTH_SERVICE, find: 'isStranger && strangers >= MOST_WATCHERS', put: 'false' }],
   },
   {
     name: 'each who asks has the store looked at',
@@ -120,7 +120,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     name: 'the deadline of a stop begins before its drain',
     suite: 'test/e2e/processes.test.ts',
     caughtBy: 'may drain for longer than anything else may take, serves until then, and ends well',
-    patches: [{ file: 'common/run-until-stopped.ts', find: 'running.drainMs + STOP_MS,', put: 'STOP_MS,' }],
+    patches: [{ file: 'common/run-until-stopped.ts', find: 'running.drainMs + STOP_MS', put: 'STOP_MS' }],
     inSoak: true,
   },
 ];

@@ -25,14 +25,10 @@ export const CRASH_BUGS: readonly PlantedBug[] = [
       },
       {
         file: GROUP_COMMIT,
-        find: 'export class GroupCommit<',
-        put: 'const commits = { count: 0 };\n\nexport class GroupCommit<',
-      },
-      {
-        file: GROUP_COMMIT,
         find: "this.#database.exec('COMMIT');",
         // The first ones stand: what is lost later are leads, not the studio that they are in.
-        put: "if (++commits.count < 12 || Math.random() < 0.02) this.#database.exec('COMMIT');",
+        put: `this.commits = (this.commits ?? 0) + 1;
+              if (this.commits < 12 || Math.random() < 0.02) this.#database.exec('COMMIT');`,
       },
     ],
     inSoak: true,
@@ -41,13 +37,13 @@ export const CRASH_BUGS: readonly PlantedBug[] = [
     name: 'the disk has a commit only when the log is moved into the database',
     suite: POWER_CUTS,
     caughtBy: 'at any moment',
-    patches: [{ file: OPEN_DATABASE, find: 'PRAGMA synchronous = FULL', put: 'PRAGMA synchronous = NORMAL' }],
+    patches: [{ file: OPEN_DATABASE, text: 'PRAGMA synchronous = FULL', put: 'PRAGMA synchronous = NORMAL' }],
   },
   {
     name: 'a new database is in a folder that the disk may not have',
     suite: POWER_CUTS,
     caughtBy: 'while the log is moved into the database',
-    patches: [{ file: OPEN_DATABASE, find: '  fsyncSync(opened);\n', put: '' }],
+    patches: [{ file: OPEN_DATABASE, find: 'fsyncSync(opened);', put: '' }],
     inSoak: true,
   },
   {
@@ -90,7 +86,13 @@ export const CRASH_BUGS: readonly PlantedBug[] = [
     name: 'a second signal ends a stopping process at once',
     suite: STOPPING,
     caughtBy: `the core ${IN_ORDER}`,
-    patches: [{ file: 'common/run-until-stopped.ts', find: "process.on('SIGTERM'", put: "process.once('SIGTERM'" }],
+    patches: [
+      {
+        file: 'common/run-until-stopped.ts',
+        find: "process.on('SIGTERM', $STOP)",
+        put: "process.once('SIGTERM', $STOP)",
+      },
+    ],
     inSoak: true,
   },
   {
@@ -111,8 +113,8 @@ export const CRASH_BUGS: readonly PlantedBug[] = [
     suite: OVERLOAD,
     caughtBy: 'a thousand connections that are slow or silent are closed in time, and hold up nobody else',
     patches: [
-      { file: HTTP_SERVER, find: 'requestTimeout: REQUEST_ARRIVAL_MS,', put: 'requestTimeout: 0,' },
-      { file: HTTP_SERVER, find: 'headersTimeout: REQUEST_ARRIVAL_MS,', put: 'headersTimeout: 0,' },
+      { file: HTTP_SERVER, find: 'requestTimeout: REQUEST_ARRIVAL_MS', put: 'requestTimeout: 0' },
+      { file: HTTP_SERVER, find: 'headersTimeout: REQUEST_ARRIVAL_MS', put: 'headersTimeout: 0' },
     ],
     inSoak: true,
   },
@@ -132,8 +134,8 @@ export const CRASH_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'gateway/request-order.ts',
-        find: 'readonly #connections = new WeakMap<Socket, Turns>();',
-        put: 'readonly #connections = new Map<Socket, Turns>();',
+        find: 'readonly #connections = new WeakMap<Socket, Turns>()',
+        put: 'readonly #connections = new Map<Socket, Turns>()',
       },
     ],
     inSoak: true,

@@ -17,7 +17,7 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     name: 'a connection full of requests comes before all others',
     suite: OF_ORDER,
     caughtBy: 'a connection full of requests is one caller among many',
-    patches: [{ file: ORDER, find: 'setImmediate(() => {', put: 'queueMicrotask(() => {' }],
+    patches: [{ file: ORDER, find: 'setImmediate($CARRYON)', put: 'queueMicrotask($CARRYON)' }],
   },
   {
     name: 'any number of requests wait',
@@ -91,13 +91,19 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     name: 'a connection of an address that ends is counted for ever',
     suite: OF_CONNECTIONS,
     caughtBy: 'one address never has all connections: another has its own, and those that end are free again',
-    patches: [{ file: CONNECTIONS, find: 'get(address) ?? 0) - 1;', put: 'get(address) ?? 0);' }],
+    patches: [
+      {
+        file: CONNECTIONS,
+        find: '(this.#countByAddress.get(address) ?? 0) - 1',
+        put: 'this.#countByAddress.get(address) ?? 0',
+      },
+    ],
     inSoak: true,
   },
   {
     name: 'a charset that is not UTF-8 is read as if it were',
     suite: 'test/e2e/http/bad-input.test.ts',
     caughtBy: 'a charset that is not UTF-8 is refused: application/json; charset=iso-8859-1',
-    patches: [{ file: 'gateway/routes/read-capture.ts', find: 'charset === null ||', put: 'true ||' }],
+    patches: [{ file: 'gateway/routes/read-capture.ts', find: 'charset === null || $VALID', put: 'true' }],
   },
 ];

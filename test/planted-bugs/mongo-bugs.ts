@@ -20,9 +20,8 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: LEADS,
-        find: 'if (own) {',
-        put: `if (byContact) return { kind: 'already-open', leadId: byContact._id.id.toString() };
-    if (own) {`,
+        find: 'if (own) $THEN',
+        put: `if (byContact) return { kind: 'already-open', leadId: byContact._id.id.toString() }; if (own) $THEN`,
       },
     ],
   },
@@ -33,8 +32,8 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/store/mongo/indexes.ts',
-        find: "key: { studioId: 1, 'idempotency.key': 1 }, unique: true",
-        put: "key: { studioId: 1, 'idempotency.key': 1 }, unique: false",
+        find: "{ collection: 'leads', name: $NAME, key: { studioId: 1, 'idempotency.key': 1 }, unique: true }",
+        put: "{ collection: 'leads', name: $NAME, key: { studioId: 1, 'idempotency.key': 1 }, unique: false }",
       },
     ],
   },
@@ -45,8 +44,8 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/store/mongo/indexes.ts',
-        find: 'key: { studioId: 1, openContactKey: 1 }, unique: true',
-        put: 'key: { studioId: 1, openContactKey: 1 }, unique: false',
+        find: "{ collection: 'leads', name: $NAME, key: { studioId: 1, openContactKey: 1 }, unique: true }",
+        put: "{ collection: 'leads', name: $NAME, key: { studioId: 1, openContactKey: 1 }, unique: false }",
       },
     ],
     inSoak: true,
@@ -57,10 +56,10 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     caughtBy:
       'with idempotencyKey dropped in that moment, of creations for one key at two cores never two leads are answered',
     patches: [
+      { file: 'src/store/mongo/while-unique.ts', find: 'fault = await vouching.fault(deadline);', put: '' },
       {
         file: 'src/store/mongo/while-unique.ts',
-        find: `fault = await vouching.fault(deadline);
-          if (fault === undefined) return outcome;`,
+        find: 'if (fault === undefined) return outcome;',
         put: 'return outcome;',
       },
     ],
@@ -72,8 +71,8 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/store/mongo/indexes.ts',
-        find: "found.partialFilterExpression !== undefined && 'is partial',",
-        put: '',
+        find: "found.partialFilterExpression !== undefined && 'is partial'",
+        put: 'false',
       },
     ],
     inSoak: true,
@@ -94,7 +93,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     name: 'the address decides about concerns',
     suite: CONCERNS,
     caughtBy: EACH_COMMAND,
-    patches: [{ file: CONNECTION, find: "'lead-intake', CONCERNS)", put: "'lead-intake')" }],
+    patches: [{ file: CONNECTION, find: 'client.db($NAME, CONCERNS)', put: 'client.db($NAME)' }],
   },
   {
     name: 'a key with other data is a replay',
@@ -103,8 +102,8 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/store/repetition.ts',
-        find: 'return sameData(earlier.fingerprint, repeated)\n    ?',
-        put: 'return earlier\n    ?',
+        find: 'sameData(earlier.fingerprint, repeated)',
+        put: 'earlier',
       },
     ],
     inSoak: true,
@@ -116,13 +115,13 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: LEADS,
-        find: '$set: { stage, updatedAt, ...claimsAfterMove(lead, stage, claims) },',
+        find: '$set: { stage, updatedAt, ...claimsAfterMove(lead, stage, claims) }',
         put: `$set: {
                   stage,
                   updatedAt,
                   ...claimsAfterMove(lead, stage, claims),
                   ...(stage === 'won' && { 'idempotency.key': _id.id }),
-                },`,
+                }`,
       },
     ],
     inSoak: true,
@@ -150,7 +149,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
         find: '{ studioId: { $in: studioIds }, _id: { $in: [...keys] } }',
         put: "{ '_id.id': { $in: keys.map(({ id }) => id) } }",
       },
-      { file: LEADS, find: '[nameOf(document._id), leadOf', put: '[document._id.id.toString(), leadOf' },
+      { file: LEADS, find: '[nameOf(document._id), $LEAD]', put: '[document._id.id.toString(), $LEAD]' },
       { file: LEADS, find: 'leadsThere.get(nameOf(key))', put: 'leadsThere.get(key.id.toString())' },
     ],
     inSoak: true,
@@ -175,13 +174,8 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/store/mongo/claim-renewals.ts',
-        find: `              openContactKey: isFirst
-                ? openClaim(lead.claims.contactKeys[0] ?? '')
-                : lead.claims.contactKeys.map(openClaim),
-              'contactRule.version': isFirst ? null : version,
-              'contactRule.region': region,
-`,
-        put: '',
+        find: '{ studioId, _id: leadKey(studioId, lead.id), openContactKey: $CLAIM, $$$RULE }',
+        put: '{ studioId, _id: leadKey(studioId, lead.id) }',
       },
     ],
   },
@@ -232,7 +226,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     caughtBy: IN_ONE_INSERT,
     patches: [
       { file: LEADS, find: 'ordered: false', put: 'ordered: true' },
-      { file: LEADS, find: 'if (!isKnown || error', put: 'if (error' },
+      { file: LEADS, find: '!isKnown || $ERROR', put: '$ERROR' },
     ],
   },
   {
@@ -242,8 +236,8 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: LEADS,
-        find: '.map((refusal) => [refusal.index, refusal])',
-        put: '.map((refusal, place) => [place, refusal])',
+        find: '(refusal) => [refusal.index, refusal]',
+        put: '(refusal, place) => [place, refusal]',
       },
     ],
   },

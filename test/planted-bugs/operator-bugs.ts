@@ -6,7 +6,7 @@ export const OPERATOR_BUGS: readonly PlantedBug[] = [
     name: 'a terminal is sent what turns the direction of writing',
     suite: 'test/unit/visible.test.ts',
     caughtBy: 'what turns the direction is written out',
-    patches: [{ file: 'common/visible.ts', find: '\\p{Bidi_Control}', put: '' }],
+    patches: [{ file: 'common/visible.ts', text: '\\p{Bidi_Control}', put: '' }],
   },
   {
     name: 'what doctor is told goes to the terminal as it is',

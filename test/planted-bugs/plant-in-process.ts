@@ -5,7 +5,7 @@
 import { registerHooks } from 'node:module';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { patched } from './planted-bug.ts';
+import { patched } from './patch.ts';
 import { ALL_BUGS } from './planted-bugs.ts';
 
 const ROOT = join(import.meta.dirname, '../..');

@@ -1,17 +1,8 @@
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Plugin } from 'vitest/config';
+import { type Patch, patched } from './patch.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
-
-/** A fault in one place of the product: what stands there, and what stands there instead. */
-export interface Patch {
-  /** From the root: `src/domain/lead.ts`. */
-  readonly file: string;
-  /** Stands in the file exactly once. */
-  readonly find: string;
-  readonly put: string;
-}
 
 /** A faulty variant of the product, and the test that must not let it pass. */
 export interface PlantedBug {
@@ -37,22 +28,6 @@ export interface VariantReport {
   /** Whatever else went wrong. */
   readonly errors: readonly string[];
 }
-
-/**
- * The source with the fault in it.
- *
- * @throws Error when the place is not there, or not the only one: then the variant has to follow the product
- */
-export function patched(source: string, { file, find, put }: Patch): string {
-  const [before, after, ...more] = source.split(find);
-  if (before === undefined || after === undefined || more.length > 0) {
-    throw new Error(`${file} does not have this exactly once: ${find}`);
-  }
-  return before + put + after;
-}
-
-/** A file of the product as it stands. */
-export const sourceOf = (file: string): string => readFileSync(join(ROOT, file), 'utf8');
 
 /** Has a test runner load the product with the faults in it. */
 export function plant(patches: readonly Patch[]): Plugin {

@@ -13,8 +13,7 @@ import { UNREADABLE_BUGS, UNREADABLE_MONGO_BUGS } from './unreadable-bugs.ts';
 /** PLANTED_BUGS: `all` has those tried, too, that only a soak tries. */
 const ALL = process.env.PLANTED_BUGS === 'all';
 
-/** The same variant, held against the contract from outside. */
-const fromOutside = (bug: PlantedBug): PlantedBug => ({
+/** The same variant, held against the contract from outside. */ const fromOutside = (bug: PlantedBug): PlantedBug => ({
   ...bug,
   name: `${bug.name}, seen from outside`,
   suite: 'test/conformance/sqlite.test.ts',
@@ -37,7 +36,6 @@ const ON_MONGODB = [MONGO_BUGS, UNREADABLE_MONGO_BUGS].flat();
 
 /** Every faulty variant, once. */
 export const ALL_BUGS: readonly PlantedBug[] = [...ON_SQLITE, ...ON_MONGODB];
-
 const tried = (bugs: readonly PlantedBug[]) => bugs.filter(({ inSoak }) => ALL || !inSoak);
 
 /** Those that are tried, by the database it is tried on. */

@@ -22,27 +22,27 @@ export const QUOTA_BUGS: readonly PlantedBug[] = [
     name: 'in Redis, who comes when the window is over is let in before the time that was told',
     suite: REDIS.suite,
     caughtBy: EARLY,
-    patches: [{ file: REDIS.file, find: "redis.call('SET', KEYS[2], '', 'PX', seconds * 1000)", put: '' }],
+    patches: [{ file: REDIS.file, text: "redis.call('SET', KEYS[2], '', 'PX', seconds * 1000)", put: '' }],
   },
   {
     name: 'only the first refusal of a window decides until when the key is refused',
     suite: REDIS.suite,
     caughtBy: EARLY,
-    patches: [{ file: REDIS.file, find: 'seconds * 1000 > refused then', put: 'refused <= 0 then' }],
+    patches: [{ file: REDIS.file, text: 'seconds * 1000 > refused then', put: 'refused <= 0 then' }],
     inSoak: true,
   },
   {
     name: 'in memory, a refusal puts off the end for who keeps asking',
     suite: MEMORY.suite,
     caughtBy: RELENTLESS,
-    patches: [{ file: MEMORY.file, find: 'else if (leftMs > 0) window', put: 'else window' }],
+    patches: [{ file: MEMORY.file, find: 'if (leftMs > 0) $THEN', put: '$THEN' }],
     inSoak: true,
   },
   {
     name: 'in Redis, a refusal puts off the end for who keeps asking',
     suite: REDIS.suite,
     caughtBy: RELENTLESS,
-    patches: [{ file: REDIS.file, find: 'if isOwn and seconds', put: 'if seconds' }],
+    patches: [{ file: REDIS.file, text: 'if isOwn and seconds', put: 'if seconds' }],
     inSoak: true,
   },
   {
@@ -52,7 +52,7 @@ export const QUOTA_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: REDIS.file,
-        find: 'if refused <= 0 and count < limit then',
+        text: 'if refused <= 0 and count < limit then',
         put: 'if (left > 0 or refused <= 0) and count < limit then',
       },
     ],
@@ -62,7 +62,7 @@ export const QUOTA_BUGS: readonly PlantedBug[] = [
     name: 'in memory, a request is put back into whichever window is under way',
     suite: MEMORY.suite,
     caughtBy: PUT_BACK_LATE,
-    patches: [{ file: MEMORY.file, find: 'if (window?.id === id) window', put: 'if (window && id) window' }],
+    patches: [{ file: MEMORY.file, find: 'window?.id === id', put: 'window && id' }],
   },
   {
     name: 'in Redis, a request is put back into whichever window is under way',
@@ -71,7 +71,7 @@ export const QUOTA_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: REDIS.file,
-        find: `if count > 0 and math.abs(endOf(left) - ARGV[1]) < \${SAME_END_WITHIN_MS} then`,
+        text: `if count > 0 and math.abs(endOf(left) - ARGV[1]) < \${SAME_END_WITHIN_MS} then`,
         put: 'if count > 0 then',
       },
     ],
@@ -80,22 +80,22 @@ export const QUOTA_BUGS: readonly PlantedBug[] = [
     name: 'a list in the place of a counter stays there, and keeps its key from being counted',
     suite: REDIS.suite,
     caughtBy: 'a list in the place of a counter is counted for nothing, and replaced',
-    patches: [{ file: REDIS.file, find: " or redis.call('TYPE', KEYS[1]).ok ~= 'string'", put: '' }],
+    patches: [{ file: REDIS.file, text: "or redis.call('TYPE', KEYS[1]).ok ~= 'string'", put: '' }],
   },
   {
     name: 'a command that was sent to Redis and got lost is sent again',
     suite: REDIS.suite,
     caughtBy: SENT_ONCE,
     patches: [
-      { file: CLIENT, find: 'maxRetriesPerRequest: 0,', put: 'maxRetriesPerRequest: 20,' },
-      { file: CLIENT, find: 'autoResendUnfulfilledCommands: false,', put: 'autoResendUnfulfilledCommands: true,' },
+      { file: CLIENT, find: 'maxRetriesPerRequest: 0', put: 'maxRetriesPerRequest: 20' },
+      { file: CLIENT, find: 'autoResendUnfulfilledCommands: false', put: 'autoResendUnfulfilledCommands: true' },
     ],
   },
   {
     name: 'a command that was sent to a node of a Redis Cluster and got lost is sent again',
     suite: 'test/contract/redis-cluster-quota.test.ts',
     caughtBy: SENT_ONCE,
-    patches: [{ file: CLIENT, find: 'retryDelayOnFailover: 0,', put: 'retryDelayOnFailover: RETRY_MS,' }],
+    patches: [{ file: CLIENT, find: 'retryDelayOnFailover: 0', put: 'retryDelayOnFailover: RETRY_MS' }],
   },
   {
     name: 'whoever is refused is told to wait for a whole window',

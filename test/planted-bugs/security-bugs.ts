@@ -11,8 +11,8 @@ export const SECURITY_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'gateway/core-connection.ts',
-        find: '...(CORE_CA_FILE && { ca: CORE_CA_FILE }),',
-        put: 'rejectUnauthorized: false,',
+        find: '...(CORE_CA_FILE && { ca: CORE_CA_FILE })',
+        put: 'rejectUnauthorized: false',
       },
     ],
   },
@@ -23,8 +23,8 @@ export const SECURITY_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'gateway/quota/redis-client.ts',
-        find: 'retryStrategy: () => RETRY_MS,\n    // A command',
-        put: 'retryStrategy: () => RETRY_MS,\n    tls: { rejectUnauthorized: false },\n    // A command',
+        find: 'retryStrategy: () => RETRY_MS',
+        put: 'retryStrategy: () => RETRY_MS, tls: { rejectUnauthorized: false }',
       },
     ],
     inSoak: true,
@@ -36,8 +36,8 @@ export const SECURITY_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'gateway/plugins/request-observation.ts',
-        find: 'requestId: request.id,',
-        put: 'requestId: request.id, headers: request.headers,',
+        find: 'requestId: request.id',
+        put: 'requestId: request.id, headers: request.headers',
       },
     ],
     inSoak: true,
@@ -49,8 +49,8 @@ export const SECURITY_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'gateway/plugins/request-observation.ts',
-        find: 'requestId: request.id,',
-        put: 'requestId: request.id, body: request.body,',
+        find: 'requestId: request.id',
+        put: 'requestId: request.id, body: request.body',
       },
     ],
     inSoak: true,
@@ -59,7 +59,7 @@ export const SECURITY_BUGS: readonly PlantedBug[] = [
     name: 'the core reads a message however long it is',
     suite: 'test/security/malformed-frames.test.ts',
     caughtBy: 'a message as long as any that is read is taken, and one that is a byte longer is refused for that',
-    patches: [{ file: 'src/server.ts', find: 'readMaxBytes: LARGEST_CALL_BYTES,', put: '' }],
+    patches: [{ file: 'src/server.ts', find: 'readMaxBytes: LARGEST_CALL_BYTES', put: '...{}' }],
     inSoak: true,
   },
   {

@@ -38,7 +38,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/store/sqlite/migrations.ts',
-        find: 'CREATE UNIQUE INDEX leads_by_idempotency_key',
+        text: 'CREATE UNIQUE INDEX leads_by_idempotency_key',
         put: 'CREATE INDEX leads_by_idempotency_key',
       },
       NOT_UNIQUE_IS_WELL,
@@ -50,7 +50,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     suite: STORE,
     caughtBy: 'another key for a contact with an open lead names that lead, and nothing is written',
     patches: [
-      { file: CLAIMS, find: 'INSERT INTO contact_claims', put: 'INSERT OR IGNORE INTO contact_claims' },
+      { file: CLAIMS, text: 'INSERT INTO contact_claims', put: 'INSERT OR IGNORE INTO contact_claims' },
       { file: CLAIMS, find: 'if (stage !== undefined && isOpen(stage)) return leadId;', put: 'if (leadId) continue;' },
     ],
   },
@@ -101,7 +101,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/store/sqlite/open-database.ts',
-        find: 'PRAGMA synchronous = FULL',
+        text: 'PRAGMA synchronous = FULL',
         put: 'PRAGMA synchronous = NORMAL',
       },
     ],
@@ -114,7 +114,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/store/sqlite/group-commit.ts',
-        find: 'ROLLBACK TO one_write; RELEASE one_write',
+        text: 'ROLLBACK TO one_write; RELEASE one_write',
         put: 'RELEASE one_write',
       },
     ],
@@ -140,8 +140,8 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: LEADS,
-        find: '        idempotencyKey,\n        fingerprint: fingerprint.sha256,',
-        put: '        idempotencyKey: lead.id,\n        fingerprint: fingerprint.sha256,',
+        find: 'fingerprint: fingerprint.sha256',
+        put: 'fingerprint: fingerprint.sha256, idempotencyKey: lead.id',
       },
     ],
   },
@@ -153,8 +153,8 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/store/repetition.ts',
-        find: 'return sameData(earlier.fingerprint, repeated)\n    ?',
-        put: 'return earlier\n    ?',
+        find: 'sameData(earlier.fingerprint, repeated)',
+        put: 'earlier',
       },
     ],
   },
@@ -165,7 +165,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: LEADS,
-        find: 'SET stage = :stage,',
+        text: 'SET stage = :stage,',
         put: `SET idempotency_key = CASE WHEN :stage IN ('won', 'lost') THEN id ELSE idempotency_key END, stage = :stage,`,
       },
     ],
@@ -185,13 +185,14 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
       },
       {
         file: LEADS,
-        find: `return { kind: 'already-open', leadId: holder };\n    });\n\n    function insertLead`,
-        put: `bound.add(idempotencyKey);
-              return { kind: 'already-open', leadId: holder };
-            });
-            function insertLead`,
+        find: 'if (holder === undefined) throw $ERROR;',
+        put: `if (holder === undefined) throw $ERROR; bound.add(idempotencyKey);`,
       },
-      { file: LEADS, find: 'return (lead, {', put: 'const bound = new Set();\n  return (lead, {' },
+      {
+        file: LEADS,
+        find: 'const findByKey = $VALUE;',
+        put: `const bound = new Set(); const findByKey = $VALUE;`,
+      },
     ],
   },
   {
@@ -205,7 +206,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     name: 'any change of a lead frees its contact',
     suite: STORE,
     caughtBy: 'a lead that is contacted keeps its contact',
-    patches: [{ file: LEADS, find: 'if (!isOpen(stage)) {', put: 'if (stage !== lead.stage) {' }],
+    patches: [{ file: LEADS, find: '!isOpen(stage)', put: 'stage !== lead.stage' }],
     inSoak: true,
   },
   {
@@ -226,14 +227,14 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     name: "another studio's lead is found by its id",
     suite: STORE,
     caughtBy: "another studio's leads are never seen",
-    patches: [{ file: LEADS, find: "rule_region`, 'id = ?')", put: "rule_region`, 'id = ?2 OR id = ?2')" }],
+    patches: [{ file: LEADS, find: "select($COLUMNS, 'id = ?')", put: "select($COLUMNS, 'id = ?2 OR id = ?2')" }],
     inSoak: true,
   },
   {
     name: 'the listing begins with the oldest',
     suite: STORE,
     caughtBy: 'leads come highest id first, whatever the order they were created in',
-    patches: [{ file: LEADS, find: 'ORDER BY id DESC', put: 'ORDER BY id ASC' }],
+    patches: [{ file: LEADS, text: 'ORDER BY id DESC', put: 'ORDER BY id ASC' }],
     inSoak: true,
   },
   {
@@ -241,7 +242,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     isSeenOutside: true,
     suite: STORE,
     caughtBy: 'there are never more than the limit, and the pages make the whole',
-    patches: [{ file: LEADS, find: "'id < ? ORDER", put: "'id <= ? ORDER" }],
+    patches: [{ file: LEADS, text: 'id < ? ORDER', put: 'id <= ? ORDER' }],
     inSoak: true,
   },
   {
@@ -258,8 +259,8 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
       },
       {
         file: 'src/store/sqlite/api-keys.ts',
-        find: 'const legible =',
-        put: 'const seen = new Map<string, ReturnType<typeof selectCredential.get>>();\n  const legible =',
+        find: 'const takeSlot = $VALUE;',
+        put: `const seen = new Map<string, ReturnType<typeof selectCredential.get>>(); const takeSlot = $VALUE;`,
       },
     ],
     inSoak: true,
@@ -271,8 +272,8 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/domain/api-key.ts',
-        find: 'length: LIVE_KEYS_PER_STUDIO }',
-        put: 'length: LIVE_KEYS_PER_STUDIO + 1 }',
+        find: 'length: LIVE_KEYS_PER_STUDIO',
+        put: 'length: LIVE_KEYS_PER_STUDIO + 1',
       },
     ],
     inSoak: true,
@@ -281,7 +282,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     name: 'a revoked key opens its studio',
     suite: 'test/e2e/http/authentication.test.ts',
     caughtBy: 'that is revoked opens nothing from that moment, for good',
-    patches: [{ file: 'src/domain/api-key.ts', find: 'key.revokedAt === null && key.expiresAt', put: 'key.expiresAt' }],
+    patches: [{ file: 'src/domain/api-key.ts', find: 'key.revokedAt === null && $REST', put: '$REST' }],
     inSoak: true,
   },
   {
@@ -335,7 +336,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     name: 'a disabled source is accepted',
     suite: 'test/e2e/http/create-lead.test.ts',
     caughtBy: 'that is disabled is refused, and nothing is written',
-    patches: [{ file: CREATE_LEAD, find: '&& !source?.enabled', put: '&& !source' }],
+    patches: [{ file: CREATE_LEAD, find: '!source?.enabled', put: '!source' }],
     inSoak: true,
   },
   {
@@ -345,7 +346,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/store/sqlite/api-keys.ts',
-        find: 'lead_sources.studio_id = api_keys.studio_id AND lead_sources.id = :sourceId',
+        text: 'lead_sources.studio_id = api_keys.studio_id AND lead_sources.id = :sourceId',
         put: 'lead_sources.id = :sourceId',
       },
     ],
@@ -355,7 +356,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     name: 'a retry is refused once its source is disabled',
     suite: 'test/e2e/http/idempotency.test.ts',
     caughtBy: 'gets it after the source was disabled',
-    patches: [{ file: CREATE_LEAD, find: 'if (!earlier) throw', put: 'throw' }],
+    patches: [{ file: CREATE_LEAD, find: 'if (!earlier) throw $REFUSAL;', put: 'throw $REFUSAL;' }],
   },
   {
     name: 'a replay answers the lead as it is now',
@@ -364,8 +365,8 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: CREATE_LEAD,
-        find: 'lead: asCreated(outcome.lead), replayed: true',
-        put: 'lead: outcome.lead, replayed: true',
+        find: '{ lead: asCreated(outcome.lead), replayed: true }',
+        put: '{ lead: outcome.lead, replayed: true }',
       },
     ],
     inSoak: true,
@@ -377,8 +378,8 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/store/pages.ts',
-        find: 'found.length < count) return { records, next: null };',
-        put: 'found.length < count) return { records, next: (records.length === limit && last && idOf(last)) || null };',
+        find: 'next: null',
+        put: 'next: (records.length === limit && last && idOf(last)) || null',
       },
     ],
     inSoak: true,
@@ -388,7 +389,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     isSeenOutside: true,
     suite: 'test/e2e/http/list-leads.test.ts',
     caughtBy: 'followed to its end by its cursors has every lead once',
-    patches: [{ file: 'src/store/pages.ts', find: 'next: records.at(-1)?.id ?? null };', put: 'next: record.id };' }],
+    patches: [{ file: 'src/store/pages.ts', find: 'next: records.at(-1)?.id ?? null', put: 'next: record.id' }],
     inSoak: true,
   },
   {
@@ -403,7 +404,13 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     isSeenOutside: true,
     suite: 'test/e2e/http/idempotency.test.ts',
     caughtBy: 'is refused with 409, and nothing is written or changed: another note',
-    patches: [{ file: 'src/domain/fingerprint.ts', find: 'sourceId, note]', put: 'sourceId]' }],
+    patches: [
+      {
+        file: 'src/domain/fingerprint.ts',
+        find: '[displayName, contact.type, contact.value, sourceId, note]',
+        put: '[displayName, contact.type, contact.value, sourceId]',
+      },
+    ],
   },
   {
     name: 'a lead does not claim the text of its contact',
@@ -424,7 +431,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     name: 'a region that changes once more lets the ones before be forgotten',
     suite: STORE,
     caughtBy: 'a region that changes and changes back, or on, while claims are renewed is held to in every form',
-    patches: [{ file: 'src/domain/claim-renewal.ts', find: '[...before.formerRules, {', put: '[{' }],
+    patches: [{ file: 'src/domain/claim-renewal.ts', find: '...before.formerRules', put: '...[]' }],
     inSoak: true,
   },
   {
@@ -494,7 +501,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/store/sqlite/migrations.ts',
-        find: 'UPDATE studios SET claim_renewal = json_object(',
+        text: 'UPDATE studios SET claim_renewal = json_object(',
         put: 'UPDATE studios SET claim_renewal = NULL || json_object(',
       },
     ],
@@ -507,8 +514,8 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/rpc/lead-intake-service.ts',
-        find: 'const command = { studioId, idempotencyKey, displayName,',
-        put: "const command = { studioId, idempotencyKey, displayName: displayName.normalize('NFC'),",
+        find: 'const command = { studioId, idempotencyKey, displayName, $$$REST };',
+        put: "const command = { studioId, idempotencyKey, displayName: displayName.normalize('NFC'), $$$REST };",
       },
     ],
     inSoak: true,
@@ -517,7 +524,13 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     name: 'contacts are compared as they were typed',
     suite: 'test/e2e/http/one-open-lead.test.ts',
     caughtBy: 'gets no second one in whatever letter case the e-mail address is: ada@example.org, ADA@EXAMPLE.ORG',
-    patches: [{ file: 'src/domain/contact.ts', find: 'lowerCase(value) : phoneForm', put: 'value : phoneForm' }],
+    patches: [
+      {
+        file: 'src/domain/contact.ts',
+        find: "type === 'email' ? lowerCase(value) : $PHONE",
+        put: "type === 'email' ? value : $PHONE",
+      },
+    ],
     inSoak: true,
   },
   {

@@ -21,7 +21,7 @@ export const UNREADABLE_BUGS: readonly PlantedBug[] = [
     name: 'a page ends where many leads in a row cannot be read',
     suite: SQLITE,
     caughtBy: 'leads that cannot be read, however many, hide none of those before and behind them, and fill no page',
-    patches: [{ file: 'src/store/pages.ts', find: 'reads < MOST_READS ||', put: 'reads < 1 ||' }],
+    patches: [{ file: 'src/store/pages.ts', find: 'reads < MOST_READS || $MORE', put: 'reads < 1 || $MORE' }],
   },
   {
     name: 'a studio whose status nobody knows is served',
@@ -30,8 +30,8 @@ export const UNREADABLE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: CHECKED,
-        find: "status: 'suspended',\n    regionCode: isRegion",
-        put: "status: 'active',\n    regionCode: isRegion",
+        find: "status: 'suspended'",
+        put: "status: 'active'",
       },
     ],
   },
@@ -43,8 +43,8 @@ export const UNREADABLE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: CHECKED,
-        find: 'return isWhole ? (read as ClaimRenewal)',
-        put: 'return isWhole || read ? (read as ClaimRenewal)',
+        find: 'isWhole ? $READ : $UNREADABLE',
+        put: 'isWhole || read ? $READ : $UNREADABLE',
       },
     ],
     inSoak: true,
@@ -67,7 +67,11 @@ export const UNREADABLE_BUGS: readonly PlantedBug[] = [
     suite: SQLITE,
     caughtBy: A_HERD,
     patches: [
-      { file: 'src/store/sqlite/directory.ts', find: '?.count as number) >= most', put: '?.count as number) > most' },
+      {
+        file: 'src/store/sqlite/directory.ts',
+        find: '(counting.get(studioId)?.count as number) >= most',
+        put: '(counting.get(studioId)?.count as number) > most',
+      },
     ],
     inSoak: true,
   },
@@ -75,7 +79,13 @@ export const UNREADABLE_BUGS: readonly PlantedBug[] = [
     name: 'a word that nobody knows goes out as undefined',
     suite: 'test/unit/convert.test.ts',
     caughtBy: 'the stage of a lead',
-    patches: [{ file: 'src/rpc/convert.ts', find: 'if (wire === undefined) throw', put: 'if (wire === null) throw' }],
+    patches: [
+      {
+        file: 'src/rpc/convert.ts',
+        find: 'if (wire === undefined) throw $ERROR;',
+        put: 'if (wire === null) throw $ERROR;',
+      },
+    ],
   },
 ];
 
@@ -98,7 +108,7 @@ export const UNREADABLE_MONGO_BUGS: readonly PlantedBug[] = [
     suite: MONGO,
     caughtBy: "a studio whose status is 'closed': it is suspended until it is put again",
     patches: [
-      { file: 'src/store/mongo/directory.ts', find: 'status: found.status ?? null,', put: 'status: before.status,' },
+      { file: 'src/store/mongo/directory.ts', find: 'status: found.status ?? null', put: 'status: before.status' },
     ],
     inSoak: true,
   },
@@ -115,8 +125,8 @@ export const UNREADABLE_MONGO_BUGS: readonly PlantedBug[] = [
       },
       {
         file: 'src/store/mongo/directory.ts',
-        find: '{ _id: studioId, ...fits }, { $set',
-        put: '{ _id: studioId }, { $set',
+        find: 'studios.updateOne({ _id: studioId, ...fits }, $CHANGE)',
+        put: 'studios.updateOne({ _id: studioId }, $CHANGE)',
       },
     ],
   },

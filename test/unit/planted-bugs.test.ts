@@ -1,0 +1,78 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { stripTypeScriptTypes } from 'node:module';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { patched } from '../planted-bugs/patch.ts';
+import { ALL_BUGS } from '../planted-bugs/planted-bugs.ts';
+import { ROOT } from '../support/processes.ts';
+
+/** Said at once, and for all of them, by what takes no time: to try them takes minutes. */
+describe('every planted bug, tried or not,', () => {
+  test.each(ALL_BUGS)('fits the product: $name', ({ patches, suite }) => {
+    expect(existsSync(join(ROOT, suite)), `${suite} is to catch it, and is not there`).toBe(true);
+    const sources = new Map<string, string>();
+    for (const patch of patches) {
+      const source = sources.get(patch.file) ?? readFileSync(join(ROOT, patch.file), 'utf8');
+      sources.set(patch.file, patched(source, patch));
+    }
+    // A variant that cannot be loaded is caught by everything, and shows nothing.
+    for (const faulty of sources.values()) expect(() => stripTypeScriptTypes(faulty)).not.toThrow();
+  });
+});
+
+describe('a patch', () => {
+  const SOURCE = `
+    class Door {
+      readonly #hinges = new Set<string>();
+      open(): void {
+        if (this.isLocked && now() - this.lockedAt < LOCKED_MS) {
+          throw new Error('locked');
+        }
+        this.tell({ name: 'opened', by: this.#hinges, at: now() });
+        database.exec(\`
+          UPDATE doors
+          SET open = 1\`);
+      }
+    }`;
+  const put = (find: string, put: string) => patched(SOURCE, { file: 'door.ts', find, put });
+
+  test.each([
+    [
+      'an expression, on several lines',
+      'now()\n  - this.lockedAt < LOCKED_MS',
+      'false',
+      'if (this.isLocked && false) {',
+    ],
+    ['a statement, on one', "if ($IS) { throw new Error('locked'); }", '', '{\n        \n        this.tell'],
+    ['a member of an object', "name: 'opened'", "name: 'shut'", "{ name: 'shut', by: this"],
+    ['a whole object', "{ name: 'opened', $$$MORE }", '{ $$$MORE }', 'this.tell({ by: this.#hinges, at: now() })'],
+    ['a field', 'readonly #hinges = new Set<string>()', 'readonly #hinges = new Map()', '#hinges = new Map();'],
+    [
+      'what it does not name',
+      'this.tell($WHAT)',
+      'setImmediate(() => this.tell($WHAT))',
+      "this.tell({ name: 'opened', by",
+    ],
+  ])('finds %s', (_, find, change, result) => {
+    expect(put(find, change)).toContain(result);
+    expect(put(find, change)).not.toBe(SOURCE);
+  });
+
+  test('finds words of a text whatever is between them', () => {
+    const faulty = patched(SOURCE, { file: 'door.ts', text: 'UPDATE doors SET open = 1', put: 'SELECT 1' });
+    expect(faulty).toContain('database.exec(`\n          SELECT 1`);');
+  });
+
+  test.each([
+    ['is nowhere', 'this.isLocked && false', 'nowhere'],
+    ['is there twice', 'now()', 'more often'],
+    ['is no whole code', 'if (this.isLocked', 'nowhere'],
+    ['is more than one member', "name: 'opened', by: this.#hinges", 'nowhere'],
+  ])('says what to do when what it looks for %s', (_, find, often) => {
+    expect(() => put(find, '')).toThrow(`door.ts is to have this exactly once, and has it ${often}:\n  ${find}\nTell`);
+  });
+
+  test('finds nothing of a text outside of texts', () => {
+    expect(() => patched(SOURCE, { file: 'door.ts', text: 'readonly', put: '' })).toThrow('nowhere');
+  });
+});
