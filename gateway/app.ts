@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import fastify, { type FastifyInstance, LogController } from 'fastify';
 import type { Logger } from 'pino';
-import { GATEWAY_AFTER_CLOSE_MS } from '../common/deadlines.ts';
+import { GATEWAY_AFTER_CLOSE_MS, REQUEST_ARRIVAL_MS } from '../common/deadlines.ts';
 import { createLogger } from '../common/logger.ts';
 import { type MetricsServer, serveMetrics } from '../common/metrics.ts';
 import { openTracer } from '../common/open-tracer.ts';
@@ -39,12 +39,21 @@ import { LEAD_PATH, LEADS_PATH, leadRoutes } from './routes/leads.ts';
 /** The longest body that is read; bytes. The largest valid one, every character escaped, has about 29 KB. @rule 4.1.body */
 export const LONGEST_BODY_BYTES = 32 * 1024;
 
+/** In milliseconds. */
+export interface GatewayDeadlines {
+  readonly requestArrivalMs?: number;
+}
+
 /**
  * Starts the gateway: quota, core client, REST routes, port. The core need not be there yet.
  *
+ * @param deadlines others than those of `deadlines.ts`
  * @throws Error when the port is taken
  */
-export async function startGateway(config: GatewayConfig): Promise<Running> {
+export async function startGateway(
+  config: GatewayConfig,
+  { requestArrivalMs = REQUEST_ARRIVAL_MS }: GatewayDeadlines = {},
+): Promise<Running> {
   const policy = { limit: config.QUOTA_LIMIT, windowSeconds: config.QUOTA_WINDOW_SECONDS };
   const log = await createLogger('gateway', config.LOG_LEVEL);
   const metrics = config.GATEWAY_METRICS_ADDRESS && createGatewayMetrics();
@@ -69,7 +78,8 @@ export async function startGateway(config: GatewayConfig): Promise<Running> {
     await tracer?.close();
   };
   try {
-    const app = await createGateway(config, { log, metrics, tracer, core, quota, policy, readiness });
+    const order = new RequestOrder(requestArrivalMs);
+    const app = await createGateway(config, { log, metrics, tracer, core, quota, policy, readiness, order });
     metricsServer = await serveMetrics(metrics?.registry, config.GATEWAY_METRICS_ADDRESS, log);
     const url = await app.listen({ host: config.GATEWAY_HOST, port: config.GATEWAY_PORT });
     readiness.core.begin();
@@ -106,13 +116,13 @@ interface Parts {
   readonly quota: Quota;
   readonly policy: QuotaPolicy;
   readonly readiness: GatewayReadiness;
+  readonly order: RequestOrder;
 }
 
 async function createGateway(config: GatewayConfig, parts: Parts): Promise<FastifyInstance> {
-  const { log, metrics, tracer, core, quota, policy, readiness } = parts;
+  const { log, metrics, tracer, core, quota, policy, readiness, order } = parts;
   const observe = requestObserver(log, metrics);
   const publicUrl = config.PUBLIC_URL;
-  const order = new RequestOrder();
   const app = fastify({
     loggerInstance: log,
     // One of its own for each request would cost as much as the line that it writes.

@@ -1,5 +1,4 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
-import { REQUEST_ARRIVAL_MS } from '../common/deadlines.ts';
 import type { RequestOrder } from './request-order.ts';
 
 /** The longest head of a request that is read: its line and headers; bytes. */
@@ -18,8 +17,8 @@ export function createHttpServer(order: RequestOrder, carryOut: RequestListener)
       // The framework's hooks say so in the contract's words.
       requireHostHeader: false,
       maxHeaderSize: LONGEST_HEAD_BYTES,
-      headersTimeout: REQUEST_ARRIVAL_MS,
-      requestTimeout: REQUEST_ARRIVAL_MS,
+      headersTimeout: order.arrivalMs,
+      requestTimeout: order.arrivalMs,
       connectionsCheckingInterval: CONNECTION_CHECK_MS,
       keepAliveTimeout: IDLE_TIMEOUT_MS,
     },

@@ -42,6 +42,21 @@ export const ASKED_AFTER_MS = 10_000;
 /** How often the log tells of it, at most; milliseconds. */
 const TOLD_EVERY_MS = 10_000;
 
+/** How long callers are borne with, in milliseconds, and how often they are looked at. */
+interface Patience {
+  readonly takenWithinMs: number;
+  readonly lookEveryMs: number;
+  readonly askEveryMs: number;
+  readonly askedAfterMs: number;
+}
+
+const PATIENCE: Patience = {
+  takenWithinMs: TAKEN_WITHIN_MS,
+  lookEveryMs: LOOK_EVERY_MS,
+  askEveryMs: ASK_EVERY_MS,
+  askedAfterMs: ASKED_AFTER_MS,
+};
+
 interface Connection {
   readonly socket: Socket;
   /** The caller's, or that of the balancer before it. */
@@ -66,6 +81,7 @@ interface Connection {
 export class OpenConnections {
   readonly #server: Server;
   readonly #log: Logger;
+  readonly #patience: Patience;
   // Not a `Map`, which keeps what it dropped when it lives long and changes much.
   readonly #all: Connection[] = [];
   readonly #bySocket = new WeakMap<Socket, Connection>();
@@ -75,17 +91,18 @@ export class OpenConnections {
   #refused = 0;
   readonly #told = new Seldom(TOLD_EVERY_MS);
 
-  constructor(server: Server, log: Logger) {
+  constructor(server: Server, log: Logger, patience = PATIENCE) {
     this.#server = server;
     this.#log = log;
+    this.#patience = patience;
     server.maxConnections = MOST_CONNECTIONS;
     server.on('connection', (socket) => this.#add(socket));
     server.on('drop', () => {
       this.#refused += 1;
     });
     const timers = [
-      setInterval(() => this.#look(), LOOK_EVERY_MS).unref(),
-      setInterval(() => this.#askSystem(), ASK_EVERY_MS).unref(),
+      setInterval(() => this.#look(), patience.lookEveryMs).unref(),
+      setInterval(() => this.#askSystem(), patience.askEveryMs).unref(),
     ];
     server.on('close', () => timers.forEach(clearInterval));
   }
@@ -168,7 +185,7 @@ export class OpenConnections {
     if (unreadSince === undefined || takenBytes - connection.takenBytes >= LEAST_TAKEN_BYTES) {
       connection.unreadSince = now;
       connection.takenBytes = takenBytes;
-    } else if (now - unreadSince >= TAKEN_WITHIN_MS) {
+    } else if (now - unreadSince >= this.#patience.takenWithinMs) {
       this.#close(socket);
       return false;
     }
@@ -177,7 +194,8 @@ export class OpenConnections {
 
   /** An answer that the system keeps is over for Node, and is not taken for all that. */
   async #askSystem(): Promise<void> {
-    const latestAt = performance.now() - ASKED_AFTER_MS;
+    const { askedAfterMs } = this.#patience;
+    const latestAt = performance.now() - askedAfterMs;
     const asked = this.#all.filter(
       ({ answeredCharacters, answeredSince }) =>
         answeredCharacters >= ASKED_FROM_CHARACTERS && answeredSince <= latestAt,
@@ -191,7 +209,7 @@ export class OpenConnections {
       if (connection.keptBytes === 0 && socket.writableLength === 0) {
         connection.answeredCharacters = 0;
       } else if (unreadSince === undefined) {
-        connection.unreadSince = performance.now() - ASKED_AFTER_MS;
+        connection.unreadSince = performance.now() - askedAfterMs;
         connection.takenBytes = takenBytes;
       } else {
         // Before it was asked, all that it was given counted as taken.

@@ -19,15 +19,21 @@ export const MOST_WAITING = 20_000;
  * one before; while too many wait, nothing more is read of its connection.
  */
 export class RequestOrder {
+  /** How long a request may take to arrive; milliseconds. */
+  readonly arrivalMs: number;
   readonly #connections = new WeakMap<Socket, Turns>();
   readonly #waiting = { count: 0 };
+
+  constructor(arrivalMs = REQUEST_ARRIVAL_MS) {
+    this.arrivalMs = arrivalMs;
+  }
 
   /** Has a request carried out in its turn: at once, unless another of its connection is under way. */
   carryOutInTurn(request: IncomingMessage, response: ServerResponse, carryOut: RequestListener): void {
     const { socket } = request;
     let turns = this.#connections.get(socket);
     if (!turns) {
-      turns = new Turns(socket, this.#waiting);
+      turns = new Turns(socket, this.#waiting, this.arrivalMs);
       this.#connections.set(socket, turns);
     }
     turns.take(request, response, carryOut);
@@ -67,6 +73,7 @@ class Turns {
   readonly #socket: Socket;
   /** How many wait on all connections. */
   readonly #allWaiting: { count: number };
+  readonly #arrivalMs: number;
   readonly #waiting: Waiting[] = [];
   #underWay: ServerResponse | undefined;
   /** A request that had its answer before all of it had come. */
@@ -81,9 +88,10 @@ class Turns {
   #latest: IncomingMessage | undefined;
   #onLate: (() => void) | undefined;
 
-  constructor(socket: Socket, allWaiting: { count: number }) {
+  constructor(socket: Socket, allWaiting: { count: number }, arrivalMs: number) {
     this.#socket = socket;
     this.#allWaiting = allWaiting;
+    this.#arrivalMs = arrivalMs;
   }
 
   take(request: IncomingMessage, response: ServerResponse, carryOut: RequestListener): void {
@@ -187,7 +195,7 @@ class Turns {
     const isNextLate = before?.complete;
     setTimeout(() => {
       if (this.#latest === before ? isNextLate || !before?.complete : !this.#latest?.complete) onLate();
-    }, REQUEST_ARRIVAL_MS).unref();
+    }, this.#arrivalMs).unref();
   }
 
   /** Node resumes by itself at the end of each request. */

@@ -113,8 +113,8 @@ export const CRASH_BUGS: readonly PlantedBug[] = [
     suite: OVERLOAD,
     caughtBy: 'a thousand connections that are slow or silent are closed in time, and hold up nobody else',
     patches: [
-      { file: HTTP_SERVER, find: 'requestTimeout: REQUEST_ARRIVAL_MS', put: 'requestTimeout: 0' },
-      { file: HTTP_SERVER, find: 'headersTimeout: REQUEST_ARRIVAL_MS', put: 'headersTimeout: 0' },
+      { file: HTTP_SERVER, find: 'requestTimeout: order.arrivalMs', put: 'requestTimeout: 0' },
+      { file: HTTP_SERVER, find: 'headersTimeout: order.arrivalMs', put: 'headersTimeout: 0' },
     ],
     inSoak: true,
   },

@@ -37,7 +37,7 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     name: 'who reads nothing is never closed',
     suite: OF_CONNECTIONS,
     caughtBy: 'the connection is closed in time, with a key and without',
-    patches: [{ file: CONNECTIONS, find: 'now - unreadSince >= TAKEN_WITHIN_MS', put: 'false' }],
+    patches: [{ file: CONNECTIONS, find: 'now - unreadSince >= $PATIENCE', put: 'false' }],
     inSoak: true,
   },
   {

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, onTestFinished } from 'vitest';
-import { startGateway } from '../../gateway/app.ts';
+import { type GatewayDeadlines, startGateway } from '../../gateway/app.ts';
 import { readGatewayConfig } from '../../gateway/config.ts';
 import { startCore } from '../../src/app.ts';
 import { readCoreConfig } from '../../src/config.ts';
@@ -62,6 +62,8 @@ export interface Service extends Omit<CoreClients, 'close'> {
 interface ServiceOverrides {
   readonly core?: Record<string, string>;
   readonly gateway?: Record<string, string>;
+  /** Such as nobody can set. */
+  readonly deadlines?: GatewayDeadlines;
 }
 
 /**
@@ -108,6 +110,7 @@ export async function startService(overrides: ServiceOverrides = {}): Promise<Se
       QUOTA_LIMIT: '1000000',
       ...overrides.gateway,
     }),
+    overrides.deadlines,
   );
   const clients = connectToCore(coreUrl, CORE_TOKEN);
   const { leads, apiKeys, directory, audit } = clients;

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { lines, rawRequest } from '../../support/raw-http.ts';
 import { aService, expectProblem, LEADS } from '../../support/service.ts';
 
-const service = aService();
+const service = aService({ deadlines: { requestArrivalMs: 1000 } });
 
 describe.concurrent('a request that never becomes whole is answered in problem+json, and not waited for', () => {
   test('in the middle of its head', { tags: ['7.no-http'] }, async () => {
