@@ -1,12 +1,13 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { openSync, writeFileSync, writeSync } from 'node:fs';
+import { mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs';
 import { connect } from 'node:http2';
 import { type AddressInfo, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { ServiceError } from '@grpc/grpc-js';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { newKeySecret } from '../../common/rules/key-secret.ts';
 import { ApiKeyScope } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { MemberRole, StudioStatus } from '../../proto/gen/leadintake/v1/directory_pb.ts';
@@ -15,9 +16,9 @@ import { times } from '../support/builders.ts';
 import { arrangeStudio, type CoreClients, connectToCore } from '../support/core-clients.ts';
 import { grpcCaller, requestBytes } from '../support/grpc.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
-import { addressOf, type RunningProcess, run, temporaryFolder } from '../support/processes.ts';
+import { addressOf, type RunningProcess, run, start, temporaryFolder } from '../support/processes.ts';
 import { lines, rawConversation } from '../support/raw-http.ts';
-import { describeWithRedisServer, type RedisServer, startRedis } from '../support/servers.ts';
+import { describeWithRedisServer, freePort, type RedisServer, startRedis } from '../support/servers.ts';
 import { LEADS, type StudioWithKey } from '../support/service.ts';
 import { startProxy } from '../support/tcp-proxy.ts';
 import { onStream } from './http2-wire.ts';
@@ -96,26 +97,34 @@ interface Processes {
   aStudioWithKey(scopes?: readonly ApiKeyScope[]): Promise<StudioWithKey>;
 }
 
+/** @param atTheEnd is given what ends them; unless told, they end with the test */
 async function startProcesses(
   env: Readonly<Record<string, string>> = {},
   canaries: Canaries = new Canaries(),
+  atTheEnd: (end: () => void | Promise<void>) => void = onTestFinished,
 ): Promise<Processes> {
-  const folder = temporaryFolder();
+  const folder = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
+  atTheEnd(() => rmSync(folder, { recursive: true, force: true }));
   const token = canaries.add('token of the core', `canary-token-${randomUUID()}`);
   const metrics = { CORE_METRICS_ADDRESS: '127.0.0.1:0', GATEWAY_METRICS_ADDRESS: '127.0.0.1:0' };
+  const CORE_PORT = `${await freePort()}`;
   const common = {
     ...metrics,
+    CORE_PORT,
+    CORE_URL: `http://127.0.0.1:${CORE_PORT}`,
     CORE_TOKEN: token,
     LOG_LEVEL: 'trace',
     DATABASE_URL: `sqlite:${join(folder, 'leads.db')}`,
     ...env,
   };
-  const core = run('src/main.ts', { env: common });
-  const coreUrl = await addressOf(core);
-  const gateway = run('gateway/main.ts', { env: { ...common, CORE_URL: coreUrl } });
-  const url = await addressOf(gateway);
+  // Each takes its time to start, so both do at once.
+  const core = start('src/main.ts', { env: common });
+  atTheEnd(() => core.kill());
+  const gateway = start('gateway/main.ts', { env: common });
+  atTheEnd(() => gateway.kill());
+  const [coreUrl, url] = await Promise.all([addressOf(core), addressOf(gateway)]);
   const crm = connectToCore(coreUrl, token);
-  onTestFinished(() => crm.close());
+  atTheEnd(() => crm.close());
   return {
     canaries,
     folder,
@@ -283,8 +292,18 @@ async function behave(processes: Processes, { secret }: StudioWithKey, person: P
   expect((await ask(processes, 'GET', '', secret)).status).toBe(200);
 }
 
+/** Some for all tests that leave them as they are. */
+let shared: Processes;
+const ends: (() => void | Promise<void>)[] = [];
+beforeAll(async () => {
+  shared = await startProcesses({}, new Canaries(), (end) => ends.push(end));
+});
+afterAll(async () => {
+  for (const end of ends.toReversed()) await end();
+});
+
 test('a log is seen whole: what belongs into it is found, in both processes, and so is a secret that is printed', async () => {
-  const processes = await startProcesses();
+  const processes = shared;
   const { secret, studioId } = await processes.aStudioWithKey();
   const requestId = `Seen.${randomUUID()}`;
   await ask(processes, 'GET', '', secret, { headers: { 'x-request-id': requestId } });
@@ -310,11 +329,11 @@ test('a log is seen whole: what belongs into it is found, in both processes, and
 const ON_A_TERMINAL = `--import=data:text/javascript,${encodeURIComponent('process.stdout.isTTY = true')}`;
 
 describe('nobody finds a secret or a person in logs or errors', () => {
-  test.each<[where: string, env: Record<string, string>]>([
-    ['for machines', {}],
-    ['on a terminal', { NODE_OPTIONS: ON_A_TERMINAL }],
-  ])('when all goes well, and when callers do what is wrong: %s', async (_, env) => {
-    const processes = await startProcesses(env);
+  test.each<[where: string, start: () => Processes | Promise<Processes>]>([
+    ['for machines', () => shared],
+    ['on a terminal', () => startProcesses({ NODE_OPTIONS: ON_A_TERMINAL })],
+  ])('when all goes well, and when callers do what is wrong: %s', async (_, start) => {
+    const processes = await start();
     const studio = await processes.aStudioWithKey();
     await behave(processes, studio, aPerson(processes.canaries));
     await misbehave(processes, aPerson(processes.canaries));
@@ -322,7 +341,7 @@ describe('nobody finds a secret or a person in logs or errors', () => {
   });
 
   test('when callers of the core do what is wrong, with or without its token', async () => {
-    const processes = await startProcesses();
+    const processes = shared;
     const { canaries, token } = processes;
     const person = aPerson(canaries);
     const studio = await processes.aStudioWithKey();
@@ -366,7 +385,7 @@ describe('nobody finds a secret or a person in logs or errors', () => {
     ['is none', (note) => Buffer.from(`{"note":${note}}`)],
     ['is no text', (note) => Buffer.concat([Buffer.from(`{"note":"${note}`), Buffer.from([0xff]), Buffer.from('"}')])],
   ])('when callers of the core send JSON that %s', async (_, body) => {
-    const { canaries, coreUrl, token } = await startProcesses();
+    const { canaries, coreUrl, token } = shared;
     const session = connect(coreUrl);
     onTestFinished(() => session.destroy());
     const answer = await onStream(
@@ -411,7 +430,7 @@ describe('nobody finds a secret or a person in logs or errors', () => {
   });
 
   test('when a core is not the one of the token', async () => {
-    const processes = await startProcesses();
+    const processes = shared;
     const { secret } = await processes.aStudioWithKey();
     const token = processes.canaries.add('token of another core', `canary-other-${randomUUID()}`);
     const gateway = run('gateway/main.ts', {
@@ -642,7 +661,7 @@ describe('a process that cannot start tells no secret', () => {
   });
 
   test('a port that is taken', async () => {
-    const processes = await startProcesses();
+    const processes = shared;
     const env = { CORE_TOKEN: processes.token, LOG_LEVEL: 'trace' };
     const DATABASE_URL = `sqlite:${join(processes.folder, 'other.db')}`;
     const core = run('src/main.ts', { env: { ...env, CORE_PORT: new URL(processes.coreUrl).port, DATABASE_URL } });

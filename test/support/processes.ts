@@ -9,7 +9,7 @@ import { onTestFinished } from 'vitest';
 export const ROOT = join(import.meta.dirname, '../..');
 
 /** What the product does wrong in a test of the tests, and what has its processes do so. */
-const { PLANTED_BUG = '' } = process.env;
+const { PLANTED_BUG = '', NODE_COMPILE_CACHE = '' } = process.env;
 const PLANTING = PLANTED_BUG && `--import=${join(ROOT, 'test/planted-bugs/plant-in-process.ts')}`;
 
 /** Whether what the README has people type can be typed here; in CI it has to be. */
@@ -81,6 +81,7 @@ export function start(file: string, { args = [], env = {}, cwd = ROOT, within = 
       SHUTDOWN_DRAIN_MS: '0',
       LOG_LEVEL: 'info',
       PLANTED_BUG,
+      NODE_COMPILE_CACHE,
       ...env,
       NODE_OPTIONS: `--disable-warning=ExperimentalWarning ${PLANTING} ${env.NODE_OPTIONS ?? ''}`,
     },
