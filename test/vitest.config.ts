@@ -9,16 +9,11 @@ const IN_PAIRS = [
   'test/containers.test.ts',
   'test/e2e/mongo-failures.test.ts',
   'test/security/hostile-input.test.ts',
-  'test/crash/{stopped-core,cut-connections,power-cuts}.test.ts',
+  'test/crash/{kills,stopping,stopped-core,cut-connections,power-cuts,vanishing-callers}.test.ts',
 ];
 
 /** Suites that load the whole machine: side by side, each would see the other's load. */
-const ALONE = [
-  'test/e2e/two-of-each.test.ts',
-  'test/security/core-port-bounds.test.ts',
-  'test/planted-bugs/*.test.ts',
-  'test/crash/{kills,stopping,overload,vanishing-callers}.test.ts',
-];
+const ALONE = ['test/e2e/two-of-each.test.ts', 'test/planted-bugs/*.test.ts', 'test/crash/overload.test.ts'];
 
 // Real servers and processes start in the suites; on a small machine they share two cores.
 const test = { root: `${import.meta.dirname}/..`, testTimeout: 30_000, hookTimeout: 60_000, tags: RULE_TAGS };
