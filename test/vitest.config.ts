@@ -13,7 +13,12 @@ const IN_PAIRS = [
 ];
 
 /** Suites that load the whole machine: side by side, each would see the other's load. */
-const ALONE = ['test/e2e/two-of-each.test.ts', 'test/planted-bugs/*.test.ts', 'test/crash/overload.test.ts'];
+const ALONE = [
+  'test/e2e/two-of-each.test.ts',
+  'test/security/core-port-bounds.test.ts',
+  'test/planted-bugs/*.test.ts',
+  'test/crash/overload.test.ts',
+];
 
 // Real servers and processes start in the suites; on a small machine they share two cores.
 const test = { root: `${import.meta.dirname}/..`, testTimeout: 30_000, hookTimeout: 60_000, tags: RULE_TAGS };
