@@ -165,7 +165,7 @@ test('those that wait on all connections are bounded: one that brings more ends 
     return { socket, answers: () => received.split('HTTP/1.1 200').length - 1 };
   });
   const readOf = ({ bytesRead }: Socket) => bytesRead;
-  await vi.waitUntil(() => server.sockets.length === callers.length && server.sockets.every(readOf));
+  await vi.waitUntil(() => server.sockets.length === callers.length && server.sockets.every(readOf), { timeout: 5000 });
 
   server.letAnswer();
   await vi.waitUntil(() => callers.every(({ socket, answers }) => socket.readableEnded || answers() === OF_ONE), {
