@@ -190,8 +190,8 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
       },
       {
         file: LEADS,
-        find: 'const findByKey = $VALUE;',
-        put: `const bound = new Set(); const findByKey = $VALUE;`,
+        find: 'return (lead, { idempotencyKey, $$$MORE }) => $CREATE;',
+        put: 'const bound = new Set(); return (lead, { idempotencyKey, $$$MORE }) => $CREATE;',
       },
     ],
   },
@@ -259,8 +259,8 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
       },
       {
         file: 'src/store/sqlite/api-keys.ts',
-        find: 'const takeSlot = $VALUE;',
-        put: `const seen = new Map<string, ReturnType<typeof selectCredential.get>>(); const takeSlot = $VALUE;`,
+        find: 'const legible = $VALUE;',
+        put: 'const seen = new Map<string, ReturnType<typeof selectCredential.get>>(); const legible = $VALUE;',
       },
     ],
     inSoak: true,
