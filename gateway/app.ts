@@ -12,6 +12,7 @@ import type { GatewayConfig } from './config.ts';
 import { type CoreClient, createCoreClient } from './core-client.ts';
 import { createHttpServer } from './http-server.ts';
 import { KnownCallers } from './known-callers.ts';
+import { LEAD_PATH, LEADS_PATH } from './lead-paths.ts';
 import { createGatewayMetrics, type GatewayMetrics } from './metrics.ts';
 import { requestObserver } from './observation.ts';
 import { OpenConnections } from './open-connections.ts';
@@ -34,7 +35,7 @@ import type { Quota, QuotaPolicy } from './quota/quota.ts';
 import { REQUEST_ID_HEADER, requestIdOf } from './request-id.ts';
 import { RequestOrder } from './request-order.ts';
 import { docsRoutes } from './routes/docs.ts';
-import { LEAD_PATH, LEADS_PATH, leadRoutes } from './routes/leads.ts';
+import { leadRoutes } from './routes/leads.ts';
 
 /** The longest body that is read; bytes. The largest valid one, every character escaped, has about 29 KB. @rule 4.1.body */
 export const LONGEST_BODY_BYTES = 32 * 1024;

@@ -1,5 +1,5 @@
 import { PROBLEM_MEDIA_TYPE, PROBLEMS, type Problem, type ProblemCode, problemBody } from '../problems.ts';
-import { problemDetailsSchema } from '../routes/schemas.ts';
+import { problemDetailsSchema } from '../schemas.ts';
 import { REQUEST_ID } from './examples.ts';
 
 const HEADERS = {

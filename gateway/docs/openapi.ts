@@ -1,19 +1,18 @@
+import { LEAD_PATH, LEADS_PATH } from '../lead-paths.ts';
 import { invalidRequest, type Problem } from '../problems.ts';
-import { LEAD_PATH, LEADS_PATH } from '../routes/leads.ts';
 import {
-  cursorSchema,
   emailContactSchema,
   leadCaptureSchema,
   leadListSchema,
   leadResponseSchema,
   leadSchema,
-  limitSchema,
   phoneContactSchema,
   problemDetailsSchema,
-  uuidSchema,
-} from '../routes/schemas.ts';
-import { failure, success } from './answers.ts';
-import { CAPTURE, CURSOR, exampleOf, FULL_CAPTURE, IDEMPOTENCY_KEY, INVALID, LEAD, OLDER_LEAD } from './examples.ts';
+} from '../schemas.ts';
+import { failure } from './answers.ts';
+import { exampleOf } from './examples.ts';
+import { createLead, getLead, listLeads } from './operations.ts';
+import { requestIdParameter } from './parameters.ts';
 import { withReferences } from './references.ts';
 
 /**
@@ -23,17 +22,7 @@ import { withReferences } from './references.ts';
  * @param publicUrl where callers reach the gateway
  */
 export function openApiDocument(publicUrl: string): object {
-  const problems = (...all: [Problem, ...Problem[]]) => failure(publicUrl, all);
-  const responses = {
-    KeyInvalid: problems(exampleOf('integration_key_invalid')),
-    Suspended: problems(exampleOf('subscription_suspended')),
-    Forbidden: problems(exampleOf('integration_scope_forbidden'), exampleOf('integration_issuer_forbidden')),
-    TooSlow: problems(invalidRequest([], 'The request did not arrive in time.', 408)),
-    RateLimited: problems(exampleOf('integration_rate_limited')),
-    TooLarge: problems(invalidRequest([], 'The headers are too large.', 431)),
-    Failed: problems(exampleOf('internal_error')),
-    Unavailable: problems(exampleOf('integration_rate_unavailable'), exampleOf('integration_unavailable')),
-  };
+  const responses = sharedResponses(publicUrl);
   const ofEveryOperation = {
     401: responses.KeyInvalid,
     402: responses.Suspended,
@@ -44,74 +33,6 @@ export function openApiDocument(publicUrl: string): object {
     500: responses.Failed,
     503: responses.Unavailable,
   };
-
-  const createLead = {
-    operationId: 'createLead',
-    summary: 'Create a lead',
-    description:
-      'Repeat the request with the same `Idempotency-Key` and the same data as often as you like: there is one lead, ' +
-      'and the same answer. Needs the scope `leads.create`.',
-    tags: ['Leads'],
-    security: [{ apiKey: ['leads.create'] }],
-    parameters: [idempotencyKeyParameter, requestIdParameter],
-    requestBody: {
-      required: true,
-      description: 'JSON in UTF-8, at most 32 KiB, not packed. Nothing is stripped, coerced or trimmed.',
-      content: {
-        'application/json': {
-          schema: leadCaptureSchema,
-          examples: {
-            email: { summary: 'A name and an e-mail address', value: CAPTURE },
-            phone: { summary: 'A phone number, with source and note', value: FULL_CAPTURE },
-          },
-        },
-      },
-    },
-    responses: {
-      201: success(
-        'The lead. This request created it, or an earlier one did.',
-        leadResponseSchema,
-        { lead: LEAD },
-        {
-          sometimes: ['Idempotent-Replayed'],
-          links: { lead: { operationId: 'getLead', parameters: { id: '$response.body#/lead/id' } } },
-        },
-      ),
-      400: problems(INVALID.createLead, exampleOf('integration_source_invalid')),
-      409: problems(exampleOf('integration_idempotency_conflict'), exampleOf('integration_lead_already_open')),
-      ...ofEveryOperation,
-    },
-  };
-
-  const getLead = {
-    operationId: 'getLead',
-    summary: 'Read a lead',
-    description: 'The lead as it stands. Needs the scope `leads.read`.',
-    tags: ['Leads'],
-    security: [{ apiKey: ['leads.read'] }],
-    parameters: [idParameter, requestIdParameter],
-    responses: {
-      200: success('The lead.', leadResponseSchema, { lead: OLDER_LEAD }),
-      400: problems(INVALID.getLead),
-      404: problems(exampleOf('integration_lead_not_found')),
-      ...ofEveryOperation,
-    },
-  };
-
-  const listLeads = {
-    operationId: 'listLeads',
-    summary: 'List leads',
-    description: 'One page of the leads of the studio, newest first. Needs the scope `leads.read`.',
-    tags: ['Leads'],
-    security: [{ apiKey: ['leads.read'] }],
-    parameters: [limitParameter, cursorParameter, requestIdParameter],
-    responses: {
-      200: success('The page.', leadListSchema, { leads: [LEAD, OLDER_LEAD], nextCursor: CURSOR }),
-      400: problems(INVALID.listLeads),
-      ...ofEveryOperation,
-    },
-  };
-
   return withReferences({
     openapi: '3.1.0',
     info: {
@@ -123,8 +44,8 @@ export function openApiDocument(publicUrl: string): object {
     servers: [{ url: publicUrl }],
     tags: [{ name: 'Leads', description: "The leads of the key's studio." }],
     paths: {
-      [LEADS_PATH]: { post: createLead, get: listLeads },
-      [LEAD_PATH.replace(':id', '{id}')]: { get: getLead },
+      [LEADS_PATH]: { post: createLead(publicUrl, ofEveryOperation), get: listLeads(publicUrl, ofEveryOperation) },
+      [LEAD_PATH.replace(':id', '{id}')]: { get: getLead(publicUrl, ofEveryOperation) },
     },
     components: {
       schemas: {
@@ -151,46 +72,20 @@ export function openApiDocument(publicUrl: string): object {
   });
 }
 
-const idempotencyKeyParameter = {
-  name: 'Idempotency-Key',
-  in: 'header',
-  required: true,
-  description: 'Your own id for the lead: the same in every repetition, another one for other data.',
-  schema: uuidSchema,
-  example: IDEMPOTENCY_KEY,
-};
-
-const idParameter = {
-  name: 'id',
-  in: 'path',
-  required: true,
-  description: 'The id of the lead, in any letter case.',
-  schema: uuidSchema,
-  example: OLDER_LEAD.id,
-};
-
-const limitParameter = {
-  name: 'limit',
-  in: 'query',
-  description: 'How many leads the page may have.',
-  schema: limitSchema,
-};
-
-const cursorParameter = {
-  name: 'cursor',
-  in: 'query',
-  description: 'The `nextCursor` of the page before, unchanged; without it the first page is answered.',
-  schema: cursorSchema,
-};
-
-const requestIdParameter = {
-  name: 'X-Request-Id',
-  in: 'header',
-  description:
-    'Your own name for the request. It is kept when it has 1 to 128 letters, digits, dots, underscores and hyphens; ' +
-    'else the request gets a new one.',
-  schema: { type: 'string' },
-};
+/** The errors that every operation may answer with, each status once. */
+function sharedResponses(publicUrl: string) {
+  const problems = (...all: [Problem, ...Problem[]]) => failure(publicUrl, all);
+  return {
+    KeyInvalid: problems(exampleOf('integration_key_invalid')),
+    Suspended: problems(exampleOf('subscription_suspended')),
+    Forbidden: problems(exampleOf('integration_scope_forbidden'), exampleOf('integration_issuer_forbidden')),
+    TooSlow: problems(invalidRequest([], 'The request did not arrive in time.', 408)),
+    RateLimited: problems(exampleOf('integration_rate_limited')),
+    TooLarge: problems(invalidRequest([], 'The headers are too large.', 431)),
+    Failed: problems(exampleOf('internal_error')),
+    Unavailable: problems(exampleOf('integration_rate_unavailable'), exampleOf('integration_unavailable')),
+  };
+}
 
 const description = (docsUrl: string) => `\
 [Quick start](${docsUrl}/quick-start) · [Idempotency and retries](${docsUrl}/retries) · \

@@ -2,14 +2,11 @@ import type { FastifyInstance } from 'fastify';
 import { type Fault, PAGE_SIZE, pageTokenFault, uuidFault } from '../../common/rules/field-rules.ts';
 import type { CoreClient } from '../core-client.ts';
 import { leadJson } from '../lead-json.ts';
+import { LEAD_PATH, LEADS_PATH } from '../lead-paths.ts';
 import { checked, SCOPES } from '../plugins/authentication.ts';
 import { invalidRequest, Problem } from '../problems.ts';
+import { leadListSchema, leadResponseSchema } from '../schemas.ts';
 import { readCapture } from './read-capture.ts';
-import { leadListSchema, leadResponseSchema } from './schemas.ts';
-
-/** Where leads are, and where one is. @rule 9.version */
-export const LEADS_PATH = '/v1/integrations/leads';
-export const LEAD_PATH = `${LEADS_PATH}/:id`;
 
 /** The three operations of the public contract; who calls is known, and counted, before they run. */
 export function leadRoutes(app: FastifyInstance, core: CoreClient, publicUrl: string): void {

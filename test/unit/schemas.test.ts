@@ -14,7 +14,7 @@ import {
   leadCaptureSchema,
   phoneContactSchema,
   uuidSchema,
-} from '../../gateway/routes/schemas.ts';
+} from '../../gateway/schemas.ts';
 import { expectValid } from '../support/documented.ts';
 
 const { displayName, sourceId, note } = leadCaptureSchema.properties;

@@ -1,6 +1,6 @@
-import { BOUNDS, PAGE_SIZE } from '../../common/rules/field-rules.ts';
-import { STAGE_WORDS } from '../lead-json.ts';
-import { PROBLEMS } from '../problems.ts';
+import { BOUNDS, PAGE_SIZE } from '../common/rules/field-rules.ts';
+import { STAGE_WORDS } from './lead-json.ts';
+import { PROBLEMS } from './problems.ts';
 
 /**
  * The shapes of the public API (JSON Schema), each once: bodies of requests are checked with them, and the OpenAPI

@@ -1,0 +1,91 @@
+import type { Problem } from '../problems.ts';
+import { leadCaptureSchema, leadListSchema, leadResponseSchema } from '../schemas.ts';
+import { failure, success } from './answers.ts';
+import { CAPTURE, CURSOR, exampleOf, FULL_CAPTURE, INVALID, LEAD, OLDER_LEAD } from './examples.ts';
+import {
+  cursorParameter,
+  idempotencyKeyParameter,
+  idParameter,
+  limitParameter,
+  requestIdParameter,
+} from './parameters.ts';
+
+/** What every operation may answer besides its own, by status. */
+type CommonAnswers = Readonly<Record<number, object>>;
+
+/** How the document describes `createLead`. */
+export function createLead(publicUrl: string, common: CommonAnswers): object {
+  const problems = (...all: [Problem, ...Problem[]]) => failure(publicUrl, all);
+  return {
+    operationId: 'createLead',
+    summary: 'Create a lead',
+    description:
+      'Repeat the request with the same `Idempotency-Key` and the same data as often as you like: there is one lead, ' +
+      'and the same answer. Needs the scope `leads.create`.',
+    tags: ['Leads'],
+    security: [{ apiKey: ['leads.create'] }],
+    parameters: [idempotencyKeyParameter, requestIdParameter],
+    requestBody: {
+      required: true,
+      description: 'JSON in UTF-8, at most 32 KiB, not packed. Nothing is stripped, coerced or trimmed.',
+      content: {
+        'application/json': {
+          schema: leadCaptureSchema,
+          examples: {
+            email: { summary: 'A name and an e-mail address', value: CAPTURE },
+            phone: { summary: 'A phone number, with source and note', value: FULL_CAPTURE },
+          },
+        },
+      },
+    },
+    responses: {
+      201: success(
+        'The lead. This request created it, or an earlier one did.',
+        leadResponseSchema,
+        { lead: LEAD },
+        {
+          sometimes: ['Idempotent-Replayed'],
+          links: { lead: { operationId: 'getLead', parameters: { id: '$response.body#/lead/id' } } },
+        },
+      ),
+      400: problems(INVALID.createLead, exampleOf('integration_source_invalid')),
+      409: problems(exampleOf('integration_idempotency_conflict'), exampleOf('integration_lead_already_open')),
+      ...common,
+    },
+  };
+}
+
+/** How the document describes `getLead`. */
+export function getLead(publicUrl: string, common: CommonAnswers): object {
+  return {
+    operationId: 'getLead',
+    summary: 'Read a lead',
+    description: 'The lead as it stands. Needs the scope `leads.read`.',
+    tags: ['Leads'],
+    security: [{ apiKey: ['leads.read'] }],
+    parameters: [idParameter, requestIdParameter],
+    responses: {
+      200: success('The lead.', leadResponseSchema, { lead: OLDER_LEAD }),
+      400: failure(publicUrl, [INVALID.getLead]),
+      404: failure(publicUrl, [exampleOf('integration_lead_not_found')]),
+      ...common,
+    },
+  };
+}
+
+/** How the document describes `listLeads`. */
+export function listLeads(publicUrl: string, common: CommonAnswers): object {
+  return {
+    operationId: 'listLeads',
+    summary: 'List leads',
+    description: 'One page of the leads of the studio, newest first. Needs the scope `leads.read`.',
+    tags: ['Leads'],
+    security: [{ apiKey: ['leads.read'] }],
+    parameters: [limitParameter, cursorParameter, requestIdParameter],
+    responses: {
+      200: success('The page.', leadListSchema, { leads: [LEAD, OLDER_LEAD], nextCursor: CURSOR }),
+      400: failure(publicUrl, [INVALID.listLeads]),
+      ...common,
+    },
+  };
+}
