@@ -1,6 +1,9 @@
 FROM node:26-slim AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
+# What runs at the end of `npm ci`.
+COPY gateway/docs/reference-script.ts gateway/docs/
+COPY gateway/docs/build/take-reference.ts gateway/docs/build/
 RUN npm ci --omit=dev
 
 # Either image holds the code of both processes: the operator's command knows both.

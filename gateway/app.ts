@@ -163,8 +163,8 @@ async function createGateway(config: GatewayConfig, parts: Parts): Promise<Fasti
   // As late as can be: a connection that is answered otherwise while the gateway stops would hold that up.
   app.addHook('onSend', (request, reply, payload, done) => {
     if (readiness.isStopping()) reply.header('connection', 'close');
-    // All of them are text or bytes.
-    const { length = 0 } = (payload ?? {}) as { readonly length?: number };
+    // Text or bytes; of a file, which is read as it is taken, the length stands in the head.
+    const { length = Number(reply.getHeader('content-length') ?? 0) } = (payload ?? {}) as { readonly length?: number };
     connections.answers(request.raw.socket, length, request.caller?.apiKeyId);
     done();
   });

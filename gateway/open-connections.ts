@@ -15,8 +15,8 @@ export const LEAST_TAKEN_BYTES = 16 * 1024;
 export const TAKEN_WITHIN_MS = 30_000;
 
 /**
- * How many bytes may stand unread of the answers to one key, and of all answers to keys. A page of the longest leads has
- * about 1 MB. What is told without a key is short, or the same bytes for everybody.
+ * How many bytes may stand unread of the answers to one key, and of all answers to keys; as many of all that is told without
+ * a key. A page of the longest leads has about 1 MB.
  */
 export const MOST_UNREAD_OF_KEY_BYTES = 8 * 1024 * 1024;
 export const MOST_UNREAD_BYTES = 64 * 1024 * 1024;
@@ -159,16 +159,19 @@ export class OpenConnections {
 
   #look(): void {
     this.#sentCharacters = 0;
-    const unread = this.#all.filter((connection) => this.#isUnread(connection, performance.now()));
     // Whoever has stood longest goes first.
-    const ofKeys = unread.filter(({ apiKeyId }) => apiKeyId !== undefined).sort(byUnreadSince);
+    const unread = this.#all.filter((connection) => this.#isUnread(connection, performance.now())).sort(byUnreadSince);
+    const ofKeys = unread.filter(({ apiKeyId }) => apiKeyId !== undefined);
+    const withoutKey = unread.filter(({ apiKeyId }) => apiKeyId === undefined);
     for (const ofKey of Map.groupBy(ofKeys, ({ apiKeyId }) => apiKeyId).values()) {
       this.#closeBeyond(ofKey, MOST_UNREAD_OF_KEY_BYTES);
     }
-    for (const ofAddress of Map.groupBy(ofKeys, ({ address }) => address).values()) {
-      this.#closeBeyond(ofAddress, MOST_UNREAD_BYTES / PARTS_FOR_ADDRESSES);
+    for (const alike of [ofKeys, withoutKey]) {
+      for (const ofAddress of Map.groupBy(alike, ({ address }) => address).values()) {
+        this.#closeBeyond(ofAddress, MOST_UNREAD_BYTES / PARTS_FOR_ADDRESSES);
+      }
+      this.#closeBeyond(alike, MOST_UNREAD_BYTES);
     }
-    this.#closeBeyond(ofKeys, MOST_UNREAD_BYTES);
     // Others may come in place of those who ask nothing.
     if (this.#all.length >= this.#server.maxConnections) this.#server.closeIdleConnections();
     this.#tell();

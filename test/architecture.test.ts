@@ -57,8 +57,31 @@ const MAY_KNOW: Readonly<Record<string, readonly string[]>> = {
     'src/store/open-store.ts',
     'src/usecases/',
   ],
-  // The gateway knows the core by the contract alone.
-  'gateway/': ['common/', 'proto/gen/'],
+  // The gateway knows the core by the contract alone. Its docs know what requests and answers look like, and nothing of how
+  // they are served.
+  'gateway/lead-json.ts': ['proto/gen/'],
+  'gateway/lead-paths.ts': [],
+  'gateway/problems.ts': ['proto/gen/'],
+  'gateway/schemas.ts': ['common/rules/', 'gateway/lead-json.ts', 'gateway/problems.ts'],
+  'gateway/docs/': [
+    'common/rules/',
+    'gateway/lead-json.ts',
+    'gateway/lead-paths.ts',
+    'gateway/problems.ts',
+    'gateway/schemas.ts',
+  ],
+  'gateway/docs/build/': ['gateway/docs/', 'gateway/problems.ts'],
+  'gateway/': [
+    'common/',
+    'proto/gen/',
+    'gateway/docs/openapi.ts',
+    'gateway/docs/pages.ts',
+    'gateway/docs/reference-script.ts',
+    'gateway/lead-json.ts',
+    'gateway/lead-paths.ts',
+    'gateway/problems.ts',
+    'gateway/schemas.ts',
+  ],
   // Above both processes; nobody knows them.
   'conformance/': ['common/'],
   'operator/doctor/': [
@@ -110,8 +133,10 @@ const ONLY_IN: Readonly<Record<string, readonly string[]>> = {
   // Only ever loaded by name, when it is asked for.
   '@opentelemetry/': ['common/otlp-tracer.ts'],
   '@prometheus-io/client': ['common/metrics.ts', 'src/rpc/metrics.ts', 'gateway/metrics.ts'],
-  marked: ['gateway/docs/'],
-  '@scalar/': ['gateway/docs/'],
+  '@fastify/static': ['gateway/routes/docs.ts'],
+  // Nothing of them runs in a gateway: the pages are made before, and `npm ci` takes out the script.
+  marked: ['gateway/docs/build/'],
+  '@scalar/': ['gateway/docs/build/'],
 };
 
 /** Where what is served stands; others may try it with whatever they like. */

@@ -17,6 +17,7 @@ const ALLOWED = [
   'Apache-2.0',
   'BSD-2-Clause',
   'BSD-3-Clause',
+  'BlueOak-1.0.0',
   'ISC',
   'MIT',
 ];

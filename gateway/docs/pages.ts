@@ -1,69 +1,39 @@
-import { readFileSync } from 'node:fs';
-import { STATUS_CODES } from 'node:http';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Marked } from 'marked';
-import { PROBLEM_MEDIA_TYPE, PROBLEMS, type ProblemCode, problemBody } from '../problems.ts';
-import type { QuotaPolicy } from '../quota/quota.ts';
-import { exampleOf, REQUEST_ID } from './examples.ts';
-import { layout, type Page, relativeFrom } from './layout.ts';
 
-const CODES = Object.keys(PROBLEMS) as ProblemCode[];
+/** Where `npm run build:docs` lays the pages: `/docs` itself as `index.html`, each other one by its path. */
+export const PAGES_FOLDER = join(import.meta.dirname, 'html');
 
-/** Renders the written pages: those of `pages/`, and of `problems/` one for each code. */
-export function renderPages(publicUrl: string, policy: QuotaPolicy): Page[] {
-  const values = { publicUrl, ...policy, problems: problemList() };
-  const written = ['quick-start', 'retries', 'limits', 'problems'].map((name) =>
-    renderPage(`/docs/${name}`, filled(read('pages', name), values)),
-  );
-  return [...written, ...CODES.map((code) => renderPage(`/docs/problems/${code}`, problemPage(code, publicUrl)))];
+/** What the pages tell of the service that they are read from. Nobody knows it before it starts. */
+export interface PageValues {
+  readonly publicUrl: string;
+  /** Requests that a key has per window. */
+  readonly limit: number;
+  readonly windowSeconds: number;
 }
 
-function problemList(): string {
-  return CODES.map((code) => {
-    const { status, title } = PROBLEMS[code];
-    return `- ${status} [\`${code}\`](/docs/problems/${code})<br>${title}`;
-  }).join('\n');
+/** A page of the documentation. */
+export interface Page {
+  readonly path: string;
+  readonly html: string;
 }
 
-function problemPage(code: ProblemCode, publicUrl: string): string {
-  const problem = exampleOf(code);
-  const body = JSON.parse(problemBody(problem, REQUEST_ID, publicUrl));
-  const headers = { 'content-type': PROBLEM_MEDIA_TYPE, ...problem.headers };
-  return `\
-# ${PROBLEMS[code].title}
-
-\`${code}\`, status ${PROBLEMS[code].status}
-
-${read('problems', code)}
-## Example
-
-\`\`\`http
-HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}
-${Object.entries(headers)
-  .map(([name, value]) => `${name}: ${value}`)
-  .join('\n')}
-
-${JSON.stringify(body, null, 2)}
-\`\`\`
-`;
+/** The pages of one service: each `{{name}}` in them is replaced by its value. */
+export function pagesOf(values: PageValues): Page[] {
+  const files = readdirSync(PAGES_FOLDER, { recursive: true, encoding: 'utf8' });
+  return files
+    .filter((file) => file.endsWith('.html'))
+    .map((file) => ({
+      path: `/docs/${file}`.replace(/(?:\/index)?\.html$/, ''),
+      html: filled(readFileSync(join(PAGES_FOLDER, file), 'utf8'), values),
+    }));
 }
 
-function renderPage(path: string, markdown: string): Page {
-  const link = relativeFrom(path);
-  const marked = new Marked({
-    walkTokens(token) {
-      if (token.type === 'link' && token.href.startsWith('/')) token.href = link(token.href);
-    },
-  });
-  const [, title = ''] = /^# (.+)$/m.exec(markdown) ?? [];
-  return layout({ path, title, body: `<main class="page">\n${marked.parse(markdown)}</main>` });
+/** Writes text so that HTML shows it as it is. */
+export function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }
 
-/** A text with each `{{name}}` replaced by its value. */
-function filled(text: string, values: Readonly<Record<string, unknown>>): string {
-  return text.replace(/\{\{(\w+)\}\}/g, (_, name) => String(values[name]));
-}
-
-function read(folder: string, name: string): string {
-  return readFileSync(join(import.meta.dirname, folder, `${name}.md`), 'utf8');
+function filled(html: string, values: PageValues): string {
+  return html.replace(/\{\{(\w+)\}\}/g, (_, name) => escapeHtml(String(values[name as keyof PageValues])));
 }

@@ -1,17 +1,23 @@
-import { hash } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
-import { gzip } from 'node:zlib';
-import type { FastifyInstance } from 'fastify';
-import { acceptsGzip } from '../accepts-gzip.ts';
+import etag from '@fastify/etag';
+import files from '@fastify/static';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import Negotiator from 'negotiator';
 import { openApiDocument } from '../docs/openapi.ts';
-import { renderPages } from '../docs/pages.ts';
-import { referencePage, referenceScript } from '../docs/reference.ts';
+import { pagesOf } from '../docs/pages.ts';
+import { REFERENCE_FOLDER, REFERENCE_SCRIPT, ZIPPED_REFERENCE_SCRIPT } from '../docs/reference-script.ts';
 import { allowOnly } from '../plugins/allowed-methods.ts';
 import type { QuotaPolicy } from '../quota/quota.ts';
 
 const OPENAPI_PATH = '/v1/openapi.json';
+
+const ASSETS_FOLDER = join(import.meta.dirname, '../docs/assets');
+
+/** How long whoever reads may keep what was read; seconds. */
+const KEPT_SECONDS = 300;
+
+/** How much of a file is read at a time; bytes. For a reader who takes nothing so much waits, and the 64 KiB that Node lets wait. */
+export const READ_AHEAD_BYTES = 16 * 1024;
 
 /** What a page may do: show itself. */
 const CONTENT_POLICY = [
@@ -31,6 +37,8 @@ const REFERENCE_CONTENT_POLICY = [
   "connect-src 'self'",
 ];
 
+const DOCS = { config: { operation: 'docs' } } as const;
+
 /** What the service says about itself. It needs no key and is not counted. @rule 10.docs 10.openapi */
 export function docsRoutes(app: FastifyInstance, publicUrl: string, policy: QuotaPolicy): void {
   const openApi = Buffer.from(JSON.stringify(openApiDocument(publicUrl)));
@@ -38,66 +46,62 @@ export function docsRoutes(app: FastifyInstance, publicUrl: string, policy: Quot
     reply.type('application/json').send(openApi),
   );
   allowOnly(app, OPENAPI_PATH, 'GET');
+  servePages(app, publicUrl, policy);
+  serveFiles(app);
+}
 
-  const html = 'text/html; charset=utf-8';
-  const { path, html: reference } = referencePage();
-  serve(app, { path, mediaType: html, read: async () => reference, contentPolicy: REFERENCE_CONTENT_POLICY });
-  for (const { path, html: page } of renderPages(publicUrl, policy)) {
-    serve(app, { path, mediaType: html, read: async () => page });
-  }
-  for (const [name, mediaType] of [
-    ['style.css', 'text/css; charset=utf-8'],
-    ['icon.svg', 'image/svg+xml'],
-    ['reference.js', 'text/javascript; charset=utf-8'],
-  ] as const) {
-    const file = join(import.meta.dirname, '../docs/assets', name);
-    serve(app, { path: `/docs/assets/${name}`, mediaType, read: () => readFile(file) });
-  }
-  serve(app, {
-    path: '/docs/assets/scalar.js',
-    mediaType: 'text/javascript; charset=utf-8',
-    read: referenceScript,
+/** The pages stay in memory: they tell of this service, which writes no files. */
+function servePages(app: FastifyInstance, publicUrl: string, policy: QuotaPolicy): void {
+  app.register(async (scope) => {
+    scope.register(etag, { weak: true });
+    for (const { path, html } of pagesOf({ publicUrl, ...policy })) {
+      const headers = headersOf(path === '/docs' ? REFERENCE_CONTENT_POLICY : CONTENT_POLICY);
+      const content = Buffer.from(html);
+      scope.get(path, DOCS, async (_request, reply) =>
+        reply.headers(headers).type('text/html; charset=utf-8').send(content),
+      );
+      allowOnly(app, path, 'GET');
+    }
   });
 }
 
-interface Resource {
-  readonly path: string;
-  readonly mediaType: string;
-  /** Reads what is at the path, when it is first asked for. */
-  readonly read: () => Promise<Buffer | string>;
-  readonly contentPolicy?: readonly string[];
+/** What the pages load. Each file has a route of its own, so that nothing else in its folder can be reached. */
+function serveFiles(app: FastifyInstance): void {
+  const headers = headersOf(CONTENT_POLICY);
+  app.register(files, {
+    root: ASSETS_FOLDER,
+    serve: false,
+    cacheControl: false,
+    acceptRanges: false,
+    // The tag is enough to ask by whether a file has changed.
+    lastModified: false,
+    setHeaders(reply, path) {
+      reply.headers(headers);
+      if (/\.js(?:\.gz)?$/.test(path)) reply.type('text/javascript; charset=utf-8');
+      if (path.endsWith('.gz')) reply.header('content-encoding', 'gzip');
+    },
+  });
+  const reading = { highWaterMark: READ_AHEAD_BYTES, etag: true };
+  const serve = (name: string, send: (request: FastifyRequest, reply: FastifyReply) => FastifyReply) => {
+    const path = `/docs/assets/${name}`;
+    app.get(path, DOCS, async (request, reply) => send(request, reply));
+    allowOnly(app, path, 'GET');
+  };
+  for (const name of ['style.css', 'icon.svg', 'reference.js']) {
+    serve(name, (_request, reply) => reply.sendFile(name, ASSETS_FOLDER, reading));
+  }
+  serve('scalar.js', (request, reply) => {
+    const coding = new Negotiator(request).encoding(['gzip', 'identity']);
+    const name = coding === 'gzip' ? ZIPPED_REFERENCE_SCRIPT : REFERENCE_SCRIPT;
+    return reply.header('vary', 'accept-encoding').sendFile(name, REFERENCE_FOLDER, reading);
+  });
 }
 
-function serve(app: FastifyInstance, { path, mediaType, read, contentPolicy = CONTENT_POLICY }: Resource): void {
-  const headers = {
-    'cache-control': 'public, max-age=300',
+function headersOf(contentPolicy: readonly string[]): Record<string, string> {
+  return {
+    'cache-control': `public, max-age=${KEPT_SECONDS}`,
     'content-security-policy': contentPolicy.join('; '),
     'referrer-policy': 'no-referrer',
     'x-content-type-options': 'nosniff',
-    vary: 'accept-encoding',
   };
-  let loading: Promise<Loaded> | undefined;
-  app.get(path, { config: { operation: 'docs' } }, async (request, reply) => {
-    loading ??= load(read);
-    const { content, zipped, etag } = await loading;
-    reply.headers({ ...headers, etag });
-    if (request.headers['if-none-match'] === etag) return reply.code(304).send();
-    reply.type(mediaType);
-    if (!acceptsGzip(request.headers['accept-encoding'])) return reply.send(content);
-    return reply.header('content-encoding', 'gzip').send(zipped);
-  });
-  allowOnly(app, path, 'GET');
-}
-
-interface Loaded {
-  readonly content: Buffer;
-  readonly zipped: Buffer;
-  /** Weak: it stands for the content, zipped or not. */
-  readonly etag: string;
-}
-
-async function load(read: Resource['read']): Promise<Loaded> {
-  const content = Buffer.from(await read());
-  const digest = hash('sha256', content, 'base64url');
-  return { content, zipped: await promisify(gzip)(content), etag: `W/"${digest.slice(0, 16)}"` };
 }

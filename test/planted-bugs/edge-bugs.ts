@@ -70,7 +70,14 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     name: 'all keys together leave unread what they like',
     suite: OF_CONNECTIONS,
     caughtBy: 'those to all keys',
-    patches: [{ file: CONNECTIONS, find: 'this.#closeBeyond(ofKeys, MOST_UNREAD_BYTES);', put: '' }],
+    patches: [{ file: CONNECTIONS, find: 'this.#closeBeyond(alike, MOST_UNREAD_BYTES);', put: '' }],
+  },
+  {
+    name: 'callers without a key leave unread what they like',
+    suite: OF_CONNECTIONS,
+    caughtBy: 'those without a key, and no key is the worse for it',
+    patches: [{ file: CONNECTIONS, find: 'of [ofKeys, withoutKey]', put: 'of [ofKeys]' }],
+    inSoak: true,
   },
   {
     name: 'one address leaves unread what it likes',

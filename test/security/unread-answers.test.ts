@@ -1,10 +1,15 @@
 import { randomUUID } from 'node:crypto';
+import { existsSync, globSync, readlinkSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
+import { getDefaultHighWaterMark } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { BOUNDS, PAGE_SIZE } from '../../common/rules/field-rules.ts';
+import { REFERENCE_SCRIPT } from '../../gateway/docs/reference-script.ts';
 import { MOST_UNREAD_OF_KEY_BYTES, TAKEN_WITHIN_MS } from '../../gateway/open-connections.ts';
+import { READ_AHEAD_BYTES } from '../../gateway/routes/docs.ts';
 import { times } from '../support/builders.ts';
+import { heapBytes } from '../support/heap.ts';
 import { lines, rawConversation } from '../support/raw-http.ts';
 import { aService, LEADS, type StudioWithKey } from '../support/service.ts';
 
@@ -59,6 +64,17 @@ function aDeafCaller(request: string): Socket {
 /** Both ends of every connection of this process; who does not read does not learn that the other end is gone. */
 const ends = (): number => process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap').length;
 
+/** How many times this process has the script of the docs open; none where the system does not tell. */
+const openScripts = (): number =>
+  globSync('/proc/self/fd/*').filter((path) => {
+    try {
+      return readlinkSync(path).endsWith(REFERENCE_SCRIPT);
+    } catch {
+      // The one that the list was read by.
+      return false;
+    }
+  }).length;
+
 /** How many ends there are once those of earlier requests are gone. */
 async function settledEnds(): Promise<number> {
   let [before, after] = [-1, ends()];
@@ -89,8 +105,28 @@ test('an unread page, an unread part of the docs and unread answers to nothing a
   expect(ends()).toBe(before + 2 * callers.length);
   // Who writes learns of it, and closes its own end, too.
   await vi.waitFor(() => expect(ends()).toBeLessThanOrEqual(before + callers.length), { timeout: 2 * TAKEN_WITHIN_MS });
+  expect(openScripts()).toBe(0);
   expect((await service.get(studio.secret)).status).toBe(200);
 });
+
+test.skipIf(!existsSync('/proc/self/fd'))(
+  'of a file of the docs that nobody takes, little stands in memory',
+  async () => {
+    const bytes = () => heapBytes() && process.memoryUsage().arrayBuffers;
+    await settledEnds();
+    const before = bytes();
+    const callers = times(100, () => aDeafCaller(lines('GET /docs/assets/scalar.js HTTP/1.1', 'Host: a', '')));
+    await vi.waitFor(() => expect(openScripts()).toBe(callers.length), { timeout: 20_000 });
+    // Until the systems on both ends keep as much of it as they will.
+    await sleep(3000);
+    expect(openScripts()).toBe(callers.length);
+    const most = READ_AHEAD_BYTES + getDefaultHighWaterMark(false);
+    expect((bytes() - before) / callers.length).toBeLessThanOrEqual(most);
+
+    for (const caller of callers) caller.destroy();
+    await vi.waitFor(() => expect(openScripts()).toBe(0));
+  },
+);
 
 test('what one key can leave unread on all its connections is bounded', { timeout: 60_000 }, async () => {
   const before = await settledEnds();

@@ -3,6 +3,7 @@ import { describe, expect, test, vi } from 'vitest';
 import { BOUNDS, PAGE_SIZE } from '../../../common/rules/field-rules.ts';
 import { PROBLEMS } from '../../../gateway/problems.ts';
 import { bash, hasShellAndCurl } from '../../support/processes.ts';
+import { lines, rawRequest } from '../../support/raw-http.ts';
 import { aCapture, anOwnService, aService, expectProblem, LEADS, PUBLIC_URL } from '../../support/service.ts';
 
 const service = aService({ gateway: { QUOTA_LIMIT: '4321', QUOTA_WINDOW_SECONDS: '77' } });
@@ -17,15 +18,13 @@ const PAGES = [
 const get = (path: string, headers = {}) => fetch(service.url + path, { headers });
 const textOf = async (path: string) => (await get(path)).text();
 
+const CHARACTERS: Readonly<Record<string, string>> = { quot: '"', lt: '<', gt: '>', amp: '&' };
+
 /** What a browser shows of HTML. */
 const shown = (html: string) =>
   html
     .replaceAll(/<[^>]*>/g, '')
-    .replaceAll(/&#(\d+);/g, (_, code) => String.fromCharCode(code))
-    .replaceAll('&quot;', '"')
-    .replaceAll('&lt;', '<')
-    .replaceAll('&gt;', '>')
-    .replaceAll('&amp;', '&');
+    .replaceAll(/&(?:#(\d+)|(\w+));/g, (_, code, name) => CHARACTERS[name] ?? String.fromCharCode(code));
 
 describe('every page', () => {
   test.each(PAGES)('is served to everybody, and guarded: %s', { tags: ['10.docs'] }, async (path) => {
@@ -69,26 +68,84 @@ describe('every page', () => {
     }
   });
 
-  test.each(['/docs/assets/scalar.js', '/docs/assets/style.css', '/docs/limits'])(
-    'and what it loads travels zipped, or not again when it is the same: %s',
+  test.each(['/docs/assets/scalar.js', '/docs/assets/style.css', '/docs', '/docs/limits'])(
+    'and what it loads is not sent again when it is the same: %s',
     async (path) => {
-      const [plain, zipped] = [
-        await get(path, { 'accept-encoding': 'identity' }),
-        await get(path, { 'accept-encoding': 'br, gzip' }),
-      ];
-      expect(plain.headers.get('content-encoding')).toBeNull();
-      expect(zipped.headers.get('content-encoding')).toBe('gzip');
-      expect(zipped.headers.get('vary')).toBe('accept-encoding');
-      expect(Number(zipped.headers.get('content-length'))).toBeLessThan(Number(plain.headers.get('content-length')));
-      expect(await zipped.text()).toBe(await plain.text());
-      const refused = await get(path, { 'accept-encoding': 'gzip;q=0, *' });
-      expect(refused.headers.get('content-encoding')).toBeNull();
-
-      const etag = plain.headers.get('etag') ?? '';
-      expect((await get(path, { 'if-none-match': etag })).status).toBe(304);
-      expect((await get(path, { 'if-none-match': 'W/"other"' })).status).toBe(200);
+      // As a browser reloads; without the second header `fetch` would say that it wants nothing that was kept.
+      const reload = (tag: string) => get(path, { 'if-none-match': tag, 'cache-control': 'max-age=0' });
+      const etag = (await get(path)).headers.get('etag') ?? '';
+      expect(etag).toMatch(/^W\/"\S+"$/);
+      const same = await reload(etag);
+      expect({ status: same.status, bytes: (await same.text()).length }).toEqual({ status: 304, bytes: 0 });
+      expect(same.headers.get('cache-control')).toBe('public, max-age=300');
+      expect((await reload('W/"other"')).status).toBe(200);
     },
   );
+});
+
+describe('what the pages load', () => {
+  test.each([
+    ['scalar.js', 'text/javascript; charset=utf-8'],
+    ['reference.js', 'text/javascript; charset=utf-8'],
+    ['style.css', 'text/css; charset=utf-8'],
+    ['icon.svg', 'image/svg+xml'],
+  ])('is served whole, and guarded: %s', async (name, mediaType) => {
+    const path = `/docs/assets/${name}`;
+    const response = await get(path, { range: 'bytes=0-9' });
+    expect(response.status).toBe(200);
+    expect(Object.fromEntries(response.headers)).toMatchObject({
+      'content-type': mediaType,
+      'cache-control': 'public, max-age=300',
+      'x-content-type-options': 'nosniff',
+      'referrer-policy': 'no-referrer',
+      'content-security-policy': expect.stringMatching(/^default-src 'none'; .*frame-ancestors 'none'/),
+    });
+    for (const header of ['ratelimit', 'last-modified', 'accept-ranges']) {
+      expect({ header, given: response.headers.has(header) }).toEqual({ header, given: false });
+    }
+  });
+
+  test.each([
+    ['if-match', '"other"'],
+    ['if-unmodified-since', 'Thu, 01 Jan 1970 00:00:00 GMT'],
+  ])('is refused like everything that makes no sense to whoever wants it only as it was: %s', async (name, value) => {
+    await expectProblem(await get('/docs/assets/style.css', { [name]: value }), 400, 'integration_invalid_request');
+  });
+
+  const script = (acceptEncoding: string) => get('/docs/assets/scalar.js', { 'accept-encoding': acceptEncoding });
+
+  test.each(['gzip', 'GZIP', 'br, gzip', 'gzip;q=0.001, identity;q=0', '*', 'identity;q=0, *', '*;q=0, gzip'])(
+    'travels zipped where it is long and that is accepted: %s',
+    async (acceptEncoding) => {
+      const [plain, zipped] = [await script('identity'), await script(acceptEncoding)];
+      expect(zipped.headers.get('content-encoding')).toBe('gzip');
+      expect(zipped.headers.get('content-type')).toBe(plain.headers.get('content-type'));
+      expect(zipped.headers.get('vary')).toBe('accept-encoding');
+      expect(zipped.headers.get('etag')).not.toBe(plain.headers.get('etag'));
+      expect(Number(zipped.headers.get('content-length'))).toBeLessThan(
+        Number(plain.headers.get('content-length')) / 3,
+      );
+      expect((await zipped.text()) === (await plain.text())).toBe(true);
+    },
+  );
+
+  test.each([
+    '',
+    'identity',
+    'br',
+    'gzip;q=0',
+    'gzip;q=0.000',
+    'gzip;q=0, *',
+    '*;q=0',
+    '*, gzip;q=0',
+    'gzip;q=0.5, identity',
+  ])('travels as it is where zipped is not accepted, or not preferred: "%s"', async (acceptEncoding) => {
+    const plain = await script(acceptEncoding);
+    expect(plain.status).toBe(200);
+    expect(plain.headers.get('content-encoding')).toBeNull();
+    expect(plain.headers.get('vary')).toBe('accept-encoding');
+    await plain.body?.cancel();
+  });
 });
 
 test.each([
@@ -100,8 +157,40 @@ test.each([
   '/docs/assets',
   '/docs/assets/..%2Fquick-start',
   '/docs/quick-start.md',
+  '/docs/quick-start.html',
+  '/docs/index',
+  '/docs/index.html',
+  '/docs/html/index.html',
+  '/docs/assets/',
+  '/docs/assets/scalar.js.gz',
+  '/docs/assets/STYLE.css',
 ])('where there is no page, the answer is an error like everywhere: %s', async (path) => {
   await expectProblem(await get(path), 404, 'route_not_found');
+});
+
+test.each([
+  '/docs/../package.json',
+  '/docs/assets/../pages.ts',
+  '/docs/assets/../../../package.json',
+  '/docs/assets/%2e%2e/pages.ts',
+  '/docs/assets/..%2f..%2f..%2fpackage.json',
+  '/docs/assets/..%5c..%5cpages.ts',
+  '/docs/assets/%252e%252e%252fpages.ts',
+  '/docs/assets/....//pages.ts',
+  '/docs/assets/./style.css',
+  '/docs/assets//style.css',
+  '/docs//assets/style.css',
+  '/docs/assets/style.css/',
+  '/docs/assets/style.css/.',
+  '/docs/assets/style.css%00',
+  '/docs/assets/style.css%20',
+  '/docs/assets/.env',
+  '/docs/assets/%2fetc%2fpasswd',
+  '/docs/assets//etc/passwd',
+  '/docs/assets/../../../node_modules/.reference/scalar.js',
+])('no path leads out of what the docs are, or to another spelling of it: %s', async (path) => {
+  const answer = await rawRequest(service.url, lines(`GET ${path} HTTP/1.1`, 'Host: a', ''));
+  await expectProblem(answer, 404, 'route_not_found');
 });
 
 /** A header without which an error would not be of its status. */

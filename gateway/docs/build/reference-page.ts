@@ -1,5 +1,5 @@
-import fastify from 'fastify';
-import { layout, type Page, relativeFrom } from './layout.ts';
+import type { Page } from '../pages.ts';
+import { layout, relativeFrom } from './layout.ts';
 
 const PATH = '/docs';
 
@@ -16,14 +16,4 @@ export function referencePage(): Page {
 <script src="${link('/docs/assets/scalar.js')}"></script>
 <script src="${link('/docs/assets/reference.js')}"></script>`,
   });
-}
-
-/** The script that renders it, which its Fastify plugin carries and serves. */
-export async function referenceScript(): Promise<Buffer> {
-  const { default: apiReference } = await import('@scalar/fastify-api-reference');
-  const carrier = fastify();
-  carrier.register(apiReference, { routePrefix: '/docs', configuration: { url: '/v1/openapi.json' } });
-  const { rawPayload } = await carrier.inject('/docs/js/scalar.js');
-  await carrier.close();
-  return rawPayload;
 }

@@ -1,3 +1,5 @@
+import { escapeHtml, type Page } from '../pages.ts';
+
 /** Every page, in the order of the menu: where it is and what it is called there. */
 const MENU = [
   ['/docs', 'Reference'],
@@ -6,12 +8,6 @@ const MENU = [
   ['/docs/limits', 'Limits'],
   ['/docs/problems', 'Problems'],
 ] as const;
-
-/** A page of the documentation. */
-export interface Page {
-  readonly path: string;
-  readonly html: string;
-}
 
 /**
  * Frames what a page says. No link names a host or begins with a slash: the docs may be served under a prefix.
@@ -51,8 +47,4 @@ ${body}
 export function relativeFrom(path: string): (to: string) => string {
   const up = '../'.repeat(path.split('/').length - 2);
   return (to) => up + to.slice(1);
-}
-
-function escapeHtml(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }

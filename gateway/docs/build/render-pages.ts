@@ -1,0 +1,66 @@
+import { readFileSync } from 'node:fs';
+import { STATUS_CODES } from 'node:http';
+import { join } from 'node:path';
+import { Marked } from 'marked';
+import { PROBLEM_MEDIA_TYPE, PROBLEMS, type ProblemCode, problemBody } from '../../problems.ts';
+import { exampleOf, REQUEST_ID } from '../examples.ts';
+import type { Page } from '../pages.ts';
+import { layout, relativeFrom } from './layout.ts';
+
+const CODES = Object.keys(PROBLEMS) as ProblemCode[];
+
+/**
+ * Renders the written pages: those of `pages/`, and of `problems/` one for each code. What only a running service knows stays
+ * `{{name}}`.
+ */
+export function renderPages(): Page[] {
+  const written = ['quick-start', 'retries', 'limits', 'problems'].map((name) =>
+    renderPage(`/docs/${name}`, read('pages', name).replace('{{problems}}', problemList)),
+  );
+  return [...written, ...CODES.map((code) => renderPage(`/docs/problems/${code}`, problemPage(code)))];
+}
+
+function problemList(): string {
+  return CODES.map((code) => {
+    const { status, title } = PROBLEMS[code];
+    return `- ${status} [\`${code}\`](/docs/problems/${code})<br>${title}`;
+  }).join('\n');
+}
+
+function problemPage(code: ProblemCode): string {
+  const problem = exampleOf(code);
+  const body = JSON.parse(problemBody(problem, REQUEST_ID, '{{publicUrl}}'));
+  const headers = { 'content-type': PROBLEM_MEDIA_TYPE, ...problem.headers };
+  return `\
+# ${PROBLEMS[code].title}
+
+\`${code}\`, status ${PROBLEMS[code].status}
+
+${read('problems', code)}
+## Example
+
+\`\`\`http
+HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}
+${Object.entries(headers)
+  .map(([name, value]) => `${name}: ${value}`)
+  .join('\n')}
+
+${JSON.stringify(body, null, 2)}
+\`\`\`
+`;
+}
+
+function renderPage(path: string, markdown: string): Page {
+  const link = relativeFrom(path);
+  const marked = new Marked({
+    walkTokens(token) {
+      if (token.type === 'link' && token.href.startsWith('/')) token.href = link(token.href);
+    },
+  });
+  const [, title = ''] = /^# (.+)$/m.exec(markdown) ?? [];
+  return layout({ path, title, body: `<main class="page">\n${marked.parse(markdown)}</main>` });
+}
+
+function read(folder: string, name: string): string {
+  return readFileSync(join(import.meta.dirname, '..', folder, `${name}.md`), 'utf8');
+}
