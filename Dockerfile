@@ -1,3 +1,5 @@
+# The one image of the product. What a container of it is, the command decides: `node src/main.ts`, `node gateway/main.ts`,
+# `lead-intake …`.
 FROM node:26-slim AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
@@ -6,8 +8,7 @@ COPY gateway/docs/reference-script.ts gateway/docs/
 COPY gateway/docs/build/take-reference.ts gateway/docs/build/
 RUN npm ci --omit=dev
 
-# Either image holds the code of both processes: the operator's command knows both.
-FROM node:26-slim AS base
+FROM node:26-slim
 ENV NODE_ENV=production
 WORKDIR /app
 COPY --from=dependencies /app/node_modules node_modules
@@ -20,18 +21,9 @@ COPY operator operator
 COPY conformance conformance
 # npx would make files in this folder, which belongs to root so that no process can change what it runs.
 RUN ln -s /app/operator/cli.ts /usr/local/bin/lead-intake
-
-FROM base AS core
-# Where the embedded database is unless DATABASE_URL names another.
+# Where a core keeps the embedded database unless DATABASE_URL names another.
 RUN install -d -m 700 -o node -g node data
 VOLUME /app/data
 USER node
-EXPOSE 50051
-HEALTHCHECK --interval=5s --timeout=5s --start-period=10s CMD ["node", "src/check-health.ts"]
-CMD ["node", "src/main.ts"]
-
-FROM base AS gateway
-USER node
-EXPOSE 8080
-HEALTHCHECK --interval=5s --timeout=5s --start-period=10s CMD ["node", "gateway/check-health.ts"]
-CMD ["node", "gateway/main.ts"]
+EXPOSE 8080 50051
+CMD ["lead-intake", "--help"]

@@ -7,8 +7,9 @@ import { coreSettings } from '../src/config.ts';
 import {
   buildImage,
   type Container,
+  commandOf,
   createContainer,
-  describeWithImages,
+  describeWithImage,
   removeImage,
   stop,
 } from './support/containers.ts';
@@ -20,60 +21,77 @@ import { aCapture, LEADS } from './support/service.ts';
 // Each command in a container starts a Node of its own.
 vi.setConfig({ testTimeout: 120_000 });
 
-const IMAGES = ['core', 'gateway'] as const;
+const PROCESSES = ['core', 'gateway'] as const;
+type ProcessName = (typeof PROCESSES)[number];
 
-/** How long building both images may take where nothing of them is there yet; milliseconds. */
+/** How long building the image may take where nothing of it is there yet; milliseconds. */
 const BUILT_WITHIN_MS = 300_000;
 
 /** As far as it is about the product. */
 interface Compose {
-  readonly services: Record<string, { environment?: Record<string, string>; secrets?: readonly string[] }>;
+  readonly services: Record<ProcessName, Service>;
   readonly secrets: Record<string, { readonly file: string }>;
+}
+
+interface Service {
+  readonly build: string;
+  readonly image: string;
+  readonly command: string[];
+  /** `CMD` and the words of the command. */
+  readonly healthcheck: { readonly test: string[] };
+  readonly environment: Readonly<Record<string, string>>;
+  readonly secrets: readonly string[];
 }
 
 const compose: Compose = parse(readFileSync(join(ROOT, 'compose.yaml'), 'utf8'));
 const guide = readFileSync(join(ROOT, 'docs/operations.md'), 'utf8');
 const [, commands = ''] = /<!-- containers -->\n```sh\n([\s\S]*?)```/.exec(guide) ?? [];
 
-test.each(IMAGES)('compose.yaml gives the %s settings that there are, and its token by a file', (name) => {
-  const { environment = {}, secrets } = compose.services[name] ?? {};
+test.each(PROCESSES)('compose.yaml gives the %s settings that there are, and its token by a file', (name) => {
+  const { environment, secrets } = compose.services[name];
   const settings = name === 'core' ? coreSettings : gatewaySettings;
   const named = Object.keys(environment).map((setting) => setting.replace(/_FILE$/, ''));
   expect(named.filter((setting) => !(setting in settings))).toEqual([]);
   expect(environment).not.toHaveProperty('CORE_TOKEN');
-  expect(secrets?.map((secret) => `/run/secrets/${secret}`)).toEqual([environment.CORE_TOKEN_FILE]);
+  expect(secrets.map((secret) => `/run/secrets/${secret}`)).toEqual([environment.CORE_TOKEN_FILE]);
 });
 
-describeWithImages('the images', () => {
-  const images = { core: '', gateway: '' };
+test('compose.yaml runs one image, by another command for each process', () => {
+  const { core, gateway } = compose.services;
+  expect([core.build, core.image]).toEqual([gateway.build, gateway.image]);
+  expect(core.build).toBe('.');
+  expect(core.command).not.toEqual(gateway.command);
+});
+
+describeWithImage('the image', () => {
+  let image = '';
   beforeAll(async () => {
-    for (const name of IMAGES) images[name] = await buildImage(name);
+    image = await buildImage();
   }, BUILT_WITHIN_MS);
-  afterAll(() => Promise.all(IMAGES.map((name) => removeImage(images[name]))));
+  afterAll(() => removeImage(image));
 
-  test.each(IMAGES)(
-    'the %s belongs to root, runs as user node, and has every command of the command line',
-    async (name) => {
-      const container = await createContainer(images[name]);
-      expect(await container.exec('id', '--user', '--name')).toEqual({ status: 0, output: 'node\n' });
-      const files = await container.exec('find', '/app', '-xdev', '-writable', '-not', '-type', 'l');
-      expect(files.output).toBe(name === 'core' ? '/app/data\n' : '');
+  test('belongs to root, runs as user node, and shows the commands that it has when it is given none', async () => {
+    const container = await createContainer(image);
+    expect(await container.exec('id', '--user', '--name')).toEqual({ status: 0, output: 'node\n' });
+    const files = await container.exec('find', '/app', '-xdev', '-writable', '-not', '-type', 'l');
+    expect(files.output).toBe('/app/data\n');
 
-      const help = await container.exec('lead-intake', '--help');
-      expect(help).toEqual({ status: 0, output: expect.stringContaining('doctor') });
-    },
-  );
+    const help = await container.exec(...(await commandOf(image)));
+    expect(help).toEqual({ status: 0, output: expect.stringContaining('doctor') });
+  });
 
-  test('a core with no database of its own keeps its leads in a volume; SIGTERM ends it with status 0', async () => {
-    const container = await createContainer(images.core, { env: { CORE_PORT: `${await freePort()}` } });
-    expect(await container.health()).toBe(1);
-    const core = container.run();
+  test('keeps the leads of a core without a database of its own in a volume; SIGTERM ends that with status 0', async () => {
+    const { command, healthcheck } = compose.services.core;
+    const container = await createContainer(image, { env: { CORE_PORT: `${await freePort()}` } });
+    const health = async () => (await container.exec(...healthcheck.test.slice(1))).status;
+    expect(await health()).toBe(1);
+    const core = container.run(...command);
     await core.printed(/Server listening/);
-    expect(await container.health()).toBe(0);
+    expect(await health()).toBe(0);
     expect(await container.exec('lead-intake', 'studios', 'put', 's1')).toMatchObject({ status: 0 });
     expect(await stop(core)).toBe(0);
 
-    const again = container.run();
+    const again = container.run(...command);
     await again.printed(/Server listening/);
     expect((await container.exec('lead-intake', '--json', 'studios', 'get', 's1')).output).toContain('"active"');
     expect(await stop(again)).toBe(0);
@@ -81,7 +99,7 @@ describeWithImages('the images', () => {
 
   describeWithMongo('as compose.yaml has them', (mongoUrl) => {
     describeWithRedis('with a Redis', (redisUrl) => {
-      test('serve, and every command of the guide does what it says', async () => {
+      test('serves, and every command of the guide does what it says', async () => {
         const folder = temporaryFolder();
         const [before = '', after = ''] = commands.split(/^docker compose up .*\n/m);
         expect(after).not.toBe('');
@@ -97,22 +115,25 @@ describeWithImages('the images', () => {
           CORE_URL: `http://127.0.0.1:${ports.CORE_PORT}`,
           PUBLIC_URL: url,
         };
-        const aService = (name: (typeof IMAGES)[number]) => {
-          const { environment = {}, secrets = [] } = compose.services[name] ?? {};
+        const aService = (name: ProcessName) => {
+          const { environment, secrets } = compose.services[name];
           const env = Object.entries(environment).map(([setting, value]) => [setting, here[setting] ?? value]);
           const files = secrets.map((secret) => [
             `/run/secrets/${secret}`,
             join(folder, compose.secrets[secret]?.file ?? ''),
           ]);
-          return createContainer(images[name], {
+          return createContainer(image, {
             env: { ...Object.fromEntries(env), ...ports },
             files: Object.fromEntries(files),
           });
         };
         const [core, gateway] = [await aService('core'), await aService('gateway')];
-        const running = [core.run(), gateway.run()];
-        await expect.poll(() => core.health(), { timeout: 30_000 }).toBe(0);
-        await expect.poll(() => gateway.health(), { timeout: 30_000 }).toBe(0);
+        const { services } = compose;
+        const running = [core.run(...services.core.command), gateway.run(...services.gateway.command)];
+        const isHealthy = async (container: Container, { healthcheck }: Service) =>
+          (await container.exec(...healthcheck.test.slice(1))).status === 0;
+        await expect.poll(() => isHealthy(core, services.core), { timeout: 30_000 }).toBe(true);
+        await expect.poll(() => isHealthy(gateway, services.gateway), { timeout: 30_000 }).toBe(true);
 
         const lines = after.split('\n').filter((line) => line !== '');
         const printed: string[] = [];
@@ -134,9 +155,14 @@ describeWithImages('the images', () => {
           }),
           fetch(`${url}${LEADS}`, { headers }),
           fetch(`${url}/docs`),
+          fetch(`${url}/docs/assets/scalar.js`),
           fetch(`${url}/v1/openapi.json`),
         ];
-        expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([201, 200, 200, 200]);
+        expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([201, 200, 200, 200, 200]);
+
+        const key = `LEAD_INTAKE_KEY=${secret}`;
+        const verified = await gateway.exec('env', key, 'lead-intake', 'verify', '--base-url', url);
+        expect(verified).toEqual({ status: 0, output: expect.stringContaining(' 0 are broken') });
 
         for (const each of running.toReversed()) expect(await stop(each)).toBe(0);
         expect(running.map((each) => each.output()).join()).not.toContain('EACCES');

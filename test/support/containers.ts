@@ -15,18 +15,18 @@ const [, BASE_IMAGE = ''] = /^FROM (\S+)/m.exec(readFileSync(join(ROOT, 'Dockerf
 const hasBaseImage = () =>
   hasCommand('buildah') && spawnSync('buildah', ['images', '--quiet', BASE_IMAGE], { encoding: 'utf8' }).stdout !== '';
 
-/** A suite that builds the images and runs what is in them. */
-export function describeWithImages(name: string, body: () => void): void {
+/** A suite that builds the image and runs what is in it. */
+export function describeWithImage(name: string, body: () => void): void {
   describeIf(hasBaseImage(), name, 'install buildah and run `.ci/base-image` as root', body);
 }
 
-/** Builds a target of the Dockerfile; gives the image's id. */
-export async function buildImage(target: string): Promise<string> {
+/** Builds the image of the Dockerfile; gives its id. */
+export async function buildImage(): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'lead-intake-image-'));
   try {
     const idFile = join(folder, 'id');
     const how = ['--network', 'host', '--isolation', 'chroot', '--format', 'docker', '--layers', '--pull-never'];
-    await execute('buildah', ['bud', ...how, '--target', target, '--iidfile', idFile, ROOT]);
+    await execute('buildah', ['bud', ...how, '--iidfile', idFile, ROOT]);
     return readFileSync(idFile, 'utf8');
   } finally {
     rmSync(folder, { recursive: true });
@@ -39,17 +39,10 @@ export async function removeImage(image: string): Promise<void> {
   await execute('buildah', ['rmi', image]).catch(() => {});
 }
 
-/** What an image says of itself. */
-interface ImageConfig {
-  readonly Cmd: readonly string[];
-  /** `CMD` and its words. */
-  readonly Healthcheck: { readonly Test: readonly string[] };
-}
-
-/** Reads what an image says of itself. */
-async function configOf(image: string): Promise<ImageConfig> {
+/** The command that an image runs when it is given none. */
+export async function commandOf(image: string): Promise<readonly string[]> {
   const { stdout } = await execute('buildah', ['inspect', '--type', 'image', image]);
-  return JSON.parse(stdout).Docker.config;
+  return JSON.parse(stdout).Docker.config.Cmd;
 }
 
 /** A container of an image, and how commands run in it. Gone when the test is over. */
@@ -58,10 +51,8 @@ export interface Container {
   readonly entrance: readonly string[];
   /** Runs a command in it to its end: the status, and everything that it printed. */
   exec(...command: string[]): Promise<{ status: number; output: string }>;
-  /** Runs what the image is for. Ended when the test is over. */
-  run(): RunningProcess;
-  /** Runs the image's health check; gives its status. */
-  health(): Promise<number>;
+  /** Starts what the container is for. Ended when the test is over. */
+  run(...command: string[]): RunningProcess;
 }
 
 /** How a container is made. */
@@ -78,7 +69,6 @@ export async function createContainer(
 ): Promise<Container> {
   const container = (await execute('buildah', ['from', '--pull-never', image])).stdout.trim();
   onTestFinished(async () => void (await execute('buildah', ['rm', container])));
-  const { Cmd, Healthcheck } = await configOf(image);
 
   const settings = Object.entries(env).flatMap(([name, value]) => ['--env', `${name}=${value}`]);
   const mounts = Object.entries(files).flatMap(([inside, outside]) => ['--volume', `${outside}:${inside}:ro`]);
@@ -95,8 +85,8 @@ export async function createContainer(
   return {
     entrance,
     exec,
-    run() {
-      const running = call(Cmd);
+    run(...command) {
+      const running = call(command);
       onTestFinished(async () => {
         // What ends when it is told to stop must not be waited for twice; the container's process is not our child.
         const pid = pidOf(running.output());
@@ -105,7 +95,6 @@ export async function createContainer(
       });
       return running;
     },
-    health: async () => (await exec(...Healthcheck.Test.slice(1))).status,
   };
 }
 
