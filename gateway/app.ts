@@ -16,6 +16,7 @@ import { LEAD_PATH, LEADS_PATH } from './lead-paths.ts';
 import { createGatewayMetrics, type GatewayMetrics } from './metrics.ts';
 import { requestObserver } from './observation.ts';
 import { OpenConnections } from './open-connections.ts';
+import { RequestOrder } from './pipelined-requests.ts';
 import { allowOnly, knowAllMethods } from './plugins/allowed-methods.ts';
 import { authenticate } from './plugins/authentication.ts';
 import { checkKeyOfRefused } from './plugins/check-key-of-refused.ts';
@@ -31,9 +32,8 @@ import { countRequests } from './plugins/quota.ts';
 import { observeRequests } from './plugins/request-observation.ts';
 import { observedQuota } from './quota/observed-quota.ts';
 import { openQuota } from './quota/open-quota.ts';
-import type { Quota, QuotaPolicy } from './quota/quota.ts';
+import type { Quota, QuotaPolicy } from './quota/quota-port.ts';
 import { REQUEST_ID_HEADER, requestIdOf } from './request-id.ts';
-import { RequestOrder } from './request-order.ts';
 import { docsRoutes } from './routes/docs.ts';
 import { leadRoutes } from './routes/leads.ts';
 

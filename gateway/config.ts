@@ -13,7 +13,7 @@ import {
   text,
   yesOrNo,
 } from '../common/settings.ts';
-import { LONGEST_WINDOW_SECONDS } from './quota/quota.ts';
+import { LONGEST_WINDOW_SECONDS } from './quota/quota-port.ts';
 
 /** The gateway's settings. */
 export const gatewaySettings = {

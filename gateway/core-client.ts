@@ -30,6 +30,8 @@ import { Problem } from './problems.ts';
 /**
  * From how many requests of a kind that wait on it is too busy for further ones: half of MOST_UNANSWERED. The rest is for those
  * that were let in before that, and are on their way.
+ *
+ * @rule 7.overload
  */
 const BUSY_FROM = 1024;
 

@@ -1,5 +1,5 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
-import type { RequestOrder } from './request-order.ts';
+import type { RequestOrder } from './pipelined-requests.ts';
 
 /** The longest head of a request that is read: its line and headers; bytes. */
 export const LONGEST_HEAD_BYTES = 16 * 1024;

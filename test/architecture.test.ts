@@ -206,6 +206,21 @@ test('what sends traces is loaded only when they are sent', () => {
   expect(readFileSync(join(ROOT, 'common/open-tracer.ts'), 'utf8')).toContain("await import('./otlp-tracer.ts')");
 });
 
+test('a name that a file offers to others means one thing', () => {
+  // What the two adapters call alike does the same on either database. The conformance kit and the SDK speak as callers do.
+  const named = FILES.filter((file) => /^(?:common|src|gateway|operator)\//.test(file)).flatMap((file) =>
+    [
+      ...readFileSync(join(ROOT, file), 'utf8').matchAll(
+        /^export (?:async )?(?:interface|type|const|function|class) (\w+)/gm,
+      ),
+    ].map(([, name = '']) => ({ name, place: file.replace(/^src\/store\/(?:mongo|sqlite)\/.*/, 'an adapter') })),
+  );
+  const places = Map.groupBy(named, ({ name }) => name);
+  const twice = [...places].filter(([, of]) => new Set(of.map(({ place }) => place)).size > 1);
+  expect(twice.map(([name, of]) => ({ name, of: of.map(({ place }) => place) }))).toEqual([]);
+  expect(places.size).toBeGreaterThan(200);
+});
+
 function roomOf(file: string): string | undefined {
   return Object.keys(MAY_KNOW)
     .filter((room) => file.startsWith(room))

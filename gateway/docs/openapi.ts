@@ -11,7 +11,7 @@ import {
 } from '../schemas.ts';
 import { failure } from './answers.ts';
 import { exampleOf } from './examples.ts';
-import { createLead, getLead, listLeads } from './operations.ts';
+import { createLeadOperation, getLeadOperation, listLeadsOperation } from './operations.ts';
 import { requestIdParameter } from './parameters.ts';
 import { withReferences } from './references.ts';
 
@@ -44,8 +44,11 @@ export function openApiDocument(publicUrl: string): object {
     servers: [{ url: publicUrl }],
     tags: [{ name: 'Leads', description: "The leads of the key's studio." }],
     paths: {
-      [LEADS_PATH]: { post: createLead(publicUrl, ofEveryOperation), get: listLeads(publicUrl, ofEveryOperation) },
-      [LEAD_PATH.replace(':id', '{id}')]: { get: getLead(publicUrl, ofEveryOperation) },
+      [LEADS_PATH]: {
+        post: createLeadOperation(publicUrl, ofEveryOperation),
+        get: listLeadsOperation(publicUrl, ofEveryOperation),
+      },
+      [LEAD_PATH.replace(':id', '{id}')]: { get: getLeadOperation(publicUrl, ofEveryOperation) },
     },
     components: {
       schemas: {

@@ -14,7 +14,7 @@ import {
 type CommonAnswers = Readonly<Record<number, object>>;
 
 /** How the document describes `createLead`. */
-export function createLead(publicUrl: string, common: CommonAnswers): object {
+export function createLeadOperation(publicUrl: string, common: CommonAnswers): object {
   const problems = (...all: [Problem, ...Problem[]]) => failure(publicUrl, all);
   return {
     operationId: 'createLead',
@@ -56,7 +56,7 @@ export function createLead(publicUrl: string, common: CommonAnswers): object {
 }
 
 /** How the document describes `getLead`. */
-export function getLead(publicUrl: string, common: CommonAnswers): object {
+export function getLeadOperation(publicUrl: string, common: CommonAnswers): object {
   return {
     operationId: 'getLead',
     summary: 'Read a lead',
@@ -74,7 +74,7 @@ export function getLead(publicUrl: string, common: CommonAnswers): object {
 }
 
 /** How the document describes `listLeads`. */
-export function listLeads(publicUrl: string, common: CommonAnswers): object {
+export function listLeadsOperation(publicUrl: string, common: CommonAnswers): object {
   return {
     operationId: 'listLeads',
     summary: 'List leads',

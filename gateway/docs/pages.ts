@@ -13,13 +13,13 @@ export interface PageValues {
 }
 
 /** A page of the documentation. */
-export interface Page {
+export interface DocsPage {
   readonly path: string;
   readonly html: string;
 }
 
 /** The pages of one service: each `{{name}}` in them is replaced by its value. */
-export function pagesOf(values: PageValues): Page[] {
+export function pagesOf(values: PageValues): DocsPage[] {
   const files = readdirSync(PAGES_FOLDER, { recursive: true, encoding: 'utf8' });
   return files
     .filter((file) => file.endsWith('.html'))

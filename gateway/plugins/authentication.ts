@@ -11,7 +11,7 @@ import { Problem } from '../problems.ts';
  * together with what the request asks for, which saves a way to the core and back (`check-key-of-refused.ts` sees to requests that
  * do not get there).
  *
- * @rule 5.2 5.3 5.8 5.9
+ * @rule 3.2.replaced 5.2 5.3 5.7 5.8 5.9
  */
 export function authenticate(app: FastifyInstance, core: CoreClient, known: KnownCallers): void {
   app.addHook('onRequest', async (request) => {

@@ -2,7 +2,7 @@ import type { FastifyError, FastifyInstance } from 'fastify';
 import type { CoreClient } from '../core-client.ts';
 import type { KnownCallers } from '../known-callers.ts';
 import { Problem, type ProblemCode } from '../problems.ts';
-import type { Quota } from '../quota/quota.ts';
+import type { Quota } from '../quota/quota-port.ts';
 import { checked } from './authentication.ts';
 import { uncount } from './quota.ts';
 

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { unknownRequest } from '../finished-request.ts';
 import type { RequestObserver } from '../observation.ts';
+import type { RequestOrder } from '../pipelined-requests.ts';
 import {
   type FaultyField,
   invalidRequest,
@@ -12,7 +13,6 @@ import {
   problemBody,
 } from '../problems.ts';
 import { REQUEST_ID_HEADER, requestIdOf } from '../request-id.ts';
-import type { RequestOrder } from '../request-order.ts';
 
 /** What the framework calls the faults it finds, in the contract's words. */
 const FRAMEWORK_FAULTS: Readonly<Record<string, Problem>> = {

@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Problem } from '../problems.ts';
-import { type Quota, type QuotaDecision, type QuotaPolicy, QuotaUnavailable } from '../quota/quota.ts';
+import { type Quota, type QuotaDecision, type QuotaPolicy, QuotaUnavailable } from '../quota/quota-port.ts';
 
 /**
  * Counts every request of a key, before its body is looked at. What cannot be counted is not let in.

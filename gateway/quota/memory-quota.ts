@@ -1,4 +1,4 @@
-import { type Quota, type QuotaPolicy, QuotaUnavailable } from './quota.ts';
+import { type Quota, type QuotaPolicy, QuotaUnavailable } from './quota-port.ts';
 
 /** One window of one key. Times are the clock's. */
 interface Window {

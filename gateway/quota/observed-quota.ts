@@ -1,6 +1,6 @@
 import { currentSpan } from '../../common/tracing.ts';
 import type { GatewayMetrics } from '../metrics.ts';
-import type { Quota } from './quota.ts';
+import type { Quota } from './quota-port.ts';
 
 /**
  * A quota that is observed itself: what it decides, and how long that takes.

@@ -1,5 +1,5 @@
 import { createMemoryQuota } from './memory-quota.ts';
-import type { Quota, QuotaPolicy } from './quota.ts';
+import type { Quota, QuotaPolicy } from './quota-port.ts';
 import { createRedisQuota } from './redis-quota.ts';
 
 /**

@@ -1,5 +1,5 @@
 import { REDIS_ANSWER_MS } from '../../common/deadlines.ts';
-import { type Quota, type QuotaPolicy, QuotaUnavailable } from './quota.ts';
+import { type Quota, type QuotaPolicy, QuotaUnavailable } from './quota-port.ts';
 import { clusterClient, type RedisClient, singleClient } from './redis-client.ts';
 import { defineWindowCommands, windowKeys } from './redis-window.ts';
 

@@ -1,5 +1,5 @@
 import type { Result } from 'ioredis';
-import { LONGEST_WINDOW_SECONDS } from './quota.ts';
+import { LONGEST_WINDOW_SECONDS } from './quota-port.ts';
 import type { RedisClient } from './redis-client.ts';
 
 /**

@@ -7,7 +7,7 @@ import { openApiDocument } from '../docs/openapi.ts';
 import { pagesOf } from '../docs/pages.ts';
 import { REFERENCE_FOLDER, REFERENCE_SCRIPT, ZIPPED_REFERENCE_SCRIPT } from '../docs/reference-script.ts';
 import { allowOnly } from '../plugins/allowed-methods.ts';
-import type { QuotaPolicy } from '../quota/quota.ts';
+import type { QuotaPolicy } from '../quota/quota-port.ts';
 
 const OPENAPI_PATH = '/v1/openapi.json';
 

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { type Quota, type QuotaDecision, type QuotaPolicy, QuotaUnavailable } from '../../gateway/quota/quota.ts';
+import { type Quota, type QuotaDecision, type QuotaPolicy, QuotaUnavailable } from '../../gateway/quota/quota-port.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { times } from '../support/builders.ts';
 import { type Decided, expectTrueToItsWord } from './quota-times.ts';
@@ -24,7 +24,7 @@ export interface QuotaOpener {
 /** So long that no test sees its end. */
 const A_MINUTE = 60;
 
-/** Everything that `gateway/quota/quota.ts` promises while what counts is there, held against one adapter. */
+/** Everything that `gateway/quota/quota-port.ts` promises while what counts is there, held against one adapter. */
 export function quotaContract(name: string, opener: QuotaOpener): void {
   const { open, gateways, pass, redisUrl, isCluster = false } = opener;
   describe(`quota contract: ${name}`, () => {

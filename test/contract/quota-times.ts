@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import type { QuotaDecision, QuotaPolicy } from '../../gateway/quota/quota.ts';
+import type { QuotaDecision, QuotaPolicy } from '../../gateway/quota/quota-port.ts';
 
 /** A decision, made at some moment between two; milliseconds. */
 export interface Decided {

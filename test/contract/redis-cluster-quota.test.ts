@@ -1,7 +1,7 @@
 import type { Cluster } from 'ioredis';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { QUOTA_ANSWER_MS } from '../../common/deadlines.ts';
-import { QuotaUnavailable } from '../../gateway/quota/quota.ts';
+import { QuotaUnavailable } from '../../gateway/quota/quota-port.ts';
 import { clusterClient } from '../../gateway/quota/redis-client.ts';
 import { createRedisQuota } from '../../gateway/quota/redis-quota.ts';
 import { newId } from '../../src/domain/new-id.ts';

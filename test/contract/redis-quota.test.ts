@@ -5,7 +5,7 @@ import { inspect } from 'node:util';
 import type { Redis } from 'ioredis';
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { QUOTA_ANSWER_MS } from '../../common/deadlines.ts';
-import { type Quota, QuotaUnavailable } from '../../gateway/quota/quota.ts';
+import { type Quota, QuotaUnavailable } from '../../gateway/quota/quota-port.ts';
 import { singleClient } from '../../gateway/quota/redis-client.ts';
 import { createRedisQuota } from '../../gateway/quota/redis-quota.ts';
 import { newId } from '../../src/domain/new-id.ts';
@@ -42,7 +42,7 @@ describeWithRedis('Redis quota', (redisUrl) => {
     redisUrl,
   });
 
-  test('gateways on one Redis share one window', async () => {
+  test('gateways on one Redis share one window', { tags: ['8.quota', '8.counted'] }, async () => {
     const gateways = times(3, () => open(redisUrl(), { limit: 20, windowSeconds: 60 }));
     const apiKeyId = newId();
 
@@ -196,7 +196,9 @@ describeWithRedisServer('Redis quota on a server of its own', () => {
     expect(ttlMs).toBeLessThanOrEqual(60_000);
   });
 
-  test('of a key that is refused there is another entry, which ends with the time that was told', async () => {
+  test('of a key that is refused there is another entry, which ends with the time that was told', {
+    tags: ['7.1', '8.retry-after'],
+  }, async () => {
     const quota = open(server.url, { limit: 1, windowSeconds: 60 });
     const apiKeyId = newId();
     await quota.consume(apiKeyId);

@@ -18,7 +18,9 @@ const HERD = 1000;
 
 describeWithMongo('two cores and two gateways', (mongoUrl) => {
   describeWithRedis('with one Redis', (redisUrl) => {
-    test('of a thousand leads for one contact, asked for at both gateways at once, exactly one is created', async () => {
+    test('of a thousand leads for one contact, asked for at both gateways at once, exactly one is created', {
+      tags: ['4.1.3', '4.1.at-once'],
+    }, async () => {
       const { gateways, studio } = await twoOfEach();
       const { secret, count } = await studio();
       await warmUp(gateways, secret);
@@ -38,7 +40,9 @@ describeWithMongo('two cores and two gateways', (mongoUrl) => {
       expect(slowest(answers)).toBeLessThan(SLOWEST_MS);
     });
 
-    test('a thousand requests with one key and body, at both gateways at once, get one lead in the same bytes', async () => {
+    test('a thousand requests with one key and body, at both gateways at once, get one lead in the same bytes', {
+      tags: ['4.1.1', '4.1.at-once'],
+    }, async () => {
       const { gateways, studio } = await twoOfEach();
       const { secret, count } = await studio();
       await warmUp(gateways, secret);
@@ -52,7 +56,9 @@ describeWithMongo('two cores and two gateways', (mongoUrl) => {
       expect(slowest(answers)).toBeLessThan(SLOWEST_MS);
     });
 
-    test('a quota counts what all gateways let in: exactly as many as it allows, and each key its own', async () => {
+    test('a quota counts what all gateways let in: exactly as many as it allows, and each key its own', {
+      tags: ['8.counted', '8.quota'],
+    }, async () => {
       const limit = 100;
       const { gateways, studio } = await twoOfEach({ QUOTA_LIMIT: `${limit}`, QUOTA_WINDOW_SECONDS: '600' });
       const [one, other] = [await studio(), await studio()];
@@ -70,7 +76,9 @@ describeWithMongo('two cores and two gateways', (mongoUrl) => {
       expect((await get(at(gateways, 1), other.secret)).status).toBe(200);
     });
 
-    test('a key that was revoked or replaced at one core is dead at the next request to the other gateway', async () => {
+    test('a key that was revoked or replaced at one core is dead at the next request to the other gateway', {
+      tags: ['3.2.replaced', '3.2.revoked', '5.7'],
+    }, async () => {
       const { clients, gateways, studio } = await twoOfEach();
       const { apiKeys } = clients;
       for (const round of times(20, (index) => index)) {

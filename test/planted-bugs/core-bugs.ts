@@ -21,6 +21,19 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
+    name: 'claims are never made anew by a core that runs',
+    suite: 'test/e2e/http/one-open-lead.test.ts',
+    caughtBy: 'is held to by the new region of its studio alone, once a running core has made its claims anew',
+    patches: [
+      {
+        file: 'src/app.ts',
+        find: 'const stopRenewing = keepClaimsRenewed({ store, clock: systemClock }, log);',
+        put: 'const stopRenewing = () => {};',
+      },
+    ],
+    inSoak: true,
+  },
+  {
     name: 'health is told to whoever presents a wrong token',
     suite: HEALTH,
     caughtBy: 'health is told without a token and with the right one, and refused to whoever presents another',

@@ -133,7 +133,7 @@ export const CRASH_BUGS: readonly PlantedBug[] = [
       'callers who vanish in the middle leave nothing behind in gateway or core, and none of their leads is there twice',
     patches: [
       {
-        file: 'gateway/request-order.ts',
+        file: 'gateway/pipelined-requests.ts',
         find: 'readonly #connections = new WeakMap<Socket, Turns>()',
         put: 'readonly #connections = new Map<Socket, Turns>()',
       },

@@ -2,8 +2,8 @@ import type { PlantedBug } from './planted-bug.ts';
 
 const CONNECTIONS = 'gateway/open-connections.ts';
 const OF_CONNECTIONS = 'test/integration/open-connections.test.ts';
-const ORDER = 'gateway/request-order.ts';
-const OF_ORDER = 'test/integration/request-order.test.ts';
+const ORDER = 'gateway/pipelined-requests.ts';
+const OF_ORDER = 'test/integration/pipelined-requests.test.ts';
 
 /** Faults that show to callers who send more than is answered, or take nothing of their answers. */
 export const EDGE_BUGS: readonly PlantedBug[] = [
@@ -76,7 +76,7 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     name: 'callers without a key leave unread what they like',
     suite: OF_CONNECTIONS,
     caughtBy: 'those without a key, and no key is the worse for it',
-    patches: [{ file: CONNECTIONS, find: 'of [ofKeys, withoutKey]', put: 'of [ofKeys]' }],
+    patches: [{ file: CONNECTIONS, text: 'of [ofKeys, withoutKey]', put: 'of [ofKeys]' }],
     inSoak: true,
   },
   {

@@ -68,7 +68,7 @@ export const SECURITY_BUGS: readonly PlantedBug[] = [
     caughtBy: 'end with chunks beyond what is read: what is behind is not carried out',
     patches: [
       {
-        file: 'gateway/request-order.ts',
+        file: 'gateway/pipelined-requests.ts',
         find: 'if (this.#socket.writable) this.#carryOut(next);',
         put: 'if (next) this.#carryOut(next);',
       },

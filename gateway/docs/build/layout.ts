@@ -1,4 +1,4 @@
-import { escapeHtml, type Page } from '../pages.ts';
+import { type DocsPage, escapeHtml } from '../pages.ts';
 
 /** Every page, in the order of the menu: where it is and what it is called there. */
 const MENU = [
@@ -15,7 +15,7 @@ const MENU = [
  * @param title text
  * @param body HTML
  */
-export function layout({ path, title, body }: Record<'path' | 'title' | 'body', string>): Page {
+export function layout({ path, title, body }: Record<'path' | 'title' | 'body', string>): DocsPage {
   const link = relativeFrom(path);
   const menu = MENU.map(
     ([to, name]) => `<a href="${link(to)}"${to === path ? ' aria-current="page"' : ''}>${name}</a>`,

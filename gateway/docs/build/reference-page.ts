@@ -1,10 +1,10 @@
-import type { Page } from '../pages.ts';
+import type { DocsPage } from '../pages.ts';
 import { layout, relativeFrom } from './layout.ts';
 
 const PATH = '/docs';
 
 /** The page on which a browser renders the OpenAPI document, and sends the requests that it describes. */
-export function referencePage(): Page {
+export function referencePage(): DocsPage {
   const link = relativeFrom(PATH);
   return layout({
     path: PATH,

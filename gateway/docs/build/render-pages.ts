@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Marked } from 'marked';
 import { PROBLEM_MEDIA_TYPE, PROBLEMS, type ProblemCode, problemBody } from '../../problems.ts';
 import { exampleOf, REQUEST_ID } from '../examples.ts';
-import type { Page } from '../pages.ts';
+import type { DocsPage } from '../pages.ts';
 import { layout, relativeFrom } from './layout.ts';
 
 const CODES = Object.keys(PROBLEMS) as ProblemCode[];
@@ -13,7 +13,7 @@ const CODES = Object.keys(PROBLEMS) as ProblemCode[];
  * Renders the written pages: those of `pages/`, and of `problems/` one for each code. What only a running service knows stays
  * `{{name}}`.
  */
-export function renderPages(): Page[] {
+export function renderPages(): DocsPage[] {
   const written = ['quick-start', 'retries', 'limits', 'problems'].map((name) =>
     renderPage(`/docs/${name}`, read('pages', name).replace('{{problems}}', problemList)),
   );
@@ -50,7 +50,7 @@ ${JSON.stringify(body, null, 2)}
 `;
 }
 
-function renderPage(path: string, markdown: string): Page {
+function renderPage(path: string, markdown: string): DocsPage {
   const link = relativeFrom(path);
   const marked = new Marked({
     walkTokens(token) {

@@ -133,6 +133,25 @@ describe('a contact with an open lead', () => {
     expect(await service.countLeads(studioId)).toBe(1);
   });
 
+  test('is held to by the new region of its studio alone, once a running core has made its claims anew', {
+    timeout: 90_000,
+  }, async () => {
+    const { secret, studioId } = await service.aStudioWithKey({ regionCode: 'DE' });
+    await leadOf(await service.post(secret, aCapture({ contact: aPhone('0171 2345678') })), 201);
+    const sameInGermany = () => service.post(secret, aCapture({ contact: aPhone('+49 171 2345678') }));
+    await expectProblem(await sameInGermany(), 409, 'integration_lead_already_open');
+
+    await service.directory.putStudio({
+      studio: { id: studioId, regionCode: 'FR' },
+      updateMask: { paths: ['region_code'] },
+    });
+
+    await expect.poll(async () => (await sameInGermany()).status, { interval: 1000, timeout: 60_000 }).toBe(201);
+    const asTyped = await service.post(secret, aCapture({ contact: aPhone('0171 2345678') }));
+    await expectProblem(asTyped, 409, 'integration_lead_already_open');
+    expect(await service.countLeads(studioId)).toBe(2);
+  });
+
   test('gets no second one when the studio is suspended and made active again', async () => {
     const { secret, studioId } = await service.aStudioWithKey({ regionCode: 'DE' });
     const contact = aPhone('030 7654321');

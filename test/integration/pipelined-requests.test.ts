@@ -4,8 +4,8 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { REQUEST_ARRIVAL_MS } from '../../common/deadlines.ts';
 import { createHttpServer } from '../../gateway/http-server.ts';
+import { HELD_BACK_FROM, HELD_BACK_FROM_BYTES, MOST_WAITING, RequestOrder } from '../../gateway/pipelined-requests.ts';
 import { answerClientErrors } from '../../gateway/plugins/problem-json.ts';
-import { HELD_BACK_FROM, HELD_BACK_FROM_BYTES, MOST_WAITING, RequestOrder } from '../../gateway/request-order.ts';
 import { times } from '../support/builders.ts';
 import { lines } from '../support/raw-http.ts';
 
