@@ -76,7 +76,7 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     name: 'callers without a key leave unread what they like',
     suite: OF_CONNECTIONS,
     caughtBy: 'those without a key, and no key is the worse for it',
-    patches: [{ file: CONNECTIONS, text: 'of [ofKeys, withoutKey]', put: 'of [ofKeys]' }],
+    patches: [{ file: CONNECTIONS, find: '[ofKeys, withoutKey]', put: '[ofKeys]' }],
     inSoak: true,
   },
   {
