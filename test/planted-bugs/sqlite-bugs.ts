@@ -199,7 +199,15 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     name: 'closing a lead does not free its contact',
     suite: STORE,
     caughtBy: 'a lead that is won frees its contact',
-    patches: [{ file: LEADS, find: 'claimed.free(studioId, keysOf(contactKeys), leadId);', put: '' }],
+    patches: [
+      { file: LEADS, find: 'claimed.free(studioId, keysOf(contactKeys), leadId);', put: '' },
+      // A claim that was left is let go of as it is met.
+      {
+        file: 'src/store/sqlite/contact-claims.ts',
+        find: 'stage !== undefined && isOpen(stage)',
+        put: 'stage !== undefined',
+      },
+    ],
     inSoak: true,
   },
   {
