@@ -13,19 +13,18 @@ export function sqliteApiKeys(
   report: ReportUnreadable = () => {},
 ): ApiKeyStore {
   const apiKeys = apiKeyTable(database);
-  const { selectById, selectAll, selectCredential, updateRevoked, updateUse } = apiKeys;
-  const keep = auditWriter(database);
+  const { selectById, selectAll, selectCredential, updateRevoked, updateUse, keep } = apiKeys;
 
   const legible = (row: Row) => wholeOrNull(apiKeyOf(row), report) ?? legibleApiKey(apiKeyIn(row));
 
   return {
-    createApiKey: keyCreator(database, commits, apiKeys),
+    createApiKey: keyCreator(commits, apiKeys),
 
     async listApiKeys(studioId) {
       return selectAll.all(studioId).flatMap((row) => legible(row) ?? []);
     },
 
-    replaceApiKey: keyReplacer(database, commits, apiKeys),
+    replaceApiKey: keyReplacer(commits, apiKeys),
 
     revokeApiKey(studioId, keyId, { memberId, now }) {
       return commits.write(() => {
@@ -106,15 +105,14 @@ function apiKeyTable(database: DatabaseSync) {
     return KEY_SLOTS.find((slot) => !taken.has(slot));
   };
 
-  return { insert, selectById, selectAll, selectCredential, updateSecret, updateRevoked, updateUse, takeSlot };
+  const keep = auditWriter(database);
+  return { insert, selectById, selectAll, selectCredential, updateSecret, updateRevoked, updateUse, takeSlot, keep };
 }
 
 function keyCreator(
-  database: DatabaseSync,
   commits: Pick<GroupCommit, 'write'>,
-  { insert, takeSlot }: ApiKeyTable,
+  { insert, takeSlot, keep }: ApiKeyTable,
 ): ApiKeyStore['createApiKey'] {
-  const keep = auditWriter(database);
   return (key, now) => {
     return commits.write(() => {
       const slot = takeSlot(key.studioId, now);
@@ -139,11 +137,9 @@ function keyCreator(
 }
 
 function keyReplacer(
-  database: DatabaseSync,
   commits: Pick<GroupCommit, 'write'>,
-  { selectById, updateSecret, takeSlot }: ApiKeyTable,
+  { selectById, updateSecret, takeSlot, keep }: ApiKeyTable,
 ): ApiKeyStore['replaceApiKey'] {
-  const keep = auditWriter(database);
   return ({ studioId, keyId, memberId, secretSha256, secretHint, expiresAt, now }) => {
     return commits.write(() => {
       const row = selectById.get(studioId, keyId);

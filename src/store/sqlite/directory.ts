@@ -14,22 +14,23 @@ export function sqliteDirectory(
   commits: Pick<GroupCommit, 'write'>,
   report: ReportUnreadable = () => {},
 ): DirectoryStore {
+  const selectStudio = database.prepare('SELECT * FROM studios WHERE id = ?');
   return {
-    ...sqliteStudios(database, commits, report),
-    ...sqliteMembers(database, commits, report),
-    ...sqliteLeadSources(database, commits, report),
+    ...sqliteStudios(database, commits, selectStudio, report),
+    ...sqliteMembers(database, commits, selectStudio, report),
+    ...sqliteLeadSources(database, commits, selectStudio, report),
   };
 }
 
 function sqliteStudios(
   database: DatabaseSync,
   commits: Pick<GroupCommit, 'write'>,
+  selectStudio: StatementSync,
   report: ReportUnreadable,
 ): Pick<DirectoryStore, 'putStudio' | 'findStudio'> {
   const upsertStudio = database.prepare(`
     INSERT INTO studios (id, status, region_code, claim_renewal) VALUES (:id, :status, :regionCode, :renewal)
     ON CONFLICT (id) DO UPDATE SET status = :status, region_code = :regionCode, claim_renewal = :renewal`);
-  const selectStudio = studioById(database);
   const keep = auditWriter(database);
   return {
     putStudio(put, { memberId, now }) {
@@ -66,9 +67,9 @@ function sqliteStudios(
 function sqliteMembers(
   database: DatabaseSync,
   commits: Pick<GroupCommit, 'write'>,
+  selectStudio: StatementSync,
   report: ReportUnreadable,
 ): Pick<DirectoryStore, 'putMember' | 'findMember' | 'removeMember'> {
-  const selectStudio = studioById(database);
   const upsertMember = database.prepare(`
     INSERT INTO members (studio_id, id, role) VALUES (:studioId, :id, :role)
     ON CONFLICT (studio_id, id) DO UPDATE SET role = :role`);
@@ -102,9 +103,9 @@ function sqliteMembers(
 function sqliteLeadSources(
   database: DatabaseSync,
   commits: Pick<GroupCommit, 'write'>,
+  selectStudio: StatementSync,
   report: ReportUnreadable,
 ): Pick<DirectoryStore, 'putLeadSource' | 'removeLeadSource' | 'findLeadSource' | 'listLeadSources'> {
-  const selectStudio = studioById(database);
   const upsertSource = database.prepare(`
     INSERT INTO lead_sources (studio_id, id, name, enabled) VALUES (:studioId, :id, :name, :enabled)
     ON CONFLICT (studio_id, id) DO UPDATE SET name = :name, enabled = :enabled`);
@@ -147,5 +148,3 @@ function sqliteLeadSources(
 
 const isFull = (counting: StatementSync, studioId: string, most: number) =>
   (counting.get(studioId)?.count as number) >= most;
-
-const studioById = (database: DatabaseSync) => database.prepare('SELECT * FROM studios WHERE id = ?');

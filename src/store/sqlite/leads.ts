@@ -20,9 +20,9 @@ export function sqliteLeads(
 ): LeadStore {
   const leads = leadTable(database);
   return {
-    createLead: leadCreator(database, commits, leads),
+    createLead: leadCreator(commits, leads),
     ...leadReader(leads, report),
-    changeLeadStage: stageChanger(database, commits, leads),
+    changeLeadStage: stageChanger(commits, leads),
   };
 }
 
@@ -52,7 +52,9 @@ function leadTable(database: DatabaseSync) {
       : null;
   };
 
-  return { insert, findByKey, selectById, selectPage, updateStage };
+  const keep = auditWriter(database);
+  const claimed = contactClaims(database);
+  return { insert, findByKey, selectById, selectPage, updateStage, claimed, keep };
 
   /** Reads of a studio's leads, row by row as a list. */
   function select(columns: string, condition: string) {
@@ -66,11 +68,9 @@ function leadTable(database: DatabaseSync) {
 }
 
 function leadCreator(
-  database: DatabaseSync,
   commits: Pick<GroupCommit, 'write'>,
-  { insert, findByKey }: LeadTable,
+  { insert, findByKey, claimed }: LeadTable,
 ): LeadStore['createLead'] {
-  const claimed = contactClaims(database);
   // @rule 4.1.1 4.1.3 4.1.at-once
   return (lead, { idempotencyKey, fingerprint, contactKeys, contactRule }) => {
     return commits.write(() => {
@@ -133,12 +133,9 @@ function leadReader(
 }
 
 function stageChanger(
-  database: DatabaseSync,
   commits: Pick<GroupCommit, 'write'>,
-  { selectById, updateStage }: LeadTable,
+  { selectById, updateStage, claimed, keep }: LeadTable,
 ): LeadStore['changeLeadStage'] {
-  const keep = auditWriter(database);
-  const claimed = contactClaims(database);
   return ({ studioId, leadId, stage, claims, memberId, now }) => {
     return commits.write(() => {
       const row = selectById.get(studioId, leadId);
