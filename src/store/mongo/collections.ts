@@ -35,11 +35,15 @@ export function collectionsOf<Asker>(database: Db, observer?: StoreObserver<Aske
     apiKeys: supervised(apiKeys, STORE_CALL_MS, begins),
     studios: supervised(studios, STORE_CALL_MS, begins),
   });
+  const forAsker = toldBy(
+    observer && ((name, size) => observer.commandBegins({ system: 'mongodb', name, size }, [asker()])),
+  );
+  // Where nobody is told, there is no difference.
   const forAll = (askers: readonly (Asker | undefined)[]) =>
-    toldBy(observer && ((name, size) => observer.commandBegins({ system: 'mongodb', name, size }, askers)));
+    observer ? toldBy((name, size) => observer.commandBegins({ system: 'mongodb', name, size }, askers)) : forAsker;
 
   return {
-    ...toldBy(observer && ((name, size) => observer.commandBegins({ system: 'mongodb', name, size }, [asker()]))),
+    ...forAsker,
     gathered: (perform) => new Gathered((requests, askers) => perform(forAll(askers), requests), asker),
     sharedReads() {
       const reads = new SharedReads(asker);
