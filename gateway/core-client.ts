@@ -42,9 +42,6 @@ const BUSY_FROM = 1024;
  */
 const GATHER_MS = 5;
 
-/** The largest message of an answer to read; bytes. A page of the longest leads, or a batch of them, has about 1 MB. */
-const LARGEST_ANSWER_BYTES = 4 * 1024 * 1024;
-
 /** What a caller sends to create a lead, checked against the contract. */
 export interface LeadCreation {
   readonly idempotencyKey: string;
@@ -84,7 +81,7 @@ export interface CoreClient {
 
 /** Connects to a core, at the first call and again whenever the connection is lost. */
 export function createCoreClient(config: GatewayConfig, metrics?: GatewayMetrics): CoreClient {
-  const { transport, sessions } = connectToCore(config, LARGEST_ANSWER_BYTES);
+  const { transport, sessions } = connectToCore(config);
   const { authenticate, create, get, list } = collectors(transport, metrics);
   const health = createClient(Health, transport);
   const operations: Partial<Record<Operation, { unanswered(): number }>> = {

@@ -4,15 +4,11 @@ import { CORE_PING_ANSWER_MS, CORE_PING_EVERY_MS } from '../common/deadlines.ts'
 import type { GatewayConfig } from './config.ts';
 import { CoreSessions } from './core-sessions.ts';
 
-/**
- * The connections to a core, each made at the first call and again whenever it is lost.
- *
- * @param readMaxBytes the largest message of an answer to read
- */
-export function connectToCore(
-  config: GatewayConfig,
-  readMaxBytes: number,
-): { transport: Transport; sessions: CoreSessions } {
+/** The largest message of an answer to read; bytes. A page of the longest leads, or a batch of them, has about 1 MB. */
+const LARGEST_ANSWER_BYTES = 4 * 1024 * 1024;
+
+/** The connections to a core, each made at the first call and again whenever it is lost. */
+export function connectToCore(config: GatewayConfig): { transport: Transport; sessions: CoreSessions } {
   const { CORE_URL } = config;
   const sessions = new CoreSessions(
     CORE_URL,
@@ -25,7 +21,7 @@ export function connectToCore(
     httpVersion: '2',
     useBinaryFormat: true,
     sessionManager: sessions,
-    readMaxBytes,
+    readMaxBytes: LARGEST_ANSWER_BYTES,
     // The two are near each other: packing costs more than it saves.
     acceptCompression: [],
     interceptors: presentToken(config),
