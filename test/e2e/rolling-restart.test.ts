@@ -1,11 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
+import { type Balancer, servesCore, servesGateway, startBalancer } from '../support/balancer.ts';
 import { times } from '../support/builders.ts';
 import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
-import { grpcCaller } from '../support/grpc.ts';
 import { addressOf, type RunningProcess, run, temporaryFolder } from '../support/processes.ts';
 import { aCapture, LEADS } from '../support/service.ts';
 
@@ -20,26 +18,21 @@ const CALLERS = 8;
 /** How many requests are served between two restarts. */
 const SERVED_BETWEEN = 100;
 
-/** Passes connections on to those servers in turn that say they are ready; connections that stand stay where they are. */
-interface Balancer {
-  readonly url: string;
-  /** Whether a server is given new connections. */
-  isUsed(serverUrl: string): boolean;
-}
-
 test('two gateways and two cores are restarted one after the other, and no request fails', async () => {
   const env = { DATABASE_URL: `sqlite:${join(temporaryFolder(), 'leads.db')}`, SHUTDOWN_DRAIN_MS: `${DRAIN_MS}` };
   const startCore = (port = '0') => run('src/main.ts', { env: { ...env, CORE_PORT: port } });
   const cores = times(2, () => startCore());
   const coreUrls = await Promise.all(cores.map(addressOf));
-  const toCores = await startBalancer(coreUrls, healthOfCore);
+  const toCores = await startBalancer(coreUrls, servesCore, PROBE_MS);
+  onTestFinished(() => toCores.stop());
   const startGateway = (port = '0') =>
     run('gateway/main.ts', {
       env: { ...env, GATEWAY_PORT: port, CORE_URL: toCores.url, QUOTA_LIMIT: '1000000000' },
     });
   const gateways = times(2, () => startGateway());
   const gatewayUrls = await Promise.all(gateways.map(addressOf));
-  const toGateways = await startBalancer(gatewayUrls, async (url) => (await fetch(`${url}/readyz`)).ok);
+  const toGateways = await startBalancer(gatewayUrls, servesGateway, PROBE_MS);
+  onTestFinished(() => toGateways.stop());
   const clients = connectToCore(toCores.url);
   onTestFinished(() => clients.close());
   const { studioId, secret } = await arrangeStudio(clients);
@@ -107,47 +100,4 @@ function create(gatewayUrl: string, secret: string): Promise<Response> {
     headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json', 'idempotency-key': randomUUID() },
     body: JSON.stringify(aCapture()),
   });
-}
-
-async function healthOfCore(url: string): Promise<boolean> {
-  const caller = grpcCaller(new URL(url).host);
-  try {
-    const { status } = await caller.call<{ status: string }>('grpc.health.v1.Health/Check');
-    return status === 'SERVING';
-  } finally {
-    caller.close();
-  }
-}
-
-async function startBalancer(urls: readonly string[], isReady: (url: string) => Promise<boolean>): Promise<Balancer> {
-  const ready = new Set<string>();
-  const probes = urls.map((url) => {
-    const probe = async () => {
-      if (await isReady(url).catch(() => false)) ready.add(url);
-      else ready.delete(url);
-      timer = setTimeout(probe, PROBE_MS);
-    };
-    let timer: NodeJS.Timeout | undefined;
-    return { first: probe(), stop: () => clearTimeout(timer) };
-  });
-  let turn = 0;
-  const listener = createServer({ noDelay: true }, (client) => {
-    const candidates = [...ready];
-    turn += 1;
-    const url = candidates[turn % candidates.length];
-    if (url === undefined) client.destroy();
-    else joinConnections(client, connect({ port: Number(new URL(url).port), host: '127.0.0.1', noDelay: true }));
-  }).listen(0, '127.0.0.1');
-  await Promise.all([once(listener, 'listening'), ...probes.map(({ first }) => first)]);
-  onTestFinished(() => {
-    for (const { stop } of probes) stop();
-    listener.close();
-  });
-  return { url: `http://127.0.0.1:${(listener.address() as AddressInfo).port}`, isUsed: (url) => ready.has(url) };
-}
-
-function joinConnections(client: Socket, server: Socket): void {
-  client.pipe(server).pipe(client);
-  client.on('error', () => server.destroy()).on('close', () => server.destroy());
-  server.on('error', () => client.destroy()).on('close', () => client.destroy());
 }

@@ -20,7 +20,7 @@ const projects = [
  * Tries suites on the product with a fault in it: one project for each variant of those on PLANTED_BUGS_ON. What it prints last
  * is the reports, as JSON. `planted-bugs.test.ts` runs it.
  */
-export default defineConfig({ test: { projects, reporters: [{ onTestRunEnd: report }], maxWorkers: 2 } });
+export default defineConfig({ test: { projects, reporters: [{ onTestRunEnd: report }], maxWorkers: 3 } });
 
 function project(name: string, include: string[], titles: string[], plugin: ReturnType<typeof plant>) {
   return {

@@ -1,0 +1,80 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { grpcCaller } from './grpc.ts';
+
+/** Who does not say in this time that it serves does not serve; milliseconds. */
+const ANSWERS_WITHIN_MS = 2000;
+
+/** Passes connections on to those servers in turn that say they are ready; connections that stand stay where they are. */
+export interface Balancer {
+  readonly url: string;
+  /** Whether a server is given new connections. */
+  isUsed(serverUrl: string): boolean;
+  stop(): void;
+}
+
+/** Whether a gateway says that it is ready. */
+export async function servesGateway(url: string): Promise<boolean> {
+  return (await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(ANSWERS_WITHIN_MS) })).ok;
+}
+
+/** Whether a core says that it serves. */
+export async function servesCore(url: string): Promise<boolean> {
+  const caller = grpcCaller(new URL(url).host);
+  try {
+    const deadline = Date.now() + ANSWERS_WITHIN_MS;
+    const { status } = await caller.call<{ status: string }>('grpc.health.v1.Health/Check', {}, { deadline });
+    return status === 'SERVING';
+  } finally {
+    caller.close();
+  }
+}
+
+/**
+ * Starts one, which whoever starts it must stop.
+ *
+ * @param probeMs how often each server is asked whether it is ready; milliseconds
+ */
+export async function startBalancer(
+  urls: readonly string[],
+  isReady: (url: string) => Promise<boolean>,
+  probeMs: number,
+): Promise<Balancer> {
+  const ready = new Set<string>();
+  const timers = new Set<NodeJS.Timeout>();
+  let isStopped = false;
+  const probe = async (url: string): Promise<void> => {
+    if (await isReady(url).catch(() => false)) ready.add(url);
+    else ready.delete(url);
+    if (isStopped) return;
+    const timer = setTimeout(() => {
+      timers.delete(timer);
+      probe(url);
+    }, probeMs);
+    timers.add(timer);
+  };
+  let turn = 0;
+  const listener = createServer({ noDelay: true }, (client) => {
+    const candidates = [...ready];
+    turn += 1;
+    const url = candidates[turn % candidates.length];
+    if (url === undefined) client.destroy();
+    else joinConnections(client, connect({ port: Number(new URL(url).port), host: '127.0.0.1', noDelay: true }));
+  }).listen(0, '127.0.0.1');
+  await Promise.all([once(listener, 'listening'), ...urls.map(probe)]);
+  return {
+    url: `http://127.0.0.1:${(listener.address() as AddressInfo).port}`,
+    isUsed: (url) => ready.has(url),
+    stop() {
+      isStopped = true;
+      for (const timer of timers) clearTimeout(timer);
+      listener.close();
+    },
+  };
+}
+
+function joinConnections(client: Socket, server: Socket): void {
+  client.pipe(server).pipe(client);
+  client.on('error', () => server.destroy()).on('close', () => server.destroy());
+  server.on('error', () => client.destroy()).on('close', () => client.destroy());
+}
