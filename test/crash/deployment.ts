@@ -7,7 +7,7 @@ import { type RunningProcess, run } from '../support/processes.ts';
 const SERVES_WITHIN_MS = 30_000;
 
 /** Well formed: 32 zero bytes and their checksum. */
-const NOBODYS_KEY = `lik_${Buffer.concat([Buffer.alloc(32), Buffer.from('190a55ad', 'hex')]).toString('base64url')}`;
+export const NOBODYS_KEY = `lik_${Buffer.concat([Buffer.alloc(32), Buffer.from('190a55ad', 'hex')]).toString('base64url')}`;
 
 /** A service that runs as in production, and of which any part can be ended. */
 export interface Deployment {
@@ -145,7 +145,7 @@ function childrenOf({ child }: RunningProcess, file: string): number[] {
  * A port of 127.0.0.1 that nobody listens on, and that the system gives to no connection: whoever was killed on it can have
  * it again.
  */
-async function portToKeep(): Promise<number> {
+export async function portToKeep(): Promise<number> {
   for (;;) {
     const port = 15_000 + Math.floor(Math.random() * 15_000);
     const isTaken = await new Promise<boolean>((resolve) => {

@@ -1,11 +1,11 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
-import { temporaryFolder } from '../support/processes.ts';
 import { describeIf } from '../support/servers.ts';
 
 /** What `.ci/install-fuse` installs. */
@@ -47,11 +47,20 @@ export interface ForgetfulDisk {
   restorePower(): Promise<void>;
   /** Has it back with nothing on it. */
   replace(): Promise<void>;
+  /** Ends it for good. */
+  stop(): Promise<void>;
 }
 
 /** Gives a disk of one's own, gone when the test is over. */
 export async function aForgetfulDisk(): Promise<ForgetfulDisk> {
-  const home = temporaryFolder();
+  const disk = await startForgetfulDisk();
+  onTestFinished(() => disk.stop());
+  return disk;
+}
+
+/** Whoever starts one must stop it. */
+export async function startForgetfulDisk(): Promise<ForgetfulDisk> {
+  const home = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
   const [folder, left] = [join(home, 'disk'), join(home, 'left')];
   for (const each of [folder, left]) mkdirSync(each);
   let disk: ChildProcess;
@@ -73,7 +82,6 @@ export async function aForgetfulDisk(): Promise<ForgetfulDisk> {
     spawnSync(FUSERMOUNT, ['-u', '-z', folder]);
   };
   await mount();
-  onTestFinished(unmount);
   return {
     folder,
     async failPower(cut) {
@@ -92,6 +100,10 @@ export async function aForgetfulDisk(): Promise<ForgetfulDisk> {
       rmSync(left, { recursive: true });
       mkdirSync(left);
       await mount();
+    },
+    async stop() {
+      await unmount();
+      rmSync(home, { recursive: true, force: true });
     },
   };
 }

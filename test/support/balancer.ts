@@ -23,7 +23,11 @@ export async function servesCore(url: string): Promise<boolean> {
   const caller = grpcCaller(new URL(url).host);
   try {
     const deadline = Date.now() + ANSWERS_WITHIN_MS;
-    const { status } = await caller.call<{ status: string }>('grpc.health.v1.Health/Check', {}, { deadline });
+    const { status } = await caller.call<{ status: string }>(
+      'grpc.health.v1.Health/Check',
+      {},
+      { authorization: undefined, deadline },
+    );
     return status === 'SERVING';
   } finally {
     caller.close();

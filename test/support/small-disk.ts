@@ -1,7 +1,10 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import { ROOT, temporaryFolder } from './processes.ts';
+import { ROOT } from './processes.ts';
 import { describeIf } from './servers.ts';
 
 const UNSHARE = ['unshare', '--mount', '--propagation', 'private'] as const;
@@ -16,6 +19,8 @@ export interface SmallDisk {
   fill(): void;
   /** Gives back the room that filling took. */
   free(): void;
+  /** Ends it for good, once nothing that saw it runs any more. */
+  stop(): void;
 }
 
 /** A suite whose tests fill disks of their own. */
@@ -25,13 +30,19 @@ export function describeWithSmallDisks(name: string, body: () => void): void {
   describeIf(canMount, name, 'let it mount a tmpfs: as root, where mounts are allowed', body);
 }
 
-/** Mounts a disk of so many KiB. */
+/** Mounts a disk of so many KiB, gone when the test is over. */
 export async function aSmallDisk(sizeKib: number): Promise<SmallDisk> {
-  const folder = temporaryFolder();
+  const disk = await startSmallDisk(sizeKib);
+  onTestFinished(() => disk.stop());
+  return disk;
+}
+
+/** Whoever starts one must stop it. */
+export async function startSmallDisk(sizeKib: number): Promise<SmallDisk> {
+  const folder = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
   const script = `${MOUNT} && echo mounted && exec sleep infinity`;
   const [command, ...args] = [...UNSHARE, 'sh', '-c', script, 'sh', folder, `${sizeKib}k`];
   const holder = spawn(command as string, args, { stdio: ['ignore', 'pipe', 'inherit'] });
-  onTestFinished(() => void holder.kill());
   await once(holder.stdout, 'data');
   const within = ['nsenter', `--mount=/proc/${holder.pid}/ns/mnt`, `--wd=${ROOT}`, '--'];
   const inside = (script: string) =>
@@ -41,5 +52,9 @@ export async function aSmallDisk(sizeKib: number): Promise<SmallDisk> {
     within,
     fill: () => void inside('cat /dev/zero > "$1/ballast"'),
     free: () => void inside('rm "$1/ballast"'),
+    stop() {
+      holder.kill();
+      rmSync(folder, { recursive: true, force: true });
+    },
   };
 }

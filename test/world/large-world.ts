@@ -1,0 +1,131 @@
+import { randomUUID } from 'node:crypto';
+import { portToKeep } from '../crash/deployment.ts';
+import { servesCore, servesGateway, startBalancer } from '../support/balancer.ts';
+import { times } from '../support/builders.ts';
+import { PUBLIC_URL } from '../support/documented.ts';
+import type { MongoWireServer } from '../support/mongodb.ts';
+import type { RedisServer } from '../support/servers.ts';
+import { startProxy } from '../support/tcp-proxy.ts';
+import { ProductPart } from './product-part.ts';
+import type { Part, Settings, World } from './world.ts';
+
+/** How often balancers ask who serves; milliseconds. */
+const PROBE_MS = 100;
+
+/** Two cores and two gateways, each pair behind a balancer, on MongoDB and Redis, which outlive the world. */
+export async function startLargeWorld(
+  settings: Settings,
+  database: MongoWireServer,
+  redis: RedisServer,
+): Promise<World> {
+  await redis.flush();
+  const databaseName = `world-${randomUUID()}`;
+  const toDatabase = await startProxy('127.0.0.1', Number(new URL(database.url).port));
+  const toRedis = await startProxy('127.0.0.1', Number(new URL(redis.url).port));
+  const coreToken = randomUUID();
+  const unexpectedEnds: string[] = [];
+  const onUnexpectedEnd = (what: string) => unexpectedEnds.push(what);
+  const keptPorts = (count: number) => Promise.all(times(count, portToKeep));
+  const [corePorts, gatewayPorts, metricsPorts] = [await keptPorts(2), await keptPorts(2), await keptPorts(4)];
+  const common = { CORE_TOKEN: coreToken, PUBLIC_URL };
+
+  const cores = corePorts.map(
+    (port, index) =>
+      new ProductPart({
+        name: `core ${index + 1}`,
+        file: 'src/main.ts',
+        env: {
+          ...common,
+          CORE_PORT: `${port}`,
+          DATABASE_URL: addressThrough(database.url, toDatabase.port, databaseName),
+          CORE_METRICS_ADDRESS: `127.0.0.1:${metricsPorts[index]}`,
+          ...settings,
+        },
+        losesCounts: false,
+        onUnexpectedEnd,
+      }),
+  );
+  const coreUrls = corePorts.map((port) => `http://127.0.0.1:${port}`);
+  await Promise.all(cores.map((core) => core.start()));
+  const toCores = await startBalancer(coreUrls, servesCore, PROBE_MS);
+  const balancerPort = Number(new URL(toCores.url).port);
+  const coreWays = await Promise.all(times(2, () => startProxy('127.0.0.1', balancerPort)));
+  const gateways = gatewayPorts.map(
+    (port, index) =>
+      new ProductPart({
+        name: `gateway ${index + 1}`,
+        file: 'gateway/main.ts',
+        env: {
+          ...common,
+          GATEWAY_PORT: `${port}`,
+          CORE_URL: `http://127.0.0.1:${coreWays[index]?.port}`,
+          REDIS_URL: addressThrough(redis.url, toRedis.port),
+          GATEWAY_METRICS_ADDRESS: `127.0.0.1:${metricsPorts[index + 2]}`,
+          ...settings,
+        },
+        losesCounts: false,
+        onUnexpectedEnd,
+      }),
+  );
+  await Promise.all(gateways.map((gateway) => gateway.start()));
+  const gatewayUrls = gatewayPorts.map((port) => `http://127.0.0.1:${port}`);
+  const toGateways = await startBalancer(gatewayUrls, servesGateway, PROBE_MS);
+  const gatewayWay = await startProxy('127.0.0.1', Number(new URL(toGateways.url).port));
+  const product = [...cores, ...gateways];
+  const ways = {
+    gateway: gatewayWay,
+    core: coreWays[0],
+    'other core': coreWays[1],
+    database: toDatabase,
+    redis: toRedis,
+  };
+
+  return {
+    urls: [`http://127.0.0.1:${gatewayWay.port}`, ...gatewayUrls],
+    coreUrls,
+    metricsUrls: metricsPorts.map((port) => `http://127.0.0.1:${port}/metrics`),
+    coreToken,
+    databaseUrl: addressThrough(database.url, toDatabase.port, databaseName),
+    parts: [...product, databasePart(database), redisPart(redis)],
+    ways: ways as World['ways'],
+    disk: undefined,
+    processes: () => product.flatMap((part) => part.processes()),
+    outputs: () => product.flatMap((part) => part.outputs()),
+    unexpectedEnds,
+    async stop() {
+      await Promise.all(product.map((part) => part.kill()));
+      for (const balancer of [toCores, toGateways]) balancer.stop();
+      await Promise.all([toDatabase, toRedis, gatewayWay, ...coreWays].map((way) => way.stop()));
+    },
+  };
+}
+
+/** The same address, reached through another port of this machine. */
+function addressThrough(address: string, port: number, path?: string): string {
+  const url = new URL(address);
+  url.host = `127.0.0.1:${port}`;
+  if (path !== undefined) url.pathname = `/${path}`;
+  return url.href;
+}
+
+function databasePart(database: MongoWireServer): Part {
+  return {
+    name: 'database',
+    losesCounts: false,
+    kill: () => database.kill(),
+    start: () => database.revive(),
+    pause: () => database.pause(),
+    resume: () => database.resume(),
+  };
+}
+
+function redisPart(redis: RedisServer): Part {
+  return {
+    name: 'redis',
+    losesCounts: true,
+    kill: () => redis.kill(),
+    start: () => redis.restart(),
+    pause: () => redis.pause(),
+    resume: () => redis.resume(),
+  };
+}

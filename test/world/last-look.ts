@@ -1,0 +1,103 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { MemberRole, StudioStatus } from '../../proto/gen/leadintake/v1/directory_pb.ts';
+import type { Lead } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import type { LeadStage } from '../../src/domain/lead.ts';
+import { DAY_MS } from '../support/builders.ts';
+import { BOTH_SCOPES, type CoreClients } from '../support/core-clients.ts';
+import { lookAtLeads, stageOf } from './happenings/crm.ts';
+import { ask } from './happenings/website.ts';
+import type { EventOf, SentLead } from './history.ts';
+import type { KnownStudio, Life } from './life.ts';
+
+/** How often a request is repeated until it has an outcome. */
+const MOST_ATTEMPTS = 12;
+
+/** How many are repeated at once. */
+const AT_ONCE = 8;
+
+/** A lead as it stands when everything is over. */
+export interface FinalLead {
+  readonly id: string;
+  readonly idempotencyKey: string;
+  readonly displayName: string;
+  readonly contact: SentLead['contact'];
+  readonly stage: LeadStage;
+}
+
+/**
+ * Once nothing disturbs it any more, has each creation that was ever sent come to an outcome by repeating it, and reads all
+ * leads of all studios.
+ */
+export async function lastLook(life: Life): Promise<ReadonlyMap<string, readonly FinalLead[]>> {
+  await life.untilServed();
+  const found = new Map<string, FinalLead[]>();
+  for (const studio of life.studios) {
+    const creations = creationsIn(life, studio);
+    if (creations.length === 0 && studio.leadIds.length === 0) continue;
+    const secret = await openStudio(life, studio);
+    const waiting = creations.values();
+    const repeat = async () => {
+      for (const lead of waiting) await settle(life, studio, secret, lead);
+    };
+    await Promise.all(Array.from({ length: AT_ONCE }, repeat));
+    const leads = await lookAtLeads(life, studio, life.crm[0] as CoreClients, Number.POSITIVE_INFINITY);
+    found.set(studio.id, leads.map(finalLead));
+  }
+  return found;
+}
+
+/** Every creation that was sent, once. */
+function creationsIn({ history }: Life, { id }: KnownStudio): SentLead[] {
+  const sent = history
+    .of('request')
+    .filter((request) => request.studioId === id)
+    .flatMap(({ operation }) => (operation.name === 'create' ? [operation.lead] : []));
+  return [...new Map(sent.map((lead) => [JSON.stringify(lead), lead])).values()];
+}
+
+/** Has the studio served again, with a key that is good. */
+async function openStudio(life: Life, studio: KnownStudio): Promise<string> {
+  const { id: studioId } = studio;
+  const { directory, apiKeys } = life.crm[0] as CoreClients;
+  await directory.putStudio({
+    studio: { id: studioId, status: StudioStatus.ACTIVE },
+    updateMask: { paths: ['status'] },
+  });
+  life.put(`status of ${studioId}`, 'active');
+  const memberId = 'at-last';
+  await directory.putMember({ member: { studioId, id: memberId, role: MemberRole.OWNER } });
+  life.put(`role of ${memberId} in ${studioId}`, 'owner');
+  const { apiKeys: keys } = await apiKeys.listApiKeys({ studioId, memberId });
+  const living = keys.filter(({ revokeTime }) => revokeTime === undefined);
+  // There is always room for another one.
+  if (living.length >= 20) await apiKeys.revokeApiKey({ studioId, memberId, apiKeyId: living[0]?.id ?? '' });
+  const expireTime = timestampFromMs(Date.now() + DAY_MS);
+  const request = { studioId, memberId, name: 'At the end', scopes: [...BOTH_SCOPES], expireTime };
+  const { apiKey, secret } = await apiKeys.createApiKey(request);
+  life.knowKey(studio, { apiKeyId: apiKey?.id ?? '', secret, mayRead: true, mayCreate: true, mayDie: false }, memberId);
+  return secret;
+}
+
+/** Repeats a creation until it has come to something. */
+async function settle(life: Life, studio: KnownStudio, secret: string, lead: SentLead): Promise<void> {
+  let last: EventOf<'request'>['answer'];
+  for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt += 1) {
+    last = await ask(life, studio, secret, life.world.urls[0] as string, { name: 'create', lead });
+    if (last && last.status !== 429 && last.status !== 503) return;
+    await sleep(1000 * Number(last?.headers.get('retry-after') ?? 0.1));
+  }
+  const told = last ? `${last.status} ${last.code}` : 'nothing';
+  life.history.breaks(`${lead.idempotencyKey} in ${studio.id}, repeated ${MOST_ATTEMPTS} times, is told ${told}`);
+}
+
+function finalLead(lead: Lead): FinalLead {
+  const { id, displayName, contact, note = '' } = lead;
+  return {
+    id,
+    idempotencyKey: note.split(' ', 1).join(),
+    displayName,
+    contact: { type: contact?.value.case ?? 'email', value: contact?.value.value ?? '' },
+    stage: stageOf(lead),
+  };
+}

@@ -1,0 +1,228 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { v5 } from 'uuid';
+import { MemberRole, StudioStatus } from '../../proto/gen/leadintake/v1/directory_pb.ts';
+import { NOBODYS_KEY } from '../crash/deployment.ts';
+import { memoryMb } from '../crash/memory.ts';
+import { DAY_MS, times } from '../support/builders.ts';
+import { BOTH_SCOPES, type CoreClients, connectToCore } from '../support/core-clients.ts';
+import { LEADS } from '../support/service.ts';
+import { type EventOf, History, type Lost, now } from './history.ts';
+import type { Part, World } from './world.ts';
+
+/** How many studios there are. */
+export const STUDIOS = 12;
+
+/** How long everything may take to be served again once nothing disturbs it; milliseconds. */
+const SERVES_WITHIN_MS = 40_000;
+
+/** How long the CRM waits for an answer; milliseconds. */
+export const CRM_WAITS_MS = 6000;
+
+/** A key of a studio, as the CRM knows it. */
+export interface KnownKey {
+  readonly apiKeyId: string;
+  /** What opens it now, or did last. */
+  secret: string;
+  readonly mayRead: boolean;
+  readonly mayCreate: boolean;
+  /** Whether a call is under way, or lost, that may end whatever opens it. */
+  mayDie: boolean;
+}
+
+/** A studio, as everybody in a life knows it. */
+export interface KnownStudio {
+  readonly id: string;
+  readonly memberIds: readonly string[];
+  readonly sourceIds: readonly string[];
+  readonly keys: KnownKey[];
+  /** Ids of leads that somebody was told of, in the order in which they were. */
+  readonly leadIds: string[];
+}
+
+/** Everybody and everything in a world from its first moment to its last, and what they have lived through. */
+export class Life {
+  readonly world: World;
+  readonly history = new History();
+  readonly studios: readonly KnownStudio[];
+  readonly crm: readonly CoreClients[];
+  /** Different in each life, so that what is of this one is known wherever it turns up. */
+  readonly name: string;
+  /** Stands in every name, e-mail address and note that website servers send, and nowhere else: who finds it has found a person. */
+  readonly personal: string;
+  /** Which key each secret opens, or opened. */
+  readonly keyBySecret = new Map<string, string>();
+  /** How long a process that is stopped serves on; milliseconds. */
+  readonly drainMs: number;
+  #walks = 0;
+  readonly #locks = new Map<string, Promise<unknown>>();
+  /** What goes on that keeps requests from being served; and with it what is over, while not all is served again. */
+  readonly #disturbing = new Set<object>();
+  readonly #disturbed = new Set<object>();
+
+  constructor(world: World, name: string, drainMs: number) {
+    this.world = world;
+    this.name = name;
+    this.drainMs = drainMs;
+    this.personal = `p${this.uuid('personal').slice(-12)}`;
+    this.crm = world.coreUrls.map((url) => connectToCore(url, world.coreToken));
+    this.studios = times(STUDIOS, (index) => ({
+      id: `studio-${name}-${index}`,
+      memberIds: ['owner', 'admin'],
+      sourceIds: times(2, (source) => this.uuid('source', index, source)),
+      keys: [],
+      leadIds: [],
+    }));
+  }
+
+  /** The same for the same words, in one life. */
+  uuid(...words: readonly (string | number)[]): string {
+    return v5([this.name, ...words].join(' '), v5.URL);
+  }
+
+  /** The name of a list that somebody reads. */
+  newWalk(): number {
+    this.#walks += 1;
+    return this.#walks;
+  }
+
+  /** Has the CRM make the studios, with their members, sources and first keys. */
+  async begin(): Promise<void> {
+    await this.untilServed();
+    if (this.history.broken.length > 0) throw new Error(this.history.broken.join());
+    const { directory, apiKeys } = this.crm[0] as CoreClients;
+    for (const studio of this.studios) {
+      const { id: studioId, memberIds, sourceIds } = studio;
+      await directory.putStudio({ studio: { id: studioId, status: StudioStatus.ACTIVE, regionCode: 'DE' } });
+      this.put(`status of ${studioId}`, 'active');
+      this.put(`region of ${studioId}`, 'DE');
+      for (const id of memberIds) {
+        await directory.putMember({ member: { studioId, id, role: MemberRole.OWNER } });
+        this.put(`role of ${id} in ${studioId}`, 'owner');
+      }
+      for (const id of sourceIds) {
+        await directory.putLeadSource({ leadSource: { studioId, id, name: 'Form', enabled: true } });
+        this.put(`source ${id} of ${studioId}`, 'enabled');
+      }
+      const request = { studioId, memberId: 'owner', name: 'Website', scopes: [...BOTH_SCOPES] };
+      const expireTime = timestampFromMs(Date.now() + 30 * DAY_MS);
+      const { apiKey, secret } = await apiKeys.createApiKey({ ...request, expireTime });
+      this.knowKey(
+        studio,
+        { apiKeyId: apiKey?.id ?? '', secret, mayRead: true, mayCreate: true, mayDie: false },
+        'owner',
+      );
+    }
+  }
+
+  knowKey(studio: KnownStudio, key: KnownKey, issuer: string): void {
+    studio.keys.push(key);
+    this.knowSecret(key);
+    this.put(`issuer of ${key.apiKeyId}`, issuer);
+  }
+
+  knowSecret({ apiKeyId, secret }: KnownKey, begin?: number): void {
+    this.keyBySecret.set(secret, apiKeyId);
+    this.put(`secret ${secret}`, 'alive', begin);
+  }
+
+  /** Notes what somebody has put somewhere, for sure; or perhaps, at any later time. */
+  put(what: string, value: string, begin = now(), isDone = true): void {
+    const span = { begin, end: isDone ? now() : Number.POSITIVE_INFINITY };
+    this.history.add({ kind: 'put', party: 'CRM', what, value, isDone, span });
+  }
+
+  /** Has things happen to one part after the other. */
+  async inTurn<T>(name: string, happen: () => Promise<T>): Promise<T> {
+    const turn = (this.#locks.get(name) ?? Promise.resolve()).then(happen);
+    this.#locks.set(
+      name,
+      turn.catch(() => {}),
+    );
+    return turn;
+  }
+
+  /** Has something happen because of which requests may fail until all is served again. */
+  async disturb(what: string, loses: readonly Lost[], happen: () => Promise<void>): Promise<void> {
+    const [begin, mark] = [now(), {}];
+    this.#disturbing.add(mark);
+    this.#disturbed.add(mark);
+    try {
+      await happen();
+    } finally {
+      this.#disturbing.delete(mark);
+      await this.untilServed();
+      this.history.add({ kind: 'disturbance', party: 'weather', what, loses, span: { begin, end: now() } });
+      this.#disturbed.delete(mark);
+    }
+  }
+
+  /** Has something happen because of which there may be more to do than can be done: who is turned away is told so. */
+  async crowd(what: string, happen: () => Promise<void>): Promise<void> {
+    const begin = now();
+    await happen();
+    this.history.add({ kind: 'crowd', party: 'holder', what, span: { begin, end: now() } });
+  }
+
+  /** Whether anything has kept requests from being served since a moment. */
+  isDisturbedSince(begin: number): boolean {
+    return this.#disturbed.size > 0 || this.history.of('disturbance').some(({ span }) => span.end > begin);
+  }
+
+  /** What each process of the product holds in memory now. */
+  memory(): { readonly name: string; readonly megabytes: number }[] {
+    return this.world.processes().map(({ name, pid }) => ({ name, megabytes: memoryMb({ child: { pid } }) }));
+  }
+
+  /** What disturbs everything no more: whatever is asked from now on is served, or a promise is broken. */
+  async untilServed(): Promise<void> {
+    let giveUp = now() + SERVES_WITHIN_MS;
+    while (!(await this.#isServed())) {
+      if (this.#disturbing.size > 0) giveUp = now() + SERVES_WITHIN_MS;
+      if (now() > giveUp) {
+        this.history.breaks(`nothing is served ${SERVES_WITHIN_MS} ms after the last disturbance`);
+        return;
+      }
+      await sleep(25);
+    }
+  }
+
+  async #isServed(): Promise<boolean> {
+    const { urls } = this.world;
+    const asked = [
+      ...urls.flatMap((url) => [this.#answers(`${url}/readyz`, 200), this.#answers(`${url}${LEADS}`, 401)]),
+      ...this.crm.map(({ directory }) =>
+        directory.getStudio({ studioId: 'nobody' }, { timeoutMs: 2000 }).then(
+          () => false,
+          (error) => /not.?found/i.test(String(error)),
+        ),
+      ),
+    ];
+    return (await Promise.all(asked)).every(Boolean);
+  }
+
+  #answers(url: string, expected: number): Promise<boolean> {
+    // A connection of its own: one that stands may lead to whoever serves no more.
+    const headers = { authorization: `Bearer ${NOBODYS_KEY}`, connection: 'close' };
+    return fetch(url, { headers, signal: AbortSignal.timeout(2000) }).then(
+      async (response) => {
+        await response.text();
+        return response.status === expected;
+      },
+      () => false,
+    );
+  }
+
+  part(index: number): Part {
+    return this.world.parts[index % this.world.parts.length] as Part;
+  }
+
+  /** All that may ever have been in a register. */
+  putsOf(what: string): EventOf<'put'>[] {
+    return this.history.of('put').filter((each) => each.what === what);
+  }
+
+  end(): void {
+    for (const each of this.crm) each.close();
+  }
+}

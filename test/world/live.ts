@@ -1,0 +1,101 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Region } from './contacts.ts';
+import { lastLook } from './last-look.ts';
+import { Life } from './life.ts';
+import { HAPPENINGS, type Plan } from './plan.ts';
+import { brokenOfAnswers } from './promises/answers.ts';
+import { brokenOfKeys } from './promises/keys.ts';
+import { brokenOfLeads } from './promises/leads.ts';
+import { brokenOfLists } from './promises/lists.ts';
+import { brokenOfOutputs } from './promises/outputs.ts';
+import { brokenOfQuota } from './promises/quota.ts';
+import type { Settings, World } from './world.ts';
+
+/** Nothing takes longer, whatever happens; milliseconds. */
+const OVER_WITHIN_MS = 150_000;
+
+/** What came of a plan. */
+export interface Lived {
+  /** Every promise that was broken, in words. */
+  readonly broken: readonly string[];
+  /** What each party did and saw, in order. */
+  readonly story: string;
+}
+
+/** Has a plan happen in a world of its own, and holds what everybody was told against the promises. */
+export async function live(
+  plan: Plan,
+  name: string,
+  startWorld: (settings: Settings, plan: Plan) => Promise<World>,
+): Promise<Lived> {
+  const { quota, drainMs, logLevel } = plan;
+  const world = await startWorld(
+    {
+      QUOTA_LIMIT: `${quota.limit}`,
+      QUOTA_WINDOW_SECONDS: `${quota.windowSeconds}`,
+      SHUTDOWN_DRAIN_MS: `${drainMs}`,
+      LOG_LEVEL: logLevel,
+    },
+    plan,
+  );
+  const life = new Life(world, name, drainMs);
+  try {
+    await life.begin().catch((error) => {
+      throw new Error(`nothing can begin: ${error}\n${world.outputs().join('\n')}`, { cause: error });
+    });
+    const broken = await Promise.race([lived(life, plan), tooLong(life)]);
+    return { broken, story: storyOf(life) };
+  } finally {
+    life.end();
+    await world.stop();
+  }
+}
+
+async function lived(life: Life, { steps, quota }: Plan): Promise<string[]> {
+  const happening: Promise<void>[] = [];
+  for (const { afterMs, name, choice } of steps) {
+    if (afterMs > 0) await sleep(afterMs);
+    const happens = HAPPENINGS[name];
+    if (!happens || happens.isPossible?.(life) === false) continue;
+    happening.push(
+      happens.happen(life, choice).catch((error) => life.history.breaks(`${name} cannot go on: ${error.stack}`)),
+    );
+  }
+  await Promise.all(happening);
+  const atLast = await lastLook(life);
+  const { events } = life.history;
+  const regionsOf = (studioId: string) => [
+    ...new Set(life.putsOf(`region of ${studioId}`).map(({ value }) => value as Region)),
+  ];
+  return [
+    ...life.history.broken,
+    ...life.world.unexpectedEnds,
+    ...[...atLast].flatMap(([studioId, leads]) =>
+      brokenOfLeads(events, { studioId, regions: regionsOf(studioId), leads }),
+    ),
+    ...brokenOfLists(life, atLast),
+    ...brokenOfKeys(life),
+    ...brokenOfAnswers(life),
+    ...brokenOfQuota(life, quota),
+    ...brokenOfOutputs(life),
+  ];
+}
+
+async function tooLong(life: Life): Promise<string[]> {
+  await sleep(OVER_WITHIN_MS, undefined, { ref: false });
+  return [...life.history.broken, `it is not over after ${OVER_WITHIN_MS} ms`];
+}
+
+function storyOf({ history }: Life): string {
+  const lines = history.events
+    .toSorted((a, b) => a.span.begin - b.span.begin)
+    .map((event) => {
+      const { span, party, kind, ...more } = event;
+      const told =
+        event.kind === 'request'
+          ? `${JSON.stringify(event.operation)} ${event.studioId} → ${event.answer?.status} ${event.answer?.code ?? event.answer?.text}`
+          : JSON.stringify(more);
+      return `${Math.round(span.begin)}–${Math.round(span.end)} ${party} ${kind} ${told}`;
+    });
+  return lines.join('\n');
+}

@@ -1,0 +1,77 @@
+import { randomInt } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import fc from 'fast-check';
+import { type Lived, live } from './live.ts';
+import { type Plan, planOf } from './plan.ts';
+import type { Settings, World } from './world.ts';
+
+/** How many steps a life has at most. */
+const STEPS = Number(process.env.WORLD_STEPS ?? 160);
+
+/** How long a plan that broke a promise is made shorter; milliseconds. */
+const SHRINKS_FOR_MS = Number(process.env.WORLD_SHRINK_SECONDS ?? 120) * 1000;
+
+type StartWorld = (settings: Settings, plan: Plan) => Promise<World>;
+
+/** A life in which a promise was broken. */
+export interface Failure {
+  readonly seed: number;
+  /** Which life it was, from 1. */
+  readonly life: number;
+  /** The shortest plan known that breaks one, what it breaks, and the story of that. */
+  readonly plan: Plan;
+  readonly broken: readonly string[];
+  readonly story: string;
+}
+
+/**
+ * Lives one life after the other until a promise is broken or the time is over.
+ *
+ * @param seeds of the first lives; later ones are drawn
+ * @param tell is told how it goes on
+ */
+export async function liveFor(
+  seconds: number,
+  seeds: readonly number[],
+  startWorld: StartWorld,
+  tell: (line: string) => void,
+): Promise<{ readonly lives: number; readonly failure: Failure | undefined }> {
+  const begin = performance.now();
+  for (let life = 1; ; life += 1) {
+    const seed = seeds[life - 1] ?? randomInt(2 ** 31);
+    const lived = performance.now();
+    const failure = await failureOf(seed, startWorld);
+    const secondsSince = (since: number) => Math.round((performance.now() - since) / 1000);
+    const [took, all] = [secondsSince(lived), secondsSince(begin)] as const;
+    tell(
+      `life ${life}, WORLD_SEED=${seed}: ${failure ? 'a promise is broken' : 'every promise is kept'}, ${took} s (${all} of ${seconds} s)`,
+    );
+    if (failure) return { lives: life, failure: { ...failure, seed, life } };
+    if (all >= seconds && life >= seeds.length) return { lives: life, failure: undefined };
+  }
+}
+
+/** Lives the plan of a seed; when it breaks a promise, shorter ones that break one, too. */
+async function failureOf(
+  seed: number,
+  startWorld: StartWorld,
+): Promise<Pick<Failure, 'plan' | 'broken' | 'story'> | undefined> {
+  let shortest: { plan: Plan; lived: Lived } | undefined;
+  let giveUp = Number.POSITIVE_INFINITY;
+  let count = 0;
+  const property = fc.asyncProperty(planOf(STEPS), async (plan) => {
+    if (performance.now() > giveUp) return;
+    count += 1;
+    const lived = await live(plan, `${seed}-${count}`, startWorld).catch((error) => ({
+      broken: [`it cannot be lived: ${error.stack}`],
+      story: '',
+    }));
+    if (process.env.WORLD_STORY) writeFileSync(process.env.WORLD_STORY, `${JSON.stringify(plan)}\n${lived.story}`);
+    if (lived.broken.length === 0) return;
+    shortest = { plan, lived };
+    if (giveUp === Number.POSITIVE_INFINITY) giveUp = performance.now() + SHRINKS_FOR_MS;
+    throw new Error(lived.broken.join('\n'));
+  });
+  await fc.check(property, { seed, numRuns: 1 });
+  return shortest && { plan: shortest.plan, ...shortest.lived };
+}

@@ -1,0 +1,67 @@
+import fc from 'fast-check';
+import * as crm from './happenings/crm.ts';
+import * as disk from './happenings/disk.ts';
+import type { Happening } from './happenings/happening.ts';
+import * as holders from './happenings/holders.ts';
+import * as visitors from './happenings/visitors.ts';
+import * as weather from './happenings/weather.ts';
+import * as website from './happenings/website.ts';
+import type { Quota } from './promises/quota.ts';
+
+/** Everything that can happen, by name. */
+export const HAPPENINGS: Readonly<Record<string, Happening>> = Object.fromEntries(
+  [website, crm, visitors, weather, holders, disk].flatMap((file) =>
+    Object.entries(file).filter(([, value]) => isHappening(value)),
+  ),
+) as Record<string, Happening>;
+
+function isHappening(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && 'happen' in value;
+}
+
+/** What happens, how long after the one before: milliseconds. Nothing waits for what is under way. */
+export interface Step {
+  readonly afterMs: number;
+  readonly name: string;
+  readonly choice: unknown;
+}
+
+/** A life before it is lived. */
+export interface Plan {
+  readonly quota: Quota;
+  readonly drainMs: number;
+  readonly logLevel: string;
+  /** What the database is on, where it is a file. */
+  readonly disk: 'usual' | 'small' | 'forgetful';
+  readonly steps: readonly Step[];
+}
+
+const QUOTAS: readonly Quota[] = [
+  { limit: 1_000_000, windowSeconds: 60 },
+  { limit: 1_000_000, windowSeconds: 60 },
+  { limit: 30, windowSeconds: 3 },
+];
+
+const step: fc.Arbitrary<Step> = fc
+  .record({
+    afterMs: fc.oneof({ weight: 3, arbitrary: fc.constant(0) }, { weight: 2, arbitrary: fc.nat(60) }),
+    happening: fc.oneof(
+      ...Object.entries(HAPPENINGS).map(([name, { weight, choice }]) => ({
+        weight,
+        arbitrary: choice.map((choice) => ({ name, choice })),
+      })),
+    ),
+  })
+  .map(({ afterMs, happening }) => ({ afterMs, ...happening }));
+
+/** @param length how many steps it has at most */
+export const planOf = (length: number): fc.Arbitrary<Plan> =>
+  fc.noBias(
+    fc.record({
+      quota: fc.constantFrom(...QUOTAS),
+      drainMs: fc.constantFrom(0, 0, 0, 500, 11_000),
+      logLevel: fc.constantFrom('info', 'debug', 'trace'),
+      disk: fc.constantFrom('usual', 'small', 'forgetful'),
+      steps: fc.array(step, { minLength: 1, maxLength: length, size: 'max' }),
+    }),
+  );

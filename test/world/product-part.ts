@@ -1,0 +1,120 @@
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { type RunningProcess, start } from '../support/processes.ts';
+import type { Part, ProductProcess, Settings } from './world.ts';
+
+/** What a part is made of. */
+interface Making {
+  readonly name: string;
+  /** From the root: `src/main.ts`. */
+  readonly file: string;
+  readonly env: Settings;
+  readonly within?: readonly string[];
+  readonly losesCounts: boolean;
+  readonly onUnexpectedEnd: (what: string) => void;
+}
+
+/** A process of the product, with the processes that it starts. */
+export class ProductPart implements Part {
+  readonly name: string;
+  readonly losesCounts: boolean;
+  readonly #making: Making;
+  #running: RunningProcess | undefined;
+  #isEnding = false;
+  readonly #printed: (() => string)[] = [];
+
+  constructor(making: Making) {
+    this.#making = making;
+    this.name = making.name;
+    this.losesCounts = making.losesCounts;
+  }
+
+  async start(more: Settings = {}): Promise<void> {
+    if (this.#running) return;
+    const { file, env, within = [], onUnexpectedEnd } = this.#making;
+    const running = start(file, { env: { ...env, ...more }, within });
+    this.#running = running;
+    this.#isEnding = false;
+    this.#printed.push(running.output);
+    running.ended().then((status) => {
+      if (!this.#isEnding)
+        onUnexpectedEnd(`${this.name} ended by itself (${status}): ${running.output().slice(-2000)}`);
+      if (this.#running === running) this.#running = undefined;
+    });
+  }
+
+  /** @param file of which of the processes that it starts; unless told, all of them and itself */
+  async kill(file?: string): Promise<void> {
+    const running = this.#running;
+    if (!running) return;
+    this.#isEnding = true;
+    for (const { pid } of this.#family(running, file)) signal(pid, 'SIGKILL');
+    // Its output stays open until the last of them is gone.
+    await running.ended();
+    this.#running = undefined;
+  }
+
+  pause(file?: string): void {
+    this.#signal('SIGSTOP', file);
+  }
+
+  resume(file?: string): void {
+    this.#signal('SIGCONT', file);
+  }
+
+  mayEnd(): void {
+    this.#isEnding = true;
+  }
+
+  async terminate(): Promise<number | NodeJS.Signals> {
+    const running = this.#running;
+    if (!running) return 0;
+    this.#isEnding = true;
+    running.child.kill('SIGTERM');
+    const status = await running.ended();
+    this.#running = undefined;
+    return status;
+  }
+
+  processes(): readonly ProductProcess[] {
+    return this.#running ? this.#family(this.#running) : [];
+  }
+
+  outputs(): readonly string[] {
+    return this.#printed.map((output) => output());
+  }
+
+  #signal(name: NodeJS.Signals, file?: string): void {
+    if (this.#running) for (const { pid } of this.#family(this.#running, file)) signal(pid, name);
+  }
+
+  /** Those that were started come first: whoever started them would stop the others. */
+  #family({ child }: RunningProcess, file?: string): ProductProcess[] {
+    const family = [...descendants(child.pid ?? 0), child.pid ?? 0];
+    const named = family.map((pid) => ({ pid, command: commandOf(pid) }));
+    const wanted = named.filter(({ command }) => (file ? command.includes(file) : /\.ts/.test(command)));
+    return wanted.map(({ pid, command }) => ({ pid, name: /(\w+\/)?\w+\.ts/.exec(command)?.[0] ?? this.name }));
+  }
+}
+
+function descendants(pid: number): number[] {
+  const { stdout } = spawnSync('pgrep', ['-P', `${pid}`], { encoding: 'utf8' });
+  const children = stdout.split('\n').filter(Boolean).map(Number);
+  return [...children.flatMap(descendants), ...children];
+}
+
+function commandOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ');
+  } catch {
+    return '';
+  }
+}
+
+function signal(pid: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(pid, name);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}

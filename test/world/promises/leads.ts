@@ -1,0 +1,250 @@
+import type { LeadStage } from '../../../src/domain/lead.ts';
+import { type Region, sameness } from '../contacts.ts';
+import type { Event, EventOf, SentLead } from '../history.ts';
+import type { FinalLead } from '../last-look.ts';
+import { isTurnedAway } from './answers.ts';
+import { type Observed, unexplained } from './some-order.ts';
+
+/** As much of a lead as decides what may be answered. */
+interface KnownLead {
+  readonly sent: SentLead;
+  readonly stage: LeadStage;
+}
+
+type Leads = ReadonlyMap<string, KnownLead>;
+
+/** What is known of a studio when everything is over. */
+export interface StudioAtLast {
+  readonly studioId: string;
+  /** Every region that it may have had. */
+  readonly regions: readonly Region[];
+  readonly leads: readonly FinalLead[];
+}
+
+/**
+ * Holds what was answered about the leads of a studio, and how they stand in the end, against the contract: that there is an
+ * order in which one lead is made for a key, one is open for a contact, each answer is right at its moment, and nothing that
+ * was told is taken back.
+ *
+ * @returns what breaks that, in words
+ */
+export function brokenOfLeads(events: readonly Event[], { studioId, regions, leads }: StudioAtLast): string[] {
+  const own = events.filter((event) => 'studioId' in event && event.studioId === studioId);
+  const model = new LeadModel(regions, leads);
+  const observed = own.flatMap((event) => model.observed(event) ?? []);
+  const broken: string[] = [...model.broken];
+  for (const together of connected(observed, model)) {
+    const story = unexplained(
+      together.map(({ observed }) => observed),
+      new Map() as Leads,
+      idOf,
+    );
+    if (story) broken.push(`in ${studioId} ${story}`);
+  }
+  return broken;
+}
+
+const isOpen = (stage: LeadStage): boolean => !['won', 'lost'].includes(stage);
+
+const idOf = (leads: Leads): string =>
+  [...leads]
+    .map(([id, { sent, stage }]) => `${id} ${stage} (${sent.contact.value}, key ${sent.idempotencyKey})`)
+    .sort()
+    .join(', ');
+
+/** What somebody saw, and the contact or lead that it is about. */
+interface About {
+  readonly about: readonly string[];
+  readonly observed: Observed<Leads>;
+}
+
+class LeadModel {
+  readonly broken: string[] = [];
+  readonly #regions: readonly Region[];
+  readonly #byId: ReadonlyMap<string, FinalLead>;
+  readonly #byKey: ReadonlyMap<string, FinalLead>;
+
+  constructor(regions: readonly Region[], leads: readonly FinalLead[]) {
+    this.#regions = regions;
+    this.#byId = new Map(leads.map((lead) => [lead.id, lead]));
+    this.#byKey = new Map(leads.map((lead) => [lead.idempotencyKey, lead]));
+    if (this.#byKey.size < leads.length)
+      this.broken.push(`there are ${leads.length} leads of ${this.#byKey.size} keys`);
+  }
+
+  observed(event: Event): About[] | undefined {
+    switch (event.kind) {
+      case 'request':
+        return this.#ofRequest(event);
+      case 'move':
+        return [this.#ofMove(event)];
+      case 'seen':
+        return [this.#ofSight(event, event.leadId, event.stage)];
+      default:
+        return undefined;
+    }
+  }
+
+  /** Whether two contacts may be the same. */
+  areRelated(a: SentLead['contact'], b: SentLead['contact']): boolean {
+    return sameness(a, b, this.#regions) !== 'never';
+  }
+
+  contactOf(leadId: string): SentLead['contact'] | undefined {
+    return this.#byId.get(leadId)?.contact;
+  }
+
+  #ofRequest(event: EventOf<'request'>): About[] {
+    const { operation, answer } = event;
+    if (operation.name === 'create') return this.#ofCreation(event, operation.lead);
+    if (operation.name === 'get') {
+      if (answer?.status === 200) return [this.#ofSight(event, operation.leadId, JSON.parse(answer.text).lead.stage)];
+      return answer?.status === 404 ? [this.#ofAbsence(event, operation.leadId)] : [];
+    }
+    if (answer?.status !== 200) return [];
+    return JSON.parse(answer.text).leads.map((lead: { id: string; stage: LeadStage }) =>
+      this.#ofSight(event, lead.id, lead.stage),
+    );
+  }
+
+  #ofCreation(event: EventOf<'request'>, sent: SentLead): About[] {
+    const { answer, span } = event;
+    const about = [keyName(sent.idempotencyKey), contactName(sent.contact)];
+    const told = answer ? `${answer.status} ${answer.code ?? answer.text}` : 'nothing';
+    const story = `${sent.idempotencyKey} for ${sent.contact.value} (${sent.displayName}) is told ${told}`;
+    const is = (next: Observed<Leads>['next']): About[] => [
+      { about, observed: { span, story, mayBeMissing: false, next } },
+    ];
+    if (answer?.status === 201) {
+      const { id } = JSON.parse(answer.text).lead;
+      const isFirst = !answer.headers.has('idempotent-replayed');
+      return is((leads) => {
+        const found = ofKey(leads, sent);
+        if (found) return !isFirst && found[0] === id && isSameData(found[1].sent, sent) ? leads : undefined;
+        return this.#created(leads, id, sent);
+      });
+    }
+    switch (answer?.code) {
+      case 'integration_idempotency_conflict':
+        return is((leads) => {
+          const found = ofKey(leads, sent);
+          return found && !isSameData(found[1].sent, sent) ? leads : undefined;
+        });
+      case 'integration_lead_already_open': {
+        const link = /\/([0-9a-f-]{36})>/.exec(answer.headers.get('link') ?? '')?.[1];
+        return is((leads) => {
+          if (ofKey(leads, sent)) return undefined;
+          const inTheWay = this.#openFor(leads, sent, 'possibly');
+          return inTheWay.length > 0 && (!link || inTheWay.includes(link)) ? leads : undefined;
+        });
+      }
+      case 'integration_source_invalid':
+        return is((leads) => {
+          const found = ofKey(leads, sent);
+          return found && isSameData(found[1].sent, sent) ? undefined : leads;
+        });
+      case undefined:
+      case 'integration_unavailable':
+      case 'internal_error':
+        return this.#ofUnknown(event, sent, about, story);
+      default:
+        return [];
+    }
+  }
+
+  /** Nobody was told whether there is a lead. If there is one of this key with these data in the end, this may have made it. */
+  #ofUnknown({ answer, span }: EventOf<'request'>, sent: SentLead, about: string[], story: string): About[] {
+    const made = this.#byKey.get(sent.idempotencyKey);
+    if (!made || made.displayName !== sent.displayName || made.contact.value !== sent.contact.value) return [];
+    if (isTurnedAway(answer)) return [];
+    const next = (leads: Leads) => (ofKey(leads, sent) ? leads : this.#created(leads, made.id, sent));
+    return [{ about, observed: { span: { ...span, end: Number.POSITIVE_INFINITY }, story, mayBeMissing: true, next } }];
+  }
+
+  #created(leads: Leads, id: string, sent: SentLead): Leads | undefined {
+    if (leads.has(id) || this.#openFor(leads, sent, 'surely').length > 0) return undefined;
+    return new Map(leads).set(id, { sent, stage: 'new' });
+  }
+
+  #ofMove({ span, leadId, stage, outcome }: EventOf<'move'>): About {
+    const story = `${leadId} is moved to ${stage}, told ${JSON.stringify(outcome)}`;
+    const mayBeMissing = outcome.told === 'nothing';
+    const next = (leads: Leads): Leads | undefined => {
+      const lead = leads.get(leadId);
+      if (!lead) return undefined;
+      const reopens = isOpen(stage) && !isOpen(lead.stage);
+      if (outcome.told === 'refused') {
+        const inTheWay = this.#openFor(leads, lead.sent, 'possibly');
+        const isRight = outcome.reason === 'LEAD_ALREADY_OPEN' && reopens && inTheWay.length > 0;
+        return isRight && (!outcome.leadId || inTheWay.includes(outcome.leadId)) ? leads : undefined;
+      }
+      if (reopens && this.#openFor(leads, lead.sent, 'surely').length > 0) return undefined;
+      return lead.stage === stage ? leads : new Map(leads).set(leadId, { ...lead, stage });
+    };
+    return { about: this.#aboutLead(leadId), observed: { span, story, mayBeMissing, next } };
+  }
+
+  #ofSight({ span, party }: Event, leadId: string, stage: LeadStage): About {
+    const story = `the ${party} sees ${leadId} ${stage}`;
+    const next = (leads: Leads) => (leads.get(leadId)?.stage === stage ? leads : undefined);
+    return { about: this.#aboutLead(leadId), observed: { span, story, mayBeMissing: false, next } };
+  }
+
+  #ofAbsence({ span, party }: Event, leadId: string): About {
+    const next = (leads: Leads) => (leads.has(leadId) ? undefined : leads);
+    const story = `the ${party} does not find ${leadId}`;
+    return { about: this.#aboutLead(leadId), observed: { span, story, mayBeMissing: false, next } };
+  }
+
+  #openFor(leads: Leads, sent: SentLead, how: 'surely' | 'possibly'): string[] {
+    return [...leads]
+      .filter(([, lead]) => {
+        const same = sameness(lead.sent.contact, sent.contact, this.#regions);
+        return isOpen(lead.stage) && (same === 'surely' || same === how);
+      })
+      .map(([id]) => id);
+  }
+
+  #aboutLead(leadId: string): string[] {
+    const lead = this.#byId.get(leadId);
+    return lead ? [`lead ${leadId}`, keyName(lead.idempotencyKey), contactName(lead.contact)] : [`lead ${leadId}`];
+  }
+}
+
+const keyName = (key: string): string => `key ${key}`;
+const contactName = ({ type, value }: SentLead['contact']): string => `contact ${type} ${value}`;
+
+const ofKey = (leads: Leads, { idempotencyKey }: SentLead): [string, KnownLead] | undefined =>
+  [...leads].find(([, { sent }]) => sent.idempotencyKey === idempotencyKey);
+
+function isSameData(a: SentLead, b: SentLead): boolean {
+  return JSON.stringify(a) === JSON.stringify(b);
+}
+
+/** Falls apart into what has no key, lead or contact in common: each can be looked at alone. */
+function connected(all: readonly About[], model: LeadModel): About[][] {
+  const groups = new Map<string, About[]>();
+  const find = (name: string): string => {
+    const parent = parents.get(name);
+    if (parent === undefined || parent === name) return name;
+    const root = find(parent);
+    parents.set(name, root);
+    return root;
+  };
+  const parents = new Map<string, string>();
+  const join = (a: string, b: string) => parents.set(find(a), find(b));
+  for (const { about } of all) for (const name of about) join(name, about[0] as string);
+  const contacts = [...new Set(all.flatMap(({ about }) => about.filter((name) => name.startsWith('contact '))))];
+  const contactOf = (name: string) => {
+    const [, type, ...rest] = name.split(' ');
+    return { type: type as 'email' | 'phone', value: rest.join(' ') };
+  };
+  for (const [index, a] of contacts.entries()) {
+    for (const b of contacts.slice(index + 1)) if (model.areRelated(contactOf(a), contactOf(b))) join(a, b);
+  }
+  for (const each of all) {
+    const root = find(each.about[0] as string);
+    groups.set(root, [...(groups.get(root) ?? []), each]);
+  }
+  return [...groups.values()];
+}

@@ -1,0 +1,86 @@
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { portToKeep } from '../crash/deployment.ts';
+import { startForgetfulDisk } from '../crash/forgetful-disk.ts';
+import { PUBLIC_URL } from '../support/documented.ts';
+import { startSmallDisk } from '../support/small-disk.ts';
+import { startProxy } from '../support/tcp-proxy.ts';
+import type { Plan } from './plan.ts';
+import { ProductPart } from './product-part.ts';
+import type { Part, Settings, World, WorldDisk } from './world.ts';
+
+const FILES = { core: 'src/main.ts', gateway: 'gateway/main.ts' } as const;
+
+/** As much as the leads of a life need several times over; KiB. */
+const SMALL_DISK_KIB = 16_384;
+
+/** What `npm start` runs, on SQLite: one core and one gateway, which end with each other. */
+export async function startSmallWorld(settings: Settings, { disk: kind }: Plan): Promise<World> {
+  const disk = await diskOf(kind);
+  const home = mkdtempSync(join(tmpdir(), 'lead-intake-world-'));
+  const folder = join(disk?.disk.folder ?? home, 'data');
+  if (!disk) mkdirSync(folder);
+  const databaseUrl = `sqlite:${join(folder, 'leads.db')}`;
+  const [corePort, gatewayPort, coreMetrics, gatewayMetrics] = [
+    await portToKeep(),
+    await portToKeep(),
+    await portToKeep(),
+    await portToKeep(),
+  ];
+  const toCore = await startProxy('127.0.0.1', corePort);
+  const toGateway = await startProxy('127.0.0.1', gatewayPort);
+  const coreToken = crypto.randomUUID();
+  const unexpectedEnds: string[] = [];
+  const product = new ProductPart({
+    name: 'everything',
+    file: 'start.ts',
+    env: {
+      CORE_PORT: `${corePort}`,
+      CORE_TOKEN: coreToken,
+      CORE_URL: `http://127.0.0.1:${toCore.port}`,
+      GATEWAY_PORT: `${gatewayPort}`,
+      DATABASE_URL: databaseUrl,
+      PUBLIC_URL,
+      CORE_METRICS_ADDRESS: `127.0.0.1:${coreMetrics}`,
+      GATEWAY_METRICS_ADDRESS: `127.0.0.1:${gatewayMetrics}`,
+      ...settings,
+    },
+    ...(disk?.kind === 'small' && { within: disk.disk.within }),
+    losesCounts: true,
+    onUnexpectedEnd: (what) => unexpectedEnds.push(what),
+  });
+  await product.start();
+  const partOf = (name: keyof typeof FILES): Part => ({
+    name,
+    losesCounts: true,
+    kill: () => product.kill(FILES[name]),
+    start: (more) => product.start(more),
+    pause: () => product.pause(FILES[name]),
+    resume: () => product.resume(FILES[name]),
+  });
+  return {
+    urls: [`http://127.0.0.1:${toGateway.port}`],
+    coreUrls: [`http://127.0.0.1:${corePort}`],
+    metricsUrls: [coreMetrics, gatewayMetrics].map((port) => `http://127.0.0.1:${port}/metrics`),
+    coreToken,
+    databaseUrl,
+    parts: [product, partOf('core'), partOf('gateway')],
+    ways: { gateway: toGateway, core: toCore },
+    disk,
+    processes: () => product.processes(),
+    outputs: () => product.outputs(),
+    unexpectedEnds,
+    async stop() {
+      await product.kill();
+      await Promise.all([toCore.stop(), toGateway.stop(), disk?.disk.stop()]);
+      rmSync(home, { recursive: true, force: true });
+    },
+  };
+}
+
+async function diskOf(kind: Plan['disk']): Promise<WorldDisk | undefined> {
+  if (kind === 'small') return { kind, disk: await startSmallDisk(SMALL_DISK_KIB) };
+  if (kind === 'forgetful') return { kind, disk: await startForgetfulDisk() };
+  return undefined;
+}

@@ -1,0 +1,59 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { describeWithMongoServer, type MongoWireServer, startWireServer } from '../support/mongodb.ts';
+import { ROOT } from '../support/processes.ts';
+import { describeWithRedisServer, type RedisServer, startRedis } from '../support/servers.ts';
+import { sizeOf } from '../support/size-of.ts';
+import { startLargeWorld } from './large-world.ts';
+import { liveFor } from './lives.ts';
+import type { Plan } from './plan.ts';
+import { startSmallWorld } from './small-world.ts';
+import type { Settings, World } from './world.ts';
+
+/** How long lives are lived on each database; seconds. */
+const SECONDS = sizeOf('WORLD_SECONDS', { usual: 30, soak: 600 });
+
+/** WORLD_SEED repeats one life. Unless told, the first is the same each time, and the others are drawn. */
+const SEEDS = process.env.WORLD_SEED ? [Number(process.env.WORLD_SEED)] : [1];
+const seconds = process.env.WORLD_SEED ? 0 : SECONDS;
+
+/** As long as the last life, and the search for a shorter one, may take on top. */
+const LAST_MS = 600_000;
+
+test('whatever happens, every promise is kept, on SQLite', { timeout: seconds * 1000 + LAST_MS }, () =>
+  expectKept('SQLite', startSmallWorld),
+);
+
+describeWithMongoServer('on MongoDB', () => {
+  describeWithRedisServer('with Redis', () => {
+    let [database, redis]: [MongoWireServer | undefined, RedisServer | undefined] = [undefined, undefined];
+    beforeAll(async () => {
+      [database, redis] = [await startWireServer(), await startRedis()];
+    });
+    afterAll(async () => {
+      await database?.stop();
+      await redis?.stop();
+    });
+
+    test('whatever happens, every promise is kept, on MongoDB', { timeout: seconds * 1000 + LAST_MS }, () =>
+      expectKept('MongoDB', (settings) => startLargeWorld(settings, database as MongoWireServer, redis as RedisServer)),
+    );
+  });
+});
+
+async function expectKept(
+  database: string,
+  startWorld: (settings: Settings, plan: Plan) => Promise<World>,
+): Promise<void> {
+  const { failure } = await liveFor(seconds, SEEDS, startWorld, (line) =>
+    process.stdout.write(`World on ${database}: ${line}\n`),
+  );
+  if (!failure) return;
+  const { seed, life, plan, broken, story } = failure;
+  const folder = join(ROOT, '.test-report');
+  mkdirSync(folder, { recursive: true });
+  const file = join(folder, `world-${database}-${seed}.txt`);
+  writeFileSync(file, `${broken.join('\n')}\n\n${JSON.stringify(plan, undefined, 1)}\n\n${story}\n`);
+  expect.fail(`life ${life} (WORLD_SEED=${seed}) broke promises; its story is in ${file}\n${broken.join('\n')}`);
+}
