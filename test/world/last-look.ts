@@ -22,6 +22,7 @@ export interface FinalLead {
   readonly idempotencyKey: string;
   readonly displayName: string;
   readonly contact: SentLead['contact'];
+  readonly sourceId: string | undefined;
   readonly stage: LeadStage;
 }
 
@@ -92,12 +93,13 @@ async function settle(life: Life, studio: KnownStudio, secret: string, lead: Sen
 }
 
 function finalLead(lead: Lead): FinalLead {
-  const { id, displayName, contact, note = '' } = lead;
+  const { id, displayName, contact, sourceId, note = '' } = lead;
   return {
     id,
     idempotencyKey: note.split(' ', 1).join(),
     displayName,
     contact: { type: contact?.value.case ?? 'email', value: contact?.value.value ?? '' },
+    sourceId,
     stage: stageOf(lead),
   };
 }

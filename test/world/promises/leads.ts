@@ -48,9 +48,9 @@ const isOpen = (stage: LeadStage): boolean => !['won', 'lost'].includes(stage);
 
 const idOf = (leads: Leads): string =>
   [...leads]
-    .map(([id, { sent, stage }]) => `${id} ${stage} (${sent.contact.value}, key ${sent.idempotencyKey})`)
+    .map(([id, { sent, stage }]) => `  ${id} ${stage} (${sent.contact.value}, key ${sent.idempotencyKey})`)
     .sort()
-    .join(', ');
+    .join('\n');
 
 /** What somebody saw, and the contact or lead that it is about. */
 interface About {
@@ -109,11 +109,12 @@ class LeadModel {
 
   #ofCreation(event: EventOf<'request'>, sent: SentLead): About[] {
     const { answer, span } = event;
-    const about = [keyName(sent.idempotencyKey), contactName(sent.contact)];
+    const key = keyName(sent.idempotencyKey);
+    const about = [key, contactName(sent.contact)];
     const told = answer ? `${answer.status} ${answer.code ?? answer.text}` : 'nothing';
     const story = `${sent.idempotencyKey} for ${sent.contact.value} (${sent.displayName}) is told ${told}`;
-    const is = (next: Observed<Leads>['next']): About[] => [
-      { about, observed: { span, story, mayBeMissing: false, next } },
+    const is = (next: Observed<Leads>['next'], of = about): About[] => [
+      { about: of, observed: { span, story, guess: undefined, isSight: answer?.status !== 201, next } },
     ];
     if (answer?.status === 201) {
       const { id } = JSON.parse(answer.text).lead;
@@ -126,10 +127,13 @@ class LeadModel {
     }
     switch (answer?.code) {
       case 'integration_idempotency_conflict':
-        return is((leads) => {
-          const found = ofKey(leads, sent);
-          return found && !isSameData(found[1].sent, sent) ? leads : undefined;
-        });
+        return is(
+          (leads) => {
+            const found = ofKey(leads, sent);
+            return found && !isSameData(found[1].sent, sent) ? leads : undefined;
+          },
+          [key],
+        );
       case 'integration_lead_already_open': {
         const link = /\/([0-9a-f-]{36})>/.exec(answer.headers.get('link') ?? '')?.[1];
         return is((leads) => {
@@ -139,10 +143,13 @@ class LeadModel {
         });
       }
       case 'integration_source_invalid':
-        return is((leads) => {
-          const found = ofKey(leads, sent);
-          return found && isSameData(found[1].sent, sent) ? undefined : leads;
-        });
+        return is(
+          (leads) => {
+            const found = ofKey(leads, sent);
+            return found && isSameData(found[1].sent, sent) ? undefined : leads;
+          },
+          [key],
+        );
       case undefined:
       case 'integration_unavailable':
       case 'internal_error':
@@ -156,9 +163,21 @@ class LeadModel {
   #ofUnknown({ answer, span }: EventOf<'request'>, sent: SentLead, about: string[], story: string): About[] {
     const made = this.#byKey.get(sent.idempotencyKey);
     if (!made || made.displayName !== sent.displayName || made.contact.value !== sent.contact.value) return [];
+    if (made.sourceId !== sent.sourceId) return [];
     if (isTurnedAway(answer)) return [];
     const next = (leads: Leads) => (ofKey(leads, sent) ? leads : this.#created(leads, made.id, sent));
-    return [{ about, observed: { span: { ...span, end: Number.POSITIVE_INFINITY }, story, mayBeMissing: true, next } }];
+    return [
+      {
+        about,
+        observed: {
+          span: { ...span, end: Number.POSITIVE_INFINITY },
+          story,
+          guess: `make ${made.id}`,
+          isSight: false,
+          next,
+        },
+      },
+    ];
   }
 
   #created(leads: Leads, id: string, sent: SentLead): Leads | undefined {
@@ -168,7 +187,7 @@ class LeadModel {
 
   #ofMove({ span, leadId, stage, outcome }: EventOf<'move'>): About {
     const story = `${leadId} is moved to ${stage}, told ${JSON.stringify(outcome)}`;
-    const mayBeMissing = outcome.told === 'nothing';
+    const guess = outcome.told === 'nothing' ? `move ${leadId} to ${stage}` : undefined;
     const next = (leads: Leads): Leads | undefined => {
       const lead = leads.get(leadId);
       if (!lead) return undefined;
@@ -181,19 +200,22 @@ class LeadModel {
       if (reopens && this.#openFor(leads, lead.sent, 'surely').length > 0) return undefined;
       return lead.stage === stage ? leads : new Map(leads).set(leadId, { ...lead, stage });
     };
-    return { about: this.#aboutLead(leadId), observed: { span, story, mayBeMissing, next } };
+    return {
+      about: this.#aboutLead(leadId),
+      observed: { span, story, guess, isSight: outcome.told === 'refused', next },
+    };
   }
 
   #ofSight({ span, party }: Event, leadId: string, stage: LeadStage): About {
     const story = `the ${party} sees ${leadId} ${stage}`;
     const next = (leads: Leads) => (leads.get(leadId)?.stage === stage ? leads : undefined);
-    return { about: this.#aboutLead(leadId), observed: { span, story, mayBeMissing: false, next } };
+    return { about: this.#aboutLead(leadId), observed: { span, story, guess: undefined, isSight: true, next } };
   }
 
   #ofAbsence({ span, party }: Event, leadId: string): About {
     const next = (leads: Leads) => (leads.has(leadId) ? undefined : leads);
     const story = `the ${party} does not find ${leadId}`;
-    return { about: this.#aboutLead(leadId), observed: { span, story, mayBeMissing: false, next } };
+    return { about: this.#aboutLead(leadId), observed: { span, story, guess: undefined, isSight: true, next } };
   }
 
   #openFor(leads: Leads, sent: SentLead, how: 'surely' | 'possibly'): string[] {

@@ -66,6 +66,8 @@ function tooMany(
     const end = Math.max(...window.map(({ span }) => span.end));
     return window.length <= limit || isLostIn({ begin, end })
       ? []
-      : [`${window.length} are let in where ${limit} may be`];
+      : [
+          `${window.length} are let in where ${limit} may be: ${window.map(({ span }) => `${Math.round(span.begin)}–${Math.round(span.end)}`).join(', ')}`,
+        ];
   });
 }

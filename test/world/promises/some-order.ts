@@ -5,84 +5,105 @@ export interface Observed<State> {
   readonly span: Span;
   /** What was asked and answered, in words. */
   readonly story: string;
-  /** Whether it may also never have happened: nobody was told. */
-  readonly mayBeMissing: boolean;
-  /** The state after it, when it happened in this one with this outcome; undefined where it could not. The same object: it changes nothing. */
+  /**
+   * Undefined where somebody was told what came of it. Where nobody was, it may have happened at any moment from its begin on,
+   * or never, and this is the same text for all that would change the same.
+   */
+  readonly guess: string | undefined;
+  /** Whether it changes nothing, whenever it happens. */
+  readonly isSight: boolean;
+  /** The state after it, where it happened in this one with this outcome: the same one, when it changes nothing; undefined where it could not. */
   next(state: State): State | undefined;
 }
 
+/** How many places are looked at before the search is given up: many times what is needed where there is an order. */
+const MOST_PLACES = 50_000;
+
 /**
- * Whether some order explains everything that was observed, in which each thing happened at a moment of its span: that it is
- * *linearizable* (Herlihy and Wing). Searched as Wing and Gong do, with the memory of Lowe.
+ * Whether some order explains everything that was observed, in which each thing happened at one moment of its span: whether it
+ * is *linearizable* (Herlihy and Wing). Searched as Wing and Gong do, with the memory that Lowe adds.
  *
  * @param idOf the same text for states that are equal
- * @returns the story of what nothing explains, where the search came farthest; undefined when there is an order
+ * @returns what nothing explains, where the search came farthest; undefined where there is an order
  */
 export function unexplained<State>(
   observed: readonly Observed<State>[],
   first: State,
   idOf: (state: State) => string,
 ): string | undefined {
-  const all = observed.toSorted((a, b) => a.span.begin - b.span.begin);
-  const isTaken = all.map(() => false);
+  const byBegin = observed.toSorted((a, b) => a.span.begin - b.span.begin);
+  const told = byBegin.filter(({ guess }) => guess === undefined);
+  const guessed = byBegin.filter(({ guess }) => guess !== undefined);
+  const taken = new Set<Observed<State>>();
   const seen = new Set<string>();
-  let leastLeft = Number.POSITIVE_INFINITY;
-  let farthest: { readonly state: string; readonly left: readonly Observed<State>[] } | undefined;
-  return search(first, all.filter(({ mayBeMissing }) => !mayBeMissing).length) ? undefined : told();
+  let farthest:
+    | { readonly state: string; readonly count: number; readonly next: readonly Observed<State>[] }
+    | undefined;
+  if (search(first, 0)) return undefined;
+  const { state, next = [] } = farthest ?? {};
+  const stories = next.map(({ story, span }) => `  ${Math.round(span.begin)}–${Math.round(span.end)} ms ${story}`);
+  const searched = seen.size >= MOST_PLACES ? `no order was found at ${seen.size} places` : 'nothing explains';
+  return `${searched}, where there is\n${state || '  nothing'}\nwhat came of\n${stories.join('\n')}`;
 
-  function search(before: State, before_left: number): boolean {
-    let left = before_left;
-    const taken: number[] = [];
-    const take = (index: number) => {
-      isTaken[index] = true;
-      taken.push(index);
-      if (!all[index]?.mayBeMissing) left -= 1;
+  /** @param from which of what was told is the first that may not be taken */
+  function search(state: State, from: number): boolean {
+    const mine: Observed<State>[] = [];
+    const take = (each: Observed<State>) => {
+      taken.add(each);
+      mine.push(each);
     };
-    // What changes nothing may as well happen as soon as it can: that keeps nothing else from happening.
-    for (let hasMore = true; hasMore; ) {
-      hasMore = false;
-      for (const index of possible()) {
-        if (isTaken[index] || all[index]?.mayBeMissing || all[index]?.next(before) !== before) continue;
-        take(index);
-        hasMore = true;
-      }
+    // A sight may as well have been seen as soon as it could: it keeps nothing else from happening.
+    for (let count = -1; count !== mine.length; ) {
+      count = mine.length;
+      for (const each of possible(from).told) if (each.isSight && each.next(state)) take(each);
     }
-    if (left === 0) return true;
-    const place = `${isTaken.map(Number).join('')} ${idOf(before)}`;
-    if (!seen.has(place)) {
-      seen.add(place);
-      if (left < leastLeft) {
-        leastLeft = left;
-        farthest = { state: idOf(before), left: possible().map((index) => all[index] as Observed<State>) };
-      }
-      for (const index of possible()) {
-        const after = all[index]?.next(before);
-        if (after === undefined || after === before) continue;
-        isTaken[index] = true;
-        if (search(after, left - (all[index]?.mayBeMissing ? 0 : 1))) return true;
-        isTaken[index] = false;
-      }
+    let firstLeft = from;
+    while (firstLeft < told.length && taken.has(told[firstLeft] as Observed<State>)) firstLeft += 1;
+    if (firstLeft === told.length || goesOn(state, firstLeft)) return true;
+    for (const each of mine) taken.delete(each);
+    return false;
+  }
+
+  function goesOn(state: State, firstLeft: number): boolean {
+    const next = possible(firstLeft);
+    const place = placeOf(state, firstLeft);
+    if (seen.has(place) || seen.size >= MOST_PLACES) return false;
+    seen.add(place);
+    if (!farthest || taken.size >= farthest.count)
+      farthest = { state: idOf(state), count: taken.size, next: next.told };
+    // Of what would change the same, the first is as good as any.
+    const guesses = new Map(next.guessed.toReversed().map((each) => [each.guess, each]));
+    for (const each of [...next.told, ...guesses.values()]) {
+      const after = each.next(state);
+      if (after === undefined || (after === state && each.guess !== undefined)) continue;
+      taken.add(each);
+      if (search(after, firstLeft)) return true;
+      taken.delete(each);
     }
-    for (const index of taken) isTaken[index] = false;
     return false;
   }
 
   /** What may be next: it had begun before anything that is left was over. */
-  function possible(): number[] {
+  function possible(from: number): { readonly told: Observed<State>[]; readonly guessed: Observed<State>[] } {
+    const next: Observed<State>[] = [];
     let firstOver = Number.POSITIVE_INFINITY;
-    const indexes: number[] = [];
-    for (const [index, { span, mayBeMissing }] of all.entries()) {
-      if (isTaken[index]) continue;
-      if (span.begin > firstOver) break;
-      indexes.push(index);
-      if (!mayBeMissing && span.end < firstOver) firstOver = span.end;
+    for (let index = from; index < told.length; index += 1) {
+      const each = told[index] as Observed<State>;
+      if (each.span.begin > firstOver) break;
+      if (taken.has(each)) continue;
+      next.push(each);
+      firstOver = Math.min(firstOver, each.span.end);
     }
-    return indexes;
+    return { told: next, guessed: guessed.filter((each) => each.span.begin < firstOver && !taken.has(each)) };
   }
 
-  function told(): string {
-    return `nothing explains, where it stands like this: ${farthest?.state}\n${farthest?.left
-      .map(({ story, span }) => `  ${Math.round(span.begin)}–${Math.round(span.end)} ms ${story}`)
-      .join('\n')}`;
+  /** The same for places from which the same can be reached. */
+  function placeOf(state: State, firstLeft: number): string {
+    const ahead: number[] = [];
+    for (let index = firstLeft; index < told.length; index += 1) {
+      if (taken.has(told[index] as Observed<State>)) ahead.push(index);
+    }
+    const guesses = guessed.flatMap((each, index) => (taken.has(each) ? [index] : []));
+    return `${firstLeft} ${ahead} ${guesses} ${idOf(state)}`;
   }
 }
