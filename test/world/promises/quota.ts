@@ -7,8 +7,11 @@ export interface Quota {
   readonly windowSeconds: number;
 }
 
-/** By how much of a window two estimates of its end may differ; milliseconds. They are told in whole seconds. */
+/** By how much two estimates of the end of one window may differ; milliseconds. They are told in whole seconds. */
 const ESTIMATES_DIFFER_MS = 1300;
+
+/** From an answer that took longer it cannot be told when it was counted; milliseconds. */
+const QUICK_MS = 300;
 
 /** Holds what was let in and what was refused for the quota against what each key was told. */
 export function brokenOfQuota(life: Life, { limit, windowSeconds }: Quota): string[] {
@@ -49,7 +52,7 @@ function tooMany(
   isLostIn: (span: Span) => boolean,
 ): string[] {
   const ends = requests
-    .filter(isCounted)
+    .filter((request) => isCounted(request) && request.span.end - request.span.begin < QUICK_MS)
     .map(({ answer, span }) => {
       const [, leftSeconds] = /t=(\d+)/.exec(answer?.headers.get('ratelimit') ?? '') ?? [];
       return { end: span.end + Number(leftSeconds) * 1000, span };
