@@ -55,7 +55,8 @@ export class Life {
   /** How long a process that is stopped serves on; milliseconds. */
   readonly drainMs: number;
   #walks = 0;
-  readonly #locks = new Map<string, Promise<unknown>>();
+  readonly #turns = new Map<string, Promise<unknown>>();
+  #inTurn = 0;
   /** What goes on that keeps requests from being served; and with it what is over, while not all is served again. */
   readonly #disturbing = new Set<object>();
   readonly #disturbed = new Set<object>();
@@ -134,12 +135,20 @@ export class Life {
 
   /** Has things happen to one part after the other. */
   async inTurn<T>(name: string, happen: () => Promise<T>): Promise<T> {
-    const turn = (this.#locks.get(name) ?? Promise.resolve()).then(happen);
-    this.#locks.set(
+    this.#inTurn += 1;
+    const turn = (this.#turns.get(name) ?? Promise.resolve()).then(happen).finally(() => {
+      this.#inTurn -= 1;
+    });
+    this.#turns.set(
       name,
       turn.catch(() => {}),
     );
     return turn;
+  }
+
+  /** How much happens in turns, or waits for its turn. */
+  get inTurnCount(): number {
+    return this.#inTurn;
   }
 
   /** Has something happen because of which requests may fail until all is served again. */

@@ -14,6 +14,9 @@ import type { Settings, World } from './world.ts';
 /** Nothing takes longer, whatever happens; milliseconds. */
 const OVER_WITHIN_MS = 150_000;
 
+/** How many disturbances go on, or wait, before nothing else happens. */
+const MOST_IN_TURN = 3;
+
 /** What came of a plan. */
 export interface Lived {
   /** Every promise that was broken, in words. */
@@ -55,6 +58,8 @@ async function lived(life: Life, { steps, quota }: Plan): Promise<string[]> {
   const happening: Promise<void>[] = [];
   for (const { afterMs, name, choice } of steps) {
     if (afterMs > 0) await sleep(afterMs);
+    // Else all requests were over before the second disturbance.
+    while (life.inTurnCount > MOST_IN_TURN) await sleep(5);
     const happens = HAPPENINGS[name];
     if (!happens || happens.isPossible?.(life) === false) continue;
     happening.push(

@@ -59,7 +59,7 @@ export const planOf = (length: number): fc.Arbitrary<Plan> =>
   fc.noBias(
     fc.record({
       quota: fc.constantFrom(...QUOTAS),
-      drainMs: fc.constantFrom(0, 0, 0, 500, 11_000),
+      drainMs: fc.constantFrom(0, 0, 0, 0, 0, 0, 0, 500, 500, 11_000),
       logLevel: fc.constantFrom('info', 'debug', 'trace'),
       disk: fc.constantFrom('usual', 'small', 'forgetful'),
       steps: fc.array(step, { minLength: 1, maxLength: length, size: 'max' }),
