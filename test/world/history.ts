@@ -6,6 +6,11 @@ export interface Span {
   readonly end: number;
 }
 
+/** A span as stories and broken promises tell it. */
+export const when = ({ begin, end }: Span): string => `${seconds(begin)}–${seconds(end)} s`;
+
+const seconds = (ms: number): string => (Number.isFinite(ms) ? (ms / 1000).toFixed(3) : '…');
+
 /** What a website server was answered, whole. */
 export interface RestAnswer {
   readonly status: number;
@@ -79,6 +84,8 @@ export type MoveOutcome =
 
 export type EventOf<Kind extends Event['kind']> = Extract<Event, { kind: Kind }>;
 
+export const now = (): number => performance.now();
+
 /** Everything that happened in a life, in the order in which it was over. */
 export class History {
   readonly #events: Event[] = [];
@@ -105,8 +112,6 @@ export class History {
     return this.#events.filter((event): event is EventOf<Kind> => event.kind === kind);
   }
 }
-
-export const now = (): number => performance.now();
 
 /** The values that something may have had at some moment of a span, by all that was put there. */
 export function possibleValues(puts: readonly EventOf<'put'>[], span: Span): ReadonlySet<string> {

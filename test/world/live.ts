@@ -9,6 +9,7 @@ import { brokenOfLeads } from './promises/leads.ts';
 import { brokenOfLists } from './promises/lists.ts';
 import { brokenOfOutputs } from './promises/outputs.ts';
 import { brokenOfQuota } from './promises/quota.ts';
+import { storyOf } from './story.ts';
 import type { Settings, World } from './world.ts';
 
 /** Nothing takes longer, whatever happens; milliseconds. */
@@ -47,7 +48,7 @@ export async function live(
       throw new Error(`nothing can begin: ${error}\n${world.outputs().join('\n')}`, { cause: error });
     });
     const broken = await Promise.race([lived(life, plan), tooLong(life)]);
-    return { broken, story: storyOf(life) };
+    return { broken, story: storyOf(life.history, broken) };
   } finally {
     life.end();
     await world.stop();
@@ -89,18 +90,4 @@ async function lived(life: Life, { steps, quota }: Plan): Promise<string[]> {
 async function tooLong(life: Life): Promise<string[]> {
   await sleep(OVER_WITHIN_MS, undefined, { ref: false });
   return [...life.history.broken, `it is not over after ${OVER_WITHIN_MS} ms`];
-}
-
-function storyOf({ history }: Life): string {
-  const lines = history.events
-    .toSorted((a, b) => a.span.begin - b.span.begin)
-    .map((event) => {
-      const { span, party, kind, ...more } = event;
-      const told =
-        event.kind === 'request'
-          ? `${JSON.stringify(event.operation)} ${event.studioId} → ${event.answer?.status} ${event.answer?.code ?? event.answer?.text}`
-          : JSON.stringify(more);
-      return `${Math.round(span.begin)}–${Math.round(span.end)} ${party} ${kind} ${told}`;
-    });
-  return lines.join('\n');
 }

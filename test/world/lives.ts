@@ -1,8 +1,8 @@
 import { randomInt } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { type Lived, live } from './live.ts';
-import { type Plan, planOf } from './plan.ts';
+import { type Plan, planOf, USUAL } from './plan.ts';
+import { shortestPlan } from './shortest-plan.ts';
 import type { Settings, World } from './world.ts';
 
 /** How many steps a life has at most. */
@@ -51,27 +51,23 @@ export async function liveFor(
   }
 }
 
-/** Lives the plan of a seed; when it breaks a promise, shorter ones that break one, too. */
+/** Lives the plan of a seed; when that breaks a promise, shorter ones that break one, too. */
 async function failureOf(
   seed: number,
   startWorld: StartWorld,
 ): Promise<Pick<Failure, 'plan' | 'broken' | 'story'> | undefined> {
-  let shortest: { plan: Plan; lived: Lived } | undefined;
-  let giveUp = Number.POSITIVE_INFINITY;
   let count = 0;
-  const property = fc.asyncProperty(planOf(STEPS), async (plan) => {
-    if (performance.now() > giveUp) return;
+  const liveOnce = async (plan: Plan): Promise<Lived> => {
     count += 1;
-    const lived = await live(plan, `${seed}-${count}`, startWorld).catch((error) => ({
+    return live(plan, `${seed}-${count}`, startWorld).catch((error) => ({
       broken: [`it cannot be lived: ${error.stack}`],
       story: '',
     }));
-    if (process.env.WORLD_STORY) writeFileSync(process.env.WORLD_STORY, `${JSON.stringify(plan)}\n${lived.story}`);
-    if (lived.broken.length === 0) return;
-    shortest = { plan, lived };
-    if (giveUp === Number.POSITIVE_INFINITY) giveUp = performance.now() + SHRINKS_FOR_MS;
-    throw new Error(lived.broken.join('\n'));
-  });
-  await fc.check(property, { seed, numRuns: 1 });
-  return shortest && { plan: shortest.plan, ...shortest.lived };
+  };
+  const [plan] = fc.sample(planOf(STEPS), { seed, numRuns: 1 });
+  if (!plan) throw new Error(`there is no plan of ${seed}`);
+  const lived = await liveOnce(plan);
+  if (lived.broken.length === 0) return undefined;
+  const shortest = await shortestPlan({ plan, lived }, USUAL, liveOnce, performance.now() + SHRINKS_FOR_MS);
+  return { plan: shortest.plan, ...shortest.lived };
 }

@@ -36,11 +36,15 @@ export interface Plan {
   readonly steps: readonly Step[];
 }
 
-const QUOTAS: readonly Quota[] = [
-  { limit: 1_000_000, windowSeconds: 60 },
-  { limit: 1_000_000, windowSeconds: 60 },
-  { limit: 30, windowSeconds: 3 },
-];
+/** A life in which nothing is set otherwise than usual. */
+export const USUAL: Omit<Plan, 'steps'> = {
+  quota: { limit: 1_000_000, windowSeconds: 60 },
+  drainMs: 0,
+  logLevel: 'info',
+  disk: 'usual',
+};
+
+const QUOTAS: readonly Quota[] = [USUAL.quota, USUAL.quota, { limit: 30, windowSeconds: 3 }];
 
 const step: fc.Arbitrary<Step> = fc
   .record({

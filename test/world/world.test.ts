@@ -42,6 +42,9 @@ describeWithMongoServer('on MongoDB', () => {
   });
 });
 
+/** How many broken promises a failure tells at once; the file has them all. */
+const MOST_TOLD = 10;
+
 async function expectKept(
   database: string,
   startWorld: (settings: Settings, plan: Plan) => Promise<World>,
@@ -54,6 +57,10 @@ async function expectKept(
   const folder = join(ROOT, '.test-report');
   mkdirSync(folder, { recursive: true });
   const file = join(folder, `world-${database}-${seed}.txt`);
-  writeFileSync(file, `${broken.join('\n')}\n\n${JSON.stringify(plan, undefined, 1)}\n\n${story}\n`);
-  expect.fail(`life ${life} (WORLD_SEED=${seed}) broke promises; its story is in ${file}\n${broken.join('\n')}`);
+  const { steps, ...settings } = plan;
+  const told = [...broken, '', JSON.stringify(settings), ...steps.map((step) => JSON.stringify(step)), '', story];
+  writeFileSync(file, `${told.join('\n')}\n`);
+  expect.fail(
+    `life ${life} (WORLD_SEED=${seed}) broke promises; its story is in ${file}\n${broken.slice(0, MOST_TOLD).join('\n')}`,
+  );
 }

@@ -1,4 +1,4 @@
-import { type EventOf, possibleValues, type RestAnswer, type Span } from '../history.ts';
+import { type EventOf, possibleValues, type RestAnswer, type Span, when } from '../history.ts';
 import type { Life } from '../life.ts';
 
 /** What is the same in every answer about one lead. */
@@ -23,9 +23,8 @@ function unexcused(life: Life, requests: readonly EventOf<'request'>[]): string[
     if (answer && answer.status !== 503) return [];
     const isAmong = (spans: readonly Span[]) => spans.some(({ begin, end }) => begin < span.end && span.begin < end);
     const isExcused = isAmong(disturbances) || (isTurnedAway(answer) && isAmong(crowds));
-    const when = `${Math.round(span.begin)}–${Math.round(span.end)} ms`;
     const told = answer ? `${answer.status} ${answer.code} ${answer.text}` : 'nothing';
-    return isExcused ? [] : [`${when}: ${operation.name} is told ${told}, and nothing was wrong`];
+    return isExcused ? [] : [`${when(span)}: ${operation.name} is told ${told}, and nothing was wrong`];
   });
 }
 

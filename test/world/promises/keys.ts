@@ -1,4 +1,4 @@
-import { type EventOf, possibleValues } from '../history.ts';
+import { type EventOf, possibleValues, when } from '../history.ts';
 import type { KnownKey, Life } from '../life.ts';
 
 /** What a request is refused by before it is looked at. */
@@ -40,10 +40,9 @@ export function brokenOfKeys(life: Life): string[] {
       }
     }
     if (possible.has(told)) return [];
-    const when = `${Math.round(request.span.begin)}–${Math.round(request.span.end)} ms`;
     const expected = [...possible].join(' or ');
     return [
-      `${when}: ${operation.name} in ${studioId} with key ${key.apiKeyId} is told ${answer.status} ${answer.code ?? ''} (${told}), where it is ${expected}`,
+      `${when(request.span)}: ${operation.name} in ${studioId} with key ${key.apiKeyId} is told ${answer.status} ${answer.code ?? ''} (${told}), where it is ${expected}`,
     ];
   });
 }

@@ -1,4 +1,4 @@
-import type { EventOf, Span } from '../history.ts';
+import { type EventOf, type Span, when } from '../history.ts';
 import type { Life } from '../life.ts';
 
 /** What each key may ask for. */
@@ -69,8 +69,6 @@ function tooMany(
     const end = Math.max(...window.map(({ span }) => span.end));
     return window.length <= limit || isLostIn({ begin, end })
       ? []
-      : [
-          `${window.length} are let in where ${limit} may be: ${window.map(({ span }) => `${Math.round(span.begin)}–${Math.round(span.end)}`).join(', ')}`,
-        ];
+      : [`${window.length} are let in where ${limit} may be: ${window.map(({ span }) => when(span)).join(', ')}`];
   });
 }

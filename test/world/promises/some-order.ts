@@ -1,4 +1,4 @@
-import type { Span } from '../history.ts';
+import { type Span, when } from '../history.ts';
 
 /** Something that was asked of what has one state at each moment, and what came of it. */
 export interface Observed<State> {
@@ -41,7 +41,7 @@ export function unexplained<State>(
     | undefined;
   if (search(first, 0)) return undefined;
   const { state, next = [] } = farthest ?? {};
-  const stories = next.map(({ story, span }) => `  ${Math.round(span.begin)}–${Math.round(span.end)} ms ${story}`);
+  const stories = next.map(({ story, span }) => `  ${when(span)} ${story}`);
   const searched = seen.size >= MOST_PLACES ? `no order was found at ${seen.size} places` : 'nothing explains';
   return `${searched}, where there is\n${state || '  nothing'}\nwhat came of\n${stories.join('\n')}`;
 
