@@ -9,7 +9,7 @@ import { type CreateLeadOutcome, type Store, StoreUnavailable } from '../../src/
 import { openBatches } from '../support/batch-calls.ts';
 import { aLead, aStudio, claimsOf, times } from '../support/builders.ts';
 import { grpcCaller, startTestCore } from '../support/grpc.ts';
-import { describeWithMongo, describeWithMongoServer, isCommand, startWireServer } from '../support/mongodb.ts';
+import { describeWithMongo, describeWithMongoServer, failure, isCommand, startWireServer } from '../support/mongodb.ts';
 import { startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 
 // Some tests wait until the store gives up.
@@ -87,6 +87,23 @@ describeWithMongo('requests that go to MongoDB together', (mongoUrl) => {
       expect(await countLeads()).toBe(creations.length);
     },
   );
+
+  test('an insert that fails as a whole is no lead: it is tried again, and each creation is one lead', async () => {
+    const creations = times(300, () => aCreation(studioId));
+    let inserts = 0;
+    const isSecond = (request: Buffer) => {
+      if (isCommand('insert')(request)) inserts += 1;
+      return inserts === 2;
+    };
+    proxy.replyTo(isSecond, failure);
+
+    const outcomes = await Promise.all(creations.map((creation) => outcomeOf(store, creation)));
+
+    expect(inserts).toBe(2);
+    expect(new Set(outcomes)).toEqual(new Set(['created']));
+    for (const { lead } of creations) expect(await store.findLead(studioId, lead.id)).toEqual(lead);
+    expect(await countLeads()).toBe(creations.length);
+  });
 
   test('the replies to all inserts get lost, from one of many on: each creation is one lead once it is asked for again', async () => {
     const creations = times(200, () => aCreation(studioId));

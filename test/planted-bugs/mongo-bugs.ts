@@ -243,9 +243,8 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'an insert that fails as a whole is answered as created',
-    suite: 'test/e2e/mongo-failures.test.ts',
-    caughtBy:
-      'a database that is killed under load and comes back has all that was acknowledged, and each retry its one lead',
+    suite: TOGETHER,
+    caughtBy: 'an insert that fails as a whole is no lead: it is tried again, and each creation is one lead',
     patches: [
       {
         file: LEADS,
@@ -253,6 +252,5 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
         put: '',
       },
     ],
-    inSoak: true,
   },
 ];

@@ -3,7 +3,11 @@ import { MongoClient } from 'mongodb';
 import { afterAll } from 'vitest';
 import { openMongoStore } from '../../src/store/mongo/mongo-store.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
+import { sizeOf } from '../support/size-of.ts';
 import { randomRuns } from './random-runs.ts';
+
+/** How many runs there are. One takes some 170 ms. */
+const RUNS = sizeOf('SOAK_RUNS_MONGODB', { usual: 200, soak: 5_000 });
 
 describeWithMongo('leads in MongoDB', (mongoUrl) => {
   const database = `/test-${randomUUID()}`;
@@ -14,5 +18,5 @@ describeWithMongo('leads in MongoDB', (mongoUrl) => {
     await client.close();
   });
 
-  randomRuns(200, () => openMongoStore(url()));
+  randomRuns(RUNS, () => openMongoStore(url()));
 });

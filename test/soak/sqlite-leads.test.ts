@@ -3,11 +3,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe } from 'vitest';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
+import { sizeOf } from '../support/size-of.ts';
 import { randomRuns } from './random-runs.ts';
+
+/** How many runs there are. One takes some 20 ms. */
+const RUNS = sizeOf('SOAK_RUNS', { usual: 1000, soak: 50_000 });
 
 describe('leads in SQLite', () => {
   const folder = mkdtempSync(join(tmpdir(), 'lead-intake-'));
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-  randomRuns(1000, async () => openSqliteStore(join(folder, 'leads.db')));
+  randomRuns(RUNS, async () => openSqliteStore(join(folder, 'leads.db')));
 });

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { BSON } from 'mongodb';
 import { MongoMemoryServer } from 'mongodb-memory-server-core';
 import { afterAll, beforeAll } from 'vitest';
 import { describeIf } from './servers.ts';
@@ -135,4 +136,15 @@ export async function startWireServer(): Promise<MongoWireServer> {
 /** Recognises requests in MongoDB's protocol: after 26 bytes of head comes the command's name. */
 export function isCommand(...names: readonly string[]): (request: Buffer) => boolean {
   return (request) => names.some((name) => request.subarray(26).indexOf(`${name}\0`, 0, 'latin1') === 0);
+}
+
+/** The reply to a request that carried nothing out, with a reason that is not worth another try. */
+export function failure(request: Buffer): Buffer {
+  const reply = BSON.serialize({ ok: 0, errmsg: 'failed as a whole', code: 1, codeName: 'InternalError' });
+  // OP_MSG: length, own number, number of the request, operation; flags, and one section of kind 0.
+  const head = Buffer.alloc(21);
+  head.writeInt32LE(head.length + reply.length, 0);
+  head.writeInt32LE(request.readInt32LE(4), 8);
+  head.writeInt32LE(2013, 12);
+  return Buffer.concat([head, reply]);
 }

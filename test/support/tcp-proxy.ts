@@ -26,6 +26,12 @@ export interface TcpProxy {
   connections(): number;
   /** From now on, requests arrive and are carried out, but some of their replies do not come back, or not whole. */
   loseReplies(loss: Loss): void;
+  /**
+   * The next request that counts goes no farther, and has this reply.
+   *
+   * @param of as in `Loss`
+   */
+  replyTo(of: (request: Buffer) => boolean, replyOf: (request: Buffer) => Buffer): void;
   /** How many replies got lost since loseReplies. */
   lost(): number;
   /** From now on this share of the replies, 0 to 1, is the last that comes over its connection: just after, that breaks. */
@@ -43,6 +49,7 @@ export interface TcpProxy {
 export async function startProxy(targetHost: string, targetPort: number): Promise<TcpProxy> {
   let mode: 'passing' | 'silent' | 'refusing' = 'passing';
   let loss: Required<Loss> | undefined;
+  let ownReply: { of: (request: Buffer) => boolean; replyOf: (request: Buffer) => Buffer } | undefined;
   let seen = 0;
   let lost = 0;
   let lastReplies = 0;
@@ -80,6 +87,12 @@ export async function startProxy(targetHost: string, targetPort: number): Promis
       if (by === 'cut') setTimeout(() => drop(client), afterMs);
     };
     client.on('data', (request: Buffer) => {
+      if (ownReply?.of(request)) {
+        const { replyOf } = ownReply;
+        ownReply = undefined;
+        client.write(replyOf(request));
+        return;
+      }
       if (getsLost(request) && loss !== undefined) {
         loses = loss;
         replyBytesLeft = loss.replyBytes;
@@ -123,6 +136,9 @@ export async function startProxy(targetHost: string, targetPort: number): Promis
       seen = 0;
       lost = 0;
     },
+    replyTo(of, replyOf) {
+      ownReply = { of, replyOf };
+    },
     lost: () => lost,
     breakAfterReplies(share) {
       lastReplies = share;
@@ -138,6 +154,7 @@ export async function startProxy(targetHost: string, targetPort: number): Promis
     heal() {
       mode = 'passing';
       loss = undefined;
+      ownReply = undefined;
       lastReplies = 0;
       for (const [client, server] of pairs) {
         client.resume();
