@@ -23,11 +23,17 @@ export interface SmallDisk {
   stop(): void;
 }
 
+const [unshare, ...unshareArgs] = [...UNSHARE, 'sh', '-c', MOUNT, 'sh', '/mnt', '64k'] as const;
+
+/** Whether such disks can be had here, and what to do where they cannot. */
+export const SMALL_DISKS = {
+  areThere: spawnSync(unshare, unshareArgs).status === 0,
+  remedy: 'let it mount a tmpfs: as root, where mounts are allowed',
+};
+
 /** A suite whose tests fill disks of their own. */
 export function describeWithSmallDisks(name: string, body: () => void): void {
-  const [command, ...args] = [...UNSHARE, 'sh', '-c', MOUNT, 'sh', '/mnt', '64k'];
-  const canMount = spawnSync(command as string, args).status === 0;
-  describeIf(canMount, name, 'let it mount a tmpfs: as root, where mounts are allowed', body);
+  describeIf(SMALL_DISKS.areThere, name, SMALL_DISKS.remedy, body);
 }
 
 /** Mounts a disk of so many KiB, gone when the test is over. */
