@@ -4,7 +4,7 @@ import type { KnownCallers } from '../known-callers.ts';
 import { Problem, type ProblemCode } from '../problems.ts';
 import type { Quota } from '../quota/quota-port.ts';
 import { checked } from './authentication.ts';
-import { uncount } from './quota.ts';
+import { tellNoQuota, uncount } from './quota.ts';
 
 /** What the core says of a key that is not good, or not now. */
 const ABOUT_THE_KEY = new Set<ProblemCode>([
@@ -18,7 +18,7 @@ const ABOUT_THE_KEY = new Set<ProblemCode>([
  * counts for nothing. A request with a known key may be refused before the core was asked for anything: then it is asked
  * about the key now.
  *
- * @rule 7.order 8.counted
+ * @rule 7.order 8.counted 8.quota-headers
  */
 export function checkKeyOfRefused(
   app: FastifyInstance,
@@ -32,7 +32,7 @@ export function checkKeyOfRefused(
       // The next request with it is not counted before the core has found it good again.
       known.forget(request.secretSha256);
       await uncount(request, reply, quota);
-    }
+    } else if (first !== error && request.countedIn === undefined) tellNoQuota(reply);
     throw first;
   });
 }

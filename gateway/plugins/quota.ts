@@ -30,10 +30,15 @@ export function countRequests(app: FastifyInstance, quota: Quota, policy: QuotaP
  * @rule 8.counted
  */
 export async function uncount(request: FastifyRequest, reply: FastifyReply, quota: Quota): Promise<void> {
-  reply.removeHeader('ratelimit-policy');
-  reply.removeHeader('ratelimit');
+  tellNoQuota(reply);
   const { countedIn, caller } = request;
   if (countedIn !== undefined) await quota.putBack(caller.apiKeyId, countedIn).catch(() => {});
+}
+
+/** An answer that is neither to a counted request nor the quota's own refusal says nothing of the quota. */
+export function tellNoQuota(reply: FastifyReply): void {
+  reply.removeHeader('ratelimit-policy');
+  reply.removeHeader('ratelimit');
 }
 
 // @rule 7.integration_rate_unavailable 7.3

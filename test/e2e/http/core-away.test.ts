@@ -1,7 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { times } from '../../support/builders.ts';
-import { aCapture, aService, expectProblem, LEADS, leadOf, type StudioWithKey } from '../../support/service.ts';
+import {
+  aCapture,
+  anOwnService,
+  aService,
+  expectProblem,
+  LEADS,
+  leadOf,
+  type StudioWithKey,
+} from '../../support/service.ts';
 
 const service = aService();
 let studio: StudioWithKey;
@@ -49,6 +57,21 @@ describe('while the core is away', () => {
     ['a wrong method', 405, 'method_not_allowed', () => fetch(service.url + LEADS, { method: 'DELETE' })],
   ])('what is wrong without it is refused as always: %s', { tags: ['7.order'] }, async (_, status, code, call) => {
     await expectProblem(await call(), status, code);
+  });
+
+  test('who has used up the quota is told nothing of it where the key cannot be checked: the request was not counted', {
+    tags: ['7.order', '8.quota-headers'],
+  }, async () => {
+    const limited = await anOwnService({ gateway: { QUOTA_LIMIT: '1' } });
+    const { secret } = await limited.aStudioWithKey();
+    expect((await limited.get(secret)).headers.get('ratelimit')).toMatch(/r=0;/);
+    await limited.stopCore();
+
+    const answer = await limited.get(secret);
+
+    expect(answer.headers.has('ratelimit')).toBe(false);
+    expect(answer.headers.has('ratelimit-policy')).toBe(false);
+    await expectProblem(answer, 503, 'integration_unavailable');
   });
 
   test('the gateway is alive and not ready', { tags: ['10.health'] }, async () => {
