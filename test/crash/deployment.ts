@@ -141,13 +141,22 @@ function childrenOf({ child }: RunningProcess, file: string): number[] {
   return stdout.split('\n').filter(Boolean).map(Number);
 }
 
+/** Tests that run side by side take theirs from parts of their own of what is left for that. */
+const PORTS = 1000;
+const FIRST_PORT = 15_000 + (process.pid % 15) * PORTS;
+/** Those that were given last: whoever has one may not listen on it yet. */
+const kept = new Set<number>();
+
 /**
  * A port of 127.0.0.1 that nobody listens on, and that the system gives to no connection: whoever was killed on it can have
  * it again.
  */
 export async function portToKeep(): Promise<number> {
   for (;;) {
-    const port = 15_000 + Math.floor(Math.random() * 15_000);
+    const port = FIRST_PORT + Math.floor(Math.random() * PORTS);
+    if (kept.size > PORTS / 2) kept.clear();
+    if (kept.has(port)) continue;
+    kept.add(port);
     const isTaken = await new Promise<boolean>((resolve) => {
       const socket = connect(port, '127.0.0.1', () => resolve(true));
       socket.on('error', () => resolve(false)).on('close', () => socket.destroy());
