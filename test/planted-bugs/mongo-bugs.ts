@@ -26,7 +26,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'the index of keys is not unique',
+    name: 'on MongoDB, the index of keys is not unique',
     suite: STORE,
     caughtBy: 'one key with 50 different bodies makes one lead, the rest are conflicts',
     patches: [
@@ -96,7 +96,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     patches: [{ file: CONNECTION, find: 'client.db($NAME, CONCERNS)', put: 'client.db($NAME)' }],
   },
   {
-    name: 'a key with other data is a replay',
+    name: 'on MongoDB, a key with other data is a replay',
     suite: STORE,
     caughtBy: 'the same key with other data is a conflict, and nothing is written',
     patches: [
@@ -109,7 +109,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'closing a lead frees its key',
+    name: 'on MongoDB, closing a lead frees its key',
     suite: STORE,
     caughtBy: 'a replay answers the lead as it is now, also after it was closed and the contact went to another',
     patches: [
@@ -140,7 +140,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: "another studio's lead is found by its id",
+    name: "on MongoDB, another studio's lead is found by its id",
     suite: STORE,
     caughtBy: "another studio's leads are never seen",
     patches: [
@@ -168,7 +168,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'claims are made anew, whatever became of the lead since it was read',
+    name: 'on MongoDB, claims are made anew, whatever became of the lead since it was read',
     suite: STORE,
     caughtBy: 'a lead that was closed, opened again or renewed since it was read keeps what it has',
     patches: [
@@ -180,14 +180,14 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a page begins with the last lead of the one before',
+    name: 'on MongoDB, a page begins with the last lead of the one before',
     suite: STORE,
     caughtBy: 'there are never more than the limit, and the pages make the whole',
     patches: [{ file: LEADS, find: '{ $lt: leadKey(studioId, after) }', put: '{ $lte: leadKey(studioId, after) }' }],
     inSoak: true,
   },
   {
-    name: 'what was found by a secret is remembered',
+    name: 'on MongoDB, what was found by a secret is remembered',
     suite: STORE,
     caughtBy: 'a replaced secret is dead at once, for every process',
     patches: [

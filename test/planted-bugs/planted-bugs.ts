@@ -9,11 +9,13 @@ import { QUOTA_BUGS } from './quota-bugs.ts';
 import { SECURITY_BUGS } from './security-bugs.ts';
 import { SQLITE_BUGS } from './sqlite-bugs.ts';
 import { UNREADABLE_BUGS, UNREADABLE_MONGO_BUGS } from './unreadable-bugs.ts';
+import { VERSION_ONE_BUGS, VERSION_ONE_MONGO_BUGS } from './version-one-bugs.ts';
 
 /** PLANTED_BUGS: `all` has those tried, too, that only a soak tries. */
 const ALL = process.env.PLANTED_BUGS === 'all';
 
-/** The same variant, held against the contract from outside. */ const fromOutside = (bug: PlantedBug): PlantedBug => ({
+/** The same variant, held against the contract from outside. */
+const fromOutside = (bug: PlantedBug): PlantedBug => ({
   ...bug,
   name: `${bug.name}, seen from outside`,
   suite: 'test/conformance/sqlite.test.ts',
@@ -30,12 +32,21 @@ const ON_SQLITE = [
   OPERATOR_BUGS,
   QUOTA_BUGS,
   SECURITY_BUGS,
+  VERSION_ONE_BUGS,
 ].flat();
 
-const ON_MONGODB = [MONGO_BUGS, UNREADABLE_MONGO_BUGS].flat();
+const ON_MONGODB = [MONGO_BUGS, UNREADABLE_MONGO_BUGS, VERSION_ONE_MONGO_BUGS].flat();
 
 /** Every faulty variant, once. */
 export const ALL_BUGS: readonly PlantedBug[] = [...ON_SQLITE, ...ON_MONGODB];
+
+/** Which database a product with the fault has to run on for the fault to show; Redis comes with MongoDB. */
+export const databaseOf = (bug: PlantedBug): keyof typeof PLANTED_BUGS =>
+  ON_MONGODB.includes(bug) ||
+  [bug.suite, ...bug.patches.map(({ file }) => file)].some((file) => /mongo|redis|store-away/.test(file))
+    ? 'MongoDB'
+    : 'SQLite';
+
 const tried = (bugs: readonly PlantedBug[]) => bugs.filter(({ inSoak }) => ALL || !inSoak);
 
 /** Those that are tried, by the database it is tried on. */

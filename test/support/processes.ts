@@ -8,9 +8,10 @@ import { onTestFinished } from 'vitest';
 
 export const ROOT = join(import.meta.dirname, '../..');
 
-/** What the product does wrong in a test of the tests, and what has its processes do so. */
-const { PLANTED_BUG = '', NODE_COMPILE_CACHE = '' } = process.env;
-const PLANTING = PLANTED_BUG && `--import=${join(ROOT, 'test/planted-bugs/plant-in-process.ts')}`;
+const { NODE_COMPILE_CACHE = '' } = process.env;
+
+/** What has a process do what PLANTED_BUG names. */
+const PLANTING = `--import=${join(ROOT, 'test/planted-bugs/plant-in-process.ts')}`;
 
 /** Whether what the README has people type can be typed here; in CI it has to be. */
 export const hasShellAndCurl =
@@ -71,6 +72,8 @@ export function run(file: string, options: RunOptions = {}): RunningProcess {
  * given. Whoever starts it must kill it.
  */
 export function start(file: string, { args = [], env = {}, cwd = ROOT, within = [] }: RunOptions = {}): RunningProcess {
+  // What the product does wrong in a test of the tests: one process, or all of them.
+  const { PLANTED_BUG = process.env.PLANTED_BUG ?? '' } = env;
   const [command = '', ...rest] = [...within, process.execPath, join(ROOT, file), ...args];
   const child = spawn(command, rest, {
     cwd,
@@ -83,7 +86,7 @@ export function start(file: string, { args = [], env = {}, cwd = ROOT, within = 
       PLANTED_BUG,
       NODE_COMPILE_CACHE,
       ...env,
-      NODE_OPTIONS: `--disable-warning=ExperimentalWarning ${PLANTING} ${env.NODE_OPTIONS ?? ''}`,
+      NODE_OPTIONS: `--disable-warning=ExperimentalWarning ${PLANTED_BUG && PLANTING} ${env.NODE_OPTIONS ?? ''}`,
     },
     stdio: ['ignore', 'pipe', 'pipe'],
   });

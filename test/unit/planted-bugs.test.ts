@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { patched } from '../planted-bugs/patch.ts';
 import { ALL_BUGS } from '../planted-bugs/planted-bugs.ts';
+import { VERSION_ONE_FAULTS } from '../planted-bugs/version-one-bugs.ts';
 import { ROOT } from '../support/processes.ts';
 
 /** Said at once, and for all of them, by what takes no time: to try them takes minutes. */
@@ -18,6 +19,12 @@ describe('every planted bug, tried or not,', () => {
     // A variant that cannot be loaded is caught by everything, and shows nothing.
     for (const faulty of sources.values()) expect(() => stripTypeScriptTypes(faulty)).not.toThrow();
   });
+});
+
+test('each planted bug has a name of its own, by which a process is told of it', () => {
+  const names = ALL_BUGS.map(({ name }) => name);
+  expect(new Set(names).size).toBe(names.length);
+  expect(names).toEqual(expect.arrayContaining(Object.values(VERSION_ONE_FAULTS).flat()));
 });
 
 describe('a patch', () => {
