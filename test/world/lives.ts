@@ -11,7 +11,7 @@ const STEPS = Number(process.env.WORLD_STEPS ?? 160);
 /** How long a plan that broke a promise is made shorter; milliseconds. */
 const SHRINKS_FOR_MS = Number(process.env.WORLD_SHRINK_SECONDS ?? 120) * 1000;
 
-type StartWorld = (settings: Settings, plan: Plan) => Promise<World>;
+export type StartWorld = (settings: Settings, plan: Plan) => Promise<World>;
 
 /** A life in which a promise was broken. */
 export interface Failure {

@@ -1,0 +1,96 @@
+/**
+ * Planted bugs that no life finds, because of what the world does not have. Whoever adds that to the world takes them from
+ * here.
+ */
+const LACKS: Readonly<Record<string, readonly string[]>> = {
+  'a look at what is shown on a terminal, and at what doctor says': [
+    'a terminal is sent what turns the direction of writing',
+    'what doctor is told goes to the terminal as it is',
+    'the log on a terminal is laid out as it is',
+  ],
+  'a start with settings that are to be refused': ['a token may be as short as one likes'],
+  'somebody who reads the log': ['why something is not ready is told once, and never again'],
+  'somebody who counts how often the store is looked at, or what is read of it': [
+    'each who asks has the store looked at',
+    'reads of leads take their history along',
+  ],
+  'TLS, and impostors': [
+    'a gateway tells its token to whoever answers at the address of the core',
+    'a gateway tells its password to whoever answers at the address of Redis',
+  ],
+  'a Redis Cluster': ['a command that was sent to a node of a Redis Cluster and got lost is sent again'],
+  'somebody who writes to Redis by hand': [
+    'a list in the place of a counter stays there, and keeps its key from being counted',
+  ],
+  'a restart with another quota': ['a higher limit lets in who was told to wait'],
+  'several servers of MongoDB, and a failover': [
+    'a write is answered when one server has it',
+    'what a failover can take back is read',
+    'the address decides about concerns',
+  ],
+  'somebody who drops or changes an index by hand': [
+    'a transaction relies on indexes as they were before it began',
+    'an index of SQLite that leaves leads out is taken for one that holds for all',
+    'a creation is answered without a look at the indexes that began after it',
+    'a partial index is taken for one that holds for every lead',
+  ],
+  'a database of the release before': ['a database of the release before is taken for one whose claims are of today'],
+  'records of foreign releases': [
+    'any word is a stage',
+    'a page ends where many leads in a row cannot be read',
+    'a studio whose status nobody knows is served',
+    'a renewal of claims is gone on with, whatever stands there',
+    'a key that cannot be read gives its slot away',
+    'a word that nobody knows goes out as undefined',
+    'a lead that cannot be read fails all that are read with it',
+    'a studio whose status nobody knows cannot be put',
+    'a studio that has no room for an event is not suspended',
+    'a key that cannot be read counts for nothing',
+    'a lead that is renewed lets go only of the claims that it says it has',
+    'a studio whose claims cannot be made anew keeps those behind it waiting',
+  ],
+  'somebody who stays for longer than half a minute': [
+    'who reads nothing is never closed',
+    'what the system keeps of an answer counts as taken',
+    'a byte now and then keeps a connection',
+    'answers are kept for as long as nobody reads them',
+    'nobody is asked for a sign of life',
+    'a request may take as long as it likes to arrive',
+  ],
+  'answers that are long, to many who do not read': [
+    'one key leaves unread what it likes',
+    'all keys together leave unread what they like',
+    'callers without a key leave unread what they like',
+    'one address leaves unread what it likes',
+  ],
+  'several addresses, and as many connections as a gateway takes': [
+    'one address has as many connections as there are',
+    'a connection of an address that ends is counted for ever',
+    'any number of requests wait',
+  ],
+  'callers who go in one life by the thousand': ['connections that are gone are kept in mind'],
+  'a clock that goes back': ['updatedAt is the time of the clock, wherever that went'],
+  'messages of every size to the core': ['the core reads a message however long it is'],
+  'somebody who asks for reflection, and tries a connection after a refusal': [
+    'reflection needs no token',
+    'a connection goes on after a call without the token',
+  ],
+  'a core that writes by a region that is no more': [
+    'a lead does not claim the text of its contact',
+    'former regions are not held to',
+    'a region that changes once more lets the ones before be forgotten',
+  ],
+  'a promise about who is let in again, and when, after a region changed': [
+    'claims are never made anew by a core that runs',
+    'a lead in another’s way keeps all that it claimed',
+  ],
+  'a studio with a thousand members': [
+    'a studio may have one member and one source too many',
+    'the room in a studio is looked for before the write',
+  ],
+};
+
+/** What the world lacks, by the name of the bug. */
+export const NOT_LIVED: Readonly<Record<string, string>> = Object.fromEntries(
+  Object.entries(LACKS).flatMap(([what, names]) => names.map((name) => [name, what])),
+);
