@@ -72,7 +72,8 @@ export type Event = { readonly span: Span; readonly party: string } & (
 export type Lost = 'counts';
 
 export type Operation =
-  | { readonly name: 'create'; readonly lead: SentLead }
+  /** `spelled` is how its idempotency key is, where that is not as usual. */
+  | { readonly name: 'create'; readonly lead: SentLead; readonly spelled?: 'upper' }
   | { readonly name: 'get'; readonly leadId: string }
   /** `walk` names the list that the page belongs to. */
   | { readonly name: 'list'; readonly walk: number; readonly page: number; readonly query: string };

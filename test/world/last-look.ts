@@ -23,6 +23,7 @@ export interface FinalLead {
   readonly displayName: string;
   readonly contact: SentLead['contact'];
   readonly sourceId: string | undefined;
+  readonly note: string;
   readonly stage: LeadStage;
 }
 
@@ -100,6 +101,7 @@ function finalLead(lead: Lead): FinalLead {
     displayName,
     contact: { type: contact?.value.case ?? 'email', value: contact?.value.value ?? '' },
     sourceId,
+    note,
     stage: stageOf(lead),
   };
 }

@@ -4,12 +4,14 @@ import { lastLook } from './last-look.ts';
 import { Life } from './life.ts';
 import { HAPPENINGS, type Plan } from './plan.ts';
 import { brokenOfAnswers } from './promises/answers.ts';
+import { brokenOfFiles } from './promises/files.ts';
 import { brokenOfKeys } from './promises/keys.ts';
 import { brokenOfLeads } from './promises/leads.ts';
 import { brokenOfLists } from './promises/lists.ts';
 import { brokenOfOutputs } from './promises/outputs.ts';
 import { brokenOfQuota } from './promises/quota.ts';
 import { storyOf } from './story.ts';
+import { brokenOfUpdates } from './promises/updates.ts';
 import type { Settings, World } from './world.ts';
 
 /** Nothing takes longer, whatever happens; milliseconds. */
@@ -83,7 +85,9 @@ async function lived(life: Life, { steps, quota }: Plan): Promise<string[]> {
     ...brokenOfKeys(life),
     ...brokenOfAnswers(life),
     ...brokenOfQuota(life, quota),
+    ...brokenOfUpdates(life),
     ...brokenOfOutputs(life),
+    ...brokenOfFiles(life.world),
   ];
 }
 

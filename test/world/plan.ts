@@ -2,7 +2,10 @@ import fc from 'fast-check';
 import * as crm from './happenings/crm.ts';
 import * as disk from './happenings/disk.ts';
 import type { Happening } from './happenings/happening.ts';
+import * as hoarder from './happenings/hoarder.ts';
 import * as holders from './happenings/holders.ts';
+import * as misfits from './happenings/misfits.ts';
+import * as packet from './happenings/packet.ts';
 import * as visitors from './happenings/visitors.ts';
 import * as weather from './happenings/weather.ts';
 import * as website from './happenings/website.ts';
@@ -10,7 +13,7 @@ import type { Quota } from './promises/quota.ts';
 
 /** Everything that can happen, by name. */
 export const HAPPENINGS: Readonly<Record<string, Happening>> = Object.fromEntries(
-  [website, crm, visitors, weather, holders, disk].flatMap((file) =>
+  [website, crm, visitors, weather, holders, disk, misfits, packet, hoarder].flatMap((file) =>
     Object.entries(file).filter(([, value]) => isHappening(value)),
   ),
 ) as Record<string, Happening>;

@@ -1,7 +1,11 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type RunningProcess, start } from '../support/processes.ts';
 import type { Part, ProductProcess, Settings } from './world.ts';
+
+/** After how long a process that is stopped is told again; milliseconds. */
+const TOLD_AGAIN_MS = 50;
 
 /** What a part is made of. */
 interface Making {
@@ -66,11 +70,17 @@ export class ProductPart implements Part {
     this.#isEnding = true;
   }
 
-  async terminate(): Promise<number | NodeJS.Signals> {
+  async terminate(isToldTwice = false): Promise<number | NodeJS.Signals> {
     const running = this.#running;
     if (!running) return 0;
     this.#isEnding = true;
+    const family = this.#family(running);
     running.child.kill('SIGTERM');
+    if (isToldTwice) {
+      // So does whoever stops a service: the second time all of its processes are told.
+      await sleep(TOLD_AGAIN_MS);
+      for (const { pid } of family) signal(pid, 'SIGTERM');
+    }
     const status = await running.ended();
     this.#running = undefined;
     return status;

@@ -15,8 +15,8 @@ export interface Part {
   /** Until it resumes it does nothing. */
   pause(): void;
   resume(): void;
-  /** Stops it in order; gives the exit status, or the signal that ended it. Only of a process of the product. */
-  terminate?(): Promise<number | NodeJS.Signals>;
+  /** Stops it in order, told once or twice; gives the exit status, or the signal that ended it. Only of a process of the product. */
+  terminate?(isToldTwice: boolean): Promise<number | NodeJS.Signals>;
   /** What happens now may well end it. */
   mayEnd?(): void;
   /** What it counts is gone when it ends. */

@@ -154,7 +154,7 @@ function noted({ history }: Life, what: string, error: unknown): void {
   history.add({ kind: 'other', party: 'holder', what: `${what}: ${error}`, span });
 }
 
-async function connection(url: string): Promise<Socket> {
+export async function connection(url: string): Promise<Socket> {
   const { hostname, port } = new URL(url);
   const socket = connect({ host: hostname, port: Number(port), noDelay: true });
   await once(socket, 'connect');

@@ -53,14 +53,15 @@ export const restart = aHappening({
   choice: fc.record({
     part,
     settings: fc.constantFrom({}, {}, { LOG_LEVEL: 'trace' }, { LOG_LEVEL: 'silent' }),
+    isToldTwice: fc.boolean(),
   }),
-  happen: (life, { part: index, settings }) => {
+  happen: (life, { part: index, settings, isToldTwice }) => {
     const stoppable = life.world.parts.filter(({ terminate }) => terminate);
     const part = one(stoppable, index);
     return life.inTurn(MACHINE, () =>
       life.disturb(`${part.name} is stopped in order`, lostWith(part), async () => {
         const begin = now();
-        const status = await part.terminate?.();
+        const status = await part.terminate?.(isToldTwice);
         const tookMs = now() - begin;
         if (status !== 0) life.history.breaks(`${part.name} was stopped in order, and ended with ${status}`);
         if (tookMs > life.drainMs + STOPS_WITHIN_MS) life.history.breaks(`${part.name} took ${tookMs} ms to stop`);

@@ -43,7 +43,11 @@ export const create = aHappening({
     const { secret } = keyOf(known, key);
     await Promise.all(
       Array.from({ length: times }, (_, index) =>
-        ask(life, known, secret, one(life.world.urls, url + index), { name: 'create', lead: sent }),
+        ask(life, known, secret, one(life.world.urls, url + index), {
+          name: 'create',
+          lead: sent,
+          ...((url + index) % 3 === 2 && { spelled: 'upper' }),
+        }),
       ),
     );
   },
@@ -92,10 +96,11 @@ export function leadOf(life: Life, { id, sourceIds }: KnownStudio, choice: LeadC
   const sourceId = choice.source > 0 ? sourceIds[choice.source - 1] : undefined;
   return {
     idempotencyKey,
-    displayName: `Ada ${life.personal} ${'I'.repeat(choice.otherBody + 1)}`,
+    // In a form that is not the shortest: it stays as it was typed.
+    displayName: `Jose\u0301 ${life.personal} ${choice.otherBody === 1 ? 'II' : 'I'}`,
     contact: shared === undefined ? ownContact(life.personal, idempotencyKey) : sharedContact(life.personal, shared),
     ...(sourceId !== undefined && { sourceId }),
-    note: `${idempotencyKey} ${life.personal}`,
+    note: `${idempotencyKey} ${life.personal}${choice.otherBody === 2 ? ', and more' : ''}`,
   };
 }
 
@@ -168,7 +173,8 @@ export function requestOf(operation: Operation): {
       return { method: 'GET', path: LEADS + operation.query, headers: {} };
     case 'create': {
       const { idempotencyKey, ...lead } = operation.lead;
-      const headers = { 'content-type': 'application/json', 'idempotency-key': idempotencyKey };
+      const spelled = operation.spelled === 'upper' ? idempotencyKey.toUpperCase() : idempotencyKey;
+      const headers = { 'content-type': 'application/json', 'idempotency-key': spelled };
       return { method: 'POST', path: LEADS, headers, body: JSON.stringify(lead) };
     }
   }

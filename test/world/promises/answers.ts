@@ -70,7 +70,9 @@ function sources(life: Life, requests: readonly EventOf<'request'>[]): string[] 
     const states = sourceId
       ? possibleValues(puts.get(`source ${sourceId} of ${studioId}`) ?? [], span)
       : new Set(['enabled']);
-    const isPossible = isFirst ? states.has('enabled') : states.has('disabled') || states.has('gone');
+    // Of a source of another studio this one has no state at all.
+    const isOff = states.size === 0 || states.has('disabled') || states.has('gone');
+    const isPossible = isFirst ? states.has('enabled') : isOff;
     const told = `${operation.lead.idempotencyKey} in ${studioId} is told ${answer.status}`;
     return isPossible ? [] : [`${told}, with a source that is ${[...states].join(' or ')}`];
   });

@@ -122,7 +122,7 @@ class LeadModel {
       return is((leads) => {
         const found = ofKey(leads, sent);
         if (found) return !isFirst && found[0] === id && isSameData(found[1].sent, sent) ? leads : undefined;
-        return this.#created(leads, id, sent);
+        return isFirst ? this.#created(leads, id, sent) : undefined;
       });
     }
     switch (answer?.code) {
@@ -163,7 +163,7 @@ class LeadModel {
   #ofUnknown({ answer, span }: EventOf<'request'>, sent: SentLead, about: string[], story: string): About[] {
     const made = this.#byKey.get(sent.idempotencyKey);
     if (!made || made.displayName !== sent.displayName || made.contact.value !== sent.contact.value) return [];
-    if (made.sourceId !== sent.sourceId) return [];
+    if (made.sourceId !== sent.sourceId || made.note !== sent.note) return [];
     if (isTurnedAway(answer)) return [];
     const next = (leads: Leads) => (ofKey(leads, sent) ? leads : this.#created(leads, made.id, sent));
     return [
