@@ -3,11 +3,13 @@ import { dirname, join } from 'node:path';
 import type { World } from '../world.ts';
 
 /** Files of a database on this machine are for their owner alone. */
-export function brokenOfFiles({ databaseUrl }: World): string[] {
+export function brokenOfFiles({ databaseUrl, processes }: World): string[] {
   const [, path] = /^sqlite:(.*)$/.exec(databaseUrl) ?? [];
-  const folder = path && dirname(path);
-  // A disk of its own is seen from within only.
-  if (!folder || !existsSync(folder)) return [];
+  if (!path) return [];
+  // Where the database has a disk of its own, only its processes see that.
+  const [{ pid } = { pid: process.pid }] = processes();
+  const folder = join(`/proc/${pid}/root`, dirname(path));
+  if (!existsSync(folder)) return [];
   return readdirSync(folder)
     .map((name) => ({ name, mode: statSync(join(folder, name)).mode & 0o777 }))
     .filter(({ mode }) => (mode & 0o077) !== 0)

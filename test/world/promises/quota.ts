@@ -10,6 +10,9 @@ export interface Quota {
 /** By how much two estimates of the end of one window may differ; milliseconds. They are told in whole seconds. */
 const ESTIMATES_DIFFER_MS = 1300;
 
+/** By how much somebody may be told to wait longer than a window lasts, which is told in whole seconds; milliseconds. */
+const MOST_BEYOND_MS = 1050;
+
 /** From an answer that took longer it cannot be told when it was counted; milliseconds. */
 const QUICK_MS = 300;
 
@@ -20,9 +23,13 @@ export function brokenOfQuota(life: Life, { limit, windowSeconds }: Quota): stri
   const byKey = Map.groupBy(life.history.of('request'), ({ secret }) => life.keyBySecret.get(secret) ?? '');
   return [...byKey].flatMap(([key, requests]) => [
     ...early(requests, isLostIn).map((told) => `key ${key}: ${told}`),
+    ...tooLong(requests, isLostIn).map((told) => `key ${key}: ${told}`),
     ...tooMany(requests, limit, windowSeconds, isLostIn).map((told) => `key ${key}: ${told}`),
   ]);
 }
+
+const leftSeconds = ({ answer }: EventOf<'request'>): number =>
+  Number(/t=(\d+)/.exec(answer?.headers.get('ratelimit') ?? '')?.[1]);
 
 const isCounted = ({ answer }: EventOf<'request'>): boolean =>
   answer?.status !== 429 && !!answer?.headers.has('ratelimit');
@@ -44,6 +51,25 @@ function early(requests: readonly EventOf<'request'>[], isLostIn: (span: Span) =
   });
 }
 
+/** Who was told to wait for longer than is left of the window, by what somebody was told who had been let in in it. */
+function tooLong(requests: readonly EventOf<'request'>[], isLostIn: (span: Span) => boolean): string[] {
+  const counted = requests.filter(isCounted);
+  return requests.flatMap(({ answer, span }) => {
+    const seconds = Number(answer?.headers.get('retry-after'));
+    if (answer?.status !== 429) return [];
+    const before = counted.find((each) => {
+      const leftMs = leftSeconds(each) * 1000;
+      // Told in whole seconds, the end of its window may be a second earlier.
+      const isOfSame = each.span.begin < span.begin && span.end < each.span.begin + leftMs - 1000;
+      const isBeyond = span.begin + seconds * 1000 > each.span.end + leftMs + MOST_BEYOND_MS;
+      return isOfSame && isBeyond && !isLostIn({ begin: each.span.begin, end: span.end });
+    });
+    if (!before) return [];
+    const left = Math.round(before.span.end + leftSeconds(before) * 1000 - span.begin);
+    return [`was told to wait for ${seconds} s, where at most ${left} ms were left of the window`];
+  });
+}
+
 /** More in one window than the quota has. */
 function tooMany(
   requests: readonly EventOf<'request'>[],
@@ -53,10 +79,7 @@ function tooMany(
 ): string[] {
   const ends = requests
     .filter((request) => isCounted(request) && request.span.end - request.span.begin < QUICK_MS)
-    .map(({ answer, span }) => {
-      const [, leftSeconds] = /t=(\d+)/.exec(answer?.headers.get('ratelimit') ?? '') ?? [];
-      return { end: span.end + Number(leftSeconds) * 1000, span };
-    })
+    .map((request) => ({ end: request.span.end + leftSeconds(request) * 1000, span: request.span }))
     .toSorted((a, b) => a.end - b.end);
   const windows: (typeof ends)[] = [];
   for (const each of ends) {
