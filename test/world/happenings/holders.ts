@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { newKeySecret } from '../../../common/rules/key-secret.ts';
 import { times } from '../../support/builders.ts';
 import { grpcCaller } from '../../support/grpc.ts';
-import { takeAnswers } from '../../support/raw-http.ts';
+import { type RawAnswer, takeAnswer } from '../../support/raw-http.ts';
 import { LEADS } from '../../support/service.ts';
 import { type KnownStudio, type Life, STUDIOS } from '../life.ts';
 import { keyOf, lasting, one, studioAt } from './choices.ts';
@@ -165,15 +165,18 @@ export async function connection(url: string): Promise<Socket> {
 /** Keeps what comes; gives the whole answers in it. */
 function collect(socket: Socket) {
   const chunks: Buffer[] = [];
-  let answers: ReturnType<typeof takeAnswers>['answers'] = [];
+  const answers: RawAnswer[] = [];
   let known = 0;
   socket.on('data', (chunk: Buffer) => chunks.push(chunk));
   return () => {
     if (chunks.length > known) {
       known = chunks.length;
-      const taken = takeAnswers(Buffer.concat(chunks));
-      answers = [...answers, ...taken.answers];
-      chunks.splice(0, chunks.length, taken.rest);
+      let rest = Buffer.concat(chunks);
+      for (let taken = takeAnswer(rest, false); taken; taken = takeAnswer(rest, false)) {
+        answers.push(taken.answer);
+        rest = taken.rest as typeof rest;
+      }
+      chunks.splice(0, chunks.length, rest);
       known = 1;
     }
     return answers;
