@@ -26,7 +26,7 @@ const LIVES = Number(process.env.WORLD_BITE_LIVES ?? 6);
  * Of every bug's first lives, in this order: those of which the plans are long, and of all kinds. Who lives more of them has
  * those that come next.
  */
-const SEEDS = [1, 8, 10, 37, 38, 14];
+const SEEDS = [10, 1, 14, 37, 8, 38];
 const seedAt = (index: number): number => SEEDS[index] ?? 1000 + index;
 
 /** As long as one life may take, with what comes before and after it. */

@@ -28,6 +28,9 @@ function everywhere(value: string, stands: string) {
 /** As they are typed. */
 export const PHONE_NUMBERS = PHONES.map(({ value }) => value);
 
+/** Those that have no country code: their places among the shared contacts. */
+export const LOCAL_PHONES = PHONES.flatMap(({ value }, index) => (/^0\d+[ /]\d+$/.test(value) ? [index] : []));
+
 /** How many contacts a studio's callers share. */
 export const SHARED_CONTACTS = PHONES.length + 6;
 

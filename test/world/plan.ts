@@ -5,6 +5,7 @@ import type { Happening } from './happenings/happening.ts';
 import * as hoarder from './happenings/hoarder.ts';
 import * as holders from './happenings/holders.ts';
 import * as misfits from './happenings/misfits.ts';
+import * as moving from './happenings/moving.ts';
 import * as packet from './happenings/packet.ts';
 import * as visitors from './happenings/visitors.ts';
 import * as weather from './happenings/weather.ts';
@@ -13,7 +14,7 @@ import type { Quota } from './promises/quota.ts';
 
 /** Everything that can happen, by name. */
 export const HAPPENINGS: Readonly<Record<string, Happening>> = Object.fromEntries(
-  [website, crm, visitors, weather, holders, disk, misfits, packet, hoarder].flatMap((file) =>
+  [website, crm, visitors, weather, holders, disk, misfits, packet, hoarder, moving].flatMap((file) =>
     Object.entries(file).filter(([, value]) => isHappening(value)),
   ),
 ) as Record<string, Happening>;
