@@ -10,8 +10,8 @@ import { brokenOfLeads } from './promises/leads.ts';
 import { brokenOfLists } from './promises/lists.ts';
 import { brokenOfOutputs } from './promises/outputs.ts';
 import { brokenOfQuota } from './promises/quota.ts';
-import { storyOf } from './story.ts';
 import { brokenOfUpdates } from './promises/updates.ts';
+import { storyOf } from './story.ts';
 import type { Settings, World } from './world.ts';
 
 /** Nothing takes longer, whatever happens; milliseconds. */

@@ -31,6 +31,9 @@ export function brokenOfQuota(life: Life, { limit, windowSeconds }: Quota): stri
 const leftSeconds = ({ answer }: EventOf<'request'>): number =>
   Number(/t=(\d+)/.exec(answer?.headers.get('ratelimit') ?? '')?.[1]);
 
+const left = ({ answer }: EventOf<'request'>): string =>
+  /r=(\d+)/.exec(answer?.headers.get('ratelimit') ?? '')?.[1] ?? '?';
+
 const isCounted = ({ answer }: EventOf<'request'>): boolean =>
   answer?.status !== 429 && !!answer?.headers.has('ratelimit');
 
@@ -79,7 +82,11 @@ function tooMany(
 ): string[] {
   const ends = requests
     .filter((request) => isCounted(request) && request.span.end - request.span.begin < QUICK_MS)
-    .map((request) => ({ end: request.span.end + leftSeconds(request) * 1000, span: request.span }))
+    .map((request) => ({
+      end: request.span.end + leftSeconds(request) * 1000,
+      span: request.span,
+      left: left(request),
+    }))
     .toSorted((a, b) => a.end - b.end);
   const windows: (typeof ends)[] = [];
   for (const each of ends) {
@@ -92,6 +99,8 @@ function tooMany(
     const end = Math.max(...window.map(({ span }) => span.end));
     return window.length <= limit || isLostIn({ begin, end })
       ? []
-      : [`${window.length} are let in where ${limit} may be: ${window.map(({ span }) => when(span)).join(', ')}`];
+      : [
+          `${window.length} are let in where ${limit} may be: ${window.map(({ span, left }) => `${when(span)} (${left} left)`).join(', ')}`,
+        ];
   });
 }

@@ -43,6 +43,12 @@ describe('an order of what was observed', () => {
     expect(found(sets(0, 1, 1), sets(2, 9, 2), sets(3, 9, 1), sees(10, 11, 2))).toBeUndefined();
   });
 
+  test('is not said to be missing where too many places would have to be looked at', () => {
+    const guesses = Array.from({ length: 20 }, (_, value) => mayHaveSet(0, value + 1));
+    expect(found(...guesses.slice(0, 3), sees(1, 2, -1))).toContain('sees -1');
+    expect(found(...guesses, sees(1, 2, -1))).toBeUndefined();
+  });
+
   test('may have what nobody was told of, at any later time, once or never', () => {
     expect(found(mayHaveSet(0, 1), sees(1, 2, 0), sees(100, 101, 1))).toBeUndefined();
     expect(found(mayHaveSet(0, 1), sees(1, 2, 0), sees(100, 101, 0))).toBeUndefined();

@@ -24,7 +24,8 @@ const MOST_PLACES = 50_000;
  * is *linearizable* (Herlihy and Wing). Searched as Wing and Gong do, with the memory that Lowe adds.
  *
  * @param idOf the same text for states that are equal
- * @returns what nothing explains, where the search came farthest; undefined where there is an order
+ * @returns what nothing explains, where the search came farthest; undefined where there is an order, or may be one: that so
+ *   many places are left out is the price of what nobody was told of
  */
 export function unexplained<State>(
   observed: readonly Observed<State>[],
@@ -39,11 +40,11 @@ export function unexplained<State>(
   let farthest:
     | { readonly state: string; readonly count: number; readonly next: readonly Observed<State>[] }
     | undefined;
-  if (search(first, 0)) return undefined;
+  // A search that was given up has found nothing out.
+  if (search(first, 0) || seen.size >= MOST_PLACES) return undefined;
   const { state, next = [] } = farthest ?? {};
   const stories = next.map(({ story, span }) => `  ${when(span)} ${story}`);
-  const searched = seen.size >= MOST_PLACES ? `no order was found at ${seen.size} places` : 'nothing explains';
-  return `${searched}, where there is\n${state || '  nothing'}\nwhat came of\n${stories.join('\n')}`;
+  return `nothing explains, where there is\n${state || '  nothing'}\nwhat came of\n${stories.join('\n')}`;
 
   /** @param from which of what was told is the first that may not be taken */
   function search(state: State, from: number): boolean {
