@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Region } from './contacts.ts';
+import { lastPackets } from './happenings/packet.ts';
 import { lastLook } from './last-look.ts';
 import { Life } from './life.ts';
 import { HAPPENINGS, type Plan } from './plan.ts';
@@ -71,6 +72,7 @@ async function lived(life: Life, { steps, quota }: Plan): Promise<string[]> {
   }
   await Promise.all(happening);
   const atLast = await lastLook(life);
+  await lastPackets(life);
   const { events } = life.history;
   const regionsOf = (studioId: string) => [
     ...new Set(life.putsOf(`region of ${studioId}`).map(({ value }) => value as Region)),

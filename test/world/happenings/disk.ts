@@ -1,8 +1,16 @@
+import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { Code, ConnectError } from '@connectrpc/connect';
 import fc from 'fast-check';
+import { StudioStatus } from '../../../proto/gen/leadintake/v1/directory_pb.ts';
+import type { CoreClients } from '../../support/core-clients.ts';
+import type { Life } from '../life.ts';
 import { lasting } from './choices.ts';
 import { aHappening } from './happening.ts';
 import { MACHINE } from './weather.ts';
+
+/** When whoever asks is told so; cores and gateways look about once a second each; milliseconds. */
+const READY_NO_MORE_WITHIN_MS = 5000;
 
 /** The disk of the database fills, and after a while has room again. */
 export const fullDisk = aHappening({
@@ -16,10 +24,34 @@ export const fullDisk = aHappening({
         if (disk?.kind !== 'small') return;
         disk.disk.fill();
         await sleep(forMs);
+        await lookWhileFull(life);
         disk.disk.free();
       }),
     ),
 });
+
+/** Who is refused a write because the disk is full sees soon that the service is not ready. */
+async function lookWhileFull({ crm, history, world }: Life): Promise<void> {
+  const { directory } = crm[0] as CoreClients;
+  const studio = { id: `studio-of-a-full-disk-${randomUUID()}`, status: StudioStatus.SUSPENDED };
+  const isRefused = await directory.putStudio({ studio }, { timeoutMs: 3000 }).then(
+    () => false,
+    (error) => ConnectError.from(error).code === Code.Unavailable,
+  );
+  if (!isRefused) return;
+  const isReady = () =>
+    fetch(`${world.urls[0]}/readyz`, { headers: { connection: 'close' }, signal: AbortSignal.timeout(2000) }).then(
+      ({ ok }) => ok,
+      () => false,
+    );
+  for (let waited = 0; waited < READY_NO_MORE_WITHIN_MS; waited += 250) {
+    if (!(await isReady())) return;
+    await sleep(250);
+  }
+  history.breaks(
+    `the disk is full, a write was refused, and the gateway is still ready ${READY_NO_MORE_WITHIN_MS} ms later`,
+  );
+}
 
 const kept = fc.constantFrom(0, 0.1, 0.5, 0.9, 1);
 

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { now } from '../history.ts';
+import type { Life } from '../life.ts';
 import { one } from './choices.ts';
 import { aHappening } from './happening.ts';
 import { connection } from './holders.ts';
@@ -8,6 +9,10 @@ import { connection } from './holders.ts';
 /** What is answered at once, without a look at anything; so short that so many are read at a time. */
 const REQUEST = 'GET / HTTP/1.1\r\nHost:x\r\n\r\n';
 const ONE_READ = 2400;
+
+/** More than may wait on all connections. */
+const MORE_THAN_WAIT = 30_000;
+
 const ANSWER = 'HTTP/1.1 ';
 
 /** How long answers to all of a packet may take; milliseconds. */
@@ -19,7 +24,7 @@ const MOST_BEFORE_ANOTHER = 1000;
 /** A packet of requests on one connection, whose answers are read, and one request on another. */
 export const packet = aHappening({
   weight: 1,
-  choice: fc.record({ count: fc.constantFrom(300, ONE_READ, 30_000), url: fc.nat(2) }),
+  choice: fc.record({ count: fc.constantFrom(300, ONE_READ, MORE_THAN_WAIT), url: fc.nat(2) }),
   happen: (life, { count, url }) =>
     life.crowd(`a packet of ${count} requests`, async () => {
       const begin = now();
@@ -53,3 +58,8 @@ export const packet = aHappening({
         life.history.breaks(`${what} ${before} are answered before one on another connection`);
     }),
 });
+
+/** Packets of both kinds once nothing disturbs them: else that may be why they are not answered in order. */
+export async function lastPackets(life: Life): Promise<void> {
+  for (const count of [ONE_READ, MORE_THAN_WAIT] as const) await packet.happen(life, { count, url: 0 });
+}
