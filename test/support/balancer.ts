@@ -58,12 +58,14 @@ export async function startBalancer(
     timers.add(timer);
   };
   let turn = 0;
-  const listener = createServer({ noDelay: true }, (client) => {
+  // Who says that no more will come still reads.
+  const open = { noDelay: true, allowHalfOpen: true } as const;
+  const listener = createServer(open, (client) => {
     const candidates = [...ready];
     turn += 1;
     const url = candidates[turn % candidates.length];
     if (url === undefined) client.destroy();
-    else joinConnections(client, connect({ port: Number(new URL(url).port), host: '127.0.0.1', noDelay: true }));
+    else joinConnections(client, connect({ ...open, port: Number(new URL(url).port), host: '127.0.0.1' }));
   }).listen(0, '127.0.0.1');
   await Promise.all([once(listener, 'listening'), ...urls.map(probe)]);
   return {

@@ -39,6 +39,10 @@ export type Event = { readonly span: Span; readonly party: string } & (
       readonly secret: string;
       /** Undefined: the connection ended, or nothing came in time. */
       readonly answer: RestAnswer | undefined;
+      /** Whoever asked did not wait any longer: that nothing was answered says nothing of the service. */
+      readonly gaveUp?: boolean;
+      /** Whoever asked was told later that this has written nothing, and never will. */
+      readonly wroteNothing?: boolean;
     }
   | {
       readonly kind: 'move';

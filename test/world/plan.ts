@@ -1,8 +1,10 @@
 import fc from 'fast-check';
+import * as byHand from './happenings/by-hand.ts';
 import * as crm from './happenings/crm.ts';
 import * as disk from './happenings/disk.ts';
 import type { Happening } from './happenings/happening.ts';
 import * as holders from './happenings/holders.ts';
+import * as sdk from './happenings/sdk.ts';
 import * as visitors from './happenings/visitors.ts';
 import * as weather from './happenings/weather.ts';
 import * as website from './happenings/website.ts';
@@ -10,7 +12,7 @@ import type { Quota } from './promises/quota.ts';
 
 /** Everything that can happen, by name. */
 export const HAPPENINGS: Readonly<Record<string, Happening>> = Object.fromEntries(
-  [website, crm, visitors, weather, holders, disk].flatMap((file) =>
+  [website, sdk, byHand, crm, visitors, weather, holders, disk].flatMap((file) =>
     Object.entries(file).filter(([, value]) => isHappening(value)),
   ),
 ) as Record<string, Happening>;
