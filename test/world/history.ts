@@ -66,6 +66,21 @@ export type Event = { readonly span: Span; readonly party: string } & (
       /** Unknown: it may also happen later, or never. */
       readonly isDone: boolean;
     }
+  | {
+      /** What somebody was shown of what is put somewhere. */
+      readonly kind: 'shown';
+      readonly what: string;
+      readonly value: string;
+    }
+  | {
+      readonly kind: 'keyDeed';
+      readonly studioId: string;
+      readonly apiKeyId: string;
+      readonly memberId: string;
+      readonly deed: 'created' | 'replaced' | 'revoked';
+      /** Unknown: it may also happen later, or never. */
+      readonly isDone: boolean;
+    }
   | { readonly kind: 'disturbance'; readonly what: string; readonly loses: readonly Lost[] }
   /** More than usual is asked: some are turned away. */
   | { readonly kind: 'crowd'; readonly what: string }

@@ -6,6 +6,7 @@ import { PUBLIC_URL } from '../support/documented.ts';
 import type { MongoWireServer } from '../support/mongodb.ts';
 import type { RedisServer } from '../support/servers.ts';
 import { startProxy } from '../support/tcp-proxy.ts';
+import { CommandLine } from './command-line.ts';
 import { ProductPart } from './product-part.ts';
 import type { Part, Settings, World } from './world.ts';
 
@@ -22,6 +23,8 @@ export async function startLargeWorld(
   const databaseName = `world-${randomUUID()}`;
   const toDatabase = await startProxy('127.0.0.1', Number(new URL(database.url).port));
   const toRedis = await startProxy('127.0.0.1', Number(new URL(redis.url).port));
+  const databaseUrl = addressThrough(database.url, toDatabase.port, databaseName);
+  const redisUrl = addressThrough(redis.url, toRedis.port);
   const coreToken = randomUUID();
   const unexpectedEnds: string[] = [];
   const onUnexpectedEnd = (what: string) => unexpectedEnds.push(what);
@@ -37,7 +40,7 @@ export async function startLargeWorld(
         env: {
           ...common,
           CORE_PORT: `${port}`,
-          DATABASE_URL: addressThrough(database.url, toDatabase.port, databaseName),
+          DATABASE_URL: databaseUrl,
           CORE_METRICS_ADDRESS: `127.0.0.1:${metricsPorts[index]}`,
           ...settings,
         },
@@ -59,7 +62,7 @@ export async function startLargeWorld(
           ...common,
           GATEWAY_PORT: `${port}`,
           CORE_URL: `http://127.0.0.1:${coreWays[index]?.port}`,
-          REDIS_URL: addressThrough(redis.url, toRedis.port),
+          REDIS_URL: redisUrl,
           GATEWAY_METRICS_ADDRESS: `127.0.0.1:${metricsPorts[index + 2]}`,
           ...settings,
         },
@@ -72,6 +75,14 @@ export async function startLargeWorld(
   const toGateways = await startBalancer(gatewayUrls, servesGateway, PROBE_MS);
   const gatewayWay = await startProxy('127.0.0.1', Number(new URL(toGateways.url).port));
   const product = [...cores, ...gateways];
+  const commandLine = new CommandLine({
+    ...settings,
+    CORE_TOKEN: coreToken,
+    CORE_URL: `http://127.0.0.1:${coreWays[0]?.port}`,
+    DATABASE_URL: databaseUrl,
+    PUBLIC_URL: `http://127.0.0.1:${gatewayWay.port}`,
+    REDIS_URL: redisUrl,
+  });
   const ways = {
     gateway: gatewayWay,
     core: coreWays[0],
@@ -85,15 +96,16 @@ export async function startLargeWorld(
     coreUrls,
     metricsUrls: metricsPorts.map((port) => `http://127.0.0.1:${port}/metrics`),
     coreToken,
-    databaseUrl: addressThrough(database.url, toDatabase.port, databaseName),
+    databaseUrl,
     parts: [...product, databasePart(database), redisPart(redis)],
     ways: ways as World['ways'],
+    commandLine,
     disk: undefined,
     processes: () => product.flatMap((part) => part.processes()),
     outputs: () => product.flatMap((part) => part.outputs()),
     unexpectedEnds,
     async stop() {
-      await Promise.all(product.map((part) => part.kill()));
+      await Promise.all([...product, commandLine].map((each) => each.kill()));
       for (const balancer of [toCores, toGateways]) balancer.stop();
       await Promise.all([toDatabase, toRedis, gatewayWay, ...coreWays].map((way) => way.stop()));
     },

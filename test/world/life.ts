@@ -40,6 +40,12 @@ export interface KnownStudio {
   readonly leadIds: string[];
 }
 
+/** Who did something, and since when: unless told, the CRM just now. */
+interface Doer {
+  readonly party?: string;
+  readonly begin?: number;
+}
+
 /** Everybody and everything in a world from its first moment to its last, and what they have lived through. */
 export class Life {
   readonly world: World;
@@ -116,21 +122,29 @@ export class Life {
     }
   }
 
-  knowKey(studio: KnownStudio, key: KnownKey, issuer: string): void {
+  knowKey(studio: KnownStudio, key: KnownKey, issuer: string, { party = 'CRM', begin = now() }: Doer = {}): void {
     studio.keys.push(key);
-    this.knowSecret(key);
-    this.put(`issuer of ${key.apiKeyId}`, issuer);
+    const { apiKeyId } = key;
+    const span = { begin, end: now() };
+    const made = { studioId: studio.id, apiKeyId, memberId: issuer, deed: 'created', isDone: true } as const;
+    this.history.add({ kind: 'keyDeed', party, ...made, span });
+    this.knowSecret(key, { party, begin });
+    this.put(`issuer of ${apiKeyId}`, issuer, { party, begin });
   }
 
-  knowSecret({ apiKeyId, secret }: KnownKey, begin?: number): void {
+  knowSecret({ apiKeyId, secret }: KnownKey, doer: Doer = {}): void {
     this.keyBySecret.set(secret, apiKeyId);
-    this.put(`secret ${secret}`, 'alive', begin);
+    this.put(`secret ${secret}`, 'alive', doer);
   }
 
   /** Notes what somebody has put somewhere, for sure; or perhaps, at any later time. */
-  put(what: string, value: string, begin = now(), isDone = true): void {
+  put(
+    what: string,
+    value: string,
+    { party = 'CRM', begin = now(), isDone = true }: Doer & { readonly isDone?: boolean } = {},
+  ): void {
     const span = { begin, end: isDone ? now() : Number.POSITIVE_INFINITY };
-    this.history.add({ kind: 'put', party: 'CRM', what, value, isDone, span });
+    this.history.add({ kind: 'put', party, what, value, isDone, span });
   }
 
   /** Has things happen to one part after the other. */

@@ -9,6 +9,7 @@ import { brokenOfLeads } from './promises/leads.ts';
 import { brokenOfLists } from './promises/lists.ts';
 import { brokenOfOutputs } from './promises/outputs.ts';
 import { brokenOfQuota } from './promises/quota.ts';
+import { brokenOfRegisters } from './promises/registers.ts';
 import { storyOf } from './story.ts';
 import type { Settings, World } from './world.ts';
 
@@ -81,6 +82,7 @@ async function lived(life: Life, { steps, quota }: Plan): Promise<string[]> {
     ),
     ...brokenOfLists(life, atLast),
     ...brokenOfKeys(life),
+    ...brokenOfRegisters(life),
     ...brokenOfAnswers(life),
     ...brokenOfQuota(life, quota),
     ...brokenOfOutputs(life),

@@ -6,6 +6,7 @@ import { FORGETFUL_DISKS, startForgetfulDisk } from '../crash/forgetful-disk.ts'
 import { PUBLIC_URL } from '../support/documented.ts';
 import { SMALL_DISKS, startSmallDisk } from '../support/small-disk.ts';
 import { startProxy } from '../support/tcp-proxy.ts';
+import { CommandLine } from './command-line.ts';
 import type { Plan } from './plan.ts';
 import { ProductPart } from './product-part.ts';
 import type { Part, Settings, World, WorldDisk } from './world.ts';
@@ -32,24 +33,27 @@ export async function startSmallWorld(settings: Settings, { disk: kind }: Plan):
   const toGateway = await startProxy('127.0.0.1', gatewayPort);
   const coreToken = crypto.randomUUID();
   const unexpectedEnds: string[] = [];
+  const env = {
+    CORE_PORT: `${corePort}`,
+    CORE_TOKEN: coreToken,
+    CORE_URL: `http://127.0.0.1:${toCore.port}`,
+    GATEWAY_PORT: `${gatewayPort}`,
+    DATABASE_URL: databaseUrl,
+    PUBLIC_URL,
+    CORE_METRICS_ADDRESS: `127.0.0.1:${coreMetrics}`,
+    GATEWAY_METRICS_ADDRESS: `127.0.0.1:${gatewayMetrics}`,
+    ...settings,
+  };
+  const within = disk?.kind === 'small' ? disk.disk.within : [];
   const product = new ProductPart({
     name: 'everything',
     file: 'start.ts',
-    env: {
-      CORE_PORT: `${corePort}`,
-      CORE_TOKEN: coreToken,
-      CORE_URL: `http://127.0.0.1:${toCore.port}`,
-      GATEWAY_PORT: `${gatewayPort}`,
-      DATABASE_URL: databaseUrl,
-      PUBLIC_URL,
-      CORE_METRICS_ADDRESS: `127.0.0.1:${coreMetrics}`,
-      GATEWAY_METRICS_ADDRESS: `127.0.0.1:${gatewayMetrics}`,
-      ...settings,
-    },
-    ...(disk?.kind === 'small' && { within: disk.disk.within }),
+    env,
+    within,
     losesCounts: true,
     onUnexpectedEnd: (what) => unexpectedEnds.push(what),
   });
+  const commandLine = new CommandLine({ ...env, PUBLIC_URL: `http://127.0.0.1:${toGateway.port}` }, within);
   await product.start();
   const partOf = (name: keyof typeof FILES): Part => ({
     name,
@@ -67,12 +71,13 @@ export async function startSmallWorld(settings: Settings, { disk: kind }: Plan):
     databaseUrl,
     parts: [product, partOf('core'), partOf('gateway')],
     ways: { gateway: toGateway, core: toCore },
+    commandLine,
     disk,
     processes: () => product.processes(),
     outputs: () => product.outputs(),
     unexpectedEnds,
     async stop() {
-      await product.kill();
+      await Promise.all([product.kill(), commandLine.kill()]);
       await Promise.all([toCore.stop(), toGateway.stop(), disk?.disk.stop()]);
       rmSync(home, { recursive: true, force: true });
     },

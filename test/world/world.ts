@@ -1,6 +1,7 @@
 import type { ForgetfulDisk } from '../crash/forgetful-disk.ts';
 import type { SmallDisk } from '../support/small-disk.ts';
 import type { TcpProxy } from '../support/tcp-proxy.ts';
+import type { CommandLine } from './command-line.ts';
 
 /** Settings of a process, by their own names. */
 export type Settings = Readonly<Record<string, string>>;
@@ -42,6 +43,7 @@ export interface World {
   readonly parts: readonly Part[];
   /** What connections go through, by where they lead. */
   readonly ways: Readonly<Record<string, TcpProxy>>;
+  readonly commandLine: CommandLine;
   /** Where the database is, when it is a disk of which more than usual can go wrong. */
   readonly disk: WorldDisk | undefined;
   processes(): readonly ProductProcess[];
