@@ -4,6 +4,7 @@ import { lastLook } from './last-look.ts';
 import { Life } from './life.ts';
 import { HAPPENINGS, type Plan } from './plan.ts';
 import { brokenOfAnswers } from './promises/answers.ts';
+import { brokenOfAudit } from './promises/audit.ts';
 import { brokenOfKeys } from './promises/keys.ts';
 import { brokenOfLeads } from './promises/leads.ts';
 import { brokenOfLists } from './promises/lists.ts';
@@ -84,6 +85,7 @@ async function lived(life: Life, { steps, quota }: Plan): Promise<string[]> {
     ...brokenOfKeys(life),
     ...brokenOfRegisters(life),
     ...brokenOfAnswers(life),
+    ...(await brokenOfAudit(life, atLast)),
     ...brokenOfQuota(life, quota),
     ...brokenOfOutputs(life),
   ];

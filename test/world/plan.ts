@@ -5,6 +5,7 @@ import * as disk from './happenings/disk.ts';
 import type { Happening } from './happenings/happening.ts';
 import * as holders from './happenings/holders.ts';
 import * as operators from './happenings/operators.ts';
+import * as scraper from './happenings/scraper.ts';
 import * as sdk from './happenings/sdk.ts';
 import * as visitors from './happenings/visitors.ts';
 import * as weather from './happenings/weather.ts';
@@ -13,7 +14,7 @@ import type { Quota } from './promises/quota.ts';
 
 /** Everything that can happen, by name. */
 export const HAPPENINGS: Readonly<Record<string, Happening>> = Object.fromEntries(
-  [website, sdk, byHand, crm, operators, visitors, weather, holders, disk].flatMap((file) =>
+  [website, sdk, byHand, crm, operators, scraper, visitors, weather, holders, disk].flatMap((file) =>
     Object.entries(file).filter(([, value]) => isHappening(value)),
   ),
 ) as Record<string, Happening>;
