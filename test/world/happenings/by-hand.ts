@@ -21,8 +21,8 @@ import {
 
 /** How a request goes out. */
 const writing = fc.record({
-  /** After which share of it somebody pauses, and for how long; milliseconds. */
-  pauses: fc.array(fc.record({ share: fc.double({ min: 0, max: 1, noNaN: true }), forMs: fc.nat(250) }), {
+  /** After which part of it somebody pauses, and for how long; milliseconds. */
+  pauses: fc.array(fc.record({ sharePercent: fc.nat(100), forMs: fc.nat(250) }), {
     maxLength: 8,
   }),
   /** Says that no more will come. */
@@ -101,8 +101,8 @@ async function answerTo(
 
 async function writeInPieces(socket: ReturnType<typeof connect>, bytes: Buffer, { pauses, halfCloses }: Writing) {
   let written = 0;
-  for (const { share, forMs } of pauses.toSorted((a, b) => a.share - b.share)) {
-    const until = Math.floor(share * bytes.length);
+  for (const { sharePercent, forMs } of pauses.toSorted((a, b) => a.sharePercent - b.sharePercent)) {
+    const until = Math.floor((sharePercent * bytes.length) / 100);
     socket.write(bytes.subarray(written, until));
     written = until;
     await sleep(forMs);

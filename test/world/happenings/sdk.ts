@@ -12,7 +12,11 @@ const patience = fc.record({
   deadlineMs: fc.constantFrom(2500, 8000, 15_000),
   attemptTimeoutMs: fc.constantFrom(200, 2000, 10_000),
   /** When the caller gives up; 0: never. */
-  givesUpAfterMs: fc.oneof({ weight: 4, arbitrary: fc.constant(0) }, { weight: 1, arbitrary: lasting(1, 3000) }),
+  givesUpAfterMs: fc.oneof(
+    { weight: 5, arbitrary: fc.constant(0) },
+    { weight: 2, arbitrary: fc.integer({ min: 1, max: 40 }) },
+    { weight: 1, arbitrary: lasting(1, 3000) },
+  ),
 });
 
 type Patience = typeof patience extends fc.Arbitrary<infer Choice> ? Choice : never;
