@@ -1,4 +1,7 @@
 import { randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { portToKeep } from '../crash/deployment.ts';
 import { servesCore, servesGateway, startBalancer } from '../support/balancer.ts';
 import { times } from '../support/builders.ts';
@@ -6,7 +9,9 @@ import { PUBLIC_URL } from '../support/documented.ts';
 import type { MongoWireServer } from '../support/mongodb.ts';
 import type { RedisServer } from '../support/servers.ts';
 import { startProxy } from '../support/tcp-proxy.ts';
+import { canClocksBeSet, MachineClock } from './clock.ts';
 import { CommandLine } from './command-line.ts';
+import type { Plan } from './plan.ts';
 import { ProductPart } from './product-part.ts';
 import type { Part, Settings, World } from './world.ts';
 
@@ -16,6 +21,7 @@ const PROBE_MS = 100;
 /** Two cores and two gateways, each pair behind a balancer, on MongoDB and Redis, which outlive the world. */
 export async function startLargeWorld(
   settings: Settings,
+  { clocks: areSet }: Plan,
   database: MongoWireServer,
   redis: RedisServer,
 ): Promise<World> {
@@ -30,6 +36,14 @@ export async function startLargeWorld(
   const onUnexpectedEnd = (what: string) => unexpectedEnds.push(what);
   const keptPorts = (count: number) => Promise.all(times(count, portToKeep));
   const [corePorts, gatewayPorts, metricsPorts] = [await keptPorts(2), await keptPorts(2), await keptPorts(4)];
+  const home = mkdtempSync(join(tmpdir(), 'lead-intake-world-'));
+  const clocks: MachineClock[] = [];
+  const clockOf = (name: string): Settings => {
+    if (!areSet || !canClocksBeSet) return {};
+    const clock = new MachineClock(name, home);
+    clocks.push(clock);
+    return clock.settings;
+  };
   const common = { CORE_TOKEN: coreToken, PUBLIC_URL };
 
   const cores = corePorts.map(
@@ -43,6 +57,7 @@ export async function startLargeWorld(
           DATABASE_URL: databaseUrl,
           CORE_METRICS_ADDRESS: `127.0.0.1:${metricsPorts[index]}`,
           ...settings,
+          ...clockOf(`core ${index + 1}`),
         },
         losesCounts: false,
         onUnexpectedEnd,
@@ -65,6 +80,7 @@ export async function startLargeWorld(
           REDIS_URL: redisUrl,
           GATEWAY_METRICS_ADDRESS: `127.0.0.1:${metricsPorts[index + 2]}`,
           ...settings,
+          ...clockOf(`gateway ${index + 1}`),
         },
         losesCounts: false,
         onUnexpectedEnd,
@@ -77,6 +93,7 @@ export async function startLargeWorld(
   const product = [...cores, ...gateways];
   const commandLine = new CommandLine({
     ...settings,
+    ...clockOf('operators'),
     CORE_TOKEN: coreToken,
     CORE_URL: `http://127.0.0.1:${coreWays[0]?.port}`,
     DATABASE_URL: databaseUrl,
@@ -100,6 +117,7 @@ export async function startLargeWorld(
     parts: [...product, databasePart(database), redisPart(redis)],
     ways: ways as World['ways'],
     commandLine,
+    clocks,
     disk: undefined,
     processes: () => product.flatMap((part) => part.processes()),
     outputs: () => product.flatMap((part) => part.outputs()),
@@ -108,6 +126,7 @@ export async function startLargeWorld(
       await Promise.all([...product, commandLine].map((each) => each.kill()));
       for (const balancer of [toCores, toGateways]) balancer.stop();
       await Promise.all([toDatabase, toRedis, gatewayWay, ...coreWays].map((way) => way.stop()));
+      rmSync(home, { recursive: true, force: true });
     },
   };
 }

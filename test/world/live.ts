@@ -11,6 +11,7 @@ import { brokenOfLists } from './promises/lists.ts';
 import { brokenOfOutputs } from './promises/outputs.ts';
 import { brokenOfQuota } from './promises/quota.ts';
 import { brokenOfRegisters } from './promises/registers.ts';
+import { brokenOfTimes } from './promises/times.ts';
 import { storyOf } from './story.ts';
 import type { Settings, World } from './world.ts';
 
@@ -86,6 +87,7 @@ async function lived(life: Life, { steps, quota }: Plan): Promise<string[]> {
     ...brokenOfRegisters(life),
     ...brokenOfAnswers(life),
     ...(await brokenOfAudit(life, atLast)),
+    ...brokenOfTimes(life),
     ...brokenOfQuota(life, quota),
     ...brokenOfOutputs(life),
   ];

@@ -6,6 +6,7 @@ import { FORGETFUL_DISKS, startForgetfulDisk } from '../crash/forgetful-disk.ts'
 import { PUBLIC_URL } from '../support/documented.ts';
 import { SMALL_DISKS, startSmallDisk } from '../support/small-disk.ts';
 import { startProxy } from '../support/tcp-proxy.ts';
+import { canClocksBeSet, MachineClock } from './clock.ts';
 import { CommandLine } from './command-line.ts';
 import type { Plan } from './plan.ts';
 import { ProductPart } from './product-part.ts';
@@ -17,11 +18,12 @@ const FILES = { core: 'src/main.ts', gateway: 'gateway/main.ts' } as const;
 const SMALL_DISK_KIB = 16_384;
 
 /** What `npm start` runs, on SQLite: one core and one gateway, which end with each other. */
-export async function startSmallWorld(settings: Settings, { disk: kind }: Plan): Promise<World> {
+export async function startSmallWorld(settings: Settings, { disk: kind, clocks: areSet }: Plan): Promise<World> {
   const disk = await diskOf(kind);
   const home = mkdtempSync(join(tmpdir(), 'lead-intake-world-'));
   const folder = join(disk?.disk.folder ?? home, 'data');
   if (!disk) mkdirSync(folder);
+  const clocks = areSet && canClocksBeSet ? [new MachineClock('everything', join(home, 'clocks'))] : [];
   const databaseUrl = `sqlite:${join(folder, 'leads.db')}`;
   const [corePort, gatewayPort, coreMetrics, gatewayMetrics] = [
     await portToKeep(),
@@ -43,6 +45,7 @@ export async function startSmallWorld(settings: Settings, { disk: kind }: Plan):
     CORE_METRICS_ADDRESS: `127.0.0.1:${coreMetrics}`,
     GATEWAY_METRICS_ADDRESS: `127.0.0.1:${gatewayMetrics}`,
     ...settings,
+    ...clocks[0]?.settings,
   };
   const within = disk?.kind === 'small' ? disk.disk.within : [];
   const product = new ProductPart({
@@ -72,6 +75,7 @@ export async function startSmallWorld(settings: Settings, { disk: kind }: Plan):
     parts: [product, partOf('core'), partOf('gateway')],
     ways: { gateway: toGateway, core: toCore },
     commandLine,
+    clocks,
     disk,
     processes: () => product.processes(),
     outputs: () => product.outputs(),

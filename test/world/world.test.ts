@@ -37,7 +37,9 @@ describeWithMongoServer('on MongoDB', () => {
     });
 
     test('whatever happens, every promise is kept, on MongoDB', { timeout: seconds * 1000 + LAST_MS }, () =>
-      expectKept('MongoDB', (settings) => startLargeWorld(settings, database as MongoWireServer, redis as RedisServer)),
+      expectKept('MongoDB', (settings, plan) =>
+        startLargeWorld(settings, plan, database as MongoWireServer, redis as RedisServer),
+      ),
     );
   });
 });

@@ -52,8 +52,10 @@ async function type<T>(
   const isEnded = status === 'SIGKILL' && (endsAfterMs > 0 || life.isDisturbedSince(begin));
   if (status === 'SIGKILL' && !isEnded) life.history.breaks(`${command} is not over in ${OVER_WITHIN_MS} ms`);
   if (!isEnded && status !== 1) life.history.breaks(`${command} ends with ${told}`);
-  if (status === 1 && !life.isDisturbedSince(begin))
-    life.history.breaks(`${command} fails, and nothing was wrong: ${told}`);
+  // Clocks that differ are what a doctor is to find.
+  const isFound = words[0] === 'doctor' && life.world.clocks.length > 0;
+  if (status === 1 && !isFound && !life.isDisturbedSince(begin))
+    life.history.breaks(`${command} fails, and nothing was wrong: ${told} ${answer}`);
   return { unknown: told };
 }
 
