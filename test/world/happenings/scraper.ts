@@ -9,9 +9,9 @@ import { aHappening } from './happening.ts';
 /** Nobody who asks how things are waits longer, unless something disturbs them; milliseconds. */
 const ANSWERED_WITHIN_MS = 5000;
 
-/** One line of what a process tells of itself, that is no comment. */
+/** One line of what a process tells of itself, that is no comment; a value as Go reads it, in any letter case. */
 const SAMPLE =
-  /^([a-zA-Z_:][a-zA-Z0-9_:]*(?:\{(?:[a-zA-Z_]\w*="(?:[^"\\\n]|\\.)*",?)*\})?) (-?(?:\d[\d.]*(?:[eE][-+]?\d+)?|Inf)|NaN)$/;
+  /^([a-zA-Z_:][a-zA-Z0-9_:]*(?:\{(?:[a-zA-Z_]\w*="(?:[^"\\\n]|\\.)*",?)*\})?) ([+-]?(?:\d[\d.]*(?:[eE][-+]?\d+)?|[iI][nN][fF])|[nN][aA][nN])$/;
 
 /** What was told at an address, and by which processes it can have been. */
 interface Scrape {
