@@ -9,6 +9,7 @@ import { PUBLIC_URL } from '../support/documented.ts';
 import type { MongoWireServer } from '../support/mongodb.ts';
 import type { RedisServer } from '../support/servers.ts';
 import { startProxy } from '../support/tcp-proxy.ts';
+import { channelWith, someCertificates } from './certificates.ts';
 import { canClocksBeSet, MachineClock } from './clock.ts';
 import { CommandLine } from './command-line.ts';
 import type { Plan } from './plan.ts';
@@ -21,7 +22,7 @@ const PROBE_MS = 100;
 /** Two cores and two gateways, each pair behind a balancer, on MongoDB and Redis, which outlive the world. */
 export async function startLargeWorld(
   settings: Settings,
-  { clocks: areSet }: Plan,
+  { clocks: areSet, tls }: Plan,
   database: MongoWireServer,
   redis: RedisServer,
 ): Promise<World> {
@@ -37,6 +38,10 @@ export async function startLargeWorld(
   const keptPorts = (count: number) => Promise.all(times(count, portToKeep));
   const [corePorts, gatewayPorts, metricsPorts] = [await keptPorts(2), await keptPorts(2), await keptPorts(4)];
   const home = mkdtempSync(join(tmpdir(), 'lead-intake-world-'));
+  const certificates = tls ? await someCertificates(home) : undefined;
+  const channel = certificates && channelWith(certificates.caller);
+  // A certificate has a name.
+  const coreUrlAt = (port?: number) => (certificates ? `https://localhost:${port}` : `http://127.0.0.1:${port}`);
   const clocks: MachineClock[] = [];
   const clockOf = (name: string): Settings => {
     if (!areSet || !canClocksBeSet) return {};
@@ -57,15 +62,16 @@ export async function startLargeWorld(
           DATABASE_URL: databaseUrl,
           CORE_METRICS_ADDRESS: `127.0.0.1:${metricsPorts[index]}`,
           ...settings,
+          ...certificates?.core,
           ...clockOf(`core ${index + 1}`),
         },
         losesCounts: false,
         onUnexpectedEnd,
       }),
   );
-  const coreUrls = corePorts.map((port) => `http://127.0.0.1:${port}`);
+  const coreUrls = corePorts.map(coreUrlAt);
   await Promise.all(cores.map((core) => core.start()));
-  const toCores = await startBalancer(coreUrls, servesCore, PROBE_MS);
+  const toCores = await startBalancer(coreUrls, (url) => servesCore(url, channel), PROBE_MS);
   const balancerPort = Number(new URL(toCores.url).port);
   const coreWays = await Promise.all(times(2, () => startProxy('127.0.0.1', balancerPort)));
   const gateways = gatewayPorts.map(
@@ -76,10 +82,11 @@ export async function startLargeWorld(
         env: {
           ...common,
           GATEWAY_PORT: `${port}`,
-          CORE_URL: `http://127.0.0.1:${coreWays[index]?.port}`,
+          CORE_URL: coreUrlAt(coreWays[index]?.port),
           REDIS_URL: redisUrl,
           GATEWAY_METRICS_ADDRESS: `127.0.0.1:${metricsPorts[index + 2]}`,
           ...settings,
+          ...certificates?.gateway,
           ...clockOf(`gateway ${index + 1}`),
         },
         losesCounts: false,
@@ -93,9 +100,11 @@ export async function startLargeWorld(
   const product = [...cores, ...gateways];
   const commandLine = new CommandLine({
     ...settings,
+    ...certificates?.core,
+    ...certificates?.gateway,
     ...clockOf('operators'),
     CORE_TOKEN: coreToken,
-    CORE_URL: `http://127.0.0.1:${coreWays[0]?.port}`,
+    CORE_URL: coreUrlAt(coreWays[0]?.port),
     DATABASE_URL: databaseUrl,
     PUBLIC_URL: `http://127.0.0.1:${gatewayWay.port}`,
     REDIS_URL: redisUrl,
@@ -117,6 +126,7 @@ export async function startLargeWorld(
     parts: [...product, databasePart(database), redisPart(redis)],
     ways: ways as World['ways'],
     commandLine,
+    certificates,
     clocks,
     disk: undefined,
     processes: () => product.flatMap((part) => part.processes()),

@@ -72,7 +72,7 @@ export class Life {
     this.name = name;
     this.drainMs = drainMs;
     this.personal = `p${this.uuid('personal').slice(-12)}`;
-    this.crm = world.coreUrls.map((url) => connectToCore(url, world.coreToken));
+    this.crm = world.coreUrls.map((url) => connectToCore(url, world.coreToken, world.certificates?.caller));
     this.studios = times(STUDIOS, (index) => ({
       id: `studio-${name}-${index}`,
       memberIds: ['owner', 'admin'],

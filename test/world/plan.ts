@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import * as byHand from './happenings/by-hand.ts';
 import * as clocks from './happenings/clocks.ts';
+import * as coreCallers from './happenings/core-callers.ts';
 import * as crm from './happenings/crm.ts';
 import * as disk from './happenings/disk.ts';
 import type { Happening } from './happenings/happening.ts';
@@ -15,8 +16,8 @@ import type { Quota } from './promises/quota.ts';
 
 /** Everything that can happen, by name. */
 export const HAPPENINGS: Readonly<Record<string, Happening>> = Object.fromEntries(
-  [website, sdk, byHand, crm, operators, scraper, clocks, visitors, weather, holders, disk].flatMap((file) =>
-    Object.entries(file).filter(([, value]) => isHappening(value)),
+  [website, sdk, byHand, crm, operators, scraper, clocks, visitors, weather, holders, coreCallers, disk].flatMap(
+    (file) => Object.entries(file).filter(([, value]) => isHappening(value)),
   ),
 ) as Record<string, Happening>;
 
@@ -38,6 +39,8 @@ export interface Plan {
   readonly logLevel: string;
   /** What the database is on, where it is a file. */
   readonly disk: 'usual' | 'small' | 'forgetful';
+  /** Whether core and gateways speak over TLS. */
+  readonly tls: boolean;
   /** Whether clocks are set. */
   readonly clocks: boolean;
   readonly steps: readonly Step[];
@@ -49,6 +52,7 @@ export const USUAL: Omit<Plan, 'steps'> = {
   drainMs: 0,
   logLevel: 'info',
   disk: 'usual',
+  tls: false,
   clocks: false,
 };
 
@@ -74,6 +78,7 @@ export const planOf = (length: number): fc.Arbitrary<Plan> =>
       drainMs: fc.constantFrom(0, 0, 0, 0, 0, 0, 0, 500, 500, 11_000),
       logLevel: fc.constantFrom('info', 'debug', 'trace'),
       disk: fc.constantFrom('usual', 'small', 'forgetful'),
+      tls: fc.constantFrom(false, false, true),
       clocks: fc.constantFrom(false, false, true),
       steps: fc.array(step, { minLength: 1, maxLength: length, size: 'max' }),
     }),

@@ -1,6 +1,7 @@
 import type { ForgetfulDisk } from '../crash/forgetful-disk.ts';
 import type { SmallDisk } from '../support/small-disk.ts';
 import type { TcpProxy } from '../support/tcp-proxy.ts';
+import type { Certificates } from './certificates.ts';
 import type { MachineClock } from './clock.ts';
 import type { CommandLine } from './command-line.ts';
 
@@ -45,6 +46,8 @@ export interface World {
   /** What connections go through, by where they lead. */
   readonly ways: Readonly<Record<string, TcpProxy>>;
   readonly commandLine: CommandLine;
+  /** Where core and gateways show them to each other. */
+  readonly certificates: Certificates | undefined;
   /** Of its machines, where they can be set. */
   readonly clocks: readonly MachineClock[];
   /** Where the database is, when it is a disk of which more than usual can go wrong. */
