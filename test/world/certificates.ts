@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { type ChannelCredentials, credentials } from '@grpc/grpc-js';
 import { DAY_MS, plus } from '../support/builders.ts';
 import { anAuthority } from '../support/certificates.ts';
-import type { Settings } from './world.ts';
+import type { Settings } from './settings.ts';
 
 /** What somebody shows a core whose callers show certificates, and whom they take for it. */
 export interface Shown {

@@ -1,6 +1,6 @@
 import { globSync, mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Settings } from './world.ts';
+import type { Settings } from './settings.ts';
 
 /** What Debian's `faketime` brings. The loader finds the folder of the machine it runs on. */
 const LIBRARY = '/usr/$LIB/faketime/libfaketime.so.1';

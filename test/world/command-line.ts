@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type RunningProcess, start } from '../support/processes.ts';
-import type { Settings } from './world.ts';
+import type { Settings } from './settings.ts';
 
 /** What a command came to. */
 export interface CommandEnd {

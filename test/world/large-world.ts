@@ -14,7 +14,8 @@ import { canClocksBeSet, MachineClock } from './clock.ts';
 import { CommandLine } from './command-line.ts';
 import type { Plan } from './plan.ts';
 import { ProductPart } from './product-part.ts';
-import type { Part, Settings, World } from './world.ts';
+import type { Settings } from './settings.ts';
+import type { Part, World } from './world.ts';
 
 /** How often balancers ask who serves; milliseconds. */
 const PROBE_MS = 100;

@@ -12,8 +12,9 @@ import { brokenOfOutputs } from './promises/outputs.ts';
 import { brokenOfQuota } from './promises/quota.ts';
 import { brokenOfRegisters } from './promises/registers.ts';
 import { brokenOfTimes } from './promises/times.ts';
+import type { Settings } from './settings.ts';
 import { storyOf } from './story.ts';
-import type { Settings, World } from './world.ts';
+import type { World } from './world.ts';
 
 /** Nothing takes longer, whatever happens; milliseconds. */
 const OVER_WITHIN_MS = 150_000;

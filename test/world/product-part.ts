@@ -1,7 +1,8 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { type RunningProcess, start } from '../support/processes.ts';
-import type { Part, ProductProcess, Settings } from './world.ts';
+import type { Settings } from './settings.ts';
+import type { Part, ProductProcess } from './world.ts';
 
 /** What a part is made of. */
 interface Making {

@@ -11,7 +11,8 @@ import { canClocksBeSet, MachineClock } from './clock.ts';
 import { CommandLine } from './command-line.ts';
 import type { Plan } from './plan.ts';
 import { ProductPart } from './product-part.ts';
-import type { Part, Settings, World, WorldDisk } from './world.ts';
+import type { Settings } from './settings.ts';
+import type { Part, World, WorldDisk } from './world.ts';
 
 const FILES = { core: 'src/main.ts', gateway: 'gateway/main.ts' } as const;
 

@@ -4,9 +4,7 @@ import type { TcpProxy } from '../support/tcp-proxy.ts';
 import type { Certificates } from './certificates.ts';
 import type { MachineClock } from './clock.ts';
 import type { CommandLine } from './command-line.ts';
-
-/** Settings of a process, by their own names. */
-export type Settings = Readonly<Record<string, string>>;
+import type { Settings } from './settings.ts';
 
 /** Something that runs, and that can be ended, or stand still. */
 export interface Part {
