@@ -200,39 +200,43 @@ export class Life {
   /** What disturbs everything no more: whatever is asked from now on is served, or a promise is broken. */
   async untilServed(): Promise<void> {
     let giveUp = now() + SERVES_WITHIN_MS;
-    while (!(await this.#isServed())) {
+    for (;;) {
+      const unserved = await this.#unserved();
+      if (unserved.length === 0) return;
       if (this.#disturbing.size > 0) giveUp = now() + SERVES_WITHIN_MS;
       if (now() > giveUp) {
-        this.history.breaks(`nothing is served ${SERVES_WITHIN_MS} ms after the last disturbance`);
+        const told = unserved.join(', ');
+        this.history.breaks(`not all is served ${SERVES_WITHIN_MS} ms after the last disturbance: ${told}`);
         return;
       }
       await sleep(25);
     }
   }
 
-  async #isServed(): Promise<boolean> {
-    const { urls } = this.world;
+  /** What is not as it is when all is well, in words. */
+  async #unserved(): Promise<string[]> {
+    const { urls, coreUrls } = this.world;
     const asked = [
       ...urls.flatMap((url) => [this.#answers(`${url}/readyz`, 200), this.#answers(`${url}${LEADS}`, 401)]),
-      ...this.crm.map(({ directory }) =>
+      ...this.crm.map(({ directory }, index) =>
         directory.getStudio({ studioId: 'nobody' }, { timeoutMs: 2000 }).then(
-          () => false,
-          (error) => /not.?found/i.test(String(error)),
+          () => 'a studio of nobody is found',
+          (error) => (/not.?found/i.test(String(error)) ? undefined : `${coreUrls[index]} tells the CRM ${error}`),
         ),
       ),
     ];
-    return (await Promise.all(asked)).every(Boolean);
+    return (await Promise.all(asked)).filter((told) => told !== undefined);
   }
 
-  #answers(url: string, expected: number): Promise<boolean> {
+  #answers(url: string, expected: number): Promise<string | undefined> {
     // A connection of its own: one that stands may lead to whoever serves no more.
     const headers = { authorization: `Bearer ${NOBODYS_KEY}`, connection: 'close' };
     return fetch(url, { headers, signal: AbortSignal.timeout(2000) }).then(
       async (response) => {
-        await response.text();
-        return response.status === expected;
+        const text = await response.text();
+        return response.status === expected ? undefined : `${url} answers ${response.status} ${text}`;
       },
-      () => false,
+      (error) => `${url} does not answer: ${error}`,
     );
   }
 

@@ -79,7 +79,7 @@ export const planOf = (length: number): fc.Arbitrary<Plan> =>
       logLevel: fc.constantFrom('info', 'debug', 'trace'),
       disk: fc.constantFrom('usual', 'small', 'forgetful'),
       tls: fc.constantFrom(false, false, true),
-      clocks: fc.constantFrom(false, false, true),
+      clocks: fc.boolean(),
       steps: fc.array(step, { minLength: 1, maxLength: length, size: 'max' }),
     }),
   );

@@ -10,6 +10,9 @@ const ACTIONS = {
   revoked: AuditAction.API_KEY_REVOKED,
 } as const;
 
+/** A key is made before anything is done to it, and nothing is done to it once it is revoked. */
+const ORDER: readonly AuditAction[] = [ACTIONS.created, ACTIONS.replaced, ACTIONS.revoked];
+
 /**
  * Holds what is told of who did what against what everybody did: each thing that was told to be done is there, as the doing
  * of who did it, nothing is there twice, and what was changed leads from its first state to its last without a gap.
@@ -75,7 +78,15 @@ function brokenOfStatus({ history }: Life, { id }: KnownStudio, all: readonly Au
 function brokenOfKeyDeeds({ history }: Life, { id: studioId }: KnownStudio, events: readonly AuditEvent[]): string[] {
   const deeds = history.of('keyDeed').filter((each) => each.studioId === studioId);
   const byDeed = Map.groupBy(deeds, ({ apiKeyId, memberId, deed }) => `${deed} ${apiKeyId} ${memberId}`);
-  return [...byDeed.values()].flatMap((same) => {
+  const ofKeys = events.filter(({ apiKeyId }) => apiKeyId !== undefined).toReversed();
+  const outOfOrder = [...Map.groupBy(ofKeys, ({ apiKeyId }) => apiKeyId)].flatMap(([apiKeyId, ofKey]) => {
+    const ranks = ofKey.map(({ action }) => ORDER.indexOf(action));
+    const isRight = ranks.every((rank, index) => index === 0 || rank >= (ranks[index - 1] as number));
+    return isRight
+      ? []
+      : [`what was done to the key ${apiKeyId} is told as ${ranks.map((rank) => Object.keys(ACTIONS)[rank])}`];
+  });
+  const wrong = [...byDeed.values()].flatMap((same) => {
     const [{ deed, apiKeyId, memberId }] = same as [EventOf<'keyDeed'>];
     const found = events.filter(
       (event) => event.action === ACTIONS[deed] && event.apiKeyId === apiKeyId && event.memberId === memberId,
@@ -87,6 +98,7 @@ function brokenOfKeyDeeds({ history }: Life, { id: studioId }: KnownStudio, even
       ? []
       : [`${memberId} has ${deed} the key ${apiKeyId} ${done} to ${same.length} times, and ${found} events tell of it`];
   });
+  return [...outOfOrder, ...wrong];
 }
 
 function revokedByOthers(events: readonly AuditEvent[], apiKeyId: string, memberId: string): number {
