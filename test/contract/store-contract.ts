@@ -1432,6 +1432,25 @@ export function storeContract(name: string, damages: readonly Damage[], open: ()
         expect(await store.listAuditEvents(studioId, null)).toHaveLength(1);
       });
 
+      test('is told in the order in which it was done to a studio or a key, whatever the clocks of who did it say', async () => {
+        const key = anApiKey();
+        const secret = { secretSha256: aSecretHash(), secretHint: 'hint', expiresAt: null };
+        const by = (ms: number, memberId: string) => ({ memberId, now: plus(NOW, ms) });
+        await store.putStudio(aStudio(), by(0, 'ahead'));
+        await store.putStudio(aStudio({ status: 'suspended' }), by(-5000, 'behind'));
+        await store.putStudio(aStudio(), by(-5001, 'further-behind'));
+        await store.createApiKey(key, plus(NOW, 0));
+        await store.replaceApiKey({ studioId: STUDIO_ID, keyId: key.id, ...secret, ...by(-1, 'behind') });
+        await store.revokeApiKey(STUDIO_ID, key.id, by(-2000, 'further-behind'));
+
+        store = await later();
+        const events = await store.listAuditEvents(STUDIO_ID, null);
+        const doersOf = (apiKeyId: string | null) =>
+          events.filter((event) => event.apiKeyId === apiKeyId).map(({ memberId }) => memberId);
+        expect(doersOf(null)).toEqual(['further-behind', 'behind', 'ahead']);
+        expect(doersOf(key.id)).toEqual(['further-behind', 'behind', key.memberId]);
+      });
+
       test('is one event for each change, in their order, of however many that come at once through two stores', async () => {
         const another = await opened.another();
         const lead = await created();

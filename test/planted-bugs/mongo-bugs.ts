@@ -253,4 +253,12 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
       },
     ],
   },
+  {
+    name: 'what was done is told by the clocks of who did it',
+    suite: STORE,
+    caughtBy: 'is told in the order in which it was done to a studio or a key, whatever the clocks of who did it say',
+    patches: [
+      { file: 'src/store/mongo/audit.ts', find: 'Math.max(place, event.time.getTime())', put: 'event.time.getTime()' },
+    ],
+  },
 ];

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import type { ChannelCredentials } from '@grpc/grpc-js';
 import { grpcCaller } from './grpc.ts';
 
 /** Who does not say in this time that it serves does not serve; milliseconds. */
@@ -18,9 +19,13 @@ export async function servesGateway(url: string): Promise<boolean> {
   return (await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(ANSWERS_WITHIN_MS) })).ok;
 }
 
-/** Whether a core says that it serves. */
-export async function servesCore(url: string): Promise<boolean> {
-  const caller = grpcCaller(new URL(url).host);
+/**
+ * Whether a core says that it serves.
+ *
+ * @param channel unless told, without TLS
+ */
+export async function servesCore(url: string, channel?: ChannelCredentials): Promise<boolean> {
+  const caller = grpcCaller(new URL(url).host, channel);
   try {
     const deadline = Date.now() + ANSWERS_WITHIN_MS;
     const { status } = await caller.call<{ status: string }>(
@@ -58,12 +63,14 @@ export async function startBalancer(
     timers.add(timer);
   };
   let turn = 0;
-  const listener = createServer({ noDelay: true }, (client) => {
+  // Who says that no more will come still reads.
+  const open = { noDelay: true, allowHalfOpen: true } as const;
+  const listener = createServer(open, (client) => {
     const candidates = [...ready];
     turn += 1;
     const url = candidates[turn % candidates.length];
     if (url === undefined) client.destroy();
-    else joinConnections(client, connect({ port: Number(new URL(url).port), host: '127.0.0.1', noDelay: true }));
+    else joinConnections(client, connect({ ...open, port: Number(new URL(url).port), host: '127.0.0.1' }));
   }).listen(0, '127.0.0.1');
   await Promise.all([once(listener, 'listening'), ...urls.map(probe)]);
   return {

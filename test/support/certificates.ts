@@ -18,10 +18,15 @@ export interface Authority extends Certificate {
 
 const EC = { keyType: 'ec', algorithm: 'sha256' } as const;
 
-/** Makes an authority that nobody trusts yet. */
-export async function anAuthority(name: string): Promise<Authority> {
+/**
+ * Makes an authority that nobody trusts yet.
+ *
+ * @param validity from when to when; a year from now on unless told
+ */
+export async function anAuthority(name: string, validity?: readonly [from: Date, until: Date]): Promise<Authority> {
   const own = await generate([{ name: 'commonName', value: name }], {
     ...EC,
+    ...(validity && { notBeforeDate: validity[0], notAfterDate: validity[1] }),
     extensions: [
       { name: 'basicConstraints', cA: true, critical: true },
       { name: 'keyUsage', keyCertSign: true, cRLSign: true, critical: true },

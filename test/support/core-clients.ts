@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { SecureContextOptions } from 'node:tls';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { type Client, createClient, type Interceptor } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-node';
@@ -19,9 +20,13 @@ export interface CoreClients {
   close(): void;
 }
 
-/** Connects to a core. Whoever does must close it. */
-export function connectToCore(coreUrl: string, token?: string): CoreClients {
-  const sessionManager = new CoreSessions(coreUrl);
+/**
+ * Connects to a core. Whoever does must close it.
+ *
+ * @param tls what is shown to a core that wants to see a certificate, and whom one takes for it
+ */
+export function connectToCore(coreUrl: string, token?: string, tls: SecureContextOptions = {}): CoreClients {
+  const sessionManager = new CoreSessions(coreUrl, {}, tls);
   const presentToken: Interceptor = (next) => (request) => {
     request.header.set('authorization', `Bearer ${token}`);
     return next(request);

@@ -70,12 +70,12 @@ export async function startProxy(targetHost: string, targetPort: number): Promis
     server.pause();
   };
 
-  const listener = createServer({ noDelay: true }, (client) => {
+  const listener = createServer({ noDelay: true, allowHalfOpen: true }, (client) => {
     if (mode === 'refusing') {
       client.destroy();
       return;
     }
-    const server = connect({ host: targetHost, port: targetPort, noDelay: true });
+    const server = connect({ host: targetHost, port: targetPort, noDelay: true, allowHalfOpen: true });
     pairs.set(client, server);
     let loses: Required<Loss> | undefined;
     let isLosing = false;
@@ -114,6 +114,9 @@ export async function startProxy(targetHost: string, targetPort: number): Promis
       // Only now: it is sure that the request was carried out.
       if (!isWhole && loses !== undefined) lose(loses);
     });
+    // Who says that no more will come still reads.
+    client.on('end', () => server.end());
+    server.on('end', () => client.end());
     for (const socket of [client, server]) socket.on('error', () => {}).on('close', () => drop(client));
     if (mode === 'silent') hush(client, server);
   });

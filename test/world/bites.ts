@@ -62,7 +62,9 @@ onMongo('on MongoDB', () => {
       await database?.stop();
       await redis?.stop();
     });
-    bitesOn('MongoDB', (settings) => startLargeWorld(settings, database as MongoWireServer, redis as RedisServer));
+    bitesOn('MongoDB', (settings, plan) =>
+      startLargeWorld(settings, plan, database as MongoWireServer, redis as RedisServer),
+    );
   });
 });
 

@@ -39,6 +39,10 @@ export type Event = { readonly span: Span; readonly party: string } & (
       readonly secret: string;
       /** Undefined: the connection ended, or nothing came in time. */
       readonly answer: RestAnswer | undefined;
+      /** Whoever asked did not wait any longer: that nothing was answered says nothing of the service. */
+      readonly gaveUp?: boolean;
+      /** Whoever asked was told later that this has written nothing, and never will. */
+      readonly wroteNothing?: boolean;
     }
   | {
       readonly kind: 'move';
@@ -59,6 +63,21 @@ export type Event = { readonly span: Span; readonly party: string } & (
       readonly kind: 'put';
       readonly what: string;
       readonly value: string;
+      /** Unknown: it may also happen later, or never. */
+      readonly isDone: boolean;
+    }
+  | {
+      /** What somebody was shown of what is put somewhere. */
+      readonly kind: 'shown';
+      readonly what: string;
+      readonly value: string;
+    }
+  | {
+      readonly kind: 'keyDeed';
+      readonly studioId: string;
+      readonly apiKeyId: string;
+      readonly memberId: string;
+      readonly deed: 'created' | 'replaced' | 'revoked';
       /** Unknown: it may also happen later, or never. */
       readonly isDone: boolean;
     }

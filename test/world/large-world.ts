@@ -1,4 +1,7 @@
 import { randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { portToKeep } from '../crash/deployment.ts';
 import { servesCore, servesGateway, startBalancer } from '../support/balancer.ts';
 import { times } from '../support/builders.ts';
@@ -6,8 +9,13 @@ import { PUBLIC_URL } from '../support/documented.ts';
 import type { MongoWireServer } from '../support/mongodb.ts';
 import type { RedisServer } from '../support/servers.ts';
 import { startProxy } from '../support/tcp-proxy.ts';
+import { channelWith, someCertificates } from './certificates.ts';
+import { canClocksBeSet, MachineClock } from './clock.ts';
+import { CommandLine } from './command-line.ts';
+import type { Plan } from './plan.ts';
 import { ProductPart } from './product-part.ts';
-import type { Part, Settings, World } from './world.ts';
+import type { Settings } from './settings.ts';
+import type { Part, World } from './world.ts';
 
 /** How often balancers ask who serves; milliseconds. */
 const PROBE_MS = 100;
@@ -15,6 +23,7 @@ const PROBE_MS = 100;
 /** Two cores and two gateways, each pair behind a balancer, on MongoDB and Redis, which outlive the world. */
 export async function startLargeWorld(
   settings: Settings,
+  { clocks: areSet, tls }: Plan,
   database: MongoWireServer,
   redis: RedisServer,
 ): Promise<World> {
@@ -22,11 +31,25 @@ export async function startLargeWorld(
   const databaseName = `world-${randomUUID()}`;
   const toDatabase = await startProxy('127.0.0.1', Number(new URL(database.url).port));
   const toRedis = await startProxy('127.0.0.1', Number(new URL(redis.url).port));
+  const databaseUrl = addressThrough(database.url, toDatabase.port, databaseName);
+  const redisUrl = addressThrough(redis.url, toRedis.port);
   const coreToken = randomUUID();
   const unexpectedEnds: string[] = [];
   const onUnexpectedEnd = (what: string) => unexpectedEnds.push(what);
   const keptPorts = (count: number) => Promise.all(times(count, portToKeep));
   const [corePorts, gatewayPorts, metricsPorts] = [await keptPorts(2), await keptPorts(2), await keptPorts(4)];
+  const home = mkdtempSync(join(tmpdir(), 'lead-intake-world-'));
+  const certificates = tls ? await someCertificates(home) : undefined;
+  const channel = certificates && channelWith(certificates.caller);
+  // A certificate has a name.
+  const coreUrlAt = (port?: number) => (certificates ? `https://localhost:${port}` : `http://127.0.0.1:${port}`);
+  const clocks: MachineClock[] = [];
+  const clockOf = (name: string): Settings => {
+    if (!areSet || !canClocksBeSet) return {};
+    const clock = new MachineClock(name, home);
+    clocks.push(clock);
+    return clock.settings;
+  };
   const common = { CORE_TOKEN: coreToken, PUBLIC_URL };
 
   const cores = corePorts.map(
@@ -37,17 +60,19 @@ export async function startLargeWorld(
         env: {
           ...common,
           CORE_PORT: `${port}`,
-          DATABASE_URL: addressThrough(database.url, toDatabase.port, databaseName),
+          DATABASE_URL: databaseUrl,
           CORE_METRICS_ADDRESS: `127.0.0.1:${metricsPorts[index]}`,
           ...settings,
+          ...certificates?.core,
+          ...clockOf(`core ${index + 1}`),
         },
         losesCounts: false,
         onUnexpectedEnd,
       }),
   );
-  const coreUrls = corePorts.map((port) => `http://127.0.0.1:${port}`);
+  const coreUrls = corePorts.map(coreUrlAt);
   await Promise.all(cores.map((core) => core.start()));
-  const toCores = await startBalancer(coreUrls, servesCore, PROBE_MS);
+  const toCores = await startBalancer(coreUrls, (url) => servesCore(url, channel), PROBE_MS);
   const balancerPort = Number(new URL(toCores.url).port);
   const coreWays = await Promise.all(times(2, () => startProxy('127.0.0.1', balancerPort)));
   const gateways = gatewayPorts.map(
@@ -58,10 +83,12 @@ export async function startLargeWorld(
         env: {
           ...common,
           GATEWAY_PORT: `${port}`,
-          CORE_URL: `http://127.0.0.1:${coreWays[index]?.port}`,
-          REDIS_URL: addressThrough(redis.url, toRedis.port),
+          CORE_URL: coreUrlAt(coreWays[index]?.port),
+          REDIS_URL: redisUrl,
           GATEWAY_METRICS_ADDRESS: `127.0.0.1:${metricsPorts[index + 2]}`,
           ...settings,
+          ...certificates?.gateway,
+          ...clockOf(`gateway ${index + 1}`),
         },
         losesCounts: false,
         onUnexpectedEnd,
@@ -72,6 +99,17 @@ export async function startLargeWorld(
   const toGateways = await startBalancer(gatewayUrls, servesGateway, PROBE_MS);
   const gatewayWay = await startProxy('127.0.0.1', Number(new URL(toGateways.url).port));
   const product = [...cores, ...gateways];
+  const commandLine = new CommandLine({
+    ...settings,
+    ...certificates?.core,
+    ...certificates?.gateway,
+    ...clockOf('operators'),
+    CORE_TOKEN: coreToken,
+    CORE_URL: coreUrlAt(coreWays[0]?.port),
+    DATABASE_URL: databaseUrl,
+    PUBLIC_URL: `http://127.0.0.1:${gatewayWay.port}`,
+    REDIS_URL: redisUrl,
+  });
   const ways = {
     gateway: gatewayWay,
     core: coreWays[0],
@@ -85,17 +123,21 @@ export async function startLargeWorld(
     coreUrls,
     metricsUrls: metricsPorts.map((port) => `http://127.0.0.1:${port}/metrics`),
     coreToken,
-    databaseUrl: addressThrough(database.url, toDatabase.port, databaseName),
+    databaseUrl,
     parts: [...product, databasePart(database), redisPart(redis)],
     ways: ways as World['ways'],
+    commandLine,
+    certificates,
+    clocks,
     disk: undefined,
     processes: () => product.flatMap((part) => part.processes()),
     outputs: () => product.flatMap((part) => part.outputs()),
     unexpectedEnds,
     async stop() {
-      await Promise.all(product.map((part) => part.kill()));
+      await Promise.all([...product, commandLine].map((each) => each.kill()));
       for (const balancer of [toCores, toGateways]) balancer.stop();
       await Promise.all([toDatabase, toRedis, gatewayWay, ...coreWays].map((way) => way.stop()));
+      rmSync(home, { recursive: true, force: true });
     },
   };
 }

@@ -40,6 +40,12 @@ export interface KnownStudio {
   readonly leadIds: string[];
 }
 
+/** Who did something, and since when: unless told, the CRM just now. */
+interface Doer {
+  readonly party?: string;
+  readonly begin?: number;
+}
+
 /** Everybody and everything in a world from its first moment to its last, and what they have lived through. */
 export class Life {
   readonly world: World;
@@ -66,7 +72,7 @@ export class Life {
     this.name = name;
     this.drainMs = drainMs;
     this.personal = `p${this.uuid('personal').slice(-12)}`;
-    this.crm = world.coreUrls.map((url) => connectToCore(url, world.coreToken));
+    this.crm = world.coreUrls.map((url) => connectToCore(url, world.coreToken, world.certificates?.caller));
     this.studios = times(STUDIOS, (index) => ({
       id: `studio-${name}-${index}`,
       memberIds: ['owner', 'admin'],
@@ -116,21 +122,29 @@ export class Life {
     }
   }
 
-  knowKey(studio: KnownStudio, key: KnownKey, issuer: string): void {
+  knowKey(studio: KnownStudio, key: KnownKey, issuer: string, { party = 'CRM', begin = now() }: Doer = {}): void {
     studio.keys.push(key);
-    this.knowSecret(key);
-    this.put(`issuer of ${key.apiKeyId}`, issuer);
+    const { apiKeyId } = key;
+    const span = { begin, end: now() };
+    const made = { studioId: studio.id, apiKeyId, memberId: issuer, deed: 'created', isDone: true } as const;
+    this.history.add({ kind: 'keyDeed', party, ...made, span });
+    this.knowSecret(key, { party, begin });
+    this.put(`issuer of ${apiKeyId}`, issuer, { party, begin });
   }
 
-  knowSecret({ apiKeyId, secret }: KnownKey, begin?: number): void {
+  knowSecret({ apiKeyId, secret }: KnownKey, doer: Doer = {}): void {
     this.keyBySecret.set(secret, apiKeyId);
-    this.put(`secret ${secret}`, 'alive', begin);
+    this.put(`secret ${secret}`, 'alive', doer);
   }
 
   /** Notes what somebody has put somewhere, for sure; or perhaps, at any later time. */
-  put(what: string, value: string, begin = now(), isDone = true): void {
+  put(
+    what: string,
+    value: string,
+    { party = 'CRM', begin = now(), isDone = true }: Doer & { readonly isDone?: boolean } = {},
+  ): void {
     const span = { begin, end: isDone ? now() : Number.POSITIVE_INFINITY };
-    this.history.add({ kind: 'put', party: 'CRM', what, value, isDone, span });
+    this.history.add({ kind: 'put', party, what, value, isDone, span });
   }
 
   /** Has things happen to one part after the other. */
@@ -186,39 +200,43 @@ export class Life {
   /** What disturbs everything no more: whatever is asked from now on is served, or a promise is broken. */
   async untilServed(): Promise<void> {
     let giveUp = now() + SERVES_WITHIN_MS;
-    while (!(await this.#isServed())) {
+    for (;;) {
+      const unserved = await this.#unserved();
+      if (unserved.length === 0) return;
       if (this.#disturbing.size > 0) giveUp = now() + SERVES_WITHIN_MS;
       if (now() > giveUp) {
-        this.history.breaks(`nothing is served ${SERVES_WITHIN_MS} ms after the last disturbance`);
+        const told = unserved.join(', ');
+        this.history.breaks(`not all is served ${SERVES_WITHIN_MS} ms after the last disturbance: ${told}`);
         return;
       }
       await sleep(25);
     }
   }
 
-  async #isServed(): Promise<boolean> {
-    const { urls } = this.world;
+  /** What is not as it is when all is well, in words. */
+  async #unserved(): Promise<string[]> {
+    const { urls, coreUrls } = this.world;
     const asked = [
       ...urls.flatMap((url) => [this.#answers(`${url}/readyz`, 200), this.#answers(`${url}${LEADS}`, 401)]),
-      ...this.crm.map(({ directory }) =>
+      ...this.crm.map(({ directory }, index) =>
         directory.getStudio({ studioId: 'nobody' }, { timeoutMs: 2000 }).then(
-          () => false,
-          (error) => /not.?found/i.test(String(error)),
+          () => 'a studio of nobody is found',
+          (error) => (/not.?found/i.test(String(error)) ? undefined : `${coreUrls[index]} tells the CRM ${error}`),
         ),
       ),
     ];
-    return (await Promise.all(asked)).every(Boolean);
+    return (await Promise.all(asked)).filter((told) => told !== undefined);
   }
 
-  #answers(url: string, expected: number): Promise<boolean> {
+  #answers(url: string, expected: number): Promise<string | undefined> {
     // A connection of its own: one that stands may lead to whoever serves no more.
     const headers = { authorization: `Bearer ${NOBODYS_KEY}`, connection: 'close' };
     return fetch(url, { headers, signal: AbortSignal.timeout(2000) }).then(
       async (response) => {
-        await response.text();
-        return response.status === expected;
+        const text = await response.text();
+        return response.status === expected ? undefined : `${url} answers ${response.status} ${text}`;
       },
-      () => false,
+      (error) => `${url} does not answer: ${error}`,
     );
   }
 

@@ -5,15 +5,18 @@ import { lastLook } from './last-look.ts';
 import { Life } from './life.ts';
 import { HAPPENINGS, type Plan } from './plan.ts';
 import { brokenOfAnswers } from './promises/answers.ts';
+import { brokenOfAudit } from './promises/audit.ts';
 import { brokenOfFiles } from './promises/files.ts';
 import { brokenOfKeys } from './promises/keys.ts';
 import { brokenOfLeads } from './promises/leads.ts';
 import { brokenOfLists } from './promises/lists.ts';
 import { brokenOfOutputs } from './promises/outputs.ts';
 import { brokenOfQuota } from './promises/quota.ts';
-import { brokenOfUpdates } from './promises/updates.ts';
+import { brokenOfRegisters } from './promises/registers.ts';
+import { brokenOfTimes } from './promises/times.ts';
+import type { Settings } from './settings.ts';
 import { storyOf } from './story.ts';
-import type { Settings, World } from './world.ts';
+import type { World } from './world.ts';
 
 /** Nothing takes longer, whatever happens; milliseconds. */
 const OVER_WITHIN_MS = 150_000;
@@ -85,9 +88,11 @@ async function lived(life: Life, { steps, quota }: Plan): Promise<string[]> {
     ),
     ...brokenOfLists(life, atLast),
     ...brokenOfKeys(life),
+    ...brokenOfRegisters(life),
     ...brokenOfAnswers(life),
+    ...(await brokenOfAudit(life, atLast)),
+    ...brokenOfTimes(life),
     ...brokenOfQuota(life, quota),
-    ...brokenOfUpdates(life),
     ...brokenOfOutputs(life),
     ...brokenOfFiles(life.world),
   ];

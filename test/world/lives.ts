@@ -2,8 +2,9 @@ import { randomInt } from 'node:crypto';
 import fc from 'fast-check';
 import { type Lived, live } from './live.ts';
 import { type Plan, planOf, USUAL } from './plan.ts';
+import type { Settings } from './settings.ts';
 import { shortestPlan } from './shortest-plan.ts';
-import type { Settings, World } from './world.ts';
+import type { World } from './world.ts';
 
 /** How many steps a life has at most. */
 const STEPS = Number(process.env.WORLD_STEPS ?? 160);

@@ -1,4 +1,7 @@
 import fc from 'fast-check';
+import * as byHand from './happenings/by-hand.ts';
+import * as clocks from './happenings/clocks.ts';
+import * as coreCallers from './happenings/core-callers.ts';
 import * as crm from './happenings/crm.ts';
 import * as disk from './happenings/disk.ts';
 import type { Happening } from './happenings/happening.ts';
@@ -6,7 +9,10 @@ import * as hoarder from './happenings/hoarder.ts';
 import * as holders from './happenings/holders.ts';
 import * as misfits from './happenings/misfits.ts';
 import * as moving from './happenings/moving.ts';
+import * as operators from './happenings/operators.ts';
 import * as packet from './happenings/packet.ts';
+import * as scraper from './happenings/scraper.ts';
+import * as sdk from './happenings/sdk.ts';
 import * as visitors from './happenings/visitors.ts';
 import * as weather from './happenings/weather.ts';
 import * as website from './happenings/website.ts';
@@ -14,9 +20,10 @@ import type { Quota } from './promises/quota.ts';
 
 /** Everything that can happen, by name. */
 export const HAPPENINGS: Readonly<Record<string, Happening>> = Object.fromEntries(
-  [website, crm, visitors, weather, holders, disk, misfits, packet, hoarder, moving].flatMap((file) =>
-    Object.entries(file).filter(([, value]) => isHappening(value)),
-  ),
+  [
+    ...[website, sdk, byHand, crm, operators, scraper, clocks, visitors, weather],
+    ...[holders, coreCallers, disk, misfits, packet, hoarder, moving],
+  ].flatMap((file) => Object.entries(file).filter(([, value]) => isHappening(value))),
 ) as Record<string, Happening>;
 
 function isHappening(value: unknown): boolean {
@@ -37,6 +44,10 @@ export interface Plan {
   readonly logLevel: string;
   /** What the database is on, where it is a file. */
   readonly disk: 'usual' | 'small' | 'forgetful';
+  /** Whether core and gateways speak over TLS. */
+  readonly tls: boolean;
+  /** Whether clocks are set. */
+  readonly clocks: boolean;
   readonly steps: readonly Step[];
 }
 
@@ -46,6 +57,8 @@ export const USUAL: Omit<Plan, 'steps'> = {
   drainMs: 0,
   logLevel: 'info',
   disk: 'usual',
+  tls: false,
+  clocks: false,
 };
 
 const QUOTAS: readonly Quota[] = [USUAL.quota, USUAL.quota, { limit: 30, windowSeconds: 3 }];
@@ -70,6 +83,8 @@ export const planOf = (length: number): fc.Arbitrary<Plan> =>
       drainMs: fc.constantFrom(0, 0, 0, 0, 0, 0, 0, 500, 500, 11_000),
       logLevel: fc.constantFrom('info', 'debug', 'trace'),
       disk: fc.constantFrom('usual', 'small', 'forgetful'),
+      tls: fc.constantFrom(false, false, true),
+      clocks: fc.boolean(),
       steps: fc.array(step, { minLength: 1, maxLength: length, size: 'max' }),
     }),
   );

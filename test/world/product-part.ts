@@ -2,7 +2,8 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type RunningProcess, start } from '../support/processes.ts';
-import type { Part, ProductProcess, Settings } from './world.ts';
+import type { Settings } from './settings.ts';
+import type { Part, ProductProcess } from './world.ts';
 
 /** After how long a process that is stopped is told again; milliseconds. */
 const TOLD_AGAIN_MS = 50;

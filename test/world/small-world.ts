@@ -6,9 +6,13 @@ import { FORGETFUL_DISKS, startForgetfulDisk } from '../crash/forgetful-disk.ts'
 import { PUBLIC_URL } from '../support/documented.ts';
 import { SMALL_DISKS, startSmallDisk } from '../support/small-disk.ts';
 import { startProxy } from '../support/tcp-proxy.ts';
+import { someCertificates } from './certificates.ts';
+import { canClocksBeSet, MachineClock } from './clock.ts';
+import { CommandLine } from './command-line.ts';
 import type { Plan } from './plan.ts';
 import { ProductPart } from './product-part.ts';
-import type { Part, Settings, World, WorldDisk } from './world.ts';
+import type { Settings } from './settings.ts';
+import type { Part, World, WorldDisk } from './world.ts';
 
 const FILES = { core: 'src/main.ts', gateway: 'gateway/main.ts' } as const;
 
@@ -16,11 +20,13 @@ const FILES = { core: 'src/main.ts', gateway: 'gateway/main.ts' } as const;
 const SMALL_DISK_KIB = 16_384;
 
 /** What `npm start` runs, on SQLite: one core and one gateway, which end with each other. */
-export async function startSmallWorld(settings: Settings, { disk: kind }: Plan): Promise<World> {
+export async function startSmallWorld(settings: Settings, { disk: kind, clocks: areSet, tls }: Plan): Promise<World> {
   const disk = await diskOf(kind);
   const home = mkdtempSync(join(tmpdir(), 'lead-intake-world-'));
   const folder = join(disk?.disk.folder ?? home, 'data');
   if (!disk) mkdirSync(folder);
+  const clocks = areSet && canClocksBeSet ? [new MachineClock('everything', join(home, 'clocks'))] : [];
+  const certificates = tls ? await someCertificates(join(home, 'certificates')) : undefined;
   const databaseUrl = `sqlite:${join(folder, 'leads.db')}`;
   const [corePort, gatewayPort, coreMetrics, gatewayMetrics] = [
     await portToKeep(),
@@ -32,24 +38,30 @@ export async function startSmallWorld(settings: Settings, { disk: kind }: Plan):
   const toGateway = await startProxy('127.0.0.1', gatewayPort);
   const coreToken = crypto.randomUUID();
   const unexpectedEnds: string[] = [];
+  const env = {
+    CORE_PORT: `${corePort}`,
+    CORE_TOKEN: coreToken,
+    CORE_URL: certificates ? `https://localhost:${toCore.port}` : `http://127.0.0.1:${toCore.port}`,
+    GATEWAY_PORT: `${gatewayPort}`,
+    DATABASE_URL: databaseUrl,
+    PUBLIC_URL,
+    CORE_METRICS_ADDRESS: `127.0.0.1:${coreMetrics}`,
+    GATEWAY_METRICS_ADDRESS: `127.0.0.1:${gatewayMetrics}`,
+    ...settings,
+    ...clocks[0]?.settings,
+    ...certificates?.core,
+    ...certificates?.gateway,
+  };
+  const within = disk?.kind === 'small' ? disk.disk.within : [];
   const product = new ProductPart({
     name: 'everything',
     file: 'start.ts',
-    env: {
-      CORE_PORT: `${corePort}`,
-      CORE_TOKEN: coreToken,
-      CORE_URL: `http://127.0.0.1:${toCore.port}`,
-      GATEWAY_PORT: `${gatewayPort}`,
-      DATABASE_URL: databaseUrl,
-      PUBLIC_URL,
-      CORE_METRICS_ADDRESS: `127.0.0.1:${coreMetrics}`,
-      GATEWAY_METRICS_ADDRESS: `127.0.0.1:${gatewayMetrics}`,
-      ...settings,
-    },
-    ...(disk?.kind === 'small' && { within: disk.disk.within }),
+    env,
+    within,
     losesCounts: true,
     onUnexpectedEnd: (what) => unexpectedEnds.push(what),
   });
+  const commandLine = new CommandLine({ ...env, PUBLIC_URL: `http://127.0.0.1:${toGateway.port}` }, within);
   await product.start();
   const partOf = (name: keyof typeof FILES): Part => ({
     name,
@@ -61,18 +73,21 @@ export async function startSmallWorld(settings: Settings, { disk: kind }: Plan):
   });
   return {
     urls: [`http://127.0.0.1:${toGateway.port}`],
-    coreUrls: [`http://127.0.0.1:${corePort}`],
+    coreUrls: [certificates ? `https://localhost:${corePort}` : `http://127.0.0.1:${corePort}`],
     metricsUrls: [coreMetrics, gatewayMetrics].map((port) => `http://127.0.0.1:${port}/metrics`),
     coreToken,
     databaseUrl,
     parts: [product, partOf('core'), partOf('gateway')],
     ways: { gateway: toGateway, core: toCore },
+    commandLine,
+    certificates,
+    clocks,
     disk,
     processes: () => product.processes(),
     outputs: () => product.outputs(),
     unexpectedEnds,
     async stop() {
-      await product.kill();
+      await Promise.all([product.kill(), commandLine.kill()]);
       await Promise.all([toCore.stop(), toGateway.stop(), disk?.disk.stop()]);
       rmSync(home, { recursive: true, force: true });
     },

@@ -34,7 +34,11 @@ function told(event: Event): string {
           : operation.name === 'get'
             ? `gets ${operation.leadId}`
             : `lists ${operation.query}, page ${operation.page + 1} of walk ${operation.walk}`;
-      const told = answer ? `${answer.status} ${answer.code ?? answer.text}` : 'nothing';
+      const told = answer
+        ? `${answer.status} ${answer.code ?? answer.text}`
+        : event.gaveUp
+          ? 'nothing in time'
+          : 'nothing';
       return `${asked} in ${studioId} with ${secret.slice(0, 12)}… and is told ${told}`;
     }
     case 'move':
@@ -43,6 +47,10 @@ function told(event: Event): string {
       return `sees ${event.leadId} of ${event.studioId} ${event.stage}`;
     case 'put':
       return `puts ${event.what} to ${event.value}${event.isDone ? '' : ', perhaps'}`;
+    case 'shown':
+      return `is shown ${event.value} as the ${event.what}`;
+    case 'keyDeed':
+      return `has ${event.deed} ${event.apiKeyId} of ${event.studioId} as ${event.memberId}${event.isDone ? '' : ', perhaps'}`;
     default:
       return event.what;
   }

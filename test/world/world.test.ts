@@ -8,8 +8,9 @@ import { sizeOf } from '../support/size-of.ts';
 import { startLargeWorld } from './large-world.ts';
 import { liveFor } from './lives.ts';
 import type { Plan } from './plan.ts';
+import type { Settings } from './settings.ts';
 import { startSmallWorld } from './small-world.ts';
-import type { Settings, World } from './world.ts';
+import type { World } from './world.ts';
 
 /** How long lives are lived on each database; seconds. */
 const SECONDS = sizeOf('WORLD_SECONDS', { usual: 30, soak: 600 });
@@ -37,7 +38,9 @@ describeWithMongoServer('on MongoDB', () => {
     });
 
     test('whatever happens, every promise is kept, on MongoDB', { timeout: seconds * 1000 + LAST_MS }, () =>
-      expectKept('MongoDB', (settings) => startLargeWorld(settings, database as MongoWireServer, redis as RedisServer)),
+      expectKept('MongoDB', (settings, plan) =>
+        startLargeWorld(settings, plan, database as MongoWireServer, redis as RedisServer),
+      ),
     );
   });
 });

@@ -1,9 +1,10 @@
 import type { ForgetfulDisk } from '../crash/forgetful-disk.ts';
 import type { SmallDisk } from '../support/small-disk.ts';
 import type { TcpProxy } from '../support/tcp-proxy.ts';
-
-/** Settings of a process, by their own names. */
-export type Settings = Readonly<Record<string, string>>;
+import type { Certificates } from './certificates.ts';
+import type { MachineClock } from './clock.ts';
+import type { CommandLine } from './command-line.ts';
+import type { Settings } from './settings.ts';
 
 /** Something that runs, and that can be ended, or stand still. */
 export interface Part {
@@ -42,6 +43,11 @@ export interface World {
   readonly parts: readonly Part[];
   /** What connections go through, by where they lead. */
   readonly ways: Readonly<Record<string, TcpProxy>>;
+  readonly commandLine: CommandLine;
+  /** Where core and gateways show them to each other. */
+  readonly certificates: Certificates | undefined;
+  /** Of its machines, where they can be set. */
+  readonly clocks: readonly MachineClock[];
   /** Where the database is, when it is a disk of which more than usual can go wrong. */
   readonly disk: WorldDisk | undefined;
   processes(): readonly ProductProcess[];

@@ -32,13 +32,13 @@ export function mongoAudit({ leads, apiKeys, studios, call }: Connection, report
       call(async () => {
         if (leadId !== null) {
           const lead = await leads.findOne({ studioId, _id: leadKey(studioId, leadId) }, HISTORY);
-          return newestFirst(eventsOf(lead?.history, { studioId, leadId }));
+          return newestFirst([eventsOf(lead?.history, { studioId, leadId })]);
         }
         const studio = await studios.findOne({ _id: studioId }, HISTORY);
         const keys = await apiKeys.find({ studioId }, HISTORY).toArray();
         return newestFirst([
-          ...eventsOf(studio?.history, { studioId }),
-          ...keys.flatMap(({ _id, history }) => eventsOf(history, { studioId, apiKeyId: String(_id) })),
+          eventsOf(studio?.history, { studioId }),
+          ...keys.map(({ _id, history }) => eventsOf(history, { studioId, apiKeyId: String(_id) })),
         ]);
       }),
   };
@@ -103,10 +103,21 @@ function eventOf(entry: HistoryEntry | null, subject: Subject): Checked<AuditEve
   return checkedEvent({ leadId: null, apiKeyId: null, ...subject, action, memberId, time, from, to });
 }
 
-/** What happened to one document keeps its order, whatever its clock said. */
-function newestFirst(events: AuditEvent[]): AuditEvent[] {
-  return events
+/**
+ * What happened to one document keeps its order, whatever the clocks of those said who did it: there nothing counts as older
+ * than what came before it.
+ */
+function newestFirst(histories: readonly (readonly AuditEvent[])[]): AuditEvent[] {
+  const placed = histories.flatMap((events) => {
+    let place = Number.NEGATIVE_INFINITY;
+    return events.map((event) => {
+      place = Math.max(place, event.time.getTime());
+      return { event, place };
+    });
+  });
+  return placed
     .toReversed()
-    .sort((a, b) => b.time.getTime() - a.time.getTime())
-    .slice(0, EVENTS_KEPT);
+    .sort((a, b) => b.place - a.place)
+    .slice(0, EVENTS_KEPT)
+    .map(({ event }) => event);
 }

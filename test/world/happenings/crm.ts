@@ -2,7 +2,7 @@ import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { ConnectError } from '@connectrpc/connect';
 import fc from 'fast-check';
 import { ErrorInfoSchema } from '../../../proto/gen/google/rpc/error_details_pb.ts';
-import { ApiKeyScope } from '../../../proto/gen/leadintake/v1/api_key_pb.ts';
+import { type ApiKey, ApiKeyScope } from '../../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { MemberRole, StudioStatus } from '../../../proto/gen/leadintake/v1/directory_pb.ts';
 import { type Lead, LeadStage, LeadView } from '../../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { LEAD_STAGES, type LeadStage as Stage } from '../../../src/domain/lead.ts';
@@ -10,8 +10,9 @@ import { DAY_MS } from '../../support/builders.ts';
 import type { CoreClients } from '../../support/core-clients.ts';
 import { REGIONS } from '../contacts.ts';
 import { now } from '../history.ts';
-import { CRM_WAITS_MS, type KnownKey, type KnownStudio, type Life } from '../life.ts';
+import { CRM_WAITS_MS, type KnownStudio, type Life } from '../life.ts';
 import { keyOf, mostlyFirst, newest, one, recent, studio, studioAt } from './choices.ts';
+import * as deeds from './deeds.ts';
 import { aHappening } from './happening.ts';
 
 const WAITS = { timeoutMs: CRM_WAITS_MS };
@@ -19,13 +20,10 @@ const WAITS = { timeoutMs: CRM_WAITS_MS };
 const core = fc.nat(1);
 const crmAt = (life: Life, index: number): CoreClients => one(life.crm, index);
 
-/** What came of a call: its answer; why it was refused, and changed nothing; or nothing is known. */
-export type CallOutcome<T> =
-  | { readonly answer: T }
-  | { readonly refused: string; readonly leadId: string | undefined }
-  | { readonly unknown: string };
+/** What the CRM does by a call. */
+const byRpc = <T>(call: () => Promise<T>): deeds.Doing<T> => ({ party: 'CRM', doIt: () => outcomeOf(call()) });
 
-export async function outcomeOf<T>(call: Promise<T>): Promise<CallOutcome<T>> {
+export async function outcomeOf<T>(call: Promise<T>): Promise<deeds.Outcome<T>> {
   try {
     return { answer: await call };
   } catch (error) {
@@ -33,16 +31,6 @@ export async function outcomeOf<T>(call: Promise<T>): Promise<CallOutcome<T>> {
     if (info?.domain !== 'leadintake') return { unknown: String(error) };
     return { refused: info.reason, leadId: info.metadata.leadId };
   }
-}
-
-/** Has something be what it is put to, and notes that. */
-async function put(life: Life, what: string, value: string, call: Promise<unknown>): Promise<void> {
-  const begin = now();
-  const outcome = await outcomeOf(call);
-  if ('refused' in outcome) {
-    const told = `${what} is not put to ${value}: ${outcome.refused}`;
-    life.history.add({ kind: 'other', party: 'CRM', what: told, span: { begin, end: now() } });
-  } else life.put(what, value, begin, 'answer' in outcome);
 }
 
 const STAGE_NUMBERS: Readonly<Record<Stage, LeadStage>> = {
@@ -70,23 +58,12 @@ export const move = aHappening({
     const { id: studioId, leadIds } = studioAt(life, studio);
     const leadId = newest(leadIds, lead);
     if (leadId === undefined) return;
-    const begin = now();
     const request = { studioId, leadId, stage: STAGE_NUMBERS[stage as Stage] };
-    const outcome = await outcomeOf(crmAt(life, core).leads.changeLeadStage(request, WAITS));
-    life.history.add({
-      kind: 'move',
-      party: 'CRM',
-      studioId,
-      leadId,
-      stage: stage as Stage,
-      outcome:
-        'answer' in outcome
-          ? { told: 'moved' }
-          : 'refused' in outcome
-            ? { told: 'refused', reason: outcome.refused, leadId: outcome.leadId }
-            : { told: 'nothing' },
-      span: { begin, end: 'unknown' in outcome ? Number.POSITIVE_INFINITY : now() },
-    });
+    await deeds.move(
+      life,
+      { studioId, leadId, stage: stage as Stage },
+      byRpc(() => crmAt(life, core).leads.changeLeadStage(request, WAITS)),
+    );
   },
 });
 
@@ -125,7 +102,8 @@ export const suspend = aHappening({
     const { id } = studioAt(life, studio);
     const number = status === 'active' ? StudioStatus.ACTIVE : StudioStatus.SUSPENDED;
     const request = { studio: { id, status: number }, updateMask: { paths: ['status'] } };
-    await put(life, `status of ${id}`, status, crmAt(life, core).directory.putStudio(request, WAITS));
+    const call = () => crmAt(life, core).directory.putStudio(request, WAITS);
+    await deeds.put(life, `status of ${id}`, status, byRpc(call));
   },
 });
 
@@ -137,8 +115,9 @@ export const moveStudio = aHappening({
     const { id } = studioAt(life, studio);
     const regionCode = region === 'none' ? {} : { regionCode: region };
     const request = { studio: { id, status: StudioStatus.UNSPECIFIED, ...regionCode } };
-    const call = crmAt(life, core).directory.putStudio({ ...request, updateMask: { paths: ['region_code'] } }, WAITS);
-    await put(life, `region of ${id}`, region, call);
+    const updateMask = { paths: ['region_code'] };
+    const call = () => crmAt(life, core).directory.putStudio({ ...request, updateMask }, WAITS);
+    await deeds.put(life, `region of ${id}`, region, byRpc(call));
   },
 });
 
@@ -157,11 +136,11 @@ export const changeRole = aHappening({
     const { id: studioId, memberIds } = studioAt(life, studio);
     const id = one(memberIds, member);
     const { directory } = crmAt(life, core);
-    const call =
+    const call = (): Promise<unknown> =>
       role === 'gone'
         ? directory.removeMember({ studioId, memberId: id }, WAITS)
         : directory.putMember({ member: { studioId, id, role: ROLES[role as keyof typeof ROLES] } }, WAITS);
-    await put(life, `role of ${id} in ${studioId}`, role, call);
+    await deeds.put(life, `role of ${id} in ${studioId}`, role, byRpc(call));
   },
 });
 
@@ -178,11 +157,11 @@ export const changeSource = aHappening({
     const { id: studioId, sourceIds } = studioAt(life, studio);
     const id = one(sourceIds, source);
     const { directory } = crmAt(life, core);
-    const call =
+    const call = (): Promise<unknown> =>
       state === 'gone'
         ? directory.removeLeadSource({ studioId, leadSourceId: id }, WAITS)
         : directory.putLeadSource({ leadSource: { studioId, id, name: 'Form', enabled: state === 'enabled' } }, WAITS);
-    await put(life, `source ${id} of ${studioId}`, state, call);
+    await deeds.put(life, `source ${id} of ${studioId}`, state, byRpc(call));
   },
 });
 
@@ -202,59 +181,44 @@ export const makeKey = aHappening({
       scopes: [...(mayRead ? [ApiKeyScope.LEADS_READ] : []), ...(mayCreate ? [ApiKeyScope.LEADS_CREATE] : [])],
       expireTime: timestampFromMs(Date.now() + 30 * DAY_MS),
     };
-    const outcome = await outcomeOf(crmAt(life, core).apiKeys.createApiKey(request, WAITS));
-    if (!('answer' in outcome)) return;
-    const { apiKey, secret } = outcome.answer;
-    life.knowKey(known, { apiKeyId: apiKey?.id ?? '', secret, mayRead, mayCreate, mayDie: false }, memberId);
+    const may = { memberId, mayRead, mayCreate };
+    await deeds.makeKey(
+      life,
+      known,
+      may,
+      byRpc(() => crmAt(life, core).apiKeys.createApiKey(request, WAITS).then(issued)),
+    );
   },
 });
 
-/** A key gets another secret: the former one is dead as soon as that is told. */
+const issued = ({ apiKey, secret }: { readonly apiKey?: ApiKey | undefined; readonly secret: string }) => ({
+  apiKeyId: apiKey?.id ?? '',
+  secret,
+});
+
+/** A key gets another secret. */
 export const replaceKey = aHappening({
   weight: 2,
   choice: fc.record({ studio, key: mostlyFirst(3), member: mostlyFirst(2), core }),
   async happen(life, { studio, key, member, core }) {
     const known = studioAt(life, studio);
-    const { id: studioId, memberIds } = known;
     const target = keyOf(known, key);
-    const { apiKeyId } = target;
-    const memberId = one(memberIds, member);
-    await life.inTurn(`key ${apiKeyId}`, async () => {
-      const begin = now();
-      const request = { studioId, memberId, apiKeyId };
-      const outcome = await outcomeOf(crmAt(life, core).apiKeys.replaceApiKey(request, WAITS));
-      if ('refused' in outcome) return;
-      dies(life, target, 'answer' in outcome, begin);
-      life.put(`issuer of ${apiKeyId}`, memberId, begin, 'answer' in outcome);
-      if (!('answer' in outcome)) return;
-      target.secret = outcome.answer.secret;
-      life.knowSecret(target, begin);
-      // What became of an earlier call is not known: it may still come, and end this secret, too.
-      if (target.mayDie) dies(life, target, false, begin);
-    });
+    const memberId = one(known.memberIds, member);
+    const request = { studioId: known.id, memberId, apiKeyId: target.apiKeyId };
+    const call = () => crmAt(life, core).apiKeys.replaceApiKey(request, WAITS).then(issued);
+    await deeds.replaceKey(life, known, target, memberId, byRpc(call));
   },
 });
 
-/** A key is revoked. The first of a studio stays. */
+/** A key is revoked. */
 export const revokeKey = aHappening({
   weight: 1,
   choice: fc.record({ studio, key: mostlyFirst(3), core }),
   async happen(life, { studio, key, core }) {
     const known = studioAt(life, studio);
     const target = keyOf(known, key);
-    if (known.keys.indexOf(target) === 0) return;
-    const { apiKeyId } = target;
-    await life.inTurn(`key ${apiKeyId}`, async () => {
-      const begin = now();
-      const request = { studioId: known.id, memberId: 'owner', apiKeyId };
-      const outcome = await outcomeOf(crmAt(life, core).apiKeys.revokeApiKey(request, WAITS));
-      if (!('refused' in outcome)) dies(life, target, 'answer' in outcome, begin);
-    });
+    const request = { studioId: known.id, memberId: 'owner', apiKeyId: target.apiKeyId };
+    const call = () => crmAt(life, core).apiKeys.revokeApiKey(request, WAITS);
+    await deeds.revokeKey(life, known, target, 'owner', byRpc(call));
   },
 });
-
-/** Notes that what opens a key does so no more, or perhaps not. */
-function dies(life: Life, key: KnownKey, isDone: boolean, begin: number): void {
-  life.put(`secret ${key.secret}`, 'dead', begin, isDone);
-  key.mayDie ||= !isDone;
-}

@@ -78,8 +78,10 @@ export const powerCut = aHappening({
         const isFailed = await Promise.race([disk.disk.failed().then(() => true), sleep(1500, false)]);
         if (!isFailed) await disk.disk.failPower({ ...cut, after: 0, of: '' });
         await disk.disk.failed();
-        await everything.kill();
-        await disk.disk.restorePower();
+        await life.world.commandLine.whileDown(async () => {
+          await everything.kill();
+          await disk.disk.restorePower();
+        });
         await everything.start();
       }),
     ),

@@ -7,6 +7,7 @@ import { times } from '../../support/builders.ts';
 import { grpcCaller } from '../../support/grpc.ts';
 import { type RawAnswer, takeAnswer } from '../../support/raw-http.ts';
 import { LEADS } from '../../support/service.ts';
+import { channelWith } from '../certificates.ts';
 import { type KnownStudio, type Life, STUDIOS } from '../life.ts';
 import { keyOf, lasting, one, studioAt } from './choices.ts';
 import { aHappening } from './happening.ts';
@@ -107,7 +108,8 @@ export const watchers = aHappening({
   happen: (life, { count, hasToken, core, forMs }) =>
     hold(life, `${count} watchers ${hasToken ? 'with' : 'without'} the token`, async () => {
       const { host } = new URL(one(life.world.coreUrls, core));
-      const callers = times(Math.ceil(count / 8), () => grpcCaller(host));
+      const channel = life.world.certificates && channelWith(life.world.certificates.caller);
+      const callers = times(Math.ceil(count / 8), () => grpcCaller(host, channel));
       const authorization = hasToken ? `Bearer ${life.world.coreToken}` : undefined;
       const calls = callers.flatMap((caller) =>
         times(8, () => {
@@ -125,7 +127,7 @@ export const watchers = aHappening({
 });
 
 /** Has somebody hold what they can, while somebody else asks for one thing after the other, and is to be served. */
-async function hold(life: Life, what: string, holds: (studio: KnownStudio) => Promise<void>): Promise<void> {
+export async function hold(life: Life, what: string, holds: (studio: KnownStudio) => Promise<void>): Promise<void> {
   let isOver = false;
   const bystander = (async () => {
     // A studio in which little else goes on.

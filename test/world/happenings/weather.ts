@@ -65,6 +65,8 @@ export const restart = aHappening({
         const tookMs = now() - begin;
         if (status !== 0) life.history.breaks(`${part.name} was stopped in order, and ended with ${status}`);
         if (tookMs > life.drainMs + STOPS_WITHIN_MS) life.history.breaks(`${part.name} took ${tookMs} ms to stop`);
+        // New certificates come with a restart, too.
+        await life.world.certificates?.renew();
         await part.start(settings);
       }),
     );

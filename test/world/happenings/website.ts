@@ -2,18 +2,18 @@ import fc from 'fast-check';
 import { expectDocumentedAnswer } from '../../support/documented.ts';
 import { LEADS } from '../../support/service.ts';
 import { ownContact, SHARED_CONTACTS, sharedContact } from '../contacts.ts';
-import { now, type Operation, type RestAnswer, type SentLead } from '../history.ts';
+import { type EventOf, now, type Operation, type RestAnswer, type SentLead } from '../history.ts';
 import type { KnownStudio, Life } from '../life.ts';
 import { keyOf, mostlyFirst, newest, one, recent, studio, studioAt } from './choices.ts';
 import { aHappening } from './happening.ts';
 
 /** Nobody waits longer for an answer, whatever becomes of the service; milliseconds. */
-const ANSWERED_WITHIN_MS = 15_000;
+export const ANSWERED_WITHIN_MS = 15_000;
 
 /** How many idempotency keys a studio's callers use. */
 const IDEMPOTENCY_KEYS = 60;
 
-const where = { url: fc.nat(2), key: mostlyFirst(3) };
+export const where = { url: fc.nat(2), key: mostlyFirst(3) };
 
 /** Which lead somebody means to create. */
 export interface LeadChoice {
@@ -107,27 +107,25 @@ export function leadOf(life: Life, { id, sourceIds }: KnownStudio, choice: LeadC
 /** Sends a request as a website server does, and notes what it is answered. */
 export async function ask(
   life: Life,
-  { id: studioId, leadIds }: KnownStudio,
+  studio: KnownStudio,
   secret: string,
   url: string,
   operation: Operation,
 ): Promise<RestAnswer | undefined> {
   const begin = now();
   const answer = await answerTo(life, secret, url, operation);
-  life.history.add({
-    kind: 'request',
-    party: 'website',
-    operation,
-    studioId,
-    secret,
-    answer,
-    span: { begin, end: now() },
-  });
-  if (answer?.status === 201) {
-    const { id } = JSON.parse(answer.text).lead;
-    if (!leadIds.includes(id)) leadIds.push(id);
-  }
+  const span = { begin, end: now() };
+  noteRequest(life, { kind: 'request', party: 'website', operation, studioId: studio.id, secret, answer, span });
   return answer;
+}
+
+/** Notes what somebody has asked for and was answered; of a lead that this tells of, everybody knows from now on. */
+export function noteRequest(life: Life, request: EventOf<'request'>): void {
+  life.history.add(request);
+  if (request.answer?.status !== 201) return;
+  const { id } = JSON.parse(request.answer.text).lead;
+  const { leadIds } = life.studios.find(({ id }) => id === request.studioId) as KnownStudio;
+  if (!leadIds.includes(id)) leadIds.push(id);
 }
 
 async function answerTo(
@@ -145,18 +143,26 @@ async function answerTo(
       signal,
       ...(body !== undefined && { body }),
     });
-    const copy = response.clone();
-    const text = await response.text();
-    await expectDocumentedAnswer(method, path, copy).catch((error) =>
-      life.history.breaks(`an answer is not as documented: ${(error as Error).message}`),
-    );
-    const { code } = JSON.parse(text);
-    return { status: response.status, code, text, headers: response.headers };
+    return await wholeAnswer(life, method, path, response);
   } catch {
-    if (signal.aborted)
-      life.history.breaks(`${method} ${path} is neither answered nor refused in ${ANSWERED_WITHIN_MS} ms`);
+    if (signal.aborted) breaksByWaiting(life, method, path);
     return undefined;
   }
+}
+
+export function breaksByWaiting({ history }: Life, method: string, path: string): void {
+  history.breaks(`${method} ${path} is neither answered nor refused in ${ANSWERED_WITHIN_MS} ms`);
+}
+
+/** Reads an answer to its end, and holds it against what is documented. */
+export async function wholeAnswer(life: Life, method: string, path: string, response: Response): Promise<RestAnswer> {
+  const copy = response.clone();
+  const text = await response.text();
+  await expectDocumentedAnswer(method, path, copy).catch((error) =>
+    life.history.breaks(`an answer is not as documented: ${(error as Error).message}`),
+  );
+  const { code } = JSON.parse(text);
+  return { status: response.status, code, text, headers: response.headers };
 }
 
 /** The request of HTTP that an operation is. */

@@ -14,13 +14,16 @@ export function brokenOfAnswers(life: Life): string[] {
 export const isTurnedAway = (answer: RestAnswer | undefined): boolean =>
   answer?.status === 503 && answer.text.includes('nothing was written');
 
+/** Whether a request was refused for what the service is like just now: its state, or how fast it took what came. */
+const isNotServed = ({ status }: RestAnswer): boolean => [408, 503].includes(status);
+
 /** Failures while nothing disturbed anybody. */
 function unexcused(life: Life, requests: readonly EventOf<'request'>[]): string[] {
   const disturbances = life.history.of('disturbance').map(({ span }) => span);
   const crowds = life.history.of('crowd').map(({ span }) => span);
-  return requests.flatMap(({ answer, span, operation }) => {
+  return requests.flatMap(({ answer, span, operation, gaveUp }) => {
     if (answer?.code === 'internal_error') return [`${operation.name} is told ${answer.text}`];
-    if (answer && answer.status !== 503) return [];
+    if (answer ? !isNotServed(answer) : gaveUp) return [];
     const isAmong = (spans: readonly Span[]) => spans.some(({ begin, end }) => begin < span.end && span.begin < end);
     const isExcused = isAmong(disturbances) || (isTurnedAway(answer) && isAmong(crowds));
     const told = answer ? `${answer.status} ${answer.code} ${answer.text}` : 'nothing';

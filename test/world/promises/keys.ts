@@ -21,8 +21,8 @@ export function brokenOfKeys(life: Life): string[] {
   const at = (what: string, { span }: EventOf<'request'>) => possibleValues(puts.get(what) ?? [], span);
   return life.history.of('request').flatMap((request) => {
     const { answer, secret, studioId, operation } = request;
-    // Where it is not known how a key stands, or how often it came, 503 takes that answer's place.
-    if (!answer || answer.status === 503) return [];
+    // Where it is not known how a key stands, or how often it came, 503 takes that answer's place; 408 comes before all.
+    if (!answer || answer.status === 503 || answer.status === 408) return [];
     const told = GATES[answer.code ?? ''] ?? 'open';
     const key = keys.get(life.keyBySecret.get(secret) ?? '') as KnownKey;
     const possible = new Set<Gate>();

@@ -160,11 +160,12 @@ class LeadModel {
   }
 
   /** Nobody was told whether there is a lead. If there is one of this key with these data in the end, this may have made it. */
-  #ofUnknown({ answer, span }: EventOf<'request'>, sent: SentLead, about: string[], story: string): About[] {
+  #ofUnknown(event: EventOf<'request'>, sent: SentLead, about: string[], story: string): About[] {
+    const { answer, span, wroteNothing } = event;
     const made = this.#byKey.get(sent.idempotencyKey);
     if (!made || made.displayName !== sent.displayName || made.contact.value !== sent.contact.value) return [];
     if (made.sourceId !== sent.sourceId || made.note !== sent.note) return [];
-    if (isTurnedAway(answer)) return [];
+    if (isTurnedAway(answer) || wroteNothing) return [];
     const next = (leads: Leads) => (ofKey(leads, sent) ? leads : this.#created(leads, made.id, sent));
     return [
       {

@@ -1,0 +1,2 @@
+/** Settings of a process, by their own names. */
+export type Settings = Readonly<Record<string, string>>;
