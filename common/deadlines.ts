@@ -43,6 +43,9 @@ export const CORE_PING_ANSWER_MS = 2000;
 /** How long the doctor waits for a core or a gateway. */
 export const DOCTOR_MS = 5000;
 
+/** How long a call to the core may wait for a connection: for one that is made, and before that for a sign of life of the one before. */
+export const CORE_CONNECT_MS = 4000;
+
 /** How long a request may take to arrive, at the gateway and at the core. */
 export const REQUEST_ARRIVAL_MS = 10_000;
 
@@ -83,6 +86,12 @@ isLess(
   'who asks whether the core serves knows it before who asks it for something',
 );
 isLess({ CORE_PING_ANSWER_MS }, { CORE_PING_EVERY_MS }, 'one sign of life is waited for at a time');
+isLess(
+  { CORE_PING_ANSWER_MS },
+  { CORE_CONNECT_MS },
+  'a connection can be made after the one before gave no sign of life',
+);
+isLess({ CORE_CONNECT_MS }, { CORE_CALL_MS }, 'who has no connection is told before who has no answer');
 isLess({ STORE_CALL_MS }, { DOCTOR_MS }, 'a core whose store is silent can say so to the doctor');
 isLess({ CORE_CALL_MS }, { LONGEST_CALL_MS }, "the gateway's deadline is one that the core takes");
 isLess(

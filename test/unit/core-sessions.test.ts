@@ -1,14 +1,18 @@
 import { once } from 'node:events';
 import {
   type ClientHttp2Session,
+  createSecureServer,
   createServer,
   type Http2Server,
   type ServerHttp2Session,
   type ServerHttp2Stream,
 } from 'node:http2';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, createServer as createTcpServer } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { CoreSessions } from '../../gateway/core-sessions.ts';
+import { anAuthority } from '../support/certificates.ts';
+import { startProxy } from '../support/tcp-proxy.ts';
 
 test('a core that closes an idle connection as the next call comes has that over another one, and nobody dies of it', async () => {
   const { server, connections } = await aCore();
@@ -36,6 +40,54 @@ test('many calls over one connection leave no listeners behind', async () => {
   for (let count = 0; count < 20; count += 1) expect((await call(sessions)) === session).toBe(true);
 
   expect(session.listenerCount('error')).toBe(before);
+});
+
+test('a core that stands still and goes on is reached again by each call that comes meanwhile, or that call is over', async () => {
+  const authority = await anAuthority('core-authority');
+  const { key, cert } = await authority.issue('localhost', 'server');
+  const server = createSecureServer({ key, cert })
+    .on('stream', (stream: ServerHttp2Stream) => {
+      stream.on('error', () => {}).respond({ ':status': 200 });
+      stream.write('begun');
+    })
+    .on('session', (session) => onTestFinished(() => session.destroy()))
+    .listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => void server.close());
+  const proxy = await startProxy('127.0.0.1', (server.address() as AddressInfo).port);
+  onTestFinished(() => proxy.stop());
+  const pings = { pingIntervalMs: 300, pingTimeoutMs: 400 };
+  const sessions = new CoreSessions(`https://localhost:${proxy.port}`, pings, { ca: authority.cert }, 2000);
+  onTestFinished(() => sessions.abort());
+  const begin = () =>
+    sessions.request('POST', '/', {}, {}).then(
+      (stream) => stream.on('error', () => {}).resume(),
+      () => undefined,
+    );
+  const long = await begin();
+  const ended = new Promise<unknown>((resolve) => long?.on('close', () => resolve(begin())));
+
+  await sleep(200);
+  proxy.silence();
+  await sleep(150);
+  // The connection was silent for long enough: it is asked for a sign of life, while the long call still goes over it.
+  const asked = begin();
+  await sleep(1500);
+  proxy.heal();
+
+  await Promise.all([ended, asked]);
+  expect(await begin()).toBeDefined();
+});
+
+test('a call that has no connection in time is over', async () => {
+  const silent = createTcpServer().listen(0, '127.0.0.1');
+  await once(silent, 'listening');
+  onTestFinished(() => void silent.close());
+  const { port } = silent.address() as AddressInfo;
+  const sessions = new CoreSessions(`https://localhost:${port}`, {}, {}, 200);
+  onTestFinished(() => sessions.abort());
+
+  await expect(sessions.request('POST', '/', {}, {})).rejects.toThrow('no connection within 200 ms');
 });
 
 async function aCore(): Promise<{ server: Http2Server; connections: readonly ServerHttp2Session[] }> {
