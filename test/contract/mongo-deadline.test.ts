@@ -146,7 +146,7 @@ describeWithMongoServer('the deadline of a call to MongoDB', () => {
       await sleep(30);
       proxy.heal();
 
-      await expect.poll(() => store.check().then(() => 'answers'), { timeout: 15_000 }).toBe('answers');
+      await expect.poll(() => store.check().then(() => 'answers', String), { timeout: 15_000 }).toBe('answers');
       isOver = true;
       await Promise.all(callers);
     }

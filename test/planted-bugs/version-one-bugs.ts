@@ -70,24 +70,6 @@ export const VERSION_ONE_BUGS: readonly PlantedBug[] = [
   },
 ];
 
-/** The same, of the store on MongoDB. */
-export const VERSION_ONE_MONGO_BUGS: readonly PlantedBug[] = [
-  {
-    name: 'a client that is never answered is not connected anew',
-    suite: 'test/contract/mongo-deadline.test.ts',
-    caughtBy:
-      'when all connections break under load, again and again, each time calls are answered again by themselves',
-    patches: [
-      {
-        file: 'src/store/mongo/lasting-client.ts',
-        find: 'performance.now() - this.#unansweredSince > RENEW_AFTER_MS',
-        put: 'false',
-      },
-    ],
-    inSoak: true,
-  },
-];
-
 /** Each fault of the first version, by the names of the bugs that plant it back. */
 export const VERSION_ONE_FAULTS: Readonly<Record<string, readonly string[]>> = {
   'another region gives the same text a second open lead': [
@@ -128,6 +110,5 @@ export const VERSION_ONE_FAULTS: Readonly<Record<string, readonly string[]>> = {
     'an insert whose reply is lost is repeated under another id',
     'an insert that fails as a whole is answered as created',
     'a command that the driver never ends is taken for done',
-    'a client that is never answered is not connected anew',
   ],
 };
