@@ -8,6 +8,7 @@ process.env.NODE_COMPILE_CACHE ??= `${import.meta.dirname}/../node_modules/.cach
 /** Suites that take longest. They begin first, so that none of them goes on alone when all others are over. */
 const LONGEST = [
   'test/planted-bugs/',
+  'test/world/world',
   'test/crash/kills',
   'test/crash/power-cuts',
   'test/e2e/mongo-failures',

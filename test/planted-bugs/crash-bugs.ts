@@ -144,6 +144,8 @@ export const CRASH_BUGS: readonly PlantedBug[] = [
     name: 'a call waits for a connection to the core for ever',
     suite: 'test/unit/core-sessions.test.ts',
     caughtBy: 'a call that has no connection in time is over',
-    patches: [{ file: 'gateway/core-sessions.ts', find: 'this.#inTime(super.request(...call))', put: 'super.request(...call)' }],
+    patches: [
+      { file: 'gateway/core-sessions.ts', find: 'this.#inTime(super.request(...call))', put: 'super.request(...call)' },
+    ],
   },
 ];
