@@ -83,13 +83,13 @@ export function withoutWaitingLong(database: DatabaseSync, work: () => void): vo
 
 /** Entering WAL does not wait for another process that does the same: SQLite answers "busy" at once. */
 function enterWal(database: DatabaseSync): void {
-  const giveUp = Date.now() + SQLITE_BUSY_MS;
+  const giveUp = performance.now() + SQLITE_BUSY_MS;
   for (;;) {
     try {
       database.exec('PRAGMA journal_mode = WAL');
       return;
     } catch (error) {
-      if ((error as { errcode?: number }).errcode !== SQLITE_BUSY || Date.now() > giveUp) throw error;
+      if ((error as { errcode?: number }).errcode !== SQLITE_BUSY || performance.now() > giveUp) throw error;
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, WAL_RETRY_MS);
     }
   }
