@@ -29,13 +29,21 @@ export interface VariantReport {
   readonly errors: readonly string[];
 }
 
-/** Has a test runner load the product with the faults in it. */
+/**
+ * Has a test runner load the product with the faults in it. What it keeps of files without a fault, it keeps for all variants: to
+ * read them anew for each would cost most of the time.
+ */
 export function plant(patches: readonly Patch[]): Plugin {
+  const patchesOf = (id: string) => patches.filter(({ file }) => id.split('?')[0] === join(ROOT, file));
   return {
     name: 'planted-bug',
     enforce: 'pre',
+    api: { vitest: { ignoreFsModuleCache: true } },
+    configureVitest({ defineCacheKeyGenerator }) {
+      defineCacheKeyGenerator(({ id }) => JSON.stringify(patchesOf(id)));
+    },
     transform(code, id) {
-      const ofFile = patches.filter(({ file }) => id.split('?')[0] === join(ROOT, file));
+      const ofFile = patchesOf(id);
       return ofFile.length === 0 ? undefined : ofFile.reduce(patched, code);
     },
   };

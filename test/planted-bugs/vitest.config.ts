@@ -32,8 +32,6 @@ function project(name: string, include: string[], titles: string[], plugin: Retu
       testTimeout: 10_000,
       hookTimeout: 60_000,
       tags: RULE_TAGS,
-      // The cache would give one variant's modules to the others, and to every later run of the tests.
-      fsModuleCache: false,
       pool: 'threads',
       provide: { titles },
       // For processes of their own; they are as large as usual, even in a soak.
