@@ -8,7 +8,6 @@ process.env.NODE_COMPILE_CACHE ??= `${import.meta.dirname}/../node_modules/.cach
 /** Suites that take longest. They begin first, so that none of them goes on alone when all others are over. */
 const LONGEST = [
   'test/planted-bugs/',
-  'test/world/world',
   'test/crash/kills',
   'test/crash/power-cuts',
   'test/e2e/mongo-failures',
@@ -18,7 +17,12 @@ const LONGEST = [
 ];
 
 /** Suites that load the whole machine: side by side, each would see the other's load. */
-const ALONE = ['test/e2e/two-of-each.test.ts', 'test/security/core-port-bounds.test.ts', 'test/crash/overload.test.ts'];
+const ALONE = [
+  'test/world/world.test.ts',
+  'test/e2e/two-of-each.test.ts',
+  'test/security/core-port-bounds.test.ts',
+  'test/crash/overload.test.ts',
+];
 
 // Real servers and processes start in the suites; on a small machine they share two cores.
 const test = { root: `${import.meta.dirname}/..`, testTimeout: 30_000, hookTimeout: 60_000, tags: RULE_TAGS };
