@@ -15,6 +15,7 @@ import { brokenOfQuota } from './promises/quota.ts';
 import { brokenOfRegisters } from './promises/registers.ts';
 import { brokenOfTimes } from './promises/times.ts';
 import type { Settings } from './settings.ts';
+import { noteStillness } from './stillness.ts';
 import { storyOf } from './story.ts';
 import type { World } from './world.ts';
 
@@ -28,6 +29,8 @@ const MOST_IN_TURN = 3;
 export interface Lived {
   /** Every promise that was broken, in words. */
   readonly broken: readonly string[];
+  /** What could be held against no promise, because it is too tangled. */
+  readonly unknown: readonly string[];
   /** What each party did and saw, in order. */
   readonly story: string;
 }
@@ -49,19 +52,21 @@ export async function live(
     plan,
   );
   const life = new Life(world, name, drainMs);
+  const noteNoMore = noteStillness(life.history);
   try {
     await life.begin().catch((error) => {
       throw new Error(`nothing can begin: ${error}\n${world.outputs().join('\n')}`, { cause: error });
     });
-    const broken = await Promise.race([lived(life, plan), tooLong(life)]);
-    return { broken, story: storyOf(life.history, broken) };
+    const { broken, unknown } = await Promise.race([lived(life, plan), tooLong(life)]);
+    return { broken, unknown, story: storyOf(life.history, broken) };
   } finally {
+    noteNoMore();
     life.end();
     await world.stop();
   }
 }
 
-async function lived(life: Life, { steps, quota }: Plan): Promise<string[]> {
+async function lived(life: Life, { steps, quota }: Plan): Promise<Omit<Lived, 'story'>> {
   const happening: Promise<void>[] = [];
   for (const { afterMs, name, choice } of steps) {
     if (afterMs > 0) await sleep(afterMs);
@@ -80,12 +85,13 @@ async function lived(life: Life, { steps, quota }: Plan): Promise<string[]> {
   const regionsOf = (studioId: string) => [
     ...new Set(life.putsOf(`region of ${studioId}`).map(({ value }) => value as Region)),
   ];
-  return [
+  const ofLeads = [...atLast].map(([studioId, leads]) =>
+    brokenOfLeads(events, { studioId, regions: regionsOf(studioId), leads }),
+  );
+  const broken = [
     ...life.history.broken,
     ...life.world.unexpectedEnds,
-    ...[...atLast].flatMap(([studioId, leads]) =>
-      brokenOfLeads(events, { studioId, regions: regionsOf(studioId), leads }),
-    ),
+    ...ofLeads.flatMap(({ broken }) => broken),
     ...brokenOfLists(life, atLast),
     ...brokenOfKeys(life),
     ...brokenOfRegisters(life),
@@ -96,9 +102,10 @@ async function lived(life: Life, { steps, quota }: Plan): Promise<string[]> {
     ...brokenOfOutputs(life),
     ...brokenOfFiles(life.world),
   ];
+  return { broken, unknown: ofLeads.flatMap(({ unknown }) => unknown) };
 }
 
-async function tooLong(life: Life): Promise<string[]> {
+async function tooLong(life: Life): Promise<Omit<Lived, 'story'>> {
   await sleep(OVER_WITHIN_MS, undefined, { ref: false });
-  return [...life.history.broken, `it is not over after ${OVER_WITHIN_MS} ms`];
+  return { broken: [...life.history.broken, `it is not over after ${OVER_WITHIN_MS} ms`], unknown: [] };
 }

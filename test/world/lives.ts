@@ -41,12 +41,12 @@ export async function liveFor(
   for (let life = 1; ; life += 1) {
     const seed = seeds[life - 1] ?? randomInt(2 ** 31);
     const lived = performance.now();
-    const failure = await failureOf(seed, startWorld);
+    const { failure, unknown } = await failureOf(seed, startWorld);
+    const told = failure ? 'a promise is broken' : 'every promise is kept';
+    const untold = unknown.length > 0 ? `, but for what is too tangled to tell: ${unknown.join(', ')}` : '';
     const secondsSince = (since: number) => Math.round((performance.now() - since) / 1000);
     const [took, all] = [secondsSince(lived), secondsSince(begin)] as const;
-    tell(
-      `life ${life}, WORLD_SEED=${seed}: ${failure ? 'a promise is broken' : 'every promise is kept'}, ${took} s (${all} of ${seconds} s)`,
-    );
+    tell(`life ${life}, WORLD_SEED=${seed}: ${told}${untold}, ${took} s (${all} of ${seconds} s)`);
     if (failure) return { lives: life, failure: { ...failure, seed, life } };
     if (all >= seconds && life >= seeds.length) return { lives: life, failure: undefined };
   }
@@ -56,19 +56,24 @@ export async function liveFor(
 async function failureOf(
   seed: number,
   startWorld: StartWorld,
-): Promise<Pick<Failure, 'plan' | 'broken' | 'story'> | undefined> {
+): Promise<{
+  readonly failure: Pick<Failure, 'plan' | 'broken' | 'story'> | undefined;
+  readonly unknown: readonly string[];
+}> {
   let count = 0;
   const liveOnce = async (plan: Plan): Promise<Lived> => {
     count += 1;
     return live(plan, `${seed}-${count}`, startWorld).catch((error) => ({
       broken: [`it cannot be lived: ${error.stack}`],
+      unknown: [],
       story: '',
     }));
   };
   const [plan] = fc.sample(planOf(STEPS), { seed, numRuns: 1 });
   if (!plan) throw new Error(`there is no plan of ${seed}`);
   const lived = await liveOnce(plan);
-  if (lived.broken.length === 0) return undefined;
+  const { unknown } = lived;
+  if (lived.broken.length === 0) return { failure: undefined, unknown };
   const shortest = await shortestPlan({ plan, lived }, USUAL, liveOnce, performance.now() + SHRINKS_FOR_MS);
-  return { plan: shortest.plan, ...shortest.lived };
+  return { failure: { plan: shortest.plan, ...shortest.lived }, unknown };
 }

@@ -3,14 +3,20 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Code, ConnectError } from '@connectrpc/connect';
 import fc from 'fast-check';
 import { StudioStatus } from '../../../proto/gen/leadintake/v1/directory_pb.ts';
+import { times } from '../../support/builders.ts';
 import type { CoreClients } from '../../support/core-clients.ts';
-import type { Life } from '../life.ts';
+import { now } from '../history.ts';
+import { CRM_WAITS_MS, type Life } from '../life.ts';
 import { lasting } from './choices.ts';
 import { aHappening } from './happening.ts';
 import { MACHINE } from './weather.ts';
 
 /** When whoever asks is told so; cores and gateways look about once a second each; milliseconds. */
 const READY_NO_MORE_WITHIN_MS = 5000;
+
+/** How long, and by how many at once, a full disk is written to until it takes nothing more; milliseconds. */
+const WRITES_FOR_MS = 4000;
+const WRITERS = 4;
 
 /** The disk of the database fills, and after a while has room again. */
 export const fullDisk = aHappening({
@@ -24,21 +30,45 @@ export const fullDisk = aHappening({
         if (disk?.kind !== 'small') return;
         disk.disk.fill();
         await sleep(forMs);
-        await lookWhileFull(life);
+        const { acknowledged, isRefused } = await writeUntilRefused(life);
+        if (isRefused) await seeThatItIsNotReady(life);
         disk.disk.free();
+        await life.untilServed();
+        await seeThatTheyAreThere(life, acknowledged);
       }),
     ),
 });
 
-/** Who is refused a write because the disk is full sees soon that the service is not ready. */
-async function lookWhileFull({ crm, history, world }: Life): Promise<void> {
+/**
+ * What is written already has files with room in them, so writes go on for a while on a full disk.
+ *
+ * @returns the studios that were put, as somebody was told, and whether the last was refused
+ */
+async function writeUntilRefused({
+  crm,
+}: Life): Promise<{ readonly acknowledged: readonly string[]; readonly isRefused: boolean }> {
   const { directory } = crm[0] as CoreClients;
-  const studio = { id: `studio-of-a-full-disk-${randomUUID()}`, status: StudioStatus.SUSPENDED };
-  const isRefused = await directory.putStudio({ studio }, { timeoutMs: 3000 }).then(
-    () => false,
-    (error) => ConnectError.from(error).code === Code.Unavailable,
-  );
-  if (!isRefused) return;
+  const acknowledged: string[] = [];
+  let isRefused = false;
+  const giveUp = now() + WRITES_FOR_MS;
+  const write = async () => {
+    while (!isRefused && now() < giveUp) {
+      const id = `studio-of-a-full-disk-${randomUUID()}`;
+      const studio = { id, status: StudioStatus.SUSPENDED };
+      await directory.putStudio({ studio }, { timeoutMs: 3000 }).then(
+        () => acknowledged.push(id),
+        (error) => {
+          isRefused ||= ConnectError.from(error).code === Code.Unavailable;
+        },
+      );
+    }
+  };
+  await Promise.all(times(WRITERS, write));
+  return { acknowledged, isRefused };
+}
+
+/** Who is refused a write because the disk is full sees soon that the service is not ready. */
+async function seeThatItIsNotReady({ history, world }: Life): Promise<void> {
   const isReady = () =>
     fetch(`${world.urls[0]}/readyz`, { headers: { connection: 'close' }, signal: AbortSignal.timeout(2000) }).then(
       ({ ok }) => ok,
@@ -51,6 +81,17 @@ async function lookWhileFull({ crm, history, world }: Life): Promise<void> {
   history.breaks(
     `the disk is full, a write was refused, and the gateway is still ready ${READY_NO_MORE_WITHIN_MS} ms later`,
   );
+}
+
+/** What was told to be written on a full disk is there when it has room again. */
+async function seeThatTheyAreThere({ crm, history }: Life, studioIds: readonly string[]): Promise<void> {
+  const { directory } = crm[0] as CoreClients;
+  for (const studioId of studioIds) {
+    await directory.getStudio({ studioId }, { timeoutMs: CRM_WAITS_MS }).catch((error) => {
+      if (ConnectError.from(error).code === Code.NotFound)
+        history.breaks(`${studioId} was put while the disk was full, and is not there`);
+    });
+  }
 }
 
 const kept = fc.constantFrom(0, 0.1, 0.5, 0.9, 1);

@@ -3,7 +3,7 @@ import { type Region, sameness } from '../contacts.ts';
 import type { Event, EventOf, SentLead } from '../history.ts';
 import type { FinalLead } from '../last-look.ts';
 import { isTurnedAway } from './answers.ts';
-import { type Observed, unexplained } from './some-order.ts';
+import { explain, type Observed } from './some-order.ts';
 
 /** As much of a lead as decides what may be answered. */
 interface KnownLead {
@@ -26,22 +26,27 @@ export interface StudioAtLast {
  * order in which one lead is made for a key, one is open for a contact, each answer is right at its moment, and nothing that
  * was told is taken back.
  *
- * @returns what breaks that, in words
+ * @returns what breaks that, in words; and of how much it is not known whether it does
  */
-export function brokenOfLeads(events: readonly Event[], { studioId, regions, leads }: StudioAtLast): string[] {
+export function brokenOfLeads(
+  events: readonly Event[],
+  { studioId, regions, leads }: StudioAtLast,
+): { readonly broken: readonly string[]; readonly unknown: readonly string[] } {
   const own = events.filter((event) => 'studioId' in event && event.studioId === studioId);
   const model = new LeadModel(regions, leads);
   const observed = own.flatMap((event) => model.observed(event) ?? []);
   const broken: string[] = [...model.broken];
+  const unknown: string[] = [];
   for (const together of connected(observed, model)) {
-    const story = unexplained(
+    const verdict = explain(
       together.map(({ observed }) => observed),
       new Map() as Leads,
       idOf,
     );
-    if (story) broken.push(`in ${studioId} ${story}`);
+    if (verdict.is === 'unexplained') broken.push(`in ${studioId} ${verdict.story}`);
+    if (verdict.is === 'given up') unknown.push(`${together.length} observations of ${studioId}`);
   }
-  return broken;
+  return { broken, unknown };
 }
 
 const isOpen = (stage: LeadStage): boolean => !['won', 'lost'].includes(stage);

@@ -16,22 +16,26 @@ export interface Observed<State> {
   next(state: State): State | undefined;
 }
 
-/** How many places are looked at before the search is given up: many times what is needed where there is an order. */
-const MOST_PLACES = 50_000;
+/** What a search has found out; nothing, where it was given up. */
+export type Verdict =
+  | { readonly is: 'explained' | 'given up' }
+  /** What nothing explains, in words, where the search came farthest. */
+  | { readonly is: 'unexplained'; readonly story: string };
 
 /**
  * Whether some order explains everything that was observed, in which each thing happened at one moment of its span: whether it
  * is *linearizable* (Herlihy and Wing). Searched as Wing and Gong do, with the memory that Lowe adds.
  *
  * @param idOf the same text for states that are equal
- * @returns what nothing explains, where the search came farthest; undefined where there is an order, or may be one: that so
- *   many places are left out is the price of what nobody was told of
+ * @param mostPlaces how many places are looked at before the search is given up: many times what is needed where there is an
+ *   order. What nobody was told of multiplies them
  */
-export function unexplained<State>(
+export function explain<State>(
   observed: readonly Observed<State>[],
   first: State,
   idOf: (state: State) => string,
-): string | undefined {
+  mostPlaces = 50_000,
+): Verdict {
   const byBegin = observed.toSorted((a, b) => a.span.begin - b.span.begin);
   const told = byBegin.filter(({ guess }) => guess === undefined);
   const guessed = byBegin.filter(({ guess }) => guess !== undefined);
@@ -40,11 +44,12 @@ export function unexplained<State>(
   let farthest:
     | { readonly state: string; readonly count: number; readonly next: readonly Observed<State>[] }
     | undefined;
-  // A search that was given up has found nothing out.
-  if (search(first, 0) || seen.size >= MOST_PLACES) return undefined;
+  if (search(first, 0)) return { is: 'explained' };
+  if (seen.size >= mostPlaces) return { is: 'given up' };
   const { state, next = [] } = farthest ?? {};
   const stories = next.map(({ story, span }) => `  ${when(span)} ${story}`);
-  return `nothing explains, where there is\n${state || '  nothing'}\nwhat came of\n${stories.join('\n')}`;
+  const story = `nothing explains, where there is\n${state || '  nothing'}\nwhat came of\n${stories.join('\n')}`;
+  return { is: 'unexplained', story };
 
   /** @param from which of what was told is the first that may not be taken */
   function search(state: State, from: number): boolean {
@@ -68,7 +73,7 @@ export function unexplained<State>(
   function goesOn(state: State, firstLeft: number): boolean {
     const next = possible(firstLeft);
     const place = placeOf(state, firstLeft);
-    if (seen.has(place) || seen.size >= MOST_PLACES) return false;
+    if (seen.has(place) || seen.size >= mostPlaces) return false;
     seen.add(place);
     if (!farthest || taken.size >= farthest.count)
       farthest = { state: idOf(state), count: taken.size, next: next.told };
