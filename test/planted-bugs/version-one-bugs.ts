@@ -50,7 +50,7 @@ export const VERSION_ONE_BUGS: readonly PlantedBug[] = [
       {
         file: 'src/store/sqlite/group-commit.ts',
         find: "this.#database.exec('COMMIT');",
-        put: "try { this.#database.exec('COMMIT'); } catch { this.#database.exec('ROLLBACK'); }",
+        put: "try { this.#database.exec('COMMIT'); } catch { if (this.#database.isTransaction) this.#database.exec('ROLLBACK'); }",
       },
     ],
     inSoak: true,

@@ -6,6 +6,9 @@ import { grpcCaller } from './grpc.ts';
 /** Who does not say in this time that it serves does not serve; milliseconds. */
 const ANSWERS_WITHIN_MS = 2000;
 
+/** Who does not so many times in a row is given no new connections: what passes at once takes nobody away. */
+const MOST_UNREADY_PROBES = 2;
+
 /** Passes connections on to those servers in turn that say they are ready; connections that stand stay where they are. */
 export interface Balancer {
   readonly url: string;
@@ -52,9 +55,13 @@ export async function startBalancer(
   const ready = new Set<string>();
   const timers = new Set<NodeJS.Timeout>();
   let isStopped = false;
+  const unreadyProbes = new Map<string, number>();
   const probe = async (url: string): Promise<void> => {
-    if (await isReady(url).catch(() => false)) ready.add(url);
-    else ready.delete(url);
+    const isUnready = !(await isReady(url).catch(() => false));
+    const inARow = isUnready ? (unreadyProbes.get(url) ?? 0) + 1 : 0;
+    unreadyProbes.set(url, inARow);
+    if (!isUnready) ready.add(url);
+    else if (inARow >= MOST_UNREADY_PROBES) ready.delete(url);
     if (isStopped) return;
     const timer = setTimeout(() => {
       timers.delete(timer);
