@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process';
+import { createSocket } from 'node:dgram';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type RunningProcess, run } from '../support/processes.ts';
@@ -141,27 +142,36 @@ function childrenOf({ child }: RunningProcess, file: string): number[] {
   return stdout.split('\n').filter(Boolean).map(Number);
 }
 
-/** Tests that run side by side take theirs from parts of their own of what is left for that. */
-const PORTS = 1000;
-const FIRST_PORT = 15_000 + (process.pid % 15) * PORTS;
-/** Those that were given last: whoever has one may not listen on it yet. */
-const kept = new Set<number>();
+/** Below those that the system gives to connections. */
+const [FIRST_PORT, LAST_PORT] = [15_000, 32_767] as const;
 
 /**
- * A port of 127.0.0.1 that nobody listens on, and that the system gives to no connection: whoever was killed on it can have
- * it again.
+ * A port of 127.0.0.1 that nobody listens on, that the system gives to no connection, and that no other test is given as long
+ * as this one runs: whoever was killed on it can have it again.
  */
 export async function portToKeep(): Promise<number> {
   for (;;) {
-    const port = FIRST_PORT + Math.floor(Math.random() * PORTS);
-    if (kept.size > PORTS / 2) kept.clear();
-    if (kept.has(port)) continue;
-    kept.add(port);
-    const isTaken = await new Promise<boolean>((resolve) => {
-      const socket = connect(port, '127.0.0.1', () => resolve(true));
-      socket.on('error', () => resolve(false)).on('close', () => socket.destroy());
-      socket.on('connect', () => socket.destroy());
-    });
-    if (!isTaken) return port;
+    const port = FIRST_PORT + Math.floor(Math.random() * (LAST_PORT + 1 - FIRST_PORT));
+    if ((await isKept(port)) && !(await isListenedTo(port))) return port;
   }
+}
+
+/** Shows other tests by the UDP port of the same number, which nothing else needs, that a port is given. */
+async function isKept(port: number): Promise<boolean> {
+  const mark = createSocket('udp4').unref();
+  return new Promise((resolve) => {
+    mark.once('error', () => resolve(false)).once('listening', () => resolve(true));
+    mark.bind({ port, address: '127.0.0.1', exclusive: true });
+  });
+}
+
+function isListenedTo(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1');
+    socket.on('error', () => resolve(false)).on('close', () => socket.destroy());
+    socket.on('connect', () => {
+      socket.destroy();
+      resolve(true);
+    });
+  });
 }

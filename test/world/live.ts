@@ -52,7 +52,7 @@ export async function live(
     plan,
   );
   const life = new Life(world, name, drainMs);
-  const noteNoMore = noteStillness(life.history);
+  const noteNoMore = noteStillness(life.history, world);
   try {
     await life.begin().catch((error) => {
       throw new Error(`nothing can begin: ${error}\n${world.outputs().join('\n')}`, { cause: error });

@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type RunningProcess, start } from '../support/processes.ts';
@@ -109,14 +108,16 @@ export class ProductPart implements Part {
 }
 
 function descendants(pid: number): number[] {
-  const { stdout } = spawnSync('pgrep', ['-P', `${pid}`], { encoding: 'utf8' });
-  const children = stdout.split('\n').filter(Boolean).map(Number);
+  const children = told(`/proc/${pid}/task/${pid}/children`).split(' ').filter(Boolean).map(Number);
   return [...children.flatMap(descendants), ...children];
 }
 
-function commandOf(pid: number): string {
+const commandOf = (pid: number): string => told(`/proc/${pid}/cmdline`).replaceAll('\0', ' ');
+
+/** What the system tells of a process; nothing, when it is gone. */
+function told(file: string): string {
   try {
-    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ');
+    return readFileSync(file, 'utf8');
   } catch {
     return '';
   }

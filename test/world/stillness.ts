@@ -1,24 +1,43 @@
+import { readFileSync } from 'node:fs';
 import { type History, now } from './history.ts';
+import type { World } from './world.ts';
 
-/** How often it is looked whether the machine gives anybody time; milliseconds. */
-const BEAT_MS = 100;
+/** How often it is looked whether the machine gives everybody time; milliseconds. */
+const LOOK_MS = 250;
 
-/** Where this much of it is missing, others missed it too, and nothing that was late then tells anything of the service; milliseconds. */
-const MISSING_MS = 1000;
+/** What a process of the product may wait for its turn in that time, so that nobody else is late because of it; milliseconds. */
+const MOST_WAITING_MS = 150;
 
 /**
- * Notes as a disturbance when the machine, too busy with something else, gave this process no time.
+ * Notes as a disturbance when the machine, too busy with something else, left a process of the product waiting for a processor:
+ * what is late then tells nothing of the service.
  *
  * @returns what ends it
  */
-export function noteStillness(history: History): () => void {
+export function noteStillness(history: History, world: World): () => void {
   let last = now();
-  const beat = setInterval(() => {
+  let waited = new Map<number, number>();
+  const timer = setInterval(() => {
     const span = { begin: last, end: now() };
     last = span.end;
-    const missingMs = Math.round(span.end - span.begin) - BEAT_MS;
-    const what = `whoever lives this gets no time for ${missingMs} ms`;
-    if (missingMs > MISSING_MS) history.add({ kind: 'disturbance', party: 'machine', what, loses: [], span });
-  }, BEAT_MS);
-  return () => clearInterval(beat);
+    const before = waited;
+    waited = new Map();
+    for (const { pid, name } of world.processes()) {
+      const all = waitedMs(pid);
+      waited.set(pid, all);
+      const waitingMs = Math.round(all - (before.get(pid) ?? all));
+      const what = `${name} waits for a processor for ${waitingMs} ms of ${Math.round(span.end - span.begin)} ms`;
+      if (waitingMs > MOST_WAITING_MS) history.add({ kind: 'disturbance', party: 'machine', what, loses: [], span });
+    }
+  }, LOOK_MS);
+  return () => clearInterval(timer);
+}
+
+/** How long the main thread of a process has waited for a processor since it began; milliseconds. */
+function waitedMs(pid: number): number {
+  try {
+    return Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')[1]) / 1e6;
+  } catch {
+    return 0;
+  }
 }
