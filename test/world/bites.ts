@@ -8,16 +8,13 @@
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { ALL_BUGS, CONTROL, databaseOf } from '../planted-bugs/planted-bugs.ts';
 import { VERSION_ONE_FAULTS } from '../planted-bugs/version-one-bugs.ts';
-import { describeWithMongoServer, type MongoWireServer, startWireServer } from '../support/mongodb.ts';
 import { ROOT } from '../support/processes.ts';
-import { describeWithRedisServer, type RedisServer, startRedis } from '../support/servers.ts';
-import { startLargeWorld } from './large-world.ts';
 import { type Failure, liveFor, type StartWorld } from './lives.ts';
 import { NOT_LIVED } from './not-lived.ts';
-import { startSmallWorld } from './small-world.ts';
+import { type Database, onEachDatabase } from './on-each-database.ts';
 
 const PATTERN = process.env.WORLD_BITES ? new RegExp(process.env.WORLD_BITES) : undefined;
 const LIVES = Number(process.env.WORLD_BITE_LIVES ?? 6);
@@ -37,8 +34,6 @@ const TABLE = join(REPORT, 'bites.md');
 const COLUMNS = ['planted bug', 'database', 'lives until found', 'seconds', 'the first promise that was broken'];
 const LONGEST_PROMISE = 150;
 
-type Database = ReturnType<typeof databaseOf>;
-
 /** What came of the lives with one bug. */
 interface Row {
   readonly name: string;
@@ -49,24 +44,10 @@ interface Row {
   readonly promise: string;
 }
 
-bitesOn('SQLite', startSmallWorld);
-
-const onMongo = variantsOn('MongoDB').length > 0 ? describeWithMongoServer : () => {};
-onMongo('on MongoDB', () => {
-  describeWithRedisServer('with Redis', () => {
-    let [database, redis]: [MongoWireServer | undefined, RedisServer | undefined] = [undefined, undefined];
-    beforeAll(async () => {
-      [database, redis] = [await startWireServer(), await startRedis()];
-    });
-    afterAll(async () => {
-      await database?.stop();
-      await redis?.stop();
-    });
-    bitesOn('MongoDB', (settings, plan) =>
-      startLargeWorld(settings, plan, database as MongoWireServer, redis as RedisServer),
-    );
-  });
-});
+onEachDatabase(
+  bitesOn,
+  (['SQLite', 'MongoDB'] as const).filter((database) => variantsOn(database).length > 0),
+);
 
 function bitesOn(database: Database, startWorld: StartWorld): void {
   const variants = variantsOn(database);

@@ -1,16 +1,10 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { describeWithMongoServer, type MongoWireServer, startWireServer } from '../support/mongodb.ts';
+import { expect, test } from 'vitest';
 import { ROOT } from '../support/processes.ts';
-import { describeWithRedisServer, type RedisServer, startRedis } from '../support/servers.ts';
 import { sizeOf } from '../support/size-of.ts';
-import { startLargeWorld } from './large-world.ts';
-import { liveFor } from './lives.ts';
-import type { Plan } from './plan.ts';
-import type { Settings } from './settings.ts';
-import { startSmallWorld } from './small-world.ts';
-import type { World } from './world.ts';
+import { liveFor, type StartWorld } from './lives.ts';
+import { type Database, onEachDatabase } from './on-each-database.ts';
 
 /** How long lives are lived on each database; seconds. */
 const SECONDS = sizeOf('WORLD_SECONDS', { usual: 30, soak: 600 });
@@ -22,36 +16,16 @@ const seconds = process.env.WORLD_SEED ? 0 : SECONDS;
 /** As long as the last life, and the search for a shorter one, may take on top. */
 const LAST_MS = 600_000;
 
-test('whatever happens, every promise is kept, on SQLite', { timeout: seconds * 1000 + LAST_MS }, () =>
-  expectKept('SQLite', startSmallWorld),
-);
-
-describeWithMongoServer('on MongoDB', () => {
-  describeWithRedisServer('with Redis', () => {
-    let [database, redis]: [MongoWireServer | undefined, RedisServer | undefined] = [undefined, undefined];
-    beforeAll(async () => {
-      [database, redis] = [await startWireServer(), await startRedis()];
-    });
-    afterAll(async () => {
-      await database?.stop();
-      await redis?.stop();
-    });
-
-    test('whatever happens, every promise is kept, on MongoDB', { timeout: seconds * 1000 + LAST_MS }, () =>
-      expectKept('MongoDB', (settings, plan) =>
-        startLargeWorld(settings, plan, database as MongoWireServer, redis as RedisServer),
-      ),
-    );
-  });
+onEachDatabase((database, startWorld) => {
+  test(`whatever happens, every promise is kept, on ${database}`, { timeout: seconds * 1000 + LAST_MS }, () =>
+    expectKept(database, startWorld),
+  );
 });
 
 /** How many broken promises a failure tells at once; the file has them all. */
 const MOST_TOLD = 10;
 
-async function expectKept(
-  database: string,
-  startWorld: (settings: Settings, plan: Plan) => Promise<World>,
-): Promise<void> {
+async function expectKept(database: Database, startWorld: StartWorld): Promise<void> {
   const { failure } = await liveFor(seconds, SEEDS, startWorld, (line) =>
     process.stdout.write(`World on ${database}: ${line}\n`),
   );

@@ -15,6 +15,7 @@ import {
   leadOf,
   noteRequest,
   requestOf,
+  textOf,
   where,
   wholeAnswer,
 } from './website.ts';
@@ -87,7 +88,7 @@ async function answerTo(
   });
   const giveUp = AbortSignal.timeout(ANSWERED_WITHIN_MS);
   const tooLong = once(giveUp, 'abort');
-  void writeInPieces(socket, textOf(operation, secret), writing);
+  void writeInPieces(socket, Buffer.from(textOf(operation, secret)), writing);
   await Promise.race([isOver, tooLong]);
   const answer = taken();
   socket.destroy();
@@ -109,13 +110,4 @@ async function writeInPieces(socket: ReturnType<typeof connect>, bytes: Buffer, 
   }
   socket.write(bytes.subarray(written));
   if (halfCloses) socket.end();
-}
-
-function textOf(operation: Operation, secret: string): Buffer {
-  const { method, path, headers, body = '' } = requestOf(operation);
-  const length = method === 'GET' ? {} : { 'content-length': `${Buffer.byteLength(body)}` };
-  const head = Object.entries({ host: 'x', authorization: `Bearer ${secret}`, ...headers, ...length });
-  return Buffer.from(
-    `${method} ${path} HTTP/1.1\r\n${head.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n${body}`,
-  );
 }

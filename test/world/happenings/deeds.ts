@@ -78,22 +78,16 @@ export async function replaceKey(
   { id: studioId }: KnownStudio,
   key: KnownKey,
   memberId: string,
-  { party, doIt }: Doing<IssuedKey>,
+  doing: Doing<IssuedKey>,
 ): Promise<void> {
   const { apiKeyId } = key;
-  await life.inTurn(`key ${apiKeyId}`, async () => {
-    const begin = now();
-    const outcome = await doIt();
-    if ('refused' in outcome) return;
-    const isDone = 'answer' in outcome;
-    noteKeyDeed(life, { studioId, apiKeyId, memberId, deed: 'replaced' }, { party, begin, isDone });
-    dies(life, key, { party, begin, isDone });
-    life.put(`issuer of ${apiKeyId}`, memberId, { party, begin, isDone });
+  await endSecret(life, key, { studioId, apiKeyId, memberId, deed: 'replaced' }, doing, (outcome, done) => {
+    life.put(`issuer of ${apiKeyId}`, memberId, done);
     if (!('answer' in outcome)) return;
     key.secret = outcome.answer.secret;
-    life.knowSecret(key, { party, begin });
+    life.knowSecret(key, done);
     // What became of an earlier call is not known: it may still come, and end this secret, too.
-    if (key.mayDie) dies(life, key, { party, begin, isDone: false });
+    if (key.mayDie) dies(life, key, { ...done, isDone: false });
   });
 }
 
@@ -103,17 +97,29 @@ export async function revokeKey(
   { id: studioId, keys }: KnownStudio,
   key: KnownKey,
   memberId: string,
-  { party, doIt }: Doing<unknown>,
+  doing: Doing<unknown>,
 ): Promise<void> {
   if (keys.indexOf(key) === 0) return;
   const { apiKeyId } = key;
-  await life.inTurn(`key ${apiKeyId}`, async () => {
+  await endSecret(life, key, { studioId, apiKeyId, memberId, deed: 'revoked' }, doing);
+}
+
+/** Has something done after which what opens a key does so no more; and notes what else comes of it. */
+async function endSecret<T>(
+  life: Life,
+  key: KnownKey,
+  deed: KeyDeed,
+  { party, doIt }: Doing<T>,
+  note: (outcome: Outcome<T>, done: Done) => void = () => {},
+): Promise<void> {
+  await life.inTurn(`key ${key.apiKeyId}`, async () => {
     const begin = now();
     const outcome = await doIt();
     if ('refused' in outcome) return;
-    const isDone = 'answer' in outcome;
-    noteKeyDeed(life, { studioId, apiKeyId, memberId, deed: 'revoked' }, { party, begin, isDone });
-    dies(life, key, { party, begin, isDone });
+    const done = { party, begin, isDone: 'answer' in outcome };
+    noteKeyDeed(life, deed, done);
+    dies(life, key, done);
+    note(outcome, done);
   });
 }
 

@@ -11,7 +11,7 @@ import { channelWith } from '../certificates.ts';
 import { type KnownStudio, type Life, STUDIOS } from '../life.ts';
 import { keyOf, lasting, one, studioAt } from './choices.ts';
 import { aHappening } from './happening.ts';
-import { ask, leadChoice, leadOf, requestOf } from './website.ts';
+import { ask, leadChoice, leadOf, textOf } from './website.ts';
 
 const where = { url: fc.nat(2) };
 
@@ -59,10 +59,7 @@ export const halfRequests = aHappening({
     hold(life, `${count} requests of which ${share} % come`, async () => {
       const studio = studioAt(life, lead.studio);
       const sent = leadOf(life, studio, lead);
-      const { method, path, headers, body = '' } = requestOf({ name: 'create', lead: sent });
-      const head = { ...headers, host: 'x', authorization: `Bearer ${keyOf(studio, 0).secret}` };
-      const lines = Object.entries({ ...head, 'content-length': `${Buffer.byteLength(body)}` });
-      const text = `${method} ${path} HTTP/1.1\r\n${lines.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n${body}`;
+      const text = textOf({ name: 'create', lead: sent }, keyOf(studio, 0).secret);
       const part = text.slice(0, Math.floor((text.length * share) / 100));
       const sockets = await Promise.all(times(count, () => connection(one(life.world.urls, url))));
       for (const socket of sockets) socket.resume().write(part);

@@ -185,3 +185,11 @@ export function requestOf(operation: Operation): {
     }
   }
 }
+
+/** The same as it goes over the wire. */
+export function textOf(operation: Operation, secret: string): string {
+  const { method, path, headers, body = '' } = requestOf(operation);
+  const length = method === 'GET' ? {} : { 'content-length': `${Buffer.byteLength(body)}` };
+  const head = Object.entries({ host: 'x', authorization: `Bearer ${secret}`, ...headers, ...length });
+  return `${method} ${path} HTTP/1.1\r\n${head.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n${body}`;
+}

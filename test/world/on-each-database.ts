@@ -1,0 +1,36 @@
+import { afterAll, beforeAll } from 'vitest';
+import { describeWithMongoServer, type MongoWireServer, startWireServer } from '../support/mongodb.ts';
+import { describeWithRedisServer, type RedisServer, startRedis } from '../support/servers.ts';
+import { startLargeWorld } from './large-world.ts';
+import type { StartWorld } from './lives.ts';
+import { startSmallWorld } from './small-world.ts';
+
+export type Database = 'SQLite' | 'MongoDB';
+
+/**
+ * Has tests made of worlds on SQLite, and on MongoDB with Redis where their servers are there.
+ *
+ * @param databases leaves out the others
+ */
+export function onEachDatabase(
+  testsOn: (database: Database, startWorld: StartWorld) => void,
+  databases: readonly Database[] = ['SQLite', 'MongoDB'],
+): void {
+  if (databases.includes('SQLite')) testsOn('SQLite', startSmallWorld);
+  if (!databases.includes('MongoDB')) return;
+  describeWithMongoServer('on MongoDB', () => {
+    describeWithRedisServer('with Redis', () => {
+      let [database, redis]: [MongoWireServer | undefined, RedisServer | undefined] = [undefined, undefined];
+      beforeAll(async () => {
+        [database, redis] = [await startWireServer(), await startRedis()];
+      });
+      afterAll(async () => {
+        await database?.stop();
+        await redis?.stop();
+      });
+      testsOn('MongoDB', (settings, plan) =>
+        startLargeWorld(settings, plan, database as MongoWireServer, redis as RedisServer),
+      );
+    });
+  });
+}
