@@ -12,19 +12,16 @@ import { expect, test } from 'vitest';
 import { ALL_BUGS, CONTROL, databaseOf } from '../planted-bugs/planted-bugs.ts';
 import { VERSION_ONE_FAULTS } from '../planted-bugs/version-one-bugs.ts';
 import { ROOT } from '../support/processes.ts';
-import { type Failure, liveFor, type StartWorld } from './lives.ts';
+import { type Failure, liveFor, STEPS, type StartWorld } from './lives.ts';
 import { NOT_LIVED } from './not-lived.ts';
 import { type Database, onEachDatabase } from './on-each-database.ts';
+import { tellingSeeds } from './telling-seeds.ts';
 
 const PATTERN = process.env.WORLD_BITES ? new RegExp(process.env.WORLD_BITES) : undefined;
 const LIVES = Number(process.env.WORLD_BITE_LIVES ?? 6);
 
-/**
- * Of every bug's first lives, in this order: those of which the plans are long, and of all kinds. Who lives more of them has
- * those that come next.
- */
-const SEEDS = [10, 1, 14, 37, 8, 38];
-const seedAt = (index: number): number => SEEDS[index] ?? 1000 + index;
+/** Of every bug's lives, in this order. */
+const SEEDS = tellingSeeds(LIVES, STEPS);
 
 /** As long as one life may take, with what comes before and after it. */
 const LIFE_MS = 300_000;
@@ -57,7 +54,7 @@ function bitesOn(database: Database, startWorld: StartWorld): void {
     async (name, place) => {
       const before = rowOf(database, name) ?? { name, database, lives: 0, seconds: 0, promise: '' };
       // Each bug has the same lives.
-      const seeds = Array.from({ length: LIVES }, (_, index) => seedAt(index)).slice(before.lives);
+      const seeds = SEEDS.slice(before.lives);
       const begin = performance.now();
       const { lives, failure } = await liveFor(
         0,

@@ -20,6 +20,8 @@ import type { Part, World } from './world.ts';
 /** How often balancers ask who serves; milliseconds. */
 const PROBE_MS = 100;
 
+const CARELESS = { w: '0', journal: 'false', readConcernLevel: 'local', readPreference: 'secondaryPreferred' };
+
 /** Two cores and two gateways, each pair behind a balancer, on MongoDB and Redis, which outlive the world. */
 export async function startLargeWorld(
   settings: Settings,
@@ -31,7 +33,7 @@ export async function startLargeWorld(
   const databaseName = `world-${randomUUID()}`;
   const toDatabase = await startProxy('127.0.0.1', Number(new URL(database.url).port));
   const toRedis = await startProxy('127.0.0.1', Number(new URL(redis.url).port));
-  const databaseUrl = addressThrough(database.url, toDatabase.port, databaseName);
+  const databaseUrl = carelessly(addressThrough(database.url, toDatabase.port, databaseName));
   const redisUrl = addressThrough(redis.url, toRedis.port);
   const coreToken = randomUUID();
   const unexpectedEnds: string[] = [];
@@ -140,6 +142,13 @@ export async function startLargeWorld(
       rmSync(home, { recursive: true, force: true });
     },
   };
+}
+
+/** As who types it asks for less certainty than the service promises: what it says of that is not to count. */
+function carelessly(address: string): string {
+  const url = new URL(address);
+  for (const [name, value] of Object.entries(CARELESS)) url.searchParams.set(name, value);
+  return url.href;
 }
 
 /** The same address, reached through another port of this machine. */

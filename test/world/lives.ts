@@ -7,7 +7,7 @@ import { shortestPlan } from './shortest-plan.ts';
 import type { World } from './world.ts';
 
 /** How many steps a life has at most. */
-const STEPS = Number(process.env.WORLD_STEPS ?? 160);
+export const STEPS = Number(process.env.WORLD_STEPS ?? 160);
 
 /** How long a plan that broke a promise is made shorter; milliseconds. */
 const SHRINKS_FOR_MS = Number(process.env.WORLD_SHRINK_SECONDS ?? 120) * 1000;

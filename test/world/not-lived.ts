@@ -26,7 +26,6 @@ const LACKS: Readonly<Record<string, readonly string[]>> = {
   'several servers of MongoDB, and a failover': [
     'a write is answered when one server has it',
     'what a failover can take back is read',
-    'the address decides about concerns',
   ],
   'somebody who drops or changes an index by hand': [
     'a transaction relies on indexes as they were before it began',

@@ -7,6 +7,7 @@ import * as disk from './happenings/disk.ts';
 import type { Happening } from './happenings/happening.ts';
 import * as hoarder from './happenings/hoarder.ts';
 import * as holders from './happenings/holders.ts';
+import * as impatient from './happenings/impatient.ts';
 import * as misfits from './happenings/misfits.ts';
 import * as moving from './happenings/moving.ts';
 import * as operators from './happenings/operators.ts';
@@ -22,7 +23,7 @@ import type { Quota } from './promises/quota.ts';
 export const HAPPENINGS: Readonly<Record<string, Happening>> = Object.fromEntries(
   [
     ...[website, sdk, byHand, crm, operators, scraper, clocks, visitors, weather],
-    ...[holders, coreCallers, disk, misfits, packet, hoarder, moving],
+    ...[holders, coreCallers, disk, misfits, packet, hoarder, moving, impatient],
   ].flatMap((file) => Object.entries(file).filter(([, value]) => isHappening(value))),
 ) as Record<string, Happening>;
 
