@@ -45,8 +45,9 @@ export default defineConfig({
   test: {
     sequence: { sequencer: LongestFirst },
     projects: [
-      // Most of them wait most of the time, for servers, processes and deadlines.
-      project('together', ['test/**/*.test.ts'], { exclude: ALONE, maxWorkers: 4 }),
+      // Most of them wait most of the time, for servers, processes and deadlines. A file finds the modules loaded that those
+      // before it needed, so that no test may leave anything in them.
+      project('together', ['test/**/*.test.ts'], { exclude: ALONE, maxWorkers: 4, isolate: false }),
       project('alone', ALONE, { fileParallelism: false, sequence: { groupOrder: 1 } }),
     ],
   },

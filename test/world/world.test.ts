@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { ROOT } from '../support/processes.ts';
 import { sizeOf } from '../support/size-of.ts';
 import { liveFor, type StartWorld } from './lives.ts';
@@ -16,10 +16,13 @@ const seconds = process.env.WORLD_SEED ? 0 : SECONDS;
 /** As long as the last life, and the search for a shorter one, may take on top. */
 const LAST_MS = 600_000;
 
-onEachDatabase((database, startWorld) => {
-  test(`whatever happens, every promise is kept, on ${database}`, { timeout: seconds * 1000 + LAST_MS }, () =>
-    expectKept(database, startWorld),
-  );
+// Each world waits for itself most of the time.
+describe.concurrent('whatever happens', () => {
+  onEachDatabase((database, startWorld) => {
+    test(`every promise is kept, on ${database}`, { timeout: seconds * 1000 + LAST_MS }, () =>
+      expectKept(database, startWorld),
+    );
+  });
 });
 
 /** How many broken promises a failure tells at once; the file has them all. */
