@@ -223,10 +223,10 @@ export class OpenConnections {
 
   #closeBeyond(connections: readonly Connection[], mostBytes: number): void {
     const open = connections.filter(({ socket }) => !socket.destroyed);
-    let bytes = open.reduce((sum, { socket }) => sum + socket.writableLength, 0);
+    let bytes = open.reduce((sum, { socket }) => sum + unreadBytesOf(socket), 0);
     for (const { socket } of open) {
       if (bytes <= mostBytes) return;
-      bytes -= socket.writableLength;
+      bytes -= unreadBytesOf(socket);
       this.#close(socket);
     }
   }
@@ -254,6 +254,12 @@ export class OpenConnections {
 }
 
 const byUnreadSince = (a: Connection, b: Connection): number => (a.unreadSince ?? 0) - (b.unreadSince ?? 0);
+
+/** How many bytes wait for the system to take them. Of what was given as text, Node counts the characters until all is taken. */
+function unreadBytesOf(socket: Socket): number {
+  const { _handle: handle } = socket as unknown as { _handle: { writeQueueSize: number } | null };
+  return Math.max(socket.writableLength, handle?.writeQueueSize ?? 0);
+}
 
 /** How many bytes the system was given; Node's own time-out of sockets goes by the same two counts. */
 function givenBytesOf(socket: Socket): number {

@@ -37,11 +37,12 @@ afterAll(() => {
 });
 
 /** A server whose answers are long, each for the key that its path names; `/` is for none. */
-async function aServer(answerBytes = ANSWER_BYTES) {
+async function aServer(answerBytes = ANSWER_BYTES, { isText = false } = {}) {
   // Longer than anything here takes.
   const server = createServer({ keepAliveTimeout: 600_000 });
   const connections = new OpenConnections(server, pino({ level: 'silent' }), PATIENCE);
-  const answer = Buffer.alloc(answerBytes);
+  // Of such a text each character takes three bytes.
+  const answer = isText ? '\u20ac'.repeat(answerBytes / 3) : Buffer.alloc(answerBytes);
   const sockets = new Map<string, Socket>();
   server.on('request', ({ url = '/', socket, headers }, response) => {
     sockets.set(String(headers['x-name']), socket);
@@ -198,6 +199,14 @@ describe('answers that stand unread are bounded, and who has stood longest goes 
     expect(unreadBytes(more.map(({ socket }) => socket))).toBeLessThanOrEqual(MOST_UNREAD_OF_KEY_BYTES);
     expect(more.some(({ socket }) => !socket.destroyed)).toBe(true);
     expect(other?.socket.destroyed).toBe(false);
+  });
+
+  test('text to one key, by its bytes and not by its characters', async () => {
+    // Two are too much by their bytes, whatever the systems keep of them, and not by their characters.
+    const { ask } = await aServer(9 * 1024 * 1024, { isText: true });
+    const [first, second] = [await ask('/key'), await ask('/key')];
+    await vi.waitFor(() => expect(first.socket.destroyed).toBe(true), { timeout: PATIENCE.takenWithinMs - 500 });
+    expect(second.socket.destroyed).toBe(false);
   });
 
   test('those to all keys', async () => {

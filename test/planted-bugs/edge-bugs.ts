@@ -67,6 +67,18 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     patches: [{ file: CONNECTIONS, find: 'this.#closeBeyond(ofKey, MOST_UNREAD_OF_KEY_BYTES);', put: '' }],
   },
   {
+    name: 'what stands unread is counted in characters',
+    suite: OF_CONNECTIONS,
+    caughtBy: 'text to one key, by its bytes and not by its characters',
+    patches: [
+      {
+        file: CONNECTIONS,
+        find: 'Math.max(socket.writableLength, handle?.writeQueueSize ?? 0)',
+        put: 'socket.writableLength',
+      },
+    ],
+  },
+  {
     name: 'all keys together leave unread what they like',
     suite: OF_CONNECTIONS,
     caughtBy: 'those to all keys',
