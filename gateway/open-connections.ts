@@ -75,6 +75,8 @@ interface Connection {
   unreadSince: number | undefined;
   /** How many bytes it had taken then. */
   takenBytes: number;
+  /** The two as they were when the system was asked last. */
+  asOfAsking: { readonly unreadSince: number; readonly takenBytes: number } | undefined;
 }
 
 /** Keeps what callers can make the gateway hold for them within bounds, by closing the connections of those who do not read. */
@@ -140,6 +142,7 @@ export class OpenConnections {
       keptBytes: 0,
       unreadSince: undefined,
       takenBytes: 0,
+      asOfAsking: undefined,
     };
     this.#all.push(connection);
     this.#bySocket.set(socket, connection);
@@ -182,6 +185,7 @@ export class OpenConnections {
     const { socket, unreadSince, keptBytes } = connection;
     if (socket.writableLength === 0 && keptBytes === 0) {
       connection.unreadSince = undefined;
+      connection.asOfAsking = undefined;
       return false;
     }
     const takenBytes = givenBytesOf(socket) - keptBytes;
@@ -215,9 +219,15 @@ export class OpenConnections {
         connection.unreadSince = performance.now() - askedAfterMs;
         connection.takenBytes = takenBytes;
       } else {
-        // Before it was asked, all that it was given counted as taken.
-        connection.takenBytes = Math.min(connection.takenBytes, takenBytes);
+        // Until it was asked, all that it was given since the last time counted as taken.
+        const { asOfAsking } = connection;
+        const isTooLittle = asOfAsking && takenBytes - asOfAsking.takenBytes < LEAST_TAKEN_BYTES;
+        if (isTooLittle) Object.assign(connection, asOfAsking);
+        else connection.takenBytes = Math.min(connection.takenBytes, takenBytes);
       }
+      const { unreadSince: since } = connection;
+      connection.asOfAsking =
+        since === undefined ? undefined : { unreadSince: since, takenBytes: connection.takenBytes };
     }
   }
 
