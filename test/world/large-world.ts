@@ -122,6 +122,7 @@ export async function startLargeWorld(
 
   return {
     urls: [`http://127.0.0.1:${gatewayWay.port}`, ...gatewayUrls],
+    gatewayUrls,
     coreUrls,
     metricsUrls: metricsPorts.map((port) => `http://127.0.0.1:${port}/metrics`),
     coreToken,

@@ -1,8 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Region } from './contacts.ts';
+import { stayAtCore } from './happenings/core-stayers.ts';
+import { crowd } from './happenings/crowds.ts';
 import { lastPackets } from './happenings/packet.ts';
+import { stay } from './happenings/stayers.ts';
 import { lastLook } from './last-look.ts';
 import { Life } from './life.ts';
+import { makeLongPages } from './long-pages.ts';
 import { HAPPENINGS, type Plan } from './plan.ts';
 import { brokenOfAnswers } from './promises/answers.ts';
 import { brokenOfAudit } from './promises/audit.ts';
@@ -15,12 +19,16 @@ import { brokenOfQuota } from './promises/quota.ts';
 import { brokenOfRegisters } from './promises/registers.ts';
 import { brokenOfTimes } from './promises/times.ts';
 import type { Settings } from './settings.ts';
+import { canStay } from './staying.ts';
 import { noteStillness } from './stillness.ts';
 import { storyOf } from './story.ts';
 import type { World } from './world.ts';
 
 /** Nothing takes longer, whatever happens; milliseconds. */
 const OVER_WITHIN_MS = 150_000;
+
+/** How much longer it takes where some stay for as long as they are let; milliseconds. */
+const STAYS_FOR_MS = 60_000;
 
 /** How many disturbances go on, or wait, before nothing else happens. */
 const MOST_IN_TURN = 3;
@@ -48,6 +56,7 @@ export async function live(
       QUOTA_WINDOW_SECONDS: `${quota.windowSeconds}`,
       SHUTDOWN_DRAIN_MS: `${drainMs}`,
       LOG_LEVEL: logLevel,
+      CORE_REFLECTION: 'yes',
     },
     plan,
   );
@@ -57,7 +66,7 @@ export async function live(
     await life.begin().catch((error) => {
       throw new Error(`nothing can begin: ${error}\n${world.outputs().join('\n')}`, { cause: error });
     });
-    const { broken, unknown } = await Promise.race([lived(life, plan), tooLong(life)]);
+    const { broken, unknown } = await Promise.race([lived(life, plan), tooLong(life, plan)]);
     return { broken, unknown, story: storyOf(life.history, broken) };
   } finally {
     noteNoMore();
@@ -66,8 +75,9 @@ export async function live(
   }
 }
 
-async function lived(life: Life, { steps, quota }: Plan): Promise<Omit<Lived, 'story'>> {
-  const happening: Promise<void>[] = [];
+async function lived(life: Life, { steps, quota, stays }: Plan): Promise<Omit<Lived, 'story'>> {
+  const pages = stays && canStay ? await makeLongPages(life) : undefined;
+  const happening: Promise<void>[] = pages ? [stayAtCore(life), stay(life, pages).then(() => crowd(life, pages))] : [];
   for (const { afterMs, name, choice } of steps) {
     if (afterMs > 0) await sleep(afterMs);
     // Else all requests were over before the second disturbance.
@@ -105,7 +115,8 @@ async function lived(life: Life, { steps, quota }: Plan): Promise<Omit<Lived, 's
   return { broken, unknown: ofLeads.flatMap(({ unknown }) => unknown) };
 }
 
-async function tooLong(life: Life): Promise<Omit<Lived, 'story'>> {
-  await sleep(OVER_WITHIN_MS, undefined, { ref: false });
-  return { broken: [...life.history.broken, `it is not over after ${OVER_WITHIN_MS} ms`], unknown: [] };
+async function tooLong(life: Life, { stays }: Plan): Promise<Omit<Lived, 'story'>> {
+  const withinMs = OVER_WITHIN_MS + (stays ? STAYS_FOR_MS : 0);
+  await sleep(withinMs, undefined, { ref: false });
+  return { broken: [...life.history.broken, `it is not over after ${withinMs} ms`], unknown: [] };
 }

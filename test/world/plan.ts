@@ -50,6 +50,8 @@ export interface Plan {
   /** Whether clocks are set. */
   readonly clocks: boolean;
   readonly steps: readonly Step[];
+  /** Whether some stay for as long as they are let. */
+  readonly stays: boolean;
 }
 
 /** A life in which nothing is set otherwise than usual. */
@@ -60,6 +62,7 @@ export const USUAL: Omit<Plan, 'steps'> = {
   disk: 'usual',
   tls: false,
   clocks: false,
+  stays: false,
 };
 
 const QUOTAS: readonly Quota[] = [USUAL.quota, USUAL.quota, { limit: 30, windowSeconds: 3 }];
@@ -87,5 +90,6 @@ export const planOf = (length: number): fc.Arbitrary<Plan> =>
       tls: fc.constantFrom(false, false, true),
       clocks: fc.boolean(),
       steps: fc.array(step, { minLength: 1, maxLength: length, size: 'max' }),
+      stays: fc.constantFrom(false, false, false, false, false, true),
     }),
   );

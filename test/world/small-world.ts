@@ -73,6 +73,7 @@ export async function startSmallWorld(settings: Settings, { disk: kind, clocks: 
   });
   return {
     urls: [`http://127.0.0.1:${toGateway.port}`],
+    gatewayUrls: [`http://127.0.0.1:${gatewayPort}`],
     coreUrls: [certificates ? `https://localhost:${corePort}` : `http://127.0.0.1:${corePort}`],
     metricsUrls: [coreMetrics, gatewayMetrics].map((port) => `http://127.0.0.1:${port}/metrics`),
     coreToken,

@@ -34,6 +34,8 @@ export interface ProductProcess {
 export interface World {
   /** Where website servers are sent, each of these ways leads to a gateway that serves. */
   readonly urls: readonly string[];
+  /** Of each gateway itself. */
+  readonly gatewayUrls: readonly string[];
   /** Of each core itself. */
   readonly coreUrls: readonly string[];
   readonly metricsUrls: readonly string[];

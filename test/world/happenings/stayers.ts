@@ -1,0 +1,161 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { REQUEST_ARRIVAL_MS } from '../../../common/deadlines.ts';
+import { ASK_EVERY_MS, LEAST_TAKEN_BYTES, LOOK_EVERY_MS, TAKEN_WITHIN_MS } from '../../../gateway/open-connections.ts';
+import { lines } from '../../support/raw-http.ts';
+import { LEADS } from '../../support/service.ts';
+import { now } from '../history.ts';
+import type { Life } from '../life.ts';
+import type { LongPages } from '../long-pages.ts';
+import { type Caller, letStay, type Seen } from '../staying.ts';
+import { one } from './choices.ts';
+
+/** How much later than promised a busy machine may do what is due; milliseconds. */
+const LATE_BY_MS = 20_000;
+
+/** How long after a disturbance what was due meanwhile may take; milliseconds. */
+const AFTER_DISTURBANCE_MS = 15_000;
+
+/** How long whoever stays for an answer waits for it; milliseconds. */
+const ANSWERED_WITHIN_MS = 15_000;
+
+/** For how long those who were cut off, or not answered, come again, and how long after that; milliseconds. */
+const COMES_AGAIN_FOR_MS = 60_000;
+const COMES_AGAIN_AFTER_MS = 1000;
+
+/** Whoever is cut off after less of the promised time was cut off by something else. */
+const IN_TIME = 0.7;
+
+/** An address of this machine that nobody else has. */
+const FROM = '127.0.0.20';
+
+const SECONDS = TAKEN_WITHIN_MS / 1000;
+
+/** More requests in one write than are read at a time. */
+const MANY = 2000;
+
+/** One way of staying. */
+interface Manner {
+  readonly what: string;
+  readonly caller: Caller;
+  /** Within which time the connection is promised to be closed, or else be left alone; milliseconds. */
+  readonly closedWithinMs: number;
+  /** Whether it has what it stays with, so that its time runs. */
+  isHeld(seen: Seen): boolean;
+}
+
+/** How it went with one of them. */
+type Outcome = 'under way' | 'as promised' | 'in vain';
+
+/** What whoever stays asks for. */
+export const aPage = (secret: string): string =>
+  lines(`GET ${LEADS}?limit=100 HTTP/1.1`, 'Host: x', `Authorization: Bearer ${secret}`, '');
+
+export const FROM_NOBODY: Caller = { from: FROM, says: '', isNarrow: false, takes: 0, adds: '' };
+
+/**
+ * Stays at a gateway in each way in which somebody can without taking an answer, or ending a request, until each connection is
+ * closed; who is cut off before its time, or gets no answer to stay with, comes again.
+ */
+export async function stay(life: Life, pages: LongPages): Promise<void> {
+  const begin = now();
+  let manners = [...unread(pages), ...unended(pages)];
+  for (let times = 0; manners.length > 0 && now() - begin < COMES_AGAIN_FOR_MS; times += 1) {
+    manners = await stayOnce(life, one(life.world.gatewayUrls, times), manners);
+    if (manners.length > 0) await sleep(COMES_AGAIN_AFTER_MS);
+  }
+}
+
+function unread({ secrets }: LongPages): Manner[] {
+  const [secret = ''] = secrets;
+  const page = { ...FROM_NOBODY, says: aPage(secret) };
+  const closedWithinMs = TAKEN_WITHIN_MS + ASK_EVERY_MS + LOOK_EVERY_MS;
+  const isLong = ({ status, length }: Seen) => status === 200 && length > 500_000;
+  const slow = { ...page, isNarrow: true, takes: Math.round(LEAST_TAKEN_BYTES / 2 / SECONDS) };
+  return [
+    {
+      what: 'takes nothing of a page that the gateway has to keep',
+      caller: { ...page, isNarrow: true },
+      closedWithinMs,
+      isHeld: (seen) => isLong(seen) && seen.left > 0,
+    },
+    { what: 'takes nothing of a page that the system keeps', caller: page, closedWithinMs, isHeld: isLong },
+    {
+      what: 'asks for one page after the other, and takes nothing',
+      caller: { ...page, says: page.says.repeat(6) },
+      closedWithinMs,
+      isHeld: isLong,
+    },
+    {
+      what: 'asks for nothing again and again, and takes none of the answers',
+      caller: { ...page, isNarrow: true, says: lines('GET /nothing HTTP/1.1', 'Host: x', '').repeat(MANY) },
+      closedWithinMs,
+      isHeld: ({ status }) => status === 404,
+    },
+    { what: 'takes too little of a page', caller: slow, closedWithinMs, isHeld: isLong },
+  ];
+}
+
+/** Requests that never become whole. */
+function unended({ secrets }: LongPages): Manner[] {
+  const head = lines(
+    `POST ${LEADS} HTTP/1.1`,
+    'Host: x',
+    `Authorization: Bearer ${secrets[0]}`,
+    `Idempotency-Key: ${crypto.randomUUID()}`,
+    'Content-Type: application/json',
+    'Content-Length: 100',
+  );
+  return [
+    ['says nothing', '', ''],
+    ['stops in the middle of a head', head.slice(0, 60), ''],
+    ['stops in the middle of a body', `${head}\r\n{"displayName":`, ''],
+    ['sends a head without end', head.slice(0, 20), 'a'],
+    ['sends a body without end', `${head}\r\n`, ' '],
+  ].map(([what = '', says = '', adds = '']) => ({
+    what,
+    caller: { ...FROM_NOBODY, says, adds },
+    closedWithinMs: REQUEST_ARRIVAL_MS + LOOK_EVERY_MS,
+    isHeld: () => true,
+  }));
+}
+
+/** @returns those that stayed in vain: what came of them says nothing */
+async function stayOnce(life: Life, url: string, manners: readonly Manner[]): Promise<Manner[]> {
+  const begin = now();
+  const staying = letStay(
+    url,
+    manners.map(({ caller }) => caller),
+  );
+  const heldSince = manners.map(() => Number.POSITIVE_INFINITY);
+  const outcomes = manners.map((): Outcome => 'under way');
+  while (outcomes.includes('under way')) {
+    await sleep(500);
+    const lastSeen = staying.seen();
+    manners.forEach((manner, index) => {
+      const seen = lastSeen[index];
+      if (outcomes[index] !== 'under way') return;
+      if (seen?.isOpen && heldSince[index] === Number.POSITIVE_INFINITY && manner.isHeld(seen))
+        heldSince[index] = now();
+      outcomes[index] = outcomeOf(life, manner, seen, { begin, heldForMs: now() - (heldSince[index] as number) });
+    });
+  }
+  await staying.leave();
+  const told = manners.map(({ what }, index) => `${what}: ${outcomes[index]}`).join(', ');
+  life.history.add({ kind: 'other', party: 'stayer', what: `at ${url}: ${told}`, span: { begin, end: now() } });
+  return manners.filter((_, index) => outcomes[index] === 'in vain');
+}
+
+function outcomeOf(
+  life: Life,
+  { what, closedWithinMs }: Manner,
+  seen: Seen | undefined,
+  { begin, heldForMs }: { readonly begin: number; readonly heldForMs: number },
+): Outcome {
+  const isHeld = heldForMs >= 0;
+  if (seen && !seen.isOpen) return heldForMs >= IN_TIME * closedWithinMs ? 'as promised' : 'in vain';
+  if (!isHeld) return now() - begin > ANSWERED_WITHIN_MS ? 'in vain' : 'under way';
+  if (heldForMs < closedWithinMs + LATE_BY_MS || life.isDisturbedSince(now() - AFTER_DISTURBANCE_MS))
+    return 'under way';
+  life.history.breaks(`whoever ${what} still stands after ${Math.round(heldForMs)} ms: ${JSON.stringify(seen)}`);
+  return 'as promised';
+}

@@ -1,0 +1,136 @@
+"""
+Connections that stay, and take nothing of what they are told, or as little as they like; Node cannot ask its system for that.
+
+A line of JSON on standard input says who comes: {"port", "gapSeconds", "callers": [{"from", "says", "isNarrow", "takes", "adds"}]}. A line of
+JSON on standard output says each second how it stands with each: whether the connection stands, the status it was told, how
+long that answer is, and how much of it the other process still has itself. It ends with its standard input.
+"""
+
+import array
+import fcntl
+import json
+import re
+import resource
+import select
+import socket
+import sys
+import termios
+import time
+
+# Shorter than the backlog of any server.
+WAVE = 100
+WAVE_SECONDS = 0.02
+TICKS_A_SECOND = 4
+ESTABLISHED = 1
+HEAD = re.compile(rb"HTTP/1\.1 (\d+) .*?\r\ncontent-length: (\d+)\r\n(?:.*?\r\n)?\r\n", re.I | re.S)
+
+
+class Caller:
+    def __init__(self, port, wanted):
+        self.takes = wanted["takes"]
+        self.adds = wanted["adds"].encode()
+        self.status = self.length = self.taken = 0
+        self.socket = socket.socket()
+        self.isOpen = True
+        try:
+            if wanted["isNarrow"]:
+                # Of what is sent here neither system keeps more than it must.
+                self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+                self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 100)
+            self.socket.settimeout(10)
+            self.socket.bind((wanted["from"], 0))
+            self.socket.connect(("127.0.0.1", port))
+            self.name = self.socket.getsockname()
+            self.socket.setblocking(False)
+            self.say(wanted["says"].encode())
+        except OSError:
+            self.end()
+
+    def end(self):
+        self.isOpen = False
+        self.socket.close()
+
+    def say(self, text):
+        try:
+            if text:
+                self.socket.send(text)
+        except BlockingIOError:
+            pass
+
+    def tick(self, is_second):
+        if not self.isOpen:
+            return
+        try:
+            if self.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] != ESTABLISHED:
+                return self.end()
+            if self.status == 0:
+                self.look()
+            if is_second:
+                self.say(self.adds)
+            if self.takes and self.status:
+                self.taken += len(self.socket.recv(max(1, self.takes // TICKS_A_SECOND)))
+        except BlockingIOError:
+            pass
+        except OSError:
+            self.end()
+
+    def look(self):
+        found = HEAD.match(self.socket.recv(4096, socket.MSG_PEEK))
+        if found:
+            self.status = int(found[1])
+            self.length = found.end() + int(found[2])
+
+    def left(self, kept):
+        """How much of its answer is neither taken nor with a system; bytes."""
+        if not self.isOpen:
+            return 0
+        waiting = array.array("i", [0])
+        fcntl.ioctl(self.socket, termios.FIONREAD, waiting)
+        return max(0, self.length - self.taken - waiting[0] - kept.get(hex_of(self.name), 0))
+
+
+def hex_of(name):
+    return "%s:%04X" % (socket.inet_aton(name[0])[::-1].hex().upper(), name[1])
+
+
+def kept_for(port):
+    """How much the system keeps for each caller of a port, by the caller's address as the system writes it; bytes."""
+    kept = {}
+    for table in ["/proc/self/net/tcp", "/proc/self/net/tcp6"]:
+        try:
+            lines = open(table).read().split("\n")[1:]
+        except OSError:
+            continue
+        for line in lines:
+            fields = line.split()
+            if len(fields) > 4 and fields[1].endswith(":%04X" % port):
+                kept[fields[2][-13:]] = int(fields[4].split(":")[0], 16)
+    return kept
+
+
+def main():
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    wanted = json.loads(sys.stdin.readline())
+    callers = []
+    for each in wanted["callers"]:
+        callers.append(Caller(wanted["port"], each))
+        time.sleep(wanted["gapSeconds"])
+        if len(callers) % WAVE == 0:
+            time.sleep(WAVE_SECONDS)
+    ticks = 0
+    while not select.select([sys.stdin], [], [], 1 / TICKS_A_SECOND)[0]:
+        is_second = ticks % TICKS_A_SECOND == 0
+        ticks += 1
+        for caller in callers:
+            caller.tick(is_second)
+        if is_second:
+            kept = kept_for(wanted["port"])
+            seen = [
+                {"isOpen": each.isOpen, "status": each.status, "length": each.length, "left": each.left(kept)}
+                for each in callers
+            ]
+            print(json.dumps(seen), flush=True)
+
+
+main()
