@@ -48,32 +48,11 @@ const LACKS: Readonly<Record<string, readonly string[]>> = {
     'a lead that is renewed lets go only of the claims that it says it has',
     'a studio whose claims cannot be made anew keeps those behind it waiting',
   ],
-  'somebody who stays for longer than half a minute': [
-    'who reads nothing is never closed',
-    'what the system keeps of an answer counts as taken',
-    'a byte now and then keeps a connection',
-    'answers are kept for as long as nobody reads them',
-    'nobody is asked for a sign of life',
-    'a request may take as long as it likes to arrive',
-  ],
-  'answers that are long, to many who do not read': [
-    'one key leaves unread what it likes',
-    'all keys together leave unread what they like',
-    'callers without a key leave unread what they like',
-    'one address leaves unread what it likes',
-  ],
-  'several addresses, and as many connections as a gateway takes': [
-    'one address has as many connections as there are',
-    'a connection of an address that ends is counted for ever',
+  'as many connections, each with requests that wait, as are more than may wait on all of them at once': [
     'any number of requests wait',
   ],
   'callers who go in one life by the thousand': ['connections that are gone are kept in mind'],
   'a clock that goes back': ['updatedAt is the time of the clock, wherever that went'],
-  'messages of every size to the core': ['the core reads a message however long it is'],
-  'somebody who asks for reflection, and tries a connection after a refusal': [
-    'reflection needs no token',
-    'a connection goes on after a call without the token',
-  ],
   'a core that writes by a region that is no more': [
     'a lead does not claim the text of its contact',
     'former regions are not held to',

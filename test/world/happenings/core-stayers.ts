@@ -31,6 +31,8 @@ interface Stayer {
 interface Manner {
   readonly what: string;
   readonly closedWithinMs: number;
+  /** Before which time nothing but a disturbance closes it, where that is so; milliseconds. */
+  readonly openForMs?: number;
   /** Gives undefined where nothing came of it. */
   come(life: Life, url: string): Promise<Stayer | undefined>;
 }
@@ -63,6 +65,7 @@ const readsNothing: Manner = {
 const givesNoSign: Manner = {
   what: 'gives a core no sign of life',
   closedWithinMs: 80_000,
+  openForMs: 50_000,
   async come({ world }, url) {
     const socket = await lifelessConnection(url, world.certificates?.caller);
     if (!socket) return undefined;
@@ -108,7 +111,7 @@ async function stayIn(life: Life, manner: Manner): Promise<void> {
 }
 
 /** @returns for how long; milliseconds */
-async function stayedFor(life: Life, { what, closedWithinMs }: Manner, stayer: Stayer): Promise<number> {
+async function stayedFor(life: Life, { what, closedWithinMs, openForMs = 0 }: Manner, stayer: Stayer): Promise<number> {
   const begin = now();
   const forMs = () => now() - begin;
   // Looks are counted, not timed: in a core that stands still there are none.
@@ -119,6 +122,8 @@ async function stayedFor(life: Life, { what, closedWithinMs }: Manner, stayer: S
   const told = stayer.isOpen() ? 'and still stands' : 'and is cut off';
   life.history.add({ kind: 'other', party: 'stayer', what: `${what} for ${Math.round(tookMs)} ms, ${told}`, span });
   if (stayer.isOpen() && isDue()) life.history.breaks(`whoever ${what} still stands after ${Math.round(tookMs)} ms`);
+  if (tookMs < openForMs && !life.isDisturbedSince(begin))
+    life.history.breaks(`whoever ${what} is cut off after ${Math.round(tookMs)} ms, before there was time for one`);
   stayer.leave();
   return tookMs;
 }
