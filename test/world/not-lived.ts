@@ -53,6 +53,10 @@ const LACKS: Readonly<Record<string, readonly string[]>> = {
   ],
   'callers who go in one life by the thousand': ['connections that are gone are kept in mind'],
   'a clock that goes back': ['updatedAt is the time of the clock, wherever that went'],
+  'a quiet moment for strangers at a core: it is looked at, and was not seen to be found': [
+    'a connection goes on after a call without the token',
+    'strangers keep the connections that they have',
+  ],
   'a core that writes by a region that is no more': [
     'a lead does not claim the text of its contact',
     'former regions are not held to',
