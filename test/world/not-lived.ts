@@ -34,18 +34,12 @@ const LACKS: Readonly<Record<string, readonly string[]>> = {
     'a partial index is taken for one that holds for every lead',
   ],
   'a database of the release before': ['a database of the release before is taken for one whose claims are of today'],
-  'records of foreign releases': [
-    'any word is a stage',
-    'a page ends where many leads in a row cannot be read',
-    'a studio whose status nobody knows is served',
-    'a renewal of claims is gone on with, whatever stands there',
-    'a key that cannot be read gives its slot away',
-    'a word that nobody knows goes out as undefined',
-    'a lead that cannot be read fails all that are read with it',
-    'a studio whose status nobody knows cannot be put',
-    'a studio that has no room for an event is not suspended',
-    'a key that cannot be read counts for nothing',
+  'what comes so far only through another fault': ['a word that nobody knows goes out as undefined'],
+  'a studio whose document has no room left': ['a studio that has no room for an event is not suspended'],
+  'somebody who takes claims from leads by hand': [
     'a lead that is renewed lets go only of the claims that it says it has',
+  ],
+  'a studio whose claims cannot be made anew': [
     'a studio whose claims cannot be made anew keeps those behind it waiting',
   ],
   'somebody who stays for longer than half a minute': [

@@ -10,6 +10,7 @@ import * as holders from './happenings/holders.ts';
 import * as impatient from './happenings/impatient.ts';
 import * as misfits from './happenings/misfits.ts';
 import * as moving from './happenings/moving.ts';
+import * as oddRecords from './happenings/odd-records.ts';
 import * as operators from './happenings/operators.ts';
 import * as packet from './happenings/packet.ts';
 import * as scraper from './happenings/scraper.ts';
@@ -24,6 +25,7 @@ export const HAPPENINGS: Readonly<Record<string, Happening>> = Object.fromEntrie
   [
     ...[website, sdk, byHand, crm, operators, scraper, clocks, visitors, weather],
     ...[holders, coreCallers, disk, misfits, packet, hoarder, moving, impatient],
+    ...[oddRecords],
   ].flatMap((file) => Object.entries(file).filter(([, value]) => isHappening(value))),
 ) as Record<string, Happening>;
 
