@@ -3,12 +3,7 @@
  * here.
  */
 const LACKS: Readonly<Record<string, readonly string[]>> = {
-  'a look at what is shown on a terminal, and at what doctor says': [
-    'a terminal is sent what turns the direction of writing',
-    'what doctor is told goes to the terminal as it is',
-    'the log on a terminal is laid out as it is',
-  ],
-  'a start with settings that are to be refused': ['a token may be as short as one likes'],
+  'a process whose log goes to a terminal': ['the log on a terminal is laid out as it is'],
   'somebody who reads the log': ['why something is not ready is told once, and never again'],
   'somebody who counts how often the store is looked at, or what is read of it': [
     'each who asks has the store looked at',
@@ -26,12 +21,6 @@ const LACKS: Readonly<Record<string, readonly string[]>> = {
   'several servers of MongoDB, and a failover': [
     'a write is answered when one server has it',
     'what a failover can take back is read',
-  ],
-  'somebody who drops or changes an index by hand': [
-    'a transaction relies on indexes as they were before it began',
-    'an index of SQLite that leaves leads out is taken for one that holds for all',
-    'a creation is answered without a look at the indexes that began after it',
-    'a partial index is taken for one that holds for every lead',
   ],
   'a database of the release before': ['a database of the release before is taken for one whose claims are of today'],
   'what comes so far only through another fault': ['a word that nobody knows goes out as undefined'],
