@@ -57,15 +57,7 @@ const LACKS: Readonly<Record<string, readonly string[]>> = {
     'reflection needs no token',
     'a connection goes on after a call without the token',
   ],
-  'a core that writes by a region that is no more': [
-    'a lead does not claim the text of its contact',
-    'former regions are not held to',
-    'a region that changes once more lets the ones before be forgotten',
-  ],
-  'a promise about who is let in again, and when, after a region changed': [
-    'claims are never made anew by a core that runs',
-    'a lead in another’s way keeps all that it claimed',
-  ],
+  'a core that writes by a region that is no more': ['a lead does not claim the text of its contact'],
   'a studio with a thousand members': [
     'a studio may have one member and one source too many',
     'the room in a studio is looked for before the write',

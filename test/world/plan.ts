@@ -16,6 +16,7 @@ import * as operators from './happenings/operators.ts';
 import * as packet from './happenings/packet.ts';
 import * as scraper from './happenings/scraper.ts';
 import * as sdk from './happenings/sdk.ts';
+import * as settledRegion from './happenings/settled-region.ts';
 import * as terminal from './happenings/terminal.ts';
 import * as visitors from './happenings/visitors.ts';
 import * as weather from './happenings/weather.ts';
@@ -28,7 +29,7 @@ export const HAPPENINGS: Readonly<Record<string, Happening>> = Object.fromEntrie
   [
     ...[website, sdk, byHand, crm, operators, scraper, clocks, visitors, weather],
     ...[holders, coreCallers, disk, misfits, packet, hoarder, moving, impatient],
-    ...[oddRecords, lostIndex, terminal, wrongSettings],
+    ...[oddRecords, lostIndex, terminal, wrongSettings, settledRegion],
   ].flatMap((file) => Object.entries(file).filter(([, value]) => isHappening(value))),
 ) as Record<string, Happening>;
 

@@ -30,14 +30,18 @@ interface Creation {
 /** Somebody drops the index that keeps keys unique, or puts a weaker one in its place, and takes that away again. */
 export const loseIndex = aHappening({
   weight: 1,
-  choice: fc.record({ how: fc.constantFrom('gone', 'partial', 'partial', 'not unique'), forMs: lasting(200, 3000) }),
-  happen: (life, { how, forMs }) =>
+  choice: fc.record({
+    hows: fc.shuffledSubarray(['gone', 'partial', 'not unique'] as const, { minLength: 2 }),
+    forMs: lasting(200, 1500),
+  }),
+  happen: (life, { hows, forMs }) =>
     life.inTurn(MACHINE, () =>
       // A way that is cut would keep what was asked for before under way.
       life.inTurn('way database', async () => {
         try {
           const studio = await makeStudioApart(life);
-          await life.disturb(`the index of keys is ${how} for ${forMs} ms`, [], () => lose(life, studio, how, forMs));
+          for (const how of hows)
+            await life.disturb(`the index of keys is ${how} for ${forMs} ms`, [], () => lose(life, studio, how, forMs));
         } catch (error) {
           if (!(error instanceof NotTold)) throw error;
         }
@@ -50,13 +54,13 @@ async function lose(life: Life, studio: StudioApart, how: 'gone' | 'partial' | '
   // On MongoDB leads that are one too many may be written in that moment, and somebody has to delete them: so nobody but
   // whoever does this creates any. On SQLite none is.
   const gateways = hand.database === 'MongoDB' ? parts.filter(({ name }) => name.startsWith('gateway')) : [];
-  const before = leadApart(life, studio.id, 'before').idempotencyKey;
+  const before = leadApart(life, studio.id, `before it is ${how}`).idempotencyKey;
   const { leadId: known } = await create(life, studio, 0, before, 0);
   for (const gateway of gateways) gateway.pause();
   try {
     if (gateways.length > 0) await sleep(SETTLES_MS);
     let isOver = false;
-    const creations = keepCreating(life, studio, () => isOver);
+    const creations = keepCreating(life, studio, how, () => isOver);
     try {
       await hand.weakenIndexOfKeys(how);
       const weakFrom = now();
@@ -76,14 +80,14 @@ async function lose(life: Life, studio: StudioApart, how: 'gone' | 'partial' | '
   } finally {
     for (const gateway of gateways) gateway.resume();
   }
-  await untilCreated(life, studio);
+  await untilCreated(life, studio, how);
 }
 
 /** Asks every core again and again for leads with one key, each time with another. */
-async function keepCreating(life: Life, studio: StudioApart, isOver: () => boolean): Promise<Creation[]> {
+async function keepCreating(life: Life, studio: StudioApart, how: string, isOver: () => boolean): Promise<Creation[]> {
   const all: Promise<Creation>[] = [];
   for (let round = 0; !isOver(); round += 1) {
-    const { idempotencyKey } = leadApart(life, studio.id, `round ${round}`);
+    const { idempotencyKey } = leadApart(life, studio.id, `${how}, round ${round}`);
     const cores = life.crm.flatMap((_, core) => times(AT_ONCE, () => core));
     all.push(...cores.map((core, index) => create(life, studio, core, idempotencyKey, index)));
     await sleep(40);
@@ -131,10 +135,10 @@ async function expectDoctorSays({ world, history }: Life): Promise<void> {
 }
 
 /** Once nothing stands in its way the index is made again, and all goes on. */
-async function untilCreated(life: Life, studio: StudioApart): Promise<void> {
+async function untilCreated(life: Life, studio: StudioApart, how: string): Promise<void> {
   const giveUp = now() + MADE_WITHIN_MS;
   for (const core of life.crm.keys()) {
-    const { idempotencyKey } = leadApart(life, studio.id, `after, at core ${core}`);
+    const { idempotencyKey } = leadApart(life, studio.id, `after it was ${how}, at core ${core}`);
     while ((await create(life, studio, core, idempotencyKey, 0)).leadId === undefined) {
       if (now() > giveUp) {
         life.history.breaks(
