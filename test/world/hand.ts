@@ -98,6 +98,7 @@ export class MongoHand implements Hand {
   readonly database = 'MongoDB';
   readonly #url: string;
 
+  /** @param url one by which a write is answered when it is done */
   constructor(url: string) {
     this.#url = url;
   }

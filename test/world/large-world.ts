@@ -130,7 +130,7 @@ export async function startLargeWorld(
     parts: [...product, databasePart(database), redisPart(redis)],
     ways: ways as World['ways'],
     commandLine,
-    hand: new MongoHand(databaseUrl),
+    hand: new MongoHand(addressThrough(database.url, toDatabase.port, databaseName)),
     certificates,
     clocks,
     disk: undefined,
