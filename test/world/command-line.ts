@@ -24,10 +24,17 @@ export class CommandLine {
     this.#within = within;
   }
 
-  /** @param endsAfterMs when it is killed, unless it has ended; milliseconds */
-  async run(args: readonly string[], endsAfterMs: number): Promise<CommandEnd> {
+  /**
+   * @param endsAfterMs when it is killed, unless it has ended; milliseconds
+   * @param other another program than the command line, and other settings
+   */
+  async run(
+    args: readonly string[],
+    endsAfterMs: number,
+    { file = 'operator/cli.ts', env = {} }: { readonly file?: string; readonly env?: Settings } = {},
+  ): Promise<CommandEnd> {
     if (this.#isDown) return { status: 'SIGKILL', answer: '', complaint: '' };
-    const running = start('operator/cli.ts', { args, env: this.#env, within: this.#within });
+    const running = start(file, { args, env: { ...this.#env, ...env }, within: this.#within });
     let [answer, complaint] = ['', ''];
     running.child.stdout?.on('data', (chunk) => {
       answer += chunk;

@@ -1,4 +1,5 @@
 import type { LeadStage } from '../../src/domain/lead.ts';
+import type { Oddness } from './odd-records.ts';
 
 /** When something was begun, and when it was over: milliseconds on the clock of who lived it; never over is Infinity. */
 export interface Span {
@@ -80,6 +81,14 @@ export type Event = { readonly span: Span; readonly party: string } & (
       readonly deed: 'created' | 'replaced' | 'revoked';
       /** Unknown: it may also happen later, or never. */
       readonly isDone: boolean;
+    }
+  | {
+      /** What somebody was told who asked for something in a studio that has records which no release of ours wrote. */
+      readonly kind: 'odd';
+      readonly studioId: string;
+      readonly oddness: Oddness;
+      readonly asked: string;
+      readonly told: string;
     }
   | { readonly kind: 'disturbance'; readonly what: string; readonly loses: readonly Lost[] }
   /** More than usual is asked: some are turned away. */

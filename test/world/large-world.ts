@@ -12,6 +12,7 @@ import { startProxy } from '../support/tcp-proxy.ts';
 import { channelWith, someCertificates } from './certificates.ts';
 import { canClocksBeSet, MachineClock } from './clock.ts';
 import { CommandLine } from './command-line.ts';
+import { MongoHand } from './hand.ts';
 import type { Plan } from './plan.ts';
 import { ProductPart } from './product-part.ts';
 import type { Settings } from './settings.ts';
@@ -130,6 +131,7 @@ export async function startLargeWorld(
     parts: [...product, databasePart(database), redisPart(redis)],
     ways: ways as World['ways'],
     commandLine,
+    hand: new MongoHand(addressThrough(database.url, toDatabase.port, databaseName)),
     certificates,
     clocks,
     disk: undefined,

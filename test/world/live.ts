@@ -14,6 +14,7 @@ import { brokenOfFiles } from './promises/files.ts';
 import { brokenOfKeys } from './promises/keys.ts';
 import { brokenOfLeads } from './promises/leads.ts';
 import { brokenOfLists } from './promises/lists.ts';
+import { brokenOfOddRecords } from './promises/odd-records.ts';
 import { brokenOfOutputs } from './promises/outputs.ts';
 import { brokenOfQuota } from './promises/quota.ts';
 import { brokenOfRegisters } from './promises/registers.ts';
@@ -109,6 +110,7 @@ async function lived(life: Life, { steps, quota, stays }: Plan): Promise<Omit<Li
     ...(await brokenOfAudit(life, atLast)),
     ...brokenOfTimes(life),
     ...brokenOfQuota(life, quota),
+    ...brokenOfOddRecords(life),
     ...brokenOfOutputs(life),
     ...brokenOfFiles(life.world),
   ];

@@ -8,15 +8,20 @@ import type { Happening } from './happenings/happening.ts';
 import * as hoarder from './happenings/hoarder.ts';
 import * as holders from './happenings/holders.ts';
 import * as impatient from './happenings/impatient.ts';
+import * as lostIndex from './happenings/lost-index.ts';
 import * as misfits from './happenings/misfits.ts';
 import * as moving from './happenings/moving.ts';
+import * as oddRecords from './happenings/odd-records.ts';
 import * as operators from './happenings/operators.ts';
 import * as packet from './happenings/packet.ts';
 import * as scraper from './happenings/scraper.ts';
 import * as sdk from './happenings/sdk.ts';
+import * as settledRegion from './happenings/settled-region.ts';
+import * as terminal from './happenings/terminal.ts';
 import * as visitors from './happenings/visitors.ts';
 import * as weather from './happenings/weather.ts';
 import * as website from './happenings/website.ts';
+import * as wrongSettings from './happenings/wrong-settings.ts';
 import type { Quota } from './promises/quota.ts';
 
 /** Everything that can happen, by name. */
@@ -24,6 +29,7 @@ export const HAPPENINGS: Readonly<Record<string, Happening>> = Object.fromEntrie
   [
     ...[website, sdk, byHand, crm, operators, scraper, clocks, visitors, weather],
     ...[holders, coreCallers, disk, misfits, packet, hoarder, moving, impatient],
+    ...[oddRecords, lostIndex, terminal, wrongSettings, settledRegion],
   ].flatMap((file) => Object.entries(file).filter(([, value]) => isHappening(value))),
 ) as Record<string, Happening>;
 

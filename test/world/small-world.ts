@@ -9,6 +9,7 @@ import { startProxy } from '../support/tcp-proxy.ts';
 import { someCertificates } from './certificates.ts';
 import { canClocksBeSet, MachineClock } from './clock.ts';
 import { CommandLine } from './command-line.ts';
+import { SqliteHand } from './hand.ts';
 import type { Plan } from './plan.ts';
 import { ProductPart } from './product-part.ts';
 import type { Settings } from './settings.ts';
@@ -81,6 +82,7 @@ export async function startSmallWorld(settings: Settings, { disk: kind, clocks: 
     parts: [product, partOf('core'), partOf('gateway')],
     ways: { gateway: toGateway, core: toCore },
     commandLine,
+    hand: new SqliteHand(commandLine),
     certificates,
     clocks,
     disk,

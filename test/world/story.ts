@@ -51,6 +51,8 @@ function told(event: Event): string {
       return `is shown ${event.value} as the ${event.what}`;
     case 'keyDeed':
       return `has ${event.deed} ${event.apiKeyId} of ${event.studioId} as ${event.memberId}${event.isDone ? '' : ', perhaps'}`;
+    case 'odd':
+      return `meets ${event.oddness} that cannot be read in ${event.studioId}; ${event.asked}: ${event.told}`;
     default:
       return event.what;
   }

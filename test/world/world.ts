@@ -4,6 +4,7 @@ import type { TcpProxy } from '../support/tcp-proxy.ts';
 import type { Certificates } from './certificates.ts';
 import type { MachineClock } from './clock.ts';
 import type { CommandLine } from './command-line.ts';
+import type { Hand } from './hand.ts';
 import type { Settings } from './settings.ts';
 
 /** Something that runs, and that can be ended, or stand still. */
@@ -46,6 +47,7 @@ export interface World {
   /** What connections go through, by where they lead. */
   readonly ways: Readonly<Record<string, TcpProxy>>;
   readonly commandLine: CommandLine;
+  readonly hand: Hand;
   /** Where core and gateways show them to each other. */
   readonly certificates: Certificates | undefined;
   /** Of its machines, where they can be set. */

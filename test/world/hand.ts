@@ -1,0 +1,177 @@
+import { type Document, MongoClient, UUID } from 'mongodb';
+import { leadKey } from '../../src/store/mongo/documents.ts';
+import type { CommandLine } from './command-line.ts';
+
+/** A record of the database. */
+export interface StoredRecord {
+  readonly kind: 'lead' | 'key' | 'studio' | 'member' | 'source';
+  readonly studioId: string;
+  readonly id: string;
+}
+
+/** Somebody at the database, past the service. Each deed may be repeated, and throws where the database is away. */
+export interface Hand {
+  readonly database: 'SQLite' | 'MongoDB';
+  /** What stands in a field of a record, which has the name that the database has for it. */
+  read(record: StoredRecord, field: string): Promise<unknown>;
+  /** Writes into it whatever one likes; undefined, where there can be such a thing, takes the field away. */
+  write(record: StoredRecord, field: string, value: unknown): Promise<void>;
+  /** Drops the index that keeps idempotency keys unique, and may put one in its place that does not hold for every lead. */
+  weakenIndexOfKeys(how: 'gone' | 'partial' | 'not unique'): Promise<void>;
+  /** Takes away what stands in its place. */
+  mendIndexOfKeys(): Promise<void>;
+  /** Deletes all leads of a studio. */
+  forgetLeadsOf(studioId: string): Promise<void>;
+}
+
+/** Nothing that is done by hand takes longer; milliseconds. */
+const OVER_WITHIN_MS = 10_000;
+
+const SQLITE_INDEX_OF_KEYS = 'leads_by_idempotency_key';
+const MONGO_INDEX_OF_KEYS = { name: 'idempotencyKey', key: { studioId: 1, 'idempotency.key': 1 } } as const;
+
+const TABLES = {
+  lead: ['leads', 'studio_id', 'id'],
+  key: ['api_keys', 'studio_id', 'id'],
+  studio: ['studios', 'id', 'id'],
+  member: ['members', 'studio_id', 'id'],
+  source: ['lead_sources', 'studio_id', 'id'],
+} as const;
+
+/** By a program of its own, on the machine that has the file. */
+export class SqliteHand implements Hand {
+  readonly database = 'SQLite';
+  readonly #commandLine: CommandLine;
+
+  constructor(commandLine: CommandLine) {
+    this.#commandLine = commandLine;
+  }
+
+  async read({ kind, studioId, id }: StoredRecord, field: string): Promise<unknown> {
+    const [table, studio, own] = TABLES[kind];
+    const select = `SELECT ${field} AS value FROM ${table} WHERE ${studio} = ? AND ${own} = ?`;
+    const [[row]] = (await this.carryOut([select, studioId, id])) as [[{ value: unknown } | undefined]];
+    if (!row) throw new Error(`there is no ${kind} ${id}`);
+    return row.value;
+  }
+
+  async write({ kind, studioId, id }: StoredRecord, field: string, value: unknown): Promise<void> {
+    const [table, studio, own] = TABLES[kind];
+    const update = `UPDATE ${table} SET ${field} = ? WHERE ${studio} = ? AND ${own} = ?`;
+    await this.carryOut([update, value, studioId, id]);
+  }
+
+  async weakenIndexOfKeys(how: 'gone' | 'partial' | 'not unique'): Promise<void> {
+    const on = `${SQLITE_INDEX_OF_KEYS} ON leads (studio_id, idempotency_key)`;
+    const weaker = {
+      gone: [],
+      partial: [`CREATE UNIQUE INDEX ${on} WHERE stage = 'lost'`],
+      'not unique': [`CREATE INDEX ${on}`],
+    };
+    await this.carryOut([`DROP INDEX IF EXISTS ${SQLITE_INDEX_OF_KEYS}`], ...weaker[how].map((sql) => [sql]));
+  }
+
+  async mendIndexOfKeys(): Promise<void> {
+    await this.carryOut([`DROP INDEX IF EXISTS ${SQLITE_INDEX_OF_KEYS}`]);
+  }
+
+  async forgetLeadsOf(studioId: string): Promise<void> {
+    const tables = ['contact_claims', 'leads'];
+    await this.carryOut(...tables.map((table) => [`DELETE FROM ${table} WHERE studio_id = ?`, studioId]));
+  }
+
+  /** Carries out statements, each with its values, all or none; gives the rows of each. */
+  async carryOut(...statements: readonly (readonly unknown[])[]): Promise<unknown[][]> {
+    const args = [JSON.stringify(statements)];
+    const { status, answer, complaint } = await this.#commandLine.run(args, OVER_WITHIN_MS, {
+      file: 'test/world/write-by-hand.ts',
+    });
+    if (status !== 0) throw new Error(`${status} ${complaint}`);
+    return JSON.parse(answer);
+  }
+}
+
+const COLLECTIONS = { lead: 'leads', key: 'apiKeys', studio: 'studios', member: 'studios', source: 'studios' } as const;
+
+/** By the driver, over the way that the cores go. */
+export class MongoHand implements Hand {
+  readonly database = 'MongoDB';
+  readonly #url: string;
+
+  /** @param url one by which a write is answered when it is done */
+  constructor(url: string) {
+    this.#url = url;
+  }
+
+  async read(record: StoredRecord, field: string): Promise<unknown> {
+    const { collection, _id } = placeOf(record);
+    const found = await this.atDatabase((client) => client.db().collection<Document>(collection).findOne({ _id }));
+    if (!found) throw new Error(`there is no ${record.kind} ${record.id}`);
+    return pathTo(record, field)
+      .split('.')
+      .reduce((value: unknown, name) => Object(value)[name], found);
+  }
+
+  async write(record: StoredRecord, field: string, value: unknown): Promise<void> {
+    const { collection, _id } = placeOf(record);
+    const path = pathTo(record, field);
+    const change = value === undefined ? { $unset: { [path]: 1 } } : { $set: { [path]: value } };
+    await this.atDatabase((client) => client.db().collection<Document>(collection).updateOne({ _id }, change));
+  }
+
+  async weakenIndexOfKeys(how: 'gone' | 'partial' | 'not unique'): Promise<void> {
+    await this.atDatabase(async (client) => {
+      const leads = client.db().collection<Document>('leads');
+      const drop = () => leads.dropIndex(MONGO_INDEX_OF_KEYS.name).catch(() => {});
+      await drop();
+      if (how === 'gone') return;
+      const weak = how === 'partial' ? { unique: true, partialFilterExpression: { stage: 'lost' } } : {};
+      const { key, name } = MONGO_INDEX_OF_KEYS;
+      // A core may be the quicker one, and make the right one again.
+      while (
+        !(await leads.createIndex(key, { name, ...weak }).then(
+          () => isWeak(client),
+          () => false,
+        ))
+      )
+        await drop();
+    });
+  }
+
+  async mendIndexOfKeys(): Promise<void> {
+    await this.atDatabase(async (client) => {
+      const { name } = MONGO_INDEX_OF_KEYS;
+      if (await isWeak(client)) await client.db().collection('leads').dropIndex(name);
+    });
+  }
+
+  async forgetLeadsOf(studioId: string): Promise<void> {
+    await this.atDatabase((client) => client.db().collection('leads').deleteMany({ studioId }));
+  }
+
+  async atDatabase<T>(act: (client: MongoClient) => Promise<T>): Promise<T> {
+    const client = new MongoClient(this.#url, {
+      serverSelectionTimeoutMS: OVER_WITHIN_MS / 2,
+      socketTimeoutMS: OVER_WITHIN_MS / 2,
+    });
+    return act(client).finally(() => client.close());
+  }
+}
+
+/** Whether another index stands where that of keys belongs. */
+async function isWeak(client: MongoClient): Promise<boolean> {
+  const indexes = await client.db().collection('leads').indexes();
+  const found = indexes.find(({ name }) => name === MONGO_INDEX_OF_KEYS.name);
+  return found !== undefined && (!found.unique || found.partialFilterExpression !== undefined);
+}
+
+function placeOf({ kind, studioId, id }: StoredRecord): { readonly collection: string; readonly _id: Document } {
+  const own: unknown = kind === 'lead' ? leadKey(studioId, id) : kind === 'key' ? new UUID(id) : studioId;
+  return { collection: COLLECTIONS[kind], _id: own as Document };
+}
+
+/** A studio's document has its members and sources. */
+function pathTo({ kind, id }: StoredRecord, field: string): string {
+  if (kind === 'member') return `members.${id}`;
+  return kind === 'source' ? `sources.${id}.${field}` : field;
+}

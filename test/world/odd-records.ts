@@ -1,0 +1,192 @@
+import type { Hand, StoredRecord } from './hand.ts';
+
+/** What somebody may find written into a record that no release of ours writes, by what cannot be read then. */
+export type Oddness =
+  | 'where a lead stands'
+  | 'what a lead is'
+  | 'what a lead was made with'
+  | 'a key'
+  | 'a scope of a key'
+  | 'the status of a studio'
+  | 'the region of a studio'
+  | 'the renewal of a studio'
+  | 'the role of a member'
+  | 'a source';
+
+export const ODD_LEADS = [
+  'where a lead stands',
+  'where a lead stands',
+  'what a lead is',
+  'what a lead was made with',
+] as const;
+export const ODD_KEYS = ['a key', 'a key', 'a scope of a key'] as const;
+export const ODD_STUDIOS = [
+  'the status of a studio',
+  'the region of a studio',
+  'the renewal of a studio',
+  'the role of a member',
+  'a source',
+] as const;
+
+/** A time that can be kept, and not told. */
+const NO_TIME = 8.64e15;
+
+interface Odd {
+  readonly kind: StoredRecord['kind'];
+  /** Fields by the names that the database has for them, each with what may stand there. */
+  readonly fields: readonly (readonly [field: string, value: unknown])[];
+}
+
+type Oddities = Readonly<Record<Oddness, Odd>>;
+
+/** @param word one that nobody knows, and that no process may print */
+const IN_SQLITE = (word: string): Oddities => ({
+  'where a lead stands': {
+    kind: 'lead',
+    fields: [
+      ['stage', word],
+      ['stage', 'toString'],
+      ['updated_at', NO_TIME],
+    ],
+  },
+  'what a lead is': {
+    kind: 'lead',
+    fields: [
+      ['contact_type', word],
+      ['display_name', ''],
+      ['note', word.repeat(1000)],
+      ['source_id', word],
+      ['created_at', NO_TIME],
+    ],
+  },
+  'what a lead was made with': {
+    kind: 'lead',
+    fields: [
+      ['fingerprint', word],
+      ['fingerprint_version', 99],
+    ],
+  },
+  'a key': {
+    kind: 'key',
+    fields: [
+      ['name', ''],
+      ['name', word.repeat(50)],
+      ['name', ''],
+      ['member_id', `${word}.b`],
+      ['secret_hint', word],
+      ['created_at', NO_TIME],
+      ['expires_at', NO_TIME],
+    ],
+  },
+  'a scope of a key': { kind: 'key', fields: [['scopes', `leads.read leads.create ${word}`]] },
+  'the status of a studio': {
+    kind: 'studio',
+    fields: [
+      ['status', word],
+      ['status', 'toString'],
+    ],
+  },
+  'the region of a studio': { kind: 'studio', fields: [['region_code', word]] },
+  'the renewal of a studio': {
+    kind: 'studio',
+    fields: [
+      ['claim_renewal', word],
+      ['claim_renewal', 'null'],
+      ['claim_renewal', '{"step":"first","since":0,"after":"x","formerRules":[]}'],
+    ],
+  },
+  'the role of a member': { kind: 'member', fields: [['role', word]] },
+  'a source': { kind: 'source', fields: [['name', '']] },
+});
+
+const IN_MONGODB = (word: string): Oddities => ({
+  'where a lead stands': {
+    kind: 'lead',
+    fields: [
+      ['stage', word],
+      ['stage', undefined],
+      ['stage', 1],
+      ['updatedAt', new Date(NO_TIME)],
+    ],
+  },
+  'what a lead is': {
+    kind: 'lead',
+    fields: [
+      ['displayName', undefined],
+      ['contact', null],
+      ['contact.type', word],
+      ['sourceId', undefined],
+      ['note', { text: word }],
+      ['createdAt', 'yesterday'],
+    ],
+  },
+  'what a lead was made with': {
+    kind: 'lead',
+    fields: [
+      ['idempotency.fingerprint', undefined],
+      ['idempotency.fingerprint', word],
+      ['idempotency.fingerprintVersion', '1'],
+    ],
+  },
+  'a key': {
+    kind: 'key',
+    fields: [
+      ['name', undefined],
+      ['name', word.repeat(50)],
+      ['scopes', 'leads.read'],
+      ['memberId', null],
+      ['expiresAt', '2099-01-01'],
+      ['secretHint', word],
+    ],
+  },
+  'a scope of a key': { kind: 'key', fields: [['scopes', ['leads.read', null, word, 'leads.create']]] },
+  'the status of a studio': {
+    kind: 'studio',
+    fields: [
+      ['status', word],
+      ['status', undefined],
+      ['status', 1],
+    ],
+  },
+  'the region of a studio': {
+    kind: 'studio',
+    fields: [
+      ['regionCode', word],
+      ['regionCode', undefined],
+    ],
+  },
+  'the renewal of a studio': {
+    kind: 'studio',
+    fields: [
+      ['renewal', word],
+      ['renewal', { step: 'first' }],
+    ],
+  },
+  'the role of a member': {
+    kind: 'member',
+    fields: [
+      ['role', word],
+      ['role', null],
+    ],
+  },
+  'a source': {
+    kind: 'source',
+    fields: [
+      ['name', 5],
+      ['enabled', 'yes'],
+    ],
+  },
+});
+
+const ODDITIES = { SQLite: IN_SQLITE, MongoDB: IN_MONGODB } as const;
+
+/** A field, and what is to be written there. */
+export function oddValue(
+  { database }: Pick<Hand, 'database'>,
+  oddness: Oddness,
+  { which, word }: { readonly which: number; readonly word: string },
+): { readonly kind: StoredRecord['kind']; readonly field: string; readonly value: unknown } {
+  const { kind, fields } = ODDITIES[database](word)[oddness];
+  const [field, value] = fields[which % fields.length] as (typeof fields)[number];
+  return { kind, field, value };
+}

@@ -1,0 +1,92 @@
+import { when } from '../history.ts';
+import type { Life } from '../life.ts';
+import type { Oddness } from '../odd-records.ts';
+
+type Promised = Readonly<Record<string, string>>;
+
+/** Nobody notices but who asks for it; what it claims stays claimed; the next read finds what was set right. */
+const ODD_LEAD: Promised = {
+  'it is asked for': '500 internal_error',
+  'another is asked for': '200',
+  'leads are listed, one a page': 'last | first',
+  'the CRM lists leads': 'last,first',
+  'its creation is repeated': '500 internal_error',
+  'its contact is sent by another': '409 integration_lead_already_open, odd 2',
+  'it is moved': 'a fault inside',
+  'it is asked for, set right': '200',
+  'leads are listed, when all are set right': 'last,odd 3,odd 2,odd 1,first',
+};
+
+/** Only what the repetition of a creation is compared with: the lead is read as ever. */
+const ODD_CREATION: Promised = {
+  ...ODD_LEAD,
+  'it is asked for': '200',
+  'leads are listed, one a page': 'last | odd 3 | odd 2 | odd 1 | first',
+  'the CRM lists leads': 'last,odd 3,odd 2,odd 1,first',
+  'it is moved': 'moved',
+};
+
+/** It opens nothing, and keeps its place, until it is revoked. */
+const ODD_KEY: Promised = {
+  'it is tried': '401 integration_key_invalid',
+  'another is tried': '200',
+  'one more is made': 'KEY_LIMIT_REACHED',
+  'it is listed': 'expires in 1970',
+  'it is replaced': 'a fault inside',
+  'it is revoked': 'revoked',
+  'one more is made, then': 'made',
+  'it is tried, set right': '401 integration_key_invalid',
+};
+
+/** Unknown means closed, until it is put again. */
+const SUSPENDED: Promised = {
+  'a lead is created': '402 subscription_suspended',
+  'leads are listed': '402 subscription_suspended',
+  'the CRM looks at it': 'suspended',
+  'sources are listed': '1',
+  'it is put': 'put',
+};
+
+const OPEN: Promised = {
+  'a lead is created': '201',
+  'leads are listed': '200',
+  'the CRM looks at it': 'active',
+  'sources are listed': '1',
+  'a lead is created, then': '201',
+  'leads are listed, then': '200',
+  'the CRM looks at it, then': 'active',
+  'sources are listed, then': '1',
+};
+
+/** What everybody is to be told, by what is odd. */
+const PROMISED: Readonly<Record<Oddness, Promised>> = {
+  // The original answer does not depend on where the lead stands by now.
+  'where a lead stands': { ...ODD_LEAD, 'its creation is repeated': 'the same answer' },
+  'what a lead is': ODD_LEAD,
+  'what a lead was made with': ODD_CREATION,
+  'a key': ODD_KEY,
+  'a scope of a key': { ...ODD_KEY, 'it is tried': '200', 'it is listed': 'expires in its time' },
+  'the status of a studio': { ...OPEN, ...SUSPENDED },
+  'the region of a studio': { ...OPEN, ...SUSPENDED },
+  'the renewal of a studio': { ...OPEN, ...SUSPENDED },
+  'the role of a member': {
+    ...OPEN,
+    'a lead is created': '403 integration_issuer_forbidden',
+    'leads are listed': '403 integration_issuer_forbidden',
+  },
+  'a source': {
+    ...OPEN,
+    'a lead is created': '400 integration_source_invalid',
+    'sources are listed': '0',
+  },
+};
+
+/** Holds what was told in studios with records that no release of ours wrote against what is promised of each kind. */
+export function brokenOfOddRecords({ history }: Life): string[] {
+  return history.of('odd').flatMap(({ studioId, oddness, asked, told, span }) => {
+    const promised = PROMISED[oddness][asked];
+    return told === promised
+      ? []
+      : [`${when(span)}: in ${studioId}, where ${oddness} cannot be read, ${asked}: ${told}, and not ${promised}`];
+  });
+}
