@@ -9,6 +9,9 @@ import type { World } from './world.ts';
 /** How many steps a life has at most. */
 export const STEPS = Number(process.env.WORLD_STEPS ?? 160);
 
+/** From how long on lives may have somebody who stays. */
+const TIME_TO_STAY_SECONDS = 120;
+
 /** How long a plan that broke a promise is made shorter; milliseconds. */
 const SHRINKS_FOR_MS = Number(process.env.WORLD_SHRINK_SECONDS ?? 120) * 1000;
 
@@ -39,7 +42,7 @@ export async function liveFor(
 ): Promise<{ readonly lives: number; readonly failure: Failure | undefined }> {
   const begin = performance.now();
   for (let life = 1; ; life += 1) {
-    const seed = seeds[life - 1] ?? randomInt(2 ** 31);
+    const seed = seeds[life - 1] ?? drawnSeed(seconds);
     const lived = performance.now();
     const { failure, unknown } = await failureOf(seed, startWorld);
     const told = failure ? 'a promise is broken' : 'every promise is kept';
@@ -50,6 +53,20 @@ export async function liveFor(
     if (failure) return { lives: life, failure: { ...failure, seed, life } };
     if (all >= seconds && life >= seeds.length) return { lives: life, failure: undefined };
   }
+}
+
+/** One in which somebody stays takes longer than others: it is for those who have the time. */
+function drawnSeed(seconds: number): number {
+  for (;;) {
+    const seed = randomInt(2 ** 31);
+    if (seconds >= TIME_TO_STAY_SECONDS || !planFrom(seed).stays) return seed;
+  }
+}
+
+function planFrom(seed: number): Plan {
+  const [plan] = fc.sample(planOf(STEPS), { seed, numRuns: 1 });
+  if (!plan) throw new Error(`there is no plan of ${seed}`);
+  return plan;
 }
 
 /** Lives the plan of a seed; when that breaks a promise, shorter ones that break one, too. */
@@ -69,8 +86,7 @@ async function failureOf(
       story: '',
     }));
   };
-  const [plan] = fc.sample(planOf(STEPS), { seed, numRuns: 1 });
-  if (!plan) throw new Error(`there is no plan of ${seed}`);
+  const plan = planFrom(seed);
   const lived = await liveOnce(plan);
   const { unknown } = lived;
   if (lived.broken.length === 0) return { failure: undefined, unknown };
