@@ -24,13 +24,15 @@ import * as website from './happenings/website.ts';
 import * as wrongSettings from './happenings/wrong-settings.ts';
 import type { Quota } from './promises/quota.ts';
 
-/** Everything that can happen, by name. */
+/** Everything that can happen, by name: in the same order whatever loads the files, so that a seed makes the same plan. */
 export const HAPPENINGS: Readonly<Record<string, Happening>> = Object.fromEntries(
   [
     ...[website, sdk, byHand, crm, operators, scraper, clocks, visitors, weather],
     ...[holders, coreCallers, disk, misfits, packet, hoarder, moving, impatient],
     ...[oddRecords, lostIndex, terminal, wrongSettings, settledRegion],
-  ].flatMap((file) => Object.entries(file).filter(([, value]) => isHappening(value))),
+  ]
+    .flatMap((file) => Object.entries(file).filter(([, value]) => isHappening(value)))
+    .sort(([a], [b]) => (a < b ? -1 : 1)),
 ) as Record<string, Happening>;
 
 function isHappening(value: unknown): boolean {

@@ -122,6 +122,7 @@ function unended({ secrets }: LongPages): Manner[] {
 /** @returns those that stayed in vain: what came of them says nothing */
 async function stayOnce(life: Life, url: string, manners: readonly Manner[]): Promise<Manner[]> {
   const begin = now();
+  const serving = gatewaysOf(life);
   const staying = letStay(
     url,
     manners.map(({ caller }) => caller),
@@ -137,6 +138,8 @@ async function stayOnce(life: Life, url: string, manners: readonly Manner[]): Pr
       if (seen?.isOpen && heldSince[index] === Number.POSITIVE_INFINITY && manner.isHeld(seen))
         heldSince[index] = now();
       outcomes[index] = outcomeOf(life, manner, seen, { begin, heldForMs: now() - (heldSince[index] as number) });
+      // Of a gateway that has ended, its system keeps the connection until somebody takes what was sent.
+      if (outcomes[index] === 'under way' && gatewaysOf(life) !== serving) outcomes[index] = 'in vain';
     });
   }
   await staying.leave();
@@ -144,6 +147,14 @@ async function stayOnce(life: Life, url: string, manners: readonly Manner[]): Pr
   life.history.add({ kind: 'other', party: 'stayer', what: `at ${url}: ${told}`, span: { begin, end: now() } });
   return manners.filter((_, index) => outcomes[index] === 'in vain');
 }
+
+/** Which processes serve; others after one has ended. */
+const gatewaysOf = ({ world }: Life): string =>
+  world
+    .processes()
+    .filter(({ name }) => name.includes('gateway'))
+    .map(({ pid }) => pid)
+    .join();
 
 function outcomeOf(
   life: Life,
