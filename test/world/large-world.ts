@@ -55,47 +55,36 @@ export async function startLargeWorld(
   };
   const common = { CORE_TOKEN: coreToken, PUBLIC_URL };
 
-  const cores = corePorts.map(
-    (port, index) =>
-      new ProductPart({
-        name: `core ${index + 1}`,
-        file: 'src/main.ts',
-        env: {
-          ...common,
-          CORE_PORT: `${port}`,
-          DATABASE_URL: databaseUrl,
-          CORE_METRICS_ADDRESS: `127.0.0.1:${metricsPorts[index]}`,
-          ...settings,
-          ...certificates?.core,
-          ...clockOf(`core ${index + 1}`),
-        },
-        losesCounts: false,
-        onUnexpectedEnd,
-      }),
+  const partOf = (name: string, file: string, own: Settings) =>
+    new ProductPart({
+      name,
+      file,
+      env: { ...common, ...own, ...settings, ...clockOf(name) },
+      losesCounts: false,
+      onUnexpectedEnd,
+    });
+
+  const cores = corePorts.map((port, index) =>
+    partOf(`core ${index + 1}`, 'src/main.ts', {
+      CORE_PORT: `${port}`,
+      DATABASE_URL: databaseUrl,
+      CORE_METRICS_ADDRESS: `127.0.0.1:${metricsPorts[index]}`,
+      ...certificates?.core,
+    }),
   );
   const coreUrls = corePorts.map(coreUrlAt);
   await Promise.all(cores.map((core) => core.start()));
   const toCores = await startBalancer(coreUrls, (url) => servesCore(url, channel), PROBE_MS);
   const balancerPort = Number(new URL(toCores.url).port);
   const coreWays = await Promise.all(times(2, () => startProxy('127.0.0.1', balancerPort)));
-  const gateways = gatewayPorts.map(
-    (port, index) =>
-      new ProductPart({
-        name: `gateway ${index + 1}`,
-        file: 'gateway/main.ts',
-        env: {
-          ...common,
-          GATEWAY_PORT: `${port}`,
-          CORE_URL: coreUrlAt(coreWays[index]?.port),
-          REDIS_URL: redisUrl,
-          GATEWAY_METRICS_ADDRESS: `127.0.0.1:${metricsPorts[index + 2]}`,
-          ...settings,
-          ...certificates?.gateway,
-          ...clockOf(`gateway ${index + 1}`),
-        },
-        losesCounts: false,
-        onUnexpectedEnd,
-      }),
+  const gateways = gatewayPorts.map((port, index) =>
+    partOf(`gateway ${index + 1}`, 'gateway/main.ts', {
+      GATEWAY_PORT: `${port}`,
+      CORE_URL: coreUrlAt(coreWays[index]?.port),
+      REDIS_URL: redisUrl,
+      GATEWAY_METRICS_ADDRESS: `127.0.0.1:${metricsPorts[index + 2]}`,
+      ...certificates?.gateway,
+    }),
   );
   await Promise.all(gateways.map((gateway) => gateway.start()));
   const gatewayUrls = gatewayPorts.map((port) => `http://127.0.0.1:${port}`);

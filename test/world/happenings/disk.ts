@@ -9,7 +9,7 @@ import { now } from '../history.ts';
 import { CRM_WAITS_MS, type Life } from '../life.ts';
 import { lasting } from './choices.ts';
 import { aHappening } from './happening.ts';
-import { MACHINE } from './weather.ts';
+import { onMachine } from './weather.ts';
 
 /** When whoever asks is told so; cores and gateways look about once a second each; milliseconds. */
 const READY_NO_MORE_WITHIN_MS = 5000;
@@ -24,18 +24,16 @@ export const fullDisk = aHappening({
   choice: fc.record({ forMs: lasting(50, 4000) }),
   isPossible: ({ world }) => world.disk?.kind === 'small',
   happen: (life, { forMs }) =>
-    life.inTurn(MACHINE, () =>
-      life.disturb(`the disk is full for ${forMs} ms`, [], async () => {
-        const { disk } = life.world;
-        if (disk?.kind !== 'small') return;
-        disk.disk.fill();
-        await sleep(forMs);
-        const acknowledged = await writeUntilRefused(life);
-        disk.disk.free();
-        await life.untilServed();
-        await seeThatTheyAreThere(life, acknowledged);
-      }),
-    ),
+    onMachine(life, `the disk is full for ${forMs} ms`, [], async () => {
+      const { disk } = life.world;
+      if (disk?.kind !== 'small') return;
+      disk.disk.fill();
+      await sleep(forMs);
+      const acknowledged = await writeUntilRefused(life);
+      disk.disk.free();
+      await life.untilServed();
+      await seeThatTheyAreThere(life, acknowledged);
+    }),
 });
 
 /** Whether the CRM may put a studio that nobody needs; of the one that it may, the id is kept. */
@@ -110,22 +108,20 @@ export const powerCut = aHappening({
   }),
   isPossible: ({ world }) => world.disk?.kind === 'forgetful',
   happen: (life, cut) =>
-    life.inTurn(MACHINE, () =>
-      life.disturb('the power fails', ['counts'], async () => {
-        const { disk } = life.world;
-        const [everything] = life.world.parts;
-        if (disk?.kind !== 'forgetful' || !everything) return;
-        everything.mayEnd?.();
-        await disk.disk.failPower(cut);
-        // Where nothing more is changed it fails by itself.
-        const isFailed = await Promise.race([disk.disk.failed().then(() => true), sleep(1500, false)]);
-        if (!isFailed) await disk.disk.failPower({ ...cut, after: 0, of: '' });
-        await disk.disk.failed();
-        await life.world.commandLine.whileDown(async () => {
-          await everything.kill();
-          await disk.disk.restorePower();
-        });
-        await everything.start();
-      }),
-    ),
+    onMachine(life, 'the power fails', ['counts'], async () => {
+      const { disk } = life.world;
+      const [everything] = life.world.parts;
+      if (disk?.kind !== 'forgetful' || !everything) return;
+      everything.mayEnd?.();
+      await disk.disk.failPower(cut);
+      // Where nothing more is changed it fails by itself.
+      const isFailed = await Promise.race([disk.disk.failed().then(() => true), sleep(1500, false)]);
+      if (!isFailed) await disk.disk.failPower({ ...cut, after: 0, of: '' });
+      await disk.disk.failed();
+      await life.world.commandLine.whileDown(async () => {
+        await everything.kill();
+        await disk.disk.restorePower();
+      });
+      await everything.start();
+    }),
 });

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { type Lost, now } from '../history.ts';
+import type { Life } from '../life.ts';
 import type { Part } from '../world.ts';
 import { lasting, one } from './choices.ts';
 import { aHappening } from './happening.ts';
@@ -9,6 +10,14 @@ const part = fc.nat(5);
 
 /** Parts of one machine, or one process group, go down and come up one after the other. */
 export const MACHINE = 'machine';
+
+/** Has something happen to a machine, or to what runs on it, because of which requests may fail. */
+export const onMachine = (
+  life: Life,
+  what: string,
+  loses: readonly Lost[],
+  happen: () => Promise<void>,
+): Promise<void> => life.inTurn(MACHINE, () => life.disturb(what, loses, happen));
 
 /** How long a process may take to stop, without its drain; milliseconds. Ten seconds, and what a busy machine adds. */
 const STOPS_WITHIN_MS = 14_000;
@@ -21,13 +30,11 @@ export const crash = aHappening({
   choice: fc.record({ part, forMs: lasting(0, 1500) }),
   happen: (life, { part: index, forMs }) => {
     const part = life.part(index);
-    return life.inTurn(MACHINE, () =>
-      life.disturb(`${part.name} is killed, and is gone for ${forMs} ms`, lostWith(part), async () => {
-        await part.kill();
-        await sleep(forMs);
-        await part.start();
-      }),
-    );
+    return onMachine(life, `${part.name} is killed, and is gone for ${forMs} ms`, lostWith(part), async () => {
+      await part.kill();
+      await sleep(forMs);
+      await part.start();
+    });
   },
 });
 
@@ -37,13 +44,11 @@ export const standstill = aHappening({
   choice: fc.record({ part, forMs: lasting(10, 8000) }),
   happen: (life, { part: index, forMs }) => {
     const part = life.part(index);
-    return life.inTurn(MACHINE, () =>
-      life.disturb(`${part.name} stands still for ${forMs} ms`, [], async () => {
-        part.pause();
-        await sleep(forMs);
-        part.resume();
-      }),
-    );
+    return onMachine(life, `${part.name} stands still for ${forMs} ms`, [], async () => {
+      part.pause();
+      await sleep(forMs);
+      part.resume();
+    });
   },
 });
 
@@ -58,18 +63,16 @@ export const restart = aHappening({
   happen: (life, { part: index, settings, isToldTwice }) => {
     const stoppable = life.world.parts.filter(({ terminate }) => terminate);
     const part = one(stoppable, index);
-    return life.inTurn(MACHINE, () =>
-      life.disturb(`${part.name} is stopped in order`, lostWith(part), async () => {
-        const begin = now();
-        const status = await part.terminate?.(isToldTwice);
-        const tookMs = now() - begin;
-        if (status !== 0) life.history.breaks(`${part.name} was stopped in order, and ended with ${status}`);
-        if (tookMs > life.drainMs + STOPS_WITHIN_MS) life.history.breaks(`${part.name} took ${tookMs} ms to stop`);
-        // New certificates come with a restart, too.
-        await life.world.certificates?.renew();
-        await part.start(settings);
-      }),
-    );
+    return onMachine(life, `${part.name} is stopped in order`, lostWith(part), async () => {
+      const begin = now();
+      const status = await part.terminate?.(isToldTwice);
+      const tookMs = now() - begin;
+      if (status !== 0) life.history.breaks(`${part.name} was stopped in order, and ended with ${status}`);
+      if (tookMs > life.drainMs + STOPS_WITHIN_MS) life.history.breaks(`${part.name} took ${tookMs} ms to stop`);
+      // New certificates come with a restart, too.
+      await life.world.certificates?.renew();
+      await part.start(settings);
+    });
   },
 });
 
