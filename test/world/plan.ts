@@ -24,16 +24,22 @@ import * as website from './happenings/website.ts';
 import * as wrongSettings from './happenings/wrong-settings.ts';
 import type { Quota } from './promises/quota.ts';
 
-/** Everything that can happen, by name: in the same order whatever loads the files, so that a seed makes the same plan. */
-export const HAPPENINGS: Readonly<Record<string, Happening>> = Object.fromEntries(
-  [
-    ...[website, sdk, byHand, crm, operators, scraper, clocks, visitors, weather],
-    ...[holders, coreCallers, disk, misfits, packet, hoarder, moving, impatient],
-    ...[oddRecords, lostIndex, terminal, wrongSettings, settledRegion],
-  ]
-    .flatMap((file) => Object.entries(file).filter(([, value]) => isHappening(value)))
-    .sort(([a], [b]) => (a < b ? -1 : 1)),
-) as Record<string, Happening>;
+/** Everything that can happen, by name. */
+export const HAPPENINGS: Readonly<Record<string, Happening>> = byName([
+  ...[website, sdk, byHand, crm, operators, scraper, clocks, visitors, weather],
+  ...[holders, coreCallers, disk, misfits, packet, hoarder, moving, impatient],
+  ...[oddRecords, lostIndex, terminal, wrongSettings, settledRegion],
+]);
+
+/** In the same order whatever loads the files, so that a seed makes the same plan. */
+function byName(files: readonly object[]): Record<string, Happening> {
+  const named = files
+    .flatMap((file) => Object.entries(file).filter((entry): entry is [string, Happening] => isHappening(entry[1])))
+    .sort(([a], [b]) => (a < b ? -1 : 1));
+  const twice = named.find(([name], index) => named[index + 1]?.[0] === name);
+  if (twice) throw new Error(`two happenings are called ${twice[0]}`);
+  return Object.fromEntries(named);
+}
 
 function isHappening(value: unknown): boolean {
   return typeof value === 'object' && value !== null && 'happen' in value;

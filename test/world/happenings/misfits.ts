@@ -98,29 +98,3 @@ export const wrongForm = aHappening({
     if (answer?.ok) life.history.breaks(`a creation with this fault: ${fault}, is answered ${answer.status} ${text}`);
   },
 });
-
-/** Whoever does not have the token asks a core for what is for those who do. */
-export const strangers = aHappening({
-  weight: 1,
-  choice: fc.record({ core: fc.nat(1), studio, token: fc.constantFrom('none', 'wrong') }),
-  async happen(life, { core, studio, token }) {
-    const address = one(life.world.coreUrls, core);
-    const authorization = token === 'wrong' ? `Bearer ${life.uuid('somebody’s token')}` : undefined;
-    const call = async (path: string, message: object) => {
-      const request = {
-        method: 'POST',
-        headers: { 'content-type': 'application/json', ...(authorization && { authorization }) },
-        body: JSON.stringify(message),
-      };
-      const answer = await fetch(`${address}/${path}`, { ...request, signal: AbortSignal.timeout(6000) }).catch(
-        () => undefined,
-      );
-      const text = await answer?.text().catch(() => '');
-      if (answer?.ok) life.history.breaks(`whoever has no good token (${token}) is answered by ${path}: ${text}`);
-    };
-    await call('leadintake.v1.LeadIntakeService/ListLeads', { studioId: studioAt(life, studio).id });
-    await call('leadintake.v1.ApiKeyService/ListApiKeys', { studioId: studioAt(life, studio).id, memberId: 'owner' });
-    // Who has none may ask how a core is; who has a wrong one is to learn that.
-    if (authorization) await call('grpc.health.v1.Health/Check', {});
-  },
-});
