@@ -40,13 +40,19 @@ function* writtenSteps(work: Work): Iterable<Step> {
 }
 
 function* lookSteps(work: Work): Iterable<Step> {
-  const { rules, world, call, request } = work;
+  const { rules, world, caller, call, request } = work;
   const rows = world.rows.filter(({ durable }) => durable || !rules.readsMajority);
-  if (call.byKey === undefined && (rules.looks !== 'contact, then key' || call.byContact !== undefined)) {
-    const byKey = found(rows.find(({ key }) => key === request.key));
+  const byKey = found(rows.find(({ key }) => key === request.key));
+  const isTwice = rules.looks === 'key, contact, key again';
+  if (isTwice && !call.hasLookedForKey) {
+    const settled = () => decided({ ...work, call: { ...call, byKey, byContact: null } });
+    const goesOn = () => withCaller(world, caller, { ...call, hasLookedForKey: true });
+    yield ['it looks for its key', byKey ? settled() : goesOn()];
+  } else if (call.byKey === undefined && (!isTwice || call.byContact !== undefined)) {
     yield ['it looks for its key', decided({ ...work, call: { ...call, byKey } })];
   }
-  if (call.byContact === undefined && (rules.looks !== 'key, then contact' || call.byKey !== undefined)) {
+  const isNext = { 'key, contact, key again': call.hasLookedForKey, 'key, then contact': call.byKey !== undefined };
+  if (call.byContact === undefined && (rules.looks === 'both at once' || isNext[rules.looks])) {
     const byContact = found(rows.find(({ claims }) => overlap(claims, call.claims)));
     yield ['it looks for its contact', decided({ ...work, call: { ...call, byContact } })];
   }

@@ -5,7 +5,7 @@ export interface Rules {
   /** Is there one on the claimed contact? */
   readonly contactIndex: boolean;
   /** In which order does a call look for what is in its way? The database may change between two looks. */
-  readonly looks: 'contact, then key' | 'key, then contact' | 'both at once';
+  readonly looks: 'key, contact, key again' | 'key, then contact' | 'both at once';
   /** Which of the two decides when both are taken? */
   readonly decidesBy: 'key' | 'contact';
   /** Is a lead that was found by its contact looked at for its key, too? */
@@ -38,7 +38,7 @@ export interface Rules {
 export const RULES: Rules = {
   keyIndex: true,
   contactIndex: true,
-  looks: 'contact, then key',
+  looks: 'key, contact, key again',
   decidesBy: 'key',
   knowsOwnByContact: false,
   comparesData: true,

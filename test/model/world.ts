@@ -50,6 +50,8 @@ export interface Call {
   /** What it has found under its key and with its contact; absent as long as it has not looked. */
   readonly byKey?: Found | null;
   readonly byContact?: Found | null;
+  /** Whether its key had no lead when it was looked for first. */
+  readonly hasLookedForKey?: boolean;
 }
 
 /** What a caller has been told. */

@@ -138,19 +138,27 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
+    name: 'of requests that are the same, those after the first go in batches of their own',
+    suite: GATHERED,
+    caughtBy: 'requests that are the same go as one, and nobody who comes later is told what a batch under way reads',
+    patches: [
+      {
+        file: GATHERER,
+        find: 'if (sharing) sharing.push(waiting); else $REST',
+        put: 'if (sharing) later.push(waiting); else $REST',
+      },
+    ],
+    inSoak: true,
+  },
+  {
     name: 'one request whose time is over takes its batch along',
     suite: GATHERED,
     caughtBy: 'a request whose deadline is over is not begun, and those beside it are',
     patches: [
       {
         file: GATHERER,
-        find: 'for (const waiting of this.#waiting.splice(0, MOST_IN_BATCH)) $DO',
-        put: 'const taken = this.#waiting.splice(0, MOST_IN_BATCH); for (const waiting of taken) $DO',
-      },
-      {
-        file: GATHERER,
         find: 'waiting.deadline.aborted',
-        put: 'taken.some(({ deadline }) => deadline.aborted)',
+        put: 'this.#waiting.some(({ deadline }) => deadline.aborted)',
       },
     ],
     inSoak: true,

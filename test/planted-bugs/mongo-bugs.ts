@@ -20,9 +20,10 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: LEADS,
-        find: 'if (own) $THEN',
-        put: `if (byContact) return { kind: 'already-open', leadId: byContact._id.id.toString() }; if (own) $THEN`,
+        find: 'const early = await byKey.ask(key, deadline);',
+        put: 'const early = null as LeadDocument | null;',
       },
+      { file: LEADS, find: 'if (own) $THEN', put: 'if (contact) return alreadyOpen(contact); if (own) $THEN' },
     ],
   },
   {

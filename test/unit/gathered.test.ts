@@ -10,17 +10,21 @@ interface Batch {
 }
 
 /** Gathered requests, each answered with ten times itself. */
-function controlledBatches() {
+function controlledBatches(nameOf?: (request: number) => unknown) {
   const batches: Batch[] = [];
-  const gathered = new Gathered<number, number>((requests) => {
-    const answers = Promise.withResolvers<number[]>();
-    batches.push({
-      requests,
-      answer: () => answers.resolve(requests.map((request) => request * 10)),
-      fail: answers.reject,
-    });
-    return answers.promise;
-  });
+  const gathered = new Gathered<number, number>(
+    (requests) => {
+      const answers = Promise.withResolvers<number[]>();
+      batches.push({
+        requests,
+        answer: () => answers.resolve(requests.map((request) => request * 10)),
+        fail: answers.reject,
+      });
+      return answers.promise;
+    },
+    undefined,
+    nameOf,
+  );
   const ask = (request: number, deadline = new AbortController().signal) => gathered.ask(request, deadline);
   return { batches, ask };
 }
@@ -175,4 +179,45 @@ test('a batch knows who asked for each of its requests', async () => {
   await Promise.all([ask('Ada'), ask('late', AbortSignal.abort()), ask(undefined), ask('Grace'), ask('Ada')]);
 
   expect(batches).toEqual([['Ada', undefined, 'Grace', 'Ada']]);
+});
+
+test('requests that are the same go as one, and nobody who comes later is told what a batch under way reads', async () => {
+  const { batches, ask } = controlledBatches((request) => request % 100);
+  const herd = times(1000, () => ask(7));
+  const others = numbers(0, 100).map((request) => ask(request));
+  await turn();
+  await turn();
+  const late = ask(107);
+  await turn();
+
+  expect(batches.map(({ requests }) => requests)).toEqual([
+    [7, ...numbers(0, 7), ...numbers(8, 64)],
+    numbers(64, 100),
+    [107],
+  ]);
+  for (const batch of batches) batch.answer();
+  expect(new Set(await Promise.all(herd))).toEqual(new Set([70]));
+  expect(await Promise.all(others)).toEqual(numbers(0, 100).map((request) => request * 10));
+  expect(await late).toBe(1070);
+});
+
+test('a batch knows who asked, also those whose request went as one with another', async () => {
+  let asker = '';
+  const known: (readonly (string | undefined)[])[] = [];
+  const gathered = new Gathered<number, number, string>(
+    async (requests, askers) => {
+      known.push(askers);
+      return requests;
+    },
+    () => asker,
+    (request) => request,
+  );
+  const askAs = (name: string, request: number) => {
+    asker = name;
+    return gathered.ask(request, new AbortController().signal);
+  };
+
+  await Promise.all([askAs('Ada', 1), askAs('Grace', 2), askAs('Alan', 1)]);
+
+  expect(known.map((askers) => askers.toSorted())).toEqual([['Ada', 'Alan', 'Grace']]);
 });

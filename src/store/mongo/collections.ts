@@ -3,7 +3,6 @@ import { STORE_CALL_MS } from '../../../common/deadlines.ts';
 import type { StoreObserver } from '../store.ts';
 import type { ApiKeyDocument, LeadDocument, StudioDocument } from './documents.ts';
 import { Gathered } from './gathered.ts';
-import { SharedReads } from './shared-reads.ts';
 import { type CommandBegins, supervised } from './supervised.ts';
 
 /** What the adapter keeps records in. Every command ends, and is told as one for whoever asks at that moment. */
@@ -15,12 +14,11 @@ export interface Collections {
 
 /** What several ask for, done with collections whose commands are told as for all of them. */
 export interface Together {
+  /** @param nameOf the same for requests that are to get the same answer; unless told, each is one of its own */
   gathered<Request, Answer>(
     perform: (collections: Collections, requests: readonly Request[]) => Promise<readonly Answer[]>,
+    nameOf?: (request: Request) => unknown,
   ): Pick<Gathered<Request, Answer>, 'ask'>;
-  sharedReads(): {
-    read<Result>(name: string, read: (collections: Collections) => Promise<Result>): Promise<Result>;
-  };
 }
 
 /** @param observer is told of every command */
@@ -44,10 +42,6 @@ export function collectionsOf<Asker>(database: Db, observer?: StoreObserver<Aske
 
   return {
     ...forAsker,
-    gathered: (perform) => new Gathered((requests, askers) => perform(forAll(askers), requests), asker),
-    sharedReads() {
-      const reads = new SharedReads(asker);
-      return { read: (name, read) => reads.read(name, (askers) => read(forAll(askers))) };
-    },
+    gathered: (perform, nameOf) => new Gathered((requests, askers) => perform(forAll(askers), requests), asker, nameOf),
   };
 }

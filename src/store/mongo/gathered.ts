@@ -1,4 +1,4 @@
-/** How many requests go into one batch. */
+/** How many different requests go into one batch. */
 const MOST_IN_BATCH = 64;
 
 /** How many batches are under way at once. While that many are, what comes gathers: under load batches grow by themselves. */
@@ -6,25 +6,32 @@ const BATCHES_AT_ONCE = 4;
 
 interface Waiting<Request, Answer, Asker> {
   readonly request: Request;
+  /** What it shares with those that are to get the same answer. */
+  readonly name: unknown;
   readonly deadline: AbortSignal;
   readonly asker: Asker | undefined;
   readonly resolve: (answer: Answer) => void;
   readonly reject: (error: unknown) => void;
 }
 
-/** @param askers who made the requests, in their order */
+/** Those with one name. */
+type Sharing<Request, Answer, Asker> = [Waiting<Request, Answer, Asker>, ...Waiting<Request, Answer, Asker>[]];
+
+/** @param askers who made the requests */
 type Perform<Request, Answer, Asker> = (
   requests: readonly Request[],
   askers: readonly (Asker | undefined)[],
 ) => Promise<readonly Answer[]>;
 
 /**
- * Lets requests that come together go to the database together: a command costs it many times what a document costs. A lone
- * request waits for nobody; and what a batch reads, it reads after everybody in it came.
+ * Lets requests that come together go to the database together: a command costs it many times what a document costs. Those
+ * that are the same go as one, so that a herd costs no more than one of it. A lone request waits for nobody; and what a batch
+ * reads, it reads after everybody in it came.
  */
 export class Gathered<Request, Answer, Asker = undefined> {
   readonly #perform: Perform<Request, Answer, Asker>;
   readonly #asker: () => Asker | undefined;
+  readonly #nameOf: (request: Request) => unknown;
   #waiting: Waiting<Request, Answer, Asker>[] = [];
   #underWay = 0;
   #isScheduled = false;
@@ -32,16 +39,23 @@ export class Gathered<Request, Answer, Asker = undefined> {
   /**
    * @param perform gives an answer for each request, in their order; when it fails, they all do
    * @param asker tells who makes a request
+   * @param nameOf gives the same for requests that are to get the same answer; unless told, each is one of its own
    */
-  constructor(perform: Perform<Request, Answer, Asker>, asker: () => Asker | undefined = () => undefined) {
+  constructor(
+    perform: Perform<Request, Answer, Asker>,
+    asker: () => Asker | undefined = () => undefined,
+    nameOf: (request: Request) => unknown = (request) => request,
+  ) {
     this.#perform = perform;
     this.#asker = asker;
+    this.#nameOf = nameOf;
   }
 
   /** @param deadline after it, the request is not begun */
   ask(request: Request, deadline: AbortSignal): Promise<Answer> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ request, deadline, asker: this.#asker(), resolve, reject });
+      const [name, asker] = [this.#nameOf(request), this.#asker()];
+      this.#waiting.push({ request, name, deadline, asker, resolve, reject });
       this.#schedule();
     });
   }
@@ -52,26 +66,38 @@ export class Gathered<Request, Answer, Asker = undefined> {
     this.#isScheduled = true;
     setImmediate(() => {
       this.#isScheduled = false;
-      const batch: Waiting<Request, Answer, Asker>[] = [];
-      for (const waiting of this.#waiting.splice(0, MOST_IN_BATCH)) {
-        if (waiting.deadline.aborted) waiting.reject(waiting.deadline.reason);
-        else batch.push(waiting);
-      }
+      const batch = this.#nextBatch();
       if (batch.length > 0) this.#begin(batch);
       this.#schedule();
     });
   }
 
-  async #begin(batch: readonly Waiting<Request, Answer, Asker>[]): Promise<void> {
+  /** Takes from those that wait as many different requests as go together, and all that are the same as one of these. */
+  #nextBatch(): Sharing<Request, Answer, Asker>[] {
+    const batch = new Map<unknown, Sharing<Request, Answer, Asker>>();
+    const later: Waiting<Request, Answer, Asker>[] = [];
+    for (const waiting of this.#waiting) {
+      const sharing = batch.get(waiting.name);
+      if (waiting.deadline.aborted) waiting.reject(waiting.deadline.reason);
+      else if (sharing) sharing.push(waiting);
+      else if (batch.size < MOST_IN_BATCH) batch.set(waiting.name, [waiting]);
+      else later.push(waiting);
+    }
+    this.#waiting = later;
+    return [...batch.values()];
+  }
+
+  async #begin(batch: readonly Sharing<Request, Answer, Asker>[]): Promise<void> {
     this.#underWay += 1;
     try {
       const answers = await this.#perform(
-        batch.map(({ request }) => request),
-        batch.map(({ asker }) => asker),
+        batch.map(([{ request }]) => request),
+        batch.flat().map(({ asker }) => asker),
       );
-      for (const [index, { resolve }] of batch.entries()) resolve(answers[index] as Answer);
+      for (const [index, sharing] of batch.entries())
+        for (const { resolve } of sharing) resolve(answers[index] as Answer);
     } catch (error) {
-      for (const { reject } of batch) reject(error);
+      for (const { reject } of batch.flat()) reject(error);
     }
     this.#underWay -= 1;
     this.#schedule();

@@ -1,4 +1,4 @@
-import { MongoBulkWriteError, UUID, type WriteError } from 'mongodb';
+import { type Filter, MongoBulkWriteError, UUID, type WriteError } from 'mongodb';
 import { STORE_SILENCE_MS } from '../../../common/deadlines.ts';
 import type { OpenClaims } from '../../domain/claims.ts';
 import { isOpen, type Lead, type LeadClaims, type LeadStage, nextUpdate } from '../../domain/lead.ts';
@@ -31,6 +31,7 @@ import {
   WITHOUT_HISTORY,
 } from './documents.ts';
 import { isDuplicate } from './is-duplicate.ts';
+import { LatelySeen } from './lately-seen.ts';
 import { Turns } from './turns.ts';
 
 /**
@@ -50,10 +51,19 @@ function leadCreator(connection: Connection): LeadStore['createLead'] {
   const turns = new Turns();
   const inserts = gatheredInserts(connection);
   const whatIsThere = hindranceReader(connection);
+  const keys = new LatelySeen();
 
-  function create(lead: Lead, claims: LeadClaims, deadline: AbortSignal): Promise<Checked<CreateLeadOutcome>> {
+  function create(
+    lead: Lead,
+    claims: LeadClaims,
+    deadline: AbortSignal,
+    isKeySeen: boolean,
+  ): Promise<Checked<CreateLeadOutcome>> {
     const document = leadDocument(lead, claims);
     return untilKnown(deadline, async () => {
+      // A repetition: an insert would be refused, and have all that go with it done in two.
+      const earlier = isKeySeen ? await whatIsThere(lead, claims, deadline) : undefined;
+      if (earlier) return earlier;
       try {
         const { refusal } = await inserts.ask(document, deadline);
         if (refusal) throw refusal;
@@ -61,7 +71,7 @@ function leadCreator(connection: Connection): LeadStore['createLead'] {
       } catch (error) {
         deadline.throwIfAborted();
         // Refused by an index, cut off, or silent: what is stored decides.
-        const there = await whatIsThere(lead, claims);
+        const there = await whatIsThere(lead, claims, deadline);
         if (there) return there;
         throw error;
       }
@@ -72,14 +82,13 @@ function leadCreator(connection: Connection): LeadStore['createLead'] {
   return (lead, claims) =>
     call((deadline) => {
       const { studioId } = lead;
-      const names = [
-        `key ${studioId} ${claims.idempotencyKey}`,
-        ...claims.contactKeys.map((contactKey) => `contact ${studioId} ${contactKey}`),
-      ];
+      const key = `key ${studioId} ${claims.idempotencyKey}`;
+      const isKeySeen = keys.see(key);
+      const names = [key, ...claims.contactKeys.map((contactKey) => `contact ${studioId} ${contactKey}`)];
       return turns.take(
         names,
-        () => create(lead, claims, deadline),
-        () => whatIsThere(lead, claims),
+        () => create(lead, claims, deadline, isKeySeen),
+        () => whatIsThere(lead, claims, deadline),
       );
     }).then(whole);
 }
@@ -105,8 +114,8 @@ const gatheredInserts = ({ gathered }: Connection) =>
 /**
  * What stands in the way of a lead: its own earlier creation first, only then another lead with its contact.
  *
- * The two are read the other way round: who has the contact, then who has the key. In between a lead may come, and the one
- * that must not be taken for somebody else's is the caller's own. Were the key read first:
+ * Most often it is its own, and that is all there is to ask for. If its key has no lead, the two are read once more and the other
+ * way round: who has the contact, then who has the key. In between a lead may come, and the one XX
  *
  * 1. A and B ask for the same: one caller, one idempotency key, one contact. It may be one request and its repetition at
  *    another core, or one insert whose answer was lost and its own second attempt.
@@ -114,35 +123,80 @@ const gatheredInserts = ({ gathered }: Connection) =>
  * 3. A's lead gets its majority.
  * 4. B reads by contact, finds A's lead, and answers its own caller's repetition with already-open.
  *
- * Read by contact first, a lead that is found was there before the key is asked for. Key and contact are in one document,
- * and what a majority has is not taken back: if it is A's, the read by key finds it, too, and B answers a replay. If that
- * finds none, the contact was taken while the key had no lead, which is what already-open says. If neither finds one, then what
+ * A lead that is found by its contact was there before the key is asked for again. Key and contact are in one document,
+ * and what a majority has is not taken back: if it is A's, the second read by key finds it, too, and B answers a replay. If
+ * that finds none, the contact was taken while the key had no lead, which is what already-open says. If neither finds one, then what
  * was in the way is not there yet, or no more: the insert is tried again.
  *
  * A crash leaves nothing to repair at any of these moments: the one insert has put lead, key and claims there, or nothing,
  * and looking writes nothing. Whoever asks again finds the lead by its key, or writes it.
  */
-function hindranceReader({ sharedReads }: Connection) {
-  const reads = sharedReads();
-  return async (lead: Lead, claims: LeadClaims): Promise<Checked<CreateLeadOutcome> | undefined> => {
+function hindranceReader({ gathered }: Connection) {
+  const byKey = leadsByKey(gathered);
+  const byContact = leadsByContact(gathered);
+  return async (
+    lead: Lead,
+    { idempotencyKey, contactKeys, fingerprint: claimed }: LeadClaims,
+    deadline: AbortSignal,
+  ): Promise<Checked<CreateLeadOutcome> | undefined> => {
     const { studioId } = lead;
-    const openContactKeys = claims.contactKeys.map(openClaim);
-    const byContact = await reads.read(`contact ${studioId} ${openContactKeys}`, ({ leads }) =>
-      leads.findOne({ studioId, openContactKey: { $in: openContactKeys } }, WITHOUT_HISTORY),
-    );
-    const own = await reads.read(`key ${studioId} ${claims.idempotencyKey}`, ({ leads }) =>
-      leads.findOne({ studioId, 'idempotency.key': new UUID(claims.idempotencyKey) }, WITHOUT_HISTORY),
-    );
+    const key = { studioId, idempotencyKey };
+    const early = await byKey.ask(key, deadline);
+    const contact = early ? null : await byContact.ask({ studioId, contactKeys: contactKeys.map(openClaim) }, deadline);
+    const own = early ?? (await byKey.ask(key, deadline));
     if (own) {
       const [earlier, fingerprint] = [earlierLeadOf(own), keptFingerprint(own)];
       if (earlier instanceof UnreadableRecord) return earlier;
       if (fingerprint instanceof UnreadableRecord) return fingerprint;
       // The same id: an insert of this very call, of which only the answer was lost.
       if (earlier.id === lead.id) return { kind: 'created', lead };
-      return repetitionOf({ lead: earlier, fingerprint }, claims.fingerprint);
+      return repetitionOf({ lead: earlier, fingerprint }, claimed);
     }
-    return byContact ? alreadyOpen(byContact) : undefined;
+    return contact ? alreadyOpen(contact) : undefined;
   };
+}
+
+/** Finds leads by their idempotency keys. */
+const leadsByKey = (gathered: Connection['gathered']) =>
+  gathered<{ readonly studioId: string; readonly idempotencyKey: string }, LeadDocument | null>(
+    async ({ leads }, keys) => {
+      const filter = ofEachStudio(keys, (ofStudio) => ({
+        'idempotency.key': { $in: ofStudio.map(({ idempotencyKey }) => new UUID(idempotencyKey)) },
+      }));
+      const found = await leads.find(filter, WITHOUT_HISTORY).toArray();
+      const there = new Map(found.map((lead) => [`${lead.studioId} ${lead.idempotency.key}`, lead]));
+      return keys.map(({ studioId, idempotencyKey }) => there.get(`${studioId} ${idempotencyKey}`) ?? null);
+    },
+    ({ studioId, idempotencyKey }) => `${studioId} ${idempotencyKey}`,
+  );
+
+/** Finds leads that are open for a contact, by any of the keys that it has. */
+const leadsByContact = (gathered: Connection['gathered']) =>
+  gathered<{ readonly studioId: string; readonly contactKeys: readonly string[] }, LeadDocument | null>(
+    async ({ leads }, contacts) => {
+      const filter = ofEachStudio(contacts, (ofStudio) => ({
+        openContactKey: { $in: ofStudio.flatMap(({ contactKeys }) => contactKeys) },
+      }));
+      const found = await leads.find(filter, WITHOUT_HISTORY).toArray();
+      const there = new Map(
+        found.flatMap((lead) => [lead.openContactKey].flat().map((key) => [`${lead.studioId} ${key}`, lead])),
+      );
+      return contacts.map(({ studioId, contactKeys }) => {
+        const key = contactKeys.find((key) => there.has(`${studioId} ${key}`));
+        return there.get(`${studioId} ${key}`) ?? null;
+      });
+    },
+    ({ studioId, contactKeys }) => `${studioId} ${contactKeys}`,
+  );
+
+/** Studio by studio: were all looked for in all studios, each pair of them would be looked up. */
+function ofEachStudio<Request extends { readonly studioId: string }>(
+  requests: readonly Request[],
+  wanted: (ofStudio: readonly Request[]) => Filter<LeadDocument>,
+): Filter<LeadDocument> {
+  const byStudio = Map.groupBy(requests, ({ studioId }) => studioId);
+  const each = [...byStudio].map(([studioId, ofStudio]) => ({ studioId, ...wanted(ofStudio) }));
+  return each.length === 1 && each[0] ? each[0] : { $or: each };
 }
 
 function leadReader(
