@@ -114,8 +114,9 @@ const gatheredInserts = ({ gathered }: Connection) =>
 /**
  * What stands in the way of a lead: its own earlier creation first, only then another lead with its contact.
  *
- * Most often it is its own, and that is all there is to ask for. If its key has no lead, the two are read once more and the other
- * way round: who has the contact, then who has the key. In between a lead may come, and the one XX
+ * Most often it is its own, and then there is nothing else to ask for. If its key has no lead, it is asked who has the contact,
+ * and once more who has the key. In between a lead may come, and the one that must not be taken for somebody else's is the
+ * caller's own. Were the key not asked for again:
  *
  * 1. A and B ask for the same: one caller, one idempotency key, one contact. It may be one request and its repetition at
  *    another core, or one insert whose answer was lost and its own second attempt.
