@@ -145,7 +145,7 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
       {
         file: GATHERER,
         find: 'if (sharing) sharing.push(waiting); else $REST',
-        put: 'if (sharing) later.push(waiting); else $REST',
+        put: 'this.#waiting.set(sharing ? waiting : name, [waiting]);',
       },
     ],
     inSoak: true,
@@ -157,8 +157,18 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: GATHERER,
-        find: 'waiting.deadline.aborted',
-        put: 'this.#waiting.some(({ deadline }) => deadline.aborted)',
+        find: 'const [first, ...others] = $IN_TIME;',
+        put: 'const [first, ...others] = sharing; if (deadlines.some((deadline) => deadline.aborted)) continue;',
+      },
+      {
+        file: GATHERER,
+        find: 'for (const { deadline, reject } of sharing) if (deadline.aborted) reject(deadline.reason);',
+        put: "for (const { deadline, reject } of sharing) if (deadlines.some((deadline) => deadline.aborted)) reject(deadline.reason ?? new Error('with its batch'));",
+      },
+      {
+        file: GATHERER,
+        find: 'const batch: Sharing<Request, Answer, Asker>[] = [];',
+        put: 'const batch: Sharing<Request, Answer, Asker>[] = []; const deadlines = [...this.#waiting.values()].flat().map(({ deadline }) => deadline);',
       },
     ],
     inSoak: true,

@@ -6,15 +6,13 @@ const BATCHES_AT_ONCE = 4;
 
 interface Waiting<Request, Answer, Asker> {
   readonly request: Request;
-  /** What it shares with those that are to get the same answer. */
-  readonly name: unknown;
   readonly deadline: AbortSignal;
   readonly asker: Asker | undefined;
   readonly resolve: (answer: Answer) => void;
   readonly reject: (error: unknown) => void;
 }
 
-/** Those with one name. */
+/** Those that are to get the same answer. */
 type Sharing<Request, Answer, Asker> = [Waiting<Request, Answer, Asker>, ...Waiting<Request, Answer, Asker>[]];
 
 /** @param askers who made the requests */
@@ -32,7 +30,8 @@ export class Gathered<Request, Answer, Asker = undefined> {
   readonly #perform: Perform<Request, Answer, Asker>;
   readonly #asker: () => Asker | undefined;
   readonly #nameOf: (request: Request) => unknown;
-  #waiting: Waiting<Request, Answer, Asker>[] = [];
+  /** By their names, in the order in which the first of each came. */
+  readonly #waiting = new Map<unknown, Sharing<Request, Answer, Asker>>();
   #underWay = 0;
   #isScheduled = false;
 
@@ -54,15 +53,18 @@ export class Gathered<Request, Answer, Asker = undefined> {
   /** @param deadline after it, the request is not begun */
   ask(request: Request, deadline: AbortSignal): Promise<Answer> {
     return new Promise((resolve, reject) => {
-      const [name, asker] = [this.#nameOf(request), this.#asker()];
-      this.#waiting.push({ request, name, deadline, asker, resolve, reject });
+      const name = this.#nameOf(request);
+      const waiting = { request, deadline, asker: this.#asker(), resolve, reject };
+      const sharing = this.#waiting.get(name);
+      if (sharing) sharing.push(waiting);
+      else this.#waiting.set(name, [waiting]);
       this.#schedule();
     });
   }
 
   /** At the end of the turn of the event loop, so that all who come in it go together. */
   #schedule(): void {
-    if (this.#isScheduled || this.#waiting.length === 0 || this.#underWay >= BATCHES_AT_ONCE) return;
+    if (this.#isScheduled || this.#waiting.size === 0 || this.#underWay >= BATCHES_AT_ONCE) return;
     this.#isScheduled = true;
     setImmediate(() => {
       this.#isScheduled = false;
@@ -72,19 +74,17 @@ export class Gathered<Request, Answer, Asker = undefined> {
     });
   }
 
-  /** Takes from those that wait as many different requests as go together, and all that are the same as one of these. */
+  /** Takes as many different requests as go together, and all that are the same as one of these. */
   #nextBatch(): Sharing<Request, Answer, Asker>[] {
-    const batch = new Map<unknown, Sharing<Request, Answer, Asker>>();
-    const later: Waiting<Request, Answer, Asker>[] = [];
-    for (const waiting of this.#waiting) {
-      const sharing = batch.get(waiting.name);
-      if (waiting.deadline.aborted) waiting.reject(waiting.deadline.reason);
-      else if (sharing) sharing.push(waiting);
-      else if (batch.size < MOST_IN_BATCH) batch.set(waiting.name, [waiting]);
-      else later.push(waiting);
+    const batch: Sharing<Request, Answer, Asker>[] = [];
+    for (const [name, sharing] of this.#waiting) {
+      if (batch.length === MOST_IN_BATCH) break;
+      this.#waiting.delete(name);
+      for (const { deadline, reject } of sharing) if (deadline.aborted) reject(deadline.reason);
+      const [first, ...others] = sharing.filter(({ deadline }) => !deadline.aborted);
+      if (first) batch.push([first, ...others]);
     }
-    this.#waiting = later;
-    return [...batch.values()];
+    return batch;
   }
 
   async #begin(batch: readonly Sharing<Request, Answer, Asker>[]): Promise<void> {
