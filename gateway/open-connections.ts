@@ -225,9 +225,8 @@ export class OpenConnections {
         if (isTooLittle) Object.assign(connection, asOfAsking);
         else connection.takenBytes = Math.min(connection.takenBytes, takenBytes);
       }
-      const { unreadSince: since } = connection;
-      connection.asOfAsking =
-        since === undefined ? undefined : { unreadSince: since, takenBytes: connection.takenBytes };
+      const { unreadSince: since, takenBytes: taken } = connection;
+      connection.asOfAsking = since === undefined ? undefined : { unreadSince: since, takenBytes: taken };
     }
   }
 
@@ -265,14 +264,18 @@ export class OpenConnections {
 
 const byUnreadSince = (a: Connection, b: Connection): number => (a.unreadSince ?? 0) - (b.unreadSince ?? 0);
 
+/** What Node counts for a connection itself; nothing once that is closed. */
+const handleOf = (socket: Socket) =>
+  (socket as unknown as { _handle: { bytesWritten: number; writeQueueSize: number } | null })._handle;
+
 /** How many bytes wait for the system to take them. Of what was given as text, Node counts the characters until all is taken. */
 function unreadBytesOf(socket: Socket): number {
-  const { _handle: handle } = socket as unknown as { _handle: { writeQueueSize: number } | null };
+  const handle = handleOf(socket);
   return Math.max(socket.writableLength, handle?.writeQueueSize ?? 0);
 }
 
 /** How many bytes the system was given; Node's own time-out of sockets goes by the same two counts. */
 function givenBytesOf(socket: Socket): number {
-  const { _handle: handle } = socket as unknown as { _handle: { bytesWritten: number; writeQueueSize: number } | null };
+  const handle = handleOf(socket);
   return handle ? handle.bytesWritten - handle.writeQueueSize : 0;
 }
