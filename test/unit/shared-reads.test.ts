@@ -61,19 +61,3 @@ test('reads of different names know nothing of each other', async () => {
 
   expect(begun).toHaveLength(2);
 });
-
-test('a read knows who shares it, each of whom asked before it began', async () => {
-  let asker = '';
-  const reads = new SharedReads(() => asker);
-  const begun: (readonly (string | undefined)[])[] = [];
-  const read = (of: string) => {
-    asker = of;
-    return reads.read('a name', async (askers) => {
-      begun.push([...askers]);
-    });
-  };
-
-  await Promise.all(['Ada', 'Grace', 'Alan'].map(read));
-
-  expect(begun).toEqual([['Ada'], ['Grace', 'Alan']]);
-});

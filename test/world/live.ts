@@ -20,8 +20,8 @@ import { brokenOfQuota } from './promises/quota.ts';
 import { brokenOfRegisters } from './promises/registers.ts';
 import { brokenOfTimes } from './promises/times.ts';
 import type { Settings } from './settings.ts';
+import { noteStarvation } from './starvation.ts';
 import { canStay } from './staying.ts';
-import { noteStillness } from './stillness.ts';
 import { storyOf } from './story.ts';
 import type { World } from './world.ts';
 
@@ -34,6 +34,8 @@ const STAYS_FOR_MS = 60_000;
 /** How many disturbances go on, or wait, before nothing else happens. */
 const MOST_IN_TURN = 3;
 
+export type StartWorld = (settings: Settings, plan: Plan) => Promise<World>;
+
 /** What came of a plan. */
 export interface Lived {
   /** Every promise that was broken, in words. */
@@ -45,11 +47,7 @@ export interface Lived {
 }
 
 /** Has a plan happen in a world of its own, and holds what everybody was told against the promises. */
-export async function live(
-  plan: Plan,
-  name: string,
-  startWorld: (settings: Settings, plan: Plan) => Promise<World>,
-): Promise<Lived> {
+export async function live(plan: Plan, name: string, startWorld: StartWorld): Promise<Lived> {
   const { quota, drainMs, logLevel } = plan;
   const world = await startWorld(
     {
@@ -62,7 +60,7 @@ export async function live(
     plan,
   );
   const life = new Life(world, name, drainMs);
-  const noteNoMore = noteStillness(life.history, world);
+  const noteNoMore = noteStarvation(life.history, world);
   try {
     await life.begin().catch((error) => {
       throw new Error(`nothing can begin: ${error}\n${world.outputs().join('\n')}`, { cause: error });

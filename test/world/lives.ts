@@ -1,10 +1,7 @@
 import { randomInt } from 'node:crypto';
-import fc from 'fast-check';
-import { type Lived, live } from './live.ts';
-import { type Plan, planOf, USUAL } from './plan.ts';
-import type { Settings } from './settings.ts';
+import { type Lived, live, type StartWorld } from './live.ts';
+import { type Plan, planFrom, USUAL } from './plan.ts';
 import { shortestPlan } from './shortest-plan.ts';
-import type { World } from './world.ts';
 
 /** How many steps a life has at most. */
 export const STEPS = Number(process.env.WORLD_STEPS ?? 160);
@@ -14,8 +11,6 @@ const TIME_TO_STAY_SECONDS = 120;
 
 /** How long a plan that broke a promise is made shorter; milliseconds. */
 const SHRINKS_FOR_MS = Number(process.env.WORLD_SHRINK_SECONDS ?? 120) * 1000;
-
-export type StartWorld = (settings: Settings, plan: Plan) => Promise<World>;
 
 /** A life in which a promise was broken. */
 export interface Failure {
@@ -59,14 +54,8 @@ export async function liveFor(
 function drawnSeed(seconds: number): number {
   for (;;) {
     const seed = randomInt(2 ** 31);
-    if (seconds >= TIME_TO_STAY_SECONDS || !planFrom(seed).stays) return seed;
+    if (seconds >= TIME_TO_STAY_SECONDS || !planFrom(seed, STEPS).stays) return seed;
   }
-}
-
-function planFrom(seed: number): Plan {
-  const [plan] = fc.sample(planOf(STEPS), { seed, numRuns: 1 });
-  if (!plan) throw new Error(`there is no plan of ${seed}`);
-  return plan;
 }
 
 /** Lives the plan of a seed; when that breaks a promise, shorter ones that break one, too. */
@@ -86,7 +75,7 @@ async function failureOf(
       story: '',
     }));
   };
-  const plan = planFrom(seed);
+  const plan = planFrom(seed, STEPS);
   const lived = await liveOnce(plan);
   const { unknown } = lived;
   if (lived.broken.length === 0) return { failure: undefined, unknown };

@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { BOUNDS, PAGE_SIZE } from '../../common/rules/field-rules.ts';
-import { MemberRole, StudioStatus } from '../../proto/gen/leadintake/v1/directory_pb.ts';
-import { DAY_MS, times } from '../support/builders.ts';
-import { BOTH_SCOPES, type CoreClients } from '../support/core-clients.ts';
+import { times } from '../support/builders.ts';
+import type { CoreClients } from '../support/core-clients.ts';
+import { makeKey, makeStudioApart } from './happenings/apart.ts';
 import type { Life } from './life.ts';
 
 /** How many leads are created at once. */
@@ -19,10 +18,8 @@ export interface LongPages {
 }
 
 export async function makeLongPages(life: Life): Promise<LongPages> {
-  const { directory, apiKeys, leads } = life.crm[0] as CoreClients;
-  const studioId = `studio-${life.name}-of-long-pages`;
-  await directory.putStudio({ studio: { id: studioId, status: StudioStatus.ACTIVE } });
-  await directory.putMember({ member: { studioId, id: 'owner', role: MemberRole.OWNER } });
+  const { leads } = life.crm[0] as CoreClients;
+  const { id: studioId, secret } = await makeStudioApart(life);
   for (const _ of times(PAGE_SIZE.max / AT_ONCE, () => 0)) {
     await Promise.all(
       times(AT_ONCE, () => {
@@ -37,13 +34,7 @@ export async function makeLongPages(life: Life): Promise<LongPages> {
       }),
     );
   }
-  const expireTime = timestampFromMs(Date.now() + DAY_MS);
-  const secrets: string[] = [];
-  for (const _ of times(KEYS, () => 0)) {
-    const request = { studioId, memberId: 'owner', name: 'One of many', scopes: [...BOTH_SCOPES], expireTime };
-    const { apiKey, secret } = await apiKeys.createApiKey(request);
-    life.keyBySecret.set(secret, apiKey?.id ?? '');
-    secrets.push(secret);
-  }
+  const secrets = [secret];
+  while (secrets.length < KEYS) secrets.push((await makeKey(life, studioId)).secret);
   return { studioId, secrets };
 }

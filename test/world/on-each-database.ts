@@ -2,7 +2,7 @@ import { afterAll, beforeAll } from 'vitest';
 import { describeWithMongoServer, type MongoWireServer, startWireServer } from '../support/mongodb.ts';
 import { describeWithRedisServer, type RedisServer, startRedis } from '../support/servers.ts';
 import { startLargeWorld } from './large-world.ts';
-import type { StartWorld } from './lives.ts';
+import type { StartWorld } from './live.ts';
 import { startSmallWorld } from './small-world.ts';
 
 export type Database = 'SQLite' | 'MongoDB';

@@ -93,8 +93,7 @@ const step: fc.Arbitrary<Step> = fc
   })
   .map(({ afterMs, happening }) => ({ afterMs, ...happening }));
 
-/** @param length how many steps it has at most */
-export const planOf = (length: number): fc.Arbitrary<Plan> =>
+const planOf = (length: number): fc.Arbitrary<Plan> =>
   fc.noBias(
     fc.record({
       quota: fc.constantFrom(...QUOTAS),
@@ -107,3 +106,14 @@ export const planOf = (length: number): fc.Arbitrary<Plan> =>
       stays: fc.constantFrom(false, false, false, false, false, true),
     }),
   );
+
+/**
+ * The plan of a seed.
+ *
+ * @param length how many steps it has at most
+ */
+export function planFrom(seed: number, length: number): Plan {
+  const [plan] = fc.sample(planOf(length), { seed, numRuns: 1 });
+  if (!plan) throw new Error(`there is no plan of ${seed}`);
+  return plan;
+}

@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { ROOT } from '../support/processes.ts';
 import { sizeOf } from '../support/size-of.ts';
-import { liveFor, type StartWorld } from './lives.ts';
+import type { StartWorld } from './live.ts';
+import { liveFor } from './lives.ts';
 import { type Database, onEachDatabase } from './on-each-database.ts';
 
 /** How long lives are lived on each database; seconds. */

@@ -2,32 +2,22 @@
  * Lets equal reads that come while one is under way share the next one. That begins after all of them came, so each still
  * sees every change that was answered before it; and a herd costs two reads instead of one each.
  */
-export class SharedReads<Asker = undefined> {
-  readonly #asker: () => Asker | undefined;
+export class SharedReads {
   readonly #underWay = new Map<string, Promise<unknown>>();
-  readonly #next = new Map<string, { readonly askers: (Asker | undefined)[]; readonly answer: Promise<unknown> }>();
-
-  /** @param asker tells who wants to read */
-  constructor(asker: () => Asker | undefined = () => undefined) {
-    this.#asker = asker;
-  }
+  readonly #next = new Map<string, Promise<unknown>>();
 
   /**
    * @param name the same for reads that give the same
    * @param read begins the read, for those who share it
    */
-  read<Result>(name: string, read: (askers: readonly (Asker | undefined)[]) => Promise<Result>): Promise<Result> {
+  read<Result>(name: string, read: () => Promise<Result>): Promise<Result> {
     const next = this.#next.get(name);
-    if (next) {
-      next.askers.push(this.#asker());
-      return next.answer as Promise<Result>;
-    }
-    const askers = [this.#asker()];
-    const begin = () => this.#begin(name, () => read(askers));
+    if (next) return next as Promise<Result>;
+    const begin = () => this.#begin(name, read);
     const underWay = this.#underWay.get(name);
     if (!underWay) return begin();
     const answer = underWay.then(begin, begin);
-    this.#next.set(name, { askers, answer });
+    this.#next.set(name, answer);
     return answer;
   }
 

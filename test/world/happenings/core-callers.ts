@@ -1,4 +1,4 @@
-import { type ClientHttp2Session, connect } from 'node:http2';
+import { type ClientHttp2Session, type ClientHttp2Stream, connect, type Settings } from 'node:http2';
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { MOST_STRANGERS } from '../../../src/http2/strangers.ts';
@@ -129,8 +129,8 @@ export const longMessage = aHappening({
   },
 });
 
-function sessionTo({ world }: Life, url: string): ClientHttp2Session {
-  const session = connect(url, { ...world.certificates?.caller });
+function sessionTo({ world }: Life, url: string, settings: Settings = {}): ClientHttp2Session {
+  const session = connect(url, { ...world.certificates?.caller, settings });
   session.on('error', () => {});
   return session;
 }
@@ -143,19 +143,25 @@ function framed(bytes: Uint8Array): Buffer {
 }
 
 /** A connection that leaves no room for answers, and asks for a page of leads again and again. */
-function callers({ world }: Life, url: string, { id: studioId }: KnownStudio): ClientHttp2Session {
-  const session = connect(url, { ...world.certificates?.caller, settings: { initialWindowSize: 0 } });
-  session.on('error', () => {});
-  const authorization = `Bearer ${world.coreToken}`;
-  for (const _ of times(CALLS, () => 0)) {
-    const call = session.request({
-      ':method': 'POST',
-      ':path': '/leadintake.v1.LeadIntakeService/ListLeads',
-      'content-type': 'application/json',
-      authorization,
-    });
-    call.on('error', () => {});
-    call.end(JSON.stringify({ studioId, pageSize: 100, view: 'LEAD_VIEW_FULL' }));
-  }
+function callers(life: Life, url: string, { id: studioId }: KnownStudio): ClientHttp2Session {
+  const session = sessionWithoutRoom(life, url);
+  for (const _ of times(CALLS, () => 0)) askForPage(life, session, studioId);
   return session;
+}
+
+/** A connection that leaves no room for answers. */
+export const sessionWithoutRoom = (life: Life, url: string): ClientHttp2Session =>
+  sessionTo(life, url, { initialWindowSize: 0 });
+
+/** Asks on it for a page of leads. */
+export function askForPage({ world }: Life, session: ClientHttp2Session, studioId: string): ClientHttp2Stream {
+  const call = session.request({
+    ':method': 'POST',
+    ':path': LIST,
+    'content-type': 'application/json',
+    authorization: `Bearer ${world.coreToken}`,
+  });
+  call.on('error', () => {});
+  call.end(JSON.stringify({ studioId, pageSize: 100, view: 'LEAD_VIEW_FULL' }));
+  return call;
 }

@@ -1,12 +1,12 @@
 import { once } from 'node:events';
-import { connect } from 'node:http2';
 import { connect as connectTcp, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
 import { FLAG, FRAME, frame, headerBlock, PREFACE } from '../../security/http2-wire.ts';
 import { now } from '../history.ts';
 import { type Life, STUDIOS } from '../life.ts';
-import { one } from './choices.ts';
+import { one, studioAt } from './choices.ts';
+import { askForPage, sessionWithoutRoom } from './core-callers.ts';
 
 /** How much later than promised a busy machine may do what is due; milliseconds. */
 const LATE_BY_MS = 20_000;
@@ -41,17 +41,9 @@ interface Manner {
 const readsNothing: Manner = {
   what: 'takes nothing of an answer of a core',
   closedWithinMs: 31_000,
-  async come({ world, studios }, url) {
-    const session = connect(url, { ...world.certificates?.caller, settings: { initialWindowSize: 0 } });
-    session.on('error', () => {});
-    const call = session.request({
-      ':method': 'POST',
-      ':path': '/leadintake.v1.LeadIntakeService/ListLeads',
-      'content-type': 'application/json',
-      authorization: `Bearer ${world.coreToken}`,
-    });
-    call.on('error', () => {}).resume();
-    call.end(JSON.stringify({ studioId: studios[STUDIOS - 1]?.id, pageSize: 100, view: 'LEAD_VIEW_FULL' }));
+  async come(life, url) {
+    const session = sessionWithoutRoom(life, url);
+    const call = askForPage(life, session, studioAt(life, STUDIOS - 1).id).resume();
     const answered = once(call, 'response').then(([headers]) => headers[':status'] === 200);
     const isHeld = await Promise.race([answered, sleep(10_000, false)]).catch(() => false);
     const stayer = { isOpen: () => !call.closed && !session.destroyed, leave: () => session.destroy() };

@@ -7,7 +7,7 @@ import { leadApart, makeStudioApart, type StudioApart, WAITS } from './apart.ts'
 import { lasting } from './choices.ts';
 import { outcomeOf } from './crm.ts';
 import { aHappening } from './happening.ts';
-import { NotTold } from './until-told.ts';
+import { asFarAsTold } from './until-told.ts';
 import { MACHINE } from './weather.ts';
 
 /** How many creations go to each core at once, all with one key, each for another contact. */
@@ -37,15 +37,13 @@ export const loseIndex = aHappening({
   happen: (life, { hows, forMs }) =>
     life.inTurn(MACHINE, () =>
       // A way that is cut would keep what was asked for before under way.
-      life.inTurn('way database', async () => {
-        try {
+      life.inTurn('way database', () =>
+        asFarAsTold(async () => {
           const studio = await makeStudioApart(life);
           for (const how of hows)
             await life.disturb(`the index of keys is ${how} for ${forMs} ms`, [], () => lose(life, studio, how, forMs));
-        } catch (error) {
-          if (!(error instanceof NotTold)) throw error;
-        }
-      }),
+        }),
+      ),
     ),
 });
 

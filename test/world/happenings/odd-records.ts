@@ -20,7 +20,7 @@ import {
   WAITS,
 } from './apart.ts';
 import { aHappening } from './happening.ts';
-import { answered, called, NotTold, type Told, untilTold } from './until-told.ts';
+import { answered, asFarAsTold, called, type Told, untilTold } from './until-told.ts';
 
 // A newer release, another program or somebody's hand leaves in the database what this release does not know: each time in
 // a studio of its own, in which it is known what everybody is to be told then.
@@ -39,16 +39,14 @@ async function inStudioApart(
   life: Life,
   happen: (studio: StudioApart, noteOf: (oddness: Oddness) => Note) => Promise<void>,
 ): Promise<void> {
-  try {
+  await asFarAsTold(async () => {
     const studio = await makeStudioApart(life);
     const { id: studioId } = studio;
     const [party, begin] = ['those there', now()];
     await happen(studio, (oddness) => (asked, told) => {
       life.history.add({ kind: 'odd', party, studioId, oddness, asked, told, span: { begin, end: now() } });
     });
-  } catch (error) {
-    if (!(error instanceof NotTold)) throw error;
-  }
+  });
 }
 
 /** Writes by hand into a record what nobody knows; gives what sets it right again. */

@@ -5,7 +5,7 @@ import { now, type RestAnswer, type SentLead } from '../history.ts';
 import type { Life } from '../life.ts';
 import { createApart, crmOf, inShort, leadApart, makeStudioApart, WAITS } from './apart.ts';
 import { aHappening } from './happening.ts';
-import { called, NotTold } from './until-told.ts';
+import { asFarAsTold, called } from './until-told.ts';
 
 /** For so long after a change every former region is held to; milliseconds. */
 const FORMER_HELD_FOR_MS = 10_000;
@@ -33,13 +33,8 @@ export const settleInRegion = aHappening({
   }),
   // What is due when goes by the clock.
   isPossible: ({ world }) => world.clocks.length === 0,
-  async happen(life, { regions, isTaken, core }) {
-    try {
-      await settle(life, regions as readonly ('FR' | 'GB')[], isTaken, core);
-    } catch (error) {
-      if (!(error instanceof NotTold)) throw error;
-    }
-  },
+  happen: (life, { regions, isTaken, core }) =>
+    asFarAsTold(() => settle(life, regions as readonly ('FR' | 'GB')[], isTaken, core)),
 });
 
 async function settle(life: Life, regions: readonly ('FR' | 'GB')[], isTaken: boolean, core: number): Promise<void> {

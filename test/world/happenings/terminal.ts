@@ -12,7 +12,7 @@ import { now } from '../history.ts';
 import type { Life } from '../life.ts';
 import { crmOf, makeStudioApart, WAITS } from './apart.ts';
 import { aHappening } from './happening.ts';
-import { called, NotTold } from './until-told.ts';
+import { asFarAsTold, called } from './until-told.ts';
 
 const OVER_WITHIN_MS = 30_000;
 
@@ -38,8 +38,8 @@ function expectNothingObeyed({ history }: Life, what: string, { status, answer, 
 export const lookOnTerminal = aHappening({
   weight: 1,
   choice,
-  async happen(life, { text, options }) {
-    try {
+  happen: (life, { text, options }) =>
+    asFarAsTold(async () => {
       const { id: studioId, sourceId } = await makeStudioApart(life);
       const leadSource = { studioId, id: sourceId, name: text, enabled: true };
       await called(life, 'a source is put', () => crmOf(life, 0).directory.putLeadSource({ leadSource }, WAITS));
@@ -47,10 +47,7 @@ export const lookOnTerminal = aHappening({
       const end = await life.world.commandLine.run(words, OVER_WITHIN_MS);
       expectNothingObeyed(life, `lead-intake ${words.join(' ')}`, end);
       if (end.status === 0 && !end.answer.includes('Ada')) life.history.breaks(`a source is not shown: ${end.answer}`);
-    } catch (error) {
-      if (!(error instanceof NotTold)) throw error;
-    }
-  },
+    }),
 });
 
 /** A doctor who is sent to the wrong place shows what is told there written out, and that it is not well. */

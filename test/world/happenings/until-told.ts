@@ -15,9 +15,18 @@ const ASKS_FOR_MS = 45_000;
 const UNDISTURBED_MS = 15_000;
 
 /** Nothing can be found out any more: too much disturbs it. */
-export class NotTold extends Error {}
+class NotTold extends Error {}
 
-/** Asks until somebody is told something for certain. @throws NotTold */
+/** Has something happen as far as what disturbs the service lets it. */
+export async function asFarAsTold(happen: () => Promise<void>): Promise<void> {
+  try {
+    await happen();
+  } catch (error) {
+    if (!(error instanceof NotTold)) throw error;
+  }
+}
+
+/** Asks until somebody is told something for certain. @throws what ends `asFarAsTold` where nobody is */
 export async function untilTold<T>(life: Life, what: string, ask: () => Promise<T | undefined>): Promise<T> {
   for (const giveUp = now() + ASKS_FOR_MS; now() < giveUp; await sleep(100)) {
     const told = await ask();

@@ -14,7 +14,7 @@ const MOST_WAITING_MS = 150;
  *
  * @returns what ends it
  */
-export function noteStillness(history: History, world: World): () => void {
+export function noteStarvation(history: History, world: World): () => void {
   let last = now();
   let waited = new Map<number, number>();
   const timer = setInterval(() => {
