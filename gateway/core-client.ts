@@ -1,25 +1,16 @@
-import type { DescMessage, MessageInitShape } from '@bufbuild/protobuf';
-import { type CallOptions, Code, ConnectError, createClient, type Transport } from '@connectrpc/connect';
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { type Client, Code, ConnectError, createClient, type Transport } from '@connectrpc/connect';
 import { CORE_CALL_MS, CORE_HEALTH_MS } from '../common/deadlines.ts';
 import { textOfHash } from '../common/rules/key-secret.ts';
 import { currentSpan } from '../common/tracing.ts';
-import type { Status } from '../proto/gen/google/rpc/status_pb.ts';
 import { Health, HealthCheckResponse_ServingStatus as Serving } from '../proto/gen/health/v1/health_pb.ts';
+import type { AuthenticateApiKeyResponse } from '../proto/gen/leadintake/v1/api_key_pb.ts';
 import {
-  ApiKeyService,
-  type AuthenticateApiKeyRequestSchema,
-  type AuthenticateApiKeyResponse,
-} from '../proto/gen/leadintake/v1/api_key_pb.ts';
-import {
-  type CreateLeadRequestSchema,
-  type CreateLeadResponse,
-  type GetLeadRequestSchema,
-  type GetLeadResponse,
-  LeadIntakeService,
-  type ListLeadsRequestSchema,
-  type ListLeadsResponse,
-} from '../proto/gen/leadintake/v1/lead_intake_pb.ts';
-import { type Asked, Collector, type Result } from './collector.ts';
+  type ExchangeItemSchema,
+  type ExchangeResult,
+  ExchangeService,
+} from '../proto/gen/leadintake/v1/exchange_pb.ts';
+import { type Asked as Asking, Collector, type Result } from './collector.ts';
 import type { GatewayConfig } from './config.ts';
 import { connectToCore } from './core-connection.ts';
 import { problemOfError, problemOfStatus } from './core-problems.ts';
@@ -58,19 +49,23 @@ export interface Bearer {
   readonly requestId: string;
 }
 
+/** A lead that was created: the body that tells of it, its id, and whether an earlier request had made it. */
+export interface Creation {
+  readonly body: Uint8Array;
+  readonly leadId: string;
+  readonly replayed: boolean;
+}
+
 /**
- * The core, as the gateway uses it. Every method rejects with the Problem that the caller is to be told. The core
+ * The core, as the gateway uses it. What the public API answers with comes from it as the body's bytes. Every method rejects with the Problem that the caller is to be told. The core
  * authenticates the bearer first, whatever it is asked for: what they may touch is the studio of the key.
  */
 export interface CoreClient {
   authenticate(bearer: Bearer): Promise<AuthenticateApiKeyResponse>;
-  createLead(bearer: Bearer, capture: LeadCreation): Promise<CreateLeadResponse>;
-  getLead(bearer: Bearer, leadId: string): Promise<GetLeadResponse>;
+  createLead(bearer: Bearer, capture: LeadCreation): Promise<Creation>;
+  getLead(bearer: Bearer, leadId: string): Promise<Uint8Array>;
   /** @param cursor undefined for the first page */
-  listLeads(
-    bearer: Bearer,
-    page: { readonly limit: number; readonly cursor: string | undefined },
-  ): Promise<ListLeadsResponse>;
+  listLeads(bearer: Bearer, page: { readonly limit: number; readonly cursor: string | undefined }): Promise<Uint8Array>;
   /** Whether so many requests of this kind wait for the core that a further one had better not begin. */
   isBusy(operation: Operation | undefined): boolean;
   /** Rejects, saying why, unless the core would serve a call now. */
@@ -94,31 +89,33 @@ export function createCoreClient(config: GatewayConfig, metrics?: GatewayMetrics
 
   return {
     // Whoever comes with the same key in the same turn is told the same, and nobody what was true before.
-    authenticate({ secretSha256, requestId }) {
+    async authenticate(bearer) {
       authenticating += 1;
-      return authenticate.ask({ message: { secretSha256 } }, requestId, textOfHash(secretSha256)).finally(() => {
+      try {
+        const { secretSha256 } = bearer;
+        return (await authenticate.ask(bearer, { case: 'authenticate', value: {} }, textOfHash(secretSha256))).value;
+      } finally {
         authenticating -= 1;
-      });
+      }
     },
 
-    createLead: ({ secretSha256, requestId }, { contact, sourceId, note, ...rest }) =>
-      create.ask(
-        {
-          secretSha256,
-          message: {
-            ...rest,
-            contact: { value: { case: contact.type, value: contact.value } },
-            ...(sourceId !== null && { sourceId }),
-            ...(note !== null && { note }),
-          },
-        },
-        requestId,
-      ),
+    async createLead(bearer, { contact, sourceId, note, ...rest }) {
+      const item = {
+        ...rest,
+        contact: { value: { case: contact.type, value: contact.value } },
+        ...(sourceId !== null && { sourceId }),
+        ...(note !== null && { note }),
+      };
+      const { value: body, leadId, replayed } = await create.ask(bearer, { case: 'createLead', value: item });
+      return { body, leadId, replayed };
+    },
 
-    getLead: ({ secretSha256, requestId }, leadId) => get.ask({ secretSha256, message: { leadId } }, requestId),
+    getLead: async (bearer, leadId) => (await get.ask(bearer, { case: 'getLead', value: { leadId } })).value,
 
-    listLeads: ({ secretSha256, requestId }, { limit, cursor }) =>
-      list.ask({ secretSha256, message: { pageSize: limit, pageToken: cursor ?? '' } }, requestId),
+    async listLeads(bearer, { limit, cursor }) {
+      const item = { pageSize: limit, pageToken: cursor ?? '' };
+      return (await list.ask(bearer, { case: 'listLeads', value: item })).value;
+    },
 
     isBusy: (operation = 'other') => authenticating + (operations[operation]?.unanswered() ?? 0) >= BUSY_FROM,
 
@@ -136,43 +133,15 @@ export function createCoreClient(config: GatewayConfig, metrics?: GatewayMetrics
 
 /** What gathers the requests of each kind for the core. */
 function collectors(transport: Transport, metrics: GatewayMetrics | undefined) {
-  const leads = createClient(LeadIntakeService, transport);
-  const apiKeys = createClient(ApiKeyService, transport);
-  const authenticate = collect<typeof AuthenticateApiKeyRequestSchema, AuthenticateApiKeyResponse>(
-    apiKeys.batchAuthenticateApiKeys,
-    { operation: 'AuthenticateApiKey', mostInMessage: 64, metrics },
-  );
-  const create = collect<typeof CreateLeadRequestSchema, CreateLeadResponse>(leads.batchCreateLeads, {
-    operation: 'CreateLead',
-    mostInMessage: 24,
-    gatherMs: GATHER_MS,
-    metrics,
-  });
-  const get = collect<typeof GetLeadRequestSchema, GetLeadResponse>(leads.batchGetLeads, {
-    operation: 'GetLead',
-    mostInMessage: 32,
-    metrics,
-  });
-  const list = collect<typeof ListLeadsRequestSchema, ListLeadsResponse>(leads.batchListLeads, {
-    operation: 'ListLeads',
-    mostInMessage: 4,
-    metrics,
-  });
-  return { authenticate, create, get, list };
-}
-
-/** A batch method of the core. */
-type BatchRpc<Schema extends DescMessage, Answer> = (
-  batches: AsyncIterable<{ requests: MessageInitShape<Schema>[]; requestIds: string[]; traceparents?: string[] }>,
-  options: CallOptions,
-) => AsyncIterable<{ readonly results: readonly BatchResult<Answer>[] }>;
-
-interface BatchResult<Answer> {
-  readonly index: number;
-  readonly outcome:
-    | { readonly case: 'response'; readonly value: Answer }
-    | { readonly case: 'error'; readonly value: Status }
-    | { readonly case: undefined; readonly value?: undefined };
+  const { exchange } = createClient(ExchangeService, transport);
+  const collect = <Case extends keyof Answers>(answeredBy: Case, collecting: Collecting) =>
+    collectItems(exchange, metrics, answeredBy, collecting);
+  return {
+    authenticate: collect('bearer', { operation: 'AuthenticateApiKey', mostInMessage: 64 }),
+    create: collect('body', { operation: 'CreateLead', mostInMessage: 24, gatherMs: GATHER_MS }),
+    get: collect('body', { operation: 'GetLead', mostInMessage: 32 }),
+    list: collect('body', { operation: 'ListLeads', mostInMessage: 4 }),
+  };
 }
 
 /** How requests of one kind go to the core. */
@@ -186,34 +155,43 @@ interface Collecting {
   readonly mostInMessage: number;
   /** How long they are gathered, at most, while the message before has no result yet; milliseconds. */
   readonly gatherMs?: number;
-  readonly metrics: GatewayMetrics | undefined;
 }
 
-/** A request, and the key that it came with, where that is not the request itself. */
-interface Sent<Schema extends DescMessage> {
-  readonly message: MessageInitShape<Schema>;
-  readonly secretSha256?: Uint8Array;
+/** What can be asked of the core. */
+type Asked = NonNullable<MessageInitShape<typeof ExchangeItemSchema>['request']>;
+
+/** What it answers, by the outcome's name. */
+interface Answers {
+  readonly body: Uint8Array;
+  readonly bearer: AuthenticateApiKeyResponse;
 }
 
-const NO_SECRET = new Uint8Array();
+/** An answer, and what goes with one to a creation. */
+interface Answer<Value> {
+  readonly value: Value;
+  readonly leadId: string;
+  readonly replayed: boolean;
+}
 
-/** Collects requests for a batch method. Each rejects with the Problem that its caller is to be told. */
-function collect<Schema extends DescMessage, Answer>(
-  rpc: BatchRpc<Schema, Answer>,
-  { operation, mostInMessage, gatherMs, metrics }: Collecting,
+/** Collects requests of one kind for the core. Each rejects with the Problem that its caller is to be told. */
+function collectItems<Case extends keyof Answers>(
+  exchange: Client<typeof ExchangeService>['exchange'],
+  metrics: GatewayMetrics | undefined,
+  answeredBy: Case,
+  { operation, mostInMessage, gatherMs }: Collecting,
 ) {
-  const collector = new Collector<Sent<Schema>, Answer>(
+  const collector = new Collector<Item, Answer<Answers[Case]>>(
     async function* (messages) {
       // Each request has a deadline, the call has none.
-      for await (const { results } of rpc(batches(messages), { timeoutMs: 0 })) yield results.map(resultOf);
+      for await (const { results } of exchange(itemsOf(messages), { timeoutMs: 0 })) yield results.map(resultOf);
     },
     { timeoutMs: CORE_CALL_MS, mostInMessage, gatherMs },
   );
   metrics?.watchWaiting(operation, () => collector.unanswered);
-  const ask = async (request: Sent<Schema>, requestId: string, sharedAs?: string): Promise<Answer> => {
+  const ask = async ({ secretSha256, requestId }: Bearer, request: Asked, sharedAs?: string) => {
     const span = currentSpan.getStore()?.child(`core ${operation}`, { requestId });
     try {
-      const answer = await collector.ask(request, requestId, sharedAs, span);
+      const answer = await collector.ask({ secretSha256, request }, requestId, sharedAs, span);
       span?.end({ failed: false });
       return answer;
     } catch (error) {
@@ -224,31 +202,30 @@ function collect<Schema extends DescMessage, Answer>(
   };
   return { ask, unanswered: () => collector.unanswered };
 
-  async function* batches(messages: AsyncIterable<readonly Asked<Sent<Schema>>[]>) {
+  async function* itemsOf(messages: AsyncIterable<readonly Asking<Item>[]>) {
     for await (const message of messages) {
       metrics?.batchSent(operation, message.length);
       yield {
-        requests: message.map(({ request }) => request.message),
-        requestIds: message.map(({ requestId }) => requestId),
-        // Either all of them come with a key, or none; so it is with traces.
-        ...(message[0]?.request.secretSha256 !== undefined && {
-          secretSha256s: message.map(({ request: { secretSha256 = NO_SECRET } }) => secretSha256),
-        }),
-        ...(message[0]?.span !== undefined && {
-          traceparents: message.map(({ span }) => span?.traceparent ?? ''),
-        }),
+        items: message.map(({ request, requestId, span }) => ({
+          ...request,
+          requestId,
+          ...(span && { traceparent: span.traceparent }),
+        })),
       };
     }
   }
+
+  function resultOf({ index, outcome, leadId, replayed }: ExchangeResult): Result<Answer<Answers[Case]>> {
+    if (outcome.case === answeredBy) {
+      return { index, answer: { value: outcome.value as Answers[Case], leadId, replayed } };
+    }
+    const error = outcome.case === 'error' ? problemOfStatus(outcome.value) : new Error('not what was asked for');
+    return { index, error };
+  }
 }
 
-function resultOf<Answer>({ index, outcome }: BatchResult<Answer>): Result<Answer> {
-  switch (outcome.case) {
-    case 'response':
-      return { index, answer: outcome.value };
-    case 'error':
-      return { index, error: problemOfStatus(outcome.value) };
-    default:
-      return { index, error: new Error('a result without an outcome') };
-  }
+/** What the core is asked for, and with whose key. */
+interface Item {
+  readonly secretSha256: Uint8Array;
+  readonly request: Asked;
 }

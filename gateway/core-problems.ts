@@ -4,11 +4,12 @@ import type { Status } from '../proto/gen/google/rpc/status_pb.ts';
 import { CODE_OF_REASON, type FaultyField, Problem } from './problems.ts';
 
 /**
- * What the core itself may say, without a reason, of a fault on either side. After anything else the outcome is unknown.
+ * What the core itself may say, without a reason, of a fault on either side. After anything else the outcome is unknown, or
+ * nothing was begun: a core that does not know the exchange is of an earlier release.
  *
  * @rule 7.internal_error 7.integration_unavailable 7.unknown-outcome
  */
-const FAULTS = new Set([Code.Internal, Code.Unimplemented, Code.InvalidArgument, Code.Unauthenticated]);
+const FAULTS = new Set([Code.Internal, Code.InvalidArgument, Code.Unauthenticated]);
 
 /** What the caller is to be told of a call to the core that failed, whatever it was that failed. */
 export function problemOfError(thrown: unknown): Problem {

@@ -56,6 +56,7 @@ export const CODE_OF_REASON: Record<Exclude<keyof typeof RefusalReason, 'UNSPECI
   KEY_EXPIRED: 'internal_error',
   CALLER_UNAUTHENTICATED: 'internal_error',
   DIRECTORY_LIMIT_REACHED: 'internal_error',
+  SCOPE_FORBIDDEN: 'integration_scope_forbidden',
 };
 
 /** Something wrong with one part of a request: a header, a parameter, or a path into the body (`contact.value`). */

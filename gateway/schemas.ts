@@ -1,5 +1,5 @@
 import { BOUNDS, PAGE_SIZE } from '../common/rules/field-rules.ts';
-import { STAGE_WORDS } from './lead-json.ts';
+import { STAGES } from '../common/rules/public-lead.ts';
 import { PROBLEMS } from './problems.ts';
 
 /**
@@ -87,7 +87,7 @@ export const leadSchema = {
   properties: {
     id: uuidSchema,
     displayName: displayNameSchema,
-    stage: { type: 'string', enum: STAGE_WORDS, description: 'Where the lead stands; a new one is `new`.' },
+    stage: { type: 'string', enum: STAGES, description: 'Where the lead stands; a new one is `new`.' },
     sourceId: { ...uuidSchema, type: ['string', 'null'] },
     note: { type: ['string', 'null'] },
     createdAt: { ...timeSchema, description: 'When the lead was created; UTC.' },

@@ -12,9 +12,9 @@ import { endLifelessConnections } from './http2/lifeless-connections.ts';
 import { boundStrangers } from './http2/strangers.ts';
 import { endUnfinishedStreams } from './http2/unfinished-streams.ts';
 import { endUnreadAnswers } from './http2/unread-answers.ts';
-import type { BatchContext } from './rpc/batches.ts';
 import { authenticateCaller, tokenCheck } from './rpc/core-token.ts';
 import { discreetJson } from './rpc/discreet-json.ts';
+import type { ItemContext } from './rpc/items.ts';
 import type { CallObserver } from './rpc/observation.ts';
 import { mayLast, routes } from './rpc/routes.ts';
 import { callRunner, runCalls } from './rpc/run-call.ts';
@@ -32,7 +32,7 @@ interface CoreContext {
   readonly log: Logger;
   /** Is told of every call. */
   readonly observer: CallObserver | undefined;
-  readonly batchCame: BatchContext['batchCame'];
+  readonly batchCame: ItemContext['batchCame'];
 }
 
 /**

@@ -59,17 +59,10 @@ const MAY_KNOW: Readonly<Record<string, readonly string[]>> = {
   ],
   // The gateway knows the core by the contract alone. Its docs know what requests and answers look like, and nothing of how
   // they are served.
-  'gateway/lead-json.ts': ['proto/gen/'],
   'gateway/lead-paths.ts': [],
   'gateway/problems.ts': ['proto/gen/'],
-  'gateway/schemas.ts': ['common/rules/', 'gateway/lead-json.ts', 'gateway/problems.ts'],
-  'gateway/docs/': [
-    'common/rules/',
-    'gateway/lead-json.ts',
-    'gateway/lead-paths.ts',
-    'gateway/problems.ts',
-    'gateway/schemas.ts',
-  ],
+  'gateway/schemas.ts': ['common/rules/', 'gateway/problems.ts'],
+  'gateway/docs/': ['common/rules/', 'gateway/lead-paths.ts', 'gateway/problems.ts', 'gateway/schemas.ts'],
   'gateway/docs/build/': ['gateway/docs/', 'gateway/problems.ts'],
   'gateway/': [
     'common/',
@@ -77,7 +70,6 @@ const MAY_KNOW: Readonly<Record<string, readonly string[]>> = {
     'gateway/docs/openapi.ts',
     'gateway/docs/pages.ts',
     'gateway/docs/reference-script.ts',
-    'gateway/lead-json.ts',
     'gateway/lead-paths.ts',
     'gateway/problems.ts',
     'gateway/schemas.ts',

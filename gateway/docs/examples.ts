@@ -1,5 +1,5 @@
 import { displayNameFault, emailFault, PAGE_SIZE, uuidFault } from '../../common/rules/field-rules.ts';
-import type { LeadJson } from '../lead-json.ts';
+import type { PublicLead } from '../../common/rules/public-lead.ts';
 import { type FaultyField, invalidRequest, Problem, type ProblemCode } from '../problems.ts';
 
 /** A caller's own id of a lead that is to be created. */
@@ -28,7 +28,7 @@ export const LEAD = {
   note: null,
   createdAt: '2026-03-02T09:30:00.000Z',
   updatedAt: '2026-03-02T09:30:00.000Z',
-} as const satisfies LeadJson;
+} as const satisfies PublicLead;
 
 /** What became of FULL_CAPTURE after a few days. */
 export const OLDER_LEAD = {
@@ -39,7 +39,7 @@ export const OLDER_LEAD = {
   note: FULL_CAPTURE.note,
   createdAt: '2026-02-27T16:05:12.408Z',
   updatedAt: '2026-03-01T08:12:45.120Z',
-} as const satisfies LeadJson;
+} as const satisfies PublicLead;
 
 /** Where the page after that lead begins. */
 export const CURSOR = 'AQGcn9jQWHqUjhMrb0yNkHFnSxqHMt8q9KHFVL2kF_yY';

@@ -1,9 +1,10 @@
+import { STAGES } from '../../common/rules/public-lead.ts';
 import type { OpenClaims } from './claims.ts';
 import type { Contact } from './contact.ts';
 import type { Fingerprint } from './fingerprint.ts';
 
-/** Where a lead can stand. @rule 2.1.stage 3.1.stages */
-export const LEAD_STAGES = ['new', 'contacted', 'trial_booked', 'trial_attended', 'won', 'lost'] as const;
+/** Where a lead can stand. */
+export const LEAD_STAGES = STAGES;
 export type LeadStage = (typeof LEAD_STAGES)[number];
 
 /** A lead in any of these stages keeps its contact from having another open one. @rule 3.1.open */

@@ -15,7 +15,8 @@ export type RefusalReason =
   | 'KEY_REVOKED'
   | 'KEY_EXPIRED'
   | 'CALLER_UNAUTHENTICATED'
-  | 'DIRECTORY_LIMIT_REACHED';
+  | 'DIRECTORY_LIMIT_REACHED'
+  | 'SCOPE_FORBIDDEN';
 
 /** A field that breaks a rule. */
 export interface FieldFault {

@@ -2,12 +2,13 @@ import type { ServiceImpl } from '@connectrpc/connect';
 import { ApiKeyService, type AuthenticateApiKeyRequest } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
 import { createApiKey, listApiKeys, replaceApiKey, revokeApiKey } from '../usecases/manage-api-keys.ts';
-import { answerBatches, type BatchContext } from './batches.ts';
+import { answerBatches } from './batches.ts';
 import { operationOf } from './call.ts';
-import { apiKeyScope, apiKeyToWire, dateFromWire } from './convert.ts';
+import { apiKeyScope, apiKeyToWire, dateFromWire, keyToWire } from './convert.ts';
+import type { ItemContext } from './items.ts';
 
 /** API keys over RPC. */
-export function apiKeyService(deps: Dependencies, batches: BatchContext): ServiceImpl<typeof ApiKeyService> {
+export function apiKeyService(deps: Dependencies, context: ItemContext): ServiceImpl<typeof ApiKeyService> {
   return {
     async createApiKey({ studioId, memberId, name, scopes, expireTime }) {
       const { key, secret } = await createApiKey(deps, {
@@ -35,18 +36,16 @@ export function apiKeyService(deps: Dependencies, batches: BatchContext): Servic
     },
 
     authenticateApiKey: authenticate,
-    batchAuthenticateApiKeys: (requests, context) =>
+    batchAuthenticateApiKeys: (batches, handler) =>
       answerBatches(
-        requests,
         batches,
-        { operation: operationOf(ApiKeyService.method.authenticateApiKey) },
         context,
-        authenticate,
+        { operation: operationOf(ApiKeyService.method.authenticateApiKey), answer: authenticate },
+        handler,
       ),
   };
 
   async function authenticate({ secretSha256 }: AuthenticateApiKeyRequest) {
-    const { studioId, id, scopes } = (await batches.authenticate(secretSha256)).key;
-    return { studioId, apiKeyId: id, scopes: scopes.map(apiKeyScope.toWire) };
+    return keyToWire((await context.authenticate(secretSha256)).key);
   }
 }

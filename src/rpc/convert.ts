@@ -1,5 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import { type Timestamp, TimestampSchema, timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { uuidFault } from '../../common/rules/field-rules.ts';
 import * as keys from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import * as audit from '../../proto/gen/leadintake/v1/audit_pb.ts';
 import * as directory from '../../proto/gen/leadintake/v1/directory_pb.ts';
@@ -64,6 +65,11 @@ export function contactFromWire(contact: leads.Contact | undefined): Contact | u
   return value?.case ? { type: value.case, value: value.value } : undefined;
 }
 
+/** The source that a creation names; what is none is refused later, in its turn. */
+export function sourceIdFromWire(sourceId: string | undefined): string | undefined {
+  return sourceId !== undefined && uuidFault(sourceId) === undefined ? sourceId.toLowerCase() : undefined;
+}
+
 /** Written out, not made by `create`, which costs several times as much: a page has many leads. */
 export function leadToWire(lead: Lead, view: LeadView | undefined): leads.Lead {
   const { contact, sourceId, note } = lead;
@@ -103,6 +109,15 @@ export function apiKeyToWire(key: ApiKey): keys.ApiKey {
     ...(key.revokedAt && { revokeTime: timestampFromDate(key.revokedAt) }),
     secretHint: key.secretHint,
     ...(key.lastUsedAt && { lastUsedTime: timestampFromDate(key.lastUsedAt) }),
+  });
+}
+
+/** What the bearer of a key may do. */
+export function keyToWire({ studioId, id, scopes }: ApiKey): keys.AuthenticateApiKeyResponse {
+  return create(keys.AuthenticateApiKeyResponseSchema, {
+    studioId,
+    apiKeyId: id,
+    scopes: scopes.map(apiKeyScope.toWire),
   });
 }
 

@@ -1,5 +1,4 @@
 import type { ServiceImpl } from '@connectrpc/connect';
-import { uuidFault } from '../../common/rules/field-rules.ts';
 import {
   type CreateLeadRequest,
   type GetLeadRequest,
@@ -15,39 +14,42 @@ import { createLead } from '../usecases/create-lead.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
 import { getLead } from '../usecases/get-lead.ts';
 import { listLeads } from '../usecases/list-leads.ts';
-import { answerBatches, type BatchContext } from './batches.ts';
+import { answerBatches } from './batches.ts';
 import { operationOf } from './call.ts';
-import { contactFromWire, leadStage, leadToWire } from './convert.ts';
+import { contactFromWire, leadStage, leadToWire, sourceIdFromWire } from './convert.ts';
+import type { ItemContext } from './items.ts';
 
 /** A page of the longest leads has a megabyte: a message with more than a few would be too large for its reader. */
 const PAGES_IN_A_MESSAGE = 3;
 
 /** Leads over RPC. */
-export function leadIntakeService(deps: Dependencies, batches: BatchContext): ServiceImpl<typeof LeadIntakeService> {
+export function leadIntakeService(deps: Dependencies, context: ItemContext): ServiceImpl<typeof LeadIntakeService> {
   const { method } = LeadIntakeService;
   return {
     createLead: (request) => create(request),
-    batchCreateLeads: (requests, context) =>
+    batchCreateLeads: (batches, handler) =>
       answerBatches(
-        requests,
         batches,
-        { operation: operationOf(method.createLead), sourceIdOf },
         context,
-        forBearer(create),
+        {
+          operation: operationOf(method.createLead),
+          sourceIdOf: (request) => sourceIdFromWire(request.sourceId),
+          answer: forBearer(create),
+        },
+        handler,
       ),
 
     getLead: get,
-    batchGetLeads: (requests, context) =>
-      answerBatches(requests, batches, { operation: operationOf(method.getLead) }, context, forBearer(get)),
+    batchGetLeads: (batches, handler) =>
+      answerBatches(batches, context, { operation: operationOf(method.getLead), answer: forBearer(get) }, handler),
 
     listLeads: list,
-    batchListLeads: (requests, context) =>
+    batchListLeads: (batches, handler) =>
       answerBatches(
-        requests,
         batches,
-        { operation: operationOf(method.listLeads), mostResults: PAGES_IN_A_MESSAGE },
         context,
-        forBearer(list),
+        { operation: operationOf(method.listLeads), mostResults: PAGES_IN_A_MESSAGE, answer: forBearer(list) },
+        handler,
       ),
 
     async changeLeadStage({ studioId, leadId, stage, memberId }) {
@@ -89,11 +91,6 @@ function forBearer<Request extends { studioId: string }, Response>(
     request.studioId = bearer.studio.id;
     return answer(request, bearer);
   };
-}
-
-/** The source that a creation names; what is none is refused later, in its turn. */
-function sourceIdOf({ sourceId }: CreateLeadRequest): string | undefined {
-  return sourceId !== undefined && uuidFault(sourceId) === undefined ? sourceId.toLowerCase() : undefined;
 }
 
 function viewOf(view: WireView): LeadView | undefined {

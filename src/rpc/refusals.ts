@@ -28,6 +28,7 @@ const CODES: Record<RefusalReason, Code> & Record<Exclude<keyof typeof WireReaso
   KEY_EXPIRED: Code.FailedPrecondition,
   CALLER_UNAUTHENTICATED: Code.Unauthenticated,
   DIRECTORY_LIMIT_REACHED: Code.FailedPrecondition,
+  SCOPE_FORBIDDEN: Code.PermissionDenied,
 };
 
 /**

@@ -5,14 +5,16 @@ import { Health } from '../../proto/gen/health/v1/health_pb.ts';
 import { ApiKeyService } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { AuditService } from '../../proto/gen/leadintake/v1/audit_pb.ts';
 import { DirectoryService } from '../../proto/gen/leadintake/v1/directory_pb.ts';
+import { ExchangeService } from '../../proto/gen/leadintake/v1/exchange_pb.ts';
 import { LeadIntakeService } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { bearerAuthenticator } from '../usecases/authenticate-api-key.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
 import { apiKeyService } from './api-key-service.ts';
 import { auditService } from './audit-service.ts';
-import type { BatchContext } from './batches.ts';
 import { directoryService } from './directory-service.ts';
+import { exchangeService } from './exchange-service.ts';
 import { healthService, type Serving } from './health-service.ts';
+import type { ItemContext } from './items.ts';
 import { leadIntakeService } from './lead-intake-service.ts';
 import { reflectionService } from './reflection-service.ts';
 import type { RunCall } from './run-call.ts';
@@ -20,7 +22,7 @@ import type { RunCall } from './run-call.ts';
 /** The largest message with a batch; bytes. A hundred of the largest leads have about 1 MB. */
 const LARGEST_BATCH_BYTES = 1024 * 1024;
 
-const SERVICES = [LeadIntakeService, ApiKeyService, DirectoryService, AuditService];
+const SERVICES = [LeadIntakeService, ExchangeService, ApiKeyService, DirectoryService, AuditService];
 
 const STREAMING = new Set(
   [...SERVICES, Health, ServerReflection]
@@ -35,7 +37,7 @@ export const mayLast = (path: string): boolean => STREAMING.has(path);
 /** What the core serves with, besides its use cases. */
 export interface Server {
   readonly run: RunCall;
-  readonly batchCame: BatchContext['batchCame'];
+  readonly batchCame: ItemContext['batchCame'];
   readonly serving: Serving;
   /** Whether tools may ask what there is to call. */
   readonly reflects: boolean;
@@ -46,11 +48,12 @@ export function routes(
   deps: Dependencies,
   { run, batchCame, serving, reflects }: Server,
 ): (router: ConnectRouter) => void {
-  const batches = { run, batchCame, authenticate: bearerAuthenticator(deps), ending: serving.ending };
+  const items = { run, batchCame, authenticate: bearerAuthenticator(deps), ending: serving.ending };
   const names = SERVICES.map((service) => service.typeName);
   return (router) => {
-    serve(router, LeadIntakeService, leadIntakeService(deps, batches));
-    serve(router, ApiKeyService, apiKeyService(deps, batches));
+    serve(router, LeadIntakeService, leadIntakeService(deps, items));
+    serve(router, ExchangeService, exchangeService(deps, items));
+    serve(router, ApiKeyService, apiKeyService(deps, items));
     serve(router, DirectoryService, directoryService(deps));
     serve(router, AuditService, auditService(deps));
     router.service(Health, healthService(names, serving));

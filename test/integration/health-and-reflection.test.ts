@@ -216,6 +216,7 @@ describeIf(hasCommand('grpcurl'), 'reflection, with grpcurl', 'install grpcurl',
       'leadintake.v1.ApiKeyService',
       'leadintake.v1.AuditService',
       'leadintake.v1.DirectoryService',
+      'leadintake.v1.ExchangeService',
       'leadintake.v1.LeadIntakeService',
     ]);
   });

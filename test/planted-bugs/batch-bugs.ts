@@ -1,7 +1,7 @@
 import type { PlantedBug } from './planted-bug.ts';
 
 const RPC = 'test/integration/batches.test.ts';
-const BATCHES = 'src/rpc/batches.ts';
+const ITEMS = 'src/rpc/items.ts';
 const COLLECTED = 'test/unit/collector.test.ts';
 const COLLECTOR = 'gateway/collector.ts';
 const GATHERED = 'test/unit/gathered.test.ts';
@@ -15,9 +15,9 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     caughtBy: 'BatchCreateLeads',
     patches: [
       {
-        file: BATCHES,
-        find: 'const results = known.splice(0, mostResults);',
-        put: 'const results = known.splice(0, mostResults).map((result, place) => ({ ...result, index: told + place }));',
+        file: ITEMS,
+        find: 'const results = known.splice(0, countThatFits(known, partOf));',
+        put: 'const results = known.splice(0, countThatFits(known, partOf)).map((result, place) => ({ ...result, index: told + place }));',
       },
     ],
   },
@@ -25,7 +25,7 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     name: 'the core counts requests by message',
     suite: RPC,
     caughtBy: 'in many messages: each result is that of its own request',
-    patches: [{ file: BATCHES, find: 'begin(begun + position, $$$REST)', put: 'begin(position, $$$REST)' }],
+    patches: [{ file: ITEMS, find: 'begin(begun + position, $$$REST)', put: 'begin(position, $$$REST)' }],
     inSoak: true,
   },
   {
@@ -34,9 +34,9 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     caughtBy: 'a store that does not take the writes fails these alone, and the next ones are written',
     patches: [
       {
-        file: BATCHES,
-        find: 'const results = known.splice(0, mostResults);',
-        put: `const taken = known.splice(0, mostResults);
+        file: ITEMS,
+        find: 'const results = known.splice(0, countThatFits(known, partOf));',
+        put: `const taken = known.splice(0, countThatFits(known, partOf));
     const refused = taken.find(({ outcome }) => outcome.case === 'error');
     const results = taken.map((result) => ({ ...result, outcome: (refused ?? result).outcome }));`,
       },
@@ -48,8 +48,8 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     caughtBy: 'are about the studio of the key, whoever is beside them',
     patches: [
       {
-        file: BATCHES,
-        find: 'const secretSha256 = secretSha256s[position];',
+        file: 'src/rpc/batches.ts',
+        find: 'const secretSha256 = secretSha256s[place];',
         put: 'const [secretSha256] = secretSha256s;',
       },
     ],
@@ -59,11 +59,11 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     suite: RPC,
     caughtBy: 'have their keys looked at anew for each message: LeadIntakeService/BatchCreateLeads',
     patches: [
-      { file: BATCHES, find: 'const bearerOf = oncePerSecret(authenticate);', put: '' },
+      { file: ITEMS, find: 'const authenticateOnce = oncePerSecret(authenticate);', put: '' },
       {
-        file: BATCHES,
+        file: ITEMS,
         find: 'const allRead = $VALUE;',
-        put: 'const bearerOf = oncePerSecret(authenticate); const allRead = $VALUE;',
+        put: 'const authenticateOnce = oncePerSecret(authenticate); const allRead = $VALUE;',
       },
     ],
   },
@@ -73,7 +73,7 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     caughtBy: 'may name a source of that studio, each its own',
     patches: [
       {
-        file: BATCHES,
+        file: ITEMS,
         find: 'asked.get(name)',
         put: '[...asked].find(([each]) => each.startsWith(textOfHash(secretSha256)))?.[1]',
       },

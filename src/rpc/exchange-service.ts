@@ -1,0 +1,136 @@
+import type { ServiceImpl } from '@connectrpc/connect';
+import { publicLead } from '../../common/rules/public-lead.ts';
+import type { AuthenticateApiKeyResponse } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
+import type { ExchangeItem, ExchangeRequest, ExchangeService } from '../../proto/gen/leadintake/v1/exchange_pb.ts';
+import type { ApiKeyScope } from '../domain/api-key.ts';
+import { Faults, Refusal } from '../domain/refusal.ts';
+import type { Credential } from '../store/store.ts';
+import { createLead } from '../usecases/create-lead.ts';
+import type { Dependencies } from '../usecases/dependencies.ts';
+import { getLead } from '../usecases/get-lead.ts';
+import { listLeads } from '../usecases/list-leads.ts';
+import { contactFromWire, keyToWire, sourceIdFromWire } from './convert.ts';
+import { answerItems, type Item, type ItemContext, type ItemResult, MOST_ITEMS, noteCount } from './items.ts';
+
+/** A message of results is full from so many bytes on; a page of the longest leads alone has a megabyte. */
+const FULL_BYTES = 64 * 1024;
+
+type Request = ExchangeItem['request'];
+type Kind = NonNullable<Request['case']>;
+type Asked<K extends Kind> = Extract<Request, { case: K }>['value'];
+
+/** What is told of an item, once that is known. */
+interface Told {
+  studioId?: string;
+  apiKeyId?: string;
+  leadId?: string;
+}
+
+/** What an item is answered with. */
+interface Answer {
+  readonly outcome:
+    | { readonly case: 'body'; readonly value: Uint8Array }
+    | { readonly case: 'bearer'; readonly value: AuthenticateApiKeyResponse };
+  readonly leadId?: string;
+  readonly replayed?: boolean;
+}
+
+/** What can be asked for. */
+interface Operation<K extends Kind> {
+  readonly name: string;
+  /** What the key has to allow. */
+  readonly scope?: ApiKeyScope;
+  /** @param bearer whose key allows it */
+  answer(bearer: Credential, asked: Asked<K>, told: Told): Promise<Answer>;
+}
+
+/** What callers of the public API ask for, over RPC. */
+export function exchangeService(deps: Dependencies, context: ItemContext): ServiceImpl<typeof ExchangeService> {
+  const operations: { readonly [K in Kind]: Operation<K> } = {
+    authenticate: {
+      name: 'AuthenticateApiKey',
+      async answer({ key }, _asked, told) {
+        told.apiKeyId = key.id;
+        return { outcome: { case: 'bearer', value: keyToWire(key) } };
+      },
+    },
+
+    createLead: {
+      name: 'CreateLead',
+      scope: 'leads.create',
+      async answer(bearer, { idempotencyKey, displayName, contact, sourceId, note }, told) {
+        const studioId = bearer.studio.id;
+        const command = { studioId, idempotencyKey, displayName, contact: contactFromWire(contact), sourceId, note };
+        const { lead, replayed } = await createLead(deps, command, bearer);
+        told.leadId = lead.id;
+        return { outcome: { case: 'body', value: json({ lead: publicLead(lead) }) }, leadId: lead.id, replayed };
+      },
+    },
+
+    getLead: {
+      name: 'GetLead',
+      scope: 'leads.read',
+      async answer({ studio }, { leadId }, told) {
+        told.leadId = leadId;
+        const lead = await getLead(deps, { studioId: studio.id, leadId, view: 'basic' });
+        return { outcome: { case: 'body', value: json({ lead: publicLead(lead) }) } };
+      },
+    },
+
+    listLeads: {
+      name: 'ListLeads',
+      scope: 'leads.read',
+      // @rule 2.4.leads 2.4.nextCursor
+      async answer({ studio }, { pageSize, pageToken }) {
+        const page = await listLeads(deps, { studioId: studio.id, pageSize, pageToken, view: 'basic' });
+        const body = json({ leads: page.leads.map(publicLead), nextCursor: page.nextPageToken || null });
+        return { outcome: { case: 'body', value: body } };
+      },
+    },
+  };
+
+  return {
+    exchange: (messages, handler) => answerItems(messages, context, { itemsOf, partOf }, handler),
+  };
+
+  function itemsOf({ items }: ExchangeRequest): Item<Answer>[] {
+    const faults = new Faults();
+    noteCount(faults, 'items', items.length);
+    faults.refuseIfAny();
+    return items.map(itemOf);
+  }
+
+  function itemOf({ requestId, traceparent, secretSha256, request }: ExchangeItem): Item<Answer> {
+    const told: Told = {};
+    const operation = request.case && (operations[request.case] as Operation<Kind>);
+    return {
+      call: { operation: operation?.name ?? 'Exchange', requestId, request: told, traceparent },
+      async answer(authenticate) {
+        const sourceId = request.case === 'createLead' ? sourceIdFromWire(request.value.sourceId) : undefined;
+        const bearer = await authenticate(secretSha256, sourceId);
+        told.studioId = bearer.studio.id;
+        if (!operation) throw unknownRequest();
+        refuseUnlessAllowed(bearer, operation.scope);
+        return operation.answer(bearer, request.value as Asked<Kind>, told);
+      },
+    };
+  }
+}
+
+/** @rule 5.7 */
+function refuseUnlessAllowed({ key }: Credential, scope: ApiKeyScope | undefined): void {
+  if (scope === undefined || key.scopes.includes(scope)) return;
+  throw new Refusal('SCOPE_FORBIDDEN', `The key does not have the scope ${scope}.`);
+}
+
+function unknownRequest(): Refusal {
+  const faults = new Faults();
+  faults.note('request', 'must be one that this release knows');
+  return faults.refusal();
+}
+
+const json = (body: object): Uint8Array => Buffer.from(JSON.stringify(body));
+
+function partOf({ outcome }: ItemResult<Answer>): number {
+  return Math.max(1 / MOST_ITEMS, outcome.case === 'body' ? outcome.value.length / FULL_BYTES : 0);
+}
