@@ -18,11 +18,14 @@ const QUICK: Rounds = { rounds: 3, roundMs: 1000, warmUpMs: 750 };
 /** For whoever changes the product and wants to see what it did. */
 const ONLY: Rounds = { rounds: 3, roundMs: 3000, warmUpMs: 2000 };
 
+const CONNECTIONS = 64;
+
 /** What the command line asks for. */
 export interface Options {
   readonly parts: readonly Part[];
   readonly places: readonly Place[];
   readonly rounds: Rounds;
+  readonly connections: number;
   /** Where CPU profiles go; undefined: nowhere. */
   readonly profileFolder: string | undefined;
 }
@@ -34,6 +37,7 @@ export function readOptions(): Options {
       quick: { type: 'boolean', default: false },
       only: { type: 'string' },
       target: { type: 'string' },
+      connections: { type: 'string', default: String(CONNECTIONS) },
       profile: { type: 'string' },
     },
   });
@@ -44,8 +48,14 @@ export function readOptions(): Options {
     parts: PARTS.filter((part) => chosen.includes(part) || (part === 'create' && chosen.includes('p99'))),
     places: choose('--target', PLACES, target ?? (only ? 'product' : quick ? QUICK_PLACES : undefined)),
     rounds: quick ? QUICK : only ? ONLY : FULL,
+    connections: wholeNumber('--connections', values.connections),
     profileFolder: profile,
   };
+}
+
+function wholeNumber(option: string, text: string): number {
+  if (!/^[1-9]\d{0,3}$/.test(text)) throw new Error(`${option}: ${text} is no number from 1 to 9999`);
+  return Number(text);
 }
 
 function choose<Name extends string>(option: string, names: readonly Name[], list: string | undefined): Name[] {

@@ -127,7 +127,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/store/sqlite/group-commit.ts',
-        find: 'if (!this.#database.isTransaction) throw error;',
+        find: 'return writes.map((write) => this.#performAlone(write));',
         put: 'throw error;',
       },
     ],
@@ -140,8 +140,8 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: LEADS,
-        find: 'fingerprint: fingerprint.sha256',
-        put: 'fingerprint: fingerprint.sha256, idempotencyKey: lead.id',
+        find: 'insert.run($$$BEFORE, idempotencyKey, fingerprint.sha256, $LAST)',
+        put: 'insert.run($$$BEFORE, lead.id, fingerprint.sha256, $LAST)',
       },
     ],
   },
@@ -521,7 +521,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     caughtBy: 'comes back with its texts unchanged: combining marks',
     patches: [
       {
-        file: 'src/rpc/lead-intake-service.ts',
+        file: 'src/rpc/exchange-service.ts',
         find: 'const command = { studioId, idempotencyKey, displayName, $$$REST };',
         put: "const command = { studioId, idempotencyKey, displayName: displayName.normalize('NFC'), $$$REST };",
       },

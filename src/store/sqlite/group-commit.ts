@@ -2,7 +2,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { type StoreObserver, StoreUnavailable } from '../store.ts';
 
 interface PendingWrite<Asker> {
-  /** Does the write inside the transaction; gives what answers it once the transaction is durable. */
+  /** Does the write inside the transaction, perhaps once more after that was undone; gives what answers it once it is durable. */
   readonly perform: () => () => void;
   readonly reject: (error: unknown) => void;
   /** For whom it is written. */
@@ -21,9 +21,8 @@ interface Reliance {
 }
 
 /**
- * Lets the writes that arrive in one turn of the event loop share a transaction, and so its wait for the disk. Each
- * stands in a savepoint of its own, so that one that fails takes none of its neighbours along, and each is answered
- * after the commit. A lone write waits for nobody.
+ * Lets the writes that arrive in one turn of the event loop share a transaction, and so its wait for the disk. Each is answered
+ * after the commit, and one that fails takes none of its neighbours along. A lone write waits for nobody.
  */
 export class GroupCommit<Asker = undefined> {
   readonly #database: DatabaseSync;
@@ -78,10 +77,8 @@ export class GroupCommit<Asker = undefined> {
       writes.map(({ asker }) => asker),
     );
     try {
-      this.#database.exec('BEGIN IMMEDIATE');
-      // From here on nobody else changes them.
-      this.#indexes?.look();
-      const answers = writes.map((write) => this.#performAlone(write));
+      this.#begin();
+      const answers = this.#performAll(writes);
       this.#database.exec('COMMIT');
       this.#doubt = undefined;
       finish?.(true);
@@ -97,20 +94,43 @@ export class GroupCommit<Asker = undefined> {
     }
   }
 
-  #performAlone({ perform, reject, missing }: PendingWrite<Asker>): () => void {
-    if (this.#indexes?.missing.some((index) => !missing.includes(index))) {
-      return () => reject(new StoreUnavailable('an index was lost before it was written'));
-    }
-    this.#database.exec('SAVEPOINT one_write');
+  #begin(): void {
+    this.#database.exec('BEGIN IMMEDIATE');
+    // From here on nobody else changes them.
+    this.#indexes?.look();
+  }
+
+  /** Hardly any write fails, and a savepoint costs as much as an insert: they get one each only once one has failed. */
+  #performAll(writes: readonly PendingWrite<Asker>[]): (() => void)[] {
     try {
-      const answer = perform();
-      this.#database.exec('RELEASE one_write');
-      return answer;
+      return writes.map((write) => this.#perform(write));
     } catch (error) {
       // A full or failing disk may have ended the whole transaction: then nobody's write is there.
       if (!this.#database.isTransaction) throw error;
-      this.#database.exec('ROLLBACK TO one_write; RELEASE one_write');
-      return () => reject(error);
+      this.#database.exec('ROLLBACK');
+      this.#indexes?.forget();
+      this.#begin();
+      return writes.map((write) => this.#performAlone(write));
     }
+  }
+
+  #performAlone(write: PendingWrite<Asker>): () => void {
+    this.#database.exec('SAVEPOINT one_write');
+    try {
+      const answer = this.#perform(write);
+      this.#database.exec('RELEASE one_write');
+      return answer;
+    } catch (error) {
+      if (!this.#database.isTransaction) throw error;
+      this.#database.exec('ROLLBACK TO one_write; RELEASE one_write');
+      return () => write.reject(error);
+    }
+  }
+
+  #perform({ perform, reject, missing }: PendingWrite<Asker>): () => void {
+    if (this.#indexes?.missing.some((index) => !missing.includes(index))) {
+      return () => reject(new StoreUnavailable('an index was lost before it was written'));
+    }
+    return perform();
   }
 }
