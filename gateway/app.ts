@@ -17,23 +17,22 @@ import { createGatewayMetrics, type GatewayMetrics } from './metrics.ts';
 import { requestObserver } from './observation.ts';
 import { OpenConnections } from './open-connections.ts';
 import { RequestOrder } from './pipelined-requests.ts';
+import { admitCallers } from './plugins/admission.ts';
 import { allowOnly, knowAllMethods } from './plugins/allowed-methods.ts';
-import { authenticate } from './plugins/authentication.ts';
+import { takeIn } from './plugins/arrival.ts';
 import { checkKeyOfRefused } from './plugins/check-key-of-refused.ts';
 import { type GatewayReadiness, reportHealth } from './plugins/health.ts';
-import { turnAwayWhileBusy } from './plugins/load-shedding.ts';
 import {
   answerClientErrors,
   answerFrameworkErrors,
   answerProblems,
   answerServerErrors,
 } from './plugins/problem-json.ts';
-import { countRequests } from './plugins/quota.ts';
-import { observeRequests } from './plugins/request-observation.ts';
+import { arrivalObserver } from './plugins/request-observation.ts';
 import { observedQuota } from './quota/observed-quota.ts';
 import { openQuota } from './quota/open-quota.ts';
 import type { Quota, QuotaPolicy } from './quota/quota-port.ts';
-import { REQUEST_ID_HEADER, requestIdOf } from './request-id.ts';
+import { requestIdOf } from './request-id.ts';
 import { docsRoutes } from './routes/docs.ts';
 import { leadRoutes } from './routes/leads.ts';
 
@@ -140,32 +139,19 @@ async function createGateway(config: GatewayConfig, parts: Parts): Promise<Fasti
     frameworkErrors: answerFrameworkErrors(publicUrl, observe),
     clientErrorHandler: answerClientErrors(order, publicUrl, observe),
   }) as unknown as FastifyInstance;
-  app.decorateRequest('problemCode', undefined);
-  app.decorateRequest('secretSha256');
-  app.decorateRequest('caller');
-  app.decorateRequest('isKeyChecked', false);
-  app.decorateRequest('countedIn', undefined);
-  app.decorateRequest('startedAt', 0);
-  app.decorateRequest('isAnswered', false);
-  app.decorateRequest('replayed', undefined);
-  app.decorateRequest('leadId', undefined);
+  app.decorateRequest('state');
   knowAllMethods(app);
-  // First, so that it also tells of those which the others turn away.
-  observeRequests(app, observe, metrics, tracer);
+  takeIn(app, arrivalObserver(observe, metrics, tracer));
   answerServerErrors(app.server, order, publicUrl, observe);
   const connections = new OpenConnections(app.server, log);
 
-  app.addHook('onRequest', async (request, reply) => {
-    reply.header(REQUEST_ID_HEADER, request.id);
-    // @rule 7.no-store
-    reply.header('cache-control', 'no-store');
-  });
   // As late as can be: a connection that is answered otherwise while the gateway stops would hold that up.
   app.addHook('onSend', (request, reply, payload, done) => {
+    request.state.isAnswered = true;
     if (readiness.isStopping()) reply.header('connection', 'close');
     // Text or bytes; of a file, which is read as it is taken, the length stands in the head.
     const { length = Number(reply.getHeader('content-length') ?? 0) } = (payload ?? {}) as { readonly length?: number };
-    connections.answers(request.raw.socket, length, request.caller?.apiKeyId);
+    connections.answers(request.raw.socket, length, request.state.key?.caller.apiKeyId);
     done();
   });
   answerProblems(app, publicUrl);
@@ -174,12 +160,9 @@ async function createGateway(config: GatewayConfig, parts: Parts): Promise<Fasti
 
   allowOnly(app, LEADS_PATH, 'GET', 'POST');
   allowOnly(app, LEAD_PATH, 'GET');
-  // @rule 7.order
   await app.register(async (v1) => {
     const known = new KnownCallers();
-    turnAwayWhileBusy(v1, core);
-    authenticate(v1, core, known);
-    countRequests(v1, quota, policy);
+    admitCallers(v1, { core, known, quota, policy });
     checkKeyOfRefused(v1, { core, known, quota });
     leadRoutes(v1, core, publicUrl);
   });

@@ -25,14 +25,15 @@ export function checkKeyOfRefused(
   { core, known, quota }: { readonly core: CoreClient; readonly known: KnownCallers; readonly quota: Quota },
 ): void {
   app.setErrorHandler(async (error: FastifyError, request, reply) => {
-    // Without a caller the key itself was refused, if anybody looked at it.
-    if (!request.caller) throw error;
-    const first = request.isKeyChecked ? error : await core.authenticate(checked(request)).then(() => error, itself);
+    const { key } = request.state;
+    // Without one the key itself was refused, if anybody looked at it.
+    if (!key) throw error;
+    const first = key.isChecked ? error : await core.authenticate(checked(key, request.id)).then(() => error, itself);
     if (first instanceof Problem && ABOUT_THE_KEY.has(first.code)) {
       // The next request with it is not counted before the core has found it good again.
-      known.forget(request.secretSha256);
-      await uncount(request, reply, quota);
-    } else if (first !== error && request.countedIn === undefined) tellNoQuota(reply);
+      known.forget(key.secretSha256);
+      await uncount(key, reply, quota);
+    } else if (first !== error && key.countedIn === undefined) tellNoQuota(reply);
     throw first;
   });
 }

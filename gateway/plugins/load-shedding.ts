@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { FastifyInstance } from 'fastify';
+import type { FastifyRequest } from 'fastify';
 import { Seldom } from '../../common/seldom.ts';
 import type { CoreClient } from '../core-client.ts';
 import { Problem } from '../problems.ts';
@@ -24,16 +24,18 @@ const TURNED_AWAY = new Problem('integration_unavailable', {
  * Turns a request away before anything is done for it while too many of its kind wait for the core: looking up its key and
  * reading its body, only to refuse it then, would cost what those who wait are served with.
  *
+ * @returns what gives undefined for who may come in, and rejects with the Problem that the caller is to be told
  * @rule 7.overload
  */
-export function turnAwayWhileBusy(app: FastifyInstance, core: CoreClient): void {
+export function loadShedding(core: CoreClient): (request: FastifyRequest) => Promise<never> | undefined {
   /** When the next may be turned away, at the pace above. */
   let nextAt = 0;
   let turnedAway = 0;
   const told = new Seldom(TOLD_EVERY_MS);
-  app.addHook('onRequest', async (request) => {
+  return (request) => (core.isBusy(request.routeOptions.config.operation) ? turnAway(request) : undefined);
+
+  async function turnAway(request: FastifyRequest): Promise<never> {
     const { operation } = request.routeOptions.config;
-    if (!core.isBusy(operation)) return;
     const now = performance.now();
     turnedAway += 1;
     if (told.isDue()) {
@@ -44,5 +46,5 @@ export function turnAwayWhileBusy(app: FastifyInstance, core: CoreClient): void 
     nextAt = now + delayMs + 1000 / AT_ONCE_PER_SECOND;
     if (delayMs >= 1) await sleep(delayMs);
     throw TURNED_AWAY;
-  });
+  }
 }

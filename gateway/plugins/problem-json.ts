@@ -4,15 +4,9 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from
 import { unknownRequest } from '../finished-request.ts';
 import type { RequestObserver } from '../observation.ts';
 import type { RequestOrder } from '../pipelined-requests.ts';
-import {
-  type FaultyField,
-  invalidRequest,
-  PROBLEM_MEDIA_TYPE,
-  Problem,
-  type ProblemCode,
-  problemBody,
-} from '../problems.ts';
+import { invalidRequest, PROBLEM_MEDIA_TYPE, Problem, problemBody } from '../problems.ts';
 import { REQUEST_ID_HEADER, requestIdOf } from '../request-id.ts';
+import { RequestState } from '../request-state.ts';
 
 /** What the framework calls the faults it finds, in the contract's words. */
 const FRAMEWORK_FAULTS: Readonly<Record<string, Problem>> = {
@@ -24,24 +18,13 @@ const FRAMEWORK_FAULTS: Readonly<Record<string, Problem>> = {
   FST_ERR_BAD_URL: invalidRequest([], 'The address has broken percent-encoding.'),
 };
 
-/** Answers every error of a request, whoever found it, as problem+json. @rule 7.route_not_found */
+/** Answers every error of a request, whoever found it, as problem+json. */
 export function answerProblems(app: FastifyInstance, publicUrl: string): void {
   app.setErrorHandler((error: FastifyError, request, reply) => {
     sendProblem(problemOf(error, request), request, reply, publicUrl);
   });
   app.setNotFoundHandler(() => {
     throw new Problem('route_not_found');
-  });
-  app.addHook('onRequest', async (request, reply) => {
-    // Nobody sends one; the router would take what follows for a query.
-    if (request.url.includes('#')) throw invalidRequest([], 'The address has a fragment.');
-    const fault = framingFault(request.raw);
-    if (fault) {
-      reply.header('connection', 'close');
-      throw invalidRequest([fault]);
-    }
-    // An unknown path is told before anybody looks at a body; no path of this API ends in a slash.
-    if (request.is404 || pathOf(request).endsWith('/')) throw new Problem('route_not_found');
   });
 }
 
@@ -50,6 +33,7 @@ export function answerFrameworkErrors(publicUrl: string, observe: RequestObserve
   return (error: FastifyError, request: FastifyRequest, reply: FastifyReply) => {
     const problem = problemOf(error, request);
     // Hooks do not run for it.
+    request.state = new RequestState();
     observe?.(unknownRequest(request.id, problem.status, problem.code));
     sendProblem(problem, request, reply, publicUrl);
   };
@@ -97,25 +81,6 @@ export function answerClientErrors(order: RequestOrder, publicUrl: string, obser
   };
 }
 
-/**
- * What makes it uncertain where a message ends, or whom it is for: another reader on its way may have seen it otherwise.
- *
- * @rule 7.no-http
- */
-function framingFault({ httpVersion, headers, headersDistinct }: IncomingMessage): FaultyField | undefined {
-  if (httpVersion !== '1.1' && httpVersion !== '1.0') return { field: 'HTTP version', message: 'must be 1.1 or 1.0' };
-  const coding = headers['transfer-encoding'];
-  if (coding !== undefined && (httpVersion === '1.0' || coding.toLowerCase() !== 'chunked')) {
-    return { field: 'Transfer-Encoding', message: 'must be chunked, and needs HTTP/1.1' };
-  }
-  const { host = [] } = headersDistinct;
-  if (httpVersion === '1.1' && host.length !== 1) return { field: 'Host', message: 'must be given once' };
-  return host.every((value) => HOST.test(value)) ? undefined : { field: 'Host', message: 'must be a host and a port' };
-}
-
-/** RFC 9110, section 7.2: a host, by name or address, and a port. An empty one is allowed. */
-const HOST = /^[A-Za-z0-9._~%!$&'()*+,;=[\]:-]*$/;
-
 // @rule 2.5.discreet 7.2
 function problemOf(error: FastifyError, request: FastifyRequest): Problem {
   if (error instanceof Problem) {
@@ -131,8 +96,9 @@ function problemOf(error: FastifyError, request: FastifyRequest): Problem {
 }
 
 function sendProblem(problem: Problem, request: FastifyRequest, reply: FastifyReply, publicUrl: string): void {
-  request.problemCode = problem.code;
-  request.leadId ??= problem.existingLeadId;
+  const { state } = request;
+  state.problemCode = problem.code;
+  state.leadId ??= problem.existingLeadId;
   reply.code(problem.status).headers(headersOf(problem, request.id));
   // As bytes: the framework adds a charset, which JSON has none of, to the media type of a text.
   reply.send(Buffer.from(problemBody(problem, request.id, publicUrl)));
@@ -173,16 +139,4 @@ async function answerAndHangUp(
   socket.write(`HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\n${lines.join('')}\r\n${body}`, () =>
     socket.destroy(),
   );
-}
-
-function pathOf(request: FastifyRequest): string {
-  const [path = ''] = request.url.split('?', 1);
-  return path;
-}
-
-declare module 'fastify' {
-  interface FastifyRequest {
-    /** The code of the problem that the request was answered with; for the log. */
-    problemCode: ProblemCode | undefined;
-  }
 }

@@ -1,27 +1,32 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyReply } from 'fastify';
 import { Problem } from '../problems.ts';
 import { type Quota, type QuotaDecision, type QuotaPolicy, QuotaUnavailable } from '../quota/quota-port.ts';
+import type { PresentedKey } from '../request-state.ts';
 
 /**
  * Counts every request of a key, before its body is looked at. What cannot be counted is not let in.
  *
+ * @returns what rejects with the Problem that the caller is to be told
  * @rule 4.1.6 7.integration_rate_limited 7.1 8.quota 8.quota-headers
  */
-export function countRequests(app: FastifyInstance, quota: Quota, policy: QuotaPolicy): void {
+export function requestCounter(
+  quota: Quota,
+  policy: QuotaPolicy,
+): (key: PresentedKey, reply: FastifyReply) => Promise<void> {
   // Names as in the IETF draft "RateLimit header fields for HTTP".
   const policyHeader = `"default";q=${policy.limit};w=${policy.windowSeconds}`;
-  app.addHook('onRequest', async (request, reply) => {
-    const { admitted, remaining, resetSeconds, window } = await consume(quota, request.caller.apiKeyId);
+  return async (key, reply) => {
+    const { admitted, remaining, resetSeconds, window } = await consume(quota, key.caller.apiKeyId);
     reply.header('ratelimit-policy', policyHeader);
     reply.header('ratelimit', `"default";r=${remaining};t=${resetSeconds}`);
-    if (admitted) request.countedIn = window;
+    if (admitted) key.countedIn = window;
     else {
       throw new Problem('integration_rate_limited', {
         detail: `The key's ${policy.limit} requests per ${policy.windowSeconds} s are used up; wait ${resetSeconds} s.`,
         headers: { 'retry-after': String(resetSeconds) },
       });
     }
-  });
+  };
 }
 
 /**
@@ -29,9 +34,8 @@ export function countRequests(app: FastifyInstance, quota: Quota, policy: QuotaP
  *
  * @rule 8.counted
  */
-export async function uncount(request: FastifyRequest, reply: FastifyReply, quota: Quota): Promise<void> {
+export async function uncount({ countedIn, caller }: PresentedKey, reply: FastifyReply, quota: Quota): Promise<void> {
   tellNoQuota(reply);
-  const { countedIn, caller } = request;
   if (countedIn !== undefined) await quota.putBack(caller.apiKeyId, countedIn).catch(() => {});
 }
 
@@ -48,12 +52,5 @@ async function consume(quota: Quota, apiKeyId: string): Promise<QuotaDecision> {
   } catch (error) {
     if (error instanceof QuotaUnavailable) throw new Problem('integration_rate_unavailable', { cause: error });
     throw error;
-  }
-}
-
-declare module 'fastify' {
-  interface FastifyRequest {
-    /** The window of its key that it was taken out of; undefined: it was not counted. */
-    countedIn: number | undefined;
   }
 }

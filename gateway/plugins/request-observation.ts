@@ -1,19 +1,20 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { currentSpan, type Span, type Tracer } from '../../common/tracing.ts';
 import type { Operation } from '../finished-request.ts';
 import type { GatewayMetrics } from '../metrics.ts';
 import type { RequestObserver } from '../observation.ts';
 
-/** Tells of every request how it ended, once its caller has the answer or is gone. Without anybody to tell, it does nothing. */
-export function observeRequests(
-  app: FastifyInstance,
+/** Is told of every request that arrives, and goes on with it as a part of its trace. */
+export type ObserveArrival = (request: FastifyRequest, reply: FastifyReply, goOn: () => void) => void;
+
+/** Tells of every request how it ended, once its caller has the answer or is gone; undefined without anybody to tell. */
+export function arrivalObserver(
   observe: RequestObserver | undefined,
   metrics: GatewayMetrics | undefined,
   tracer: Tracer | undefined,
-): void {
-  if (!observe && !tracer) return;
-  app.addHook('onRequest', (request, reply, done) => {
-    request.startedAt = performance.now();
+): ObserveArrival | undefined {
+  if (!observe && !tracer) return undefined;
+  return (request, reply, goOn) => {
     metrics?.requestBegan();
     const operation = request.routeOptions.config?.operation ?? 'other';
     const traceparent = request.headers.traceparent;
@@ -22,44 +23,24 @@ export function observeRequests(
       metrics?.requestEnded();
       tell(request, reply, operation, span);
     });
-    if (span) currentSpan.run(span, done);
-    else done();
-  });
-  app.addHook('onSend', (request, _reply, _payload, done) => {
-    request.isAnswered = true;
-    done();
-  });
+    if (span) currentSpan.run(span, goOn);
+    else goOn();
+  };
 
   function tell(request: FastifyRequest, reply: FastifyReply, operation: Operation, span: Span | undefined): void {
-    const { caller, problemCode, isAnswered } = request;
+    const { key, problemCode, isAnswered, replayed, leadId, arrivedAt } = request.state;
     const finished = {
       requestId: request.id,
       operation,
       status: isAnswered ? reply.statusCode : undefined,
       outcome: isAnswered ? (problemCode ?? ('ok' as const)) : ('not_answered' as const),
-      replayed: request.replayed,
-      leadId: request.leadId,
-      studioId: caller?.studioId,
-      apiKeyId: caller?.apiKeyId,
-      durationMs: Math.round((performance.now() - request.startedAt) * 100) / 100,
+      replayed,
+      leadId,
+      studioId: key?.caller.studioId,
+      apiKeyId: key?.caller.apiKeyId,
+      durationMs: Math.round((performance.now() - arrivedAt) * 100) / 100,
     };
     span?.end({ failed: isAnswered && reply.statusCode >= 500, attributes: finished });
     observe?.(finished);
-  }
-}
-
-declare module 'fastify' {
-  interface FastifyRequest {
-    /** When it arrived, on the clock of `performance`. */
-    startedAt: number;
-    isAnswered: boolean;
-    /** Of a creation: whether an earlier request had made the lead. */
-    replayed: boolean | undefined;
-    /** The lead that was created, read, or in the way. */
-    leadId: string | undefined;
-  }
-  interface FastifyContextConfig {
-    /** What the route is called where requests are counted. */
-    operation?: Operation;
   }
 }

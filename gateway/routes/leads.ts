@@ -1,9 +1,10 @@
-import type { FastifyInstance, FastifyReply } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type Fault, PAGE_SIZE, pageTokenFault, uuidFault } from '../../common/rules/field-rules.ts';
 import type { CoreClient } from '../core-client.ts';
 import { LEAD_PATH, LEADS_PATH } from '../lead-paths.ts';
 import { checked, SCOPES } from '../plugins/authentication.ts';
 import { invalidRequest, Problem } from '../problems.ts';
+import type { PresentedKey, RequestState } from '../request-state.ts';
 import { leadListSchema, leadResponseSchema } from '../schemas.ts';
 import { readCapture } from './read-capture.ts';
 
@@ -13,29 +14,25 @@ export function leadRoutes(app: FastifyInstance, core: CoreClient, publicUrl: st
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
 
-  app.addHook('preValidation', async (request) => {
-    const [, ...query] = request.url.split('?');
-    if (!isPercentEncoded(query.join('?'))) {
-      throw invalidRequest([], 'The address has broken percent-encoding.');
-    }
-  });
-
   // @rule 4.1.created 4.1.replayed 4.1.existing-lead
   const create = {
     config: { operation: 'createLead', scope: SCOPES.create },
     schema: { response: { 201: leadResponseSchema } },
   } as const;
   app.post(LEADS_PATH, create, async (request, reply) => {
+    refuseBrokenQuery(request);
+    const { state } = request;
+    const key = keyOf(state);
     const capture = readCapture(request);
-    const { body, leadId, replayed } = await core.createLead(checked(request), capture).catch((error) => {
-      const mayRead = request.caller.scopes.includes(SCOPES.read);
+    const { body, leadId, replayed } = await core.createLead(checked(key, request.id), capture).catch((error) => {
+      const mayRead = key.caller.scopes.includes(SCOPES.read);
       if (mayRead && error instanceof Problem && error.existingLeadId !== undefined) {
         reply.header('link', `<${publicUrl}${LEADS_PATH}/${error.existingLeadId}>; rel="existing-lead"`);
       }
       throw error;
     });
-    request.replayed = replayed;
-    request.leadId = leadId;
+    state.replayed = replayed;
+    state.leadId = leadId;
     if (replayed) reply.header('idempotent-replayed', 'true');
     reply.code(201);
     return sendJson(reply, body);
@@ -47,10 +44,11 @@ export function leadRoutes(app: FastifyInstance, core: CoreClient, publicUrl: st
     schema: { response: { 200: leadResponseSchema } },
   } as const;
   app.get<{ Params: { id: string } }>(LEAD_PATH, read, async (request, reply) => {
+    refuseBrokenQuery(request);
     const { id } = request.params;
     refuse('id', uuidFault(id));
-    request.leadId = id;
-    return sendJson(reply, await core.getLead(checked(request), id));
+    request.state.leadId = id;
+    return sendJson(reply, await core.getLead(checked(keyOf(request.state), request.id), id));
   });
 
   // @rule 4.3.paging
@@ -59,8 +57,9 @@ export function leadRoutes(app: FastifyInstance, core: CoreClient, publicUrl: st
     schema: { response: { 200: leadListSchema } },
   } as const;
   app.get<{ Querystring: QueryString }>(LEADS_PATH, list, async (request, reply) => {
+    refuseBrokenQuery(request);
     const page = readPage(request.query);
-    return sendJson(reply, await core.listLeads(checked(request), page));
+    return sendJson(reply, await core.listLeads(checked(keyOf(request.state), request.id), page));
   });
 }
 
@@ -98,11 +97,16 @@ function refuse(field: string, message: Fault): void {
   if (message !== undefined) throw invalidRequest([{ field, message }]);
 }
 
-function isPercentEncoded(text: string): boolean {
+/** The router lets it pass, and leaves it as it is. */
+function refuseBrokenQuery({ url }: FastifyRequest): void {
+  const query = url.indexOf('?');
+  if (query === -1) return;
   try {
-    decodeURIComponent(text);
-    return true;
+    decodeURIComponent(url.slice(query + 1));
   } catch {
-    return false;
+    throw invalidRequest([], 'The address has broken percent-encoding.');
   }
 }
+
+/** Nobody comes as far as an operation without one. */
+const keyOf = ({ key }: RequestState): PresentedKey => key as PresentedKey;

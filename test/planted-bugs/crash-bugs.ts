@@ -102,8 +102,8 @@ export const CRASH_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'gateway/plugins/load-shedding.ts',
-        find: 'if (!core.isBusy(operation)) return;',
-        put: 'if (operation) return;',
+        find: 'core.isBusy(request.routeOptions.config.operation) ? turnAway(request) : undefined',
+        put: 'core ? undefined : turnAway(request)',
       },
     ],
     inSoak: true,

@@ -33,14 +33,14 @@ export const OPERATOR_BUGS: readonly PlantedBug[] = [
     caughtBy: 'because the core stands still, is refused, and done again once it goes on',
     patches: [
       {
-        file: 'gateway/app.ts',
-        find: 'turnAwayWhileBusy(v1, core);',
-        put: '',
+        file: 'gateway/plugins/admission.ts',
+        find: 'if (wait) await wait;',
+        put: 'wait?.catch(() => {});',
       },
       {
-        file: 'gateway/app.ts',
-        find: 'countRequests(v1, quota, policy);',
-        put: 'turnAwayWhileBusy(v1, core); countRequests(v1, quota, policy);',
+        file: 'gateway/plugins/admission.ts',
+        find: 'await count(request.state.key, reply);',
+        put: 'await wait; await count(request.state.key, reply);',
       },
     ],
   },

@@ -321,7 +321,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'gateway/plugins/check-key-of-refused.ts',
-        find: 'request.isKeyChecked ? error : await core.authenticate(checked(request)).then(() => error, itself)',
+        find: 'key.isChecked ? error : await core.authenticate(checked(key, request.id)).then(() => error, itself)',
         put: 'error',
       },
     ],
@@ -334,7 +334,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'gateway/plugins/check-key-of-refused.ts',
-        find: 'await uncount(request, reply, quota);',
+        find: 'await uncount(key, reply, quota);',
         put: "reply.removeHeader('ratelimit').removeHeader('ratelimit-policy');",
       },
     ],
