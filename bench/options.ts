@@ -2,8 +2,11 @@ import { parseArgs } from 'node:util';
 import type { Rounds } from './rounds.ts';
 import { SCENARIOS } from './workload.ts';
 
-/** What can be measured: the scenarios, and the latency of creations at a part of their highest rate. */
-const PARTS = [...SCENARIOS, 'p99'] as const;
+/**
+ * What can be measured: the scenarios, the latency of creations at a part of their highest rate, and the scenarios with few and
+ * with many connections.
+ */
+const PARTS = [...SCENARIOS, 'p99', 'crowds'] as const;
 export type Part = (typeof PARTS)[number];
 
 /** How the product is run: process by process, by `npm start`, with logs, metrics and traces, on MongoDB. */
