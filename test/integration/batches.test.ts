@@ -14,7 +14,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test
 import { BadRequestSchema, ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
 import { LeadIntakeService } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { newId } from '../../src/domain/new-id.ts';
-import { askInBatches, type Outcome, openBatches, outcomeOf } from '../support/batch-calls.ts';
+import { askInBatches, openBatches } from '../support/batch-calls.ts';
 import { DAY_MS, plus, times } from '../support/builders.ts';
 import {
   aCreateLeadRequest,
@@ -25,6 +25,7 @@ import {
   startTestCore,
   type TestCore,
 } from '../support/grpc.ts';
+import { type Outcome, outcomeOf } from '../support/item-calls.ts';
 import { addressOf, run, temporaryFolder } from '../support/processes.ts';
 import { startProxy } from '../support/tcp-proxy.ts';
 
