@@ -8,8 +8,9 @@ import { HARD_TEXTS, plus, times } from '../support/builders.ts';
 import { expectValid } from '../support/documented.ts';
 import { type ExchangeAnswer, exchange, jsonOf, openExchange, type ShownLead } from '../support/exchange-calls.ts';
 import {
-  aCreateLeadRequest,
+  aCreation,
   CORE_TOKEN,
+  type Creation,
   type GrpcCaller,
   grpcCaller,
   type PackedStatus,
@@ -52,20 +53,6 @@ afterAll(async () => {
 beforeEach(async () => {
   key = await createKey(caller);
 });
-
-/** What a creation says of the lead. */
-interface Creation {
-  readonly idempotencyKey: string;
-  readonly displayName: string;
-  readonly contact: object;
-  readonly sourceId?: string;
-  readonly note?: string;
-}
-
-function aCreation(overrides: object = {}): Creation {
-  const { studioId: _, ...creation } = aCreateLeadRequest('', overrides);
-  return creation;
-}
 
 const authenticateItem = (of = key) => ({ secretSha256: of.secretSha256, authenticate: {} });
 const createItem = (creation: object = aCreation(), of = key) => ({
@@ -447,7 +434,7 @@ describe('a key', () => {
     ['API_KEY_SCOPE_LEADS_READ', ['createLead']],
     ['API_KEY_SCOPE_LEADS_CREATE', ['getLead', 'listLeads']],
   ])(
-    'that has only %s is refused %s, whatever else is wrong, and nothing is written',
+    'that has only %s is refused the rest, whatever else is wrong, and nothing is written',
     { tags: ['5.9', '7.order'] },
     async (scope, forbidden) => {
       const { lead } = await createAlone(aCreation());
@@ -835,15 +822,4 @@ describe('long pages', () => {
       expect(indexes.length).toBeLessThanOrEqual(100);
     }
   }
-});
-
-describe('the call', () => {
-  test('is refused to whoever comes without the token, before anything was sent', async () => {
-    for (const authorization of [undefined, 'Bearer wrong', CORE_TOKEN]) {
-      const call = openExchange(caller, { authorization });
-      call.send([createItem()]);
-      expect(await refusalOf(call.ended)).toMatchObject({ code: 'UNAUTHENTICATED', reason: 'CALLER_UNAUTHENTICATED' });
-    }
-    expect(countLeads(core.path, key.owner.studioId)).toBe(0);
-  });
 });

@@ -11,9 +11,9 @@ const BOTH_SCOPES = ['API_KEY_SCOPE_LEADS_CREATE', 'API_KEY_SCOPE_LEADS_READ'];
 const ISSUER = 'owner-1';
 
 /** A studio that nobody else knows. */
-export async function putStudio(caller: GrpcCaller, status = 'STUDIO_STATUS_ACTIVE'): Promise<string> {
+export async function putStudio(caller: GrpcCaller): Promise<string> {
   const id = `studio-${newId()}`;
-  await caller.call('DirectoryService/PutStudio', { studio: { id, status } });
+  await caller.call('DirectoryService/PutStudio', { studio: { id, status: 'STUDIO_STATUS_ACTIVE' } });
   return id;
 }
 

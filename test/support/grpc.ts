@@ -219,11 +219,24 @@ const decode = <T>(type: string, bytes: Buffer) => (definitions[type] as Decoder
 
 /** A valid request to create a lead; unless told, under a key and for a contact that are nobody else's. */
 export function aCreateLeadRequest(studioId: string, overrides: object = {}) {
+  return { studioId, ...aCreation(), ...overrides };
+}
+
+/** The same without the studio, where that is the API key's. */
+export function aCreation(overrides: object = {}): Creation {
   return {
-    studioId,
     idempotencyKey: newId(),
     displayName: 'Ada Lovelace',
     contact: { email: `${newId()}@example.org` },
     ...overrides,
   };
+}
+
+/** What a creation says of the lead. */
+export interface Creation {
+  readonly idempotencyKey: string;
+  readonly displayName: string;
+  readonly contact: object;
+  readonly sourceId?: string;
+  readonly note?: string;
 }
