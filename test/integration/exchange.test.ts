@@ -5,6 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test
 import { leadListSchema, leadResponseSchema } from '../../gateway/schemas.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { HARD_TEXTS, plus, times } from '../support/builders.ts';
+import { openWithoutReading } from '../support/deaf-caller.ts';
 import { expectValid } from '../support/documented.ts';
 import { type ExchangeAnswer, exchange, jsonOf, openExchange, type ShownLead } from '../support/exchange-calls.ts';
 import {
@@ -30,6 +31,7 @@ import {
   suspendStudio,
 } from '../support/grpc-studios.ts';
 import { allOutcomes, type Outcome, outcomeOf } from '../support/item-calls.ts';
+import { scrape } from '../support/metrics.ts';
 import { addressOf, run, temporaryFolder } from '../support/processes.ts';
 
 /** What a message of results is full from; bytes. */
@@ -810,6 +812,37 @@ describe('long pages', () => {
     // Else nothing would be known of what goes together.
     expect(call.messages.some(({ length }) => length > 1)).toBe(true);
     expect(call.messages.length).toBeGreaterThan(4);
+  });
+
+  test('are not made for a caller that does not take them, and come all once it does', async () => {
+    const own = await startTestCore({ CORE_METRICS_ADDRESS: '127.0.0.1:0' });
+    const client = grpcCaller(`127.0.0.1:${own.port}`);
+    const reader = await createKey(client);
+    await exchange(client, [times(100, () => createItem(aCreation({ note: 'x'.repeat(1000) }), reader))]);
+    const deaf = openWithoutReading<{ index?: number; body: string }>(own.url, 'ExchangeService/Exchange');
+    onTestFinished(async () => {
+      deaf.session.destroy();
+      client.close();
+      await own.stop();
+    });
+    const items = times(4, () => ({
+      secretSha256: reader.secretSha256.toString('base64'),
+      listLeads: { pageSize: 100 },
+    }));
+    const series = 'lead_intake_core_call_duration_seconds_count{operation="ListLeads",outcome="ok"}';
+    const made = async () => (await scrape(own.metricsUrl)).get(series) ?? 0;
+
+    const sent = deaf.send(times(150, () => ({ items })));
+    // A page has more than 100 KB, so that forty of them are more than may wait.
+    await expect.poll(made, { timeout: 20_000 }).toBeGreaterThanOrEqual(40);
+    for (const _ of times(300, () => 0)) await client.call('DirectoryService/ListLeadSources', reader.owner);
+    expect(await made()).toBeLessThan(200);
+
+    const results = await deaf.results();
+    await sent;
+    expect(results.map(({ index }) => index ?? 0).sort((a, b) => a - b)).toEqual(times(600, (index) => index));
+    expect(new Set(results.map(({ body }) => body)).size).toBe(1);
+    expect(await made()).toBe(600);
   });
 
   /** Expects no message to have gone on after it was full, and all of them to be such that anybody can read them. */

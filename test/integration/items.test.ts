@@ -3,7 +3,6 @@ import { connect, type IncomingHttpHeaders } from 'node:http2';
 import { connect as connectSocket } from 'node:net';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { buffer } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Interceptor, Transport } from '@connectrpc/connect';
 import { createConnectTransport, createGrpcTransport } from '@connectrpc/connect-node';
@@ -11,6 +10,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test
 import { newId } from '../../src/domain/new-id.ts';
 import { times } from '../support/builders.ts';
 import { type AskedCreation, type Created, type CreationResult, WAYS } from '../support/creations-together.ts';
+import { openWithoutReading } from '../support/deaf-caller.ts';
 import {
   aCreation,
   CORE_TOKEN,
@@ -29,8 +29,8 @@ import { startProxy } from '../support/tcp-proxy.ts';
 /** How many items of a call the core may have begun without having sent their results. */
 const MOST_OPEN = 1000;
 
-/** So long that few leads with it are under way in the network, and that those that are kept can be seen. */
-const LONG_NOTE = '長'.repeat(2000);
+/** So long that few leads with it are under way in the network, and not so long that fewer than MOST_OPEN are held for that. */
+const LONG_NOTE = '長'.repeat(1000);
 
 /** The methods whose calls go on for as long as both sides like. */
 const LASTING = [
@@ -189,10 +189,10 @@ describe.each(WAYS)('over $rpc', (way) => {
   describe('a caller that does not take its results', () => {
     test('is held back, nobody else is, and it gets them all once it takes them', async () => {
       const { studioId } = key.owner;
-      const deaf = openWithoutReading();
+      const deaf = openWithoutReading<CreationResult>(core.url, way.rpc);
       onTestFinished(() => deaf.session.destroy());
       const messages = times(60, () => times(100, () => asked({ note: LONG_NOTE })));
-      const sent = deaf.send(messages);
+      const sent = deaf.send(messages.map(way.messageOf));
 
       await expect.poll(() => countLeads(core.path, studioId), { timeout: 20_000 }).toBeGreaterThanOrEqual(MOST_OPEN);
       const other = await createKey(caller);
@@ -206,48 +206,6 @@ describe.each(WAYS)('over $rpc', (way) => {
       expect(results.every((result) => way.answerOf(result)?.lead.note === LONG_NOTE)).toBe(true);
       expect(countLeads(core.path, studioId)).toBe(6000);
     });
-
-    /**
-     * Begins a call over a connection of its own, in Connect's JSON, whose bytes one can leave where they are: the client of
-     * gRPC takes them from the network whether anybody wants them or not.
-     */
-    function openWithoutReading() {
-      const session = connect(core.url);
-      const stream = session.request({
-        ':method': 'POST',
-        ':path': `/leadintake.v1.${way.rpc}`,
-        'content-type': 'application/connect+json',
-        authorization: `Bearer ${CORE_TOKEN}`,
-      });
-      for (const side of [session, stream]) side.on('error', () => {});
-      return {
-        session,
-        /** Sends messages as the other side takes them, and the end after the last. */
-        async send(messages: readonly (readonly AskedCreation[])[]): Promise<void> {
-          for (const items of messages) {
-            const bytes = Buffer.from(JSON.stringify(way.messageOf(items)));
-            const head = Buffer.alloc(5);
-            head.writeUInt32BE(bytes.length, 1);
-            await new Promise((resolve) => stream.write(Buffer.concat([head, bytes]), resolve));
-          }
-          stream.end();
-        },
-        /** Takes everything that comes until the end. */
-        async results(): Promise<CreationResult[]> {
-          const results: CreationResult[] = [];
-          let bytes = await buffer(stream);
-          while (bytes.length > 0) {
-            const end = 5 + bytes.readUInt32BE(1);
-            const message = JSON.parse(bytes.toString('utf8', 5, end));
-            // The last one tells how the call ended.
-            if (bytes[0] === 2) expect(message).not.toHaveProperty('error');
-            else results.push(...message.results);
-            bytes = bytes.subarray(end);
-          }
-          return results;
-        },
-      };
-    }
   });
 
   describe('a caller that vanishes in the middle', () => {

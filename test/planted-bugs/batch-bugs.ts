@@ -178,6 +178,12 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
+    name: 'the core makes pages for whoever takes none, as long as they are not too many',
+    suite: EXCHANGED,
+    caughtBy: 'are not made for a caller that does not take them, and come all once it does',
+    patches: [{ file: ITEMS, find: 'full >= MOST_FULL', put: 'false' }],
+  },
+  {
     name: 'a core that does not know the exchange is told as a fault of this service',
     suite: 'test/e2e/http/core-away.test.ts',
     caughtBy: 'nothing is written, every operation says so, and all is served once it is one of today',
