@@ -120,9 +120,10 @@ export function createCoreClient(config: GatewayConfig, metrics?: GatewayMetrics
     isBusy: (operation = 'other') => authenticating + (operations[operation]?.unanswered() ?? 0) >= BUSY_FROM,
 
     async check() {
-      const { status } = await health.check({}, { timeoutMs: CORE_HEALTH_MS }).catch((error) => {
-        const { code } = ConnectError.from(error);
-        throw code === Code.Unauthenticated ? new Error('it does not take this CORE_TOKEN', { cause: error }) : error;
+      const asked = { service: ExchangeService.typeName };
+      const { status } = await health.check(asked, { timeoutMs: CORE_HEALTH_MS }).catch((error) => {
+        const says = SAID_OF_HEALTH[ConnectError.from(error).code];
+        throw says === undefined ? error : new Error(says, { cause: error });
       });
       if (status !== Serving.SERVING) throw new Error('it says that it does not serve: its log tells why');
     },
@@ -130,6 +131,12 @@ export function createCoreClient(config: GatewayConfig, metrics?: GatewayMetrics
     close: () => sessions.abort(),
   };
 }
+
+/** What it means when a core does not say how it is. */
+const SAID_OF_HEALTH: Partial<Record<Code, string>> = {
+  [Code.Unauthenticated]: 'it does not take this CORE_TOKEN',
+  [Code.NotFound]: 'it is of an earlier release, and does not know what this gateway asks for',
+};
 
 /** What gathers the requests of each kind for the core. */
 function collectors(transport: Transport, metrics: GatewayMetrics | undefined) {

@@ -41,7 +41,7 @@ function problemOf(error: ConnectError, isFault: boolean): Problem {
 }
 
 /** What of a request is the gateway's own. */
-const OWN_FIELDS = new Set(['studioId', 'secretSha256']);
+const OWN_FIELDS = new Set(['studioId', 'secretSha256', 'request', 'items']);
 
 /** What the core calls by one name and the public API by another. */
 const PUBLIC_NAMES: Readonly<Record<string, string>> = {

@@ -117,7 +117,7 @@ export function exchangeService(deps: Dependencies, context: ItemContext): Servi
   }
 }
 
-/** @rule 5.7 */
+/** @rule 5.9 */
 function refuseUnlessAllowed({ key }: Credential, scope: ApiKeyScope | undefined): void {
   if (scope === undefined || key.scopes.includes(scope)) return;
   throw new Refusal('SCOPE_FORBIDDEN', `The key does not have the scope ${scope}.`);

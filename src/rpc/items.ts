@@ -17,6 +17,9 @@ export const MOST_ITEMS = 100;
 /** How many items of a call may wait for their results, or these for their caller, before no more are read. */
 const MOST_OPEN = 1000;
 
+/** How many full messages of results of a call may wait for their caller, before no more items are read: pages are long. */
+const MOST_FULL = 64;
+
 /** Something that is asked for, together with others. */
 export interface Item<Answer> {
   /** What it would be as a call of its own. */
@@ -73,6 +76,8 @@ export async function* answerItems<Message, Answer extends object>(
   const known: ItemResult<Answer>[] = [];
   let begun = 0;
   let told = 0;
+  /** How many messages all that is known fills. */
+  let full = 0;
   const moreKnown = new Signal();
   const moreTold = new Signal();
 
@@ -91,6 +96,7 @@ export async function* answerItems<Message, Answer extends object>(
     }
     const results = known.splice(0, countThatFits(known, partOf));
     told += results.length;
+    full = known.length === 0 ? 0 : full - filledBy(results, partOf);
     moreTold.give();
     yield { results };
   }
@@ -110,7 +116,7 @@ export async function* answerItems<Message, Answer extends object>(
       begun += items.length;
       // What is known by now goes out before the next message is begun: so both sides work at the same time.
       await turnOver();
-      while (begun - told >= MOST_OPEN && !signal.aborted) await moreTold.wait();
+      while ((begun - told >= MOST_OPEN || full >= MOST_FULL) && !signal.aborted) await moreTold.wait();
     }
   }
 
@@ -122,9 +128,15 @@ export async function* answerItems<Message, Answer extends object>(
       )
       .then((result) => {
         known.push(result);
+        full += partOf(result);
         moreKnown.give();
       });
   }
+}
+
+/** How many messages results fill. */
+function filledBy<Known>(results: readonly Known[], partOf: (one: Known) => number): number {
+  return results.reduce((sum, result) => sum + partOf(result), 0);
 }
 
 /** How many of what is known go into a message. */

@@ -1,21 +1,9 @@
-import { createHash, randomBytes } from 'node:crypto';
-import { once } from 'node:events';
-import { connect, type IncomingHttpHeaders } from 'node:http2';
-import { connect as connectSocket } from 'node:net';
+import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
-import { buffer } from 'node:stream/consumers';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { createRegistry } from '@bufbuild/protobuf';
-import { anyUnpack } from '@bufbuild/protobuf/wkt';
-import { createClient, type Interceptor, type Transport } from '@connectrpc/connect';
-import { createConnectTransport, createGrpcTransport } from '@connectrpc/connect-node';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { BadRequestSchema, ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
-import { LeadIntakeService } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { newId } from '../../src/domain/new-id.ts';
-import { askInBatches, type Outcome, openBatches, outcomeOf } from '../support/batch-calls.ts';
-import { DAY_MS, plus, times } from '../support/builders.ts';
+import { askInBatches, openBatches } from '../support/batch-calls.ts';
+import { times } from '../support/builders.ts';
 import {
   aCreateLeadRequest,
   CORE_TOKEN,
@@ -25,11 +13,17 @@ import {
   startTestCore,
   type TestCore,
 } from '../support/grpc.ts';
+import {
+  countLeads,
+  createKey,
+  putSource,
+  putStudio,
+  removeIssuer,
+  revokeKey,
+  suspendStudio,
+} from '../support/grpc-studios.ts';
+import { type Outcome, outcomeOf } from '../support/item-calls.ts';
 import { addressOf, run, temporaryFolder } from '../support/processes.ts';
-import { startProxy } from '../support/tcp-proxy.ts';
-
-/** How many requests of a call the core may have begun without having sent their results. */
-const MOST_OPEN = 1000;
 
 interface WireLead {
   readonly id: string;
@@ -58,50 +52,13 @@ beforeEach(async () => {
   studioId = await aStudio();
 });
 
-async function aStudio({ status = 'STUDIO_STATUS_ACTIVE', on = caller } = {}): Promise<string> {
-  const id = `studio-${newId()}`;
-  await on.call('DirectoryService/PutStudio', { studio: { id, status } });
-  return id;
-}
-
-async function aSource(enabled = true, of = studioId): Promise<string> {
-  const id = newId();
-  await caller.call('DirectoryService/PutLeadSource', { leadSource: { studioId: of, id, name: 'Form', enabled } });
-  return id;
-}
-
-/** A studio with a key, and what its owner is called where keys are kept. */
-async function aKey() {
-  const owner = { studioId: await aStudio(), memberId: 'owner-1' };
-  await caller.call('DirectoryService/PutMember', {
-    member: { studioId: owner.studioId, id: owner.memberId, role: 'MEMBER_ROLE_OWNER' },
-  });
-  const { apiKey, secret } = await caller.call<{ apiKey: { id: string }; secret: string }>(
-    'ApiKeyService/CreateApiKey',
-    {
-      ...owner,
-      name: 'Website',
-      scopes: ['API_KEY_SCOPE_LEADS_READ', 'API_KEY_SCOPE_LEADS_CREATE'],
-      expireTime: { seconds: Math.floor(plus(new Date(), DAY_MS).getTime() / 1000) },
-    },
-  );
-  return { owner: { ...owner, apiKeyId: apiKey.id }, secretSha256: createHash('sha256').update(secret).digest() };
-}
+const aStudio = () => putStudio(caller);
+const aSource = (enabled = true, of = studioId) => putSource(caller, of, enabled);
+const aKey = () => createKey(caller);
 
 const capture = (overrides?: object) => aCreateLeadRequest(studioId, overrides);
 
-const create = (request: object, on = caller) => on.call<Created>('LeadIntakeService/CreateLead', request);
-
-/** So long that few leads with it are under way in the network, and that those that are kept can be seen. */
-const LONG_NOTE = '長'.repeat(2000);
-
-/** How many leads there are of the studios with an id like that, by a look of its own into the database. */
-function countLeads(path: string, of = studioId): number {
-  const database = new DatabaseSync(path, { readOnly: true });
-  const row = database.prepare('SELECT count(*) AS count FROM leads WHERE studio_id LIKE ?').get(of);
-  database.close();
-  return row?.count as number;
-}
+const create = (request: object) => caller.call<Created>('LeadIntakeService/CreateLead', request);
 
 /** The batch methods, and a request that each can answer. */
 const BATCH_METHODS: Readonly<Record<string, () => object>> = {
@@ -198,11 +155,9 @@ describe('each request is answered once, as it would be alone', () => {
 
   test('BatchAuthenticateApiKeys', async () => {
     const [good, revoked, suspended, orphaned] = [await aKey(), await aKey(), await aKey(), await aKey()];
-    await caller.call('ApiKeyService/RevokeApiKey', revoked.owner);
-    await caller.call('DirectoryService/PutStudio', {
-      studio: { id: suspended.owner.studioId, status: 'STUDIO_STATUS_SUSPENDED' },
-    });
-    await caller.call('DirectoryService/RemoveMember', orphaned.owner);
+    await revokeKey(caller, revoked);
+    await suspendStudio(caller, suspended);
+    await removeIssuer(caller, orphaned);
 
     const outcomes = await expectAsAlone('ApiKeyService', 'AuthenticateApiKey', [
       { secretSha256: good.secretSha256 },
@@ -369,11 +324,9 @@ describe('requests that came with a key', () => {
 
   test.each(Object.entries(ASKED))('are refused as their keys are: %s', async (rpc, asked) => {
     const [revoked, suspended, orphaned] = [await aKey(), await aKey(), await aKey()];
-    await caller.call('ApiKeyService/RevokeApiKey', revoked.owner);
-    await caller.call('DirectoryService/PutStudio', {
-      studio: { id: suspended.owner.studioId, status: 'STUDIO_STATUS_SUSPENDED' },
-    });
-    await caller.call('DirectoryService/RemoveMember', orphaned.owner);
+    await revokeKey(caller, revoked);
+    await suspendStudio(caller, suspended);
+    await removeIssuer(caller, orphaned);
     const keys = [
       ...[revoked, suspended, orphaned].map(({ secretSha256 }) => secretSha256),
       ...[32, 31].map((length) => randomBytes(length)),
@@ -428,99 +381,6 @@ describe('requests that came with a key', () => {
   });
 });
 
-describe('many requests in one call', () => {
-  test('in many messages: each result is that of its own request', async () => {
-    let count = 0;
-    const messages = [1, 100, 37, 64, 2, 100, 99, 1, 1, 55].map((length) =>
-      times(length, () => capture({ displayName: `Lead ${count}`, note: `No. ${count++}` })),
-    );
-
-    const outcomes = await askInBatches<Created>(caller, BATCH_CREATE, messages);
-    const again = await askInBatches<Created>(caller, BATCH_CREATE, [...messages].reverse());
-
-    const byOrder = again.sort(({ answer: a }, { answer: b }) => numberOf(a?.lead) - numberOf(b?.lead));
-    for (const [index, { answer }] of outcomes.entries()) {
-      expect(answer).toMatchObject({ replayed: false, lead: { displayName: `Lead ${index}`, note: `No. ${index}` } });
-      expect(byOrder[index]).toEqual({ answer: { ...answer, replayed: true } });
-    }
-    expect(outcomes).toHaveLength(count);
-  });
-
-  test('a hundred that are the same make one lead', async () => {
-    const request = capture();
-
-    const outcomes = await askInBatches<Created>(caller, BATCH_CREATE, [times(100, () => request)]);
-
-    expect(outcomes.filter(({ answer }) => answer?.replayed === false)).toHaveLength(1);
-    expect(outcomes.filter(({ answer }) => answer?.replayed === true)).toHaveLength(99);
-    expect(new Set(outcomes.map(({ answer }) => answer?.lead.id)).size).toBe(1);
-  });
-
-  test('a hundred for one contact make one lead, and the others are told which', async () => {
-    const contact = { email: `${newId()}@example.org` };
-
-    const outcomes = await askInBatches<Created>(caller, BATCH_CREATE, [times(100, () => capture({ contact }))]);
-
-    const [winner, ...more] = outcomes.flatMap(({ answer }) => answer ?? []);
-    expect(more).toEqual([]);
-    const losers = outcomes.flatMap(({ refusal }) => refusal ?? []);
-    expect(losers).toHaveLength(99);
-    for (const loser of losers) {
-      expect(loser).toMatchObject({ reason: 'LEAD_ALREADY_OPEN', metadata: { leadId: winner?.lead.id } });
-    }
-  });
-
-  test('results come while the call goes on, and one call does not wait for another', async () => {
-    const [one, other] = [openBatches<Created>(caller, BATCH_CREATE), openBatches<Created>(caller, BATCH_CREATE)];
-    for (const round of times(5, (each) => each)) {
-      for (const call of [one, other]) {
-        call.send([capture({ note: `${round}` })]);
-        expect((await call.outcome(round)).answer?.lead.note).toBe(`${round}`);
-      }
-    }
-
-    for (const call of [one, other]) {
-      call.end();
-      await call.ended;
-      expect(call.outcomes.size).toBe(5);
-    }
-  });
-
-  test('a call without requests ends without results', async () => {
-    expect(await askInBatches(caller, BATCH_CREATE, [])).toEqual([]);
-  });
-
-  test('a store that does not take the writes fails these alone, and the next ones are written', async () => {
-    const lock = new DatabaseSync(core.path);
-    onTestFinished(() => lock.close());
-    const call = openBatches<Created>(caller, BATCH_CREATE);
-    const [written, unwritten] = [capture(), capture()];
-    call.send([written]);
-    expect((await call.outcome(0)).answer).toMatchObject({ replayed: false });
-
-    lock.exec('BEGIN IMMEDIATE');
-    call.send([capture({ note: '' }), unwritten, capture({ studioId: 'nowhere' }), capture()]);
-    for (const [index, refusal] of [
-      { reason: 'INVALID_REQUEST', fields: ['note'] },
-      { code: 'UNAVAILABLE' },
-      { reason: 'STUDIO_NOT_FOUND' },
-      { code: 'UNAVAILABLE' },
-    ].entries()) {
-      expect((await call.outcome(1 + index)).refusal).toMatchObject(refusal);
-    }
-    expect((await call.outcome(2)).refusal).not.toHaveProperty('reason');
-    lock.exec('ROLLBACK');
-
-    call.send([unwritten, written]);
-    expect((await call.outcome(5)).answer).toMatchObject({ replayed: false });
-    expect((await call.outcome(6)).answer).toMatchObject({ replayed: true });
-    call.end();
-    await call.ended;
-  });
-
-  const numberOf = (lead: WireLead | undefined) => Number(lead?.displayName.split(' ')[1]);
-});
-
 describe.each(Object.entries(BATCH_METHODS))('a message of %s that is not valid', (rpc, request) => {
   test.each<[string, () => [requests: object[], requestIds?: string[]], string]>([
     ['has no requests', () => [[]], 'requests'],
@@ -573,57 +433,6 @@ describe('the size of a message', () => {
     const pages = await askInBatches<{ leads: WireLead[] }>(caller, 'LeadIntakeService/BatchListLeads', [lists]);
     for (const { answer } of pages) expect(answer?.leads).toHaveLength(100);
   });
-
-  test('more than a megabyte is refused, and the connection serves on', async () => {
-    const call = openBatches(caller, BATCH_CREATE);
-    call.send([capture()]);
-    await call.outcome(0);
-
-    call.send(times(100, () => capture({ note: 'x'.repeat(11_000) })));
-
-    expect(await refusalOf(call.ended)).toMatchObject({ code: 'RESOURCE_EXHAUSTED' });
-    expect(await create(capture())).toMatchObject({ replayed: false });
-  });
-
-  test('a request that is a call of its own still has 64 KiB', async () => {
-    const note = 'x'.repeat(64 * 1024);
-
-    expect(await askInBatches(caller, BATCH_CREATE, [[capture({ note })]])).toMatchObject([
-      { refusal: { reason: 'INVALID_REQUEST', fields: ['note'] } },
-    ]);
-    expect(await refusalOf(create(capture({ note })))).toMatchObject({ code: 'RESOURCE_EXHAUSTED' });
-  });
-});
-
-describe('a caller without the token', () => {
-  const UNAUTHENTICATED = { code: 'UNAUTHENTICATED', reason: 'CALLER_UNAUTHENTICATED' };
-
-  test.each(Object.keys(BATCH_METHODS))('is refused by %s before it has sent anything', async (rpc) => {
-    for (const authorization of [undefined, 'Bearer wrong', CORE_TOKEN]) {
-      const call = openBatches(caller, rpc, { authorization });
-
-      expect(await refusalOf(call.ended)).toMatchObject(UNAUTHENTICATED);
-    }
-  });
-
-  test.each(['CreateLead', 'BatchCreateLeads'])('is refused by %s before the body is read', async (method) => {
-    const session = connect(core.url);
-    onTestFinished(() => session.destroy());
-    const stream = session.request({
-      ':method': 'POST',
-      ':path': `/leadintake.v1.LeadIntakeService/${method}`,
-      'content-type': 'application/grpc',
-      te: 'trailers',
-    });
-    // The head of a message that is too large, and nothing of it.
-    stream.write(Buffer.of(0, 0xff, 0xff, 0xff, 0xff));
-
-    const [headers] = (await once(stream, 'response')) as [IncomingHttpHeaders];
-
-    const trailers =
-      'grpc-status' in headers ? headers : ((await once(stream.resume(), 'trailers'))[0] as typeof headers);
-    expect(trailers['grpc-status']).toBe('16');
-  });
 });
 
 describe('the log', () => {
@@ -633,7 +442,7 @@ describe('the log', () => {
     });
     const client = grpcCaller(new URL(await addressOf(own)).host);
     onTestFinished(() => client.close());
-    const marked = { studioId: await aStudio({ on: client }), displayName: 'Secret name', note: 'Secret note' };
+    const marked = { studioId: await putStudio(client), displayName: 'Secret name', note: 'Secret note' };
     const first = capture({ ...marked, contact: { email: 'secret@example.org' } });
     const secretSha256 = randomBytes(32);
 
@@ -687,289 +496,3 @@ describe('the log', () => {
 
   const byText = (a: unknown, b: unknown) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1);
 });
-
-describe('a caller that does not take its results', () => {
-  test('is held back, nobody else is, and it gets them all once it takes them', async () => {
-    const deaf = openWithoutReading(core.url);
-    onTestFinished(() => deaf.session.destroy());
-    const messages = times(60, () => times(100, () => capture({ note: LONG_NOTE })));
-    const sent = deaf.send(messages);
-
-    await expect.poll(() => countLeads(core.path), { timeout: 20_000 }).toBeGreaterThanOrEqual(MOST_OPEN);
-    const others = await aStudio();
-    for (const _ of times(300, () => 0)) await create(capture({ studioId: others }));
-    // One message more than the most, and what the network has taken.
-    expect(countLeads(core.path)).toBeLessThan(1.5 * MOST_OPEN);
-
-    const results = await deaf.results();
-    await sent;
-    expect(results.map(({ index }) => index ?? 0).sort((a, b) => a - b)).toEqual(times(6000, (index) => index));
-    expect(results.every(({ response }) => response.lead.note === LONG_NOTE)).toBe(true);
-    expect(countLeads(core.path)).toBe(6000);
-  });
-});
-
-describe('a caller that vanishes in the middle', () => {
-  test('its leads exist at most once, it can ask again, and the core stops promptly', async () => {
-    const { other, client, own } = await anotherCore();
-    const { leaving, vanish } = await aLeavingCaller(other);
-    const messages = times(30, () => times(100, () => capture({ studioId: own })));
-    const call = openBatches<Created>(leaving, BATCH_CREATE);
-    for (const message of messages) call.send(message);
-    await call.outcome(0);
-    vanish();
-    expect(await refusalOf(call.ended)).toMatchObject({ code: 'UNAVAILABLE' });
-
-    const outcomes = await askInBatches<Created>(client, BATCH_CREATE, messages);
-
-    const ids = outcomes.map(({ answer }) => answer?.lead.id);
-    expect(new Set(ids).size).toBe(3000);
-    for (const [index, { answer }] of call.outcomes) expect(answer?.lead.id).toBe(ids[index]);
-    expect(await countLeads(other.path, own)).toBe(3000);
-    await expectPromptStop(other);
-  });
-});
-
-describe('a core that stops', () => {
-  test('ends open calls without an error, whether they ever had a request or not', async () => {
-    const { other, client, own } = await anotherCore();
-    const calls = Object.keys(BATCH_METHODS).flatMap((rpc) => times(3, () => openBatches(client, rpc)));
-    const used = openBatches<Created>(client, BATCH_CREATE);
-    used.send([capture({ studioId: own })]);
-    await used.outcome(0);
-
-    await expectPromptStop(other);
-
-    for (const call of [...calls, used]) await call.ended;
-  });
-
-  test('does not wait for a caller that leaves its end of the connection open', async () => {
-    const { other } = await anotherCore();
-    const socket = connectSocket({ host: '127.0.0.1', port: other.port, allowHalfOpen: true });
-    onTestFinished(() => {
-      socket.destroy();
-    });
-    // How HTTP/2 begins, and settings that change nothing.
-    socket.write('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
-    socket.write(Buffer.from('000000040000000000', 'hex'));
-    await once(
-      socket.on('error', () => {}),
-      'data',
-    );
-
-    await other.stop();
-  });
-
-  test.each(times(5, (round) => round))(
-    'has answered all that it has looked at, and written nothing else (round %i)',
-    async (round) => {
-      const { other, own } = await anotherCore();
-      const database = new DatabaseSync(other.path);
-      onTestFinished(() => database.close());
-
-      const sent = await createUntilItEnds(other.url, own, 200 * (round + 1), () => other.stop());
-
-      expectWrittenIfAnswered(sent, database);
-    },
-  );
-
-  test('does so as a process that is told to end', async () => {
-    const path = join(temporaryFolder(), 'leads.db');
-    const running = run('src/main.ts', { env: { DATABASE_URL: `sqlite:${path}`, CORE_TOKEN } });
-    const url = await addressOf(running);
-    const client = grpcCaller(new URL(url).host);
-    onTestFinished(() => client.close());
-
-    const sent = await createUntilItEnds(url, await aStudio({ on: client }), 500, async () => {
-      running.child.kill('SIGTERM');
-      expect(await running.ended()).toBe(0);
-    });
-
-    const database = new DatabaseSync(path);
-    onTestFinished(() => database.close());
-    expectWrittenIfAnswered(sent, database);
-  });
-
-  /** The idempotency key of each creation that was sent, and the id of its lead if there was a result. */
-  type Sent = readonly (readonly [key: string, leadId: string | undefined])[];
-
-  /**
-   * Sends creations until the call ends, as fast as they are taken. The client is not that of gRPC: that one may take the
-   * end of a call for a fault while it is sending.
-   *
-   * @param stop is called when there are so many results
-   */
-  async function createUntilItEnds(url: string, own: string, after: number, stop: () => Promise<void>): Promise<Sent> {
-    const transport = createConnectTransport({
-      baseUrl: url,
-      httpVersion: '2',
-      useBinaryFormat: true,
-      interceptors: [withToken],
-    });
-    const keys: string[] = [];
-    const leadIds = new Map<number, string | undefined>();
-    let stopped: Promise<void> | undefined;
-    let isOver = false;
-    async function* messages() {
-      while (!isOver) {
-        const requests = times(1 + (keys.length % 100), () => captureOf(newId(), own));
-        keys.push(...requests.map(({ idempotencyKey }) => idempotencyKey));
-        yield { requests };
-      }
-    }
-    for await (const { results } of createClient(LeadIntakeService, transport).batchCreateLeads(messages())) {
-      for (const { index, outcome } of results) {
-        expect([outcome.case, leadIds.has(index)]).toEqual(['response', false]);
-        leadIds.set(index, outcome.case === 'response' ? outcome.value.lead?.id : undefined);
-      }
-      if (leadIds.size >= after) stopped ??= stop();
-    }
-    isOver = true;
-    await stopped;
-    // Else the end did not come in the middle.
-    expect(leadIds.size).toBeLessThan(keys.length);
-    return keys.map((key, index) => [key, leadIds.get(index)] as const);
-  }
-
-  function expectWrittenIfAnswered(sent: Sent, database: DatabaseSync): void {
-    const rows = database.prepare('SELECT idempotency_key AS key, id FROM leads').all();
-    const written = new Map(rows.map(({ key, id }) => [key, id]));
-    expect(sent.map(([key]) => [key, written.get(key)])).toEqual(sent);
-    expect(written.size).toBe(sent.filter(([, leadId]) => leadId !== undefined).length);
-  }
-});
-
-describe('other clients than that of gRPC', () => {
-  test.each<[string, (options: { baseUrl: string; httpVersion: '2' }) => Transport]>([
-    ['Connect', (options) => createConnectTransport({ ...options, interceptors: [withToken] })],
-    [
-      'Connect with binary messages',
-      (options) => createConnectTransport({ ...options, useBinaryFormat: true, interceptors: [withToken] }),
-    ],
-    ["Connect's gRPC", (options) => createGrpcTransport({ ...options, interceptors: [withToken] })],
-  ])('%s: each request is answered as it would be alone', async (_, transport) => {
-    const client = createClient(LeadIntakeService, transport({ baseUrl: core.url, httpVersion: '2' }));
-    const email = newId();
-    const request = (overrides: object = {}) => ({ ...captureOf(email), ...overrides });
-    const first = request();
-
-    const outcomes = new Map<number, unknown>();
-    for await (const { results } of client.batchCreateLeads(
-      (async function* () {
-        yield { requests: [first] };
-        while (outcomes.size < 1) await sleep(1);
-        yield { requests: [first, request({ note: '' }), request()], requestIds: ['a', 'b', 'c'] };
-      })(),
-    )) {
-      for (const { index, outcome } of results) {
-        const details =
-          outcome.case === 'error'
-            ? outcome.value.details.map((detail) =>
-                anyUnpack(detail, createRegistry(ErrorInfoSchema, BadRequestSchema)),
-              )
-            : [];
-        outcomes.set(index, { ...outcome.value, details });
-      }
-    }
-
-    const { lead } = await client.createLead(first);
-    expect([0, 1, 2, 3].map((index) => outcomes.get(index))).toMatchObject([
-      { lead, replayed: false },
-      { lead, replayed: true },
-      {
-        code: 3,
-        details: [{ reason: 'INVALID_REQUEST', domain: 'leadintake' }, { fieldViolations: [{ field: 'note' }] }],
-      },
-      { code: 6, details: [{ reason: 'LEAD_ALREADY_OPEN', domain: 'leadintake', metadata: { leadId: lead?.id } }] },
-    ]);
-    expect(outcomes.size).toBe(4);
-  });
-});
-
-const withToken: Interceptor = (next) => (request) => {
-  request.header.set('authorization', `Bearer ${CORE_TOKEN}`);
-  return next(request);
-};
-
-/** A creation as Connect's client sends it. */
-const captureOf = (email: string, of = studioId) => ({
-  studioId: of,
-  idempotencyKey: newId(),
-  displayName: 'Ada Lovelace',
-  contact: { value: { case: 'email' as const, value: `${email}@example.org` } },
-});
-
-/** A core of one's own, with a studio and a client. */
-async function anotherCore() {
-  const path = join(temporaryFolder(), 'leads.db');
-  const other = { ...(await startTestCore({ DATABASE_URL: `sqlite:${path}` })), path };
-  const client = grpcCaller(`127.0.0.1:${other.port}`);
-  onTestFinished(async () => {
-    client.close();
-    await other.stop();
-  });
-  return { other, client, own: await aStudio({ on: client }) };
-}
-
-/** A caller whose connection can break. */
-async function aLeavingCaller({ port }: TestCore) {
-  const proxy = await startProxy('127.0.0.1', port);
-  const leaving = grpcCaller(`127.0.0.1:${proxy.port}`);
-  onTestFinished(async () => {
-    leaving.close();
-    await proxy.stop();
-  });
-  return { leaving, vanish: () => proxy.refuse() };
-}
-
-/**
- * Begins a call of BatchCreateLeads over a connection of its own, in Connect's JSON, whose bytes one can leave where they are:
- * the client of gRPC takes them from the network whether anybody wants them or not.
- */
-function openWithoutReading(url: string) {
-  const session = connect(url);
-  const stream = session.request({
-    ':method': 'POST',
-    ':path': '/leadintake.v1.LeadIntakeService/BatchCreateLeads',
-    'content-type': 'application/connect+json',
-    authorization: `Bearer ${CORE_TOKEN}`,
-  });
-  for (const side of [session, stream]) side.on('error', () => {});
-  return {
-    session,
-    stream,
-    /** Sends messages as the other side takes them, and the end after the last. */
-    async send(messages: readonly (readonly object[])[]): Promise<void> {
-      for (const requests of messages) {
-        const bytes = Buffer.from(JSON.stringify({ requests }));
-        const head = Buffer.alloc(5);
-        head.writeUInt32BE(bytes.length, 1);
-        await new Promise((resolve) => stream.write(Buffer.concat([head, bytes]), resolve));
-      }
-      if (messages.length > 1) stream.end();
-    },
-    /** Takes everything that comes until the end. */
-    async results(): Promise<{ index?: number; response: Created }[]> {
-      const results: { index?: number; response: Created }[] = [];
-      let bytes = await buffer(stream);
-      while (bytes.length > 0) {
-        const end = 5 + bytes.readUInt32BE(1);
-        const message = JSON.parse(bytes.toString('utf8', 5, end));
-        // The last one tells how the call ended.
-        if (bytes[0] === 2) expect(message).not.toHaveProperty('error');
-        else results.push(...message.results);
-        bytes = bytes.subarray(end);
-      }
-      return results;
-    },
-  };
-}
-
-/** How long a stop may take that waits for nobody; milliseconds. Connections that do not end are cut off after 3000. */
-const PROMPT_MS = 2500;
-
-async function expectPromptStop(of: TestCore): Promise<void> {
-  const started = performance.now();
-  await of.stop();
-  expect(performance.now() - started).toBeLessThan(PROMPT_MS);
-}

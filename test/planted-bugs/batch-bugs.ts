@@ -1,7 +1,10 @@
 import type { PlantedBug } from './planted-bug.ts';
 
-const RPC = 'test/integration/batches.test.ts';
+const BATCHES = 'test/integration/batches.test.ts';
+const TOGETHER = 'test/integration/items.test.ts';
+const EXCHANGED = 'test/integration/exchange.test.ts';
 const ITEMS = 'src/rpc/items.ts';
+const EXCHANGE = 'src/rpc/exchange-service.ts';
 const COLLECTED = 'test/unit/collector.test.ts';
 const COLLECTOR = 'gateway/collector.ts';
 const GATHERED = 'test/unit/gathered.test.ts';
@@ -11,8 +14,8 @@ const GATHERER = 'src/store/mongo/gathered.ts';
 export const BATCH_BUGS: readonly PlantedBug[] = [
   {
     name: 'the core tells results in the order of the requests, whichever is known first',
-    suite: RPC,
-    caughtBy: 'BatchCreateLeads',
+    suite: EXCHANGED,
+    caughtBy: 'in one message',
     patches: [
       {
         file: ITEMS,
@@ -23,14 +26,14 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'the core counts requests by message',
-    suite: RPC,
+    suite: TOGETHER,
     caughtBy: 'in many messages: each result is that of its own request',
     patches: [{ file: ITEMS, find: 'begin(begun + position, $$$REST)', put: 'begin(position, $$$REST)' }],
     inSoak: true,
   },
   {
     name: 'a request of a batch is refused for what its neighbour is refused for',
-    suite: RPC,
+    suite: TOGETHER,
     caughtBy: 'a store that does not take the writes fails these alone, and the next ones are written',
     patches: [
       {
@@ -44,7 +47,7 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'all requests of a message are taken for the first key’s',
-    suite: RPC,
+    suite: BATCHES,
     caughtBy: 'are about the studio of the key, whoever is beside them',
     patches: [
       {
@@ -56,8 +59,8 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'a key that was good once in a call is good to its end',
-    suite: RPC,
-    caughtBy: 'have their keys looked at anew for each message: LeadIntakeService/BatchCreateLeads',
+    suite: EXCHANGED,
+    caughtBy: 'is looked at anew for each message, and what may be done with it',
     patches: [
       { file: ITEMS, find: 'const authenticateOnce = oncePerSecret(authenticate);', put: '' },
       {
@@ -69,13 +72,126 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'all creations of a message with one key are taken to name the source of the first',
-    suite: RPC,
-    caughtBy: 'may name a source of that studio, each its own',
+    suite: EXCHANGED,
+    caughtBy: 'may name a source of its own studio alone, each item its own',
     patches: [
       {
         file: ITEMS,
         find: 'asked.get(name)',
         put: '[...asked].find(([each]) => each.startsWith(textOfHash(secretSha256)))?.[1]',
+      },
+    ],
+  },
+  {
+    name: 'all items of a message are taken for the first key’s',
+    suite: EXCHANGED,
+    caughtBy: 'opens its own studio alone, whoever is beside it',
+    patches: [
+      {
+        file: EXCHANGE,
+        find: 'return items.map(itemOf);',
+        put: 'return items.map((item) => itemOf({ ...item, secretSha256: items[0].secretSha256 }));',
+      },
+    ],
+  },
+  {
+    name: 'a hash that goes on with a source’s id is taken for the key that names this source',
+    suite: EXCHANGED,
+    caughtBy: 'is not taken for a neighbour’s by a hash that goes on with the source which that one names',
+    patches: [
+      {
+        file: ITEMS,
+        find: 'const name = $NAME;',
+        put: "const name = textOfHash(secretSha256) + (sourceId ?? '');",
+      },
+    ],
+  },
+  {
+    name: 'the core does not look at the scopes of a key',
+    suite: EXCHANGED,
+    caughtBy:
+      'that has only API_KEY_SCOPE_LEADS_READ is refused the rest, whatever else is wrong, and nothing is written',
+    patches: [{ file: EXCHANGE, find: 'refuseUnlessAllowed(bearer, operation.scope);', put: '' }],
+  },
+  {
+    name: 'the core looks at the scopes of a key when it has done what was asked for',
+    suite: EXCHANGED,
+    caughtBy:
+      'that has only API_KEY_SCOPE_LEADS_READ is refused the rest, whatever else is wrong, and nothing is written',
+    patches: [
+      { file: EXCHANGE, find: 'refuseUnlessAllowed(bearer, operation.scope);', put: '' },
+      {
+        file: EXCHANGE,
+        find: 'return operation.answer($$$ASKED);',
+        put: 'const answer = await operation.answer($$$ASKED); refuseUnlessAllowed(bearer, operation.scope); return answer;',
+      },
+    ],
+    inSoak: true,
+  },
+  {
+    name: 'a body has whatever is known of a lead, its contact too',
+    suite: EXCHANGED,
+    caughtBy: 'of a lead and of a page is that of the creations, without their contacts',
+    patches: [
+      {
+        file: 'common/rules/public-lead.ts',
+        find: 'return { id, displayName, $$$REST };',
+        put: 'return { ...lead, displayName, $$$REST };',
+      },
+    ],
+  },
+  {
+    name: 'every page says that it is the last one',
+    suite: EXCHANGED,
+    caughtBy: 'of a page leads to the next one, and null tells the last',
+    patches: [{ file: EXCHANGE, find: 'nextCursor: page.nextPageToken || null', put: 'nextCursor: null' }],
+  },
+  {
+    name: 'a repetition whose source is gone answers the lead as it is now',
+    suite: EXCHANGED,
+    caughtBy: 'of a repetition is the original one, byte for byte, whatever became of the lead and its source',
+    patches: [
+      {
+        file: 'src/usecases/create-lead.ts',
+        find: 'return { lead: asCreated(lead), replayed: true };',
+        put: 'return { lead, replayed: true };',
+      },
+    ],
+  },
+  {
+    name: 'all results that are known go in one message, however long they are',
+    suite: EXCHANGED,
+    caughtBy: 'forty of them come back whole, in messages that can be read: four bytes each',
+    patches: [
+      {
+        file: ITEMS,
+        find: 'const results = known.splice(0, countThatFits(known, partOf));',
+        put: 'const results = known.splice(0);',
+      },
+    ],
+  },
+  {
+    name: 'a message of results goes on after it is full',
+    suite: EXCHANGED,
+    caughtBy: 'share a message with what is short until it is full',
+    patches: [{ file: ITEMS, find: 'const isFull = full >= 1;', put: 'const isFull = full >= 2;' }],
+    inSoak: true,
+  },
+  {
+    name: 'the core makes pages for whoever takes none, as long as they are not too many',
+    suite: EXCHANGED,
+    caughtBy: 'are not made for a caller that does not take them, and come all once it does',
+    patches: [{ file: ITEMS, find: 'full >= MOST_FULL', put: 'false' }],
+  },
+  {
+    name: 'a core that does not know the exchange is told as a fault of this service',
+    suite: 'test/e2e/http/core-away.test.ts',
+    caughtBy: 'nothing is written, every operation says so, and all is served once it is one of today',
+    patches: [
+      {
+        file: 'gateway/core-problems.ts',
+        find: 'new Set([Code.Internal, $$$REST])',
+        put: 'new Set([Code.Internal, Code.Unimplemented, $$$REST])',
       },
     ],
   },

@@ -279,13 +279,17 @@ test('an RPC that writes cannot be called by an address', async () => {
 function aRequestOf(rpc: string): object {
   const [memberId, apiKeyId, leadId, id] = ['member-1', newId(), newId(), newId()];
   const expireTime = { seconds: 2_000_000_000, nanos: 0 };
+  const { studioId: _, ...createLead } = capture({ sourceId: newId(), note: 'x' });
+  const secretSha256 = randomBytes(32);
+  const items = [{ authenticate: {} }, { createLead }, { getLead: { leadId } }, { listLeads: { pageSize: 3 } }, {}];
   const requests: Readonly<Record<string, object>> = {
     [CREATE]: capture({ sourceId: newId(), note: 'x' }),
+    'ExchangeService/Exchange': { items: items.map((item) => ({ ...item, requestId: 'x', secretSha256 })) },
     'LeadIntakeService/ListLeads': { studioId, pageSize: 3, pageToken: 'A'.repeat(44), view: 2 },
     'LeadIntakeService/ChangeLeadStage': { studioId, leadId, stage: 5 },
     'ApiKeyService/CreateApiKey': { studioId, memberId, name: 'x', scopes: [1, 2], expireTime },
     'ApiKeyService/ReplaceApiKey': { studioId, memberId, apiKeyId, expireTime },
-    'ApiKeyService/AuthenticateApiKey': { secretSha256: randomBytes(32) },
+    'ApiKeyService/AuthenticateApiKey': { secretSha256 },
     'DirectoryService/PutStudio': { studio: { id: studioId, status: 1, regionCode: 'DE' } },
     'DirectoryService/PutMember': { member: { studioId, id: memberId, role: 3 } },
     'DirectoryService/PutLeadSource': { leadSource: { studioId, id, name: 'x', enabled: true } },

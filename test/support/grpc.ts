@@ -60,6 +60,7 @@ const MODULES = join(import.meta.dirname, '../../node_modules');
 const definitions = loadSync(
   [
     'leadintake/v1/lead_intake.proto',
+    'leadintake/v1/exchange.proto',
     'leadintake/v1/api_key.proto',
     'leadintake/v1/directory.proto',
     'leadintake/v1/audit.proto',
@@ -110,6 +111,8 @@ export interface GrpcCaller {
   call<Answer = Record<string, unknown>>(rpc: string, request?: object, options?: CallOptions): Promise<Answer>;
   /** Begins a call in which messages go both ways, until both sides have ended. */
   open(rpc: string, options?: Pick<CallOptions, 'authorization'>): ClientDuplexStream<object, object>;
+  /** The same for who writes the bytes of the messages. */
+  openBytes(rpc: string): ClientDuplexStream<Buffer, object>;
   close(): void;
 }
 
@@ -139,6 +142,10 @@ export function grpcCaller(
     open(rpc, options = {}) {
       const { path, requestSerialize, responseDeserialize } = methodOf(rpc);
       return client.makeBidiStreamRequest(path, requestSerialize, responseDeserialize, metadataOf(options));
+    },
+    openBytes(rpc) {
+      const { path, responseDeserialize } = methodOf(rpc);
+      return client.makeBidiStreamRequest(path, (bytes: Buffer) => bytes, responseDeserialize, metadataOf({}));
     },
     close: () => client.close(),
   };
@@ -212,11 +219,24 @@ const decode = <T>(type: string, bytes: Buffer) => (definitions[type] as Decoder
 
 /** A valid request to create a lead; unless told, under a key and for a contact that are nobody else's. */
 export function aCreateLeadRequest(studioId: string, overrides: object = {}) {
+  return { studioId, ...aCreation(), ...overrides };
+}
+
+/** The same without the studio, where that is the API key's. */
+export function aCreation(overrides: object = {}): Creation {
   return {
-    studioId,
     idempotencyKey: newId(),
     displayName: 'Ada Lovelace',
     contact: { email: `${newId()}@example.org` },
     ...overrides,
   };
+}
+
+/** What a creation says of the lead. */
+export interface Creation {
+  readonly idempotencyKey: string;
+  readonly displayName: string;
+  readonly contact: object;
+  readonly sourceId?: string;
+  readonly note?: string;
 }

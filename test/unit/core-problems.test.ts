@@ -20,6 +20,9 @@ test('what the core finds wrong with a request, its caller is told in the words 
   });
 });
 
-test.each(['studioId', 'secretSha256'])('no caller is told to mend what the gateway sent: %s', (field) => {
-  expect(problemOfFaults('displayName', field)).toMatchObject({ code: 'integration_unavailable', faults: [] });
-});
+test.each(['studioId', 'secretSha256', 'request', 'items'])(
+  'no caller is told to mend what the gateway sent: %s',
+  (field) => {
+    expect(problemOfFaults('displayName', field)).toMatchObject({ code: 'integration_unavailable', faults: [] });
+  },
+);

@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { ExchangeService } from '../../../proto/gen/leadintake/v1/exchange_pb.ts';
 import { times } from '../../support/builders.ts';
+import { startEarlierCore } from '../../support/earlier-core.ts';
 import {
   aCapture,
   anOwnService,
@@ -118,5 +120,38 @@ describe('when the core is back', () => {
 
     await leadOf(await service.post(own.secret, capture, key), 201);
     expect(await service.countLeads(own.studioId)).toBe(1);
+  });
+});
+
+describe('while the core is of an earlier release', () => {
+  test('nothing is written, every operation says so, and all is served once it is one of today', {
+    tags: ['7.integration_unavailable', '7.wait'],
+  }, async () => {
+    const core = await startEarlierCore(ExchangeService.typeName);
+    onTestFinished(() => core.stop());
+    const ahead = await anOwnService({ gateway: { CORE_URL: core.url } });
+    core.hasCore(ahead.coreUrl);
+    const { secret, studioId } = await ahead.aStudioWithKey();
+    const [capture, key] = [aCapture(), { 'idempotency-key': randomUUID() }];
+    for (const _ of times(3, () => 0)) {
+      for (const call of [
+        () => ahead.post(secret, capture, key),
+        () => ahead.get(secret),
+        () => ahead.get(secret, `/${randomUUID()}`),
+      ]) {
+        await expectProblem(await call(), 503, 'integration_unavailable', []);
+      }
+    }
+    expect(core.asked()).toBeGreaterThanOrEqual(9);
+    expect(await ahead.countLeads(studioId)).toBe(0);
+
+    core.update();
+
+    const response = await ahead.post(secret, capture, key);
+    expect(response.headers.has('idempotent-replayed')).toBe(false);
+    const { id } = await leadOf(response, 201);
+    expect((await ahead.get(secret, `/${id}`)).status).toBe(200);
+    expect((await ahead.get(secret)).status).toBe(200);
+    expect(await ahead.countLeads(studioId)).toBe(1);
   });
 });

@@ -1,0 +1,858 @@
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { leadListSchema, leadResponseSchema } from '../../gateway/schemas.ts';
+import { newId } from '../../src/domain/new-id.ts';
+import { HARD_TEXTS, plus, times } from '../support/builders.ts';
+import { openWithoutReading } from '../support/deaf-caller.ts';
+import { expectValid } from '../support/documented.ts';
+import { type ExchangeAnswer, exchange, jsonOf, openExchange, type ShownLead } from '../support/exchange-calls.ts';
+import {
+  aCreation,
+  CORE_TOKEN,
+  type Creation,
+  type GrpcCaller,
+  grpcCaller,
+  type PackedStatus,
+  refusalIn,
+  refusalOf,
+  requestBytes,
+  startTestCore,
+  type TestCore,
+} from '../support/grpc.ts';
+import {
+  countLeads,
+  createKey,
+  type KeyOfStudio,
+  putSource,
+  removeIssuer,
+  revokeKey,
+  suspendStudio,
+} from '../support/grpc-studios.ts';
+import { allOutcomes, type Outcome, outcomeOf } from '../support/item-calls.ts';
+import { scrape } from '../support/metrics.ts';
+import { addressOf, run, temporaryFolder } from '../support/processes.ts';
+
+/** What a message of results is full from; bytes. */
+const FULL_BYTES = 64 * 1024;
+
+/** The largest message that a gateway reads, and that clients of gRPC read unless told otherwise; bytes. */
+const LARGEST_MESSAGE_BYTES = 4 * 1024 * 1024;
+
+let core: TestCore;
+let caller: GrpcCaller;
+let key: KeyOfStudio;
+
+beforeAll(async () => {
+  core = await startTestCore();
+  caller = grpcCaller(`127.0.0.1:${core.port}`);
+});
+afterAll(async () => {
+  caller.close();
+  await core.stop();
+});
+beforeEach(async () => {
+  key = await createKey(caller);
+});
+
+const authenticateItem = (of = key) => ({ secretSha256: of.secretSha256, authenticate: {} });
+const createItem = (creation: object = aCreation(), of = key) => ({
+  secretSha256: of.secretSha256,
+  createLead: creation,
+});
+const getItem = (leadId: string, of = key) => ({ secretSha256: of.secretSha256, getLead: { leadId } });
+const listItem = (page: object = {}, of = key) => ({ secretSha256: of.secretSha256, listLeads: page });
+
+/** One of each kind. */
+const ofEachKind = (of = key, leadId: string = newId()) => [
+  authenticateItem(of),
+  createItem(aCreation(), of),
+  getItem(leadId, of),
+  listItem({}, of),
+];
+
+/** A lead as the CRM sees it. */
+interface WireLead {
+  readonly id: string;
+  readonly studioId: string;
+  readonly displayName: string;
+  readonly contact: unknown;
+  readonly sourceId?: string;
+  readonly note?: string;
+  readonly stage: string;
+  readonly createTime: WireTime;
+  readonly updateTime: WireTime;
+}
+
+interface WireTime {
+  readonly seconds: number;
+  readonly nanos: number;
+}
+
+interface WirePage {
+  readonly leads: readonly WireLead[];
+  readonly nextPageToken: string;
+}
+
+interface ShownPage {
+  readonly leads: readonly ShownLead[];
+  readonly nextCursor: string | null;
+}
+
+/** A lead as the public API shows it, by what the CRM is told of it. */
+function shown({ id, displayName, sourceId, note, stage, createTime, updateTime }: WireLead): ShownLead {
+  return {
+    id,
+    displayName,
+    stage: stage.replace('LEAD_STAGE_', '').toLowerCase(),
+    sourceId: sourceId ?? null,
+    note: note ?? null,
+    createdAt: timeOf(createTime),
+    updatedAt: timeOf(updateTime),
+  };
+}
+
+const timeOf = ({ seconds, nanos }: WireTime) => new Date(seconds * 1000 + nanos / 1e6).toISOString();
+
+/** The method that an item stands for, called alone. */
+const createAlone = (creation: object, of = key) =>
+  caller.call<{ lead: WireLead; replayed: boolean }>('LeadIntakeService/CreateLead', {
+    studioId: of.owner.studioId,
+    ...creation,
+  });
+const getAlone = (leadId: string, of = key) =>
+  caller.call<{ lead: WireLead }>('LeadIntakeService/GetLead', { studioId: of.owner.studioId, leadId });
+const listAlone = (page: object, of = key) =>
+  caller.call<WirePage>('LeadIntakeService/ListLeads', { studioId: of.owner.studioId, ...page });
+const authenticateAlone = ({ secretSha256 }: Pick<KeyOfStudio, 'secretSha256'>) =>
+  caller.call('ApiKeyService/AuthenticateApiKey', { secretSha256 });
+
+const changeStage = (leadId: string, stage: string, { owner: { studioId } } = key) =>
+  caller.call('LeadIntakeService/ChangeLeadStage', { studioId, leadId, stage });
+
+/** What became of an item, with the body read. */
+function read({ answer, refusal }: Outcome<ExchangeAnswer>) {
+  if (!answer) return { refusal };
+  const { body, bearer, leadId, replayed } = answer;
+  return body ? { json: jsonOf(answer), leadId, replayed } : { bearer, leadId, replayed };
+}
+
+/** Sends items in one message, and gives what became of each. */
+const ask = (...items: readonly object[]) => exchange(caller, [items]);
+
+/** The only answer to an item. */
+async function answerTo(item: object): Promise<ExchangeAnswer> {
+  const [outcome] = await ask(item);
+  expect(outcome?.refusal).toBeUndefined();
+  return outcome?.answer as ExchangeAnswer;
+}
+
+describe('each item is answered once, as what it asks for would be alone', () => {
+  /** An item, and what the method that it stands for says; asked before, where it writes. */
+  async function asked(): Promise<readonly (readonly [item: object, expected: object])[]> {
+    const other = await createKey(caller);
+    const sourceId = await putSource(caller, key.owner.studioId);
+    const [mine, theirs] = [aCreation({ sourceId, note: 'mine' }), aCreation()];
+    const { lead } = await createAlone(mine);
+    const { lead: elsewhere } = await createAlone(theirs, other);
+    for (const note of ['1', '2', '3']) await createAlone(aCreation({ note }));
+    const told = { leadId: '', replayed: false };
+    const pageOf = ({ leads, nextPageToken }: WirePage) => ({
+      json: { leads: leads.map(shown), nextCursor: nextPageToken || null },
+      ...told,
+    });
+    const first = await listAlone({ pageSize: 3 });
+    const second = { pageSize: 3, pageToken: first.nextPageToken };
+
+    const creations = [
+      { ...mine, note: 'other' },
+      aCreation({ contact: mine.contact }),
+      aCreation({ sourceId: await putSource(caller, key.owner.studioId, false) }),
+      aCreation({ sourceId: await putSource(caller, other.owner.studioId) }),
+      aCreation({ sourceId: newId() }),
+      aCreation({ displayName: '', contact: { phone: '1' }, note: '', sourceId: 'x' }),
+      {},
+    ];
+    const ids = [newId(), elsewhere.id, '', 'x', `${lead.id} `];
+    const pages = [{ pageSize: -1 }, { pageToken: '.' }, { pageSize: -2, pageToken: 'x'.repeat(600) }];
+    const refusalTo = async (call: Promise<unknown>) => ({ refusal: await refusalOf(call) });
+    return [
+      [authenticateItem(), { bearer: await authenticateAlone(key), ...told }],
+      [authenticateItem(other), { bearer: await authenticateAlone(other), ...told }],
+      [createItem(mine), { json: { lead: shown(lead) }, leadId: lead.id, replayed: true }],
+      [createItem(theirs, other), { json: { lead: shown(elsewhere) }, leadId: elsewhere.id, replayed: true }],
+      ...(await Promise.all(
+        creations.map(async (each) => [createItem(each), await refusalTo(createAlone(each))] as const),
+      )),
+      [getItem(lead.id), { json: { lead: shown((await getAlone(lead.id)).lead) }, ...told }],
+      [getItem(lead.id.toUpperCase()), { json: { lead: shown(lead) }, ...told }],
+      ...(await Promise.all(ids.map(async (each) => [getItem(each), await refusalTo(getAlone(each))] as const))),
+      [listItem(), pageOf(await listAlone({}))],
+      [listItem({ pageSize: 3 }), pageOf(first)],
+      [listItem(second), pageOf(await listAlone(second))],
+      [listItem({}, other), pageOf(await listAlone({}, other))],
+      [listItem(second, other), await refusalTo(listAlone(second, other))],
+      ...(await Promise.all(pages.map(async (each) => [listItem(each), await refusalTo(listAlone(each))] as const))),
+    ];
+  }
+
+  test.each<[string, (items: readonly object[]) => readonly (readonly object[])[]]>([
+    ['in one message', (items) => [items]],
+    ['each in a message of its own', (items) => items.map((item) => [item])],
+    ['the other way round', (items) => [[...items].reverse()]],
+    ['four times over, in messages of seven', (items) => inSevens(times(4, () => items).flat())],
+  ])('%s', async (_, messagesOf) => {
+    const pairs = await asked();
+    const messages = messagesOf(pairs.map(([item]) => item));
+
+    const outcomes = await exchange(caller, messages);
+
+    const expectedOf = new Map<object, object>(pairs);
+    expect(outcomes.map(read)).toEqual(messages.flat().map((item) => expectedOf.get(item)));
+    expect(countLeads(core.path, key.owner.studioId)).toBe(4);
+  });
+
+  test('the refusals that stand here for all are of every kind', async () => {
+    const told = (await asked()).flatMap(([, expected]) => ('refusal' in expected ? [expected.refusal] : []));
+    expect(told).toMatchObject([
+      { reason: 'IDEMPOTENCY_CONFLICT' },
+      { reason: 'LEAD_ALREADY_OPEN', metadata: { leadId: expect.any(String) } },
+      ...times(3, () => ({ reason: 'SOURCE_INVALID' })),
+      { reason: 'INVALID_REQUEST', fields: ['displayName', 'contact.phone', 'sourceId', 'note'] },
+      { reason: 'INVALID_REQUEST', fields: ['idempotencyKey', 'displayName', 'contact'] },
+      ...times(2, () => ({ reason: 'LEAD_NOT_FOUND' })),
+      ...times(3, () => ({ reason: 'INVALID_REQUEST', fields: ['leadId'] })),
+      { reason: 'INVALID_REQUEST', fields: ['pageToken'] },
+      { reason: 'INVALID_REQUEST', fields: ['pageSize'] },
+      { reason: 'INVALID_REQUEST', fields: ['pageToken'] },
+      { reason: 'INVALID_REQUEST', fields: ['pageSize', 'pageToken'] },
+    ]);
+  });
+
+  test('kinds mixed in many messages: each result is that of its own item', async () => {
+    const own = await createKey(caller);
+    const leads = await Promise.all(times(10, (index) => createAlone(aCreation({ note: `${index}` }))));
+    const items = times(560, (index) => {
+      if (index % 4 === 0) return authenticateItem(index % 8 === 0 ? key : own);
+      if (index % 4 === 1) return createItem(aCreation({ displayName: `Lead ${index}` }), own);
+      if (index % 4 === 2) return getItem(leads[index % 10]?.lead.id ?? '');
+      return listItem({ pageSize: 1 + (index % 9) });
+    });
+    let from = 0;
+    const messages = [1, 100, 37, 64, 2, 100, 99, 1, 1, 100, 55].map((length) => {
+      from += length;
+      return items.slice(from - length, from);
+    });
+    expect(messages.flat()).toEqual(items);
+
+    const outcomes = (await exchange(caller, messages)).map(read);
+
+    for (const [index, outcome] of outcomes.entries()) {
+      const expected = [
+        { bearer: { apiKeyId: (index % 8 === 0 ? key : own).owner.apiKeyId } },
+        { json: { lead: { displayName: `Lead ${index}` } }, replayed: false },
+        { json: { lead: { id: leads[index % 10]?.lead.id, note: `${index % 10}` } } },
+        { json: { leads: times(1 + (index % 9), (place) => ({ note: `${9 - place}` })) } },
+      ];
+      expect(outcome).toMatchObject(expected[index % 4] ?? {});
+    }
+    expect(countLeads(core.path, own.owner.studioId)).toBe(140);
+  });
+
+  const inSevens = (items: readonly object[]) =>
+    times(Math.ceil(items.length / 7), (index) => items.slice(7 * index, 7 * index + 7));
+});
+
+describe('the body', () => {
+  test('of a creation is exactly what the public API shows of the lead, and never its contact', {
+    tags: ['2.1.no-contact', '2.1.nothing-else'],
+  }, async () => {
+    const sourceId = await putSource(caller, key.owner.studioId);
+    const creations = [
+      aCreation({ sourceId: sourceId.toUpperCase(), note: 'A note', contact: { email: 'secret@example.org' } }),
+      aCreation({ contact: { phone: '+49 30 5550199' } }),
+      ...Object.values(HARD_TEXTS).map((text) => aCreation({ displayName: text, note: text })),
+    ];
+
+    const outcomes = await ask(...creations.map((each) => createItem(each)));
+
+    for (const [index, { answer }] of outcomes.entries()) {
+      const { lead, ...more } = jsonOf<{ lead: ShownLead }>(answer);
+      const { displayName, note = null } = creations[index] as Creation;
+      expect({ lead, more }).toEqual({
+        lead: {
+          id: answer?.leadId,
+          displayName,
+          stage: 'new',
+          sourceId: index === 0 ? sourceId : null,
+          note,
+          createdAt: lead.createdAt,
+          updatedAt: lead.createdAt,
+        },
+        more: {},
+      });
+      expect(lead).toEqual(shown((await getAlone(lead.id)).lead));
+      expectValid('body', leadResponseSchema, { lead });
+      expect(answer?.replayed).toBe(false);
+      expect(`${answer?.body}`).not.toMatch(/secret|@example|5550199|studio-/);
+    }
+    expect(outcomes).toHaveLength(creations.length);
+  });
+
+  test('of a lead and of a page is that of the creations, without their contacts', {
+    tags: ['2.1.no-contact', '2.3.lead', '2.4.leads'],
+  }, async () => {
+    const created: ShownLead[] = [];
+    for (const overrides of [{}, { note: 'x' }, { sourceId: await putSource(caller, key.owner.studioId) }]) {
+      const { lead } = jsonOf<{ lead: ShownLead }>(await answerTo(createItem(aCreation(overrides))));
+      created.unshift(lead);
+    }
+    await changeStage(created[0]?.id ?? '', 'LEAD_STAGE_TRIAL_BOOKED');
+
+    const [page, ...leads] = await ask(listItem(), ...created.map(({ id }) => getItem(id)));
+
+    const now = (await listAlone({})).leads.map(shown);
+    expect(now).toEqual([
+      { ...created[0], stage: 'trial_booked', updatedAt: expect.not.stringMatching(created[0]?.createdAt ?? '') },
+      ...created.slice(1),
+    ]);
+    expect(leads.map(({ answer }) => jsonOf(answer))).toEqual(now.map((lead) => ({ lead })));
+    expect(jsonOf(page?.answer)).toEqual({ leads: now, nextCursor: null });
+    for (const { answer } of leads) expectValid('body', leadResponseSchema, jsonOf(answer));
+    expectValid('body', leadListSchema, jsonOf(page?.answer));
+    for (const { answer } of [page, ...leads].flatMap((outcome) => outcome ?? [])) {
+      expect(`${answer?.body}`).not.toMatch(/contact"|@example|studio-/);
+      expect(answer).toMatchObject({ leadId: '', replayed: false });
+    }
+  });
+
+  test('of a page leads to the next one, and null tells the last', {
+    tags: ['2.4.nextCursor', '4.3.paging'],
+  }, async () => {
+    const notes = times(7, (index) => `${index}`);
+    for (const note of notes) await createAlone(aCreation({ note }));
+    const pages: ShownPage[] = [];
+    let pageToken: string | null = '';
+    while (pageToken !== null && pages.length < 10) {
+      const page: ShownPage = jsonOf(await answerTo(listItem({ pageSize: 3, pageToken })));
+      expectValid('body', leadListSchema, page);
+      pages.push(page);
+      pageToken = page.nextCursor;
+    }
+
+    expect(pages.map(({ leads }) => leads.map(({ note }) => note).join(''))).toEqual(['654', '321', '0']);
+    expect(pages.map(({ nextCursor }) => nextCursor === null)).toEqual([false, false, true]);
+    expect(jsonOf(await answerTo(listItem({}, await createKey(caller))))).toEqual({ leads: [], nextCursor: null });
+  });
+
+  test('of a repetition is the original one, byte for byte, whatever became of the lead and its source', {
+    tags: ['4.1.original'],
+  }, async () => {
+    const { studioId } = key.owner;
+    const sourceId = await putSource(caller, studioId);
+    const creation = aCreation({ sourceId, note: 'A note' });
+    const original = await answerTo(createItem(creation));
+    expect(original).toMatchObject({ leadId: expect.stringMatching(/./), replayed: false });
+    const { leadId, body } = original;
+    const repeated = { leadId, body, replayed: true };
+    expect(await ask(...times(3, () => createItem(creation)))).toEqual(times(3, () => ({ answer: repeated })));
+
+    await changeStage(leadId, 'LEAD_STAGE_WON');
+    expect(await answerTo(createItem(creation))).toEqual(repeated);
+    // With its source gone, it is found by another way.
+    await caller.call('DirectoryService/PutLeadSource', {
+      leadSource: { studioId, id: sourceId, name: 'Form', enabled: false },
+    });
+    expect(await answerTo(createItem(creation))).toEqual(repeated);
+
+    const now = jsonOf<{ lead: ShownLead }>(await answerTo(getItem(leadId))).lead;
+    const { lead } = jsonOf<{ lead: ShownLead }>(original);
+    expect(now).toEqual({ ...lead, stage: 'won', updatedAt: now.updatedAt });
+    expect(now.updatedAt > lead.updatedAt).toBe(true);
+  });
+});
+
+describe('a key', () => {
+  /** Keys that are refused, each for the first of what is wrong with it. */
+  async function refusedKeys(): Promise<readonly (readonly [secretSha256: Buffer, reason: string])[]> {
+    const [revoked, suspended, orphaned] = [await createKey(caller), await createKey(caller), await createKey(caller)];
+    const [everything, allButTheKey] = [await createKey(caller), await createKey(caller)];
+    const expired = await createKey(caller, { expiresAt: plus(new Date(), 200) });
+    for (const each of [revoked, everything]) await revokeKey(caller, each);
+    for (const each of [suspended, everything, allButTheKey]) await suspendStudio(caller, each);
+    for (const each of [orphaned, everything, allButTheKey]) await removeIssuer(caller, each);
+    await expect.poll(async () => (await outcomeOf(authenticateAlone(expired))).refusal).toBeDefined();
+    return [
+      [randomBytes(32), 'KEY_INVALID'],
+      [revoked.secretSha256, 'KEY_INVALID'],
+      [expired.secretSha256, 'KEY_INVALID'],
+      [suspended.secretSha256, 'STUDIO_SUSPENDED'],
+      [orphaned.secretSha256, 'ISSUER_FORBIDDEN'],
+      [everything.secretSha256, 'KEY_INVALID'],
+      [allButTheKey.secretSha256, 'STUDIO_SUSPENDED'],
+      [randomBytes(31), 'INVALID_REQUEST'],
+      [randomBytes(33), 'INVALID_REQUEST'],
+      [Buffer.alloc(0), 'INVALID_REQUEST'],
+    ];
+  }
+
+  test('that is refused is so as it is alone, whatever is asked for, before what is asked for is looked at', {
+    tags: ['5.8', '5.10', '5.11', '7.order'],
+  }, async () => {
+    const before = countLeads(core.path, '%');
+    for (const [secretSha256, reason] of await refusedKeys()) {
+      const refusal = await refusalOf(authenticateAlone({ secretSha256 }));
+      expect(refusal).toMatchObject({ reason, ...(reason === 'INVALID_REQUEST' && { fields: ['secretSha256'] }) });
+      const ofKey = { ...key, secretSha256 };
+      const items = [
+        ...ofEachKind(ofKey),
+        createItem(aCreation({ sourceId: newId() }), ofKey),
+        createItem({}, ofKey),
+        getItem('x', ofKey),
+        listItem({ pageSize: -1 }, ofKey),
+        { secretSha256 },
+      ];
+
+      expect(await ask(...items)).toEqual(items.map(() => ({ refusal })));
+    }
+    expect(countLeads(core.path, '%')).toBe(before);
+  });
+
+  test('that is refused keeps none beside it from being served', async () => {
+    const refused = await refusedKeys();
+
+    const outcomes = await ask(
+      ...refused.flatMap(([secretSha256]) => [{ secretSha256, createLead: aCreation() }, createItem()]),
+    );
+
+    expect(outcomes.map(({ refusal }) => refusal?.reason)).toEqual(
+      refused.flatMap(([, reason]) => [reason, undefined]),
+    );
+    expect(countLeads(core.path, key.owner.studioId)).toBe(refused.length);
+  });
+
+  test.each([
+    ['API_KEY_SCOPE_LEADS_READ', ['createLead']],
+    ['API_KEY_SCOPE_LEADS_CREATE', ['getLead', 'listLeads']],
+  ])(
+    'that has only %s is refused the rest, whatever else is wrong, and nothing is written',
+    { tags: ['5.9', '7.order'] },
+    async (scope, forbidden) => {
+      const { lead } = await createAlone(aCreation());
+      const narrow = await createKey(caller, { studioId: key.owner.studioId, scopes: [scope] });
+      const wrong: readonly object[] = [
+        createItem({}, narrow),
+        createItem(aCreation({ sourceId: newId() }), narrow),
+        getItem('x', narrow),
+        listItem({ pageToken: '.' }, narrow),
+      ];
+      const items = [...ofEachKind(narrow, lead.id), ...wrong];
+
+      const outcomes = await ask(...items);
+
+      for (const [index, item] of items.entries()) {
+        const isForbidden = forbidden.some((kind) => kind in item);
+        const { answer, refusal } = outcomes[index] as Outcome<ExchangeAnswer>;
+        if (isForbidden) expect(refusal).toMatchObject({ code: 'PERMISSION_DENIED', reason: 'SCOPE_FORBIDDEN' });
+        else if (wrong.includes(item)) expect(refusal?.reason).toMatch(/^(INVALID_REQUEST|SOURCE_INVALID)$/);
+        else expect(answer).toBeDefined();
+        // What is refused for its key tells nothing of what is there.
+        if (isForbidden) expect(refusal).not.toHaveProperty('fields');
+      }
+      expect(outcomes[0]?.answer?.bearer?.scopes).toEqual([scope]);
+      expect(countLeads(core.path, key.owner.studioId)).toBe(forbidden.includes('createLead') ? 1 : 2);
+    },
+  );
+
+  test('that may only read does not learn by a repetition whether there is a lead', { tags: ['5.9'] }, async () => {
+    const creation = aCreation();
+    await createAlone(creation);
+    const narrow = await createKey(caller, { studioId: key.owner.studioId, scopes: ['API_KEY_SCOPE_LEADS_READ'] });
+
+    expect(await ask(createItem(creation, narrow), createItem({ ...creation, note: 'other' }, narrow))).toMatchObject(
+      times(2, () => ({ refusal: { reason: 'SCOPE_FORBIDDEN', metadata: {} } })),
+    );
+  });
+
+  test('opens its own studio alone, whoever is beside it', { tags: ['1.own-studio', '5.2'] }, async () => {
+    const other = await createKey(caller);
+    const contact = { email: `${newId()}@example.org` };
+    const creation = aCreation({ contact });
+
+    // The same idempotency key and contact: in two studios these are two leads.
+    const created = await ask(createItem(creation), createItem(creation, other), createItem(creation));
+    const [mine, theirs, again] = created.map(({ answer }) => answer);
+    expect([mine?.replayed, theirs?.replayed, again?.replayed]).toEqual([false, false, true]);
+    expect(again?.leadId).toBe(mine?.leadId);
+    expect(theirs?.leadId).not.toBe(mine?.leadId);
+    for (const of of [key, other]) expect(countLeads(core.path, of.owner.studioId)).toBe(1);
+
+    const ids = [mine?.leadId ?? '', theirs?.leadId ?? ''];
+    const read = await ask(
+      ...[key, other, key].flatMap((of) => [...ids.map((id) => getItem(id, of)), listItem({}, of)]),
+    );
+    const LEAD_NOT_FOUND = { refusal: await refusalOf(getAlone(newId())) };
+    const [own, elsewhere] = ids.map((id) => ({ lead: { id } }));
+    expect(read.map(({ answer, refusal }) => (answer ? jsonOf(answer) : { refusal }))).toMatchObject(
+      [
+        [own, LEAD_NOT_FOUND, { leads: [{ id: ids[0] }] }],
+        [LEAD_NOT_FOUND, elsewhere, { leads: [{ id: ids[1] }] }],
+        [own, LEAD_NOT_FOUND, { leads: [{ id: ids[0] }] }],
+      ].flat(),
+    );
+  });
+
+  test('goes on in the pages of its own studio alone', { tags: ['1.own-studio'] }, async () => {
+    const other = await createKey(caller);
+    for (const of of [key, key, other, other]) await createAlone(aCreation(), of);
+    const { nextCursor: pageToken } = jsonOf<ShownPage>(await answerTo(listItem({ pageSize: 1 })));
+
+    expect(await ask(listItem({ pageToken }, other), listItem({ pageToken }))).toMatchObject([
+      { refusal: { reason: 'INVALID_REQUEST', fields: ['pageToken'] } },
+      { answer: { leadId: '' } },
+    ]);
+  });
+
+  test('may name a source of its own studio alone, each item its own', { tags: ['1.own-studio'] }, async () => {
+    const other = await createKey(caller);
+    const [mine, another, disabled, theirs] = [
+      await putSource(caller, key.owner.studioId),
+      await putSource(caller, key.owner.studioId),
+      await putSource(caller, key.owner.studioId, false),
+      await putSource(caller, other.owner.studioId),
+    ];
+    const asked: readonly (readonly [
+      sourceId: string | undefined,
+      of: KeyOfStudio,
+      shown: string | null | undefined,
+    ])[] = [
+      [mine, key, mine],
+      [another, key, another],
+      [disabled, key, undefined],
+      [theirs, key, undefined],
+      [theirs, other, theirs],
+      [mine, other, undefined],
+      [mine.toUpperCase(), key, mine],
+      [undefined, key, null],
+      [newId(), key, undefined],
+    ];
+
+    const outcomes = await ask(
+      ...asked.map(([sourceId, of]) => createItem(aCreation(sourceId === undefined ? {} : { sourceId }), of)),
+      createItem(aCreation({ sourceId: 'no-source' })),
+    );
+
+    const named = outcomes.map(({ answer, refusal }) =>
+      answer ? jsonOf<{ lead: ShownLead }>(answer).lead.sourceId : [refusal.reason, refusal.fields],
+    );
+    expect(named).toEqual([
+      ...asked.map(([, , sourceId]) => (sourceId === undefined ? ['SOURCE_INVALID', undefined] : sourceId)),
+      ['INVALID_REQUEST', ['sourceId']],
+    ]);
+  });
+
+  test('is not taken for a neighbour’s by a hash that goes on with the source which that one names', async () => {
+    const sourceId = await putSource(caller, key.owner.studioId);
+    const longer = ['', ' ', ' undefined'].flatMap((between) => [
+      Buffer.concat([key.secretSha256, Buffer.from(`${between}${sourceId}`)]),
+      Buffer.concat([key.secretSha256, Buffer.from(between)]),
+    ]);
+    // One of them is the hash itself.
+    const wrong = longer.filter(({ length }) => length !== 32);
+    expect(wrong).toHaveLength(5);
+
+    const outcomes = await ask(
+      createItem(aCreation({ sourceId })),
+      ...wrong.flatMap((secretSha256) => [
+        { secretSha256, createLead: aCreation() },
+        { secretSha256, createLead: aCreation({ sourceId }) },
+        { secretSha256, authenticate: {} },
+      ]),
+      createItem(),
+    );
+
+    const [first, ...others] = outcomes;
+    const last = others.pop();
+    expect(jsonOf(first?.answer)).toMatchObject({ lead: { sourceId } });
+    expect(jsonOf(last?.answer)).toMatchObject({ lead: { sourceId: null } });
+    for (const { refusal } of others)
+      expect(refusal).toMatchObject({ reason: 'INVALID_REQUEST', fields: ['secretSha256'] });
+    expect(countLeads(core.path, key.owner.studioId)).toBe(2);
+  });
+
+  test('is looked at anew for each message, and what may be done with it', {
+    tags: ['5.8', '5.10', '5.11'],
+  }, async () => {
+    for (const [change, reason] of [
+      [revokeKey, 'KEY_INVALID'],
+      [suspendStudio, 'STUDIO_SUSPENDED'],
+      [removeIssuer, 'ISSUER_FORBIDDEN'],
+    ] as const) {
+      const own = await createKey(caller);
+      const call = openExchange(caller);
+      const { lead } = await createAlone(aCreation(), own);
+      call.send(ofEachKind(own, lead.id));
+      for (const index of [0, 1, 2, 3]) expect((await call.outcome(index)).refusal).toBeUndefined();
+
+      await change(caller, own);
+
+      call.send(ofEachKind(own, lead.id));
+      for (const index of [4, 5, 6, 7]) expect((await call.outcome(index)).refusal?.reason).toBe(reason);
+      await allOutcomes(call, 8);
+      expect(countLeads(core.path, own.owner.studioId)).toBe(2);
+    }
+  });
+});
+
+describe('an item', () => {
+  /** A field that this release does not know, with bytes in it: what a later release may ask for. */
+  const ofLaterRelease = ({ secretSha256 }: KeyOfStudio) =>
+    Buffer.concat([
+      Buffer.from([0x1a, 32]),
+      secretSha256,
+      // Field 15, of bytes.
+      Buffer.from([0x7a, 3, 1, 2, 3]),
+    ]);
+
+  test('that asks for nothing is refused for that, and its neighbours are answered', async () => {
+    const { secretSha256 } = key;
+
+    const outcomes = await ask(createItem(), { secretSha256 }, listItem(), { secretSha256, requestId: 'x' }, {});
+
+    expect(outcomes).toMatchObject([
+      { answer: { replayed: false } },
+      { refusal: { code: 'INVALID_ARGUMENT', reason: 'INVALID_REQUEST', fields: ['request'] } },
+      { answer: { leadId: '' } },
+      { refusal: { code: 'INVALID_ARGUMENT', reason: 'INVALID_REQUEST', fields: ['request'] } },
+      { refusal: { code: 'INVALID_ARGUMENT', reason: 'INVALID_REQUEST', fields: ['secretSha256'] } },
+    ]);
+    expect(countLeads(core.path, key.owner.studioId)).toBe(1);
+  });
+
+  test('of a kind that only a later release knows is refused for that, and its neighbours are answered', async () => {
+    const known = requestBytes('ExchangeService/Exchange', { items: [createItem()] });
+    const unknown = ofLaterRelease(key);
+    // Field 1, of bytes.
+    const message = Buffer.concat([known, Buffer.from([0x0a, unknown.length]), unknown, known]);
+    const stream = caller.openBytes('ExchangeService/Exchange');
+    const results: { index: number; body?: Buffer; error?: PackedStatus }[] = [];
+    stream.on('data', (told: { results: typeof results }) => results.push(...told.results));
+    stream.write(message);
+    stream.end();
+    await once(stream, 'end');
+
+    const [first, second, third] = results.sort((a, b) => a.index - b.index);
+    expect([first, third]).toMatchObject(times(2, () => ({ body: expect.any(Buffer) })));
+    expect(refusalIn(second?.error as PackedStatus)).toMatchObject({ reason: 'INVALID_REQUEST', fields: ['request'] });
+    expect(countLeads(core.path, key.owner.studioId)).toBe(1);
+  });
+
+  test('has a line of its own in the log, by the name that its caller gave it, and nothing of what it carried', async () => {
+    const own = run('src/main.ts', {
+      env: { DATABASE_URL: `sqlite:${join(temporaryFolder(), 'leads.db')}`, CORE_TOKEN },
+    });
+    const client = grpcCaller(new URL(await addressOf(own)).host);
+    onTestFinished(() => client.close());
+    const logged = await createKey(client);
+    const { studioId, apiKeyId } = logged.owner;
+    const creator = await createKey(client, { studioId, scopes: ['API_KEY_SCOPE_LEADS_CREATE'] });
+    const secret = aCreation({
+      displayName: 'Secret name',
+      note: 'Secret note',
+      contact: { email: 'secret@example.org' },
+    });
+    const unknown = randomBytes(32);
+    const missing = newId();
+
+    const call = openExchange(client);
+    call.send([{ ...createItem(secret, logged), requestId: 'create-0' }]);
+    const { leadId } = (await call.outcome(0)).answer ?? {};
+    call.send([
+      { ...createItem(secret, logged), requestId: 'create-1' },
+      { ...createItem({ ...secret, idempotencyKey: newId() }, logged), requestId: 'create-2' },
+      { ...createItem({ ...secret, displayName: '' }, logged), requestId: 'create-3' },
+      { ...authenticateItem(logged), requestId: 'key-0' },
+      { secretSha256: unknown, authenticate: {}, requestId: 'key-1' },
+      { ...getItem(leadId ?? '', logged), requestId: 'get-0' },
+      { ...getItem(missing, logged), requestId: 'get-1' },
+      { ...listItem({}, logged), requestId: 'list-0' },
+      { ...listItem({}, creator), requestId: 'list-1' },
+      { secretSha256: logged.secretSha256, requestId: 'nothing-0' },
+      listItem({}, logged),
+      { ...listItem({}, logged), requestId: 'Secret "name' },
+    ]);
+    await allOutcomes(call, 13);
+    await refusalOf(openExchange(client, { authorization: 'Bearer stolen' }).ended);
+    own.child.kill('SIGTERM');
+    expect(await own.ended()).toBe(0);
+
+    const lines = own
+      .output()
+      .split('\n')
+      .filter((line) => line.includes('"operation"') && !/"(Put|Create)(Studio|Member|ApiKey)"/.test(line))
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+    const told = lines.map(({ operation, requestId, outcome, studioId, apiKeyId, leadId, replayed }) => [
+      requestId,
+      operation,
+      outcome,
+      studioId,
+      apiKeyId,
+      leadId,
+      replayed,
+    ]);
+    const byText = (a: unknown, b: unknown) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1);
+    expect(told.sort(byText)).toEqual(
+      [
+        ['create-0', 'CreateLead', 'ok', studioId, undefined, leadId, false],
+        ['create-1', 'CreateLead', 'ok', studioId, undefined, leadId, true],
+        ['create-2', 'CreateLead', 'LEAD_ALREADY_OPEN', studioId, undefined, leadId, undefined],
+        ['create-3', 'CreateLead', 'INVALID_REQUEST', studioId, undefined, undefined, undefined],
+        ['key-0', 'AuthenticateApiKey', 'ok', studioId, apiKeyId, undefined, undefined],
+        ['key-1', 'AuthenticateApiKey', 'KEY_INVALID', undefined, undefined, undefined, undefined],
+        ['get-0', 'GetLead', 'ok', studioId, undefined, leadId, undefined],
+        ['get-1', 'GetLead', 'LEAD_NOT_FOUND', studioId, undefined, missing, undefined],
+        ['list-0', 'ListLeads', 'ok', studioId, undefined, undefined, undefined],
+        ['list-1', 'ListLeads', 'SCOPE_FORBIDDEN', studioId, undefined, undefined, undefined],
+        ['nothing-0', 'Exchange', 'INVALID_REQUEST', studioId, undefined, undefined, undefined],
+        ...times(2, () => [undefined, 'ListLeads', 'ok', studioId, undefined, undefined, undefined]),
+        [undefined, 'Exchange', 'CALLER_UNAUTHENTICATED', undefined, undefined, undefined, undefined],
+      ].sort(byText),
+    );
+    for (const line of lines) expect(line.durationMs).toEqual(expect.any(Number));
+    expect(own.output()).not.toMatch(/secret|@example|stolen/i);
+    for (const hash of [unknown, logged.secretSha256]) {
+      for (const form of ['hex', 'base64', 'base64url'] as const)
+        expect(own.output()).not.toContain(hash.toString(form));
+    }
+  });
+});
+
+describe('a message', () => {
+  test.each([
+    ['no items', 0],
+    ['a hundred and one items', 101],
+  ])('with %s fails the call, nothing of it is written, and what came before it is answered', async (_, count) => {
+    const call = openExchange(caller);
+    call.send(times(100, () => createItem()));
+    call.send(times(count, () => createItem()));
+    call.send([createItem()]);
+
+    expect(await refusalOf(call.ended)).toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      reason: 'INVALID_REQUEST',
+      domain: 'leadintake',
+      fields: ['items'],
+    });
+    expect([...call.outcomes.keys()].sort((a, b) => a - b)).toEqual(times(100, (index) => index));
+    expect(countLeads(core.path, key.owner.studioId)).toBe(100);
+  });
+
+  test('has room for a hundred of the largest items', async () => {
+    const sourceId = await putSource(caller, key.owner.studioId);
+    const items = times(100, () => ({
+      ...createItem(
+        aCreation({
+          displayName: '🦉'.repeat(160),
+          note: '🦉'.repeat(2000),
+          contact: { email: `${newId()}${'🦉'.repeat(206)}@example.org` },
+          sourceId,
+        }),
+      ),
+      requestId: 'x'.repeat(128),
+      traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
+    }));
+
+    const outcomes = await ask(...items);
+
+    expect(outcomes.filter(({ answer }) => answer?.replayed === false)).toHaveLength(100);
+  });
+});
+
+describe('long pages', () => {
+  /** The longest leads: by the bytes of their text as it is, or by what JSON makes of it. */
+  const LONGEST: Readonly<Record<string, (length: number) => string>> = {
+    'four bytes each': (length) => '🦉'.repeat(length),
+    'control characters, which JSON writes as six bytes': (length) => '\u0001'.repeat(length),
+  };
+
+  test.each(Object.entries(LONGEST))(
+    'forty of them come back whole, in messages that can be read: %s',
+    async (_, text) => {
+      const [displayName, note] = [text(160), text(2000)];
+      const leads = await ask(...times(100, () => createItem(aCreation({ displayName, note }))));
+      const expected = leads.map(({ answer }) => jsonOf<{ lead: ShownLead }>(answer).lead).reverse();
+      expect(new Set(expected.map((lead) => lead.displayName + lead.note))).toEqual(new Set([displayName + note]));
+      const call = openExchange(caller);
+
+      call.send(times(40, () => listItem({ pageSize: 100 })));
+      call.end();
+
+      await expect(call.ended).resolves.toBeUndefined();
+      const bodies = times(40, (index) => call.outcomes.get(index)?.answer?.body ?? Buffer.alloc(0));
+      const page = { leads: expected.toSorted((a, b) => (a.id < b.id ? 1 : -1)), nextCursor: null };
+      expect(JSON.parse(`${bodies[0]}`)).toEqual(page);
+      expect(new Set(bodies.map((body) => body.toString('base64'))).size).toBe(1);
+      expectFilledToTheBound(call);
+    },
+  );
+
+  test('share a message with what is short until it is full', async () => {
+    for (const index of times(30, (each) => each)) await createAlone(aCreation({ note: '🦉'.repeat(1 + 60 * index) }));
+    const items = times(
+      400,
+      (index) => [authenticateItem(), listItem({ pageSize: 1 + (index % 30) }), getItem(newId())][index % 3] ?? {},
+    );
+    const call = openExchange(caller);
+    for (const from of [0, 100, 200, 300]) call.send(items.slice(from, from + 100));
+
+    await allOutcomes(call, 400);
+
+    expectFilledToTheBound(call);
+    // Else nothing would be known of what goes together.
+    expect(call.messages.some(({ length }) => length > 1)).toBe(true);
+    expect(call.messages.length).toBeGreaterThan(4);
+  });
+
+  test('are not made for a caller that does not take them, and come all once it does', async () => {
+    const own = await startTestCore({ CORE_METRICS_ADDRESS: '127.0.0.1:0' });
+    const client = grpcCaller(`127.0.0.1:${own.port}`);
+    const reader = await createKey(client);
+    await exchange(client, [times(100, () => createItem(aCreation({ note: 'x'.repeat(1000) }), reader))]);
+    const deaf = openWithoutReading<{ index?: number; body: string }>(own.url, 'ExchangeService/Exchange');
+    onTestFinished(async () => {
+      deaf.session.destroy();
+      client.close();
+      await own.stop();
+    });
+    const items = times(4, () => ({
+      secretSha256: reader.secretSha256.toString('base64'),
+      listLeads: { pageSize: 100 },
+    }));
+    const series = 'lead_intake_core_call_duration_seconds_count{operation="ListLeads",outcome="ok"}';
+    const made = async () => (await scrape(own.metricsUrl)).get(series) ?? 0;
+
+    const sent = deaf.send(times(150, () => ({ items })));
+    // A page has more than 100 KB, so that forty of them are more than may wait.
+    await expect.poll(made, { timeout: 20_000 }).toBeGreaterThanOrEqual(40);
+    for (const _ of times(300, () => 0)) await client.call('DirectoryService/ListLeadSources', reader.owner);
+    expect(await made()).toBeLessThan(200);
+
+    const results = await deaf.results();
+    await sent;
+    expect(results.map(({ index }) => index ?? 0).sort((a, b) => a - b)).toEqual(times(600, (index) => index));
+    expect(new Set(results.map(({ body }) => body)).size).toBe(1);
+    expect(await made()).toBe(600);
+  });
+
+  /** Expects no message to have gone on after it was full, and all of them to be such that anybody can read them. */
+  function expectFilledToTheBound({ messages, outcomes }: ReturnType<typeof openExchange>): void {
+    for (const indexes of messages) {
+      const sizes = indexes.map((index) => outcomes.get(index)?.answer?.body?.length ?? 0);
+      const sum = sizes.reduce((total, size) => total + size, 0);
+      expect(sum - (sizes.at(-1) ?? 0)).toBeLessThan(FULL_BYTES);
+      expect(sum).toBeLessThan(LARGEST_MESSAGE_BYTES / 2);
+      expect(indexes.length).toBeLessThanOrEqual(100);
+    }
+  }
+});

@@ -1,0 +1,466 @@
+import { once } from 'node:events';
+import { connect, type IncomingHttpHeaders } from 'node:http2';
+import { connect as connectSocket } from 'node:net';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Interceptor, Transport } from '@connectrpc/connect';
+import { createConnectTransport, createGrpcTransport } from '@connectrpc/connect-node';
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { newId } from '../../src/domain/new-id.ts';
+import { times } from '../support/builders.ts';
+import { type AskedCreation, type Created, type CreationResult, WAYS } from '../support/creations-together.ts';
+import { openWithoutReading } from '../support/deaf-caller.ts';
+import {
+  aCreation,
+  CORE_TOKEN,
+  type Creation,
+  type GrpcCaller,
+  grpcCaller,
+  refusalOf,
+  startTestCore,
+  type TestCore,
+} from '../support/grpc.ts';
+import { countLeads, createKey, type KeyOfStudio } from '../support/grpc-studios.ts';
+import { allOutcomes, openItems } from '../support/item-calls.ts';
+import { addressOf, run, temporaryFolder } from '../support/processes.ts';
+import { startProxy } from '../support/tcp-proxy.ts';
+
+/** How many items of a call the core may have begun without having sent their results. */
+const MOST_OPEN = 1000;
+
+/** So long that few leads with it are under way in the network, and not so long that fewer than MOST_OPEN are held for that. */
+const LONG_NOTE = '長'.repeat(1000);
+
+/** The methods whose calls go on for as long as both sides like. */
+const LASTING = [
+  ...WAYS.map(({ rpc }) => rpc),
+  'LeadIntakeService/BatchGetLeads',
+  'LeadIntakeService/BatchListLeads',
+  'ApiKeyService/BatchAuthenticateApiKeys',
+];
+
+let core: TestCore;
+let caller: GrpcCaller;
+let key: KeyOfStudio;
+
+beforeAll(async () => {
+  core = await startTestCore();
+  caller = grpcCaller(`127.0.0.1:${core.port}`);
+});
+afterAll(async () => {
+  caller.close();
+  await core.stop();
+});
+beforeEach(async () => {
+  key = await createKey(caller);
+});
+
+/** A creation that is asked for in the test's own studio, unless told. */
+const asked = (overrides: object = {}, of = key): AskedCreation => ({ of, creation: aCreation(overrides) });
+
+/** The creation, as a call of its own. */
+const create = (creation: object, of = key) =>
+  caller.call<Created>('LeadIntakeService/CreateLead', { studioId: of.owner.studioId, ...creation });
+
+describe.each(WAYS)('over $rpc', (way) => {
+  /** Begins a call. */
+  function open(on = caller) {
+    const call = openItems<CreationResult & { index: number }, Created>(on, way.rpc, way.answerOf);
+    return { ...call, send: (items: readonly AskedCreation[]) => call.send(way.messageOf(items)) };
+  }
+
+  /** Sends messages over one call, and gives what became of each item. */
+  async function ask(messages: readonly (readonly AskedCreation[])[], on = caller) {
+    const call = open(on);
+    for (const items of messages) call.send(items);
+    return allOutcomes(call, messages.flat().length);
+  }
+
+  describe('many items in one call', () => {
+    test('in many messages: each result is that of its own request', async () => {
+      let count = 0;
+      const messages = [1, 100, 37, 64, 2, 100, 99, 1, 1, 55].map((length) =>
+        times(length, () => asked({ displayName: `Lead ${count}`, note: `No. ${count++}` })),
+      );
+
+      const outcomes = await ask(messages);
+      const again = await ask([...messages].reverse());
+
+      const numberOf = (lead: Created['lead'] | undefined) => Number(lead?.displayName.split(' ')[1]);
+      const byOrder = again.sort(({ answer: a }, { answer: b }) => numberOf(a?.lead) - numberOf(b?.lead));
+      for (const [index, { answer }] of outcomes.entries()) {
+        expect(answer).toMatchObject({ replayed: false, lead: { displayName: `Lead ${index}`, note: `No. ${index}` } });
+        expect(byOrder[index]).toEqual({ answer: { ...answer, replayed: true } });
+      }
+      expect(outcomes).toHaveLength(count);
+    });
+
+    test('a hundred that are the same make one lead', async () => {
+      const same = asked();
+
+      const outcomes = await ask([times(100, () => same)]);
+
+      expect(outcomes.filter(({ answer }) => answer?.replayed === false)).toHaveLength(1);
+      expect(outcomes.filter(({ answer }) => answer?.replayed === true)).toHaveLength(99);
+      expect(new Set(outcomes.map(({ answer }) => answer?.lead.id)).size).toBe(1);
+    });
+
+    test('a hundred for one contact make one lead, and the others are told which', async () => {
+      const contact = { email: `${newId()}@example.org` };
+
+      const outcomes = await ask([times(100, () => asked({ contact }))]);
+
+      const [winner, ...more] = outcomes.flatMap(({ answer }) => answer ?? []);
+      expect(more).toEqual([]);
+      const losers = outcomes.flatMap(({ refusal }) => refusal ?? []);
+      expect(losers).toHaveLength(99);
+      for (const loser of losers) {
+        expect(loser).toMatchObject({ reason: 'LEAD_ALREADY_OPEN', metadata: { leadId: winner?.lead.id } });
+      }
+    });
+
+    test('results come while the call goes on, and one call does not wait for another', async () => {
+      const [one, other] = [open(), open()];
+      for (const round of times(5, (each) => each)) {
+        for (const call of [one, other]) {
+          call.send([asked({ note: `${round}` })]);
+          expect((await call.outcome(round)).answer?.lead.note).toBe(`${round}`);
+        }
+      }
+
+      for (const call of [one, other]) expect(await allOutcomes(call, 5)).toHaveLength(5);
+    });
+
+    test('a call without items ends without results', async () => {
+      expect(await ask([])).toEqual([]);
+    });
+
+    test('a store that does not take the writes fails these alone, and the next ones are written', async () => {
+      const lock = new DatabaseSync(core.path);
+      onTestFinished(() => lock.close());
+      const call = open();
+      const [written, unwritten] = [asked(), asked()];
+      call.send([written]);
+      expect((await call.outcome(0)).answer).toMatchObject({ replayed: false });
+
+      lock.exec('BEGIN IMMEDIATE');
+      call.send([asked({ note: '' }), unwritten, asked({ sourceId: newId() }), asked()]);
+      for (const [index, refusal] of [
+        { reason: 'INVALID_REQUEST', fields: ['note'] },
+        { code: 'UNAVAILABLE' },
+        { reason: 'SOURCE_INVALID' },
+        { code: 'UNAVAILABLE' },
+      ].entries()) {
+        expect((await call.outcome(1 + index)).refusal).toMatchObject(refusal);
+      }
+      expect((await call.outcome(2)).refusal).not.toHaveProperty('reason');
+      lock.exec('ROLLBACK');
+
+      call.send([unwritten, written]);
+      expect((await call.outcome(5)).answer).toMatchObject({ replayed: false });
+      expect((await call.outcome(6)).answer).toMatchObject({ replayed: true });
+      await allOutcomes(call, 7);
+    });
+  });
+
+  describe('the size of a message', () => {
+    test('more than a megabyte is refused, and the connection serves on', async () => {
+      const call = open();
+      call.send([asked()]);
+      await call.outcome(0);
+
+      call.send(times(100, () => asked({ note: 'x'.repeat(11_000) })));
+
+      expect(await refusalOf(call.ended)).toMatchObject({ code: 'RESOURCE_EXHAUSTED' });
+      expect(await create(aCreation())).toMatchObject({ replayed: false });
+    });
+
+    test('a request that is a call of its own still has 64 KiB', async () => {
+      const note = 'x'.repeat(64 * 1024);
+
+      expect(await ask([[asked({ note })]])).toMatchObject([
+        { refusal: { reason: 'INVALID_REQUEST', fields: ['note'] } },
+      ]);
+      expect(await refusalOf(create(aCreation({ note })))).toMatchObject({ code: 'RESOURCE_EXHAUSTED' });
+    });
+  });
+
+  describe('a caller that does not take its results', () => {
+    test('is held back, nobody else is, and it gets them all once it takes them', async () => {
+      const { studioId } = key.owner;
+      const deaf = openWithoutReading<CreationResult>(core.url, way.rpc);
+      onTestFinished(() => deaf.session.destroy());
+      const messages = times(60, () => times(100, () => asked({ note: LONG_NOTE })));
+      const sent = deaf.send(messages.map(way.messageOf));
+
+      await expect.poll(() => countLeads(core.path, studioId), { timeout: 20_000 }).toBeGreaterThanOrEqual(MOST_OPEN);
+      const other = await createKey(caller);
+      for (const _ of times(300, () => 0)) await create(aCreation(), other);
+      // One message more than the most, and what the network has taken.
+      expect(countLeads(core.path, studioId)).toBeLessThan(1.5 * MOST_OPEN);
+
+      const results = await deaf.results();
+      await sent;
+      expect(results.map(({ index }) => index ?? 0).sort((a, b) => a - b)).toEqual(times(6000, (index) => index));
+      expect(results.every((result) => way.answerOf(result)?.lead.note === LONG_NOTE)).toBe(true);
+      expect(countLeads(core.path, studioId)).toBe(6000);
+    });
+  });
+
+  describe('a caller that vanishes in the middle', () => {
+    test('its leads exist at most once, it can ask again, and the core stops promptly', async () => {
+      const { other, client, own } = await anotherCore();
+      const { leaving, vanish } = await aLeavingCaller(other);
+      const messages = times(30, () => times(100, () => asked({}, own)));
+      const call = open(leaving);
+      for (const message of messages) call.send(message);
+      await call.outcome(0);
+      vanish();
+      expect(await refusalOf(call.ended)).toMatchObject({ code: 'UNAVAILABLE' });
+
+      const outcomes = await ask(messages, client);
+
+      const ids = outcomes.map(({ answer }) => answer?.lead.id);
+      expect(new Set(ids).size).toBe(3000);
+      for (const [index, { answer }] of call.outcomes) expect(answer?.lead.id).toBe(ids[index]);
+      expect(countLeads(other.path, own.owner.studioId)).toBe(3000);
+      await expectPromptStop(other);
+    });
+  });
+
+  describe('a core that stops', () => {
+    test('ends open calls without an error, whether they ever had an item or not', async () => {
+      const { other, client, own } = await anotherCore();
+      const calls = times(3, () => open(client));
+      const used = open(client);
+      used.send([asked({}, own)]);
+      await used.outcome(0);
+
+      await expectPromptStop(other);
+
+      for (const call of [...calls, used]) await call.ended;
+    });
+
+    test.each(times(5, (round) => round))(
+      'has answered all that it has looked at, and written nothing else (round %i)',
+      async (round) => {
+        const { other, own } = await anotherCore();
+        const database = new DatabaseSync(other.path);
+        onTestFinished(() => database.close());
+
+        const sent = await createUntilItEnds(other.url, own, 200 * (round + 1), () => other.stop());
+
+        expectWrittenIfAnswered(sent, database);
+      },
+    );
+
+    test('does so as a process that is told to end', async () => {
+      const path = join(temporaryFolder(), 'leads.db');
+      const running = run('src/main.ts', { env: { DATABASE_URL: `sqlite:${path}`, CORE_TOKEN } });
+      const url = await addressOf(running);
+      const client = grpcCaller(new URL(url).host);
+      onTestFinished(() => client.close());
+
+      const sent = await createUntilItEnds(url, await createKey(client), 500, async () => {
+        running.child.kill('SIGTERM');
+        expect(await running.ended()).toBe(0);
+      });
+
+      const database = new DatabaseSync(path);
+      onTestFinished(() => database.close());
+      expectWrittenIfAnswered(sent, database);
+    });
+
+    /** The idempotency key of each creation that was sent, and the id of its lead if there was a result. */
+    type Sent = readonly (readonly [key: string, leadId: string | undefined])[];
+
+    /**
+     * Sends creations until the call ends, as fast as they are taken. The client is not that of gRPC: that one may take the
+     * end of a call for a fault while it is sending.
+     *
+     * @param stop is called when there are so many results
+     */
+    async function createUntilItEnds(
+      url: string,
+      own: KeyOfStudio,
+      after: number,
+      stop: () => Promise<void>,
+    ): Promise<Sent> {
+      const transport = createConnectTransport({
+        baseUrl: url,
+        httpVersion: '2',
+        useBinaryFormat: true,
+        interceptors: [withToken],
+      });
+      const keys: string[] = [];
+      const leadIds = new Map<number, string | undefined>();
+      let stopped: Promise<void> | undefined;
+      let isOver = false;
+      async function* messages() {
+        while (!isOver) {
+          const items = times(1 + (keys.length % 100), () => asked({}, own));
+          keys.push(...items.map(({ creation }) => creation.idempotencyKey));
+          yield way.messageOf(items);
+        }
+      }
+      for await (const results of way.send(transport, messages())) {
+        for (const result of results) {
+          const { index = 0 } = result;
+          expect([result.error, leadIds.has(index)]).toEqual([undefined, false]);
+          leadIds.set(index, way.answerOf(result)?.lead.id);
+        }
+        if (leadIds.size >= after) stopped ??= stop();
+      }
+      isOver = true;
+      await stopped;
+      // Else the end did not come in the middle.
+      expect(leadIds.size).toBeLessThan(keys.length);
+      return keys.map((key, index) => [key, leadIds.get(index)] as const);
+    }
+
+    function expectWrittenIfAnswered(sent: Sent, database: DatabaseSync): void {
+      const rows = database.prepare('SELECT idempotency_key AS key, id FROM leads').all();
+      const written = new Map(rows.map(({ key, id }) => [key, id]));
+      expect(sent.map(([key]) => [key, written.get(key)])).toEqual(sent);
+      expect(written.size).toBe(sent.filter(([, leadId]) => leadId !== undefined).length);
+    }
+  });
+
+  describe('other clients than that of gRPC', () => {
+    test.each<[string, (options: { baseUrl: string; httpVersion: '2' }) => Transport]>([
+      ['Connect', (options) => createConnectTransport({ ...options, interceptors: [withToken] })],
+      [
+        'Connect with binary messages',
+        (options) => createConnectTransport({ ...options, useBinaryFormat: true, interceptors: [withToken] }),
+      ],
+      ["Connect's gRPC", (options) => createGrpcTransport({ ...options, interceptors: [withToken] })],
+    ])('%s: each item is answered as it would be alone', async (_, transport) => {
+      const first = asked();
+      const another = (overrides: Partial<Creation> = {}): AskedCreation => ({
+        of: key,
+        creation: { ...first.creation, idempotencyKey: newId(), ...overrides },
+      });
+      const results: CreationResult[] = [];
+      async function* messages() {
+        yield way.messageOf([first]);
+        while (results.length < 1) await sleep(1);
+        yield way.messageOf([first, another({ note: '' }), another()]);
+      }
+
+      for await (const told of way.send(transport({ baseUrl: core.url, httpVersion: '2' }), messages())) {
+        results.push(...told);
+      }
+
+      const { lead } = await create(first.creation);
+      const byIndex = results.toSorted((a, b) => (a.index ?? 0) - (b.index ?? 0));
+      expect(byIndex.map((result) => way.answerOf(result) ?? result.error)).toMatchObject([
+        { lead: { id: lead.id }, replayed: false },
+        { lead: { id: lead.id }, replayed: true },
+        {
+          code: 3,
+          details: [{ reason: 'INVALID_REQUEST', domain: 'leadintake' }, { fieldViolations: [{ field: 'note' }] }],
+        },
+        { code: 6, details: [{ reason: 'LEAD_ALREADY_OPEN', domain: 'leadintake', metadata: { leadId: lead.id } }] },
+      ]);
+    });
+  });
+});
+
+describe('a caller without the token', () => {
+  const UNAUTHENTICATED = { code: 'UNAUTHENTICATED', reason: 'CALLER_UNAUTHENTICATED' };
+
+  test.each(LASTING)('is refused by %s before it has sent anything', async (rpc) => {
+    for (const authorization of [undefined, 'Bearer wrong', CORE_TOKEN]) {
+      const call = openItems(caller, rpc, () => undefined, { authorization });
+
+      expect(await refusalOf(call.ended)).toMatchObject(UNAUTHENTICATED);
+    }
+  });
+
+  test.each(['LeadIntakeService/CreateLead', ...LASTING])('is refused by %s before the body is read', async (rpc) => {
+    const session = connect(core.url);
+    onTestFinished(() => session.destroy());
+    const stream = session.request({
+      ':method': 'POST',
+      ':path': `/leadintake.v1.${rpc}`,
+      'content-type': 'application/grpc',
+      te: 'trailers',
+    });
+    // The head of a message that is too large, and nothing of it.
+    stream.write(Buffer.of(0, 0xff, 0xff, 0xff, 0xff));
+
+    const [headers] = (await once(stream, 'response')) as [IncomingHttpHeaders];
+
+    const trailers =
+      'grpc-status' in headers ? headers : ((await once(stream.resume(), 'trailers'))[0] as typeof headers);
+    expect(trailers['grpc-status']).toBe('16');
+  });
+});
+
+describe('a core that stops', () => {
+  test('ends open calls of every method that lasts, without an error', async () => {
+    const { other, client } = await anotherCore();
+    const calls = LASTING.map((rpc) => openItems(client, rpc, () => undefined));
+    // One call is served on this connection, so those before it have begun.
+    await createKey(client);
+
+    await expectPromptStop(other);
+
+    for (const call of calls) await call.ended;
+  });
+
+  test('does not wait for a caller that leaves its end of the connection open', async () => {
+    const { other } = await anotherCore();
+    const socket = connectSocket({ host: '127.0.0.1', port: other.port, allowHalfOpen: true });
+    onTestFinished(() => {
+      socket.destroy();
+    });
+    // How HTTP/2 begins, and settings that change nothing.
+    socket.write('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
+    socket.write(Buffer.from('000000040000000000', 'hex'));
+    await once(
+      socket.on('error', () => {}),
+      'data',
+    );
+
+    await other.stop();
+  });
+});
+
+const withToken: Interceptor = (next) => (request) => {
+  request.header.set('authorization', `Bearer ${CORE_TOKEN}`);
+  return next(request);
+};
+
+/** A core of one's own, with a client, and a key of a studio. */
+async function anotherCore() {
+  const path = join(temporaryFolder(), 'leads.db');
+  const other = { ...(await startTestCore({ DATABASE_URL: `sqlite:${path}` })), path };
+  const client = grpcCaller(`127.0.0.1:${other.port}`);
+  onTestFinished(async () => {
+    client.close();
+    await other.stop();
+  });
+  return { other, client, own: await createKey(client) };
+}
+
+/** A caller whose connection can break. */
+async function aLeavingCaller({ port }: TestCore) {
+  const proxy = await startProxy('127.0.0.1', port);
+  const leaving = grpcCaller(`127.0.0.1:${proxy.port}`);
+  onTestFinished(async () => {
+    leaving.close();
+    await proxy.stop();
+  });
+  return { leaving, vanish: () => proxy.refuse() };
+}
+
+/** How long a stop may take that waits for nobody; milliseconds. Connections that do not end are cut off after 3000. */
+const PROMPT_MS = 2500;
+
+async function expectPromptStop(of: TestCore): Promise<void> {
+  const started = performance.now();
+  await of.stop();
+  expect(performance.now() - started).toBeLessThan(PROMPT_MS);
+}

@@ -1,0 +1,91 @@
+import { createRegistry, fromJson, type JsonObject, toJson } from '@bufbuild/protobuf';
+import { createClient, type Transport } from '@connectrpc/connect';
+import { BadRequestSchema, ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
+import {
+  ExchangeRequestSchema,
+  ExchangeResponseSchema,
+  ExchangeService,
+} from '../../proto/gen/leadintake/v1/exchange_pb.ts';
+import {
+  BatchCreateLeadsRequestSchema,
+  BatchCreateLeadsResponseSchema,
+  LeadIntakeService,
+} from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import type { Creation } from './grpc.ts';
+import type { KeyOfStudio } from './grpc-studios.ts';
+import type { WireResult } from './item-calls.ts';
+
+/** A lead that is asked for, and in which studio. */
+export interface AskedCreation {
+  readonly of: KeyOfStudio;
+  readonly creation: Creation;
+}
+
+/** What a creation is answered with, whichever way it went. */
+export interface Created {
+  readonly lead: { readonly id: string; readonly displayName: string; readonly note?: string | null };
+  readonly replayed: boolean;
+}
+
+/** A result as a client of gRPC has it, or as JSON, where what is empty is left out. */
+export interface CreationResult extends Partial<WireResult> {
+  readonly response?: { readonly lead: Created['lead']; readonly replayed?: boolean } | null;
+  readonly body?: Buffer | string | null;
+  readonly replayed?: boolean;
+}
+
+/** A method by which many creations travel together. */
+export interface Way {
+  /** `Service/Method`. */
+  readonly rpc: string;
+  /** A message, as both JSON and clients of gRPC have it. */
+  messageOf(asked: readonly AskedCreation[]): object;
+  answerOf(result: CreationResult): Created | undefined;
+  /** Sends messages by Connect's client; gives each message of results as JSON. */
+  send(transport: Transport, messages: AsyncIterable<object>): AsyncIterable<readonly CreationResult[]>;
+}
+
+const registry = createRegistry(ErrorInfoSchema, BadRequestSchema);
+
+const BATCHES: Way = {
+  rpc: 'LeadIntakeService/BatchCreateLeads',
+  messageOf: (asked) => ({ requests: asked.map(({ of, creation }) => ({ studioId: of.owner.studioId, ...creation })) }),
+  answerOf: ({ response }) => (response ? { lead: response.lead, replayed: response.replayed ?? false } : undefined),
+  async *send(transport, messages) {
+    const client = createClient(LeadIntakeService, transport);
+    const requests = mapped(messages, (message) => fromJson(BatchCreateLeadsRequestSchema, message));
+    for await (const response of client.batchCreateLeads(requests)) {
+      yield resultsIn(toJson(BatchCreateLeadsResponseSchema, response, { registry }));
+    }
+  },
+};
+
+const EXCHANGE: Way = {
+  rpc: 'ExchangeService/Exchange',
+  messageOf: (asked) => ({
+    items: asked.map(({ of, creation }) => ({
+      secretSha256: of.secretSha256.toString('base64'),
+      createLead: creation,
+    })),
+  }),
+  answerOf({ body, replayed = false }) {
+    if (!body) return undefined;
+    return { lead: JSON.parse(Buffer.from(body as string, 'base64').toString()).lead, replayed };
+  },
+  async *send(transport, messages) {
+    const client = createClient(ExchangeService, transport);
+    const requests = mapped(messages, (message) => fromJson(ExchangeRequestSchema, message));
+    for await (const response of client.exchange(requests)) {
+      yield resultsIn(toJson(ExchangeResponseSchema, response, { registry }));
+    }
+  },
+};
+
+/** All of them. */
+export const WAYS: readonly Way[] = [BATCHES, EXCHANGE];
+
+async function* mapped<To>(messages: AsyncIterable<object>, map: (message: JsonObject) => To): AsyncGenerator<To> {
+  for await (const message of messages) yield map(message as JsonObject);
+}
+
+const resultsIn = (json: unknown) => (json as { readonly results: readonly CreationResult[] }).results;
