@@ -186,7 +186,8 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
   {
     name: 'a core that does not know the exchange is told as a fault of this service',
     suite: 'test/e2e/http/core-away.test.ts',
-    caughtBy: 'nothing is written, every operation says so, and all is served once it is one of today',
+    caughtBy:
+      'nothing is written, every operation says so, the gateway is not ready, and all is served once it is one of today',
     patches: [
       {
         file: 'gateway/core-problems.ts',

@@ -36,7 +36,9 @@ export async function startEarlierCore(missing: string): Promise<EarlierCore> {
       if (!stream.closed) stream.respond(response);
       onward.pipe(stream);
     });
-    stream.pipe(onward);
+    // Asked how the service is that it does not have, it says the same.
+    stream.on('data', (bytes: Buffer) => onward.write(isEarlier ? withoutName(bytes, missing) : bytes));
+    stream.on('end', () => onward.end());
     stream.on('close', () => onward.close());
   });
   const sessions = new Set<{ destroy(): void }>();
@@ -59,4 +61,10 @@ export async function startEarlierCore(missing: string): Promise<EarlierCore> {
       await once(server, 'close');
     },
   };
+}
+
+/** The same bytes, with another name of the same length where they have that of a service. */
+function withoutName(bytes: Buffer, name: string): Buffer {
+  const others = name.replace(/.$/, '_');
+  return Buffer.from(bytes.toString('latin1').replaceAll(name, others), 'latin1');
 }

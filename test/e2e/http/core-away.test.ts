@@ -124,7 +124,7 @@ describe('when the core is back', () => {
 });
 
 describe('while the core is of an earlier release', () => {
-  test('nothing is written, every operation says so, and all is served once it is one of today', {
+  test('nothing is written, every operation says so, the gateway is not ready, and all is served once it is one of today', {
     tags: ['7.integration_unavailable', '7.wait'],
   }, async () => {
     const core = await startEarlierCore(ExchangeService.typeName);
@@ -144,8 +144,12 @@ describe('while the core is of an earlier release', () => {
     }
     expect(core.asked()).toBeGreaterThanOrEqual(9);
     expect(await ahead.countLeads(studioId)).toBe(0);
+    // Nor is it ready: whoever balances load leaves it alone.
+    const readiness = async () => (await fetch(`${ahead.url}/readyz`)).status;
+    await expect.poll(readiness, { timeout: 5000 }).toBe(503);
 
     core.update();
+    await expect.poll(readiness, { timeout: 5000 }).toBe(200);
 
     const response = await ahead.post(secret, capture, key);
     expect(response.headers.has('idempotent-replayed')).toBe(false);
