@@ -1,3 +1,4 @@
+import { CROWD_SCENARIOS, CROWDS, measureCrowds, rowsOf } from './crowds.ts';
 import type { Options } from './options.ts';
 import { showProgress } from './progress.ts';
 import type { Section } from './report.ts';
@@ -15,11 +16,6 @@ import { SCENARIOS, type Scenario } from './workload.ts';
 
 /** What part of the floor's rate the product is to reach. */
 const LEAST_OF_FLOOR: Readonly<Record<Scenario, number>> = { get: 1, list: 1.5, replay: 0.7, create: 1 };
-
-/** With how many connections else it is measured; and what part of the floor's rate it is to reach with a few. */
-const CROWDS = [1, 4, 256];
-const FEW = 4;
-const LEAST_OF_FLOOR_WITH_FEW: Readonly<Partial<Record<Scenario, number>>> = { get: 0.35, list: 0.8, create: 0.8 };
 
 /** What part of the product's rate it is to reach when `npm start` runs it. */
 const LEAST_OF_PRODUCT = 0.95;
@@ -42,9 +38,7 @@ export async function measureOnSqlite(surroundings: Surroundings, options: Optio
   const steadyTargets = parts.includes('p99') ? [floor, product].filter((target) => target !== undefined) : [];
 
   const crowdTargets = parts.includes('crowds') ? [floor, product].filter((target) => target !== undefined) : [];
-  const crowdScenarios = SCENARIOS.filter((scenario) => scenario in LEAST_OF_FLOOR_WITH_FEW);
-
-  const crowdLoads = CROWDS.length * crowdScenarios.length * crowdTargets.length;
+  const crowdLoads = CROWDS.length * CROWD_SCENARIOS.length * crowdTargets.length;
   const loads = (scenarios.length * targets.length + steadyTargets.length + crowdLoads) * loadsOf(rounds);
   const progress = showProgress('SQLite', loads);
   let done = 0;
@@ -84,18 +78,12 @@ export async function measureOnSqlite(surroundings: Surroundings, options: Optio
     section.goals.push({ about: `p99 of ${name} of its rate`, measured, atMost: MOST_P99_MS, unit: ' ms' });
   }
 
-  for (const scenario of crowdTargets.length > 0 ? crowdScenarios : []) {
-    for (const connections of CROWDS) {
-      const all = await drive(scenario, crowdTargets.map(asFastAsItCan), connections);
-      const [ofFloor, ofProduct] = [floor, product].map((target) => seriesOf(target, all));
-      const crowd = `${scenario}, ${connections} ${connections === 1 ? 'connection' : 'connections'}`;
-      for (const series of all) {
-        section.rows.push({ name: crowd, series, base: series === ofFloor ? undefined : ofFloor });
-      }
-      const atLeast = LEAST_OF_FLOOR_WITH_FEW[scenario];
-      if (connections === FEW && atLeast !== undefined && ofProduct && ofFloor) {
-        section.goals.push({ about: `${crowd}, of the floor`, measured: rateRatios(ofProduct, ofFloor), atLeast });
-      }
+  for (const crowd of crowdTargets.length > 0 ? await measureCrowds(crowdTargets, drive) : []) {
+    section.rows.push(...rowsOf(crowd, floor.name));
+    const { name: about, all, atLeast } = crowd;
+    const [ofFloor, ofProduct] = [floor, product].map((target) => seriesOf(target, all));
+    if (atLeast !== undefined && ofProduct && ofFloor) {
+      section.goals.push({ about: `${about}, of the floor`, measured: rateRatios(ofProduct, ofFloor), atLeast });
     }
   }
   return section;
