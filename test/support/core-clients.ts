@@ -7,6 +7,7 @@ import { CoreSessions } from '../../gateway/core-sessions.ts';
 import { ApiKeyScope, ApiKeyService } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { AuditService } from '../../proto/gen/leadintake/v1/audit_pb.ts';
 import { DirectoryService, MemberRole, StudioStatus } from '../../proto/gen/leadintake/v1/directory_pb.ts';
+import { ExchangeService } from '../../proto/gen/leadintake/v1/exchange_pb.ts';
 import { LeadIntakeService } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { DAY_MS } from './builders.ts';
 
@@ -16,6 +17,7 @@ export interface CoreClients {
   readonly apiKeys: Client<typeof ApiKeyService>;
   readonly directory: Client<typeof DirectoryService>;
   readonly audit: Client<typeof AuditService>;
+  readonly exchange: Client<typeof ExchangeService>;
   /** Ends the connection, and what is under way. */
   close(): void;
 }
@@ -42,6 +44,7 @@ export function connectToCore(coreUrl: string, token?: string, tls: SecureContex
     apiKeys: createClient(ApiKeyService, transport),
     directory: createClient(DirectoryService, transport),
     audit: createClient(AuditService, transport),
+    exchange: createClient(ExchangeService, transport),
     close: () => sessionManager.abort(),
   };
 }

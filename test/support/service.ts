@@ -113,7 +113,7 @@ export async function startService(overrides: ServiceOverrides = {}): Promise<Se
     overrides.deadlines,
   );
   const clients = connectToCore(coreUrl, CORE_TOKEN);
-  const { leads, apiKeys, directory, audit } = clients;
+  const { leads, apiKeys, directory, audit, exchange } = clients;
 
   const ask = async (method: string, path: string, overrides: HeaderOverrides, body?: Uint8Array<ArrayBuffer>) => {
     const headers = Object.entries(overrides).filter((header): header is [string, string] => header[1] !== null);
@@ -130,6 +130,7 @@ export async function startService(overrides: ServiceOverrides = {}): Promise<Se
     apiKeys,
     directory,
     audit,
+    exchange,
 
     aStudioWithKey: (options) => arrangeStudio(clients, options),
 

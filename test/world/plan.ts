@@ -4,6 +4,7 @@ import * as clocks from './happenings/clocks.ts';
 import * as coreCallers from './happenings/core-callers.ts';
 import * as crm from './happenings/crm.ts';
 import * as disk from './happenings/disk.ts';
+import * as exchangeCallers from './happenings/exchange-callers.ts';
 import type { Happening } from './happenings/happening.ts';
 import * as hoarder from './happenings/hoarder.ts';
 import * as holders from './happenings/holders.ts';
@@ -27,7 +28,7 @@ import type { Quota } from './promises/quota.ts';
 /** Everything that can happen, by name. */
 export const HAPPENINGS: Readonly<Record<string, Happening>> = byName([
   ...[website, sdk, byHand, crm, operators, scraper, clocks, visitors, weather],
-  ...[holders, coreCallers, disk, misfits, packet, hoarder, moving, impatient],
+  ...[holders, coreCallers, exchangeCallers, disk, misfits, packet, hoarder, moving, impatient],
   ...[oddRecords, lostIndex, terminal, wrongSettings, settledRegion],
 ]);
 

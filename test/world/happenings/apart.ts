@@ -59,9 +59,9 @@ export interface MadeKey {
   readonly isUnsure: boolean;
 }
 
-export async function makeKey(life: Life, studioId: string): Promise<MadeKey> {
+export async function makeKey(life: Life, studioId: string, scopes = BOTH_SCOPES): Promise<MadeKey> {
   let isUnsure = false;
-  const request = { studioId, memberId: 'owner', name: 'Website', scopes: [...BOTH_SCOPES] };
+  const request = { studioId, memberId: 'owner', name: 'Website', scopes: [...scopes] };
   const told = await called(
     life,
     `a key of ${studioId} is made`,
