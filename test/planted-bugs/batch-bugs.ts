@@ -182,6 +182,7 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     suite: EXCHANGED,
     caughtBy: 'are not made for a caller that does not take them, and come all once it does',
     patches: [{ file: ITEMS, find: 'full >= MOST_FULL', put: 'false' }],
+    inSoak: true,
   },
   {
     name: 'a core that does not know the exchange is told as a fault of this service',
