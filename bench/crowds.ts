@@ -1,4 +1,3 @@
-import type { Row } from './report.ts';
 import type { Driven, Series } from './rounds.ts';
 import type { RunningTarget } from './targets.ts';
 import type { Scenario } from './workload.ts';
@@ -43,10 +42,4 @@ export async function measureCrowds(
     }
   }
   return crowds;
-}
-
-/** A crowd's rows, compared to the target of a name. */
-export function rowsOf({ name, all }: Crowd, baseName: string): Row[] {
-  const base = all.find(({ target }) => target === baseName);
-  return all.map((series) => ({ name, series, base: series === base ? undefined : base }));
 }

@@ -1,7 +1,7 @@
 import { serverName } from './mongo-database.ts';
 import type { Options } from './options.ts';
 import { showProgress } from './progress.ts';
-import type { Section } from './report.ts';
+import { rowsOf, type Section } from './report.ts';
 import { loadsOf, measure, rateRatios } from './rounds.ts';
 import { type Surroundings, startBareDriver, startProductOnMongo } from './targets.ts';
 import { SCENARIOS } from './workload.ts';
@@ -32,7 +32,7 @@ export async function measureOnMongo(
       progress(done);
     });
     const base = all.find(({ target }) => target === driver.name);
-    section.rows.push(...all.map((series) => ({ name: scenario, series, base: series === base ? undefined : base })));
+    section.rows.push(...rowsOf(scenario, all, driver.name));
     const products = all.find(({ target }) => target === product.name);
     if (base && products) {
       const measured = rateRatios(products, base);

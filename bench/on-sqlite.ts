@@ -1,7 +1,7 @@
-import { CROWD_SCENARIOS, CROWDS, measureCrowds, rowsOf } from './crowds.ts';
+import { CROWD_SCENARIOS, CROWDS, measureCrowds } from './crowds.ts';
 import type { Options } from './options.ts';
 import { showProgress } from './progress.ts';
-import type { Section } from './report.ts';
+import { rowsOf, type Section } from './report.ts';
 import { type Driven, loadsOf, measure, medianOf, rateRatios, type Series } from './rounds.ts';
 import {
   type RunningTarget,
@@ -54,9 +54,7 @@ export async function measureOnSqlite(surroundings: Surroundings, options: Optio
   for (const scenario of scenarios) {
     const all = await drive(scenario, targets.map(asFastAsItCan));
     const [ofFloor, ofProduct, ofStarted] = [floor, product, started].map((target) => seriesOf(target, all));
-    for (const series of all) {
-      section.rows.push({ name: scenario, series, base: series === ofFloor ? undefined : ofFloor });
-    }
+    section.rows.push(...rowsOf(scenario, all, floor.name));
     if (ofProduct && ofFloor) {
       const measured = rateRatios(ofProduct, ofFloor);
       section.goals.push({ about: `${scenario}, of the floor`, measured, atLeast: LEAST_OF_FLOOR[scenario] });
@@ -79,8 +77,8 @@ export async function measureOnSqlite(surroundings: Surroundings, options: Optio
   }
 
   for (const crowd of crowdTargets.length > 0 ? await measureCrowds(crowdTargets, drive) : []) {
-    section.rows.push(...rowsOf(crowd, floor.name));
     const { name: about, all, atLeast } = crowd;
+    section.rows.push(...rowsOf(about, all, floor.name));
     const [ofFloor, ofProduct] = [floor, product].map((target) => seriesOf(target, all));
     if (atLeast !== undefined && ofProduct && ofFloor) {
       section.goals.push({ about: `${about}, of the floor`, measured: rateRatios(ofProduct, ofFloor), atLeast });

@@ -12,7 +12,7 @@ export interface Goal {
 }
 
 /** A series in a table: what it is, and what it is compared to. */
-export interface Row {
+interface Row {
   readonly name: string;
   readonly series: Series;
   /** Undefined: it is what the others are compared to, or nothing is. */
@@ -26,6 +26,12 @@ export interface Section {
   readonly base: string;
   readonly rows: Row[];
   readonly goals: Goal[];
+}
+
+/** The rows of what was measured in turn, compared to the target of a name. */
+export function rowsOf(name: string, all: readonly Series[], baseName: string): Row[] {
+  const base = all.find(({ target }) => target === baseName);
+  return all.map((series) => ({ name, series, base: series === base ? undefined : base }));
 }
 
 /** A section's table, as Markdown. */

@@ -57,8 +57,9 @@ export interface Creation {
 }
 
 /**
- * The core, as the gateway uses it. What the public API answers with comes from it as the body's bytes. Every method rejects with the Problem that the caller is to be told. The core
- * authenticates the bearer first, whatever it is asked for: what they may touch is the studio of the key.
+ * The core, as the gateway uses it. What the public API answers with comes from it as the body's bytes. Every method rejects
+ * with the Problem that the caller is to be told. The core authenticates the bearer first, whatever it is asked for: what they
+ * may touch is the studio of the key.
  */
 export interface CoreClient {
   authenticate(bearer: Bearer): Promise<AuthenticateApiKeyResponse>;

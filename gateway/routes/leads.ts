@@ -35,7 +35,7 @@ export function leadRoutes(app: FastifyInstance, core: CoreClient, publicUrl: st
     state.leadId = leadId;
     if (replayed) reply.header('idempotent-replayed', 'true');
     reply.code(201);
-    return sendJson(reply, body);
+    return asJson(reply, body);
   });
 
   // @rule 4.2.current-state 4.2.id
@@ -48,7 +48,7 @@ export function leadRoutes(app: FastifyInstance, core: CoreClient, publicUrl: st
     const { id } = request.params;
     refuse('id', uuidFault(id));
     request.state.leadId = id;
-    return sendJson(reply, await core.getLead(checked(keyOf(request.state), request.id), id));
+    return asJson(reply, await core.getLead(checked(keyOf(request.state), request.id), id));
   });
 
   // @rule 4.3.paging
@@ -59,18 +59,18 @@ export function leadRoutes(app: FastifyInstance, core: CoreClient, publicUrl: st
   app.get<{ Querystring: QueryString }>(LEADS_PATH, list, async (request, reply) => {
     refuseBrokenQuery(request);
     const page = readPage(request.query);
-    return sendJson(reply, await core.listLeads(checked(keyOf(request.state), request.id), page));
+    return asJson(reply, await core.listLeads(checked(keyOf(request.state), request.id), page));
   });
 }
 
 /**
- * What the core wrote, as it is. Gives the body instead of sending it: for a reply that is returned the framework would wait for
- * its end, with a dozen listeners on it.
+ * What the core wrote, as it is, to be returned. Not the reply itself: the framework would wait for its end, with a dozen
+ * listeners on it.
  */
-function sendJson(reply: FastifyReply, body: Uint8Array): Buffer {
+function asJson(reply: FastifyReply, body: Uint8Array): Buffer {
   reply.type('application/json; charset=utf-8');
   // Bytes of its own: whoever does not read an answer would else keep all that came in one message with it.
-  return Buffer.from(body.slice().buffer);
+  return Buffer.from(new Uint8Array(body).buffer);
 }
 
 /** A parameter that is given several times is a list of its values. */

@@ -76,8 +76,6 @@ export async function* answerItems<Message, Answer extends object>(
   const known: ItemResult<Answer>[] = [];
   let begun = 0;
   let told = 0;
-  /** How many messages all that is known fills. */
-  let full = 0;
   const moreKnown = new Signal();
   const moreTold = new Signal();
 
@@ -96,7 +94,6 @@ export async function* answerItems<Message, Answer extends object>(
     }
     const results = known.splice(0, countThatFits(known, partOf));
     told += results.length;
-    full = known.length === 0 ? 0 : full - filledBy(results, partOf);
     moreTold.give();
     yield { results };
   }
@@ -116,7 +113,8 @@ export async function* answerItems<Message, Answer extends object>(
       begun += items.length;
       // What is known by now goes out before the next message is begun: so both sides work at the same time.
       await turnOver();
-      while ((begun - told >= MOST_OPEN || full >= MOST_FULL) && !signal.aborted) await moreTold.wait();
+      while ((begun - told >= MOST_OPEN || filledBy(known, partOf) >= MOST_FULL) && !signal.aborted)
+        await moreTold.wait();
     }
   }
 
@@ -128,7 +126,6 @@ export async function* answerItems<Message, Answer extends object>(
       )
       .then((result) => {
         known.push(result);
-        full += partOf(result);
         moreKnown.give();
       });
   }

@@ -2,12 +2,13 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import type { PublicLead } from '../../common/rules/public-lead.ts';
 import { leadListSchema, leadResponseSchema } from '../../gateway/schemas.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { HARD_TEXTS, plus, times } from '../support/builders.ts';
 import { openWithoutReading } from '../support/deaf-caller.ts';
 import { expectValid } from '../support/documented.ts';
-import { type ExchangeAnswer, exchange, jsonOf, openExchange, type ShownLead } from '../support/exchange-calls.ts';
+import { type ExchangeAnswer, exchange, jsonOf, openExchange } from '../support/exchange-calls.ts';
 import {
   aCreation,
   CORE_TOKEN,
@@ -96,16 +97,16 @@ interface WirePage {
 }
 
 interface ShownPage {
-  readonly leads: readonly ShownLead[];
+  readonly leads: readonly PublicLead[];
   readonly nextCursor: string | null;
 }
 
 /** A lead as the public API shows it, by what the CRM is told of it. */
-function shown({ id, displayName, sourceId, note, stage, createTime, updateTime }: WireLead): ShownLead {
+function shown({ id, displayName, sourceId, note, stage, createTime, updateTime }: WireLead): PublicLead {
   return {
     id,
     displayName,
-    stage: stage.replace('LEAD_STAGE_', '').toLowerCase(),
+    stage: stage.replace('LEAD_STAGE_', '').toLowerCase() as PublicLead['stage'],
     sourceId: sourceId ?? null,
     note: note ?? null,
     createdAt: timeOf(createTime),
@@ -278,7 +279,7 @@ describe('the body', () => {
     const outcomes = await ask(...creations.map((each) => createItem(each)));
 
     for (const [index, { answer }] of outcomes.entries()) {
-      const { lead, ...more } = jsonOf<{ lead: ShownLead }>(answer);
+      const { lead, ...more } = jsonOf<{ lead: PublicLead }>(answer);
       const { displayName, note = null } = creations[index] as Creation;
       expect({ lead, more }).toEqual({
         lead: {
@@ -303,9 +304,9 @@ describe('the body', () => {
   test('of a lead and of a page is that of the creations, without their contacts', {
     tags: ['2.1.no-contact', '2.3.lead', '2.4.leads'],
   }, async () => {
-    const created: ShownLead[] = [];
+    const created: PublicLead[] = [];
     for (const overrides of [{}, { note: 'x' }, { sourceId: await putSource(caller, key.owner.studioId) }]) {
-      const { lead } = jsonOf<{ lead: ShownLead }>(await answerTo(createItem(aCreation(overrides))));
+      const { lead } = jsonOf<{ lead: PublicLead }>(await answerTo(createItem(aCreation(overrides))));
       created.unshift(lead);
     }
     await changeStage(created[0]?.id ?? '', 'LEAD_STAGE_TRIAL_BOOKED');
@@ -366,8 +367,8 @@ describe('the body', () => {
     });
     expect(await answerTo(createItem(creation))).toEqual(repeated);
 
-    const now = jsonOf<{ lead: ShownLead }>(await answerTo(getItem(leadId))).lead;
-    const { lead } = jsonOf<{ lead: ShownLead }>(original);
+    const now = jsonOf<{ lead: PublicLead }>(await answerTo(getItem(leadId))).lead;
+    const { lead } = jsonOf<{ lead: PublicLead }>(original);
     expect(now).toEqual({ ...lead, stage: 'won', updatedAt: now.updatedAt });
     expect(now.updatedAt > lead.updatedAt).toBe(true);
   });
@@ -544,7 +545,7 @@ describe('a key', () => {
     );
 
     const named = outcomes.map(({ answer, refusal }) =>
-      answer ? jsonOf<{ lead: ShownLead }>(answer).lead.sourceId : [refusal.reason, refusal.fields],
+      answer ? jsonOf<{ lead: PublicLead }>(answer).lead.sourceId : [refusal.reason, refusal.fields],
     );
     expect(named).toEqual([
       ...asked.map(([, , sourceId]) => (sourceId === undefined ? ['SOURCE_INVALID', undefined] : sourceId)),
@@ -781,7 +782,7 @@ describe('long pages', () => {
     async (_, text) => {
       const [displayName, note] = [text(160), text(2000)];
       const leads = await ask(...times(100, () => createItem(aCreation({ displayName, note }))));
-      const expected = leads.map(({ answer }) => jsonOf<{ lead: ShownLead }>(answer).lead).reverse();
+      const expected = leads.map(({ answer }) => jsonOf<{ lead: PublicLead }>(answer).lead).reverse();
       expect(new Set(expected.map((lead) => lead.displayName + lead.note))).toEqual(new Set([displayName + note]));
       const call = openExchange(caller);
 

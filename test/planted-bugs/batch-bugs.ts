@@ -181,7 +181,7 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     name: 'the core makes pages for whoever takes none, as long as they are not too many',
     suite: EXCHANGED,
     caughtBy: 'are not made for a caller that does not take them, and come all once it does',
-    patches: [{ file: ITEMS, find: 'full >= MOST_FULL', put: 'false' }],
+    patches: [{ file: ITEMS, find: 'filledBy(known, partOf) >= MOST_FULL', put: 'false' }],
     inSoak: true,
   },
   {

@@ -1,17 +1,6 @@
 import type { GrpcCaller } from './grpc.ts';
 import { allOutcomes, type ItemCall, type Outcome, openItems, type WireResult } from './item-calls.ts';
 
-/** What callers of the public API are shown of a lead. */
-export interface ShownLead {
-  readonly id: string;
-  readonly displayName: string;
-  readonly stage: string;
-  readonly sourceId: string | null;
-  readonly note: string | null;
-  readonly createdAt: string;
-  readonly updatedAt: string;
-}
-
 /** What an item is answered with. */
 export interface ExchangeAnswer {
   /** As it came; undefined for a key that was asked about. */
