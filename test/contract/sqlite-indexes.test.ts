@@ -87,6 +87,25 @@ describe('the indexes in SQLite', () => {
     },
   );
 
+  test('one that is made again in the turn of a read is there for good', async () => {
+    const { store, byHand } = aDatabase();
+    const [lead, next] = [aLead(), aLead()];
+    await create(store, lead);
+    byHand.exec(
+      'DROP INDEX leads_by_idempotency_key; CREATE INDEX leads_by_idempotency_key ON leads (studio_id, stage)',
+    );
+    await expect(create(store)).rejects.toBeInstanceOf(StoreUnavailable);
+
+    const reading = store.findLead(STUDIO_ID, lead.id);
+    byHand.exec('DROP INDEX leads_by_idempotency_key');
+    await expect(create(store, next)).resolves.toEqual({ kind: 'created', lead: next });
+
+    expect(await reading).toEqual(lead);
+    expect(
+      byHand.prepare("SELECT 1 FROM pragma_index_list('leads') WHERE name = 'leads_by_idempotency_key'").get(),
+    ).toBeDefined();
+  });
+
   test.each([
     [
       'that is not unique',

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
 import { text } from 'node:stream/consumers';
+import { setImmediate as turnOver } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { CALLS_OVER_MS } from '../../src/domain/claim-renewal.ts';
 import { openClaims } from '../../src/domain/claims.ts';
@@ -465,6 +466,62 @@ describe('SQLite', () => {
       expect(idsIn(connect())).toEqual([]);
       // Repeating the calls is safe, and works.
       for (const lead of leads) expect(await create(store, lead)).toMatchObject({ kind: 'created' });
+    });
+  });
+
+  describe('reads that share a transaction', () => {
+    test('see what another process has written before they were asked for, turn by turn', async () => {
+      const [store, another] = [openStore(), openStore()];
+      const lead = aLead();
+      await create(another, lead);
+      for (const stage of ['contacted', 'trial_booked', 'won'] as const) {
+        expect(await store.findLead(STUDIO_ID, lead.id)).not.toMatchObject({ stage });
+        const { contactKeys, contactRule } = claimsOf(lead);
+        const claims = { contactKeys, contactRule };
+        await another.changeLeadStage({
+          studioId: STUDIO_ID,
+          leadId: lead.id,
+          stage,
+          claims,
+          memberId: null,
+          now: NOW,
+        });
+        const [found, page] = await Promise.all([
+          store.findLead(STUDIO_ID, lead.id),
+          store.listLeads(STUDIO_ID, null, 1),
+        ]);
+        expect([found, ...page.records]).toMatchObject([{ stage }, { stage }]);
+      }
+    });
+
+    test('keep nobody from what he does with the file, once they are answered', async () => {
+      const store = openStore();
+      const lead = aLead();
+      await create(store, lead);
+      await Promise.all(times(3, () => store.findLead(STUDIO_ID, lead.id)));
+      await turnOver();
+
+      const other = connect();
+      other.exec("UPDATE leads SET note = 'by hand'");
+      // As long as somebody reads what was there before, the log cannot be emptied.
+      expect(other.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()).toMatchObject({ busy: 0 });
+    });
+
+    test('are answered when the store is checked, written to and closed in the same turn', async () => {
+      const store = openStore();
+      const [lead, next] = [aLead(), aLead()];
+      await create(store, lead);
+
+      const outcomes = await Promise.all([
+        store.findLead(STUDIO_ID, lead.id),
+        create(store, next),
+        store.findLead(STUDIO_ID, next.id),
+        store.check(),
+        store.findLead(STUDIO_ID, lead.id),
+        store.close(),
+      ]);
+
+      expect(outcomes).toEqual([lead, { kind: 'created', lead: next }, null, undefined, lead, undefined]);
     });
   });
 

@@ -61,6 +61,25 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     patches: [{ file: 'src/store/sqlite/group-commit.ts', find: 'this.#indexes?.look();', put: '' }],
   },
   {
+    name: 'an index is made again within a transaction that reads share',
+    suite: INDEXES,
+    caughtBy: 'one that is made again in the turn of a read is there for good',
+    patches: [{ file: 'src/store/sqlite/unique-indexes.ts', find: 'this.#beforeLook();', put: '' }],
+    inSoak: true,
+  },
+  {
+    name: 'reads share a transaction for longer than a turn',
+    suite: STORE,
+    caughtBy: 'see what another process has written before they were asked for, turn by turn',
+    patches: [
+      {
+        file: 'src/store/sqlite/shared-reads.ts',
+        find: 'process.nextTick(() => this.end());',
+        put: 'setTimeout(() => this.end(), 20);',
+      },
+    ],
+  },
+  {
     name: 'an index of SQLite that leaves leads out is taken for one that holds for all',
     suite: INDEXES,
     caughtBy: 'with one that is partial of its name nothing is created, also after a start, until it is dropped',

@@ -8,6 +8,7 @@ import { sqliteDirectory } from './directory.ts';
 import { GroupCommit } from './group-commit.ts';
 import { sqliteLeads } from './leads.ts';
 import { openDatabase, withoutWaitingLong } from './open-database.ts';
+import { SharedReads } from './shared-reads.ts';
 import { UniqueIndexes } from './unique-indexes.ts';
 import { apiKeysWhileUnique, leadsWhileUnique } from './while-unique.ts';
 import { writeProbe } from './write-probe.ts';
@@ -27,9 +28,10 @@ export function openSqliteStore<Asker>(
 ): Store {
   const database = openDatabase(path);
   const checkpoints = new Checkpoints(path);
-  const indexes = new UniqueIndexes(database);
+  const reads = new SharedReads(database);
+  const indexes = new UniqueIndexes(database, () => reads.end());
   const commits = new GroupCommit(database, () => path !== ':memory:' && checkpoints.committed(), observer, indexes);
-  return withStoreErrors({
+  const store: Store = {
     ...leadsWhileUnique(sqliteLeads(database, commits, report), database, indexes),
     ...apiKeysWhileUnique(sqliteApiKeys(database, commits, report), indexes),
     ...sqliteDirectory(database, commits, report),
@@ -47,12 +49,26 @@ export function openSqliteStore<Asker>(
     },
     async close() {
       if (!database.isOpen) return;
+      reads.end();
       commits.flush();
       // Last, so that it finds nobody who is in its way: then the log ends, too.
       await checkpoints.close();
       if (database.isOpen) database.close();
     },
-  });
+  };
+  return withStoreErrors(sharingReads(store, reads));
+}
+
+/** What most calls read. */
+function sharingReads(store: Store, reads: SharedReads): Store {
+  const { findCredential, findLead, listLeads } = store;
+  const share =
+    <Args extends unknown[], Result>(read: (...args: Args) => Promise<Result>) =>
+    async (...args: Args): Promise<Result> => {
+      reads.begin();
+      return read(...args);
+    };
+  return { ...store, findCredential: share(findCredential), findLead: share(findLead), listLeads: share(listLeads) };
 }
 
 /** What the driver throws when the file fails it, or is closed. */

@@ -51,14 +51,17 @@ const MOST_MAKE_AGAIN_MS = 60_000;
 export class UniqueIndexes {
   readonly #database: DatabaseSync;
   readonly #schemaVersion: StatementSync;
+  readonly #beforeLook: () => void;
   /** The schema's number at the last look; undefined: there was none that counts. */
   #seen: number | undefined;
   #faults: readonly IndexFault[] = [];
   #pauseMs = MAKE_AGAIN_MS;
   #makeAgainAt = 0;
 
-  constructor(database: DatabaseSync) {
+  /** @param beforeLook ends a transaction that only reads: a look may write */
+  constructor(database: DatabaseSync, beforeLook: () => void) {
     this.#database = database;
+    this.#beforeLook = beforeLook;
     this.#schemaVersion = database.prepare('PRAGMA schema_version');
     this.look();
   }
@@ -77,6 +80,7 @@ export class UniqueIndexes {
 
   /** Looks at what may have changed, and makes what is missing unless that has just failed. */
   look(): void {
+    this.#beforeLook();
     const version = this.#schemaNumber();
     const isNew = version !== this.#seen;
     if (!isNew && (this.#faults.length === 0 || performance.now() < this.#makeAgainAt)) return;
