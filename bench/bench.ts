@@ -5,8 +5,8 @@
  *   node bench/bench.ts [--quick] [--only create] [--target product,observed] [--connections 4] [--profile FOLDER]
  *
  * - `--quick`: short rounds; all of it in less than two minutes
- * - `--only`: nothing but these of get, list, replay, create, p99 (create, then its latency) and crowds (with few and with many
- *   connections), in short rounds
+ * - `--only`: nothing but these of get, list, replay, create, p99 (create, then its latency), crowds (with few and with many
+ *   connections) and keys (with those of many studios), in short rounds
  * - `--target`: `product`, process by process; `start`, as `npm start` runs it; `observed`, with a line about each request and
  *   metrics, and with traces too; `mongodb`, where MONGODB_URL and REDIS_URL say where its servers are. Unless told, all of
  *   them; with `--quick` all but `observed`, with `--only` the first alone

@@ -1,13 +1,20 @@
 import type { LeadData } from '../src/domain/fingerprint.ts';
 
-/** Where requests go and what they carry. */
-export interface Target {
-  readonly url: string;
+/** What requests of a studio carry. */
+export interface KeyOfStudio {
   /** The bearer key. */
   readonly secret: string;
   /** A source of the key's studio. */
   readonly sourceId: string;
 }
+
+/** Where requests go and what they carry. */
+export interface Target extends KeyOfStudio {
+  readonly url: string;
+}
+
+/** The page that is asked for by whoever wants one of the usual size. */
+const PAGE_SIZE = 25;
 
 const PATH = '/v1/integrations/leads';
 
@@ -44,8 +51,8 @@ export class LeadRequests {
   }
 
   /** The page at a cursor; null: the first. */
-  page(cursor: string | null): Buffer {
-    return this.#get(`${PATH}?limit=25${cursor === null ? '' : `&cursor=${cursor}`}`);
+  page(cursor: string | null, limit = PAGE_SIZE): Buffer {
+    return this.#get(`${PATH}?limit=${limit}${cursor === null ? '' : `&cursor=${cursor}`}`);
   }
 
   #get(path: string): Buffer {

@@ -8,30 +8,71 @@
 import { type Asking, openAsking } from './asking.ts';
 import { drive, type Pace } from './drive.ts';
 import { serveJobs } from './jobs.ts';
-import type { Target } from './lead-requests.ts';
+import type { KeyOfStudio, Target } from './lead-requests.ts';
 import type { LoadResult } from './tally.ts';
-import { EXPECTED_STATUS, type Scenario, Workload } from './workload.ts';
+import { EvenWorkload, EXPECTED_STATUS, type Requests, type Scenario, Workload } from './workload.ts';
 
 /** Something to do. */
 export type LoadJob =
   /** Get to know a target: create so many leads there, and page through them. No result. */
-  | { readonly kind: 'preload'; readonly target: Target; readonly leads: number; readonly connections: number }
-  /** Drive a target that it knows. Gives a LoadResult. */
-  | { readonly kind: 'drive'; readonly url: string; readonly scenario: Scenario; readonly pace: Pace };
+  | {
+      readonly kind: 'preload';
+      readonly workload: string;
+      readonly target: Target;
+      readonly leads: number;
+      readonly connections: number;
+    }
+  /** Get to know a target by many keys, to be used evenly: ask for a page with each. No result. */
+  | {
+      readonly kind: 'know-keys';
+      readonly workload: string;
+      readonly url: string;
+      readonly keys: readonly KeyOfStudio[];
+      readonly pageSize: number;
+      readonly connections: number;
+    }
+  /** Drive an address with what it knows. Gives a LoadResult. */
+  | {
+      readonly kind: 'drive';
+      readonly workload: string;
+      readonly url: string;
+      readonly scenario: Scenario;
+      readonly pace: Pace;
+    };
 
-/** What it knows of each target, by its address. */
-const workloads = new Map<string, Workload>();
+/** What it knows of each target, by the target's name. */
+const workloads = new Map<string, Requests>();
 
 serveJobs(async (job: LoadJob): Promise<LoadResult | null> => {
   if (job.kind === 'preload') {
-    workloads.set(job.target.url, await preload(job.target, job.leads, job.connections));
+    workloads.set(job.workload, await preload(job.target, job.leads, job.connections));
+    return null;
+  }
+  if (job.kind === 'know-keys') {
+    workloads.set(job.workload, await knowKeys(job));
     return null;
   }
   const { url, scenario, pace } = job;
-  const workload = workloads.get(url);
-  if (!workload) throw new Error(`nothing is known of ${url}`);
+  const workload = workloads.get(job.workload);
+  if (!workload) throw new Error(`nothing is known of ${job.workload}`);
   return drive(new URL(url), { next: () => workload.request(scenario), status: EXPECTED_STATUS[scenario] }, pace);
 });
+
+/** Afterwards nothing is done for the first time in a while. */
+async function knowKeys({ url, keys, pageSize, connections }: Extract<LoadJob, { kind: 'know-keys' }>) {
+  const workload = new EvenWorkload(
+    keys.map((key) => ({ url, ...key })),
+    pageSize,
+  );
+  const pages = workload.everyPage();
+  const askForSome = async () => {
+    const connection = await openAsking(url);
+    for (const page of pages) await askFor(EXPECTED_STATUS.list, page, connection);
+    connection.close();
+  };
+  await Promise.all(Array.from({ length: connections }, askForSome));
+  return workload;
+}
 
 async function preload(target: Target, leads: number, connections: number): Promise<Workload> {
   const workload = new Workload(target);

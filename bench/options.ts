@@ -3,10 +3,10 @@ import type { Rounds } from './rounds.ts';
 import { SCENARIOS } from './workload.ts';
 
 /**
- * What can be measured: the scenarios, the latency of creations at a part of their highest rate, and the scenarios with few and
- * with many connections.
+ * What can be measured: the scenarios, the latency of creations at a part of their highest rate, the scenarios with few and with
+ * many connections, and with many keys.
  */
-const PARTS = [...SCENARIOS, 'p99', 'crowds'] as const;
+const PARTS = [...SCENARIOS, 'p99', 'crowds', 'keys'] as const;
 export type Part = (typeof PARTS)[number];
 
 /** How the product is run: process by process, by `npm start`, with logs, metrics and traces, on MongoDB. */

@@ -99,8 +99,13 @@ export function medianOf({ rounds }: Series, value: (round: Round) => number): n
 }
 
 /** What part of another series' rate a series reaches, round by round. */
-export function rateRatios(series: Series, base: Series): number[] {
-  return series.rounds.map(
-    ({ ratePerSecond }, index) => ratePerSecond / (base.rounds[index]?.ratePerSecond ?? Number.NaN),
-  );
+export const rateRatios = (series: Series, base: Series): number[] =>
+  ratios(series, base, ({ ratePerSecond }) => ratePerSecond);
+
+/** What part of another series' value a series has, round by round. */
+export function ratios(series: Series, base: Series, value: (round: Round) => number): number[] {
+  return series.rounds.map((round, index) => {
+    const other = base.rounds[index];
+    return value(round) / (other ? value(other) : Number.NaN);
+  });
 }

@@ -7,7 +7,7 @@ import { text } from 'node:stream/consumers';
 import { childRunning } from './cpu-time.ts';
 import type { Pace } from './drive.ts';
 import { nextMessage, perform } from './jobs.ts';
-import type { Target } from './lead-requests.ts';
+import type { KeyOfStudio, Target } from './lead-requests.ts';
 import type { LoadJob } from './load-generator.ts';
 import { ownDatabase } from './mongo-database.ts';
 import { startProcess, temporaryFolder } from './processes.ts';
@@ -56,6 +56,37 @@ export async function startFloor(surroundings: Surroundings): Promise<RunningTar
 /** Starts the product's processes one by one, on SQLite. */
 export function startProduct(surroundings: Surroundings): Promise<RunningTarget> {
   return startBoth('product', { DATABASE_URL: sqliteUrl() }, surroundings);
+}
+
+/**
+ * Starts the product's processes one by one, on SQLite, with many studios.
+ *
+ * @param write writes them into a database, and gives a key of each
+ * @param pageSize of the pages that are asked for
+ * @returns the same processes twice: asked with one key, and with all of them evenly
+ */
+export async function startProductWithKeys(
+  write: (databaseUrl: string) => Promise<readonly KeyOfStudio[]>,
+  pageSize: number,
+  surroundings: Surroundings,
+): Promise<[RunningTarget, RunningTarget]> {
+  const { generator, connections } = surroundings;
+  const DATABASE_URL = sqliteUrl();
+  const keys = await write(DATABASE_URL);
+  const { url, pids } = await startCoreAndGateway({ DATABASE_URL }, (process) =>
+    profiled(`keys ${process}`, surroundings),
+  );
+  const askedWith = async (name: string, some: readonly KeyOfStudio[]): Promise<RunningTarget> => {
+    const ask = <Result>(job: LoadJob) => perform<Result>(generator, job);
+    await ask({ kind: 'know-keys', workload: name, url, keys: some, pageSize, connections });
+    return {
+      name,
+      pids: { ...pids, load: generator.pid },
+      drive: (scenario, pace) => ask({ kind: 'drive', workload: name, url, scenario, pace }),
+    };
+  };
+  const count = keys.length.toLocaleString('en');
+  return [await askedWith('one key', keys.slice(0, 1)), await askedWith(`${count} keys`, keys)];
 }
 
 /** What it takes to see all that the product does, but for traces. */
@@ -153,11 +184,11 @@ async function httpTarget(
   { generator, connections, leads }: Surroundings,
 ): Promise<RunningTarget> {
   const askGenerator = <Result>(job: LoadJob) => perform<Result>(generator, job);
-  await askGenerator({ kind: 'preload', target, leads, connections });
+  await askGenerator({ kind: 'preload', workload: name, target, leads, connections });
   return {
     name,
     pids: { ...pids, load: generator.pid },
-    drive: (scenario, pace) => askGenerator({ kind: 'drive', url: target.url, scenario, pace }),
+    drive: (scenario, pace) => askGenerator({ kind: 'drive', workload: name, url: target.url, scenario, pace }),
   };
 }
 

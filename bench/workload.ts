@@ -10,8 +10,14 @@ export type Scenario = (typeof SCENARIOS)[number];
 /** The status that each kind of request has to be answered with. */
 export const EXPECTED_STATUS: Readonly<Record<Scenario, number>> = { get: 200, list: 200, replay: 201, create: 201 };
 
+/** Makes up requests. */
+export interface Requests {
+  /** A request of a kind, made up anew. */
+  request(scenario: Scenario): Buffer;
+}
+
 /** Makes up requests to one target, which knows some leads. */
-export class Workload {
+export class Workload implements Requests {
   readonly #requests: LeadRequests;
   readonly #replays: Buffer[] = [];
   readonly #gets: Buffer[] = [];
@@ -23,7 +29,6 @@ export class Workload {
     this.#firstPage = this.#requests.page(null);
   }
 
-  /** A request of a kind, made up anew. */
   request(scenario: Scenario): Buffer {
     switch (scenario) {
       case 'create':
@@ -57,6 +62,34 @@ export class Workload {
   }
 }
 
-function anyOf(requests: readonly Buffer[]): Buffer {
-  return requests[Math.floor(Math.random() * requests.length)] as Buffer;
+/** Makes up creations, and requests for first pages, with many keys evenly. */
+export class EvenWorkload implements Requests {
+  readonly #requests: readonly LeadRequests[];
+  readonly #pageSize: number;
+
+  constructor(targets: readonly Target[], pageSize: number) {
+    this.#requests = targets.map((target) => new LeadRequests(target));
+    this.#pageSize = pageSize;
+  }
+
+  request(scenario: Scenario): Buffer {
+    const requests = anyOf(this.#requests);
+    switch (scenario) {
+      case 'create':
+        return requests.creation(randomUUID());
+      case 'list':
+        return requests.page(null, this.#pageSize);
+      default:
+        throw new Error(`no lead is known for ${scenario}`);
+    }
+  }
+
+  /** The first page with each key. */
+  *everyPage(): Generator<Buffer> {
+    for (const requests of this.#requests) yield requests.page(null, this.#pageSize);
+  }
+}
+
+function anyOf<Item>(items: readonly Item[]): Item {
+  return items[Math.floor(Math.random() * items.length)] as Item;
 }

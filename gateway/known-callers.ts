@@ -2,7 +2,7 @@ import { textOfHash } from '../common/rules/key-secret.ts';
 import type { AuthenticateApiKeyResponse } from '../proto/gen/leadintake/v1/api_key_pb.ts';
 
 /** How many are known at most; whoever came first is forgotten first. */
-export const MOST_KNOWN = 10_000;
+export const MOST_KNOWN = 50_000;
 
 /**
  * Whose keys came before: what of a key never changes, namely its id, its studio and its scopes. Whether the key is still
