@@ -22,6 +22,8 @@ interface BatchMethod<Request, Response> {
   readonly operation: string;
   /** What a request names besides a lead: read together with the key it came with. */
   readonly sourceIdOf?: (request: Request) => string | undefined;
+  /** How many leads a result may have; 1 unless told. */
+  readonly leadsOf?: (request: Request) => number;
   /** How many results go into a message. */
   readonly mostResults?: number;
   /** @param bearer of the key that the request came with, authenticated */
@@ -32,7 +34,7 @@ interface BatchMethod<Request, Response> {
 export function answerBatches<Request extends object, Response extends object>(
   batches: AsyncIterable<Batch<Request>>,
   context: ItemContext,
-  { operation, sourceIdOf, mostResults = MOST_ITEMS, answer }: BatchMethod<Request, Response>,
+  { operation, sourceIdOf, leadsOf = () => 1, mostResults = MOST_ITEMS, answer }: BatchMethod<Request, Response>,
   handler: Pick<HandlerContext, 'signal'>,
 ) {
   return answerItems(batches, context, { itemsOf, partOf: () => 1 / mostResults }, handler);
@@ -42,6 +44,7 @@ export function answerBatches<Request extends object, Response extends object>(
     return requests.map(
       (request, place): Item<Answered<Response>> => ({
         call: { operation, requestId: requestIds[place], request, traceparent: traceparents[place] },
+        leads: leadsOf(request),
         answer: async (authenticate) => {
           const secretSha256 = secretSha256s[place];
           const bearer = secretSha256 && (await authenticate(secretSha256, sourceIdOf?.(request)));

@@ -8,7 +8,7 @@ import type { Credential } from '../store/store.ts';
 import { createLead } from '../usecases/create-lead.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
 import { getLead } from '../usecases/get-lead.ts';
-import { listLeads } from '../usecases/list-leads.ts';
+import { listLeads, pageLimit } from '../usecases/list-leads.ts';
 import { contactFromWire, keyToWire, sourceIdFromWire } from './convert.ts';
 import { answerItems, type Item, type ItemContext, type ItemResult, MOST_ITEMS, noteCount } from './items.ts';
 
@@ -105,6 +105,7 @@ export function exchangeService(deps: Dependencies, context: ItemContext): Servi
     const operation = request.case && (operations[request.case] as Operation<Kind>);
     return {
       call: { operation: operation?.name ?? 'Exchange', requestId, request: told, traceparent },
+      leads: request.case === 'listLeads' ? pageLimit(request.value.pageSize) : 1,
       async answer(authenticate) {
         const sourceId = request.case === 'createLead' ? sourceIdFromWire(request.value.sourceId) : undefined;
         const bearer = await authenticate(secretSha256, sourceId);

@@ -14,16 +14,15 @@ import { until } from './until.ts';
 /** How many items a message may carry, and how many results one carries at most. */
 export const MOST_ITEMS = 100;
 
-/** How many items of a call may wait for their results, or these for their caller, before no more are read. */
+/** How many leads items of a call may ask for that their caller has not taken yet, before no more are read. */
 const MOST_OPEN = 1000;
-
-/** How many full messages of results of a call may wait for their caller, before no more items are read: pages are long. */
-const MOST_FULL = 64;
 
 /** Something that is asked for, together with others. */
 export interface Item<Answer> {
   /** What it would be as a call of its own. */
   readonly call: Call;
+  /** How many leads its result may have; at least 1. */
+  readonly leads: number;
   /** @param authenticate what came with a key; once for all of a message that came with the same */
   readonly answer: (authenticate: Authenticate) => Promise<Answer>;
 }
@@ -73,9 +72,10 @@ export async function* answerItems<Message, Answer extends object>(
   { itemsOf, partOf }: Carried<Message, Answer>,
   { signal }: Pick<HandlerContext, 'signal'>,
 ): AsyncGenerator<{ results: ItemResult<Answer>[] }> {
-  const known: ItemResult<Answer>[] = [];
+  const known: Known<Answer>[] = [];
   let begun = 0;
-  let told = 0;
+  /** How many leads are asked for and not told. */
+  let open = 0;
   const moreKnown = new Signal();
   const moreTold = new Signal();
 
@@ -87,15 +87,18 @@ export async function* answerItems<Message, Answer extends object>(
   // Told below, when everything that was begun is answered.
   allRead.catch(() => {});
 
-  while (reading || told < begun) {
+  while (reading || open > 0) {
     if (known.length === 0) {
       await moreKnown.wait();
       continue;
     }
-    const results = known.splice(0, countThatFits(known, partOf));
-    told += results.length;
+    const told = known.splice(
+      0,
+      countThatFits(known, ({ result }) => partOf(result)),
+    );
+    open -= leadsOf(told);
     moreTold.give();
-    yield { results };
+    yield { results: told.map(({ result }) => result) };
   }
   await allRead.catch((error) => {
     throw connectErrorOf(error);
@@ -111,33 +114,38 @@ export async function* answerItems<Message, Answer extends object>(
       const authenticateOnce = oncePerSecret(authenticate);
       for (const [position, item] of items.entries()) begin(begun + position, item, authenticateOnce);
       begun += items.length;
+      open += leadsOf(items);
       // What is known by now goes out before the next message is begun: so both sides work at the same time.
       await turnOver();
-      while ((begun - told >= MOST_OPEN || filledBy(known, partOf) >= MOST_FULL) && !signal.aborted)
-        await moreTold.wait();
+      while (open >= MOST_OPEN && !signal.aborted) await moreTold.wait();
     }
   }
 
-  function begin(index: number, { call, answer }: Item<Answer>, authenticateOnce: Authenticate): void {
+  function begin(index: number, { call, leads, answer }: Item<Answer>, authenticateOnce: Authenticate): void {
     run(call, () => answer(authenticateOnce))
       .then(
         (answered) => ({ ...answered, index }),
         (error) => ({ index, outcome: { case: 'error', value: statusOf(connectErrorOf(error)) } }) as const,
       )
       .then((result) => {
-        known.push(result);
+        known.push({ result, leads });
         moreKnown.give();
       });
   }
 }
 
-/** How many messages results fill. */
-function filledBy<Known>(results: readonly Known[], partOf: (one: Known) => number): number {
-  return results.reduce((sum, result) => sum + partOf(result), 0);
+/** What is known and not told. */
+interface Known<Answer> {
+  readonly result: ItemResult<Answer>;
+  /** How many leads were asked for. */
+  readonly leads: number;
 }
 
+const leadsOf = (items: readonly { readonly leads: number }[]): number =>
+  items.reduce((sum, { leads }) => sum + leads, 0);
+
 /** How many of what is known go into a message. */
-function countThatFits<Known>(known: readonly Known[], partOf: (one: Known) => number): number {
+function countThatFits<One>(known: readonly One[], partOf: (one: One) => number): number {
   let full = 0;
   const first = known.findIndex((one) => {
     const isFull = full >= 1;

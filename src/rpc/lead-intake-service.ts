@@ -13,7 +13,7 @@ import { changeLeadStage } from '../usecases/change-lead-stage.ts';
 import { createLead } from '../usecases/create-lead.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
 import { getLead } from '../usecases/get-lead.ts';
-import { listLeads } from '../usecases/list-leads.ts';
+import { listLeads, pageLimit } from '../usecases/list-leads.ts';
 import { answerBatches } from './batches.ts';
 import { operationOf } from './call.ts';
 import { contactFromWire, leadStage, leadToWire, sourceIdFromWire } from './convert.ts';
@@ -48,7 +48,12 @@ export function leadIntakeService(deps: Dependencies, context: ItemContext): Ser
       answerBatches(
         batches,
         context,
-        { operation: operationOf(method.listLeads), mostResults: PAGES_IN_A_MESSAGE, answer: forBearer(list) },
+        {
+          operation: operationOf(method.listLeads),
+          leadsOf: ({ pageSize }) => pageLimit(pageSize),
+          mostResults: PAGES_IN_A_MESSAGE,
+          answer: forBearer(list),
+        },
         handler,
       ),
 

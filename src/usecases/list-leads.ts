@@ -40,7 +40,10 @@ export async function listLeads(
   if (!view) faults.note('view', 'must be a known view');
   faults.refuseIfAny();
 
-  const limit = Math.min(pageSize || PAGE_SIZE.fallback, PAGE_SIZE.max);
-  const { records: leads, next } = await store.listLeads(studioId, before ?? null, limit);
+  const { records: leads, next } = await store.listLeads(studioId, before ?? null, pageLimit(pageSize));
   return { leads, nextPageToken: next === null ? '' : pageTokenAfter('leads', studioId, next) };
 }
+
+/** How many leads a page has at most; whatever size is asked for. */
+export const pageLimit = (pageSize: number): number =>
+  pageSize > 0 ? Math.min(pageSize, PAGE_SIZE.max) : PAGE_SIZE.fallback;

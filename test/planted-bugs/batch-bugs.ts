@@ -17,10 +17,11 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     suite: EXCHANGED,
     caughtBy: 'in one message',
     patches: [
+      { file: ITEMS, find: 'let open = 0;', put: 'let open = 0; let place = 0;' },
       {
         file: ITEMS,
-        find: 'const results = known.splice(0, countThatFits(known, partOf));',
-        put: 'const results = known.splice(0, countThatFits(known, partOf)).map((result, place) => ({ ...result, index: told + place }));',
+        find: 'told.map(({ result }) => result)',
+        put: 'told.map(({ result }) => ({ ...result, index: place++ }))',
       },
     ],
   },
@@ -38,10 +39,11 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: ITEMS,
-        find: 'const results = known.splice(0, countThatFits(known, partOf));',
-        put: `const taken = known.splice(0, countThatFits(known, partOf));
-    const refused = taken.find(({ outcome }) => outcome.case === 'error');
-    const results = taken.map((result) => ({ ...result, outcome: (refused ?? result).outcome }));`,
+        find: 'told.map(({ result }) => result)',
+        put: `told.map(({ result }) => {
+          const { outcome } = (told.find((one) => one.result.outcome.case === 'error') ?? { result }).result;
+          return { ...result, outcome };
+        })`,
       },
     ],
   },
@@ -165,8 +167,8 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: ITEMS,
-        find: 'const results = known.splice(0, countThatFits(known, partOf));',
-        put: 'const results = known.splice(0);',
+        find: 'const told = known.splice(0, $COUNT);',
+        put: 'const told = known.splice(0);',
       },
     ],
   },
@@ -181,7 +183,7 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     name: 'the core makes pages for whoever takes none, as long as they are not too many',
     suite: EXCHANGED,
     caughtBy: 'are not made for a caller that does not take them, and come all once it does',
-    patches: [{ file: ITEMS, find: 'filledBy(known, partOf) >= MOST_FULL', put: 'false' }],
+    patches: [{ file: 'src/rpc/exchange-service.ts', find: 'pageLimit(request.value.pageSize)', put: '1' }],
     inSoak: true,
   },
   {
