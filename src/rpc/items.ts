@@ -61,8 +61,7 @@ interface Carried<Message, Answer> {
 }
 
 /**
- * Answers each item on its own. Results that are known by the end of a turn of the event loop go together, so nobody waits for
- * a slower neighbour.
+ * Answers each item on its own. Results that are known together go together, and nobody waits for a slower neighbour.
  *
  * @throws ConnectError invalid_argument when a message has no items, or too many
  */
@@ -188,13 +187,13 @@ export function noteCount(faults: Faults, name: string, count: number): void {
   if (count < 1 || count > MOST_ITEMS) faults.note(name, `must be 1 to ${MOST_ITEMS}`);
 }
 
-/** Lets one wait for the end of the turn of the event loop in which others give it. */
+/** Lets one wait until others have given it and every promise is kept that can be: what is known together goes together. */
 class Signal {
   #given = () => {};
 
   wait(): Promise<void> {
     return new Promise((resolve) => {
-      this.#given = () => setImmediate(resolve);
+      this.#given = () => process.nextTick(resolve);
     });
   }
 
