@@ -59,7 +59,7 @@ export async function startGateway(
   const metrics = config.GATEWAY_METRICS_ADDRESS && createGatewayMetrics();
   const tracer = await openTracer('gateway', config.OTEL_EXPORTER_OTLP_ENDPOINT);
   const counter = openQuota(policy, config.REDIS_URL?.reveal(), config.REDIS_CLUSTER);
-  const quota = observedQuota(counter, metrics, tracer && (config.REDIS_URL ? 'redis' : 'memory'));
+  const quota = observedQuota(counter, metrics, tracer !== undefined && config.REDIS_URL !== undefined);
   const core = createCoreClient(config, metrics);
   let stopping = false;
   const readiness = {

@@ -5,19 +5,15 @@ import type { Quota } from './quota-port.ts';
 /**
  * A quota that is observed itself: what it decides, and how long that takes.
  *
- * @param tracedAs where it counts, when requests are traced
+ * @param isTraced whether it is a part of a trace: what is counted in memory takes no time
  */
-export function observedQuota(
-  quota: Quota,
-  metrics: GatewayMetrics | undefined,
-  tracedAs: 'redis' | 'memory' | undefined,
-): Quota {
-  if (!metrics && !tracedAs) return quota;
+export function observedQuota(quota: Quota, metrics: GatewayMetrics | undefined, isTraced: boolean): Quota {
+  if (!metrics && !isTraced) return quota;
   return {
     ...quota,
     async consume(apiKeyId) {
       const begun = performance.now();
-      const span = currentSpan.getStore()?.child(`${tracedAs} consume`, { 'db.system.name': tracedAs });
+      const span = isTraced ? currentSpan.getStore()?.child('redis consume', { 'db.system.name': 'redis' }) : undefined;
       try {
         const decision = await quota.consume(apiKeyId);
         span?.end({ failed: false, attributes: { admitted: decision.admitted } });
