@@ -19,7 +19,7 @@ export function sqliteClaimRenewals(
 ): ClaimRenewalStore {
   const selectDue = database.prepare('SELECT * FROM studios WHERE claim_renewal IS NOT NULL ORDER BY id');
   const selectPage = database.prepare(`
-    SELECT ${CLAIM_COLUMNS} FROM leads WHERE studio_number = ? AND id > unhex(?, '-') ORDER BY id LIMIT ?`);
+    SELECT ${CLAIM_COLUMNS} FROM leads WHERE studio_number = ? AND id > unhex(?, '-') ORDER BY id LIMIT ? + 0`);
   const selectKeys = database.prepare(`
     SELECT number, contact_keys FROM leads WHERE studio_number = ? AND id = unhex(?, '-')`);
   const updateKeys = database.prepare(

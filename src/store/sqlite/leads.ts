@@ -42,7 +42,8 @@ function leadTable(database: DatabaseSync) {
     "id = unhex(?, '-')",
   );
   const selectByKey = select(`${LEAD_COLUMNS}, ${FINGERPRINT_COLUMNS}`, "idempotency_key = unhex(?, '-')");
-  const selectPage = select(LEAD_COLUMNS, "id < unhex(?, '-') ORDER BY id DESC LIMIT ?");
+  // SQLite looks at what a LIMIT is bound to as it plans, and plans anew for each other number; not at what is computed.
+  const selectPage = select(LEAD_COLUMNS, "id < unhex(?, '-') ORDER BY id DESC LIMIT ? + 0");
   const updateStage = database.prepare(`
     UPDATE leads SET stage = ?, updated_at = ?, contact_keys = ?, rule_version = ?, rule_region = ? WHERE number = ?`);
 

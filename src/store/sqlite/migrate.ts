@@ -7,6 +7,9 @@ import { MovingLeads } from './move-leads.ts';
 /** SQLite's result code for a database that another process holds. */
 const SQLITE_BUSY = 5;
 
+/** How long another process may take to begin with the conversion of a large file; milliseconds. */
+const OTHERS_BEGIN_MS = 60_000;
+
 /** How many steps of the schema a database has taken. */
 export function schemaVersion(database: DatabaseSync): number {
   return database.prepare('PRAGMA user_version').get()?.user_version as number;
@@ -19,38 +22,29 @@ export function schemaVersion(database: DatabaseSync): number {
  * @throws StoreUnavailable when a newer release has written the file
  */
 export function* migration(database: DatabaseSync, path: string): Generator<ConversionProgress> {
-  // Nothing is written when there is nothing to do: reads are served on a full disk, too.
-  if (schemaVersion(database) === MIGRATIONS.length) return;
-  // Two processes may start on one file: the second waits here and finds nothing left to do.
-  inTransaction(database, () => {
-    const version = schemaVersion(database);
-    if (version > MIGRATIONS.length) {
-      throw new StoreUnavailable(
-        `the database file ${path} has schema ${version}, this release knows ${MIGRATIONS.length}: use a newer release`,
-      );
-    }
-    takeSteps(database, MOVING_LEADS);
-  });
-  yield* movedLeads(database);
-}
-
-function* movedLeads(database: DatabaseSync): Generator<ConversionProgress> {
+  const giveUp = performance.now() + OTHERS_BEGIN_MS;
   let moving: MovingLeads | undefined;
-  for (;;) {
+  // Nothing is written when there is nothing to do: reads are served on a full disk, too.
+  while (schemaVersion(database) !== MIGRATIONS.length) {
     try {
-      const isOver = inTransaction(database, () => {
-        // Another process has done the rest.
-        if (schemaVersion(database) !== MOVING_LEADS) return true;
+      // Two processes may be at one file: each waits here for the other, and does what is left then.
+      inTransaction(database, () => {
+        const version = schemaVersion(database);
+        if (version > MIGRATIONS.length) {
+          throw new StoreUnavailable(
+            `the database file ${path} has schema ${version}, this release knows ${MIGRATIONS.length}: use a newer release`,
+          );
+        }
+        if (version === MIGRATIONS.length) return;
+        takeSteps(database, MOVING_LEADS);
         moving ??= new MovingLeads(database);
-        if (moving.moveSome()) return false;
+        if (moving.moveSome()) return;
         moving.makeIndex();
         takeSteps(database, MIGRATIONS.length);
-        return true;
       });
-      if (isOver) return;
     } catch (error) {
-      // Another process moves them, too: it may hold the file for as long as it makes the index.
       if ((error as { errcode?: number }).errcode !== SQLITE_BUSY) throw error;
+      if (schemaVersion(database) !== MOVING_LEADS && performance.now() > giveUp) throw error;
     }
     if (moving) yield moving.progress;
   }

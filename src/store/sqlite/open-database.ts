@@ -1,4 +1,4 @@
-import { closeSync, fsyncSync, mkdirSync, openSync } from 'node:fs';
+import { closeSync, fsyncSync, mkdirSync, openSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setImmediate } from 'node:timers/promises';
@@ -76,8 +76,7 @@ function connected(path: string): DatabaseSync {
     // What is answered as written survives a power cut, not only the end of the process.
     database.exec('PRAGMA synchronous = FULL');
     database.exec('PRAGMA foreign_keys = ON');
-    // KiB, taken only as it fills: the inner pages of the indexes of a million leads stay in it.
-    database.exec('PRAGMA cache_size = -65536');
+    database.exec(`PRAGMA cache_size = -${cacheKib(path)}`);
     // Pages. A thread of its own moves them into the database; here only should it fall behind, or not be there.
     database.exec('PRAGMA wal_autocheckpoint = 16384');
     return database;
@@ -85,6 +84,15 @@ function connected(path: string): DatabaseSync {
     database.close();
     throw error;
   }
+}
+
+/**
+ * How much of a file SQLite keeps in memory, taken only as it fills: the inner pages of all indexes, and of large files more.
+ * Not more of one below 1 GiB: there SQLite looks through all that it keeps after many a commit, for pages beyond the file's
+ * end, because it counts a page as kept that it never writes, the one at 1 GiB.
+ */
+function cacheKib(path: string): number {
+  return path !== ':memory:' && statSync(path).size >= 2 ** 30 ? 65_536 : 16_384;
 }
 
 /** Makes a folder with those above it, where there is none; a power cut takes none of them back. */

@@ -38,7 +38,7 @@ export const LEAD_COLUMNS = `
   ${number('created_at')}, ${number('updated_at')}`;
 
 /** The columns of what a lead was made with, in the order in which keptFingerprint takes them. */
-export const FINGERPRINT_COLUMNS = `${number('fingerprint_version')}, fingerprint`;
+export const FINGERPRINT_COLUMNS = `${number('fingerprint_version')}, hex(fingerprint)`;
 
 /** The columns of a key, also where other tables are joined to it. */
 export const API_KEY_COLUMNS = `
@@ -85,7 +85,7 @@ function leadIn(studioId: string, row: readonly SQLOutputValue[]): Unchecked<Lea
 /** @param row LEAD_COLUMNS, then FINGERPRINT_COLUMNS */
 export function keptFingerprint(studioId: string, row: readonly SQLOutputValue[]): Checked<Fingerprint> {
   const [version, sha256] = row.slice(-2);
-  const read = { version, sha256: hashText(sha256 as Uint8Array) };
+  const read = { version, sha256: hashText(Buffer.from(sha256 as string, 'hex')) };
   return checkedFingerprint(read, { studioId, id: idText(row[0] as string) });
 }
 
