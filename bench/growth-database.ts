@@ -39,10 +39,11 @@ export interface LoadedDatabase {
   readonly bytesPerLead: number;
 }
 
-export function sqlite(): Engine {
+/** @param large how many leads the large database has */
+export function sqlite(large: number): Engine {
   return {
     name: `SQLite ${process.versions.sqlite}`,
-    sizes: [10_000, 1_000_000],
+    sizes: [10_000, large],
     calls: { reads: 200, creations: 24, batches: 8 },
     async open() {
       const path = join(temporaryFolder(), 'leads.db');

@@ -84,7 +84,7 @@ interface Answer {
 }
 
 /** Tells a core what the CRM would of a studio that has leads already; gives the secret of a key. */
-async function arrangeKey({ directory, apiKeys }: CoreClients, studioId: string): Promise<string> {
+export async function arrangeKey({ directory, apiKeys }: CoreClients, studioId: string): Promise<string> {
   const memberId = 'owner';
   await directory.putStudio({ studio: { id: studioId, status: StudioStatus.ACTIVE } });
   await directory.putMember({ member: { studioId, id: memberId, role: MemberRole.OWNER } });

@@ -1,6 +1,7 @@
 import type { LoadedDatabase } from './growth-database.ts';
 import type { Cost, Measurement } from './growth-measure.ts';
 import { number, spread, table } from './report.ts';
+import { medianOf, rateRatios, type Series } from './rounds.ts';
 import { median } from './statistics.ts';
 
 /** What a call costs with few leads and with many, as Markdown. */
@@ -38,6 +39,52 @@ export function requestTable(
     ];
   });
   const heads = ['', ...sizesIn('ms'), 'ratio', `at most ${atMost}`, ...sizesIn('µs'), 'ratio'];
+  return table(heads, ['---'], rows);
+}
+
+/** What part of the rate with few leads is to be reached with many. */
+const LEAST_RATE = 0.8;
+
+/** Creations as fast as they are answered, with few leads and with many, as Markdown. */
+export function loadTable(all: readonly Series[]): string {
+  const [few] = all;
+  if (!few) throw new Error('nothing was measured');
+  const rows = all.map((series) => {
+    const rates = rateRatios(series, few);
+    return [
+      series.target,
+      number(
+        medianOf(series, ({ ratePerSecond }) => ratePerSecond),
+        0,
+      ),
+      number(
+        medianOf(series, ({ p99Ms }) => p99Ms),
+        1,
+      ),
+      number(
+        medianOf(series, ({ cpuUs }) => cpuUs.core ?? Number.NaN),
+        0,
+      ),
+      number(
+        medianOf(series, ({ cpuUs }) => cpuUs.gateway ?? Number.NaN),
+        0,
+      ),
+      ...(series === few ? ['', ''] : [spread(rates), median(rates) >= LEAST_RATE ? 'met' : '**not met**']),
+      Object.entries(series.failures)
+        .map(([what, count]) => `${count} ${what}`)
+        .join(', '),
+    ];
+  });
+  const heads = [
+    '',
+    'a second',
+    'p99, ms',
+    'core, µs',
+    'gateway, µs',
+    'of the rate',
+    `at least ${LEAST_RATE}`,
+    'failed',
+  ];
   return table(heads, ['---'], rows);
 }
 

@@ -2,17 +2,18 @@
  * What a studio's growth costs: the same calls on a database with few leads and on one with a hundred times as many, at
  * the store port and as requests to the product's processes.
  *
- *   node bench/growth.ts [--quick]
+ *   node bench/growth.ts [--quick] [--leads NUMBER]
  *
- * Measures SQLite, and also a MongoDB when MONGODB_URL says where one is. `--quick` takes a tenth of the leads. Prints
- * Markdown to the standard output and its progress to the standard error.
+ * Measures SQLite, and also a MongoDB when MONGODB_URL says where one is. `--leads` is how many the large database of SQLite
+ * has; `--quick` takes a tenth of the leads. Prints Markdown to the standard output and its progress to the standard error.
  */
 import { parseArgs } from 'node:util';
 import type { Access } from './growth-access.ts';
 import { type Engine, type LoadedDatabase, load, mongo, sqlite } from './growth-database.ts';
+import { measureLoad } from './growth-load.ts';
 import { BATCH, leadsAdded, type Measurement, measure, ROUNDS } from './growth-measure.ts';
 import { accessProduct } from './growth-product.ts';
-import { growthTable, requestTable } from './growth-report.ts';
+import { growthTable, loadTable, requestTable } from './growth-report.ts';
 import { accessStore } from './growth-store.ts';
 import { describeMachine } from './machine.ts';
 import { runBenchmark } from './run-benchmark.ts';
@@ -21,14 +22,17 @@ import { runBenchmark } from './run-benchmark.ts';
 const MOST_RATIO = 1.2;
 
 await runBenchmark(async () => {
-  const { quick } = parseArgs({ options: { quick: { type: 'boolean', default: false } } }).values;
+  const { quick, leads } = parseArgs({
+    options: { quick: { type: 'boolean', default: false }, leads: { type: 'string', default: '1000000' } },
+  }).values;
+  if (!/^[1-9]\d{4,8}$/.test(leads)) throw new Error(`--leads: ${leads} is no number from 10000 to 999999999`);
   print(
     ...describeMachine().map((line) => `- ${line}`),
     `- milliseconds, medians of ${ROUNDS} rounds, in a round the mean of creations and the median of the others; a ratio is ` +
       'the median of the ratios of the rounds, with the lowest and the highest',
     '- processor time is microseconds per request, core and gateway together',
   );
-  await measureEngine(sqlite(), quick);
+  await measureEngine(sqlite(Number(leads)), quick);
   const { MONGODB_URL } = process.env;
   if (MONGODB_URL) await measureEngine(await mongo(MONGODB_URL), quick);
 });
@@ -44,6 +48,11 @@ async function measureEngine(engine: Engine, quick: boolean): Promise<void> {
   const asRequests = await measureBy((database) => accessProduct(database, BATCH));
   print(`## ${engine.name}, as requests`, '', requestTable(databases, asRequests, MOST_RATIO));
   print(`Each database grew by ${2 * leadsAdded(engine)} leads meanwhile, a half of them in each table.`);
+  print(
+    `## ${engine.name}, creations as fast as they are answered`,
+    '',
+    loadTable(await measureLoad(databases, quick)),
+  );
 
   async function measureBy(accessTo: (database: LoadedDatabase) => Promise<Access>): Promise<Measurement[]> {
     const accesses = [await accessTo(small), await accessTo(large)] as const;

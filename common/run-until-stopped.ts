@@ -17,12 +17,15 @@ export interface Running {
 /**
  * Runs a process: starts it, waits for SIGTERM, SIGINT or the end of the process that started it, and stops it in order.
  * The exit status is 0 after an orderly stop and 1 when the start or the stop failed, with the reason on standard error.
+ *
+ * @param start is told when it is to stop before it has started; it may break off then, with the signal's reason
  */
-export async function runUntilStopped(start: () => Promise<Running>): Promise<void> {
+export async function runUntilStopped(start: (stopping: AbortSignal) => Promise<Running>): Promise<void> {
   makeObjectsYoung();
-  const stopped = stopRequest();
+  const stopping = new AbortController();
+  const stopped = stopRequest().then(() => stopping.abort());
   try {
-    const running = await start();
+    const running = await start(stopping.signal);
     // A process that was started by another with a channel tells it where it listens.
     process.send?.({ url: running.url });
     await stopped;
@@ -35,6 +38,7 @@ export async function runUntilStopped(start: () => Promise<Running>): Promise<vo
     // Nothing may keep a stopped process alive, such as the channel to its parent.
     process.exit(0);
   } catch (error) {
+    if (stopping.signal.aborted && error === stopping.signal.reason) process.exit(0);
     fail(error);
   }
 }

@@ -3,6 +3,7 @@ import { text } from 'node:stream/consumers';
 import { inspect } from 'node:util';
 import { Argument, Command, InvalidArgumentError, Option } from 'commander';
 import { inOneLine } from '../common/in-one-line.ts';
+import { Seldom } from '../common/seldom.ts';
 import { SettingsError } from '../common/settings.ts';
 import { DAY_MS } from '../common/units.ts';
 import { visible, visibleLines } from '../common/visible.ts';
@@ -16,6 +17,7 @@ import { LEAD_STAGES, type LeadStage } from '../src/domain/lead.ts';
 import { newId } from '../src/domain/new-id.ts';
 import { Refusal } from '../src/domain/refusal.ts';
 import type { MemberRole, Studio } from '../src/domain/studio.ts';
+import type { ConversionProgress } from '../src/store/conversion.ts';
 import { openStore } from '../src/store/open-store.ts';
 import { StoreUnavailable, type StudioRenewal, UnreadableRecord } from '../src/store/store.ts';
 import { changeLeadStage } from '../src/usecases/change-lead-stage.ts';
@@ -35,6 +37,9 @@ import { createApiKey, listApiKeys, replaceApiKey, revokeApiKey } from '../src/u
 import { renewClaims } from '../src/usecases/renew-claims.ts';
 import { publicKey, publicRenewal, publicStudio, show, showFindings } from './cli-output.ts';
 import { examine, type Part } from './doctor/examine.ts';
+
+/** How often a command that waits for the conversion of a file says so; milliseconds. */
+const SHOWN_EVERY_MS = 5000;
 
 const program = new Command('lead-intake')
   .description('Does by hand what the CRM does by RPC, on the database that DATABASE_URL names.')
@@ -236,7 +241,9 @@ function isJson(): boolean {
 async function run(command: (deps: Dependencies) => Promise<unknown>): Promise<void> {
   try {
     const report = ({ message }: UnreadableRecord) => console.error(message);
-    const store = await openStore(readDatabaseUrl(process.env).reveal(), undefined, report);
+    const store = await openStore(readDatabaseUrl(process.env).reveal(), undefined, report, {
+      progressed: showConversion(),
+    });
     try {
       show(await command({ store, clock: systemClock, newId }), isJson());
     } finally {
@@ -246,6 +253,15 @@ async function run(command: (deps: Dependencies) => Promise<unknown>): Promise<v
     console.error(visibleLines(complaint(error)));
     process.exitCode = 1;
   }
+}
+
+/** Tells once in a while how far the conversion of a database file is, which a command waits for. */
+function showConversion(): (progress: ConversionProgress) => void {
+  const progress = new Seldom(SHOWN_EVERY_MS);
+  return ({ done, total }) => {
+    if (progress.isDue())
+      console.error(`the database file of an earlier release is being converted: ${done} of ${total} records`);
+  };
 }
 
 /** A fault of ours keeps its stack; what the operator can mend is one line each. */

@@ -5,6 +5,7 @@ import { openTracer } from '../common/open-tracer.ts';
 import { Readiness } from '../common/readiness.ts';
 import type { Running } from '../common/run-until-stopped.ts';
 import type { CoreConfig } from './config.ts';
+import { conversionLog } from './conversion-log.ts';
 import { systemClock } from './domain/clock.ts';
 import { newId } from './domain/new-id.ts';
 import { keepClaimsRenewed } from './keep-claims-renewed.ts';
@@ -18,13 +19,16 @@ import { openStore } from './store/open-store.ts';
 /**
  * Starts the core: store, use cases, RPCs, port.
  *
+ * @param stopping breaks off what takes long before it serves
  * @throws Error when the store cannot be opened or the port is taken
  */
-export async function startCore(config: CoreConfig): Promise<Running> {
+export async function startCore(config: CoreConfig, stopping?: AbortSignal): Promise<Running> {
   const log = await createLogger('core', config.LOG_LEVEL);
   const metrics = config.CORE_METRICS_ADDRESS && createCoreMetrics();
   const tracer = await openTracer('core', config.OTEL_EXPORTER_OTLP_ENDPOINT);
-  const store = await openStore(config.DATABASE_URL.reveal(), storeObserver(metrics, tracer), unreadableLog(log));
+  const observer = storeObserver(metrics, tracer);
+  const watch = { stopping, progressed: conversionLog(log) };
+  const store = await openStore(config.DATABASE_URL.reveal(), observer, unreadableLog(log), watch);
   const draining = new AbortController();
   const readiness = new Readiness('the database', () => store.check(), log);
   metrics?.watchReadiness(readiness, draining.signal);

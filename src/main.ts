@@ -2,4 +2,4 @@ import { runUntilStopped } from '../common/run-until-stopped.ts';
 import { startCore } from './app.ts';
 import { readCoreConfig } from './config.ts';
 
-await runUntilStopped(() => startCore(readCoreConfig(process.env)));
+await runUntilStopped((stopping) => startCore(readCoreConfig(process.env), stopping));

@@ -9,6 +9,7 @@ const FOR_ADAPTERS = [
   'common/deadlines.ts',
   'src/domain/',
   'src/store/checked.ts',
+  'src/store/conversion.ts',
   'src/store/database-state.ts',
   'src/store/index-faults.ts',
   'src/store/pages.ts',
@@ -30,6 +31,7 @@ const MAY_KNOW: Readonly<Record<string, readonly string[]>> = {
   // The core.
   'src/domain/': ['common/rules/', 'common/units.ts'],
   'src/store/store.ts': ['src/domain/'],
+  'src/store/conversion.ts': [],
   'src/store/database-state.ts': [],
   'src/store/checked.ts': ['src/domain/', 'common/rules/', 'src/store/store.ts'],
   'src/store/index-faults.ts': ['src/store/store.ts'],
@@ -40,6 +42,7 @@ const MAY_KNOW: Readonly<Record<string, readonly string[]>> = {
   'src/store/mongo/': FOR_ADAPTERS,
   // Nobody else knows the adapters.
   'src/store/open-store.ts': [
+    'src/store/conversion.ts',
     'src/store/database-state.ts',
     'src/store/mongo/',
     'src/store/sqlite/',
@@ -54,6 +57,7 @@ const MAY_KNOW: Readonly<Record<string, readonly string[]>> = {
     'src/domain/',
     'src/http2/',
     'src/rpc/',
+    'src/store/conversion.ts',
     'src/store/open-store.ts',
     'src/usecases/',
   ],
@@ -92,6 +96,7 @@ const MAY_KNOW: Readonly<Record<string, readonly string[]>> = {
     'operator/doctor/',
     'src/config.ts',
     'src/domain/',
+    'src/store/conversion.ts',
     'src/store/open-store.ts',
     'src/store/store.ts',
     'src/usecases/',

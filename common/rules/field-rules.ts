@@ -24,6 +24,7 @@ export type Fault = string | undefined;
 // RFC 9562: versions 1 to 8 of the standard variant, the nil UUID and the max UUID.
 const UUID =
   /^(?:[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}|00000000-0000-0000-0000-000000000000|ffffffff-ffff-ffff-ffff-ffffffffffff)$/i;
+const UUID_AS_KEPT = new RegExp(UUID.source);
 const CRM_ID = /^[A-Za-z0-9_-]{1,64}$/;
 const BASE64URL = /^[A-Za-z0-9_-]*$/;
 const WHITE_SPACE_OR_CONTROL = /[\s\p{Cc}]/u;
@@ -31,6 +32,9 @@ const DECIMAL_DIGIT = /\p{Nd}/gu;
 
 /** A UUID with hyphens, in any letter case. @rule 2.2.uuids 4.2.id */
 export const uuidFault = (value: string): Fault => (UUID.test(value) ? undefined : 'must be a UUID with hyphens');
+
+/** Whether it is a UUID as all are kept: in lower case. */
+export const isUuidAsKept = (value: string): boolean => UUID_AS_KEPT.test(value);
 
 /** An id that the CRM gave: of a studio or of a member. */
 export const crmIdFault = (value: string): Fault =>

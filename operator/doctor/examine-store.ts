@@ -44,6 +44,10 @@ function noteContents(
   if (release === 'newer') notes.fault(`SQLite at ${path} was written by a newer release: use that`);
   else if (release === 'earlier')
     notes.warning(`SQLite at ${path} is of an earlier release: a core that starts converts it`);
+  else if (release === 'half-converted')
+    notes.warning(
+      `SQLite at ${path} is half converted from an earlier release: a core is at it, or goes on as it starts`,
+    );
   else notes.well(`SQLite at ${path} can be read and written`);
   for (const fault of indexFaults) notes.fault(toldOf(fault));
   if (isOpenToOthers) {

@@ -1,4 +1,4 @@
-import { BOUNDS, crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
+import { BOUNDS, crmIdFault, isUuidAsKept } from '../../common/rules/field-rules.ts';
 import { API_KEY_SCOPES, type ApiKey, type ApiKeyScope, HINT_LENGTH } from '../domain/api-key.ts';
 import { AUDIT_ACTIONS, type AuditEvent } from '../domain/audit.ts';
 import { type ClaimRenewal, RENEWAL_STEPS } from '../domain/claim-renewal.ts';
@@ -224,8 +224,7 @@ function unreadable(
 }
 
 /** A UUID as it is written: in lower case. */
-export const isUuid = (value: unknown): value is string =>
-  typeof value === 'string' && uuidFault(value) === undefined && value === value.toLowerCase();
+export const isUuid = (value: unknown): value is string => typeof value === 'string' && isUuidAsKept(value);
 
 const isCrmId = (value: unknown): value is string => typeof value === 'string' && crmIdFault(value) === undefined;
 

@@ -8,8 +8,8 @@ export interface FileState {
   readonly isThere: boolean;
   /** Undefined when it is not there, or could not be read. */
   readonly contents?: {
-    /** The release whose schema it has, as seen from this one. */
-    readonly release: 'earlier' | 'this' | 'newer';
+    /** The release whose schema it has, as seen from this one; half-converted: from an earlier one's to this one's. */
+    readonly release: 'earlier' | 'half-converted' | 'this' | 'newer';
     readonly isOpenToOthers: boolean;
     readonly indexFaults: readonly string[];
   };

@@ -1,8 +1,10 @@
+import type { ConversionWatch } from './conversion.ts';
 import type { DatabaseState } from './database-state.ts';
 import { mongoUrlFault } from './mongo/connection.ts';
 import { examineMongo } from './mongo/examine-mongo.ts';
 import { openMongoStore } from './mongo/mongo-store.ts';
 import { examineSqlite } from './sqlite/examine-sqlite.ts';
+import { openInParts } from './sqlite/open-database.ts';
 import { openSqliteStore } from './sqlite/sqlite-store.ts';
 import type { ReportUnreadable, Store, StoreObserver } from './store.ts';
 
@@ -16,15 +18,18 @@ import type { ReportUnreadable, Store, StoreObserver } from './store.ts';
  * @param databaseUrl `sqlite:PATH`, `mongodb://…` or `mongodb+srv://…`
  * @param observer is told of every command to the database
  * @param report is told of every record that cannot be read where a call goes on without it
+ * @param watch is told how far a file of an earlier release is converted, and may break that off
  * @throws StoreUnavailable when a file cannot be opened, with what to do about it; a server need not be there yet
  */
 export async function openStore<Asker>(
   databaseUrl: string,
   observer?: StoreObserver<Asker>,
   report?: ReportUnreadable,
+  watch: ConversionWatch = {},
 ): Promise<Store> {
   const path = filePathIn(databaseUrl);
-  return path === undefined ? openMongoStore(databaseUrl, observer, report) : openSqliteStore(path, observer, report);
+  if (path === undefined) return openMongoStore(databaseUrl, observer, report);
+  return openSqliteStore(path, observer, report, await openInParts(path, watch));
 }
 
 /** Looks at the database that an address names, and changes nothing in it. */

@@ -9,6 +9,7 @@ import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { type Store, StoreUnavailable } from '../../src/store/store.ts';
 import { aLead, aMember, anApiKey, aStudio, BY, claimsOf, NOW, STUDIO_ID } from '../support/builders.ts';
 import { temporaryFolder } from '../support/processes.ts';
+import { ID_BYTES, LEAD_NUMBER } from '../support/sqlite-hand.ts';
 
 /** A database of one's own: its path, an operator's way to it, and stores on it. */
 function aDatabase() {
@@ -49,10 +50,11 @@ async function aDatabaseWithDuplicates(by: 'key' | 'contact') {
   await create(store, first, itsClaims);
   await create(store, second);
   byHand.exec(by === 'key' ? 'DROP INDEX leads_by_idempotency_key' : COPIED_CLAIMS);
-  const [table, id, column] =
-    by === 'key' ? ['leads', 'id', 'idempotency_key'] : ['contact_claims', 'lead_id', 'contact_key'];
+  const [table, number, column] =
+    by === 'key' ? ['leads', 'number', 'idempotency_key'] : ['contact_claims', 'lead_number', 'contact_key'];
+  const its = `${number} = ${LEAD_NUMBER}`;
   byHand
-    .prepare(`UPDATE ${table} SET ${column} = (SELECT ${column} FROM ${table} WHERE ${id} = ?) WHERE ${id} = ?`)
+    .prepare(`UPDATE ${table} SET ${column} = (SELECT ${column} FROM ${table} WHERE ${its}) WHERE ${its}`)
     .run(first.id, second.id);
   return { ...opened, alone, claims, closed, first, second, itsClaims };
 }
@@ -92,7 +94,7 @@ describe('the indexes in SQLite', () => {
     const [lead, next] = [aLead(), aLead()];
     await create(store, lead);
     byHand.exec(
-      'DROP INDEX leads_by_idempotency_key; CREATE INDEX leads_by_idempotency_key ON leads (studio_id, stage)',
+      'DROP INDEX leads_by_idempotency_key; CREATE INDEX leads_by_idempotency_key ON leads (studio_number, stage)',
     );
     await expect(create(store)).rejects.toBeInstanceOf(StoreUnavailable);
 
@@ -109,22 +111,22 @@ describe('the indexes in SQLite', () => {
   test.each([
     [
       'that is not unique',
-      'CREATE INDEX leads_by_idempotency_key ON leads (studio_id, idempotency_key)',
+      'CREATE INDEX leads_by_idempotency_key ON leads (studio_number, idempotency_key)',
       /is not unique/,
     ],
     [
       'that is partial',
-      "CREATE UNIQUE INDEX leads_by_idempotency_key ON leads (studio_id, idempotency_key) WHERE stage = 'new'",
+      "CREATE UNIQUE INDEX leads_by_idempotency_key ON leads (studio_number, idempotency_key) WHERE stage = 'new'",
       /is partial/,
     ],
     [
       'of other columns',
-      'CREATE UNIQUE INDEX leads_by_idempotency_key ON leads (studio_id, idempotency_key, stage)',
+      'CREATE UNIQUE INDEX leads_by_idempotency_key ON leads (studio_number, idempotency_key, stage)',
       /has other columns/,
     ],
     [
       'to which texts in other letter case are the same',
-      'CREATE UNIQUE INDEX leads_by_idempotency_key ON leads (studio_id, idempotency_key COLLATE NOCASE)',
+      'CREATE UNIQUE INDEX leads_by_idempotency_key ON leads (studio_number, idempotency_key COLLATE NOCASE)',
       /has other columns/,
     ],
   ])(
@@ -153,7 +155,7 @@ describe('the indexes in SQLite', () => {
 
     byHand.exec(`
       DROP INDEX leads_by_idempotency_key;
-      CREATE INDEX leads_by_idempotency_key ON leads (studio_id, idempotency_key)`);
+      CREATE INDEX leads_by_idempotency_key ON leads (studio_number, idempotency_key)`);
 
     await expect(creation).rejects.toBeInstanceOf(StoreUnavailable);
     expect(leadsIn(byHand)).toBe(0);
@@ -188,7 +190,7 @@ describe('the indexes in SQLite', () => {
     const { store, byHand } = aDatabase();
     byHand.exec(`
       DROP INDEX leads_by_idempotency_key;
-      CREATE UNIQUE INDEX another ON leads (studio_id, idempotency_key)`);
+      CREATE UNIQUE INDEX another ON leads (studio_number, idempotency_key)`);
 
     expect(await checked(store)).toBe('well');
     expect(await create(store)).toMatchObject({ kind: 'created' });
@@ -215,8 +217,8 @@ describe('the indexes in SQLite', () => {
   });
 
   test.each([
-    ['closed', "UPDATE leads SET stage = 'lost' WHERE id = ?"],
-    ['deleted', 'DELETE FROM leads WHERE id = ?'],
+    ['closed', `UPDATE leads SET stage = 'lost' WHERE id = ${ID_BYTES}`],
+    ['deleted', `DELETE FROM leads WHERE id = ${ID_BYTES}`],
   ])('a lead that somebody has %s by hand keeps its contact from nobody', async (_, sql) => {
     const { store, byHand } = aDatabase();
     const lead = aLead();
@@ -246,8 +248,8 @@ describe('the indexes in SQLite', () => {
         }
         expect(leadsIn(byHand)).toBe(4);
 
-        byHand.prepare('DELETE FROM leads WHERE id = ?').run(second.id);
-        byHand.prepare('DELETE FROM contact_claims WHERE lead_id = ?').run(second.id);
+        byHand.prepare(`DELETE FROM contact_claims WHERE lead_number = ${LEAD_NUMBER}`).run(second.id);
+        byHand.prepare(`DELETE FROM leads WHERE id = ${ID_BYTES}`).run(second.id);
         await expect.poll(() => checked(store), { timeout: 10_000 }).toBe('well');
         expect(await create(store)).toMatchObject({ kind: 'created' });
       },

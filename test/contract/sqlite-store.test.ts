@@ -15,29 +15,33 @@ import { sqliteApiKeys } from '../../src/store/sqlite/api-keys.ts';
 import { sqliteDirectory } from '../../src/store/sqlite/directory.ts';
 import { GroupCommit } from '../../src/store/sqlite/group-commit.ts';
 import { sqliteLeads } from '../../src/store/sqlite/leads.ts';
-import { openDatabase, schemaVersion } from '../../src/store/sqlite/open-database.ts';
+import { schemaVersion } from '../../src/store/sqlite/migrate.ts';
+import { openDatabase } from '../../src/store/sqlite/open-database.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { type Store, StoreUnavailable, type UnreadableRecord } from '../../src/store/store.ts';
 import { renewClaims } from '../../src/usecases/renew-claims.ts';
 import { aLead, anApiKey, aStudio, BY, claimsOf, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
+import { ID_BYTES, idTextOf, LEAD_NUMBER, STUDIO_NUMBER, setColumn } from '../support/sqlite-hand.ts';
 import { type Damage, storeContract } from './store-contract.ts';
 
 const newFolder = () => mkdtempSync(join(tmpdir(), 'lead-intake-'));
 const remove = (folder: string) => rmSync(folder, { recursive: true, force: true });
 
-/** The columns by which a record is found, beside its studio's. */
+const OF_LEAD = `studio_number = ${STUDIO_NUMBER} AND id = ${ID_BYTES}`;
+
+/** Where records are, and by what they are found there; the parameters are the ids of the studio and of the record. */
 const TABLES = {
-  lead: ['leads', 'studio_id', 'id'],
-  creation: ['leads', 'studio_id', 'id'],
-  claim: ['leads', 'studio_id', 'id'],
-  key: ['api_keys', 'studio_id', 'id'],
-  studio: ['studios', 'id', 'id'],
-  renewal: ['studios', 'id', 'id'],
-  member: ['members', 'studio_id', 'id'],
-  source: ['lead_sources', 'studio_id', 'id'],
-  event: ['audit_events', 'studio_id', 'studio_id'],
-  'lead with events': ['audit_events', 'studio_id', 'lead_id'],
-  'key with events': ['audit_events', 'studio_id', 'api_key_id'],
+  lead: ['leads', OF_LEAD],
+  creation: ['leads', OF_LEAD],
+  claim: ['leads', OF_LEAD],
+  key: ['api_keys', 'studio_id = ? AND id = ?'],
+  studio: ['studios', 'id = ? AND id = ?'],
+  renewal: ['studios', 'id = ? AND id = ?'],
+  member: ['members', 'studio_id = ? AND id = ?'],
+  source: ['lead_sources', 'studio_id = ? AND id = ?'],
+  event: ['audit_events', 'studio_id = ? AND studio_id = ?'],
+  'lead with events': ['audit_events', 'studio_id = ? AND lead_id = ?'],
+  'key with events': ['audit_events', 'studio_id = ? AND api_key_id = ?'],
 } as const;
 
 /** What does not fit into the driver's numbers. */
@@ -62,7 +66,7 @@ const DAMAGES: readonly Damage[] = (
     ['claim', 'contact_keys', '['],
     ['claim', 'contact_keys', '{"a":1}'],
     ['claim', 'contact_keys', '[1,null]'],
-    ['claim', 'contact_keys', 'x'.repeat(1_000_000)],
+    ['claim', 'contact_keys', 'x'.repeat(1_000_001)],
     ['claim', 'rule_region', 'XX'],
     ['key', 'name', ''],
     ['key', 'name', 'x'.repeat(5_000_000)],
@@ -112,8 +116,8 @@ storeContract('SQLite', DAMAGES, async () => {
     reported,
     async damage({ kind, field, value }, ...records) {
       const database = new DatabaseSync(path);
-      const [table, studio, id] = TABLES[kind];
-      const change = database.prepare(`UPDATE ${table} SET ${field} = ? WHERE ${studio} = ? AND ${id} = ?`);
+      const [table, condition] = TABLES[kind];
+      const change = database.prepare(`UPDATE ${table} SET ${setColumn(field)} WHERE ${condition}`);
       database.exec('BEGIN IMMEDIATE');
       for (const record of records) change.run(value as SQLInputValue, record.studioId, record.id);
       database.exec('COMMIT');
@@ -169,7 +173,7 @@ describe('SQLite', () => {
   const create = (store: Pick<Store, 'createLead'>, lead: Lead) => store.createLead(lead, claimsOf(lead));
   const idsIn = (database: DatabaseSync) =>
     database
-      .prepare('SELECT id FROM leads ORDER BY id')
+      .prepare(`SELECT ${idTextOf('id')} AS id FROM leads ORDER BY leads.id`)
       .all()
       .map(({ id }) => id);
 
@@ -323,8 +327,8 @@ describe('SQLite', () => {
           note: null, stage: 'new', createdAt, updatedAt: createdAt,
         }, {
           idempotencyKey: '00000000-0000-4000-8000-' + String(index % 50).padStart(12, '0'),
-          fingerprint: { version: 1, sha256: '${'same'.padEnd(43, '_')}' },
-          contactKeys: ['contact' + (index % 25)], contactRule: { version: 2, region: null },
+          fingerprint: { version: 1, sha256: '${'same'.padEnd(43, 'A')}' },
+          contactKeys: [('contact' + (index % 25)).padEnd(43, 'A')], contactRule: { version: 2, region: null },
         })));
         await store.close();
         console.log(JSON.stringify(made.map(({ kind }) => kind)));`,
@@ -346,14 +350,15 @@ describe('SQLite', () => {
     ];
     for (const lead of [first, last]) await create(store, lead);
     connect().exec(`
-      WITH RECURSIVE numbers (number) AS (VALUES (1) UNION ALL SELECT number + 1 FROM numbers WHERE number < 2000)
+      WITH RECURSIVE numbers (another) AS (VALUES (1) UNION ALL SELECT another + 1 FROM numbers WHERE another < 2000)
       INSERT INTO leads (
-        studio_id, id, display_name, contact_type, contact_value, source_id, note, stage, created_at, updated_at,
+        studio_number, id, display_name, contact_type, contact_value, source_id, note, stage, created_at, updated_at,
         contact_keys, rule_version, rule_region, idempotency_key, fingerprint, fingerprint_version
       )
-      SELECT studio_id, 'a' || number, display_name, contact_type, contact_value, source_id, note, stage, created_at, updated_at,
-        contact_keys, rule_version, rule_region, 'a' || number, fingerprint, fingerprint_version
-      FROM leads, numbers WHERE id = '${first.id}'`);
+      SELECT studio_number, CAST('a' || another AS BLOB), display_name, contact_type, contact_value, source_id, note, stage,
+        created_at, updated_at, contact_keys, rule_version, rule_region, CAST('a' || another AS BLOB), fingerprint,
+        fingerprint_version
+      FROM leads, numbers WHERE id = unhex('${first.id}', '-')`);
 
     expect(await store.listLeads(STUDIO_ID, null, 1)).toEqual({ records: [last], next: last.id });
     expect(await store.listLeads(STUDIO_ID, last.id, 1)).toEqual({ records: [first], next: null });
@@ -369,9 +374,11 @@ describe('SQLite', () => {
     const claims = openClaims(contact, { regionCode: 'DE', formerRules: [] });
     await store.createLead(first, claimsOf(first, claims));
     const byHand = new DatabaseSync(path);
-    byHand.prepare('DELETE FROM contact_claims WHERE lead_id = ?').run(first.id);
+    byHand.prepare(`DELETE FROM contact_claims WHERE lead_number = ${LEAD_NUMBER}`).run(first.id);
     expect(await store.createLead(second, claimsOf(second, claims))).toMatchObject({ kind: 'created' });
-    byHand.prepare("UPDATE leads SET contact_keys = 'else' WHERE id = ?").run(second.id);
+    byHand
+      .prepare(`UPDATE leads SET ${setColumn('contact_keys')} WHERE id = ${ID_BYTES}`)
+      .run('a claim of somebody else, of thirty-two.'.slice(0, 32), second.id);
     byHand.close();
     await put('AT');
     const inTheWay: string[][] = [];
@@ -610,6 +617,6 @@ describe('SQLite', () => {
     expect(plans.filter(({ steps }) => steps.some((step) => step.startsWith('SEARCH'))).length).toBeGreaterThan(10);
     expect(plans.filter(({ steps }) => steps.some((step) => !step.startsWith('SEARCH')))).toEqual([]);
     const listing = plans.find(({ sql }) => sql.includes('ORDER BY id DESC LIMIT'));
-    expect(listing?.steps).toEqual(['SEARCH leads USING INDEX sqlite_autoindex_leads_1 (studio_id=? AND id<?)']);
+    expect(listing?.steps).toEqual(['SEARCH leads USING INDEX sqlite_autoindex_leads_1 (studio_number=? AND id<?)']);
   });
 });

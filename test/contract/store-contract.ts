@@ -11,6 +11,7 @@ import { NO_NAME, NO_TIME } from '../../src/store/checked.ts';
 import { type CreateLeadOutcome, type Store, StoreUnavailable, UnreadableRecord } from '../../src/store/store.ts';
 import { renewClaims } from '../../src/usecases/renew-claims.ts';
 import {
+  aClaim,
   aLead,
   aLeadSource,
   aMember,
@@ -250,9 +251,9 @@ export function storeContract(name: string, damages: readonly Damage[], open: ()
 
       test('contacts whose keys differ in letter case only are different contacts', async () => {
         const [a, b] = [aLead(), aLead()];
-        await created(a, claimsOf(a, { contactKeys: ['kEy'] }));
+        await created(a, claimsOf(a, { contactKeys: [aClaim('kEy')] }));
 
-        await created(b, claimsOf(b, { contactKeys: ['KeY'] }));
+        await created(b, claimsOf(b, { contactKeys: [aClaim('KeY')] }));
       });
 
       test('an unknown key, an unknown lead and an empty studio are no faults', async () => {
@@ -549,11 +550,13 @@ export function storeContract(name: string, damages: readonly Damage[], open: ()
       test('a reopened lead takes the contact as it is compared now', async () => {
         const first = await created();
         await moved(first, 'lost');
-        await moved(first, 'new', { claims: claimsOf(first, { contactKeys: ['compared-otherwise'] }) });
+        await moved(first, 'new', { claims: claimsOf(first, { contactKeys: [aClaim('compared-otherwise')] }) });
 
         const second = aLead();
 
-        expect(await store.createLead(second, claimsOf(second, { contactKeys: ['compared-otherwise'] }))).toEqual({
+        expect(
+          await store.createLead(second, claimsOf(second, { contactKeys: [aClaim('compared-otherwise')] })),
+        ).toEqual({
           kind: 'already-open',
           leadId: first.id,
         });
@@ -620,16 +623,21 @@ export function storeContract(name: string, damages: readonly Damage[], open: ()
 
       test('one claim in common is enough to stand in the way, whichever it is', async () => {
         const [first, second] = [aLead(), aLead()];
-        await created(first, claimsOf(first, { contactKeys: ['a', 'b'] }));
+        await created(first, claimsOf(first, { contactKeys: [aClaim('a'), aClaim('b')] }));
 
-        for (const contactKeys of [['a'], ['b'], ['c', 'b'], ['a', 'c']]) {
+        for (const contactKeys of [
+          [aClaim('a')],
+          [aClaim('b')],
+          [aClaim('c'), aClaim('b')],
+          [aClaim('a'), aClaim('c')],
+        ]) {
           expect(await store.createLead(second, claimsOf(second, { contactKeys }))).toEqual({
             kind: 'already-open',
             leadId: first.id,
           });
         }
         // What was refused has left none of its claims.
-        await created(second, claimsOf(second, { contactKeys: ['c'] }));
+        await created(second, claimsOf(second, { contactKeys: [aClaim('c')] }));
       });
 
       test('200 leads at once of which each has a claim in common with two others: none has one with another that is open', async () => {
@@ -638,7 +646,7 @@ export function storeContract(name: string, damages: readonly Damage[], open: ()
         await Promise.all(
           times(200, (index) => {
             const lead = aLead();
-            const contactKeys = [`claim-${index % 20}`, `claim-${(index + 1) % 20}`];
+            const contactKeys = [aClaim(`claim-${index % 20}`), aClaim(`claim-${(index + 1) % 20}`)];
             return (index % 2 ? store : another).createLead(lead, claimsOf(lead, { contactKeys }));
           }),
         );
@@ -651,13 +659,13 @@ export function storeContract(name: string, damages: readonly Damage[], open: ()
 
       test('closing frees every claim, and opening again takes those that are given then', async () => {
         const first = aLead();
-        await created(first, claimsOf(first, { contactKeys: ['a', 'b'] }));
+        await created(first, claimsOf(first, { contactKeys: [aClaim('a'), aClaim('b')] }));
         await moved(first, 'won');
         const second = aLead();
-        await created(second, claimsOf(second, { contactKeys: ['b'] }));
+        await created(second, claimsOf(second, { contactKeys: [aClaim('b')] }));
 
         const reopening = { studioId: STUDIO_ID, leadId: first.id, stage: 'new', memberId: null, now: NOW } as const;
-        const claims = claimsOf(first, { contactKeys: ['c', 'b'] });
+        const claims = claimsOf(first, { contactKeys: [aClaim('c'), aClaim('b')] });
         expect(await store.changeLeadStage({ ...reopening, claims })).toEqual({
           kind: 'already-open',
           leadId: second.id,
@@ -666,15 +674,15 @@ export function storeContract(name: string, damages: readonly Damage[], open: ()
         expect(await store.changeLeadStage({ ...reopening, claims })).toMatchObject({ kind: 'changed' });
 
         const [claiming] = await claimsNow();
-        expect(claiming).toMatchObject({ id: first.id, claims: { contactKeys: ['c', 'b'] } });
+        expect(claiming).toMatchObject({ id: first.id, claims: { contactKeys: [aClaim('c'), aClaim('b')] } });
       });
 
       test('a move that leaves a lead open leaves its claims', async () => {
         const lead = aLead();
-        await created(lead, claimsOf(lead, { contactKeys: ['a'] }));
-        await moved(lead, 'contacted', { claims: claimsOf(lead, { contactKeys: ['b'] }) });
+        await created(lead, claimsOf(lead, { contactKeys: [aClaim('a')] }));
+        await moved(lead, 'contacted', { claims: claimsOf(lead, { contactKeys: [aClaim('b')] }) });
 
-        expect(await claimsNow()).toMatchObject([{ claims: { contactKeys: ['a'] } }]);
+        expect(await claimsNow()).toMatchObject([{ claims: { contactKeys: [aClaim('a')] } }]);
       });
 
       test('a lead tells what it claims, and by which rule', async () => {
@@ -867,27 +875,27 @@ export function storeContract(name: string, damages: readonly Damage[], open: ()
         const lead = await created();
         const [read] = await claimsNow();
         if (!read) throw new Error('no lead');
-        const wanted = { contactKeys: ['other'], contactRule: { version: 2, region: 'DE' } } as const;
+        const wanted = { contactKeys: [aClaim('other')], contactRule: { version: 2, region: 'DE' } } as const;
         await moved(lead, 'won');
         expect(await store.renewClaims(STUDIO_ID, read, wanted)).toBeNull();
         expect(await claimsNow()).toEqual([]);
         await created(aLead({ contact: lead.contact }));
 
         const another = aLead();
-        await created(another, claimsOf(another, { contactKeys: ['other'] }));
+        await created(another, claimsOf(another, { contactKeys: [aClaim('other')] }));
         await moved(another, 'won');
 
-        const again = claimsOf(lead, { contactKeys: ['again'] });
+        const again = claimsOf(lead, { contactKeys: [aClaim('again')] });
         await moved(lead, 'new', { claims: again });
         expect(await store.renewClaims(STUDIO_ID, read, wanted)).toBeNull();
         const keysOfLead = async () => (await claimsNow()).find(({ id }) => id === lead.id)?.claims.contactKeys;
-        expect(await keysOfLead()).toEqual(['again']);
+        expect(await keysOfLead()).toEqual([aClaim('again')]);
 
         const [reopened] = (await claimsNow()).filter(({ id }) => id === lead.id);
         if (!reopened) throw new Error('no lead');
-        await store.renewClaims(STUDIO_ID, reopened, { ...wanted, contactKeys: ['renewed'] });
+        await store.renewClaims(STUDIO_ID, reopened, { ...wanted, contactKeys: [aClaim('renewed')] });
         expect(await store.renewClaims(STUDIO_ID, reopened, wanted)).toBeNull();
-        expect(await keysOfLead()).toEqual(['renewed']);
+        expect(await keysOfLead()).toEqual([aClaim('renewed')]);
       });
 
       test('a region that changes and changes back, or on, while claims are renewed is held to in every form', async () => {

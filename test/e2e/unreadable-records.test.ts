@@ -15,6 +15,7 @@ import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
 import { run, temporaryFolder } from '../support/processes.ts';
 import { aCapture, aService, expectProblem, leadOf, type StudioWithKey } from '../support/service.ts';
+import { ID_BYTES, STUDIO_NUMBER } from '../support/sqlite-hand.ts';
 
 /** Another program that writes into the database. */
 interface Hand {
@@ -73,7 +74,11 @@ function handIn(path: string): Hand {
   };
   return {
     qualify: (studioId, leadId) =>
-      write("UPDATE leads SET stage = 'qualified' WHERE studio_id = ? AND id = ?", studioId, leadId),
+      write(
+        `UPDATE leads SET stage = 'qualified' WHERE studio_number = ${STUDIO_NUMBER} AND id = ${ID_BYTES}`,
+        studioId,
+        leadId,
+      ),
     change: (keyId, broken) =>
       write("UPDATE api_keys SET scopes = scopes || ' leads.export', name = ? WHERE id = ?", broken ? '' : 'x', keyId),
     freeze: (studioId) => write("UPDATE studios SET status = 'frozen' WHERE id = ?", studioId),

@@ -24,6 +24,7 @@ import {
 import { countLeads, createKey, type KeyOfStudio } from '../support/grpc-studios.ts';
 import { allOutcomes, openItems } from '../support/item-calls.ts';
 import { addressOf, run, temporaryFolder } from '../support/processes.ts';
+import { idTextOf } from '../support/sqlite-hand.ts';
 import { startProxy } from '../support/tcp-proxy.ts';
 
 /** How many items of a call the core may have begun without having sent their results. */
@@ -320,7 +321,9 @@ describe.each(WAYS)('over $rpc', (way) => {
     }
 
     function expectWrittenIfAnswered(sent: Sent, database: DatabaseSync): void {
-      const rows = database.prepare('SELECT idempotency_key AS key, id FROM leads').all();
+      const rows = database
+        .prepare(`SELECT ${idTextOf('idempotency_key')} AS key, ${idTextOf('id')} AS id FROM leads`)
+        .all();
       const written = new Map(rows.map(({ key, id }) => [key, id]));
       expect(sent.map(([key]) => [key, written.get(key)])).toEqual(sent);
       expect(written.size).toBe(sent.filter(([, leadId]) => leadId !== undefined).length);

@@ -5,6 +5,8 @@ const INDEXES = 'test/contract/sqlite-indexes.test.ts';
 const LEADS = 'src/store/sqlite/leads.ts';
 const LEAD = 'src/domain/lead.ts';
 const CLAIMS = 'src/store/sqlite/contact-claims.ts';
+const MOVE_LEADS = 'src/store/sqlite/move-leads.ts';
+const CONVERSION = 'test/upgrade/conversion.test.ts';
 const CREATE_LEAD = 'src/usecases/create-lead.ts';
 
 /** Whoever takes an index that is not unique for what is wanted does not look for its being unique either. */
@@ -24,9 +26,9 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: LEADS,
-        find: 'const earlier = findByKey(studioId, idempotencyKey);',
+        find: 'const earlier = findByKey(studioId, studio, idempotencyKey);',
         put: `if (holder !== undefined) return { kind: 'already-open', leadId: holder };
-              const earlier = findByKey(studioId, idempotencyKey);`,
+              const earlier = findByKey(studioId, studio, idempotencyKey);`,
       },
     ],
   },
@@ -37,7 +39,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     caughtBy: 'one key with 50 different bodies makes one lead, the rest are conflicts',
     patches: [
       {
-        file: 'src/store/sqlite/migrations.ts',
+        file: MOVE_LEADS,
         text: 'CREATE UNIQUE INDEX leads_by_idempotency_key',
         put: 'CREATE INDEX leads_by_idempotency_key',
       },
@@ -51,7 +53,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     caughtBy: 'another key for a contact with an open lead names that lead, and nothing is written',
     patches: [
       { file: CLAIMS, text: 'INSERT INTO contact_claims', put: 'INSERT OR IGNORE INTO contact_claims' },
-      { file: CLAIMS, find: 'if (stage !== undefined && isOpen(stage)) return leadId;', put: 'if (leadId) continue;' },
+      { file: CLAIMS, find: 'if (stage !== null && isOpen(stage)) return idText(id);', put: 'if (id) continue;' },
     ],
   },
   {
@@ -159,8 +161,8 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: LEADS,
-        find: 'insert.run($$$BEFORE, idempotencyKey, fingerprint.sha256, $LAST)',
-        put: 'insert.run($$$BEFORE, lead.id, fingerprint.sha256, $LAST)',
+        find: 'insert.run($$$BEFORE, idempotencyKey, hashBytes(fingerprint.sha256), $LAST)',
+        put: 'insert.run($$$BEFORE, lead.id, hashBytes(fingerprint.sha256), $LAST)',
       },
     ],
   },
@@ -184,8 +186,8 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: LEADS,
-        text: 'SET stage = :stage,',
-        put: `SET idempotency_key = CASE WHEN :stage IN ('won', 'lost') THEN id ELSE idempotency_key END, stage = :stage,`,
+        text: 'SET stage = ?,',
+        put: `SET idempotency_key = CASE WHEN ?1 IN ('won', 'lost') THEN id ELSE idempotency_key END, stage = ?1,`,
       },
     ],
     inSoak: true,
@@ -198,9 +200,9 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: LEADS,
-        find: 'const holder = claimed.holderOf(studioId, contactKeys);',
+        find: 'const holder = claimed.holderOf(studio, contactKeys);',
         put: `if (bound.has(idempotencyKey)) return { kind: 'idempotency-conflict' };
-              const holder = claimed.holderOf(studioId, contactKeys);`,
+              const holder = claimed.holderOf(studio, contactKeys);`,
       },
       {
         file: LEADS,
@@ -219,12 +221,12 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     suite: STORE,
     caughtBy: 'a lead that is won frees its contact',
     patches: [
-      { file: LEADS, find: 'claimed.free(studioId, keysOf(contactKeys), leadId);', put: '' },
+      { file: LEADS, find: 'claimed.free(studio, hashesIn(contactKeys) ?? [], leadNumber);', put: '' },
       // A claim that was left is let go of as it is met.
       {
         file: 'src/store/sqlite/contact-claims.ts',
-        find: 'stage !== undefined && isOpen(stage)',
-        put: 'stage !== undefined',
+        find: 'stage !== null && isOpen(stage)',
+        put: 'stage !== null',
       },
     ],
     inSoak: true,
@@ -240,7 +242,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     name: 'a lead is reopened without its contact',
     suite: STORE,
     caughtBy: 'a reopened lead takes its contact again',
-    patches: [{ file: LEADS, find: 'claimed.take(studioId, claims.contactKeys, leadId);', put: '' }],
+    patches: [{ file: LEADS, find: 'claimed.take(studio, claims.contactKeys, leadNumber);', put: '' }],
     inSoak: true,
   },
   {
@@ -254,7 +256,13 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     name: "another studio's lead is found by its id",
     suite: STORE,
     caughtBy: "another studio's leads are never seen",
-    patches: [{ file: LEADS, find: "select($COLUMNS, 'id = ?')", put: "select($COLUMNS, 'id = ?2 OR id = ?2')" }],
+    patches: [
+      {
+        file: LEADS,
+        find: `select(LEAD_COLUMNS, "id = unhex(?, '-')")`,
+        put: `select(LEAD_COLUMNS, "id = unhex(?2, '-') OR id = unhex(?2, '-')")`,
+      },
+    ],
     inSoak: true,
   },
   {
@@ -269,7 +277,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     isSeenOutside: true,
     suite: STORE,
     caughtBy: 'there are never more than the limit, and the pages make the whole',
-    patches: [{ file: LEADS, text: 'id < ? ORDER', put: 'id <= ? ORDER' }],
+    patches: [{ file: LEADS, text: 'id < unhex', put: 'id <= unhex' }],
     inSoak: true,
   },
   {
@@ -279,9 +287,9 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/store/sqlite/api-keys.ts',
-        find: 'const row = selectCredential.get({ secretSha256, sourceId });',
+        find: 'const row = selectCredential.get(sourceId, secretSha256);',
         put: `const hex = Buffer.from(secretSha256).toString('hex');
-              const row = seen.get(hex) ?? selectCredential.get({ secretSha256, sourceId });
+              const row = seen.get(hex) ?? selectCredential.get(sourceId, secretSha256);
               if (row) seen.set(hex, row);`,
       },
       {
@@ -373,8 +381,8 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/store/sqlite/api-keys.ts',
-        text: 'lead_sources.studio_id = api_keys.studio_id AND lead_sources.id = :sourceId',
-        put: 'lead_sources.id = :sourceId',
+        text: 'lead_sources.studio_id = api_keys.studio_id AND lead_sources.id = ?',
+        put: 'lead_sources.id = ?',
       },
     ],
     inSoak: true,
@@ -480,8 +488,8 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/store/sqlite/claim-renewals.ts',
-        find: 'if (now !== keysAsText(before.contactKeys)) return null;',
-        put: 'if (now === undefined) return null;',
+        find: 'if (!hashesBytes(before.contactKeys).equals(now.contact_keys as Uint8Array)) return null;',
+        put: '',
       },
     ],
   },
@@ -504,8 +512,8 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/store/sqlite/claim-renewals.ts',
-        find: 'claimed.free(studioId, [...before.contactKeys, ...wanted], id);',
-        put: 'claimed.free(studioId, before.contactKeys, id);',
+        find: 'claimed.free(studio, [...before.contactKeys, ...wanted], leadNumber);',
+        put: 'claimed.free(studio, before.contactKeys, leadNumber);',
       },
     ],
   },
@@ -533,6 +541,82 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
       },
     ],
     inSoak: true,
+  },
+  {
+    name: 'a number that a studio got in a transaction that is undone is remembered',
+    suite: 'test/unit/studio-numbers.test.ts',
+    caughtBy: 'is not remembered of a transaction that is undone: it may be another’s next',
+    patches: [
+      {
+        file: 'src/store/sqlite/studio-numbers.ts',
+        find: 'give: (studioId) => inWrite(studioId) ?? $INSERTED',
+        put: `give(studioId) {
+          const number = inWrite(studioId) ?? $INSERTED;
+          remembered.set(studioId, number);
+          return number;
+        }`,
+      },
+    ],
+  },
+  {
+    name: 'leads that were moved stay where they were as well',
+    suite: CONVERSION,
+    caughtBy: 'answers as it did: leads, repetitions, lists, claims, renewals, events and keys',
+    patches: [
+      {
+        file: MOVE_LEADS,
+        text: 'DELETE FROM former_leads WHERE rowid <= ?',
+        put: 'DELETE FROM former_leads WHERE FALSE AND ?',
+      },
+      {
+        file: MOVE_LEADS,
+        find: "if (remove.run(last).changes !== changes) throw new Error('a lead was not moved');",
+        put: 'remove.run(last);',
+      },
+    ],
+    inSoak: true,
+  },
+  {
+    name: 'a lead whose id is none is left behind by the conversion',
+    suite: CONVERSION,
+    caughtBy: 'keeps ids that are none, apart from each other and from all that are',
+    patches: [
+      {
+        file: MOVE_LEADS,
+        text: 'WHERE former_leads.rowid <= ? ORDER',
+        put: 'WHERE former_leads.rowid <= ? AND length(id) = 36 ORDER',
+      },
+      {
+        file: MOVE_LEADS,
+        find: "if (remove.run(last).changes !== changes) throw new Error('a lead was not moved');",
+        put: 'remove.run(last);',
+      },
+    ],
+  },
+  {
+    name: 'a text of sixteen bytes is taken for a UUID by the conversion',
+    suite: CONVERSION,
+    caughtBy: 'keeps ids that are none, apart from each other and from all that are',
+    patches: [{ file: MOVE_LEADS, text: '< 16 THEN CAST', put: '< 17 THEN CAST' }],
+    inSoak: true,
+  },
+  {
+    name: 'what leads claim is not converted',
+    suite: CONVERSION,
+    caughtBy: 'creates nothing again, gives an open lead’s contact to nobody, and a closed one’s to the next',
+    patches: [{ file: MOVE_LEADS, find: 'insert.run(upToLast);', put: '' }],
+  },
+  {
+    name: 'a half-converted file is served',
+    suite: CONVERSION,
+    caughtBy: 'shows nothing of itself to who opens the store, and to the doctor that it is half done',
+    patches: [
+      {
+        file: 'src/store/sqlite/migrate.ts',
+        find: 'while (schemaVersion(database) !== MIGRATIONS.length) $BODY',
+        put: 'while (schemaVersion(database) < MOVING_LEADS) $BODY',
+      },
+    ],
   },
   {
     name: 'a text is stored in another form than it came in',

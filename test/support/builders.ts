@@ -67,6 +67,9 @@ export function claimsOf(lead: Lead, overrides: Partial<LeadClaims> = {}): LeadC
   };
 }
 
+/** A claim by a name that one can read; as long as the hash that a claim is. */
+export const aClaim = (name: string): string => name.padEnd(43, 'A');
+
 /** A key that lives for a day from NOW; unless told, its secret is nobody else's. */
 export function anApiKey(overrides: Partial<ApiKey> = {}): ApiKey {
   const id = overrides.id ?? newId();

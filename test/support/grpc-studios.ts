@@ -69,7 +69,10 @@ export const removeIssuer = (caller: GrpcCaller, { owner }: KeyOfStudio) =>
 /** How many leads there are of the studios with an id like that, by a look of its own into the database. */
 export function countLeads(path: string, studioId: string): number {
   const database = new DatabaseSync(path, { readOnly: true });
-  const row = database.prepare('SELECT count(*) AS count FROM leads WHERE studio_id LIKE ?').get(studioId);
+  const row = database
+    .prepare(`SELECT count(*) AS count FROM leads JOIN studio_numbers ON studio_numbers.number = studio_number
+      WHERE studio_id LIKE ?`)
+    .get(studioId);
   database.close();
   return row?.count as number;
 }

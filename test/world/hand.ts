@@ -1,5 +1,6 @@
 import { type Document, MongoClient, UUID } from 'mongodb';
 import { leadKey } from '../../src/store/mongo/documents.ts';
+import { ID_BYTES, isBytes, STUDIO_NUMBER, setColumn } from '../support/sqlite-hand.ts';
 import type { CommandLine } from './command-line.ts';
 
 /** A record of the database. */
@@ -30,13 +31,19 @@ const OVER_WITHIN_MS = 10_000;
 const SQLITE_INDEX_OF_KEYS = 'leads_by_idempotency_key';
 const MONGO_INDEX_OF_KEYS = { name: 'idempotencyKey', key: { studioId: 1, 'idempotency.key': 1 } } as const;
 
+/** Where records are, and by what they are found there; the parameters are the ids of the studio and of the record. */
 const TABLES = {
-  lead: ['leads', 'studio_id', 'id'],
-  key: ['api_keys', 'studio_id', 'id'],
-  studio: ['studios', 'id', 'id'],
-  member: ['members', 'studio_id', 'id'],
-  source: ['lead_sources', 'studio_id', 'id'],
+  lead: ['leads', `studio_number = ${STUDIO_NUMBER} AND id = ${ID_BYTES}`],
+  key: ['api_keys', 'studio_id = ? AND id = ?'],
+  studio: ['studios', 'id = ? AND id = ?'],
+  member: ['members', 'studio_id = ? AND id = ?'],
+  source: ['lead_sources', 'studio_id = ? AND id = ?'],
 } as const;
+
+/** What stands in a column of bytes: JSON has none. */
+interface Bytes {
+  readonly hex: string;
+}
 
 /** By a program of its own, on the machine that has the file. */
 export class SqliteHand implements Hand {
@@ -48,21 +55,23 @@ export class SqliteHand implements Hand {
   }
 
   async read({ kind, studioId, id }: StoredRecord, field: string): Promise<unknown> {
-    const [table, studio, own] = TABLES[kind];
-    const select = `SELECT ${field} AS value FROM ${table} WHERE ${studio} = ? AND ${own} = ?`;
+    const [table, condition] = TABLES[kind];
+    const column = isBytes(field) ? `iif(${field} IS NULL, NULL, hex(${field}))` : field;
+    const select = `SELECT ${column} AS value FROM ${table} WHERE ${condition}`;
     const [[row]] = (await this.carryOut([select, studioId, id])) as [[{ value: unknown } | undefined]];
     if (!row) throw new Error(`there is no ${kind} ${id}`);
-    return row.value;
+    return isBytes(field) && row.value !== null ? { hex: row.value } : row.value;
   }
 
   async write({ kind, studioId, id }: StoredRecord, field: string, value: unknown): Promise<void> {
-    const [table, studio, own] = TABLES[kind];
-    const update = `UPDATE ${table} SET ${field} = ? WHERE ${studio} = ? AND ${own} = ?`;
-    await this.carryOut([update, value, studioId, id]);
+    const [table, condition] = TABLES[kind];
+    const { hex } = Object(value) as Partial<Bytes>;
+    const change = hex === undefined ? setColumn(field) : `${field} = unhex(?)`;
+    await this.carryOut([`UPDATE ${table} SET ${change} WHERE ${condition}`, hex ?? value, studioId, id]);
   }
 
   async weakenIndexOfKeys(how: 'gone' | 'partial' | 'not unique'): Promise<void> {
-    const on = `${SQLITE_INDEX_OF_KEYS} ON leads (studio_id, idempotency_key)`;
+    const on = `${SQLITE_INDEX_OF_KEYS} ON leads (studio_number, idempotency_key)`;
     const weaker = {
       gone: [],
       partial: [`CREATE UNIQUE INDEX ${on} WHERE stage = 'lost'`],
@@ -77,7 +86,9 @@ export class SqliteHand implements Hand {
 
   async forgetLeadsOf(studioId: string): Promise<void> {
     const tables = ['contact_claims', 'leads'];
-    await this.carryOut(...tables.map((table) => [`DELETE FROM ${table} WHERE studio_id = ?`, studioId]));
+    await this.carryOut(
+      ...tables.map((table) => [`DELETE FROM ${table} WHERE studio_number = ${STUDIO_NUMBER}`, studioId]),
+    );
   }
 
   /** Carries out statements, each with its values, all or none; gives the rows of each. */

@@ -2,9 +2,11 @@ import type { DatabaseSync } from 'node:sqlite';
 import { isOpen, type LeadStage } from '../../domain/lead.ts';
 import { wholeOrNull } from '../checked.ts';
 import type { ClaimRenewalStore, ReportUnreadable } from '../store.ts';
-import { contactClaims, keysAsText } from './contact-claims.ts';
+import { contactClaims } from './contact-claims.ts';
 import type { GroupCommit } from './group-commit.ts';
 import { CLAIM_COLUMNS, claimingLeadOf, renewalJson, renewalOf, studioOf } from './rows.ts';
+import { hashesBytes, idText } from './stored-ids.ts';
+import { studioNumbers } from './studio-numbers.ts';
 
 /** Lower than every lead's id. */
 const BEFORE_ALL_IDS = '';
@@ -17,13 +19,15 @@ export function sqliteClaimRenewals(
 ): ClaimRenewalStore {
   const selectDue = database.prepare('SELECT * FROM studios WHERE claim_renewal IS NOT NULL ORDER BY id');
   const selectPage = database.prepare(`
-    SELECT ${CLAIM_COLUMNS} FROM leads WHERE studio_id = ? AND id > ? ORDER BY id LIMIT ?`);
-  const selectKeys = database.prepare('SELECT contact_keys FROM leads WHERE studio_id = ? AND id = ?');
-  const updateKeys = database.prepare(`
-    UPDATE leads SET contact_keys = :contactKeys, rule_version = :version, rule_region = :region
-    WHERE studio_id = :studioId AND id = :id`);
+    SELECT ${CLAIM_COLUMNS} FROM leads WHERE studio_number = ? AND id > unhex(?, '-') ORDER BY id LIMIT ? + 0`);
+  const selectKeys = database.prepare(`
+    SELECT number, contact_keys FROM leads WHERE studio_number = ? AND id = unhex(?, '-')`);
+  const updateKeys = database.prepare(
+    'UPDATE leads SET contact_keys = ?, rule_version = ?, rule_region = ? WHERE number = ?',
+  );
   const updateRenewal = database.prepare(`
     UPDATE studios SET claim_renewal = :next WHERE id = :id AND claim_renewal = :before AND region_code IS :regionCode`);
+  const studios = studioNumbers(database);
   const claimed = contactClaims(database);
 
   return {
@@ -35,23 +39,28 @@ export function sqliteClaimRenewals(
     },
 
     async listOpenClaims(studioId, after, limit) {
-      const rows = selectPage.all(studioId, after ?? BEFORE_ALL_IDS, limit);
+      const studio = studios.of(studioId);
+      if (studio === undefined) return { leads: [], next: null };
+      const rows = selectPage.all(studio, after ?? BEFORE_ALL_IDS, limit);
       const open = rows.filter(({ stage }) => isOpen(stage as LeadStage));
       const leads = open.flatMap((row) => wholeOrNull(claimingLeadOf(studioId, row), report) ?? []);
-      return { leads, next: rows.length < limit ? null : (rows.at(-1)?.id as string) };
+      return { leads, next: rows.length < limit ? null : idText(rows.at(-1)?.id as string) };
     },
 
     renewClaims(studioId, { id, claims: before }, { contactKeys: wanted, contactRule }) {
       return commits.write(() => {
-        const now = selectKeys.get(studioId, id)?.contact_keys;
-        if (now !== keysAsText(before.contactKeys)) return null;
+        const studio = studios.inWrite(studioId);
+        const now = studio === undefined ? undefined : selectKeys.get(studio, id);
+        if (studio === undefined || now === undefined) return null;
+        if (!hashesBytes(before.contactKeys).equals(now.contact_keys as Uint8Array)) return null;
+        const leadNumber = now.number as number;
         // Also what it has and does not say, if somebody has changed its row by hand.
-        claimed.free(studioId, [...before.contactKeys, ...wanted], id);
-        const isFree = (key: string) => claimed.holderOf(studioId, [key]) === undefined;
-        const holder = claimed.holderOf(studioId, wanted) ?? null;
+        claimed.free(studio, [...before.contactKeys, ...wanted], leadNumber);
+        const isFree = (key: string) => claimed.holderOf(studio, [key]) === undefined;
+        const holder = claimed.holderOf(studio, wanted) ?? null;
         const contactKeys = wanted.filter(isFree);
-        claimed.take(studioId, contactKeys, id);
-        updateKeys.run({ studioId, id, contactKeys: keysAsText(contactKeys), ...contactRule });
+        claimed.take(studio, contactKeys, leadNumber);
+        updateKeys.run(hashesBytes(contactKeys), contactRule.version, contactRule.region, leadNumber);
         return holder;
       });
     },

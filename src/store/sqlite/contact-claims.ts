@@ -1,44 +1,46 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { isOpen, type LeadStage } from '../../domain/lead.ts';
+import { hashBytes, idText } from './stored-ids.ts';
 
-/** Which leads have which claims; to be used within a write. */
+/** Which leads have which claims, studios and leads by their numbers; to be used within a write. */
 export interface ContactClaims {
-  /** An open lead that has one of them; undefined when they are free. */
-  holderOf(studioId: string, contactKeys: readonly string[]): string | undefined;
+  /** An open lead that has one of them, by its id; undefined when they are free. */
+  holderOf(studioNumber: number, contactKeys: readonly string[]): string | undefined;
   /** Gives them to a lead. */
-  take(studioId: string, contactKeys: readonly string[], leadId: string): void;
+  take(studioNumber: number, contactKeys: readonly string[], leadNumber: number): void;
   /** Lets go of what a lead has. */
-  free(studioId: string, contactKeys: readonly string[], leadId: string): void;
+  free(studioNumber: number, contactKeys: readonly string[], leadNumber: number): void;
 }
 
 export function contactClaims(database: DatabaseSync): ContactClaims {
-  const select = database.prepare('SELECT lead_id FROM contact_claims WHERE studio_id = ? AND contact_key = ?');
-  const insert = database.prepare('INSERT INTO contact_claims (studio_id, contact_key, lead_id) VALUES (?, ?, ?)');
-  const selectStage = database.prepare('SELECT stage FROM leads WHERE studio_id = ? AND id = ?');
-  const remove = database.prepare('DELETE FROM contact_claims WHERE studio_id = ? AND contact_key = ? AND lead_id = ?');
+  const select = database.prepare(`
+    SELECT lead_number, hex(leads.id), leads.stage
+    FROM contact_claims LEFT JOIN leads ON leads.number = lead_number
+    WHERE contact_claims.studio_number = ? AND contact_key = ?`);
+  select.setReturnArrays(true);
+  const insert = database.prepare(
+    'INSERT INTO contact_claims (studio_number, contact_key, lead_number) VALUES (?, ?, ?)',
+  );
+  const remove = database.prepare(
+    'DELETE FROM contact_claims WHERE studio_number = ? AND contact_key = ? AND lead_number = ?',
+  );
   return {
-    holderOf(studioId, contactKeys) {
+    holderOf(studioNumber, contactKeys) {
       for (const contactKey of contactKeys) {
-        const leadId = select.get(studioId, contactKey)?.lead_id as string | undefined;
-        if (leadId === undefined) continue;
-        const stage = selectStage.get(studioId, leadId)?.stage as LeadStage | undefined;
-        if (stage !== undefined && isOpen(stage)) return leadId;
+        const claim = select.get(studioNumber, hashBytes(contactKey));
+        if (claim === undefined) continue;
+        const [leadNumber, id, stage] = claim as unknown as [number, string, LeadStage | null];
+        if (stage !== null && isOpen(stage)) return idText(id);
         // Somebody has closed or deleted the lead by hand, and left its claim.
-        remove.run(studioId, contactKey, leadId);
+        remove.run(studioNumber, hashBytes(contactKey), leadNumber);
       }
       return undefined;
     },
-    take(studioId, contactKeys, leadId) {
-      for (const contactKey of contactKeys) insert.run(studioId, contactKey, leadId);
+    take(studioNumber, contactKeys, leadNumber) {
+      for (const contactKey of contactKeys) insert.run(studioNumber, hashBytes(contactKey), leadNumber);
     },
-    free(studioId, contactKeys, leadId) {
-      for (const contactKey of contactKeys) remove.run(studioId, contactKey, leadId);
+    free(studioNumber, contactKeys, leadNumber) {
+      for (const contactKey of contactKeys) remove.run(studioNumber, hashBytes(contactKey), leadNumber);
     },
   };
 }
-
-/** Claims as they stand in a lead's row. */
-export const keysAsText = (contactKeys: readonly string[]): string => contactKeys.join(' ');
-
-/** The claims that stand in a lead's row. */
-export const keysOf = (text: string): string[] => text.split(' ').filter((key) => key !== '');

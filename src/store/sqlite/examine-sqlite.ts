@@ -4,8 +4,8 @@ import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { FileState } from '../database-state.ts';
 import { fileFault } from './file-fault.ts';
-import { MIGRATIONS } from './migrations.ts';
-import { schemaVersion } from './open-database.ts';
+import { schemaVersion } from './migrate.ts';
+import { MIGRATIONS, MOVING_LEADS } from './migrations.ts';
 import { faultsWithDuplicates } from './unique-indexes.ts';
 
 /** The bits of a file's mode by which others than its owner get at it. */
@@ -33,7 +33,9 @@ export async function examineSqlite(path: string): Promise<FileState> {
 function look(path: string): Omit<NonNullable<FileState['contents']>, 'isOpenToOthers'> {
   const database = new DatabaseSync(path, { readOnly: true });
   try {
-    const ahead = schemaVersion(database) - MIGRATIONS.length;
+    const version = schemaVersion(database);
+    if (version === MOVING_LEADS) return { release: 'half-converted', indexFaults: [] };
+    const ahead = version - MIGRATIONS.length;
     if (ahead !== 0) return { release: ahead < 0 ? 'earlier' : 'newer', indexFaults: [] };
     return { release: 'this', indexFaults: faultsWithDuplicates(database) };
   } finally {

@@ -5,12 +5,14 @@ import { readPage } from '../pages.ts';
 import { repetitionOf } from '../repetition.ts';
 import type { LeadStore, ReportUnreadable } from '../store.ts';
 import { auditWriter } from './audit.ts';
-import { contactClaims, keysAsText, keysOf } from './contact-claims.ts';
+import { contactClaims } from './contact-claims.ts';
 import type { GroupCommit } from './group-commit.ts';
 import { earlierLeadOf, FINGERPRINT_COLUMNS, keptFingerprint, LEAD_COLUMNS, leadOf, number } from './rows.ts';
+import { hashBytes, hashesBytes, hashesIn, idText } from './stored-ids.ts';
+import { studioNumbers } from './studio-numbers.ts';
 
 /** Higher than every lead's id, so that the first page is asked for like any other. */
-const AFTER_ALL_IDS = 'g';
+const AFTER_ALL_IDS = 'ff'.repeat(17);
 
 /** Leads and their claims, in SQLite. */
 export function sqliteLeads(
@@ -31,19 +33,23 @@ type LeadTable = ReturnType<typeof leadTable>;
 function leadTable(database: DatabaseSync) {
   const insert = database.prepare(`
     INSERT INTO leads (
-      studio_id, id, display_name, contact_type, contact_value, source_id, note, stage, created_at, updated_at,
+      studio_number, id, display_name, contact_type, contact_value, source_id, note, stage, created_at, updated_at,
       contact_keys, rule_version, rule_region, idempotency_key, fingerprint, fingerprint_version
-    ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`);
-  const selectById = select(`${LEAD_COLUMNS}, contact_keys, ${number('rule_version')}, rule_region`, 'id = ?');
-  const selectByKey = select(`${LEAD_COLUMNS}, ${FINGERPRINT_COLUMNS}`, 'idempotency_key = ?');
-  const selectPage = select(LEAD_COLUMNS, 'id < ? ORDER BY id DESC LIMIT ?');
+    ) VALUES (?, unhex(?, '-'), ?, ?, ?, unhex(?, '-'), ?, ?, ?, ?, ?, ?, ?, unhex(?, '-'), ?, ?) ON CONFLICT DO NOTHING`);
+  const selectById = select(LEAD_COLUMNS, "id = unhex(?, '-')");
+  const selectToMove = select(
+    `${LEAD_COLUMNS}, number, contact_keys, ${number('rule_version')}, rule_region`,
+    "id = unhex(?, '-')",
+  );
+  const selectByKey = select(`${LEAD_COLUMNS}, ${FINGERPRINT_COLUMNS}`, "idempotency_key = unhex(?, '-')");
+  // SQLite looks at what a LIMIT is bound to as it plans, and plans anew for each other number; not at what is computed.
+  const selectPage = select(LEAD_COLUMNS, "id < unhex(?, '-') ORDER BY id DESC LIMIT ? + 0");
   const updateStage = database.prepare(`
-    UPDATE leads SET stage = :stage, updated_at = :updatedAt, contact_keys = :contactKeys, rule_version = :ruleVersion,
-      rule_region = :ruleRegion
-    WHERE studio_id = :studioId AND id = :id`);
+    UPDATE leads SET stage = ?, updated_at = ?, contact_keys = ?, rule_version = ?, rule_region = ? WHERE number = ?`);
 
-  const findByKey = (studioId: string, idempotencyKey: string) => {
-    const row = selectByKey.get(studioId, idempotencyKey);
+  const studios = studioNumbers(database);
+  const findByKey = (studioId: string, studio: number | undefined, idempotencyKey: string) => {
+    const row = studio === undefined ? undefined : selectByKey.get(studio, idempotencyKey);
     return row
       ? { lead: whole(earlierLeadOf(studioId, row)), fingerprint: whole(keptFingerprint(studioId, row)) }
       : null;
@@ -51,11 +57,11 @@ function leadTable(database: DatabaseSync) {
 
   const keep = auditWriter(database);
   const claimed = contactClaims(database);
-  return { insert, findByKey, selectById, selectPage, updateStage, claimed, keep };
+  return { insert, studios, findByKey, selectById, selectToMove, selectPage, updateStage, claimed, keep };
 
   /** Reads of a studio's leads, row by row as a list. */
   function select(columns: string, condition: string) {
-    const statement = database.prepare(`SELECT ${columns} FROM leads WHERE studio_id = ? AND ${condition}`);
+    const statement = database.prepare(`SELECT ${columns} FROM leads WHERE studio_number = ? AND ${condition}`);
     statement.setReturnArrays(true);
     return statement as unknown as {
       get(...parameters: SQLInputValue[]): SQLOutputValue[] | undefined;
@@ -66,28 +72,33 @@ function leadTable(database: DatabaseSync) {
 
 function leadCreator(
   commits: Pick<GroupCommit, 'write'>,
-  { insert, findByKey, claimed }: LeadTable,
+  { insert, studios, findByKey, claimed }: LeadTable,
 ): LeadStore['createLead'] {
   // @rule 4.1.1 4.1.3 4.1.at-once
   return (lead, { idempotencyKey, fingerprint, contactKeys, contactRule }) => {
+    const { studioId, id } = lead;
+    // So that it is remembered.
+    studios.of(studioId);
     return commits.write(() => {
-      const { studioId, id } = lead;
-      const holder = claimed.holderOf(studioId, contactKeys);
-      if (holder === undefined && insertLead()) {
-        claimed.take(studioId, contactKeys, id);
+      const studio = studios.give(studioId);
+      const holder = claimed.holderOf(studio, contactKeys);
+      const number = holder === undefined ? insertLead(studio) : undefined;
+      if (number !== undefined) {
+        claimed.take(studio, contactKeys, number);
         return { kind: 'created', lead };
       }
-      const earlier = findByKey(studioId, idempotencyKey);
+      const earlier = findByKey(studioId, studio, idempotencyKey);
       if (earlier) return repetitionOf(earlier, fingerprint);
       if (holder === undefined) throw new Error('a lead was not written, and nothing stands in its way');
       return { kind: 'already-open', leadId: holder };
     });
 
-    function insertLead(): boolean {
+    /** Gives the number of the lead, or undefined when one with its key, or its id, is there. */
+    function insertLead(studio: number): number | undefined {
       // By position, in the order of the statement: looking up names takes as long as the rest of it.
-      const { changes } = insert.run(
-        lead.studioId,
-        lead.id,
+      const { changes, lastInsertRowid } = insert.run(
+        studio,
+        id,
         lead.displayName,
         lead.contact.type,
         lead.contact.value,
@@ -96,35 +107,38 @@ function leadCreator(
         lead.stage,
         lead.createdAt.getTime(),
         lead.updatedAt.getTime(),
-        keysAsText(contactKeys),
+        hashesBytes(contactKeys),
         contactRule.version,
         contactRule.region,
         idempotencyKey,
-        fingerprint.sha256,
+        hashBytes(fingerprint.sha256),
         fingerprint.version,
       );
-      return changes === 1;
+      return changes === 1 ? Number(lastInsertRowid) : undefined;
     }
   };
 }
 
 function leadReader(
-  { findByKey, selectById, selectPage }: LeadTable,
+  { studios, findByKey, selectById, selectPage }: LeadTable,
   report: ReportUnreadable,
 ): Pick<LeadStore, 'findLeadByIdempotencyKey' | 'findLead' | 'listLeads'> {
   return {
     async findLeadByIdempotencyKey(studioId, idempotencyKey) {
-      return findByKey(studioId, idempotencyKey);
+      return findByKey(studioId, studios.of(studioId), idempotencyKey);
     },
 
     async findLead(studioId, leadId) {
-      const row = selectById.get(studioId, leadId);
+      const studio = studios.of(studioId);
+      const row = studio === undefined ? undefined : selectById.get(studio, leadId);
       return row ? whole(leadOf(studioId, row)) : null;
     },
 
     async listLeads(studioId, before, limit) {
-      const read = (after: string | null, count: number) => selectPage.all(studioId, after ?? AFTER_ALL_IDS, count);
-      const idOf = ([id]: readonly SQLOutputValue[]) => id as string;
+      const studio = studios.of(studioId);
+      if (studio === undefined) return { records: [], next: null };
+      const read = (after: string | null, count: number) => selectPage.all(studio, after ?? AFTER_ALL_IDS, count);
+      const idOf = ([id]: readonly SQLOutputValue[]) => idText(id as string);
       return readPage({ read, idOf, check: (row) => leadOf(studioId, row) }, { after: before, limit }, report);
     },
   };
@@ -132,35 +146,29 @@ function leadReader(
 
 function stageChanger(
   commits: Pick<GroupCommit, 'write'>,
-  { selectById, updateStage, claimed, keep }: LeadTable,
+  { studios, selectToMove, updateStage, claimed, keep }: LeadTable,
 ): LeadStore['changeLeadStage'] {
   return ({ studioId, leadId, stage, claims, memberId, now }) => {
     return commits.write(() => {
-      const row = selectById.get(studioId, leadId);
-      if (!row) return { kind: 'not-found' };
+      const studio = studios.inWrite(studioId);
+      const row = studio === undefined ? undefined : selectToMove.get(studio, leadId);
+      if (studio === undefined || !row) return { kind: 'not-found' };
       const lead = whole(leadOf(studioId, row));
       if (lead.stage === stage) return { kind: 'unchanged', lead };
-      let [contactKeys, ruleVersion, ruleRegion] = row.slice(-3) as [string, number, string | null];
+      const leadNumber = row.at(-4) as number;
+      let [contactKeys, ruleVersion, ruleRegion] = row.slice(-3) as [Uint8Array, number, string | null];
       if (!isOpen(stage)) {
-        claimed.free(studioId, keysOf(contactKeys), leadId);
-        contactKeys = '';
+        claimed.free(studio, hashesIn(contactKeys) ?? [], leadNumber);
+        contactKeys = hashesBytes([]);
       } else if (!isOpen(lead.stage)) {
-        const holder = claimed.holderOf(studioId, claims.contactKeys);
+        const holder = claimed.holderOf(studio, claims.contactKeys);
         if (holder !== undefined) return { kind: 'already-open', leadId: holder };
-        claimed.take(studioId, claims.contactKeys, leadId);
-        contactKeys = keysAsText(claims.contactKeys);
+        claimed.take(studio, claims.contactKeys, leadNumber);
+        contactKeys = hashesBytes(claims.contactKeys);
         ({ version: ruleVersion, region: ruleRegion } = claims.contactRule);
       }
       const updatedAt = nextUpdate(lead.updatedAt, now);
-      updateStage.run({
-        studioId,
-        id: leadId,
-        stage,
-        updatedAt: updatedAt.getTime(),
-        contactKeys,
-        ruleVersion,
-        ruleRegion,
-      });
+      updateStage.run(stage, updatedAt.getTime(), contactKeys, ruleVersion, ruleRegion, leadNumber);
       const [from, to] = [lead.stage, stage];
       keep({ studioId, leadId, action: 'lead-stage-changed', memberId, time: updatedAt, from, to });
       return { kind: 'changed', lead: { ...lead, stage, updatedAt } };

@@ -1,6 +1,6 @@
 /**
- * The schema, one step per release that changed it; `user_version` counts the steps a database has taken. A step that
- * has been released is never edited. Times are whole milliseconds since 1970, ids are lower case.
+ * The schema, one step after the other; `user_version` counts the steps a database has taken. A step that has been released
+ * is never edited. Times are whole milliseconds since 1970, ids are lower case.
  */
 export const MIGRATIONS: readonly string[] = [
   `
@@ -108,4 +108,57 @@ export const MIGRATIONS: readonly string[] = [
     'step', 'second', 'since', 0, 'after', NULL,
     'formerRules', json_array(json_object('version', 1, 'region', region_code)));
   `,
+  `
+  -- A lead takes few bytes, and so do the entries of the trees into which keys and contacts fall anywhere. A studio is a
+  -- number there, a UUID its 16 bytes, a hash its 32. A number is never changed, nor given to anybody else.
+  CREATE TABLE studio_numbers (
+    number    INTEGER NOT NULL PRIMARY KEY,
+    studio_id TEXT NOT NULL UNIQUE
+  ) STRICT;
+
+  -- Whoever of an earlier release still runs finds neither its tables nor its columns any more, and writes no lead.
+  ALTER TABLE leads RENAME TO former_leads;
+  ALTER TABLE contact_claims RENAME TO former_contact_claims;
+  DROP INDEX IF EXISTS leads_by_idempotency_key;
+  DROP INDEX IF EXISTS contact_claims_by_contact;
+
+  -- With a number of its own, a lead with a long note stands in no index, and is short in what leads to it. The number of one
+  -- that somebody has deleted is not given again: its claims may still be there.
+  CREATE TABLE leads (
+    number              INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    studio_number       INTEGER NOT NULL,
+    id                  BLOB NOT NULL,
+    display_name        TEXT NOT NULL,
+    contact_type        TEXT NOT NULL,
+    contact_value       TEXT NOT NULL,
+    source_id           BLOB,
+    note                TEXT,
+    stage               TEXT NOT NULL,
+    created_at          INTEGER NOT NULL,
+    updated_at          INTEGER NOT NULL,
+    -- What it claims, one hash after the other; nothing once it is closed.
+    contact_keys        BLOB NOT NULL,
+    rule_version        INTEGER NOT NULL,
+    rule_region         TEXT,
+    idempotency_key     BLOB NOT NULL,
+    fingerprint         BLOB NOT NULL,
+    fingerprint_version INTEGER NOT NULL,
+    UNIQUE (studio_number, id)
+  ) STRICT;
+
+  CREATE TABLE contact_claims (
+    studio_number INTEGER NOT NULL,
+    contact_key   BLOB NOT NULL,
+    lead_number   INTEGER NOT NULL,
+    PRIMARY KEY (studio_number, contact_key)
+  ) STRICT, WITHOUT ROWID;
+  `,
+  // Between these two, the leads are moved, a part at a time (move-leads.ts).
+  `
+  DROP TABLE former_leads;
+  DROP TABLE former_contact_claims;
+  `,
 ];
+
+/** What a database has taken whose leads are being moved. */
+export const MOVING_LEADS = 4;

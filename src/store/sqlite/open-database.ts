@@ -1,10 +1,12 @@
-import { closeSync, fsyncSync, mkdirSync, openSync } from 'node:fs';
+import { closeSync, fsyncSync, mkdirSync, openSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { setImmediate } from 'node:timers/promises';
 import { SQLITE_BUSY_MS } from '../../../common/deadlines.ts';
+import type { ConversionWatch } from '../conversion.ts';
 import { StoreUnavailable } from '../store.ts';
 import { fileFault } from './file-fault.ts';
-import { MIGRATIONS } from './migrations.ts';
+import { migration } from './migrate.ts';
 
 /** How long a write waits that is made for nobody; milliseconds. */
 const SHORT_BUSY_TIMEOUT_MS = 100;
@@ -21,14 +23,42 @@ const SQLITE_BUSY = 5;
  * @throws StoreUnavailable with what is wrong with the file and what to do about it, also when a newer release has written it
  */
 export function openDatabase(path: string): DatabaseSync {
+  let database: DatabaseSync | undefined;
   try {
-    if (path !== ':memory:') makeFile(path);
-    return opened(path);
+    database = connected(path);
+    for (const _ of migration(database, path));
+    return database;
   } catch (error) {
-    if (error instanceof StoreUnavailable) throw error;
-    throw new StoreUnavailable(`the database file ${path} ${fileFault(error)}`, error);
+    database?.close();
+    throw asUnavailable(path, error);
   }
 }
+
+/**
+ * The same for a process that goes on meanwhile: a file of an earlier release with millions of leads takes minutes.
+ *
+ * @throws the reason of `watch.stopping`, and then the next start goes on from there
+ */
+export async function openInParts(path: string, { stopping, progressed }: ConversionWatch): Promise<DatabaseSync> {
+  let database: DatabaseSync | undefined;
+  try {
+    database = connected(path);
+    for (const progress of migration(database, path)) {
+      progressed?.(progress);
+      await setImmediate();
+      stopping?.throwIfAborted();
+    }
+    return database;
+  } catch (error) {
+    database?.close();
+    throw stopping?.aborted ? error : asUnavailable(path, error);
+  }
+}
+
+const asUnavailable = (path: string, error: unknown): StoreUnavailable =>
+  error instanceof StoreUnavailable
+    ? error
+    : new StoreUnavailable(`the database file ${path} ${fileFault(error)}`, error);
 
 /** The leads are personal data: what is made here is its owner's alone, and SQLite makes the log and its index like the file. */
 function makeFile(path: string): void {
@@ -38,23 +68,31 @@ function makeFile(path: string): void {
   sync(folder);
 }
 
-function opened(path: string): DatabaseSync {
+function connected(path: string): DatabaseSync {
+  if (path !== ':memory:') makeFile(path);
   const database = new DatabaseSync(path, { timeout: SQLITE_BUSY_MS });
   try {
     enterWal(database);
     // What is answered as written survives a power cut, not only the end of the process.
     database.exec('PRAGMA synchronous = FULL');
     database.exec('PRAGMA foreign_keys = ON');
-    // KiB, taken only as it fills: the inner pages of the indexes of a million leads stay in it.
-    database.exec('PRAGMA cache_size = -65536');
+    database.exec(`PRAGMA cache_size = -${cacheKib(path)}`);
     // Pages. A thread of its own moves them into the database; here only should it fall behind, or not be there.
     database.exec('PRAGMA wal_autocheckpoint = 16384');
-    migrate(database, path);
     return database;
   } catch (error) {
     database.close();
     throw error;
   }
+}
+
+/**
+ * How much of a file SQLite keeps in memory, taken only as it fills: the inner pages of all indexes, and of large files more.
+ * Not more of one below 1 GiB: there SQLite looks through all that it keeps after many a commit, for pages beyond the file's
+ * end, because it counts a page as kept that it never writes, the one at 1 GiB.
+ */
+function cacheKib(path: string): number {
+  return path !== ':memory:' && statSync(path).size >= 2 ** 30 ? 65_536 : 16_384;
 }
 
 /** Makes a folder with those above it, where there is none; a power cut takes none of them back. */
@@ -92,31 +130,5 @@ function enterWal(database: DatabaseSync): void {
       if ((error as { errcode?: number }).errcode !== SQLITE_BUSY || performance.now() > giveUp) throw error;
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, WAL_RETRY_MS);
     }
-  }
-}
-
-/** How many steps of the schema a database has taken. */
-export function schemaVersion(database: DatabaseSync): number {
-  return database.prepare('PRAGMA user_version').get()?.user_version as number;
-}
-
-function migrate(database: DatabaseSync, path: string): void {
-  // Nothing is written when there is nothing to do: reads are served on a full disk, too.
-  if (schemaVersion(database) === MIGRATIONS.length) return;
-  // Two processes may start on one new file: the second waits here and finds nothing left to do.
-  database.exec('BEGIN IMMEDIATE');
-  try {
-    const version = schemaVersion(database);
-    if (version > MIGRATIONS.length) {
-      throw new StoreUnavailable(
-        `the database file ${path} has schema ${version}, this release knows ${MIGRATIONS.length}: use a newer release`,
-      );
-    }
-    for (const step of MIGRATIONS.slice(version)) database.exec(step);
-    database.exec(`PRAGMA user_version = ${MIGRATIONS.length}`);
-    database.exec('COMMIT');
-  } catch (error) {
-    if (database.isTransaction) database.exec('ROLLBACK');
-    throw error;
   }
 }

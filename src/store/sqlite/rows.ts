@@ -21,7 +21,7 @@ import {
   type Unchecked,
 } from '../checked.ts';
 import type { ClaimingLead, ReportUnreadable } from '../store.ts';
-import { keysOf } from './contact-claims.ts';
+import { hashesIn, hashText, idText } from './stored-ids.ts';
 
 /** A row as the driver gives it. The schema's STRICT tables have the types right; whatever else stands there is checked. */
 export type Row = Record<string, SQLOutputValue>;
@@ -34,10 +34,11 @@ export const number = (column: string) => `min(max(${column}, -9000000000000000)
 
 /** The columns of a studio's lead, in the order in which leadOf takes them. */
 export const LEAD_COLUMNS = `
-  id, display_name, contact_type, contact_value, source_id, note, stage, ${number('created_at')}, ${number('updated_at')}`;
+  hex(id), display_name, contact_type, contact_value, iif(source_id IS NULL, NULL, hex(source_id)), note, stage,
+  ${number('created_at')}, ${number('updated_at')}`;
 
 /** The columns of what a lead was made with, in the order in which keptFingerprint takes them. */
-export const FINGERPRINT_COLUMNS = `${number('fingerprint_version')}, fingerprint`;
+export const FINGERPRINT_COLUMNS = `${number('fingerprint_version')}, hex(fingerprint)`;
 
 /** The columns of a key, also where other tables are joined to it. */
 export const API_KEY_COLUMNS = `
@@ -69,11 +70,11 @@ export const earlierLeadOf = (studioId: string, row: readonly SQLOutputValue[]):
 function leadIn(studioId: string, row: readonly SQLOutputValue[]): Unchecked<Lead> {
   const [id, displayName, contactType, contactValue, sourceId, note, stage, createdAt, updatedAt] = row;
   return {
-    id,
+    id: idText(id as string),
     studioId,
     displayName,
     contact: { type: contactType, value: contactValue },
-    sourceId,
+    sourceId: sourceId === null ? null : idText(sourceId as string),
     note,
     stage,
     createdAt: dateOf(createdAt),
@@ -84,7 +85,8 @@ function leadIn(studioId: string, row: readonly SQLOutputValue[]): Unchecked<Lea
 /** @param row LEAD_COLUMNS, then FINGERPRINT_COLUMNS */
 export function keptFingerprint(studioId: string, row: readonly SQLOutputValue[]): Checked<Fingerprint> {
   const [version, sha256] = row.slice(-2);
-  return checkedFingerprint({ version, sha256 }, { studioId, id: row[0] });
+  const read = { version, sha256: hashText(Buffer.from(sha256 as string, 'hex')) };
+  return checkedFingerprint(read, { studioId, id: idText(row[0] as string) });
 }
 
 export const apiKeyOf = (row: Row): Checked<ApiKey> => checkedApiKey(apiKeyIn(row));
@@ -140,23 +142,15 @@ export const renewalJson = (renewal: ClaimRenewal | null): string | null => {
 
 /** The columns of what a lead claims. */
 export const CLAIM_COLUMNS = `
-  id, contact_type, contact_value, stage, contact_keys, ${number('rule_version')} AS rule_version, rule_region`;
-
-/** A claim is a hash; no other text was ever claimed. */
-const CLAIM = /^[A-Za-z0-9_-]{1,43}$/;
+  hex(id) AS id, contact_type, contact_value, stage, contact_keys, ${number('rule_version')} AS rule_version, rule_region`;
 
 export const claimingLeadOf = (studioId: string, row: Row): Checked<ClaimingLead> =>
   checkedClaimingLead(studioId, {
-    id: row.id,
+    id: idText(row.id as string),
     contact: { type: row.contact_type, value: row.contact_value },
-    contactKeys: claimsIn(row.contact_keys as string),
+    contactKeys: hashesIn(row.contact_keys as Uint8Array),
     contactRule: { version: row.rule_version, region: row.rule_region },
   });
-
-function claimsIn(text: string): string[] | undefined {
-  const keys = keysOf(text);
-  return keys.every((key) => CLAIM.test(key)) ? keys : undefined;
-}
 
 export const memberOf = (row: Row): Checked<Member> =>
   checkedMember({ studioId: row.studio_id, id: row.id, role: row.role });

@@ -19,14 +19,15 @@ import { writeProbe } from './write-probe.ts';
  * @param path of the database file, relative to the working folder; `:memory:` for one that is gone when it is closed
  * @param observer is told of every commit
  * @param report is told of every record that cannot be read where a call goes on without it
+ * @param database the file, where it is open already
  * @throws StoreUnavailable with what is wrong with the file, also when a newer release has written it
  */
 export function openSqliteStore<Asker>(
   path: string,
   observer?: StoreObserver<Asker>,
   report: ReportUnreadable = () => {},
+  database = openDatabase(path),
 ): Store {
-  const database = openDatabase(path);
   const checkpoints = new Checkpoints(path);
   const reads = new SharedReads(database);
   const indexes = new UniqueIndexes(database, () => reads.end());

@@ -1,36 +1,43 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { MOST_GROUPS, MOST_IN_GROUP, saysOfDuplicates } from '../index-faults.ts';
+import { idText } from './stored-ids.ts';
 
 /** A unique index that promises rest on. */
 interface UniqueIndex {
   /** What it is there for. */
   readonly guards: 'leads' | 'api_keys';
   readonly table: string;
-  /** The column with the id of what it guards. */
+  /** What has the ids of the studio and of what is guarded, to a row of the table. */
+  readonly studioId: string;
   readonly id: string;
   /** What it is called when it has to be made again. */
   readonly name: string;
   readonly columns: readonly string[];
 }
 
+const OF_API_KEYS = { guards: 'api_keys', table: 'api_keys', studioId: 'studio_id', id: 'id' } as const;
+const STUDIO_ID_BY_NUMBER = '(SELECT studio_id FROM studio_numbers WHERE number = studio_number)';
+
 /** Every unique index but those of ids. None is partial: a lead always has a key and a key a slot. */
 const UNIQUE_INDEXES: readonly UniqueIndex[] = [
   {
     guards: 'leads',
     table: 'contact_claims',
-    id: 'lead_id',
+    studioId: STUDIO_ID_BY_NUMBER,
+    id: '(SELECT hex(id) FROM leads WHERE number = lead_number)',
     name: 'contact_claims_by_contact',
-    columns: ['studio_id', 'contact_key'],
+    columns: ['studio_number', 'contact_key'],
   },
   {
     guards: 'leads',
     table: 'leads',
-    id: 'id',
+    studioId: STUDIO_ID_BY_NUMBER,
+    id: 'hex(id)',
     name: 'leads_by_idempotency_key',
-    columns: ['studio_id', 'idempotency_key'],
+    columns: ['studio_number', 'idempotency_key'],
   },
-  { guards: 'api_keys', table: 'api_keys', id: 'id', name: 'api_keys_by_secret', columns: ['secret_sha256'] },
-  { guards: 'api_keys', table: 'api_keys', id: 'id', name: 'api_keys_by_slot', columns: ['studio_id', 'slot'] },
+  { ...OF_API_KEYS, name: 'api_keys_by_secret', columns: ['secret_sha256'] },
+  { ...OF_API_KEYS, name: 'api_keys_by_slot', columns: ['studio_id', 'slot'] },
 ];
 
 /** An index that is not there, or not as it has to be. */
@@ -176,7 +183,7 @@ function remake(database: DatabaseSync, { index, says }: IndexFault): IndexFault
 }
 
 /** Rows of which a unique index allows one alone: the ids of each group, oldest first, and nothing else of them. */
-function duplicatesUnder(database: DatabaseSync, { table, id, columns }: UniqueIndex): string[][] {
+function duplicatesUnder(database: DatabaseSync, { table, studioId, id, columns }: UniqueIndex): string[][] {
   const groups = database
     .prepare(
       `SELECT ${columns.join()} FROM ${table} GROUP BY ${columns.join()} HAVING count(*) > 1 LIMIT ${MOST_GROUPS}`,
@@ -184,7 +191,8 @@ function duplicatesUnder(database: DatabaseSync, { table, id, columns }: UniqueI
     .all();
   const same = columns.map((column) => `${column} IS :${column}`).join(' AND ');
   const select = database.prepare(
-    `SELECT studio_id || '/' || ${id} AS name FROM ${table} WHERE ${same} ORDER BY ${id} LIMIT ${MOST_IN_GROUP}`,
+    `SELECT ${studioId} AS studioId, ${id} AS id FROM ${table} WHERE ${same} ORDER BY ${id} LIMIT ${MOST_IN_GROUP}`,
   );
-  return groups.map((group) => select.all(group).map(({ name }) => name as string));
+  const nameOf = (row: Record<string, unknown>) => `${row.studioId}/${idText(String(row.id))}`;
+  return groups.map((group) => select.all(group).map(nameOf));
 }

@@ -10,9 +10,9 @@ import type { UniqueIndexes } from './unique-indexes.ts';
  * lead that is opened again. That it stands until the end of a transaction, the transaction sees to.
  */
 export function leadsWhileUnique(store: LeadStore, database: DatabaseSync, indexes: UniqueIndexes): LeadStore {
-  const countByKey = database.prepare(
-    'SELECT count(*) AS leads FROM leads WHERE studio_id = ? AND idempotency_key = ?',
-  );
+  const countByKey = database.prepare(`
+    SELECT count(*) AS leads FROM leads
+    WHERE studio_number = (SELECT number FROM studio_numbers WHERE studio_id = ?) AND idempotency_key = unhex(?, '-')`);
 
   /** The one lead with a key. */
   async function soleLead(studioId: string, idempotencyKey: string, fault: string) {

@@ -1,0 +1,71 @@
+import type { DatabaseSync } from 'node:sqlite';
+import type { ConversionProgress } from '../conversion.ts';
+import { StoreUnavailable } from '../store.ts';
+import { MIGRATIONS, MOVING_LEADS } from './migrations.ts';
+import { MovingLeads } from './move-leads.ts';
+
+/** SQLite's result code for a database that another process holds. */
+const SQLITE_BUSY = 5;
+
+/** How long another process may take to begin with the conversion of a large file; milliseconds. */
+const OTHERS_BEGIN_MS = 60_000;
+
+/** How many steps of the schema a database has taken. */
+export function schemaVersion(database: DatabaseSync): number {
+  return database.prepare('PRAGMA user_version').get()?.user_version as number;
+}
+
+/**
+ * Brings a database's schema up to date, from one transaction to the next: in between, it tells how many leads it has moved.
+ * Who does not go on with it leaves the file as it is then; whoever does it next goes on from there.
+ *
+ * @throws StoreUnavailable when a newer release has written the file
+ */
+export function* migration(database: DatabaseSync, path: string): Generator<ConversionProgress> {
+  const giveUp = performance.now() + OTHERS_BEGIN_MS;
+  let moving: MovingLeads | undefined;
+  // Nothing is written when there is nothing to do: reads are served on a full disk, too.
+  while (schemaVersion(database) !== MIGRATIONS.length) {
+    try {
+      // Two processes may be at one file: each waits here for the other, and does what is left then.
+      inTransaction(database, () => {
+        const version = schemaVersion(database);
+        if (version > MIGRATIONS.length) {
+          throw new StoreUnavailable(
+            `the database file ${path} has schema ${version}, this release knows ${MIGRATIONS.length}: use a newer release`,
+          );
+        }
+        if (version === MIGRATIONS.length) return;
+        takeSteps(database, MOVING_LEADS);
+        moving ??= new MovingLeads(database);
+        if (moving.moveSome()) return;
+        moving.makeIndex();
+        takeSteps(database, MIGRATIONS.length);
+      });
+    } catch (error) {
+      if ((error as { errcode?: number }).errcode !== SQLITE_BUSY) throw error;
+      if (schemaVersion(database) !== MOVING_LEADS && performance.now() > giveUp) throw error;
+    }
+    if (moving) yield moving.progress;
+  }
+}
+
+/** Takes the steps up to one that are still to be taken. */
+function takeSteps(database: DatabaseSync, last: number): void {
+  const taken = schemaVersion(database);
+  if (taken >= last) return;
+  for (const step of MIGRATIONS.slice(taken, last)) database.exec(step);
+  database.exec(`PRAGMA user_version = ${last}`);
+}
+
+function inTransaction<Result>(database: DatabaseSync, work: () => Result): Result {
+  database.exec('BEGIN IMMEDIATE');
+  try {
+    const result = work();
+    database.exec('COMMIT');
+    return result;
+  } catch (error) {
+    if (database.isTransaction) database.exec('ROLLBACK');
+    throw error;
+  }
+}

@@ -1,0 +1,161 @@
+import type { DatabaseSync, SQLInputValue } from 'node:sqlite';
+import type { ConversionProgress } from '../conversion.ts';
+import { hashBytes, hashText } from './stored-ids.ts';
+
+/** How many rows go in one transaction: what a stop undoes, and another process waits for, takes less than a second or two. */
+const ROWS_AT_ONCE = 20_000;
+
+/** SQLite's result code for rows that a unique index does not allow beside each other. */
+const SQLITE_CONSTRAINT = 19;
+
+/** A part of what is to be moved. */
+interface Part {
+  /** Moves some rows within a transaction; gives how many, 0: there are no more. */
+  moveSome(): number;
+}
+
+/**
+ * Moves leads and claims from the tables of the third step into those of the fourth, a transaction at a time. What is
+ * moved is gone from where it was, in the same transaction: so it can break off anywhere, several processes may do it at once,
+ * and the rows to come need hardly more room than those that they replace.
+ */
+export class MovingLeads {
+  readonly #database: DatabaseSync;
+  readonly #parts: readonly Part[];
+  #done = 0;
+  readonly #total: number;
+
+  constructor(database: DatabaseSync) {
+    this.#database = database;
+    database.function('hash_bytes', { deterministic: true }, (text) => hashOrText(text as string));
+    database.function('hashes_bytes', { deterministic: true }, (text) => hashesOrText(text as string));
+    // Claims lead to the numbers that their leads have got.
+    this.#parts = [leadsPart(database), claimsPart(database)];
+    this.#total = rowsIn(database, 'former_leads') + rowsIn(database, 'former_contact_claims');
+  }
+
+  get progress(): ConversionProgress {
+    return { done: this.#done, total: this.#total };
+  }
+
+  /** Moves some, within a transaction; gives whether there were any. */
+  moveSome(): boolean {
+    for (const part of this.#parts) {
+      const moved = part.moveSome();
+      this.#done += moved;
+      if (moved > 0) return true;
+    }
+    return false;
+  }
+
+  /**
+   * Makes the index of keys, within a transaction: over all leads at once that takes a small part of the time which it takes lead
+   * by lead. Where the former one was missing and leads with one key stand in its way, it is still missing.
+   */
+  makeIndex(): void {
+    this.#database.exec('SAVEPOINT one_index');
+    try {
+      this.#database.exec(`
+        CREATE UNIQUE INDEX leads_by_idempotency_key ON leads (studio_number, idempotency_key);
+        RELEASE one_index`);
+    } catch (error) {
+      if (!isConstraint(error) || !this.#database.isTransaction) throw error;
+      this.#database.exec('ROLLBACK TO one_index; RELEASE one_index');
+    }
+  }
+}
+
+const isConstraint = (error: unknown): boolean =>
+  ((error as { errcode?: number }).errcode ?? 0) % 256 === SQLITE_CONSTRAINT;
+
+const rowsIn = (database: DatabaseSync, table: string): number =>
+  database.prepare(`SELECT count(*) AS rows FROM ${table}`).get()?.rows as number;
+
+function leadsPart(database: DatabaseSync): Part {
+  const selectLast = database.prepare(`
+    SELECT max(rowid) AS last FROM (SELECT rowid FROM former_leads ORDER BY rowid LIMIT ${ROWS_AT_ONCE})`);
+  // A row's own number may be any, also one that JavaScript has no number for.
+  selectLast.setReadBigInts(true);
+  const giveNumbers = database.prepare(`
+    INSERT OR IGNORE INTO studio_numbers (studio_id) SELECT DISTINCT studio_id FROM former_leads WHERE rowid <= ?`);
+  // A cross join is carried out in the order in which it is written.
+  const insert = database.prepare(`
+    INSERT INTO leads (
+      studio_number, id, display_name, contact_type, contact_value, source_id, note, stage, created_at, updated_at,
+      contact_keys, rule_version, rule_region, idempotency_key, fingerprint, fingerprint_version
+    )
+    SELECT number, ${idBytes('id')}, display_name, contact_type, contact_value, ${idBytes('source_id')}, note, stage,
+      created_at, updated_at, hashes_bytes(contact_keys), rule_version, rule_region, ${idBytes('idempotency_key')},
+      hash_bytes(fingerprint), fingerprint_version
+    FROM former_leads CROSS JOIN studio_numbers ON studio_numbers.studio_id = former_leads.studio_id
+    WHERE former_leads.rowid <= ? ORDER BY former_leads.rowid`);
+  const remove = database.prepare('DELETE FROM former_leads WHERE rowid <= ?');
+  return {
+    moveSome() {
+      const last = selectLast.get()?.last as bigint | null;
+      if (last === null) return 0;
+      giveNumbers.run(last);
+      const { changes } = insert.run(last);
+      if (remove.run(last).changes !== changes) throw new Error('a lead was not moved');
+      return changes as number;
+    },
+  };
+}
+
+function claimsPart(database: DatabaseSync): Part {
+  const selectLast = database.prepare(`
+    SELECT studio_id, contact_key FROM former_contact_claims ORDER BY studio_id, contact_key
+    LIMIT 1 OFFSET ${ROWS_AT_ONCE - 1}`);
+  const upTo = '(studio_id, contact_key) <= (:studio_id, :contact_key)';
+  // A claim of a lead that is not there is nobody's. Of two that somebody has put there in spite of each other, one is kept.
+  const insertInto = (condition: string) =>
+    database.prepare(`
+      INSERT OR IGNORE INTO contact_claims (studio_number, contact_key, lead_number)
+      SELECT studio_numbers.number, hash_bytes(contact_key), leads.number
+      FROM (SELECT * FROM former_contact_claims WHERE ${condition} ORDER BY studio_id, contact_key) AS former
+        CROSS JOIN studio_numbers ON studio_numbers.studio_id = former.studio_id
+        CROSS JOIN leads ON leads.studio_number = studio_numbers.number AND leads.id = ${idBytes('former.lead_id')}`);
+  const insertSome = insertInto(upTo);
+  const insertRest = insertInto('TRUE');
+  const removeSome = database.prepare(`DELETE FROM former_contact_claims WHERE ${upTo}`);
+  const removeRest = database.prepare('DELETE FROM former_contact_claims');
+  return {
+    moveSome() {
+      const last = selectLast.get();
+      const [insert, remove] = last ? [insertSome, removeSome] : [insertRest, removeRest];
+      const upToLast = { ...last } as Record<string, SQLInputValue>;
+      insert.run(upToLast);
+      return remove.run(upToLast).changes as number;
+    },
+  };
+}
+
+/**
+ * The bytes of a UUID's text, in SQL. Any other text was put there by another program or by hand, and keeps its own bytes, with
+ * one more where it is long, which no text has: so no two become the same, and none becomes a UUID.
+ */
+const idBytes = (id: string): string => `
+  CASE
+    WHEN ${id} GLOB '????????-????-????-????-????????????' AND ${id} NOT GLOB '*[^0-9a-f-]*'
+      AND length(replace(${id}, '-', '')) = 32 THEN unhex(${id}, '-')
+    WHEN octet_length(${id}) < 16 THEN CAST(${id} AS BLOB)
+    ELSE CAST(${id} || x'ff' AS BLOB)
+  END`;
+
+/** The bytes of a hash; of another text its own, which are no hash's. */
+function hashOrText(text: string): Uint8Array {
+  const isHash = text.length === 43 && hashText(Buffer.from(text, 'base64url')) === text;
+  return isHash ? hashBytes(text) : textBytes(text);
+}
+
+/** The bytes of hashes that were separated by spaces; of another text its own, which are no number of hashes. */
+function hashesOrText(text: string): Uint8Array {
+  const all = text.split(' ').map(hashOrText);
+  if (text === '') return Buffer.alloc(0);
+  return all.every(({ length }) => length === 32) ? Buffer.concat(all) : textBytes(text);
+}
+
+const textBytes = (text: string): Uint8Array => {
+  const bytes = Buffer.from(text, 'utf8');
+  return bytes.length % 32 === 0 ? Buffer.concat([bytes, Buffer.of(0xff)]) : bytes;
+};

@@ -1,0 +1,27 @@
+/*
+ * For whoever looks into a SQLite file, or changes it, past the store: in the tables of leads a studio is a number, and an id
+ * the bytes of its UUID.
+ */
+
+/** A studio's number, in SQL; its parameter is the studio's id. */
+export const STUDIO_NUMBER = '(SELECT number FROM studio_numbers WHERE studio_id = ?)';
+
+/** The bytes of an id, in SQL; its parameter is the id. */
+export const ID_BYTES = "unhex(?, '-')";
+
+/** The number of a lead, in SQL; its parameter is the lead's id. */
+export const LEAD_NUMBER = `(SELECT number FROM leads WHERE id = ${ID_BYTES})`;
+
+/** An id's text, in SQL. */
+export const idTextOf = (column: string): string => {
+  const part = (from: number, length: number) => `substr(lower(hex(${column})), ${from}, ${length})`;
+  return [part(1, 8), part(9, 4), part(13, 4), part(17, 4), part(21, 12)].join(" || '-' || ");
+};
+
+/** The columns of leads that hold bytes: a text that somebody writes there has to become them. */
+const BYTES = ['id', 'source_id', 'contact_keys', 'idempotency_key', 'fingerprint'];
+
+export const isBytes = (column: string): boolean => BYTES.includes(column);
+
+/** What sets a column to a parameter, in SQL. */
+export const setColumn = (column: string): string => `${column} = ${isBytes(column) ? 'CAST(? AS BLOB)' : '?'}`;

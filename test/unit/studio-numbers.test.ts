@@ -1,0 +1,46 @@
+import type { DatabaseSync } from 'node:sqlite';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { openDatabase } from '../../src/store/sqlite/open-database.ts';
+import { type StudioNumbers, studioNumbers } from '../../src/store/sqlite/studio-numbers.ts';
+import { times } from '../support/builders.ts';
+
+let database: DatabaseSync;
+let studios: StudioNumbers;
+beforeEach(() => {
+  database = openDatabase(':memory:');
+  onTestFinished(() => database.close());
+  studios = studioNumbers(database);
+});
+
+describe('the number of a studio', () => {
+  test('is its own, for good', () => {
+    expect(studios.of('one')).toBeUndefined();
+    const [one, two] = [studios.give('one'), studios.give('two')];
+
+    expect(one).not.toBe(two);
+    for (const each of [studios, studioNumbers(database)]) {
+      expect([each.of('one'), each.give('two')]).toEqual([one, two]);
+    }
+  });
+
+  test('is not remembered of a transaction that is undone: it may be another’s next', () => {
+    database.exec('BEGIN');
+    const given = studios.give('undone');
+    expect(studios.inWrite('undone')).toBe(given);
+    database.exec('ROLLBACK');
+
+    expect(studios.give('another')).toBe(given);
+    expect(studios.of('undone')).toBeUndefined();
+    expect(studios.give('undone')).not.toBe(given);
+  });
+
+  test('is found of however many studios, of which fifty thousand are remembered', () => {
+    database.exec('BEGIN');
+    const given = times(50_001, (index) => studios.give(`studio-${index}`));
+    database.exec('COMMIT');
+
+    for (const _ of times(2, () => 0)) {
+      expect(given.map((_, index) => studios.of(`studio-${index}`))).toEqual(given);
+    }
+  });
+});

@@ -1,0 +1,298 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { copyFileSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { inOneLine } from '../../common/in-one-line.ts';
+import { newId } from '../../src/domain/new-id.ts';
+import { examineDatabase, openStore } from '../../src/store/open-store.ts';
+import { openInParts } from '../../src/store/sqlite/open-database.ts';
+import { hashesIn, hashText } from '../../src/store/sqlite/stored-ids.ts';
+import type { UnreadableRecord } from '../../src/store/store.ts';
+import { createLead } from '../../src/usecases/create-lead.ts';
+import { times } from '../support/builders.ts';
+import { addressOf, run, temporaryFolder } from '../support/processes.ts';
+import { idTextOf } from '../support/sqlite-hand.ts';
+
+const fileOf = (name: string) => join(import.meta.dirname, name);
+
+/** What the file of schema 3 was made of, and how its release answered. */
+const made = JSON.parse(readFileSync(fileOf('sqlite-schema-3.json'), 'utf8'));
+const asJson = (value: unknown) => JSON.parse(JSON.stringify(value));
+
+let path: string;
+beforeEach(() => {
+  path = join(temporaryFolder(), 'leads.db');
+  copyFileSync(fileOf('sqlite-schema-3.db'), path);
+});
+
+async function open() {
+  const reported: UnreadableRecord[] = [];
+  const opening = openStore(`sqlite:${path}`, undefined, (record) => reported.push(record));
+  const store = await opening.catch((error) => expect.fail(inOneLine(error)));
+  onTestFinished(() => store.close());
+  return { store, reported };
+}
+
+function byHand() {
+  const database = new DatabaseSync(path, { timeout: 5000 });
+  onTestFinished(() => {
+    if (database.isOpen) database.close();
+  });
+  return database;
+}
+
+describe('a SQLite file of schema 3', () => {
+  test('answers as it did: leads, repetitions, lists, claims, renewals, events and keys', async () => {
+    const { store } = await open();
+    const { answers } = made;
+
+    for (const { studioId, id, idempotencyKey } of made.leads) {
+      expect(asJson(await store.findLead(studioId, id))).toEqual(answers.leads[id]);
+      expect(asJson(await store.findLeadByIdempotencyKey(studioId, idempotencyKey))).toEqual(
+        answers.byKey[idempotencyKey],
+      );
+      expect(asJson(await store.listAuditEvents(studioId, id))).toEqual(answers.events[id]);
+    }
+    for (const studioId of ['berlin', 'moves', 'two']) {
+      const { records } = await store.listLeads(studioId, null, 100);
+      expect(records.map(({ id }) => id)).toEqual(answers.lists[studioId]);
+      expect(asJson((await store.listOpenClaims(studioId, null, 100)).leads)).toEqual(answers.open[studioId]);
+      expect(asJson(await store.listAuditEvents(studioId, null))).toEqual(answers.events[studioId]);
+    }
+    expect(asJson(await store.listClaimRenewals())).toEqual(answers.renewals);
+    const credential = await store.findCredential(Buffer.from(made.keyHash, 'hex'), made.sourceId);
+    expect(asJson(credential)).toMatchObject({
+      key: { id: answers.credential.keyId },
+      studio: answers.credential.studio,
+      issuerRole: answers.credential.issuerRole,
+      source: answers.credential.source,
+    });
+  });
+
+  test('creates nothing again, gives an open lead’s contact to nobody, and a closed one’s to the next', async () => {
+    const { store } = await open();
+    const creating = (asked: object, idempotencyKey: string) =>
+      createLead({ store, newId }, { ...(asked as (typeof made.leads)[number]), idempotencyKey }).catch(
+        ({ reason }) => reason,
+      );
+
+    for (const asked of made.leads) {
+      const answer = await creating(asked, asked.idempotencyKey);
+      expect(answer).toMatchObject({ replayed: true, lead: { id: asked.id, stage: 'new' } });
+    }
+    for (const asked of made.leads) {
+      const { stage } = made.answers.leads[asked.id];
+      const answer = await creating(asked, newId());
+      if (stage === 'won' || stage === 'lost') expect(answer).toMatchObject({ replayed: false });
+      else expect(answer).toBe('LEAD_ALREADY_OPEN');
+    }
+  });
+
+  test('keeps ids that are none, apart from each other and from all that are', async () => {
+    const { store, reported } = await open();
+    const { ids, readable, idempotencyKey, keys, withOddKey, withOddSource, withOddClaims, withOddTime } = made.odd;
+
+    const { records } = await store.listLeads('odd', null, 100);
+    expect(records.map(({ id }) => id)).toEqual([readable, ...withOddKey, withOddClaims].toSorted().toReversed());
+    const unreadable = ids.length + [withOddSource, withOddTime].length;
+    expect(reported.map(({ field }) => field).toSorted()).toEqual([
+      'createdAt',
+      ...times(ids.length, () => 'id'),
+      'sourceId',
+    ]);
+    const { leads, differentIds, differentKeys } = byHand()
+      .prepare(
+        'SELECT count(*) AS leads, count(DISTINCT id) AS differentIds, count(DISTINCT idempotency_key) AS differentKeys FROM leads JOIN studio_numbers ON studio_numbers.number = studio_number WHERE studio_id = ?',
+      )
+      .get('odd') as Record<string, number>;
+    expect([leads, differentIds, differentKeys]).toEqual(times(3, () => records.length + unreadable));
+    expect(await store.findLeadByIdempotencyKey('odd', idempotencyKey)).toMatchObject({ lead: { id: readable } });
+    expect(keys).toHaveLength(withOddKey.length);
+    const text = byHand().prepare('SELECT count(*) AS leads FROM leads WHERE id = CAST(? AS BLOB)');
+    expect(text.get('lead-1')).toEqual({ leads: 1 });
+    // They keep their contacts, as any open lead does.
+    const { count } = byHand()
+      .prepare('SELECT count(*) AS count FROM contact_claims JOIN leads ON lead_number = number WHERE length(id) <> 16')
+      .get() as { count: number };
+    expect(count).toBe(ids.length);
+  });
+
+  test('whose index of keys is missing, and in which two leads have one key, is converted, and says what is in the way', async () => {
+    const [first, second] = made.leads;
+    const database = byHand();
+    database.exec('DROP INDEX leads_by_idempotency_key');
+    database.prepare('UPDATE leads SET idempotency_key = ? WHERE id = ?').run(first.idempotencyKey, second.id);
+    database.close();
+
+    const { store } = await open();
+
+    await expect(store.check()).rejects.toThrow(`berlin/${first.id} = berlin/${second.id}`);
+    expect(await store.findLead('berlin', second.id)).not.toBeNull();
+  });
+});
+
+/** More leads than go into a few transactions. */
+const MANY = 50_000;
+
+/** What stands in the tables of schema 3, and in those of today, lead by lead. */
+type Contents = readonly (readonly unknown[])[];
+
+function formerContents(): Contents {
+  const database = byHand();
+  const rows = database
+    .prepare(`
+      SELECT studio_id, id, display_name, contact_type, contact_value, source_id, note, stage, created_at, updated_at,
+        contact_keys, rule_version, rule_region, idempotency_key, fingerprint, fingerprint_version,
+        (SELECT group_concat(contact_key, ' ' ORDER BY contact_key) FROM contact_claims
+          WHERE contact_claims.studio_id = leads.studio_id AND lead_id = id AND contact_claims.contact_key IN (contact_keys))
+      FROM leads WHERE studio_id LIKE 'many%' ORDER BY studio_id, id`)
+    .all()
+    .map((row) => Object.values(row));
+  database.close();
+  return rows;
+}
+
+function contents(): Contents {
+  const database = byHand();
+  const rows = database
+    .prepare(`
+      SELECT studio_id, ${idTextOf('id')}, display_name, contact_type, contact_value, iif(source_id IS NULL, NULL, ${idTextOf('source_id')}), note, stage,
+        created_at, updated_at, contact_keys, rule_version, rule_region, ${idTextOf('idempotency_key')}, fingerprint,
+        fingerprint_version,
+        (SELECT contact_key FROM contact_claims
+          WHERE contact_claims.studio_number = leads.studio_number AND contact_key = contact_keys AND lead_number = leads.number)
+      FROM leads JOIN studio_numbers ON studio_numbers.number = leads.studio_number
+      WHERE studio_id LIKE 'many%' ORDER BY studio_id, leads.id`)
+    .all()
+    .map((row) => {
+      const values = Object.values(row);
+      values[10] = (hashesIn(values[10] as Uint8Array) ?? ['?']).join(' ');
+      values[14] = hashText(values[14] as Uint8Array);
+      values[16] = values[16] === null ? null : hashText(values[16] as Uint8Array);
+      return values;
+    });
+  database.close();
+  return rows;
+}
+
+/** Says of the first lead that is not as it was, and not of all. */
+function expectSame(now: Contents, before: Contents): void {
+  expect(now).toHaveLength(before.length);
+  const changed = now.findIndex((lead, index) => !isDeepStrictEqual(lead, before[index]));
+  if (changed >= 0) expect(now[changed]).toEqual(before[changed]);
+}
+
+/** Puts many leads into the file, as its release has them: of three studios, every fourth one closed. */
+function fill(): void {
+  const database = byHand();
+  const insert = database.prepare(`
+    INSERT INTO leads (studio_id, id, display_name, contact_type, contact_value, source_id, note, stage, created_at, updated_at,
+      contact_keys, idempotency_key, fingerprint, fingerprint_version, rule_version, rule_region)
+    VALUES (?, ?, 'Ada', 'email', ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, 2, 'DE')`);
+  const claim = database.prepare('INSERT INTO contact_claims (studio_id, contact_key, lead_id) VALUES (?, ?, ?)');
+  const hash = () => randomBytes(32).toString('base64url');
+  database.exec('BEGIN');
+  for (let index = 0; index < MANY; index += 1) {
+    const [studioId, id, contactKey] = [`many-${index % 3}`, newId(), hash()];
+    const isOpen = index % 4 !== 0;
+    const [stage, keys] = isOpen ? ['contacted', contactKey] : ['lost', ''];
+    const [source, note] = [index % 2 ? randomUUID() : null, index % 100 ? null : 'x'.repeat(3000)];
+    insert.run(studioId, id, `${index}@example.org`, source, note, stage, index, index + 1, keys, randomUUID(), hash());
+    if (isOpen) claim.run(studioId, contactKey, id);
+  }
+  database.exec('COMMIT');
+  database.close();
+}
+
+const converting = () => run('test/upgrade/convert.ts', { args: [path] });
+/** What the conversion says after its so manieth transaction. */
+const nth = (count: number) => new RegExp(`(?:\\d+ of \\d+\\n[^]*){${count}}`);
+
+describe('the conversion of many leads', { timeout: 120_000 }, () => {
+  beforeEach(fill);
+
+  test('that is killed time and again goes on where it was, and loses and doubles nothing', async () => {
+    const before = formerContents();
+    // After a transaction, in the middle of one, and right at the beginning.
+    for (const [transactions, pauseMs] of [
+      [0, 20],
+      [1, 0],
+      [1, 60],
+      [2, 30],
+      [1, 100],
+    ] as const) {
+      const running = converting();
+      await (transactions === 0
+        ? running.printed(/begins/)
+        : Promise.race([running.printed(nth(transactions)), running.ended()]));
+      await sleep(pauseMs);
+      await running.kill();
+    }
+    const last = converting();
+    expect(await last.ended()).toBe(0);
+
+    expectSame(contents(), before);
+    const left = byHand().prepare("SELECT name FROM sqlite_schema WHERE name LIKE 'former%'").all();
+    expect(left).toEqual([]);
+    const { store } = await open();
+    await store.check();
+  });
+
+  test('by two processes at once, or more, is the same as by one', async () => {
+    const before = formerContents();
+
+    const processes = times(3, converting);
+
+    await Promise.all(processes.map((each) => each.ended()));
+    for (const each of processes) expect(each.output()).toMatch(/over\n$/);
+    expectSame(contents(), before);
+  });
+
+  test('shows nothing of itself to who opens the store, and to the doctor that it is half done', async () => {
+    const stopping = new AbortController();
+    const opening = openInParts(path, { stopping: stopping.signal, progressed: () => stopping.abort() });
+    await expect(opening).rejects.toBe(stopping.signal.reason);
+
+    expect(await examineDatabase(`sqlite:${path}`)).toMatchObject({ contents: { release: 'half-converted' } });
+    const { store } = await open();
+    const { records } = await store.listLeads('many-0', null, 100);
+    expect(records).toHaveLength(100);
+    expect(await examineDatabase(`sqlite:${path}`)).toMatchObject({ contents: { release: 'this', indexFaults: [] } });
+  });
+
+  test('lets nobody of the release before write a lead, also who had opened the file already', async () => {
+    const earlier = byHand();
+    const statements = [
+      `INSERT INTO leads (studio_id, id, display_name, contact_type, contact_value, stage, created_at, updated_at, contact_keys,
+        idempotency_key, fingerprint, fingerprint_version) VALUES ('many-0', 'x', 'x', 'email', 'x', 'new', 0, 0, '', 'x', 'x', 1)`,
+      "UPDATE leads SET stage = 'won' WHERE studio_id = 'many-0'",
+      "INSERT INTO contact_claims (studio_id, contact_key, lead_id) VALUES ('many-0', 'x', 'x')",
+      "DELETE FROM contact_claims WHERE studio_id = 'many-0'",
+      'CREATE UNIQUE INDEX leads_by_idempotency_key ON leads (studio_id, idempotency_key)',
+    ].map((sql) => (sql.startsWith('CREATE') ? { run: () => earlier.exec(sql) } : earlier.prepare(sql)));
+    const stopping = new AbortController();
+    const opening = openInParts(path, { stopping: stopping.signal, progressed: () => stopping.abort() });
+    await expect(opening).rejects.toBe(stopping.signal.reason);
+
+    for (const statement of statements)
+      expect(() => statement.run()).toThrow(/no such column|no column named|already exists/);
+    await (await open()).store.close();
+    for (const statement of statements)
+      expect(() => statement.run()).toThrow(/no such column|no column named|already exists/);
+  });
+
+  test('is told on the core’s log, ends with the core on SIGTERM, and is over before the next one serves', async () => {
+    const env = { DATABASE_URL: `sqlite:${path}` };
+    const first = run('src/main.ts', { env });
+    await first.printed(/"done":\d+,"total":\d+,"perSecond":\d+,"secondsLeft":\d+,.*is being converted/);
+    first.child.kill('SIGTERM');
+    expect(await first.ended()).toBe(0);
+
+    const second = run('src/main.ts', { env });
+    await addressOf(second);
+    expect(await examineDatabase(env.DATABASE_URL)).toMatchObject({ contents: { release: 'this' } });
+  });
+});
