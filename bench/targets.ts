@@ -126,14 +126,14 @@ export async function startLauncher(surroundings: Surroundings): Promise<Running
   return httpTarget('npm start', { url, ...demo }, pids, surroundings);
 }
 
-/** Starts what inserts into MongoDB without a product in between. Knows the creation of leads only. */
+/** Starts what asks MongoDB without a product in between. */
 export async function startBareDriver(mongoUrl: string, { leads }: Surroundings): Promise<RunningTarget> {
   const driver = startProcess('bench/bare-driver.ts', { env: { DATABASE_URL: ownDatabase(mongoUrl) } });
   await perform(driver, { kind: 'prepare', leads });
   return {
-    name: 'bare insertOne',
+    name: 'bare driver',
     pids: { driver: driver.pid },
-    drive: (_scenario, pace) => perform(driver, { kind: 'drive', pace }),
+    drive: (scenario, pace) => perform(driver, { kind: 'drive', scenario, pace }),
   };
 }
 

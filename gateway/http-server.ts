@@ -21,6 +21,8 @@ export function createHttpServer(order: RequestOrder, carryOut: RequestListener)
       requestTimeout: order.arrivalMs,
       connectionsCheckingInterval: CONNECTION_CHECK_MS,
       keepAliveTimeout: IDLE_TIMEOUT_MS,
+      // A read has no body: to wait for the end of none takes a tenth of what Node does for it.
+      optimizeEmptyRequests: true,
     },
     (request, response) => order.carryOutInTurn(request, response, carryOut),
   );
