@@ -10,6 +10,9 @@ const SQLITE_BUSY = 5;
 /** How long another process may take to begin with the conversion of a large file; milliseconds. */
 const OTHERS_BEGIN_MS = 60_000;
 
+/** Whether another process holds the file; the extended result codes, which say what for, have the plain one in their lowest byte. */
+const isHeld = (error: unknown): boolean => ((error as { errcode?: number }).errcode ?? 0) % 256 === SQLITE_BUSY;
+
 /** How many steps of the schema a database has taken. */
 export function schemaVersion(database: DatabaseSync): number {
   return database.prepare('PRAGMA user_version').get()?.user_version as number;
@@ -43,7 +46,7 @@ export function* migration(database: DatabaseSync, path: string): Generator<Conv
         takeSteps(database, MIGRATIONS.length);
       });
     } catch (error) {
-      if ((error as { errcode?: number }).errcode !== SQLITE_BUSY) throw error;
+      if (!isHeld(error)) throw error;
       if (schemaVersion(database) !== MOVING_LEADS && performance.now() > giveUp) throw error;
     }
     if (moving) yield moving.progress;
