@@ -21,10 +21,11 @@ process.on('SIGINT', () => stopAll(0));
 process.on('SIGTERM', () => stopAll(0));
 
 try {
-  // A database of one's own is left as it is; the embedded one starts with something to try.
-  const demo = process.env.DATABASE_URL || process.env.DATABASE_URL_FILE ? undefined : makeDemo();
   // Who tries things out may look around; in production nobody asks.
   const coreUrl = await startProcess('src/main.ts', { CORE_REFLECTION: 'yes' });
+  // A database of one's own is left as it is; the embedded one starts with something to try. After the core, which tells how far
+  // it is with the file of an earlier release, and can be stopped.
+  const demo = process.env.DATABASE_URL || process.env.DATABASE_URL_FILE ? undefined : makeDemo();
   const gatewayUrl = await startProcess('gateway/main.ts', { CORE_URL: coreUrl });
   console.log(welcome(gatewayUrl, coreUrl, demo));
 } catch (error) {
@@ -35,8 +36,7 @@ try {
 function makeDemo(): Demo {
   const command = [`${HERE}/operator/cli.ts`, 'demo', '--json'];
   const made = spawnSync(process.execPath, command, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] });
-  // It has said itself what is wrong.
-  if (made.status !== 0) process.exit(1);
+  if (made.status !== 0) throw new Error('the demo studio could not be made');
   return JSON.parse(made.stdout);
 }
 

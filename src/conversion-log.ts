@@ -8,11 +8,18 @@ const TOLD_EVERY_MS = 5000;
 /** Tells how far the conversion of a database file is, and how long it will take. */
 export function conversionLog(log: Logger): (progress: ConversionProgress) => void {
   const progress = new Seldom(TOLD_EVERY_MS);
-  const began = performance.now();
+  let began: { readonly done: number; readonly at: number } | undefined;
   return ({ done, total }) => {
-    if (!progress.isDue()) return;
-    const perSecond = Math.round((done / (performance.now() - began)) * 1000);
-    const secondsLeft = Math.ceil((total - done) / Math.max(1, perSecond));
-    log.info({ done, total, perSecond, secondsLeft }, 'the database file of an earlier release is being converted');
+    // The time that the steps of earlier releases have taken tells nothing of what is left.
+    if (done > 0 && !began) began = { done, at: performance.now() };
+    else if (progress.isDue()) {
+      const speed = began && speedSince(began, { done, total });
+      log.info({ done, total, ...speed }, 'the database file of an earlier release is being converted');
+    }
   };
+}
+
+function speedSince(began: { readonly done: number; readonly at: number }, { done, total }: ConversionProgress) {
+  const perSecond = Math.round(((done - began.done) / (performance.now() - began.at)) * 1000);
+  return { perSecond, secondsLeft: Math.ceil((total - done) / Math.max(1, perSecond)) };
 }

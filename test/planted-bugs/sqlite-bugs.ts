@@ -559,6 +559,32 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
+    name: 'the number of a studio whose row is gone is given to the next',
+    suite: CONVERSION,
+    caughtBy: 'gives the number of a studio to no other, also where somebody has deleted it',
+    patches: [
+      {
+        file: 'src/store/sqlite/migrations.ts',
+        text: 'PRIMARY KEY AUTOINCREMENT,\n    studio_id',
+        put: 'PRIMARY KEY,\n    studio_id',
+      },
+    ],
+  },
+  {
+    name: 'what refers to leads goes with those that are moved',
+    suite: CONVERSION,
+    caughtBy:
+      'leaves the tables of somebody’s own as they are that refer to its leads, and the views that cannot be read',
+    patches: [
+      {
+        file: 'src/store/sqlite/migrate.ts',
+        text: 'PRAGMA foreign_keys = OFF; PRAGMA legacy_alter_table = ON',
+        put: '',
+      },
+    ],
+    inSoak: true,
+  },
+  {
     name: 'leads that were moved stay where they were as well',
     suite: CONVERSION,
     caughtBy: 'answers as it did: leads, repetitions, lists, claims, renewals, events and keys',

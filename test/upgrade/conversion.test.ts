@@ -12,7 +12,7 @@ import { openInParts } from '../../src/store/sqlite/open-database.ts';
 import { hashesIn, hashText } from '../../src/store/sqlite/stored-ids.ts';
 import type { UnreadableRecord } from '../../src/store/store.ts';
 import { createLead } from '../../src/usecases/create-lead.ts';
-import { times } from '../support/builders.ts';
+import { aStudio, BY, times } from '../support/builders.ts';
 import { addressOf, run, temporaryFolder } from '../support/processes.ts';
 import { idTextOf } from '../support/sqlite-hand.ts';
 
@@ -89,6 +89,57 @@ describe('a SQLite file of schema 3', () => {
       if (stage === 'won' || stage === 'lost') expect(answer).toMatchObject({ replayed: false });
       else expect(answer).toBe('LEAD_ALREADY_OPEN');
     }
+  });
+
+  test('keeps its leads apart from a UUID behind which something else stands', async () => {
+    const [{ studioId, id }] = made.leads;
+    byHand()
+      .prepare(`
+        INSERT INTO leads (
+          studio_id, id, display_name, contact_type, contact_value, stage, created_at, updated_at, contact_keys,
+          idempotency_key, fingerprint, fingerprint_version
+        ) SELECT studio_id, id || x'0078', display_name, contact_type, contact_value, stage, created_at, updated_at, '',
+          idempotency_key || x'0078', fingerprint, fingerprint_version
+        FROM leads WHERE studio_id = ? AND id = ?`)
+      .run(studioId, id);
+
+    const { store } = await open();
+
+    expect(asJson(await store.findLead(studioId, id))).toEqual(made.answers.leads[id]);
+    await expect(store.check()).resolves.toBeUndefined();
+  });
+
+  test('leaves the tables of somebody’s own as they are that refer to its leads, and the views that cannot be read', async () => {
+    const database = byHand();
+    database.exec(`
+      CREATE TABLE own (
+        studio_id TEXT, lead_id TEXT, FOREIGN KEY (studio_id, lead_id) REFERENCES leads (studio_id, id) ON DELETE CASCADE
+      );
+      INSERT INTO own SELECT studio_id, id FROM leads;
+      CREATE VIEW broken AS SELECT * FROM nowhere;
+      CREATE VIEW names AS SELECT display_name FROM leads`);
+    const { count } = database.prepare('SELECT count(*) AS count FROM own').get() as { count: number };
+    database.close();
+
+    const { store } = await open();
+
+    expect(count).toBeGreaterThan(0);
+    expect(byHand().prepare('SELECT count(*) AS count FROM own').get()).toEqual({ count });
+    expect(byHand().prepare('SELECT count(*) AS count FROM names').get()).toEqual({ count });
+    await expect(store.check()).resolves.toBeUndefined();
+  });
+
+  test('gives the number of a studio to no other, also where somebody has deleted it', async () => {
+    const { store } = await open();
+    const database = byHand();
+    database.exec('DELETE FROM studio_numbers WHERE number = (SELECT max(number) FROM studio_numbers)');
+
+    const { studioId, ...lead } = made.leads[0];
+    await store.putStudio(aStudio({ id: 'another' }), BY);
+    const command = { ...lead, studioId: 'another', idempotencyKey: newId(), sourceId: undefined };
+    await expect(createLead({ store, newId }, command)).resolves.toMatchObject({ replayed: false });
+
+    expect((await store.listLeads('another', null, 100)).records).toHaveLength(1);
   });
 
   test('keeps ids that are none, apart from each other and from all that are', async () => {

@@ -2,7 +2,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import type { ConversionProgress } from '../conversion.ts';
 import { StoreUnavailable } from '../store.ts';
 import { MIGRATIONS, MOVING_LEADS } from './migrations.ts';
-import { MovingLeads } from './move-leads.ts';
+import { MovingLeads, rowsIn } from './move-leads.ts';
 
 /** SQLite's result code for a database that another process holds. */
 const SQLITE_BUSY = 5;
@@ -25,9 +25,23 @@ export function schemaVersion(database: DatabaseSync): number {
  * @throws StoreUnavailable when a newer release has written the file
  */
 export function* migration(database: DatabaseSync, path: string): Generator<ConversionProgress> {
+  // Nothing is written when there is nothing to do: reads are served on a full disk, too.
+  if (schemaVersion(database) === MIGRATIONS.length) return;
+  // Tables of somebody's own may refer to those of leads: they stay as they are, and so do those references.
+  database.exec('PRAGMA foreign_keys = OFF; PRAGMA legacy_alter_table = ON');
+  try {
+    yield* conversion(database, path);
+  } finally {
+    database.exec('PRAGMA foreign_keys = ON; PRAGMA legacy_alter_table = OFF');
+  }
+}
+
+function* conversion(database: DatabaseSync, path: string): Generator<ConversionProgress> {
   const giveUp = performance.now() + OTHERS_BEGIN_MS;
   let moving: MovingLeads | undefined;
-  // Nothing is written when there is nothing to do: reads are served on a full disk, too.
+  // The steps of earlier releases are taken in one transaction, of which nothing can be told before it is over.
+  const version = schemaVersion(database);
+  if (version > 0 && version < MOVING_LEADS - 1) yield { done: 0, total: rowsIn(database, 'leads') };
   while (schemaVersion(database) !== MIGRATIONS.length) {
     try {
       // Two processes may be at one file: each waits here for the other, and does what is left then.

@@ -110,9 +110,10 @@ export const MIGRATIONS: readonly string[] = [
   `,
   `
   -- A lead takes few bytes, and so do the entries of the trees into which keys and contacts fall anywhere. A studio is a
-  -- number there, a UUID its 16 bytes, a hash its 32. A number is never changed, nor given to anybody else.
+  -- number there, a UUID its 16 bytes, a hash its 32. A number is never changed,
+  -- nor given to another studio, also where somebody has deleted its row: it would have the leads of the one before.
   CREATE TABLE studio_numbers (
-    number    INTEGER NOT NULL PRIMARY KEY,
+    number    INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
     studio_id TEXT NOT NULL UNIQUE
   ) STRICT;
 

@@ -68,7 +68,7 @@ export class MovingLeads {
 const isConstraint = (error: unknown): boolean =>
   ((error as { errcode?: number }).errcode ?? 0) % 256 === SQLITE_CONSTRAINT;
 
-const rowsIn = (database: DatabaseSync, table: string): number =>
+export const rowsIn = (database: DatabaseSync, table: string): number =>
   database.prepare(`SELECT count(*) AS rows FROM ${table}`).get()?.rows as number;
 
 function leadsPart(database: DatabaseSync): Part {
@@ -136,7 +136,7 @@ function claimsPart(database: DatabaseSync): Part {
  */
 const idBytes = (id: string): string => `
   CASE
-    WHEN ${id} GLOB '????????-????-????-????-????????????' AND ${id} NOT GLOB '*[^0-9a-f-]*'
+    WHEN octet_length(${id}) = 36 AND ${id} GLOB '????????-????-????-????-????????????' AND ${id} NOT GLOB '*[^0-9a-f-]*'
       AND length(replace(${id}, '-', '')) = 32 THEN unhex(${id}, '-')
     WHEN octet_length(${id}) < 16 THEN CAST(${id} AS BLOB)
     ELSE CAST(${id} || x'ff' AS BLOB)
