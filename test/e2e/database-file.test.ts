@@ -30,7 +30,7 @@ describe('a database file that cannot be used is named, with what to do, in one 
 
     expect(await running.ended()).toBe(1);
     expect(running.output()).toMatch(
-      /^the database file data\/lead-intake\.db cannot be: a part of its path is a file/m,
+      /^StoreUnavailable: the database file data\/lead-intake\.db cannot be: a part of its path is a file/m,
     );
     expect(running.output()).not.toMatch(/^ {4}at |Command failed/m);
   });
