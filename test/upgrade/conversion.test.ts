@@ -335,6 +335,15 @@ describe('the conversion of many leads', { timeout: 120_000 }, () => {
       expect(() => statement.run()).toThrow(/no such column|no column named|already exists/);
   });
 
+  test('is not told of a new file', async () => {
+    const told: object[] = [];
+    const file = join(temporaryFolder(), 'new.db');
+    const database = await openInParts(file, { progressed: (progress) => told.push(progress) });
+    database.close();
+
+    expect(told).toEqual([]);
+  });
+
   test('is told on the core’s log, ends with the core on SIGTERM, and is over before the next one serves', async () => {
     const env = { DATABASE_URL: `sqlite:${path}` };
     const first = run('src/main.ts', { env });

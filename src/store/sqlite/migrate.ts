@@ -63,7 +63,8 @@ function* conversion(database: DatabaseSync, path: string): Generator<Conversion
       if (!isHeld(error)) throw error;
       if (schemaVersion(database) !== MOVING_LEADS && performance.now() > giveUp) throw error;
     }
-    if (moving) yield moving.progress;
+    // A new file has nothing to convert.
+    if (moving && moving.progress.total > 0) yield moving.progress;
   }
 }
 
