@@ -70,21 +70,14 @@ export async function startProductWithKeys(
   pageSize: number,
   surroundings: Surroundings,
 ): Promise<[RunningTarget, RunningTarget]> {
-  const { generator, connections } = surroundings;
+  const { connections } = surroundings;
   const DATABASE_URL = sqliteUrl();
   const keys = await write(DATABASE_URL);
   const { url, pids } = await startCoreAndGateway({ DATABASE_URL }, (process) =>
     profiled(`keys ${process}`, surroundings),
   );
-  const askedWith = async (name: string, some: readonly KeyOfStudio[]): Promise<RunningTarget> => {
-    const ask = <Result>(job: LoadJob) => perform<Result>(generator, job);
-    await ask({ kind: 'know-keys', workload: name, url, keys: some, pageSize, connections });
-    return {
-      name,
-      pids: { ...pids, load: generator.pid },
-      drive: (scenario, pace) => ask({ kind: 'drive', workload: name, url, scenario, pace }),
-    };
-  };
+  const askedWith = (name: string, some: readonly KeyOfStudio[]) =>
+    knownTarget({ kind: 'know-keys', workload: name, url, keys: some, pageSize, connections }, url, pids, surroundings);
   const count = keys.length.toLocaleString('en');
   return [await askedWith('one key', keys.slice(0, 1)), await askedWith(`${count} keys`, keys)];
 }
@@ -177,18 +170,29 @@ export async function startCoreAndGateway(
 }
 
 /** Fills a target, so that there is something to read. */
-async function httpTarget(
+function httpTarget(
   name: string,
   target: Target,
   pids: RunningTarget['pids'],
-  { generator, connections, leads }: Surroundings,
+  surroundings: Surroundings,
 ): Promise<RunningTarget> {
-  const askGenerator = <Result>(job: LoadJob) => perform<Result>(generator, job);
-  await askGenerator({ kind: 'preload', workload: name, target, leads, connections });
+  const { connections, leads } = surroundings;
+  return knownTarget({ kind: 'preload', workload: name, target, leads, connections }, target.url, pids, surroundings);
+}
+
+/** Has the generator get to know a target that speaks HTTP. */
+async function knownTarget(
+  job: Exclude<LoadJob, { kind: 'drive' }>,
+  url: string,
+  pids: RunningTarget['pids'],
+  { generator }: Surroundings,
+): Promise<RunningTarget> {
+  await perform(generator, job);
+  const { workload } = job;
   return {
-    name,
+    name: workload,
     pids: { ...pids, load: generator.pid },
-    drive: (scenario, pace) => askGenerator({ kind: 'drive', workload: name, url: target.url, scenario, pace }),
+    drive: (scenario, pace) => perform(generator, { kind: 'drive', workload, url, scenario, pace } satisfies LoadJob),
   };
 }
 

@@ -91,10 +91,7 @@ export async function* answerItems<Message, Answer extends object>(
       await moreKnown.wait();
       continue;
     }
-    const told = known.splice(
-      0,
-      countThatFits(known, ({ result }) => partOf(result)),
-    );
+    const told = known.splice(0, countThatFits(known, partOf));
     open -= leadsOf(told);
     moreTold.give();
     yield { results: told.map(({ result }) => result) };
@@ -144,11 +141,14 @@ const leadsOf = (items: readonly { readonly leads: number }[]): number =>
   items.reduce((sum, { leads }) => sum + leads, 0);
 
 /** How many of what is known go into a message. */
-function countThatFits<One>(known: readonly One[], partOf: (one: One) => number): number {
+function countThatFits<Answer>(
+  known: readonly Known<Answer>[],
+  partOf: (result: ItemResult<Answer>) => number,
+): number {
   let full = 0;
-  const first = known.findIndex((one) => {
+  const first = known.findIndex(({ result }) => {
     const isFull = full >= 1;
-    full += partOf(one);
+    full += partOf(result);
     return isFull;
   });
   return first === -1 ? known.length : first;

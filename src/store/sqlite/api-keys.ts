@@ -1,9 +1,10 @@
-import type { DatabaseSync, SQLInputValue, SQLOutputValue, StatementSync } from 'node:sqlite';
+import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
 import { type ApiKey, isLive, KEY_SLOTS } from '../../domain/api-key.ts';
 import { legibleApiKey, whole, wholeOrNull } from '../checked.ts';
 import type { ApiKeyStore, ReportUnreadable } from '../store.ts';
 import { auditWriter } from './audit.ts';
 import type { GroupCommit } from './group-commit.ts';
+import { prepareLists } from './row-lists.ts';
 import { API_KEY_COLUMNS, apiKeyIn, apiKeyOf, leadSourceOf, memberOf, type Row, studioOf } from './rows.ts';
 
 /** API keys and their slots, in SQLite. */
@@ -67,12 +68,7 @@ export function sqliteApiKeys(
   };
 }
 
-/** Every request has its key looked up: as a list the driver gives a row in a third of the time, with its many columns. */
-interface StatementOfLists extends Pick<StatementSync, 'setReturnArrays'> {
-  get(...parameters: SQLInputValue[]): SQLOutputValue[] | undefined;
-}
-
-/** What selectCredential gives. */
+/** What selectCredential gives: every request has its key looked up, and there are many columns. */
 function credentialIn(row: readonly SQLOutputValue[]) {
   const [studio_id, id, member_id, name, scopes, secret_sha256, secret_hint, slot, created_at, ...rest] = row;
   const [expires_at, revoked_at, last_used_at, status, region_code, claim_renewal, role, sourceName, sourceEnabled] =
@@ -107,15 +103,16 @@ function apiKeyTable(database: DatabaseSync) {
   const selectById = database.prepare(`SELECT ${API_KEY_COLUMNS} FROM api_keys WHERE studio_id = ? AND id = ?`);
   const selectAll = database.prepare(`
     SELECT ${API_KEY_COLUMNS} FROM api_keys WHERE studio_id = ? ORDER BY id DESC`);
-  const selectCredential = database.prepare(`
-    SELECT ${API_KEY_COLUMNS}, studios.status, studios.region_code, studios.claim_renewal, members.role,
+  const selectCredential = prepareLists(
+    database,
+    `SELECT ${API_KEY_COLUMNS}, studios.status, studios.region_code, studios.claim_renewal, members.role,
       lead_sources.name, lead_sources.enabled = 1
     FROM api_keys
     JOIN studios ON studios.id = api_keys.studio_id
     LEFT JOIN members ON members.studio_id = api_keys.studio_id AND members.id = api_keys.member_id
     LEFT JOIN lead_sources ON lead_sources.studio_id = api_keys.studio_id AND lead_sources.id = ?
-    WHERE secret_sha256 = ?`) as unknown as StatementOfLists;
-  selectCredential.setReturnArrays(true);
+    WHERE secret_sha256 = ?`,
+  );
   const selectSlots = database.prepare('SELECT slot FROM api_keys WHERE studio_id = ? AND slot <> id');
   const freeExpiredSlots = database.prepare(
     'UPDATE api_keys SET slot = id WHERE studio_id = ? AND slot <> id AND expires_at <= ?',

@@ -1,5 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { isOpen, type LeadStage } from '../../domain/lead.ts';
+import { prepareLists } from './row-lists.ts';
 import { hashBytes, idText } from './stored-ids.ts';
 
 /** Which leads have which claims, studios and leads by their numbers; to be used within a write. */
@@ -13,11 +14,12 @@ export interface ContactClaims {
 }
 
 export function contactClaims(database: DatabaseSync): ContactClaims {
-  const select = database.prepare(`
-    SELECT lead_number, hex(leads.id), leads.stage
+  const select = prepareLists(
+    database,
+    `SELECT lead_number, hex(leads.id), leads.stage
     FROM contact_claims LEFT JOIN leads ON leads.number = lead_number
-    WHERE contact_claims.studio_number = ? AND contact_key = ?`);
-  select.setReturnArrays(true);
+    WHERE contact_claims.studio_number = ? AND contact_key = ?`,
+  );
   const insert = database.prepare(
     'INSERT INTO contact_claims (studio_number, contact_key, lead_number) VALUES (?, ?, ?)',
   );
@@ -29,7 +31,7 @@ export function contactClaims(database: DatabaseSync): ContactClaims {
       for (const contactKey of contactKeys) {
         const claim = select.get(studioNumber, hashBytes(contactKey));
         if (claim === undefined) continue;
-        const [leadNumber, id, stage] = claim as unknown as [number, string, LeadStage | null];
+        const [leadNumber, id, stage] = claim as [number, string, LeadStage | null];
         if (stage !== null && isOpen(stage)) return idText(id);
         // Somebody has closed or deleted the lead by hand, and left its claim.
         remove.run(studioNumber, hashBytes(contactKey), leadNumber);

@@ -1,3 +1,5 @@
+import { resultCodeOf } from './result-codes.ts';
+
 /** What an error of the file system means for a database file, and what to do about it. */
 const FILE_FAULTS: Readonly<Record<string, string>> = {
   EACCES: 'may not be opened by this user: give them the file and its folder, to read and to write',
@@ -22,8 +24,8 @@ const SQLITE_FAULTS: Readonly<Record<number, string>> = {
 
 /** What keeps a database file from being opened, and what to do, as the end of the sentence "the database file …". */
 export function fileFault(error: unknown): string {
-  const { code, errcode, message } = error as { code?: string; errcode?: number; message: string };
-  // The extended result codes have the plain one in their lowest byte.
-  const known = errcode === undefined ? FILE_FAULTS[code ?? ''] : SQLITE_FAULTS[errcode & 0xff];
+  const { code, message } = error as { code?: string; message: string };
+  const resultCode = resultCodeOf(error);
+  const known = resultCode === undefined ? FILE_FAULTS[code ?? ''] : SQLITE_FAULTS[resultCode];
   return known === undefined ? `cannot be used: ${message}` : `${known} (${message})`;
 }

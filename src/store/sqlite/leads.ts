@@ -1,4 +1,4 @@
-import type { DatabaseSync, SQLInputValue, SQLOutputValue } from 'node:sqlite';
+import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
 import { isOpen, nextUpdate } from '../../domain/lead.ts';
 import { whole } from '../checked.ts';
 import { readPage } from '../pages.ts';
@@ -7,6 +7,7 @@ import type { LeadStore, ReportUnreadable } from '../store.ts';
 import { auditWriter } from './audit.ts';
 import { contactClaims } from './contact-claims.ts';
 import type { GroupCommit } from './group-commit.ts';
+import { prepareLists } from './row-lists.ts';
 import { earlierLeadOf, FINGERPRINT_COLUMNS, keptFingerprint, LEAD_COLUMNS, leadOf, number } from './rows.ts';
 import { hashBytes, hashesBytes, hashesIn, idText } from './stored-ids.ts';
 import { studioNumbers } from './studio-numbers.ts';
@@ -59,14 +60,9 @@ function leadTable(database: DatabaseSync) {
   const claimed = contactClaims(database);
   return { insert, studios, findByKey, selectById, selectToMove, selectPage, updateStage, claimed, keep };
 
-  /** Reads of a studio's leads, row by row as a list. */
+  /** Reads of a studio's leads. */
   function select(columns: string, condition: string) {
-    const statement = database.prepare(`SELECT ${columns} FROM leads WHERE studio_number = ? AND ${condition}`);
-    statement.setReturnArrays(true);
-    return statement as unknown as {
-      get(...parameters: SQLInputValue[]): SQLOutputValue[] | undefined;
-      all(...parameters: SQLInputValue[]): SQLOutputValue[][];
-    };
+    return prepareLists(database, `SELECT ${columns} FROM leads WHERE studio_number = ? AND ${condition}`);
   }
 }
 

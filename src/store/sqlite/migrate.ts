@@ -3,15 +3,10 @@ import type { ConversionProgress } from '../conversion.ts';
 import { StoreUnavailable } from '../store.ts';
 import { MIGRATIONS, MOVING_LEADS } from './migrations.ts';
 import { MovingLeads, rowsIn } from './move-leads.ts';
-
-/** SQLite's result code for a database that another process holds. */
-const SQLITE_BUSY = 5;
+import { resultCodeOf, SQLITE_BUSY } from './result-codes.ts';
 
 /** How long another process may take to begin with the conversion of a large file; milliseconds. */
 const OTHERS_BEGIN_MS = 60_000;
-
-/** Whether another process holds the file; the extended result codes, which say what for, have the plain one in their lowest byte. */
-const isHeld = (error: unknown): boolean => ((error as { errcode?: number }).errcode ?? 0) % 256 === SQLITE_BUSY;
 
 /** How many steps of the schema a database has taken. */
 export function schemaVersion(database: DatabaseSync): number {
@@ -60,7 +55,7 @@ function* conversion(database: DatabaseSync, path: string): Generator<Conversion
         takeSteps(database, MIGRATIONS.length);
       });
     } catch (error) {
-      if (!isHeld(error)) throw error;
+      if (resultCodeOf(error) !== SQLITE_BUSY) throw error;
       if (schemaVersion(database) !== MOVING_LEADS && performance.now() > giveUp) throw error;
     }
     // A new file has nothing to convert.

@@ -1,12 +1,10 @@
 import type { DatabaseSync, SQLInputValue } from 'node:sqlite';
 import type { ConversionProgress } from '../conversion.ts';
+import { resultCodeOf, SQLITE_CONSTRAINT } from './result-codes.ts';
 import { hashBytes, hashText } from './stored-ids.ts';
 
 /** How many rows go in one transaction: what a stop undoes, and another process waits for, takes less than a second or two. */
 const ROWS_AT_ONCE = 20_000;
-
-/** SQLite's result code for rows that a unique index does not allow beside each other. */
-const SQLITE_CONSTRAINT = 19;
 
 /** A part of what is to be moved. */
 interface Part {
@@ -59,15 +57,13 @@ export class MovingLeads {
         CREATE UNIQUE INDEX leads_by_idempotency_key ON leads (studio_number, idempotency_key);
         RELEASE one_index`);
     } catch (error) {
-      if (!isConstraint(error) || !this.#database.isTransaction) throw error;
+      if (resultCodeOf(error) !== SQLITE_CONSTRAINT || !this.#database.isTransaction) throw error;
       this.#database.exec('ROLLBACK TO one_index; RELEASE one_index');
     }
   }
 }
 
-const isConstraint = (error: unknown): boolean =>
-  ((error as { errcode?: number }).errcode ?? 0) % 256 === SQLITE_CONSTRAINT;
-
+/** How many rows a table has. */
 export const rowsIn = (database: DatabaseSync, table: string): number =>
   database.prepare(`SELECT count(*) AS rows FROM ${table}`).get()?.rows as number;
 

@@ -7,15 +7,13 @@ import type { ConversionWatch } from '../conversion.ts';
 import { StoreUnavailable } from '../store.ts';
 import { fileFault } from './file-fault.ts';
 import { migration } from './migrate.ts';
+import { resultCodeOf, SQLITE_BUSY } from './result-codes.ts';
 
 /** How long a write waits that is made for nobody; milliseconds. */
 const SHORT_BUSY_TIMEOUT_MS = 100;
 
 /** The pause between two attempts to enter WAL; milliseconds. */
 const WAL_RETRY_MS = 5;
-
-/** SQLite's result code for a database that another process holds. */
-const SQLITE_BUSY = 5;
 
 /**
  * Opens a database file, made with its folder when it is not there, and brings its schema up to date.
@@ -127,7 +125,7 @@ function enterWal(database: DatabaseSync): void {
       database.exec('PRAGMA journal_mode = WAL');
       return;
     } catch (error) {
-      if ((error as { errcode?: number }).errcode !== SQLITE_BUSY || performance.now() > giveUp) throw error;
+      if (resultCodeOf(error) !== SQLITE_BUSY || performance.now() > giveUp) throw error;
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, WAL_RETRY_MS);
     }
   }

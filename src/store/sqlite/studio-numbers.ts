@@ -18,13 +18,15 @@ export function studioNumbers(database: DatabaseSync): StudioNumbers {
   const insert = database.prepare('INSERT INTO studio_numbers (studio_id) VALUES (?)');
   const remembered = new Map<string, number>();
 
-  const inWrite = (studioId: string) =>
-    remembered.get(studioId) ?? (select.get(studioId)?.number as number | undefined);
+  const find = (studioId: string) => select.get(studioId)?.number as number | undefined;
+  const inWrite = (studioId: string) => remembered.get(studioId) ?? find(studioId);
 
   return {
     of(studioId) {
-      const number = inWrite(studioId);
-      if (number === undefined || remembered.has(studioId)) return number;
+      const known = remembered.get(studioId);
+      if (known !== undefined) return known;
+      const number = find(studioId);
+      if (number === undefined) return undefined;
       if (remembered.size >= MOST_REMEMBERED) remembered.clear();
       remembered.set(studioId, number);
       return number;
