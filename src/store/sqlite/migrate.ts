@@ -49,9 +49,11 @@ function* conversion(database: DatabaseSync, path: string): Generator<Conversion
         }
         if (version === MIGRATIONS.length) return;
         takeSteps(database, MOVING_LEADS);
-        moving ??= new MovingLeads(database);
-        if (moving.moveSome()) return;
-        moving.makeIndex();
+        if (schemaVersion(database) === MOVING_LEADS) {
+          moving ??= new MovingLeads(database);
+          if (moving.moveSome()) return;
+          moving.makeIndex();
+        }
         takeSteps(database, MIGRATIONS.length);
       });
     } catch (error) {

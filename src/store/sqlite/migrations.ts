@@ -159,6 +159,18 @@ export const MIGRATIONS: readonly string[] = [
   DROP TABLE former_leads;
   DROP TABLE former_contact_claims;
   `,
+  `
+  -- What a lead was created as, as JSON, once that was corrected; NULL: as it stands here.
+  ALTER TABLE leads ADD COLUMN original TEXT;
+
+  -- How often it has changed, and since when it has changes that no consumer has acknowledged; NULL: it has none. Leads of earlier
+  -- releases come first: of their changes nobody has heard.
+  ALTER TABLE leads ADD COLUMN revision INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE leads ADD COLUMN changed_since INTEGER DEFAULT 0;
+  -- The kinds of those changes, each with the time of the latest, as JSON; NULL: it was created, and that is all.
+  ALTER TABLE leads ADD COLUMN change_kinds TEXT;
+  CREATE INDEX leads_by_unacknowledged_change ON leads (changed_since) WHERE changed_since IS NOT NULL;
+  `,
 ];
 
 /** What a database has taken whose leads are being moved. */
