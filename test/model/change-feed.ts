@@ -1,0 +1,189 @@
+import type { System } from './explorer.ts';
+
+/** How changes reach a consumer. Each rule has its reason, which shows when the rule is broken. */
+export interface FeedRules {
+  /** Is a lead marked in the write that changes it? Otherwise in a second one. */
+  readonly marksInTheSameWrite: boolean;
+  /** Does an acknowledgement count only while the lead still has the revision that it names? */
+  readonly comparesRevisions: boolean;
+  /** Does a request for all changes once more give a lead another revision? */
+  readonly resendingIsARevision: boolean;
+  /** Is only that told which a majority of the servers has? */
+  readonly readsMajority: boolean;
+  /** Is a change waiting until it is acknowledged? Otherwise when its time is later than the last one acknowledged. */
+  readonly keepsWhatIsWaiting: boolean;
+  /** Does a consumer keep what it has when that has a higher revision? */
+  readonly consumersKeepNewer: boolean;
+  /** Does a consumer acknowledge a change after it has applied it? */
+  readonly consumersApplyFirst: boolean;
+}
+
+export const FEED_RULES: FeedRules = {
+  marksInTheSameWrite: true,
+  comparesRevisions: true,
+  resendingIsARevision: true,
+  readsMajority: true,
+  keepsWhatIsWaiting: true,
+  consumersKeepNewer: true,
+  consumersApplyFirst: true,
+};
+
+/** The lead as one server has it; 0 is what it was at first, and known. */
+interface Lead {
+  /** Which writer wrote it. */
+  readonly value: number;
+  readonly revision: number;
+  readonly isWaiting: boolean;
+  /** What the clock of who wrote it said when that began. */
+  readonly time: number;
+}
+
+/** One who changes the lead, from the state that it has read. Who is gone has died, wherever it stood. */
+interface Writer {
+  readonly at: 'idle' | 'has read' | 'has to mark' | 'done' | 'gone';
+  readonly revision?: number;
+  readonly time?: number;
+}
+
+/** One who takes changes over into the copy. One that dies begins anew. */
+interface Consumer {
+  readonly at: 'idle' | 'has pulled' | 'has applied' | 'has acknowledged';
+  readonly pulled?: Lead;
+}
+
+/**
+ * One lead, those who change it, and the copy that several consumers keep of it. No lead has to do with any other one, so what is
+ * true of one is true of all.
+ */
+interface World {
+  readonly primary: Lead;
+  /** What a majority of the servers has, and no failover takes back. */
+  readonly majority: Lead;
+  readonly writers: readonly Writer[];
+  readonly consumers: readonly Consumer[];
+  readonly copy: { readonly value: number; readonly revision: number };
+  /** Grows with every look at it. */
+  readonly clock: number;
+  /** Up to when changes have been acknowledged, where that is what counts. */
+  readonly acknowledged: number;
+  readonly canLoseItsCopy: boolean;
+}
+
+/** Everything that two writers and two consumers can do; and what must never be. */
+export function changeFeed(changes: Partial<FeedRules> = {}): System<World> {
+  const rules = { ...FEED_RULES, ...changes };
+  const isWaiting = (world: World, lead: Lead) =>
+    rules.keepsWhatIsWaiting ? lead.isWaiting : lead.time > world.acknowledged;
+  const initial: Lead = { value: 0, revision: 0, isWaiting: false, time: 0 };
+  return {
+    initial: {
+      primary: initial,
+      majority: initial,
+      writers: [{ at: 'idle' }, { at: 'idle' }],
+      consumers: [{ at: 'idle' }, { at: 'idle' }],
+      copy: { value: 0, revision: 0 },
+      clock: 0,
+      acknowledged: 0,
+      canLoseItsCopy: true,
+    },
+    *steps(world) {
+      yield* serverSteps(rules, world);
+      for (const [number, writer] of world.writers.entries()) yield* writerSteps(rules, world, number, writer);
+      for (const [number, consumer] of world.consumers.entries()) {
+        yield* consumerSteps(rules, world, number, consumer, isWaiting);
+      }
+    },
+    fault: (world) =>
+      isWaiting(world, world.majority) || world.copy.value === world.majority.value ? undefined : 'a change was missed',
+    isSettled: (world) =>
+      world.primary === world.majority &&
+      !isWaiting(world, world.majority) &&
+      world.writers.every(({ at }) => at === 'done' || at === 'gone'),
+  };
+}
+
+type Step = readonly [label: string, next: World];
+
+function* serverSteps(rules: FeedRules, world: World): Iterable<Step> {
+  const { primary, majority, canLoseItsCopy } = world;
+  if (JSON.stringify(primary) !== JSON.stringify(majority)) {
+    yield ['a majority has what was written', { ...world, majority: primary }];
+    yield ['a failover takes back what was written', { ...world, primary: majority }];
+  } else if (canLoseItsCopy) {
+    const lead = { ...primary, isWaiting: true, revision: primary.revision + (rules.resendingIsARevision ? 1 : 0) };
+    const copy = { value: -1, revision: -1 };
+    yield ['the copy is lost, and asked for', { ...world, primary: lead, majority: lead, copy, canLoseItsCopy: false }];
+  }
+}
+
+function* writerSteps(rules: FeedRules, world: World, number: number, writer: Writer): Iterable<Step> {
+  const { primary, clock } = world;
+  const become = (writer: Writer): World => ({ ...world, writers: world.writers.with(number, writer) });
+  switch (writer.at) {
+    case 'idle': {
+      const time = rules.keepsWhatIsWaiting ? 0 : clock + 1;
+      const next = become({ at: 'has read', revision: primary.revision, time });
+      yield [`writer ${number} reads the lead`, { ...next, clock: time }];
+      return;
+    }
+    case 'has read': {
+      if (primary.revision !== writer.revision) {
+        yield [`writer ${number} finds that it has changed`, become({ at: 'idle' })];
+        return;
+      }
+      const { marksInTheSameWrite } = rules;
+      const lead = {
+        value: number + 1,
+        revision: primary.revision + 1,
+        isWaiting: primary.isWaiting || marksInTheSameWrite,
+        time: writer.time ?? 0,
+      };
+      const next = become({ at: marksInTheSameWrite ? 'done' : 'has to mark' });
+      yield [`writer ${number} changes the lead`, { ...next, primary: lead }];
+      break;
+    }
+    case 'has to mark':
+      yield [
+        `writer ${number} marks the lead`,
+        { ...become({ at: 'done' }), primary: { ...primary, isWaiting: true } },
+      ];
+      break;
+    case 'done':
+    case 'gone':
+      return;
+  }
+  yield [`writer ${number} dies`, become({ at: 'gone' })];
+}
+
+function* consumerSteps(
+  rules: FeedRules,
+  world: World,
+  number: number,
+  { at, pulled }: Consumer,
+  isWaiting: (world: World, lead: Lead) => boolean,
+): Iterable<Step> {
+  const { primary, copy } = world;
+  const become = (consumer: Consumer): World => ({ ...world, consumers: world.consumers.with(number, consumer) });
+  if (!pulled) {
+    const lead = rules.readsMajority ? world.majority : primary;
+    if (isWaiting(world, lead)) yield [`consumer ${number} pulls`, become({ at: 'has pulled', pulled: lead })];
+    return;
+  }
+  const applies = (next: Consumer): Step => {
+    const isNewer = !rules.consumersKeepNewer || pulled.revision > copy.revision;
+    const applied = isNewer ? { value: pulled.value, revision: pulled.revision } : copy;
+    return [`consumer ${number} applies`, { ...become(next), copy: applied }];
+  };
+  const acknowledges = (next: Consumer): Step => {
+    const counts = !rules.comparesRevisions || primary.revision === pulled.revision;
+    const acknowledged = rules.keepsWhatIsWaiting ? 0 : Math.max(world.acknowledged, pulled.time);
+    const lead = counts && rules.keepsWhatIsWaiting ? { ...primary, isWaiting: false } : primary;
+    return [`consumer ${number} acknowledges`, { ...become(next), primary: lead, acknowledged }];
+  };
+  if (at === 'has pulled')
+    yield rules.consumersApplyFirst
+      ? applies({ at: 'has applied', pulled })
+      : acknowledges({ at: 'has acknowledged', pulled });
+  else yield at === 'has applied' ? acknowledges({ at: 'idle' }) : applies({ at: 'idle' });
+  yield [`consumer ${number} dies`, become({ at: 'idle' })];
+}
