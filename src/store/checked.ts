@@ -6,6 +6,7 @@ import type { ContactRule, OpenClaims } from '../domain/claims.ts';
 import { CONTACT_TYPES, type Contact, isRegionCode, type RegionCode } from '../domain/contact.ts';
 import { type Fingerprint, isFingerprint } from '../domain/fingerprint.ts';
 import { LEAD_STAGES, type Lead } from '../domain/lead.ts';
+import { CHANGE_KINDS, type ChangeKind, type LeadChange } from '../domain/lead-change.ts';
 import { type LeadSource, MEMBER_ROLES, type Member, STUDIO_STATUSES, type Studio } from '../domain/studio.ts';
 import { type ClaimingLead, type ReportUnreadable, UnreadableRecord } from './store.ts';
 
@@ -75,6 +76,25 @@ function faultOfLead(read: Unchecked<Lead>): keyof Lead | undefined {
   if (!isOneOf(LEAD_STAGES, read.stage)) return 'stage';
   if (!isTime(read.createdAt)) return 'createdAt';
   return isTime(read.updatedAt) ? undefined : 'updatedAt';
+}
+
+/** What of a lead's changes can be read: kinds that nobody knows, and times that are none, say nothing. */
+export function checkedLeadChange(
+  lead: Checked<Lead>,
+  { revision, since, kinds }: Unchecked<Omit<LeadChange, 'lead' | 'kinds'>> & { readonly kinds: object },
+): Checked<LeadChange> {
+  if (lead instanceof UnreadableRecord) return lead;
+  if (!Number.isSafeInteger(revision)) return unreadable('lead', lead, 'revision');
+  const known = CHANGE_KINDS.flatMap((kind) => {
+    const time = (kinds as Record<ChangeKind, unknown>)[kind];
+    return isTime(time) ? [{ kind, time }] : [];
+  });
+  return {
+    lead,
+    revision: revision as number,
+    since: isTime(since) ? since : lead.createdAt,
+    kinds: known.sort((a, b) => a.time.getTime() - b.time.getTime()),
+  };
 }
 
 /** What a lead was made with. */

@@ -5,6 +5,7 @@ import type { OpenClaims } from '../domain/claims.ts';
 import type { Contact, RegionCode } from '../domain/contact.ts';
 import type { Fingerprint } from '../domain/fingerprint.ts';
 import type { Lead, LeadClaims, LeadStage } from '../domain/lead.ts';
+import type { Acknowledgement, LeadChange } from '../domain/lead-change.ts';
 import type { LeadSource, Member, MemberRole, Studio } from '../domain/studio.ts';
 
 /**
@@ -18,7 +19,7 @@ import type { LeadSource, Member, MemberRole, Studio } from '../domain/studio.ts
  * read must make no difference to any call but those that ask for that very record, and what it is closed for must stay
  * closed; a call that goes on without it must report it.
  */
-export interface Store extends LeadStore, ApiKeyStore, DirectoryStore, AuditStore, ClaimRenewalStore {
+export interface Store extends LeadStore, LeadChangeStore, ApiKeyStore, DirectoryStore, AuditStore, ClaimRenewalStore {
   /**
    * Must resolve only when the store can answer and keep what it is given, and every index is as it must be. Rejects with
    * StoreUnavailable otherwise, whose message and causes say why, in words that have ids of leads and keys and nothing else of them.
@@ -162,6 +163,52 @@ export interface LeadStore {
     readonly memberId: string | null;
     readonly now: Date;
   }): Promise<ChangeLeadStageOutcome>;
+}
+
+/**
+ * Which leads have changes that no consumer has acknowledged. Every write of LeadStore that changes a lead must mark it in the same
+ * write, and give it another revision; a lead that was never acknowledged is marked, also one that an earlier release wrote.
+ */
+export interface LeadChangeStore {
+  /**
+   * Leads with unacknowledged changes, as they are now; must be durable. Those come first whose changes began first, as far as
+   * the clocks of those who wrote them agree. Leads that cannot be read are passed over.
+   */
+  listLeadChanges(limit: number): Promise<LeadChange[]>;
+
+  /**
+   * Ends the changes of each lead that still has the revision that is named; one that has changed since must stay marked.
+   *
+   * @param acknowledgements of different leads, at most MAX_ACKNOWLEDGEMENTS
+   * @returns how many leads have no unacknowledged change any more that had one
+   */
+  acknowledgeLeadChanges(acknowledgements: readonly Acknowledgement[]): Promise<number>;
+
+  /**
+   * Marks the next `limit` leads of a studio, lowest id first, as if they had changed. Must give each another revision: an earlier
+   * acknowledgement must not count for it.
+   *
+   * @param after only leads with a higher id than this; null: from the lowest
+   * @returns how many were marked, and the id that the next such leads follow; null: there are no more
+   */
+  resendLeads(studioId: string, after: string | null, limit: number, now: Date): Promise<ResentLeads>;
+
+  /**
+   * Marks the leads of a studio that a release wrote which marked none; where there can be none, nothing is to be done.
+   *
+   * @param after only leads with a higher id than this; null: from the lowest
+   * @param last only leads up to this one; null: to the highest
+   */
+  markUnmarked(studioId: string, after: string | null, last: string | null): Promise<void>;
+
+  /** How many leads have unacknowledged changes, counted up to a bound, and when the first of those began. */
+  measureLeadChanges(bound: number): Promise<{ readonly leads: number; readonly since: Date | null }>;
+}
+
+/** What became of a part of a studio's leads that were to be sent once more. */
+export interface ResentLeads {
+  readonly leads: number;
+  readonly next: string | null;
 }
 
 /** What became of replacing a key's secret. */

@@ -1,7 +1,7 @@
 import { mayBeginAt, nextStep } from '../domain/claim-renewal.ts';
 import { isSameRule, type OpenClaims, openClaims } from '../domain/claims.ts';
 import type { Clock } from '../domain/clock.ts';
-import type { ClaimingLead, ClaimRenewalStore, StudioRenewal } from '../store/store.ts';
+import type { ClaimingLead, ClaimRenewalStore, LeadChangeStore, StudioRenewal } from '../store/store.ts';
 
 /** How many leads are looked at before it is noted how far the renewal has come. */
 const LEADS_IN_A_PAGE = 100;
@@ -19,7 +19,7 @@ export interface RenewalObserver {
 }
 
 interface RenewalDependencies {
-  readonly store: ClaimRenewalStore;
+  readonly store: ClaimRenewalStore & Pick<LeadChangeStore, 'markUnmarked'>;
   readonly clock: Clock;
 }
 
@@ -60,6 +60,8 @@ export async function renewClaims(
       const { leads, next } = await store.listOpenClaims(studio.id, renewal.after, LEADS_IN_A_PAGE);
       const outcomes = await Promise.all(leads.map((lead) => renew(current, lead)));
       renewed += outcomes.filter((isRenewed) => isRenewed).length;
+      // Every lead of an earlier release comes by here, once nobody of that release is at work any more.
+      await store.markUnmarked(studio.id, renewal.after, next);
       const noted = next === null ? nextStep(renewal, clock()) : { ...renewal, after: next };
       // Somebody else has come further, or the region has changed: the next round tells.
       if (!(await store.noteClaimRenewal(current, noted))) return false;

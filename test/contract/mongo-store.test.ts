@@ -7,7 +7,8 @@ import { openMongoStore } from '../../src/store/mongo/mongo-store.ts';
 import type { Store, UnreadableRecord } from '../../src/store/store.ts';
 import { aStudio, BY, STUDIO_ID, times } from '../support/builders.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
-import { type Damage, storeContract } from './store-contract.ts';
+import { leadChangeContract } from './lead-change-contract.ts';
+import { type Damage, type OpenedStore, storeContract } from './store-contract.ts';
 
 /** Where the records of each kind are. */
 const COLLECTIONS = {
@@ -160,7 +161,7 @@ describeWithMongo('MongoDB', (mongoUrl) => {
     }, 60_000);
   });
 
-  storeContract('MongoDB', DAMAGES, async () => {
+  const openContractStore = async (): Promise<OpenedStore> => {
     const url = new URL(`/test-${randomUUID()}`, mongoUrl()).href;
     const stores: Store[] = [];
     const reported: UnreadableRecord[] = [];
@@ -199,5 +200,7 @@ describeWithMongo('MongoDB', (mongoUrl) => {
         await client.close();
       },
     };
-  });
+  };
+  storeContract('MongoDB', DAMAGES, openContractStore);
+  leadChangeContract('MongoDB', 'displayName', openContractStore);
 });

@@ -22,7 +22,8 @@ import { type Store, StoreUnavailable, type UnreadableRecord } from '../../src/s
 import { renewClaims } from '../../src/usecases/renew-claims.ts';
 import { aLead, anApiKey, aStudio, BY, claimsOf, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
 import { ID_BYTES, idTextOf, LEAD_NUMBER, STUDIO_NUMBER, setColumn } from '../support/sqlite-hand.ts';
-import { type Damage, storeContract } from './store-contract.ts';
+import { leadChangeContract } from './lead-change-contract.ts';
+import { type Damage, type OpenedStore, storeContract } from './store-contract.ts';
 
 const newFolder = () => mkdtempSync(join(tmpdir(), 'lead-intake-'));
 const remove = (folder: string) => rmSync(folder, { recursive: true, force: true });
@@ -95,7 +96,7 @@ const DAMAGES: readonly Damage[] = (
   ] as const
 ).map(([kind, field, value]) => ({ kind, field, value }));
 
-storeContract('SQLite', DAMAGES, async () => {
+async function openContractStore(): Promise<OpenedStore> {
   const folder = newFolder();
   const reported: UnreadableRecord[] = [];
   const path = join(folder, 'leads.db');
@@ -140,7 +141,10 @@ storeContract('SQLite', DAMAGES, async () => {
       remove(folder);
     },
   };
-});
+}
+
+storeContract('SQLite', DAMAGES, openContractStore);
+leadChangeContract('SQLite', 'display_name', openContractStore);
 
 describe('SQLite', () => {
   let folder: string;

@@ -6,6 +6,7 @@ import { CONTACT_RULE_VERSION, type ContactRule, type OpenClaims } from '../../d
 import type { Contact, RegionCode } from '../../domain/contact.ts';
 import type { Fingerprint } from '../../domain/fingerprint.ts';
 import type { Lead, LeadClaims, LeadStage } from '../../domain/lead.ts';
+import type { ChangeKind } from '../../domain/lead-change.ts';
 import type { LeadSource, Member, MemberRole, Studio } from '../../domain/studio.ts';
 import {
   type Checked,
@@ -70,7 +71,22 @@ export interface LeadDocument {
   readonly idempotency: { readonly key: UUID; readonly fingerprint: string; readonly fingerprintVersion: number };
   /** Absent until it is moved. */
   readonly history?: readonly HistoryEntry[];
+  /** Absent where a release wrote it that marked none. */
+  readonly changes?: ChangesDocument;
 }
+
+/** Which changes of a lead no consumer has acknowledged. */
+export interface ChangesDocument {
+  /** When the first of them happened; ACKNOWLEDGED: there are none. */
+  readonly since?: Date;
+  /** How often the lead has changed; absent: never since it was created. */
+  readonly revision?: number;
+  /** Their kinds, each with the time of the latest; absent: it was created, and that is all. */
+  readonly kinds?: Readonly<Partial<Record<ChangeKind, Date>>>;
+}
+
+/** Later than every change, so that what happens next is the earlier of the two. */
+export const ACKNOWLEDGED = new Date(8.64e15);
 
 /** A key; `slot` is one of its studio's slots while it is live, its own id otherwise. */
 export interface ApiKeyDocument {
@@ -132,6 +148,7 @@ export function leadDocument(lead: Lead, { idempotencyKey, fingerprint, ...claim
       fingerprint: fingerprint.sha256,
       fingerprintVersion: fingerprint.version,
     },
+    changes: { since: lead.createdAt },
   };
 }
 

@@ -91,7 +91,9 @@ export class IndexKeeper implements Indexes {
     else this.#hindrances.set(index, hindrance);
   }
 
-  #says(faults: readonly IndexFault[]): string | undefined {
+  /** Where an index that only saves time is missing, nothing else is. */
+  #says(all: readonly IndexFault[]): string | undefined {
+    const faults = all.filter(({ index }) => index.unique);
     if (faults.length === 0) return undefined;
     const each = faults.map(({ index, says }) => {
       const hindrance = this.#hindrances.get(index);

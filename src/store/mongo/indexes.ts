@@ -9,7 +9,7 @@ export interface Index {
 }
 
 /**
- * Every index. None is partial or sparse: a lead always has both of its claims, a key always has a slot. Those of leads
+ * Every index. None is partial or sparse: a lead always has both of its claims, a key always has a slot. Unique ones of leads
  * begin with `studioId`, so that the collection can be sharded by it.
  */
 export const INDEXES: readonly Index[] = [
@@ -17,6 +17,8 @@ export const INDEXES: readonly Index[] = [
   { collection: 'leads', name: 'idempotencyKey', key: { studioId: 1, 'idempotency.key': 1 }, unique: true },
   { collection: 'apiKeys', name: 'secret', key: { secretSha256: 1 }, unique: true },
   { collection: 'apiKeys', name: 'slot', key: { studioId: 1, slot: 1 }, unique: true },
+  // Those of all studios are told together.
+  { collection: 'leads', name: 'changedSince', key: { 'changes.since': 1 }, unique: false },
   // Each core looks every few seconds for studios whose claims are to be renewed.
   { collection: 'studios', name: 'claimVersion', key: { claimVersion: 1 }, unique: false },
 ];

@@ -32,6 +32,7 @@ import {
 } from './documents.ts';
 import { isDuplicate } from './is-duplicate.ts';
 import { LatelySeen } from './lately-seen.ts';
+import { marked } from './lead-changes.ts';
 import { Turns } from './turns.ts';
 
 /**
@@ -250,13 +251,15 @@ function stageChanger({ leads, call }: Connection): LeadStore['changeLeadStage']
           return { kind: byThisCall ? 'changed' : 'unchanged', lead };
         }
         const updatedAt = nextUpdate(lead.updatedAt, now);
+        const mark = marked(found, 'stage-changed', updatedAt);
         deadline.throwIfAborted();
         try {
           const { matchedCount } = await leads.updateOne(
             // Only from the state that was read: somebody else's change in between is looked at first.
             { studioId, _id, stage: lead.stage, updatedAt: lead.updatedAt },
             {
-              $set: { stage, updatedAt, ...claimsAfterMove(lead, stage, claims) },
+              ...mark,
+              $set: { ...mark.$set, stage, updatedAt, ...claimsAfterMove(lead, stage, claims) },
               $push: remember({
                 action: 'lead-stage-changed',
                 memberId,

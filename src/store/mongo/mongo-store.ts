@@ -4,6 +4,7 @@ import { mongoAudit } from './audit.ts';
 import { mongoClaimRenewals } from './claim-renewals.ts';
 import { type Connection, connect } from './connection.ts';
 import { mongoDirectory } from './directory.ts';
+import { mongoLeadChanges } from './lead-changes.ts';
 import { mongoLeads } from './leads.ts';
 import { studioReads } from './studio-reads.ts';
 import { apiKeysWhileUnique, claimRenewalsWhileUnique, leadsWhileUnique } from './while-unique.ts';
@@ -32,6 +33,7 @@ export function storeOn(connection: Connection, report: ReportUnreadable = () =>
   const reads = studioReads(connection);
   return {
     ...leadsWhileUnique(mongoLeads(connection, report), connection),
+    ...mongoLeadChanges(connection, report),
     ...apiKeysWhileUnique(mongoApiKeys(connection, reads, report), connection),
     ...mongoDirectory(connection, reads, report),
     ...mongoAudit(connection, report),

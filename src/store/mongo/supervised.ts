@@ -8,6 +8,9 @@ const COMMANDS: Readonly<Record<string, StoreCommand['name']>> = {
   insertOne: 'insert',
   insertMany: 'insert',
   updateOne: 'update',
+  updateMany: 'update',
+  bulkWrite: 'update',
+  countDocuments: 'find',
   findOneAndUpdate: 'update',
 };
 

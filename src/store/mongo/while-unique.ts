@@ -76,7 +76,7 @@ export function leadsWhileUnique(store: LeadStore, connection: Connection): Lead
 
 /** Whether no other lead has a claim of this one's, or its key. */
 async function standsAlone(lead: LeadDocument, { leads, call }: Connection): Promise<boolean> {
-  const withAClaim = INDEXES.filter(({ collection }) => collection === 'leads').map(({ key }) =>
+  const withAClaim = INDEXES.filter(({ collection, unique }) => collection === 'leads' && unique).map(({ key }) =>
     Object.fromEntries(Object.keys(key).map((field) => [field, sameAs(lead, field)])),
   );
   const found = await call(() =>

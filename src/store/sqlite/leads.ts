@@ -7,6 +7,7 @@ import type { LeadStore, ReportUnreadable } from '../store.ts';
 import { auditWriter } from './audit.ts';
 import { contactClaims } from './contact-claims.ts';
 import type { GroupCommit } from './group-commit.ts';
+import { marked } from './lead-changes.ts';
 import { prepareLists } from './row-lists.ts';
 import { earlierLeadOf, FINGERPRINT_COLUMNS, keptFingerprint, LEAD_COLUMNS, leadOf, number } from './rows.ts';
 import { hashBytes, hashesBytes, hashesIn, idText } from './stored-ids.ts';
@@ -35,8 +36,8 @@ function leadTable(database: DatabaseSync) {
   const insert = database.prepare(`
     INSERT INTO leads (
       studio_number, id, display_name, contact_type, contact_value, source_id, note, stage, created_at, updated_at,
-      contact_keys, rule_version, rule_region, idempotency_key, fingerprint, fingerprint_version
-    ) VALUES (?, unhex(?, '-'), ?, ?, ?, unhex(?, '-'), ?, ?, ?, ?, ?, ?, ?, unhex(?, '-'), ?, ?) ON CONFLICT DO NOTHING`);
+      contact_keys, rule_version, rule_region, idempotency_key, fingerprint, fingerprint_version, changed_since
+    ) VALUES (?, unhex(?, '-'), ?, ?, ?, unhex(?, '-'), ?, ?, ?, ?, ?, ?, ?, unhex(?, '-'), ?, ?, ?) ON CONFLICT DO NOTHING`);
   const selectById = select(LEAD_COLUMNS, "id = unhex(?, '-')");
   const selectToMove = select(
     `${LEAD_COLUMNS}, number, contact_keys, ${number('rule_version')}, rule_region`,
@@ -46,7 +47,9 @@ function leadTable(database: DatabaseSync) {
   // SQLite looks at what a LIMIT is bound to as it plans, and plans anew for each other number; not at what is computed.
   const selectPage = select(LEAD_COLUMNS, "id < unhex(?, '-') ORDER BY id DESC LIMIT ? + 0");
   const updateStage = database.prepare(`
-    UPDATE leads SET stage = ?, updated_at = ?, contact_keys = ?, rule_version = ?, rule_region = ? WHERE number = ?`);
+    UPDATE leads SET stage = ?1, updated_at = ?2, contact_keys = ?3, rule_version = ?4, rule_region = ?5,
+      ${marked('stage-changed', '?2')}
+    WHERE number = ?6`);
 
   const studios = studioNumbers(database);
   const findByKey = (studioId: string, studio: number | undefined, idempotencyKey: string) => {
@@ -109,6 +112,7 @@ function leadCreator(
         idempotencyKey,
         hashBytes(fingerprint.sha256),
         fingerprint.version,
+        lead.createdAt.getTime(),
       );
       return changes === 1 ? Number(lastInsertRowid) : undefined;
     }

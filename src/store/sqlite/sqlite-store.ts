@@ -6,6 +6,7 @@ import { Checkpoints } from './checkpoints.ts';
 import { sqliteClaimRenewals } from './claim-renewals.ts';
 import { sqliteDirectory } from './directory.ts';
 import { GroupCommit } from './group-commit.ts';
+import { sqliteLeadChanges } from './lead-changes.ts';
 import { sqliteLeads } from './leads.ts';
 import { openDatabase, withoutWaitingLong } from './open-database.ts';
 import { SharedReads } from './shared-reads.ts';
@@ -34,6 +35,7 @@ export function openSqliteStore<Asker>(
   const commits = new GroupCommit(database, () => path !== ':memory:' && checkpoints.committed(), observer, indexes);
   const store: Store = {
     ...leadsWhileUnique(sqliteLeads(database, commits, report), database, indexes),
+    ...sqliteLeadChanges(database, commits, report),
     ...apiKeysWhileUnique(sqliteApiKeys(database, commits, report), indexes),
     ...sqliteDirectory(database, commits, report),
     ...sqliteAudit(database, report),

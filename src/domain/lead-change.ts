@@ -1,0 +1,26 @@
+import type { Lead } from './lead.ts';
+
+/** What can have happened to a lead. */
+export const CHANGE_KINDS = ['created', 'stage-changed', 'updated', 'resent'] as const;
+export type ChangeKind = (typeof CHANGE_KINDS)[number];
+
+/** A lead as it is now, with what has happened to it since the last acknowledgement. */
+export interface LeadChange {
+  readonly lead: Lead;
+  /** Grows with every change of the lead: the higher one is the newer state, and is what an acknowledgement names. */
+  readonly revision: number;
+  /** When the first of the changes happened. */
+  readonly since: Date;
+  /** Each kind once, with the time of its latest change; oldest first. */
+  readonly kinds: readonly { readonly kind: ChangeKind; readonly time: Date }[];
+}
+
+/** A state of a lead that a consumer has processed. */
+export interface Acknowledgement {
+  readonly studioId: string;
+  readonly leadId: string;
+  readonly revision: number;
+}
+
+/** How many acknowledgements can be made at once. */
+export const MAX_ACKNOWLEDGEMENTS = 1000;

@@ -1,0 +1,110 @@
+import type { Filter, UpdateFilter } from 'mongodb';
+import type { ChangeKind, LeadChange } from '../../domain/lead-change.ts';
+import { type Checked, checkedLeadChange, wholeOrNull } from '../checked.ts';
+import type { LeadChangeStore, ReportUnreadable } from '../store.ts';
+import { readPastUnreadable } from '../unacknowledged.ts';
+import type { Connection } from './connection.ts';
+import { ACKNOWLEDGED, FIRST_ID, LAST_ID, type LeadDocument, leadKey, leadOf, READ } from './documents.ts';
+import { OldestFirst } from './oldest-first.ts';
+
+/** What stands in a lead that an earlier release wrote, which marked none: before every change. */
+const BEFORE_ALL = new Date(0);
+
+/**
+ * What an update of a lead does so that a change is marked in the same write. Kinds stay until they are acknowledged; a lead that
+ * has none, and was never acknowledged, has been created. It may be acknowledged after it was read: then it tells too much, never too
+ * little.
+ *
+ * @param found the lead as it was read
+ */
+export function marked({ changes, createdAt }: LeadDocument, kind: ChangeKind, time: Date) {
+  const isCreationUntold = !changes?.kinds && changes?.since?.getTime() !== ACKNOWLEDGED.getTime();
+  return {
+    $set: { ...(isCreationUntold && { 'changes.kinds.created': createdAt }), [`changes.kinds.${kind}`]: time },
+    $min: { 'changes.since': time },
+    $inc: { 'changes.revision': 1 },
+  };
+}
+
+/** The feed of changes, in MongoDB: a lead's mark stands in its document. */
+export function mongoLeadChanges(connection: Connection, report: ReportUnreadable): LeadChangeStore {
+  const { leads, call } = connection;
+  const oldest = new OldestFirst();
+  return {
+    listLeadChanges: (limit) =>
+      call(() =>
+        readPastUnreadable(
+          limit,
+          (count) => oldest.find(connection, count),
+          (document) => wholeOrNull(leadChangeOf(document), report),
+        ),
+      ),
+
+    acknowledgeLeadChanges: (acknowledgements) =>
+      call(async () => {
+        const byRevision = Map.groupBy(acknowledgements, ({ revision }) => revision);
+        const outcomes = await Promise.all(
+          byRevision.entries().map(([revision, seen]) => {
+            const filter = {
+              studioId: { $in: [...new Set(seen.map(({ studioId }) => studioId))] },
+              _id: { $in: seen.map(({ studioId, leadId }) => leadKey(studioId, leadId)) },
+              'changes.revision': revision === 0 ? null : revision,
+              'changes.since': { $lt: ACKNOWLEDGED },
+            } as Filter<LeadDocument>;
+            const change = { $set: { 'changes.since': ACKNOWLEDGED }, $unset: { 'changes.kinds': 1 } };
+            return leads.updateMany(filter, change as UpdateFilter<LeadDocument>);
+          }),
+        );
+        return outcomes.reduce((sum, { modifiedCount }) => sum + modifiedCount, 0);
+      }),
+
+    resendLeads: (studioId, after, limit, now) =>
+      call(async () => {
+        const begin = after === null ? { $gte: leadKey(studioId, FIRST_ID) } : { $gt: leadKey(studioId, after) };
+        const _id = { ...begin, $lte: leadKey(studioId, LAST_ID) };
+        const found = await leads.find({ studioId, _id }, READ).sort({ _id: 1 }).limit(limit).toArray();
+        if (found.length === 0) return { leads: 0, next: null };
+        // Each by itself: what is marked depends on what was there.
+        await leads.bulkWrite(
+          found.map((lead) => ({
+            updateOne: {
+              filter: { studioId, _id: lead._id },
+              update: marked(lead, 'resent', now) as UpdateFilter<LeadDocument>,
+            },
+          })),
+          { ordered: false },
+        );
+        return { leads: found.length, next: found.length < limit ? null : (found.at(-1)?._id.id.toString() ?? null) };
+      }),
+
+    markUnmarked: (studioId, after, last) =>
+      call(async () => {
+        const begin = after === null ? { $gte: leadKey(studioId, FIRST_ID) } : { $gt: leadKey(studioId, after) };
+        const _id = { ...begin, $lte: leadKey(studioId, last ?? LAST_ID) };
+        const isUnmarked = { studioId, _id, 'changes.since': null } as Filter<LeadDocument>;
+        await leads.updateMany(isUnmarked, { $set: { 'changes.since': BEFORE_ALL } } as UpdateFilter<LeadDocument>);
+      }),
+
+    measureLeadChanges: (bound) =>
+      call(async () => {
+        const [first] = await readPastUnreadable(
+          1,
+          (count) => oldest.find(connection, count),
+          (document) => wholeOrNull(leadChangeOf(document), report),
+        );
+        const isWaiting = { 'changes.since': { $lt: ACKNOWLEDGED } } as Filter<LeadDocument>;
+        return { leads: await leads.countDocuments(isWaiting, { limit: bound }), since: first?.since ?? null };
+      }),
+  };
+}
+
+function leadChangeOf(document: LeadDocument): Checked<LeadChange> {
+  const { changes, createdAt } = document;
+  const { revision = 0, since, kinds = { created: createdAt } } = Object(changes);
+  return checkedLeadChange(leadOf(document), {
+    revision,
+    // An earlier release wrote none.
+    since: since?.getTime?.() === BEFORE_ALL.getTime() ? undefined : since,
+    kinds: Object(kinds),
+  });
+}

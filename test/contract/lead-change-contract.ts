@@ -1,0 +1,288 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { Lead, LeadStage } from '../../src/domain/lead.ts';
+import type { LeadChange } from '../../src/domain/lead-change.ts';
+import { newId } from '../../src/domain/new-id.ts';
+import type { Store } from '../../src/store/store.ts';
+import { aLead, aStudio, BY, claimsOf, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
+import type { OpenedStore } from './store-contract.ts';
+
+/** More than any test makes. */
+const ALL = 1000;
+
+/**
+ * Everything that `LeadChangeStore` promises, held against one adapter.
+ *
+ * @param name what a lead's name is called in its database
+ */
+export function leadChangeContract(adapter: string, displayName: string, open: () => Promise<OpenedStore>): void {
+  describe(`changes of leads: ${adapter}`, () => {
+    let opened: OpenedStore;
+    let store: Store;
+
+    beforeEach(async () => {
+      opened = await open();
+      store = opened.store;
+      await store.putStudio(aStudio(), BY);
+    });
+    afterEach(() => opened.dispose());
+
+    async function created(lead: Lead = aLead()): Promise<Lead> {
+      expect(await store.createLead(lead, claimsOf(lead))).toEqual({ kind: 'created', lead });
+      return lead;
+    }
+
+    async function moved(lead: Lead, stage: LeadStage, now = plus(lead.updatedAt, 1000), to: Store = store) {
+      const { studioId, id: leadId } = lead;
+      const change = { studioId, leadId, stage, claims: claimsOf(lead), memberId: null, now };
+      return to.changeLeadStage(change);
+    }
+
+    const changes = () => store.listLeadChanges(ALL);
+    const changedIds = async () => (await changes()).map(({ lead }) => lead.id);
+    const changeOf = async (lead: Lead) => (await changes()).find((change) => change.lead.id === lead.id);
+    const acknowledge = (...seen: readonly (LeadChange | undefined)[]) =>
+      store.acknowledgeLeadChanges(
+        seen.flatMap((change) =>
+          change
+            ? [{ studioId: change.lead.studioId, leadId: change.lead.id, revision: change.revision }]
+            : expect.fail('there is no such change'),
+        ),
+      );
+    const acknowledgeAll = async () => acknowledge(...(await changes()));
+
+    test('a new lead waits, whole, until it is acknowledged', async () => {
+      const lead = await created(aLead({ note: 'Calls back.', sourceId: newId() }));
+
+      const [change] = await changes();
+      expect(change).toEqual({
+        lead,
+        revision: expect.any(Number),
+        since: lead.createdAt,
+        kinds: [{ kind: 'created', time: lead.createdAt }],
+      });
+      expect(await acknowledge(change)).toBe(1);
+
+      expect(await changes()).toEqual([]);
+      expect(await acknowledge(change)).toBe(0);
+    });
+
+    test('a lead that has changed since it was acknowledged waits again, with what is new', async () => {
+      const lead = await created();
+      const [creation] = await changes();
+      await acknowledge(creation);
+      const now = plus(lead.createdAt, 5000);
+      await moved(lead, 'contacted', now);
+
+      const change = await changeOf(lead);
+      expect(change).toEqual({
+        lead: { ...lead, stage: 'contacted', updatedAt: now },
+        revision: expect.any(Number),
+        since: now,
+        kinds: [{ kind: 'stage-changed', time: now }],
+      });
+      expect(change?.revision).toBeGreaterThan(creation?.revision ?? Number.NaN);
+    });
+
+    test('what has happened since the last acknowledgement is told as one change, of the state of now', async () => {
+      const lead = await created();
+      for (const [seconds, stage] of [
+        [1, 'contacted'],
+        [2, 'lost'],
+        [3, 'new'],
+      ] as const) {
+        await moved(lead, stage, plus(lead.createdAt, 1000 * seconds));
+      }
+
+      expect(await changes()).toEqual([
+        {
+          lead: { ...lead, updatedAt: plus(lead.createdAt, 3000) },
+          revision: expect.any(Number),
+          since: lead.createdAt,
+          kinds: [
+            { kind: 'created', time: lead.createdAt },
+            { kind: 'stage-changed', time: plus(lead.createdAt, 3000) },
+          ],
+        },
+      ]);
+    });
+
+    test('to acknowledge an older state does not hide a newer one', async () => {
+      const lead = await created();
+      const [older] = await changes();
+      await moved(lead, 'contacted');
+      const [newer] = await changes();
+
+      expect(await acknowledge(older)).toBe(0);
+      expect(await changes()).toEqual([newer]);
+      expect(await acknowledge(newer)).toBe(1);
+      expect(await acknowledge(older)).toBe(0);
+      expect(await changes()).toEqual([]);
+    });
+
+    test('what changes nothing makes nobody wait: repetitions, refusals, the stage that it has, other claims', async () => {
+      const lead = aLead({ contact: { type: 'phone', value: '030 1234567' } });
+      const claims = claimsOf(lead);
+      await store.createLead(lead, claims);
+      await acknowledgeAll();
+      const rival = aLead({ contact: lead.contact });
+
+      expect(await store.createLead(aLead({ contact: lead.contact }), claims)).toMatchObject({ kind: 'replayed' });
+      expect(await store.createLead(rival, claimsOf(rival))).toMatchObject({ kind: 'already-open' });
+      expect(await moved(lead, 'new')).toMatchObject({ kind: 'unchanged' });
+      const [claiming] = (await store.listOpenClaims(STUDIO_ID, null, 1)).leads;
+      if (!claiming) throw new Error('it claims nothing');
+      await store.renewClaims(STUDIO_ID, claiming, { ...claiming.claims, contactKeys: claimsOf(aLead()).contactKeys });
+
+      expect(await changes()).toEqual([]);
+    });
+
+    test('those come first whose changes began first, whatever happened to them later; as many as are asked for', async () => {
+      const leads: Lead[] = [];
+      for (const seconds of [3, 1, 2]) leads.push(await created(aLead({ createdAt: plus(NOW, 1000 * seconds) })));
+      const [third, first, second] = leads as [Lead, Lead, Lead];
+
+      expect(await changedIds()).toEqual([first.id, second.id, third.id]);
+      await moved(first, 'contacted', plus(NOW, 60_000));
+      expect(await changedIds()).toEqual([first.id, second.id, third.id]);
+      expect((await store.listLeadChanges(2)).map(({ lead }) => lead.id)).toEqual([first.id, second.id]);
+
+      await acknowledge(await changeOf(first));
+      await moved(first, 'lost', plus(NOW, 70_000));
+      expect(await changedIds()).toEqual([second.id, third.id, first.id]);
+    });
+
+    test('a lead is reached whatever the clock said of whoever wrote it, also behind those that were told', async () => {
+      await created(aLead({ createdAt: NOW }));
+      await acknowledgeAll();
+      for (const createdAt of [plus(NOW, 10 * 365 * 86_400_000), new Date(1), plus(NOW, -86_400_000)]) {
+        const lead = await created(aLead({ createdAt }));
+        expect(await changedIds()).toEqual([lead.id]);
+        await acknowledgeAll();
+      }
+    });
+
+    test('leads of all studios wait together, and are acknowledged by studio', async () => {
+      await store.putStudio(aStudio({ id: 'studio-2' }), BY);
+      const [one, other] = [await created(), await created(aLead({ studioId: 'studio-2' }))];
+      const [change] = await changes();
+
+      expect(new Set(await changedIds())).toEqual(new Set([one.id, other.id]));
+      const elsewhere = [
+        { studioId: 'studio-2', leadId: one.id, revision: change?.revision ?? 0 },
+        { studioId: 'studio-3', leadId: one.id, revision: change?.revision ?? 0 },
+        { studioId: STUDIO_ID, leadId: newId(), revision: change?.revision ?? 0 },
+      ];
+      expect(await store.acknowledgeLeadChanges(elsewhere)).toBe(0);
+      expect(await store.acknowledgeLeadChanges([])).toBe(0);
+      expect((await changes()).length).toBe(2);
+    });
+
+    test('what waits and what is acknowledged outlasts the process', async () => {
+      const [waits, known] = [await created(), await created()];
+      await acknowledge(await changeOf(known));
+
+      store = (await opened.reopen?.()) ?? (await opened.another());
+
+      expect(await changedIds()).toEqual([waits.id]);
+    });
+
+    test('all leads of a studio can be had once more, a part at a time, and an acknowledgement of before does not count', async () => {
+      await store.putStudio(aStudio({ id: 'studio-2' }), BY);
+      const elsewhere = await created(aLead({ studioId: 'studio-2' }));
+      const leads: Lead[] = [];
+      for (const _ of times(5, () => 0)) leads.push(await created());
+      const before = await changes();
+      await acknowledge(...before);
+      const waits = await created();
+      const now = plus(waits.createdAt, 60_000);
+
+      let after: string | null = null;
+      const parts: number[] = [];
+      do {
+        const part = await store.resendLeads(STUDIO_ID, after, 4, now);
+        parts.push(part.leads);
+        after = part.next;
+      } while (after !== null);
+
+      expect(parts).toEqual([4, 2]);
+      expect(await acknowledge(...before)).toBe(0);
+      const again = await changes();
+      expect(again.map(({ lead }) => lead.id).sort()).toEqual([...leads, waits].map(({ id }) => id).sort());
+      expect(again.find(({ lead }) => lead.id === leads[0]?.id)).toMatchObject({
+        lead: leads[0],
+        since: now,
+        kinds: [{ kind: 'resent', time: now }],
+      });
+      expect(await changeOf(waits)).toMatchObject({
+        since: waits.createdAt,
+        kinds: [{ kind: 'created' }, { kind: 'resent' }],
+      });
+      expect(await changeOf(elsewhere)).toBeUndefined();
+      expect(await store.resendLeads('studio-3', null, 4, now)).toEqual({ leads: 0, next: null });
+    });
+
+    test('how many wait is counted up to a bound, and told with the time of the first', async () => {
+      expect(await store.measureLeadChanges(10)).toEqual({ leads: 0, since: null });
+      for (const seconds of [2, 1, 3]) await created(aLead({ createdAt: plus(NOW, 1000 * seconds) }));
+
+      expect(await store.measureLeadChanges(10)).toEqual({ leads: 3, since: plus(NOW, 1000) });
+      expect(await store.measureLeadChanges(2)).toEqual({ leads: 2, since: plus(NOW, 1000) });
+      await acknowledgeAll();
+      expect(await store.measureLeadChanges(10)).toEqual({ leads: 0, since: null });
+    });
+
+    test('a lead that cannot be read waits, is reported, and holds nobody up', async () => {
+      const broken: Lead[] = [];
+      for (const index of times(5, (index) => index)) {
+        broken.push(await created(aLead({ createdAt: plus(NOW, index) })));
+      }
+      const whole = await created(aLead({ createdAt: plus(NOW, 1000) }));
+      await opened.damage({ kind: 'lead', field: displayName, value: '' }, ...broken);
+
+      expect((await store.listLeadChanges(2)).map(({ lead }) => lead.id)).toEqual([whole.id]);
+      expect(new Set(opened.reported.map(({ id }) => id))).toEqual(new Set(broken.map(({ id }) => id)));
+
+      await opened.damage({ kind: 'lead', field: displayName, value: 'Ada' }, ...broken);
+      expect((await changes()).length).toBe(6);
+    });
+
+    test('a copy that two consumers keep is the store in the end, however many writers there are', async () => {
+      const others = [store, await opened.another()];
+      const leads: Lead[] = [];
+      for (const _ of times(10, () => 0)) leads.push(await created());
+      const copy = new Map<string, LeadChange>();
+      let isOver = false;
+
+      const consume = async (from: Store) => {
+        for (;;) {
+          const wasOver = isOver;
+          const pulled = await from.listLeadChanges(4);
+          if (pulled.length === 0 && wasOver) return;
+          for (const change of pulled) {
+            const known = copy.get(change.lead.id);
+            if (!known || known.revision < change.revision) copy.set(change.lead.id, change);
+          }
+          const acknowledgements = pulled.map(({ lead: { studioId, id: leadId }, revision }) => ({
+            studioId,
+            leadId,
+            revision,
+          }));
+          await from.acknowledgeLeadChanges(acknowledgements);
+        }
+      };
+      const write = async (to: Store, seed: number) => {
+        const stages: readonly LeadStage[] = ['contacted', 'trial_booked', 'won', 'new'];
+        for (let step = 0; step < 40; step += 1) {
+          const lead = leads[(step * 7 + seed) % leads.length] as Lead;
+          await moved(lead, stages[(step + seed) % stages.length] as LeadStage, plus(NOW, step), to);
+        }
+      };
+      const consuming = others.map(consume);
+      await Promise.all(others.flatMap((each, index) => [write(each, index), write(each, index + 3)]));
+      isOver = true;
+      await Promise.all(consuming);
+
+      for (const { id } of leads) expect(copy.get(id)?.lead).toEqual(await store.findLead(STUDIO_ID, id));
+    }, 60_000);
+  });
+}
