@@ -23,4 +23,4 @@ export interface Acknowledgement {
 }
 
 /** How many acknowledgements can be made at once. */
-export const MAX_ACKNOWLEDGEMENTS = 1000;
+export const MAX_ACKNOWLEDGEMENTS = 500;

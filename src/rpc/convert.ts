@@ -1,5 +1,12 @@
 import { create } from '@bufbuild/protobuf';
-import { type Timestamp, TimestampSchema, timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
+import {
+  type Duration,
+  durationMs,
+  type Timestamp,
+  TimestampSchema,
+  timestampDate,
+  timestampFromDate,
+} from '@bufbuild/protobuf/wkt';
 import { uuidFault } from '../../common/rules/field-rules.ts';
 import * as keys from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import * as audit from '../../proto/gen/leadintake/v1/audit_pb.ts';
@@ -9,6 +16,7 @@ import type { ApiKey, ApiKeyScope } from '../domain/api-key.ts';
 import type { AuditAction, AuditEvent } from '../domain/audit.ts';
 import type { Contact } from '../domain/contact.ts';
 import type { Lead, LeadStage, LeadView } from '../domain/lead.ts';
+import type { ChangeKind, LeadChange } from '../domain/lead-change.ts';
 import type { LeadSource, Member, MemberRole, Studio } from '../domain/studio.ts';
 
 /**
@@ -52,6 +60,13 @@ export const memberRole = enumeration<MemberRole, directory.MemberRole>({
   staff: directory.MemberRole.STAFF,
 });
 
+const changeKind = enumeration<ChangeKind, leads.LeadChangeKind>({
+  created: leads.LeadChangeKind.CREATED,
+  'stage-changed': leads.LeadChangeKind.STAGE_CHANGED,
+  updated: leads.LeadChangeKind.UPDATED,
+  resent: leads.LeadChangeKind.RESENT,
+});
+
 const auditAction = enumeration<AuditAction, audit.AuditAction>({
   'api-key-created': audit.AuditAction.API_KEY_CREATED,
   'api-key-replaced': audit.AuditAction.API_KEY_REPLACED,
@@ -84,6 +99,21 @@ export function leadToWire(lead: Lead, view: LeadView | undefined): leads.Lead {
     stage: leadStage.toWire(lead.stage),
     createTime: timestampToWire(lead.createdAt),
     updateTime: timestampToWire(lead.updatedAt),
+  };
+}
+
+/** A lead with its changes, written out as the lead is. */
+export function leadChangeToWire({ lead, revision, since, kinds }: LeadChange): leads.LeadChange {
+  return {
+    $typeName: leads.LeadChangeSchema.typeName,
+    lead: leadToWire(lead, 'full'),
+    revision: BigInt(revision),
+    firstChangeTime: timestampToWire(since),
+    kinds: kinds.map(({ kind, time }) => ({
+      $typeName: leads.LeadChangeOfKindSchema.typeName,
+      kind: changeKind.toWire(kind),
+      time: timestampToWire(time),
+    })),
   };
 }
 
@@ -153,4 +183,9 @@ export function auditEventToWire(event: AuditEvent): audit.AuditEvent {
 
 export function dateFromWire(time: Timestamp | undefined): Date | undefined {
   return time && timestampDate(time);
+}
+
+/** Whole milliseconds, rounded up; 0 when none is given. */
+export function durationMsFromWire(duration: Duration | undefined): number {
+  return duration ? Math.ceil(durationMs(duration)) : 0;
 }

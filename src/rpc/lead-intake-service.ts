@@ -18,6 +18,7 @@ import { answerBatches } from './batches.ts';
 import { operationOf } from './call.ts';
 import { contactFromWire, leadStage, leadToWire, sourceIdFromWire } from './convert.ts';
 import type { ItemContext } from './items.ts';
+import { leadChangeMethods } from './lead-changes.ts';
 
 /** A page of the longest leads has a megabyte: a message with more than a few would be too large for its reader. */
 const PAGES_IN_A_MESSAGE = 3;
@@ -56,6 +57,8 @@ export function leadIntakeService(deps: Dependencies, context: ItemContext): Ser
         },
         handler,
       ),
+
+    ...leadChangeMethods(deps, context),
 
     async changeLeadStage({ studioId, leadId, stage, memberId }) {
       const command = { studioId, leadId, stage: leadStage.fromWire(stage), memberId };

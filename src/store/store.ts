@@ -179,7 +179,7 @@ export interface LeadChangeStore {
   /**
    * Ends the changes of each lead that still has the revision that is named; one that has changed since must stay marked.
    *
-   * @param acknowledgements of different leads, at most MAX_ACKNOWLEDGEMENTS
+   * @param acknowledgements at most MAX_ACKNOWLEDGEMENTS
    * @returns how many leads have no unacknowledged change any more that had one
    */
   acknowledgeLeadChanges(acknowledgements: readonly Acknowledgement[]): Promise<number>;

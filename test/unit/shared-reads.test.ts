@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { SharedReads } from '../../src/store/mongo/shared-reads.ts';
+import { SharedReads } from '../../common/shared-reads.ts';
 
 /** Reads that end when the test says so. */
 function controlledReads() {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { SharedReads } from '../../../common/shared-reads.ts';
 import { INDEXED, type Index, type Indexed, type IndexFault } from './indexes.ts';
-import { SharedReads } from './shared-reads.ts';
 
 /** How often the indexes are looked at while nobody creates anything; milliseconds. */
 const LOOK_EVERY_MS = 1000;

@@ -4,8 +4,8 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
-import type { Timestamp } from "@bufbuild/protobuf/wkt";
-import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Status } from "../../google/rpc/status_pb.ts";
 import { file_google_rpc_status } from "../../google/rpc/status_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
@@ -14,7 +14,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file leadintake/v1/lead_intake.proto.
  */
 export const file_leadintake_v1_lead_intake: GenFile = /*@__PURE__*/
-  fileDesc("Ch9sZWFkaW50YWtlL3YxL2xlYWRfaW50YWtlLnByb3RvEg1sZWFkaW50YWtlLnYxIjQKB0NvbnRhY3QSDwoFZW1haWwYASABKAlIABIPCgVwaG9uZRgCIAEoCUgAQgcKBXZhbHVlIrECCgRMZWFkEgoKAmlkGAEgASgJEhEKCXN0dWRpb19pZBgCIAEoCRIUCgxkaXNwbGF5X25hbWUYAyABKAkSJwoHY29udGFjdBgEIAEoCzIWLmxlYWRpbnRha2UudjEuQ29udGFjdBIWCglzb3VyY2VfaWQYBSABKAlIAIgBARIRCgRub3RlGAYgASgJSAGIAQESJwoFc3RhZ2UYByABKA4yGC5sZWFkaW50YWtlLnYxLkxlYWRTdGFnZRIvCgtjcmVhdGVfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgwKCl9zb3VyY2VfaWRCBwoFX25vdGUiwAEKEUNyZWF0ZUxlYWRSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIXCg9pZGVtcG90ZW5jeV9rZXkYAiABKAkSFAoMZGlzcGxheV9uYW1lGAMgASgJEicKB2NvbnRhY3QYBCABKAsyFi5sZWFkaW50YWtlLnYxLkNvbnRhY3QSFgoJc291cmNlX2lkGAUgASgJSACIAQESEQoEbm90ZRgGIAEoCUgBiAEBQgwKCl9zb3VyY2VfaWRCBwoFX25vdGUiSQoSQ3JlYXRlTGVhZFJlc3BvbnNlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQSEAoIcmVwbGF5ZWQYAiABKAgiWwoOR2V0TGVhZFJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEg8KB2xlYWRfaWQYAiABKAkSJQoEdmlldxgDIAEoDjIXLmxlYWRpbnRha2UudjEuTGVhZFZpZXciNAoPR2V0TGVhZFJlc3BvbnNlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQicwoQTGlzdExlYWRzUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAkSJQoEdmlldxgEIAEoDjIXLmxlYWRpbnRha2UudjEuTGVhZFZpZXciUAoRTGlzdExlYWRzUmVzcG9uc2USIgoFbGVhZHMYASADKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIosBChZDaGFuZ2VMZWFkU3RhZ2VSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIPCgdsZWFkX2lkGAIgASgJEicKBXN0YWdlGAMgASgOMhgubGVhZGludGFrZS52MS5MZWFkU3RhZ2USFgoJbWVtYmVyX2lkGAQgASgJSACIAQFCDAoKX21lbWJlcl9pZCI8ChdDaGFuZ2VMZWFkU3RhZ2VSZXNwb25zZRIhCgRsZWFkGAEgASgLMhMubGVhZGludGFrZS52MS5MZWFkIpABChdCYXRjaENyZWF0ZUxlYWRzUmVxdWVzdBIyCghyZXF1ZXN0cxgBIAMoCzIgLmxlYWRpbnRha2UudjEuQ3JlYXRlTGVhZFJlcXVlc3QSEwoLcmVxdWVzdF9pZHMYAiADKAkSFAoMdHJhY2VwYXJlbnRzGAMgAygJEhYKDnNlY3JldF9zaGEyNTZzGAQgAygMIlIKGEJhdGNoQ3JlYXRlTGVhZHNSZXNwb25zZRI2CgdyZXN1bHRzGAEgAygLMiUubGVhZGludGFrZS52MS5CYXRjaENyZWF0ZUxlYWRzUmVzdWx0Io4BChZCYXRjaENyZWF0ZUxlYWRzUmVzdWx0Eg0KBWluZGV4GAEgASgNEjUKCHJlc3BvbnNlGAIgASgLMiEubGVhZGludGFrZS52MS5DcmVhdGVMZWFkUmVzcG9uc2VIABIjCgVlcnJvchgDIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzSABCCQoHb3V0Y29tZSKKAQoUQmF0Y2hHZXRMZWFkc1JlcXVlc3QSLwoIcmVxdWVzdHMYASADKAsyHS5sZWFkaW50YWtlLnYxLkdldExlYWRSZXF1ZXN0EhMKC3JlcXVlc3RfaWRzGAIgAygJEhQKDHRyYWNlcGFyZW50cxgDIAMoCRIWCg5zZWNyZXRfc2hhMjU2cxgEIAMoDCJMChVCYXRjaEdldExlYWRzUmVzcG9uc2USMwoHcmVzdWx0cxgBIAMoCzIiLmxlYWRpbnRha2UudjEuQmF0Y2hHZXRMZWFkc1Jlc3VsdCKIAQoTQmF0Y2hHZXRMZWFkc1Jlc3VsdBINCgVpbmRleBgBIAEoDRIyCghyZXNwb25zZRgCIAEoCzIeLmxlYWRpbnRha2UudjEuR2V0TGVhZFJlc3BvbnNlSAASIwoFZXJyb3IYAyABKAsyEi5nb29nbGUucnBjLlN0YXR1c0gAQgkKB291dGNvbWUijQEKFUJhdGNoTGlzdExlYWRzUmVxdWVzdBIxCghyZXF1ZXN0cxgBIAMoCzIfLmxlYWRpbnRha2UudjEuTGlzdExlYWRzUmVxdWVzdBITCgtyZXF1ZXN0X2lkcxgCIAMoCRIUCgx0cmFjZXBhcmVudHMYAyADKAkSFgoOc2VjcmV0X3NoYTI1NnMYBCADKAwiTgoWQmF0Y2hMaXN0TGVhZHNSZXNwb25zZRI0CgdyZXN1bHRzGAEgAygLMiMubGVhZGludGFrZS52MS5CYXRjaExpc3RMZWFkc1Jlc3VsdCKLAQoUQmF0Y2hMaXN0TGVhZHNSZXN1bHQSDQoFaW5kZXgYASABKA0SNAoIcmVzcG9uc2UYAiABKAsyIC5sZWFkaW50YWtlLnYxLkxpc3RMZWFkc1Jlc3BvbnNlSAASIwoFZXJyb3IYAyABKAsyEi5nb29nbGUucnBjLlN0YXR1c0gAQgkKB291dGNvbWUqugEKCUxlYWRTdGFnZRIaChZMRUFEX1NUQUdFX1VOU1BFQ0lGSUVEEAASEgoOTEVBRF9TVEFHRV9ORVcQARIYChRMRUFEX1NUQUdFX0NPTlRBQ1RFRBACEhsKF0xFQURfU1RBR0VfVFJJQUxfQk9PS0VEEAMSHQoZTEVBRF9TVEFHRV9UUklBTF9BVFRFTkRFRBAEEhIKDkxFQURfU1RBR0VfV09OEAUSEwoPTEVBRF9TVEFHRV9MT1NUEAYqTgoITGVhZFZpZXcSGQoVTEVBRF9WSUVXX1VOU1BFQ0lGSUVEEAASEwoPTEVBRF9WSUVXX0JBU0lDEAESEgoOTEVBRF9WSUVXX0ZVTEwQAjKtBQoRTGVhZEludGFrZVNlcnZpY2USUQoKQ3JlYXRlTGVhZBIgLmxlYWRpbnRha2UudjEuQ3JlYXRlTGVhZFJlcXVlc3QaIS5sZWFkaW50YWtlLnYxLkNyZWF0ZUxlYWRSZXNwb25zZRJNCgdHZXRMZWFkEh0ubGVhZGludGFrZS52MS5HZXRMZWFkUmVxdWVzdBoeLmxlYWRpbnRha2UudjEuR2V0TGVhZFJlc3BvbnNlIgOQAgESUwoJTGlzdExlYWRzEh8ubGVhZGludGFrZS52MS5MaXN0TGVhZHNSZXF1ZXN0GiAubGVhZGludGFrZS52MS5MaXN0TGVhZHNSZXNwb25zZSIDkAIBEmwKEEJhdGNoQ3JlYXRlTGVhZHMSJi5sZWFkaW50YWtlLnYxLkJhdGNoQ3JlYXRlTGVhZHNSZXF1ZXN0GicubGVhZGludGFrZS52MS5CYXRjaENyZWF0ZUxlYWRzUmVzcG9uc2UiA4gCASgBMAESZgoNQmF0Y2hHZXRMZWFkcxIjLmxlYWRpbnRha2UudjEuQmF0Y2hHZXRMZWFkc1JlcXVlc3QaJC5sZWFkaW50YWtlLnYxLkJhdGNoR2V0TGVhZHNSZXNwb25zZSIGiAIBkAIBKAEwARJpCg5CYXRjaExpc3RMZWFkcxIkLmxlYWRpbnRha2UudjEuQmF0Y2hMaXN0TGVhZHNSZXF1ZXN0GiUubGVhZGludGFrZS52MS5CYXRjaExpc3RMZWFkc1Jlc3BvbnNlIgaIAgGQAgEoATABEmAKD0NoYW5nZUxlYWRTdGFnZRIlLmxlYWRpbnRha2UudjEuQ2hhbmdlTGVhZFN0YWdlUmVxdWVzdBomLmxlYWRpbnRha2UudjEuQ2hhbmdlTGVhZFN0YWdlUmVzcG9uc2ViBnByb3RvMw", [file_google_protobuf_timestamp, file_google_rpc_status]);
+  fileDesc("Ch9sZWFkaW50YWtlL3YxL2xlYWRfaW50YWtlLnByb3RvEg1sZWFkaW50YWtlLnYxIjQKB0NvbnRhY3QSDwoFZW1haWwYASABKAlIABIPCgVwaG9uZRgCIAEoCUgAQgcKBXZhbHVlIrECCgRMZWFkEgoKAmlkGAEgASgJEhEKCXN0dWRpb19pZBgCIAEoCRIUCgxkaXNwbGF5X25hbWUYAyABKAkSJwoHY29udGFjdBgEIAEoCzIWLmxlYWRpbnRha2UudjEuQ29udGFjdBIWCglzb3VyY2VfaWQYBSABKAlIAIgBARIRCgRub3RlGAYgASgJSAGIAQESJwoFc3RhZ2UYByABKA4yGC5sZWFkaW50YWtlLnYxLkxlYWRTdGFnZRIvCgtjcmVhdGVfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgwKCl9zb3VyY2VfaWRCBwoFX25vdGUiwAEKEUNyZWF0ZUxlYWRSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIXCg9pZGVtcG90ZW5jeV9rZXkYAiABKAkSFAoMZGlzcGxheV9uYW1lGAMgASgJEicKB2NvbnRhY3QYBCABKAsyFi5sZWFkaW50YWtlLnYxLkNvbnRhY3QSFgoJc291cmNlX2lkGAUgASgJSACIAQESEQoEbm90ZRgGIAEoCUgBiAEBQgwKCl9zb3VyY2VfaWRCBwoFX25vdGUiSQoSQ3JlYXRlTGVhZFJlc3BvbnNlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQSEAoIcmVwbGF5ZWQYAiABKAgiWwoOR2V0TGVhZFJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEg8KB2xlYWRfaWQYAiABKAkSJQoEdmlldxgDIAEoDjIXLmxlYWRpbnRha2UudjEuTGVhZFZpZXciNAoPR2V0TGVhZFJlc3BvbnNlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQicwoQTGlzdExlYWRzUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAkSJQoEdmlldxgEIAEoDjIXLmxlYWRpbnRha2UudjEuTGVhZFZpZXciUAoRTGlzdExlYWRzUmVzcG9uc2USIgoFbGVhZHMYASADKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIosBChZDaGFuZ2VMZWFkU3RhZ2VSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIPCgdsZWFkX2lkGAIgASgJEicKBXN0YWdlGAMgASgOMhgubGVhZGludGFrZS52MS5MZWFkU3RhZ2USFgoJbWVtYmVyX2lkGAQgASgJSACIAQFCDAoKX21lbWJlcl9pZCI8ChdDaGFuZ2VMZWFkU3RhZ2VSZXNwb25zZRIhCgRsZWFkGAEgASgLMhMubGVhZGludGFrZS52MS5MZWFkIqgBCgpMZWFkQ2hhbmdlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQSEAoIcmV2aXNpb24YAiABKAMSNQoRZmlyc3RfY2hhbmdlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KBWtpbmRzGAQgAygLMh8ubGVhZGludGFrZS52MS5MZWFkQ2hhbmdlT2ZLaW5kImkKEExlYWRDaGFuZ2VPZktpbmQSKwoEa2luZBgBIAEoDjIdLmxlYWRpbnRha2UudjEuTGVhZENoYW5nZUtpbmQSKAoEdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiTgoWUHVsbExlYWRDaGFuZ2VzUmVxdWVzdBILCgNtYXgYASABKAUSJwoEd2FpdBgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiJFChdQdWxsTGVhZENoYW5nZXNSZXNwb25zZRIqCgdjaGFuZ2VzGAEgAygLMhkubGVhZGludGFrZS52MS5MZWFkQ2hhbmdlIhkKF1dhdGNoTGVhZENoYW5nZXNSZXF1ZXN0IkYKGFdhdGNoTGVhZENoYW5nZXNSZXNwb25zZRIqCgdjaGFuZ2VzGAEgAygLMhkubGVhZGludGFrZS52MS5MZWFkQ2hhbmdlImMKHUFja25vd2xlZGdlTGVhZENoYW5nZXNSZXF1ZXN0EkIKEGFja25vd2xlZGdlbWVudHMYASADKAsyKC5sZWFkaW50YWtlLnYxLkxlYWRDaGFuZ2VBY2tub3dsZWRnZW1lbnQiUQoZTGVhZENoYW5nZUFja25vd2xlZGdlbWVudBIRCglzdHVkaW9faWQYASABKAkSDwoHbGVhZF9pZBgCIAEoCRIQCghyZXZpc2lvbhgDIAEoAyI8Ch5BY2tub3dsZWRnZUxlYWRDaGFuZ2VzUmVzcG9uc2USGgoSYWNrbm93bGVkZ2VkX2NvdW50GAEgASgFIjsKElJlc2VuZExlYWRzUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSEgoKcGFnZV90b2tlbhgCIAEoCSJCChNSZXNlbmRMZWFkc1Jlc3BvbnNlEhIKCmxlYWRfY291bnQYASABKAUSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIpABChdCYXRjaENyZWF0ZUxlYWRzUmVxdWVzdBIyCghyZXF1ZXN0cxgBIAMoCzIgLmxlYWRpbnRha2UudjEuQ3JlYXRlTGVhZFJlcXVlc3QSEwoLcmVxdWVzdF9pZHMYAiADKAkSFAoMdHJhY2VwYXJlbnRzGAMgAygJEhYKDnNlY3JldF9zaGEyNTZzGAQgAygMIlIKGEJhdGNoQ3JlYXRlTGVhZHNSZXNwb25zZRI2CgdyZXN1bHRzGAEgAygLMiUubGVhZGludGFrZS52MS5CYXRjaENyZWF0ZUxlYWRzUmVzdWx0Io4BChZCYXRjaENyZWF0ZUxlYWRzUmVzdWx0Eg0KBWluZGV4GAEgASgNEjUKCHJlc3BvbnNlGAIgASgLMiEubGVhZGludGFrZS52MS5DcmVhdGVMZWFkUmVzcG9uc2VIABIjCgVlcnJvchgDIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzSABCCQoHb3V0Y29tZSKKAQoUQmF0Y2hHZXRMZWFkc1JlcXVlc3QSLwoIcmVxdWVzdHMYASADKAsyHS5sZWFkaW50YWtlLnYxLkdldExlYWRSZXF1ZXN0EhMKC3JlcXVlc3RfaWRzGAIgAygJEhQKDHRyYWNlcGFyZW50cxgDIAMoCRIWCg5zZWNyZXRfc2hhMjU2cxgEIAMoDCJMChVCYXRjaEdldExlYWRzUmVzcG9uc2USMwoHcmVzdWx0cxgBIAMoCzIiLmxlYWRpbnRha2UudjEuQmF0Y2hHZXRMZWFkc1Jlc3VsdCKIAQoTQmF0Y2hHZXRMZWFkc1Jlc3VsdBINCgVpbmRleBgBIAEoDRIyCghyZXNwb25zZRgCIAEoCzIeLmxlYWRpbnRha2UudjEuR2V0TGVhZFJlc3BvbnNlSAASIwoFZXJyb3IYAyABKAsyEi5nb29nbGUucnBjLlN0YXR1c0gAQgkKB291dGNvbWUijQEKFUJhdGNoTGlzdExlYWRzUmVxdWVzdBIxCghyZXF1ZXN0cxgBIAMoCzIfLmxlYWRpbnRha2UudjEuTGlzdExlYWRzUmVxdWVzdBITCgtyZXF1ZXN0X2lkcxgCIAMoCRIUCgx0cmFjZXBhcmVudHMYAyADKAkSFgoOc2VjcmV0X3NoYTI1NnMYBCADKAwiTgoWQmF0Y2hMaXN0TGVhZHNSZXNwb25zZRI0CgdyZXN1bHRzGAEgAygLMiMubGVhZGludGFrZS52MS5CYXRjaExpc3RMZWFkc1Jlc3VsdCKLAQoUQmF0Y2hMaXN0TGVhZHNSZXN1bHQSDQoFaW5kZXgYASABKA0SNAoIcmVzcG9uc2UYAiABKAsyIC5sZWFkaW50YWtlLnYxLkxpc3RMZWFkc1Jlc3BvbnNlSAASIwoFZXJyb3IYAyABKAsyEi5nb29nbGUucnBjLlN0YXR1c0gAQgkKB291dGNvbWUqrwEKDkxlYWRDaGFuZ2VLaW5kEiAKHExFQURfQ0hBTkdFX0tJTkRfVU5TUEVDSUZJRUQQABIcChhMRUFEX0NIQU5HRV9LSU5EX0NSRUFURUQQARIiCh5MRUFEX0NIQU5HRV9LSU5EX1NUQUdFX0NIQU5HRUQQAhIcChhMRUFEX0NIQU5HRV9LSU5EX1VQREFURUQQAxIbChdMRUFEX0NIQU5HRV9LSU5EX1JFU0VOVBAEKroBCglMZWFkU3RhZ2USGgoWTEVBRF9TVEFHRV9VTlNQRUNJRklFRBAAEhIKDkxFQURfU1RBR0VfTkVXEAESGAoUTEVBRF9TVEFHRV9DT05UQUNURUQQAhIbChdMRUFEX1NUQUdFX1RSSUFMX0JPT0tFRBADEh0KGUxFQURfU1RBR0VfVFJJQUxfQVRURU5ERUQQBBISCg5MRUFEX1NUQUdFX1dPThAFEhMKD0xFQURfU1RBR0VfTE9TVBAGKk4KCExlYWRWaWV3EhkKFUxFQURfVklFV19VTlNQRUNJRklFRBAAEhMKD0xFQURfVklFV19CQVNJQxABEhIKDkxFQURfVklFV19GVUxMEAIy1wgKEUxlYWRJbnRha2VTZXJ2aWNlElEKCkNyZWF0ZUxlYWQSIC5sZWFkaW50YWtlLnYxLkNyZWF0ZUxlYWRSZXF1ZXN0GiEubGVhZGludGFrZS52MS5DcmVhdGVMZWFkUmVzcG9uc2USTQoHR2V0TGVhZBIdLmxlYWRpbnRha2UudjEuR2V0TGVhZFJlcXVlc3QaHi5sZWFkaW50YWtlLnYxLkdldExlYWRSZXNwb25zZSIDkAIBElMKCUxpc3RMZWFkcxIfLmxlYWRpbnRha2UudjEuTGlzdExlYWRzUmVxdWVzdBogLmxlYWRpbnRha2UudjEuTGlzdExlYWRzUmVzcG9uc2UiA5ACARJsChBCYXRjaENyZWF0ZUxlYWRzEiYubGVhZGludGFrZS52MS5CYXRjaENyZWF0ZUxlYWRzUmVxdWVzdBonLmxlYWRpbnRha2UudjEuQmF0Y2hDcmVhdGVMZWFkc1Jlc3BvbnNlIgOIAgEoATABEmYKDUJhdGNoR2V0TGVhZHMSIy5sZWFkaW50YWtlLnYxLkJhdGNoR2V0TGVhZHNSZXF1ZXN0GiQubGVhZGludGFrZS52MS5CYXRjaEdldExlYWRzUmVzcG9uc2UiBogCAZACASgBMAESaQoOQmF0Y2hMaXN0TGVhZHMSJC5sZWFkaW50YWtlLnYxLkJhdGNoTGlzdExlYWRzUmVxdWVzdBolLmxlYWRpbnRha2UudjEuQmF0Y2hMaXN0TGVhZHNSZXNwb25zZSIGiAIBkAIBKAEwARJgCg9DaGFuZ2VMZWFkU3RhZ2USJS5sZWFkaW50YWtlLnYxLkNoYW5nZUxlYWRTdGFnZVJlcXVlc3QaJi5sZWFkaW50YWtlLnYxLkNoYW5nZUxlYWRTdGFnZVJlc3BvbnNlEmUKD1B1bGxMZWFkQ2hhbmdlcxIlLmxlYWRpbnRha2UudjEuUHVsbExlYWRDaGFuZ2VzUmVxdWVzdBomLmxlYWRpbnRha2UudjEuUHVsbExlYWRDaGFuZ2VzUmVzcG9uc2UiA5ACARJqChBXYXRjaExlYWRDaGFuZ2VzEiYubGVhZGludGFrZS52MS5XYXRjaExlYWRDaGFuZ2VzUmVxdWVzdBonLmxlYWRpbnRha2UudjEuV2F0Y2hMZWFkQ2hhbmdlc1Jlc3BvbnNlIgOQAgEwARJ6ChZBY2tub3dsZWRnZUxlYWRDaGFuZ2VzEiwubGVhZGludGFrZS52MS5BY2tub3dsZWRnZUxlYWRDaGFuZ2VzUmVxdWVzdBotLmxlYWRpbnRha2UudjEuQWNrbm93bGVkZ2VMZWFkQ2hhbmdlc1Jlc3BvbnNlIgOQAgISWQoLUmVzZW5kTGVhZHMSIS5sZWFkaW50YWtlLnYxLlJlc2VuZExlYWRzUmVxdWVzdBoiLmxlYWRpbnRha2UudjEuUmVzZW5kTGVhZHNSZXNwb25zZSIDkAICYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_google_rpc_status]);
 
 /**
  * How to reach a person: exactly one way.
@@ -402,6 +402,295 @@ export const ChangeLeadStageResponseSchema: GenMessage<ChangeLeadStageResponse> 
   messageDesc(file_leadintake_v1_lead_intake, 9);
 
 /**
+ * A lead as it is now, with what has happened to it since its changes were acknowledged last.
+ *
+ * @generated from message leadintake.v1.LeadChange
+ */
+export type LeadChange = Message<"leadintake.v1.LeadChange"> & {
+  /**
+   * With its contact.
+   *
+   * @generated from field: leadintake.v1.Lead lead = 1;
+   */
+  lead?: Lead | undefined;
+
+  /**
+   * Grows with every change of this lead: of two states of it, the one with the higher revision is the newer.
+   *
+   * @generated from field: int64 revision = 2;
+   */
+  revision: bigint;
+
+  /**
+   * When the first of the changes happened.
+   *
+   * @generated from field: google.protobuf.Timestamp first_change_time = 3;
+   */
+  firstChangeTime?: Timestamp | undefined;
+
+  /**
+   * What kinds of change there were, each once; oldest first.
+   *
+   * @generated from field: repeated leadintake.v1.LeadChangeOfKind kinds = 4;
+   */
+  kinds: LeadChangeOfKind[];
+};
+
+/**
+ * Describes the message leadintake.v1.LeadChange.
+ * Use `create(LeadChangeSchema)` to create a new message.
+ */
+export const LeadChangeSchema: GenMessage<LeadChange> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_lead_intake, 10);
+
+/**
+ * That a kind of change happened to a lead.
+ *
+ * @generated from message leadintake.v1.LeadChangeOfKind
+ */
+export type LeadChangeOfKind = Message<"leadintake.v1.LeadChangeOfKind"> & {
+  /**
+   * What happened.
+   *
+   * @generated from field: leadintake.v1.LeadChangeKind kind = 1;
+   */
+  kind: LeadChangeKind;
+
+  /**
+   * When it happened last.
+   *
+   * @generated from field: google.protobuf.Timestamp time = 2;
+   */
+  time?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message leadintake.v1.LeadChangeOfKind.
+ * Use `create(LeadChangeOfKindSchema)` to create a new message.
+ */
+export const LeadChangeOfKindSchema: GenMessage<LeadChangeOfKind> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_lead_intake, 11);
+
+/**
+ * Request of PullLeadChanges.
+ *
+ * @generated from message leadintake.v1.PullLeadChangesRequest
+ */
+export type PullLeadChangesRequest = Message<"leadintake.v1.PullLeadChangesRequest"> & {
+  /**
+   * Leads per answer: 0 means 25, more than 100 means 100; negative is invalid.
+   *
+   * @generated from field: int32 max = 1;
+   */
+  max: number;
+
+  /**
+   * How long to wait when there are none; absent means not at all, more than 20 s means 20 s; negative is invalid. The call's deadline
+   * has to be later.
+   *
+   * @generated from field: google.protobuf.Duration wait = 2;
+   */
+  wait?: Duration | undefined;
+};
+
+/**
+ * Describes the message leadintake.v1.PullLeadChangesRequest.
+ * Use `create(PullLeadChangesRequestSchema)` to create a new message.
+ */
+export const PullLeadChangesRequestSchema: GenMessage<PullLeadChangesRequest> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_lead_intake, 12);
+
+/**
+ * Answer to PullLeadChanges.
+ *
+ * @generated from message leadintake.v1.PullLeadChangesResponse
+ */
+export type PullLeadChangesResponse = Message<"leadintake.v1.PullLeadChangesResponse"> & {
+  /**
+   * Each of another lead; none when there were none in that time.
+   *
+   * @generated from field: repeated leadintake.v1.LeadChange changes = 1;
+   */
+  changes: LeadChange[];
+};
+
+/**
+ * Describes the message leadintake.v1.PullLeadChangesResponse.
+ * Use `create(PullLeadChangesResponseSchema)` to create a new message.
+ */
+export const PullLeadChangesResponseSchema: GenMessage<PullLeadChangesResponse> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_lead_intake, 13);
+
+/**
+ * Request of WatchLeadChanges.
+ *
+ * @generated from message leadintake.v1.WatchLeadChangesRequest
+ */
+export type WatchLeadChangesRequest = Message<"leadintake.v1.WatchLeadChangesRequest"> & {
+};
+
+/**
+ * Describes the message leadintake.v1.WatchLeadChangesRequest.
+ * Use `create(WatchLeadChangesRequestSchema)` to create a new message.
+ */
+export const WatchLeadChangesRequestSchema: GenMessage<WatchLeadChangesRequest> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_lead_intake, 14);
+
+/**
+ * Some changes; at least one.
+ *
+ * @generated from message leadintake.v1.WatchLeadChangesResponse
+ */
+export type WatchLeadChangesResponse = Message<"leadintake.v1.WatchLeadChangesResponse"> & {
+  /**
+   * Each of another lead; at most 100.
+   *
+   * @generated from field: repeated leadintake.v1.LeadChange changes = 1;
+   */
+  changes: LeadChange[];
+};
+
+/**
+ * Describes the message leadintake.v1.WatchLeadChangesResponse.
+ * Use `create(WatchLeadChangesResponseSchema)` to create a new message.
+ */
+export const WatchLeadChangesResponseSchema: GenMessage<WatchLeadChangesResponse> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_lead_intake, 15);
+
+/**
+ * Request of AcknowledgeLeadChanges.
+ *
+ * @generated from message leadintake.v1.AcknowledgeLeadChangesRequest
+ */
+export type AcknowledgeLeadChangesRequest = Message<"leadintake.v1.AcknowledgeLeadChangesRequest"> & {
+  /**
+   * At most 500.
+   *
+   * @generated from field: repeated leadintake.v1.LeadChangeAcknowledgement acknowledgements = 1;
+   */
+  acknowledgements: LeadChangeAcknowledgement[];
+};
+
+/**
+ * Describes the message leadintake.v1.AcknowledgeLeadChangesRequest.
+ * Use `create(AcknowledgeLeadChangesRequestSchema)` to create a new message.
+ */
+export const AcknowledgeLeadChangesRequestSchema: GenMessage<AcknowledgeLeadChangesRequest> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_lead_intake, 16);
+
+/**
+ * A state of a lead that a consumer has processed.
+ *
+ * @generated from message leadintake.v1.LeadChangeAcknowledgement
+ */
+export type LeadChangeAcknowledgement = Message<"leadintake.v1.LeadChangeAcknowledgement"> & {
+  /**
+   * 1 to 64 of `[A-Za-z0-9_-]`.
+   *
+   * @generated from field: string studio_id = 1;
+   */
+  studioId: string;
+
+  /**
+   * UUID.
+   *
+   * @generated from field: string lead_id = 2;
+   */
+  leadId: string;
+
+  /**
+   * As it was in the LeadChange.
+   *
+   * @generated from field: int64 revision = 3;
+   */
+  revision: bigint;
+};
+
+/**
+ * Describes the message leadintake.v1.LeadChangeAcknowledgement.
+ * Use `create(LeadChangeAcknowledgementSchema)` to create a new message.
+ */
+export const LeadChangeAcknowledgementSchema: GenMessage<LeadChangeAcknowledgement> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_lead_intake, 17);
+
+/**
+ * Answer to AcknowledgeLeadChanges.
+ *
+ * @generated from message leadintake.v1.AcknowledgeLeadChangesResponse
+ */
+export type AcknowledgeLeadChangesResponse = Message<"leadintake.v1.AcknowledgeLeadChangesResponse"> & {
+  /**
+   * How many leads had changes that were not acknowledged, and have none any more.
+   *
+   * @generated from field: int32 acknowledged_count = 1;
+   */
+  acknowledgedCount: number;
+};
+
+/**
+ * Describes the message leadintake.v1.AcknowledgeLeadChangesResponse.
+ * Use `create(AcknowledgeLeadChangesResponseSchema)` to create a new message.
+ */
+export const AcknowledgeLeadChangesResponseSchema: GenMessage<AcknowledgeLeadChangesResponse> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_lead_intake, 18);
+
+/**
+ * Request of ResendLeads.
+ *
+ * @generated from message leadintake.v1.ResendLeadsRequest
+ */
+export type ResendLeadsRequest = Message<"leadintake.v1.ResendLeadsRequest"> & {
+  /**
+   * 1 to 64 of `[A-Za-z0-9_-]`.
+   *
+   * @generated from field: string studio_id = 1;
+   */
+  studioId: string;
+
+  /**
+   * Empty for the first call, else the next_page_token of the call before, unchanged, of the same studio.
+   *
+   * @generated from field: string page_token = 2;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message leadintake.v1.ResendLeadsRequest.
+ * Use `create(ResendLeadsRequestSchema)` to create a new message.
+ */
+export const ResendLeadsRequestSchema: GenMessage<ResendLeadsRequest> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_lead_intake, 19);
+
+/**
+ * Answer to ResendLeads.
+ *
+ * @generated from message leadintake.v1.ResendLeadsResponse
+ */
+export type ResendLeadsResponse = Message<"leadintake.v1.ResendLeadsResponse"> & {
+  /**
+   * How many leads this call has marked.
+   *
+   * @generated from field: int32 lead_count = 1;
+   */
+  leadCount: number;
+
+  /**
+   * Empty when all leads of the studio are; else at most 512 of `[A-Za-z0-9_-]`.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message leadintake.v1.ResendLeadsResponse.
+ * Use `create(ResendLeadsResponseSchema)` to create a new message.
+ */
+export const ResendLeadsResponseSchema: GenMessage<ResendLeadsResponse> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_lead_intake, 20);
+
+/**
  * Some of the requests of BatchCreateLeads.
  *
  * @generated from message leadintake.v1.BatchCreateLeadsRequest
@@ -443,7 +732,7 @@ export type BatchCreateLeadsRequest = Message<"leadintake.v1.BatchCreateLeadsReq
  * Use `create(BatchCreateLeadsRequestSchema)` to create a new message.
  */
 export const BatchCreateLeadsRequestSchema: GenMessage<BatchCreateLeadsRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 10);
+  messageDesc(file_leadintake_v1_lead_intake, 21);
 
 /**
  * Some of the results of BatchCreateLeads.
@@ -464,7 +753,7 @@ export type BatchCreateLeadsResponse = Message<"leadintake.v1.BatchCreateLeadsRe
  * Use `create(BatchCreateLeadsResponseSchema)` to create a new message.
  */
 export const BatchCreateLeadsResponseSchema: GenMessage<BatchCreateLeadsResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 11);
+  messageDesc(file_leadintake_v1_lead_intake, 22);
 
 /**
  * What became of one request of BatchCreateLeads.
@@ -506,7 +795,7 @@ export type BatchCreateLeadsResult = Message<"leadintake.v1.BatchCreateLeadsResu
  * Use `create(BatchCreateLeadsResultSchema)` to create a new message.
  */
 export const BatchCreateLeadsResultSchema: GenMessage<BatchCreateLeadsResult> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 12);
+  messageDesc(file_leadintake_v1_lead_intake, 23);
 
 /**
  * Some of the requests of BatchGetLeads.
@@ -550,7 +839,7 @@ export type BatchGetLeadsRequest = Message<"leadintake.v1.BatchGetLeadsRequest">
  * Use `create(BatchGetLeadsRequestSchema)` to create a new message.
  */
 export const BatchGetLeadsRequestSchema: GenMessage<BatchGetLeadsRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 13);
+  messageDesc(file_leadintake_v1_lead_intake, 24);
 
 /**
  * Some of the results of BatchGetLeads.
@@ -571,7 +860,7 @@ export type BatchGetLeadsResponse = Message<"leadintake.v1.BatchGetLeadsResponse
  * Use `create(BatchGetLeadsResponseSchema)` to create a new message.
  */
 export const BatchGetLeadsResponseSchema: GenMessage<BatchGetLeadsResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 14);
+  messageDesc(file_leadintake_v1_lead_intake, 25);
 
 /**
  * What became of one request of BatchGetLeads.
@@ -613,7 +902,7 @@ export type BatchGetLeadsResult = Message<"leadintake.v1.BatchGetLeadsResult"> &
  * Use `create(BatchGetLeadsResultSchema)` to create a new message.
  */
 export const BatchGetLeadsResultSchema: GenMessage<BatchGetLeadsResult> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 15);
+  messageDesc(file_leadintake_v1_lead_intake, 26);
 
 /**
  * Some of the requests of BatchListLeads.
@@ -657,7 +946,7 @@ export type BatchListLeadsRequest = Message<"leadintake.v1.BatchListLeadsRequest
  * Use `create(BatchListLeadsRequestSchema)` to create a new message.
  */
 export const BatchListLeadsRequestSchema: GenMessage<BatchListLeadsRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 16);
+  messageDesc(file_leadintake_v1_lead_intake, 27);
 
 /**
  * Some of the results of BatchListLeads.
@@ -678,7 +967,7 @@ export type BatchListLeadsResponse = Message<"leadintake.v1.BatchListLeadsRespon
  * Use `create(BatchListLeadsResponseSchema)` to create a new message.
  */
 export const BatchListLeadsResponseSchema: GenMessage<BatchListLeadsResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 17);
+  messageDesc(file_leadintake_v1_lead_intake, 28);
 
 /**
  * What became of one request of BatchListLeads.
@@ -720,7 +1009,60 @@ export type BatchListLeadsResult = Message<"leadintake.v1.BatchListLeadsResult">
  * Use `create(BatchListLeadsResultSchema)` to create a new message.
  */
 export const BatchListLeadsResultSchema: GenMessage<BatchListLeadsResult> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 18);
+  messageDesc(file_leadintake_v1_lead_intake, 29);
+
+/**
+ * What can have happened to a lead.
+ *
+ * @generated from enum leadintake.v1.LeadChangeKind
+ */
+export const LeadChangeKind = {
+  /**
+   * @generated from enum value: LEAD_CHANGE_KIND_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * It was created.
+   *
+   * @generated from enum value: LEAD_CHANGE_KIND_CREATED = 1;
+   */
+  CREATED: 1,
+
+  /**
+   * It was moved to another stage.
+   *
+   * @generated from enum value: LEAD_CHANGE_KIND_STAGE_CHANGED = 2;
+   */
+  STAGE_CHANGED: 2,
+
+  /**
+   * Its name, contact, note or source was corrected.
+   *
+   * @generated from enum value: LEAD_CHANGE_KIND_UPDATED = 3;
+   */
+  UPDATED: 3,
+
+  /**
+   * Nothing: somebody has asked for it once more.
+   *
+   * @generated from enum value: LEAD_CHANGE_KIND_RESENT = 4;
+   */
+  RESENT: 4,
+} as const;
+
+/**
+ * What can have happened to a lead.
+ *
+ * @generated from enum leadintake.v1.LeadChangeKind
+ */
+export type LeadChangeKind = (typeof LeadChangeKind)[keyof typeof LeadChangeKind] | UnknownEnum;
+
+/**
+ * Describes the enum leadintake.v1.LeadChangeKind.
+ */
+export const LeadChangeKindSchema: GenEnum<LeadChangeKind> = /*@__PURE__*/
+  enumDesc(file_leadintake_v1_lead_intake, 0);
 
 /**
  * Where a lead stands. Open are all stages but WON and LOST.
@@ -775,7 +1117,7 @@ export type LeadStage = (typeof LeadStage)[keyof typeof LeadStage] | UnknownEnum
  * Describes the enum leadintake.v1.LeadStage.
  */
 export const LeadStageSchema: GenEnum<LeadStage> = /*@__PURE__*/
-  enumDesc(file_leadintake_v1_lead_intake, 0);
+  enumDesc(file_leadintake_v1_lead_intake, 1);
 
 /**
  * How much of a lead an answer carries.
@@ -816,7 +1158,7 @@ export type LeadView = (typeof LeadView)[keyof typeof LeadView] | UnknownEnum;
  * Describes the enum leadintake.v1.LeadView.
  */
 export const LeadViewSchema: GenEnum<LeadView> = /*@__PURE__*/
-  enumDesc(file_leadintake_v1_lead_intake, 1);
+  enumDesc(file_leadintake_v1_lead_intake, 2);
 
 /**
  * Keeps the sales leads of every studio. A studio never sees another studio's leads.
@@ -910,6 +1252,56 @@ export const LeadIntakeService: GenService<{
     methodKind: "unary";
     input: typeof ChangeLeadStageRequestSchema;
     output: typeof ChangeLeadStageResponseSchema;
+  },
+  /**
+   * Pulls leads of all studios that have changes which nobody has acknowledged, those whose changes began first in front. Waits
+   * when there are none. What is pulled is pulled again until it is acknowledged, also by others: every change arrives at least once.
+   * The first pulls of all bring every lead there is. Refused with INVALID_REQUEST.
+   *
+   * A consumer keeps its copy right like this: it compares `revision` with what it has of that lead, writes the lead into its copy
+   * unless it has as high a one, and acknowledges after that. Of two consumers, or of one that was slow, either may come last. A change
+   * that a consumer cannot process, it keeps aside and acknowledges, or it stands in the way of those behind it.
+   *
+   * @generated from rpc leadintake.v1.LeadIntakeService.PullLeadChanges
+   */
+  pullLeadChanges: {
+    methodKind: "unary";
+    input: typeof PullLeadChangesRequestSchema;
+    output: typeof PullLeadChangesResponseSchema;
+  },
+  /**
+   * Sends what PullLeadChanges would pull, as soon as it is there, for as long as the caller likes. Within one call, a state of a
+   * lead is sent once; another call sends again what is not acknowledged. As long as 200 leads are not, no others are sent. The call
+   * ends without a failure when the service stops: call again.
+   *
+   * @generated from rpc leadintake.v1.LeadIntakeService.WatchLeadChanges
+   */
+  watchLeadChanges: {
+    methodKind: "server_streaming";
+    input: typeof WatchLeadChangesRequestSchema;
+    output: typeof WatchLeadChangesResponseSchema;
+  },
+  /**
+   * Ends the changes of leads that a consumer has processed. A lead that has changed again since stays: to acknowledge an older state
+   * never hides a newer one. What is acknowledged already, and what is not there, makes no difference. Refused with INVALID_REQUEST.
+   *
+   * @generated from rpc leadintake.v1.LeadIntakeService.AcknowledgeLeadChanges
+   */
+  acknowledgeLeadChanges: {
+    methodKind: "unary";
+    input: typeof AcknowledgeLeadChangesRequestSchema;
+    output: typeof AcknowledgeLeadChangesResponseSchema;
+  },
+  /**
+   * Has the leads of a studio sent once more, as if each had changed: for a consumer that has lost its copy. Does so with up to 500 of
+   * them; with the token of the answer, the next call goes on. Refused with INVALID_REQUEST.
+   *
+   * @generated from rpc leadintake.v1.LeadIntakeService.ResendLeads
+   */
+  resendLeads: {
+    methodKind: "unary";
+    input: typeof ResendLeadsRequestSchema;
+    output: typeof ResendLeadsResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_leadintake_v1_lead_intake, 0);

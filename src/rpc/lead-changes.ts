@@ -1,0 +1,52 @@
+import { create } from '@bufbuild/protobuf';
+import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
+import { LeadIntakeService, WatchLeadChangesResponseSchema } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import { acknowledgeLeadChanges } from '../usecases/acknowledge-lead-changes.ts';
+import type { Dependencies } from '../usecases/dependencies.ts';
+import { LeadChangeLooks } from '../usecases/lead-change-looks.ts';
+import { pullLeadChanges } from '../usecases/pull-lead-changes.ts';
+import { resendLeads } from '../usecases/resend-leads.ts';
+import { watchLeadChanges } from '../usecases/watch-lead-changes.ts';
+import { callOf } from './call.ts';
+import { durationMsFromWire, leadChangeToWire } from './convert.ts';
+import { type RunCall, runStream } from './run-call.ts';
+import { until } from './until.ts';
+
+type LeadChangeMethods = Pick<
+  ServiceImpl<typeof LeadIntakeService>,
+  'pullLeadChanges' | 'watchLeadChanges' | 'acknowledgeLeadChanges' | 'resendLeads'
+>;
+
+/** The feed of changes over RPC. */
+export function leadChangeMethods(
+  deps: Dependencies,
+  { run, ending }: { readonly run: RunCall; readonly ending: AbortSignal },
+): LeadChangeMethods {
+  const looks = new LeadChangeLooks(deps.store);
+  const endOf = ({ signal }: HandlerContext) => AbortSignal.any([signal, ending]);
+  return {
+    async pullLeadChanges({ max, wait }, context) {
+      const changes = await pullLeadChanges(looks, { max, waitMs: durationMsFromWire(wait) }, endOf(context));
+      return { changes: changes.map(leadChangeToWire) };
+    },
+
+    watchLeadChanges(request, context) {
+      const call = { ...callOf(LeadIntakeService.method.watchLeadChanges, context.requestHeader), request };
+      const end = endOf(context);
+      return runStream(run, call, messagesOf(end));
+    },
+
+    async acknowledgeLeadChanges({ acknowledgements }) {
+      const seen = acknowledgements.map((each) => ({ ...each, revision: Number(each.revision) }));
+      return { acknowledgedCount: await acknowledgeLeadChanges(deps, looks, seen) };
+    },
+
+    resendLeads: ({ studioId, pageToken }) => resendLeads(deps, { studioId, pageToken }),
+  };
+
+  async function* messagesOf(end: AbortSignal) {
+    for await (const changes of until(end, watchLeadChanges(looks, end))) {
+      yield create(WatchLeadChangesResponseSchema, { changes: changes.map(leadChangeToWire) });
+    }
+  }
+}

@@ -1,0 +1,34 @@
+import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
+import { type Acknowledgement, MAX_ACKNOWLEDGEMENTS } from '../domain/lead-change.ts';
+import { Faults } from '../domain/refusal.ts';
+import type { LeadChangeStore } from '../store/store.ts';
+import type { LeadChangeLooks } from './lead-change-looks.ts';
+
+/**
+ * Ends the changes of leads that a consumer has processed, as far as the leads are still as it has seen them.
+ *
+ * @returns how many leads have no unacknowledged change any more that had one
+ * @throws Refusal INVALID_REQUEST
+ */
+export async function acknowledgeLeadChanges(
+  { store }: { readonly store: Pick<LeadChangeStore, 'acknowledgeLeadChanges'> },
+  looks: Pick<LeadChangeLooks, 'hurry'>,
+  acknowledgements: readonly Acknowledgement[],
+): Promise<number> {
+  const faults = new Faults();
+  if (acknowledgements.length > MAX_ACKNOWLEDGEMENTS) {
+    faults.note('acknowledgements', `must have at most ${MAX_ACKNOWLEDGEMENTS} elements`);
+  }
+  for (const [index, { studioId, leadId, revision }] of acknowledgements.slice(0, MAX_ACKNOWLEDGEMENTS).entries()) {
+    const field = `acknowledgements[${index}]`;
+    faults.note(`${field}.studioId`, crmIdFault(studioId));
+    faults.note(`${field}.leadId`, uuidFault(leadId));
+    if (!Number.isSafeInteger(revision) || revision < 0) faults.note(`${field}.revision`, 'must be that of a change');
+  }
+  faults.refuseIfAny();
+  const ended = await store.acknowledgeLeadChanges(
+    acknowledgements.map((each) => ({ ...each, leadId: each.leadId.toLowerCase() })),
+  );
+  if (ended > 0) looks.hurry();
+  return ended;
+}

@@ -1,0 +1,37 @@
+import { crmIdFault, pageTokenFault } from '../../common/rules/field-rules.ts';
+import type { Clock } from '../domain/clock.ts';
+import { idBeforePage, pageTokenAfter } from '../domain/cursor.ts';
+import { Faults } from '../domain/refusal.ts';
+import type { LeadChangeStore } from '../store/store.ts';
+
+/** How many leads are marked at once. */
+const LEADS_AT_ONCE = 500;
+
+interface ResendDependencies {
+  readonly store: Pick<LeadChangeStore, 'resendLeads'>;
+  readonly clock: Clock;
+}
+
+/** How many leads were marked, and the token of the next part; empty: there is none. */
+export interface ResentPart {
+  readonly leadCount: number;
+  readonly nextPageToken: string;
+}
+
+/**
+ * Marks a part of a studio's leads as if they had changed.
+ *
+ * @throws Refusal INVALID_REQUEST
+ */
+export async function resendLeads(
+  { store, clock }: ResendDependencies,
+  { studioId, pageToken }: { readonly studioId: string; readonly pageToken: string },
+): Promise<ResentPart> {
+  const after = pageToken === '' ? null : idBeforePage('resent', studioId, pageToken);
+  const faults = new Faults();
+  faults.note('studioId', crmIdFault(studioId));
+  if (after === undefined) faults.note('pageToken', pageTokenFault(pageToken) ?? 'must be unchanged, from this studio');
+  faults.refuseIfAny();
+  const { leads, next } = await store.resendLeads(studioId, after ?? null, LEADS_AT_ONCE, clock());
+  return { leadCount: leads, nextPageToken: next === null ? '' : pageTokenAfter('resent', studioId, next) };
+}
