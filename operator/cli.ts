@@ -35,6 +35,7 @@ import {
 import { listAuditEvents } from '../src/usecases/list-audit-events.ts';
 import { createApiKey, listApiKeys, replaceApiKey, revokeApiKey } from '../src/usecases/manage-api-keys.ts';
 import { renewClaims } from '../src/usecases/renew-claims.ts';
+import { resendChanges, watchChanges } from './changes.ts';
 import { publicKey, publicRenewal, publicStudio, show, showFindings } from './cli-output.ts';
 import { examine, type Part } from './doctor/examine.ts';
 
@@ -161,6 +162,34 @@ program
     run((deps) => changeLeadStage(deps, { studioId, leadId, stage, memberId })),
   );
 
+const changes = program.command('changes').description('changes of leads that no consumer has acknowledged');
+changes
+  .command('watch')
+  .description('show the leads that wait and those that come, until Ctrl-C; acknowledges none')
+  .addHelpText('after', '\nAs long as 200 leads are not acknowledged, those behind them are not shown.')
+  .action(() =>
+    run(async (deps) => {
+      const ending = new AbortController();
+      for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => ending.abort());
+      // Whoever reads it may have seen enough.
+      process.stdout.once('error', () => ending.abort());
+      await watchChanges(deps, { json: isJson(), tell: console.error, ending: ending.signal });
+    }),
+  );
+changes
+  .command('resend')
+  .description('have leads sent once more, as if each had changed: for a consumer that has lost its copy')
+  .argument('<studio>')
+  .action((studioId: string) =>
+    run(async (deps) => {
+      const progress = new Seldom(SHOWN_EVERY_MS);
+      const tell = (count: number) => {
+        if (progress.isDue()) console.error(`${count} leads so far`);
+      };
+      return { resent: await resendChanges(deps, studioId, tell) };
+    }),
+  );
+
 program
   .command('claims')
   .description('show the studios of which the claims of open leads are being made anew, and how far that has come')
@@ -245,7 +274,8 @@ async function run(command: (deps: Dependencies) => Promise<unknown>): Promise<v
       progressed: showConversion(),
     });
     try {
-      show(await command({ store, clock: systemClock, newId }), isJson());
+      const answer = await command({ store, clock: systemClock, newId });
+      if (answer !== undefined) show(answer, isJson());
     } finally {
       await store.close();
     }

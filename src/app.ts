@@ -31,6 +31,7 @@ export async function startCore(config: CoreConfig, stopping?: AbortSignal): Pro
   const store = await openStore(config.DATABASE_URL.reveal(), observer, unreadableLog(log), watch);
   const draining = new AbortController();
   const readiness = new Readiness('the database', () => store.check(), log);
+  metrics?.watchLeadChanges(store);
   metrics?.watchReadiness(readiness, draining.signal);
   let metricsServer: MetricsServer | undefined;
   try {

@@ -1,7 +1,7 @@
 import { Counter, Histogram, type Registry } from '@prometheus-io/client';
 import { createRegistry, DURATIONS, gauge, SIZES } from '../../common/metrics.ts';
 import type { Readiness } from '../../common/readiness.ts';
-import type { StoreCommand } from '../store/store.ts';
+import type { LeadChangeStore, StoreCommand } from '../store/store.ts';
 
 /** Everything that the core counts. Each label has a closed list of values: nothing that a caller sends is one. */
 export interface CoreMetrics {
@@ -12,13 +12,21 @@ export interface CoreMetrics {
   batchCame(operation: string, requests: number): void;
   /** A command goes to the database; what this gives is told whether it was done. */
   storeCommand(command: StoreCommand): (isDone: boolean) => void;
+  /** Has it told how many leads have changes that nobody has acknowledged. */
+  watchLeadChanges(store: Pick<LeadChangeStore, 'measureLeadChanges'>): void;
   /** Has it told whether the store is there, and whether the core means to stop. */
   watchReadiness(store: Readiness, draining: AbortSignal): void;
 }
 
 /** What is shown from the start, so that not even the first fault is missed. */
-const OPERATIONS = ['CreateLead', 'GetLead', 'ListLeads', 'AuthenticateApiKey'];
+const OPERATIONS = ['CreateLead', 'GetLead', 'ListLeads', 'AuthenticateApiKey', 'AcknowledgeLeadChanges'];
 const FROM_THE_START = ['ok', 'INTERNAL', 'UNAVAILABLE'];
+
+/** Up to how many leads with unacknowledged changes are counted: whoever looks wants to know whether they become more. */
+const MAX_COUNTED = 100_000;
+
+/** For how long a count holds; milliseconds. On some databases it takes a second. */
+const COUNT_HOLDS_MS = 30_000;
 
 export function createCoreMetrics(): CoreMetrics {
   const registry = createRegistry();
@@ -75,6 +83,35 @@ export function createCoreMetrics(): CoreMetrics {
       sizes.observe({ command }, size);
       return (isDone) =>
         commands.observe({ command, outcome: isDone ? 'ok' : 'failed' }, (performance.now() - began) / 1000);
+    },
+    watchLeadChanges(store) {
+      let counted: { readonly at: number; readonly changes: ReturnType<typeof store.measureLeadChanges> } | undefined;
+      const measure = () => {
+        if (!counted || performance.now() - counted.at > COUNT_HOLDS_MS) {
+          counted = { at: performance.now(), changes: store.measureLeadChanges(MAX_COUNTED) };
+        }
+        return counted.changes;
+      };
+      gauge(
+        registry,
+        'lead_intake_core_changes_waiting',
+        `Leads with changes that no consumer has acknowledged, counted up to ${MAX_COUNTED}.`,
+        () =>
+          measure().then(
+            ({ leads }) => leads,
+            () => Number.NaN,
+          ),
+      );
+      gauge(
+        registry,
+        'lead_intake_core_changes_oldest_seconds',
+        'How long ago the oldest of them began; 0: there are none.',
+        () =>
+          measure().then(
+            ({ since }) => (since ? Math.max(0, Date.now() - since.getTime()) / 1000 : 0),
+            () => Number.NaN,
+          ),
+      );
     },
     watchReadiness(store, draining) {
       const isUp = async () => Number((await store.fault()) === undefined);

@@ -1,3 +1,4 @@
+import { setImmediate as turnOver } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Lead, LeadStage } from '../../src/domain/lead.ts';
 import type { LeadChange } from '../../src/domain/lead-change.ts';
@@ -117,6 +118,20 @@ export function leadChangeContract(adapter: string, displayName: string, open: (
       expect(await acknowledge(newer)).toBe(1);
       expect(await acknowledge(older)).toBe(0);
       expect(await changes()).toEqual([]);
+    });
+
+    test('a lead that has changed is marked, whenever one looks', async () => {
+      const other = await opened.another();
+      const lead = await created();
+      await acknowledgeAll();
+
+      const looking = (async () => {
+        while ((await other.findLead(lead.studioId, lead.id))?.stage !== 'won') await turnOver();
+        return other.listLeadChanges(1);
+      })();
+      await moved(lead, 'won');
+
+      expect(await looking).toMatchObject([{ lead: { id: lead.id, stage: 'won' } }]);
     });
 
     test('what changes nothing makes nobody wait: repetitions, refusals, the stage that it has, other claims', async () => {

@@ -7,7 +7,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { expect, onTestFinished, test } from 'vitest';
 import { newId } from '../../src/domain/new-id.ts';
-import { times } from '../support/builders.ts';
+import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
+import { aLead, claimsOf, times } from '../support/builders.ts';
 import { ROOT, run, temporaryFolder } from '../support/processes.ts';
 
 /** A command line on a database of its own: gives what it prints, or rejects with its status and what it says. */
@@ -132,3 +133,30 @@ test('says that the database does not answer when MongoDB is silent, instead of 
   expect(await Promise.race([cli.ended(), sleep(20_000, 'still waits')])).toBe(1);
   expect(cli.output()).toMatch(/^the database cannot be reached.*\n$/);
 });
+
+test('an operator watches changes without taking them from their consumer, and has those of a studio sent once more', async () => {
+  const { path, cli, json } = commandLine();
+  await cli('studios', 'put', 'studio-1');
+  const store = openSqliteStore(path);
+  onTestFinished(() => store.close());
+  const create = async (lead = aLead()) => {
+    await store.createLead(lead, claimsOf(lead));
+    return lead;
+  };
+  const first = await create();
+  const watching = run('operator/cli.ts', { args: ['changes', 'watch'], env: { DATABASE_URL: `sqlite:${path}` } });
+  await watching.printed(/^1 leads wait, the first since /m);
+  await watching.printed(new RegExp(`studio-1  ${first.id}  revision 0  new  created`));
+  const second = await create();
+  await watching.printed(new RegExp(`studio-1  ${second.id}  revision 0  new  created`));
+  watching.child.kill('SIGINT');
+  expect(await watching.ended()).toBe(0);
+
+  const waiting = await store.listLeadChanges(10);
+  expect(waiting.map(({ lead }) => lead.id)).toEqual([first.id, second.id]);
+  await store.acknowledgeLeadChanges(
+    waiting.map(({ lead, revision }) => ({ studioId: lead.studioId, leadId: lead.id, revision })),
+  );
+  expect(await json('changes', 'resend', 'studio-1')).toEqual({ resent: 2 });
+  expect((await store.listLeadChanges(10)).map(({ lead }) => lead.id).sort()).toEqual([first.id, second.id].sort());
+}, 60_000);

@@ -135,7 +135,12 @@ describe('pulling changes', () => {
     await sleep(200);
     await core.stop();
 
-    expect((await pull).changes).toEqual([]);
+    expect(
+      await pull.then(
+        ({ changes }) => changes,
+        (error) => error,
+      ),
+    ).toEqual([]);
     core = await startTestCore();
   });
 });

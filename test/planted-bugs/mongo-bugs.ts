@@ -116,8 +116,9 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: LEADS,
-        find: '$set: { stage, updatedAt, ...claimsAfterMove(lead, stage, claims) }',
+        find: '$set: { ...mark.$set, stage, updatedAt, ...claimsAfterMove(lead, stage, claims) }',
         put: `$set: {
+                  ...mark.$set,
                   stage,
                   updatedAt,
                   ...claimsAfterMove(lead, stage, claims),

@@ -2,6 +2,7 @@ import { BATCH_BUGS } from './batch-bugs.ts';
 import { CORE_BUGS } from './core-bugs.ts';
 import { CRASH_BUGS } from './crash-bugs.ts';
 import { EDGE_BUGS } from './edge-bugs.ts';
+import { FEED_BUGS, MONGO_FEED_BUGS } from './feed-bugs.ts';
 import { MONGO_BUGS } from './mongo-bugs.ts';
 import { OPERATOR_BUGS } from './operator-bugs.ts';
 import type { PlantedBug } from './planted-bug.ts';
@@ -29,13 +30,14 @@ const ON_SQLITE = [
   CORE_BUGS,
   CRASH_BUGS,
   EDGE_BUGS,
+  FEED_BUGS,
   OPERATOR_BUGS,
   QUOTA_BUGS,
   SECURITY_BUGS,
   VERSION_ONE_BUGS,
 ].flat();
 
-const ON_MONGODB = [MONGO_BUGS, UNREADABLE_MONGO_BUGS].flat();
+const ON_MONGODB = [MONGO_BUGS, MONGO_FEED_BUGS, UNREADABLE_MONGO_BUGS].flat();
 
 /** Every faulty variant, once. */
 export const ALL_BUGS: readonly PlantedBug[] = [...ON_SQLITE, ...ON_MONGODB];

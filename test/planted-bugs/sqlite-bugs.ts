@@ -161,8 +161,8 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: LEADS,
-        find: 'insert.run($$$BEFORE, idempotencyKey, hashBytes(fingerprint.sha256), $LAST)',
-        put: 'insert.run($$$BEFORE, lead.id, hashBytes(fingerprint.sha256), $LAST)',
+        find: 'insert.run($$$BEFORE, idempotencyKey, hashBytes(fingerprint.sha256), $$$LAST)',
+        put: 'insert.run($$$BEFORE, lead.id, hashBytes(fingerprint.sha256), $$$LAST)',
       },
     ],
   },
@@ -186,7 +186,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: LEADS,
-        text: 'SET stage = ?,',
+        text: 'SET stage = ?1,',
         put: `SET idempotency_key = CASE WHEN ?1 IN ('won', 'lost') THEN id ELSE idempotency_key END, stage = ?1,`,
       },
     ],
@@ -431,7 +431,12 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     name: 'a key in other letter case is another key',
     suite: 'test/e2e/http/idempotency.test.ts',
     caughtBy: 'gets it whatever the letter case of the key',
-    patches: [{ file: CREATE_LEAD, find: 'idempotencyKey.toLowerCase()', put: 'idempotencyKey' }],
+    patches: [
+      { file: CREATE_LEAD, find: 'idempotencyKey.toLowerCase()', put: 'idempotencyKey' },
+      // The bytes of a UUID have no letter case.
+      { file: LEADS, text: "unhex(?, '-'), ?, ?, ?) ON CONFLICT", put: 'CAST(? AS BLOB), ?, ?, ?) ON CONFLICT' },
+      { file: LEADS, text: "idempotency_key = unhex(?, '-')", put: 'idempotency_key = CAST(? AS BLOB)' },
+    ],
     inSoak: true,
   },
   {

@@ -1,0 +1,56 @@
+import { visible } from '../common/visible.ts';
+import type { LeadChange } from '../src/domain/lead-change.ts';
+import type { Dependencies } from '../src/usecases/dependencies.ts';
+import { LeadChangeLooks } from '../src/usecases/lead-change-looks.ts';
+import { resendLeads } from '../src/usecases/resend-leads.ts';
+import { watchLeadChanges } from '../src/usecases/watch-lead-changes.ts';
+
+/** Up to how many waiting leads are counted. */
+const MAX_COUNTED = 1_000_000;
+
+/**
+ * Shows changes of leads as they come, a line each, until the signal. It acknowledges none: consumers get all of them.
+ *
+ * @param tell gets what is said to people beside that
+ */
+export async function watchChanges(
+  { store }: Pick<Dependencies, 'store'>,
+  {
+    json,
+    tell,
+    ending,
+  }: { readonly json: boolean; readonly tell: (text: string) => void; readonly ending: AbortSignal },
+): Promise<void> {
+  const { leads, since } = await store.measureLeadChanges(MAX_COUNTED);
+  tell(since ? `${leads} leads wait, the first since ${since.toISOString()}` : 'no lead waits');
+  for await (const changes of watchLeadChanges(new LeadChangeLooks(store), ending)) {
+    for (const change of changes) console.log(visible(json ? JSON.stringify(change) : lineOf(change)));
+  }
+}
+
+function lineOf({ lead, revision, since, kinds }: LeadChange): string {
+  const changes = kinds.map(({ kind }) => kind).join(', ');
+  return `${since.toISOString()}  ${lead.studioId}  ${lead.id}  revision ${revision}  ${lead.stage}  ${changes}`;
+}
+
+/**
+ * Has all leads of a studio sent once more.
+ *
+ * @param tell is told how many are marked so far
+ * @returns how many there were
+ */
+export async function resendChanges(
+  deps: Pick<Dependencies, 'store' | 'clock'>,
+  studioId: string,
+  tell: (count: number) => void,
+): Promise<number> {
+  let count = 0;
+  let pageToken = '';
+  do {
+    const part = await resendLeads(deps, { studioId, pageToken });
+    count += part.leadCount;
+    pageToken = part.nextPageToken;
+    if (pageToken !== '') tell(count);
+  } while (pageToken !== '');
+  return count;
+}

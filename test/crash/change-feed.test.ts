@@ -1,0 +1,163 @@
+import { randomInt, randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { type Lead, type LeadChange, LeadStage, LeadView } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import { times } from '../support/builders.ts';
+import { arrangeStudio, type CoreClients, connectToCore } from '../support/core-clients.ts';
+import { describeWithMongoServer, startWireServer } from '../support/mongodb.ts';
+import { temporaryFolder } from '../support/processes.ts';
+import { sizeOf } from '../support/size-of.ts';
+import { type Chance, chanceOf } from './chance.ts';
+import { type Deployment, deployApart, type Server } from './deployment.ts';
+
+/** How many times something is killed or stood still, on each database. */
+const CRASHES = sizeOf('FEED_CRASHES', { usual: 4, soak: 40 });
+
+/** Who does what, and when what is killed, follows from this. */
+const SEED = Number(process.env.FEED_SEED ?? randomInt(2 ** 32));
+
+vi.setConfig({ testTimeout: 60_000 + CRASHES * 30_000 });
+console.info(`Crashes of the feed from FEED_SEED=${SEED}`);
+
+/** How long all work between two crashes; milliseconds. */
+const [SOONEST_MS, LATEST_MS] = [200, 1500];
+
+/** How long a core stands still; milliseconds. */
+const STILL_MS = 2000;
+
+/** How many of both there are. */
+const WRITERS = 4;
+const CONSUMERS = 2;
+
+const STAGES = [LeadStage.CONTACTED, LeadStage.WON, LeadStage.NEW, LeadStage.LOST] as const;
+
+test('the copy of consumers is the store in the end, through crashes of all three of them, on SQLite', async () => {
+  await expectEqualCopy(await deployApart({ DATABASE_URL: `sqlite:${join(temporaryFolder(), 'leads.db')}` }), ['core']);
+});
+
+describeWithMongoServer('on MongoDB', () => {
+  test('the copy of consumers is the store in the end, through crashes of all of them and of the database', async () => {
+    const database: Server & { url: string; stop(): Promise<void> } = await startWireServer();
+    onTestFinished(() => database.stop());
+    const settings = { DATABASE_URL: `${database.url}test-${randomUUID()}` };
+    await expectEqualCopy(await deployApart(settings, { database }), ['core', 'database', 'database and core']);
+  });
+});
+
+async function expectEqualCopy(deployment: Deployment, parts: readonly string[]): Promise<void> {
+  const core = connectToCore(deployment.coreUrl);
+  onTestFinished(() => core.close());
+  const chance = chanceOf(SEED);
+  const { studioId } = await arrangeStudio(core);
+  const copy = new Map<string, LeadChange>();
+  const writing = new AbortController();
+  const consuming = new AbortController();
+  const writers = times(WRITERS, () => write(core, studioId, chance.branch(), writing.signal));
+  const consumers = times(CONSUMERS, (index) =>
+    consume(core, copy, chance.branch(), { signal: consuming.signal, watches: index % 2 === 0 }),
+  );
+
+  for (let crash = 0; crash < CRASHES; crash += 1) {
+    await sleep(chance.between(SOONEST_MS, LATEST_MS));
+    const part = parts[crash % parts.length] as string;
+    if (chance.number() < 0.3) {
+      const { child } = deployment.process('core');
+      child.kill('SIGSTOP');
+      await sleep(STILL_MS);
+      child.kill('SIGCONT');
+    } else {
+      await deployment.kill(part);
+      await deployment.restart(part);
+    }
+    await deployment.serves();
+  }
+  writing.abort();
+  await Promise.all(writers);
+
+  const there = await everyLead(core, studioId);
+  expect(there.length, `FEED_SEED=${SEED}`).toBeGreaterThan(10);
+  // Whatever is on its way arrives, and nothing else comes.
+  await expect
+    .poll(async () => (await core.leads.pullLeadChanges({}).catch(() => undefined))?.changes.length, {
+      timeout: 30_000,
+    })
+    .toBe(0);
+  consuming.abort();
+  await Promise.all(consumers);
+  expect([...copy.values()].map(({ lead }) => lead).sort(byId), `FEED_SEED=${SEED}`).toEqual(there.sort(byId));
+}
+
+/** Creates leads and moves them about, whatever becomes of the calls. */
+async function write({ leads }: CoreClients, studioId: string, chance: Chance, signal: AbortSignal): Promise<void> {
+  const mine: string[] = [];
+  while (!signal.aborted) {
+    const leadId = chance.oneOf(['', ...mine.slice(-20)]);
+    const done =
+      leadId === ''
+        ? leads.createLead(
+            {
+              studioId,
+              idempotencyKey: chance.uuid(),
+              displayName: 'Ada',
+              contact: { value: { case: 'email', value: `${chance.uuid()}@example.org` } },
+            },
+            { timeoutMs: 3000 },
+          )
+        : leads.changeLeadStage({ studioId, leadId, stage: chance.oneOf(STAGES) }, { timeoutMs: 3000 });
+    const { lead } = await done.catch(() => ({ lead: undefined }));
+    if (lead && leadId === '') mine.push(lead.id);
+    if (!lead) await sleep(50);
+  }
+}
+
+/** Keeps the copy as the contract says. Now and then it dies with what it has in its hands, and begins anew. */
+async function consume(
+  { leads }: CoreClients,
+  copy: Map<string, LeadChange>,
+  chance: Chance,
+  { signal, watches }: { readonly signal: AbortSignal; readonly watches: boolean },
+): Promise<void> {
+  const take = async (changes: readonly LeadChange[]) => {
+    if (chance.number() < 0.1) throw new Error('it died before it applied anything');
+    await sleep(chance.between(0, 20));
+    for (const change of changes) {
+      const id = change.lead?.id ?? '';
+      if ((copy.get(id)?.revision ?? -1n) < change.revision) copy.set(id, change);
+    }
+    if (chance.number() < 0.1) throw new Error('it died before it acknowledged anything');
+    const acknowledgements = changes.map(({ lead, revision }) => ({
+      studioId: lead?.studioId ?? '',
+      leadId: lead?.id ?? '',
+      revision,
+    }));
+    await leads.acknowledgeLeadChanges({ acknowledgements }, { timeoutMs: 3000 });
+  };
+  while (!signal.aborted) {
+    try {
+      if (watches) {
+        for await (const { changes } of leads.watchLeadChanges({}, { signal })) await take(changes);
+      } else {
+        const { changes } = await leads.pullLeadChanges(
+          { max: 7, wait: { seconds: 1n, nanos: 0 } },
+          { timeoutMs: 3000, signal },
+        );
+        await take(changes);
+      }
+    } catch {
+      await sleep(20);
+    }
+  }
+}
+
+async function everyLead({ leads }: CoreClients, studioId: string): Promise<Lead[]> {
+  const all: Lead[] = [];
+  for (let pageToken = ''; ; ) {
+    const page = await leads.listLeads({ studioId, pageSize: 100, pageToken, view: LeadView.FULL });
+    all.push(...page.leads);
+    pageToken = page.nextPageToken;
+    if (pageToken === '') return all;
+  }
+}
+
+const byId = (a: Lead | undefined, b: Lead | undefined): number => ((a?.id ?? '') < (b?.id ?? '') ? -1 : 1);

@@ -1,0 +1,142 @@
+import type { PlantedBug } from './planted-bug.ts';
+
+const SQLITE = 'src/store/sqlite/lead-changes.ts';
+const MONGO = 'src/store/mongo/lead-changes.ts';
+const ON_SQLITE = 'test/contract/sqlite-store.test.ts';
+const ON_MONGO = 'test/contract/mongo-store.test.ts';
+const OVER_RPC = 'test/integration/change-feed.test.ts';
+const OLDER_STATE = 'to acknowledge an older state does not hide a newer one';
+const ONE_WRITE = 'a lead that has changed is marked, whenever one looks';
+const ANY_CLOCK = 'a lead is reached whatever the clock said of whoever wrote it, also behind those that were told';
+const ONCE_MORE =
+  'all leads of a studio can be had once more, a part at a time, and an acknowledgement of before does not count';
+
+/** Faults of the feed of changes, on SQLite and wherever it is the same. */
+export const FEED_BUGS: readonly PlantedBug[] = [
+  {
+    name: 'an acknowledgement hides what came after',
+    suite: ON_SQLITE,
+    caughtBy: OLDER_STATE,
+    patches: [{ file: SQLITE, text: 'AND revision = ? AND changed_since', put: 'AND ? >= 0 AND changed_since' }],
+  },
+  {
+    name: 'a lead is marked in a second write',
+    suite: ON_SQLITE,
+    caughtBy: ONE_WRITE,
+    patches: [
+      {
+        file: 'src/store/sqlite/leads.ts',
+        text: "rule_region = ?5,\n      ${marked('stage-changed', '?2')}",
+        put: 'rule_region = ?5',
+      },
+      {
+        file: 'src/store/sqlite/leads.ts',
+        find: "return { kind: 'changed', lead: { ...lead, stage, updatedAt } };",
+        put: `setTimeout(() => {
+            const mark = "UPDATE leads SET " + marked('stage-changed', '?1') + " WHERE number = ?2";
+            commits.write(() => database.prepare(mark).run(updatedAt.getTime(), leadNumber)).catch(() => {});
+          }, 500);
+          return { kind: 'changed', lead: { ...lead, stage, updatedAt } };`,
+      },
+    ],
+  },
+  {
+    name: 'changes are told in the order of clocks',
+    suite: ON_SQLITE,
+    caughtBy: ANY_CLOCK,
+    patches: [
+      {
+        file: SQLITE,
+        find: '(count) => select.all(count)',
+        put: `(count) => {
+          const later = select.all(count).filter((row) => Number(row.at(-3)) > toldUpTo);
+          toldUpTo = Number(later.at(-1)?.at(-3) ?? toldUpTo);
+          return later;
+        }`,
+      },
+      {
+        file: SQLITE,
+        find: 'const studios = studioNumbers(database);',
+        put: 'const studios = studioNumbers(database); let toldUpTo = 0;',
+      },
+    ],
+    inSoak: true,
+  },
+  {
+    name: 'what is sent once more has the revision of before',
+    suite: ON_SQLITE,
+    caughtBy: ONCE_MORE,
+    patches: [
+      {
+        file: SQLITE,
+        text: "SET ${marked('resent', '?1')} WHERE",
+        put: "SET ${marked('resent', '?1').replace('revision + 1', 'revision')} WHERE",
+      },
+    ],
+  },
+  {
+    name: 'a watch sends what it has sent again and again',
+    suite: OVER_RPC,
+    caughtBy: 'over gRPC, brings what is there and what comes, each state once',
+    patches: [
+      {
+        file: 'src/usecases/watch-lead-changes.ts',
+        find: 'told.get(nameOf(change)) !== change.revision',
+        put: 'told.size >= 0',
+      },
+    ],
+  },
+  {
+    name: 'a pull that waits keeps the core from stopping',
+    suite: OVER_RPC,
+    caughtBy: 'who waits gets none, and no fault, when the core stops',
+    patches: [
+      {
+        file: 'src/rpc/lead-changes.ts',
+        find: 'AbortSignal.any([signal, ending])',
+        put: 'signal',
+      },
+    ],
+  },
+];
+
+/** The same on MongoDB. */
+export const MONGO_FEED_BUGS: readonly PlantedBug[] = [
+  {
+    name: 'on MongoDB, an acknowledgement hides what came after',
+    suite: ON_MONGO,
+    caughtBy: OLDER_STATE,
+    patches: [
+      { file: MONGO, find: "{ $$$BEFORE, 'changes.revision': $REVISION, $$$AFTER }", put: '{ $$$BEFORE, $$$AFTER }' },
+    ],
+  },
+  {
+    name: 'on MongoDB, a lead is marked in a second write',
+    suite: ON_MONGO,
+    caughtBy: ONE_WRITE,
+    patches: [
+      {
+        file: 'src/store/mongo/leads.ts',
+        find: '{ ...mark, $set: { ...mark.$set, $$$MORE }, $push: $PUSH }',
+        put: '{ $set: { $$$MORE }, $push: $PUSH }',
+      },
+      {
+        file: 'src/store/mongo/leads.ts',
+        find: 'const { matchedCount } = $UPDATE;',
+        put: 'setTimeout(() => leads.updateOne({ studioId, _id }, mark as any).catch(() => {}), 1000); const { matchedCount } = $UPDATE;',
+      },
+    ],
+  },
+  {
+    name: 'on MongoDB, what is beyond the ceiling is never looked for',
+    suite: 'test/unit/oldest-first.test.ts',
+    caughtBy: 'finds what comes to stand behind all that was found before',
+    patches: [
+      {
+        file: 'src/store/mongo/oldest-first.ts',
+        find: 'found.length === count || ceiling === ACKNOWLEDGED',
+        put: 'found.length >= 0 || ceiling === ACKNOWLEDGED',
+      },
+    ],
+  },
+];
