@@ -33,6 +33,7 @@ const OF_LEAD = `studio_number = ${STUDIO_NUMBER} AND id = ${ID_BYTES}`;
 const TABLES = {
   lead: ['leads', OF_LEAD],
   creation: ['leads', OF_LEAD],
+  original: ['leads', OF_LEAD],
   claim: ['leads', OF_LEAD],
   key: ['api_keys', 'studio_id = ? AND id = ?'],
   studio: ['studios', 'id = ? AND id = ?'],
@@ -63,6 +64,10 @@ const DAMAGES: readonly Damage[] = (
     ['creation', 'fingerprint', 'x'.repeat(44)],
     ['creation', 'fingerprint_version', 99],
     ['creation', 'fingerprint_version', FAR],
+    ['original', 'original', '{'],
+    ['original', 'original', 'null'],
+    ['original', 'original', '{"displayName":"Ada","sourceId":"website","note":null}'],
+    ['original', 'original', '{"displayName":"Ada","sourceId":null}'],
     ['claim', 'contact_keys', '['],
     ['claim', 'contact_keys', '{"a":1}'],
     ['claim', 'contact_keys', '[1,null]'],

@@ -32,6 +32,8 @@ import {
 } from './documents.ts';
 import { isDuplicate } from './is-duplicate.ts';
 import { LatelySeen } from './lately-seen.ts';
+import { alreadyOpen, otherHolder } from './lead-in-the-way.ts';
+import { leadUpdater } from './lead-updates.ts';
 import { Turns } from './turns.ts';
 
 /**
@@ -43,6 +45,7 @@ export function mongoLeads(connection: Connection, report: ReportUnreadable): Le
     createLead: leadCreator(connection),
     ...leadReader(connection, report),
     changeLeadStage: stageChanger(connection),
+    updateLead: leadUpdater(connection),
   };
 }
 
@@ -274,12 +277,7 @@ function stageChanger({ leads, call }: Connection): LeadStore['changeLeadStage']
             if (refused) return refused;
             throw error;
           }
-          const openContactKey = { $in: claims.contactKeys.map(openClaim) };
-          const holder = await leads.findOne({ studioId, openContactKey }, WITHOUT_HISTORY);
-          if (!holder) return undefined;
-          const taken = alreadyOpen(holder);
-          // It may be the very lead, opened by somebody else since.
-          return taken instanceof UnreadableRecord || taken.leadId !== leadId ? taken : undefined;
+          return otherHolder(leads, _id, claims);
         }
       });
     }).then(whole);
@@ -289,12 +287,6 @@ function stageChanger({ leads, call }: Connection): LeadStore['changeLeadStage']
 function claimsAfterMove({ id, stage: before }: Lead, stage: LeadStage, claims: OpenClaims) {
   if (!isOpen(stage)) return { openContactKey: closedClaim(id) };
   return isOpen(before) ? {} : claimsDocument(claims);
-}
-
-/** The lead in the way: its id is all that is asked of it. */
-function alreadyOpen(holder: LeadDocument): Checked<{ readonly kind: 'already-open'; readonly leadId: string }> {
-  const lead = leadOf(holder);
-  return lead instanceof UnreadableRecord && lead.field === 'id' ? lead : { kind: 'already-open', leadId: lead.id };
 }
 
 const nameOf = ({ studioId, id }: LeadKey): string => `${studioId} ${id}`;

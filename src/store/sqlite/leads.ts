@@ -7,8 +7,9 @@ import type { LeadStore, ReportUnreadable } from '../store.ts';
 import { auditWriter } from './audit.ts';
 import { contactClaims } from './contact-claims.ts';
 import type { GroupCommit } from './group-commit.ts';
+import { leadUpdater } from './lead-updates.ts';
 import { prepareLists } from './row-lists.ts';
-import { earlierLeadOf, FINGERPRINT_COLUMNS, keptFingerprint, LEAD_COLUMNS, leadOf, number } from './rows.ts';
+import { CREATION_COLUMNS, earlierLeadOf, keptFingerprint, LEAD_COLUMNS, leadOf, number } from './rows.ts';
 import { hashBytes, hashesBytes, hashesIn, idText } from './stored-ids.ts';
 import { studioNumbers } from './studio-numbers.ts';
 
@@ -26,6 +27,7 @@ export function sqliteLeads(
     createLead: leadCreator(commits, leads),
     ...leadReader(leads, report),
     changeLeadStage: stageChanger(commits, leads),
+    updateLead: leadUpdater(database, commits),
   };
 }
 
@@ -42,7 +44,7 @@ function leadTable(database: DatabaseSync) {
     `${LEAD_COLUMNS}, number, contact_keys, ${number('rule_version')}, rule_region`,
     "id = unhex(?, '-')",
   );
-  const selectByKey = select(`${LEAD_COLUMNS}, ${FINGERPRINT_COLUMNS}`, "idempotency_key = unhex(?, '-')");
+  const selectByKey = select(CREATION_COLUMNS, "idempotency_key = unhex(?, '-')");
   // SQLite looks at what a LIMIT is bound to as it plans, and plans anew for each other number; not at what is computed.
   const selectPage = select(LEAD_COLUMNS, "id < unhex(?, '-') ORDER BY id DESC LIMIT ? + 0");
   const updateStage = database.prepare(`
