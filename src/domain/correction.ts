@@ -1,3 +1,4 @@
+import { isSameContact } from './contact.ts';
 import type { Lead } from './lead.ts';
 
 /** What of a lead can be corrected, in the order in which the audit names it. */
@@ -14,7 +15,6 @@ export type OriginalFields = Pick<Lead, 'displayName' | 'sourceId' | 'note'>;
 export function correctedFields(lead: Lead, correction: Correction): CorrectableField[] {
   return CORRECTABLE_FIELDS.filter((field) => {
     if (field !== 'contact') return correction[field] !== undefined && correction[field] !== lead[field];
-    const { contact } = correction;
-    return contact !== undefined && (contact.type !== lead.contact.type || contact.value !== lead.contact.value);
+    return correction.contact !== undefined && !isSameContact(correction.contact, lead.contact);
   });
 }

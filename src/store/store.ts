@@ -1,7 +1,7 @@
 import type { ApiKey } from '../domain/api-key.ts';
 import type { AuditEvent, Deed } from '../domain/audit.ts';
 import type { ClaimRenewal } from '../domain/claim-renewal.ts';
-import type { OpenClaims } from '../domain/claims.ts';
+import type { ContactClaims, OpenClaims } from '../domain/claims.ts';
 import type { Contact, RegionCode } from '../domain/contact.ts';
 import type { Correction } from '../domain/correction.ts';
 import type { Fingerprint } from '../domain/fingerprint.ts';
@@ -119,7 +119,7 @@ export interface EarlierCreation {
 export type ChangeLeadStageOutcome =
   | { readonly kind: 'changed' | 'unchanged'; readonly lead: Lead }
   | { readonly kind: 'already-open'; readonly leadId: string }
-  | { readonly kind: 'not-found' };
+  | { readonly kind: 'not-found' | 'other-contact' };
 
 /** What became of an update; stale: the lead has changed since the time that was expected. */
 export type UpdateLeadOutcome =
@@ -159,7 +159,8 @@ export interface LeadStore {
    * must answer already-open, and write nothing, when another lead has it. A change must be kept as an event in the same
    * write.
    *
-   * One that stays open keeps what it claims.
+   * One that stays open keeps what it claims. One that is to be opened again, and has another contact than the claims are of, must
+   * be left as it is, and is answered as such.
    *
    * @param change `claims`: what the lead claims when it is opened again
    * @throws UnreadableRecord, having written nothing
@@ -168,7 +169,7 @@ export interface LeadStore {
     readonly studioId: string;
     readonly leadId: string;
     readonly stage: LeadStage;
-    readonly claims: OpenClaims;
+    readonly claims: ContactClaims;
     readonly memberId: string | null;
     readonly now: Date;
   }): Promise<ChangeLeadStageOutcome>;

@@ -79,7 +79,7 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
       now: NOW,
     });
 
-  const create = (store: Store, lead = aLead(), claims = claimsOf(lead)) => store.createLead(lead, claims);
+  const create = (store: Store, lead = aLead(), claims: LeadClaims = claimsOf(lead)) => store.createLead(lead, claims);
 
   /** What a check says; "well" when it resolves. */
   const checked = (store: Store) =>

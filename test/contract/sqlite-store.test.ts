@@ -488,8 +488,8 @@ describe('SQLite', () => {
       await create(another, lead);
       for (const stage of ['contacted', 'trial_booked', 'won'] as const) {
         expect(await store.findLead(STUDIO_ID, lead.id)).not.toMatchObject({ stage });
-        const { contactKeys, contactRule } = claimsOf(lead);
-        const claims = { contactKeys, contactRule };
+        const { contact, contactKeys, contactRule } = claimsOf(lead);
+        const claims = { contact, contactKeys, contactRule };
         await another.changeLeadStage({
           studioId: STUDIO_ID,
           leadId: lead.id,

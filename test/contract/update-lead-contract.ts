@@ -7,6 +7,7 @@ import type { Lead, LeadStage } from '../../src/domain/lead.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import type { Studio } from '../../src/domain/studio.ts';
 import { type ClaimingLead, type Store, UnreadableRecord, type UpdateLeadOutcome } from '../../src/store/store.ts';
+import { changeLeadStage } from '../../src/usecases/change-lead-stage.ts';
 import { renewClaims } from '../../src/usecases/renew-claims.ts';
 import { aClaim, aLead, aStudio, claimsOf, DAY_MS, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
 import type { Damage, OpenedStore } from './store-contract.ts';
@@ -222,6 +223,45 @@ export function updateLeadContract(
         const { studioId, id: leadId } = closed;
         const reopening = { studioId, leadId, stage: 'new', claims: claimsOf(now), memberId: null, now: NOW } as const;
         expect(await store.changeLeadStage(reopening)).toEqual({ kind: 'already-open', leadId: other.id });
+      });
+
+      test('of a closed lead keeps it from being opened again with the claims of the former one', async () => {
+        const closed = await moved(await created(), 'lost');
+        const now = await updated(closed, { contact: anEmail() });
+        const { studioId, id: leadId } = closed;
+        const reopening = { studioId, leadId, stage: 'new', memberId: null, now: NOW } as const;
+
+        expect(await store.changeLeadStage({ ...reopening, claims: claimsOf(closed) })).toEqual({
+          kind: 'other-contact',
+        });
+
+        expect(await found(closed)).toEqual(now);
+        expect(await holderOf(closed.contact)).toBe('created');
+        expect(await store.changeLeadStage({ ...reopening, stage: 'won', claims: claimsOf(closed) })).toMatchObject({
+          kind: 'changed',
+        });
+        expect(await store.changeLeadStage({ ...reopening, claims: claimsOf(now) })).toMatchObject({ kind: 'changed' });
+        expect(await holderOf(now.contact)).toBe(leadId);
+      });
+
+      test('whoever opens a lead again while it is corrected claims the other one', async () => {
+        const closed = await moved(await created(), 'lost');
+        const contact = anEmail();
+        const disturbed: Store = {
+          ...store,
+          async findLead(...ids) {
+            const lead = await store.findLead(...ids);
+            await update(closed, { contact });
+            return lead;
+          },
+        };
+
+        const command = { studioId: closed.studioId, leadId: closed.id, stage: 'new' } as const;
+        const opened = await changeLeadStage({ store: disturbed, clock: () => NOW }, command);
+
+        expect(opened).toMatchObject({ contact, stage: 'new' });
+        expect(await holderOf(contact)).toBe(closed.id);
+        expect(await holderOf(closed.contact)).toBe('created');
       });
 
       test('is freed by closing, as one that was given at first', async () => {

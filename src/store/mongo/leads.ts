@@ -1,6 +1,7 @@
 import { type Filter, MongoBulkWriteError, UUID, type WriteError } from 'mongodb';
 import { STORE_SILENCE_MS } from '../../../common/deadlines.ts';
 import type { OpenClaims } from '../../domain/claims.ts';
+import { isSameContact } from '../../domain/contact.ts';
 import { isOpen, type Lead, type LeadClaims, type LeadStage, nextUpdate } from '../../domain/lead.ts';
 import { type Checked, whole } from '../checked.ts';
 import { readPage } from '../pages.ts';
@@ -252,6 +253,8 @@ function stageChanger({ leads, call }: Connection): LeadStore['changeLeadStage']
           const byThisCall = maybeWritten?.getTime() === lead.updatedAt.getTime();
           return { kind: byThisCall ? 'changed' : 'unchanged', lead };
         }
+        const isOpened = isOpen(stage) && !isOpen(lead.stage);
+        if (isOpened && !isSameContact(lead.contact, claims.contact)) return { kind: 'other-contact' };
         const updatedAt = nextUpdate(lead.updatedAt, now);
         deadline.throwIfAborted();
         try {

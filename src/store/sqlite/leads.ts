@@ -1,4 +1,5 @@
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
+import { isSameContact } from '../../domain/contact.ts';
 import { isOpen, nextUpdate } from '../../domain/lead.ts';
 import { whole } from '../checked.ts';
 import { readPage } from '../pages.ts';
@@ -159,6 +160,7 @@ function stageChanger(
         claimed.free(studio, hashesIn(contactKeys) ?? [], leadNumber);
         contactKeys = hashesBytes([]);
       } else if (!isOpen(lead.stage)) {
+        if (!isSameContact(lead.contact, claims.contact)) return { kind: 'other-contact' };
         const holder = claimed.holderOf(studio, claims.contactKeys);
         if (holder !== undefined) return { kind: 'already-open', leadId: holder };
         claimed.take(studio, claims.contactKeys, leadNumber);
