@@ -57,6 +57,7 @@ export const CODE_OF_REASON: Record<Exclude<keyof typeof RefusalReason, 'UNSPECI
   CALLER_UNAUTHENTICATED: 'internal_error',
   DIRECTORY_LIMIT_REACHED: 'internal_error',
   SCOPE_FORBIDDEN: 'integration_scope_forbidden',
+  UPDATE_TIME_MISMATCH: 'internal_error',
 };
 
 /** Something wrong with one part of a request: a header, a parameter, or a path into the body (`contact.value`). */

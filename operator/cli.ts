@@ -35,9 +35,11 @@ import {
 import { listAuditEvents } from '../src/usecases/list-audit-events.ts';
 import { createApiKey, listApiKeys, replaceApiKey, revokeApiKey } from '../src/usecases/manage-api-keys.ts';
 import { renewClaims } from '../src/usecases/renew-claims.ts';
+import { updateLead } from '../src/usecases/update-lead.ts';
 import { resendChanges, watchChanges } from './changes.ts';
 import { publicKey, publicRenewal, publicStudio, show, showFindings } from './cli-output.ts';
 import { examine, type Part } from './doctor/examine.ts';
+import { CORRECTION_HELP, readCorrection } from './lead-correction.ts';
 
 /** How often a command that waits for the conversion of a file says so; milliseconds. */
 const SHOWN_EVERY_MS = 5000;
@@ -151,15 +153,25 @@ keys
     run(async (deps) => publicKey(await revokeApiKey(deps, { studioId, memberId, keyId }))),
   );
 
-program
-  .command('leads')
-  .description('leads of a studio')
+const leads = program.command('leads').description('leads of a studio');
+leads
   .command('stage <studio> <lead>')
   .description('move a lead to a stage; won and lost free its contact')
   .addArgument(new Argument('<stage>').choices(LEAD_STAGES))
   .option(...DOER)
   .action((studioId: string, leadId: string, stage: LeadStage, { member: memberId }: { member?: string }) =>
     run((deps) => changeLeadStage(deps, { studioId, leadId, stage, memberId })),
+  );
+leads
+  .command('update <studio> <lead>')
+  .description('correct the name, contact, source or note of a lead; an open one takes its other contact')
+  .option(...DOER)
+  .addHelpText('after', CORRECTION_HELP)
+  .action((studioId: string, leadId: string, { member: memberId }: { member?: string }) =>
+    run(async (deps) => {
+      const fields = await readCorrection(process.stdin);
+      return updateLead(deps, { studioId, leadId, fields, memberId });
+    }),
   );
 
 const changes = program.command('changes').description('changes of leads that no consumer has acknowledged');

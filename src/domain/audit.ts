@@ -5,6 +5,7 @@ export const AUDIT_ACTIONS = [
   'api-key-revoked',
   'studio-status-changed',
   'lead-stage-changed',
+  'lead-updated',
 ] as const;
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 
@@ -19,7 +20,7 @@ export interface AuditEvent {
   /** What it was done to, where that is not the studio. */
   readonly apiKeyId: string | null;
   readonly leadId: string | null;
-  /** The status or stage before and after; null where there is none. */
+  /** The status or stage before and after; null where there is none. Of an update: null, and the names of the corrected fields. */
   readonly from: string | null;
   readonly to: string | null;
 }

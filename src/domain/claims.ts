@@ -32,6 +32,11 @@ export interface OpenClaims {
   readonly contactRule: ContactRule;
 }
 
+/** What a contact claims. */
+export interface ContactClaims extends OpenClaims {
+  readonly contact: Contact;
+}
+
 /**
  * What a lead claims that is opened now: the form of its contact by today's rule, and by each former rule that others may
  * still claim by. Where the form depends on the region, it claims the text as well: so the same text is held to whatever

@@ -19,6 +19,9 @@ export type RegionCode = CountryCode;
 /** Whether a text is a region whose phone numbers can be read. */
 export const isRegionCode = (text: string): text is RegionCode => isSupportedCountry(text);
 
+/** Whether two contacts are typed the same. */
+export const isSameContact = (a: Contact, b: Contact): boolean => a.type === b.type && a.value === b.value;
+
 /** The form of a contact by the rule of today: what its spellings have in common. @rule 4.1.same-contact */
 export function contactForm({ type, value }: Contact, region: RegionCode | null): string {
   return type === 'email' ? lowerCase(value) : phoneForm(value, region);

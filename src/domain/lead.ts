@@ -40,7 +40,7 @@ export interface LeadClaims extends OpenClaims {
   readonly fingerprint: Fingerprint;
 }
 
-/** A lead as it was the moment it was created: only its stage can have changed since. @rule 4.1.original */
+/** A lead as it was the moment it was created, of one with the fields that it was created with. @rule 4.1.original */
 export function asCreated(lead: Lead): Lead {
   return { ...lead, stage: 'new', updatedAt: lead.createdAt };
 }

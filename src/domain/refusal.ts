@@ -16,7 +16,8 @@ export type RefusalReason =
   | 'KEY_EXPIRED'
   | 'CALLER_UNAUTHENTICATED'
   | 'DIRECTORY_LIMIT_REACHED'
-  | 'SCOPE_FORBIDDEN';
+  | 'SCOPE_FORBIDDEN'
+  | 'UPDATE_TIME_MISMATCH';
 
 /** A field that breaks a rule. */
 export interface FieldFault {

@@ -73,6 +73,7 @@ const auditAction = enumeration<AuditAction, audit.AuditAction>({
   'api-key-revoked': audit.AuditAction.API_KEY_REVOKED,
   'studio-status-changed': audit.AuditAction.STUDIO_STATUS_CHANGED,
   'lead-stage-changed': audit.AuditAction.LEAD_STAGE_CHANGED,
+  'lead-updated': audit.AuditAction.LEAD_UPDATED,
 });
 
 export function contactFromWire(contact: leads.Contact | undefined): Contact | undefined {

@@ -14,11 +14,13 @@ import { createLead } from '../usecases/create-lead.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
 import { getLead } from '../usecases/get-lead.ts';
 import { listLeads, pageLimit } from '../usecases/list-leads.ts';
+import { updateLead } from '../usecases/update-lead.ts';
 import { answerBatches } from './batches.ts';
 import { operationOf } from './call.ts';
 import { contactFromWire, leadStage, leadToWire, sourceIdFromWire } from './convert.ts';
 import type { ItemContext } from './items.ts';
 import { leadChangeMethods } from './lead-changes.ts';
+import { updateFromWire } from './lead-update.ts';
 
 /** A page of the longest leads has a megabyte: a message with more than a few would be too large for its reader. */
 const PAGES_IN_A_MESSAGE = 3;
@@ -63,6 +65,12 @@ export function leadIntakeService(deps: Dependencies, context: ItemContext): Ser
     async changeLeadStage({ studioId, leadId, stage, memberId }) {
       const command = { studioId, leadId, stage: leadStage.fromWire(stage), memberId };
       const lead = await changeLeadStage(deps, command);
+      return { lead: leadToWire(lead, 'full') };
+    },
+
+    async updateLead(request) {
+      const faults = new Faults();
+      const lead = await updateLead(deps, updateFromWire(request, faults), faults);
       return { lead: leadToWire(lead, 'full') };
     },
   };

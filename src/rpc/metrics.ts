@@ -84,39 +84,38 @@ export function createCoreMetrics(): CoreMetrics {
       return (isDone) =>
         commands.observe({ command, outcome: isDone ? 'ok' : 'failed' }, (performance.now() - began) / 1000);
     },
-    watchLeadChanges(store) {
-      let counted: { readonly at: number; readonly changes: ReturnType<typeof store.measureLeadChanges> } | undefined;
-      const measure = () => {
-        if (!counted || performance.now() - counted.at > COUNT_HOLDS_MS) {
-          counted = { at: performance.now(), changes: store.measureLeadChanges(MAX_COUNTED) };
-        }
-        return counted.changes;
-      };
-      gauge(
-        registry,
-        'lead_intake_core_changes_waiting',
-        `Leads with changes that no consumer has acknowledged, counted up to ${MAX_COUNTED}.`,
-        () =>
-          measure().then(
-            ({ leads }) => leads,
-            () => Number.NaN,
-          ),
-      );
-      gauge(
-        registry,
-        'lead_intake_core_changes_oldest_seconds',
-        'How long ago the oldest of them began; 0: there are none.',
-        () =>
-          measure().then(
-            ({ since }) => (since ? Math.max(0, Date.now() - since.getTime()) / 1000 : 0),
-            () => Number.NaN,
-          ),
-      );
-    },
+    watchLeadChanges: (store) => gaugeLeadChanges(registry, store),
     watchReadiness(store, draining) {
       const isUp = async () => Number((await store.fault()) === undefined);
       gauge(registry, 'lead_intake_core_store_up', 'Whether the store answers and is complete.', isUp);
       gauge(registry, 'lead_intake_core_stopping', 'Whether it means to stop.', () => Number(draining.aborted));
     },
   };
+}
+
+function gaugeLeadChanges(registry: Registry, store: Pick<LeadChangeStore, 'measureLeadChanges'>): void {
+  let counted: { readonly at: number; readonly changes: ReturnType<typeof store.measureLeadChanges> } | undefined;
+  const measure = () => {
+    if (!counted || performance.now() - counted.at > COUNT_HOLDS_MS) {
+      counted = { at: performance.now(), changes: store.measureLeadChanges(MAX_COUNTED) };
+    }
+    return counted.changes;
+  };
+  // A store that is away must not take the other metrics along.
+  const unlessAway = (look: () => Promise<number>) => () => look().catch(() => Number.NaN);
+  gauge(
+    registry,
+    'lead_intake_core_changes_waiting',
+    `Leads with changes that no consumer has acknowledged, counted up to ${MAX_COUNTED}.`,
+    unlessAway(async () => (await measure()).leads),
+  );
+  gauge(
+    registry,
+    'lead_intake_core_changes_oldest_seconds',
+    'How long ago the oldest of them began; 0: there are none.',
+    unlessAway(async () => {
+      const { since } = await measure();
+      return since ? Math.max(0, Date.now() - since.getTime()) / 1000 : 0;
+    }),
+  );
 }

@@ -62,10 +62,10 @@ interface Named {
 
 /** What a call was about; nothing else of what it carried. */
 function namesIn(request: Named, answer: Named) {
-  const { studio, member, leadSource } = request;
+  const { studio, member, leadSource, lead } = request;
   const studioId = answer.studioId ?? request.studioId ?? studio?.id ?? member?.studioId ?? leadSource?.studioId;
   const apiKeyId = answer.apiKeyId ?? answer.apiKey?.id ?? request.apiKeyId;
-  const leadId = answer.lead?.id ?? answer.leadId ?? request.leadId;
+  const leadId = answer.lead?.id ?? answer.leadId ?? request.leadId ?? lead?.id;
   return {
     studioId: studioId !== undefined && crmIdFault(studioId) === undefined ? studioId : undefined,
     apiKeyId: apiKeyId !== undefined && uuidFault(apiKeyId) === undefined ? apiKeyId : undefined,

@@ -29,6 +29,7 @@ const CODES: Record<RefusalReason, Code> & Record<Exclude<keyof typeof WireReaso
   CALLER_UNAUTHENTICATED: Code.Unauthenticated,
   DIRECTORY_LIMIT_REACHED: Code.FailedPrecondition,
   SCOPE_FORBIDDEN: Code.PermissionDenied,
+  UPDATE_TIME_MISMATCH: Code.Aborted,
 };
 
 /**

@@ -4,6 +4,7 @@ import { AUDIT_ACTIONS, type AuditEvent } from '../domain/audit.ts';
 import { type ClaimRenewal, RENEWAL_STEPS } from '../domain/claim-renewal.ts';
 import type { ContactRule, OpenClaims } from '../domain/claims.ts';
 import { CONTACT_TYPES, type Contact, isRegionCode, type RegionCode } from '../domain/contact.ts';
+import { CORRECTABLE_FIELDS, type OriginalFields } from '../domain/correction.ts';
 import { type Fingerprint, isFingerprint } from '../domain/fingerprint.ts';
 import { LEAD_STAGES, type Lead } from '../domain/lead.ts';
 import { CHANGE_KINDS, type ChangeKind, type LeadChange } from '../domain/lead-change.ts';
@@ -33,8 +34,10 @@ const LAST_TIME_MS = Date.parse('9999-12-31T23:59:59.999Z');
 
 const SHA256_BYTES = 32;
 
-/** The longest word of those that an event tells of. */
-const LONGEST_WORD = Math.max(...[...LEAD_STAGES, ...STUDIO_STATUSES].map(({ length }) => length));
+/** The longest text of those that an event tells: a word, or the names of all fields that can be corrected. */
+const LONGEST_TEXT = Math.max(
+  ...[...LEAD_STAGES, ...STUDIO_STATUSES, CORRECTABLE_FIELDS.join()].map(({ length }) => length),
+);
 
 /** The record. @throws UnreadableRecord */
 export function whole<Record>(record: Record): Exclude<Record, UnreadableRecord> {
@@ -60,19 +63,25 @@ export function checkedLead(read: Unchecked<Lead>): Checked<Lead> {
 /**
  * A lead for the repetition of its creation. That asks for what never changes: where it stands by now, and since when, may be
  * what nobody knows.
+ *
+ * @param original what it was created with, where that was corrected since
  */
-export function checkedEarlierLead(read: Unchecked<Lead>): Checked<Lead> {
+export function checkedEarlierLead(
+  read: Unchecked<Lead>,
+  original: Unchecked<OriginalFields> | undefined,
+): Checked<Lead> {
+  if (original && faultOfOriginal(original)) return unreadable('lead', read, 'original');
   const standsSomewhere = isOneOf(LEAD_STAGES, read.stage) && isTime(read.updatedAt);
-  return checkedLead(standsSomewhere ? read : { ...read, stage: 'new', updatedAt: read.createdAt });
+  const now = standsSomewhere ? read : { ...read, stage: 'new', updatedAt: read.createdAt };
+  return checkedLead(original ? { ...now, ...original } : now);
 }
 
 function faultOfLead(read: Unchecked<Lead>): keyof Lead | undefined {
   if (!isUuid(read.id)) return 'id';
   if (typeof read.studioId !== 'string') return 'studioId';
-  if (!isText(read.displayName, BOUNDS.displayName.max)) return 'displayName';
   if (!isContact(read.contact)) return 'contact';
-  if (read.sourceId !== null && !isUuid(read.sourceId)) return 'sourceId';
-  if (read.note !== null && !isText(read.note, BOUNDS.note.max)) return 'note';
+  const original = faultOfOriginal(read);
+  if (original) return original;
   if (!isOneOf(LEAD_STAGES, read.stage)) return 'stage';
   if (!isTime(read.createdAt)) return 'createdAt';
   return isTime(read.updatedAt) ? undefined : 'updatedAt';
@@ -95,6 +104,12 @@ export function checkedLeadChange(
     since: isTime(since) ? since : lead.createdAt,
     kinds: known.sort((a, b) => a.time.getTime() - b.time.getTime()),
   };
+}
+
+function faultOfOriginal({ displayName, sourceId, note }: Unchecked<OriginalFields>): keyof OriginalFields | undefined {
+  if (!isText(displayName, BOUNDS.displayName.max)) return 'displayName';
+  if (sourceId !== null && !isUuid(sourceId)) return 'sourceId';
+  return note === null || isText(note, BOUNDS.note.max) ? undefined : 'note';
 }
 
 /** What a lead was made with. */
@@ -195,6 +210,10 @@ export function checkedClaimingLead(
   return { id, contact, claims: { contactKeys, contactRule } };
 }
 
+/** What a lead claims, or the lead when that cannot be read. */
+export const claimsOrFault = (lead: Lead, contactKeys: readonly string[] | undefined): Checked<readonly string[]> =>
+  contactKeys ?? unreadable('lead', lead, 'claims');
+
 /** The record whose history it is, when that is no list: nothing can be added to it. Absent is empty. */
 export const faultOfHistory = (
   kind: UnreadableRecord['kind'],
@@ -229,8 +248,8 @@ function faultOfEvent(read: Unchecked<AuditEvent>): keyof AuditEvent | undefined
   if (read.memberId !== null && !isCrmId(read.memberId)) return 'memberId';
   if (!isTime(read.time)) return 'time';
   if (read.apiKeyId !== null && !isUuid(read.apiKeyId)) return 'apiKeyId';
-  if (read.from !== null && !isText(read.from, LONGEST_WORD)) return 'from';
-  return read.to === null || isText(read.to, LONGEST_WORD) ? undefined : 'to';
+  if (read.from !== null && !isText(read.from, LONGEST_TEXT)) return 'from';
+  return read.to === null || isText(read.to, LONGEST_TEXT) ? undefined : 'to';
 }
 
 /** What is no id may be anything, and is not repeated. */

@@ -1,8 +1,9 @@
 import type { ApiKey } from '../domain/api-key.ts';
 import type { AuditEvent, Deed } from '../domain/audit.ts';
 import type { ClaimRenewal } from '../domain/claim-renewal.ts';
-import type { OpenClaims } from '../domain/claims.ts';
+import type { ContactClaims, OpenClaims } from '../domain/claims.ts';
 import type { Contact, RegionCode } from '../domain/contact.ts';
+import type { Correction } from '../domain/correction.ts';
 import type { Fingerprint } from '../domain/fingerprint.ts';
 import type { Lead, LeadClaims, LeadStage } from '../domain/lead.ts';
 import type { Acknowledgement, LeadChange } from '../domain/lead-change.ts';
@@ -99,14 +100,17 @@ export interface StoreObserver<Asker> {
   commandBegins(command: StoreCommand, askers: readonly (Asker | undefined)[]): (isDone: boolean) => void;
 }
 
-/** What became of a creation. A replayed lead is answered as it is now; where that cannot be read, as it was created. */
+/**
+ * What became of a creation. A replayed lead has the name, source and note that it was created with; its contact and stage are
+ * those of now, or where the stage cannot be read, the first one.
+ */
 export type CreateLeadOutcome =
   | { readonly kind: 'created'; readonly lead: Lead }
   | { readonly kind: 'replayed'; readonly lead: Lead }
   | { readonly kind: 'idempotency-conflict' }
   | { readonly kind: 'already-open'; readonly leadId: string };
 
-/** The lead that a key has created, and what it was made with. */
+/** The lead that a key has created, as a replay answers it, and what it was made with. */
 export interface EarlierCreation {
   readonly lead: Lead;
   readonly fingerprint: Fingerprint;
@@ -116,7 +120,13 @@ export interface EarlierCreation {
 export type ChangeLeadStageOutcome =
   | { readonly kind: 'changed' | 'unchanged'; readonly lead: Lead }
   | { readonly kind: 'already-open'; readonly leadId: string }
-  | { readonly kind: 'not-found' };
+  | { readonly kind: 'not-found' | 'other-contact' };
+
+/** What became of an update; stale: the lead has changed since the time that was expected. */
+export type UpdateLeadOutcome =
+  | { readonly kind: 'updated' | 'unchanged'; readonly lead: Lead }
+  | { readonly kind: 'already-open'; readonly leadId: string }
+  | { readonly kind: 'not-found' | 'stale' };
 
 export interface LeadStore {
   /**
@@ -130,7 +140,7 @@ export interface LeadStore {
    */
   createLead(lead: Lead, claims: LeadClaims): Promise<CreateLeadOutcome>;
 
-  /** The lead that an idempotency key created in the studio, whatever its stage is now. @throws UnreadableRecord */
+  /** The lead that an idempotency key created in the studio, whatever became of it since. @throws UnreadableRecord */
   findLeadByIdempotencyKey(studioId: string, idempotencyKey: string): Promise<EarlierCreation | null>;
 
   /** A lead of the studio; must not find another studio's. @throws UnreadableRecord */
@@ -150,7 +160,8 @@ export interface LeadStore {
    * must answer already-open, and write nothing, when another lead has it. A change must be kept as an event in the same
    * write.
    *
-   * One that stays open keeps what it claims.
+   * One that stays open keeps what it claims. One that is to be opened again, and has another contact than the claims are of, must
+   * be left as it is, and is answered as such.
    *
    * @param change `claims`: what the lead claims when it is opened again
    * @throws UnreadableRecord, having written nothing
@@ -159,10 +170,30 @@ export interface LeadStore {
     readonly studioId: string;
     readonly leadId: string;
     readonly stage: LeadStage;
-    readonly claims: OpenClaims;
+    readonly claims: ContactClaims;
     readonly memberId: string | null;
     readonly now: Date;
   }): Promise<ChangeLeadStageOutcome>;
+
+  /**
+   * Gives a lead other values of some fields. Must look at the expected time first: another is stale. Must write nothing when
+   * all values are there already; otherwise `updatedAt` grows as with a stage. An open lead that gets another contact frees what
+   * it claims and takes the claims of that in the same write, and must answer already-open, and write nothing, when another lead
+   * has one of these. One that is closed, or keeps its contact, keeps what it claims. What the lead was created with must be
+   * kept in the first such write, for repetitions of its creation; the event, in each.
+   *
+   * @param change `claims`: of the contact, if there is another; `expectedUpdatedAt`: null when nothing is expected
+   * @throws UnreadableRecord, having written nothing
+   */
+  updateLead(change: {
+    readonly studioId: string;
+    readonly leadId: string;
+    readonly correction: Correction;
+    readonly claims: OpenClaims;
+    readonly expectedUpdatedAt: Date | null;
+    readonly memberId: string | null;
+    readonly now: Date;
+  }): Promise<UpdateLeadOutcome>;
 }
 
 /**
@@ -363,7 +394,8 @@ export interface ClaimRenewalStore {
   ): Promise<{ readonly leads: ClaimingLead[]; readonly next: string | null }>;
 
   /**
-   * Gives a lead other claims, and changes nothing else of it. Must write nothing unless it still claims what was read.
+   * Gives a lead other claims, and changes nothing else of it. Must write nothing unless it still has the contact, and claims
+   * what was read.
    * What another lead claims must stay that one's; the lead gets what is free.
    *
    * @returns the lead that has one of the claims; null when none has, or nothing was written

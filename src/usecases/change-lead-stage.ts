@@ -39,27 +39,32 @@ export async function changeLeadStage(
   if (!stage) faults.note('stage', 'must be given');
   faults.refuseIfAny();
 
-  const lead = await store.findLead(studioId, leadId);
-  if (!lead) throw leadNotFound();
-  // A closed lead does not keep what it claimed when it was opened: the studio's region may have become known since.
-  const rules = (await store.findStudio(studioId)) ?? { regionCode: null, formerRules: [] };
-  const outcome = await store.changeLeadStage({
-    studioId,
-    leadId,
-    stage: stage as LeadStage,
-    claims: openClaims(lead.contact, rules),
-    memberId: command.memberId ?? null,
-    now: clock(),
-  });
-  switch (outcome.kind) {
-    case 'changed':
-    case 'unchanged':
-      return outcome.lead;
-    case 'not-found':
-      throw leadNotFound();
-    case 'already-open':
-      throw new Refusal('LEAD_ALREADY_OPEN', 'The contact has another open lead.', {
-        metadata: { leadId: outcome.leadId },
-      });
+  for (;;) {
+    const lead = await store.findLead(studioId, leadId);
+    if (!lead) throw leadNotFound();
+    const { contact } = lead;
+    // A closed lead does not keep what it claimed when it was opened: the studio's region may have become known since.
+    const rules = (await store.findStudio(studioId)) ?? { regionCode: null, formerRules: [] };
+    const outcome = await store.changeLeadStage({
+      studioId,
+      leadId,
+      stage: stage as LeadStage,
+      claims: { contact, ...openClaims(contact, rules) },
+      memberId: command.memberId ?? null,
+      now: clock(),
+    });
+    switch (outcome.kind) {
+      case 'changed':
+      case 'unchanged':
+        return outcome.lead;
+      case 'not-found':
+        throw leadNotFound();
+      case 'already-open':
+        throw new Refusal('LEAD_ALREADY_OPEN', 'The contact has another open lead.', {
+          metadata: { leadId: outcome.leadId },
+        });
+      case 'other-contact':
+      // Somebody has corrected it meanwhile: once more, as it is now.
+    }
   }
 }

@@ -1,11 +1,4 @@
-import {
-  crmIdFault,
-  displayNameFault,
-  emailFault,
-  noteFault,
-  phoneFault,
-  uuidFault,
-} from '../../common/rules/field-rules.ts';
+import { crmIdFault, displayNameFault, noteFault, uuidFault } from '../../common/rules/field-rules.ts';
 import { openClaims } from '../domain/claims.ts';
 import type { Contact } from '../domain/contact.ts';
 import { type Fingerprint, fingerprintOf, type LeadData, sameData } from '../domain/fingerprint.ts';
@@ -14,6 +7,7 @@ import { type NewId, timeOfId } from '../domain/new-id.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import type { LeadSource, Studio } from '../domain/studio.ts';
 import type { CreateLeadOutcome, DirectoryStore, LeadStore } from '../store/store.ts';
+import { noteContactFault } from './note-contact-fault.ts';
 
 /** A request to create a lead, not yet checked. */
 export interface CreateLeadCommand {
@@ -64,7 +58,7 @@ export async function createLead(
   if (capture.sourceId !== null && !source?.enabled) {
     // The source may have been disabled after the lead was created: a retry still gets its answer.
     const earlier = await store.findLeadByIdempotencyKey(studioId, idempotencyKey);
-    if (!earlier) throw new Refusal('SOURCE_INVALID', 'The source does not belong to the studio or is disabled.');
+    if (!earlier) throw sourceInvalid();
     return replay(earlier.lead, earlier.fingerprint, fingerprint);
   }
 
@@ -108,6 +102,10 @@ function replay(lead: Lead, original: Fingerprint, repeated: Fingerprint): Creat
   return { lead: asCreated(lead), replayed: true };
 }
 
+/** The refusal of a source that a lead may not get. */
+export const sourceInvalid = () =>
+  new Refusal('SOURCE_INVALID', 'The source does not belong to the studio or is disabled.');
+
 function idempotencyConflict(): Refusal {
   return new Refusal('IDEMPOTENCY_CONFLICT', 'The idempotency key was used with other data.');
 }
@@ -118,9 +116,7 @@ function validate(command: CreateLeadCommand): { studioId: string; idempotencyKe
   faults.note('studioId', crmIdFault(studioId));
   faults.note('idempotencyKey', uuidFault(idempotencyKey));
   faults.note('displayName', displayNameFault(displayName));
-  if (!contact) faults.note('contact', 'must have an email or a phone');
-  if (contact?.type === 'email') faults.note('contact.email', emailFault(contact.value));
-  if (contact?.type === 'phone') faults.note('contact.phone', phoneFault(contact.value));
+  noteContactFault(faults, 'contact', contact);
   if (sourceId !== undefined) faults.note('sourceId', uuidFault(sourceId));
   if (note !== undefined) faults.note('note', noteFault(note));
   faults.refuseIfAny();

@@ -84,6 +84,36 @@ export function leadChangeContract(adapter: string, displayName: string, open: (
       expect(change?.revision).toBeGreaterThan(creation?.revision ?? Number.NaN);
     });
 
+    test('a correction makes a lead wait, and one that changes nothing does not', async () => {
+      const lead = await created();
+      await acknowledgeAll();
+      const now = plus(lead.createdAt, 5000);
+      const { studioId, id: leadId } = lead;
+      const correct = (displayName: string) =>
+        store.updateLead({
+          studioId,
+          leadId,
+          correction: { displayName },
+          claims: claimsOf(lead),
+          expectedUpdatedAt: null,
+          memberId: null,
+          now,
+        });
+
+      expect(await correct(lead.displayName)).toMatchObject({ kind: 'unchanged' });
+      expect(await changes()).toEqual([]);
+      expect(await correct('Ada King')).toMatchObject({ kind: 'updated' });
+
+      expect(await changes()).toEqual([
+        {
+          lead: { ...lead, displayName: 'Ada King', updatedAt: now },
+          revision: expect.any(Number),
+          since: now,
+          kinds: [{ kind: 'updated', time: now }],
+        },
+      ]);
+    });
+
     test('what has happened since the last acknowledgement is told as one change, of the state of now', async () => {
       const lead = await created();
       for (const [seconds, stage] of [

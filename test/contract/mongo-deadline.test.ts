@@ -65,7 +65,7 @@ describeWithMongoServer('the deadline of a call to MongoDB', () => {
     await expect.poll(() => store.check().then(() => 'answers'), { timeout: 15_000 }).toBe('answers');
   });
 
-  const create = (another = aLead(), itsClaims = claimsOf(another)) => store.createLead(another, itsClaims);
+  const create = (another = aLead(), itsClaims: LeadClaims = claimsOf(another)) => store.createLead(another, itsClaims);
   const { studioId, id: leadId } = lead;
 
   /** Calls that repeat their steps until they know what became of them. */

@@ -4,6 +4,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { inOneLine } from '../../common/in-one-line.ts';
 import { examine } from '../../operator/doctor/examine.ts';
 import { LIVE_KEYS_PER_STUDIO } from '../../src/domain/api-key.ts';
+import type { Correction } from '../../src/domain/correction.ts';
 import type { Lead, LeadClaims, LeadStage } from '../../src/domain/lead.ts';
 import { type LeadDocument, leadDocument } from '../../src/store/mongo/documents.ts';
 import { INDEXES, indexFaults } from '../../src/store/mongo/indexes.ts';
@@ -67,7 +68,18 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
       now: NOW,
     });
 
-  const create = (store: Store, lead = aLead(), claims = claimsOf(lead)) => store.createLead(lead, claims);
+  const correct = (store: Store, lead: Lead, correction: Correction) =>
+    store.updateLead({
+      studioId: lead.studioId,
+      leadId: lead.id,
+      correction,
+      claims: claimsOf({ ...lead, ...correction }),
+      expectedUpdatedAt: null,
+      memberId: null,
+      now: NOW,
+    });
+
+  const create = (store: Store, lead = aLead(), claims: LeadClaims = claimsOf(lead)) => store.createLead(lead, claims);
 
   /** What a check says; "well" when it resolves. */
   const checked = (store: Store) =>
@@ -126,6 +138,28 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
       }
     },
   );
+
+  test('with openContact dropped in that moment, of two leads at two cores never both are answered as having got one contact', async () => {
+    const { leads, open } = await aDatabase();
+    const cores = [await open(), await open()] as const;
+
+    for (const _ of times(5, () => 0)) {
+      for (const core of cores) await untilChecked(core, /^well$/);
+      const both = [aLead(), aLead()] as const;
+      for (const lead of both) await create(cores[0], lead);
+      const { contact } = aLead();
+      await leads.dropIndex('openContact');
+
+      const outcomes = await Promise.allSettled(
+        both.map((lead, index) => correct(cores[index % 2] as Store, lead, { contact })),
+      );
+
+      const answered = outcomes.filter((outcome) => outcome.status === 'fulfilled' && outcome.value.kind === 'updated');
+      expect(answered.length).toBeLessThan(2);
+      // So that the index can be made again.
+      await leads.deleteMany({});
+    }
+  });
 
   test('an index that was dropped is made again by itself, and then all goes on', async () => {
     const { leads, open } = await aDatabase();
@@ -224,6 +258,16 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
       expect(await move(store, first, 'won')).toMatchObject({ kind: 'changed' });
       await expect(move(store, closed, 'new')).rejects.toBeInstanceOf(StoreUnavailable);
       expect(await store.findLead(STUDIO_ID, closed.id)).toMatchObject({ stage: 'lost' });
+    });
+
+    test('leads are corrected, and an open one gets no other contact', async () => {
+      const { store, alone, closed } = await aDatabaseWithDuplicates('key');
+      const { contact } = aLead();
+
+      expect(await correct(store, alone, { note: 'x' })).toMatchObject({ kind: 'updated' });
+      expect(await correct(store, closed, { contact })).toMatchObject({ kind: 'updated' });
+      await expect(correct(store, alone, { contact })).rejects.toBeInstanceOf(StoreUnavailable);
+      expect(await store.findLead(STUDIO_ID, alone.id)).toMatchObject({ contact: alone.contact });
     });
 
     test.each(['key', 'contact'] as const)(

@@ -14,6 +14,7 @@ import { type Damage, type OpenedStore, storeContract } from './store-contract.t
 const COLLECTIONS = {
   lead: 'leads',
   creation: 'leads',
+  original: 'leads',
   claim: 'leads',
   key: 'apiKeys',
   studio: 'studios',
@@ -52,6 +53,9 @@ const DAMAGES: readonly Damage[] = [
   ),
   ...[undefined, '1', 99].map(
     (value) => ({ kind: 'creation', field: 'idempotency.fingerprintVersion', value }) as const,
+  ),
+  ...[null, 'Ada', {}, { displayName: '', sourceId: null, note: null }].map(
+    (value) => ({ kind: 'original', field: 'original', value }) as const,
   ),
   ...[{}, { version: '2', region: null }, { version: 2, region: 'XX' }].map(
     (value) => ({ kind: 'claim', field: 'contactRule', value }) as const,

@@ -4,6 +4,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { inOneLine } from '../../common/in-one-line.ts';
 import { examine } from '../../operator/doctor/examine.ts';
+import type { Correction } from '../../src/domain/correction.ts';
 import type { Lead, LeadStage } from '../../src/domain/lead.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { type Store, StoreUnavailable } from '../../src/store/store.ts';
@@ -30,6 +31,16 @@ const move = (store: Store, { studioId, id: leadId, ...lead }: Lead, stage: Lead
   const claims = claimsOf({ studioId, id: leadId, ...lead });
   return store.changeLeadStage({ studioId, leadId, stage, claims, memberId: null, now: NOW });
 };
+const correct = (store: Store, lead: Lead, correction: Correction) =>
+  store.updateLead({
+    studioId: lead.studioId,
+    leadId: lead.id,
+    correction,
+    claims: claimsOf({ ...lead, ...correction }),
+    expectedUpdatedAt: null,
+    memberId: null,
+    now: NOW,
+  });
 const checked = (store: Store) => store.check().then(() => 'well', inOneLine);
 const leadsIn = (database: DatabaseSync) => database.prepare('SELECT count(*) AS leads FROM leads').get()?.leads;
 
@@ -271,6 +282,17 @@ describe('the indexes in SQLite', () => {
         StoreUnavailable,
       );
       await expect(move(store, closed, 'new')).rejects.toBeInstanceOf(StoreUnavailable);
+    });
+
+    test('leads are corrected, and an open one gets no other contact', async () => {
+      const { store, alone, closed } = await aDatabaseWithDuplicates('key');
+      expect(await checked(store)).toMatch(/cannot be made/);
+      const { contact } = aLead();
+
+      expect(await correct(store, alone, { note: 'x' })).toMatchObject({ kind: 'updated' });
+      expect(await correct(store, closed, { contact })).toMatchObject({ kind: 'updated' });
+      await expect(correct(store, alone, { contact })).rejects.toBeInstanceOf(StoreUnavailable);
+      expect(await store.findLead(STUDIO_ID, alone.id)).toMatchObject({ contact: alone.contact });
     });
   });
 });

@@ -34,6 +34,7 @@ const OF_LEAD = `studio_number = ${STUDIO_NUMBER} AND id = ${ID_BYTES}`;
 const TABLES = {
   lead: ['leads', OF_LEAD],
   creation: ['leads', OF_LEAD],
+  original: ['leads', OF_LEAD],
   claim: ['leads', OF_LEAD],
   key: ['api_keys', 'studio_id = ? AND id = ?'],
   studio: ['studios', 'id = ? AND id = ?'],
@@ -64,6 +65,10 @@ const DAMAGES: readonly Damage[] = (
     ['creation', 'fingerprint', 'x'.repeat(44)],
     ['creation', 'fingerprint_version', 99],
     ['creation', 'fingerprint_version', FAR],
+    ['original', 'original', '{'],
+    ['original', 'original', 'null'],
+    ['original', 'original', '{"displayName":"Ada","sourceId":"website","note":null}'],
+    ['original', 'original', '{"displayName":"Ada","sourceId":null}'],
     ['claim', 'contact_keys', '['],
     ['claim', 'contact_keys', '{"a":1}'],
     ['claim', 'contact_keys', '[1,null]'],
@@ -487,8 +492,8 @@ describe('SQLite', () => {
       await create(another, lead);
       for (const stage of ['contacted', 'trial_booked', 'won'] as const) {
         expect(await store.findLead(STUDIO_ID, lead.id)).not.toMatchObject({ stage });
-        const { contactKeys, contactRule } = claimsOf(lead);
-        const claims = { contactKeys, contactRule };
+        const { contact, contactKeys, contactRule } = claimsOf(lead);
+        const claims = { contact, contactKeys, contactRule };
         await another.changeLeadStage({
           studioId: STUDIO_ID,
           leadId: lead.id,

@@ -27,6 +27,7 @@ import {
   STUDIO_ID,
   times,
 } from '../support/builders.ts';
+import { updateLeadContract } from './update-lead-contract.ts';
 
 /** A store with nothing in it, of which a test may do what it likes. */
 export interface OpenedStore {
@@ -50,6 +51,7 @@ export interface Damage {
   readonly kind:
     | 'lead'
     | 'creation'
+    | 'original'
     | 'claim'
     | 'key'
     | 'studio'
@@ -600,6 +602,11 @@ export function storeContract(name: string, damages: readonly Damage[], open: ()
         expect(await store.findLead(lead.studioId, lead.id)).toEqual(lead);
       });
     });
+
+    updateLeadContract(
+      damages.map((damage) => ({ ...damage, title: titleOf(damage) })),
+      () => opened,
+    );
 
     describe('claims', () => {
       const phone = (value = '030 7654321') => ({ type: 'phone', value }) as const;

@@ -17,7 +17,13 @@ function commandLine() {
   const env = { PATH: process.env.PATH, DATABASE_URL: `sqlite:${path}` };
   const execute = promisify(execFile);
   const cli = async (...args: string[]) => (await execute(join(ROOT, 'operator/cli.ts'), args, { env })).stdout;
-  return { path, cli, json: async (...args: string[]) => JSON.parse(await cli('--json', ...args)) };
+  /** The same for a command that reads its standard input. */
+  const given = async (input: unknown, ...args: string[]) => {
+    const executing = execute(join(ROOT, 'operator/cli.ts'), args, { env });
+    executing.child.stdin?.end(typeof input === 'string' ? input : JSON.stringify(input));
+    return (await executing).stdout;
+  };
+  return { path, cli, given, json: async (...args: string[]) => JSON.parse(await cli('--json', ...args)) };
 }
 
 test('an operator sees and removes sources, more of them than a page has, and is told which one cannot be read', async () => {
@@ -100,6 +106,39 @@ test('an operator sets up a studio, issues, replaces, lists and revokes a key, f
   });
   expect(await json('members', 'remove', 's1', 'owner')).toEqual({ removed: null });
 });
+
+test('an operator corrects a lead with what the standard input gives, and is told what is wrong with that', async () => {
+  const { path, cli, given, json } = commandLine();
+  await cli('studios', 'put', 's1');
+  const store = openSqliteStore(path);
+  const lead = aLead({ studioId: 's1', note: 'Calls back.' });
+  await store.createLead(lead, claimsOf(lead));
+  await store.close();
+  const update = (input: unknown) => given(input, '--json', 'leads', 'update', 's1', lead.id, '--member', 'the-boss');
+
+  const correction = { displayName: 'Eda', contact: { type: 'phone', value: '030 1234567' }, note: null };
+  expect(JSON.parse(await update(correction))).toMatchObject({ id: lead.id, ...correction });
+  expect(await json('audit', 's1', '--lead', lead.id)).toMatchObject([
+    { action: 'lead-updated', memberId: 'the-boss', to: 'displayName,contact,note' },
+  ]);
+
+  for (const [input, ...said] of [
+    ['', 'the standard input must be an object in JSON'],
+    [[], 'the standard input must be an object in JSON'],
+    [
+      { stage: 'won', note: 5, contact: { email: 'x' } },
+      'stage must be one of',
+      'note must be a text or null',
+      'contact',
+    ],
+    [{ displayName: null }, 'displayName must be a text'],
+    [{ displayName: '', note: '' }, 'INVALID_REQUEST', 'lead.displayName must be 1 to 160', 'lead.note must be 1 to'],
+  ] as const) {
+    const failure = await update(input).catch((error) => error);
+    expect(failure).toMatchObject({ code: 1, stdout: '' });
+    for (const text of said) expect(failure.stderr).toContain(text);
+  }
+}, 60_000);
 
 test.each([
   [

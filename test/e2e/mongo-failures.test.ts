@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { timestampDate } from '@bufbuild/protobuf/wkt';
+import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
 import { Code, type ConnectError } from '@connectrpc/connect';
 import { MongoClient } from 'mongodb';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
@@ -176,6 +176,34 @@ describeWithMongoServer('a service whose MongoDB fails', () => {
       }
     });
 
+    test.each<[string, Omit<Loss, 'of'>]>([
+      ['the reply', { count: 1 }],
+      ['the reply, again and again', { count: 3 }],
+      ['any reply for a time, the connection being silent', { count: 2, by: 'silence' }],
+    ])('a correction that is written, but loses %s, is one, whatever is answered', async (_, loss) => {
+      const { studioId } = studio;
+      const { id } = await leadOf(await service.post(studio.secret, aCapture()), 201);
+      for (const note of ['one', 'two', 'three']) {
+        const before = await service.leads.getLead({ studioId, leadId: id });
+        const expectedUpdateTime = before.lead?.updateTime as Timestamp;
+        proxy.loseReplies({ of: isCommand('update'), ...loss });
+        const answered = await service.leads
+          .updateLead({ studioId, lead: { id, note }, expectedUpdateTime })
+          .catch((error: ConnectError) => error.code);
+        expect(proxy.lost()).toBeGreaterThan(0);
+        proxy.heal();
+        await recovered();
+
+        const written = await read(id);
+        expect(written.note).toBe(note);
+        // Never that the time is not the expected one: it was, when this was written.
+        if (typeof answered === 'number') expect(answered).toBe(Code.Unavailable);
+        else expect(timeOf(answered)).toBe(written.updatedAt);
+      }
+      const { events } = await service.audit.listAuditEvents({ studioId, leadId: id });
+      expect(events).toHaveLength(3);
+    });
+
     /** Creates a lead while replies get lost, then again without; expects that the answers are true and the lead is one. */
     async function createWith(loss: Loss, overrides: Record<string, unknown> = {}): Promise<void> {
       const [capture, key] = [aCapture(overrides), { 'idempotency-key': randomUUID() }];
@@ -350,6 +378,6 @@ describeWithMongoServer('a service whose MongoDB fails', () => {
   }
 });
 
-function timeOf({ lead }: ChangeLeadStageResponse): string {
+function timeOf({ lead }: Pick<ChangeLeadStageResponse, 'lead'>): string {
   return lead?.updateTime ? timestampDate(lead.updateTime).toISOString() : 'none';
 }

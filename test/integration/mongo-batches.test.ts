@@ -181,7 +181,7 @@ describeWithMongo('requests that go to MongoDB together', (mongoUrl) => {
         studioId: of,
         leadId: lead.id,
         stage,
-        claims,
+        claims: { ...claims, contact: lead.contact },
         memberId: null,
         now: new Date(),
       });

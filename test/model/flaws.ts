@@ -12,6 +12,7 @@ interface Flaw extends Design {
 const RIVAL = 'one key twice and a rival, with failovers';
 const OTHER_DATA = 'one key with other data, and a rival';
 const NEW_REGIONS = 'two rivals who spell it in two ways, and a region that changes twice';
+const CORRECTIONS = 'two leads of two contacts, and two who close, open and correct them to each other’s contact';
 const TWO_MOVERS = 'two rivals, and two who close and open leads, with failovers';
 
 /** By what is wrong with them. */
@@ -63,6 +64,16 @@ export const FLAWS: Readonly<Record<string, Flaw>> = {
     rules: { reopeningClaims: false },
     breaks: 'one open lead per contact',
     in: RIVAL,
+  },
+  'a lead is opened with the claims of the contact that it had when it was read': {
+    rules: { opensOnlyWhatItRead: false },
+    breaks: 'one open lead per contact',
+    in: CORRECTIONS,
+  },
+  'a contact is corrected in one write, and claimed in another': {
+    rules: { correctionClaims: false },
+    breaks: 'one open lead per contact',
+    in: CORRECTIONS,
   },
   'a lead that is found in the way of a move is not compared with the one that is moved': {
     rules: { moverKnowsItself: false },

@@ -1,4 +1,5 @@
 import { renewalSteps } from './claims.ts';
+import { correctionSteps } from './corrections.ts';
 import { createLead } from './create-lead.ts';
 import type { System } from './explorer.ts';
 import { PROMISES } from './promises.ts';
@@ -36,6 +37,7 @@ export function leadSystem(
       yield* callerSteps(rules, world, requests, protocol.startsAt);
       yield* databaseSteps(rules, world);
       yield* moverSteps(scenario, rules, world);
+      yield* correctionSteps(scenario, rules, world);
       yield* renewalSteps(scenario, rules, world);
       for (const [caller, call] of world.callers.entries()) {
         if (!('number' in call)) continue;

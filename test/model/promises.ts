@@ -36,10 +36,11 @@ export const PROMISES = {
   'an open lead in the way is somebody else’s, with the same contact': (world, requests) =>
     told(world, 'already open').every(({ lead, caller }) =>
       world.rows.some(
-        ({ id, key, contact }) =>
+        ({ id, key, contact, hadContacts = [] }) =>
           id === lead &&
           key !== requests[caller]?.key &&
-          contact.toLowerCase() === requests[caller]?.contact.toLowerCase(),
+          // Its contact may be corrected as soon as this was found out.
+          [contact, ...hadContacts].some((each) => each.toLowerCase() === requests[caller]?.contact.toLowerCase()),
       ),
     ),
 

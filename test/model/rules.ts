@@ -20,6 +20,10 @@ export interface Rules {
   readonly awaitsMajority: boolean;
   /** Does a lead that is opened again claim its contact in the same write? */
   readonly reopeningClaims: boolean;
+  /** Is a lead opened again only as long as it has the contact that was read? */
+  readonly opensOnlyWhatItRead: boolean;
+  /** Does an open lead that gets another contact claim it in the same write? */
+  readonly correctionClaims: boolean;
   /** Does a mover that finds the very lead in its way try again? */
   readonly moverKnowsItself: boolean;
   /** Does a lead claim the text of its contact, besides what that means in its studio's region? */
@@ -46,6 +50,8 @@ export const RULES: Rules = {
   readsMajority: true,
   awaitsMajority: true,
   reopeningClaims: true,
+  opensOnlyWhatItRead: true,
+  correctionClaims: true,
   moverKnowsItself: true,
   claimsText: true,
   holdsToFormerRegions: true,

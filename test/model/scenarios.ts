@@ -22,6 +22,23 @@ export const SCENARIOS = {
     movers: 2,
     failovers: true,
   },
+  'two leads of two contacts, and two who close, open and correct them to each other’s contact': {
+    requests: [request('a', '1'), request('b', '2', 'bob')],
+    movers: 2,
+    corrections: ['ada', 'bob'],
+    newRegions: 0,
+  },
+  'one key twice and another, and one who closes, opens and corrects leads to each other’s contact': {
+    requests: [request('a', '1'), request('a', '1'), request('b', '2', 'bob')],
+    movers: 1,
+    corrections: ['ada', 'bob'],
+  },
+  'two leads of two contacts, one of which is corrected to the other while the region changes': {
+    requests: [request('a', '1'), request('b', '2', 'bob')],
+    movers: 1,
+    corrections: ['ada'],
+    newRegions: 1,
+  },
   'two rivals who spell it in two ways, and a region that changes twice': {
     requests: [request('a', '1'), request('b', '2', 'Ada')],
     movers: 1,

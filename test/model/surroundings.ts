@@ -50,7 +50,8 @@ export function* databaseSteps(rules: Rules, world: World): Iterable<Step> {
  * here. What is written after an update a majority gets after it: so it needs no durability of its own.
  */
 export function* moverSteps(scenario: Scenario, rules: Rules, world: World): Iterable<Step> {
-  for (const [mover, { at, lead, claims: begunWith }] of world.movers.entries()) {
+  for (const [mover, { at, lead, claims: begunWith, contact: contactRead }] of world.movers.entries()) {
+    if (at === 'correct' || at === 'claim') continue;
     const to = (state: Mover): World => ({ ...world, movers: world.movers.with(mover, state) });
     for (const row of world.rows.filter(({ id, durable }) => durable && (at === 'idle' || id === lead))) {
       const { id, open, contact } = row;
@@ -64,8 +65,10 @@ export function* moverSteps(scenario: Scenario, rules: Rules, world: World): Ite
         if (at === 'idle') yield [`mover ${mover} closes lead ${id}`, withRow(world, row, { open: false, claims: [] })];
         else yield [`mover ${mover} finds lead ${id} open`, to({ at: 'idle' })];
       } else if (at === 'idle' && scenario.newRegions !== undefined) {
-        // Between what it reads of the studio and what it writes, the region may change.
-        yield [`mover ${mover} is about to open lead ${id}`, to({ at: 'open', lead: id, claims })];
+        // Between what it reads of studio and lead and what it writes, the region may change, and the contact be corrected.
+        yield [`mover ${mover} is about to open lead ${id}`, to({ at: 'open', lead: id, contact, claims })];
+      } else if (at === 'open' && contact !== contactRead && rules.opensOnlyWhatItRead) {
+        yield [`mover ${mover} finds another contact of lead ${id}`, to({ at: 'idle' })];
       } else if (canClaim || !rules.reopeningClaims) {
         const opened = withRow(to({ at: 'idle' }), row, { open: true, claims: rules.reopeningClaims ? claims : [] });
         yield [`mover ${mover} opens lead ${id}`, opened];

@@ -11,13 +11,18 @@ export interface Request {
 export interface Scenario {
   /** Of one caller each. */
   readonly requests: readonly Request[];
-  /** How many at once close and open leads. */
+  /** How many at once close and open leads, and correct their contacts. */
   readonly movers: number;
+  /** What contacts may be corrected to. */
+  readonly corrections?: readonly string[];
   /** Whether a failover may take back what no majority has; otherwise every write is durable at once. */
   readonly failovers?: boolean;
   /** How many inserts at once may still be carried out after their calls have stopped waiting for them. */
   readonly lateInserts?: number;
-  /** How often the region of the studio changes, each time to one that it never had; and claims are made anew. */
+  /**
+   * How often the region of the studio changes, each time to one that it never had; and claims are made anew. 0: never, but who moves
+   * a lead reads it first, and writes later.
+   */
   readonly newRegions?: number;
   /** Whether a call may go on when the renewal of the claims, which waits for longer than any call takes, has ended. */
   readonly outlastsRenewal?: boolean;
@@ -33,6 +38,8 @@ export interface Row extends Request {
   readonly claims: readonly string[];
   /** Whether a majority of the servers has it. */
   readonly durable: boolean;
+  /** The contacts that it had before; absent until its contact is corrected. */
+  readonly hadContacts?: readonly string[];
 }
 
 /** What matters of a row that was read. */
@@ -69,11 +76,13 @@ export interface Answer {
 /** Where a caller stands. One that is unsure got no answer, and asks again. */
 export type Caller = { readonly at: 'silent' | 'unsure' } | Call | Answer;
 
-/** One who closes and opens leads for the CRM. Who may not open one looks which other is in its way. */
+/** One who closes, opens and corrects leads for the CRM. Who may not open one looks which other is in its way. */
 export interface Mover {
-  readonly at: 'idle' | 'open' | 'look' | 'in its own way';
+  readonly at: 'idle' | 'open' | 'look' | 'in its own way' | 'correct' | 'claim';
   readonly lead?: number;
-  /** What the lead is to claim that it opens, as the studio was when it began. */
+  /** What the lead had as its contact when it was read to be opened; or what that is corrected to. */
+  readonly contact?: string;
+  /** What the lead is to claim that it opens or corrects, as the studio was when it began. */
   readonly claims?: readonly string[];
 }
 

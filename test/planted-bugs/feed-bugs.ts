@@ -26,7 +26,7 @@ export const FEED_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/store/sqlite/leads.ts',
-        text: "rule_region = ?5,\n      ${marked('stage-changed', '?2')}",
+        text: `rule_region = ?5,\n      \${marked('stage-changed', '?2')}`,
         put: 'rule_region = ?5',
       },
       {
@@ -69,8 +69,8 @@ export const FEED_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: SQLITE,
-        text: "SET ${marked('resent', '?1')} WHERE",
-        put: "SET ${marked('resent', '?1').replace('revision + 1', 'revision')} WHERE",
+        text: `SET \${marked('resent', '?1')} WHERE`,
+        put: `SET \${marked('resent', '?1').replace('revision + 1', 'revision')} WHERE`,
       },
     ],
   },

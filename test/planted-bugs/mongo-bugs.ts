@@ -176,7 +176,8 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/store/mongo/claim-renewals.ts',
-        find: '{ studioId, _id: leadKey(studioId, lead.id), openContactKey: $CLAIM, $$$RULE }',
+        find: `{ studioId, _id: leadKey(studioId, lead.id), 'contact.type': $TYPE, 'contact.value': $VALUE,
+          openContactKey: $CLAIM, $$$RULE }`,
         put: '{ studioId, _id: leadKey(studioId, lead.id) }',
       },
     ],

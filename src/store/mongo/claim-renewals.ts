@@ -94,11 +94,13 @@ function claimRenewer({ leads, call }: Connection): ClaimRenewalStore['renewClai
         const { version, region } = lead.claims.contactRule;
         const isFirst = version === 1;
         try {
-          // Only as it was read: closed, opened again, or renewed since, it is left alone.
+          // Only as it was read: closed, opened again, corrected or renewed since, it is left alone.
           await leads.updateOne(
             {
               studioId,
               _id: leadKey(studioId, lead.id),
+              'contact.type': lead.contact.type,
+              'contact.value': lead.contact.value,
               openContactKey: isFirst
                 ? openClaim(lead.claims.contactKeys[0] ?? '')
                 : lead.claims.contactKeys.map(openClaim),

@@ -4,6 +4,7 @@ import type { AuditEvent } from '../../domain/audit.ts';
 import { type ClaimRenewal, renewalFromFirstRule } from '../../domain/claim-renewal.ts';
 import { CONTACT_RULE_VERSION, type ContactRule, type OpenClaims } from '../../domain/claims.ts';
 import type { Contact, RegionCode } from '../../domain/contact.ts';
+import type { Correction, OriginalFields } from '../../domain/correction.ts';
 import type { Fingerprint } from '../../domain/fingerprint.ts';
 import type { Lead, LeadClaims, LeadStage } from '../../domain/lead.ts';
 import type { ChangeKind } from '../../domain/lead-change.ts';
@@ -69,7 +70,9 @@ export interface LeadDocument {
   /** By which rule it claims; absent: by the first one. */
   readonly contactRule?: ContactRule;
   readonly idempotency: { readonly key: UUID; readonly fingerprint: string; readonly fingerprintVersion: number };
-  /** Absent until it is moved. */
+  /** What it was created with; absent until it is corrected. */
+  readonly original?: OriginalDocument;
+  /** Absent until it is changed. */
   readonly history?: readonly HistoryEntry[];
   /** Absent where a release wrote it that marked none. */
   readonly changes?: ChangesDocument;
@@ -87,6 +90,11 @@ export interface ChangesDocument {
 
 /** Later than every change, so that what happens next is the earlier of the two. */
 export const ACKNOWLEDGED = new Date(8.64e15);
+
+/** What a creation was answered with and a correction may have changed since. */
+interface OriginalDocument extends Omit<OriginalFields, 'sourceId'> {
+  readonly sourceId: UUID | null;
+}
 
 /** A key; `slot` is one of its studio's slots while it is live, its own id otherwise. */
 export interface ApiKeyDocument {
@@ -141,7 +149,7 @@ export function leadDocument(lead: Lead, { idempotencyKey, fingerprint, ...claim
   return {
     _id: leadKey(lead.studioId, id),
     ...fields,
-    sourceId: sourceId === null ? null : new UUID(sourceId),
+    sourceId: uuidOrNull(sourceId),
     ...claimsDocument(claims),
     idempotency: {
       key: new UUID(idempotencyKey),
@@ -151,6 +159,20 @@ export function leadDocument(lead: Lead, { idempotencyKey, fingerprint, ...claim
     changes: { since: lead.createdAt },
   };
 }
+
+/** The fields that a correction gives other values, as they are stored. */
+export function correctionFields({ sourceId, ...others }: Correction) {
+  return sourceId === undefined ? others : { ...others, sourceId: uuidOrNull(sourceId) };
+}
+
+/** What a lead was created with, as it is stored. */
+export const originalDocument = ({ displayName, sourceId, note }: OriginalFields): OriginalDocument => ({
+  displayName,
+  sourceId: uuidOrNull(sourceId),
+  note,
+});
+
+const uuidOrNull = (id: string | null): UUID | null => (id === null ? null : new UUID(id));
 
 /** What an open lead claims, as it is stored. */
 export function claimsDocument({ contactKeys, contactRule }: OpenClaims) {
@@ -171,7 +193,15 @@ export const closedClaim = (leadId: string): string => `closed:${leadId}`;
 export const leadOf = (document: LeadDocument): Checked<Lead> => checkedLead(leadIn(document));
 
 /** The lead that a creation made before. */
-export const earlierLeadOf = (document: LeadDocument): Checked<Lead> => checkedEarlierLead(leadIn(document));
+export const earlierLeadOf = (document: LeadDocument): Checked<Lead> =>
+  checkedEarlierLead(leadIn(document), originalIn(document));
+
+/** What a lead was created with, whatever stands there; undefined: it was never corrected. */
+function originalIn({ original }: LeadDocument): Unchecked<OriginalFields> | undefined {
+  if (original === undefined) return undefined;
+  const { displayName, sourceId, note } = Object(original);
+  return { displayName, sourceId: sourceId === null ? null : uuidText(sourceId), note };
+}
 
 /** A lead with whatever stands in its fields. */
 function leadIn({ _id, ...fields }: LeadDocument): Unchecked<Lead> {

@@ -1,6 +1,7 @@
 import { type Filter, MongoBulkWriteError, UUID, type WriteError } from 'mongodb';
 import { STORE_SILENCE_MS } from '../../../common/deadlines.ts';
 import type { OpenClaims } from '../../domain/claims.ts';
+import { isSameContact } from '../../domain/contact.ts';
 import { isOpen, type Lead, type LeadClaims, type LeadStage, nextUpdate } from '../../domain/lead.ts';
 import { type Checked, whole } from '../checked.ts';
 import { readPage } from '../pages.ts';
@@ -33,6 +34,8 @@ import {
 import { isDuplicate } from './is-duplicate.ts';
 import { LatelySeen } from './lately-seen.ts';
 import { marked } from './lead-changes.ts';
+import { alreadyOpen, otherHolder } from './lead-in-the-way.ts';
+import { leadUpdater } from './lead-updates.ts';
 import { Turns } from './turns.ts';
 
 /**
@@ -44,6 +47,7 @@ export function mongoLeads(connection: Connection, report: ReportUnreadable): Le
     createLead: leadCreator(connection),
     ...leadReader(connection, report),
     changeLeadStage: stageChanger(connection),
+    updateLead: leadUpdater(connection),
   };
 }
 
@@ -250,6 +254,8 @@ function stageChanger({ leads, call }: Connection): LeadStore['changeLeadStage']
           const byThisCall = maybeWritten?.getTime() === lead.updatedAt.getTime();
           return { kind: byThisCall ? 'changed' : 'unchanged', lead };
         }
+        const isOpened = isOpen(stage) && !isOpen(lead.stage);
+        if (isOpened && !isSameContact(lead.contact, claims.contact)) return { kind: 'other-contact' };
         const updatedAt = nextUpdate(lead.updatedAt, now);
         const mark = marked(found, 'stage-changed', updatedAt);
         deadline.throwIfAborted();
@@ -277,12 +283,7 @@ function stageChanger({ leads, call }: Connection): LeadStore['changeLeadStage']
             if (refused) return refused;
             throw error;
           }
-          const openContactKey = { $in: claims.contactKeys.map(openClaim) };
-          const holder = await leads.findOne({ studioId, openContactKey }, WITHOUT_HISTORY);
-          if (!holder) return undefined;
-          const taken = alreadyOpen(holder);
-          // It may be the very lead, opened by somebody else since.
-          return taken instanceof UnreadableRecord || taken.leadId !== leadId ? taken : undefined;
+          return otherHolder(leads, _id, claims);
         }
       });
     }).then(whole);
@@ -292,12 +293,6 @@ function stageChanger({ leads, call }: Connection): LeadStore['changeLeadStage']
 function claimsAfterMove({ id, stage: before }: Lead, stage: LeadStage, claims: OpenClaims) {
   if (!isOpen(stage)) return { openContactKey: closedClaim(id) };
   return isOpen(before) ? {} : claimsDocument(claims);
-}
-
-/** The lead in the way: its id is all that is asked of it. */
-function alreadyOpen(holder: LeadDocument): Checked<{ readonly kind: 'already-open'; readonly leadId: string }> {
-  const lead = leadOf(holder);
-  return lead instanceof UnreadableRecord && lead.field === 'id' ? lead : { kind: 'already-open', leadId: lead.id };
 }
 
 const nameOf = ({ studioId, id }: LeadKey): string => `${studioId} ${id}`;

@@ -1,5 +1,6 @@
 import { type Document, UUID } from 'mongodb';
-import { isOpen } from '../../domain/lead.ts';
+import { correctedFields } from '../../domain/correction.ts';
+import { isOpen, type Lead } from '../../domain/lead.ts';
 import { nothingIsCreated } from '../index-faults.ts';
 import { repetitionOf } from '../repetition.ts';
 import type { ApiKeyStore, ClaimRenewalStore, LeadStore } from '../store.ts';
@@ -25,6 +26,27 @@ export function leadsWhileUnique(store: LeadStore, connection: Connection): Lead
     if (found && !(await standsAlone(found, connection))) throw nothingIsCreated([fault]);
     return found;
   }
+
+  /** A change by which a lead may take claims. */
+  const changeVouchedFor = <Outcome extends { readonly kind: string }>(
+    { studioId, leadId }: { readonly studioId: string; readonly leadId: string },
+    takesClaims: (lead: Lead) => boolean,
+    change: () => Promise<Outcome>,
+  ): Promise<Outcome> =>
+    calls(async (deadline) => {
+      const before = vouching.lastFault();
+      if (before !== undefined) {
+        const lead = await store.findLead(studioId, leadId);
+        if (lead && takesClaims(lead)) throw nothingIsCreated([before]);
+      }
+      const outcome = await change();
+      const isWritten = outcome.kind === 'changed' || outcome.kind === 'updated';
+      const fault = isWritten && (await vouching.fault(deadline));
+      if (!fault) return outcome;
+      const changed = await call(() => leads.findOne({ studioId, _id: leadKey(studioId, leadId) }, WITHOUT_HISTORY));
+      if (!changed || !(await standsAlone(changed, connection))) throw nothingIsCreated([fault]);
+      return outcome;
+    });
 
   return {
     ...store,
@@ -56,20 +78,15 @@ export function leadsWhileUnique(store: LeadStore, connection: Connection): Lead
     changeLeadStage: (change) => {
       // Whoever closes a lead claims nothing but its own id.
       if (!isOpen(change.stage)) return store.changeLeadStage(change);
-      return calls(async (deadline) => {
-        const { studioId, leadId } = change;
-        const before = vouching.lastFault();
-        if (before !== undefined) {
-          const lead = await store.findLead(studioId, leadId);
-          if (lead && !isOpen(lead.stage)) throw nothingIsCreated([before]);
-        }
-        const outcome = await store.changeLeadStage(change);
-        const fault = outcome.kind === 'changed' && (await vouching.fault(deadline));
-        if (!fault) return outcome;
-        const moved = await call(() => leads.findOne({ studioId, _id: leadKey(studioId, leadId) }, WITHOUT_HISTORY));
-        if (!moved || !(await standsAlone(moved, connection))) throw nothingIsCreated([fault]);
-        return outcome;
-      });
+      const takesClaims = (lead: Lead) => !isOpen(lead.stage);
+      return changeVouchedFor(change, takesClaims, () => store.changeLeadStage(change));
+    },
+
+    updateLead: (change) => {
+      const { correction } = change;
+      if (correction.contact === undefined) return store.updateLead(change);
+      const takesClaims = (lead: Lead) => isOpen(lead.stage) && correctedFields(lead, correction).includes('contact');
+      return changeVouchedFor(change, takesClaims, () => store.updateLead(change));
     },
   };
 }

@@ -21,7 +21,8 @@ export function sqliteClaimRenewals(
   const selectPage = database.prepare(`
     SELECT ${CLAIM_COLUMNS} FROM leads WHERE studio_number = ? AND id > unhex(?, '-') ORDER BY id LIMIT ? + 0`);
   const selectKeys = database.prepare(`
-    SELECT number, contact_keys FROM leads WHERE studio_number = ? AND id = unhex(?, '-')`);
+    SELECT number, contact_keys FROM leads
+    WHERE studio_number = ? AND id = unhex(?, '-') AND contact_type = ? AND contact_value = ?`);
   const updateKeys = database.prepare(
     'UPDATE leads SET contact_keys = ?, rule_version = ?, rule_region = ? WHERE number = ?',
   );
@@ -47,10 +48,10 @@ export function sqliteClaimRenewals(
       return { leads, next: rows.length < limit ? null : idText(rows.at(-1)?.id as string) };
     },
 
-    renewClaims(studioId, { id, claims: before }, { contactKeys: wanted, contactRule }) {
+    renewClaims(studioId, { id, contact, claims: before }, { contactKeys: wanted, contactRule }) {
       return commits.write(() => {
         const studio = studios.inWrite(studioId);
-        const now = studio === undefined ? undefined : selectKeys.get(studio, id);
+        const now = studio === undefined ? undefined : selectKeys.get(studio, id, contact.type, contact.value);
         if (studio === undefined || now === undefined) return null;
         if (!hashesBytes(before.contactKeys).equals(now.contact_keys as Uint8Array)) return null;
         const leadNumber = now.number as number;

@@ -5,8 +5,8 @@ import { hashBytes, idText } from './stored-ids.ts';
 
 /** Which leads have which claims, studios and leads by their numbers; to be used within a write. */
 export interface ContactClaims {
-  /** An open lead that has one of them, by its id; undefined when they are free. */
-  holderOf(studioNumber: number, contactKeys: readonly string[]): string | undefined;
+  /** An open lead that has one of them, by its id, and is not a certain one; undefined when they are free for that one. */
+  holderOf(studioNumber: number, contactKeys: readonly string[], otherThan?: number): string | undefined;
   /** Gives them to a lead. */
   take(studioNumber: number, contactKeys: readonly string[], leadNumber: number): void;
   /** Lets go of what a lead has. */
@@ -27,11 +27,12 @@ export function contactClaims(database: DatabaseSync): ContactClaims {
     'DELETE FROM contact_claims WHERE studio_number = ? AND contact_key = ? AND lead_number = ?',
   );
   return {
-    holderOf(studioNumber, contactKeys) {
+    holderOf(studioNumber, contactKeys, otherThan) {
       for (const contactKey of contactKeys) {
         const claim = select.get(studioNumber, hashBytes(contactKey));
         if (claim === undefined) continue;
         const [leadNumber, id, stage] = claim as [number, string, LeadStage | null];
+        if (leadNumber === otherThan) continue;
         if (stage !== null && isOpen(stage)) return idText(id);
         // Somebody has closed or deleted the lead by hand, and left its claim.
         remove.run(studioNumber, hashBytes(contactKey), leadNumber);

@@ -1,4 +1,5 @@
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
+import { isSameContact } from '../../domain/contact.ts';
 import { isOpen, nextUpdate } from '../../domain/lead.ts';
 import { whole } from '../checked.ts';
 import { readPage } from '../pages.ts';
@@ -8,8 +9,9 @@ import { auditWriter } from './audit.ts';
 import { contactClaims } from './contact-claims.ts';
 import type { GroupCommit } from './group-commit.ts';
 import { marked } from './lead-changes.ts';
+import { leadUpdater } from './lead-updates.ts';
 import { prepareLists } from './row-lists.ts';
-import { earlierLeadOf, FINGERPRINT_COLUMNS, keptFingerprint, LEAD_COLUMNS, leadOf, number } from './rows.ts';
+import { CREATION_COLUMNS, earlierLeadOf, keptFingerprint, LEAD_COLUMNS, leadOf, number } from './rows.ts';
 import { hashBytes, hashesBytes, hashesIn, idText } from './stored-ids.ts';
 import { studioNumbers } from './studio-numbers.ts';
 
@@ -27,6 +29,7 @@ export function sqliteLeads(
     createLead: leadCreator(commits, leads),
     ...leadReader(leads, report),
     changeLeadStage: stageChanger(commits, leads),
+    updateLead: leadUpdater(database, commits),
   };
 }
 
@@ -43,7 +46,7 @@ function leadTable(database: DatabaseSync) {
     `${LEAD_COLUMNS}, number, contact_keys, ${number('rule_version')}, rule_region`,
     "id = unhex(?, '-')",
   );
-  const selectByKey = select(`${LEAD_COLUMNS}, ${FINGERPRINT_COLUMNS}`, "idempotency_key = unhex(?, '-')");
+  const selectByKey = select(CREATION_COLUMNS, "idempotency_key = unhex(?, '-')");
   // SQLite looks at what a LIMIT is bound to as it plans, and plans anew for each other number; not at what is computed.
   const selectPage = select(LEAD_COLUMNS, "id < unhex(?, '-') ORDER BY id DESC LIMIT ? + 0");
   const updateStage = database.prepare(`
@@ -161,6 +164,7 @@ function stageChanger(
         claimed.free(studio, hashesIn(contactKeys) ?? [], leadNumber);
         contactKeys = hashesBytes([]);
       } else if (!isOpen(lead.stage)) {
+        if (!isSameContact(lead.contact, claims.contact)) return { kind: 'other-contact' };
         const holder = claimed.holderOf(studio, claims.contactKeys);
         if (holder !== undefined) return { kind: 'already-open', leadId: holder };
         claimed.take(studio, claims.contactKeys, leadNumber);

@@ -2,6 +2,7 @@ import type { SQLOutputValue } from 'node:sqlite';
 import type { ApiKey } from '../../domain/api-key.ts';
 import type { AuditEvent } from '../../domain/audit.ts';
 import type { ClaimRenewal } from '../../domain/claim-renewal.ts';
+import type { OriginalFields } from '../../domain/correction.ts';
 import type { Fingerprint } from '../../domain/fingerprint.ts';
 import type { Lead } from '../../domain/lead.ts';
 import type { LeadSource, Member, Studio } from '../../domain/studio.ts';
@@ -37,8 +38,8 @@ export const LEAD_COLUMNS = `
   hex(id), display_name, contact_type, contact_value, iif(source_id IS NULL, NULL, hex(source_id)), note, stage,
   ${number('created_at')}, ${number('updated_at')}`;
 
-/** The columns of what a lead was made with, in the order in which keptFingerprint takes them. */
-export const FINGERPRINT_COLUMNS = `${number('fingerprint_version')}, hex(fingerprint)`;
+/** The columns of a lead and of what it was created with, in the order in which earlierLeadOf and keptFingerprint take them. */
+export const CREATION_COLUMNS = `${LEAD_COLUMNS}, original, ${number('fingerprint_version')}, hex(fingerprint)`;
 
 /** The columns of a key, also where other tables are joined to it. */
 export const API_KEY_COLUMNS = `
@@ -62,9 +63,24 @@ export const EVENT_COLUMNS = `
 export const leadOf = (studioId: string, row: readonly SQLOutputValue[]): Checked<Lead> =>
   checkedLead(leadIn(studioId, row));
 
-/** The lead that a creation made before. @param row LEAD_COLUMNS, whatever follows */
+/** The lead that a creation made before. @param row CREATION_COLUMNS */
 export const earlierLeadOf = (studioId: string, row: readonly SQLOutputValue[]): Checked<Lead> =>
-  checkedEarlierLead(leadIn(studioId, row));
+  checkedEarlierLead(leadIn(studioId, row), originalIn(row.at(-3) as string | null));
+
+/** What a lead was created with, whatever stands there; undefined: it was never corrected. */
+function originalIn(json: string | null): Unchecked<OriginalFields> | undefined {
+  if (json === null) return undefined;
+  try {
+    const { displayName, sourceId, note } = Object(JSON.parse(json));
+    return { displayName, sourceId, note };
+  } catch {
+    return { displayName: undefined, sourceId: undefined, note: undefined };
+  }
+}
+
+/** The same as it is stored. */
+export const originalJson = ({ displayName, sourceId, note }: OriginalFields): string =>
+  JSON.stringify({ displayName, sourceId, note });
 
 /** A lead with whatever stands in its columns. */
 function leadIn(studioId: string, row: readonly SQLOutputValue[]): Unchecked<Lead> {
@@ -82,7 +98,7 @@ function leadIn(studioId: string, row: readonly SQLOutputValue[]): Unchecked<Lea
   };
 }
 
-/** @param row LEAD_COLUMNS, then FINGERPRINT_COLUMNS */
+/** @param row CREATION_COLUMNS */
 export function keptFingerprint(studioId: string, row: readonly SQLOutputValue[]): Checked<Fingerprint> {
   const [version, sha256] = row.slice(-2);
   const read = { version, sha256: hashText(Buffer.from(sha256 as string, 'hex')) };

@@ -1,5 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite';
-import { isOpen } from '../../domain/lead.ts';
+import { correctedFields } from '../../domain/correction.ts';
+import { isOpen, type Lead } from '../../domain/lead.ts';
 import { nothingIsCreated } from '../index-faults.ts';
 import { repetitionOf } from '../repetition.ts';
 import type { ApiKeyStore, LeadStore } from '../store.ts';
@@ -7,7 +8,7 @@ import type { UniqueIndexes } from './unique-indexes.ts';
 
 /**
  * Leads, as far as the unique indexes stand. While one does not, nothing that needs it is written: no lead, and no claim of a
- * lead that is opened again. That it stands until the end of a transaction, the transaction sees to.
+ * lead that is opened again or gets another contact. That it stands until the end of a transaction, the transaction sees to.
  */
 export function leadsWhileUnique(store: LeadStore, database: DatabaseSync, indexes: UniqueIndexes): LeadStore {
   const countByKey = database.prepare(`
@@ -19,6 +20,16 @@ export function leadsWhileUnique(store: LeadStore, database: DatabaseSync, index
     const { leads } = countByKey.get(studioId, idempotencyKey) as { leads: number };
     if (leads > 1) throw nothingIsCreated([fault]);
     return store.findLeadByIdempotencyKey(studioId, idempotencyKey);
+  }
+
+  /** Refuses a change by which a lead takes claims, unless the indexes stand. */
+  async function refuseClaims(
+    { studioId, leadId }: { readonly studioId: string; readonly leadId: string },
+    takesClaims: (lead: Lead) => boolean,
+  ): Promise<void> {
+    const fault = indexes.fault('leads');
+    const lead = fault === undefined ? null : await store.findLead(studioId, leadId);
+    if (fault !== undefined && lead && takesClaims(lead)) throw nothingIsCreated([fault]);
   }
 
   return {
@@ -40,10 +51,14 @@ export function leadsWhileUnique(store: LeadStore, database: DatabaseSync, index
     },
 
     async changeLeadStage(change) {
-      const fault = isOpen(change.stage) ? indexes.fault('leads') : undefined;
-      const lead = fault === undefined ? null : await store.findLead(change.studioId, change.leadId);
-      if (fault !== undefined && lead && !isOpen(lead.stage)) throw nothingIsCreated([fault]);
+      if (isOpen(change.stage)) await refuseClaims(change, (lead) => !isOpen(lead.stage));
       return store.changeLeadStage(change);
+    },
+
+    async updateLead(change) {
+      const { correction } = change;
+      await refuseClaims(change, (lead) => isOpen(lead.stage) && correctedFields(lead, correction).includes('contact'));
+      return store.updateLead(change);
     },
   };
 }

@@ -104,6 +104,31 @@ describe('the same key with the same data', () => {
     await expectReplay(await service.post(original.secret, original.capture, under(original.key)), original);
   });
 
+  test('gets it after the lead was corrected, also when its contact has an open lead again', {
+    tags: ['4.1.1', '4.1.original', '4.2.current-state'],
+  }, async () => {
+    const original = await created();
+    const { studioId, id, secret, capture, key } = original;
+    const contact = { value: { case: 'email', value: anEmail().value } } as const;
+    const lead = { id, displayName: 'Augusta Ada King', contact };
+    await service.leads.updateLead({
+      studioId,
+      lead,
+      updateMask: { paths: ['display_name', 'contact', 'note', 'source_id'] },
+    });
+
+    await expectReplay(await service.post(secret, capture, under(key)), original);
+    const now = await leadOf(await service.get(secret, `/${id}`), 200);
+    expect(now).toMatchObject({ displayName: 'Augusta Ada King', note: null, sourceId: null });
+    expect(now.updatedAt > now.createdAt).toBe(true);
+    const corrected = { ...capture, displayName: now.displayName, contact: anEmail(contact.value.value), note: null };
+    await expectProblem(await service.post(secret, corrected, under(key)), 409, 'integration_idempotency_conflict', []);
+
+    await leadOf(await service.post(secret, capture), 201);
+    const replay = await service.post(secret, capture, under(key));
+    expect(Buffer.from(await replay.bytes()).equals(original.bytes)).toBe(true);
+  });
+
   test('gets it after the source was disabled', { tags: ['4.1.1', '4.1.original'] }, async () => {
     const original = await created();
     const { studioId, sourceId } = original;

@@ -4,8 +4,8 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
-import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
-import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { Duration, FieldMask, Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_duration, file_google_protobuf_field_mask, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Status } from "../../google/rpc/status_pb.ts";
 import { file_google_rpc_status } from "../../google/rpc/status_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
@@ -14,7 +14,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file leadintake/v1/lead_intake.proto.
  */
 export const file_leadintake_v1_lead_intake: GenFile = /*@__PURE__*/
-  fileDesc("Ch9sZWFkaW50YWtlL3YxL2xlYWRfaW50YWtlLnByb3RvEg1sZWFkaW50YWtlLnYxIjQKB0NvbnRhY3QSDwoFZW1haWwYASABKAlIABIPCgVwaG9uZRgCIAEoCUgAQgcKBXZhbHVlIrECCgRMZWFkEgoKAmlkGAEgASgJEhEKCXN0dWRpb19pZBgCIAEoCRIUCgxkaXNwbGF5X25hbWUYAyABKAkSJwoHY29udGFjdBgEIAEoCzIWLmxlYWRpbnRha2UudjEuQ29udGFjdBIWCglzb3VyY2VfaWQYBSABKAlIAIgBARIRCgRub3RlGAYgASgJSAGIAQESJwoFc3RhZ2UYByABKA4yGC5sZWFkaW50YWtlLnYxLkxlYWRTdGFnZRIvCgtjcmVhdGVfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgwKCl9zb3VyY2VfaWRCBwoFX25vdGUiwAEKEUNyZWF0ZUxlYWRSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIXCg9pZGVtcG90ZW5jeV9rZXkYAiABKAkSFAoMZGlzcGxheV9uYW1lGAMgASgJEicKB2NvbnRhY3QYBCABKAsyFi5sZWFkaW50YWtlLnYxLkNvbnRhY3QSFgoJc291cmNlX2lkGAUgASgJSACIAQESEQoEbm90ZRgGIAEoCUgBiAEBQgwKCl9zb3VyY2VfaWRCBwoFX25vdGUiSQoSQ3JlYXRlTGVhZFJlc3BvbnNlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQSEAoIcmVwbGF5ZWQYAiABKAgiWwoOR2V0TGVhZFJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEg8KB2xlYWRfaWQYAiABKAkSJQoEdmlldxgDIAEoDjIXLmxlYWRpbnRha2UudjEuTGVhZFZpZXciNAoPR2V0TGVhZFJlc3BvbnNlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQicwoQTGlzdExlYWRzUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAkSJQoEdmlldxgEIAEoDjIXLmxlYWRpbnRha2UudjEuTGVhZFZpZXciUAoRTGlzdExlYWRzUmVzcG9uc2USIgoFbGVhZHMYASADKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIosBChZDaGFuZ2VMZWFkU3RhZ2VSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIPCgdsZWFkX2lkGAIgASgJEicKBXN0YWdlGAMgASgOMhgubGVhZGludGFrZS52MS5MZWFkU3RhZ2USFgoJbWVtYmVyX2lkGAQgASgJSACIAQFCDAoKX21lbWJlcl9pZCI8ChdDaGFuZ2VMZWFkU3RhZ2VSZXNwb25zZRIhCgRsZWFkGAEgASgLMhMubGVhZGludGFrZS52MS5MZWFkIqgBCgpMZWFkQ2hhbmdlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQSEAoIcmV2aXNpb24YAiABKAMSNQoRZmlyc3RfY2hhbmdlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KBWtpbmRzGAQgAygLMh8ubGVhZGludGFrZS52MS5MZWFkQ2hhbmdlT2ZLaW5kImkKEExlYWRDaGFuZ2VPZktpbmQSKwoEa2luZBgBIAEoDjIdLmxlYWRpbnRha2UudjEuTGVhZENoYW5nZUtpbmQSKAoEdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiTgoWUHVsbExlYWRDaGFuZ2VzUmVxdWVzdBILCgNtYXgYASABKAUSJwoEd2FpdBgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiJFChdQdWxsTGVhZENoYW5nZXNSZXNwb25zZRIqCgdjaGFuZ2VzGAEgAygLMhkubGVhZGludGFrZS52MS5MZWFkQ2hhbmdlIhkKF1dhdGNoTGVhZENoYW5nZXNSZXF1ZXN0IkYKGFdhdGNoTGVhZENoYW5nZXNSZXNwb25zZRIqCgdjaGFuZ2VzGAEgAygLMhkubGVhZGludGFrZS52MS5MZWFkQ2hhbmdlImMKHUFja25vd2xlZGdlTGVhZENoYW5nZXNSZXF1ZXN0EkIKEGFja25vd2xlZGdlbWVudHMYASADKAsyKC5sZWFkaW50YWtlLnYxLkxlYWRDaGFuZ2VBY2tub3dsZWRnZW1lbnQiUQoZTGVhZENoYW5nZUFja25vd2xlZGdlbWVudBIRCglzdHVkaW9faWQYASABKAkSDwoHbGVhZF9pZBgCIAEoCRIQCghyZXZpc2lvbhgDIAEoAyI8Ch5BY2tub3dsZWRnZUxlYWRDaGFuZ2VzUmVzcG9uc2USGgoSYWNrbm93bGVkZ2VkX2NvdW50GAEgASgFIjsKElJlc2VuZExlYWRzUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSEgoKcGFnZV90b2tlbhgCIAEoCSJCChNSZXNlbmRMZWFkc1Jlc3BvbnNlEhIKCmxlYWRfY291bnQYASABKAUSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIpABChdCYXRjaENyZWF0ZUxlYWRzUmVxdWVzdBIyCghyZXF1ZXN0cxgBIAMoCzIgLmxlYWRpbnRha2UudjEuQ3JlYXRlTGVhZFJlcXVlc3QSEwoLcmVxdWVzdF9pZHMYAiADKAkSFAoMdHJhY2VwYXJlbnRzGAMgAygJEhYKDnNlY3JldF9zaGEyNTZzGAQgAygMIlIKGEJhdGNoQ3JlYXRlTGVhZHNSZXNwb25zZRI2CgdyZXN1bHRzGAEgAygLMiUubGVhZGludGFrZS52MS5CYXRjaENyZWF0ZUxlYWRzUmVzdWx0Io4BChZCYXRjaENyZWF0ZUxlYWRzUmVzdWx0Eg0KBWluZGV4GAEgASgNEjUKCHJlc3BvbnNlGAIgASgLMiEubGVhZGludGFrZS52MS5DcmVhdGVMZWFkUmVzcG9uc2VIABIjCgVlcnJvchgDIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzSABCCQoHb3V0Y29tZSKKAQoUQmF0Y2hHZXRMZWFkc1JlcXVlc3QSLwoIcmVxdWVzdHMYASADKAsyHS5sZWFkaW50YWtlLnYxLkdldExlYWRSZXF1ZXN0EhMKC3JlcXVlc3RfaWRzGAIgAygJEhQKDHRyYWNlcGFyZW50cxgDIAMoCRIWCg5zZWNyZXRfc2hhMjU2cxgEIAMoDCJMChVCYXRjaEdldExlYWRzUmVzcG9uc2USMwoHcmVzdWx0cxgBIAMoCzIiLmxlYWRpbnRha2UudjEuQmF0Y2hHZXRMZWFkc1Jlc3VsdCKIAQoTQmF0Y2hHZXRMZWFkc1Jlc3VsdBINCgVpbmRleBgBIAEoDRIyCghyZXNwb25zZRgCIAEoCzIeLmxlYWRpbnRha2UudjEuR2V0TGVhZFJlc3BvbnNlSAASIwoFZXJyb3IYAyABKAsyEi5nb29nbGUucnBjLlN0YXR1c0gAQgkKB291dGNvbWUijQEKFUJhdGNoTGlzdExlYWRzUmVxdWVzdBIxCghyZXF1ZXN0cxgBIAMoCzIfLmxlYWRpbnRha2UudjEuTGlzdExlYWRzUmVxdWVzdBITCgtyZXF1ZXN0X2lkcxgCIAMoCRIUCgx0cmFjZXBhcmVudHMYAyADKAkSFgoOc2VjcmV0X3NoYTI1NnMYBCADKAwiTgoWQmF0Y2hMaXN0TGVhZHNSZXNwb25zZRI0CgdyZXN1bHRzGAEgAygLMiMubGVhZGludGFrZS52MS5CYXRjaExpc3RMZWFkc1Jlc3VsdCKLAQoUQmF0Y2hMaXN0TGVhZHNSZXN1bHQSDQoFaW5kZXgYASABKA0SNAoIcmVzcG9uc2UYAiABKAsyIC5sZWFkaW50YWtlLnYxLkxpc3RMZWFkc1Jlc3BvbnNlSAASIwoFZXJyb3IYAyABKAsyEi5nb29nbGUucnBjLlN0YXR1c0gAQgkKB291dGNvbWUqrwEKDkxlYWRDaGFuZ2VLaW5kEiAKHExFQURfQ0hBTkdFX0tJTkRfVU5TUEVDSUZJRUQQABIcChhMRUFEX0NIQU5HRV9LSU5EX0NSRUFURUQQARIiCh5MRUFEX0NIQU5HRV9LSU5EX1NUQUdFX0NIQU5HRUQQAhIcChhMRUFEX0NIQU5HRV9LSU5EX1VQREFURUQQAxIbChdMRUFEX0NIQU5HRV9LSU5EX1JFU0VOVBAEKroBCglMZWFkU3RhZ2USGgoWTEVBRF9TVEFHRV9VTlNQRUNJRklFRBAAEhIKDkxFQURfU1RBR0VfTkVXEAESGAoUTEVBRF9TVEFHRV9DT05UQUNURUQQAhIbChdMRUFEX1NUQUdFX1RSSUFMX0JPT0tFRBADEh0KGUxFQURfU1RBR0VfVFJJQUxfQVRURU5ERUQQBBISCg5MRUFEX1NUQUdFX1dPThAFEhMKD0xFQURfU1RBR0VfTE9TVBAGKk4KCExlYWRWaWV3EhkKFUxFQURfVklFV19VTlNQRUNJRklFRBAAEhMKD0xFQURfVklFV19CQVNJQxABEhIKDkxFQURfVklFV19GVUxMEAIy1wgKEUxlYWRJbnRha2VTZXJ2aWNlElEKCkNyZWF0ZUxlYWQSIC5sZWFkaW50YWtlLnYxLkNyZWF0ZUxlYWRSZXF1ZXN0GiEubGVhZGludGFrZS52MS5DcmVhdGVMZWFkUmVzcG9uc2USTQoHR2V0TGVhZBIdLmxlYWRpbnRha2UudjEuR2V0TGVhZFJlcXVlc3QaHi5sZWFkaW50YWtlLnYxLkdldExlYWRSZXNwb25zZSIDkAIBElMKCUxpc3RMZWFkcxIfLmxlYWRpbnRha2UudjEuTGlzdExlYWRzUmVxdWVzdBogLmxlYWRpbnRha2UudjEuTGlzdExlYWRzUmVzcG9uc2UiA5ACARJsChBCYXRjaENyZWF0ZUxlYWRzEiYubGVhZGludGFrZS52MS5CYXRjaENyZWF0ZUxlYWRzUmVxdWVzdBonLmxlYWRpbnRha2UudjEuQmF0Y2hDcmVhdGVMZWFkc1Jlc3BvbnNlIgOIAgEoATABEmYKDUJhdGNoR2V0TGVhZHMSIy5sZWFkaW50YWtlLnYxLkJhdGNoR2V0TGVhZHNSZXF1ZXN0GiQubGVhZGludGFrZS52MS5CYXRjaEdldExlYWRzUmVzcG9uc2UiBogCAZACASgBMAESaQoOQmF0Y2hMaXN0TGVhZHMSJC5sZWFkaW50YWtlLnYxLkJhdGNoTGlzdExlYWRzUmVxdWVzdBolLmxlYWRpbnRha2UudjEuQmF0Y2hMaXN0TGVhZHNSZXNwb25zZSIGiAIBkAIBKAEwARJgCg9DaGFuZ2VMZWFkU3RhZ2USJS5sZWFkaW50YWtlLnYxLkNoYW5nZUxlYWRTdGFnZVJlcXVlc3QaJi5sZWFkaW50YWtlLnYxLkNoYW5nZUxlYWRTdGFnZVJlc3BvbnNlEmUKD1B1bGxMZWFkQ2hhbmdlcxIlLmxlYWRpbnRha2UudjEuUHVsbExlYWRDaGFuZ2VzUmVxdWVzdBomLmxlYWRpbnRha2UudjEuUHVsbExlYWRDaGFuZ2VzUmVzcG9uc2UiA5ACARJqChBXYXRjaExlYWRDaGFuZ2VzEiYubGVhZGludGFrZS52MS5XYXRjaExlYWRDaGFuZ2VzUmVxdWVzdBonLmxlYWRpbnRha2UudjEuV2F0Y2hMZWFkQ2hhbmdlc1Jlc3BvbnNlIgOQAgEwARJ6ChZBY2tub3dsZWRnZUxlYWRDaGFuZ2VzEiwubGVhZGludGFrZS52MS5BY2tub3dsZWRnZUxlYWRDaGFuZ2VzUmVxdWVzdBotLmxlYWRpbnRha2UudjEuQWNrbm93bGVkZ2VMZWFkQ2hhbmdlc1Jlc3BvbnNlIgOQAgISWQoLUmVzZW5kTGVhZHMSIS5sZWFkaW50YWtlLnYxLlJlc2VuZExlYWRzUmVxdWVzdBoiLmxlYWRpbnRha2UudjEuUmVzZW5kTGVhZHNSZXNwb25zZSIDkAICYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_google_rpc_status]);
+  fileDesc("Ch9sZWFkaW50YWtlL3YxL2xlYWRfaW50YWtlLnByb3RvEg1sZWFkaW50YWtlLnYxIjQKB0NvbnRhY3QSDwoFZW1haWwYASABKAlIABIPCgVwaG9uZRgCIAEoCUgAQgcKBXZhbHVlIrECCgRMZWFkEgoKAmlkGAEgASgJEhEKCXN0dWRpb19pZBgCIAEoCRIUCgxkaXNwbGF5X25hbWUYAyABKAkSJwoHY29udGFjdBgEIAEoCzIWLmxlYWRpbnRha2UudjEuQ29udGFjdBIWCglzb3VyY2VfaWQYBSABKAlIAIgBARIRCgRub3RlGAYgASgJSAGIAQESJwoFc3RhZ2UYByABKA4yGC5sZWFkaW50YWtlLnYxLkxlYWRTdGFnZRIvCgtjcmVhdGVfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgwKCl9zb3VyY2VfaWRCBwoFX25vdGUiwAEKEUNyZWF0ZUxlYWRSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIXCg9pZGVtcG90ZW5jeV9rZXkYAiABKAkSFAoMZGlzcGxheV9uYW1lGAMgASgJEicKB2NvbnRhY3QYBCABKAsyFi5sZWFkaW50YWtlLnYxLkNvbnRhY3QSFgoJc291cmNlX2lkGAUgASgJSACIAQESEQoEbm90ZRgGIAEoCUgBiAEBQgwKCl9zb3VyY2VfaWRCBwoFX25vdGUiSQoSQ3JlYXRlTGVhZFJlc3BvbnNlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQSEAoIcmVwbGF5ZWQYAiABKAgiWwoOR2V0TGVhZFJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEg8KB2xlYWRfaWQYAiABKAkSJQoEdmlldxgDIAEoDjIXLmxlYWRpbnRha2UudjEuTGVhZFZpZXciNAoPR2V0TGVhZFJlc3BvbnNlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQicwoQTGlzdExlYWRzUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAkSJQoEdmlldxgEIAEoDjIXLmxlYWRpbnRha2UudjEuTGVhZFZpZXciUAoRTGlzdExlYWRzUmVzcG9uc2USIgoFbGVhZHMYASADKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIosBChZDaGFuZ2VMZWFkU3RhZ2VSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIPCgdsZWFkX2lkGAIgASgJEicKBXN0YWdlGAMgASgOMhgubGVhZGludGFrZS52MS5MZWFkU3RhZ2USFgoJbWVtYmVyX2lkGAQgASgJSACIAQFCDAoKX21lbWJlcl9pZCI8ChdDaGFuZ2VMZWFkU3RhZ2VSZXNwb25zZRIhCgRsZWFkGAEgASgLMhMubGVhZGludGFrZS52MS5MZWFkIqgBCgpMZWFkQ2hhbmdlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQSEAoIcmV2aXNpb24YAiABKAMSNQoRZmlyc3RfY2hhbmdlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KBWtpbmRzGAQgAygLMh8ubGVhZGludGFrZS52MS5MZWFkQ2hhbmdlT2ZLaW5kImkKEExlYWRDaGFuZ2VPZktpbmQSKwoEa2luZBgBIAEoDjIdLmxlYWRpbnRha2UudjEuTGVhZENoYW5nZUtpbmQSKAoEdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiTgoWUHVsbExlYWRDaGFuZ2VzUmVxdWVzdBILCgNtYXgYASABKAUSJwoEd2FpdBgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiJFChdQdWxsTGVhZENoYW5nZXNSZXNwb25zZRIqCgdjaGFuZ2VzGAEgAygLMhkubGVhZGludGFrZS52MS5MZWFkQ2hhbmdlIhkKF1dhdGNoTGVhZENoYW5nZXNSZXF1ZXN0IkYKGFdhdGNoTGVhZENoYW5nZXNSZXNwb25zZRIqCgdjaGFuZ2VzGAEgAygLMhkubGVhZGludGFrZS52MS5MZWFkQ2hhbmdlImMKHUFja25vd2xlZGdlTGVhZENoYW5nZXNSZXF1ZXN0EkIKEGFja25vd2xlZGdlbWVudHMYASADKAsyKC5sZWFkaW50YWtlLnYxLkxlYWRDaGFuZ2VBY2tub3dsZWRnZW1lbnQiUQoZTGVhZENoYW5nZUFja25vd2xlZGdlbWVudBIRCglzdHVkaW9faWQYASABKAkSDwoHbGVhZF9pZBgCIAEoCRIQCghyZXZpc2lvbhgDIAEoAyI8Ch5BY2tub3dsZWRnZUxlYWRDaGFuZ2VzUmVzcG9uc2USGgoSYWNrbm93bGVkZ2VkX2NvdW50GAEgASgFIjsKElJlc2VuZExlYWRzUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSEgoKcGFnZV90b2tlbhgCIAEoCSJCChNSZXNlbmRMZWFkc1Jlc3BvbnNlEhIKCmxlYWRfY291bnQYASABKAUSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJItoBChFVcGRhdGVMZWFkUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSIQoEbGVhZBgCIAEoCzITLmxlYWRpbnRha2UudjEuTGVhZBIvCgt1cGRhdGVfbWFzaxgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2sSOAoUZXhwZWN0ZWRfdXBkYXRlX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhYKCW1lbWJlcl9pZBgFIAEoCUgAiAEBQgwKCl9tZW1iZXJfaWQiNwoSVXBkYXRlTGVhZFJlc3BvbnNlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQikAEKF0JhdGNoQ3JlYXRlTGVhZHNSZXF1ZXN0EjIKCHJlcXVlc3RzGAEgAygLMiAubGVhZGludGFrZS52MS5DcmVhdGVMZWFkUmVxdWVzdBITCgtyZXF1ZXN0X2lkcxgCIAMoCRIUCgx0cmFjZXBhcmVudHMYAyADKAkSFgoOc2VjcmV0X3NoYTI1NnMYBCADKAwiUgoYQmF0Y2hDcmVhdGVMZWFkc1Jlc3BvbnNlEjYKB3Jlc3VsdHMYASADKAsyJS5sZWFkaW50YWtlLnYxLkJhdGNoQ3JlYXRlTGVhZHNSZXN1bHQijgEKFkJhdGNoQ3JlYXRlTGVhZHNSZXN1bHQSDQoFaW5kZXgYASABKA0SNQoIcmVzcG9uc2UYAiABKAsyIS5sZWFkaW50YWtlLnYxLkNyZWF0ZUxlYWRSZXNwb25zZUgAEiMKBWVycm9yGAMgASgLMhIuZ29vZ2xlLnJwYy5TdGF0dXNIAEIJCgdvdXRjb21lIooBChRCYXRjaEdldExlYWRzUmVxdWVzdBIvCghyZXF1ZXN0cxgBIAMoCzIdLmxlYWRpbnRha2UudjEuR2V0TGVhZFJlcXVlc3QSEwoLcmVxdWVzdF9pZHMYAiADKAkSFAoMdHJhY2VwYXJlbnRzGAMgAygJEhYKDnNlY3JldF9zaGEyNTZzGAQgAygMIkwKFUJhdGNoR2V0TGVhZHNSZXNwb25zZRIzCgdyZXN1bHRzGAEgAygLMiIubGVhZGludGFrZS52MS5CYXRjaEdldExlYWRzUmVzdWx0IogBChNCYXRjaEdldExlYWRzUmVzdWx0Eg0KBWluZGV4GAEgASgNEjIKCHJlc3BvbnNlGAIgASgLMh4ubGVhZGludGFrZS52MS5HZXRMZWFkUmVzcG9uc2VIABIjCgVlcnJvchgDIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzSABCCQoHb3V0Y29tZSKNAQoVQmF0Y2hMaXN0TGVhZHNSZXF1ZXN0EjEKCHJlcXVlc3RzGAEgAygLMh8ubGVhZGludGFrZS52MS5MaXN0TGVhZHNSZXF1ZXN0EhMKC3JlcXVlc3RfaWRzGAIgAygJEhQKDHRyYWNlcGFyZW50cxgDIAMoCRIWCg5zZWNyZXRfc2hhMjU2cxgEIAMoDCJOChZCYXRjaExpc3RMZWFkc1Jlc3BvbnNlEjQKB3Jlc3VsdHMYASADKAsyIy5sZWFkaW50YWtlLnYxLkJhdGNoTGlzdExlYWRzUmVzdWx0IosBChRCYXRjaExpc3RMZWFkc1Jlc3VsdBINCgVpbmRleBgBIAEoDRI0CghyZXNwb25zZRgCIAEoCzIgLmxlYWRpbnRha2UudjEuTGlzdExlYWRzUmVzcG9uc2VIABIjCgVlcnJvchgDIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzSABCCQoHb3V0Y29tZSqvAQoOTGVhZENoYW5nZUtpbmQSIAocTEVBRF9DSEFOR0VfS0lORF9VTlNQRUNJRklFRBAAEhwKGExFQURfQ0hBTkdFX0tJTkRfQ1JFQVRFRBABEiIKHkxFQURfQ0hBTkdFX0tJTkRfU1RBR0VfQ0hBTkdFRBACEhwKGExFQURfQ0hBTkdFX0tJTkRfVVBEQVRFRBADEhsKF0xFQURfQ0hBTkdFX0tJTkRfUkVTRU5UEAQqugEKCUxlYWRTdGFnZRIaChZMRUFEX1NUQUdFX1VOU1BFQ0lGSUVEEAASEgoOTEVBRF9TVEFHRV9ORVcQARIYChRMRUFEX1NUQUdFX0NPTlRBQ1RFRBACEhsKF0xFQURfU1RBR0VfVFJJQUxfQk9PS0VEEAMSHQoZTEVBRF9TVEFHRV9UUklBTF9BVFRFTkRFRBAEEhIKDkxFQURfU1RBR0VfV09OEAUSEwoPTEVBRF9TVEFHRV9MT1NUEAYqTgoITGVhZFZpZXcSGQoVTEVBRF9WSUVXX1VOU1BFQ0lGSUVEEAASEwoPTEVBRF9WSUVXX0JBU0lDEAESEgoOTEVBRF9WSUVXX0ZVTEwQAjKqCQoRTGVhZEludGFrZVNlcnZpY2USUQoKQ3JlYXRlTGVhZBIgLmxlYWRpbnRha2UudjEuQ3JlYXRlTGVhZFJlcXVlc3QaIS5sZWFkaW50YWtlLnYxLkNyZWF0ZUxlYWRSZXNwb25zZRJNCgdHZXRMZWFkEh0ubGVhZGludGFrZS52MS5HZXRMZWFkUmVxdWVzdBoeLmxlYWRpbnRha2UudjEuR2V0TGVhZFJlc3BvbnNlIgOQAgESUwoJTGlzdExlYWRzEh8ubGVhZGludGFrZS52MS5MaXN0TGVhZHNSZXF1ZXN0GiAubGVhZGludGFrZS52MS5MaXN0TGVhZHNSZXNwb25zZSIDkAIBEmwKEEJhdGNoQ3JlYXRlTGVhZHMSJi5sZWFkaW50YWtlLnYxLkJhdGNoQ3JlYXRlTGVhZHNSZXF1ZXN0GicubGVhZGludGFrZS52MS5CYXRjaENyZWF0ZUxlYWRzUmVzcG9uc2UiA4gCASgBMAESZgoNQmF0Y2hHZXRMZWFkcxIjLmxlYWRpbnRha2UudjEuQmF0Y2hHZXRMZWFkc1JlcXVlc3QaJC5sZWFkaW50YWtlLnYxLkJhdGNoR2V0TGVhZHNSZXNwb25zZSIGiAIBkAIBKAEwARJpCg5CYXRjaExpc3RMZWFkcxIkLmxlYWRpbnRha2UudjEuQmF0Y2hMaXN0TGVhZHNSZXF1ZXN0GiUubGVhZGludGFrZS52MS5CYXRjaExpc3RMZWFkc1Jlc3BvbnNlIgaIAgGQAgEoATABEmAKD0NoYW5nZUxlYWRTdGFnZRIlLmxlYWRpbnRha2UudjEuQ2hhbmdlTGVhZFN0YWdlUmVxdWVzdBomLmxlYWRpbnRha2UudjEuQ2hhbmdlTGVhZFN0YWdlUmVzcG9uc2USUQoKVXBkYXRlTGVhZBIgLmxlYWRpbnRha2UudjEuVXBkYXRlTGVhZFJlcXVlc3QaIS5sZWFkaW50YWtlLnYxLlVwZGF0ZUxlYWRSZXNwb25zZRJlCg9QdWxsTGVhZENoYW5nZXMSJS5sZWFkaW50YWtlLnYxLlB1bGxMZWFkQ2hhbmdlc1JlcXVlc3QaJi5sZWFkaW50YWtlLnYxLlB1bGxMZWFkQ2hhbmdlc1Jlc3BvbnNlIgOQAgESagoQV2F0Y2hMZWFkQ2hhbmdlcxImLmxlYWRpbnRha2UudjEuV2F0Y2hMZWFkQ2hhbmdlc1JlcXVlc3QaJy5sZWFkaW50YWtlLnYxLldhdGNoTGVhZENoYW5nZXNSZXNwb25zZSIDkAIBMAESegoWQWNrbm93bGVkZ2VMZWFkQ2hhbmdlcxIsLmxlYWRpbnRha2UudjEuQWNrbm93bGVkZ2VMZWFkQ2hhbmdlc1JlcXVlc3QaLS5sZWFkaW50YWtlLnYxLkFja25vd2xlZGdlTGVhZENoYW5nZXNSZXNwb25zZSIDkAICElkKC1Jlc2VuZExlYWRzEiEubGVhZGludGFrZS52MS5SZXNlbmRMZWFkc1JlcXVlc3QaIi5sZWFkaW50YWtlLnYxLlJlc2VuZExlYWRzUmVzcG9uc2UiA5ACAmIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_google_rpc_status]);
 
 /**
  * How to reach a person: exactly one way.
@@ -72,28 +72,28 @@ export type Lead = Message<"leadintake.v1.Lead"> & {
   studioId: string;
 
   /**
-   * As it was given.
+   * As it was given, or corrected last.
    *
    * @generated from field: string display_name = 3;
    */
   displayName: string;
 
   /**
-   * As it was given; only with LEAD_VIEW_FULL.
+   * As it was given, or corrected last; only with LEAD_VIEW_FULL.
    *
    * @generated from field: leadintake.v1.Contact contact = 4;
    */
   contact?: Contact | undefined;
 
   /**
-   * UUID of the lead source; absent when none was given.
+   * UUID of the lead source; absent when it has none.
    *
    * @generated from field: optional string source_id = 5;
    */
   sourceId?: string | undefined;
 
   /**
-   * As it was given; absent when none was given.
+   * As it was given, or corrected last; absent when it has none.
    *
    * @generated from field: optional string note = 6;
    */
@@ -191,7 +191,8 @@ export const CreateLeadRequestSchema: GenMessage<CreateLeadRequest> = /*@__PURE_
  */
 export type CreateLeadResponse = Message<"leadintake.v1.CreateLeadResponse"> & {
   /**
-   * The lead as it was created, without its contact: stage NEW, update_time equal to create_time, on a replay too.
+   * The lead as it was created, without its contact: stage NEW, update_time equal to create_time, on a replay too, whatever was
+   * corrected since.
    *
    * @generated from field: leadintake.v1.Lead lead = 1;
    */
@@ -691,6 +692,78 @@ export const ResendLeadsResponseSchema: GenMessage<ResendLeadsResponse> = /*@__P
   messageDesc(file_leadintake_v1_lead_intake, 20);
 
 /**
+ * Request of UpdateLead. The rules of the fields are those of CreateLeadRequest.
+ *
+ * @generated from message leadintake.v1.UpdateLeadRequest
+ */
+export type UpdateLeadRequest = Message<"leadintake.v1.UpdateLeadRequest"> & {
+  /**
+   * 1 to 64 of `[A-Za-z0-9_-]`.
+   *
+   * @generated from field: string studio_id = 1;
+   */
+  studioId: string;
+
+  /**
+   * The id of the lead, and the new values of its fields. A studio_id must be the same, or empty; what only the service sets is
+   * not looked at.
+   *
+   * @generated from field: leadintake.v1.Lead lead = 2;
+   */
+  lead?: Lead | undefined;
+
+  /**
+   * Which fields change: `display_name`, `contact`, `source_id`, `note`. A source or note that is named and not given is taken
+   * away. A contact is replaced whole, so none of its fields can be named, nor can `*`. Absent or empty: those that are given.
+   *
+   * @generated from field: google.protobuf.FieldMask update_mask = 3;
+   */
+  updateMask?: FieldMask | undefined;
+
+  /**
+   * The update_time that the lead must still have; absent: any.
+   *
+   * @generated from field: google.protobuf.Timestamp expected_update_time = 4;
+   */
+  expectedUpdateTime?: Timestamp | undefined;
+
+  /**
+   * Who does it, for the audit: 1 to 64 of `[A-Za-z0-9_-]`.
+   *
+   * @generated from field: optional string member_id = 5;
+   */
+  memberId?: string | undefined;
+};
+
+/**
+ * Describes the message leadintake.v1.UpdateLeadRequest.
+ * Use `create(UpdateLeadRequestSchema)` to create a new message.
+ */
+export const UpdateLeadRequestSchema: GenMessage<UpdateLeadRequest> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_lead_intake, 21);
+
+/**
+ * Answer to UpdateLead.
+ *
+ * @generated from message leadintake.v1.UpdateLeadResponse
+ */
+export type UpdateLeadResponse = Message<"leadintake.v1.UpdateLeadResponse"> & {
+  /**
+   * The lead after the change, with its contact.
+   *
+   * @generated from field: leadintake.v1.Lead lead = 1;
+   */
+  lead?: Lead | undefined;
+};
+
+/**
+ * Describes the message leadintake.v1.UpdateLeadResponse.
+ * Use `create(UpdateLeadResponseSchema)` to create a new message.
+ */
+export const UpdateLeadResponseSchema: GenMessage<UpdateLeadResponse> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_lead_intake, 22);
+
+/**
  * Some of the requests of BatchCreateLeads.
  *
  * @generated from message leadintake.v1.BatchCreateLeadsRequest
@@ -732,7 +805,7 @@ export type BatchCreateLeadsRequest = Message<"leadintake.v1.BatchCreateLeadsReq
  * Use `create(BatchCreateLeadsRequestSchema)` to create a new message.
  */
 export const BatchCreateLeadsRequestSchema: GenMessage<BatchCreateLeadsRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 21);
+  messageDesc(file_leadintake_v1_lead_intake, 23);
 
 /**
  * Some of the results of BatchCreateLeads.
@@ -753,7 +826,7 @@ export type BatchCreateLeadsResponse = Message<"leadintake.v1.BatchCreateLeadsRe
  * Use `create(BatchCreateLeadsResponseSchema)` to create a new message.
  */
 export const BatchCreateLeadsResponseSchema: GenMessage<BatchCreateLeadsResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 22);
+  messageDesc(file_leadintake_v1_lead_intake, 24);
 
 /**
  * What became of one request of BatchCreateLeads.
@@ -795,7 +868,7 @@ export type BatchCreateLeadsResult = Message<"leadintake.v1.BatchCreateLeadsResu
  * Use `create(BatchCreateLeadsResultSchema)` to create a new message.
  */
 export const BatchCreateLeadsResultSchema: GenMessage<BatchCreateLeadsResult> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 23);
+  messageDesc(file_leadintake_v1_lead_intake, 25);
 
 /**
  * Some of the requests of BatchGetLeads.
@@ -839,7 +912,7 @@ export type BatchGetLeadsRequest = Message<"leadintake.v1.BatchGetLeadsRequest">
  * Use `create(BatchGetLeadsRequestSchema)` to create a new message.
  */
 export const BatchGetLeadsRequestSchema: GenMessage<BatchGetLeadsRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 24);
+  messageDesc(file_leadintake_v1_lead_intake, 26);
 
 /**
  * Some of the results of BatchGetLeads.
@@ -860,7 +933,7 @@ export type BatchGetLeadsResponse = Message<"leadintake.v1.BatchGetLeadsResponse
  * Use `create(BatchGetLeadsResponseSchema)` to create a new message.
  */
 export const BatchGetLeadsResponseSchema: GenMessage<BatchGetLeadsResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 25);
+  messageDesc(file_leadintake_v1_lead_intake, 27);
 
 /**
  * What became of one request of BatchGetLeads.
@@ -902,7 +975,7 @@ export type BatchGetLeadsResult = Message<"leadintake.v1.BatchGetLeadsResult"> &
  * Use `create(BatchGetLeadsResultSchema)` to create a new message.
  */
 export const BatchGetLeadsResultSchema: GenMessage<BatchGetLeadsResult> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 26);
+  messageDesc(file_leadintake_v1_lead_intake, 28);
 
 /**
  * Some of the requests of BatchListLeads.
@@ -946,7 +1019,7 @@ export type BatchListLeadsRequest = Message<"leadintake.v1.BatchListLeadsRequest
  * Use `create(BatchListLeadsRequestSchema)` to create a new message.
  */
 export const BatchListLeadsRequestSchema: GenMessage<BatchListLeadsRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 27);
+  messageDesc(file_leadintake_v1_lead_intake, 29);
 
 /**
  * Some of the results of BatchListLeads.
@@ -967,7 +1040,7 @@ export type BatchListLeadsResponse = Message<"leadintake.v1.BatchListLeadsRespon
  * Use `create(BatchListLeadsResponseSchema)` to create a new message.
  */
 export const BatchListLeadsResponseSchema: GenMessage<BatchListLeadsResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 28);
+  messageDesc(file_leadintake_v1_lead_intake, 30);
 
 /**
  * What became of one request of BatchListLeads.
@@ -1009,7 +1082,7 @@ export type BatchListLeadsResult = Message<"leadintake.v1.BatchListLeadsResult">
  * Use `create(BatchListLeadsResultSchema)` to create a new message.
  */
 export const BatchListLeadsResultSchema: GenMessage<BatchListLeadsResult> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 29);
+  messageDesc(file_leadintake_v1_lead_intake, 31);
 
 /**
  * What can have happened to a lead.
@@ -1252,6 +1325,20 @@ export const LeadIntakeService: GenService<{
     methodKind: "unary";
     input: typeof ChangeLeadStageRequestSchema;
     output: typeof ChangeLeadStageResponseSchema;
+  },
+  /**
+   * Corrects a lead. An open one that gets another contact frees the former and takes that one at once. When all values are there
+   * already, nothing is written. A repetition of the creation is still answered what the creation was. Refused, in this order,
+   * with INVALID_REQUEST, LEAD_NOT_FOUND, UPDATE_TIME_MISMATCH, SOURCE_INVALID (of another source than it has), or
+   * LEAD_ALREADY_OPEN when it is open and the other contact has an open lead (ErrorInfo metadata `leadId`). Without an
+   * expected_update_time it may be repeated when its outcome is not known; with one, read the lead first.
+   *
+   * @generated from rpc leadintake.v1.LeadIntakeService.UpdateLead
+   */
+  updateLead: {
+    methodKind: "unary";
+    input: typeof UpdateLeadRequestSchema;
+    output: typeof UpdateLeadResponseSchema;
   },
   /**
    * Pulls leads of all studios that have changes which nobody has acknowledged, those whose changes began first in front. Waits

@@ -1,0 +1,38 @@
+import type { Lead, UpdateLeadRequest } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import type { Faults } from '../domain/refusal.ts';
+import type { UpdateLeadCommand } from '../usecases/update-lead.ts';
+import { contactFromWire, dateFromWire } from './convert.ts';
+
+/** What a mask may name, and without one, whether it is given. */
+const FIELDS: Readonly<Record<string, (lead: Lead) => boolean>> = {
+  display_name: ({ displayName }) => displayName !== '',
+  contact: ({ contact }) => contact !== undefined,
+  source_id: ({ sourceId }) => sourceId !== undefined,
+  note: ({ note }) => note !== undefined,
+};
+const PATHS = Object.keys(FIELDS);
+
+/** What of a lead changes: with a mask what it names, without one what is given. Notes what is wrong with the mask. */
+export function updateFromWire(request: UpdateLeadRequest, faults: Faults): UpdateLeadCommand {
+  const { studioId, lead, updateMask, expectedUpdateTime, memberId } = request;
+  const paths = updateMask?.paths ?? [];
+  if (lead && lead.studioId !== '' && lead.studioId !== studioId) {
+    faults.note('lead.studioId', 'must be empty, or the same as studioId');
+  }
+  if (paths.some((path) => !PATHS.includes(path))) {
+    faults.note('updateMask', `must name ${PATHS.join(', ')} only; the contact is replaced whole`);
+  }
+  const named = paths.length > 0 ? paths : PATHS.filter((path) => lead && FIELDS[path]?.(lead));
+  return {
+    studioId,
+    leadId: lead?.id ?? '',
+    fields: {
+      ...(named.includes('display_name') && { displayName: lead?.displayName ?? '' }),
+      ...(named.includes('contact') && { contact: contactFromWire(lead?.contact) }),
+      ...(named.includes('source_id') && { sourceId: lead?.sourceId ?? null }),
+      ...(named.includes('note') && { note: lead?.note ?? null }),
+    },
+    expectedUpdatedAt: dateFromWire(expectedUpdateTime),
+    memberId,
+  };
+}

@@ -1,0 +1,67 @@
+import { correctedFields } from '../../domain/correction.ts';
+import { isOpen, nextUpdate } from '../../domain/lead.ts';
+import { type Checked, whole } from '../checked.ts';
+import { type LeadStore, UnreadableRecord, type UpdateLeadOutcome } from '../store.ts';
+import { refusedHistory, remember } from './audit.ts';
+import { type Connection, untilKnown } from './connection.ts';
+import { claimsDocument, correctionFields, leadKey, leadOf, originalDocument, WITHOUT_HISTORY } from './documents.ts';
+import { isDuplicate } from './is-duplicate.ts';
+import { marked } from './lead-changes.ts';
+import { otherHolder } from './lead-in-the-way.ts';
+import { Turns } from './turns.ts';
+
+/** Corrects leads, in MongoDB. */
+export function leadUpdater({ leads, call }: Connection): LeadStore['updateLead'] {
+  // Many at once of one lead would disturb each other, and be tried again, until time is over.
+  const turns = new Turns();
+  return ({ studioId, leadId, correction, claims, expectedUpdatedAt, memberId, now }) =>
+    call((deadline) => {
+      const _id = leadKey(studioId, leadId);
+      /** What an attempt before this one may have written: its answer got lost. */
+      let maybeWritten: Date | undefined;
+      const attempt = async (): Promise<Checked<UpdateLeadOutcome> | undefined> => {
+        const found = await leads.findOne({ studioId, _id }, WITHOUT_HISTORY);
+        if (!found) return { kind: 'not-found' };
+        const lead = leadOf(found);
+        if (lead instanceof UnreadableRecord) return lead;
+        const corrected = correctedFields(lead, correction);
+        if (corrected.length === 0 && maybeWritten?.getTime() === lead.updatedAt.getTime()) {
+          return { kind: 'updated', lead };
+        }
+        if (expectedUpdatedAt && expectedUpdatedAt.getTime() !== lead.updatedAt.getTime()) {
+          // Somebody else has changed it since: whether this call did before that, nobody knows.
+          return maybeWritten ? undefined : { kind: 'stale' };
+        }
+        if (corrected.length === 0) return { kind: 'unchanged', lead };
+        const updatedAt = nextUpdate(lead.updatedAt, now);
+        const takesClaims = corrected.includes('contact') && isOpen(lead.stage);
+        const mark = marked(found, 'updated', updatedAt);
+        deadline.throwIfAborted();
+        try {
+          const { matchedCount } = await leads.updateOne(
+            // Only from the state that was read: somebody else's change in between is looked at first.
+            { studioId, _id, stage: lead.stage, updatedAt: lead.updatedAt },
+            {
+              ...mark,
+              $set: {
+                ...mark.$set,
+                ...correctionFields(correction),
+                updatedAt,
+                ...(takesClaims && claimsDocument(claims)),
+                ...(found.original === undefined && { original: originalDocument(lead) }),
+              },
+              $push: remember({ action: 'lead-updated', memberId, time: updatedAt, to: corrected.join() }),
+            },
+          );
+          return matchedCount === 1 ? { kind: 'updated', lead: { ...lead, ...correction, updatedAt } } : undefined;
+        } catch (error) {
+          if (isDuplicate(error)) return otherHolder(leads, _id, claims);
+          maybeWritten = updatedAt;
+          const refused = await refusedHistory(leads, { kind: 'lead', studioId, id: leadId, _id }, error);
+          if (refused) return refused;
+          throw error;
+        }
+      };
+      return turns.take([`${studioId} ${leadId}`], () => untilKnown(deadline, attempt));
+    }).then(whole);
+}

@@ -1,0 +1,68 @@
+import type { DatabaseSync } from 'node:sqlite';
+import { correctedFields } from '../../domain/correction.ts';
+import { isOpen, nextUpdate } from '../../domain/lead.ts';
+import { claimsOrFault, whole } from '../checked.ts';
+import type { LeadStore } from '../store.ts';
+import { auditWriter } from './audit.ts';
+import { contactClaims } from './contact-claims.ts';
+import type { GroupCommit } from './group-commit.ts';
+import { marked } from './lead-changes.ts';
+import { prepareLists } from './row-lists.ts';
+import { LEAD_COLUMNS, leadOf, originalJson } from './rows.ts';
+import { hashesBytes, hashesIn } from './stored-ids.ts';
+import { studioNumbers } from './studio-numbers.ts';
+
+/** Corrects leads, in SQLite. */
+export function leadUpdater(database: DatabaseSync, commits: Pick<GroupCommit, 'write'>): LeadStore['updateLead'] {
+  const select = prepareLists(
+    database,
+    `SELECT ${LEAD_COLUMNS}, number, contact_keys FROM leads WHERE studio_number = ? AND id = unhex(?, '-')`,
+  );
+  const updateFields = database.prepare(`
+    UPDATE leads SET
+      display_name = ?1, contact_type = ?2, contact_value = ?3, source_id = unhex(?4, '-'), note = ?5, updated_at = ?6,
+      original = coalesce(original, ?7), ${marked('updated', '?6')}
+    WHERE number = ?8`);
+  const updateClaims = database.prepare(`
+    UPDATE leads SET contact_keys = ?, rule_version = ?, rule_region = ? WHERE number = ?`);
+  const studios = studioNumbers(database);
+  const claimed = contactClaims(database);
+  const keep = auditWriter(database);
+
+  return ({ studioId, leadId, correction, claims, expectedUpdatedAt, memberId, now }) =>
+    commits.write(() => {
+      const studio = studios.inWrite(studioId);
+      const row = studio === undefined ? undefined : select.get(studio, leadId);
+      if (studio === undefined || !row) return { kind: 'not-found' };
+      const lead = whole(leadOf(studioId, row));
+      if (expectedUpdatedAt && expectedUpdatedAt.getTime() !== lead.updatedAt.getTime()) return { kind: 'stale' };
+      const corrected = correctedFields(lead, correction);
+      if (corrected.length === 0) return { kind: 'unchanged', lead };
+      const [number, contactKeys] = row.slice(-2) as [number, Uint8Array];
+      if (corrected.includes('contact') && isOpen(lead.stage)) {
+        // What cannot be read cannot be freed either.
+        const before = whole(claimsOrFault(lead, hashesIn(contactKeys)));
+        const holder = claimed.holderOf(studio, claims.contactKeys, number);
+        if (holder !== undefined) return { kind: 'already-open', leadId: holder };
+        const { contactKeys: wanted, contactRule } = claims;
+        // Also what it has and does not say, if somebody has changed its row by hand.
+        claimed.free(studio, [...before, ...wanted], number);
+        claimed.take(studio, wanted, number);
+        updateClaims.run(hashesBytes(wanted), contactRule.version, contactRule.region, number);
+      }
+      const updated = { ...lead, ...correction, updatedAt: nextUpdate(lead.updatedAt, now) };
+      const { displayName, contact, sourceId, note, updatedAt } = updated;
+      updateFields.run(
+        displayName,
+        contact.type,
+        contact.value,
+        sourceId,
+        note,
+        updatedAt.getTime(),
+        originalJson(lead),
+        number,
+      );
+      keep({ studioId, leadId, action: 'lead-updated', memberId, time: updatedAt, to: corrected.join() });
+      return { kind: 'updated', lead: updated };
+    });
+}

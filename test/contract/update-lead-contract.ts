@@ -1,0 +1,562 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+import { CALLS_OVER_MS } from '../../src/domain/claim-renewal.ts';
+import { openClaims } from '../../src/domain/claims.ts';
+import type { Contact } from '../../src/domain/contact.ts';
+import type { Correction } from '../../src/domain/correction.ts';
+import type { Lead, LeadStage } from '../../src/domain/lead.ts';
+import { newId } from '../../src/domain/new-id.ts';
+import type { Studio } from '../../src/domain/studio.ts';
+import { type ClaimingLead, type Store, UnreadableRecord, type UpdateLeadOutcome } from '../../src/store/store.ts';
+import { changeLeadStage } from '../../src/usecases/change-lead-stage.ts';
+import { renewClaims } from '../../src/usecases/renew-claims.ts';
+import { aClaim, aLead, aStudio, claimsOf, DAY_MS, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
+import type { Damage, OpenedStore } from './store-contract.ts';
+
+/** What `src/store/store.ts` promises of updates, held against one adapter. */
+export function updateLeadContract(
+  damages: readonly (Damage & { readonly title: string })[],
+  opened: () => OpenedStore,
+) {
+  describe('updating leads', () => {
+    let store: Store;
+    beforeEach(() => {
+      store = opened().store;
+    });
+
+    const anEmail = (): Contact => ({ type: 'email', value: `${newId()}@example.org` });
+    const email = (value: string): Contact => ({ type: 'email', value });
+
+    async function created(lead: Lead = aLead(), claims = claimsOf(lead)): Promise<Lead> {
+      expect(await store.createLead(lead, claims)).toEqual({ kind: 'created', lead });
+      return lead;
+    }
+
+    async function moved(lead: Lead, stage: LeadStage): Promise<Lead> {
+      const { studioId, id: leadId } = lead;
+      const claims = claimsOf(lead);
+      const outcome = await store.changeLeadStage({ studioId, leadId, stage, claims, memberId: null, now: NOW });
+      if (outcome.kind !== 'changed') throw new Error(`the lead was not moved: ${outcome.kind}`);
+      return outcome.lead;
+    }
+
+    type Update = Partial<Parameters<Store['updateLead']>[0]>;
+    const update = (lead: Lead, correction: Correction, more: Update = {}, through = store) =>
+      through.updateLead({
+        studioId: lead.studioId,
+        leadId: lead.id,
+        correction,
+        claims: openClaims(correction.contact ?? lead.contact, aStudio()),
+        expectedUpdatedAt: null,
+        memberId: null,
+        now: NOW,
+        ...more,
+      });
+
+    async function updated(lead: Lead, correction: Correction, more: Update = {}): Promise<Lead> {
+      const outcome = await update(lead, correction, more);
+      if (outcome.kind !== 'updated') throw new Error(`the lead was not updated: ${outcome.kind}`);
+      return outcome.lead;
+    }
+
+    /** What becomes of a creation for a contact: the id of the lead that has it, or whether it was free. */
+    async function holderOf(contact: Contact): Promise<string> {
+      const lead = aLead({ contact });
+      const outcome = await store.createLead(lead, claimsOf(lead));
+      return outcome.kind === 'already-open' ? outcome.leadId : outcome.kind;
+    }
+
+    const found = ({ studioId, id }: Lead) => store.findLead(studioId, id);
+    const eventsOf = ({ studioId, id }: Lead) => store.listAuditEvents(studioId, id);
+    const claimsNow = async () => (await store.listOpenClaims(STUDIO_ID, null, 1000)).leads;
+
+    test.each<[string, Correction]>([
+      ['name', { displayName: 'Augusta Ada King' }],
+      ['contact', { contact: { type: 'phone', value: '+49 30 1234567' } }],
+      ['source', { sourceId: newId() }],
+      ['note', { note: 'Moved away.' }],
+      ['source, which is taken away', { sourceId: null }],
+      ['note, which is taken away', { note: null }],
+      ['fields, all together', { displayName: 'Eda', contact: anEmail(), sourceId: newId(), note: 'New.' }],
+    ])('a lead gets another %s, and nothing else of it changes', async (_, correction) => {
+      const lead = await created(aLead({ sourceId: newId(), note: 'Calls back.' }));
+      const neighbour = await created();
+
+      const outcome = await update(lead, correction, { now: plus(lead.updatedAt, 5) });
+
+      const expected = { ...lead, ...correction, updatedAt: plus(lead.updatedAt, 5) };
+      expect(outcome).toEqual({ kind: 'updated', lead: expected });
+      expect(await found(lead)).toEqual(expected);
+      expect((await store.listLeads(STUDIO_ID, null, 10)).records).toEqual([neighbour, expected]);
+    });
+
+    test('updatedAt grows with each, also when the clock went back', async () => {
+      const lead = await created();
+
+      const once = await updated(lead, { note: 'one' }, { now: plus(lead.updatedAt, -DAY_MS) });
+      const twice = await updated(once, { note: 'two' }, { now: plus(lead.updatedAt, DAY_MS) });
+
+      expect(once.updatedAt).toEqual(plus(lead.updatedAt, 1));
+      expect(twice.updatedAt).toEqual(plus(lead.updatedAt, DAY_MS));
+    });
+
+    test('to the values that are there, nothing is written', async () => {
+      const lead = await created(aLead({ note: 'same' }));
+      const { displayName, contact, sourceId, note } = lead;
+
+      for (const correction of [{}, { note }, { displayName, contact: { ...contact }, sourceId, note }]) {
+        expect(await update(lead, correction)).toEqual({ kind: 'unchanged', lead });
+      }
+
+      expect(await found(lead)).toEqual(lead);
+      expect(await eventsOf(lead)).toEqual([]);
+    });
+
+    test('of a lead that has changed since the time that was expected is stale, and writes nothing', async () => {
+      const lead = await created();
+      const now = await updated(lead, { note: 'first' }, { expectedUpdatedAt: lead.updatedAt });
+
+      for (const note of ['second', 'first']) {
+        expect(await update(lead, { note }, { expectedUpdatedAt: lead.updatedAt })).toEqual({ kind: 'stale' });
+      }
+
+      expect(await found(lead)).toEqual(now);
+      expect(await eventsOf(lead)).toHaveLength(1);
+      expect(await update(lead, { note: 'second' }, { expectedUpdatedAt: now.updatedAt })).toMatchObject({
+        kind: 'updated',
+      });
+    });
+
+    test("an unknown lead and another studio's are not found, and nothing is written", async () => {
+      const lead = await created();
+
+      expect(await update({ ...lead, id: newId() }, { note: 'x' })).toEqual({ kind: 'not-found' });
+      expect(await update({ ...lead, studioId: 'studio-2' }, { note: 'x' })).toEqual({ kind: 'not-found' });
+      expect(await found(lead)).toEqual(lead);
+    });
+
+    describe('of the contact', () => {
+      test('of an open lead frees the former one, and takes the other', async () => {
+        const lead = await created();
+        const contact = anEmail();
+
+        await updated(lead, { contact });
+
+        expect(await holderOf(contact)).toBe(lead.id);
+        expect(await holderOf(lead.contact)).toBe('created');
+      });
+
+      test('to one that has another open lead is refused with its id, and nothing is written', async () => {
+        const [lead, other] = [await created(), await created()];
+
+        const outcome = await update(lead, { contact: other.contact, note: 'x' });
+
+        expect(outcome).toEqual({ kind: 'already-open', leadId: other.id });
+        expect(await found(lead)).toEqual(lead);
+        expect(await eventsOf(lead)).toEqual([]);
+        expect(await holderOf(lead.contact)).toBe(lead.id);
+        expect(await holderOf(other.contact)).toBe(other.id);
+      });
+
+      test('to one of whose claims another lead has any is refused, and leaves every claim as it was', async () => {
+        const [lead, other] = [aLead(), aLead()];
+        await created(lead, claimsOf(lead, { contactKeys: [aClaim('a'), aClaim('b')] }));
+        await created(other, claimsOf(other, { contactKeys: [aClaim('c')] }));
+        const before = await claimsNow();
+
+        const claims = claimsOf(lead, { contactKeys: [aClaim('d'), aClaim('b'), aClaim('c')] });
+        expect(await update(lead, { contact: anEmail() }, { claims })).toEqual({
+          kind: 'already-open',
+          leadId: other.id,
+        });
+
+        expect(await claimsNow()).toEqual(before);
+      });
+
+      test('to the same one, written otherwise, keeps it taken, and is kept as it was typed', async () => {
+        const lead = await created(aLead({ contact: email('Ada@Example.org') }));
+
+        const now = await updated(lead, { contact: email('ada@example.org') });
+
+        expect(await found(lead)).toEqual(now);
+        expect(now.contact.value).toBe('ada@example.org');
+        expect(await holderOf(email('ADA@example.org'))).toBe(lead.id);
+      });
+
+      test('takes what is given, of which the lead may have some already, and nothing else', async () => {
+        const lead = aLead();
+        await created(lead, claimsOf(lead, { contactKeys: [aClaim('a'), aClaim('b')] }));
+        const contact = anEmail();
+
+        const claims = {
+          contactKeys: [aClaim('c'), aClaim('b')],
+          contactRule: { version: 2, region: 'DE' },
+        } as const;
+        await updated(lead, { contact }, { claims });
+
+        expect(await claimsNow()).toEqual([{ id: lead.id, contact, claims }]);
+        const another = aLead();
+        await created(another, claimsOf(another, { contactKeys: [aClaim('a')] }));
+      });
+
+      test.each<[string, Correction]>([
+        ['other fields', { note: 'x' }],
+        ['the contact that it has', {}],
+      ])('a lead that gets %s keeps what it claims', async (_, correction) => {
+        const lead = aLead();
+        await created(lead, claimsOf(lead, { contactKeys: [aClaim('a')] }));
+        const claims = claimsOf(lead, { contactKeys: [aClaim('b')] });
+
+        await updated(lead, { displayName: 'Eda', contact: lead.contact, ...correction }, { claims });
+
+        expect(await claimsNow()).toMatchObject([{ id: lead.id, claims: { contactKeys: [aClaim('a')] } }]);
+      });
+
+      test.each(['won', 'lost'] as const)('of a lead that is %s takes and frees nothing', async (stage) => {
+        const closed = await moved(await created(), stage);
+        const [former, other] = [await created(aLead({ contact: closed.contact })), await created()];
+
+        const now = await updated(closed, { contact: other.contact });
+
+        expect(await found(closed)).toEqual(now);
+        expect(await holderOf(closed.contact)).toBe(former.id);
+        expect(await holderOf(other.contact)).toBe(other.id);
+        const { studioId, id: leadId } = closed;
+        const reopening = { studioId, leadId, stage: 'new', claims: claimsOf(now), memberId: null, now: NOW } as const;
+        expect(await store.changeLeadStage(reopening)).toEqual({ kind: 'already-open', leadId: other.id });
+      });
+
+      test('of a closed lead keeps it from being opened again with the claims of the former one', async () => {
+        const closed = await moved(await created(), 'lost');
+        const now = await updated(closed, { contact: anEmail() });
+        const { studioId, id: leadId } = closed;
+        const reopening = { studioId, leadId, stage: 'new', memberId: null, now: NOW } as const;
+
+        expect(await store.changeLeadStage({ ...reopening, claims: claimsOf(closed) })).toEqual({
+          kind: 'other-contact',
+        });
+
+        expect(await found(closed)).toEqual(now);
+        expect(await holderOf(closed.contact)).toBe('created');
+        expect(await store.changeLeadStage({ ...reopening, stage: 'won', claims: claimsOf(closed) })).toMatchObject({
+          kind: 'changed',
+        });
+        expect(await store.changeLeadStage({ ...reopening, claims: claimsOf(now) })).toMatchObject({ kind: 'changed' });
+        expect(await holderOf(now.contact)).toBe(leadId);
+      });
+
+      test('whoever opens a lead again while it is corrected claims the other one', async () => {
+        const closed = await moved(await created(), 'lost');
+        const contact = anEmail();
+        const disturbed: Store = {
+          ...store,
+          async findLead(...ids) {
+            const lead = await store.findLead(...ids);
+            await update(closed, { contact });
+            return lead;
+          },
+        };
+
+        const command = { studioId: closed.studioId, leadId: closed.id, stage: 'new' } as const;
+        const opened = await changeLeadStage({ store: disturbed, clock: () => NOW }, command);
+
+        expect(opened).toMatchObject({ contact, stage: 'new' });
+        expect(await holderOf(contact)).toBe(closed.id);
+        expect(await holderOf(closed.contact)).toBe('created');
+      });
+
+      test('is freed by closing, as one that was given at first', async () => {
+        const lead = await created();
+        const now = await updated(lead, { contact: anEmail() });
+
+        await moved(now, 'lost');
+
+        expect(await holderOf(now.contact)).toBe('created');
+        expect(await claimsNow()).toHaveLength(1);
+      });
+    });
+
+    describe('and its creation', () => {
+      test('a repetition is answered what the creation was, whatever was corrected since, also after the next start', async () => {
+        const lead = aLead({ sourceId: newId(), note: 'As I said.' });
+        const claims = claimsOf(lead);
+        await created(lead, claims);
+        const once = await updated(lead, { displayName: 'Eda', contact: anEmail() });
+        const twice = await updated(once, { displayName: 'Ida', sourceId: null, note: null });
+
+        store = (await opened().reopen?.()) ?? (await opened().another());
+        const { displayName, sourceId, note } = lead;
+        const original = { ...twice, displayName, sourceId, note };
+        expect(await store.createLead({ ...lead, id: newId() }, claims)).toEqual({ kind: 'replayed', lead: original });
+        expect(await store.findLeadByIdempotencyKey(STUDIO_ID, claims.idempotencyKey)).toEqual({
+          lead: original,
+          fingerprint: claims.fingerprint,
+        });
+        expect(await found(lead)).toEqual(twice);
+      });
+
+      test('what was absent in it is absent in its repetition', async () => {
+        const lead = aLead({ sourceId: null, note: null });
+        const claims = claimsOf(lead);
+        await created(lead, claims);
+        await updated(lead, { sourceId: newId(), note: 'Now there is one.' });
+
+        expect(await store.createLead({ ...lead, id: newId() }, claims)).toMatchObject({
+          kind: 'replayed',
+          lead: { sourceId: null, note: null },
+        });
+      });
+
+      test('the corrected data under its key are a conflict', async () => {
+        const lead = aLead();
+        const { idempotencyKey } = claimsOf(lead);
+        await created(lead, claimsOf(lead, { idempotencyKey }));
+        const now = await updated(lead, { note: 'corrected' });
+
+        const again = { ...now, id: newId() };
+        expect(await store.createLead(again, claimsOf(now, { idempotencyKey }))).toEqual({
+          kind: 'idempotency-conflict',
+        });
+      });
+
+      test('its key stays its own when its contact has gone to another', async () => {
+        const lead = aLead();
+        const claims = claimsOf(lead);
+        await created(lead, claims);
+        await updated(lead, { contact: anEmail() });
+        await created(aLead({ contact: lead.contact }));
+
+        expect(await store.createLead({ ...lead, id: newId() }, claims)).toMatchObject({ kind: 'replayed' });
+      });
+    });
+
+    test('is kept as an event with the names of the fields, in their order, and none of their values', async () => {
+      const lead = await created();
+      const once = await updated(lead, { note: 'Moved.', displayName: 'Eda' }, { memberId: 'member-2' });
+      const all = { note: null, sourceId: newId(), contact: anEmail(), displayName: 'Ida' };
+      const twice = await updated(once, all);
+
+      const event = { studioId: STUDIO_ID, leadId: lead.id, apiKeyId: null, action: 'lead-updated', from: null };
+      expect(await eventsOf(lead)).toEqual([
+        { ...event, memberId: null, time: twice.updatedAt, to: 'displayName,contact,sourceId,note' },
+        { ...event, memberId: 'member-2', time: once.updatedAt, to: 'displayName,note' },
+      ]);
+    });
+
+    describe.each([{ stores: 1 }, { stores: 2 }])('at once, through $stores store(s)', ({ stores }) => {
+      let through: (index: number) => Store;
+      beforeEach(async () => {
+        const all = stores === 1 ? [store] : [store, await opened().another()];
+        through = (index) => all[index % all.length] as Store;
+      });
+
+      const leadsOf = (outcomes: readonly UpdateLeadOutcome[]) =>
+        outcomes.flatMap((outcome) => (outcome.kind === 'updated' ? [outcome.lead] : []));
+
+      test('20 of one lead are each written, with a time and an event of its own', async () => {
+        const lead = await created();
+
+        const outcomes = await Promise.all(
+          times(20, (index) => update(lead, { note: `note ${index}` }, { memberId: `m-${index}` }, through(index))),
+        );
+
+        const leads = leadsOf(outcomes).sort((a, b) => a.updatedAt.getTime() - b.updatedAt.getTime());
+        expect(new Set(leads.map(({ updatedAt }) => updatedAt.getTime())).size).toBe(20);
+        expect(await found(lead)).toEqual(leads.at(-1));
+        const doers = leads.map(({ note }) => note?.replace('note ', 'm-'));
+        expect((await eventsOf(lead)).map(({ memberId }) => memberId)).toEqual(doers.toReversed());
+      });
+
+      test('of 20 that expect the same time, one is written', async () => {
+        const lead = await created();
+
+        const outcomes = await Promise.all(
+          times(20, (index) =>
+            update(lead, { note: `note ${index}` }, { expectedUpdatedAt: lead.updatedAt }, through(index)),
+          ),
+        );
+
+        expect(leadsOf(outcomes)).toEqual([await found(lead)]);
+        expect(outcomes.filter(({ kind }) => kind === 'stale')).toHaveLength(19);
+      });
+
+      test('20 leads that get one contact: one has it, the rest are told which', async () => {
+        const contact = anEmail();
+        const leads: Lead[] = [];
+        for (const lead of times(20, () => aLead())) leads.push(await created(lead));
+
+        const outcomes = await Promise.all(leads.map((lead, index) => update(lead, { contact }, {}, through(index))));
+
+        const [winner, ...more] = leadsOf(outcomes);
+        expect(more).toEqual([]);
+        expect(outcomes.filter(({ kind }) => kind !== 'updated')).toEqual(
+          times(19, () => ({ kind: 'already-open', leadId: winner?.id })),
+        );
+        expect(await holderOf(contact)).toBe(winner?.id);
+      });
+
+      test('creating, reopening and correcting for one contact: one has it', async () => {
+        const contact = anEmail();
+        const closed = await moved(await created(aLead({ contact })), 'lost');
+        const other = await created();
+
+        const outcomes = await Promise.all(
+          times(30, (index): Promise<{ readonly kind: string }> => {
+            const rival = aLead({ contact });
+            const { studioId, id: leadId } = closed;
+            const reopening = {
+              studioId,
+              leadId,
+              stage: 'new',
+              claims: claimsOf(rival),
+              memberId: null,
+              now: NOW,
+            } as const;
+            return (
+              [
+                () => through(index).createLead(rival, claimsOf(rival)),
+                () => through(index).changeLeadStage(reopening),
+                () => update(other, { contact }, {}, through(index)),
+              ][index % 3] as () => Promise<{ readonly kind: string }>
+            )();
+          }),
+        );
+
+        const open = (await store.listLeads(STUDIO_ID, null, 100)).records.filter(
+          (lead) => lead.contact.value === contact.value && lead.stage === 'new',
+        );
+        expect(open).toHaveLength(1);
+        const writes = ['created', 'changed', 'updated'];
+        expect(outcomes.filter(({ kind }) => writes.includes(kind))).toMatchObject([{ lead: { id: open[0]?.id } }]);
+      });
+    });
+
+    describe('while claims are made anew', () => {
+      const phone = (value: string): Contact => ({ type: 'phone', value });
+      const put = (regionCode: Studio['regionCode']) =>
+        store.putStudio({ id: STUDIO_ID, status: 'active', regionCode }, { memberId: null, now: NOW });
+      const createNow = async (contact: Contact) => {
+        const lead = aLead({ contact });
+        return created(lead, claimsOf(lead, openClaims(contact, (await store.findStudio(STUDIO_ID)) ?? aStudio())));
+      };
+      /** Takes all steps of a renewal, each when it may begin. */
+      async function renewAll(): Promise<void> {
+        for (let now = NOW; (await renewClaims({ store, clock: () => now })) > 0; now = plus(now, CALLS_OVER_MS)) {}
+      }
+      const held = { version: 2, region: 'DE' } as const;
+
+      test('a lead that got another contact since it was read keeps what it claims by that', async () => {
+        const lead = await created();
+        const [read] = (await claimsNow()) as [ClaimingLead];
+        const contact = anEmail();
+        await updated(lead, { contact });
+        const before = await claimsNow();
+
+        expect(await store.renewClaims(STUDIO_ID, read, { contactKeys: [aClaim('x')], contactRule: held })).toBeNull();
+
+        expect(await claimsNow()).toEqual(before);
+      });
+
+      test('so does one whose contact was written otherwise, and claims the same', async () => {
+        const lead = await created(aLead({ contact: email('Ada@example.org') }));
+        const [read] = (await claimsNow()) as [ClaimingLead];
+        await updated(lead, { contact: email('ada@example.org') });
+
+        expect(await store.renewClaims(STUDIO_ID, read, { contactKeys: [aClaim('x')], contactRule: held })).toBeNull();
+
+        expect(await claimsNow()).toMatchObject([{ claims: { contactKeys: read.claims.contactKeys } }]);
+      });
+
+      test('a contact that was corrected by the former region is held to by the new one after all steps', async () => {
+        await put('DE');
+        const lead = await createNow(phone('030 7654321'));
+        const byFormer = openClaims(phone('030 1234567'), aStudio({ regionCode: 'DE' }));
+        await put('AT');
+        expect(await renewClaims({ store, clock: () => NOW })).toBe(1);
+
+        // Its call had read the studio before the region changed.
+        await updated(lead, { contact: phone('030 1234567') }, { claims: byFormer });
+        await renewAll();
+
+        const contact = phone('030 1234567');
+        const claims = openClaims(contact, aStudio({ regionCode: 'AT' }));
+        expect(await claimsNow()).toEqual([{ id: lead.id, contact, claims }]);
+      });
+
+      test('corrections through one store and renewals through another leave the claims of each contact, and no others', async () => {
+        await put('DE');
+        const leads: Lead[] = [];
+        for (const index of times(20, (each) => each)) leads.push(await createNow(phone(`030 ${1_000_000 + index}`)));
+        await put('AT');
+        const another = await opened().another();
+        const rules = (await store.findStudio(STUDIO_ID)) ?? aStudio();
+
+        const correcting = leads.map((lead, index) => {
+          const contact = phone(`030 ${2_000_000 + index}`);
+          return update(lead, { contact }, { claims: openClaims(contact, rules) }, another);
+        });
+        await Promise.all([renewClaims({ store, clock: () => NOW }), ...correcting]);
+        await renewAll();
+
+        const claiming = await claimsNow();
+        expect(claiming).toHaveLength(20);
+        for (const { contact, claims } of claiming) {
+          expect(contact.value).toMatch(/^030 2/);
+          expect(claims).toEqual(openClaims(contact, aStudio({ regionCode: 'AT' })));
+        }
+        for (const { contact } of leads) await createNow(contact);
+      });
+    });
+
+    describe('of what cannot be read', () => {
+      const ofKind = (kind: Damage['kind']) => damages.filter((damage) => damage.kind === kind);
+
+      test.each(ofKind('lead'))('$title: is not updated', async (damage) => {
+        const lead = await created();
+        await opened().damage(damage, lead);
+
+        const fault = await update(lead, { contact: anEmail(), note: 'x' }).catch((error) => error);
+
+        expect(fault).toBeInstanceOf(UnreadableRecord);
+        expect(fault).toMatchObject({ kind: 'lead', id: lead.id });
+        expect(await eventsOf(lead)).toEqual([]);
+        expect(await holderOf(lead.contact)).toBe(lead.id);
+      });
+
+      test.each(ofKind('original'))('$title is nothing to anybody but a repetition of its creation', async (damage) => {
+        const lead = aLead();
+        const claims = claimsOf(lead);
+        await created(lead, claims);
+        const once = await updated(lead, { note: 'once' });
+        await opened().damage(damage, lead);
+
+        expect(await found(lead)).toEqual(once);
+        const twice = await updated(once, { contact: anEmail(), note: 'twice' });
+        expect((await store.listLeads(STUDIO_ID, null, 10)).records).toEqual([twice]);
+        for (const repeat of [
+          () => store.createLead({ ...lead, id: newId() }, claims),
+          () => store.findLeadByIdempotencyKey(STUDIO_ID, claims.idempotencyKey),
+        ]) {
+          const fault = await repeat().catch((error) => error);
+          expect(fault).toBeInstanceOf(UnreadableRecord);
+          expect(fault).toMatchObject({ kind: 'lead', id: lead.id, field: 'original' });
+        }
+        expect(await holderOf(twice.contact)).toBe(lead.id);
+      });
+
+      // A store that keeps its events by themselves has no such damage.
+      test.runIf(ofKind('lead with events').length > 0).each(ofKind('lead with events'))(
+        '$title: updating it is not to be repeated, and changes nothing',
+        async (damage) => {
+          const lead = await created();
+          await opened().damage(damage, lead);
+
+          const fault = await update(lead, { note: 'x' }).catch((error) => error);
+
+          expect(fault).toBeInstanceOf(UnreadableRecord);
+          expect(fault).toMatchObject({ kind: 'lead', id: lead.id, field: 'history' });
+          expect(await found(lead)).toEqual(lead);
+        },
+      );
+    });
+  });
+}

@@ -1,0 +1,300 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { newId } from '../../src/domain/new-id.ts';
+import { times } from '../support/builders.ts';
+import {
+  aCreateLeadRequest,
+  type GrpcCaller,
+  grpcCaller,
+  refusalOf,
+  startTestCore,
+  type TestCore,
+} from '../support/grpc.ts';
+import { putSource, putStudio } from '../support/grpc-studios.ts';
+
+interface WireTime {
+  readonly seconds: number;
+  readonly nanos: number;
+}
+
+interface WireLead {
+  readonly id: string;
+  readonly studioId: string;
+  readonly displayName: string;
+  readonly contact: object | null;
+  readonly sourceId?: string;
+  readonly note?: string;
+  readonly stage: string;
+  readonly updateTime: WireTime;
+}
+
+let core: TestCore;
+let caller: GrpcCaller;
+let studioId: string;
+
+beforeAll(async () => {
+  core = await startTestCore();
+  caller = grpcCaller(`127.0.0.1:${core.port}`);
+});
+afterAll(async () => {
+  caller.close();
+  await core.stop();
+});
+beforeEach(async () => {
+  studioId = await putStudio(caller);
+});
+
+const leads = <Answer>(method: string, request: object) => caller.call<Answer>(`LeadIntakeService/${method}`, request);
+const capture = (overrides?: object) => aCreateLeadRequest(studioId, overrides);
+const anEmail = () => ({ email: `${newId()}@example.org` });
+
+/** Creates a lead, and gives it with its contact. */
+async function aLead(overrides: object = {}): Promise<WireLead> {
+  const { lead } = await leads<{ lead: WireLead }>('CreateLead', capture(overrides));
+  return read(lead);
+}
+
+const read = async ({ id }: { readonly id: string }) =>
+  (await leads<{ lead: WireLead }>('GetLead', { studioId, leadId: id, view: 'LEAD_VIEW_FULL' })).lead;
+const update = async (lead: object, more: object = {}) =>
+  (await leads<{ lead: WireLead }>('UpdateLead', { studioId, lead, ...more })).lead;
+const mask = (...paths: string[]) => ({ updateMask: { paths } });
+const millis = ({ seconds, nanos }: WireTime) => seconds * 1000 + nanos / 1e6;
+const stage = (lead: WireLead, to: string) =>
+  leads('ChangeLeadStage', { studioId, leadId: lead.id, stage: `LEAD_STAGE_${to}` });
+
+describe('UpdateLead', () => {
+  test('answers the lead after the change, with its contact, and a later update time', async () => {
+    const lead = await aLead({ note: 'Calls back.' });
+    const correction = {
+      displayName: 'Augusta Ada King',
+      contact: { phone: '+49 30 1234567' },
+      sourceId: await putSource(caller, studioId),
+      note: 'Moved.',
+    };
+
+    const answer = await update({ id: lead.id.toUpperCase(), ...correction });
+
+    expect(answer).toEqual({ ...lead, ...correction, updateTime: answer.updateTime });
+    expect(millis(answer.updateTime)).toBeGreaterThan(millis(lead.updateTime));
+    expect(await read(lead)).toEqual(answer);
+  });
+
+  test('without a mask, changes what is given', async () => {
+    const lead = await aLead({ note: 'Calls back.' });
+
+    expect(await update({ id: lead.id, displayName: 'Eda' })).toMatchObject({
+      displayName: 'Eda',
+      note: 'Calls back.',
+    });
+    expect(await update({ id: lead.id, note: 'Gone.' }, mask())).toMatchObject({ displayName: 'Eda', note: 'Gone.' });
+  });
+
+  test('with a mask, changes what that names and nothing else, and takes away what is named and not given', async () => {
+    const lead = await aLead({ note: 'Calls back.', sourceId: await putSource(caller, studioId) });
+    const others = { displayName: 'x', contact: anEmail() };
+
+    const answer = await update({ id: lead.id, ...others }, mask('note', 'source_id'));
+
+    const { note, sourceId, ...rest } = lead;
+    expect(answer).toEqual({ ...rest, updateTime: answer.updateTime });
+  });
+
+  test('takes a lead as it was read, and looks at nothing that only the service sets', async () => {
+    const lead = await aLead();
+
+    expect(await update({ ...lead, stage: 'LEAD_STAGE_WON', note: 'x' })).toMatchObject({
+      stage: 'LEAD_STAGE_NEW',
+      note: 'x',
+    });
+  });
+
+  test('to what is there already, answers the lead and changes nothing', async () => {
+    const lead = await aLead({ note: 'same' });
+
+    expect(await update(lead, { expectedUpdateTime: lead.updateTime })).toEqual(lead);
+    expect(await update({ id: lead.id })).toEqual(lead);
+  });
+
+  test('is refused once the lead has changed since the time that was expected, and changes nothing', async () => {
+    const lead = await aLead();
+    const expectedUpdateTime = lead.updateTime;
+    const now = await update({ id: lead.id, note: 'first' }, { expectedUpdateTime });
+
+    expect(await refusalOf(update({ id: lead.id, note: 'second' }, { expectedUpdateTime }))).toMatchObject({
+      code: 'ABORTED',
+      reason: 'UPDATE_TIME_MISMATCH',
+      metadata: {},
+    });
+    expect(await read(lead)).toEqual(now);
+  });
+
+  test('of 10 that expect the same time, one is carried out', async () => {
+    const lead = await aLead();
+    const expectedUpdateTime = lead.updateTime;
+
+    const outcomes = await Promise.allSettled(
+      times(10, (index) => update({ id: lead.id, note: `${index}` }, { expectedUpdateTime })),
+    );
+
+    expect(outcomes.flatMap((outcome) => ('value' in outcome ? [outcome.value] : []))).toEqual([await read(lead)]);
+  });
+
+  test('of the contact of an open lead frees the former one, and takes the other, or names the lead that has it', async () => {
+    const lead = await aLead();
+    const contact = anEmail();
+    await update({ id: lead.id, contact });
+
+    const other = await aLead({ contact: lead.contact as object });
+    const taken = { code: 'ALREADY_EXISTS', reason: 'LEAD_ALREADY_OPEN' };
+    expect(await refusalOf(aLead({ contact }))).toMatchObject({ ...taken, metadata: { leadId: lead.id } });
+    expect(await refusalOf(update({ id: lead.id, contact: lead.contact }))).toMatchObject({
+      ...taken,
+      metadata: { leadId: other.id },
+    });
+    await stage(other, 'LOST');
+    expect(await update({ id: lead.id, contact: lead.contact })).toMatchObject({ contact: lead.contact });
+  });
+
+  test("compares contacts as the studio's region reads them", async () => {
+    await caller.call('DirectoryService/PutStudio', { studio: { id: studioId, regionCode: 'DE' } });
+    const other = await aLead({ contact: { phone: '030 1234567' } });
+    const lead = await aLead();
+
+    expect(await refusalOf(update({ id: lead.id, contact: { phone: '+49 30 1234567' } }))).toMatchObject({
+      reason: 'LEAD_ALREADY_OPEN',
+      metadata: { leadId: other.id },
+    });
+  });
+
+  test('takes only an enabled source of the studio, and lets a lead keep the one that it has', async () => {
+    const sourceId = await putSource(caller, studioId);
+    const lead = await aLead({ sourceId });
+    await caller.call('DirectoryService/PutLeadSource', {
+      leadSource: { studioId, id: sourceId, name: 'Form', enabled: false },
+    });
+
+    const others = [
+      newId(),
+      await putSource(caller, await putStudio(caller)),
+      await putSource(caller, studioId, false),
+    ];
+    for (const other of others) {
+      expect(await refusalOf(update({ id: lead.id, sourceId: other, note: 'x' }))).toMatchObject({
+        code: 'FAILED_PRECONDITION',
+        reason: 'SOURCE_INVALID',
+      });
+    }
+    expect(await read(lead)).toEqual(lead);
+    expect(await update({ id: lead.id, sourceId: sourceId.toUpperCase(), note: 'x' })).toMatchObject({
+      sourceId,
+      note: 'x',
+    });
+  });
+
+  test('a repetition of the creation is answered what the creation was', async () => {
+    const sourceId = await putSource(caller, studioId);
+    const request = capture({ note: 'As I said.', sourceId });
+    const original = await leads<{ lead: WireLead }>('CreateLead', request);
+    await update(
+      { id: original.lead.id, displayName: 'Eda', contact: anEmail() },
+      mask('display_name', 'contact', 'note'),
+    );
+    const { lead } = original;
+    await update({ id: lead.id }, mask('source_id'));
+
+    expect(await leads('CreateLead', request)).toEqual({ lead, replayed: true });
+    // Its answer does not depend on the source any more, which is looked at before the key.
+    await caller.call('DirectoryService/RemoveLeadSource', { studioId, leadSourceId: sourceId });
+    expect(await leads('CreateLead', request)).toEqual({ lead, replayed: true });
+  });
+
+  test('is told in the audit by the names of the fields', async () => {
+    const lead = await aLead();
+    await update({ id: lead.id, note: 'secret', contact: anEmail() }, { memberId: 'seller-1' });
+
+    const { events } = await caller.call<{ events: object[] }>('AuditService/ListAuditEvents', {
+      studioId,
+      leadId: lead.id,
+    });
+    expect(events).toMatchObject([
+      { action: 'AUDIT_ACTION_LEAD_UPDATED', memberId: 'seller-1', to: 'contact,note', leadId: lead.id },
+    ]);
+  });
+
+  test("an unknown lead and another studio's are refused in the same words", async () => {
+    const lead = await aLead();
+    const unknown = await refusalOf(update({ id: newId(), note: 'x' }));
+
+    expect(unknown).toMatchObject({ code: 'NOT_FOUND', reason: 'LEAD_NOT_FOUND' });
+    const another = await putStudio(caller);
+    expect(await refusalOf(update({ id: lead.id, note: 'x' }, { studioId: another }))).toEqual(unknown);
+  });
+
+  test('looks at the request, the lead, the time, the source and the contact, in this order', async () => {
+    const [lead, other] = [await aLead(), await aLead()];
+    const faulty = { displayName: '', id: newId(), sourceId: newId(), contact: other.contact };
+    const all = mask('display_name', 'contact', 'source_id');
+    const stale = { expectedUpdateTime: { seconds: 1, nanos: 0 } };
+    const reasonOf = async (change: object, more: object) =>
+      (await refusalOf(update({ ...faulty, ...change }, { ...all, ...stale, ...more }))).reason;
+
+    expect(await reasonOf({}, {})).toBe('INVALID_REQUEST');
+    const valid = { displayName: 'Eda' };
+    expect(await reasonOf(valid, {})).toBe('LEAD_NOT_FOUND');
+    const found = { ...valid, id: lead.id };
+    expect(await reasonOf(found, {})).toBe('UPDATE_TIME_MISMATCH');
+    const inTime = { expectedUpdateTime: lead.updateTime };
+    expect(await reasonOf(found, inTime)).toBe('SOURCE_INVALID');
+    expect(await reasonOf({ ...found, sourceId: await putSource(caller, studioId) }, inTime)).toBe('LEAD_ALREADY_OPEN');
+  });
+
+  test.each<[field: string, lead: object, more?: object]>([
+    ['studioId', {}, { studioId: '' }],
+    ['lead.id', { id: '' }],
+    ['lead.studioId', { studioId: 'another' }],
+    ['lead.displayName', { displayName: 'x'.repeat(161) }],
+    ['lead.displayName', {}, mask('display_name')],
+    ['lead.contact', {}, mask('contact')],
+    ['lead.contact', { contact: {} }],
+    ['lead.contact.email', { contact: { email: 'nobody' } }],
+    ['lead.contact.phone', { contact: { phone: '12----' } }],
+    ['lead.sourceId', { sourceId: 'form' }],
+    ['lead.sourceId', { sourceId: '' }],
+    ['lead.note', { note: '' }],
+    ['lead.note', { note: 'x'.repeat(2001) }],
+    ['updateMask', {}, mask('stage')],
+    ['updateMask', {}, mask('create_time', 'note')],
+    ['updateMask', {}, mask('*')],
+    ['updateMask', {}, mask('contact.email')],
+    ['updateMask', {}, mask('displayName')],
+    ['memberId', {}, { memberId: 'a b' }],
+  ])('refuses a request whose %s is not valid: %o %o', async (field, change, more = {}) => {
+    const { id } = await aLead();
+
+    expect(await refusalOf(update({ id, ...change }, more))).toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      reason: 'INVALID_REQUEST',
+      fields: [field],
+    });
+  });
+
+  test('tells all faults of a request together', async () => {
+    const paths = mask('display_name', 'contact', 'source_id', 'note', 'stage');
+    const lead = { id: 'x', studioId: 'y', sourceId: 'z', note: '' };
+
+    expect(await refusalOf(update(lead, { ...paths, studioId: '!', memberId: '' }))).toMatchObject({
+      fields: [
+        'lead.studioId',
+        'updateMask',
+        'studioId',
+        'lead.id',
+        'lead.displayName',
+        'lead.contact',
+        'lead.sourceId',
+        'lead.note',
+        'memberId',
+      ],
+    });
+    expect(await refusalOf(leads('UpdateLead', { studioId }))).toMatchObject({ fields: ['lead.id'] });
+  });
+});
