@@ -7,6 +7,7 @@ const ROOT = join(import.meta.dirname, '..');
 /** What a store's adapter knows besides its database: the port, and what is decided and said the same way on both. */
 const FOR_ADAPTERS = [
   'common/deadlines.ts',
+  'common/shared-reads.ts',
   'src/domain/',
   'src/store/checked.ts',
   'src/store/conversion.ts',
@@ -16,6 +17,7 @@ const FOR_ADAPTERS = [
   'src/store/region-after-put.ts',
   'src/store/repetition.ts',
   'src/store/store.ts',
+  'src/store/unacknowledged.ts',
 ];
 
 /**
@@ -38,6 +40,7 @@ const MAY_KNOW: Readonly<Record<string, readonly string[]>> = {
   'src/store/pages.ts': ['src/store/checked.ts', 'src/store/store.ts'],
   'src/store/region-after-put.ts': ['src/domain/', 'src/store/checked.ts', 'src/store/store.ts'],
   'src/store/repetition.ts': ['src/domain/', 'src/store/store.ts'],
+  'src/store/unacknowledged.ts': [],
   'src/store/sqlite/': FOR_ADAPTERS,
   'src/store/mongo/': FOR_ADAPTERS,
   // Nobody else knows the adapters.
@@ -48,7 +51,7 @@ const MAY_KNOW: Readonly<Record<string, readonly string[]>> = {
     'src/store/sqlite/',
     'src/store/store.ts',
   ],
-  'src/usecases/': ['common/rules/', 'common/units.ts', 'src/domain/', 'src/store/store.ts'],
+  'src/usecases/': ['common/rules/', 'common/shared-reads.ts', 'common/units.ts', 'src/domain/', 'src/store/store.ts'],
   'src/rpc/': ['common/', 'proto/gen/', 'src/domain/', 'src/store/store.ts', 'src/usecases/'],
   'src/http2/': ['common/', 'src/rpc/'],
   'src/': [

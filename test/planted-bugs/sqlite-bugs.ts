@@ -75,7 +75,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     caughtBy: 'see what another process has written before they were asked for, turn by turn',
     patches: [
       {
-        file: 'src/store/sqlite/shared-reads.ts',
+        file: 'src/store/sqlite/shared-transaction.ts',
         find: 'process.nextTick(() => this.end());',
         put: 'setTimeout(() => this.end(), 20);',
       },

@@ -9,7 +9,7 @@ import { GroupCommit } from './group-commit.ts';
 import { sqliteLeadChanges } from './lead-changes.ts';
 import { sqliteLeads } from './leads.ts';
 import { openDatabase, withoutWaitingLong } from './open-database.ts';
-import { SharedReads } from './shared-reads.ts';
+import { SharedTransaction } from './shared-transaction.ts';
 import { UniqueIndexes } from './unique-indexes.ts';
 import { apiKeysWhileUnique, leadsWhileUnique } from './while-unique.ts';
 import { writeProbe } from './write-probe.ts';
@@ -30,7 +30,7 @@ export function openSqliteStore<Asker>(
   database = openDatabase(path),
 ): Store {
   const checkpoints = new Checkpoints(path);
-  const reads = new SharedReads(database);
+  const reads = new SharedTransaction(database);
   const indexes = new UniqueIndexes(database, () => reads.end());
   const commits = new GroupCommit(database, () => path !== ':memory:' && checkpoints.committed(), observer, indexes);
   const store: Store = {
@@ -63,7 +63,7 @@ export function openSqliteStore<Asker>(
 }
 
 /** What most calls read. */
-function sharingReads(store: Store, reads: SharedReads): Store {
+function sharingReads(store: Store, reads: SharedTransaction): Store {
   const { findCredential, findLead, listLeads } = store;
   const share =
     <Args extends unknown[], Result>(read: (...args: Args) => Promise<Result>) =>

@@ -4,7 +4,7 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
  * Lets reads that follow one another without a turn of the event loop share a transaction: to take and to leave the lock of each
  * costs as much as the read. Nothing new can arrive before it ends, so nobody reads what was true before he asked.
  */
-export class SharedReads {
+export class SharedTransaction {
   readonly #database: DatabaseSync;
   readonly #begin: StatementSync;
   readonly #commit: StatementSync;
