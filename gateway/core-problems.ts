@@ -37,8 +37,17 @@ function problemOf(error: ConnectError, isFault: boolean): Problem {
   // No caller sends these: gateway and core do not understand each other, as while one of them is updated.
   if (faults.some(({ field }) => OWN_FIELDS.has(field)))
     return new Problem('integration_unavailable', { cause: error });
-  return new Problem(code, { faults, existingLeadId: info?.metadata.leadId, cause: error });
+  const detail = info?.metadata.erased === 'true' ? ERASED : undefined;
+  return new Problem(code, {
+    faults,
+    existingLeadId: info?.metadata.leadId,
+    ...(detail !== undefined && { detail }),
+    cause: error,
+  });
 }
+
+/** What there is to say of a key whose lead was erased, besides that it is taken. */
+const ERASED = 'The lead that was created with this Idempotency-Key was erased since. Nothing was written.';
 
 /** What of a request is the gateway's own. */
 const OWN_FIELDS = new Set(['studioId', 'secretSha256', 'request', 'items']);

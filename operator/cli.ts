@@ -23,6 +23,7 @@ import { StoreUnavailable, type StudioRenewal, UnreadableRecord } from '../src/s
 import { changeLeadStage } from '../src/usecases/change-lead-stage.ts';
 import { createDemo } from '../src/usecases/create-demo.ts';
 import type { Dependencies } from '../src/usecases/dependencies.ts';
+import { eraseLead } from '../src/usecases/erase-lead.ts';
 import {
   getStudio,
   listEveryLeadSource,
@@ -172,6 +173,14 @@ leads
       const fields = await readCorrection(process.stdin);
       return updateLead(deps, { studioId, leadId, fields, memberId });
     }),
+  );
+
+leads
+  .command('erase <studio> <lead>')
+  .description('erase what a lead tells of its person, for good; its id, idempotency key, times and stage stay')
+  .option(...DOER)
+  .action((studioId: string, leadId: string, { member: memberId }: { member?: string }) =>
+    run((deps) => eraseLead(deps, { studioId, leadId, memberId })),
   );
 
 const changes = program.command('changes').description('changes of leads that no consumer has acknowledged');

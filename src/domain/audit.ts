@@ -6,6 +6,7 @@ export const AUDIT_ACTIONS = [
   'studio-status-changed',
   'lead-stage-changed',
   'lead-updated',
+  'lead-erased',
 ] as const;
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 

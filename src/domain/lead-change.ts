@@ -1,12 +1,12 @@
-import type { Lead } from './lead.ts';
+import type { ErasedLead, Lead } from './lead.ts';
 
 /** What can have happened to a lead. */
-export const CHANGE_KINDS = ['created', 'stage-changed', 'updated', 'resent'] as const;
+export const CHANGE_KINDS = ['created', 'stage-changed', 'updated', 'resent', 'erased'] as const;
 export type ChangeKind = (typeof CHANGE_KINDS)[number];
 
 /** A lead as it is now, with what has happened to it since the last acknowledgement. */
 export interface LeadChange {
-  readonly lead: Lead;
+  readonly lead: Lead | ErasedLead;
   /** Grows with every change of the lead: the higher one is the newer state, and is what an acknowledgement names. */
   readonly revision: number;
   /** When the first of the changes happened. */

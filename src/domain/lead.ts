@@ -32,6 +32,12 @@ export interface Lead {
   readonly updatedAt: Date;
 }
 
+/** What is kept of a lead when the data of its person were erased: that there was one, and what became of it. */
+export interface ErasedLead extends Pick<Lead, 'id' | 'studioId' | 'stage' | 'createdAt' | 'updatedAt'> {
+  /** Whole milliseconds. */
+  readonly erasedAt: Date;
+}
+
 /** What makes a lead one of a kind: kept with it, in the same write. @rule 4.1.memory 4.1.success */
 export interface LeadClaims extends OpenClaims {
   /** What the caller will repeat on a retry; a UUID in lower case. */

@@ -15,7 +15,7 @@ import * as leads from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import type { ApiKey, ApiKeyScope } from '../domain/api-key.ts';
 import type { AuditAction, AuditEvent } from '../domain/audit.ts';
 import type { Contact } from '../domain/contact.ts';
-import type { Lead, LeadStage, LeadView } from '../domain/lead.ts';
+import type { ErasedLead, Lead, LeadStage, LeadView } from '../domain/lead.ts';
 import type { ChangeKind, LeadChange } from '../domain/lead-change.ts';
 import type { LeadSource, Member, MemberRole, Studio } from '../domain/studio.ts';
 
@@ -65,6 +65,7 @@ const changeKind = enumeration<ChangeKind, leads.LeadChangeKind>({
   'stage-changed': leads.LeadChangeKind.STAGE_CHANGED,
   updated: leads.LeadChangeKind.UPDATED,
   resent: leads.LeadChangeKind.RESENT,
+  erased: leads.LeadChangeKind.ERASED,
 });
 
 const auditAction = enumeration<AuditAction, audit.AuditAction>({
@@ -74,6 +75,7 @@ const auditAction = enumeration<AuditAction, audit.AuditAction>({
   'studio-status-changed': audit.AuditAction.STUDIO_STATUS_CHANGED,
   'lead-stage-changed': audit.AuditAction.LEAD_STAGE_CHANGED,
   'lead-updated': audit.AuditAction.LEAD_UPDATED,
+  'lead-erased': audit.AuditAction.LEAD_ERASED,
 });
 
 export function contactFromWire(contact: leads.Contact | undefined): Contact | undefined {
@@ -103,11 +105,22 @@ export function leadToWire(lead: Lead, view: LeadView | undefined): leads.Lead {
   };
 }
 
+/** What is left of a lead. */
+export const erasedLeadToWire = ({ id, studioId, stage, createdAt, updatedAt, erasedAt }: ErasedLead): leads.Lead =>
+  create(leads.LeadSchema, {
+    id,
+    studioId,
+    stage: leadStage.toWire(stage),
+    createTime: timestampToWire(createdAt),
+    updateTime: timestampToWire(updatedAt),
+    eraseTime: timestampToWire(erasedAt),
+  });
+
 /** A lead with its changes, written out as the lead is. */
 export function leadChangeToWire({ lead, revision, since, kinds }: LeadChange): leads.LeadChange {
   return {
     $typeName: leads.LeadChangeSchema.typeName,
-    lead: leadToWire(lead, 'full'),
+    lead: 'erasedAt' in lead ? erasedLeadToWire(lead) : leadToWire(lead, 'full'),
     revision: BigInt(revision),
     firstChangeTime: timestampToWire(since),
     kinds: kinds.map(({ kind, time }) => ({

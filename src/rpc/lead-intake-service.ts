@@ -12,12 +12,13 @@ import type { Credential } from '../store/store.ts';
 import { changeLeadStage } from '../usecases/change-lead-stage.ts';
 import { createLead } from '../usecases/create-lead.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
+import { eraseLead } from '../usecases/erase-lead.ts';
 import { getLead } from '../usecases/get-lead.ts';
 import { listLeads, pageLimit } from '../usecases/list-leads.ts';
 import { updateLead } from '../usecases/update-lead.ts';
 import { answerBatches } from './batches.ts';
 import { operationOf } from './call.ts';
-import { contactFromWire, leadStage, leadToWire, sourceIdFromWire } from './convert.ts';
+import { contactFromWire, erasedLeadToWire, leadStage, leadToWire, sourceIdFromWire } from './convert.ts';
 import type { ItemContext } from './items.ts';
 import { leadChangeMethods } from './lead-changes.ts';
 import { updateFromWire } from './lead-update.ts';
@@ -61,6 +62,8 @@ export function leadIntakeService(deps: Dependencies, context: ItemContext): Ser
       ),
 
     ...leadChangeMethods(deps, context),
+
+    eraseLead: async (request) => ({ lead: erasedLeadToWire(await eraseLead(deps, request)) }),
 
     async changeLeadStage({ studioId, leadId, stage, memberId }) {
       const command = { studioId, leadId, stage: leadStage.fromWire(stage), memberId };

@@ -6,7 +6,7 @@ import type { ContactRule, OpenClaims } from '../domain/claims.ts';
 import { CONTACT_TYPES, type Contact, isRegionCode, type RegionCode } from '../domain/contact.ts';
 import { CORRECTABLE_FIELDS, type OriginalFields } from '../domain/correction.ts';
 import { type Fingerprint, isFingerprint } from '../domain/fingerprint.ts';
-import { LEAD_STAGES, type Lead } from '../domain/lead.ts';
+import { type ErasedLead, LEAD_STAGES, type Lead } from '../domain/lead.ts';
 import { CHANGE_KINDS, type ChangeKind, type LeadChange } from '../domain/lead-change.ts';
 import { type LeadSource, MEMBER_ROLES, type Member, STUDIO_STATUSES, type Studio } from '../domain/studio.ts';
 import { type ClaimingLead, type ReportUnreadable, UnreadableRecord } from './store.ts';
@@ -87,9 +87,18 @@ function faultOfLead(read: Unchecked<Lead>): keyof Lead | undefined {
   return isTime(read.updatedAt) ? undefined : 'updatedAt';
 }
 
+/** What is kept of a lead that was erased. */
+export function checkedErasedLead(read: Unchecked<ErasedLead>): Checked<ErasedLead> {
+  const { id, stage, createdAt, updatedAt, erasedAt } = read;
+  if (!isUuid(id)) return unreadable('lead', read, 'id');
+  if (!isOneOf(LEAD_STAGES, stage)) return unreadable('lead', read, 'stage');
+  const isTold = [createdAt, updatedAt, erasedAt].every(isTime);
+  return isTold ? (read as ErasedLead) : unreadable('lead', read, 'erasedAt');
+}
+
 /** What of a lead's changes can be read: kinds that nobody knows, and times that are none, say nothing. */
 export function checkedLeadChange(
-  lead: Checked<Lead>,
+  lead: Checked<Lead | ErasedLead>,
   { revision, since, kinds }: Unchecked<Omit<LeadChange, 'lead' | 'kinds'>> & { readonly kinds: object },
 ): Checked<LeadChange> {
   if (lead instanceof UnreadableRecord) return lead;

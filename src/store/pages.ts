@@ -12,7 +12,8 @@ interface Listing<Stored, Record> {
   /** Reads at most so many records that follow an id, in the order of the list; null: from its beginning. */
   read(after: string | null, count: number): Promise<readonly Stored[]> | readonly Stored[];
   idOf(stored: Stored): string;
-  check(stored: Stored): Checked<Record>;
+  /** Null: it is passed over, as if it were not there. */
+  check(stored: Stored): Checked<Record> | null;
 }
 
 /**
@@ -33,6 +34,7 @@ export async function readPage<Stored, Record extends { readonly id: string }>(
     const found = await read(position, count);
     for (const stored of found) {
       const record = check(stored);
+      if (record === null) continue;
       if (record instanceof UnreadableRecord) report(record);
       else if (records.length === limit) return { records, next: records.at(-1)?.id ?? null };
       else records.push(record);

@@ -1,8 +1,9 @@
 import { type Fingerprint, sameData } from '../domain/fingerprint.ts';
-import type { CreateLeadOutcome, EarlierCreation } from './store.ts';
+import type { CreateLeadOutcome, EarlierCreation, ErasedCreation } from './store.ts';
 
 /** What becomes of a creation whose key has created a lead before: that lead again for the same data, else a conflict. @rule 4.1.2 */
-export function repetitionOf(earlier: EarlierCreation, repeated: Fingerprint): CreateLeadOutcome {
+export function repetitionOf(earlier: EarlierCreation | ErasedCreation, repeated: Fingerprint): CreateLeadOutcome {
+  if ('kind' in earlier) return earlier;
   return sameData(earlier.fingerprint, repeated)
     ? { kind: 'replayed', lead: earlier.lead }
     : { kind: 'idempotency-conflict' };

@@ -5,7 +5,7 @@ import type { ContactClaims, OpenClaims } from '../domain/claims.ts';
 import type { Contact, RegionCode } from '../domain/contact.ts';
 import type { Correction } from '../domain/correction.ts';
 import type { Fingerprint } from '../domain/fingerprint.ts';
-import type { Lead, LeadClaims, LeadStage } from '../domain/lead.ts';
+import type { ErasedLead, Lead, LeadClaims, LeadStage } from '../domain/lead.ts';
 import type { Acknowledgement, LeadChange } from '../domain/lead-change.ts';
 import type { LeadSource, Member, MemberRole, Studio } from '../domain/studio.ts';
 
@@ -20,7 +20,14 @@ import type { LeadSource, Member, MemberRole, Studio } from '../domain/studio.ts
  * read must make no difference to any call but those that ask for that very record, and what it is closed for must stay
  * closed; a call that goes on without it must report it.
  */
-export interface Store extends LeadStore, LeadChangeStore, ApiKeyStore, DirectoryStore, AuditStore, ClaimRenewalStore {
+export interface Store
+  extends LeadStore,
+    LeadChangeStore,
+    LeadErasureStore,
+    ApiKeyStore,
+    DirectoryStore,
+    AuditStore,
+    ClaimRenewalStore {
   /**
    * Must resolve only when the store can answer and keep what it is given, and every index is as it must be. Rejects with
    * StoreUnavailable otherwise, whose message and causes say why, in words that have ids of leads and keys and nothing else of them.
@@ -108,6 +115,8 @@ export type CreateLeadOutcome =
   | { readonly kind: 'created'; readonly lead: Lead }
   | { readonly kind: 'replayed'; readonly lead: Lead }
   | { readonly kind: 'idempotency-conflict' }
+  /** The key has created a lead that was erased since. */
+  | { readonly kind: 'erased' }
   | { readonly kind: 'already-open'; readonly leadId: string };
 
 /** The lead that a key has created, as a replay answers it, and what it was made with. */
@@ -115,6 +124,14 @@ export interface EarlierCreation {
   readonly lead: Lead;
   readonly fingerprint: Fingerprint;
 }
+
+/** That a key has created a lead whose data were erased: nobody knows any more what it was created with. */
+export interface ErasedCreation {
+  readonly kind: 'erased';
+}
+
+/** What became of erasing a lead; one that was erased before stays as it was then. */
+export type EraseLeadOutcome = { readonly kind: 'erased'; readonly lead: ErasedLead } | { readonly kind: 'not-found' };
 
 /** What became of a change of stage. */
 export type ChangeLeadStageOutcome =
@@ -141,7 +158,7 @@ export interface LeadStore {
   createLead(lead: Lead, claims: LeadClaims): Promise<CreateLeadOutcome>;
 
   /** The lead that an idempotency key created in the studio, whatever became of it since. @throws UnreadableRecord */
-  findLeadByIdempotencyKey(studioId: string, idempotencyKey: string): Promise<EarlierCreation | null>;
+  findLeadByIdempotencyKey(studioId: string, idempotencyKey: string): Promise<EarlierCreation | ErasedCreation | null>;
 
   /** A lead of the studio; must not find another studio's. @throws UnreadableRecord */
   findLead(studioId: string, leadId: string): Promise<Lead | null>;
@@ -240,6 +257,23 @@ export interface LeadChangeStore {
 export interface ResentLeads {
   readonly leads: number;
   readonly next: string | null;
+}
+
+export interface LeadErasureStore {
+  /**
+   * Erases what a lead tells of its person: name, contact, source and note, what it was created with, and all that was computed from
+   * them, its claims included. Its id, its idempotency key, its times and its stage stay. Must be one write, with its event; from then
+   * on no other method may find the lead, its contact is free, and its key answers `erased`. Must also erase a lead of which nothing but its stage and times can be
+   * read.
+   *
+   * @throws UnreadableRecord when these cannot be read either, having written nothing
+   */
+  eraseLead(erasure: {
+    readonly studioId: string;
+    readonly leadId: string;
+    readonly memberId: string | null;
+    readonly now: Date;
+  }): Promise<EraseLeadOutcome>;
 }
 
 /** What became of replacing a key's secret. */

@@ -59,6 +59,7 @@ export async function createLead(
     // The source may have been disabled after the lead was created: a retry still gets its answer.
     const earlier = await store.findLeadByIdempotencyKey(studioId, idempotencyKey);
     if (!earlier) throw sourceInvalid();
+    if ('kind' in earlier) throw creationErased();
     return replay(earlier.lead, earlier.fingerprint, fingerprint);
   }
 
@@ -90,6 +91,8 @@ function answer(outcome: CreateLeadOutcome): CreatedLead {
       return { lead: asCreated(outcome.lead), replayed: true };
     case 'idempotency-conflict':
       throw idempotencyConflict();
+    case 'erased':
+      throw creationErased();
     case 'already-open':
       throw new Refusal('LEAD_ALREADY_OPEN', 'The contact already has an open lead.', {
         metadata: { leadId: outcome.leadId },
@@ -105,6 +108,12 @@ function replay(lead: Lead, original: Fingerprint, repeated: Fingerprint): Creat
 /** The refusal of a source that a lead may not get. */
 export const sourceInvalid = () =>
   new Refusal('SOURCE_INVALID', 'The source does not belong to the studio or is disabled.');
+
+/** Not even whether the data are the same can be told any more; and a retry that is late must not bring the person back. */
+const creationErased = () =>
+  new Refusal('IDEMPOTENCY_CONFLICT', 'The lead that the idempotency key created was erased.', {
+    metadata: { erased: 'true' },
+  });
 
 function idempotencyConflict(): Refusal {
   return new Refusal('IDEMPOTENCY_CONFLICT', 'The idempotency key was used with other data.');

@@ -131,7 +131,7 @@ describeWithMongoServer('the deadline of a call to MongoDB', () => {
     await expect.poll(() => store.check().then(() => 'answers'), { timeout: 15_000 }).toBe('answers');
     expect(['created', 'replayed']).toContain((await create(another, itsClaims)).kind);
     const found = await store.findLeadByIdempotencyKey(STUDIO_ID, itsClaims.idempotencyKey);
-    expect(found?.fingerprint).toEqual(itsClaims.fingerprint);
+    expect(found).toMatchObject({ fingerprint: itsClaims.fingerprint });
   });
 
   test('when all connections break under load, again and again, each time calls are answered again by themselves', async () => {

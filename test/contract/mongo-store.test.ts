@@ -8,6 +8,7 @@ import type { Store, UnreadableRecord } from '../../src/store/store.ts';
 import { aStudio, BY, STUDIO_ID, times } from '../support/builders.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
 import { leadChangeContract } from './lead-change-contract.ts';
+import { leadErasureContract } from './lead-erasure-contract.ts';
 import { type Damage, type OpenedStore, storeContract } from './store-contract.ts';
 
 /** Where the records of each kind are. */
@@ -207,4 +208,5 @@ describeWithMongo('MongoDB', (mongoUrl) => {
   };
   storeContract('MongoDB', DAMAGES, openContractStore);
   leadChangeContract('MongoDB', 'displayName', openContractStore);
+  leadErasureContract('MongoDB', 'displayName', openContractStore);
 });

@@ -23,6 +23,7 @@ import { renewClaims } from '../../src/usecases/renew-claims.ts';
 import { aLead, anApiKey, aStudio, BY, claimsOf, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
 import { ID_BYTES, idTextOf, LEAD_NUMBER, STUDIO_NUMBER, setColumn } from '../support/sqlite-hand.ts';
 import { leadChangeContract } from './lead-change-contract.ts';
+import { leadErasureContract } from './lead-erasure-contract.ts';
 import { type Damage, type OpenedStore, storeContract } from './store-contract.ts';
 
 const newFolder = () => mkdtempSync(join(tmpdir(), 'lead-intake-'));
@@ -150,6 +151,7 @@ async function openContractStore(): Promise<OpenedStore> {
 
 storeContract('SQLite', DAMAGES, openContractStore);
 leadChangeContract('SQLite', 'display_name', openContractStore);
+leadErasureContract('SQLite', 'display_name', openContractStore);
 
 describe('SQLite', () => {
   let folder: string;

@@ -10,6 +10,7 @@ import {
   claimsDocument,
   contactKeysIn,
   FIRST_ID,
+  isErased,
   LAST_ID,
   leadKey,
   openClaim,
@@ -47,7 +48,7 @@ export function mongoClaimRenewals(connection: Connection, report: ReportUnreada
           .sort({ _id: 1 })
           .limit(limit)
           .toArray();
-        const open = found.filter(({ stage }) => isOpen(stage));
+        const open = found.filter((lead) => !isErased(lead) && isOpen(lead.stage));
         const claiming = open.flatMap((lead) => wholeOrNull(claimingLeadOf(studioId, lead), report) ?? []);
         return { leads: claiming, next: found.length < limit ? null : (found.at(-1)?._id.id.toString() ?? null) };
       }),

@@ -6,7 +6,7 @@ import { CONTACT_RULE_VERSION, type ContactRule, type OpenClaims } from '../../d
 import type { Contact, RegionCode } from '../../domain/contact.ts';
 import type { Correction, OriginalFields } from '../../domain/correction.ts';
 import type { Fingerprint } from '../../domain/fingerprint.ts';
-import type { Lead, LeadClaims, LeadStage } from '../../domain/lead.ts';
+import type { ErasedLead, Lead, LeadClaims, LeadStage } from '../../domain/lead.ts';
 import type { ChangeKind } from '../../domain/lead-change.ts';
 import type { LeadSource, Member, MemberRole, Studio } from '../../domain/studio.ts';
 import {
@@ -14,6 +14,7 @@ import {
   checkedApiKey,
   checkedClaimingLead,
   checkedEarlierLead,
+  checkedErasedLead,
   checkedFingerprint,
   checkedLead,
   checkedLeadSource,
@@ -25,7 +26,7 @@ import {
   type Unchecked,
   whole,
 } from '../checked.ts';
-import type { ClaimingLead, EarlierCreation, ReportUnreadable } from '../store.ts';
+import type { ClaimingLead, EarlierCreation, ErasedCreation, ReportUnreadable } from '../store.ts';
 
 /**
  * How documents are read. A text that is no UTF-8 shows as such: to the driver it would be a failure of the whole answer, with
@@ -72,6 +73,8 @@ export interface LeadDocument {
   readonly idempotency: { readonly key: UUID; readonly fingerprint: string; readonly fingerprintVersion: number };
   /** What it was created with; absent until it is corrected. */
   readonly original?: OriginalDocument;
+  /** When what it tells of its person was erased, of which nothing is there any more; absent: it was not. */
+  readonly erasedAt?: Date;
   /** Absent until it is changed. */
   readonly history?: readonly HistoryEntry[];
   /** Absent where a release wrote it that marked none. */
@@ -192,6 +195,19 @@ export const closedClaim = (leadId: string): string => `closed:${leadId}`;
 
 export const leadOf = (document: LeadDocument): Checked<Lead> => checkedLead(leadIn(document));
 
+/** The same; null: it was erased. */
+export const presentLeadOf = (document: LeadDocument): Checked<Lead> | null =>
+  isErased(document) ? null : leadOf(document);
+
+/** Whether what a lead tells of its person was erased. */
+export const isErased = ({ erasedAt }: Pick<LeadDocument, 'erasedAt'>): boolean => erasedAt instanceof Date;
+
+/** What is kept of an erased lead. */
+export function erasedLeadOf(document: LeadDocument): Checked<ErasedLead> {
+  const { id, studioId, stage, createdAt, updatedAt } = leadIn(document);
+  return checkedErasedLead({ id, studioId, stage, createdAt, updatedAt, erasedAt: document.erasedAt });
+}
+
 /** The lead that a creation made before. */
 export const earlierLeadOf = (document: LeadDocument): Checked<Lead> =>
   checkedEarlierLead(leadIn(document), originalIn(document));
@@ -221,7 +237,7 @@ function leadIn({ _id, ...fields }: LeadDocument): Unchecked<Lead> {
 }
 
 /** What an open lead claims, and what that is made of. */
-export const CLAIM_FIELDS = { contact: 1, stage: 1, openContactKey: 1, contactRule: 1 } as const;
+export const CLAIM_FIELDS = { contact: 1, stage: 1, openContactKey: 1, contactRule: 1, erasedAt: 1 } as const;
 
 export const claimingLeadOf = (
   studioId: string,
@@ -247,10 +263,10 @@ export function keptFingerprint({ _id, studioId, idempotency }: LeadDocument): C
 }
 
 /** The creation that made the lead of a document. @throws UnreadableRecord */
-export const creationOf = (document: LeadDocument): EarlierCreation => ({
-  lead: whole(earlierLeadOf(document)),
-  fingerprint: whole(keptFingerprint(document)),
-});
+export const creationOf = (document: LeadDocument): EarlierCreation | ErasedCreation =>
+  isErased(document)
+    ? { kind: 'erased' }
+    : { lead: whole(earlierLeadOf(document)), fingerprint: whole(keptFingerprint(document)) };
 
 export function apiKeyDocument({ id, secretSha256, ...fields }: ApiKey, slot: string): ApiKeyDocument {
   return { _id: new UUID(id), ...fields, secretSha256: new Binary(secretSha256), slot };

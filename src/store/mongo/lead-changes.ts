@@ -4,7 +4,17 @@ import { type Checked, checkedLeadChange, wholeOrNull } from '../checked.ts';
 import type { LeadChangeStore, ReportUnreadable } from '../store.ts';
 import { readPastUnreadable } from '../unacknowledged.ts';
 import type { Connection } from './connection.ts';
-import { ACKNOWLEDGED, FIRST_ID, LAST_ID, type LeadDocument, leadKey, leadOf, READ } from './documents.ts';
+import {
+  ACKNOWLEDGED,
+  erasedLeadOf,
+  FIRST_ID,
+  isErased,
+  LAST_ID,
+  type LeadDocument,
+  leadKey,
+  leadOf,
+  READ,
+} from './documents.ts';
 import { OldestFirst } from './oldest-first.ts';
 
 /** What stands in a lead that an earlier release wrote, which marked none: before every change. */
@@ -101,7 +111,8 @@ export function mongoLeadChanges(connection: Connection, report: ReportUnreadabl
 function leadChangeOf(document: LeadDocument): Checked<LeadChange> {
   const { changes, createdAt } = document;
   const { revision = 0, since, kinds = { created: createdAt } } = Object(changes);
-  return checkedLeadChange(leadOf(document), {
+  const lead = isErased(document) ? erasedLeadOf(document) : leadOf(document);
+  return checkedLeadChange(lead, {
     revision,
     // An earlier release wrote none.
     since: since?.getTime?.() === BEFORE_ALL.getTime() ? undefined : since,

@@ -4,7 +4,14 @@ import { type Checked, whole } from '../checked.ts';
 import { type LeadStore, UnreadableRecord, type UpdateLeadOutcome } from '../store.ts';
 import { refusedHistory, remember } from './audit.ts';
 import { type Connection, untilKnown } from './connection.ts';
-import { claimsDocument, correctionFields, leadKey, leadOf, originalDocument, WITHOUT_HISTORY } from './documents.ts';
+import {
+  claimsDocument,
+  correctionFields,
+  leadKey,
+  originalDocument,
+  presentLeadOf,
+  WITHOUT_HISTORY,
+} from './documents.ts';
 import { isDuplicate } from './is-duplicate.ts';
 import { marked } from './lead-changes.ts';
 import { otherHolder } from './lead-in-the-way.ts';
@@ -21,8 +28,8 @@ export function leadUpdater({ leads, call }: Connection): LeadStore['updateLead'
       let maybeWritten: Date | undefined;
       const attempt = async (): Promise<Checked<UpdateLeadOutcome> | undefined> => {
         const found = await leads.findOne({ studioId, _id }, WITHOUT_HISTORY);
-        if (!found) return { kind: 'not-found' };
-        const lead = leadOf(found);
+        const lead = found && presentLeadOf(found);
+        if (!lead) return { kind: 'not-found' };
         if (lead instanceof UnreadableRecord) return lead;
         const corrected = correctedFields(lead, correction);
         if (corrected.length === 0 && maybeWritten?.getTime() === lead.updatedAt.getTime()) {

@@ -21,14 +21,15 @@ import {
   creationOf,
   earlierLeadOf,
   FIRST_ID,
+  isErased,
   keptFingerprint,
   LAST_ID,
   type LeadDocument,
   type LeadKey,
   leadDocument,
   leadKey,
-  leadOf,
   openClaim,
+  presentLeadOf,
   WITHOUT_HISTORY,
 } from './documents.ts';
 import { isDuplicate } from './is-duplicate.ts';
@@ -151,6 +152,7 @@ function hindranceReader({ gathered }: Connection) {
     const contact = early ? null : await byContact.ask({ studioId, contactKeys: contactKeys.map(openClaim) }, deadline);
     const own = early ?? (await byKey.ask(key, deadline));
     if (own) {
+      if (isErased(own)) return { kind: 'erased' };
       const [earlier, fingerprint] = [earlierLeadOf(own), keptFingerprint(own)];
       if (earlier instanceof UnreadableRecord) return earlier;
       if (fingerprint instanceof UnreadableRecord) return fingerprint;
@@ -214,7 +216,7 @@ function leadReader(
     const found = await leads
       .find({ studioId: { $in: studioIds }, _id: { $in: [...keys] } }, WITHOUT_HISTORY)
       .toArray();
-    const leadsThere = new Map(found.map((document) => [nameOf(document._id), leadOf(document)]));
+    const leadsThere = new Map(found.map((document) => [nameOf(document._id), presentLeadOf(document)]));
     return keys.map((key) => leadsThere.get(nameOf(key)) ?? null);
   });
 
@@ -234,7 +236,7 @@ function leadReader(
           return leads.find({ studioId, _id }, WITHOUT_HISTORY).sort({ _id: -1 }).limit(count).toArray();
         };
         const idOf = ({ _id }: LeadDocument) => _id.id.toString();
-        return readPage({ read, idOf, check: leadOf }, { after: before, limit }, report);
+        return readPage({ read, idOf, check: presentLeadOf }, { after: before, limit }, report);
       }),
   };
 }
@@ -247,8 +249,8 @@ function stageChanger({ leads, call }: Connection): LeadStore['changeLeadStage']
       let maybeWritten: Date | undefined;
       return untilKnown<Checked<ChangeLeadStageOutcome>>(deadline, async () => {
         const found = await leads.findOne({ studioId, _id }, WITHOUT_HISTORY);
-        if (!found) return { kind: 'not-found' };
-        const lead = leadOf(found);
+        const lead = found && presentLeadOf(found);
+        if (!lead) return { kind: 'not-found' };
         if (lead instanceof UnreadableRecord) return lead;
         if (lead.stage === stage) {
           const byThisCall = maybeWritten?.getTime() === lead.updatedAt.getTime();

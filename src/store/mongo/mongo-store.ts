@@ -5,6 +5,7 @@ import { mongoClaimRenewals } from './claim-renewals.ts';
 import { type Connection, connect } from './connection.ts';
 import { mongoDirectory } from './directory.ts';
 import { mongoLeadChanges } from './lead-changes.ts';
+import { mongoLeadErasure } from './lead-erasure.ts';
 import { mongoLeads } from './leads.ts';
 import { studioReads } from './studio-reads.ts';
 import { apiKeysWhileUnique, claimRenewalsWhileUnique, leadsWhileUnique } from './while-unique.ts';
@@ -34,6 +35,7 @@ export function storeOn(connection: Connection, report: ReportUnreadable = () =>
   return {
     ...leadsWhileUnique(mongoLeads(connection, report), connection),
     ...mongoLeadChanges(connection, report),
+    ...mongoLeadErasure(connection),
     ...apiKeysWhileUnique(mongoApiKeys(connection, reads, report), connection),
     ...mongoDirectory(connection, reads, report),
     ...mongoAudit(connection, report),

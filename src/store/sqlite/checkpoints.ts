@@ -25,6 +25,12 @@ export class Checkpoints {
     this.#worker.postMessage('checkpoint');
   }
 
+  /** Says that something was erased: from the log it goes when that is begun anew. */
+  erased(): void {
+    this.#worker ??= this.#start();
+    this.#worker.postMessage('begin anew');
+  }
+
   /** Ends after the checkpoint under way, and lets go of the file. */
   async close(): Promise<void> {
     const worker = this.#worker;

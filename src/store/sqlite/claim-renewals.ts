@@ -19,7 +19,7 @@ export function sqliteClaimRenewals(
 ): ClaimRenewalStore {
   const selectDue = database.prepare('SELECT * FROM studios WHERE claim_renewal IS NOT NULL ORDER BY id');
   const selectPage = database.prepare(`
-    SELECT ${CLAIM_COLUMNS} FROM leads WHERE studio_number = ? AND id > unhex(?, '-') ORDER BY id LIMIT ? + 0`);
+    SELECT ${CLAIM_COLUMNS}, erased_at FROM leads WHERE studio_number = ? AND id > unhex(?, '-') ORDER BY id LIMIT ? + 0`);
   const selectKeys = database.prepare(`
     SELECT number, contact_keys FROM leads
     WHERE studio_number = ? AND id = unhex(?, '-') AND contact_type = ? AND contact_value = ?`);
@@ -43,7 +43,7 @@ export function sqliteClaimRenewals(
       const studio = studios.of(studioId);
       if (studio === undefined) return { leads: [], next: null };
       const rows = selectPage.all(studio, after ?? BEFORE_ALL_IDS, limit);
-      const open = rows.filter(({ stage }) => isOpen(stage as LeadStage));
+      const open = rows.filter(({ stage, erased_at }) => erased_at === null && isOpen(stage as LeadStage));
       const leads = open.flatMap((row) => wholeOrNull(claimingLeadOf(studioId, row), report) ?? []);
       return { leads, next: rows.length < limit ? null : idText(rows.at(-1)?.id as string) };
     },

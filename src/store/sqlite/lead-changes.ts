@@ -5,7 +5,7 @@ import type { LeadChangeStore, ReportUnreadable } from '../store.ts';
 import { readPastUnreadable } from '../unacknowledged.ts';
 import type { GroupCommit } from './group-commit.ts';
 import { prepareLists } from './row-lists.ts';
-import { LEAD_COLUMNS, leadOf, number } from './rows.ts';
+import { erasedLeadOf, isErased, LEAD_COLUMNS, leadOf, number } from './rows.ts';
 import { idText } from './stored-ids.ts';
 import { studioNumbers } from './studio-numbers.ts';
 
@@ -99,7 +99,7 @@ export function sqliteLeadChanges(
 
 function leadChangeOf(row: readonly SQLOutputValue[]): Checked<LeadChange> {
   const [revision, since, kinds, studioId] = row.slice(-4);
-  const lead = leadOf(studioId as string, row);
+  const lead = isErased(row) ? erasedLeadOf(studioId as string, row) : leadOf(studioId as string, row);
   return checkedLeadChange(lead, {
     revision,
     // An earlier release wrote none.

@@ -8,7 +8,7 @@ import { contactClaims } from './contact-claims.ts';
 import type { GroupCommit } from './group-commit.ts';
 import { marked } from './lead-changes.ts';
 import { prepareLists } from './row-lists.ts';
-import { LEAD_COLUMNS, leadOf, originalJson } from './rows.ts';
+import { LEAD_COLUMNS, originalJson, presentLeadOf } from './rows.ts';
 import { hashesBytes, hashesIn } from './stored-ids.ts';
 import { studioNumbers } from './studio-numbers.ts';
 
@@ -33,8 +33,8 @@ export function leadUpdater(database: DatabaseSync, commits: Pick<GroupCommit, '
     commits.write(() => {
       const studio = studios.inWrite(studioId);
       const row = studio === undefined ? undefined : select.get(studio, leadId);
-      if (studio === undefined || !row) return { kind: 'not-found' };
-      const lead = whole(leadOf(studioId, row));
+      const lead = row && whole(presentLeadOf(studioId, row));
+      if (studio === undefined || !lead) return { kind: 'not-found' };
       if (expectedUpdatedAt && expectedUpdatedAt.getTime() !== lead.updatedAt.getTime()) return { kind: 'stale' };
       const corrected = correctedFields(lead, correction);
       if (corrected.length === 0) return { kind: 'unchanged', lead };

@@ -11,7 +11,15 @@ import type { GroupCommit } from './group-commit.ts';
 import { marked } from './lead-changes.ts';
 import { leadUpdater } from './lead-updates.ts';
 import { prepareLists } from './row-lists.ts';
-import { CREATION_COLUMNS, earlierLeadOf, keptFingerprint, LEAD_COLUMNS, leadOf, number } from './rows.ts';
+import {
+  CREATION_COLUMNS,
+  earlierLeadOf,
+  isErased,
+  keptFingerprint,
+  LEAD_COLUMNS,
+  number,
+  presentLeadOf,
+} from './rows.ts';
 import { hashBytes, hashesBytes, hashesIn, idText } from './stored-ids.ts';
 import { studioNumbers } from './studio-numbers.ts';
 
@@ -57,9 +65,10 @@ function leadTable(database: DatabaseSync) {
   const studios = studioNumbers(database);
   const findByKey = (studioId: string, studio: number | undefined, idempotencyKey: string) => {
     const row = studio === undefined ? undefined : selectByKey.get(studio, idempotencyKey);
-    return row
-      ? { lead: whole(earlierLeadOf(studioId, row)), fingerprint: whole(keptFingerprint(studioId, row)) }
-      : null;
+    if (!row) return null;
+    if (isErased(row)) return { kind: 'erased' } as const;
+    const lead = whole(earlierLeadOf(studioId, row));
+    return { lead, fingerprint: whole(keptFingerprint(studioId, row)) };
   };
 
   const keep = auditWriter(database);
@@ -134,7 +143,7 @@ function leadReader(
     async findLead(studioId, leadId) {
       const studio = studios.of(studioId);
       const row = studio === undefined ? undefined : selectById.get(studio, leadId);
-      return row ? whole(leadOf(studioId, row)) : null;
+      return row ? whole(presentLeadOf(studioId, row)) : null;
     },
 
     async listLeads(studioId, before, limit) {
@@ -142,7 +151,7 @@ function leadReader(
       if (studio === undefined) return { records: [], next: null };
       const read = (after: string | null, count: number) => selectPage.all(studio, after ?? AFTER_ALL_IDS, count);
       const idOf = ([id]: readonly SQLOutputValue[]) => idText(id as string);
-      return readPage({ read, idOf, check: (row) => leadOf(studioId, row) }, { after: before, limit }, report);
+      return readPage({ read, idOf, check: (row) => presentLeadOf(studioId, row) }, { after: before, limit }, report);
     },
   };
 }
@@ -155,8 +164,8 @@ function stageChanger(
     return commits.write(() => {
       const studio = studios.inWrite(studioId);
       const row = studio === undefined ? undefined : selectToMove.get(studio, leadId);
-      if (studio === undefined || !row) return { kind: 'not-found' };
-      const lead = whole(leadOf(studioId, row));
+      const lead = row && whole(presentLeadOf(studioId, row));
+      if (studio === undefined || !lead) return { kind: 'not-found' };
       if (lead.stage === stage) return { kind: 'unchanged', lead };
       const leadNumber = row.at(-4) as number;
       let [contactKeys, ruleVersion, ruleRegion] = row.slice(-3) as [Uint8Array, number, string | null];

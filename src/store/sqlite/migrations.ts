@@ -169,6 +169,8 @@ export const MIGRATIONS: readonly string[] = [
   ALTER TABLE leads ADD COLUMN changed_since INTEGER DEFAULT 0;
   -- The kinds of those changes, each with the time of the latest, as JSON; NULL: it was created, and that is all.
   ALTER TABLE leads ADD COLUMN change_kinds TEXT;
+  -- When what it tells of its person was erased; NULL: it was not.
+  ALTER TABLE leads ADD COLUMN erased_at INTEGER;
   CREATE INDEX leads_by_unacknowledged_change ON leads (changed_since) WHERE changed_since IS NOT NULL;
   `,
 ];

@@ -74,6 +74,8 @@ function connected(path: string): DatabaseSync {
     // What is answered as written survives a power cut, not only the end of the process.
     database.exec('PRAGMA synchronous = FULL');
     database.exec('PRAGMA foreign_keys = ON');
+    // What is deleted or written over is not to be found in the file any more.
+    database.exec('PRAGMA secure_delete = ON');
     database.exec(`PRAGMA cache_size = -${cacheKib(path)}`);
     // Pages. A thread of its own moves them into the database; here only should it fall behind, or not be there.
     database.exec('PRAGMA wal_autocheckpoint = 16384');

@@ -4,13 +4,14 @@ import type { AuditEvent } from '../../domain/audit.ts';
 import type { ClaimRenewal } from '../../domain/claim-renewal.ts';
 import type { OriginalFields } from '../../domain/correction.ts';
 import type { Fingerprint } from '../../domain/fingerprint.ts';
-import type { Lead } from '../../domain/lead.ts';
+import type { ErasedLead, Lead } from '../../domain/lead.ts';
 import type { LeadSource, Member, Studio } from '../../domain/studio.ts';
 import {
   type Checked,
   checkedApiKey,
   checkedClaimingLead,
   checkedEarlierLead,
+  checkedErasedLead,
   checkedEvent,
   checkedFingerprint,
   checkedLead,
@@ -36,7 +37,7 @@ export const number = (column: string) => `min(max(${column}, -9000000000000000)
 /** The columns of a studio's lead, in the order in which leadOf takes them. */
 export const LEAD_COLUMNS = `
   hex(id), display_name, contact_type, contact_value, iif(source_id IS NULL, NULL, hex(source_id)), note, stage,
-  ${number('created_at')}, ${number('updated_at')}`;
+  ${number('created_at')}, ${number('updated_at')}, ${number('erased_at')}`;
 
 /** The columns of a lead and of what it was created with, in the order in which earlierLeadOf and keptFingerprint take them. */
 export const CREATION_COLUMNS = `${LEAD_COLUMNS}, original, ${number('fingerprint_version')}, hex(fingerprint)`;
@@ -62,6 +63,20 @@ export const EVENT_COLUMNS = `
  */
 export const leadOf = (studioId: string, row: readonly SQLOutputValue[]): Checked<Lead> =>
   checkedLead(leadIn(studioId, row));
+
+/** The same; null: it was erased. */
+export const presentLeadOf = (studioId: string, row: readonly SQLOutputValue[]): Checked<Lead> | null =>
+  isErased(row) ? null : leadOf(studioId, row);
+
+/** Whether what a lead tells of its person was erased. @param row LEAD_COLUMNS, whatever follows */
+export const isErased = (row: readonly SQLOutputValue[]): boolean => row[ERASED_AT] !== null;
+const ERASED_AT = 9;
+
+/** What is kept of an erased lead. @param row LEAD_COLUMNS, whatever follows */
+export const erasedLeadOf = (studioId: string, row: readonly SQLOutputValue[]): Checked<ErasedLead> => {
+  const { id, stage, createdAt, updatedAt } = leadIn(studioId, row);
+  return checkedErasedLead({ id, studioId, stage, createdAt, updatedAt, erasedAt: dateOf(row[ERASED_AT]) });
+};
 
 /** The lead that a creation made before. @param row CREATION_COLUMNS */
 export const earlierLeadOf = (studioId: string, row: readonly SQLOutputValue[]): Checked<Lead> =>

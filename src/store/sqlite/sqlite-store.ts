@@ -7,6 +7,7 @@ import { sqliteClaimRenewals } from './claim-renewals.ts';
 import { sqliteDirectory } from './directory.ts';
 import { GroupCommit } from './group-commit.ts';
 import { sqliteLeadChanges } from './lead-changes.ts';
+import { sqliteLeadErasure } from './lead-erasure.ts';
 import { sqliteLeads } from './leads.ts';
 import { openDatabase, withoutWaitingLong } from './open-database.ts';
 import { SharedTransaction } from './shared-transaction.ts';
@@ -36,6 +37,7 @@ export function openSqliteStore<Asker>(
   const store: Store = {
     ...leadsWhileUnique(sqliteLeads(database, commits, report), database, indexes),
     ...sqliteLeadChanges(database, commits, report),
+    ...sqliteLeadErasure(database, commits, () => path !== ':memory:' && checkpoints.erased()),
     ...apiKeysWhileUnique(sqliteApiKeys(database, commits, report), indexes),
     ...sqliteDirectory(database, commits, report),
     ...sqliteAudit(database, report),

@@ -14,7 +14,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file leadintake/v1/lead_intake.proto.
  */
 export const file_leadintake_v1_lead_intake: GenFile = /*@__PURE__*/
-  fileDesc("Ch9sZWFkaW50YWtlL3YxL2xlYWRfaW50YWtlLnByb3RvEg1sZWFkaW50YWtlLnYxIjQKB0NvbnRhY3QSDwoFZW1haWwYASABKAlIABIPCgVwaG9uZRgCIAEoCUgAQgcKBXZhbHVlIrECCgRMZWFkEgoKAmlkGAEgASgJEhEKCXN0dWRpb19pZBgCIAEoCRIUCgxkaXNwbGF5X25hbWUYAyABKAkSJwoHY29udGFjdBgEIAEoCzIWLmxlYWRpbnRha2UudjEuQ29udGFjdBIWCglzb3VyY2VfaWQYBSABKAlIAIgBARIRCgRub3RlGAYgASgJSAGIAQESJwoFc3RhZ2UYByABKA4yGC5sZWFkaW50YWtlLnYxLkxlYWRTdGFnZRIvCgtjcmVhdGVfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgwKCl9zb3VyY2VfaWRCBwoFX25vdGUiwAEKEUNyZWF0ZUxlYWRSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIXCg9pZGVtcG90ZW5jeV9rZXkYAiABKAkSFAoMZGlzcGxheV9uYW1lGAMgASgJEicKB2NvbnRhY3QYBCABKAsyFi5sZWFkaW50YWtlLnYxLkNvbnRhY3QSFgoJc291cmNlX2lkGAUgASgJSACIAQESEQoEbm90ZRgGIAEoCUgBiAEBQgwKCl9zb3VyY2VfaWRCBwoFX25vdGUiSQoSQ3JlYXRlTGVhZFJlc3BvbnNlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQSEAoIcmVwbGF5ZWQYAiABKAgiWwoOR2V0TGVhZFJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEg8KB2xlYWRfaWQYAiABKAkSJQoEdmlldxgDIAEoDjIXLmxlYWRpbnRha2UudjEuTGVhZFZpZXciNAoPR2V0TGVhZFJlc3BvbnNlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQicwoQTGlzdExlYWRzUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAkSJQoEdmlldxgEIAEoDjIXLmxlYWRpbnRha2UudjEuTGVhZFZpZXciUAoRTGlzdExlYWRzUmVzcG9uc2USIgoFbGVhZHMYASADKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIosBChZDaGFuZ2VMZWFkU3RhZ2VSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIPCgdsZWFkX2lkGAIgASgJEicKBXN0YWdlGAMgASgOMhgubGVhZGludGFrZS52MS5MZWFkU3RhZ2USFgoJbWVtYmVyX2lkGAQgASgJSACIAQFCDAoKX21lbWJlcl9pZCI8ChdDaGFuZ2VMZWFkU3RhZ2VSZXNwb25zZRIhCgRsZWFkGAEgASgLMhMubGVhZGludGFrZS52MS5MZWFkIqgBCgpMZWFkQ2hhbmdlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQSEAoIcmV2aXNpb24YAiABKAMSNQoRZmlyc3RfY2hhbmdlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KBWtpbmRzGAQgAygLMh8ubGVhZGludGFrZS52MS5MZWFkQ2hhbmdlT2ZLaW5kImkKEExlYWRDaGFuZ2VPZktpbmQSKwoEa2luZBgBIAEoDjIdLmxlYWRpbnRha2UudjEuTGVhZENoYW5nZUtpbmQSKAoEdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiTgoWUHVsbExlYWRDaGFuZ2VzUmVxdWVzdBILCgNtYXgYASABKAUSJwoEd2FpdBgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiJFChdQdWxsTGVhZENoYW5nZXNSZXNwb25zZRIqCgdjaGFuZ2VzGAEgAygLMhkubGVhZGludGFrZS52MS5MZWFkQ2hhbmdlIhkKF1dhdGNoTGVhZENoYW5nZXNSZXF1ZXN0IkYKGFdhdGNoTGVhZENoYW5nZXNSZXNwb25zZRIqCgdjaGFuZ2VzGAEgAygLMhkubGVhZGludGFrZS52MS5MZWFkQ2hhbmdlImMKHUFja25vd2xlZGdlTGVhZENoYW5nZXNSZXF1ZXN0EkIKEGFja25vd2xlZGdlbWVudHMYASADKAsyKC5sZWFkaW50YWtlLnYxLkxlYWRDaGFuZ2VBY2tub3dsZWRnZW1lbnQiUQoZTGVhZENoYW5nZUFja25vd2xlZGdlbWVudBIRCglzdHVkaW9faWQYASABKAkSDwoHbGVhZF9pZBgCIAEoCRIQCghyZXZpc2lvbhgDIAEoAyI8Ch5BY2tub3dsZWRnZUxlYWRDaGFuZ2VzUmVzcG9uc2USGgoSYWNrbm93bGVkZ2VkX2NvdW50GAEgASgFIjsKElJlc2VuZExlYWRzUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSEgoKcGFnZV90b2tlbhgCIAEoCSJCChNSZXNlbmRMZWFkc1Jlc3BvbnNlEhIKCmxlYWRfY291bnQYASABKAUSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJItoBChFVcGRhdGVMZWFkUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSIQoEbGVhZBgCIAEoCzITLmxlYWRpbnRha2UudjEuTGVhZBIvCgt1cGRhdGVfbWFzaxgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2sSOAoUZXhwZWN0ZWRfdXBkYXRlX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhYKCW1lbWJlcl9pZBgFIAEoCUgAiAEBQgwKCl9tZW1iZXJfaWQiNwoSVXBkYXRlTGVhZFJlc3BvbnNlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQikAEKF0JhdGNoQ3JlYXRlTGVhZHNSZXF1ZXN0EjIKCHJlcXVlc3RzGAEgAygLMiAubGVhZGludGFrZS52MS5DcmVhdGVMZWFkUmVxdWVzdBITCgtyZXF1ZXN0X2lkcxgCIAMoCRIUCgx0cmFjZXBhcmVudHMYAyADKAkSFgoOc2VjcmV0X3NoYTI1NnMYBCADKAwiUgoYQmF0Y2hDcmVhdGVMZWFkc1Jlc3BvbnNlEjYKB3Jlc3VsdHMYASADKAsyJS5sZWFkaW50YWtlLnYxLkJhdGNoQ3JlYXRlTGVhZHNSZXN1bHQijgEKFkJhdGNoQ3JlYXRlTGVhZHNSZXN1bHQSDQoFaW5kZXgYASABKA0SNQoIcmVzcG9uc2UYAiABKAsyIS5sZWFkaW50YWtlLnYxLkNyZWF0ZUxlYWRSZXNwb25zZUgAEiMKBWVycm9yGAMgASgLMhIuZ29vZ2xlLnJwYy5TdGF0dXNIAEIJCgdvdXRjb21lIooBChRCYXRjaEdldExlYWRzUmVxdWVzdBIvCghyZXF1ZXN0cxgBIAMoCzIdLmxlYWRpbnRha2UudjEuR2V0TGVhZFJlcXVlc3QSEwoLcmVxdWVzdF9pZHMYAiADKAkSFAoMdHJhY2VwYXJlbnRzGAMgAygJEhYKDnNlY3JldF9zaGEyNTZzGAQgAygMIkwKFUJhdGNoR2V0TGVhZHNSZXNwb25zZRIzCgdyZXN1bHRzGAEgAygLMiIubGVhZGludGFrZS52MS5CYXRjaEdldExlYWRzUmVzdWx0IogBChNCYXRjaEdldExlYWRzUmVzdWx0Eg0KBWluZGV4GAEgASgNEjIKCHJlc3BvbnNlGAIgASgLMh4ubGVhZGludGFrZS52MS5HZXRMZWFkUmVzcG9uc2VIABIjCgVlcnJvchgDIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzSABCCQoHb3V0Y29tZSKNAQoVQmF0Y2hMaXN0TGVhZHNSZXF1ZXN0EjEKCHJlcXVlc3RzGAEgAygLMh8ubGVhZGludGFrZS52MS5MaXN0TGVhZHNSZXF1ZXN0EhMKC3JlcXVlc3RfaWRzGAIgAygJEhQKDHRyYWNlcGFyZW50cxgDIAMoCRIWCg5zZWNyZXRfc2hhMjU2cxgEIAMoDCJOChZCYXRjaExpc3RMZWFkc1Jlc3BvbnNlEjQKB3Jlc3VsdHMYASADKAsyIy5sZWFkaW50YWtlLnYxLkJhdGNoTGlzdExlYWRzUmVzdWx0IosBChRCYXRjaExpc3RMZWFkc1Jlc3VsdBINCgVpbmRleBgBIAEoDRI0CghyZXNwb25zZRgCIAEoCzIgLmxlYWRpbnRha2UudjEuTGlzdExlYWRzUmVzcG9uc2VIABIjCgVlcnJvchgDIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzSABCCQoHb3V0Y29tZSqvAQoOTGVhZENoYW5nZUtpbmQSIAocTEVBRF9DSEFOR0VfS0lORF9VTlNQRUNJRklFRBAAEhwKGExFQURfQ0hBTkdFX0tJTkRfQ1JFQVRFRBABEiIKHkxFQURfQ0hBTkdFX0tJTkRfU1RBR0VfQ0hBTkdFRBACEhwKGExFQURfQ0hBTkdFX0tJTkRfVVBEQVRFRBADEhsKF0xFQURfQ0hBTkdFX0tJTkRfUkVTRU5UEAQqugEKCUxlYWRTdGFnZRIaChZMRUFEX1NUQUdFX1VOU1BFQ0lGSUVEEAASEgoOTEVBRF9TVEFHRV9ORVcQARIYChRMRUFEX1NUQUdFX0NPTlRBQ1RFRBACEhsKF0xFQURfU1RBR0VfVFJJQUxfQk9PS0VEEAMSHQoZTEVBRF9TVEFHRV9UUklBTF9BVFRFTkRFRBAEEhIKDkxFQURfU1RBR0VfV09OEAUSEwoPTEVBRF9TVEFHRV9MT1NUEAYqTgoITGVhZFZpZXcSGQoVTEVBRF9WSUVXX1VOU1BFQ0lGSUVEEAASEwoPTEVBRF9WSUVXX0JBU0lDEAESEgoOTEVBRF9WSUVXX0ZVTEwQAjKqCQoRTGVhZEludGFrZVNlcnZpY2USUQoKQ3JlYXRlTGVhZBIgLmxlYWRpbnRha2UudjEuQ3JlYXRlTGVhZFJlcXVlc3QaIS5sZWFkaW50YWtlLnYxLkNyZWF0ZUxlYWRSZXNwb25zZRJNCgdHZXRMZWFkEh0ubGVhZGludGFrZS52MS5HZXRMZWFkUmVxdWVzdBoeLmxlYWRpbnRha2UudjEuR2V0TGVhZFJlc3BvbnNlIgOQAgESUwoJTGlzdExlYWRzEh8ubGVhZGludGFrZS52MS5MaXN0TGVhZHNSZXF1ZXN0GiAubGVhZGludGFrZS52MS5MaXN0TGVhZHNSZXNwb25zZSIDkAIBEmwKEEJhdGNoQ3JlYXRlTGVhZHMSJi5sZWFkaW50YWtlLnYxLkJhdGNoQ3JlYXRlTGVhZHNSZXF1ZXN0GicubGVhZGludGFrZS52MS5CYXRjaENyZWF0ZUxlYWRzUmVzcG9uc2UiA4gCASgBMAESZgoNQmF0Y2hHZXRMZWFkcxIjLmxlYWRpbnRha2UudjEuQmF0Y2hHZXRMZWFkc1JlcXVlc3QaJC5sZWFkaW50YWtlLnYxLkJhdGNoR2V0TGVhZHNSZXNwb25zZSIGiAIBkAIBKAEwARJpCg5CYXRjaExpc3RMZWFkcxIkLmxlYWRpbnRha2UudjEuQmF0Y2hMaXN0TGVhZHNSZXF1ZXN0GiUubGVhZGludGFrZS52MS5CYXRjaExpc3RMZWFkc1Jlc3BvbnNlIgaIAgGQAgEoATABEmAKD0NoYW5nZUxlYWRTdGFnZRIlLmxlYWRpbnRha2UudjEuQ2hhbmdlTGVhZFN0YWdlUmVxdWVzdBomLmxlYWRpbnRha2UudjEuQ2hhbmdlTGVhZFN0YWdlUmVzcG9uc2USUQoKVXBkYXRlTGVhZBIgLmxlYWRpbnRha2UudjEuVXBkYXRlTGVhZFJlcXVlc3QaIS5sZWFkaW50YWtlLnYxLlVwZGF0ZUxlYWRSZXNwb25zZRJlCg9QdWxsTGVhZENoYW5nZXMSJS5sZWFkaW50YWtlLnYxLlB1bGxMZWFkQ2hhbmdlc1JlcXVlc3QaJi5sZWFkaW50YWtlLnYxLlB1bGxMZWFkQ2hhbmdlc1Jlc3BvbnNlIgOQAgESagoQV2F0Y2hMZWFkQ2hhbmdlcxImLmxlYWRpbnRha2UudjEuV2F0Y2hMZWFkQ2hhbmdlc1JlcXVlc3QaJy5sZWFkaW50YWtlLnYxLldhdGNoTGVhZENoYW5nZXNSZXNwb25zZSIDkAIBMAESegoWQWNrbm93bGVkZ2VMZWFkQ2hhbmdlcxIsLmxlYWRpbnRha2UudjEuQWNrbm93bGVkZ2VMZWFkQ2hhbmdlc1JlcXVlc3QaLS5sZWFkaW50YWtlLnYxLkFja25vd2xlZGdlTGVhZENoYW5nZXNSZXNwb25zZSIDkAICElkKC1Jlc2VuZExlYWRzEiEubGVhZGludGFrZS52MS5SZXNlbmRMZWFkc1JlcXVlc3QaIi5sZWFkaW50YWtlLnYxLlJlc2VuZExlYWRzUmVzcG9uc2UiA5ACAmIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_google_rpc_status]);
+  fileDesc("Ch9sZWFkaW50YWtlL3YxL2xlYWRfaW50YWtlLnByb3RvEg1sZWFkaW50YWtlLnYxIjQKB0NvbnRhY3QSDwoFZW1haWwYASABKAlIABIPCgVwaG9uZRgCIAEoCUgAQgcKBXZhbHVlIuECCgRMZWFkEgoKAmlkGAEgASgJEhEKCXN0dWRpb19pZBgCIAEoCRIUCgxkaXNwbGF5X25hbWUYAyABKAkSJwoHY29udGFjdBgEIAEoCzIWLmxlYWRpbnRha2UudjEuQ29udGFjdBIWCglzb3VyY2VfaWQYBSABKAlIAIgBARIRCgRub3RlGAYgASgJSAGIAQESJwoFc3RhZ2UYByABKA4yGC5sZWFkaW50YWtlLnYxLkxlYWRTdGFnZRIvCgtjcmVhdGVfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCmVyYXNlX3RpbWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgwKCl9zb3VyY2VfaWRCBwoFX25vdGUiwAEKEUNyZWF0ZUxlYWRSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIXCg9pZGVtcG90ZW5jeV9rZXkYAiABKAkSFAoMZGlzcGxheV9uYW1lGAMgASgJEicKB2NvbnRhY3QYBCABKAsyFi5sZWFkaW50YWtlLnYxLkNvbnRhY3QSFgoJc291cmNlX2lkGAUgASgJSACIAQESEQoEbm90ZRgGIAEoCUgBiAEBQgwKCl9zb3VyY2VfaWRCBwoFX25vdGUiSQoSQ3JlYXRlTGVhZFJlc3BvbnNlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQSEAoIcmVwbGF5ZWQYAiABKAgiWwoOR2V0TGVhZFJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEg8KB2xlYWRfaWQYAiABKAkSJQoEdmlldxgDIAEoDjIXLmxlYWRpbnRha2UudjEuTGVhZFZpZXciNAoPR2V0TGVhZFJlc3BvbnNlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQicwoQTGlzdExlYWRzUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAkSJQoEdmlldxgEIAEoDjIXLmxlYWRpbnRha2UudjEuTGVhZFZpZXciUAoRTGlzdExlYWRzUmVzcG9uc2USIgoFbGVhZHMYASADKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIosBChZDaGFuZ2VMZWFkU3RhZ2VSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIPCgdsZWFkX2lkGAIgASgJEicKBXN0YWdlGAMgASgOMhgubGVhZGludGFrZS52MS5MZWFkU3RhZ2USFgoJbWVtYmVyX2lkGAQgASgJSACIAQFCDAoKX21lbWJlcl9pZCI8ChdDaGFuZ2VMZWFkU3RhZ2VSZXNwb25zZRIhCgRsZWFkGAEgASgLMhMubGVhZGludGFrZS52MS5MZWFkIlwKEEVyYXNlTGVhZFJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEg8KB2xlYWRfaWQYAiABKAkSFgoJbWVtYmVyX2lkGAMgASgJSACIAQFCDAoKX21lbWJlcl9pZCI2ChFFcmFzZUxlYWRSZXNwb25zZRIhCgRsZWFkGAEgASgLMhMubGVhZGludGFrZS52MS5MZWFkIqgBCgpMZWFkQ2hhbmdlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQSEAoIcmV2aXNpb24YAiABKAMSNQoRZmlyc3RfY2hhbmdlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KBWtpbmRzGAQgAygLMh8ubGVhZGludGFrZS52MS5MZWFkQ2hhbmdlT2ZLaW5kImkKEExlYWRDaGFuZ2VPZktpbmQSKwoEa2luZBgBIAEoDjIdLmxlYWRpbnRha2UudjEuTGVhZENoYW5nZUtpbmQSKAoEdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiTgoWUHVsbExlYWRDaGFuZ2VzUmVxdWVzdBILCgNtYXgYASABKAUSJwoEd2FpdBgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiJFChdQdWxsTGVhZENoYW5nZXNSZXNwb25zZRIqCgdjaGFuZ2VzGAEgAygLMhkubGVhZGludGFrZS52MS5MZWFkQ2hhbmdlIhkKF1dhdGNoTGVhZENoYW5nZXNSZXF1ZXN0IkYKGFdhdGNoTGVhZENoYW5nZXNSZXNwb25zZRIqCgdjaGFuZ2VzGAEgAygLMhkubGVhZGludGFrZS52MS5MZWFkQ2hhbmdlImMKHUFja25vd2xlZGdlTGVhZENoYW5nZXNSZXF1ZXN0EkIKEGFja25vd2xlZGdlbWVudHMYASADKAsyKC5sZWFkaW50YWtlLnYxLkxlYWRDaGFuZ2VBY2tub3dsZWRnZW1lbnQiUQoZTGVhZENoYW5nZUFja25vd2xlZGdlbWVudBIRCglzdHVkaW9faWQYASABKAkSDwoHbGVhZF9pZBgCIAEoCRIQCghyZXZpc2lvbhgDIAEoAyI8Ch5BY2tub3dsZWRnZUxlYWRDaGFuZ2VzUmVzcG9uc2USGgoSYWNrbm93bGVkZ2VkX2NvdW50GAEgASgFIjsKElJlc2VuZExlYWRzUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSEgoKcGFnZV90b2tlbhgCIAEoCSJCChNSZXNlbmRMZWFkc1Jlc3BvbnNlEhIKCmxlYWRfY291bnQYASABKAUSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJItoBChFVcGRhdGVMZWFkUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSIQoEbGVhZBgCIAEoCzITLmxlYWRpbnRha2UudjEuTGVhZBIvCgt1cGRhdGVfbWFzaxgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2sSOAoUZXhwZWN0ZWRfdXBkYXRlX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhYKCW1lbWJlcl9pZBgFIAEoCUgAiAEBQgwKCl9tZW1iZXJfaWQiNwoSVXBkYXRlTGVhZFJlc3BvbnNlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQikAEKF0JhdGNoQ3JlYXRlTGVhZHNSZXF1ZXN0EjIKCHJlcXVlc3RzGAEgAygLMiAubGVhZGludGFrZS52MS5DcmVhdGVMZWFkUmVxdWVzdBITCgtyZXF1ZXN0X2lkcxgCIAMoCRIUCgx0cmFjZXBhcmVudHMYAyADKAkSFgoOc2VjcmV0X3NoYTI1NnMYBCADKAwiUgoYQmF0Y2hDcmVhdGVMZWFkc1Jlc3BvbnNlEjYKB3Jlc3VsdHMYASADKAsyJS5sZWFkaW50YWtlLnYxLkJhdGNoQ3JlYXRlTGVhZHNSZXN1bHQijgEKFkJhdGNoQ3JlYXRlTGVhZHNSZXN1bHQSDQoFaW5kZXgYASABKA0SNQoIcmVzcG9uc2UYAiABKAsyIS5sZWFkaW50YWtlLnYxLkNyZWF0ZUxlYWRSZXNwb25zZUgAEiMKBWVycm9yGAMgASgLMhIuZ29vZ2xlLnJwYy5TdGF0dXNIAEIJCgdvdXRjb21lIooBChRCYXRjaEdldExlYWRzUmVxdWVzdBIvCghyZXF1ZXN0cxgBIAMoCzIdLmxlYWRpbnRha2UudjEuR2V0TGVhZFJlcXVlc3QSEwoLcmVxdWVzdF9pZHMYAiADKAkSFAoMdHJhY2VwYXJlbnRzGAMgAygJEhYKDnNlY3JldF9zaGEyNTZzGAQgAygMIkwKFUJhdGNoR2V0TGVhZHNSZXNwb25zZRIzCgdyZXN1bHRzGAEgAygLMiIubGVhZGludGFrZS52MS5CYXRjaEdldExlYWRzUmVzdWx0IogBChNCYXRjaEdldExlYWRzUmVzdWx0Eg0KBWluZGV4GAEgASgNEjIKCHJlc3BvbnNlGAIgASgLMh4ubGVhZGludGFrZS52MS5HZXRMZWFkUmVzcG9uc2VIABIjCgVlcnJvchgDIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzSABCCQoHb3V0Y29tZSKNAQoVQmF0Y2hMaXN0TGVhZHNSZXF1ZXN0EjEKCHJlcXVlc3RzGAEgAygLMh8ubGVhZGludGFrZS52MS5MaXN0TGVhZHNSZXF1ZXN0EhMKC3JlcXVlc3RfaWRzGAIgAygJEhQKDHRyYWNlcGFyZW50cxgDIAMoCRIWCg5zZWNyZXRfc2hhMjU2cxgEIAMoDCJOChZCYXRjaExpc3RMZWFkc1Jlc3BvbnNlEjQKB3Jlc3VsdHMYASADKAsyIy5sZWFkaW50YWtlLnYxLkJhdGNoTGlzdExlYWRzUmVzdWx0IosBChRCYXRjaExpc3RMZWFkc1Jlc3VsdBINCgVpbmRleBgBIAEoDRI0CghyZXNwb25zZRgCIAEoCzIgLmxlYWRpbnRha2UudjEuTGlzdExlYWRzUmVzcG9uc2VIABIjCgVlcnJvchgDIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzSABCCQoHb3V0Y29tZSrMAQoOTGVhZENoYW5nZUtpbmQSIAocTEVBRF9DSEFOR0VfS0lORF9VTlNQRUNJRklFRBAAEhwKGExFQURfQ0hBTkdFX0tJTkRfQ1JFQVRFRBABEiIKHkxFQURfQ0hBTkdFX0tJTkRfU1RBR0VfQ0hBTkdFRBACEhwKGExFQURfQ0hBTkdFX0tJTkRfVVBEQVRFRBADEhsKF0xFQURfQ0hBTkdFX0tJTkRfUkVTRU5UEAQSGwoXTEVBRF9DSEFOR0VfS0lORF9FUkFTRUQQBSq6AQoJTGVhZFN0YWdlEhoKFkxFQURfU1RBR0VfVU5TUEVDSUZJRUQQABISCg5MRUFEX1NUQUdFX05FVxABEhgKFExFQURfU1RBR0VfQ09OVEFDVEVEEAISGwoXTEVBRF9TVEFHRV9UUklBTF9CT09LRUQQAxIdChlMRUFEX1NUQUdFX1RSSUFMX0FUVEVOREVEEAQSEgoOTEVBRF9TVEFHRV9XT04QBRITCg9MRUFEX1NUQUdFX0xPU1QQBipOCghMZWFkVmlldxIZChVMRUFEX1ZJRVdfVU5TUEVDSUZJRUQQABITCg9MRUFEX1ZJRVdfQkFTSUMQARISCg5MRUFEX1ZJRVdfRlVMTBACMv8JChFMZWFkSW50YWtlU2VydmljZRJRCgpDcmVhdGVMZWFkEiAubGVhZGludGFrZS52MS5DcmVhdGVMZWFkUmVxdWVzdBohLmxlYWRpbnRha2UudjEuQ3JlYXRlTGVhZFJlc3BvbnNlEk0KB0dldExlYWQSHS5sZWFkaW50YWtlLnYxLkdldExlYWRSZXF1ZXN0Gh4ubGVhZGludGFrZS52MS5HZXRMZWFkUmVzcG9uc2UiA5ACARJTCglMaXN0TGVhZHMSHy5sZWFkaW50YWtlLnYxLkxpc3RMZWFkc1JlcXVlc3QaIC5sZWFkaW50YWtlLnYxLkxpc3RMZWFkc1Jlc3BvbnNlIgOQAgESbAoQQmF0Y2hDcmVhdGVMZWFkcxImLmxlYWRpbnRha2UudjEuQmF0Y2hDcmVhdGVMZWFkc1JlcXVlc3QaJy5sZWFkaW50YWtlLnYxLkJhdGNoQ3JlYXRlTGVhZHNSZXNwb25zZSIDiAIBKAEwARJmCg1CYXRjaEdldExlYWRzEiMubGVhZGludGFrZS52MS5CYXRjaEdldExlYWRzUmVxdWVzdBokLmxlYWRpbnRha2UudjEuQmF0Y2hHZXRMZWFkc1Jlc3BvbnNlIgaIAgGQAgEoATABEmkKDkJhdGNoTGlzdExlYWRzEiQubGVhZGludGFrZS52MS5CYXRjaExpc3RMZWFkc1JlcXVlc3QaJS5sZWFkaW50YWtlLnYxLkJhdGNoTGlzdExlYWRzUmVzcG9uc2UiBogCAZACASgBMAESYAoPQ2hhbmdlTGVhZFN0YWdlEiUubGVhZGludGFrZS52MS5DaGFuZ2VMZWFkU3RhZ2VSZXF1ZXN0GiYubGVhZGludGFrZS52MS5DaGFuZ2VMZWFkU3RhZ2VSZXNwb25zZRJRCgpVcGRhdGVMZWFkEiAubGVhZGludGFrZS52MS5VcGRhdGVMZWFkUmVxdWVzdBohLmxlYWRpbnRha2UudjEuVXBkYXRlTGVhZFJlc3BvbnNlElMKCUVyYXNlTGVhZBIfLmxlYWRpbnRha2UudjEuRXJhc2VMZWFkUmVxdWVzdBogLmxlYWRpbnRha2UudjEuRXJhc2VMZWFkUmVzcG9uc2UiA5ACAhJlCg9QdWxsTGVhZENoYW5nZXMSJS5sZWFkaW50YWtlLnYxLlB1bGxMZWFkQ2hhbmdlc1JlcXVlc3QaJi5sZWFkaW50YWtlLnYxLlB1bGxMZWFkQ2hhbmdlc1Jlc3BvbnNlIgOQAgESagoQV2F0Y2hMZWFkQ2hhbmdlcxImLmxlYWRpbnRha2UudjEuV2F0Y2hMZWFkQ2hhbmdlc1JlcXVlc3QaJy5sZWFkaW50YWtlLnYxLldhdGNoTGVhZENoYW5nZXNSZXNwb25zZSIDkAIBMAESegoWQWNrbm93bGVkZ2VMZWFkQ2hhbmdlcxIsLmxlYWRpbnRha2UudjEuQWNrbm93bGVkZ2VMZWFkQ2hhbmdlc1JlcXVlc3QaLS5sZWFkaW50YWtlLnYxLkFja25vd2xlZGdlTGVhZENoYW5nZXNSZXNwb25zZSIDkAICElkKC1Jlc2VuZExlYWRzEiEubGVhZGludGFrZS52MS5SZXNlbmRMZWFkc1JlcXVlc3QaIi5sZWFkaW50YWtlLnYxLlJlc2VuZExlYWRzUmVzcG9uc2UiA5ACAmIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_google_rpc_status]);
 
 /**
  * How to reach a person: exactly one way.
@@ -119,6 +119,13 @@ export type Lead = Message<"leadintake.v1.Lead"> & {
    * @generated from field: google.protobuf.Timestamp update_time = 9;
    */
   updateTime?: Timestamp | undefined;
+
+  /**
+   * When the lead was erased; only in answers to EraseLead and in changes.
+   *
+   * @generated from field: google.protobuf.Timestamp erase_time = 10;
+   */
+  eraseTime?: Timestamp | undefined;
 };
 
 /**
@@ -403,6 +410,62 @@ export const ChangeLeadStageResponseSchema: GenMessage<ChangeLeadStageResponse> 
   messageDesc(file_leadintake_v1_lead_intake, 9);
 
 /**
+ * Request of EraseLead.
+ *
+ * @generated from message leadintake.v1.EraseLeadRequest
+ */
+export type EraseLeadRequest = Message<"leadintake.v1.EraseLeadRequest"> & {
+  /**
+   * 1 to 64 of `[A-Za-z0-9_-]`.
+   *
+   * @generated from field: string studio_id = 1;
+   */
+  studioId: string;
+
+  /**
+   * UUID.
+   *
+   * @generated from field: string lead_id = 2;
+   */
+  leadId: string;
+
+  /**
+   * Who does it, for the audit: 1 to 64 of `[A-Za-z0-9_-]`.
+   *
+   * @generated from field: optional string member_id = 3;
+   */
+  memberId?: string | undefined;
+};
+
+/**
+ * Describes the message leadintake.v1.EraseLeadRequest.
+ * Use `create(EraseLeadRequestSchema)` to create a new message.
+ */
+export const EraseLeadRequestSchema: GenMessage<EraseLeadRequest> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_lead_intake, 10);
+
+/**
+ * Answer to EraseLead.
+ *
+ * @generated from message leadintake.v1.EraseLeadResponse
+ */
+export type EraseLeadResponse = Message<"leadintake.v1.EraseLeadResponse"> & {
+  /**
+   * What is left of the lead: ids, stage and times.
+   *
+   * @generated from field: leadintake.v1.Lead lead = 1;
+   */
+  lead?: Lead | undefined;
+};
+
+/**
+ * Describes the message leadintake.v1.EraseLeadResponse.
+ * Use `create(EraseLeadResponseSchema)` to create a new message.
+ */
+export const EraseLeadResponseSchema: GenMessage<EraseLeadResponse> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_lead_intake, 11);
+
+/**
  * A lead as it is now, with what has happened to it since its changes were acknowledged last.
  *
  * @generated from message leadintake.v1.LeadChange
@@ -442,7 +505,7 @@ export type LeadChange = Message<"leadintake.v1.LeadChange"> & {
  * Use `create(LeadChangeSchema)` to create a new message.
  */
 export const LeadChangeSchema: GenMessage<LeadChange> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 10);
+  messageDesc(file_leadintake_v1_lead_intake, 12);
 
 /**
  * That a kind of change happened to a lead.
@@ -470,7 +533,7 @@ export type LeadChangeOfKind = Message<"leadintake.v1.LeadChangeOfKind"> & {
  * Use `create(LeadChangeOfKindSchema)` to create a new message.
  */
 export const LeadChangeOfKindSchema: GenMessage<LeadChangeOfKind> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 11);
+  messageDesc(file_leadintake_v1_lead_intake, 13);
 
 /**
  * Request of PullLeadChanges.
@@ -499,7 +562,7 @@ export type PullLeadChangesRequest = Message<"leadintake.v1.PullLeadChangesReque
  * Use `create(PullLeadChangesRequestSchema)` to create a new message.
  */
 export const PullLeadChangesRequestSchema: GenMessage<PullLeadChangesRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 12);
+  messageDesc(file_leadintake_v1_lead_intake, 14);
 
 /**
  * Answer to PullLeadChanges.
@@ -520,7 +583,7 @@ export type PullLeadChangesResponse = Message<"leadintake.v1.PullLeadChangesResp
  * Use `create(PullLeadChangesResponseSchema)` to create a new message.
  */
 export const PullLeadChangesResponseSchema: GenMessage<PullLeadChangesResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 13);
+  messageDesc(file_leadintake_v1_lead_intake, 15);
 
 /**
  * Request of WatchLeadChanges.
@@ -535,7 +598,7 @@ export type WatchLeadChangesRequest = Message<"leadintake.v1.WatchLeadChangesReq
  * Use `create(WatchLeadChangesRequestSchema)` to create a new message.
  */
 export const WatchLeadChangesRequestSchema: GenMessage<WatchLeadChangesRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 14);
+  messageDesc(file_leadintake_v1_lead_intake, 16);
 
 /**
  * Some changes; at least one.
@@ -556,7 +619,7 @@ export type WatchLeadChangesResponse = Message<"leadintake.v1.WatchLeadChangesRe
  * Use `create(WatchLeadChangesResponseSchema)` to create a new message.
  */
 export const WatchLeadChangesResponseSchema: GenMessage<WatchLeadChangesResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 15);
+  messageDesc(file_leadintake_v1_lead_intake, 17);
 
 /**
  * Request of AcknowledgeLeadChanges.
@@ -577,7 +640,7 @@ export type AcknowledgeLeadChangesRequest = Message<"leadintake.v1.AcknowledgeLe
  * Use `create(AcknowledgeLeadChangesRequestSchema)` to create a new message.
  */
 export const AcknowledgeLeadChangesRequestSchema: GenMessage<AcknowledgeLeadChangesRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 16);
+  messageDesc(file_leadintake_v1_lead_intake, 18);
 
 /**
  * A state of a lead that a consumer has processed.
@@ -612,7 +675,7 @@ export type LeadChangeAcknowledgement = Message<"leadintake.v1.LeadChangeAcknowl
  * Use `create(LeadChangeAcknowledgementSchema)` to create a new message.
  */
 export const LeadChangeAcknowledgementSchema: GenMessage<LeadChangeAcknowledgement> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 17);
+  messageDesc(file_leadintake_v1_lead_intake, 19);
 
 /**
  * Answer to AcknowledgeLeadChanges.
@@ -633,7 +696,7 @@ export type AcknowledgeLeadChangesResponse = Message<"leadintake.v1.AcknowledgeL
  * Use `create(AcknowledgeLeadChangesResponseSchema)` to create a new message.
  */
 export const AcknowledgeLeadChangesResponseSchema: GenMessage<AcknowledgeLeadChangesResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 18);
+  messageDesc(file_leadintake_v1_lead_intake, 20);
 
 /**
  * Request of ResendLeads.
@@ -661,7 +724,7 @@ export type ResendLeadsRequest = Message<"leadintake.v1.ResendLeadsRequest"> & {
  * Use `create(ResendLeadsRequestSchema)` to create a new message.
  */
 export const ResendLeadsRequestSchema: GenMessage<ResendLeadsRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 19);
+  messageDesc(file_leadintake_v1_lead_intake, 21);
 
 /**
  * Answer to ResendLeads.
@@ -689,7 +752,7 @@ export type ResendLeadsResponse = Message<"leadintake.v1.ResendLeadsResponse"> &
  * Use `create(ResendLeadsResponseSchema)` to create a new message.
  */
 export const ResendLeadsResponseSchema: GenMessage<ResendLeadsResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 20);
+  messageDesc(file_leadintake_v1_lead_intake, 22);
 
 /**
  * Request of UpdateLead. The rules of the fields are those of CreateLeadRequest.
@@ -740,7 +803,7 @@ export type UpdateLeadRequest = Message<"leadintake.v1.UpdateLeadRequest"> & {
  * Use `create(UpdateLeadRequestSchema)` to create a new message.
  */
 export const UpdateLeadRequestSchema: GenMessage<UpdateLeadRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 21);
+  messageDesc(file_leadintake_v1_lead_intake, 23);
 
 /**
  * Answer to UpdateLead.
@@ -761,7 +824,7 @@ export type UpdateLeadResponse = Message<"leadintake.v1.UpdateLeadResponse"> & {
  * Use `create(UpdateLeadResponseSchema)` to create a new message.
  */
 export const UpdateLeadResponseSchema: GenMessage<UpdateLeadResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 22);
+  messageDesc(file_leadintake_v1_lead_intake, 24);
 
 /**
  * Some of the requests of BatchCreateLeads.
@@ -805,7 +868,7 @@ export type BatchCreateLeadsRequest = Message<"leadintake.v1.BatchCreateLeadsReq
  * Use `create(BatchCreateLeadsRequestSchema)` to create a new message.
  */
 export const BatchCreateLeadsRequestSchema: GenMessage<BatchCreateLeadsRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 23);
+  messageDesc(file_leadintake_v1_lead_intake, 25);
 
 /**
  * Some of the results of BatchCreateLeads.
@@ -826,7 +889,7 @@ export type BatchCreateLeadsResponse = Message<"leadintake.v1.BatchCreateLeadsRe
  * Use `create(BatchCreateLeadsResponseSchema)` to create a new message.
  */
 export const BatchCreateLeadsResponseSchema: GenMessage<BatchCreateLeadsResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 24);
+  messageDesc(file_leadintake_v1_lead_intake, 26);
 
 /**
  * What became of one request of BatchCreateLeads.
@@ -868,7 +931,7 @@ export type BatchCreateLeadsResult = Message<"leadintake.v1.BatchCreateLeadsResu
  * Use `create(BatchCreateLeadsResultSchema)` to create a new message.
  */
 export const BatchCreateLeadsResultSchema: GenMessage<BatchCreateLeadsResult> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 25);
+  messageDesc(file_leadintake_v1_lead_intake, 27);
 
 /**
  * Some of the requests of BatchGetLeads.
@@ -912,7 +975,7 @@ export type BatchGetLeadsRequest = Message<"leadintake.v1.BatchGetLeadsRequest">
  * Use `create(BatchGetLeadsRequestSchema)` to create a new message.
  */
 export const BatchGetLeadsRequestSchema: GenMessage<BatchGetLeadsRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 26);
+  messageDesc(file_leadintake_v1_lead_intake, 28);
 
 /**
  * Some of the results of BatchGetLeads.
@@ -933,7 +996,7 @@ export type BatchGetLeadsResponse = Message<"leadintake.v1.BatchGetLeadsResponse
  * Use `create(BatchGetLeadsResponseSchema)` to create a new message.
  */
 export const BatchGetLeadsResponseSchema: GenMessage<BatchGetLeadsResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 27);
+  messageDesc(file_leadintake_v1_lead_intake, 29);
 
 /**
  * What became of one request of BatchGetLeads.
@@ -975,7 +1038,7 @@ export type BatchGetLeadsResult = Message<"leadintake.v1.BatchGetLeadsResult"> &
  * Use `create(BatchGetLeadsResultSchema)` to create a new message.
  */
 export const BatchGetLeadsResultSchema: GenMessage<BatchGetLeadsResult> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 28);
+  messageDesc(file_leadintake_v1_lead_intake, 30);
 
 /**
  * Some of the requests of BatchListLeads.
@@ -1019,7 +1082,7 @@ export type BatchListLeadsRequest = Message<"leadintake.v1.BatchListLeadsRequest
  * Use `create(BatchListLeadsRequestSchema)` to create a new message.
  */
 export const BatchListLeadsRequestSchema: GenMessage<BatchListLeadsRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 29);
+  messageDesc(file_leadintake_v1_lead_intake, 31);
 
 /**
  * Some of the results of BatchListLeads.
@@ -1040,7 +1103,7 @@ export type BatchListLeadsResponse = Message<"leadintake.v1.BatchListLeadsRespon
  * Use `create(BatchListLeadsResponseSchema)` to create a new message.
  */
 export const BatchListLeadsResponseSchema: GenMessage<BatchListLeadsResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 30);
+  messageDesc(file_leadintake_v1_lead_intake, 32);
 
 /**
  * What became of one request of BatchListLeads.
@@ -1082,7 +1145,7 @@ export type BatchListLeadsResult = Message<"leadintake.v1.BatchListLeadsResult">
  * Use `create(BatchListLeadsResultSchema)` to create a new message.
  */
 export const BatchListLeadsResultSchema: GenMessage<BatchListLeadsResult> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 31);
+  messageDesc(file_leadintake_v1_lead_intake, 33);
 
 /**
  * What can have happened to a lead.
@@ -1122,6 +1185,13 @@ export const LeadChangeKind = {
    * @generated from enum value: LEAD_CHANGE_KIND_RESENT = 4;
    */
   RESENT: 4,
+
+  /**
+   * It was erased: the lead has neither name, contact, source nor note any more, but an erase_time.
+   *
+   * @generated from enum value: LEAD_CHANGE_KIND_ERASED = 5;
+   */
+  ERASED: 5,
 } as const;
 
 /**
@@ -1339,6 +1409,19 @@ export const LeadIntakeService: GenService<{
     methodKind: "unary";
     input: typeof UpdateLeadRequestSchema;
     output: typeof UpdateLeadResponseSchema;
+  },
+  /**
+   * Erases what a lead tells of its person: name, contact, source and note, and all that was computed from them. Its id, its
+   * idempotency key, its times and its stage stay. From then on there is no such lead for any other method but the feed of changes,
+   * and its contact is free. A repetition of its creation is refused with IDEMPOTENCY_CONFLICT (ErrorInfo metadata `erased`), so that
+   * a late one does not bring the person back. To erase it again changes nothing. Refused with INVALID_REQUEST or LEAD_NOT_FOUND.
+   *
+   * @generated from rpc leadintake.v1.LeadIntakeService.EraseLead
+   */
+  eraseLead: {
+    methodKind: "unary";
+    input: typeof EraseLeadRequestSchema;
+    output: typeof EraseLeadResponseSchema;
   },
   /**
    * Pulls leads of all studios that have changes which nobody has acknowledged, those whose changes began first in front. Waits

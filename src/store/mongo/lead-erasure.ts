@@ -1,0 +1,58 @@
+import type { UpdateFilter } from 'mongodb';
+import { nextUpdate } from '../../domain/lead.ts';
+import { type Checked, whole } from '../checked.ts';
+import { type EraseLeadOutcome, type LeadErasureStore, UnreadableRecord } from '../store.ts';
+import { refusedHistory, remember } from './audit.ts';
+import { type Connection, untilKnown } from './connection.ts';
+import { closedClaim, erasedLeadOf, isErased, type LeadDocument, leadKey, WITHOUT_HISTORY } from './documents.ts';
+import { marked } from './lead-changes.ts';
+
+/** Everything in a lead's document that tells of its person, or was computed from that. */
+const PERSONAL = {
+  displayName: 1,
+  contact: 1,
+  sourceId: 1,
+  note: 1,
+  original: 1,
+  contactRule: 1,
+  'idempotency.fingerprint': 1,
+  'idempotency.fingerprintVersion': 1,
+} as const;
+
+/** Erases leads, in MongoDB. */
+export function mongoLeadErasure({ leads, call }: Connection): LeadErasureStore {
+  return {
+    eraseLead: ({ studioId, leadId, memberId, now }) =>
+      call((deadline) =>
+        untilKnown<Checked<EraseLeadOutcome>>(deadline, async () => {
+          const _id = leadKey(studioId, leadId);
+          const found = await leads.findOne({ studioId, _id }, WITHOUT_HISTORY);
+          if (!found) return { kind: 'not-found' };
+          const kept = erasedLeadOf({ erasedAt: now, ...found });
+          if (kept instanceof UnreadableRecord) return kept;
+          if (isErased(found)) return { kind: 'erased', lead: kept };
+          const time = nextUpdate(kept.updatedAt, now);
+          const mark = marked(found, 'erased', time);
+          deadline.throwIfAborted();
+          try {
+            await leads.updateOne(
+              // Only from the state that was read: somebody else's change in between is looked at first.
+              { studioId, _id, updatedAt: found.updatedAt },
+              {
+                ...mark,
+                $set: { ...mark.$set, updatedAt: time, erasedAt: time, openContactKey: closedClaim(leadId) },
+                $unset: PERSONAL,
+                $push: remember({ action: 'lead-erased', memberId, time }),
+              } as UpdateFilter<LeadDocument>,
+            );
+          } catch (error) {
+            const refused = await refusedHistory(leads, { kind: 'lead', studioId, id: leadId, _id }, error);
+            if (refused) return refused;
+            throw error;
+          }
+          // What is there now tells, whoever wrote it.
+          return undefined;
+        }),
+      ).then(whole),
+  };
+}

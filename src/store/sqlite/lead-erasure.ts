@@ -1,0 +1,58 @@
+import type { DatabaseSync } from 'node:sqlite';
+import { nextUpdate } from '../../domain/lead.ts';
+import { whole } from '../checked.ts';
+import type { LeadErasureStore } from '../store.ts';
+import { auditWriter } from './audit.ts';
+import type { GroupCommit } from './group-commit.ts';
+import { marked } from './lead-changes.ts';
+import { prepareLists } from './row-lists.ts';
+import { erasedLeadOf, isErased, LEAD_COLUMNS } from './rows.ts';
+import { studioNumbers } from './studio-numbers.ts';
+
+/**
+ * Erases leads, in SQLite. What is written over is overwritten in the file, too (`secure_delete`), as soon as the log is moved into it.
+ *
+ * @param erased is told after the commit
+ */
+export function sqliteLeadErasure(
+  database: DatabaseSync,
+  commits: Pick<GroupCommit, 'write'>,
+  erased: () => void,
+): LeadErasureStore {
+  const select = prepareLists(
+    database,
+    `SELECT ${LEAD_COLUMNS}, number FROM leads WHERE studio_number = ? AND id = unhex(?, '-')`,
+  );
+  const erase = database.prepare(`
+    UPDATE leads SET
+      display_name = '', contact_type = '', contact_value = '', source_id = NULL, note = NULL, original = NULL,
+      contact_keys = x'', fingerprint = x'', fingerprint_version = 0,
+      updated_at = ?1, erased_at = ?1, ${marked('erased', '?1')}
+    WHERE number = ?2`);
+  // By its number, not by what it says of its claims: somebody's hand may have changed that.
+  const freeClaims = database.prepare('DELETE FROM contact_claims WHERE studio_number = ? AND lead_number = ?');
+  const studios = studioNumbers(database);
+  const keep = auditWriter(database);
+
+  return {
+    async eraseLead({ studioId, leadId, memberId, now }) {
+      const outcome = await commits.write(() => {
+        const studio = studios.inWrite(studioId);
+        const row = studio === undefined ? undefined : select.get(studio, leadId);
+        if (studio === undefined || !row) return { kind: 'not-found' } as const;
+        const kept = whole(erasedLeadOf(studioId, row));
+        if (!isErased(row)) {
+          const number = row.at(-1) as number;
+          const time = nextUpdate(kept.updatedAt, now);
+          freeClaims.run(studio, number);
+          erase.run(time.getTime(), number);
+          keep({ studioId, leadId, action: 'lead-erased', memberId, time });
+          return { kind: 'erased', lead: { ...kept, updatedAt: time, erasedAt: time } } as const;
+        }
+        return { kind: 'erased', lead: kept } as const;
+      });
+      if (outcome.kind === 'erased') erased();
+      return outcome;
+    },
+  };
+}

@@ -1,0 +1,38 @@
+import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
+import type { Clock } from '../domain/clock.ts';
+import type { ErasedLead } from '../domain/lead.ts';
+import { Faults } from '../domain/refusal.ts';
+import type { LeadErasureStore } from '../store/store.ts';
+import { leadNotFound } from './get-lead.ts';
+
+/** A request to erase a lead, not yet checked. */
+export interface EraseLeadCommand {
+  readonly studioId: string;
+  readonly leadId: string;
+  /** Who does it; undefined: nobody is named. */
+  readonly memberId?: string | undefined;
+}
+
+/**
+ * Erases what a lead tells of its person. One that was erased before is answered as it is.
+ *
+ * @throws Refusal INVALID_REQUEST, LEAD_NOT_FOUND
+ */
+export async function eraseLead(
+  { store, clock }: { readonly store: LeadErasureStore; readonly clock: Clock },
+  { studioId, leadId, memberId }: EraseLeadCommand,
+): Promise<ErasedLead> {
+  const faults = new Faults();
+  faults.note('studioId', crmIdFault(studioId));
+  faults.note('leadId', uuidFault(leadId));
+  if (memberId !== undefined) faults.note('memberId', crmIdFault(memberId));
+  faults.refuseIfAny();
+  const outcome = await store.eraseLead({
+    studioId,
+    leadId: leadId.toLowerCase(),
+    memberId: memberId ?? null,
+    now: clock(),
+  });
+  if (outcome.kind === 'not-found') throw leadNotFound();
+  return outcome.lead;
+}

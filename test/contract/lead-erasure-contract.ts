@@ -1,0 +1,171 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { Lead } from '../../src/domain/lead.ts';
+import { newId } from '../../src/domain/new-id.ts';
+import type { Store } from '../../src/store/store.ts';
+import { UnreadableRecord } from '../../src/store/store.ts';
+import { aLead, aStudio, BY, claimsOf, plus, STUDIO_ID, times } from '../support/builders.ts';
+import type { OpenedStore } from './store-contract.ts';
+
+/** Everything that `LeadErasureStore` promises, held against one adapter. */
+export function leadErasureContract(adapter: string, displayName: string, open: () => Promise<OpenedStore>): void {
+  describe(`erasing leads: ${adapter}`, () => {
+    let opened: OpenedStore;
+    let store: Store;
+
+    beforeEach(async () => {
+      opened = await open();
+      store = opened.store;
+      await store.putStudio(aStudio(), BY);
+    });
+    afterEach(() => opened.dispose());
+
+    async function created(lead: Lead = aLead(), claims = claimsOf(lead)): Promise<Lead> {
+      expect(await store.createLead(lead, claims)).toEqual({ kind: 'created', lead });
+      return lead;
+    }
+
+    const erase = ({ studioId, id }: Lead, now = plus(new Date(), 60_000), from = store) =>
+      from.eraseLead({ studioId, leadId: id, memberId: 'member-1', now });
+    const move = (lead: Lead, stage: Lead['stage']) =>
+      store.changeLeadStage({
+        studioId: lead.studioId,
+        leadId: lead.id,
+        stage,
+        claims: claimsOf(lead),
+        memberId: null,
+        now: plus(lead.createdAt, 1000),
+      });
+    const rename = (lead: Lead, name: string, from = store) =>
+      from.updateLead({
+        studioId: lead.studioId,
+        leadId: lead.id,
+        correction: { displayName: name },
+        claims: claimsOf(lead),
+        expectedUpdatedAt: null,
+        memberId: null,
+        now: plus(lead.createdAt, 2000),
+      });
+
+    test.each(['new', 'won'] as const)(
+      'an erased lead is there for nobody, keeps its stage, and frees its contact: %s',
+      async (stage) => {
+        const lead = await created(aLead({ note: 'Calls back.' }));
+        const other = await created();
+        if (stage !== 'new') await move(lead, stage);
+        await rename(lead, 'Ada King');
+        const now = plus(lead.createdAt, 60_000);
+        const { id, studioId, createdAt } = lead;
+
+        expect(await erase(lead, now)).toEqual({
+          kind: 'erased',
+          lead: { id, studioId, stage, createdAt, updatedAt: now, erasedAt: now },
+        });
+
+        expect(await store.findLead(studioId, id)).toBeNull();
+        expect((await store.listLeads(studioId, null, 10)).records).toEqual([other]);
+        expect(await move(lead, 'lost')).toEqual({ kind: 'not-found' });
+        expect(await rename(lead, 'Ada')).toEqual({ kind: 'not-found' });
+        expect((await store.listOpenClaims(studioId, null, 10)).leads.map((each) => each.id)).toEqual([other.id]);
+        await created(aLead({ contact: lead.contact }));
+      },
+    );
+
+    test('the key of an erased lead answers so, whatever is sent with it, and nothing is written', async () => {
+      const lead = aLead();
+      const claims = claimsOf(lead);
+      await created(lead, claims);
+      await erase(lead);
+      const { idempotencyKey } = claims;
+
+      expect(await store.createLead({ ...lead, id: newId() }, claims)).toEqual({ kind: 'erased' });
+      const other = aLead();
+      expect(await store.createLead(other, claimsOf(other, { idempotencyKey }))).toEqual({ kind: 'erased' });
+      expect(await store.findLeadByIdempotencyKey(STUDIO_ID, idempotencyKey)).toEqual({ kind: 'erased' });
+      expect((await store.listLeads(STUDIO_ID, null, 10)).records).toEqual([]);
+    });
+
+    test('to erase a lead again changes nothing: not when it was, not its events, not the feed', async () => {
+      const lead = await created();
+      const first = await erase(lead);
+      const [change] = await store.listLeadChanges(10);
+      await store.acknowledgeLeadChanges([{ studioId: STUDIO_ID, leadId: lead.id, revision: change?.revision ?? 0 }]);
+
+      expect(await erase(lead, plus(new Date(), 86_400_000), await opened.another())).toEqual(first);
+
+      expect(await store.listLeadChanges(10)).toEqual([]);
+      expect((await store.listAuditEvents(STUDIO_ID, lead.id)).map(({ action }) => action)).toEqual(['lead-erased']);
+    });
+
+    test('the feed tells what is left of it', async () => {
+      const lead = await created();
+      const outcome = await erase(lead);
+
+      expect(await store.listLeadChanges(10)).toEqual([
+        {
+          lead: outcome.kind === 'erased' && outcome.lead,
+          revision: expect.any(Number),
+          since: lead.createdAt,
+          kinds: [{ kind: 'created', time: lead.createdAt }, expect.objectContaining({ kind: 'erased' })],
+        },
+      ]);
+    });
+
+    test('who did what to it before stays, beside who erased it', async () => {
+      const lead = await created();
+      await move(lead, 'won');
+      await erase(lead);
+
+      expect(await store.listAuditEvents(STUDIO_ID, lead.id)).toMatchObject([
+        { action: 'lead-erased', memberId: 'member-1' },
+        { action: 'lead-stage-changed', from: 'new', to: 'won' },
+      ]);
+    });
+
+    test('what is not there, or in another studio, is not found', async () => {
+      const lead = await created();
+
+      expect(await erase({ ...lead, studioId: 'studio-2' })).toEqual({ kind: 'not-found' });
+      expect(await erase(aLead())).toEqual({ kind: 'not-found' });
+      expect(await store.findLead(STUDIO_ID, lead.id)).toEqual(lead);
+    });
+
+    test('a lead that cannot be read can be erased, as long as its stage and times can', async () => {
+      const [lead, lost] = [await created(), await created()];
+      await opened.damage({ kind: 'lead', field: displayName, value: '' }, lead);
+      await opened.damage({ kind: 'lead', field: 'stage', value: 'qualified' }, lost);
+
+      expect(await erase(lead)).toMatchObject({ kind: 'erased' });
+      await expect(erase(lost)).rejects.toThrow(UnreadableRecord);
+      expect((await store.listLeads(STUDIO_ID, null, 10)).records).toEqual([]);
+    });
+
+    test('of corrections and erasures at once, none brings anything back', async () => {
+      const other = await opened.another();
+      const leads: Lead[] = [];
+      for (const _ of times(10, () => 0)) leads.push(await created());
+
+      await Promise.all(
+        leads.flatMap((lead, index) => [
+          rename(lead, 'Ada King'),
+          erase(lead, plus(new Date(), 60_000 + index), other),
+          rename(lead, 'Ada Byron', other),
+          move(lead, 'won'),
+        ]),
+      );
+
+      expect((await store.listLeads(STUDIO_ID, null, 100)).records).toEqual([]);
+      for (const { lead } of await store.listLeadChanges(100)) expect(lead).not.toHaveProperty('displayName');
+    });
+
+    test('many erased leads in a row hide none of those behind them', async () => {
+      const first = await created();
+      const leads: Lead[] = [];
+      for (const _ of times(60, () => 0)) leads.push(await created());
+      await Promise.all(leads.map((lead) => erase(lead)));
+      const last = await created();
+
+      expect((await store.listLeads(STUDIO_ID, null, 5)).records).toEqual([last, first]);
+      expect(await store.findLead(STUDIO_ID, first.id)).toEqual(first);
+    });
+  });
+}
