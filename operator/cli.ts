@@ -18,7 +18,7 @@ import { newId } from '../src/domain/new-id.ts';
 import { Refusal } from '../src/domain/refusal.ts';
 import type { MemberRole, Studio } from '../src/domain/studio.ts';
 import type { ConversionProgress } from '../src/store/conversion.ts';
-import { openStore } from '../src/store/open-store.ts';
+import { openStore, vacuumDatabase } from '../src/store/open-store.ts';
 import { StoreUnavailable, type StudioRenewal, UnreadableRecord } from '../src/store/store.ts';
 import { changeLeadStage } from '../src/usecases/change-lead-stage.ts';
 import { createDemo } from '../src/usecases/create-demo.ts';
@@ -235,6 +235,11 @@ program
   );
 
 program
+  .command('vacuum')
+  .description('write a SQLite file anew, without what was erased from it; whoever writes to it waits meanwhile')
+  .action(() => told(async () => show(vacuumDatabase(readDatabaseUrl(process.env).reveal()), isJson())));
+
+program
   .command('demo')
   .description('make a demo studio with a source and a key, unless it is there')
   .action(() => run(createDemo));
@@ -288,8 +293,9 @@ function isJson(): boolean {
   return program.opts<{ json?: boolean }>().json === true;
 }
 
+/** Runs what needs the store. */
 async function run(command: (deps: Dependencies) => Promise<unknown>): Promise<void> {
-  try {
+  await told(async () => {
     const report = ({ message }: UnreadableRecord) => console.error(message);
     const store = await openStore(readDatabaseUrl(process.env).reveal(), undefined, report, {
       progressed: showConversion(),
@@ -300,6 +306,13 @@ async function run(command: (deps: Dependencies) => Promise<unknown>): Promise<v
     } finally {
       await store.close();
     }
+  });
+}
+
+/** Has people told in their words what goes wrong. */
+async function told(work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
   } catch (error) {
     console.error(visibleLines(complaint(error)));
     process.exitCode = 1;

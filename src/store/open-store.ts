@@ -6,7 +6,8 @@ import { openMongoStore } from './mongo/mongo-store.ts';
 import { examineSqlite } from './sqlite/examine-sqlite.ts';
 import { openInParts } from './sqlite/open-database.ts';
 import { openSqliteStore } from './sqlite/sqlite-store.ts';
-import type { ReportUnreadable, Store, StoreObserver } from './store.ts';
+import { type Vacuumed, vacuumFile } from './sqlite/vacuum.ts';
+import { type ReportUnreadable, type Store, type StoreObserver, StoreUnavailable } from './store.ts';
 
 /*
  * The one place that knows which adapters there are: everybody else has a database's address, and asks here.
@@ -36,6 +37,17 @@ export async function openStore<Asker>(
 export async function examineDatabase(databaseUrl: string): Promise<DatabaseState> {
   const path = filePathIn(databaseUrl);
   return path === undefined ? examineMongo(databaseUrl) : examineSqlite(path);
+}
+
+/**
+ * Writes the file that an address names anew, without what was erased.
+ *
+ * @throws StoreUnavailable when it names a server, which sees to its files itself
+ */
+export function vacuumDatabase(databaseUrl: string): Vacuumed {
+  const path = filePathIn(databaseUrl);
+  if (path === undefined) throw new StoreUnavailable('DATABASE_URL names a server: its own tools write its files anew');
+  return vacuumFile(path);
 }
 
 /** What is wrong with an address, as the end of the sentence "DATABASE_URL …". */

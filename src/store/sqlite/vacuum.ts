@@ -1,0 +1,34 @@
+import { statSync } from 'node:fs';
+import { StoreUnavailable } from '../store.ts';
+import { openDatabase } from './open-database.ts';
+import { resultCodeOf, SQLITE_BUSY } from './result-codes.ts';
+
+/** What a file took before and takes after; bytes. */
+export interface Vacuumed {
+  readonly before: number;
+  readonly after: number;
+}
+
+/**
+ * Writes a database file anew, without what was deleted or written over in it: pages that were split or moved about may keep pieces of
+ * that, whatever is done as it is deleted. Whoever writes to the file waits meanwhile.
+ *
+ * @throws StoreUnavailable when others keep the file busy, or its disk has no room for the copy
+ */
+export function vacuumFile(path: string): Vacuumed {
+  const before = statSync(path, { throwIfNoEntry: false })?.size;
+  if (before === undefined) throw new StoreUnavailable(`the database file ${path} is not there`);
+  const database = openDatabase(path);
+  try {
+    database.exec('VACUUM');
+    // The log has the pages of before.
+    const { busy } = database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get() as { busy: number };
+    if (busy !== 0) throw new StoreUnavailable('others are reading: what was erased is in the log still; do it again');
+  } catch (error) {
+    if (resultCodeOf(error) !== SQLITE_BUSY) throw error;
+    throw new StoreUnavailable(`others are writing to ${path}: do it again, or stop the core meanwhile`, error);
+  } finally {
+    database.close();
+  }
+  return { before, after: statSync(path).size };
+}
