@@ -17,6 +17,7 @@ import { listLeads, pageLimit } from '../usecases/list-leads.ts';
 import { answerBatches } from './batches.ts';
 import { operationOf } from './call.ts';
 import { contactFromWire, leadStage, leadToWire, sourceIdFromWire } from './convert.ts';
+import { leadExporter } from './export-leads.ts';
 import type { ItemContext } from './items.ts';
 
 /** A page of the longest leads has a megabyte: a message with more than a few would be too large for its reader. */
@@ -56,6 +57,8 @@ export function leadIntakeService(deps: Dependencies, context: ItemContext): Ser
         },
         handler,
       ),
+
+    exportLeads: leadExporter(deps, context),
 
     async changeLeadStage({ studioId, leadId, stage, memberId }) {
       const command = { studioId, leadId, stage: leadStage.fromWire(stage), memberId };

@@ -17,7 +17,7 @@ export interface CoreMetrics {
 }
 
 /** What is shown from the start, so that not even the first fault is missed. */
-const OPERATIONS = ['CreateLead', 'GetLead', 'ListLeads', 'AuthenticateApiKey'];
+const OPERATIONS = ['CreateLead', 'GetLead', 'ListLeads', 'AuthenticateApiKey', 'ExportLeads'];
 const FROM_THE_START = ['ok', 'INTERNAL', 'UNAVAILABLE'];
 
 export function createCoreMetrics(): CoreMetrics {

@@ -58,7 +58,10 @@ const CODES: Record<Code, string> = {
   [Code.Unauthenticated]: 'UNAUTHENTICATED',
 };
 
-/** Runs every call of the server but batches, which run each request that they carry, and probes, of which nobody wants a line. */
+/**
+ * Runs every call of the server but batches, which run each request that they carry, exports, which end with their last message,
+ * and probes, of which nobody wants a line.
+ */
 export function runCalls(run: RunCall): Interceptor {
   return (next) => (request) => {
     if (request.stream || request.service.typeName === Health.typeName) return next(request);

@@ -14,7 +14,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file leadintake/v1/lead_intake.proto.
  */
 export const file_leadintake_v1_lead_intake: GenFile = /*@__PURE__*/
-  fileDesc("Ch9sZWFkaW50YWtlL3YxL2xlYWRfaW50YWtlLnByb3RvEg1sZWFkaW50YWtlLnYxIjQKB0NvbnRhY3QSDwoFZW1haWwYASABKAlIABIPCgVwaG9uZRgCIAEoCUgAQgcKBXZhbHVlIrECCgRMZWFkEgoKAmlkGAEgASgJEhEKCXN0dWRpb19pZBgCIAEoCRIUCgxkaXNwbGF5X25hbWUYAyABKAkSJwoHY29udGFjdBgEIAEoCzIWLmxlYWRpbnRha2UudjEuQ29udGFjdBIWCglzb3VyY2VfaWQYBSABKAlIAIgBARIRCgRub3RlGAYgASgJSAGIAQESJwoFc3RhZ2UYByABKA4yGC5sZWFkaW50YWtlLnYxLkxlYWRTdGFnZRIvCgtjcmVhdGVfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgwKCl9zb3VyY2VfaWRCBwoFX25vdGUiwAEKEUNyZWF0ZUxlYWRSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIXCg9pZGVtcG90ZW5jeV9rZXkYAiABKAkSFAoMZGlzcGxheV9uYW1lGAMgASgJEicKB2NvbnRhY3QYBCABKAsyFi5sZWFkaW50YWtlLnYxLkNvbnRhY3QSFgoJc291cmNlX2lkGAUgASgJSACIAQESEQoEbm90ZRgGIAEoCUgBiAEBQgwKCl9zb3VyY2VfaWRCBwoFX25vdGUiSQoSQ3JlYXRlTGVhZFJlc3BvbnNlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQSEAoIcmVwbGF5ZWQYAiABKAgiWwoOR2V0TGVhZFJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEg8KB2xlYWRfaWQYAiABKAkSJQoEdmlldxgDIAEoDjIXLmxlYWRpbnRha2UudjEuTGVhZFZpZXciNAoPR2V0TGVhZFJlc3BvbnNlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQicwoQTGlzdExlYWRzUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAkSJQoEdmlldxgEIAEoDjIXLmxlYWRpbnRha2UudjEuTGVhZFZpZXciUAoRTGlzdExlYWRzUmVzcG9uc2USIgoFbGVhZHMYASADKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIosBChZDaGFuZ2VMZWFkU3RhZ2VSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIPCgdsZWFkX2lkGAIgASgJEicKBXN0YWdlGAMgASgOMhgubGVhZGludGFrZS52MS5MZWFkU3RhZ2USFgoJbWVtYmVyX2lkGAQgASgJSACIAQFCDAoKX21lbWJlcl9pZCI8ChdDaGFuZ2VMZWFkU3RhZ2VSZXNwb25zZRIhCgRsZWFkGAEgASgLMhMubGVhZGludGFrZS52MS5MZWFkIpABChdCYXRjaENyZWF0ZUxlYWRzUmVxdWVzdBIyCghyZXF1ZXN0cxgBIAMoCzIgLmxlYWRpbnRha2UudjEuQ3JlYXRlTGVhZFJlcXVlc3QSEwoLcmVxdWVzdF9pZHMYAiADKAkSFAoMdHJhY2VwYXJlbnRzGAMgAygJEhYKDnNlY3JldF9zaGEyNTZzGAQgAygMIlIKGEJhdGNoQ3JlYXRlTGVhZHNSZXNwb25zZRI2CgdyZXN1bHRzGAEgAygLMiUubGVhZGludGFrZS52MS5CYXRjaENyZWF0ZUxlYWRzUmVzdWx0Io4BChZCYXRjaENyZWF0ZUxlYWRzUmVzdWx0Eg0KBWluZGV4GAEgASgNEjUKCHJlc3BvbnNlGAIgASgLMiEubGVhZGludGFrZS52MS5DcmVhdGVMZWFkUmVzcG9uc2VIABIjCgVlcnJvchgDIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzSABCCQoHb3V0Y29tZSKKAQoUQmF0Y2hHZXRMZWFkc1JlcXVlc3QSLwoIcmVxdWVzdHMYASADKAsyHS5sZWFkaW50YWtlLnYxLkdldExlYWRSZXF1ZXN0EhMKC3JlcXVlc3RfaWRzGAIgAygJEhQKDHRyYWNlcGFyZW50cxgDIAMoCRIWCg5zZWNyZXRfc2hhMjU2cxgEIAMoDCJMChVCYXRjaEdldExlYWRzUmVzcG9uc2USMwoHcmVzdWx0cxgBIAMoCzIiLmxlYWRpbnRha2UudjEuQmF0Y2hHZXRMZWFkc1Jlc3VsdCKIAQoTQmF0Y2hHZXRMZWFkc1Jlc3VsdBINCgVpbmRleBgBIAEoDRIyCghyZXNwb25zZRgCIAEoCzIeLmxlYWRpbnRha2UudjEuR2V0TGVhZFJlc3BvbnNlSAASIwoFZXJyb3IYAyABKAsyEi5nb29nbGUucnBjLlN0YXR1c0gAQgkKB291dGNvbWUijQEKFUJhdGNoTGlzdExlYWRzUmVxdWVzdBIxCghyZXF1ZXN0cxgBIAMoCzIfLmxlYWRpbnRha2UudjEuTGlzdExlYWRzUmVxdWVzdBITCgtyZXF1ZXN0X2lkcxgCIAMoCRIUCgx0cmFjZXBhcmVudHMYAyADKAkSFgoOc2VjcmV0X3NoYTI1NnMYBCADKAwiTgoWQmF0Y2hMaXN0TGVhZHNSZXNwb25zZRI0CgdyZXN1bHRzGAEgAygLMiMubGVhZGludGFrZS52MS5CYXRjaExpc3RMZWFkc1Jlc3VsdCKLAQoUQmF0Y2hMaXN0TGVhZHNSZXN1bHQSDQoFaW5kZXgYASABKA0SNAoIcmVzcG9uc2UYAiABKAsyIC5sZWFkaW50YWtlLnYxLkxpc3RMZWFkc1Jlc3BvbnNlSAASIwoFZXJyb3IYAyABKAsyEi5nb29nbGUucnBjLlN0YXR1c0gAQgkKB291dGNvbWUqugEKCUxlYWRTdGFnZRIaChZMRUFEX1NUQUdFX1VOU1BFQ0lGSUVEEAASEgoOTEVBRF9TVEFHRV9ORVcQARIYChRMRUFEX1NUQUdFX0NPTlRBQ1RFRBACEhsKF0xFQURfU1RBR0VfVFJJQUxfQk9PS0VEEAMSHQoZTEVBRF9TVEFHRV9UUklBTF9BVFRFTkRFRBAEEhIKDkxFQURfU1RBR0VfV09OEAUSEwoPTEVBRF9TVEFHRV9MT1NUEAYqTgoITGVhZFZpZXcSGQoVTEVBRF9WSUVXX1VOU1BFQ0lGSUVEEAASEwoPTEVBRF9WSUVXX0JBU0lDEAESEgoOTEVBRF9WSUVXX0ZVTEwQAjKtBQoRTGVhZEludGFrZVNlcnZpY2USUQoKQ3JlYXRlTGVhZBIgLmxlYWRpbnRha2UudjEuQ3JlYXRlTGVhZFJlcXVlc3QaIS5sZWFkaW50YWtlLnYxLkNyZWF0ZUxlYWRSZXNwb25zZRJNCgdHZXRMZWFkEh0ubGVhZGludGFrZS52MS5HZXRMZWFkUmVxdWVzdBoeLmxlYWRpbnRha2UudjEuR2V0TGVhZFJlc3BvbnNlIgOQAgESUwoJTGlzdExlYWRzEh8ubGVhZGludGFrZS52MS5MaXN0TGVhZHNSZXF1ZXN0GiAubGVhZGludGFrZS52MS5MaXN0TGVhZHNSZXNwb25zZSIDkAIBEmwKEEJhdGNoQ3JlYXRlTGVhZHMSJi5sZWFkaW50YWtlLnYxLkJhdGNoQ3JlYXRlTGVhZHNSZXF1ZXN0GicubGVhZGludGFrZS52MS5CYXRjaENyZWF0ZUxlYWRzUmVzcG9uc2UiA4gCASgBMAESZgoNQmF0Y2hHZXRMZWFkcxIjLmxlYWRpbnRha2UudjEuQmF0Y2hHZXRMZWFkc1JlcXVlc3QaJC5sZWFkaW50YWtlLnYxLkJhdGNoR2V0TGVhZHNSZXNwb25zZSIGiAIBkAIBKAEwARJpCg5CYXRjaExpc3RMZWFkcxIkLmxlYWRpbnRha2UudjEuQmF0Y2hMaXN0TGVhZHNSZXF1ZXN0GiUubGVhZGludGFrZS52MS5CYXRjaExpc3RMZWFkc1Jlc3BvbnNlIgaIAgGQAgEoATABEmAKD0NoYW5nZUxlYWRTdGFnZRIlLmxlYWRpbnRha2UudjEuQ2hhbmdlTGVhZFN0YWdlUmVxdWVzdBomLmxlYWRpbnRha2UudjEuQ2hhbmdlTGVhZFN0YWdlUmVzcG9uc2ViBnByb3RvMw", [file_google_protobuf_timestamp, file_google_rpc_status]);
+  fileDesc("Ch9sZWFkaW50YWtlL3YxL2xlYWRfaW50YWtlLnByb3RvEg1sZWFkaW50YWtlLnYxIjQKB0NvbnRhY3QSDwoFZW1haWwYASABKAlIABIPCgVwaG9uZRgCIAEoCUgAQgcKBXZhbHVlIrECCgRMZWFkEgoKAmlkGAEgASgJEhEKCXN0dWRpb19pZBgCIAEoCRIUCgxkaXNwbGF5X25hbWUYAyABKAkSJwoHY29udGFjdBgEIAEoCzIWLmxlYWRpbnRha2UudjEuQ29udGFjdBIWCglzb3VyY2VfaWQYBSABKAlIAIgBARIRCgRub3RlGAYgASgJSAGIAQESJwoFc3RhZ2UYByABKA4yGC5sZWFkaW50YWtlLnYxLkxlYWRTdGFnZRIvCgtjcmVhdGVfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgwKCl9zb3VyY2VfaWRCBwoFX25vdGUiwAEKEUNyZWF0ZUxlYWRSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIXCg9pZGVtcG90ZW5jeV9rZXkYAiABKAkSFAoMZGlzcGxheV9uYW1lGAMgASgJEicKB2NvbnRhY3QYBCABKAsyFi5sZWFkaW50YWtlLnYxLkNvbnRhY3QSFgoJc291cmNlX2lkGAUgASgJSACIAQESEQoEbm90ZRgGIAEoCUgBiAEBQgwKCl9zb3VyY2VfaWRCBwoFX25vdGUiSQoSQ3JlYXRlTGVhZFJlc3BvbnNlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQSEAoIcmVwbGF5ZWQYAiABKAgiWwoOR2V0TGVhZFJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEg8KB2xlYWRfaWQYAiABKAkSJQoEdmlldxgDIAEoDjIXLmxlYWRpbnRha2UudjEuTGVhZFZpZXciNAoPR2V0TGVhZFJlc3BvbnNlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQicwoQTGlzdExlYWRzUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAkSJQoEdmlldxgEIAEoDjIXLmxlYWRpbnRha2UudjEuTGVhZFZpZXciUAoRTGlzdExlYWRzUmVzcG9uc2USIgoFbGVhZHMYASADKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIj0KEkV4cG9ydExlYWRzUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSFAoMcmVzdW1lX3Rva2VuGAIgASgJIk8KE0V4cG9ydExlYWRzUmVzcG9uc2USIgoFbGVhZHMYASADKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQSFAoMcmVzdW1lX3Rva2VuGAIgASgJIosBChZDaGFuZ2VMZWFkU3RhZ2VSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIPCgdsZWFkX2lkGAIgASgJEicKBXN0YWdlGAMgASgOMhgubGVhZGludGFrZS52MS5MZWFkU3RhZ2USFgoJbWVtYmVyX2lkGAQgASgJSACIAQFCDAoKX21lbWJlcl9pZCI8ChdDaGFuZ2VMZWFkU3RhZ2VSZXNwb25zZRIhCgRsZWFkGAEgASgLMhMubGVhZGludGFrZS52MS5MZWFkIpABChdCYXRjaENyZWF0ZUxlYWRzUmVxdWVzdBIyCghyZXF1ZXN0cxgBIAMoCzIgLmxlYWRpbnRha2UudjEuQ3JlYXRlTGVhZFJlcXVlc3QSEwoLcmVxdWVzdF9pZHMYAiADKAkSFAoMdHJhY2VwYXJlbnRzGAMgAygJEhYKDnNlY3JldF9zaGEyNTZzGAQgAygMIlIKGEJhdGNoQ3JlYXRlTGVhZHNSZXNwb25zZRI2CgdyZXN1bHRzGAEgAygLMiUubGVhZGludGFrZS52MS5CYXRjaENyZWF0ZUxlYWRzUmVzdWx0Io4BChZCYXRjaENyZWF0ZUxlYWRzUmVzdWx0Eg0KBWluZGV4GAEgASgNEjUKCHJlc3BvbnNlGAIgASgLMiEubGVhZGludGFrZS52MS5DcmVhdGVMZWFkUmVzcG9uc2VIABIjCgVlcnJvchgDIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzSABCCQoHb3V0Y29tZSKKAQoUQmF0Y2hHZXRMZWFkc1JlcXVlc3QSLwoIcmVxdWVzdHMYASADKAsyHS5sZWFkaW50YWtlLnYxLkdldExlYWRSZXF1ZXN0EhMKC3JlcXVlc3RfaWRzGAIgAygJEhQKDHRyYWNlcGFyZW50cxgDIAMoCRIWCg5zZWNyZXRfc2hhMjU2cxgEIAMoDCJMChVCYXRjaEdldExlYWRzUmVzcG9uc2USMwoHcmVzdWx0cxgBIAMoCzIiLmxlYWRpbnRha2UudjEuQmF0Y2hHZXRMZWFkc1Jlc3VsdCKIAQoTQmF0Y2hHZXRMZWFkc1Jlc3VsdBINCgVpbmRleBgBIAEoDRIyCghyZXNwb25zZRgCIAEoCzIeLmxlYWRpbnRha2UudjEuR2V0TGVhZFJlc3BvbnNlSAASIwoFZXJyb3IYAyABKAsyEi5nb29nbGUucnBjLlN0YXR1c0gAQgkKB291dGNvbWUijQEKFUJhdGNoTGlzdExlYWRzUmVxdWVzdBIxCghyZXF1ZXN0cxgBIAMoCzIfLmxlYWRpbnRha2UudjEuTGlzdExlYWRzUmVxdWVzdBITCgtyZXF1ZXN0X2lkcxgCIAMoCRIUCgx0cmFjZXBhcmVudHMYAyADKAkSFgoOc2VjcmV0X3NoYTI1NnMYBCADKAwiTgoWQmF0Y2hMaXN0TGVhZHNSZXNwb25zZRI0CgdyZXN1bHRzGAEgAygLMiMubGVhZGludGFrZS52MS5CYXRjaExpc3RMZWFkc1Jlc3VsdCKLAQoUQmF0Y2hMaXN0TGVhZHNSZXN1bHQSDQoFaW5kZXgYASABKA0SNAoIcmVzcG9uc2UYAiABKAsyIC5sZWFkaW50YWtlLnYxLkxpc3RMZWFkc1Jlc3BvbnNlSAASIwoFZXJyb3IYAyABKAsyEi5nb29nbGUucnBjLlN0YXR1c0gAQgkKB291dGNvbWUqugEKCUxlYWRTdGFnZRIaChZMRUFEX1NUQUdFX1VOU1BFQ0lGSUVEEAASEgoOTEVBRF9TVEFHRV9ORVcQARIYChRMRUFEX1NUQUdFX0NPTlRBQ1RFRBACEhsKF0xFQURfU1RBR0VfVFJJQUxfQk9PS0VEEAMSHQoZTEVBRF9TVEFHRV9UUklBTF9BVFRFTkRFRBAEEhIKDkxFQURfU1RBR0VfV09OEAUSEwoPTEVBRF9TVEFHRV9MT1NUEAYqTgoITGVhZFZpZXcSGQoVTEVBRF9WSUVXX1VOU1BFQ0lGSUVEEAASEwoPTEVBRF9WSUVXX0JBU0lDEAESEgoOTEVBRF9WSUVXX0ZVTEwQAjKKBgoRTGVhZEludGFrZVNlcnZpY2USUQoKQ3JlYXRlTGVhZBIgLmxlYWRpbnRha2UudjEuQ3JlYXRlTGVhZFJlcXVlc3QaIS5sZWFkaW50YWtlLnYxLkNyZWF0ZUxlYWRSZXNwb25zZRJNCgdHZXRMZWFkEh0ubGVhZGludGFrZS52MS5HZXRMZWFkUmVxdWVzdBoeLmxlYWRpbnRha2UudjEuR2V0TGVhZFJlc3BvbnNlIgOQAgESUwoJTGlzdExlYWRzEh8ubGVhZGludGFrZS52MS5MaXN0TGVhZHNSZXF1ZXN0GiAubGVhZGludGFrZS52MS5MaXN0TGVhZHNSZXNwb25zZSIDkAIBElsKC0V4cG9ydExlYWRzEiEubGVhZGludGFrZS52MS5FeHBvcnRMZWFkc1JlcXVlc3QaIi5sZWFkaW50YWtlLnYxLkV4cG9ydExlYWRzUmVzcG9uc2UiA5ACATABEmwKEEJhdGNoQ3JlYXRlTGVhZHMSJi5sZWFkaW50YWtlLnYxLkJhdGNoQ3JlYXRlTGVhZHNSZXF1ZXN0GicubGVhZGludGFrZS52MS5CYXRjaENyZWF0ZUxlYWRzUmVzcG9uc2UiA4gCASgBMAESZgoNQmF0Y2hHZXRMZWFkcxIjLmxlYWRpbnRha2UudjEuQmF0Y2hHZXRMZWFkc1JlcXVlc3QaJC5sZWFkaW50YWtlLnYxLkJhdGNoR2V0TGVhZHNSZXNwb25zZSIGiAIBkAIBKAEwARJpCg5CYXRjaExpc3RMZWFkcxIkLmxlYWRpbnRha2UudjEuQmF0Y2hMaXN0TGVhZHNSZXF1ZXN0GiUubGVhZGludGFrZS52MS5CYXRjaExpc3RMZWFkc1Jlc3BvbnNlIgaIAgGQAgEoATABEmAKD0NoYW5nZUxlYWRTdGFnZRIlLmxlYWRpbnRha2UudjEuQ2hhbmdlTGVhZFN0YWdlUmVxdWVzdBomLmxlYWRpbnRha2UudjEuQ2hhbmdlTGVhZFN0YWdlUmVzcG9uc2ViBnByb3RvMw", [file_google_protobuf_timestamp, file_google_rpc_status]);
 
 /**
  * How to reach a person: exactly one way.
@@ -339,6 +339,63 @@ export const ListLeadsResponseSchema: GenMessage<ListLeadsResponse> = /*@__PURE_
   messageDesc(file_leadintake_v1_lead_intake, 7);
 
 /**
+ * Request of ExportLeads.
+ *
+ * @generated from message leadintake.v1.ExportLeadsRequest
+ */
+export type ExportLeadsRequest = Message<"leadintake.v1.ExportLeadsRequest"> & {
+  /**
+   * 1 to 64 of `[A-Za-z0-9_-]`. Empty: all studios.
+   *
+   * @generated from field: string studio_id = 1;
+   */
+  studioId: string;
+
+  /**
+   * Empty to begin, else the resume_token of a message, unchanged, of an export of the same studio_id, at this service or another
+   * of this release on the same leads, at any later time.
+   *
+   * @generated from field: string resume_token = 2;
+   */
+  resumeToken: string;
+};
+
+/**
+ * Describes the message leadintake.v1.ExportLeadsRequest.
+ * Use `create(ExportLeadsRequestSchema)` to create a new message.
+ */
+export const ExportLeadsRequestSchema: GenMessage<ExportLeadsRequest> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_lead_intake, 8);
+
+/**
+ * Some of what ExportLeads sends.
+ *
+ * @generated from message leadintake.v1.ExportLeadsResponse
+ */
+export type ExportLeadsResponse = Message<"leadintake.v1.ExportLeadsResponse"> & {
+  /**
+   * At most 100, with everything; none where all that stood here cannot be read.
+   *
+   * @generated from field: repeated leadintake.v1.Lead leads = 1;
+   */
+  leads: Lead[];
+
+  /**
+   * Where to go on behind this message: at most 512 of `[A-Za-z0-9_-]`.
+   *
+   * @generated from field: string resume_token = 2;
+   */
+  resumeToken: string;
+};
+
+/**
+ * Describes the message leadintake.v1.ExportLeadsResponse.
+ * Use `create(ExportLeadsResponseSchema)` to create a new message.
+ */
+export const ExportLeadsResponseSchema: GenMessage<ExportLeadsResponse> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_lead_intake, 9);
+
+/**
  * Request of ChangeLeadStage.
  *
  * @generated from message leadintake.v1.ChangeLeadStageRequest
@@ -378,7 +435,7 @@ export type ChangeLeadStageRequest = Message<"leadintake.v1.ChangeLeadStageReque
  * Use `create(ChangeLeadStageRequestSchema)` to create a new message.
  */
 export const ChangeLeadStageRequestSchema: GenMessage<ChangeLeadStageRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 8);
+  messageDesc(file_leadintake_v1_lead_intake, 10);
 
 /**
  * Answer to ChangeLeadStage.
@@ -399,7 +456,7 @@ export type ChangeLeadStageResponse = Message<"leadintake.v1.ChangeLeadStageResp
  * Use `create(ChangeLeadStageResponseSchema)` to create a new message.
  */
 export const ChangeLeadStageResponseSchema: GenMessage<ChangeLeadStageResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 9);
+  messageDesc(file_leadintake_v1_lead_intake, 11);
 
 /**
  * Some of the requests of BatchCreateLeads.
@@ -443,7 +500,7 @@ export type BatchCreateLeadsRequest = Message<"leadintake.v1.BatchCreateLeadsReq
  * Use `create(BatchCreateLeadsRequestSchema)` to create a new message.
  */
 export const BatchCreateLeadsRequestSchema: GenMessage<BatchCreateLeadsRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 10);
+  messageDesc(file_leadintake_v1_lead_intake, 12);
 
 /**
  * Some of the results of BatchCreateLeads.
@@ -464,7 +521,7 @@ export type BatchCreateLeadsResponse = Message<"leadintake.v1.BatchCreateLeadsRe
  * Use `create(BatchCreateLeadsResponseSchema)` to create a new message.
  */
 export const BatchCreateLeadsResponseSchema: GenMessage<BatchCreateLeadsResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 11);
+  messageDesc(file_leadintake_v1_lead_intake, 13);
 
 /**
  * What became of one request of BatchCreateLeads.
@@ -506,7 +563,7 @@ export type BatchCreateLeadsResult = Message<"leadintake.v1.BatchCreateLeadsResu
  * Use `create(BatchCreateLeadsResultSchema)` to create a new message.
  */
 export const BatchCreateLeadsResultSchema: GenMessage<BatchCreateLeadsResult> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 12);
+  messageDesc(file_leadintake_v1_lead_intake, 14);
 
 /**
  * Some of the requests of BatchGetLeads.
@@ -550,7 +607,7 @@ export type BatchGetLeadsRequest = Message<"leadintake.v1.BatchGetLeadsRequest">
  * Use `create(BatchGetLeadsRequestSchema)` to create a new message.
  */
 export const BatchGetLeadsRequestSchema: GenMessage<BatchGetLeadsRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 13);
+  messageDesc(file_leadintake_v1_lead_intake, 15);
 
 /**
  * Some of the results of BatchGetLeads.
@@ -571,7 +628,7 @@ export type BatchGetLeadsResponse = Message<"leadintake.v1.BatchGetLeadsResponse
  * Use `create(BatchGetLeadsResponseSchema)` to create a new message.
  */
 export const BatchGetLeadsResponseSchema: GenMessage<BatchGetLeadsResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 14);
+  messageDesc(file_leadintake_v1_lead_intake, 16);
 
 /**
  * What became of one request of BatchGetLeads.
@@ -613,7 +670,7 @@ export type BatchGetLeadsResult = Message<"leadintake.v1.BatchGetLeadsResult"> &
  * Use `create(BatchGetLeadsResultSchema)` to create a new message.
  */
 export const BatchGetLeadsResultSchema: GenMessage<BatchGetLeadsResult> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 15);
+  messageDesc(file_leadintake_v1_lead_intake, 17);
 
 /**
  * Some of the requests of BatchListLeads.
@@ -657,7 +714,7 @@ export type BatchListLeadsRequest = Message<"leadintake.v1.BatchListLeadsRequest
  * Use `create(BatchListLeadsRequestSchema)` to create a new message.
  */
 export const BatchListLeadsRequestSchema: GenMessage<BatchListLeadsRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 16);
+  messageDesc(file_leadintake_v1_lead_intake, 18);
 
 /**
  * Some of the results of BatchListLeads.
@@ -678,7 +735,7 @@ export type BatchListLeadsResponse = Message<"leadintake.v1.BatchListLeadsRespon
  * Use `create(BatchListLeadsResponseSchema)` to create a new message.
  */
 export const BatchListLeadsResponseSchema: GenMessage<BatchListLeadsResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 17);
+  messageDesc(file_leadintake_v1_lead_intake, 19);
 
 /**
  * What became of one request of BatchListLeads.
@@ -720,7 +777,7 @@ export type BatchListLeadsResult = Message<"leadintake.v1.BatchListLeadsResult">
  * Use `create(BatchListLeadsResultSchema)` to create a new message.
  */
 export const BatchListLeadsResultSchema: GenMessage<BatchListLeadsResult> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 18);
+  messageDesc(file_leadintake_v1_lead_intake, 20);
 
 /**
  * Where a lead stands. Open are all stages but WON and LOST.
@@ -863,6 +920,21 @@ export const LeadIntakeService: GenService<{
     methodKind: "unary";
     input: typeof ListLeadsRequestSchema;
     output: typeof ListLeadsResponseSchema;
+  },
+  /**
+   * Sends all leads of a studio, or of all studios, ordered by studio and then by id, both ascending. Every lead that is there
+   * when the export begins, and is not erased meanwhile, is sent exactly once, as it is at some moment of the export; of those
+   * that are created meanwhile, some may be sent. One whose record cannot be read is left out. Messages come as fast as they are
+   * taken, for as long as that lasts: unlike other calls, an export may have a deadline of up to a day, or none. A service that
+   * stops ends it with unavailable. Whoever has not got all goes on behind the last message that they processed, with its
+   * resume_token. Refused with INVALID_REQUEST or STUDIO_NOT_FOUND.
+   *
+   * @generated from rpc leadintake.v1.LeadIntakeService.ExportLeads
+   */
+  exportLeads: {
+    methodKind: "server_streaming";
+    input: typeof ExportLeadsRequestSchema;
+    output: typeof ExportLeadsResponseSchema;
   },
   /**
    * Creates many leads, each on its own exactly as CreateLead does: what happens to one touches no other. A caller sends
