@@ -2,6 +2,7 @@ import { BATCH_BUGS } from './batch-bugs.ts';
 import { CORE_BUGS } from './core-bugs.ts';
 import { CRASH_BUGS } from './crash-bugs.ts';
 import { EDGE_BUGS } from './edge-bugs.ts';
+import { EXPORT_BUGS } from './export-bugs.ts';
 import { MONGO_BUGS } from './mongo-bugs.ts';
 import { OPERATOR_BUGS } from './operator-bugs.ts';
 import type { PlantedBug } from './planted-bug.ts';
@@ -29,6 +30,7 @@ const ON_SQLITE = [
   CORE_BUGS,
   CRASH_BUGS,
   EDGE_BUGS,
+  EXPORT_BUGS,
   OPERATOR_BUGS,
   QUOTA_BUGS,
   SECURITY_BUGS,
