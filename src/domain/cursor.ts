@@ -1,4 +1,4 @@
-import { idBytes, idText, makeToken, placeOf } from './token.ts';
+import { idBytes, idFromBytes, makeToken, placeOf } from './token.ts';
 
 /** What a studio has lists of. */
 type ListName = 'leads' | 'sources';
@@ -16,7 +16,7 @@ export const pageTokenAfter = (list: ListName, studioId: string, id: string): st
  */
 export function idBeforePage(list: ListName, studioId: string, token: string): string | undefined {
   const place = placeOf(list, studioId, token);
-  return place?.length === ID_BYTES ? idText(place) : undefined;
+  return place?.length === ID_BYTES ? idFromBytes(place) : undefined;
 }
 
 /** Makes the token of the page of studios that follows one of them. */

@@ -1,4 +1,4 @@
-import { idBytes, idText, makeToken, placeOf } from './token.ts';
+import { idBytes, idFromBytes, makeToken, placeOf } from './token.ts';
 
 /** Where an export has come to: everything up to this lead was sent. */
 export interface ExportPosition {
@@ -20,5 +20,5 @@ export const resumeTokenAfter = (scope: string, { studioId, leadId }: ExportPosi
 export function exportPosition(scope: string, token: string): ExportPosition | undefined {
   const place = placeOf('export', scope, token);
   if (place === undefined || place.length <= ID_BYTES) return undefined;
-  return { studioId: place.toString('utf8', ID_BYTES), leadId: idText(place.subarray(0, ID_BYTES)) };
+  return { studioId: place.toString('utf8', ID_BYTES), leadId: idFromBytes(place.subarray(0, ID_BYTES)) };
 }

@@ -32,7 +32,7 @@ export function placeOf(kind: TokenKind, scope: string, token: string): Buffer |
 export const idBytes = (id: string): Buffer => Buffer.from(id.replaceAll('-', ''), 'hex');
 
 /** The same as text. */
-export const idText = (bytes: Buffer): string =>
+export const idFromBytes = (bytes: Buffer): string =>
   bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 
 function checksum(scope: string, head: Uint8Array): Buffer {
