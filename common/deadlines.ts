@@ -52,6 +52,9 @@ export const REQUEST_ARRIVAL_MS = 10_000;
 /** The longest deadline that a caller of the core may ask for. */
 export const LONGEST_CALL_MS = 60_000;
 
+/** The longest one for an export, which may also have none. */
+export const LONGEST_EXPORT_MS = 86_400_000;
+
 /** How long a process that stops may say so, and serve on, before it closes its port. */
 export const LONGEST_DRAIN_MS = 60_000;
 
@@ -69,6 +72,9 @@ export const STORE_CLOSE_MS = STORE_CALL_MS + STORE_SILENCE_MS;
 
 /** How long a process that stops waits for its last spans to be taken. */
 export const TRACES_CLOSE_MS = 1000;
+
+/** The longest time that a timer of Node waits; one for a longer time goes off at once. */
+const TIMER_MS = 2 ** 31 - 1;
 
 /** Node gives the first of a host's addresses so long before it tries the next. */
 const NEXT_ADDRESS_MS = 500;
@@ -94,6 +100,8 @@ isLess(
 isLess({ CORE_CONNECT_MS }, { CORE_CALL_MS }, 'who has no connection is told before who has no answer');
 isLess({ STORE_CALL_MS }, { DOCTOR_MS }, 'a core whose store is silent can say so to the doctor');
 isLess({ CORE_CALL_MS }, { LONGEST_CALL_MS }, "the gateway's deadline is one that the core takes");
+isLess({ LONGEST_CALL_MS }, { LONGEST_EXPORT_MS }, 'whatever deadline a caller has for a call does for an export');
+isLess({ LONGEST_EXPORT_MS }, { TIMER_MS }, 'a timer can wait for it');
 isLess(
   { QUOTA_ANSWER_MS, CORE_CALL_MS, putBack: QUOTA_ANSWER_MS },
   { GATEWAY_AFTER_CLOSE_MS },

@@ -1,7 +1,9 @@
 import { visible } from '../common/visible.ts';
 import type { LeadChange } from '../src/domain/lead-change.ts';
+import type { Studio } from '../src/domain/studio.ts';
 import type { Dependencies } from '../src/usecases/dependencies.ts';
 import { LeadChangeLooks } from '../src/usecases/lead-change-looks.ts';
+import { everyStudio } from '../src/usecases/list-studios.ts';
 import { resendLeads } from '../src/usecases/resend-leads.ts';
 import { watchLeadChanges } from '../src/usecases/watch-lead-changes.ts';
 
@@ -34,23 +36,30 @@ function lineOf({ lead, revision, since, kinds }: LeadChange): string {
 }
 
 /**
- * Has all leads of a studio sent once more.
+ * Has all leads of a studio sent once more, or of all studios. Broken off, it may be done again.
  *
+ * @param studioId undefined: of all
  * @param tell is told how many are marked so far
  * @returns how many there were
  */
 export async function resendChanges(
   deps: Pick<Dependencies, 'store' | 'clock'>,
-  studioId: string,
+  studioId: string | undefined,
   tell: (count: number) => void,
 ): Promise<number> {
   let count = 0;
-  let pageToken = '';
-  do {
-    const part = await resendLeads(deps, { studioId, pageToken });
-    count += part.leadCount;
-    pageToken = part.nextPageToken;
-    if (pageToken !== '') tell(count);
-  } while (pageToken !== '');
+  for await (const id of studioId === undefined ? idsOf(everyStudio(deps)) : [studioId]) {
+    let pageToken = '';
+    do {
+      const part = await resendLeads(deps, { studioId: id, pageToken });
+      count += part.leadCount;
+      pageToken = part.nextPageToken;
+      if (pageToken !== '') tell(count);
+    } while (pageToken !== '');
+  }
   return count;
+}
+
+async function* idsOf(studios: AsyncIterable<Studio>): AsyncGenerator<string> {
+  for await (const { id } of studios) yield id;
 }

@@ -1,5 +1,6 @@
 import { visible, visibleJson } from '../common/visible.ts';
 import type { ApiKey } from '../src/domain/api-key.ts';
+import type { Lead } from '../src/domain/lead.ts';
 import type { Studio } from '../src/domain/studio.ts';
 import type { StudioRenewal } from '../src/store/store.ts';
 import type { Finding } from './doctor/finding.ts';
@@ -12,6 +13,11 @@ export function publicKey({ secretSha256, ...key }: ApiKey): Omit<ApiKey, 'secre
 /** A studio's record, as the CRM put it. */
 export function publicStudio({ id, status, regionCode }: Studio): Pick<Studio, 'id' | 'status' | 'regionCode'> {
   return { id, status, regionCode };
+}
+
+/** A lead in a list for the eyes, where a note would have no room. */
+export function listedLead({ id, displayName, contact, stage, createdAt }: Lead) {
+  return { id, displayName, contact, stage, createdAt };
 }
 
 /** How far the claims of a studio's open leads are made anew. */

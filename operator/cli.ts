@@ -3,6 +3,7 @@ import { text } from 'node:stream/consumers';
 import { inspect } from 'node:util';
 import { Argument, Command, InvalidArgumentError, Option } from 'commander';
 import { inOneLine } from '../common/in-one-line.ts';
+import { PAGE_SIZE } from '../common/rules/field-rules.ts';
 import { Seldom } from '../common/seldom.ts';
 import { SettingsError } from '../common/settings.ts';
 import { DAY_MS } from '../common/units.ts';
@@ -24,6 +25,7 @@ import { changeLeadStage } from '../src/usecases/change-lead-stage.ts';
 import { createDemo } from '../src/usecases/create-demo.ts';
 import type { Dependencies } from '../src/usecases/dependencies.ts';
 import { eraseLead } from '../src/usecases/erase-lead.ts';
+import { getLead } from '../src/usecases/get-lead.ts';
 import {
   getStudio,
   listEveryLeadSource,
@@ -34,13 +36,18 @@ import {
   removeMember,
 } from '../src/usecases/keep-directory.ts';
 import { listAuditEvents } from '../src/usecases/list-audit-events.ts';
+import { everyStudio } from '../src/usecases/list-studios.ts';
 import { createApiKey, listApiKeys, replaceApiKey, revokeApiKey } from '../src/usecases/manage-api-keys.ts';
 import { renewClaims } from '../src/usecases/renew-claims.ts';
 import { updateLead } from '../src/usecases/update-lead.ts';
 import { resendChanges, watchChanges } from './changes.ts';
-import { publicKey, publicRenewal, publicStudio, show, showFindings } from './cli-output.ts';
+import { listedLead, publicKey, publicRenewal, publicStudio, show, showFindings } from './cli-output.ts';
 import { examine, type Part } from './doctor/examine.ts';
+import { EXPORT_FORMATS } from './export-format.ts';
+import { ExportBroken, writeLeads } from './export-leads.ts';
+import { fileOutput, OutputFault, standardOutput } from './export-output.ts';
 import { CORRECTION_HELP, readCorrection } from './lead-correction.ts';
+import { newestLeads } from './newest-leads.ts';
 
 /** How often a command that waits for the conversion of a file says so; milliseconds. */
 const SHOWN_EVERY_MS = 5000;
@@ -54,6 +61,7 @@ const STATUS = new Option('--status <status>', 'whether the public API serves it
 const ROLE = new Option('--role <role>', 'owners and admins manage keys').choices(['owner', 'admin', 'staff']);
 const MEMBER = ['--member <id>', 'owner or admin of the studio who does it'] as const;
 const DOER = ['--member <id>', 'who does it, for the audit'] as const;
+const STUDIO = ['--studio <id>', 'whose leads'] as const;
 const SCOPES = new Option('--scope <scope...>', 'what the key allows').choices(['leads.read', 'leads.create']);
 const DAYS = ['--days <number>', 'how long the key lives from now', days] as const;
 
@@ -76,6 +84,10 @@ studios
   .command('get <studio>')
   .description('show a studio')
   .action((id: string) => run(async (deps) => publicStudio(await getStudio(deps, id))));
+studios
+  .command('list')
+  .description('show all studios')
+  .action(() => run(async (deps) => (await Array.fromAsync(everyStudio(deps))).map(publicStudio)));
 
 const members = program.command('members').description('people who work in a studio');
 members
@@ -154,7 +166,41 @@ keys
     run(async (deps) => publicKey(await revokeApiKey(deps, { studioId, memberId, keyId }))),
   );
 
-const leads = program.command('leads').description('leads of a studio');
+const leads = program.command('leads').description('leads of studios');
+leads
+  .command('list')
+  .description('show leads of a studio, newest first')
+  .requiredOption(...STUDIO)
+  .option('--limit <number>', 'how many at most', atLeastOne, PAGE_SIZE.fallback)
+  .action(({ studio, limit }: { studio: string; limit: number }) =>
+    run(async (deps) => {
+      const listed = await newestLeads(deps, studio, limit);
+      return isJson() ? listed : listed.map(listedLead);
+    }),
+  );
+leads
+  .command('get <lead>')
+  .description('show a lead')
+  .requiredOption(...STUDIO)
+  .action((leadId: string, { studio: studioId }: { studio: string }) =>
+    run((deps) => getLead(deps, { studioId, leadId, view: 'full' })),
+  );
+leads
+  .command('export')
+  .description('write all leads, oldest first: of a studio, or studio by studio')
+  .option(...STUDIO)
+  .addOption(new Option('--format <format>', 'how').choices(['ndjson', 'csv']).default('ndjson'))
+  .option('--output <file>', 'write to a new file, for its owner alone, instead of the standard output')
+  .addOption(new Option('--resume', 'go on where the file of --output ends, if it is there').conflicts('resumeFrom'))
+  .option('--resume-from <token>', 'go on behind what was written, as the message of an export that broke off says')
+  .addHelpText(
+    'after',
+    `
+Every lead that is there when it begins is written once, whatever is created or changed meanwhile. NDJSON has the JSON form of
+leadintake.v1.Lead. In CSV, a text that a spreadsheet would run as a formula has an apostrophe in front; so has one that begins so
+behind apostrophes. Whoever takes one away from such cells has the texts.`,
+  )
+  .action((options: ExportOptions) => exportTo(options));
 leads
   .command('stage <studio> <lead>')
   .description('move a lead to a stage; won and lost free its contact')
@@ -200,8 +246,8 @@ changes
 changes
   .command('resend')
   .description('have leads sent once more, as if each had changed: for a consumer that has lost its copy')
-  .argument('<studio>')
-  .action((studioId: string) =>
+  .argument('[studio]', 'those of all studios, unless it is given')
+  .action((studioId: string | undefined) =>
     run(async (deps) => {
       const progress = new Seldom(SHOWN_EVERY_MS);
       const tell = (count: number) => {
@@ -293,16 +339,43 @@ function isJson(): boolean {
   return program.opts<{ json?: boolean }>().json === true;
 }
 
-/** Runs what needs the store. */
-async function run(command: (deps: Dependencies) => Promise<unknown>): Promise<void> {
+/** Runs a command, and shows what it gives. */
+function run(command: (deps: Dependencies) => Promise<unknown>): Promise<void> {
+  return withStore(async (deps) => {
+    const answer = await command(deps);
+    if (answer !== undefined) show(answer, isJson());
+  });
+}
+
+interface ExportOptions {
+  readonly studio?: string;
+  readonly format: keyof typeof EXPORT_FORMATS;
+  readonly output?: string;
+  readonly resume?: boolean;
+  readonly resumeFrom?: string;
+}
+
+async function exportTo({ studio = '', resumeFrom: resumeToken = '', ...options }: ExportOptions): Promise<void> {
+  const { output: path, resume = false } = options;
+  if (resume && path === undefined) program.error('error: --resume goes on in the file of --output, which is missing');
+  const format = EXPORT_FORMATS[options.format];
+  await withStore(async (deps) => {
+    // Before there is a file.
+    if (studio !== '') await getStudio(deps, studio);
+    const isFile = path !== undefined;
+    const output = isFile ? await fileOutput(path, format, resume) : standardOutput();
+    await writeLeads(deps, { studioId: studio, resumeToken, format, output, isFile });
+  });
+}
+
+async function withStore(command: (deps: Dependencies) => Promise<void>): Promise<void> {
   await told(async () => {
     const report = ({ message }: UnreadableRecord) => console.error(message);
     const store = await openStore(readDatabaseUrl(process.env).reveal(), undefined, report, {
       progressed: showConversion(),
     });
     try {
-      const answer = await command({ store, clock: systemClock, newId });
-      if (answer !== undefined) show(answer, isJson());
+      await command({ store, clock: systemClock, newId });
     } finally {
       await store.close();
     }
@@ -330,7 +403,8 @@ function showConversion(): (progress: ConversionProgress) => void {
 
 /** A fault of ours keeps its stack; what the operator can mend is one line each. */
 function complaint(error: unknown): string {
-  if (error instanceof SettingsError) return error.message;
+  if (error instanceof SettingsError || error instanceof OutputFault) return error.message;
+  if (error instanceof ExportBroken) return `${complaint(error.cause)}\n${error.message}`;
   if (error instanceof StoreUnavailable || error instanceof UnreadableRecord) return inOneLine(error);
   if (!(error instanceof Refusal)) return inspect(error);
   const faults = error.faults.map(({ field, message }) => `  ${field} ${message}`);
@@ -339,6 +413,11 @@ function complaint(error: unknown): string {
 
 function days(value: string): number {
   if (!/^\d+$/.test(value)) throw new InvalidArgumentError('must be a whole number');
+  return Number(value);
+}
+
+function atLeastOne(value: string): number {
+  if (!/^[1-9]\d*$/.test(value)) throw new InvalidArgumentError('must be a whole number, at least 1');
   return Number(value);
 }
 

@@ -130,6 +130,7 @@ const ONLY_IN: Readonly<Record<string, readonly string[]>> = {
     'gateway/core-sessions.ts',
   ],
   commander: ['operator/cli.ts'],
+  'csv-stringify/sync': ['operator/csv.ts'],
   // Only ever loaded by name, when it is asked for.
   '@opentelemetry/': ['common/otlp-tracer.ts'],
   '@prometheus-io/client': ['common/metrics.ts', 'src/rpc/metrics.ts', 'gateway/metrics.ts'],

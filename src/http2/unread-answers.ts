@@ -36,8 +36,9 @@ const LOOK_AFTER_BYTES = 2 * 1024 * 1024;
 interface Answer {
   readonly to: Writable;
   readonly connection: CallerConnection | undefined;
-  /** How much of it was unsent when it was last looked at; bytes. */
-  unsent: number;
+  /** How much of it was written so far, and had been taken when it was last looked at; bytes. */
+  written: number;
+  taken: number;
   /** How many looks have found that nothing was taken. */
   looks: number;
 }
@@ -98,7 +99,7 @@ class UnreadAnswers {
    * @param to where it stands until it is sent
    */
   watch(raw: ServerResponse, to: Writable, connection: CallerConnection | undefined): void {
-    const answer: Answer = { to, connection, unsent: 0, looks: 0 };
+    const answer: Answer = { to, connection, written: 0, taken: 0, looks: 0 };
     this.#answers.add(answer);
     raw.once('close', () => this.#answers.delete(answer));
     const write = raw.write.bind(raw) as (...args: unknown[]) => boolean;
@@ -107,6 +108,7 @@ class UnreadAnswers {
       for (; at + PIECE_BYTES < chunk.length; at += PIECE_BYTES) write(chunk.subarray(at, at + PIECE_BYTES));
       const isTaken = write(chunk.subarray(at), ...rest);
       this.#written += chunk.length;
+      answer.written += chunk.length;
       if (this.#written >= LOOK_AFTER_BYTES) this.#endSomeIfTooMuch();
       return isTaken;
     };
@@ -116,8 +118,10 @@ class UnreadAnswers {
   look(): void {
     for (const answer of this.#answers) {
       const { writableLength } = answer.to;
-      answer.looks = writableLength > 0 && writableLength >= answer.unsent ? answer.looks + 1 : 0;
-      answer.unsent = writableLength;
+      // Not whether less is unsent than before: what goes on and on has the next piece written as soon as one is taken.
+      const taken = answer.written - writableLength;
+      answer.looks = writableLength > 0 && taken <= answer.taken ? answer.looks + 1 : 0;
+      answer.taken = taken;
       if (answer.looks <= MOST_LOOKS) continue;
       this.#tell('an answer that was not read');
       answer.to.destroy();

@@ -13,6 +13,7 @@ import {
   removeLeadSource,
   removeMember,
 } from '../usecases/keep-directory.ts';
+import { listStudios } from '../usecases/list-studios.ts';
 import { leadSourceToWire, memberRole, memberToWire, studioStatus, studioToWire } from './convert.ts';
 
 /** The CRM's directory over RPC. */
@@ -24,6 +25,11 @@ export function directoryService(deps: Dependencies): ServiceImpl<typeof Directo
 
     async getStudio({ studioId }) {
       return { studio: studioToWire(await getStudio(deps, studioId)) };
+    },
+
+    async listStudios({ pageSize, pageToken }) {
+      const { studios, nextPageToken } = await listStudios(deps, { pageSize, pageToken });
+      return { studios: studios.map(studioToWire), nextPageToken };
     },
 
     async putMember({ member }) {

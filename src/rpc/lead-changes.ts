@@ -9,7 +9,8 @@ import { resendLeads } from '../usecases/resend-leads.ts';
 import { watchLeadChanges } from '../usecases/watch-lead-changes.ts';
 import { callOf } from './call.ts';
 import { durationMsFromWire, leadChangeToWire } from './convert.ts';
-import { type RunCall, runStream } from './run-call.ts';
+import type { RunCall } from './run-call.ts';
+import { runStream } from './run-stream.ts';
 import { until } from './until.ts';
 
 type LeadChangeMethods = Pick<
@@ -33,7 +34,7 @@ export function leadChangeMethods(
     watchLeadChanges(request, context) {
       const call = { ...callOf(LeadIntakeService.method.watchLeadChanges, context.requestHeader), request };
       const end = endOf(context);
-      return runStream(run, call, messagesOf(end));
+      return runStream(run, call, messagesOf(end), context.signal);
     },
 
     async acknowledgeLeadChanges({ acknowledgements }) {

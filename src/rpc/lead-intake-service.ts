@@ -19,6 +19,7 @@ import { updateLead } from '../usecases/update-lead.ts';
 import { answerBatches } from './batches.ts';
 import { operationOf } from './call.ts';
 import { contactFromWire, erasedLeadToWire, leadStage, leadToWire, sourceIdFromWire } from './convert.ts';
+import { leadExporter } from './export-leads.ts';
 import type { ItemContext } from './items.ts';
 import { leadChangeMethods } from './lead-changes.ts';
 import { updateFromWire } from './lead-update.ts';
@@ -60,6 +61,8 @@ export function leadIntakeService(deps: Dependencies, context: ItemContext): Ser
         },
         handler,
       ),
+
+    exportLeads: leadExporter(deps, context),
 
     ...leadChangeMethods(deps, context),
 

@@ -19,7 +19,14 @@ export interface CoreMetrics {
 }
 
 /** What is shown from the start, so that not even the first fault is missed. */
-const OPERATIONS = ['CreateLead', 'GetLead', 'ListLeads', 'AuthenticateApiKey', 'AcknowledgeLeadChanges'];
+const OPERATIONS = [
+  'CreateLead',
+  'GetLead',
+  'ListLeads',
+  'AuthenticateApiKey',
+  'AcknowledgeLeadChanges',
+  'ExportLeads',
+];
 const FROM_THE_START = ['ok', 'INTERNAL', 'UNAVAILABLE'];
 
 /** Up to how many leads with unacknowledged changes are counted: whoever looks wants to know whether they become more. */

@@ -39,7 +39,8 @@ export function callObserver(
       const isReplay = (answer as Named).replayed;
       metrics?.callFinished(operation, outcome, durationMs, isReplay === true);
       if (!isWritten && !span) return;
-      const told = { requestId, operation, outcome, replayed: isReplay, ...namesIn(request ?? {}, answer) };
+      const { leads }: Named = request ?? {};
+      const told = { requestId, operation, outcome, replayed: isReplay, leads, ...namesIn(request ?? {}, answer) };
       span?.end({ failed: FAULTS.has(outcome), attributes: told });
       if (isWritten) log.info({ ...told, durationMs });
     };
@@ -53,6 +54,8 @@ interface Named {
   readonly apiKeyId?: string;
   readonly leadId?: string;
   readonly replayed?: boolean;
+  /** How many leads an export has sent. */
+  readonly leads?: number;
   readonly lead?: { readonly id: string };
   readonly apiKey?: { readonly id: string };
   readonly studio?: { readonly id: string };

@@ -1,5 +1,6 @@
-import type { DescService } from '@bufbuild/protobuf';
-import type { ConnectRouter, MethodImpl, ServiceImpl } from '@connectrpc/connect';
+import type { DescMethod, DescService } from '@bufbuild/protobuf';
+import type { ConnectRouter, ConnectRouterOptions, MethodImpl, ServiceImpl } from '@connectrpc/connect';
+import { LONGEST_EXPORT_MS } from '../../common/deadlines.ts';
 import { ServerReflection } from '../../proto/gen/grpc/reflection/v1/reflection_pb.ts';
 import { Health } from '../../proto/gen/health/v1/health_pb.ts';
 import { ApiKeyService } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
@@ -63,11 +64,15 @@ export function routes(
   };
 }
 
-/** Method by method, because only batches may be large. */
+/** What is otherwise than usual of a method whose messages are many: only batches may be large, and exports last for hours. */
+const UNUSUAL: Readonly<Partial<Record<DescMethod['methodKind'], Partial<ConnectRouterOptions>>>> = {
+  bidi_streaming: { readMaxBytes: LARGEST_BATCH_BYTES },
+  server_streaming: { maxTimeoutMs: LONGEST_EXPORT_MS },
+};
+
 function serve<Service extends DescService>(router: ConnectRouter, service: Service, impl: ServiceImpl<Service>): void {
   for (const method of service.methods) {
     const answer = impl[method.localName as keyof typeof impl] as MethodImpl<typeof method>;
-    const isBatch = method.methodKind === 'bidi_streaming';
-    router.rpc(method, answer, isBatch ? { readMaxBytes: LARGEST_BATCH_BYTES } : undefined);
+    router.rpc(method, answer, UNUSUAL[method.methodKind]);
   }
 }

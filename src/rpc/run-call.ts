@@ -38,26 +38,6 @@ export function callRunner(log: Logger, observer: CallObserver | undefined): Run
   };
 }
 
-/** Runs a call that is answered with messages for as long as it lasts, as one call. */
-export async function* runStream<Message extends object>(
-  run: RunCall,
-  call: Call,
-  messages: AsyncIterable<Message>,
-): AsyncGenerator<Message> {
-  const { promise: ended, resolve, reject } = Promise.withResolvers<object>();
-  const outcome = run(call, () => ended);
-  // Whoever leaves in the middle does not wait for it.
-  outcome.catch(() => {});
-  try {
-    yield* messages;
-  } catch (error) {
-    reject(error);
-    await outcome;
-  } finally {
-    resolve({});
-  }
-}
-
 /** What the statuses are called where calls are counted. */
 const CODES: Record<Code, string> = {
   [Code.Canceled]: 'CANCELED',

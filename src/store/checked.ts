@@ -189,6 +189,13 @@ export function checkedStudio(read: Unchecked<Studio> & Pick<Studio, 'id'>, repo
   };
 }
 
+/** A studio in a list, where only what has an id can be led to. */
+export const checkedListedStudio = (
+  read: Unchecked<Studio> & Pick<Studio, 'id'>,
+  report: ReportUnreadable,
+): Checked<Studio> =>
+  isCrmId(read.id) ? checkedStudio(read, report) : unreadable('studio', { studioId: read.id, id: read.id }, 'id');
+
 function faultOfStudio({ status, regionCode, formerRules }: Unchecked<Studio>): keyof Studio | undefined {
   if (!isOneOf(STUDIO_STATUSES, status)) return 'status';
   if (!isRegion(regionCode)) return 'regionCode';

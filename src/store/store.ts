@@ -172,6 +172,14 @@ export interface LeadStore {
   listLeads(studioId: string, before: string | null, limit: number): Promise<Page<Lead>>;
 
   /**
+   * The same the other way round: lowest id first. So whoever walks to the end meets every lead that was there when the walk
+   * began, once.
+   *
+   * @param after only leads with a higher id than this; null: from the lowest
+   */
+  walkLeads(studioId: string, after: string | null, limit: number): Promise<Page<Lead>>;
+
+  /**
    * Moves a lead to a stage. Must write nothing when it is there already; otherwise `updatedAt` becomes `now`, or the
    * next millisecond after the one before. Closing frees the contact in the same write; reopening takes it again, and
    * must answer already-open, and write nothing, when another lead has it. A change must be kept as an event in the same
@@ -365,6 +373,14 @@ export interface DirectoryStore {
 
   /** A studio's record; one that cannot be read is suspended, and has no region. */
   findStudio(studioId: string): Promise<Studio | null>;
+
+  /**
+   * Studios as findStudio tells them, lowest id first by the bytes of the id, at most `limit`; one whose id is none is passed
+   * over.
+   *
+   * @param after only studios with a higher id than this; null: from the lowest
+   */
+  listStudios(after: string | null, limit: number): Promise<Page<Studio>>;
 
   /**
    * Creates or replaces a member. Must write nothing when there is no such studio, or when it would be one more than

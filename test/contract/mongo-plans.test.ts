@@ -178,6 +178,12 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
       by: ['_id_'],
       atMost: PAGE + 2,
     },
+    'the first page of a walk': { call: () => store.walkLeads(studioId, null, PAGE), by: ['_id_'], atMost: PAGE + 2 },
+    'a later page of a walk': {
+      call: () => store.walkLeads(studioId, leadId, PAGE),
+      by: ['_id_'],
+      atMost: PAGE + 2,
+    },
     'the first page of a studio with old leads only': {
       call: () => store.listLeads(QUIET_STUDIO_ID, null, PAGE),
       by: ['_id_'],
@@ -292,6 +298,8 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
       by: ['_id_'],
       atMost: 6,
     },
+    'the first page of studios': { call: () => store.listStudios(null, PAGE), by: ['_id_'], atMost: PAGE + 2 },
+    'a later page of studios': { call: () => store.listStudios('studio-50', PAGE), by: ['_id_'], atMost: PAGE + 2 },
     'a studio': { call: () => store.findStudio(studioId), by: ['_id_'], atMost: 1 },
     'putting a member': { call: () => store.putMember(aMember()), by: ['_id_'], atMost: 1 },
     'a member': { call: () => store.findMember(studioId, 'member-1'), by: ['_id_'], atMost: 1 },

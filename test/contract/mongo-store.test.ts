@@ -199,6 +199,10 @@ describeWithMongo('MongoDB', (mongoUrl) => {
         };
         await client.db().collection<StudioDocument>('studios').updateOne({ _id: STUDIO_ID }, { $set: change });
       },
+      async makeStudios(...ids) {
+        const studios = ids.map((_id) => ({ _id, status: 'active', regionCode: null }) as StudioDocument);
+        await client.db().collection<StudioDocument>('studios').insertMany(studios);
+      },
       async dispose() {
         for (const each of stores) await each.close();
         await client.db().dropDatabase();

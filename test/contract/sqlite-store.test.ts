@@ -142,6 +142,12 @@ async function openContractStore(): Promise<OpenedStore> {
       database.exec('COMMIT');
       database.close();
     },
+    async makeStudios(...ids) {
+      const database = new DatabaseSync(path);
+      const insert = database.prepare("INSERT INTO studios (id, status) VALUES (?, 'active')");
+      for (const id of ids) insert.run(id);
+      database.close();
+    },
     async dispose() {
       for (const each of stores) await each.close();
       remove(folder);

@@ -8,7 +8,13 @@ import type { Lead, LeadClaims, LeadStage } from '../../src/domain/lead.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { type LeadSource, type Member, MOST_MEMBERS, MOST_SOURCES, type Studio } from '../../src/domain/studio.ts';
 import { NO_NAME, NO_TIME } from '../../src/store/checked.ts';
-import { type CreateLeadOutcome, type Store, StoreUnavailable, UnreadableRecord } from '../../src/store/store.ts';
+import {
+  type CreateLeadOutcome,
+  type Page,
+  type Store,
+  StoreUnavailable,
+  UnreadableRecord,
+} from '../../src/store/store.ts';
 import { renewClaims } from '../../src/usecases/renew-claims.ts';
 import {
   aClaim,
@@ -42,6 +48,8 @@ export interface OpenedStore {
   damage(damage: Damage, ...records: readonly { readonly studioId: string; readonly id: string }[]): Promise<void>;
   /** Gives a studio members and sources, past the store: as many as a release without a bound could. */
   fill(content: { readonly members?: readonly Member[]; readonly sources?: readonly LeadSource[] }): Promise<void>;
+  /** Makes active studios past the store, whatever their ids are. */
+  makeStudios(...ids: readonly string[]): Promise<void>;
   /** Closes every store that was opened, and removes the data. */
   dispose(): Promise<void>;
 }
@@ -1015,6 +1023,75 @@ export function storeContract(name: string, damages: readonly Damage[], open: ()
       });
     });
 
+    describe('walking through leads', () => {
+      /** All leads of a studio, page after page. */
+      async function walked(limit: number, studioId = STUDIO_ID): Promise<Lead[]> {
+        const all: Lead[] = [];
+        for (let after: string | null = null; ; ) {
+          const { records, next }: Page<Lead> = await store.walkLeads(studioId, after, limit);
+          expect(records.length).toBeLessThanOrEqual(limit);
+          all.push(...records);
+          if (next === null) return all;
+          after = next;
+        }
+      }
+
+      test('leads come lowest id first, whatever the order they were created in, and the pages make the whole', async () => {
+        const leads = times(10, () => aLead());
+        for (const index of [4, 0, 8, 2, 6, 9, 1, 7, 3, 5]) await created(leads[index] as Lead);
+
+        for (const limit of [1, 3, 5, 9, 10, 11]) expect(await walked(limit)).toEqual(leads);
+      });
+
+      test('ids of every kind have their place, the highest and the lowest too', async () => {
+        const ids = [
+          '00000000-0000-0000-0000-000000000000',
+          '0a000000-0000-8000-b000-000000000000',
+          '9a000000-0000-1000-8000-000000000000',
+          'fedcba98-7654-4321-8fed-cba987654321',
+          'ffffffff-ffff-ffff-ffff-ffffffffffff',
+        ];
+        for (const id of ids.toReversed()) await created(aLead({ id, createdAt: NOW }));
+
+        expect((await walked(2)).map(({ id }) => id)).toEqual(ids);
+        expect(await store.walkLeads(STUDIO_ID, ids[4] as string, 10)).toEqual({ records: [], next: null });
+      });
+
+      test('a page may follow an id that no lead has', async () => {
+        const [older, between, newer] = [aLead(), newId(), aLead()];
+        await created(older);
+        await created(newer);
+
+        expect(await store.walkLeads(STUDIO_ID, between, 10)).toEqual({ records: [newer], next: null });
+      });
+
+      test('leads that are created and moved meanwhile neither shift nor double those that were there', async () => {
+        const leads = times(6, () => aLead());
+        for (const lead of leads) await created(lead);
+
+        const first = await store.walkLeads(STUDIO_ID, null, 3);
+        const [seen, , , , late] = leads as [Lead, Lead, Lead, Lead, Lead];
+        await moved(seen, 'won');
+        const won = await moved(late, 'won');
+        const latest = await created();
+        const rest = await store.walkLeads(STUDIO_ID, first.next, 10);
+
+        expect(first.records).toEqual(leads.slice(0, 3));
+        expect(rest).toEqual({ records: [leads[3], won, leads[5], latest], next: null });
+      });
+
+      test("another studio's leads are never seen, and a studio without leads has none", async () => {
+        // One whose leads stand before, and one whose leads stand behind.
+        const others = ['studio-0', 'studio-2'];
+        const mine = await created();
+        for (const studioId of others) await created(aLead({ studioId }));
+        const latest = await created();
+
+        expect(await walked(1)).toEqual([mine, latest]);
+        expect(await walked(10, 'studio-3')).toEqual([]);
+      });
+    });
+
     describe('text', () => {
       const longest = { astral: '🦉'.repeat(2000), 'three bytes each': '語'.repeat(2000) };
 
@@ -1721,6 +1798,28 @@ export function storeContract(name: string, damages: readonly Damage[], open: ()
         expect(third).toEqual({ records: sources.slice(MOST_SOURCES), next: null });
       });
 
+      test('studios are listed by the bytes of their ids, as they were put last, in pages that make the whole', async () => {
+        const ids = ['-', '0', '9', 'A', 'Z', '_', 'a', 'aA', 'aa', 'z'.repeat(64)];
+        for (const id of ids.toReversed()) await store.putStudio(aStudio({ id }), BY);
+        await store.putStudio({ id: 'a', status: 'suspended', regionCode: 'DE' }, BY);
+        const studios = await Promise.all(ids.map((id) => store.findStudio(id)));
+
+        const first = await store.listStudios(null, 4);
+        expect(first).toEqual({ records: studios.slice(0, 4), next: 'A' });
+        const second = await store.listStudios(first.next, 4);
+        expect(second).toEqual({ records: studios.slice(4, 8), next: 'aA' });
+        expect(await store.listStudios(second.next, 4)).toEqual({ records: studios.slice(8), next: null });
+        expect(await store.listStudios('b', 1)).toEqual({ records: studios.slice(9), next: null });
+      });
+
+      test('a studio whose id is none is passed over', async () => {
+        await opened.makeStudios('first', 'not an id', 'x'.repeat(65), 'ä', '', 'third');
+
+        expect((await store.listStudios(null, 1)).next).toBe('first');
+        const { records, next } = await store.listStudios(null, 2);
+        expect([records.map(({ id }) => id), next]).toEqual([['first', 'third'], null]);
+      });
+
       test('two studios may have a source of the same id', async () => {
         await store.putStudio(aStudio(), BY);
         await store.putStudio(aStudio({ id: 'studio-2' }), BY);
@@ -1873,6 +1972,23 @@ export function storeContract(name: string, damages: readonly Damage[], open: ()
 
         expect(pages.length).toBeLessThan(6);
         expect(pages.flatMap(({ records }) => records)).toEqual([last, first]);
+      });
+
+      test('a walk passes over leads that cannot be read, however many', async () => {
+        const leads = times(240, () => aLead());
+        await Promise.all(leads.map((lead) => store.createLead(lead, claimsOf(lead))));
+        const isBad = (index: number) => index === 0 || (index >= 60 && index < 180) || index === 239;
+        await opened.damage(unknownStage, ...leads.filter((_, index) => isBad(index)));
+
+        const first = await store.walkLeads(STUDIO_ID, null, 100);
+        const second = await store.walkLeads(STUDIO_ID, first.next, 100);
+
+        const good = leads.filter((_, index) => !isBad(index));
+        expect([first, second]).toEqual([
+          { records: good.slice(0, 100), next: good[99]?.id },
+          { records: good.slice(100), next: null },
+        ]);
+        expect(opened.reported.map(({ id }) => id)).toContain(leads[239]?.id);
       });
 
       async function everyPage(limit: number) {

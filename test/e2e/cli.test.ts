@@ -197,5 +197,6 @@ test('an operator watches changes without taking them from their consumer, and h
     waiting.map(({ lead, revision }) => ({ studioId: lead.studioId, leadId: lead.id, revision })),
   );
   expect(await json('changes', 'resend', 'studio-1')).toEqual({ resent: 2 });
+  expect(await json('changes', 'resend')).toEqual({ resent: 2 });
   expect((await store.listLeadChanges(10)).map(({ lead }) => lead.id).sort()).toEqual([first.id, second.id].sort());
 }, 60_000);

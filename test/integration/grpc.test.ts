@@ -1020,10 +1020,12 @@ describe('the directory', () => {
 describe("the core's token", () => {
   const unauthenticated = refused('UNAUTHENTICATED', 'CALLER_UNAUTHENTICATED');
 
-  test('the contract has RPCs to try', () => expect(CONTRACT_RPCS).toHaveLength(28));
+  test('the contract has RPCs to try', () => expect(CONTRACT_RPCS).toHaveLength(30));
 
   /** Where a request with nothing in it is none. */
   const FAULTY_REQUESTS: Readonly<Record<string, object | 'none is'>> = {
+    'DirectoryService/ListStudios': { pageSize: -1 },
+    'LeadIntakeService/ExportLeads': { studioId: 'no id' },
     'LeadIntakeService/PullLeadChanges': { max: -1 },
     'LeadIntakeService/AcknowledgeLeadChanges': { acknowledgements: [{}] },
     'LeadIntakeService/WatchLeadChanges': 'none is',

@@ -2,6 +2,7 @@ import { BATCH_BUGS } from './batch-bugs.ts';
 import { CORE_BUGS } from './core-bugs.ts';
 import { CRASH_BUGS } from './crash-bugs.ts';
 import { EDGE_BUGS } from './edge-bugs.ts';
+import { EXPORT_BUGS } from './export-bugs.ts';
 import { FEED_BUGS, MONGO_FEED_BUGS } from './feed-bugs.ts';
 import { MONGO_BUGS } from './mongo-bugs.ts';
 import { OPERATOR_BUGS } from './operator-bugs.ts';
@@ -31,6 +32,7 @@ const ON_SQLITE = [
   CRASH_BUGS,
   EDGE_BUGS,
   FEED_BUGS,
+  EXPORT_BUGS,
   OPERATOR_BUGS,
   QUOTA_BUGS,
   SECURITY_BUGS,

@@ -81,8 +81,8 @@ export const SECURITY_BUGS: readonly PlantedBug[] = [
     caughtBy: "is answered as the contract has it: listing leads from another studio's cursor on",
     patches: [
       {
-        file: 'src/domain/cursor.ts',
-        find: 'if (!checksum(studioId, head).equals(bytes.subarray(17))) return undefined;',
+        file: 'src/domain/token.ts',
+        find: 'if (!checksum(scope, head).equals(bytes.subarray(-CHECKSUM_BYTES))) return undefined;',
         put: '',
       },
     ],

@@ -1,12 +1,13 @@
 import { once } from 'node:events';
-import { type ClientHttp2Session, connect, type OutgoingHttpHeaders } from 'node:http2';
+import { type ClientHttp2Session, type ClientHttp2Stream, connect, type OutgoingHttpHeaders } from 'node:http2';
 import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { MOST_CALLS_A_SECOND, MOST_STRANGERS } from '../../src/http2/strangers.ts';
+import { openStore } from '../../src/store/open-store.ts';
 import { memoryMb } from '../crash/memory.ts';
-import { times } from '../support/builders.ts';
+import { aLead, aStudio as aStudioRecord, BY, claimsOf, NOW, times } from '../support/builders.ts';
 import {
   aCreateLeadRequest,
   CORE_TOKEN,
@@ -22,6 +23,7 @@ vi.setConfig({ testTimeout: 120_000 });
 
 const STUDIO = 'studio-1';
 const LIST = '/leadintake.v1.LeadIntakeService/ListLeads';
+const EXPORT = '/leadintake.v1.LeadIntakeService/ExportLeads';
 const CHECK = '/grpc.health.v1.Health/Check';
 const WATCH = '/grpc.health.v1.Health/Watch';
 const WITH_TOKEN = { authorization: `Bearer ${CORE_TOKEN}` };
@@ -33,12 +35,11 @@ const [NO_WINDOW, WIDE_WINDOW] = ['000400000000', '00047fffffff'].map((hex) => B
 const EMPTY = Buffer.alloc(5);
 
 /** A page that has as much as its leads have. */
-const PAGE = (() => {
-  const message = requestBytes('LeadIntakeService/ListLeads', { studioId: STUDIO, pageSize: 100 });
-  const length = Buffer.alloc(5);
-  length.writeUInt32BE(message.length, 1);
-  return Buffer.concat([length, message]);
-})();
+const PAGE = aMessage(LIST, { studioId: STUDIO, pageSize: 100 });
+
+/** A studio of which there is much, and the message that asks for all of it. */
+const LARGE_STUDIO = 'studio-2';
+const ALL_OF_LARGE_STUDIO = aMessage(EXPORT, { studioId: LARGE_STUDIO });
 
 const head = (path: string, extra: Readonly<Record<string, string>> = {}) =>
   headerBlock({
@@ -72,6 +73,14 @@ async function talk(port: number, ...said: Uint8Array[]) {
   const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()));
   socket.write(Buffer.concat(said));
   return { socket, closed, bytes: () => Buffer.concat(received), frames: () => framesIn(Buffer.concat(received)) };
+}
+
+/** A request as it stands in a stream. */
+function aMessage(path: string, request: object): Buffer {
+  const message = requestBytes(path.replace('/leadintake.v1.', ''), request);
+  const length = Buffer.alloc(5);
+  length.writeUInt32BE(message.length, 1);
+  return Buffer.concat([length, message]);
 }
 
 const grpc = (path: string, extra: OutgoingHttpHeaders = {}): OutgoingHttpHeaders => ({
@@ -314,6 +323,31 @@ describe('time goes by, and', () => {
     expect(await onStream(session, grpc(LIST, WITH_TOKEN), PAGE)).toMatchObject({ grpcStatus: 0 });
   });
 
+  test('an export of which a message is taken now and then goes on, though always as much waits, and one that is not read ends', async () => {
+    const { core, pass } = await aCore();
+    const store = await openStore(`sqlite:${core.path}`);
+    // Each message is as long as any other, and so long that the next is not begun before it is taken.
+    await store.putStudio(aStudioRecord({ id: LARGE_STUDIO }), BY);
+    const leads = times(5000, () => aLead({ studioId: LARGE_STUDIO, createdAt: NOW, note: 'x'.repeat(2000) }));
+    await Promise.all(leads.map((lead) => store.createLead(lead, claimsOf(lead))));
+    await store.close();
+    const session = sessionTo(core.url, { settings: { initialWindowSize: 16_384 } });
+    const [read, unread] = times(2, () => {
+      const stream = session.request(grpc(EXPORT, WITH_TOKEN));
+      stream.on('error', () => {}).end(ALL_OF_LARGE_STUDIO);
+      return stream;
+    }) as [ClientHttp2Stream, ClientHttp2Stream];
+    await Promise.all([once(read, 'readable'), once(unread, 'readable')]);
+
+    for (const _ of times(45, () => 0)) {
+      await takeMessage(read);
+      await pass(1);
+    }
+
+    expect(await statusOf(read)).toBe(0);
+    expect(await statusOf(unread)).toBeUndefined();
+  });
+
   test('a connection that gives no sign of life is closed, and one that does is not', async () => {
     const { core, pass } = await aCore();
     const lifeless = await talk(core.port, open());
@@ -328,6 +362,32 @@ describe('time goes by, and', () => {
     expect(closed).not.toHaveBeenCalled();
   });
 });
+
+/** The status that a call ends with, once all of it is taken; undefined: it was broken off. */
+async function statusOf(stream: ClientHttp2Stream): Promise<number | undefined> {
+  let status: number | undefined;
+  stream.on('trailers', (trailers) => {
+    status = Number(trailers['grpc-status']);
+  });
+  if (!stream.destroyed) await once(stream.resume(), 'close');
+  return status;
+}
+
+/** Takes one message of a call, and nothing behind it. */
+async function takeMessage(stream: ClientHttp2Stream): Promise<void> {
+  const take = async (length: number): Promise<Buffer> => {
+    const chunks: Buffer[] = [];
+    for (let left = length; left > 0; ) {
+      const chunk = stream.read(Math.min(left, stream.readableLength)) as Buffer | null;
+      if (chunk) chunks.push(chunk);
+      else if (stream.destroyed) throw new Error('the call was broken off');
+      else await Promise.race([once(stream, 'readable'), once(stream, 'close')]);
+      left -= chunk?.length ?? 0;
+    }
+    return Buffer.concat(chunks);
+  };
+  await take((await take(5)).readUInt32BE(1));
+}
 
 /** Answers what asks for a sign of life, and nothing else. */
 function answerPings({ socket, bytes }: Awaited<ReturnType<typeof talk>>): void {

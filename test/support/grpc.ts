@@ -5,6 +5,7 @@ import {
   type ChannelCredentials,
   Client,
   type ClientDuplexStream,
+  type ClientReadableStream,
   credentials,
   Metadata,
   type ServiceError,
@@ -109,6 +110,12 @@ export interface CallOptions {
 export interface GrpcCaller {
   /** Calls `Service/Method`, with the token of the tests unless told otherwise. */
   call<Answer = Record<string, unknown>>(rpc: string, request?: object, options?: CallOptions): Promise<Answer>;
+  /** Begins a call that is answered with many messages. */
+  stream<Answer>(
+    rpc: string,
+    request?: object,
+    options?: Pick<CallOptions, 'deadline'>,
+  ): AsyncIterable<Answer> & Pick<ClientReadableStream<Answer>, 'cancel'>;
   /** Begins a call in which messages go both ways, until both sides have ended. */
   open(rpc: string, options?: Pick<CallOptions, 'authorization'>): ClientDuplexStream<object, object>;
   /** The same for who writes the bytes of the messages. */
@@ -138,6 +145,18 @@ export function grpcCaller(
           (error, answer) => (error ? reject(error) : resolve(answer as Answer)),
         );
       });
+    },
+    stream<Answer>(rpc: string, request = {}, options: Pick<CallOptions, 'deadline'> = {}) {
+      const { path, requestSerialize, responseDeserialize } = methodOf(rpc);
+      const call = client.makeServerStreamRequest(
+        path,
+        requestSerialize,
+        responseDeserialize,
+        request,
+        metadataOf({}),
+        options,
+      );
+      return call as unknown as ClientReadableStream<Answer>;
     },
     open(rpc, options = {}) {
       const { path, requestSerialize, responseDeserialize } = methodOf(rpc);

@@ -7,7 +7,9 @@ import type { DirectoryStore, PutOutcome, ReportUnreadable, StudioPut } from '..
 import { updateAndRemember } from './audit.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import {
+  AFTER_ALL_STUDIOS,
   type HistoryEntry,
+  listedStudioOf,
   memberOf,
   READ,
   renewalFields,
@@ -35,6 +37,22 @@ export function mongoDirectory(connection: Connection, reads: StudioReads, repor
       call(async (deadline) => {
         const found = await reads.ask({ studioId }, deadline);
         return found && studioOf(found, report);
+      }),
+
+    listStudios: (first, limit) =>
+      call(() => {
+        const read = (after: string | null, count: number) =>
+          studios
+            .find({ _id: { $gt: after ?? '', $lt: AFTER_ALL_STUDIOS } }, { ...READ, projection: STUDIO_FIELDS })
+            .sort({ _id: 1 })
+            .limit(count)
+            .toArray();
+        const idOf = ({ _id }: StudioDocument) => _id;
+        return readPage(
+          { read, idOf, check: (document) => listedStudioOf(document, report) },
+          { after: first, limit },
+          report,
+        );
       }),
 
     putMember: ({ studioId, id, role }) => putEntry(studioId, 'members', { id, value: role, most: MOST_MEMBERS }),

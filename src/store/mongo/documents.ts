@@ -18,6 +18,7 @@ import {
   checkedFingerprint,
   checkedLead,
   checkedLeadSource,
+  checkedListedStudio,
   checkedMember,
   checkedRenewal,
   checkedStudio,
@@ -144,6 +145,9 @@ export const STUDIO_FIELDS = { status: 1, regionCode: 1, claimVersion: 1, renewa
 /** No lead's id is below the one or above the other: any page is a walk between two ends, within one studio. */
 export const FIRST_ID = '00000000-0000-0000-0000-000000000000';
 export const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
+
+/** Higher than every studio's id; none is lower than the empty text. */
+export const AFTER_ALL_STUDIOS = '{';
 
 export const leadKey = (studioId: string, leadId: string): LeadKey => ({ studioId, id: new UUID(leadId) });
 
@@ -292,9 +296,17 @@ export function apiKeyIn({ _id, secretSha256, lastUsedAt = null, ...fields }: Ap
   };
 }
 
-export function studioOf(document: StudioDocument, report: ReportUnreadable): Studio {
+export const studioOf = (document: StudioDocument, report: ReportUnreadable): Studio =>
+  checkedStudio(studioIn(document), report);
+
+/** A studio in a list. */
+export const listedStudioOf = (document: StudioDocument, report: ReportUnreadable): Checked<Studio> =>
+  checkedListedStudio(studioIn(document), report);
+
+/** A studio with whatever stands in its fields. */
+function studioIn(document: StudioDocument): Unchecked<Studio> & Pick<Studio, 'id'> {
   const { _id: id, status, regionCode } = document;
-  return checkedStudio({ id, status, regionCode, formerRules: formerRulesIn(renewalOf(document)) }, report);
+  return { id, status, regionCode, formerRules: formerRulesIn(renewalOf(document)) };
 }
 
 /** How far the claims of a studio's open leads are made anew; null: all are by the rule of today. */

@@ -210,7 +210,7 @@ function ofEachStudio<Request extends { readonly studioId: string }>(
 function leadReader(
   { leads, call, gathered }: Connection,
   report: ReportUnreadable,
-): Pick<LeadStore, 'findLeadByIdempotencyKey' | 'findLead' | 'listLeads'> {
+): Pick<LeadStore, 'findLeadByIdempotencyKey' | 'findLead' | 'listLeads' | 'walkLeads'> {
   const leadsById = gathered<LeadKey, Checked<Lead> | null>(async ({ leads }, keys) => {
     const studioIds = [...new Set(keys.map(({ studioId }) => studioId))];
     const found = await leads
@@ -235,8 +235,17 @@ function leadReader(
           const _id = { $gte: leadKey(studioId, FIRST_ID), ...end };
           return leads.find({ studioId, _id }, WITHOUT_HISTORY).sort({ _id: -1 }).limit(count).toArray();
         };
-        const idOf = ({ _id }: LeadDocument) => _id.id.toString();
         return readPage({ read, idOf, check: presentLeadOf }, { after: before, limit }, report);
+      }),
+
+    walkLeads: (studioId, first, limit) =>
+      call(() => {
+        const read = (after: string | null, count: number) => {
+          const begin = after === null ? { $gte: leadKey(studioId, FIRST_ID) } : { $gt: leadKey(studioId, after) };
+          const _id = { ...begin, $lte: leadKey(studioId, LAST_ID) };
+          return leads.find({ studioId, _id }, WITHOUT_HISTORY).sort({ _id: 1 }).limit(count).toArray();
+        };
+        return readPage({ read, idOf, check: presentLeadOf }, { after: first, limit }, report);
       }),
   };
 }
@@ -296,5 +305,7 @@ function claimsAfterMove({ id, stage: before }: Lead, stage: LeadStage, claims: 
   if (!isOpen(stage)) return { openContactKey: closedClaim(id) };
   return isOpen(before) ? {} : claimsDocument(claims);
 }
+
+const idOf = ({ _id }: LeadDocument): string => _id.id.toString();
 
 const nameOf = ({ studioId, id }: LeadKey): string => `${studioId} ${id}`;

@@ -6,7 +6,16 @@ import { regionAfterPut } from '../region-after-put.ts';
 import type { DirectoryStore, ReportUnreadable } from '../store.ts';
 import { auditWriter } from './audit.ts';
 import type { GroupCommit } from './group-commit.ts';
-import { leadSourceOf, memberOf, type Row, renewalJson, renewalOf, SOURCE_COLUMNS, studioOf } from './rows.ts';
+import {
+  leadSourceOf,
+  listedStudioOf,
+  memberOf,
+  type Row,
+  renewalJson,
+  renewalOf,
+  SOURCE_COLUMNS,
+  studioOf,
+} from './rows.ts';
 
 /** Studios, members and sources, in SQLite. */
 export function sqliteDirectory(
@@ -27,7 +36,8 @@ function sqliteStudios(
   commits: Pick<GroupCommit, 'write'>,
   selectStudio: StatementSync,
   report: ReportUnreadable,
-): Pick<DirectoryStore, 'putStudio' | 'findStudio'> {
+): Pick<DirectoryStore, 'putStudio' | 'findStudio' | 'listStudios'> {
+  const selectStudios = database.prepare('SELECT * FROM studios WHERE id > ? ORDER BY id LIMIT ? + 0');
   const upsertStudio = database.prepare(`
     INSERT INTO studios (id, status, region_code, claim_renewal) VALUES (:id, :status, :regionCode, :renewal)
     ON CONFLICT (id) DO UPDATE SET status = :status, region_code = :regionCode, claim_renewal = :renewal`);
@@ -60,6 +70,12 @@ function sqliteStudios(
     async findStudio(studioId) {
       const row = selectStudio.get(studioId);
       return row ? studioOf(row, report) : null;
+    },
+
+    async listStudios(first, limit) {
+      const read = (after: string | null, count: number) => selectStudios.all(after ?? '', count);
+      const idOf = (row: Row) => row.id as string;
+      return readPage({ read, idOf, check: (row) => listedStudioOf(row, report) }, { after: first, limit }, report);
     },
   };
 }

@@ -1,16 +1,16 @@
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
 import { isSameContact } from '../../domain/contact.ts';
-import { isOpen, nextUpdate } from '../../domain/lead.ts';
+import { isOpen, type Lead, nextUpdate } from '../../domain/lead.ts';
 import { whole } from '../checked.ts';
 import { readPage } from '../pages.ts';
 import { repetitionOf } from '../repetition.ts';
-import type { LeadStore, ReportUnreadable } from '../store.ts';
+import type { LeadStore, Page, ReportUnreadable } from '../store.ts';
 import { auditWriter } from './audit.ts';
 import { contactClaims } from './contact-claims.ts';
 import type { GroupCommit } from './group-commit.ts';
 import { marked } from './lead-changes.ts';
 import { leadUpdater } from './lead-updates.ts';
-import { prepareLists } from './row-lists.ts';
+import { type ListQuery, prepareLists } from './row-lists.ts';
 import {
   CREATION_COLUMNS,
   earlierLeadOf,
@@ -25,6 +25,9 @@ import { studioNumbers } from './studio-numbers.ts';
 
 /** Higher than every lead's id, so that the first page is asked for like any other. */
 const AFTER_ALL_IDS = 'ff'.repeat(17);
+
+/** Lower than every lead's id. */
+const BEFORE_ALL_IDS = '';
 
 /** Leads and their claims, in SQLite. */
 export function sqliteLeads(
@@ -57,6 +60,7 @@ function leadTable(database: DatabaseSync) {
   const selectByKey = select(CREATION_COLUMNS, "idempotency_key = unhex(?, '-')");
   // SQLite looks at what a LIMIT is bound to as it plans, and plans anew for each other number; not at what is computed.
   const selectPage = select(LEAD_COLUMNS, "id < unhex(?, '-') ORDER BY id DESC LIMIT ? + 0");
+  const selectNext = select(LEAD_COLUMNS, "id > unhex(?, '-') ORDER BY id LIMIT ? + 0");
   const updateStage = database.prepare(`
     UPDATE leads SET stage = ?1, updated_at = ?2, contact_keys = ?3, rule_version = ?4, rule_region = ?5,
       ${marked('stage-changed', '?2')}
@@ -73,7 +77,7 @@ function leadTable(database: DatabaseSync) {
 
   const keep = auditWriter(database);
   const claimed = contactClaims(database);
-  return { insert, studios, findByKey, selectById, selectToMove, selectPage, updateStage, claimed, keep };
+  return { insert, studios, findByKey, selectById, selectToMove, selectPage, selectNext, updateStage, claimed, keep };
 
   /** Reads of a studio's leads. */
   function select(columns: string, condition: string) {
@@ -132,9 +136,18 @@ function leadCreator(
 }
 
 function leadReader(
-  { studios, findByKey, selectById, selectPage }: LeadTable,
+  { studios, findByKey, selectById, selectPage, selectNext }: LeadTable,
   report: ReportUnreadable,
-): Pick<LeadStore, 'findLeadByIdempotencyKey' | 'findLead' | 'listLeads'> {
+): Pick<LeadStore, 'findLeadByIdempotencyKey' | 'findLead' | 'listLeads' | 'walkLeads'> {
+  /** A page of a studio's leads, in the order of a query for those that follow an id. */
+  async function page(studioId: string, query: ListQuery, after: string, limit: number): Promise<Page<Lead>> {
+    const studio = studios.of(studioId);
+    if (studio === undefined) return { records: [], next: null };
+    const read = (position: string | null, count: number) => query.all(studio, position, count);
+    const idOf = ([id]: readonly SQLOutputValue[]) => idText(id as string);
+    return readPage({ read, idOf, check: (row) => presentLeadOf(studioId, row) }, { after, limit }, report);
+  }
+
   return {
     async findLeadByIdempotencyKey(studioId, idempotencyKey) {
       return findByKey(studioId, studios.of(studioId), idempotencyKey);
@@ -146,13 +159,9 @@ function leadReader(
       return row ? whole(presentLeadOf(studioId, row)) : null;
     },
 
-    async listLeads(studioId, before, limit) {
-      const studio = studios.of(studioId);
-      if (studio === undefined) return { records: [], next: null };
-      const read = (after: string | null, count: number) => selectPage.all(studio, after ?? AFTER_ALL_IDS, count);
-      const idOf = ([id]: readonly SQLOutputValue[]) => idText(id as string);
-      return readPage({ read, idOf, check: (row) => presentLeadOf(studioId, row) }, { after: before, limit }, report);
-    },
+    listLeads: (studioId, before, limit) => page(studioId, selectPage, before ?? AFTER_ALL_IDS, limit),
+
+    walkLeads: (studioId, after, limit) => page(studioId, selectNext, after ?? BEFORE_ALL_IDS, limit),
   };
 }
 

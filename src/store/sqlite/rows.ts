@@ -16,6 +16,7 @@ import {
   checkedFingerprint,
   checkedLead,
   checkedLeadSource,
+  checkedListedStudio,
   checkedMember,
   checkedRenewal,
   checkedStudio,
@@ -137,16 +138,19 @@ export const apiKeyIn = (row: Row): Unchecked<ApiKey> => ({
   lastUsedAt: row.last_used_at === null ? null : dateOf(row.last_used_at),
 });
 
-export const studioOf = (row: Row, report: ReportUnreadable): Studio =>
-  checkedStudio(
-    {
-      id: row.id as string,
-      status: row.status,
-      regionCode: row.region_code,
-      formerRules: formerRulesIn(renewalOf(row)),
-    },
-    report,
-  );
+export const studioOf = (row: Row, report: ReportUnreadable): Studio => checkedStudio(studioIn(row), report);
+
+/** A studio with whatever stands in its columns. */
+const studioIn = (row: Row): Unchecked<Studio> & Pick<Studio, 'id'> => ({
+  id: row.id as string,
+  status: row.status,
+  regionCode: row.region_code,
+  formerRules: formerRulesIn(renewalOf(row)),
+});
+
+/** A studio in a list. */
+export const listedStudioOf = (row: Row, report: ReportUnreadable): Checked<Studio> =>
+  checkedListedStudio(studioIn(row), report);
 
 /** How far the claims of a studio's open leads are made anew; null: all are by the rule of today. */
 export function renewalOf({ id, claim_renewal: json }: Row): Checked<ClaimRenewal> | null {

@@ -12,7 +12,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file leadintake/v1/directory.proto.
  */
 export const file_leadintake_v1_directory: GenFile = /*@__PURE__*/
-  fileDesc("Ch1sZWFkaW50YWtlL3YxL2RpcmVjdG9yeS5wcm90bxINbGVhZGludGFrZS52MSJrCgZTdHVkaW8SCgoCaWQYASABKAkSKwoGc3RhdHVzGAIgASgOMhsubGVhZGludGFrZS52MS5TdHVkaW9TdGF0dXMSGAoLcmVnaW9uX2NvZGUYAyABKAlIAIgBAUIOCgxfcmVnaW9uX2NvZGUiUAoGTWVtYmVyEhEKCXN0dWRpb19pZBgBIAEoCRIKCgJpZBgCIAEoCRInCgRyb2xlGAMgASgOMhkubGVhZGludGFrZS52MS5NZW1iZXJSb2xlIkoKCkxlYWRTb3VyY2USEQoJc3R1ZGlvX2lkGAEgASgJEgoKAmlkGAIgASgJEgwKBG5hbWUYAyABKAkSDwoHZW5hYmxlZBgEIAEoCCKQAQoQUHV0U3R1ZGlvUmVxdWVzdBIlCgZzdHVkaW8YASABKAsyFS5sZWFkaW50YWtlLnYxLlN0dWRpbxIWCgltZW1iZXJfaWQYAiABKAlIAIgBARIvCgt1cGRhdGVfbWFzaxgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2tCDAoKX21lbWJlcl9pZCI6ChFQdXRTdHVkaW9SZXNwb25zZRIlCgZzdHVkaW8YASABKAsyFS5sZWFkaW50YWtlLnYxLlN0dWRpbyIlChBHZXRTdHVkaW9SZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCSI6ChFHZXRTdHVkaW9SZXNwb25zZRIlCgZzdHVkaW8YASABKAsyFS5sZWFkaW50YWtlLnYxLlN0dWRpbyI5ChBQdXRNZW1iZXJSZXF1ZXN0EiUKBm1lbWJlchgBIAEoCzIVLmxlYWRpbnRha2UudjEuTWVtYmVyIjoKEVB1dE1lbWJlclJlc3BvbnNlEiUKBm1lbWJlchgBIAEoCzIVLmxlYWRpbnRha2UudjEuTWVtYmVyIjsKE1JlbW92ZU1lbWJlclJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEhEKCW1lbWJlcl9pZBgCIAEoCSI9ChRSZW1vdmVNZW1iZXJSZXNwb25zZRIlCgZtZW1iZXIYASABKAsyFS5sZWFkaW50YWtlLnYxLk1lbWJlciJGChRQdXRMZWFkU291cmNlUmVxdWVzdBIuCgtsZWFkX3NvdXJjZRgBIAEoCzIZLmxlYWRpbnRha2UudjEuTGVhZFNvdXJjZSJHChVQdXRMZWFkU291cmNlUmVzcG9uc2USLgoLbGVhZF9zb3VyY2UYASABKAsyGS5sZWFkaW50YWtlLnYxLkxlYWRTb3VyY2UiRAoXUmVtb3ZlTGVhZFNvdXJjZVJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEhYKDmxlYWRfc291cmNlX2lkGAIgASgJIkoKGFJlbW92ZUxlYWRTb3VyY2VSZXNwb25zZRIuCgtsZWFkX3NvdXJjZRgBIAEoCzIZLmxlYWRpbnRha2UudjEuTGVhZFNvdXJjZSJSChZMaXN0TGVhZFNvdXJjZXNSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCSJjChdMaXN0TGVhZFNvdXJjZXNSZXNwb25zZRIvCgxsZWFkX3NvdXJjZXMYASADKAsyGS5sZWFkaW50YWtlLnYxLkxlYWRTb3VyY2USFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJKmQKDFN0dWRpb1N0YXR1cxIdChlTVFVESU9fU1RBVFVTX1VOU1BFQ0lGSUVEEAASGAoUU1RVRElPX1NUQVRVU19BQ1RJVkUQARIbChdTVFVESU9fU1RBVFVTX1NVU1BFTkRFRBACKm4KCk1lbWJlclJvbGUSGwoXTUVNQkVSX1JPTEVfVU5TUEVDSUZJRUQQABIVChFNRU1CRVJfUk9MRV9PV05FUhABEhUKEU1FTUJFUl9ST0xFX0FETUlOEAISFQoRTUVNQkVSX1JPTEVfU1RBRkYQAzKIBQoQRGlyZWN0b3J5U2VydmljZRJOCglQdXRTdHVkaW8SHy5sZWFkaW50YWtlLnYxLlB1dFN0dWRpb1JlcXVlc3QaIC5sZWFkaW50YWtlLnYxLlB1dFN0dWRpb1Jlc3BvbnNlElMKCUdldFN0dWRpbxIfLmxlYWRpbnRha2UudjEuR2V0U3R1ZGlvUmVxdWVzdBogLmxlYWRpbnRha2UudjEuR2V0U3R1ZGlvUmVzcG9uc2UiA5ACARJOCglQdXRNZW1iZXISHy5sZWFkaW50YWtlLnYxLlB1dE1lbWJlclJlcXVlc3QaIC5sZWFkaW50YWtlLnYxLlB1dE1lbWJlclJlc3BvbnNlElcKDFJlbW92ZU1lbWJlchIiLmxlYWRpbnRha2UudjEuUmVtb3ZlTWVtYmVyUmVxdWVzdBojLmxlYWRpbnRha2UudjEuUmVtb3ZlTWVtYmVyUmVzcG9uc2USWgoNUHV0TGVhZFNvdXJjZRIjLmxlYWRpbnRha2UudjEuUHV0TGVhZFNvdXJjZVJlcXVlc3QaJC5sZWFkaW50YWtlLnYxLlB1dExlYWRTb3VyY2VSZXNwb25zZRJjChBSZW1vdmVMZWFkU291cmNlEiYubGVhZGludGFrZS52MS5SZW1vdmVMZWFkU291cmNlUmVxdWVzdBonLmxlYWRpbnRha2UudjEuUmVtb3ZlTGVhZFNvdXJjZVJlc3BvbnNlEmUKD0xpc3RMZWFkU291cmNlcxIlLmxlYWRpbnRha2UudjEuTGlzdExlYWRTb3VyY2VzUmVxdWVzdBomLmxlYWRpbnRha2UudjEuTGlzdExlYWRTb3VyY2VzUmVzcG9uc2UiA5ACAWIGcHJvdG8z", [file_google_protobuf_field_mask]);
+  fileDesc("Ch1sZWFkaW50YWtlL3YxL2RpcmVjdG9yeS5wcm90bxINbGVhZGludGFrZS52MSJrCgZTdHVkaW8SCgoCaWQYASABKAkSKwoGc3RhdHVzGAIgASgOMhsubGVhZGludGFrZS52MS5TdHVkaW9TdGF0dXMSGAoLcmVnaW9uX2NvZGUYAyABKAlIAIgBAUIOCgxfcmVnaW9uX2NvZGUiUAoGTWVtYmVyEhEKCXN0dWRpb19pZBgBIAEoCRIKCgJpZBgCIAEoCRInCgRyb2xlGAMgASgOMhkubGVhZGludGFrZS52MS5NZW1iZXJSb2xlIkoKCkxlYWRTb3VyY2USEQoJc3R1ZGlvX2lkGAEgASgJEgoKAmlkGAIgASgJEgwKBG5hbWUYAyABKAkSDwoHZW5hYmxlZBgEIAEoCCKQAQoQUHV0U3R1ZGlvUmVxdWVzdBIlCgZzdHVkaW8YASABKAsyFS5sZWFkaW50YWtlLnYxLlN0dWRpbxIWCgltZW1iZXJfaWQYAiABKAlIAIgBARIvCgt1cGRhdGVfbWFzaxgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2tCDAoKX21lbWJlcl9pZCI6ChFQdXRTdHVkaW9SZXNwb25zZRIlCgZzdHVkaW8YASABKAsyFS5sZWFkaW50YWtlLnYxLlN0dWRpbyIlChBHZXRTdHVkaW9SZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCSI6ChFHZXRTdHVkaW9SZXNwb25zZRIlCgZzdHVkaW8YASABKAsyFS5sZWFkaW50YWtlLnYxLlN0dWRpbyI7ChJMaXN0U3R1ZGlvc1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkiVgoTTGlzdFN0dWRpb3NSZXNwb25zZRImCgdzdHVkaW9zGAEgAygLMhUubGVhZGludGFrZS52MS5TdHVkaW8SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIjkKEFB1dE1lbWJlclJlcXVlc3QSJQoGbWVtYmVyGAEgASgLMhUubGVhZGludGFrZS52MS5NZW1iZXIiOgoRUHV0TWVtYmVyUmVzcG9uc2USJQoGbWVtYmVyGAEgASgLMhUubGVhZGludGFrZS52MS5NZW1iZXIiOwoTUmVtb3ZlTWVtYmVyUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSEQoJbWVtYmVyX2lkGAIgASgJIj0KFFJlbW92ZU1lbWJlclJlc3BvbnNlEiUKBm1lbWJlchgBIAEoCzIVLmxlYWRpbnRha2UudjEuTWVtYmVyIkYKFFB1dExlYWRTb3VyY2VSZXF1ZXN0Ei4KC2xlYWRfc291cmNlGAEgASgLMhkubGVhZGludGFrZS52MS5MZWFkU291cmNlIkcKFVB1dExlYWRTb3VyY2VSZXNwb25zZRIuCgtsZWFkX3NvdXJjZRgBIAEoCzIZLmxlYWRpbnRha2UudjEuTGVhZFNvdXJjZSJEChdSZW1vdmVMZWFkU291cmNlUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSFgoObGVhZF9zb3VyY2VfaWQYAiABKAkiSgoYUmVtb3ZlTGVhZFNvdXJjZVJlc3BvbnNlEi4KC2xlYWRfc291cmNlGAEgASgLMhkubGVhZGludGFrZS52MS5MZWFkU291cmNlIlIKFkxpc3RMZWFkU291cmNlc1JlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEhEKCXBhZ2Vfc2l6ZRgCIAEoBRISCgpwYWdlX3Rva2VuGAMgASgJImMKF0xpc3RMZWFkU291cmNlc1Jlc3BvbnNlEi8KDGxlYWRfc291cmNlcxgBIAMoCzIZLmxlYWRpbnRha2UudjEuTGVhZFNvdXJjZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkqZAoMU3R1ZGlvU3RhdHVzEh0KGVNUVURJT19TVEFUVVNfVU5TUEVDSUZJRUQQABIYChRTVFVESU9fU1RBVFVTX0FDVElWRRABEhsKF1NUVURJT19TVEFUVVNfU1VTUEVOREVEEAIqbgoKTWVtYmVyUm9sZRIbChdNRU1CRVJfUk9MRV9VTlNQRUNJRklFRBAAEhUKEU1FTUJFUl9ST0xFX09XTkVSEAESFQoRTUVNQkVSX1JPTEVfQURNSU4QAhIVChFNRU1CRVJfUk9MRV9TVEFGRhADMuMFChBEaXJlY3RvcnlTZXJ2aWNlEk4KCVB1dFN0dWRpbxIfLmxlYWRpbnRha2UudjEuUHV0U3R1ZGlvUmVxdWVzdBogLmxlYWRpbnRha2UudjEuUHV0U3R1ZGlvUmVzcG9uc2USUwoJR2V0U3R1ZGlvEh8ubGVhZGludGFrZS52MS5HZXRTdHVkaW9SZXF1ZXN0GiAubGVhZGludGFrZS52MS5HZXRTdHVkaW9SZXNwb25zZSIDkAIBElkKC0xpc3RTdHVkaW9zEiEubGVhZGludGFrZS52MS5MaXN0U3R1ZGlvc1JlcXVlc3QaIi5sZWFkaW50YWtlLnYxLkxpc3RTdHVkaW9zUmVzcG9uc2UiA5ACARJOCglQdXRNZW1iZXISHy5sZWFkaW50YWtlLnYxLlB1dE1lbWJlclJlcXVlc3QaIC5sZWFkaW50YWtlLnYxLlB1dE1lbWJlclJlc3BvbnNlElcKDFJlbW92ZU1lbWJlchIiLmxlYWRpbnRha2UudjEuUmVtb3ZlTWVtYmVyUmVxdWVzdBojLmxlYWRpbnRha2UudjEuUmVtb3ZlTWVtYmVyUmVzcG9uc2USWgoNUHV0TGVhZFNvdXJjZRIjLmxlYWRpbnRha2UudjEuUHV0TGVhZFNvdXJjZVJlcXVlc3QaJC5sZWFkaW50YWtlLnYxLlB1dExlYWRTb3VyY2VSZXNwb25zZRJjChBSZW1vdmVMZWFkU291cmNlEiYubGVhZGludGFrZS52MS5SZW1vdmVMZWFkU291cmNlUmVxdWVzdBonLmxlYWRpbnRha2UudjEuUmVtb3ZlTGVhZFNvdXJjZVJlc3BvbnNlEmUKD0xpc3RMZWFkU291cmNlcxIlLmxlYWRpbnRha2UudjEuTGlzdExlYWRTb3VyY2VzUmVxdWVzdBomLmxlYWRpbnRha2UudjEuTGlzdExlYWRTb3VyY2VzUmVzcG9uc2UiA5ACAWIGcHJvdG8z", [file_google_protobuf_field_mask]);
 
 /**
  * One studio of the CRM.
@@ -227,6 +227,62 @@ export const GetStudioResponseSchema: GenMessage<GetStudioResponse> = /*@__PURE_
   messageDesc(file_leadintake_v1_directory, 6);
 
 /**
+ * Request of ListStudios.
+ *
+ * @generated from message leadintake.v1.ListStudiosRequest
+ */
+export type ListStudiosRequest = Message<"leadintake.v1.ListStudiosRequest"> & {
+  /**
+   * Studios per page: 0 means 100, more than 1,000 means 1,000; negative is invalid.
+   *
+   * @generated from field: int32 page_size = 1;
+   */
+  pageSize: number;
+
+  /**
+   * Empty for the first page, else the next_page_token of the page before, unchanged.
+   *
+   * @generated from field: string page_token = 2;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message leadintake.v1.ListStudiosRequest.
+ * Use `create(ListStudiosRequestSchema)` to create a new message.
+ */
+export const ListStudiosRequestSchema: GenMessage<ListStudiosRequest> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_directory, 7);
+
+/**
+ * Answer to ListStudios.
+ *
+ * @generated from message leadintake.v1.ListStudiosResponse
+ */
+export type ListStudiosResponse = Message<"leadintake.v1.ListStudiosResponse"> & {
+  /**
+   * At most page_size studios, by id.
+   *
+   * @generated from field: repeated leadintake.v1.Studio studios = 1;
+   */
+  studios: Studio[];
+
+  /**
+   * Empty on the last page; else at most 512 of `[A-Za-z0-9_-]`.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message leadintake.v1.ListStudiosResponse.
+ * Use `create(ListStudiosResponseSchema)` to create a new message.
+ */
+export const ListStudiosResponseSchema: GenMessage<ListStudiosResponse> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_directory, 8);
+
+/**
  * Request of PutMember.
  *
  * @generated from message leadintake.v1.PutMemberRequest
@@ -245,7 +301,7 @@ export type PutMemberRequest = Message<"leadintake.v1.PutMemberRequest"> & {
  * Use `create(PutMemberRequestSchema)` to create a new message.
  */
 export const PutMemberRequestSchema: GenMessage<PutMemberRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 7);
+  messageDesc(file_leadintake_v1_directory, 9);
 
 /**
  * Answer to PutMember.
@@ -266,7 +322,7 @@ export type PutMemberResponse = Message<"leadintake.v1.PutMemberResponse"> & {
  * Use `create(PutMemberResponseSchema)` to create a new message.
  */
 export const PutMemberResponseSchema: GenMessage<PutMemberResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 8);
+  messageDesc(file_leadintake_v1_directory, 10);
 
 /**
  * Request of RemoveMember.
@@ -294,7 +350,7 @@ export type RemoveMemberRequest = Message<"leadintake.v1.RemoveMemberRequest"> &
  * Use `create(RemoveMemberRequestSchema)` to create a new message.
  */
 export const RemoveMemberRequestSchema: GenMessage<RemoveMemberRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 9);
+  messageDesc(file_leadintake_v1_directory, 11);
 
 /**
  * Answer to RemoveMember.
@@ -315,7 +371,7 @@ export type RemoveMemberResponse = Message<"leadintake.v1.RemoveMemberResponse">
  * Use `create(RemoveMemberResponseSchema)` to create a new message.
  */
 export const RemoveMemberResponseSchema: GenMessage<RemoveMemberResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 10);
+  messageDesc(file_leadintake_v1_directory, 12);
 
 /**
  * Request of PutLeadSource.
@@ -336,7 +392,7 @@ export type PutLeadSourceRequest = Message<"leadintake.v1.PutLeadSourceRequest">
  * Use `create(PutLeadSourceRequestSchema)` to create a new message.
  */
 export const PutLeadSourceRequestSchema: GenMessage<PutLeadSourceRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 11);
+  messageDesc(file_leadintake_v1_directory, 13);
 
 /**
  * Answer to PutLeadSource.
@@ -357,7 +413,7 @@ export type PutLeadSourceResponse = Message<"leadintake.v1.PutLeadSourceResponse
  * Use `create(PutLeadSourceResponseSchema)` to create a new message.
  */
 export const PutLeadSourceResponseSchema: GenMessage<PutLeadSourceResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 12);
+  messageDesc(file_leadintake_v1_directory, 14);
 
 /**
  * Request of RemoveLeadSource.
@@ -385,7 +441,7 @@ export type RemoveLeadSourceRequest = Message<"leadintake.v1.RemoveLeadSourceReq
  * Use `create(RemoveLeadSourceRequestSchema)` to create a new message.
  */
 export const RemoveLeadSourceRequestSchema: GenMessage<RemoveLeadSourceRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 13);
+  messageDesc(file_leadintake_v1_directory, 15);
 
 /**
  * Answer to RemoveLeadSource.
@@ -406,7 +462,7 @@ export type RemoveLeadSourceResponse = Message<"leadintake.v1.RemoveLeadSourceRe
  * Use `create(RemoveLeadSourceResponseSchema)` to create a new message.
  */
 export const RemoveLeadSourceResponseSchema: GenMessage<RemoveLeadSourceResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 14);
+  messageDesc(file_leadintake_v1_directory, 16);
 
 /**
  * Request of ListLeadSources.
@@ -441,7 +497,7 @@ export type ListLeadSourcesRequest = Message<"leadintake.v1.ListLeadSourcesReque
  * Use `create(ListLeadSourcesRequestSchema)` to create a new message.
  */
 export const ListLeadSourcesRequestSchema: GenMessage<ListLeadSourcesRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 15);
+  messageDesc(file_leadintake_v1_directory, 17);
 
 /**
  * Answer to ListLeadSources.
@@ -470,7 +526,7 @@ export type ListLeadSourcesResponse = Message<"leadintake.v1.ListLeadSourcesResp
  * Use `create(ListLeadSourcesResponseSchema)` to create a new message.
  */
 export const ListLeadSourcesResponseSchema: GenMessage<ListLeadSourcesResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 16);
+  messageDesc(file_leadintake_v1_directory, 18);
 
 /**
  * Whether the public API serves a studio.
@@ -583,6 +639,16 @@ export const DirectoryService: GenService<{
     methodKind: "unary";
     input: typeof GetStudioRequestSchema;
     output: typeof GetStudioResponseSchema;
+  },
+  /**
+   * Lists all studios, by id, one bounded page at a time. Refused with INVALID_REQUEST.
+   *
+   * @generated from rpc leadintake.v1.DirectoryService.ListStudios
+   */
+  listStudios: {
+    methodKind: "unary";
+    input: typeof ListStudiosRequestSchema;
+    output: typeof ListStudiosResponseSchema;
   },
   /**
    * Creates or replaces a member. Refused with INVALID_REQUEST, STUDIO_NOT_FOUND, or DIRECTORY_LIMIT_REACHED when it would be

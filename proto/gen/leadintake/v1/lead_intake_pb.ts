@@ -14,7 +14,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file leadintake/v1/lead_intake.proto.
  */
 export const file_leadintake_v1_lead_intake: GenFile = /*@__PURE__*/
-  fileDesc("Ch9sZWFkaW50YWtlL3YxL2xlYWRfaW50YWtlLnByb3RvEg1sZWFkaW50YWtlLnYxIjQKB0NvbnRhY3QSDwoFZW1haWwYASABKAlIABIPCgVwaG9uZRgCIAEoCUgAQgcKBXZhbHVlIvUCCgRMZWFkEgoKAmlkGAEgASgJEhEKCXN0dWRpb19pZBgCIAEoCRIUCgxkaXNwbGF5X25hbWUYAyABKAkSJwoHY29udGFjdBgEIAEoCzIWLmxlYWRpbnRha2UudjEuQ29udGFjdBIWCglzb3VyY2VfaWQYBSABKAlIAIgBARIRCgRub3RlGAYgASgJSAGIAQESJwoFc3RhZ2UYByABKA4yGC5sZWFkaW50YWtlLnYxLkxlYWRTdGFnZRIvCgtjcmVhdGVfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjMKCmVyYXNlX3RpbWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wSAKIAQFCDAoKX3NvdXJjZV9pZEIHCgVfbm90ZUINCgtfZXJhc2VfdGltZSLAAQoRQ3JlYXRlTGVhZFJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEhcKD2lkZW1wb3RlbmN5X2tleRgCIAEoCRIUCgxkaXNwbGF5X25hbWUYAyABKAkSJwoHY29udGFjdBgEIAEoCzIWLmxlYWRpbnRha2UudjEuQ29udGFjdBIWCglzb3VyY2VfaWQYBSABKAlIAIgBARIRCgRub3RlGAYgASgJSAGIAQFCDAoKX3NvdXJjZV9pZEIHCgVfbm90ZSJJChJDcmVhdGVMZWFkUmVzcG9uc2USIQoEbGVhZBgBIAEoCzITLmxlYWRpbnRha2UudjEuTGVhZBIQCghyZXBsYXllZBgCIAEoCCJbCg5HZXRMZWFkUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSDwoHbGVhZF9pZBgCIAEoCRIlCgR2aWV3GAMgASgOMhcubGVhZGludGFrZS52MS5MZWFkVmlldyI0Cg9HZXRMZWFkUmVzcG9uc2USIQoEbGVhZBgBIAEoCzITLmxlYWRpbnRha2UudjEuTGVhZCJzChBMaXN0TGVhZHNSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCRIlCgR2aWV3GAQgASgOMhcubGVhZGludGFrZS52MS5MZWFkVmlldyJQChFMaXN0TGVhZHNSZXNwb25zZRIiCgVsZWFkcxgBIAMoCzITLmxlYWRpbnRha2UudjEuTGVhZBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiiwEKFkNoYW5nZUxlYWRTdGFnZVJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEg8KB2xlYWRfaWQYAiABKAkSJwoFc3RhZ2UYAyABKA4yGC5sZWFkaW50YWtlLnYxLkxlYWRTdGFnZRIWCgltZW1iZXJfaWQYBCABKAlIAIgBAUIMCgpfbWVtYmVyX2lkIjwKF0NoYW5nZUxlYWRTdGFnZVJlc3BvbnNlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQiXAoQRXJhc2VMZWFkUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSDwoHbGVhZF9pZBgCIAEoCRIWCgltZW1iZXJfaWQYAyABKAlIAIgBAUIMCgpfbWVtYmVyX2lkIjYKEUVyYXNlTGVhZFJlc3BvbnNlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQiqAEKCkxlYWRDaGFuZ2USIQoEbGVhZBgBIAEoCzITLmxlYWRpbnRha2UudjEuTGVhZBIQCghyZXZpc2lvbhgCIAEoAxI1ChFmaXJzdF9jaGFuZ2VfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoFa2luZHMYBCADKAsyHy5sZWFkaW50YWtlLnYxLkxlYWRDaGFuZ2VPZktpbmQiaQoQTGVhZENoYW5nZU9mS2luZBIrCgRraW5kGAEgASgOMh0ubGVhZGludGFrZS52MS5MZWFkQ2hhbmdlS2luZBIoCgR0aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJOChZQdWxsTGVhZENoYW5nZXNSZXF1ZXN0EgsKA21heBgBIAEoBRInCgR3YWl0GAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIkUKF1B1bGxMZWFkQ2hhbmdlc1Jlc3BvbnNlEioKB2NoYW5nZXMYASADKAsyGS5sZWFkaW50YWtlLnYxLkxlYWRDaGFuZ2UiGQoXV2F0Y2hMZWFkQ2hhbmdlc1JlcXVlc3QiRgoYV2F0Y2hMZWFkQ2hhbmdlc1Jlc3BvbnNlEioKB2NoYW5nZXMYASADKAsyGS5sZWFkaW50YWtlLnYxLkxlYWRDaGFuZ2UiYwodQWNrbm93bGVkZ2VMZWFkQ2hhbmdlc1JlcXVlc3QSQgoQYWNrbm93bGVkZ2VtZW50cxgBIAMoCzIoLmxlYWRpbnRha2UudjEuTGVhZENoYW5nZUFja25vd2xlZGdlbWVudCJRChlMZWFkQ2hhbmdlQWNrbm93bGVkZ2VtZW50EhEKCXN0dWRpb19pZBgBIAEoCRIPCgdsZWFkX2lkGAIgASgJEhAKCHJldmlzaW9uGAMgASgDIjwKHkFja25vd2xlZGdlTGVhZENoYW5nZXNSZXNwb25zZRIaChJhY2tub3dsZWRnZWRfY291bnQYASABKAUiOwoSUmVzZW5kTGVhZHNSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRISCgpwYWdlX3Rva2VuGAIgASgJIkIKE1Jlc2VuZExlYWRzUmVzcG9uc2USEgoKbGVhZF9jb3VudBgBIAEoBRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAki2gEKEVVwZGF0ZUxlYWRSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIhCgRsZWFkGAIgASgLMhMubGVhZGludGFrZS52MS5MZWFkEi8KC3VwZGF0ZV9tYXNrGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzaxI4ChRleHBlY3RlZF91cGRhdGVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFgoJbWVtYmVyX2lkGAUgASgJSACIAQFCDAoKX21lbWJlcl9pZCI3ChJVcGRhdGVMZWFkUmVzcG9uc2USIQoEbGVhZBgBIAEoCzITLmxlYWRpbnRha2UudjEuTGVhZCKQAQoXQmF0Y2hDcmVhdGVMZWFkc1JlcXVlc3QSMgoIcmVxdWVzdHMYASADKAsyIC5sZWFkaW50YWtlLnYxLkNyZWF0ZUxlYWRSZXF1ZXN0EhMKC3JlcXVlc3RfaWRzGAIgAygJEhQKDHRyYWNlcGFyZW50cxgDIAMoCRIWCg5zZWNyZXRfc2hhMjU2cxgEIAMoDCJSChhCYXRjaENyZWF0ZUxlYWRzUmVzcG9uc2USNgoHcmVzdWx0cxgBIAMoCzIlLmxlYWRpbnRha2UudjEuQmF0Y2hDcmVhdGVMZWFkc1Jlc3VsdCKOAQoWQmF0Y2hDcmVhdGVMZWFkc1Jlc3VsdBINCgVpbmRleBgBIAEoDRI1CghyZXNwb25zZRgCIAEoCzIhLmxlYWRpbnRha2UudjEuQ3JlYXRlTGVhZFJlc3BvbnNlSAASIwoFZXJyb3IYAyABKAsyEi5nb29nbGUucnBjLlN0YXR1c0gAQgkKB291dGNvbWUiigEKFEJhdGNoR2V0TGVhZHNSZXF1ZXN0Ei8KCHJlcXVlc3RzGAEgAygLMh0ubGVhZGludGFrZS52MS5HZXRMZWFkUmVxdWVzdBITCgtyZXF1ZXN0X2lkcxgCIAMoCRIUCgx0cmFjZXBhcmVudHMYAyADKAkSFgoOc2VjcmV0X3NoYTI1NnMYBCADKAwiTAoVQmF0Y2hHZXRMZWFkc1Jlc3BvbnNlEjMKB3Jlc3VsdHMYASADKAsyIi5sZWFkaW50YWtlLnYxLkJhdGNoR2V0TGVhZHNSZXN1bHQiiAEKE0JhdGNoR2V0TGVhZHNSZXN1bHQSDQoFaW5kZXgYASABKA0SMgoIcmVzcG9uc2UYAiABKAsyHi5sZWFkaW50YWtlLnYxLkdldExlYWRSZXNwb25zZUgAEiMKBWVycm9yGAMgASgLMhIuZ29vZ2xlLnJwYy5TdGF0dXNIAEIJCgdvdXRjb21lIo0BChVCYXRjaExpc3RMZWFkc1JlcXVlc3QSMQoIcmVxdWVzdHMYASADKAsyHy5sZWFkaW50YWtlLnYxLkxpc3RMZWFkc1JlcXVlc3QSEwoLcmVxdWVzdF9pZHMYAiADKAkSFAoMdHJhY2VwYXJlbnRzGAMgAygJEhYKDnNlY3JldF9zaGEyNTZzGAQgAygMIk4KFkJhdGNoTGlzdExlYWRzUmVzcG9uc2USNAoHcmVzdWx0cxgBIAMoCzIjLmxlYWRpbnRha2UudjEuQmF0Y2hMaXN0TGVhZHNSZXN1bHQiiwEKFEJhdGNoTGlzdExlYWRzUmVzdWx0Eg0KBWluZGV4GAEgASgNEjQKCHJlc3BvbnNlGAIgASgLMiAubGVhZGludGFrZS52MS5MaXN0TGVhZHNSZXNwb25zZUgAEiMKBWVycm9yGAMgASgLMhIuZ29vZ2xlLnJwYy5TdGF0dXNIAEIJCgdvdXRjb21lKswBCg5MZWFkQ2hhbmdlS2luZBIgChxMRUFEX0NIQU5HRV9LSU5EX1VOU1BFQ0lGSUVEEAASHAoYTEVBRF9DSEFOR0VfS0lORF9DUkVBVEVEEAESIgoeTEVBRF9DSEFOR0VfS0lORF9TVEFHRV9DSEFOR0VEEAISHAoYTEVBRF9DSEFOR0VfS0lORF9VUERBVEVEEAMSGwoXTEVBRF9DSEFOR0VfS0lORF9SRVNFTlQQBBIbChdMRUFEX0NIQU5HRV9LSU5EX0VSQVNFRBAFKroBCglMZWFkU3RhZ2USGgoWTEVBRF9TVEFHRV9VTlNQRUNJRklFRBAAEhIKDkxFQURfU1RBR0VfTkVXEAESGAoUTEVBRF9TVEFHRV9DT05UQUNURUQQAhIbChdMRUFEX1NUQUdFX1RSSUFMX0JPT0tFRBADEh0KGUxFQURfU1RBR0VfVFJJQUxfQVRURU5ERUQQBBISCg5MRUFEX1NUQUdFX1dPThAFEhMKD0xFQURfU1RBR0VfTE9TVBAGKk4KCExlYWRWaWV3EhkKFUxFQURfVklFV19VTlNQRUNJRklFRBAAEhMKD0xFQURfVklFV19CQVNJQxABEhIKDkxFQURfVklFV19GVUxMEAIy/wkKEUxlYWRJbnRha2VTZXJ2aWNlElEKCkNyZWF0ZUxlYWQSIC5sZWFkaW50YWtlLnYxLkNyZWF0ZUxlYWRSZXF1ZXN0GiEubGVhZGludGFrZS52MS5DcmVhdGVMZWFkUmVzcG9uc2USTQoHR2V0TGVhZBIdLmxlYWRpbnRha2UudjEuR2V0TGVhZFJlcXVlc3QaHi5sZWFkaW50YWtlLnYxLkdldExlYWRSZXNwb25zZSIDkAIBElMKCUxpc3RMZWFkcxIfLmxlYWRpbnRha2UudjEuTGlzdExlYWRzUmVxdWVzdBogLmxlYWRpbnRha2UudjEuTGlzdExlYWRzUmVzcG9uc2UiA5ACARJsChBCYXRjaENyZWF0ZUxlYWRzEiYubGVhZGludGFrZS52MS5CYXRjaENyZWF0ZUxlYWRzUmVxdWVzdBonLmxlYWRpbnRha2UudjEuQmF0Y2hDcmVhdGVMZWFkc1Jlc3BvbnNlIgOIAgEoATABEmYKDUJhdGNoR2V0TGVhZHMSIy5sZWFkaW50YWtlLnYxLkJhdGNoR2V0TGVhZHNSZXF1ZXN0GiQubGVhZGludGFrZS52MS5CYXRjaEdldExlYWRzUmVzcG9uc2UiBogCAZACASgBMAESaQoOQmF0Y2hMaXN0TGVhZHMSJC5sZWFkaW50YWtlLnYxLkJhdGNoTGlzdExlYWRzUmVxdWVzdBolLmxlYWRpbnRha2UudjEuQmF0Y2hMaXN0TGVhZHNSZXNwb25zZSIGiAIBkAIBKAEwARJgCg9DaGFuZ2VMZWFkU3RhZ2USJS5sZWFkaW50YWtlLnYxLkNoYW5nZUxlYWRTdGFnZVJlcXVlc3QaJi5sZWFkaW50YWtlLnYxLkNoYW5nZUxlYWRTdGFnZVJlc3BvbnNlElEKClVwZGF0ZUxlYWQSIC5sZWFkaW50YWtlLnYxLlVwZGF0ZUxlYWRSZXF1ZXN0GiEubGVhZGludGFrZS52MS5VcGRhdGVMZWFkUmVzcG9uc2USUwoJRXJhc2VMZWFkEh8ubGVhZGludGFrZS52MS5FcmFzZUxlYWRSZXF1ZXN0GiAubGVhZGludGFrZS52MS5FcmFzZUxlYWRSZXNwb25zZSIDkAICEmUKD1B1bGxMZWFkQ2hhbmdlcxIlLmxlYWRpbnRha2UudjEuUHVsbExlYWRDaGFuZ2VzUmVxdWVzdBomLmxlYWRpbnRha2UudjEuUHVsbExlYWRDaGFuZ2VzUmVzcG9uc2UiA5ACARJqChBXYXRjaExlYWRDaGFuZ2VzEiYubGVhZGludGFrZS52MS5XYXRjaExlYWRDaGFuZ2VzUmVxdWVzdBonLmxlYWRpbnRha2UudjEuV2F0Y2hMZWFkQ2hhbmdlc1Jlc3BvbnNlIgOQAgEwARJ6ChZBY2tub3dsZWRnZUxlYWRDaGFuZ2VzEiwubGVhZGludGFrZS52MS5BY2tub3dsZWRnZUxlYWRDaGFuZ2VzUmVxdWVzdBotLmxlYWRpbnRha2UudjEuQWNrbm93bGVkZ2VMZWFkQ2hhbmdlc1Jlc3BvbnNlIgOQAgISWQoLUmVzZW5kTGVhZHMSIS5sZWFkaW50YWtlLnYxLlJlc2VuZExlYWRzUmVxdWVzdBoiLmxlYWRpbnRha2UudjEuUmVzZW5kTGVhZHNSZXNwb25zZSIDkAICYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_google_rpc_status]);
+  fileDesc("Ch9sZWFkaW50YWtlL3YxL2xlYWRfaW50YWtlLnByb3RvEg1sZWFkaW50YWtlLnYxIjQKB0NvbnRhY3QSDwoFZW1haWwYASABKAlIABIPCgVwaG9uZRgCIAEoCUgAQgcKBXZhbHVlIvUCCgRMZWFkEgoKAmlkGAEgASgJEhEKCXN0dWRpb19pZBgCIAEoCRIUCgxkaXNwbGF5X25hbWUYAyABKAkSJwoHY29udGFjdBgEIAEoCzIWLmxlYWRpbnRha2UudjEuQ29udGFjdBIWCglzb3VyY2VfaWQYBSABKAlIAIgBARIRCgRub3RlGAYgASgJSAGIAQESJwoFc3RhZ2UYByABKA4yGC5sZWFkaW50YWtlLnYxLkxlYWRTdGFnZRIvCgtjcmVhdGVfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjMKCmVyYXNlX3RpbWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wSAKIAQFCDAoKX3NvdXJjZV9pZEIHCgVfbm90ZUINCgtfZXJhc2VfdGltZSLAAQoRQ3JlYXRlTGVhZFJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEhcKD2lkZW1wb3RlbmN5X2tleRgCIAEoCRIUCgxkaXNwbGF5X25hbWUYAyABKAkSJwoHY29udGFjdBgEIAEoCzIWLmxlYWRpbnRha2UudjEuQ29udGFjdBIWCglzb3VyY2VfaWQYBSABKAlIAIgBARIRCgRub3RlGAYgASgJSAGIAQFCDAoKX3NvdXJjZV9pZEIHCgVfbm90ZSJJChJDcmVhdGVMZWFkUmVzcG9uc2USIQoEbGVhZBgBIAEoCzITLmxlYWRpbnRha2UudjEuTGVhZBIQCghyZXBsYXllZBgCIAEoCCJbCg5HZXRMZWFkUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSDwoHbGVhZF9pZBgCIAEoCRIlCgR2aWV3GAMgASgOMhcubGVhZGludGFrZS52MS5MZWFkVmlldyI0Cg9HZXRMZWFkUmVzcG9uc2USIQoEbGVhZBgBIAEoCzITLmxlYWRpbnRha2UudjEuTGVhZCJzChBMaXN0TGVhZHNSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCRIlCgR2aWV3GAQgASgOMhcubGVhZGludGFrZS52MS5MZWFkVmlldyJQChFMaXN0TGVhZHNSZXNwb25zZRIiCgVsZWFkcxgBIAMoCzITLmxlYWRpbnRha2UudjEuTGVhZBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiPQoSRXhwb3J0TGVhZHNSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIUCgxyZXN1bWVfdG9rZW4YAiABKAkiTwoTRXhwb3J0TGVhZHNSZXNwb25zZRIiCgVsZWFkcxgBIAMoCzITLmxlYWRpbnRha2UudjEuTGVhZBIUCgxyZXN1bWVfdG9rZW4YAiABKAkiiwEKFkNoYW5nZUxlYWRTdGFnZVJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEg8KB2xlYWRfaWQYAiABKAkSJwoFc3RhZ2UYAyABKA4yGC5sZWFkaW50YWtlLnYxLkxlYWRTdGFnZRIWCgltZW1iZXJfaWQYBCABKAlIAIgBAUIMCgpfbWVtYmVyX2lkIjwKF0NoYW5nZUxlYWRTdGFnZVJlc3BvbnNlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQiXAoQRXJhc2VMZWFkUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSDwoHbGVhZF9pZBgCIAEoCRIWCgltZW1iZXJfaWQYAyABKAlIAIgBAUIMCgpfbWVtYmVyX2lkIjYKEUVyYXNlTGVhZFJlc3BvbnNlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQiqAEKCkxlYWRDaGFuZ2USIQoEbGVhZBgBIAEoCzITLmxlYWRpbnRha2UudjEuTGVhZBIQCghyZXZpc2lvbhgCIAEoAxI1ChFmaXJzdF9jaGFuZ2VfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoFa2luZHMYBCADKAsyHy5sZWFkaW50YWtlLnYxLkxlYWRDaGFuZ2VPZktpbmQiaQoQTGVhZENoYW5nZU9mS2luZBIrCgRraW5kGAEgASgOMh0ubGVhZGludGFrZS52MS5MZWFkQ2hhbmdlS2luZBIoCgR0aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJOChZQdWxsTGVhZENoYW5nZXNSZXF1ZXN0EgsKA21heBgBIAEoBRInCgR3YWl0GAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIkUKF1B1bGxMZWFkQ2hhbmdlc1Jlc3BvbnNlEioKB2NoYW5nZXMYASADKAsyGS5sZWFkaW50YWtlLnYxLkxlYWRDaGFuZ2UiGQoXV2F0Y2hMZWFkQ2hhbmdlc1JlcXVlc3QiRgoYV2F0Y2hMZWFkQ2hhbmdlc1Jlc3BvbnNlEioKB2NoYW5nZXMYASADKAsyGS5sZWFkaW50YWtlLnYxLkxlYWRDaGFuZ2UiYwodQWNrbm93bGVkZ2VMZWFkQ2hhbmdlc1JlcXVlc3QSQgoQYWNrbm93bGVkZ2VtZW50cxgBIAMoCzIoLmxlYWRpbnRha2UudjEuTGVhZENoYW5nZUFja25vd2xlZGdlbWVudCJRChlMZWFkQ2hhbmdlQWNrbm93bGVkZ2VtZW50EhEKCXN0dWRpb19pZBgBIAEoCRIPCgdsZWFkX2lkGAIgASgJEhAKCHJldmlzaW9uGAMgASgDIjwKHkFja25vd2xlZGdlTGVhZENoYW5nZXNSZXNwb25zZRIaChJhY2tub3dsZWRnZWRfY291bnQYASABKAUiOwoSUmVzZW5kTGVhZHNSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRISCgpwYWdlX3Rva2VuGAIgASgJIkIKE1Jlc2VuZExlYWRzUmVzcG9uc2USEgoKbGVhZF9jb3VudBgBIAEoBRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAki2gEKEVVwZGF0ZUxlYWRSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIhCgRsZWFkGAIgASgLMhMubGVhZGludGFrZS52MS5MZWFkEi8KC3VwZGF0ZV9tYXNrGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzaxI4ChRleHBlY3RlZF91cGRhdGVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFgoJbWVtYmVyX2lkGAUgASgJSACIAQFCDAoKX21lbWJlcl9pZCI3ChJVcGRhdGVMZWFkUmVzcG9uc2USIQoEbGVhZBgBIAEoCzITLmxlYWRpbnRha2UudjEuTGVhZCKQAQoXQmF0Y2hDcmVhdGVMZWFkc1JlcXVlc3QSMgoIcmVxdWVzdHMYASADKAsyIC5sZWFkaW50YWtlLnYxLkNyZWF0ZUxlYWRSZXF1ZXN0EhMKC3JlcXVlc3RfaWRzGAIgAygJEhQKDHRyYWNlcGFyZW50cxgDIAMoCRIWCg5zZWNyZXRfc2hhMjU2cxgEIAMoDCJSChhCYXRjaENyZWF0ZUxlYWRzUmVzcG9uc2USNgoHcmVzdWx0cxgBIAMoCzIlLmxlYWRpbnRha2UudjEuQmF0Y2hDcmVhdGVMZWFkc1Jlc3VsdCKOAQoWQmF0Y2hDcmVhdGVMZWFkc1Jlc3VsdBINCgVpbmRleBgBIAEoDRI1CghyZXNwb25zZRgCIAEoCzIhLmxlYWRpbnRha2UudjEuQ3JlYXRlTGVhZFJlc3BvbnNlSAASIwoFZXJyb3IYAyABKAsyEi5nb29nbGUucnBjLlN0YXR1c0gAQgkKB291dGNvbWUiigEKFEJhdGNoR2V0TGVhZHNSZXF1ZXN0Ei8KCHJlcXVlc3RzGAEgAygLMh0ubGVhZGludGFrZS52MS5HZXRMZWFkUmVxdWVzdBITCgtyZXF1ZXN0X2lkcxgCIAMoCRIUCgx0cmFjZXBhcmVudHMYAyADKAkSFgoOc2VjcmV0X3NoYTI1NnMYBCADKAwiTAoVQmF0Y2hHZXRMZWFkc1Jlc3BvbnNlEjMKB3Jlc3VsdHMYASADKAsyIi5sZWFkaW50YWtlLnYxLkJhdGNoR2V0TGVhZHNSZXN1bHQiiAEKE0JhdGNoR2V0TGVhZHNSZXN1bHQSDQoFaW5kZXgYASABKA0SMgoIcmVzcG9uc2UYAiABKAsyHi5sZWFkaW50YWtlLnYxLkdldExlYWRSZXNwb25zZUgAEiMKBWVycm9yGAMgASgLMhIuZ29vZ2xlLnJwYy5TdGF0dXNIAEIJCgdvdXRjb21lIo0BChVCYXRjaExpc3RMZWFkc1JlcXVlc3QSMQoIcmVxdWVzdHMYASADKAsyHy5sZWFkaW50YWtlLnYxLkxpc3RMZWFkc1JlcXVlc3QSEwoLcmVxdWVzdF9pZHMYAiADKAkSFAoMdHJhY2VwYXJlbnRzGAMgAygJEhYKDnNlY3JldF9zaGEyNTZzGAQgAygMIk4KFkJhdGNoTGlzdExlYWRzUmVzcG9uc2USNAoHcmVzdWx0cxgBIAMoCzIjLmxlYWRpbnRha2UudjEuQmF0Y2hMaXN0TGVhZHNSZXN1bHQiiwEKFEJhdGNoTGlzdExlYWRzUmVzdWx0Eg0KBWluZGV4GAEgASgNEjQKCHJlc3BvbnNlGAIgASgLMiAubGVhZGludGFrZS52MS5MaXN0TGVhZHNSZXNwb25zZUgAEiMKBWVycm9yGAMgASgLMhIuZ29vZ2xlLnJwYy5TdGF0dXNIAEIJCgdvdXRjb21lKswBCg5MZWFkQ2hhbmdlS2luZBIgChxMRUFEX0NIQU5HRV9LSU5EX1VOU1BFQ0lGSUVEEAASHAoYTEVBRF9DSEFOR0VfS0lORF9DUkVBVEVEEAESIgoeTEVBRF9DSEFOR0VfS0lORF9TVEFHRV9DSEFOR0VEEAISHAoYTEVBRF9DSEFOR0VfS0lORF9VUERBVEVEEAMSGwoXTEVBRF9DSEFOR0VfS0lORF9SRVNFTlQQBBIbChdMRUFEX0NIQU5HRV9LSU5EX0VSQVNFRBAFKroBCglMZWFkU3RhZ2USGgoWTEVBRF9TVEFHRV9VTlNQRUNJRklFRBAAEhIKDkxFQURfU1RBR0VfTkVXEAESGAoUTEVBRF9TVEFHRV9DT05UQUNURUQQAhIbChdMRUFEX1NUQUdFX1RSSUFMX0JPT0tFRBADEh0KGUxFQURfU1RBR0VfVFJJQUxfQVRURU5ERUQQBBISCg5MRUFEX1NUQUdFX1dPThAFEhMKD0xFQURfU1RBR0VfTE9TVBAGKk4KCExlYWRWaWV3EhkKFUxFQURfVklFV19VTlNQRUNJRklFRBAAEhMKD0xFQURfVklFV19CQVNJQxABEhIKDkxFQURfVklFV19GVUxMEAIy3AoKEUxlYWRJbnRha2VTZXJ2aWNlElEKCkNyZWF0ZUxlYWQSIC5sZWFkaW50YWtlLnYxLkNyZWF0ZUxlYWRSZXF1ZXN0GiEubGVhZGludGFrZS52MS5DcmVhdGVMZWFkUmVzcG9uc2USTQoHR2V0TGVhZBIdLmxlYWRpbnRha2UudjEuR2V0TGVhZFJlcXVlc3QaHi5sZWFkaW50YWtlLnYxLkdldExlYWRSZXNwb25zZSIDkAIBElMKCUxpc3RMZWFkcxIfLmxlYWRpbnRha2UudjEuTGlzdExlYWRzUmVxdWVzdBogLmxlYWRpbnRha2UudjEuTGlzdExlYWRzUmVzcG9uc2UiA5ACARJbCgtFeHBvcnRMZWFkcxIhLmxlYWRpbnRha2UudjEuRXhwb3J0TGVhZHNSZXF1ZXN0GiIubGVhZGludGFrZS52MS5FeHBvcnRMZWFkc1Jlc3BvbnNlIgOQAgEwARJsChBCYXRjaENyZWF0ZUxlYWRzEiYubGVhZGludGFrZS52MS5CYXRjaENyZWF0ZUxlYWRzUmVxdWVzdBonLmxlYWRpbnRha2UudjEuQmF0Y2hDcmVhdGVMZWFkc1Jlc3BvbnNlIgOIAgEoATABEmYKDUJhdGNoR2V0TGVhZHMSIy5sZWFkaW50YWtlLnYxLkJhdGNoR2V0TGVhZHNSZXF1ZXN0GiQubGVhZGludGFrZS52MS5CYXRjaEdldExlYWRzUmVzcG9uc2UiBogCAZACASgBMAESaQoOQmF0Y2hMaXN0TGVhZHMSJC5sZWFkaW50YWtlLnYxLkJhdGNoTGlzdExlYWRzUmVxdWVzdBolLmxlYWRpbnRha2UudjEuQmF0Y2hMaXN0TGVhZHNSZXNwb25zZSIGiAIBkAIBKAEwARJgCg9DaGFuZ2VMZWFkU3RhZ2USJS5sZWFkaW50YWtlLnYxLkNoYW5nZUxlYWRTdGFnZVJlcXVlc3QaJi5sZWFkaW50YWtlLnYxLkNoYW5nZUxlYWRTdGFnZVJlc3BvbnNlElEKClVwZGF0ZUxlYWQSIC5sZWFkaW50YWtlLnYxLlVwZGF0ZUxlYWRSZXF1ZXN0GiEubGVhZGludGFrZS52MS5VcGRhdGVMZWFkUmVzcG9uc2USUwoJRXJhc2VMZWFkEh8ubGVhZGludGFrZS52MS5FcmFzZUxlYWRSZXF1ZXN0GiAubGVhZGludGFrZS52MS5FcmFzZUxlYWRSZXNwb25zZSIDkAICEmUKD1B1bGxMZWFkQ2hhbmdlcxIlLmxlYWRpbnRha2UudjEuUHVsbExlYWRDaGFuZ2VzUmVxdWVzdBomLmxlYWRpbnRha2UudjEuUHVsbExlYWRDaGFuZ2VzUmVzcG9uc2UiA5ACARJqChBXYXRjaExlYWRDaGFuZ2VzEiYubGVhZGludGFrZS52MS5XYXRjaExlYWRDaGFuZ2VzUmVxdWVzdBonLmxlYWRpbnRha2UudjEuV2F0Y2hMZWFkQ2hhbmdlc1Jlc3BvbnNlIgOQAgEwARJ6ChZBY2tub3dsZWRnZUxlYWRDaGFuZ2VzEiwubGVhZGludGFrZS52MS5BY2tub3dsZWRnZUxlYWRDaGFuZ2VzUmVxdWVzdBotLmxlYWRpbnRha2UudjEuQWNrbm93bGVkZ2VMZWFkQ2hhbmdlc1Jlc3BvbnNlIgOQAgISWQoLUmVzZW5kTGVhZHMSIS5sZWFkaW50YWtlLnYxLlJlc2VuZExlYWRzUmVxdWVzdBoiLmxlYWRpbnRha2UudjEuUmVzZW5kTGVhZHNSZXNwb25zZSIDkAICYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_google_rpc_status]);
 
 /**
  * How to reach a person: exactly one way.
@@ -347,6 +347,63 @@ export const ListLeadsResponseSchema: GenMessage<ListLeadsResponse> = /*@__PURE_
   messageDesc(file_leadintake_v1_lead_intake, 7);
 
 /**
+ * Request of ExportLeads.
+ *
+ * @generated from message leadintake.v1.ExportLeadsRequest
+ */
+export type ExportLeadsRequest = Message<"leadintake.v1.ExportLeadsRequest"> & {
+  /**
+   * 1 to 64 of `[A-Za-z0-9_-]`. Empty: all studios.
+   *
+   * @generated from field: string studio_id = 1;
+   */
+  studioId: string;
+
+  /**
+   * Empty to begin, else the resume_token of a message, unchanged, of an export of the same studio_id, at this service or another
+   * of this release on the same leads, at any later time.
+   *
+   * @generated from field: string resume_token = 2;
+   */
+  resumeToken: string;
+};
+
+/**
+ * Describes the message leadintake.v1.ExportLeadsRequest.
+ * Use `create(ExportLeadsRequestSchema)` to create a new message.
+ */
+export const ExportLeadsRequestSchema: GenMessage<ExportLeadsRequest> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_lead_intake, 8);
+
+/**
+ * Some of what ExportLeads sends.
+ *
+ * @generated from message leadintake.v1.ExportLeadsResponse
+ */
+export type ExportLeadsResponse = Message<"leadintake.v1.ExportLeadsResponse"> & {
+  /**
+   * At most 100, with everything; none where all that stood here cannot be read.
+   *
+   * @generated from field: repeated leadintake.v1.Lead leads = 1;
+   */
+  leads: Lead[];
+
+  /**
+   * Where to go on behind this message: at most 512 of `[A-Za-z0-9_-]`.
+   *
+   * @generated from field: string resume_token = 2;
+   */
+  resumeToken: string;
+};
+
+/**
+ * Describes the message leadintake.v1.ExportLeadsResponse.
+ * Use `create(ExportLeadsResponseSchema)` to create a new message.
+ */
+export const ExportLeadsResponseSchema: GenMessage<ExportLeadsResponse> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_lead_intake, 9);
+
+/**
  * Request of ChangeLeadStage.
  *
  * @generated from message leadintake.v1.ChangeLeadStageRequest
@@ -386,7 +443,7 @@ export type ChangeLeadStageRequest = Message<"leadintake.v1.ChangeLeadStageReque
  * Use `create(ChangeLeadStageRequestSchema)` to create a new message.
  */
 export const ChangeLeadStageRequestSchema: GenMessage<ChangeLeadStageRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 8);
+  messageDesc(file_leadintake_v1_lead_intake, 10);
 
 /**
  * Answer to ChangeLeadStage.
@@ -407,7 +464,7 @@ export type ChangeLeadStageResponse = Message<"leadintake.v1.ChangeLeadStageResp
  * Use `create(ChangeLeadStageResponseSchema)` to create a new message.
  */
 export const ChangeLeadStageResponseSchema: GenMessage<ChangeLeadStageResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 9);
+  messageDesc(file_leadintake_v1_lead_intake, 11);
 
 /**
  * Request of EraseLead.
@@ -442,7 +499,7 @@ export type EraseLeadRequest = Message<"leadintake.v1.EraseLeadRequest"> & {
  * Use `create(EraseLeadRequestSchema)` to create a new message.
  */
 export const EraseLeadRequestSchema: GenMessage<EraseLeadRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 10);
+  messageDesc(file_leadintake_v1_lead_intake, 12);
 
 /**
  * Answer to EraseLead.
@@ -463,7 +520,7 @@ export type EraseLeadResponse = Message<"leadintake.v1.EraseLeadResponse"> & {
  * Use `create(EraseLeadResponseSchema)` to create a new message.
  */
 export const EraseLeadResponseSchema: GenMessage<EraseLeadResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 11);
+  messageDesc(file_leadintake_v1_lead_intake, 13);
 
 /**
  * A lead as it is now, with what has happened to it since its changes were acknowledged last.
@@ -505,7 +562,7 @@ export type LeadChange = Message<"leadintake.v1.LeadChange"> & {
  * Use `create(LeadChangeSchema)` to create a new message.
  */
 export const LeadChangeSchema: GenMessage<LeadChange> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 12);
+  messageDesc(file_leadintake_v1_lead_intake, 14);
 
 /**
  * That a kind of change happened to a lead.
@@ -533,7 +590,7 @@ export type LeadChangeOfKind = Message<"leadintake.v1.LeadChangeOfKind"> & {
  * Use `create(LeadChangeOfKindSchema)` to create a new message.
  */
 export const LeadChangeOfKindSchema: GenMessage<LeadChangeOfKind> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 13);
+  messageDesc(file_leadintake_v1_lead_intake, 15);
 
 /**
  * Request of PullLeadChanges.
@@ -562,7 +619,7 @@ export type PullLeadChangesRequest = Message<"leadintake.v1.PullLeadChangesReque
  * Use `create(PullLeadChangesRequestSchema)` to create a new message.
  */
 export const PullLeadChangesRequestSchema: GenMessage<PullLeadChangesRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 14);
+  messageDesc(file_leadintake_v1_lead_intake, 16);
 
 /**
  * Answer to PullLeadChanges.
@@ -583,7 +640,7 @@ export type PullLeadChangesResponse = Message<"leadintake.v1.PullLeadChangesResp
  * Use `create(PullLeadChangesResponseSchema)` to create a new message.
  */
 export const PullLeadChangesResponseSchema: GenMessage<PullLeadChangesResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 15);
+  messageDesc(file_leadintake_v1_lead_intake, 17);
 
 /**
  * Request of WatchLeadChanges.
@@ -598,7 +655,7 @@ export type WatchLeadChangesRequest = Message<"leadintake.v1.WatchLeadChangesReq
  * Use `create(WatchLeadChangesRequestSchema)` to create a new message.
  */
 export const WatchLeadChangesRequestSchema: GenMessage<WatchLeadChangesRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 16);
+  messageDesc(file_leadintake_v1_lead_intake, 18);
 
 /**
  * Some changes; at least one.
@@ -619,7 +676,7 @@ export type WatchLeadChangesResponse = Message<"leadintake.v1.WatchLeadChangesRe
  * Use `create(WatchLeadChangesResponseSchema)` to create a new message.
  */
 export const WatchLeadChangesResponseSchema: GenMessage<WatchLeadChangesResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 17);
+  messageDesc(file_leadintake_v1_lead_intake, 19);
 
 /**
  * Request of AcknowledgeLeadChanges.
@@ -640,7 +697,7 @@ export type AcknowledgeLeadChangesRequest = Message<"leadintake.v1.AcknowledgeLe
  * Use `create(AcknowledgeLeadChangesRequestSchema)` to create a new message.
  */
 export const AcknowledgeLeadChangesRequestSchema: GenMessage<AcknowledgeLeadChangesRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 18);
+  messageDesc(file_leadintake_v1_lead_intake, 20);
 
 /**
  * A state of a lead that a consumer has processed.
@@ -675,7 +732,7 @@ export type LeadChangeAcknowledgement = Message<"leadintake.v1.LeadChangeAcknowl
  * Use `create(LeadChangeAcknowledgementSchema)` to create a new message.
  */
 export const LeadChangeAcknowledgementSchema: GenMessage<LeadChangeAcknowledgement> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 19);
+  messageDesc(file_leadintake_v1_lead_intake, 21);
 
 /**
  * Answer to AcknowledgeLeadChanges.
@@ -696,7 +753,7 @@ export type AcknowledgeLeadChangesResponse = Message<"leadintake.v1.AcknowledgeL
  * Use `create(AcknowledgeLeadChangesResponseSchema)` to create a new message.
  */
 export const AcknowledgeLeadChangesResponseSchema: GenMessage<AcknowledgeLeadChangesResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 20);
+  messageDesc(file_leadintake_v1_lead_intake, 22);
 
 /**
  * Request of ResendLeads.
@@ -724,7 +781,7 @@ export type ResendLeadsRequest = Message<"leadintake.v1.ResendLeadsRequest"> & {
  * Use `create(ResendLeadsRequestSchema)` to create a new message.
  */
 export const ResendLeadsRequestSchema: GenMessage<ResendLeadsRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 21);
+  messageDesc(file_leadintake_v1_lead_intake, 23);
 
 /**
  * Answer to ResendLeads.
@@ -752,7 +809,7 @@ export type ResendLeadsResponse = Message<"leadintake.v1.ResendLeadsResponse"> &
  * Use `create(ResendLeadsResponseSchema)` to create a new message.
  */
 export const ResendLeadsResponseSchema: GenMessage<ResendLeadsResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 22);
+  messageDesc(file_leadintake_v1_lead_intake, 24);
 
 /**
  * Request of UpdateLead. The rules of the fields are those of CreateLeadRequest.
@@ -803,7 +860,7 @@ export type UpdateLeadRequest = Message<"leadintake.v1.UpdateLeadRequest"> & {
  * Use `create(UpdateLeadRequestSchema)` to create a new message.
  */
 export const UpdateLeadRequestSchema: GenMessage<UpdateLeadRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 23);
+  messageDesc(file_leadintake_v1_lead_intake, 25);
 
 /**
  * Answer to UpdateLead.
@@ -824,7 +881,7 @@ export type UpdateLeadResponse = Message<"leadintake.v1.UpdateLeadResponse"> & {
  * Use `create(UpdateLeadResponseSchema)` to create a new message.
  */
 export const UpdateLeadResponseSchema: GenMessage<UpdateLeadResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 24);
+  messageDesc(file_leadintake_v1_lead_intake, 26);
 
 /**
  * Some of the requests of BatchCreateLeads.
@@ -868,7 +925,7 @@ export type BatchCreateLeadsRequest = Message<"leadintake.v1.BatchCreateLeadsReq
  * Use `create(BatchCreateLeadsRequestSchema)` to create a new message.
  */
 export const BatchCreateLeadsRequestSchema: GenMessage<BatchCreateLeadsRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 25);
+  messageDesc(file_leadintake_v1_lead_intake, 27);
 
 /**
  * Some of the results of BatchCreateLeads.
@@ -889,7 +946,7 @@ export type BatchCreateLeadsResponse = Message<"leadintake.v1.BatchCreateLeadsRe
  * Use `create(BatchCreateLeadsResponseSchema)` to create a new message.
  */
 export const BatchCreateLeadsResponseSchema: GenMessage<BatchCreateLeadsResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 26);
+  messageDesc(file_leadintake_v1_lead_intake, 28);
 
 /**
  * What became of one request of BatchCreateLeads.
@@ -931,7 +988,7 @@ export type BatchCreateLeadsResult = Message<"leadintake.v1.BatchCreateLeadsResu
  * Use `create(BatchCreateLeadsResultSchema)` to create a new message.
  */
 export const BatchCreateLeadsResultSchema: GenMessage<BatchCreateLeadsResult> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 27);
+  messageDesc(file_leadintake_v1_lead_intake, 29);
 
 /**
  * Some of the requests of BatchGetLeads.
@@ -975,7 +1032,7 @@ export type BatchGetLeadsRequest = Message<"leadintake.v1.BatchGetLeadsRequest">
  * Use `create(BatchGetLeadsRequestSchema)` to create a new message.
  */
 export const BatchGetLeadsRequestSchema: GenMessage<BatchGetLeadsRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 28);
+  messageDesc(file_leadintake_v1_lead_intake, 30);
 
 /**
  * Some of the results of BatchGetLeads.
@@ -996,7 +1053,7 @@ export type BatchGetLeadsResponse = Message<"leadintake.v1.BatchGetLeadsResponse
  * Use `create(BatchGetLeadsResponseSchema)` to create a new message.
  */
 export const BatchGetLeadsResponseSchema: GenMessage<BatchGetLeadsResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 29);
+  messageDesc(file_leadintake_v1_lead_intake, 31);
 
 /**
  * What became of one request of BatchGetLeads.
@@ -1038,7 +1095,7 @@ export type BatchGetLeadsResult = Message<"leadintake.v1.BatchGetLeadsResult"> &
  * Use `create(BatchGetLeadsResultSchema)` to create a new message.
  */
 export const BatchGetLeadsResultSchema: GenMessage<BatchGetLeadsResult> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 30);
+  messageDesc(file_leadintake_v1_lead_intake, 32);
 
 /**
  * Some of the requests of BatchListLeads.
@@ -1082,7 +1139,7 @@ export type BatchListLeadsRequest = Message<"leadintake.v1.BatchListLeadsRequest
  * Use `create(BatchListLeadsRequestSchema)` to create a new message.
  */
 export const BatchListLeadsRequestSchema: GenMessage<BatchListLeadsRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 31);
+  messageDesc(file_leadintake_v1_lead_intake, 33);
 
 /**
  * Some of the results of BatchListLeads.
@@ -1103,7 +1160,7 @@ export type BatchListLeadsResponse = Message<"leadintake.v1.BatchListLeadsRespon
  * Use `create(BatchListLeadsResponseSchema)` to create a new message.
  */
 export const BatchListLeadsResponseSchema: GenMessage<BatchListLeadsResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 32);
+  messageDesc(file_leadintake_v1_lead_intake, 34);
 
 /**
  * What became of one request of BatchListLeads.
@@ -1145,7 +1202,7 @@ export type BatchListLeadsResult = Message<"leadintake.v1.BatchListLeadsResult">
  * Use `create(BatchListLeadsResultSchema)` to create a new message.
  */
 export const BatchListLeadsResultSchema: GenMessage<BatchListLeadsResult> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 33);
+  messageDesc(file_leadintake_v1_lead_intake, 35);
 
 /**
  * What can have happened to a lead.
@@ -1348,6 +1405,21 @@ export const LeadIntakeService: GenService<{
     methodKind: "unary";
     input: typeof ListLeadsRequestSchema;
     output: typeof ListLeadsResponseSchema;
+  },
+  /**
+   * Sends all leads of a studio, or of all studios, ordered by studio and then by id, both ascending. Every lead that is there
+   * when the export begins, and is not erased meanwhile, is sent exactly once, as it is at some moment of the export; of those
+   * that are created meanwhile, some may be sent. One whose record cannot be read is left out. Messages come as fast as they are
+   * taken, for as long as that lasts: unlike other calls, an export may have a deadline of up to a day, or none. A service that
+   * stops ends it with unavailable. Whoever has not got all goes on behind the last message that they processed, with its
+   * resume_token. Refused with INVALID_REQUEST or STUDIO_NOT_FOUND.
+   *
+   * @generated from rpc leadintake.v1.LeadIntakeService.ExportLeads
+   */
+  exportLeads: {
+    methodKind: "server_streaming";
+    input: typeof ExportLeadsRequestSchema;
+    output: typeof ExportLeadsResponseSchema;
   },
   /**
    * Creates many leads, each on its own exactly as CreateLead does: what happens to one touches no other. A caller sends

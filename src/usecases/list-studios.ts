@@ -1,0 +1,60 @@
+import { pageTokenFault } from '../../common/rules/field-rules.ts';
+import { studioBeforePage, studioTokenAfter } from '../domain/cursor.ts';
+import { Faults } from '../domain/refusal.ts';
+import type { Studio } from '../domain/studio.ts';
+import type { DirectoryStore } from '../store/store.ts';
+
+/** How many studios a page has, unless told, and at most. */
+const USUAL_STUDIOS = 100;
+const MOST_STUDIOS = 1000;
+
+interface ListStudiosDependencies {
+  readonly store: Pick<DirectoryStore, 'listStudios'>;
+}
+
+/** A request for one page of studios, not yet checked. */
+export interface ListStudiosQuery {
+  /** 0: the usual size. Above the largest: the largest. */
+  readonly pageSize: number;
+  /** Empty: the first page. */
+  readonly pageToken: string;
+}
+
+/**
+ * Lists all studios, by id.
+ *
+ * @returns one page; the token is empty on the last one
+ * @throws Refusal INVALID_REQUEST
+ */
+export async function listStudios(
+  { store }: ListStudiosDependencies,
+  { pageSize, pageToken }: ListStudiosQuery,
+): Promise<{ readonly studios: readonly Studio[]; readonly nextPageToken: string }> {
+  const after = pageToken === '' ? null : studioBeforePage(pageToken);
+  const faults = new Faults();
+  faults.note('pageSize', pageSize < 0 ? 'must not be negative' : undefined);
+  if (after === undefined) faults.note('pageToken', pageTokenFault(pageToken) ?? 'must be unchanged');
+  faults.refuseIfAny();
+  const { records: studios, next } = await store.listStudios(
+    after ?? null,
+    Math.min(pageSize || USUAL_STUDIOS, MOST_STUDIOS),
+  );
+  return { studios, nextPageToken: next === null ? '' : studioTokenAfter(next) };
+}
+
+/**
+ * All studios, by id, one page of them in memory at a time.
+ *
+ * @param after only those with a higher id; null: from the first
+ */
+export async function* everyStudio(
+  { store }: ListStudiosDependencies,
+  after: string | null = null,
+): AsyncGenerator<Studio> {
+  for (let position = after; ; ) {
+    const { records, next } = await store.listStudios(position, MOST_STUDIOS);
+    yield* records;
+    if (next === null) return;
+    position = next;
+  }
+}

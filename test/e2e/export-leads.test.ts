@@ -1,0 +1,152 @@
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Lead } from '../../src/domain/lead.ts';
+import { openStore } from '../../src/store/open-store.ts';
+import { aLead, aStudio, BY, claimsOf, HARD_TEXTS, times } from '../support/builders.ts';
+import { bash, ROOT } from '../support/processes.ts';
+import { describeIf } from '../support/servers.ts';
+import { aSmallDisk, describeWithSmallDisks } from '../support/small-disk.ts';
+
+const LEADS = 1000;
+
+/** Nothing changes what stands there. */
+let folder: string;
+let env: { DATABASE_URL: string };
+let leads: Lead[];
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
+  env = { DATABASE_URL: `sqlite:${join(folder, 'leads.db')}` };
+  const store = await openStore(env.DATABASE_URL);
+  await store.putStudio(aStudio({ id: 's2' }), BY);
+  await store.putStudio(aStudio({ id: 's1', status: 'suspended' }), BY);
+  const texts = Object.values(HARD_TEXTS);
+  leads = times(LEADS, (index) =>
+    aLead({ studioId: index < LEADS / 2 ? 's1' : 's2', note: texts[index % texts.length] as string }),
+  );
+  await Promise.all(leads.map((lead) => store.createLead(lead, claimsOf(lead))));
+  await store.close();
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const CLI = join(ROOT, 'operator/cli.ts');
+
+/** Carries out a command to its end; what it says on both outputs is one text, of any length. */
+async function ended(command: string, ...args: string[]): Promise<{ status: number; output: string }> {
+  const child = { env: { PATH: process.env.PATH, ...env }, maxBuffer: 1e8 };
+  const { code = 0, stdout, stderr } = await promisify(execFile)(command, args, child).catch((error) => error);
+  return { status: code, output: stderr + stdout };
+}
+
+/** Runs the command line. */
+const cli = (...args: string[]) => ended(CLI, ...args);
+
+const idsIn = (ndjson: string) =>
+  ndjson
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line).id);
+const idsOf = (of: readonly Lead[]) => of.map(({ id }) => id);
+
+test('an operator sees studios, the newest leads of one, and a lead', async () => {
+  const json = async (...args: string[]) => JSON.parse((await cli('--json', ...args)).output);
+  expect(await json('studios', 'list')).toEqual([
+    { id: 's1', status: 'suspended', regionCode: null },
+    { id: 's2', status: 'active', regionCode: null },
+  ]);
+  const newest = leads.toReversed();
+  expect(idsOf(await json('leads', 'list', '--studio', 's2'))).toEqual(idsOf(newest.slice(0, 25)));
+  const listed = await json('leads', 'list', '--studio', 's2', '--limit', '230');
+  expect(listed).toEqual(JSON.parse(JSON.stringify(newest.slice(0, 230))));
+  const [lead] = newest as [Lead];
+  expect(await json('leads', 'get', '--studio', 's2', lead.id)).toEqual(JSON.parse(JSON.stringify(lead)));
+
+  const shown = (await cli('leads', 'list', '--studio', 's2', '--limit', '1')).output;
+  for (const text of [lead.id, lead.displayName, lead.contact.value, 'new']) expect(shown).toContain(text);
+  expect((await cli('studios', 'list')).output).toMatch(/s1.*suspended.*s2.*active/s);
+  expect((await cli('leads', 'get', '--studio', 's2', lead.id)).output).toContain(
+    `contact      email ${lead.contact.value}`,
+  );
+});
+
+test('all leads go to the standard output, and to a file that is broken off and gone on with', async () => {
+  expect(idsIn((await cli('leads', 'export')).output)).toEqual(idsOf(leads));
+  expect(idsIn((await cli('leads', 'export', '--studio', 's2')).output)).toEqual(idsOf(leads.slice(LEADS / 2)));
+
+  const path = join(folder, 'out.csv');
+  const toFile = ['leads', 'export', '--format', 'csv', '--output', path];
+  expect(await cli(...toFile)).toEqual({ status: 0, output: '' });
+  const whole = readFileSync(path, 'utf8');
+  expect(await bash(`truncate -s 100001 ${path}`)).toBe('');
+  expect(await cli(...toFile, '--resume')).toEqual({ status: 0, output: '' });
+  expect(readFileSync(path, 'utf8')).toBe(whole);
+  expect((await cli('leads', 'export', '--format', 'csv')).output).toBe(whole);
+});
+
+test('a terminal is shown a CSV of which it obeys nothing', async () => {
+  const terminal = `--import=data:text/javascript,${encodeURIComponent('process.stdout.isTTY = true')}`;
+  const { status, output } = await ended('env', `NODE_OPTIONS=${terminal}`, CLI, 'leads', 'export', '--format', 'csv');
+
+  expect(status).toBe(0);
+  expect(output).toContain('\\u001b[31m');
+  expect(output).not.toMatch(/(?!\n)[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/u);
+});
+
+test.each([
+  ['a studio that is not there', ['leads', 'export', '--studio', 's3', '--output', 'unwritten'], 'STUDIO_NOT_FOUND'],
+  ['a token that is none', ['leads', 'export', '--resume-from', 'x'], 'resumeToken'],
+  ['two places to begin', ['leads', 'export', '--resume', '--resume-from', 'x'], 'cannot be used with'],
+  ['a file that is to be gone on with and not named', ['leads', 'export', '--resume'], '--output'],
+  ['a format that nobody knows', ['leads', 'export', '--format', 'xlsx'], 'ndjson, csv'],
+  ['a folder that is not there', ['leads', 'export', '--output', '/nowhere/out'], '/nowhere/out: ENOENT'],
+  ['leads of a studio that is not there', ['leads', 'list', '--studio', 's3'], 'STUDIO_NOT_FOUND'],
+  ['no leads at all', ['leads', 'list', '--studio', 's1', '--limit', '0'], 'at least 1'],
+  [
+    'a lead of another studio',
+    ['leads', 'get', '--studio', 's1', '01890a5d-ac96-774b-bcce-b302099a8057'],
+    'LEAD_NOT_FOUND',
+  ],
+])('%s: said with status 1', async (_, args, said) => {
+  const { status, output } = await cli(...args);
+
+  expect(status).toBe(1);
+  expect(output).toContain(said);
+});
+
+test('who has enough of it and closes the pipe hears nothing of that', async () => {
+  const script = `export DATABASE_URL=${env.DATABASE_URL}
+    ${CLI} leads export | head -n 1 | wc -l
+    echo "\${PIPESTATUS[@]}"`;
+  expect(await bash(script)).toBe('1\n0 0 0\n');
+});
+
+describeIf(process.platform === 'linux', 'on Linux', 'run it there', () => {
+  test('an output that has no room is told, with status 1', async () => {
+    const script = `DATABASE_URL=${env.DATABASE_URL} ${CLI} leads export > /dev/full; echo "status $?"`;
+    expect(await bash(script)).toBe('the standard output: ENOSPC: no space left on device, write\nstatus 1\n');
+  });
+});
+
+describeWithSmallDisks('on a disk of its own', () => {
+  test('an export that fills it is told, and goes on once there is room, in whole lines', async () => {
+    const disk = await aSmallDisk(1024);
+    const path = join(disk.folder, 'out');
+    const [command = '', ...within] = disk.within;
+    const onDisk = (...args: string[]) => ended(command, ...within, ...args);
+    const toFile = () => onDisk(CLI, 'leads', 'export', '--output', path, '--resume');
+    await onDisk('sh', '-c', `head -c 900k /dev/zero > ${disk.folder}/ballast`);
+
+    const { status, output } = await toFile();
+    expect(output).toMatch(
+      /out: ENOSPC: no space left on device, write\n\d+ leads were written before; --resume goes on/,
+    );
+    expect(status).toBe(1);
+    disk.free();
+    expect(await toFile()).toEqual({ status: 0, output: '' });
+    expect(idsIn((await onDisk('cat', path)).output)).toEqual(idsOf(leads));
+  });
+});

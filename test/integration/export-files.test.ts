@@ -1,0 +1,209 @@
+import { readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fromJsonString, toJson } from '@bufbuild/protobuf';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { EXPORT_FORMATS } from '../../operator/export-format.ts';
+import { ExportBroken, writeLeads } from '../../operator/export-leads.ts';
+import { type ExportOutput, fileOutput, OutputFault } from '../../operator/export-output.ts';
+import { LeadSchema } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import { systemClock } from '../../src/domain/clock.ts';
+import type { Lead } from '../../src/domain/lead.ts';
+import { newId } from '../../src/domain/new-id.ts';
+import { leadToWire } from '../../src/rpc/convert.ts';
+import { openStore } from '../../src/store/open-store.ts';
+import { type Store, StoreUnavailable } from '../../src/store/store.ts';
+import { aLead, aStudio, BY, claimsOf, HARD_TEXTS, times } from '../support/builders.ts';
+import { temporaryFolder } from '../support/processes.ts';
+
+type FormatName = keyof typeof EXPORT_FORMATS;
+
+let folder: string;
+let store: Store;
+
+beforeEach(async () => {
+  folder = temporaryFolder();
+  store = await openStore(`sqlite:${join(folder, 'leads.db')}`);
+  onTestFinished(() => store.close());
+});
+
+/** A studio and its leads, in the order of their ids. */
+async function studioWith(studioId: string, leads: readonly Partial<Lead>[]): Promise<Lead[]> {
+  await store.putStudio(aStudio({ id: studioId }), BY);
+  const all = leads.map((overrides) => aLead({ studioId, ...overrides }));
+  await Promise.all(all.map((lead) => store.createLead(lead, claimsOf(lead))));
+  return all;
+}
+
+/** Two studios with leads that have every hard text, in quotes and in several lines, too; the first one's id is defused in CSV. */
+const hardLeads = async () => [
+  ...(await studioWith(
+    '-s',
+    Object.values(HARD_TEXTS).map((text) => ({ displayName: text, note: `${text}"\n"=1` })),
+  )),
+  ...(await studioWith(
+    's',
+    times(3, () => ({ note: '"\r\n","' })),
+  )),
+];
+
+interface ToFile {
+  readonly name?: string;
+  readonly format: FormatName;
+  readonly resumes?: boolean;
+  readonly studioId?: string;
+  readonly from?: Store;
+}
+
+/** Exports to a file; gives what it has then. */
+async function toFile({ name = 'out', format, resumes = false, studioId = '', from = store }: ToFile): Promise<string> {
+  const path = join(folder, name);
+  await writeLeads(
+    { store: from, clock: systemClock, newId },
+    {
+      studioId,
+      resumeToken: '',
+      format: EXPORT_FORMATS[format],
+      output: await fileOutput(path, EXPORT_FORMATS[format], resumes),
+      isFile: true,
+    },
+  );
+  return readFileSync(path, 'utf8');
+}
+
+/** An output that keeps what it is given. */
+function inMemory(): ExportOutput & { readonly texts: string[] } {
+  const texts: string[] = [];
+  return { texts, written: undefined, write: async (text) => void texts.push(text), close: async () => {} };
+}
+
+/** A store that does not answer from a page on. */
+const awayFrom = (page: number): Store => {
+  let asked = 0;
+  return {
+    ...store,
+    walkLeads: (...args) => {
+      asked += 1;
+      return asked >= page ? Promise.reject(new StoreUnavailable('it is away')) : store.walkLeads(...args);
+    },
+  };
+};
+
+test('each line of NDJSON is a lead in the JSON form of the contract', async () => {
+  const leads = await hardLeads();
+
+  const lines = (await toFile({ format: 'ndjson' })).trimEnd().split('\n');
+
+  const read = lines.map((line) => toJson(LeadSchema, fromJsonString(LeadSchema, line)));
+  expect(read).toEqual(leads.map((lead) => toJson(LeadSchema, leadToWire(lead, 'full'))));
+  for (const line of lines) {
+    const { createTime } = JSON.parse(line);
+    expect(createTime).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+  }
+});
+
+describe.each<[FormatName]>([['ndjson'], ['csv']])('a file of %s', (format) => {
+  test('that ends anywhere is gone on with to the very file that it would have been', async () => {
+    await hardLeads();
+    const whole = await toFile({ name: 'whole', format });
+    const path = join(folder, 'out');
+    const size = Buffer.byteLength(whole);
+    // Each length around what begins and ends records, and others.
+    const lengths = new Set([...times(130, (index) => index), ...times(60, (index) => size - index)]);
+    for (let at = 131; at < size; at += 61) lengths.add(at);
+
+    for (const length of lengths) {
+      writeFileSync(path, whole);
+      truncateSync(path, length);
+      const file = await toFile({ format, resumes: true }).catch(String);
+      expect({ length, file }).toEqual({ length, file: whole });
+    }
+  }, 120_000);
+
+  test('is gone on with when leads were created since, and no line is changed', async () => {
+    await studioWith(
+      's',
+      times(150, () => ({})),
+    );
+    const before = await toFile({ format });
+    const later = await studioWith(
+      's',
+      times(150, () => ({})),
+    );
+
+    const after = await toFile({ format, resumes: true });
+
+    expect(after.startsWith(before)).toBe(true);
+    const added = after.slice(before.length).matchAll(/^(?:\{"id":")?([0-9a-f-]{36})/gm);
+    expect([...added].map(([, id]) => id)).toEqual(later.map(({ id }) => id));
+  });
+
+  test('is begun where it is not there, for its owner alone', async () => {
+    await hardLeads();
+    expect(await toFile({ format, resumes: true })).toBe(await toFile({ name: 'other', format }));
+    expect(statSync(join(folder, 'out')).mode & 0o777).toBe(0o600);
+  });
+
+  test('that is there is not written over', async () => {
+    await hardLeads();
+    const before = await toFile({ format });
+    await expect(toFile({ format })).rejects.toThrow(OutputFault);
+    expect(readFileSync(join(folder, 'out'), 'utf8')).toBe(before);
+  });
+
+  test.each([
+    ['something without lines', 'my notes'],
+    ['something in lines', 'my notes\nand more\n'],
+    ['the other format', 'other'],
+  ])('that has %s is left as it is', async (_, content) => {
+    await hardLeads();
+    const other = await toFile({ name: 'other', format: format === 'csv' ? 'ndjson' : 'csv' });
+    const text = content === 'other' ? other : content;
+    writeFileSync(join(folder, 'out'), text);
+
+    await expect(toFile({ format, resumes: true })).rejects.toThrow('has something else than such an export');
+
+    expect(readFileSync(join(folder, 'out'), 'utf8')).toBe(text);
+  });
+
+  test('that ends with the lead of another studio is not gone on with', async () => {
+    await hardLeads();
+    const before = await toFile({ format });
+    await expect(toFile({ format, resumes: true, studioId: '-s' })).rejects.toThrow('ends with a lead of the studio s');
+    expect(readFileSync(join(folder, 'out'), 'utf8')).toBe(before);
+  });
+
+  test('that breaks off is told with how many leads it has, and is gone on with', async () => {
+    await studioWith(
+      's',
+      times(450, () => ({})),
+    );
+    const whole = await toFile({ name: 'whole', format });
+
+    const broken = await toFile({ format, from: awayFrom(3) }).catch((error) => error);
+
+    expect(broken).toBeInstanceOf(ExportBroken);
+    expect(broken.message).toBe('200 leads were written before; --resume goes on behind them');
+    expect(broken.cause).toBeInstanceOf(StoreUnavailable);
+    expect(await toFile({ format, resumes: true })).toBe(whole);
+  });
+});
+
+test('an export to elsewhere that breaks off tells the token that leads on behind it', async () => {
+  await studioWith(
+    's',
+    times(450, () => ({})),
+  );
+  const whole = await toFile({ format: 'csv' });
+  const [first, rest] = [inMemory(), inMemory()];
+  const to = (output: ExportOutput, resumeToken: string, from: Store) =>
+    writeLeads(
+      { store: from, clock: systemClock, newId },
+      { studioId: 's', resumeToken, format: EXPORT_FORMATS.csv, output, isFile: false },
+    );
+
+  const broken = await to(first, '', awayFrom(4)).catch((error) => error);
+  const [, resumeToken = ''] = /--resume-from (\S+) /.exec(broken.message) ?? [];
+  await to(rest, resumeToken, store);
+
+  expect([...first.texts, ...rest.texts].join('')).toBe(whole);
+});

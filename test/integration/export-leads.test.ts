@@ -1,0 +1,434 @@
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { Writable } from 'node:stream';
+import { toJson } from '@bufbuild/protobuf';
+import { Code, ConnectError, createClient, type Transport } from '@connectrpc/connect';
+import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } from '@connectrpc/connect-node';
+import { status } from '@grpc/grpc-js';
+import { pino } from 'pino';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { LONGEST_CALL_MS, LONGEST_EXPORT_MS } from '../../common/deadlines.ts';
+import { Readiness } from '../../common/readiness.ts';
+import { DAY_MS } from '../../common/units.ts';
+import { CoreSessions } from '../../gateway/core-sessions.ts';
+import {
+  type ExportLeadsResponse,
+  LeadIntakeService,
+  LeadSchema,
+} from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import { readCoreConfig } from '../../src/config.ts';
+import { systemClock } from '../../src/domain/clock.ts';
+import type { Lead } from '../../src/domain/lead.ts';
+import { newId } from '../../src/domain/new-id.ts';
+import { createCoreMetrics } from '../../src/rpc/metrics.ts';
+import { callObserver } from '../../src/rpc/observation.ts';
+import { createCoreServer } from '../../src/server.ts';
+import { openStore } from '../../src/store/open-store.ts';
+import { aLead, aStudio, BY, claimsOf, HARD_TEXTS, times } from '../support/builders.ts';
+import { CORE_TOKEN, type GrpcCaller, grpcCaller, refusalOf } from '../support/grpc.ts';
+import { temporaryFolder } from '../support/processes.ts';
+
+const RPC = 'LeadIntakeService/ExportLeads';
+
+/** How many leads a message has at most. */
+const MOST_IN_A_MESSAGE = 100;
+
+/** As long as a note may be, in characters of which each is 3 bytes: a message of such has half a megabyte. */
+const LONG_NOTE = '長'.repeat(2000);
+
+/** What is sent, as the client of gRPC gives it. */
+interface Sent {
+  readonly leads: readonly { readonly id: string; readonly studioId: string }[];
+  readonly resumeToken: string;
+}
+
+/** A core in this process, of which one sees what its exports read and what is told of them. */
+async function aCore(path = join(temporaryFolder(), 'leads.db')) {
+  const store = await openStore(`sqlite:${path}`);
+  const walkLeads = vi.fn(store.walkLeads);
+  const lines: Record<string, unknown>[] = [];
+  const log = pino(new Writable({ write: (line, _, done) => done(void lines.push(JSON.parse(line))) }));
+  const readiness = new Readiness('the database', () => store.check(), pino({ level: 'silent' }));
+  const metrics = createCoreMetrics();
+  const server = await createCoreServer(
+    readCoreConfig({ CORE_PORT: '0', CORE_TOKEN }),
+    { store: { ...store, walkLeads }, clock: systemClock, newId },
+    {
+      log: pino({ level: 'silent' }),
+      readiness,
+      draining: new AbortController().signal,
+      observer: callObserver(log, metrics),
+      batchCame: undefined,
+    },
+  );
+  const url = await server.listen({ host: '127.0.0.1', port: 0 });
+  const caller = grpcCaller(new URL(url).host);
+  let stopped: Promise<void> | undefined;
+  const stop = () => {
+    stopped ??= server.close().then(() => store.close());
+    return stopped;
+  };
+  onTestFinished(async () => {
+    caller.close();
+    await stop();
+    readiness.close();
+  });
+  return { path, store, url, caller, walkLeads, lines, metrics, stop };
+}
+
+type Core = Awaited<ReturnType<typeof aCore>>;
+
+/** A studio with so many leads, in the order of their ids. */
+async function studioWith({ store }: Core, studioId: string, leads: readonly Partial<Lead>[]): Promise<Lead[]> {
+  await store.putStudio(aStudio({ id: studioId }), BY);
+  const all = leads.map((overrides) => aLead({ studioId, ...overrides }));
+  await Promise.all(all.map((lead) => store.createLead(lead, claimsOf(lead))));
+  return all;
+}
+
+const some = (count: number, overrides: Partial<Lead> = {}): Partial<Lead>[] => times(count, () => overrides);
+
+async function exported(caller: GrpcCaller, request: object): Promise<Sent[]> {
+  return Array.fromAsync(caller.stream<Sent>(RPC, request));
+}
+
+const idsIn = (messages: readonly Sent[]) => messages.flatMap(({ leads }) => leads.map(({ id }) => id));
+const idsOf = (leads: readonly Lead[]) => leads.map(({ id }) => id);
+
+type MakeTransport = typeof createGrpcTransport;
+
+/** A transport that speaks HTTP/1.1, too. */
+function overHttp2(make: typeof createConnectTransport | typeof createGrpcWebTransport): MakeTransport {
+  return (options) => make({ ...options, httpVersion: '2' });
+}
+
+/** A transport of connect-node. */
+function transportTo(url: string, make: MakeTransport): Transport {
+  const sessionManager = new CoreSessions(url, {}, {});
+  onTestFinished(() => sessionManager.abort());
+  return make({
+    baseUrl: url,
+    sessionManager,
+    // What is sent is to be as long as it is.
+    acceptCompression: [],
+    interceptors: [
+      (next) => (request) => {
+        request.header.set('authorization', `Bearer ${CORE_TOKEN}`);
+        return next(request);
+      },
+    ],
+  });
+}
+
+/** A lead in the contract's JSON, with everything. */
+const toldOf = ({ id, studioId, displayName, contact, sourceId, note, stage, createdAt, updatedAt }: Lead) => ({
+  id,
+  studioId,
+  displayName,
+  contact: { [contact.type]: contact.value },
+  ...(sourceId !== null && { sourceId }),
+  ...(note !== null && { note }),
+  stage: `LEAD_STAGE_${stage.toUpperCase()}`,
+  createTime: createdAt.toISOString().replace('.000Z', 'Z'),
+  updateTime: updatedAt.toISOString().replace('.000Z', 'Z'),
+});
+
+describe.each<[string, MakeTransport]>([
+  ['gRPC', createGrpcTransport],
+  ['gRPC-Web', overHttp2(createGrpcWebTransport)],
+  ['Connect', overHttp2(createConnectTransport)],
+])('over %s', (_, make) => {
+  test('all leads of a studio come as they are, with everything, lowest id first', async () => {
+    const core = await aCore();
+    await studioWith(core, 's0', some(1));
+    const texts = Object.values(HARD_TEXTS).map((text) => ({ displayName: text, note: text, sourceId: newId() }));
+    const leads = await studioWith(core, 's1', [...texts, ...some(250), { stage: 'trial_booked' }]);
+    await studioWith(core, 's2', some(1));
+    const client = createClient(LeadIntakeService, transportTo(core.url, make));
+
+    const messages: ExportLeadsResponse[] = await Array.fromAsync(client.exportLeads({ studioId: 's1' }));
+
+    expect(messages.flatMap((message) => message.leads.map((lead) => toJson(LeadSchema, lead)))).toEqual(
+      leads.map(toldOf),
+    );
+    expect(Math.max(...messages.map((message) => message.leads.length))).toBe(MOST_IN_A_MESSAGE);
+  });
+
+  test('a refusal says why', async () => {
+    const core = await aCore();
+    const client = createClient(LeadIntakeService, transportTo(core.url, make));
+
+    const refused = await Array.fromAsync(client.exportLeads({ studioId: 'nowhere' })).catch((error) => error);
+
+    expect(ConnectError.from(refused).code).toBe(Code.NotFound);
+  });
+});
+
+describe('an export', () => {
+  test('of all studios comes studio by studio, those without leads too', async () => {
+    const core = await aCore();
+    const [b, , a] = [
+      await studioWith(core, 'b', some(130)),
+      await studioWith(core, 'aa', []),
+      await studioWith(core, 'a', some(3)),
+    ];
+
+    const messages = await exported(core.caller, {});
+
+    expect(idsIn(messages)).toEqual(idsOf([...a, ...b]));
+    expect(messages.map(({ leads }) => leads.length)).toEqual([3, 100, 30]);
+    expect(await exported(core.caller, { studioId: 'aa' })).toEqual([]);
+  });
+
+  test.each([[''], ['s1']])('of "%s" goes on behind each message, at a later core too', async (studioId) => {
+    const first = await aCore();
+    const leads = [
+      ...(await studioWith(first, 's1', some(205))),
+      ...(studioId === ''
+        ? [...(await studioWith(first, 's2', [])), ...(await studioWith(first, 's3', some(101)))]
+        : []),
+    ];
+    const messages = await exported(first.caller, { studioId });
+    await first.stop();
+    const later = await aCore(first.path);
+
+    for (const [index, { resumeToken }] of messages.entries()) {
+      const before = messages.slice(0, index + 1);
+      const rest = await exported(later.caller, { studioId, resumeToken });
+      expect(idsIn([...before, ...rest])).toEqual(idsOf(leads));
+      expect(rest).toEqual(messages.slice(index + 1));
+    }
+  });
+
+  test('has every lead once that was there, while others are created and moved', async () => {
+    const core = await aCore();
+    const leads = await studioWith(core, 's1', some(1000));
+    const created: string[] = [];
+    const seen: string[] = [];
+    for await (const message of core.caller.stream<Sent>(RPC, { studioId: 's1' })) {
+      seen.push(...message.leads.map(({ id }) => id));
+      created.push(...idsOf(await studioWith(core, 's1', some(20))));
+      const { id: leadId } = leads[seen.length - 10] as Lead;
+      await core.caller.call('LeadIntakeService/ChangeLeadStage', {
+        studioId: 's1',
+        leadId,
+        stage: 'LEAD_STAGE_WON',
+      });
+      // Those that are created would keep it going.
+      if (created.length >= 200) break;
+    }
+    expect(new Set(seen).size).toBe(seen.length);
+    expect(seen.slice(0, 1000)).toEqual(idsOf(leads).slice(0, seen.length));
+  });
+
+  test('leaves out leads that cannot be read, and tells of where it is while there are no others', async () => {
+    const core = await aCore();
+    const leads = await studioWith(core, 's1', some(1500));
+    const database = new DatabaseSync(core.path);
+    database.exec("UPDATE leads SET stage = 'qualified' WHERE number > 50 AND number <= 1450");
+    database.close();
+
+    const messages = await exported(core.caller, {});
+
+    expect(idsIn(messages)).toEqual(idsOf([...leads.slice(0, 50), ...leads.slice(1450)]));
+    const rest = await exported(core.caller, { resumeToken: messages[0]?.resumeToken });
+    expect(idsIn(rest)).toEqual(idsOf(leads.slice(1450)));
+  });
+
+  test.each([
+    ['a studio id that is none', { studioId: 'no id' }, ['studioId']],
+    ['a token that is none', { studioId: 's1', resumeToken: 'x' }, ['resumeToken']],
+    ['both', { studioId: '', resumeToken: '!' }, ['resumeToken']],
+  ])('is refused for %s', async (_, request, fields) => {
+    const core = await aCore();
+    await studioWith(core, 's1', []);
+    expect(await refusalOf(exported(core.caller, request))).toMatchObject({ reason: 'INVALID_REQUEST', fields });
+  });
+
+  test('is refused for the token of another export, of a list, and one that was cut', async () => {
+    const core = await aCore();
+    await studioWith(core, 's1', some(2));
+    await studioWith(core, 's2', some(2));
+    const [{ resumeToken } = { resumeToken: '' }] = await exported(core.caller, { studioId: 's1' });
+    const list = { studioId: 's1', pageSize: 1 };
+    const page = await core.caller.call<{ nextPageToken: string }>('LeadIntakeService/ListLeads', list);
+
+    for (const request of [
+      { studioId: 's2', resumeToken },
+      { studioId: '', resumeToken },
+      { studioId: 's1', resumeToken: resumeToken.slice(0, -1) },
+      { studioId: 's1', resumeToken: page.nextPageToken },
+    ]) {
+      const refusal = await refusalOf(exported(core.caller, request));
+      expect(refusal).toMatchObject({ reason: 'INVALID_REQUEST', fields: ['resumeToken'] });
+    }
+  });
+
+  test('may have a deadline of a day, and no longer one; when it passes, the export ends', async () => {
+    const core = await aCore();
+    await studioWith(core, 's1', some(1));
+    const within = (ms: number) =>
+      Array.fromAsync(core.caller.stream<Sent>(RPC, { studioId: 's1' }, { deadline: Date.now() + ms }));
+
+    expect(LONGEST_EXPORT_MS).toBe(DAY_MS);
+    expect(idsIn(await within(DAY_MS))).toHaveLength(1);
+    expect(await refusalOf(within(DAY_MS + 3_600_000))).toMatchObject({ code: 'INVALID_ARGUMENT' });
+    expect(await refusalOf(within(0))).toMatchObject({ code: 'DEADLINE_EXCEEDED' });
+  });
+
+  test('is told in the log and counted, with how many leads it sent', async () => {
+    const core = await aCore();
+    await studioWith(core, 's1', some(150));
+    await exported(core.caller, { studioId: 's1' });
+    await refusalOf(exported(core.caller, { studioId: 's2' }));
+
+    await expect.poll(() => core.lines).toHaveLength(2);
+    expect(core.lines).toMatchObject([
+      { operation: 'ExportLeads', outcome: 'ok', studioId: 's1', leads: 150 },
+      { operation: 'ExportLeads', outcome: 'STUDIO_NOT_FOUND', studioId: 's2', leads: 0 },
+    ]);
+    const metrics = await core.metrics.registry.metrics();
+    expect(metrics).toContain('call_duration_seconds_count{operation="ExportLeads",outcome="ok"} 1');
+    expect(metrics).toContain('lead_intake_core_calls_under_way 0');
+  });
+});
+
+/** An export of a studio whose reader has one message, and takes no more before the test wants it to. */
+async function heldExport(core: Core) {
+  const client = createClient(LeadIntakeService, transportTo(core.url, overHttp2(createConnectTransport)));
+  const leaving = new AbortController();
+  const stream = client.exportLeads({ studioId: 's1' }, { signal: leaving.signal })[Symbol.asyncIterator]();
+  const first = await stream.next();
+  if (first.done) throw new Error('nothing was sent');
+  return {
+    first: first.value.leads.map(({ id }) => id),
+    resumeToken: first.value.resumeToken,
+    leave: () => leaving.abort(),
+    async rest(): Promise<string[]> {
+      const ids: string[] = [];
+      for (let next = await stream.next(); !next.done; next = await stream.next()) {
+        ids.push(...next.value.leads.map(({ id }) => id));
+      }
+      return ids;
+    },
+  };
+}
+
+/** How many pages were read, once that grows no more while others are served. */
+async function pagesRead({ caller, walkLeads }: Core): Promise<number> {
+  for (let before = -1; walkLeads.mock.calls.length !== before; ) {
+    before = walkLeads.mock.calls.length;
+    for (const _ of times(100, () => 0))
+      await caller.call('LeadIntakeService/ListLeads', { studioId: 's1', pageSize: 1 });
+  }
+  return walkLeads.mock.calls.length;
+}
+
+describe('a reader of 60 MB', () => {
+  const PAGES = 100;
+
+  /** The one that they have, the one that is on its way, and what the network takes of others. */
+  const MOST_READ_AHEAD = 10;
+
+  async function aLargeStudio() {
+    const core = await aCore();
+    const leads = await studioWith(core, 's1', some(MOST_IN_A_MESSAGE * PAGES, { note: LONG_NOTE }));
+    return { core, leads };
+  }
+
+  test('who takes nothing has no more read for them than a few messages, nobody waits for them, and they get all later', async () => {
+    const { core, leads } = await aLargeStudio();
+    const held = await heldExport(core);
+
+    expect(await pagesRead(core)).toBeLessThan(MOST_READ_AHEAD);
+
+    expect([...held.first, ...(await held.rest())]).toEqual(idsOf(leads));
+  });
+
+  test('who leaves in the middle has no more read for them, and that is told', async () => {
+    const { core } = await aLargeStudio();
+    const held = await heldExport(core);
+    await pagesRead(core);
+    const lines = () => core.lines.filter(({ operation }) => operation === 'ExportLeads');
+    expect(lines()).toEqual([]);
+
+    held.leave();
+
+    await expect.poll(lines).toMatchObject([{ outcome: 'CANCELED', studioId: 's1' }]);
+    expect(await pagesRead(core)).toBeLessThan(MOST_READ_AHEAD);
+  });
+
+  test('whose core stops in the middle is told so, and goes on at the next without loss', async () => {
+    const { core, leads } = await aLargeStudio();
+    const seen: string[] = [];
+    let resumeToken = '';
+    let stopped: Promise<void> | undefined;
+    const broken = await (async () => {
+      for await (const message of core.caller.stream<Sent>(RPC, { studioId: 's1' })) {
+        seen.push(...message.leads.map(({ id }) => id));
+        resumeToken = message.resumeToken;
+        stopped ??= core.stop();
+      }
+    })().catch((error) => error);
+    await stopped;
+    expect(broken).toMatchObject({ code: status.UNAVAILABLE });
+    expect(seen.length).toBeLessThan(leads.length);
+
+    const next = await aCore(core.path);
+    seen.push(...idsIn(await exported(next.caller, { studioId: 's1', resumeToken })));
+    expect(seen).toEqual(idsOf(leads));
+  });
+
+  test('may take longer than any other call, and than a request may take to arrive', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const { core, leads } = await aLargeStudio();
+    const held = await heldExport(core);
+
+    for (const _ of times(60, () => 0)) vi.advanceTimersByTime(LONGEST_CALL_MS);
+    await core.caller.call('LeadIntakeService/ListLeads', { studioId: 's1' });
+
+    expect([...held.first, ...(await held.rest())]).toEqual(idsOf(leads));
+  });
+});
+
+describe('a list of studios', () => {
+  const list = (core: Core, request: object) =>
+    core.caller.call<{ studios: { id: string }[]; nextPageToken: string }>('DirectoryService/ListStudios', request);
+
+  test('has all of them, by id, page by page', async () => {
+    const core = await aCore();
+    const ids = times(105, (index) => `studio-${String(index).padStart(3, '0')}`);
+    for (const id of ids.toReversed()) await core.store.putStudio(aStudio({ id, status: 'suspended' }), BY);
+    await core.store.putStudio(aStudio({ id: 'studio-000', regionCode: 'DE' }), BY);
+
+    const usual = await list(core, {});
+    expect(usual.studios[0]).toMatchObject({ status: 'STUDIO_STATUS_ACTIVE', regionCode: 'DE' });
+    const rest = await list(core, { pageToken: usual.nextPageToken });
+    expect([usual, rest].map(({ studios }) => studios.map(({ id }) => id))).toEqual([
+      ids.slice(0, 100),
+      ids.slice(100),
+    ]);
+    expect(rest.nextPageToken).toBe('');
+    expect(await list(core, { pageSize: 2000 })).toMatchObject({
+      studios: ids.map((id) => ({ id })),
+      nextPageToken: '',
+    });
+  });
+
+  test('is refused below nothing, and for a token that is not its own', async () => {
+    const core = await aCore();
+    await studioWith(core, 's1', some(2));
+    await studioWith(core, 's2', []);
+    const { nextPageToken } = await list(core, { pageSize: 1 });
+    const page = await core.caller.call<{ nextPageToken: string }>('LeadIntakeService/ListLeads', {
+      studioId: 's1',
+      pageSize: 1,
+    });
+
+    expect(await refusalOf(list(core, { pageSize: -1 }))).toMatchObject({ fields: ['pageSize'] });
+    for (const pageToken of ['x', `${nextPageToken}A`, page.nextPageToken]) {
+      expect(await refusalOf(list(core, { pageToken }))).toMatchObject({ fields: ['pageToken'] });
+    }
+  });
+});

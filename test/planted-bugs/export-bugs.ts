@@ -1,0 +1,99 @@
+import type { PlantedBug } from './planted-bug.ts';
+
+const STREAM = 'test/integration/export-leads.test.ts';
+const FILES = 'test/integration/export-files.test.ts';
+const CSV_CELLS = 'test/unit/csv.test.ts';
+const EXPORT_LEADS = 'src/usecases/export-leads.ts';
+const OUTPUT = 'operator/export-output.ts';
+const CSV = 'operator/csv.ts';
+
+/** Faults of exports, of their files, and of the walks that they are made of. */
+export const EXPORT_BUGS: readonly PlantedBug[] = [
+  {
+    name: 'a page of a walk leaves out the first lead of the next',
+    suite: 'test/contract/sqlite-store.test.ts',
+    caughtBy: 'leads come lowest id first, whatever the order they were created in, and the pages make the whole',
+    patches: [
+      {
+        file: 'src/store/pages.ts',
+        find: 'return { records, next: records.at(-1)?.id ?? null };',
+        put: 'return { records, next: record.id };',
+      },
+    ],
+  },
+  {
+    name: 'an export goes on with the lead that was its last',
+    suite: STREAM,
+    caughtBy: 'of "s1" goes on behind each message, at a later core too',
+    patches: [
+      {
+        file: EXPORT_LEADS,
+        find: 'const position = next ?? leads.at(-1)?.id;',
+        put: 'const position = next ?? leads.at(-2)?.id ?? leads.at(-1)?.id;',
+      },
+    ],
+  },
+  {
+    name: 'an export goes on with the next studio, whatever is left of the one before',
+    suite: STREAM,
+    caughtBy: 'of "" goes on behind each message, at a later core too',
+    patches: [{ file: EXPORT_LEADS, find: 'if (begun) yield begun.studioId;', put: '' }],
+  },
+  {
+    name: 'an export reads on for whoever takes nothing',
+    suite: STREAM,
+    caughtBy:
+      'who takes nothing has no more read for them than a few messages, nobody waits for them, and they get all later',
+    patches: [
+      {
+        file: 'src/rpc/export-leads.ts',
+        find: 'exportLeads(deps, { studioId, resumeToken })',
+        put: 'await Array.fromAsync(exportLeads(deps, { studioId, resumeToken }))',
+      },
+    ],
+  },
+  {
+    name: 'nobody is told of an export whose reader has left',
+    suite: STREAM,
+    caughtBy: 'who leaves in the middle has no more read for them, and that is told',
+    patches: [{ file: 'src/rpc/run-stream.ts', find: "signal.addEventListener('abort', leave);", put: '' }],
+  },
+  {
+    name: 'an export ends well when its core stops',
+    suite: STREAM,
+    caughtBy: 'whose core stops in the middle is told so, and goes on at the next without loss',
+    patches: [
+      {
+        file: 'src/rpc/export-leads.ts',
+        find: "throw new ConnectError('the service stops: go on with the resume token', Code.Unavailable);",
+        put: 'return;',
+      },
+    ],
+  },
+  {
+    name: 'of two texts that a spreadsheet would run or not the cells are the same',
+    suite: CSV_CELLS,
+    caughtBy: `"'=1+1" is written "''=1+1"`,
+    patches: [{ file: CSV, find: "/^'*[=+\\-@\\t\\r\\n＝＋－＠]/u", put: '/^[=+\\-@\\t\\r\\n＝＋－＠]/u' }],
+  },
+  {
+    name: 'a formula in full width is not defused',
+    suite: CSV_CELLS,
+    caughtBy: 'that would be run as a formula has an apostrophe in front: "＝"',
+    patches: [{ file: CSV, find: "/^'*[=+\\-@\\t\\r\\n＝＋－＠]/u", put: "/^'*[=+\\-@\\t\\r\\n]/u" }],
+    inSoak: true,
+  },
+  {
+    name: 'a line that ends within quotes is taken for a record of CSV',
+    suite: FILES,
+    caughtBy: 'that ends anywhere is gone on with to the very file that it would have been',
+    patches: [{ file: OUTPUT, find: 'byte === QUOTE && hasQuotes', put: 'false' }],
+  },
+  {
+    name: 'half a record stays at the end of a file that is gone on with',
+    suite: FILES,
+    caughtBy: 'that ends anywhere is gone on with to the very file that it would have been',
+    patches: [{ file: OUTPUT, find: 'await file.truncate(end);', put: '' }],
+    inSoak: true,
+  },
+];

@@ -1,0 +1,79 @@
+import { parse } from 'csv-parse/sync';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { CSV_HEADER, csvLines, defused, restored } from '../../operator/csv.ts';
+import { aLead, HARD_TEXTS, NOW, plus } from '../support/builders.ts';
+
+/** How what a spreadsheet runs begins: `=`, `+`, `-`, `@` in both widths, and white space that it passes over. */
+const BEGINNINGS = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'];
+
+/** Texts of which many are such. */
+const someText = fc
+  .tuple(fc.array(fc.constantFrom("'", ...BEGINNINGS), { maxLength: 3 }), fc.string({ unit: 'binary' }))
+  .map(([beginning, rest]) => beginning.join('') + rest);
+
+describe('a cell of CSV', () => {
+  test.each(BEGINNINGS)('that would be run as a formula has an apostrophe in front: %j', (beginning) => {
+    expect(defused(`${beginning}cmd|' /C calc'!A0`)).toBe(`'${beginning}cmd|' /C calc'!A0`);
+  });
+
+  test.each([
+    ['+49 30 1234567', "'+49 30 1234567"],
+    ["'=1+1", "''=1+1"],
+    ["''@x", "'''@x"],
+    ["'90s", "'90s"],
+    ["''", "''"],
+    ['1-2=3', '1-2=3'],
+    ['', ''],
+  ])('%j is written %j', (text, cell) => {
+    expect(defused(text)).toBe(cell);
+    expect(restored(cell)).toBe(text);
+  });
+
+  test('never begins as a formula does, and gives back the very text', () => {
+    fc.assert(
+      fc.property(someText, (text) => {
+        const cell = defused(text);
+        expect(BEGINNINGS).not.toContain(cell[0]);
+        expect(restored(cell)).toBe(text);
+      }),
+    );
+  });
+});
+
+test('another reader of RFC 4180 reads every text as it was', () => {
+  const texts = [...Object.values(HARD_TEXTS), '=1+1', "'=1", 'a,b;c', '"', '\r', '\n', 'x\ny', ' '];
+  const leads = texts.map((text, index) =>
+    aLead({
+      studioId: index % 2 ? 's1' : '-s2',
+      displayName: text,
+      note: index % 3 ? text : null,
+      contact: index % 2 ? { type: 'phone', value: '+49 30 123' } : { type: 'email', value: '=a@example.org' },
+      sourceId: index % 2 ? null : aLead().id,
+      stage: 'trial_booked',
+      createdAt: NOW,
+      updatedAt: plus(NOW, 1),
+    }),
+  );
+
+  const records: Record<string, string>[] = parse(CSV_HEADER + csvLines(leads), { columns: true });
+
+  expect(CSV_HEADER).toBe('id,studioId,displayName,email,phone,sourceId,note,stage,createTime,updateTime\r\n');
+  const read = records.map((record) =>
+    Object.fromEntries(Object.entries(record).map(([name, cell]) => [name, restored(cell)])),
+  );
+  expect(read).toEqual(
+    leads.map(({ id, studioId, displayName, contact, sourceId, note }) => ({
+      id,
+      studioId,
+      displayName,
+      email: contact.type === 'email' ? contact.value : '',
+      phone: contact.type === 'phone' ? contact.value : '',
+      sourceId: sourceId ?? '',
+      note: note ?? '',
+      stage: 'trial_booked',
+      createTime: '2026-03-14T15:09:26.535Z',
+      updateTime: '2026-03-14T15:09:26.536Z',
+    })),
+  );
+});
