@@ -58,7 +58,8 @@ export async function writeLeads(deps: Dependencies, command: ExportCommand): Pr
     // What went wrong first is told.
     await output.close().catch(() => {});
     if (error instanceof OutputFault && error.isClosedPipe) return;
-    if (count === 0) throw error;
+    // Of a page that could not be written whole, nobody knows how much was.
+    if (count === 0 || (error instanceof OutputFault && !isFile)) throw error;
     throw new ExportBroken(count, isFile ? '--resume' : `--resume-from ${resumeToken}`, error);
   } finally {
     progress.end(count);

@@ -60,6 +60,14 @@ export type Event = { readonly span: Span; readonly party: string } & (
       readonly stage: LeadStage;
     }
   | {
+      /** What an export gave, in its order; whole: to its end. */
+      readonly kind: 'exported';
+      /** Empty: of all studios. */
+      readonly of: string;
+      readonly leads: readonly { readonly studioId: string; readonly id: string }[];
+      readonly isWhole: boolean;
+    }
+  | {
       /** Something that is what was put there last: the status of a studio, the role of a member, whether a secret opens. */
       readonly kind: 'put';
       readonly what: string;

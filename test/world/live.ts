@@ -10,6 +10,7 @@ import { makeLongPages } from './long-pages.ts';
 import { HAPPENINGS, type Plan } from './plan.ts';
 import { brokenOfAnswers } from './promises/answers.ts';
 import { brokenOfAudit } from './promises/audit.ts';
+import { brokenOfExports } from './promises/exports.ts';
 import { brokenOfFiles } from './promises/files.ts';
 import { brokenOfKeys } from './promises/keys.ts';
 import { brokenOfLeads } from './promises/leads.ts';
@@ -102,6 +103,7 @@ async function lived(life: Life, { steps, quota, stays }: Plan): Promise<Omit<Li
     ...life.world.unexpectedEnds,
     ...ofLeads.flatMap(({ broken }) => broken),
     ...brokenOfLists(life, atLast),
+    ...brokenOfExports(life, atLast),
     ...brokenOfKeys(life),
     ...brokenOfRegisters(life),
     ...brokenOfAnswers(life),

@@ -4,8 +4,19 @@
  */
 const LACKS: Readonly<Record<string, readonly string[]>> = {
   'a process whose log goes to a terminal': ['the log on a terminal is laid out as it is'],
-  'somebody who reads the log': ['why something is not ready is told once, and never again'],
+  'somebody who exports to a file': [
+    'a formula in full width is not defused',
+    'a line that ends within quotes is taken for a record of CSV',
+    'half a record stays at the end of a file that is gone on with',
+    'of two texts that a spreadsheet would run or not the cells are the same',
+  ],
+  'so many leads that an export goes on for as long as a stop': ['an export ends well when its core stops'],
+  'somebody who reads the log': [
+    'nobody is told of an export whose reader has left',
+    'why something is not ready is told once, and never again',
+  ],
   'somebody who counts how often the store is looked at, or what is read of it': [
+    'an export reads on for whoever takes nothing',
     'each who asks has the store looked at',
     'reads of leads take their history along',
   ],

@@ -5,6 +5,7 @@ import * as coreCallers from './happenings/core-callers.ts';
 import * as crm from './happenings/crm.ts';
 import * as disk from './happenings/disk.ts';
 import * as exchangeCallers from './happenings/exchange-callers.ts';
+import * as exports from './happenings/exports.ts';
 import * as failedInserts from './happenings/failed-inserts.ts';
 import type { Happening } from './happenings/happening.ts';
 import * as hoarder from './happenings/hoarder.ts';
@@ -28,7 +29,7 @@ import type { Quota } from './promises/quota.ts';
 
 /** Everything that can happen, by name. */
 export const HAPPENINGS: Readonly<Record<string, Happening>> = byName([
-  ...[website, sdk, byHand, crm, operators, scraper, clocks, visitors, weather],
+  ...[website, sdk, byHand, crm, exports, operators, scraper, clocks, visitors, weather],
   ...[holders, coreCallers, exchangeCallers, failedInserts, disk, misfits, packet, hoarder, moving, impatient],
   ...[oddRecords, lostIndex, terminal, wrongSettings, settledRegion],
 ]);

@@ -45,6 +45,8 @@ function told(event: Event): string {
       return `moves ${event.leadId} of ${event.studioId} to ${event.stage} and is told ${JSON.stringify(event.outcome)}`;
     case 'seen':
       return `sees ${event.leadId} of ${event.studioId} ${event.stage}`;
+    case 'exported':
+      return `exports ${event.leads.length} leads of ${event.of || 'all studios'}${event.isWhole ? '' : ', and is broken off'}`;
     case 'put':
       return `puts ${event.what} to ${event.value}${event.isDone ? '' : ', perhaps'}`;
     case 'shown':

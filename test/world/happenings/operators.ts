@@ -156,7 +156,21 @@ export const operatorLooks = aHappening({
   choice: fc.record({
     studio,
     lead: recent,
-    at: fc.constantFrom('studio', 'studio', 'keys', 'keys', 'sources', 'audit', 'audit of a lead', 'claims', 'doctor'),
+    at: fc.constantFrom(
+      ...[
+        'studio',
+        'studio',
+        'studios',
+        'keys',
+        'keys',
+        'leads',
+        'sources',
+        'audit',
+        'audit of a lead',
+        'claims',
+        'doctor',
+      ],
+    ),
   }),
   async happen(life, { studio, lead, at }) {
     const known = studioAt(life, studio);
@@ -184,6 +198,15 @@ export const operatorLooks = aHappening({
           life.history.breaks(`the keys of ${id} are listed with their secrets`);
         return;
       }
+      case 'studios': {
+        const outcome = await look<readonly { id: string }[]>('studios', 'list');
+        const listed = 'answer' in outcome ? outcome.answer.map(({ id }) => id) : [id];
+        if (!listed.includes(id)) life.history.breaks(`studios are listed without ${id}`);
+        return;
+      }
+      case 'leads':
+        await look('leads', 'list', '--studio', id);
+        return;
       case 'sources':
         await look('sources', 'list', id);
         return;

@@ -1,15 +1,12 @@
 import type { EventOf } from '../history.ts';
 import type { FinalLead } from '../last-look.ts';
 import type { Life } from '../life.ts';
+import { type Acknowledged, acknowledgedIn } from './acknowledged.ts';
 
 /** Holds lists that were followed to their end, and what is there in the end, against all that was acknowledged. */
-export function brokenOfLists({ history }: Life, atLast: ReadonlyMap<string, readonly FinalLead[]>): string[] {
-  const requests = history.of('request');
-  const acknowledged = requests.flatMap(({ answer, operation, studioId, span }) =>
-    answer?.status === 201 && operation.name === 'create'
-      ? [{ studioId, id: JSON.parse(answer.text).lead.id as string, end: span.end }]
-      : [],
-  );
+export function brokenOfLists(life: Life, atLast: ReadonlyMap<string, readonly FinalLead[]>): string[] {
+  const requests = life.history.of('request');
+  const acknowledged = acknowledgedIn(life);
   const lost = acknowledged
     .filter(({ studioId, id }) => !atLast.get(studioId)?.some((lead) => lead.id === id))
     .map(({ studioId, id }) => `${id} of ${studioId} was acknowledged, and is not there in the end`);
@@ -22,7 +19,7 @@ export function brokenOfLists({ history }: Life, atLast: ReadonlyMap<string, rea
 
 function brokenOfWalk(
   pages: readonly EventOf<'request'>[],
-  acknowledged: readonly { readonly studioId: string; readonly id: string; readonly end: number }[],
+  acknowledged: readonly Acknowledged[],
   atLast: ReadonlyMap<string, readonly FinalLead[]>,
 ): string[] {
   const [first] = pages;
