@@ -7,7 +7,8 @@ import { openMongoStore } from '../../src/store/mongo/mongo-store.ts';
 import type { Store, UnreadableRecord } from '../../src/store/store.ts';
 import { aStudio, BY, STUDIO_ID, times } from '../support/builders.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
-import { type Damage, storeContract } from './store-contract.ts';
+import type { Damage } from './opened-store.ts';
+import { storeContract } from './store-contract.ts';
 
 /** Where the records of each kind are. */
 const COLLECTIONS = {

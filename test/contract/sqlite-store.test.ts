@@ -22,7 +22,8 @@ import { type Store, StoreUnavailable, type UnreadableRecord } from '../../src/s
 import { renewClaims } from '../../src/usecases/renew-claims.ts';
 import { aLead, anApiKey, aStudio, BY, claimsOf, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
 import { ID_BYTES, idTextOf, LEAD_NUMBER, STUDIO_NUMBER, setColumn } from '../support/sqlite-hand.ts';
-import { type Damage, storeContract } from './store-contract.ts';
+import type { Damage } from './opened-store.ts';
+import { storeContract } from './store-contract.ts';
 
 const newFolder = () => mkdtempSync(join(tmpdir(), 'lead-intake-'));
 const remove = (folder: string) => rmSync(folder, { recursive: true, force: true });
