@@ -33,7 +33,7 @@ export interface OpenClaims {
 }
 
 /** What a contact claims. */
-export interface ContactClaims extends OpenClaims {
+export interface ClaimsOfContact extends OpenClaims {
   readonly contact: Contact;
 }
 

@@ -1,7 +1,7 @@
 import type { ApiKey } from '../domain/api-key.ts';
 import type { AuditEvent, Deed } from '../domain/audit.ts';
 import type { ClaimRenewal } from '../domain/claim-renewal.ts';
-import type { ContactClaims, OpenClaims } from '../domain/claims.ts';
+import type { ClaimsOfContact, OpenClaims } from '../domain/claims.ts';
 import type { Contact, RegionCode } from '../domain/contact.ts';
 import type { Correction } from '../domain/correction.ts';
 import type { Fingerprint } from '../domain/fingerprint.ts';
@@ -195,7 +195,7 @@ export interface LeadStore {
     readonly studioId: string;
     readonly leadId: string;
     readonly stage: LeadStage;
-    readonly claims: ContactClaims;
+    readonly claims: ClaimsOfContact;
     readonly memberId: string | null;
     readonly now: Date;
   }): Promise<ChangeLeadStageOutcome>;

@@ -4,7 +4,7 @@ import { newId } from '../../src/domain/new-id.ts';
 import type { Store } from '../../src/store/store.ts';
 import { UnreadableRecord } from '../../src/store/store.ts';
 import { aLead, aStudio, BY, claimsOf, plus, STUDIO_ID, times } from '../support/builders.ts';
-import type { OpenedStore } from './store-contract.ts';
+import type { OpenedStore } from './opened-store.ts';
 
 /** Everything that `LeadErasureStore` promises, held against one adapter. */
 export function leadErasureContract(adapter: string, displayName: string, open: () => Promise<OpenedStore>): void {

@@ -69,6 +69,7 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
   const claims = claimsOf(lead);
   const closedLead = aLead({ stage: 'lost' });
   const closedClaims = claimsOf(closedLead);
+  const openLead = aLead();
   const key = anApiKey();
   const history: HistoryEntry[] = [{ action: 'lead-stage-changed', memberId: null, time: NOW, from: 'new', to: 'won' }];
   const studioOf = (index: number) => (index === 0 ? STUDIO_ID : `studio-${index + 1}`);
@@ -107,6 +108,7 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
     await leads.insertMany([
       { ...leadDocument(lead, claims), history },
       { ...leadDocument(closedLead, closedClaims), history },
+      { ...leadDocument(openLead, claimsOf(openLead)), history },
     ]);
     const keys = times(STUDIOS * (LIVE_KEYS + REVOKED_KEYS), (index) => {
       const each = index === 0 ? key : anApiKey({ studioId: studioOf(index % STUDIOS) });
@@ -138,6 +140,7 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
 
   const { studioId, id: leadId, contact } = lead;
   const keyId = key.id;
+  const correction = { studioId, claims, expectedUpdatedAt: null, memberId: null, now: NOW };
   /** Calls of all methods, with the index that each query has to go by and how much it may look at. */
   const calls: Record<string, { call: () => Promise<unknown>; by: string[]; atMost: number }> = {
     'a creation that was made before': {
@@ -208,10 +211,20 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
           studioId,
           leadId: closedLead.id,
           stage: 'new',
-          claims,
+          claims: { ...claims, contact: closedLead.contact },
           memberId: null,
           now: NOW,
         }),
+      by: ['_id_', '_id_', 'openContact'],
+      atMost: 1,
+    },
+    'a correction': {
+      call: () => store.updateLead({ ...correction, leadId, correction: { note: newId() } }),
+      by: ['_id_', '_id_'],
+      atMost: 1,
+    },
+    'a correction that another open lead forbids': {
+      call: () => store.updateLead({ ...correction, leadId: openLead.id, correction: { contact } }),
       by: ['_id_', '_id_', 'openContact'],
       atMost: 1,
     },

@@ -9,7 +9,8 @@ import { aStudio, BY, STUDIO_ID, times } from '../support/builders.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
 import { leadChangeContract } from './lead-change-contract.ts';
 import { leadErasureContract } from './lead-erasure-contract.ts';
-import { type Damage, type OpenedStore, storeContract } from './store-contract.ts';
+import type { Damage, OpenedStore } from './opened-store.ts';
+import { storeContract } from './store-contract.ts';
 
 /** Where the records of each kind are. */
 const COLLECTIONS = {

@@ -24,7 +24,8 @@ import { aLead, anApiKey, aStudio, BY, claimsOf, NOW, plus, STUDIO_ID, times } f
 import { ID_BYTES, idTextOf, LEAD_NUMBER, STUDIO_NUMBER, setColumn } from '../support/sqlite-hand.ts';
 import { leadChangeContract } from './lead-change-contract.ts';
 import { leadErasureContract } from './lead-erasure-contract.ts';
-import { type Damage, type OpenedStore, storeContract } from './store-contract.ts';
+import type { Damage, OpenedStore } from './opened-store.ts';
+import { storeContract } from './store-contract.ts';
 
 const newFolder = () => mkdtempSync(join(tmpdir(), 'lead-intake-'));
 const remove = (folder: string) => rmSync(folder, { recursive: true, force: true });

@@ -10,7 +10,7 @@ import { type ClaimingLead, type Store, UnreadableRecord, type UpdateLeadOutcome
 import { changeLeadStage } from '../../src/usecases/change-lead-stage.ts';
 import { renewClaims } from '../../src/usecases/renew-claims.ts';
 import { aClaim, aLead, aStudio, claimsOf, DAY_MS, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
-import type { Damage, OpenedStore } from './store-contract.ts';
+import type { Damage, OpenedStore } from './opened-store.ts';
 
 /** What `src/store/store.ts` promises of updates, held against one adapter. */
 export function updateLeadContract(

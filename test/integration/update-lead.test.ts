@@ -185,7 +185,7 @@ describe('UpdateLead', () => {
       });
     }
     expect(await read(lead)).toEqual(lead);
-    expect(await update({ id: lead.id, sourceId: sourceId.toUpperCase(), note: 'x' })).toMatchObject({
+    await expect(update({ id: lead.id, sourceId: sourceId.toUpperCase(), note: 'x' })).resolves.toMatchObject({
       sourceId,
       note: 'x',
     });

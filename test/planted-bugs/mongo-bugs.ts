@@ -176,8 +176,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/store/mongo/claim-renewals.ts',
-        find: `{ studioId, _id: leadKey(studioId, lead.id), 'contact.type': $TYPE, 'contact.value': $VALUE,
-          openContactKey: $CLAIM, $$$RULE }`,
+        find: '{ studioId, _id: leadKey(studioId, lead.id), $TYPE, $VALUE, openContactKey: $CLAIM, $$$RULE }',
         put: '{ studioId, _id: leadKey(studioId, lead.id) }',
       },
     ],

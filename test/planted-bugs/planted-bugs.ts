@@ -11,6 +11,7 @@ import { QUOTA_BUGS } from './quota-bugs.ts';
 import { SECURITY_BUGS } from './security-bugs.ts';
 import { SQLITE_BUGS } from './sqlite-bugs.ts';
 import { UNREADABLE_BUGS, UNREADABLE_MONGO_BUGS } from './unreadable-bugs.ts';
+import { UPDATE_BUGS, UPDATE_MONGO_BUGS } from './update-bugs.ts';
 import { VERSION_ONE_BUGS } from './version-one-bugs.ts';
 
 /** PLANTED_BUGS: `all` has those tried, too, that only a soak tries. */
@@ -27,6 +28,7 @@ const fromOutside = (bug: PlantedBug): PlantedBug => ({
 const ON_SQLITE = [
   SQLITE_BUGS,
   UNREADABLE_BUGS,
+  UPDATE_BUGS,
   BATCH_BUGS,
   CORE_BUGS,
   CRASH_BUGS,
@@ -39,7 +41,7 @@ const ON_SQLITE = [
   VERSION_ONE_BUGS,
 ].flat();
 
-const ON_MONGODB = [MONGO_BUGS, MONGO_FEED_BUGS, UNREADABLE_MONGO_BUGS].flat();
+const ON_MONGODB = [MONGO_BUGS, MONGO_FEED_BUGS, UNREADABLE_MONGO_BUGS, UPDATE_MONGO_BUGS].flat();
 
 /** Every faulty variant, once. */
 export const ALL_BUGS: readonly PlantedBug[] = [...ON_SQLITE, ...ON_MONGODB];

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import type { Correction } from '../../src/domain/correction.ts';
 import type { Lead, LeadStage } from '../../src/domain/lead.ts';
 import type { RefusalReason } from '../../src/domain/refusal.ts';
 import type { CreateLeadCommand } from '../../src/usecases/create-lead.ts';
@@ -23,6 +24,16 @@ export type Request =
       readonly stage: LeadStage;
       readonly now: Date;
     }
+  | {
+      readonly kind: 'correct';
+      readonly studioId: string;
+      readonly leadId: string;
+      readonly correction: Correction;
+      /** Whose contact it gets; undefined: nobody else's. */
+      readonly person: number | undefined;
+      readonly expectedUpdatedAt: Date | undefined;
+      readonly now: Date;
+    }
   | { readonly kind: 'get'; readonly studioId: string; readonly leadId: string }
   | {
       readonly kind: 'list';
@@ -45,6 +56,8 @@ export function explained(model: Model, request: Request, outcome: Outcome): Mod
       return explainedCreation(model, request, outcome);
     case 'move':
       return explainedMove(model, request, outcome);
+    case 'correct':
+      return explainedCorrection(model, request, outcome);
     case 'get': {
       const found = model.find(({ studioId, id }) => studioId === request.studioId && id === request.leadId);
       return is(outcome, found ? { lead: leadOf(found) } : { refused: 'LEAD_NOT_FOUND' }) ? model : undefined;
@@ -63,7 +76,9 @@ function explainedCreation(
   const earlier = own.find((each) => each.command.idempotencyKey === command.idempotencyKey);
   const holder = own.find((each) => each.person === person && isOpen(each.stage));
   if (earlier && isDeepStrictEqual(earlier.command, command)) {
-    const original = { ...leadOf(earlier), stage: 'new', updatedAt: earlier.createdAt } as const;
+    const { displayName, note = null } = command;
+    // No answer has the contact, which is the one of now.
+    const original = { ...leadOf(earlier), displayName, note, stage: 'new', updatedAt: earlier.createdAt } as const;
     return is(outcome, { lead: original, replayed: true }) ? model : undefined;
   }
   if (earlier) return is(outcome, { refused: 'IDEMPOTENCY_CONFLICT' }) ? model : undefined;
@@ -90,9 +105,30 @@ function explainedMove(
   if (stage !== lead.stage && isOpen(stage) && !isOpen(lead.stage) && holder) {
     return is(outcome, { refused: 'LEAD_ALREADY_OPEN', leadId: holder.id }) ? model : undefined;
   }
-  const updatedAt = now > lead.updatedAt ? now : new Date(lead.updatedAt.getTime() + 1);
-  const moved = stage === lead.stage ? lead : { ...lead, stage, updatedAt };
+  const moved = stage === lead.stage ? lead : { ...lead, stage, updatedAt: after(lead.updatedAt, now) };
   return is(outcome, { lead: leadOf(moved) }) ? model.map((each) => (each === lead ? moved : each)) : undefined;
+}
+
+function explainedCorrection(
+  model: Model,
+  { studioId, leadId, correction, person, expectedUpdatedAt, now }: Extract<Request, { kind: 'correct' }>,
+  outcome: Outcome,
+): Model | undefined {
+  const lead = model.find((each) => each.studioId === studioId && each.id === leadId);
+  if (!lead) return is(outcome, { refused: 'LEAD_NOT_FOUND' }) ? model : undefined;
+  if (expectedUpdatedAt && expectedUpdatedAt.getTime() !== lead.updatedAt.getTime()) {
+    return is(outcome, { refused: 'UPDATE_TIME_MISMATCH' }) ? model : undefined;
+  }
+  const holder = model.find(
+    (each) => each !== lead && each.studioId === studioId && each.person === person && isOpen(each.stage),
+  );
+  const otherContact = !isDeepStrictEqual(correction.contact ?? lead.contact, lead.contact);
+  if (otherContact && isOpen(lead.stage) && holder) {
+    return is(outcome, { refused: 'LEAD_ALREADY_OPEN', leadId: holder.id }) ? model : undefined;
+  }
+  const wanted = { ...lead, ...correction, person: person ?? lead.person };
+  const corrected = isDeepStrictEqual(wanted, lead) ? lead : { ...wanted, updatedAt: after(lead.updatedAt, now) };
+  return is(outcome, { lead: leadOf(corrected) }) ? model.map((each) => (each === lead ? corrected : each)) : undefined;
 }
 
 function pageOf(model: Model, { studioId, pageSize, after }: Extract<Request, { kind: 'list' }>): Outcome {
@@ -102,6 +138,8 @@ function pageOf(model: Model, { studioId, pageSize, after }: Extract<Request, { 
     .toSorted((a, b) => (a.id < b.id ? 1 : -1));
   return { leads: following.slice(0, pageSize).map(leadOf), hasMore: following.length > pageSize };
 }
+
+const after = (before: Date, now: Date): Date => (now > before ? now : new Date(before.getTime() + 1));
 
 /** Said here again, so that a fault in the domain's own rule shows. */
 const isOpen = (stage: LeadStage): boolean => !['won', 'lost'].includes(stage);

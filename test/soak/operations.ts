@@ -44,6 +44,18 @@ export type Operation =
       readonly ofAnother: boolean;
       readonly stage: LeadStage;
     }
+  | {
+      readonly kind: 'correct';
+      readonly process: number;
+      readonly lead: number;
+      readonly ofAnother: boolean;
+      /** Which of the contacts it gets; none of them: the one that it has. */
+      readonly contact: number;
+      readonly spelling: number;
+      readonly body: number;
+      /** Whether the time that is known of it is to be the one that it still has. */
+      readonly isTimeExpected: boolean;
+    }
   | { readonly kind: 'get'; readonly process: number; readonly lead: number; readonly ofAnother: boolean };
 
 /** One page: the first, or the one after the last page that was read of a studio. */
@@ -93,6 +105,19 @@ const operation: fc.Arbitrary<Operation> = fc.oneof(
       lead,
       ofAnother,
       stage: fc.oneof(fc.constantFrom(...LEAD_STAGES), fc.constantFrom('won', 'new')),
+    }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      kind: fc.constant('correct'),
+      process,
+      lead,
+      ofAnother,
+      contact: fc.nat(CONTACTS.length),
+      spelling: fc.nat(1),
+      body: fc.nat(BODIES.length - 1),
+      isTimeExpected: fc.boolean(),
     }),
   },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('get'), process, lead, ofAnother }) },

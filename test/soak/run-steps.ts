@@ -8,6 +8,7 @@ import { createLead } from '../../src/usecases/create-lead.ts';
 import type { Dependencies } from '../../src/usecases/dependencies.ts';
 import { getLead } from '../../src/usecases/get-lead.ts';
 import { listLeads } from '../../src/usecases/list-leads.ts';
+import { updateLead } from '../../src/usecases/update-lead.ts';
 import { BY, NOW, plus, times } from '../support/builders.ts';
 import { explanation, type Observation } from './explanation.ts';
 import type { Model, Outcome, Request } from './lead-model.ts';
@@ -70,6 +71,23 @@ export async function runSteps(processes: Processes, steps: readonly Step[]): Pr
     if (operation.kind === 'get') {
       const query = { studioId, leadId, view: 'full' } as const;
       return observed({ kind: 'get', studioId, leadId }, async () => ({ lead: await getLead(dependencies, query) }));
+    }
+    if (operation.kind === 'correct') {
+      const { contact: person, spelling, body, isTimeExpected } = operation;
+      const contact = CONTACTS[person]?.[spelling];
+      const fields = { note: null, ...BODIES[body], ...(contact && { contact }) };
+      const expectedUpdatedAt = isTimeExpected ? lead?.updatedAt : undefined;
+      const told = { studioId, leadId, expectedUpdatedAt };
+      return observed(
+        {
+          kind: 'correct',
+          ...told,
+          correction: fields,
+          person: contact && person,
+          now: dependencies.clock(),
+        },
+        async () => ({ lead: await updateLead(dependencies, { ...told, fields }) }),
+      );
     }
     const { stage } = operation;
     return observed({ kind: 'move', studioId, leadId, stage, now: dependencies.clock() }, async () => ({

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { DAY_MS } from '../../common/units.ts';
 import type { ApiKey } from '../../src/domain/api-key.ts';
 import type { Deed } from '../../src/domain/audit.ts';
-import { type ContactClaims, openClaims } from '../../src/domain/claims.ts';
+import { type ClaimsOfContact, openClaims } from '../../src/domain/claims.ts';
 import { fingerprintOf } from '../../src/domain/fingerprint.ts';
 import type { Lead, LeadClaims } from '../../src/domain/lead.ts';
 import { newId, timeOfId } from '../../src/domain/new-id.ts';
@@ -58,7 +58,7 @@ export function aLead(overrides: Partial<Lead> = {}): Lead {
 }
 
 /** What a lead claims when it is created, or opened again; unless told, under an idempotency key of its own. */
-export function claimsOf(lead: Lead, overrides: Partial<LeadClaims> = {}): LeadClaims & ContactClaims {
+export function claimsOf(lead: Lead, overrides: Partial<LeadClaims> = {}): LeadClaims & ClaimsOfContact {
   return {
     contact: lead.contact,
     idempotencyKey: newId(),

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import * as byHand from './happenings/by-hand.ts';
 import * as clocks from './happenings/clocks.ts';
 import * as coreCallers from './happenings/core-callers.ts';
+import * as corrections from './happenings/corrections.ts';
 import * as crm from './happenings/crm.ts';
 import * as disk from './happenings/disk.ts';
 import * as exchangeCallers from './happenings/exchange-callers.ts';
@@ -31,7 +32,7 @@ import type { Quota } from './promises/quota.ts';
 export const HAPPENINGS: Readonly<Record<string, Happening>> = byName([
   ...[website, sdk, byHand, crm, exports, operators, scraper, clocks, visitors, weather],
   ...[holders, coreCallers, exchangeCallers, failedInserts, disk, misfits, packet, hoarder, moving, impatient],
-  ...[oddRecords, lostIndex, terminal, wrongSettings, settledRegion],
+  ...[oddRecords, lostIndex, terminal, wrongSettings, settledRegion, corrections],
 ]);
 
 /** In the same order whatever loads the files, so that a seed makes the same plan. */

@@ -1,0 +1,108 @@
+import type { PlantedBug } from './planted-bug.ts';
+
+const ON_SQLITE = 'test/contract/sqlite-store.test.ts';
+const ON_MONGODB = 'test/contract/mongo-store.test.ts';
+const BY_RPC = 'test/integration/update-lead.test.ts';
+const IN_SQLITE = 'src/store/sqlite/lead-updates.ts';
+const IN_MONGODB = 'src/store/mongo/lead-updates.ts';
+
+const FREES = 'of an open lead frees the former one, and takes the other';
+const ORIGINAL =
+  'a repetition is answered what the creation was, whatever was corrected since, also after the next start';
+const REOPENED = 'whoever opens a lead again while it is corrected claims the other one';
+
+/** Faults of what corrects leads, on any store and on SQLite. */
+export const UPDATE_BUGS: readonly PlantedBug[] = [
+  {
+    name: 'the former contact of a corrected lead stays claimed',
+    suite: ON_SQLITE,
+    caughtBy: FREES,
+    patches: [
+      {
+        file: IN_SQLITE,
+        find: 'claimed.free(studio, [...before, ...wanted], number);',
+        put: 'claimed.free(studio, wanted, number);',
+      },
+    ],
+  },
+  {
+    name: 'what a lead was created with is kept anew with each correction',
+    suite: ON_SQLITE,
+    caughtBy: ORIGINAL,
+    patches: [{ file: IN_SQLITE, text: 'original = coalesce(original, ?)', put: 'original = ?' }],
+  },
+  {
+    name: 'the expected time is compared before the write only',
+    suite: BY_RPC,
+    caughtBy: 'of 10 that expect the same time, one is carried out',
+    patches: [
+      {
+        file: IN_SQLITE,
+        find: "if (expectedUpdatedAt && $DIFFERS) return { kind: 'stale' };",
+        put: '',
+      },
+    ],
+  },
+  {
+    name: 'a lead that was corrected meanwhile is opened with the claims of its former contact',
+    suite: ON_SQLITE,
+    caughtBy: REOPENED,
+    patches: [
+      {
+        file: 'src/store/sqlite/leads.ts',
+        find: "if (!isSameContact(lead.contact, claims.contact)) return { kind: 'other-contact' };",
+        put: '',
+      },
+    ],
+  },
+  {
+    name: 'a correction counts as a fault the disabled source that the lead has',
+    suite: BY_RPC,
+    caughtBy: 'takes only an enabled source of the studio, and lets a lead keep the one that it has',
+    patches: [
+      {
+        file: 'src/usecases/update-lead.ts',
+        find: "typeof sourceId === 'string' && sourceId !== lead.sourceId",
+        put: "typeof sourceId === 'string'",
+      },
+    ],
+  },
+];
+
+/** Faults of what corrects leads on MongoDB. */
+export const UPDATE_MONGO_BUGS: readonly PlantedBug[] = [
+  {
+    name: 'on MongoDB, another contact of an open lead is not claimed',
+    suite: ON_MONGODB,
+    caughtBy: FREES,
+    patches: [{ file: IN_MONGODB, find: '...(takesClaims && claimsDocument(claims))', put: '...{}' }],
+  },
+  {
+    name: 'on MongoDB, claims are made anew of a contact that was corrected since',
+    suite: ON_MONGODB,
+    caughtBy: 'so does one whose contact was written otherwise, and claims the same',
+    patches: [{ file: 'src/store/mongo/claim-renewals.ts', find: "'contact.value': lead.contact.value", put: '...{}' }],
+  },
+  {
+    name: 'a correction whose answer was lost finds its own time in its way',
+    suite: 'test/e2e/mongo-failures.test.ts',
+    caughtBy: 'a correction that is written, but loses the reply, is one, whatever is answered',
+    patches: [
+      { file: IN_MONGODB, find: 'maybeWritten?.getTime() === lead.updatedAt.getTime()', put: 'false' },
+      { file: IN_MONGODB, find: "maybeWritten ? undefined : { kind: 'stale' }", put: "{ kind: 'stale' }" },
+    ],
+  },
+  {
+    name: 'a correction is answered without a look at the indexes that began after it',
+    suite: 'test/contract/mongo-indexes.test.ts',
+    caughtBy:
+      'with openContact dropped in that moment, of two leads at two cores never both are answered as having got one contact',
+    patches: [
+      {
+        file: 'src/store/mongo/while-unique.ts',
+        find: "outcome.kind === 'changed' || outcome.kind === 'updated'",
+        put: "outcome.kind === 'changed'",
+      },
+    ],
+  },
+];
