@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import { createReadStream } from 'node:fs';
 import { text } from 'node:stream/consumers';
 import { inspect } from 'node:util';
 import { Argument, Command, InvalidArgumentError, Option } from 'commander';
@@ -24,6 +25,7 @@ import { StoreUnavailable, type StudioRenewal, UnreadableRecord } from '../src/s
 import { changeLeadStage } from '../src/usecases/change-lead-stage.ts';
 import { createDemo } from '../src/usecases/create-demo.ts';
 import type { Dependencies } from '../src/usecases/dependencies.ts';
+import { countClosedLeads, eraseClosedLeads } from '../src/usecases/erase-closed-leads.ts';
 import { eraseLead } from '../src/usecases/erase-lead.ts';
 import { getLead } from '../src/usecases/get-lead.ts';
 import {
@@ -43,6 +45,7 @@ import { updateLead } from '../src/usecases/update-lead.ts';
 import { resendChanges, watchChanges } from './changes.ts';
 import { listedLead, publicKey, publicRenewal, publicStudio, show, showFindings } from './cli-output.ts';
 import { examine, type Part } from './doctor/examine.ts';
+import { applyErasures, exportErasures, JournalFault } from './erasures.ts';
 import { EXPORT_FORMATS } from './export-format.ts';
 import { ExportBroken, writeLeads } from './export-leads.ts';
 import { fileOutput, OutputFault, standardOutput } from './export-output.ts';
@@ -222,11 +225,30 @@ leads
   );
 
 leads
-  .command('erase <studio> <lead>')
-  .description('erase what a lead tells of its person, for good; its id, idempotency key, times and stage stay')
+  .command('erase')
+  .description('erase what leads tell of their persons, for good; ids, idempotency keys, times and stages stay')
+  .argument('[studio]', 'with --closed-before: all studios, unless it is given')
+  .argument('[lead]', 'one lead')
+  .option('--closed-before <date>', 'all that are closed and have not changed since, such as 2025-01-31', moment)
+  .option('--yes', 'with --closed-before: erase them; otherwise it is only said how many there are')
   .option(...DOER)
-  .action((studioId: string, leadId: string, { member: memberId }: { member?: string }) =>
-    run((deps) => eraseLead(deps, { studioId, leadId, memberId })),
+  .action((studioId: string | undefined, leadId: string | undefined, options: EraseOptions) =>
+    eraseLeads(studioId, leadId, options),
+  );
+
+const erasures = program
+  .command('erasures')
+  .description('which leads were erased: to be applied again to what a backup brought back');
+erasures
+  .command('export')
+  .description('write a line of JSON for each erased lead; nothing in it is of a person')
+  .action(() => run((deps) => exportErasures(deps, (line) => console.log(line))));
+erasures
+  .command('apply')
+  .description('erase the leads that a journal names')
+  .argument('[file]', 'what `erasures export` wrote; the standard input, unless it is given')
+  .action((file: string | undefined) =>
+    run((deps) => applyErasures(deps, file === undefined ? process.stdin : createReadStream(file))),
   );
 
 const changes = program.command('changes').description('changes of leads that no consumer has acknowledged');
@@ -347,6 +369,37 @@ function run(command: (deps: Dependencies) => Promise<unknown>): Promise<void> {
   });
 }
 
+interface EraseOptions {
+  readonly closedBefore?: Date;
+  readonly yes?: boolean;
+  readonly member?: string;
+}
+
+async function eraseLeads(
+  studioId: string | undefined,
+  leadId: string | undefined,
+  options: EraseOptions,
+): Promise<void> {
+  const { closedBefore: before, yes = false, member: memberId } = options;
+  if (before === undefined) {
+    if (studioId === undefined || leadId === undefined)
+      return program.error('error: which lead? or --closed-before which date?');
+    return run((deps) => eraseLead(deps, { studioId, leadId, memberId }));
+  }
+  if (leadId !== undefined) return program.error('error: one lead, or all that are closed?');
+  await run(async (deps) => {
+    if (studioId !== undefined) await getStudio(deps, studioId);
+    const count = await countClosedLeads(deps, { studioId, before });
+    if (!yes) return { wouldErase: count };
+    console.error(`${count} leads are to be erased`);
+    const progress = new Seldom(SHOWN_EVERY_MS);
+    const erased = await eraseClosedLeads(deps, { studioId, before, memberId: memberId ?? null }, (sofar) => {
+      if (progress.isDue()) console.error(`${sofar} of ${count} leads are erased`);
+    });
+    return { erased };
+  });
+}
+
 interface ExportOptions {
   readonly studio?: string;
   readonly format: keyof typeof EXPORT_FORMATS;
@@ -403,7 +456,8 @@ function showConversion(): (progress: ConversionProgress) => void {
 
 /** A fault of ours keeps its stack; what the operator can mend is one line each. */
 function complaint(error: unknown): string {
-  if (error instanceof SettingsError || error instanceof OutputFault) return error.message;
+  if (error instanceof SettingsError || error instanceof OutputFault || error instanceof JournalFault)
+    return error.message;
   if (error instanceof ExportBroken) return `${complaint(error.cause)}\n${error.message}`;
   if (error instanceof StoreUnavailable || error instanceof UnreadableRecord) return inOneLine(error);
   if (!(error instanceof Refusal)) return inspect(error);
@@ -414,6 +468,14 @@ function complaint(error: unknown): string {
 function days(value: string): number {
   if (!/^\d+$/.test(value)) throw new InvalidArgumentError('must be a whole number');
   return Number(value);
+}
+
+function moment(value: string): Date {
+  const date = new Date(value);
+  if (!/^\d{4}-\d{2}-\d{2}(T|$)/.test(value) || Number.isNaN(date.getTime())) {
+    throw new InvalidArgumentError('must be a date, such as 2025-01-31, or a time, such as 2025-01-31T12:00:00Z');
+  }
+  return date;
 }
 
 function atLeastOne(value: string): number {

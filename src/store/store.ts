@@ -282,6 +282,18 @@ export interface LeadErasureStore {
     readonly memberId: string | null;
     readonly now: Date;
   }): Promise<EraseLeadOutcome>;
+
+  /**
+   * The erased ones among the next `limit` leads of a studio, lowest id first, and the id that the next such leads follow; null:
+   * there are no more. One that cannot be read is passed over.
+   *
+   * @param after only leads with a higher id than this; null: from the lowest
+   */
+  walkErasedLeads(
+    studioId: string,
+    after: string | null,
+    limit: number,
+  ): Promise<{ readonly leads: readonly ErasedLead[]; readonly next: string | null }>;
 }
 
 /** What became of replacing a key's secret. */

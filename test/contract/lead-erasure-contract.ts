@@ -157,6 +157,24 @@ export function leadErasureContract(adapter: string, displayName: string, open: 
       for (const { lead } of await store.listLeadChanges(100)) expect(lead).not.toHaveProperty('displayName');
     });
 
+    test('erased leads can be walked through, part by part', async () => {
+      const leads: Lead[] = [];
+      for (const _ of times(7, () => 0)) leads.push(await created());
+      const erased = leads.filter((_, index) => index % 2 === 0);
+      for (const lead of erased) await erase(lead);
+
+      const walked: string[] = [];
+      let after: string | null = null;
+      do {
+        const { leads: part, next } = await store.walkErasedLeads(STUDIO_ID, after, 3);
+        walked.push(...part.map(({ id }) => id));
+        after = next;
+      } while (after !== null);
+
+      expect(walked).toEqual(erased.map(({ id }) => id));
+      expect(await store.walkErasedLeads('studio-2', null, 3)).toEqual({ leads: [], next: null });
+    });
+
     test('many erased leads in a row hide none of those behind them', async () => {
       const first = await created();
       const leads: Lead[] = [];

@@ -1,11 +1,13 @@
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
+import { copyFileSync, rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { expect, onTestFinished, test } from 'vitest';
+import type { Lead } from '../../src/domain/lead.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { aLead, claimsOf, times } from '../support/builders.ts';
@@ -200,3 +202,56 @@ test('an operator watches changes without taking them from their consumer, and h
   expect(await json('changes', 'resend')).toEqual({ resent: 2 });
   expect((await store.listLeadChanges(10)).map(({ lead }) => lead.id).sort()).toEqual([first.id, second.id].sort());
 }, 60_000);
+
+test('an operator erases a lead, and all that have long been closed, and does so again after a restore', async () => {
+  const { path, cli, json } = commandLine();
+  await cli('studios', 'put', 'studio-1');
+  await cli('studios', 'put', 'studio-2');
+  const store = openSqliteStore(path);
+  onTestFinished(() => store.close());
+  const leads = times(6, (index) => aLead({ studioId: index === 5 ? 'studio-2' : 'studio-1' }));
+  for (const lead of leads) await store.createLead(lead, claimsOf(lead));
+  const [one, old, other, recent, , elsewhere] = leads as [Lead, Lead, Lead, Lead, Lead, Lead];
+  const close = ({ studioId, id: leadId, contact }: Lead, day: string) =>
+    store.changeLeadStage({
+      studioId,
+      leadId,
+      stage: 'won',
+      claims: { ...claimsOf(one), contact },
+      memberId: null,
+      now: new Date(day),
+    });
+  for (const lead of [old, other, elsewhere]) await close(lead, '2099-01-01');
+  await close(recent, '2099-06-01');
+  const hand = new DatabaseSync(path);
+  hand.prepare('VACUUM INTO ?').run(`${path}.backup`);
+  hand.close();
+
+  expect(await json('leads', 'erase', 'studio-1', one.id)).toMatchObject({ id: one.id, stage: 'new' });
+  const refused = await cli('leads', 'erase', 'studio-1').catch((error) => error);
+  expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('which lead?') });
+  expect(await json('leads', 'erase', '--closed-before', '2099-02-01')).toEqual({ wouldErase: 3 });
+  expect(await json('leads', 'erase', 'studio-1', '--closed-before', '2099-02-01', '--yes')).toEqual({ erased: 2 });
+  expect(await json('leads', 'erase', '--closed-before', '2099-02-01', '--yes')).toEqual({ erased: 1 });
+  expect(await json('leads', 'erase', '--closed-before', '2099-02-01', '--yes')).toEqual({ erased: 0 });
+  expect((await store.listLeads('studio-1', null, 10)).records.map(({ id }) => id)).toEqual([leads[4]?.id, recent.id]);
+
+  const journal = await cli('erasures', 'export');
+  expect(
+    journal
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line).leadId),
+  ).toEqual([one, old, other, elsewhere].map(({ id }) => id));
+  const file = `${path}.journal`;
+  writeFileSync(file, journal + JSON.stringify({ studioId: 'studio-1', leadId: newId() }));
+  await store.close();
+  for (const each of ['', '-wal', '-shm']) rmSync(path + each, { force: true });
+  copyFileSync(`${path}.backup`, path);
+  expect(await json('erasures', 'apply', file)).toEqual({ erased: 4, notFound: 1 });
+  expect(await cli('erasures', 'export')).toMatch(new RegExp(one.id));
+  writeFileSync(file, '{}');
+  const broken = await cli('erasures', 'apply', file).catch((error) => error);
+  expect(broken).toMatchObject({ code: 1, stderr: 'line 1 is no line of a journal of erasures\n' });
+  expect(await json('vacuum')).toMatchObject({ before: expect.any(Number) });
+}, 120_000);

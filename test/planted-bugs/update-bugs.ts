@@ -29,7 +29,7 @@ export const UPDATE_BUGS: readonly PlantedBug[] = [
     name: 'what a lead was created with is kept anew with each correction',
     suite: ON_SQLITE,
     caughtBy: ORIGINAL,
-    patches: [{ file: IN_SQLITE, text: 'original = coalesce(original, ?)', put: 'original = ?' }],
+    patches: [{ file: IN_SQLITE, text: 'original = coalesce(original, ?7)', put: 'original = ?7' }],
   },
   {
     name: 'the expected time is compared before the write only',

@@ -1,10 +1,19 @@
 import type { UpdateFilter } from 'mongodb';
 import { nextUpdate } from '../../domain/lead.ts';
-import { type Checked, whole } from '../checked.ts';
-import { type EraseLeadOutcome, type LeadErasureStore, UnreadableRecord } from '../store.ts';
+import { type Checked, whole, wholeOrNull } from '../checked.ts';
+import { type EraseLeadOutcome, type LeadErasureStore, type ReportUnreadable, UnreadableRecord } from '../store.ts';
 import { refusedHistory, remember } from './audit.ts';
 import { type Connection, untilKnown } from './connection.ts';
-import { closedClaim, erasedLeadOf, isErased, type LeadDocument, leadKey, WITHOUT_HISTORY } from './documents.ts';
+import {
+  closedClaim,
+  erasedLeadOf,
+  FIRST_ID,
+  isErased,
+  LAST_ID,
+  type LeadDocument,
+  leadKey,
+  WITHOUT_HISTORY,
+} from './documents.ts';
 import { marked } from './lead-changes.ts';
 
 /** Everything in a lead's document that tells of its person, or was computed from that. */
@@ -20,8 +29,17 @@ const PERSONAL = {
 } as const;
 
 /** Erases leads, in MongoDB. */
-export function mongoLeadErasure({ leads, call }: Connection): LeadErasureStore {
+export function mongoLeadErasure({ leads, call }: Connection, report: ReportUnreadable): LeadErasureStore {
   return {
+    walkErasedLeads: (studioId, after, limit) =>
+      call(async () => {
+        const begin = after === null ? { $gte: leadKey(studioId, FIRST_ID) } : { $gt: leadKey(studioId, after) };
+        const _id = { ...begin, $lte: leadKey(studioId, LAST_ID) };
+        const found = await leads.find({ studioId, _id }, WITHOUT_HISTORY).sort({ _id: 1 }).limit(limit).toArray();
+        const erased = found.filter(isErased).flatMap((each) => wholeOrNull(erasedLeadOf(each), report) ?? []);
+        return { leads: erased, next: found.length < limit ? null : (found.at(-1)?._id.id.toString() ?? null) };
+      }),
+
     eraseLead: ({ studioId, leadId, memberId, now }) =>
       call((deadline) =>
         untilKnown<Checked<EraseLeadOutcome>>(deadline, async () => {

@@ -35,7 +35,7 @@ export function storeOn(connection: Connection, report: ReportUnreadable = () =>
   return {
     ...leadsWhileUnique(mongoLeads(connection, report), connection),
     ...mongoLeadChanges(connection, report),
-    ...mongoLeadErasure(connection),
+    ...mongoLeadErasure(connection, report),
     ...apiKeysWhileUnique(mongoApiKeys(connection, reads, report), connection),
     ...mongoDirectory(connection, reads, report),
     ...mongoAudit(connection, report),

@@ -1,12 +1,13 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { nextUpdate } from '../../domain/lead.ts';
-import { whole } from '../checked.ts';
-import type { LeadErasureStore } from '../store.ts';
+import { whole, wholeOrNull } from '../checked.ts';
+import type { LeadErasureStore, ReportUnreadable } from '../store.ts';
 import { auditWriter } from './audit.ts';
 import type { GroupCommit } from './group-commit.ts';
 import { marked } from './lead-changes.ts';
 import { prepareLists } from './row-lists.ts';
 import { erasedLeadOf, isErased, LEAD_COLUMNS } from './rows.ts';
+import { idText } from './stored-ids.ts';
 import { studioNumbers } from './studio-numbers.ts';
 
 /**
@@ -18,7 +19,12 @@ export function sqliteLeadErasure(
   database: DatabaseSync,
   commits: Pick<GroupCommit, 'write'>,
   erased: () => void,
+  report: ReportUnreadable = () => {},
 ): LeadErasureStore {
+  const selectNext = prepareLists(
+    database,
+    `SELECT ${LEAD_COLUMNS} FROM leads WHERE studio_number = ? AND id > unhex(?, '-') ORDER BY id LIMIT ? + 0`,
+  );
   const select = prepareLists(
     database,
     `SELECT ${LEAD_COLUMNS}, number FROM leads WHERE studio_number = ? AND id = unhex(?, '-')`,
@@ -53,6 +59,13 @@ export function sqliteLeadErasure(
       });
       if (outcome.kind === 'erased') erased();
       return outcome;
+    },
+
+    async walkErasedLeads(studioId, after, limit) {
+      const studio = studios.of(studioId);
+      const rows = studio === undefined ? [] : selectNext.all(studio, after ?? '', limit);
+      const leads = rows.filter(isErased).flatMap((row) => wholeOrNull(erasedLeadOf(studioId, row), report) ?? []);
+      return { leads, next: rows.length < limit ? null : idText(rows.at(-1)?.[0] as string) };
     },
   };
 }

@@ -37,7 +37,7 @@ export function openSqliteStore<Asker>(
   const store: Store = {
     ...leadsWhileUnique(sqliteLeads(database, commits, report), database, indexes),
     ...sqliteLeadChanges(database, commits, report),
-    ...sqliteLeadErasure(database, commits, () => path !== ':memory:' && checkpoints.erased()),
+    ...sqliteLeadErasure(database, commits, () => path !== ':memory:' && checkpoints.erased(), report),
     ...apiKeysWhileUnique(sqliteApiKeys(database, commits, report), indexes),
     ...sqliteDirectory(database, commits, report),
     ...sqliteAudit(database, report),

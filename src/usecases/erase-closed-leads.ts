@@ -1,0 +1,72 @@
+import type { Clock } from '../domain/clock.ts';
+import { isOpen, type Lead } from '../domain/lead.ts';
+import type { DirectoryStore, LeadErasureStore, LeadStore } from '../store/store.ts';
+import { everyStudio } from './list-studios.ts';
+
+/** How many leads are read at a time, and erased together. */
+const LEADS_IN_A_PAGE = 100;
+
+interface ErasureDependencies {
+  readonly store: Pick<DirectoryStore, 'listStudios'> &
+    Pick<LeadStore, 'walkLeads'> &
+    Pick<LeadErasureStore, 'eraseLead'>;
+  readonly clock: Clock;
+}
+
+/** Which leads: closed ones that have not changed since a moment. */
+export interface ClosedLeads {
+  /** Undefined: those of all studios. */
+  readonly studioId: string | undefined;
+  readonly before: Date;
+}
+
+/** How many there are. */
+export async function countClosedLeads(
+  { store }: Pick<ErasureDependencies, 'store'>,
+  which: ClosedLeads,
+): Promise<number> {
+  let count = 0;
+  for await (const leads of pagesOf(store, which)) count += leads.length;
+  return count;
+}
+
+/**
+ * Erases them all. Broken off, it may be done again: what is erased is passed over.
+ *
+ * @param erased is told how many are erased so far
+ */
+export async function eraseClosedLeads(
+  { store, clock }: ErasureDependencies,
+  which: ClosedLeads & { readonly memberId: string | null },
+  erased: (count: number) => void,
+): Promise<number> {
+  let count = 0;
+  for await (const leads of pagesOf(store, which)) {
+    const { memberId } = which;
+    await Promise.all(
+      leads.map(({ studioId, id: leadId }) => store.eraseLead({ studioId, leadId, memberId, now: clock() })),
+    );
+    count += leads.length;
+    erased(count);
+  }
+  return count;
+}
+
+async function* pagesOf(
+  store: ErasureDependencies['store'],
+  { studioId, before }: ClosedLeads,
+): AsyncGenerator<Lead[]> {
+  for await (const id of studioIds()) {
+    let after: string | null = null;
+    do {
+      const page: Awaited<ReturnType<LeadStore['walkLeads']>> = await store.walkLeads(id, after, LEADS_IN_A_PAGE);
+      yield page.records.filter(({ stage, updatedAt }) => !isOpen(stage) && updatedAt < before);
+      after = page.next;
+    } while (after !== null);
+  }
+
+  async function* studioIds(): AsyncGenerator<string> {
+    if (studioId !== undefined) yield studioId;
+    else for await (const { id } of everyStudio({ store })) yield id;
+  }
+}
