@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { type Document, Long, MongoClient, UUID } from 'mongodb';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { newId } from '../../src/domain/new-id.ts';
 import { leadKey, type StudioDocument } from '../../src/store/mongo/documents.ts';
 import { openMongoStore } from '../../src/store/mongo/mongo-store.ts';
 import type { Store, UnreadableRecord } from '../../src/store/store.ts';
-import { aStudio, BY, STUDIO_ID, times } from '../support/builders.ts';
+import { aLead, aStudio, BY, claimsOf, STUDIO_ID, times } from '../support/builders.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
 import { leadChangeContract } from './lead-change-contract.ts';
 import { leadErasureContract } from './lead-erasure-contract.ts';
@@ -211,6 +211,35 @@ describeWithMongo('MongoDB', (mongoUrl) => {
       },
     };
   };
+  test('an erased document has nothing of its person', async () => {
+    const url = new URL(`/test-${randomUUID()}`, mongoUrl()).href;
+    const [store, client] = [await openMongoStore(url), new MongoClient(url)];
+    onTestFinished(async () => {
+      await store.close();
+      await client.db().dropDatabase();
+      await client.close();
+    });
+    await store.putStudio(aStudio(), BY);
+    const lead = aLead({ displayName: 'Ada Lovelace', note: 'Calls back.', sourceId: randomUUID() });
+    const claims = claimsOf(lead);
+    await store.createLead(lead, claims);
+    const { studioId, id: leadId, contact } = lead;
+    const change = { studioId, leadId, memberId: null, now: new Date() };
+    await store.updateLead({
+      ...change,
+      correction: { displayName: 'Ada King' },
+      claims,
+      expectedUpdatedAt: null,
+    });
+    await store.eraseLead(change);
+
+    const document = JSON.stringify(await client.db().collection('leads').findOne({}));
+    const told = ['Ada', 'Calls', contact.value, lead.sourceId, claims.fingerprint.sha256, ...claims.contactKeys];
+    for (const text of told) expect(document).not.toContain(text);
+    expect(document).toContain(leadId);
+    expect(document).toContain(claims.idempotencyKey);
+  });
+
   storeContract('MongoDB', DAMAGES, openContractStore);
   leadChangeContract('MongoDB', 'displayName', openContractStore);
   leadErasureContract('MongoDB', 'displayName', openContractStore);

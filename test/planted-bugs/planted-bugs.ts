@@ -2,6 +2,7 @@ import { BATCH_BUGS } from './batch-bugs.ts';
 import { CORE_BUGS } from './core-bugs.ts';
 import { CRASH_BUGS } from './crash-bugs.ts';
 import { EDGE_BUGS } from './edge-bugs.ts';
+import { ERASURE_BUGS, MONGO_ERASURE_BUGS } from './erasure-bugs.ts';
 import { EXPORT_BUGS } from './export-bugs.ts';
 import { FEED_BUGS, MONGO_FEED_BUGS } from './feed-bugs.ts';
 import { MONGO_BUGS } from './mongo-bugs.ts';
@@ -34,6 +35,7 @@ const ON_SQLITE = [
   CRASH_BUGS,
   EDGE_BUGS,
   FEED_BUGS,
+  ERASURE_BUGS,
   EXPORT_BUGS,
   OPERATOR_BUGS,
   QUOTA_BUGS,
@@ -41,7 +43,7 @@ const ON_SQLITE = [
   VERSION_ONE_BUGS,
 ].flat();
 
-const ON_MONGODB = [MONGO_BUGS, MONGO_FEED_BUGS, UNREADABLE_MONGO_BUGS, UPDATE_MONGO_BUGS].flat();
+const ON_MONGODB = [MONGO_BUGS, MONGO_ERASURE_BUGS, MONGO_FEED_BUGS, UNREADABLE_MONGO_BUGS, UPDATE_MONGO_BUGS].flat();
 
 /** Every faulty variant, once. */
 export const ALL_BUGS: readonly PlantedBug[] = [...ON_SQLITE, ...ON_MONGODB];

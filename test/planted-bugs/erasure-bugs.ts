@@ -1,0 +1,73 @@
+import type { PlantedBug } from './planted-bug.ts';
+
+const SQLITE = 'src/store/sqlite/lead-erasure.ts';
+const MONGO = 'src/store/mongo/lead-erasure.ts';
+const ON_SQLITE = 'test/contract/sqlite-store.test.ts';
+const ON_MONGO = 'test/contract/mongo-store.test.ts';
+const NOBODY = 'an erased lead is there for nobody, keeps its stage, and frees its contact: new';
+const KEY = 'the key of an erased lead answers so, whatever is sent with it, and nothing is written';
+const NO_BYTE = 'no file of the database has a byte of an erased person, whatever happened to the lead before';
+
+/** Faults of erasure. */
+export const ERASURE_BUGS: readonly PlantedBug[] = [
+  {
+    name: 'an erased lead keeps its contact from others',
+    suite: ON_SQLITE,
+    caughtBy: NOBODY,
+    patches: [{ file: SQLITE, find: 'freeClaims.run(studio, number);', put: '' }],
+  },
+  {
+    name: 'what an erased lead was created with stays',
+    suite: 'test/contract/sqlite-erasure.test.ts',
+    caughtBy: NO_BYTE,
+    patches: [{ file: SQLITE, text: 'note = NULL, original = NULL,', put: 'note = NULL,' }],
+  },
+  {
+    name: 'the fingerprint of an erased lead stays',
+    suite: 'test/contract/sqlite-erasure.test.ts',
+    caughtBy: NO_BYTE,
+    patches: [{ file: SQLITE, text: "fingerprint = x'', fingerprint_version = 0,", put: 'fingerprint_version = 0,' }],
+  },
+  {
+    name: 'a late repetition brings an erased person back',
+    suite: ON_SQLITE,
+    caughtBy: KEY,
+    patches: [
+      { file: SQLITE, text: "contact_keys = x'',", put: "contact_keys = x'', idempotency_key = randomblob(16)," },
+    ],
+  },
+  {
+    name: 'an erasure is not told to the feed',
+    suite: ON_SQLITE,
+    caughtBy: 'the feed tells what is left of it',
+    patches: [{ file: SQLITE, text: `erased_at = ?1, \${marked('erased', '?1')}`, put: 'erased_at = ?1' }],
+  },
+];
+
+/** The same on MongoDB. */
+export const MONGO_ERASURE_BUGS: readonly PlantedBug[] = [
+  {
+    name: 'on MongoDB, an erased lead keeps its contact from others',
+    suite: ON_MONGO,
+    caughtBy: NOBODY,
+    patches: [
+      {
+        file: MONGO,
+        find: '{ ...mark.$set, updatedAt: time, erasedAt: time, openContactKey: $CLAIM }',
+        put: '{ ...mark.$set, updatedAt: time, erasedAt: time }',
+      },
+    ],
+  },
+  {
+    name: 'on MongoDB, an erased lead keeps its note',
+    suite: ON_MONGO,
+    caughtBy: 'an erased document has nothing of its person',
+    patches: [
+      {
+        file: MONGO,
+        find: 'const PERSONAL = { $$$BEFORE, note: 1, $$$AFTER } as const;',
+        put: 'const PERSONAL = { $$$BEFORE, $$$AFTER } as const;',
+      },
+    ],
+  },
+];
