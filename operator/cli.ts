@@ -3,6 +3,7 @@ import { text } from 'node:stream/consumers';
 import { inspect } from 'node:util';
 import { Argument, Command, InvalidArgumentError, Option } from 'commander';
 import { inOneLine } from '../common/in-one-line.ts';
+import { PAGE_SIZE } from '../common/rules/field-rules.ts';
 import { Seldom } from '../common/seldom.ts';
 import { SettingsError } from '../common/settings.ts';
 import { DAY_MS } from '../common/units.ts';
@@ -23,6 +24,7 @@ import { StoreUnavailable, type StudioRenewal, UnreadableRecord } from '../src/s
 import { changeLeadStage } from '../src/usecases/change-lead-stage.ts';
 import { createDemo } from '../src/usecases/create-demo.ts';
 import type { Dependencies } from '../src/usecases/dependencies.ts';
+import { findLeads } from '../src/usecases/find-leads.ts';
 import {
   getStudio,
   listEveryLeadSource,
@@ -39,6 +41,7 @@ import { updateLead } from '../src/usecases/update-lead.ts';
 import { publicKey, publicRenewal, publicStudio, show, showFindings } from './cli-output.ts';
 import { examine, type Part } from './doctor/examine.ts';
 import { CORRECTION_HELP, readCorrection } from './lead-correction.ts';
+import { CONTACT_HELP, readContact } from './read-contact.ts';
 
 /** How often a command that waits for the conversion of a file says so; milliseconds. */
 const SHOWN_EVERY_MS = 5000;
@@ -160,6 +163,17 @@ leads
   .option(...DOER)
   .action((studioId: string, leadId: string, stage: LeadStage, { member: memberId }: { member?: string }) =>
     run((deps) => changeLeadStage(deps, { studioId, leadId, stage, memberId })),
+  );
+leads
+  .command('find <studio>')
+  .description('show the leads of a contact, the open one first; at most 100')
+  .addHelpText('after', CONTACT_HELP)
+  .action((studioId: string) =>
+    run(async (deps) => {
+      const contact = await readContact(process.stdin);
+      const { leads } = await findLeads(deps, { studioId, contact, pageSize: PAGE_SIZE.max, pageToken: '' });
+      return leads;
+    }),
   );
 leads
   .command('update <studio> <lead>')

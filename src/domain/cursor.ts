@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
  * list of the studio that presents it. The checksum is there so that a cut, changed or foreign one is refused and not followed
  * to a wrong page.
  */
-const VERSIONS = { leads: 1, sources: 2 } as const;
+const VERSIONS = { leads: 1, sources: 2, leadsOfContact: 3 } as const;
 const BYTES = 33;
 
 /** What a studio has lists of. */

@@ -12,6 +12,7 @@ import type { Credential } from '../store/store.ts';
 import { changeLeadStage } from '../usecases/change-lead-stage.ts';
 import { createLead } from '../usecases/create-lead.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
+import { findLeads } from '../usecases/find-leads.ts';
 import { getLead } from '../usecases/get-lead.ts';
 import { listLeads, pageLimit } from '../usecases/list-leads.ts';
 import { updateLead } from '../usecases/update-lead.ts';
@@ -58,6 +59,12 @@ export function leadIntakeService(deps: Dependencies, context: ItemContext): Ser
         },
         handler,
       ),
+
+    async findLeads({ studioId, contact, pageSize, pageToken }) {
+      const query = { studioId, contact: contactFromWire(contact), pageSize, pageToken };
+      const { leads, ...page } = await findLeads(deps, query);
+      return { ...page, leads: leads.map((lead) => leadToWire(lead, 'full')) };
+    },
 
     async changeLeadStage({ studioId, leadId, stage, memberId }) {
       const command = { studioId, leadId, stage: leadStage.fromWire(stage), memberId };

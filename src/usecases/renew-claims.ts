@@ -57,7 +57,7 @@ export async function renewClaims(
     for (;;) {
       if (signal?.aborted) return false;
       const { studio, renewal } = current;
-      const { leads, next } = await store.listOpenClaims(studio.id, renewal.after, LEADS_IN_A_PAGE);
+      const { leads, next } = await store.listClaims(studio.id, renewal.after, LEADS_IN_A_PAGE);
       const outcomes = await Promise.all(leads.map((lead) => renew(current, lead)));
       renewed += outcomes.filter((isRenewed) => isRenewed).length;
       const noted = next === null ? nextStep(renewal, clock()) : { ...renewal, after: next };

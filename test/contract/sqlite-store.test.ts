@@ -395,7 +395,7 @@ describe('SQLite', () => {
 
     expect(await store.listClaimRenewals()).toEqual([]);
     expect(inTheWay.every(([leadId, holderId]) => leadId !== holderId)).toBe(true);
-    const { leads } = await store.listOpenClaims(STUDIO_ID, null, 10);
+    const { leads } = await store.listClaims(STUDIO_ID, null, 10);
     const { contactKeys } = openClaims(contact, { regionCode: 'AT', formerRules: [] });
     expect(leads.flatMap((lead) => lead.claims.contactKeys).toSorted()).toEqual(contactKeys.toSorted());
     await store.close();

@@ -1020,7 +1020,7 @@ describe('the directory', () => {
 describe("the core's token", () => {
   const unauthenticated = refused('UNAUTHENTICATED', 'CALLER_UNAUTHENTICATED');
 
-  test('the contract has RPCs to try', () => expect(CONTRACT_RPCS).toHaveLength(23));
+  test('the contract has RPCs to try', () => expect(CONTRACT_RPCS).toHaveLength(24));
 
   test.each(CONTRACT_RPCS)('nobody calls %s without it', async (rpc) => {
     const wrong = [

@@ -1,15 +1,17 @@
 import { UUID } from 'mongodb';
 import { CONTACT_RULE_VERSION, type OpenClaims } from '../../domain/claims.ts';
-import { isOpen } from '../../domain/lead.ts';
 import { wholeOrNull } from '../checked.ts';
-import type { ClaimRenewalStore, ReportUnreadable } from '../store.ts';
+import type { ClaimingLead, ClaimRenewalStore, ReportUnreadable } from '../store.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import {
   CLAIM_FIELDS,
   claimingLeadOf,
   claimsDocument,
+  closedClaim,
+  closedClaimsDocument,
   contactKeysIn,
   FIRST_ID,
+  formerClosedClaim,
   LAST_ID,
   leadKey,
   openClaim,
@@ -38,7 +40,7 @@ export function mongoClaimRenewals(connection: Connection, report: ReportUnreada
         });
       }),
 
-    listOpenClaims: (studioId, after, limit) =>
+    listClaims: (studioId, after, limit) =>
       call(async () => {
         const begin = after === null ? { $gte: leadKey(studioId, FIRST_ID) } : { $gt: leadKey(studioId, after) };
         const _id = { ...begin, $lte: leadKey(studioId, LAST_ID) };
@@ -47,8 +49,7 @@ export function mongoClaimRenewals(connection: Connection, report: ReportUnreada
           .sort({ _id: 1 })
           .limit(limit)
           .toArray();
-        const open = found.filter(({ stage }) => isOpen(stage));
-        const claiming = open.flatMap((lead) => wholeOrNull(claimingLeadOf(studioId, lead), report) ?? []);
+        const claiming = found.flatMap((lead) => wholeOrNull(claimingLeadOf(studioId, lead), report) ?? []);
         return { leads: claiming, next: found.length < limit ? null : (found.at(-1)?._id.id.toString() ?? null) };
       }),
 
@@ -92,7 +93,6 @@ function claimRenewer({ leads, call }: Connection): ClaimRenewalStore['renewClai
       let holder: string | null = null;
       return untilKnown(deadline, async () => {
         const { version, region } = lead.claims.contactRule;
-        const isFirst = version === 1;
         try {
           // Only as it was read: closed, opened again, corrected or renewed since, it is left alone.
           await leads.updateOne(
@@ -101,13 +101,11 @@ function claimRenewer({ leads, call }: Connection): ClaimRenewalStore['renewClai
               _id: leadKey(studioId, lead.id),
               'contact.type': lead.contact.type,
               'contact.value': lead.contact.value,
-              openContactKey: isFirst
-                ? openClaim(lead.claims.contactKeys[0] ?? '')
-                : lead.claims.contactKeys.map(openClaim),
-              'contactRule.version': isFirst ? null : version,
+              openContactKey: storedClaims(lead),
+              'contactRule.version': version === 1 ? null : version,
               'contactRule.region': region,
             },
-            { $set: claimsDocument(wanted) },
+            { $set: lead.isOpen ? claimsDocument(wanted) : closedClaimsDocument(lead.id, wanted) },
           );
           return { holder };
         } catch (error) {
@@ -122,4 +120,10 @@ function claimRenewer({ leads, call }: Connection): ClaimRenewalStore['renewClai
         }
       });
     }).then(({ holder }) => holder);
+}
+
+/** What a lead claims, as it was stored when it was read. */
+function storedClaims({ id, isOpen, claims: { contactKeys, contactRule } }: ClaimingLead): string | string[] {
+  if (!isOpen) return contactKeys.length === 0 ? formerClosedClaim(id) : contactKeys.map((key) => closedClaim(key, id));
+  return contactRule.version === 1 ? openClaim(contactKeys[0] ?? '') : contactKeys.map(openClaim);
 }

@@ -4,7 +4,15 @@ import { type Checked, whole } from '../checked.ts';
 import { type LeadStore, UnreadableRecord, type UpdateLeadOutcome } from '../store.ts';
 import { refusedHistory, remember } from './audit.ts';
 import { type Connection, untilKnown } from './connection.ts';
-import { claimsDocument, correctionFields, leadKey, leadOf, originalDocument, WITHOUT_HISTORY } from './documents.ts';
+import {
+  claimsDocument,
+  closedClaimsDocument,
+  correctionFields,
+  leadKey,
+  leadOf,
+  originalDocument,
+  WITHOUT_HISTORY,
+} from './documents.ts';
 import { isDuplicate } from './is-duplicate.ts';
 import { otherHolder } from './lead-in-the-way.ts';
 import { Turns } from './turns.ts';
@@ -33,7 +41,7 @@ export function leadUpdater({ leads, call }: Connection): LeadStore['updateLead'
         }
         if (corrected.length === 0) return { kind: 'unchanged', lead };
         const updatedAt = nextUpdate(lead.updatedAt, now);
-        const takesClaims = corrected.includes('contact') && isOpen(lead.stage);
+        const claimed = isOpen(lead.stage) ? claimsDocument(claims) : closedClaimsDocument(leadId, claims);
         deadline.throwIfAborted();
         try {
           const { matchedCount } = await leads.updateOne(
@@ -43,7 +51,7 @@ export function leadUpdater({ leads, call }: Connection): LeadStore['updateLead'
               $set: {
                 ...correctionFields(correction),
                 updatedAt,
-                ...(takesClaims && claimsDocument(claims)),
+                ...(corrected.includes('contact') && claimed),
                 ...(found.original === undefined && { original: originalDocument(lead) }),
               },
               $push: remember({ action: 'lead-updated', memberId, time: updatedAt, to: corrected.join() }),

@@ -1,12 +1,12 @@
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
 import { isSameContact } from '../../domain/contact.ts';
-import { isOpen, nextUpdate } from '../../domain/lead.ts';
-import { whole } from '../checked.ts';
+import { isOpen, MOST_LEADS_OF_CONTACT, nextUpdate } from '../../domain/lead.ts';
+import { whole, wholeOrNull } from '../checked.ts';
 import { readPage } from '../pages.ts';
 import { repetitionOf } from '../repetition.ts';
 import type { LeadStore, ReportUnreadable } from '../store.ts';
 import { auditWriter } from './audit.ts';
-import { contactClaims } from './contact-claims.ts';
+import { contactClaims, entriesOf } from './contact-claims.ts';
 import type { GroupCommit } from './group-commit.ts';
 import { leadUpdater } from './lead-updates.ts';
 import { prepareLists } from './row-lists.ts';
@@ -48,6 +48,11 @@ function leadTable(database: DatabaseSync) {
   const selectByKey = select(CREATION_COLUMNS, "idempotency_key = unhex(?, '-')");
   // SQLite looks at what a LIMIT is bound to as it plans, and plans anew for each other number; not at what is computed.
   const selectPage = select(LEAD_COLUMNS, "id < unhex(?, '-') ORDER BY id DESC LIMIT ? + 0");
+  const selectOfContact = prepareLists(
+    database,
+    `SELECT ${LEAD_COLUMNS} FROM contact_claims JOIN leads ON leads.number = lead_number
+    WHERE contact_claims.studio_number = ? AND contact_key BETWEEN ? AND ? LIMIT ${MOST_LEADS_OF_CONTACT}`,
+  );
   const updateStage = database.prepare(`
     UPDATE leads SET stage = ?, updated_at = ?, contact_keys = ?, rule_version = ?, rule_region = ? WHERE number = ?`);
 
@@ -61,7 +66,18 @@ function leadTable(database: DatabaseSync) {
 
   const keep = auditWriter(database);
   const claimed = contactClaims(database);
-  return { insert, studios, findByKey, selectById, selectToMove, selectPage, updateStage, claimed, keep };
+  return {
+    insert,
+    studios,
+    findByKey,
+    selectById,
+    selectToMove,
+    selectPage,
+    selectOfContact,
+    updateStage,
+    claimed,
+    keep,
+  };
 
   /** Reads of a studio's leads. */
   function select(columns: string, condition: string) {
@@ -83,7 +99,7 @@ function leadCreator(
       const holder = claimed.holderOf(studio, contactKeys);
       const number = holder === undefined ? insertLead(studio) : undefined;
       if (number !== undefined) {
-        claimed.take(studio, contactKeys, number);
+        claimed.take(studio, contactKeys, { number, isOpen: true });
         return { kind: 'created', lead };
       }
       const earlier = findByKey(studioId, studio, idempotencyKey);
@@ -119,9 +135,9 @@ function leadCreator(
 }
 
 function leadReader(
-  { studios, findByKey, selectById, selectPage }: LeadTable,
+  { studios, findByKey, selectById, selectPage, selectOfContact }: LeadTable,
   report: ReportUnreadable,
-): Pick<LeadStore, 'findLeadByIdempotencyKey' | 'findLead' | 'listLeads'> {
+): Pick<LeadStore, 'findLeadByIdempotencyKey' | 'findLead' | 'listLeads' | 'findLeadsOfContact'> {
   return {
     async findLeadByIdempotencyKey(studioId, idempotencyKey) {
       return findByKey(studioId, studios.of(studioId), idempotencyKey);
@@ -131,6 +147,15 @@ function leadReader(
       const studio = studios.of(studioId);
       const row = studio === undefined ? undefined : selectById.get(studio, leadId);
       return row ? whole(leadOf(studioId, row)) : null;
+    },
+
+    async findLeadsOfContact(studioId, contactKeys) {
+      const studio = studios.of(studioId);
+      if (studio === undefined) return [];
+      const rows = contactKeys.flatMap((key) => selectOfContact.all(studio, ...entriesOf(key)));
+      // A lead has several keys, of which it may be found by more than one.
+      const each = new Map(rows.map((row) => [row[0], row])).values().take(MOST_LEADS_OF_CONTACT);
+      return [...each].flatMap((row) => wholeOrNull(leadOf(studioId, row), report) ?? []);
     },
 
     async listLeads(studioId, before, limit) {
@@ -154,21 +179,20 @@ function stageChanger(
       if (studio === undefined || !row) return { kind: 'not-found' };
       const lead = whole(leadOf(studioId, row));
       if (lead.stage === stage) return { kind: 'unchanged', lead };
-      const leadNumber = row.at(-4) as number;
+      const number = row.at(-4) as number;
       let [contactKeys, ruleVersion, ruleRegion] = row.slice(-3) as [Uint8Array, number, string | null];
-      if (!isOpen(stage)) {
-        claimed.free(studio, hashesIn(contactKeys) ?? [], leadNumber);
-        contactKeys = hashesBytes([]);
-      } else if (!isOpen(lead.stage)) {
+      const [wasOpen, becomesOpen] = [isOpen(lead.stage), isOpen(stage)];
+      if (wasOpen !== becomesOpen) {
         if (!isSameContact(lead.contact, claims.contact)) return { kind: 'other-contact' };
-        const holder = claimed.holderOf(studio, claims.contactKeys);
+        const holder = becomesOpen ? claimed.holderOf(studio, claims.contactKeys) : undefined;
         if (holder !== undefined) return { kind: 'already-open', leadId: holder };
-        claimed.take(studio, claims.contactKeys, leadNumber);
+        claimed.free(studio, hashesIn(contactKeys) ?? [], { number, isOpen: wasOpen });
+        claimed.take(studio, claims.contactKeys, { number, isOpen: becomesOpen });
         contactKeys = hashesBytes(claims.contactKeys);
         ({ version: ruleVersion, region: ruleRegion } = claims.contactRule);
       }
       const updatedAt = nextUpdate(lead.updatedAt, now);
-      updateStage.run(stage, updatedAt.getTime(), contactKeys, ruleVersion, ruleRegion, leadNumber);
+      updateStage.run(stage, updatedAt.getTime(), contactKeys, ruleVersion, ruleRegion, number);
       const [from, to] = [lead.stage, stage];
       keep({ studioId, leadId, action: 'lead-stage-changed', memberId, time: updatedAt, from, to });
       return { kind: 'changed', lead: { ...lead, stage, updatedAt } };

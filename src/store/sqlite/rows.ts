@@ -164,6 +164,7 @@ export const claimingLeadOf = (studioId: string, row: Row): Checked<ClaimingLead
   checkedClaimingLead(studioId, {
     id: idText(row.id as string),
     contact: { type: row.contact_type, value: row.contact_value },
+    stage: row.stage,
     contactKeys: hashesIn(row.contact_keys as Uint8Array),
     contactRule: { version: row.rule_version, region: row.rule_region },
   });

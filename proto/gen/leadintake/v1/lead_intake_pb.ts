@@ -14,7 +14,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file leadintake/v1/lead_intake.proto.
  */
 export const file_leadintake_v1_lead_intake: GenFile = /*@__PURE__*/
-  fileDesc("Ch9sZWFkaW50YWtlL3YxL2xlYWRfaW50YWtlLnByb3RvEg1sZWFkaW50YWtlLnYxIjQKB0NvbnRhY3QSDwoFZW1haWwYASABKAlIABIPCgVwaG9uZRgCIAEoCUgAQgcKBXZhbHVlIrECCgRMZWFkEgoKAmlkGAEgASgJEhEKCXN0dWRpb19pZBgCIAEoCRIUCgxkaXNwbGF5X25hbWUYAyABKAkSJwoHY29udGFjdBgEIAEoCzIWLmxlYWRpbnRha2UudjEuQ29udGFjdBIWCglzb3VyY2VfaWQYBSABKAlIAIgBARIRCgRub3RlGAYgASgJSAGIAQESJwoFc3RhZ2UYByABKA4yGC5sZWFkaW50YWtlLnYxLkxlYWRTdGFnZRIvCgtjcmVhdGVfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgwKCl9zb3VyY2VfaWRCBwoFX25vdGUiwAEKEUNyZWF0ZUxlYWRSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIXCg9pZGVtcG90ZW5jeV9rZXkYAiABKAkSFAoMZGlzcGxheV9uYW1lGAMgASgJEicKB2NvbnRhY3QYBCABKAsyFi5sZWFkaW50YWtlLnYxLkNvbnRhY3QSFgoJc291cmNlX2lkGAUgASgJSACIAQESEQoEbm90ZRgGIAEoCUgBiAEBQgwKCl9zb3VyY2VfaWRCBwoFX25vdGUiSQoSQ3JlYXRlTGVhZFJlc3BvbnNlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQSEAoIcmVwbGF5ZWQYAiABKAgiWwoOR2V0TGVhZFJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEg8KB2xlYWRfaWQYAiABKAkSJQoEdmlldxgDIAEoDjIXLmxlYWRpbnRha2UudjEuTGVhZFZpZXciNAoPR2V0TGVhZFJlc3BvbnNlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQicwoQTGlzdExlYWRzUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAkSJQoEdmlldxgEIAEoDjIXLmxlYWRpbnRha2UudjEuTGVhZFZpZXciUAoRTGlzdExlYWRzUmVzcG9uc2USIgoFbGVhZHMYASADKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIosBChZDaGFuZ2VMZWFkU3RhZ2VSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIPCgdsZWFkX2lkGAIgASgJEicKBXN0YWdlGAMgASgOMhgubGVhZGludGFrZS52MS5MZWFkU3RhZ2USFgoJbWVtYmVyX2lkGAQgASgJSACIAQFCDAoKX21lbWJlcl9pZCI8ChdDaGFuZ2VMZWFkU3RhZ2VSZXNwb25zZRIhCgRsZWFkGAEgASgLMhMubGVhZGludGFrZS52MS5MZWFkItoBChFVcGRhdGVMZWFkUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSIQoEbGVhZBgCIAEoCzITLmxlYWRpbnRha2UudjEuTGVhZBIvCgt1cGRhdGVfbWFzaxgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2sSOAoUZXhwZWN0ZWRfdXBkYXRlX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhYKCW1lbWJlcl9pZBgFIAEoCUgAiAEBQgwKCl9tZW1iZXJfaWQiNwoSVXBkYXRlTGVhZFJlc3BvbnNlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQikAEKF0JhdGNoQ3JlYXRlTGVhZHNSZXF1ZXN0EjIKCHJlcXVlc3RzGAEgAygLMiAubGVhZGludGFrZS52MS5DcmVhdGVMZWFkUmVxdWVzdBITCgtyZXF1ZXN0X2lkcxgCIAMoCRIUCgx0cmFjZXBhcmVudHMYAyADKAkSFgoOc2VjcmV0X3NoYTI1NnMYBCADKAwiUgoYQmF0Y2hDcmVhdGVMZWFkc1Jlc3BvbnNlEjYKB3Jlc3VsdHMYASADKAsyJS5sZWFkaW50YWtlLnYxLkJhdGNoQ3JlYXRlTGVhZHNSZXN1bHQijgEKFkJhdGNoQ3JlYXRlTGVhZHNSZXN1bHQSDQoFaW5kZXgYASABKA0SNQoIcmVzcG9uc2UYAiABKAsyIS5sZWFkaW50YWtlLnYxLkNyZWF0ZUxlYWRSZXNwb25zZUgAEiMKBWVycm9yGAMgASgLMhIuZ29vZ2xlLnJwYy5TdGF0dXNIAEIJCgdvdXRjb21lIooBChRCYXRjaEdldExlYWRzUmVxdWVzdBIvCghyZXF1ZXN0cxgBIAMoCzIdLmxlYWRpbnRha2UudjEuR2V0TGVhZFJlcXVlc3QSEwoLcmVxdWVzdF9pZHMYAiADKAkSFAoMdHJhY2VwYXJlbnRzGAMgAygJEhYKDnNlY3JldF9zaGEyNTZzGAQgAygMIkwKFUJhdGNoR2V0TGVhZHNSZXNwb25zZRIzCgdyZXN1bHRzGAEgAygLMiIubGVhZGludGFrZS52MS5CYXRjaEdldExlYWRzUmVzdWx0IogBChNCYXRjaEdldExlYWRzUmVzdWx0Eg0KBWluZGV4GAEgASgNEjIKCHJlc3BvbnNlGAIgASgLMh4ubGVhZGludGFrZS52MS5HZXRMZWFkUmVzcG9uc2VIABIjCgVlcnJvchgDIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzSABCCQoHb3V0Y29tZSKNAQoVQmF0Y2hMaXN0TGVhZHNSZXF1ZXN0EjEKCHJlcXVlc3RzGAEgAygLMh8ubGVhZGludGFrZS52MS5MaXN0TGVhZHNSZXF1ZXN0EhMKC3JlcXVlc3RfaWRzGAIgAygJEhQKDHRyYWNlcGFyZW50cxgDIAMoCRIWCg5zZWNyZXRfc2hhMjU2cxgEIAMoDCJOChZCYXRjaExpc3RMZWFkc1Jlc3BvbnNlEjQKB3Jlc3VsdHMYASADKAsyIy5sZWFkaW50YWtlLnYxLkJhdGNoTGlzdExlYWRzUmVzdWx0IosBChRCYXRjaExpc3RMZWFkc1Jlc3VsdBINCgVpbmRleBgBIAEoDRI0CghyZXNwb25zZRgCIAEoCzIgLmxlYWRpbnRha2UudjEuTGlzdExlYWRzUmVzcG9uc2VIABIjCgVlcnJvchgDIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzSABCCQoHb3V0Y29tZSq6AQoJTGVhZFN0YWdlEhoKFkxFQURfU1RBR0VfVU5TUEVDSUZJRUQQABISCg5MRUFEX1NUQUdFX05FVxABEhgKFExFQURfU1RBR0VfQ09OVEFDVEVEEAISGwoXTEVBRF9TVEFHRV9UUklBTF9CT09LRUQQAxIdChlMRUFEX1NUQUdFX1RSSUFMX0FUVEVOREVEEAQSEgoOTEVBRF9TVEFHRV9XT04QBRITCg9MRUFEX1NUQUdFX0xPU1QQBipOCghMZWFkVmlldxIZChVMRUFEX1ZJRVdfVU5TUEVDSUZJRUQQABITCg9MRUFEX1ZJRVdfQkFTSUMQARISCg5MRUFEX1ZJRVdfRlVMTBACMoAGChFMZWFkSW50YWtlU2VydmljZRJRCgpDcmVhdGVMZWFkEiAubGVhZGludGFrZS52MS5DcmVhdGVMZWFkUmVxdWVzdBohLmxlYWRpbnRha2UudjEuQ3JlYXRlTGVhZFJlc3BvbnNlEk0KB0dldExlYWQSHS5sZWFkaW50YWtlLnYxLkdldExlYWRSZXF1ZXN0Gh4ubGVhZGludGFrZS52MS5HZXRMZWFkUmVzcG9uc2UiA5ACARJTCglMaXN0TGVhZHMSHy5sZWFkaW50YWtlLnYxLkxpc3RMZWFkc1JlcXVlc3QaIC5sZWFkaW50YWtlLnYxLkxpc3RMZWFkc1Jlc3BvbnNlIgOQAgESbAoQQmF0Y2hDcmVhdGVMZWFkcxImLmxlYWRpbnRha2UudjEuQmF0Y2hDcmVhdGVMZWFkc1JlcXVlc3QaJy5sZWFkaW50YWtlLnYxLkJhdGNoQ3JlYXRlTGVhZHNSZXNwb25zZSIDiAIBKAEwARJmCg1CYXRjaEdldExlYWRzEiMubGVhZGludGFrZS52MS5CYXRjaEdldExlYWRzUmVxdWVzdBokLmxlYWRpbnRha2UudjEuQmF0Y2hHZXRMZWFkc1Jlc3BvbnNlIgaIAgGQAgEoATABEmkKDkJhdGNoTGlzdExlYWRzEiQubGVhZGludGFrZS52MS5CYXRjaExpc3RMZWFkc1JlcXVlc3QaJS5sZWFkaW50YWtlLnYxLkJhdGNoTGlzdExlYWRzUmVzcG9uc2UiBogCAZACASgBMAESYAoPQ2hhbmdlTGVhZFN0YWdlEiUubGVhZGludGFrZS52MS5DaGFuZ2VMZWFkU3RhZ2VSZXF1ZXN0GiYubGVhZGludGFrZS52MS5DaGFuZ2VMZWFkU3RhZ2VSZXNwb25zZRJRCgpVcGRhdGVMZWFkEiAubGVhZGludGFrZS52MS5VcGRhdGVMZWFkUmVxdWVzdBohLmxlYWRpbnRha2UudjEuVXBkYXRlTGVhZFJlc3BvbnNlYgZwcm90bzM", [file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_google_rpc_status]);
+  fileDesc("Ch9sZWFkaW50YWtlL3YxL2xlYWRfaW50YWtlLnByb3RvEg1sZWFkaW50YWtlLnYxIjQKB0NvbnRhY3QSDwoFZW1haWwYASABKAlIABIPCgVwaG9uZRgCIAEoCUgAQgcKBXZhbHVlIrECCgRMZWFkEgoKAmlkGAEgASgJEhEKCXN0dWRpb19pZBgCIAEoCRIUCgxkaXNwbGF5X25hbWUYAyABKAkSJwoHY29udGFjdBgEIAEoCzIWLmxlYWRpbnRha2UudjEuQ29udGFjdBIWCglzb3VyY2VfaWQYBSABKAlIAIgBARIRCgRub3RlGAYgASgJSAGIAQESJwoFc3RhZ2UYByABKA4yGC5sZWFkaW50YWtlLnYxLkxlYWRTdGFnZRIvCgtjcmVhdGVfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgwKCl9zb3VyY2VfaWRCBwoFX25vdGUiwAEKEUNyZWF0ZUxlYWRSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIXCg9pZGVtcG90ZW5jeV9rZXkYAiABKAkSFAoMZGlzcGxheV9uYW1lGAMgASgJEicKB2NvbnRhY3QYBCABKAsyFi5sZWFkaW50YWtlLnYxLkNvbnRhY3QSFgoJc291cmNlX2lkGAUgASgJSACIAQESEQoEbm90ZRgGIAEoCUgBiAEBQgwKCl9zb3VyY2VfaWRCBwoFX25vdGUiSQoSQ3JlYXRlTGVhZFJlc3BvbnNlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQSEAoIcmVwbGF5ZWQYAiABKAgiWwoOR2V0TGVhZFJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEg8KB2xlYWRfaWQYAiABKAkSJQoEdmlldxgDIAEoDjIXLmxlYWRpbnRha2UudjEuTGVhZFZpZXciNAoPR2V0TGVhZFJlc3BvbnNlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQicwoQTGlzdExlYWRzUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAkSJQoEdmlldxgEIAEoDjIXLmxlYWRpbnRha2UudjEuTGVhZFZpZXciUAoRTGlzdExlYWRzUmVzcG9uc2USIgoFbGVhZHMYASADKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJInUKEEZpbmRMZWFkc1JlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEicKB2NvbnRhY3QYAiABKAsyFi5sZWFkaW50YWtlLnYxLkNvbnRhY3QSEQoJcGFnZV9zaXplGAMgASgFEhIKCnBhZ2VfdG9rZW4YBCABKAkiawoRRmluZExlYWRzUmVzcG9uc2USIgoFbGVhZHMYASADKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJEhkKEW1heV9iZV9pbmNvbXBsZXRlGAMgASgIIosBChZDaGFuZ2VMZWFkU3RhZ2VSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIPCgdsZWFkX2lkGAIgASgJEicKBXN0YWdlGAMgASgOMhgubGVhZGludGFrZS52MS5MZWFkU3RhZ2USFgoJbWVtYmVyX2lkGAQgASgJSACIAQFCDAoKX21lbWJlcl9pZCI8ChdDaGFuZ2VMZWFkU3RhZ2VSZXNwb25zZRIhCgRsZWFkGAEgASgLMhMubGVhZGludGFrZS52MS5MZWFkItoBChFVcGRhdGVMZWFkUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSIQoEbGVhZBgCIAEoCzITLmxlYWRpbnRha2UudjEuTGVhZBIvCgt1cGRhdGVfbWFzaxgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2sSOAoUZXhwZWN0ZWRfdXBkYXRlX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhYKCW1lbWJlcl9pZBgFIAEoCUgAiAEBQgwKCl9tZW1iZXJfaWQiNwoSVXBkYXRlTGVhZFJlc3BvbnNlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQikAEKF0JhdGNoQ3JlYXRlTGVhZHNSZXF1ZXN0EjIKCHJlcXVlc3RzGAEgAygLMiAubGVhZGludGFrZS52MS5DcmVhdGVMZWFkUmVxdWVzdBITCgtyZXF1ZXN0X2lkcxgCIAMoCRIUCgx0cmFjZXBhcmVudHMYAyADKAkSFgoOc2VjcmV0X3NoYTI1NnMYBCADKAwiUgoYQmF0Y2hDcmVhdGVMZWFkc1Jlc3BvbnNlEjYKB3Jlc3VsdHMYASADKAsyJS5sZWFkaW50YWtlLnYxLkJhdGNoQ3JlYXRlTGVhZHNSZXN1bHQijgEKFkJhdGNoQ3JlYXRlTGVhZHNSZXN1bHQSDQoFaW5kZXgYASABKA0SNQoIcmVzcG9uc2UYAiABKAsyIS5sZWFkaW50YWtlLnYxLkNyZWF0ZUxlYWRSZXNwb25zZUgAEiMKBWVycm9yGAMgASgLMhIuZ29vZ2xlLnJwYy5TdGF0dXNIAEIJCgdvdXRjb21lIooBChRCYXRjaEdldExlYWRzUmVxdWVzdBIvCghyZXF1ZXN0cxgBIAMoCzIdLmxlYWRpbnRha2UudjEuR2V0TGVhZFJlcXVlc3QSEwoLcmVxdWVzdF9pZHMYAiADKAkSFAoMdHJhY2VwYXJlbnRzGAMgAygJEhYKDnNlY3JldF9zaGEyNTZzGAQgAygMIkwKFUJhdGNoR2V0TGVhZHNSZXNwb25zZRIzCgdyZXN1bHRzGAEgAygLMiIubGVhZGludGFrZS52MS5CYXRjaEdldExlYWRzUmVzdWx0IogBChNCYXRjaEdldExlYWRzUmVzdWx0Eg0KBWluZGV4GAEgASgNEjIKCHJlc3BvbnNlGAIgASgLMh4ubGVhZGludGFrZS52MS5HZXRMZWFkUmVzcG9uc2VIABIjCgVlcnJvchgDIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzSABCCQoHb3V0Y29tZSKNAQoVQmF0Y2hMaXN0TGVhZHNSZXF1ZXN0EjEKCHJlcXVlc3RzGAEgAygLMh8ubGVhZGludGFrZS52MS5MaXN0TGVhZHNSZXF1ZXN0EhMKC3JlcXVlc3RfaWRzGAIgAygJEhQKDHRyYWNlcGFyZW50cxgDIAMoCRIWCg5zZWNyZXRfc2hhMjU2cxgEIAMoDCJOChZCYXRjaExpc3RMZWFkc1Jlc3BvbnNlEjQKB3Jlc3VsdHMYASADKAsyIy5sZWFkaW50YWtlLnYxLkJhdGNoTGlzdExlYWRzUmVzdWx0IosBChRCYXRjaExpc3RMZWFkc1Jlc3VsdBINCgVpbmRleBgBIAEoDRI0CghyZXNwb25zZRgCIAEoCzIgLmxlYWRpbnRha2UudjEuTGlzdExlYWRzUmVzcG9uc2VIABIjCgVlcnJvchgDIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzSABCCQoHb3V0Y29tZSq6AQoJTGVhZFN0YWdlEhoKFkxFQURfU1RBR0VfVU5TUEVDSUZJRUQQABISCg5MRUFEX1NUQUdFX05FVxABEhgKFExFQURfU1RBR0VfQ09OVEFDVEVEEAISGwoXTEVBRF9TVEFHRV9UUklBTF9CT09LRUQQAxIdChlMRUFEX1NUQUdFX1RSSUFMX0FUVEVOREVEEAQSEgoOTEVBRF9TVEFHRV9XT04QBRITCg9MRUFEX1NUQUdFX0xPU1QQBipOCghMZWFkVmlldxIZChVMRUFEX1ZJRVdfVU5TUEVDSUZJRUQQABITCg9MRUFEX1ZJRVdfQkFTSUMQARISCg5MRUFEX1ZJRVdfRlVMTBACMtAGChFMZWFkSW50YWtlU2VydmljZRJRCgpDcmVhdGVMZWFkEiAubGVhZGludGFrZS52MS5DcmVhdGVMZWFkUmVxdWVzdBohLmxlYWRpbnRha2UudjEuQ3JlYXRlTGVhZFJlc3BvbnNlEk0KB0dldExlYWQSHS5sZWFkaW50YWtlLnYxLkdldExlYWRSZXF1ZXN0Gh4ubGVhZGludGFrZS52MS5HZXRMZWFkUmVzcG9uc2UiA5ACARJTCglMaXN0TGVhZHMSHy5sZWFkaW50YWtlLnYxLkxpc3RMZWFkc1JlcXVlc3QaIC5sZWFkaW50YWtlLnYxLkxpc3RMZWFkc1Jlc3BvbnNlIgOQAgESTgoJRmluZExlYWRzEh8ubGVhZGludGFrZS52MS5GaW5kTGVhZHNSZXF1ZXN0GiAubGVhZGludGFrZS52MS5GaW5kTGVhZHNSZXNwb25zZRJsChBCYXRjaENyZWF0ZUxlYWRzEiYubGVhZGludGFrZS52MS5CYXRjaENyZWF0ZUxlYWRzUmVxdWVzdBonLmxlYWRpbnRha2UudjEuQmF0Y2hDcmVhdGVMZWFkc1Jlc3BvbnNlIgOIAgEoATABEmYKDUJhdGNoR2V0TGVhZHMSIy5sZWFkaW50YWtlLnYxLkJhdGNoR2V0TGVhZHNSZXF1ZXN0GiQubGVhZGludGFrZS52MS5CYXRjaEdldExlYWRzUmVzcG9uc2UiBogCAZACASgBMAESaQoOQmF0Y2hMaXN0TGVhZHMSJC5sZWFkaW50YWtlLnYxLkJhdGNoTGlzdExlYWRzUmVxdWVzdBolLmxlYWRpbnRha2UudjEuQmF0Y2hMaXN0TGVhZHNSZXNwb25zZSIGiAIBkAIBKAEwARJgCg9DaGFuZ2VMZWFkU3RhZ2USJS5sZWFkaW50YWtlLnYxLkNoYW5nZUxlYWRTdGFnZVJlcXVlc3QaJi5sZWFkaW50YWtlLnYxLkNoYW5nZUxlYWRTdGFnZVJlc3BvbnNlElEKClVwZGF0ZUxlYWQSIC5sZWFkaW50YWtlLnYxLlVwZGF0ZUxlYWRSZXF1ZXN0GiEubGVhZGludGFrZS52MS5VcGRhdGVMZWFkUmVzcG9uc2ViBnByb3RvMw", [file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_google_rpc_status]);
 
 /**
  * How to reach a person: exactly one way.
@@ -340,6 +340,85 @@ export const ListLeadsResponseSchema: GenMessage<ListLeadsResponse> = /*@__PURE_
   messageDesc(file_leadintake_v1_lead_intake, 7);
 
 /**
+ * Request of FindLeads.
+ *
+ * @generated from message leadintake.v1.FindLeadsRequest
+ */
+export type FindLeadsRequest = Message<"leadintake.v1.FindLeadsRequest"> & {
+  /**
+   * 1 to 64 of `[A-Za-z0-9_-]`.
+   *
+   * @generated from field: string studio_id = 1;
+   */
+  studioId: string;
+
+  /**
+   * Required. Where two spellings are one contact, either finds the leads of both.
+   *
+   * @generated from field: leadintake.v1.Contact contact = 2;
+   */
+  contact?: Contact | undefined;
+
+  /**
+   * Leads per page: 0 means 25, more than 100 means 100; negative is invalid.
+   *
+   * @generated from field: int32 page_size = 3;
+   */
+  pageSize: number;
+
+  /**
+   * Empty for the first page, else the next_page_token of the page before, unchanged, of the same studio and contact.
+   *
+   * @generated from field: string page_token = 4;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message leadintake.v1.FindLeadsRequest.
+ * Use `create(FindLeadsRequestSchema)` to create a new message.
+ */
+export const FindLeadsRequestSchema: GenMessage<FindLeadsRequest> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_lead_intake, 8);
+
+/**
+ * Answer to FindLeads.
+ *
+ * @generated from message leadintake.v1.FindLeadsResponse
+ */
+export type FindLeadsResponse = Message<"leadintake.v1.FindLeadsResponse"> & {
+  /**
+   * At most page_size leads with their contacts; all that are open stand on the first page. There is more than one of these only where
+   * another region of the studio made two contacts one.
+   *
+   * @generated from field: repeated leadintake.v1.Lead leads = 1;
+   */
+  leads: Lead[];
+
+  /**
+   * Empty on the last page; else at most 512 of `[A-Za-z0-9_-]`.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+
+  /**
+   * Closed leads may be missing: for some minutes after the studio's region or the release has changed, or because the contact has more
+   * than 1,000 leads, of which so many are looked at.
+   *
+   * @generated from field: bool may_be_incomplete = 3;
+   */
+  mayBeIncomplete: boolean;
+};
+
+/**
+ * Describes the message leadintake.v1.FindLeadsResponse.
+ * Use `create(FindLeadsResponseSchema)` to create a new message.
+ */
+export const FindLeadsResponseSchema: GenMessage<FindLeadsResponse> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_lead_intake, 9);
+
+/**
  * Request of ChangeLeadStage.
  *
  * @generated from message leadintake.v1.ChangeLeadStageRequest
@@ -379,7 +458,7 @@ export type ChangeLeadStageRequest = Message<"leadintake.v1.ChangeLeadStageReque
  * Use `create(ChangeLeadStageRequestSchema)` to create a new message.
  */
 export const ChangeLeadStageRequestSchema: GenMessage<ChangeLeadStageRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 8);
+  messageDesc(file_leadintake_v1_lead_intake, 10);
 
 /**
  * Answer to ChangeLeadStage.
@@ -400,7 +479,7 @@ export type ChangeLeadStageResponse = Message<"leadintake.v1.ChangeLeadStageResp
  * Use `create(ChangeLeadStageResponseSchema)` to create a new message.
  */
 export const ChangeLeadStageResponseSchema: GenMessage<ChangeLeadStageResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 9);
+  messageDesc(file_leadintake_v1_lead_intake, 11);
 
 /**
  * Request of UpdateLead. The rules of the fields are those of CreateLeadRequest.
@@ -451,7 +530,7 @@ export type UpdateLeadRequest = Message<"leadintake.v1.UpdateLeadRequest"> & {
  * Use `create(UpdateLeadRequestSchema)` to create a new message.
  */
 export const UpdateLeadRequestSchema: GenMessage<UpdateLeadRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 10);
+  messageDesc(file_leadintake_v1_lead_intake, 12);
 
 /**
  * Answer to UpdateLead.
@@ -472,7 +551,7 @@ export type UpdateLeadResponse = Message<"leadintake.v1.UpdateLeadResponse"> & {
  * Use `create(UpdateLeadResponseSchema)` to create a new message.
  */
 export const UpdateLeadResponseSchema: GenMessage<UpdateLeadResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 11);
+  messageDesc(file_leadintake_v1_lead_intake, 13);
 
 /**
  * Some of the requests of BatchCreateLeads.
@@ -516,7 +595,7 @@ export type BatchCreateLeadsRequest = Message<"leadintake.v1.BatchCreateLeadsReq
  * Use `create(BatchCreateLeadsRequestSchema)` to create a new message.
  */
 export const BatchCreateLeadsRequestSchema: GenMessage<BatchCreateLeadsRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 12);
+  messageDesc(file_leadintake_v1_lead_intake, 14);
 
 /**
  * Some of the results of BatchCreateLeads.
@@ -537,7 +616,7 @@ export type BatchCreateLeadsResponse = Message<"leadintake.v1.BatchCreateLeadsRe
  * Use `create(BatchCreateLeadsResponseSchema)` to create a new message.
  */
 export const BatchCreateLeadsResponseSchema: GenMessage<BatchCreateLeadsResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 13);
+  messageDesc(file_leadintake_v1_lead_intake, 15);
 
 /**
  * What became of one request of BatchCreateLeads.
@@ -579,7 +658,7 @@ export type BatchCreateLeadsResult = Message<"leadintake.v1.BatchCreateLeadsResu
  * Use `create(BatchCreateLeadsResultSchema)` to create a new message.
  */
 export const BatchCreateLeadsResultSchema: GenMessage<BatchCreateLeadsResult> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 14);
+  messageDesc(file_leadintake_v1_lead_intake, 16);
 
 /**
  * Some of the requests of BatchGetLeads.
@@ -623,7 +702,7 @@ export type BatchGetLeadsRequest = Message<"leadintake.v1.BatchGetLeadsRequest">
  * Use `create(BatchGetLeadsRequestSchema)` to create a new message.
  */
 export const BatchGetLeadsRequestSchema: GenMessage<BatchGetLeadsRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 15);
+  messageDesc(file_leadintake_v1_lead_intake, 17);
 
 /**
  * Some of the results of BatchGetLeads.
@@ -644,7 +723,7 @@ export type BatchGetLeadsResponse = Message<"leadintake.v1.BatchGetLeadsResponse
  * Use `create(BatchGetLeadsResponseSchema)` to create a new message.
  */
 export const BatchGetLeadsResponseSchema: GenMessage<BatchGetLeadsResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 16);
+  messageDesc(file_leadintake_v1_lead_intake, 18);
 
 /**
  * What became of one request of BatchGetLeads.
@@ -686,7 +765,7 @@ export type BatchGetLeadsResult = Message<"leadintake.v1.BatchGetLeadsResult"> &
  * Use `create(BatchGetLeadsResultSchema)` to create a new message.
  */
 export const BatchGetLeadsResultSchema: GenMessage<BatchGetLeadsResult> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 17);
+  messageDesc(file_leadintake_v1_lead_intake, 19);
 
 /**
  * Some of the requests of BatchListLeads.
@@ -730,7 +809,7 @@ export type BatchListLeadsRequest = Message<"leadintake.v1.BatchListLeadsRequest
  * Use `create(BatchListLeadsRequestSchema)` to create a new message.
  */
 export const BatchListLeadsRequestSchema: GenMessage<BatchListLeadsRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 18);
+  messageDesc(file_leadintake_v1_lead_intake, 20);
 
 /**
  * Some of the results of BatchListLeads.
@@ -751,7 +830,7 @@ export type BatchListLeadsResponse = Message<"leadintake.v1.BatchListLeadsRespon
  * Use `create(BatchListLeadsResponseSchema)` to create a new message.
  */
 export const BatchListLeadsResponseSchema: GenMessage<BatchListLeadsResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 19);
+  messageDesc(file_leadintake_v1_lead_intake, 21);
 
 /**
  * What became of one request of BatchListLeads.
@@ -793,7 +872,7 @@ export type BatchListLeadsResult = Message<"leadintake.v1.BatchListLeadsResult">
  * Use `create(BatchListLeadsResultSchema)` to create a new message.
  */
 export const BatchListLeadsResultSchema: GenMessage<BatchListLeadsResult> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 20);
+  messageDesc(file_leadintake_v1_lead_intake, 22);
 
 /**
  * Where a lead stands. Open are all stages but WON and LOST.
@@ -936,6 +1015,17 @@ export const LeadIntakeService: GenService<{
     methodKind: "unary";
     input: typeof ListLeadsRequestSchema;
     output: typeof ListLeadsResponseSchema;
+  },
+  /**
+   * Finds a studio's leads of a contact, by the same comparison as CreateLead: the open one first, then closed ones, newest first; one
+   * whose record cannot be read is left out. Refused with INVALID_REQUEST. It cannot be asked for by an address, which others log.
+   *
+   * @generated from rpc leadintake.v1.LeadIntakeService.FindLeads
+   */
+  findLeads: {
+    methodKind: "unary";
+    input: typeof FindLeadsRequestSchema;
+    output: typeof FindLeadsResponseSchema;
   },
   /**
    * Creates many leads, each on its own exactly as CreateLead does: what happens to one touches no other. A caller sends
