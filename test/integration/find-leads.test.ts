@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { MOST_LEADS_OF_CONTACT } from '../../src/domain/lead.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { times } from '../support/builders.ts';
 import {
@@ -121,6 +122,26 @@ describe('FindLeads', () => {
     expect(pages.every((page) => page.length <= pageSize)).toBe(true);
     expect(pages).toHaveLength(Math.ceil(5 / pageSize));
   });
+
+  test('of a contact with more leads than are looked at answers so many, the open one first, and says so', async () => {
+    const contact = anEmail();
+    const closed = await Promise.all(times(MOST_LEADS_OF_CONTACT + 5, () => aLead(anEmail(), 'LOST')));
+    await Promise.all(closed.map((id) => leads('UpdateLead', { studioId, lead: { id, contact } })));
+    const open = await aLead(contact);
+
+    const all: string[] = [];
+    for (let pageToken: string | undefined = ''; pageToken !== undefined; ) {
+      const page: Page = await find(contact, { pageSize: 1000, pageToken });
+      expect(page.mayBeIncomplete).toBe(true);
+      expect(page.leads.length).toBeLessThanOrEqual(100);
+      all.push(...page.leads.map(({ id }) => id));
+      pageToken = page.nextPageToken || undefined;
+    }
+
+    expect(all[0]).toBe(open);
+    expect(new Set(all).size).toBe(MOST_LEADS_OF_CONTACT);
+    expect(all).toHaveLength(MOST_LEADS_OF_CONTACT);
+  }, 120_000);
 
   test('refuses a token of another studio, of another list, and one that was cut', async () => {
     const contact = anEmail();

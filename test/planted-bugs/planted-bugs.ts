@@ -2,6 +2,7 @@ import { BATCH_BUGS } from './batch-bugs.ts';
 import { CORE_BUGS } from './core-bugs.ts';
 import { CRASH_BUGS } from './crash-bugs.ts';
 import { EDGE_BUGS } from './edge-bugs.ts';
+import { FIND_BUGS, FIND_MONGO_BUGS } from './find-bugs.ts';
 import { MONGO_BUGS } from './mongo-bugs.ts';
 import { OPERATOR_BUGS } from './operator-bugs.ts';
 import type { PlantedBug } from './planted-bug.ts';
@@ -27,6 +28,7 @@ const ON_SQLITE = [
   SQLITE_BUGS,
   UNREADABLE_BUGS,
   UPDATE_BUGS,
+  FIND_BUGS,
   BATCH_BUGS,
   CORE_BUGS,
   CRASH_BUGS,
@@ -37,7 +39,7 @@ const ON_SQLITE = [
   VERSION_ONE_BUGS,
 ].flat();
 
-const ON_MONGODB = [MONGO_BUGS, UNREADABLE_MONGO_BUGS, UPDATE_MONGO_BUGS].flat();
+const ON_MONGODB = [MONGO_BUGS, UNREADABLE_MONGO_BUGS, UPDATE_MONGO_BUGS, FIND_MONGO_BUGS].flat();
 
 /** Every faulty variant, once. */
 export const ALL_BUGS: readonly PlantedBug[] = [...ON_SQLITE, ...ON_MONGODB];

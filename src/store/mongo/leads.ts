@@ -245,7 +245,7 @@ function leadReader(
         const isCut = found.length === MOST_LEADS_OF_CONTACT;
         const open = { studioId, openContactKey: { $in: contactKeys.map(openClaim) } };
         const first = isCut ? await leads.find(open, WITHOUT_HISTORY).toArray() : [];
-        const each = new Map([...first, ...found].map((document) => [nameOf(document._id), document])).values();
+        const each = new Map([...first, ...found].map((lead) => [nameOf(lead._id), lead])).values();
         return [...each.take(MOST_LEADS_OF_CONTACT)].flatMap((document) => wholeOrNull(leadOf(document), report) ?? []);
       }),
 

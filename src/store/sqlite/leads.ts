@@ -187,6 +187,8 @@ function stageChanger(
         const holder = becomesOpen ? claimed.holderOf(studio, claims.contactKeys) : undefined;
         if (holder !== undefined) return { kind: 'already-open', leadId: holder };
         claimed.free(studio, hashesIn(contactKeys) ?? [], { number, isOpen: wasOpen });
+        // What it has already, if somebody has moved it by hand.
+        claimed.free(studio, claims.contactKeys, { number, isOpen: becomesOpen });
         claimed.take(studio, claims.contactKeys, { number, isOpen: becomesOpen });
         contactKeys = hashesBytes(claims.contactKeys);
         ({ version: ruleVersion, region: ruleRegion } = claims.contactRule);
