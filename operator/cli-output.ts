@@ -14,7 +14,7 @@ export function publicStudio({ id, status, regionCode }: Studio): Pick<Studio, '
   return { id, status, regionCode };
 }
 
-/** How far the claims of a studio's open leads are made anew. */
+/** How far the claims of a studio's leads are made anew. */
 export function publicRenewal({ studio, renewal: { step, since, after } }: StudioRenewal) {
   return { studio: studio.id, step, since, after };
 }

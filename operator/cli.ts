@@ -189,7 +189,7 @@ leads
 
 program
   .command('claims')
-  .description('show the studios of which the claims of open leads are being made anew, and how far that has come')
+  .description('show the studios of which the claims of leads are being made anew, and how far that has come')
   .option('--renew', 'do now what of it is due, as a core that runs does by itself')
   .action(({ renew = false }: { renew?: boolean }) =>
     run(async (deps) => {

@@ -322,7 +322,7 @@ export interface DirectoryStore {
   listLeadSources(studioId: string, after: string | null, limit: number): Promise<Page<LeadSource>>;
 }
 
-/** A studio whose open leads' claims are made anew. */
+/** A studio whose leads' claims are made anew. */
 export interface StudioRenewal {
   readonly studio: Studio;
   readonly renewal: ClaimRenewal;
@@ -338,7 +338,7 @@ export interface ClaimingLead {
 
 export interface ClaimRenewalStore {
   /**
-   * Every studio whose open leads' claims are to be made anew, by id; also those that a release wrote which knew the first
+   * Every studio whose leads' claims are to be made anew, by id; also those that a release wrote which knew the first
    * rule only: of these, everything is to be renewed. One of which it cannot be read how far it has come is left out.
    */
   listClaimRenewals(): Promise<StudioRenewal[]>;

@@ -24,7 +24,7 @@ interface RenewalDependencies {
 }
 
 /**
- * Makes the claims of open leads anew, as far as that is due. May be broken off at any moment and begun again, also by
+ * Makes anew what open leads claim and closed ones are found by, as far as that is due. May be broken off at any moment and begun again, also by
  * several processes at once: it goes on where it was noted last. What keeps one studio's from going on keeps no other's.
  *
  * @returns how many studios are not done yet, because a step of theirs has to wait

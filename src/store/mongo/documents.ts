@@ -105,7 +105,7 @@ export interface StudioDocument {
   readonly _id: string;
   readonly status: Studio['status'];
   readonly regionCode: RegionCode | null;
-  /** The version of the rule by which all its open leads claim, with its region of now; null while they are renewed. */
+  /** The version of the rule by which all its leads claim, with its region of now; null while they are renewed. */
   readonly claimVersion?: number | null;
   /** Absent, as is the version, when a release wrote it that knew the first rule only. */
   readonly renewal?: RenewalDocument | null;
@@ -115,7 +115,7 @@ export interface StudioDocument {
   readonly history?: readonly HistoryEntry[];
 }
 
-/** How far the claims of a studio's open leads are made anew. */
+/** How far the claims of a studio's leads are made anew. */
 interface RenewalDocument extends Omit<ClaimRenewal, 'after'> {
   readonly after: UUID | null;
 }
@@ -280,7 +280,7 @@ export function studioOf(document: StudioDocument, report: ReportUnreadable): St
   return checkedStudio({ id, status, regionCode, formerRules: formerRulesIn(renewalOf(document)) }, report);
 }
 
-/** How far the claims of a studio's open leads are made anew; null: all are by the rule of today. */
+/** How far the claims of a studio's leads are made anew; null: all are by the rule of today. */
 export function renewalOf({ _id, claimVersion, regionCode, renewal }: StudioDocument): Checked<ClaimRenewal> | null {
   if (renewal) {
     const { step, since, after, formerRules } = renewal;

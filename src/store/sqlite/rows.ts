@@ -133,7 +133,7 @@ export const studioOf = (row: Row, report: ReportUnreadable): Studio =>
     report,
   );
 
-/** How far the claims of a studio's open leads are made anew; null: all are by the rule of today. */
+/** How far the claims of a studio's leads are made anew; null: all are by the rule of today. */
 export function renewalOf({ id, claim_renewal: json }: Row): Checked<ClaimRenewal> | null {
   if (json === null) return null;
   return checkedRenewal(renewalIn(json as string), id as string);
