@@ -20,7 +20,7 @@ export function listedLead({ id, displayName, contact, stage, createdAt }: Lead)
   return { id, displayName, contact, stage, createdAt };
 }
 
-/** How far the claims of a studio's open leads are made anew. */
+/** How far the claims of a studio's leads are made anew. */
 export function publicRenewal({ studio, renewal: { step, since, after } }: StudioRenewal) {
   return { studio: studio.id, step, since, after };
 }

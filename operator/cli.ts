@@ -27,6 +27,7 @@ import { createDemo } from '../src/usecases/create-demo.ts';
 import type { Dependencies } from '../src/usecases/dependencies.ts';
 import { countClosedLeads, eraseClosedLeads } from '../src/usecases/erase-closed-leads.ts';
 import { eraseLead } from '../src/usecases/erase-lead.ts';
+import { findLeads } from '../src/usecases/find-leads.ts';
 import { getLead } from '../src/usecases/get-lead.ts';
 import {
   getStudio,
@@ -51,6 +52,7 @@ import { ExportBroken, writeLeads } from './export-leads.ts';
 import { fileOutput, OutputFault, standardOutput } from './export-output.ts';
 import { CORRECTION_HELP, readCorrection } from './lead-correction.ts';
 import { newestLeads } from './newest-leads.ts';
+import { CONTACT_HELP, readContact } from './read-contact.ts';
 
 /** How often a command that waits for the conversion of a file says so; milliseconds. */
 const SHOWN_EVERY_MS = 5000;
@@ -213,6 +215,17 @@ leads
     run((deps) => changeLeadStage(deps, { studioId, leadId, stage, memberId })),
   );
 leads
+  .command('find <studio>')
+  .description('show the leads of a contact, the open one first; at most 100')
+  .addHelpText('after', CONTACT_HELP)
+  .action((studioId: string) =>
+    run(async (deps) => {
+      const contact = await readContact(process.stdin);
+      const { leads } = await findLeads(deps, { studioId, contact, pageSize: PAGE_SIZE.max, pageToken: '' });
+      return leads;
+    }),
+  );
+leads
   .command('update <studio> <lead>')
   .description('correct the name, contact, source or note of a lead; an open one takes its other contact')
   .option(...DOER)
@@ -281,7 +294,7 @@ changes
 
 program
   .command('claims')
-  .description('show the studios of which the claims of open leads are being made anew, and how far that has come')
+  .description('show the studios of which the claims of leads are being made anew, and how far that has come')
   .option('--renew', 'do now what of it is due, as a core that runs does by itself')
   .action(({ renew = false }: { renew?: boolean }) =>
     run(async (deps) => {

@@ -26,7 +26,8 @@ export async function readCorrection(input: NodeJS.ReadableStream): Promise<Upda
   return read as UpdateLeadCommand['fields'];
 }
 
-function parsed(json: string): unknown {
+/** What a text in JSON is; undefined when it is none. */
+export function parsed(json: string): unknown {
   try {
     return JSON.parse(json);
   } catch {
@@ -42,7 +43,8 @@ function faultOf(name: string, value: unknown): string | undefined {
   return mayBeNull ? 'must be a text or null' : 'must be a text';
 }
 
-function isContact(value: unknown): value is Contact {
+/** Whether a value is a contact as the public API has it; its text is looked at later. */
+export function isContact(value: unknown): value is Contact {
   const { type, value: text, ...more } = Object(value);
   return (type === 'email' || type === 'phone') && typeof text === 'string' && Object.keys(more).length === 0;
 }

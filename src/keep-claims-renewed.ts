@@ -15,7 +15,7 @@ const FAILURE_TOLD_EVERY_MS = 600_000;
 const MOST_FAILURES_TOLD = 100;
 
 /**
- * Makes claims of open leads anew whenever that is due, for as long as the process runs; whoever else does so, too.
+ * Makes claims of leads anew whenever that is due, for as long as the process runs; whoever else does so, too.
  *
  * @returns stops it: nothing new is begun, and what is under way ends with the store
  */

@@ -5,7 +5,7 @@ import type { RegionCode } from './contact.ts';
 export const RENEWAL_STEPS = ['first', 'second', 'third', 'last'] as const;
 
 /**
- * How far the claims of a studio's open leads are made anew, after its region or the rule has changed. All are gone through
+ * How far the claims of a studio's leads are made anew, after its region or the rule has changed. All are gone through
  * four times: at once, so that each lead holds to every form; again when nobody is at work any more who knows no rule but a
  * former one, after which former rules are held to no longer; at once again, to let go of them; and a last time, for what
  * those made who had still held to them.

@@ -1,7 +1,7 @@
 import { idBytes, idFromBytes, makeToken, placeOf } from './token.ts';
 
 /** What a studio has lists of. */
-type ListName = 'leads' | 'sources' | 'resent';
+type ListName = 'leads' | 'sources' | 'resent' | 'leadsOfContact';
 
 const ID_BYTES = 16;
 

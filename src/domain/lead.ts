@@ -10,6 +10,9 @@ export type LeadStage = (typeof LEAD_STAGES)[number];
 /** A lead in any of these stages keeps its contact from having another open one. @rule 3.1.open */
 export const isOpen = (stage: LeadStage): boolean => stage !== 'won' && stage !== 'lost';
 
+/** How many leads of one contact are looked at. */
+export const MOST_LEADS_OF_CONTACT = 1000;
+
 /** How much of a lead an answer carries; only the full view has the contact. */
 export type LeadView = 'basic' | 'full';
 

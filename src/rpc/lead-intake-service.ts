@@ -13,6 +13,7 @@ import { changeLeadStage } from '../usecases/change-lead-stage.ts';
 import { createLead } from '../usecases/create-lead.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
 import { eraseLead } from '../usecases/erase-lead.ts';
+import { findLeads } from '../usecases/find-leads.ts';
 import { getLead } from '../usecases/get-lead.ts';
 import { listLeads, pageLimit } from '../usecases/list-leads.ts';
 import { updateLead } from '../usecases/update-lead.ts';
@@ -61,6 +62,12 @@ export function leadIntakeService(deps: Dependencies, context: ItemContext): Ser
         },
         handler,
       ),
+
+    async findLeads({ studioId, contact, pageSize, pageToken }) {
+      const query = { studioId, contact: contactFromWire(contact), pageSize, pageToken };
+      const { leads, ...page } = await findLeads(deps, query);
+      return { ...page, leads: leads.map((lead) => leadToWire(lead, 'full')) };
+    },
 
     exportLeads: leadExporter(deps, context),
 

@@ -6,7 +6,7 @@ import type { ContactRule, OpenClaims } from '../domain/claims.ts';
 import { CONTACT_TYPES, type Contact, isRegionCode, type RegionCode } from '../domain/contact.ts';
 import { CORRECTABLE_FIELDS, type OriginalFields } from '../domain/correction.ts';
 import { type Fingerprint, isFingerprint } from '../domain/fingerprint.ts';
-import { type ErasedLead, LEAD_STAGES, type Lead } from '../domain/lead.ts';
+import { type ErasedLead, isOpen, LEAD_STAGES, type Lead, type LeadStage } from '../domain/lead.ts';
 import { CHANGE_KINDS, type ChangeKind, type LeadChange } from '../domain/lead-change.ts';
 import { type LeadSource, MEMBER_ROLES, type Member, STUDIO_STATUSES, type Studio } from '../domain/studio.ts';
 import { type ClaimingLead, type ReportUnreadable, UnreadableRecord } from './store.ts';
@@ -214,16 +214,22 @@ export function checkedRenewal(read: Unchecked<ClaimRenewal>, studioId: string):
 export const formerRulesIn = (renewal: Checked<ClaimRenewal> | null): unknown =>
   renewal instanceof UnreadableRecord ? undefined : (renewal?.formerRules ?? []);
 
-/** What an open lead claims, and what that is made of; the rest of it may be what it likes. */
+/** What a lead claims, and what that is made of; the rest of it may be what it likes: a stage that nobody knows is an open one. */
 export function checkedClaimingLead(
   studioId: string,
-  { id, contact, contactKeys, contactRule }: Unchecked<Omit<ClaimingLead, 'claims'> & OpenClaims>,
+  {
+    id,
+    contact,
+    stage,
+    contactKeys,
+    contactRule,
+  }: Unchecked<Pick<ClaimingLead, 'id' | 'contact'> & OpenClaims & Pick<Lead, 'stage'>>,
 ): Checked<ClaimingLead> {
   if (!isUuid(id)) return unreadable('lead', { studioId, id }, 'id');
   if (!isContact(contact)) return unreadable('lead', { studioId, id }, 'contact');
   const isKeys = Array.isArray(contactKeys) && contactKeys.every((key) => typeof key === 'string');
   if (!isKeys || !isRule(contactRule)) return unreadable('lead', { studioId, id }, 'claims');
-  return { id, contact, claims: { contactKeys, contactRule } };
+  return { id, contact, isOpen: isOpen(stage as LeadStage), claims: { contactKeys, contactRule } };
 }
 
 /** What a lead claims, or the lead when that cannot be read. */

@@ -180,15 +180,22 @@ export interface LeadStore {
   walkLeads(studioId: string, after: string | null, limit: number): Promise<Page<Lead>>;
 
   /**
+   * Leads of the studio of which one of the keys is: what an open one claims, and what a closed one would have claimed when it was
+   * closed, corrected or renewed. Each once, in any order; of more than MOST_LEADS_OF_CONTACT so many, the open ones among them. Must
+   * pass over those that cannot be read, and must not find another studio's.
+   */
+  findLeadsOfContact(studioId: string, contactKeys: readonly string[]): Promise<Lead[]>;
+
+  /**
    * Moves a lead to a stage. Must write nothing when it is there already; otherwise `updatedAt` becomes `now`, or the
    * next millisecond after the one before. Closing frees the contact in the same write; reopening takes it again, and
    * must answer already-open, and write nothing, when another lead has it. A change must be kept as an event in the same
    * write.
    *
-   * One that stays open keeps what it claims. One that is to be opened again, and has another contact than the claims are of, must
-   * be left as it is, and is answered as such.
+   * One that stays open, or closed, keeps what it claims, or is found by. One that is to be closed or opened again, and has another
+   * contact than the claims are of, must be left as it is, and is answered as such.
    *
-   * @param change `claims`: what the lead claims when it is opened again
+   * @param change `claims`: what the lead claims when it is opened again, and is found by once it is closed
    * @throws UnreadableRecord, having written nothing
    */
   changeLeadStage(change: {
@@ -204,7 +211,8 @@ export interface LeadStore {
    * Gives a lead other values of some fields. Must look at the expected time first: another is stale. Must write nothing when
    * all values are there already; otherwise `updatedAt` grows as with a stage. An open lead that gets another contact frees what
    * it claims and takes the claims of that in the same write, and must answer already-open, and write nothing, when another lead
-   * has one of these. One that is closed, or keeps its contact, keeps what it claims. What the lead was created with must be
+   * has one of these. A closed one takes nothing, and is found by the claims from then on. One that keeps its contact keeps what it
+   * claims. What the lead was created with must be
    * kept in the first such write, for repetitions of its creation; the event, in each.
    *
    * @param change `claims`: of the contact, if there is another; `expectedUpdatedAt`: null when nothing is expected
@@ -423,41 +431,42 @@ export interface DirectoryStore {
   listLeadSources(studioId: string, after: string | null, limit: number): Promise<Page<LeadSource>>;
 }
 
-/** A studio whose open leads' claims are made anew. */
+/** A studio whose leads' claims are made anew. */
 export interface StudioRenewal {
   readonly studio: Studio;
   readonly renewal: ClaimRenewal;
 }
 
-/** A lead, and what it claims. */
+/** A lead, and what it claims, or is found by once it is closed. */
 export interface ClaimingLead {
   readonly id: string;
   readonly contact: Contact;
+  readonly isOpen: boolean;
   readonly claims: OpenClaims;
 }
 
 export interface ClaimRenewalStore {
   /**
-   * Every studio whose open leads' claims are to be made anew, by id; also those that a release wrote which knew the first
+   * Every studio whose leads' claims are to be made anew, by id; also those that a release wrote which knew the first
    * rule only: of these, everything is to be renewed. One of which it cannot be read how far it has come is left out.
    */
   listClaimRenewals(): Promise<StudioRenewal[]>;
 
   /**
-   * The open ones among the next `limit` leads of a studio, lowest id first, and the id that the next such leads follow;
-   * null: there are no more. One whose claims cannot be read is left out, and keeps them.
+   * What the next `limit` leads of a studio claim, lowest id first, and the id that the next such leads follow; null: there are no
+   * more. One whose claims cannot be read is left out, and keeps them.
    *
    * @param after only leads with a higher id than this; null: from the lowest
    */
-  listOpenClaims(
+  listClaims(
     studioId: string,
     after: string | null,
     limit: number,
   ): Promise<{ readonly leads: ClaimingLead[]; readonly next: string | null }>;
 
   /**
-   * Gives a lead other claims, and changes nothing else of it. Must write nothing unless it still has the contact, and claims
-   * what was read.
+   * Gives a lead other claims, and changes nothing else of it. Must write nothing unless it is still as open or closed as it was
+   * read, has that contact, and claims that.
    * What another lead claims must stay that one's; the lead gets what is free.
    *
    * @returns the lead that has one of the claims; null when none has, or nothing was written

@@ -24,7 +24,7 @@ interface RenewalDependencies {
 }
 
 /**
- * Makes the claims of open leads anew, as far as that is due. May be broken off at any moment and begun again, also by
+ * Makes anew what open leads claim and closed ones are found by, as far as that is due. May be broken off at any moment and begun again, also by
  * several processes at once: it goes on where it was noted last. What keeps one studio's from going on keeps no other's.
  *
  * @returns how many studios are not done yet, because a step of theirs has to wait
@@ -57,7 +57,7 @@ export async function renewClaims(
     for (;;) {
       if (signal?.aborted) return false;
       const { studio, renewal } = current;
-      const { leads, next } = await store.listOpenClaims(studio.id, renewal.after, LEADS_IN_A_PAGE);
+      const { leads, next } = await store.listClaims(studio.id, renewal.after, LEADS_IN_A_PAGE);
       const outcomes = await Promise.all(leads.map((lead) => renew(current, lead)));
       renewed += outcomes.filter((isRenewed) => isRenewed).length;
       // Every lead of an earlier release comes by here, once nobody of that release is at work any more.

@@ -174,7 +174,7 @@ export function leadChangeContract(adapter: string, displayName: string, open: (
       expect(await store.createLead(aLead({ contact: lead.contact }), claims)).toMatchObject({ kind: 'replayed' });
       expect(await store.createLead(rival, claimsOf(rival))).toMatchObject({ kind: 'already-open' });
       expect(await moved(lead, 'new')).toMatchObject({ kind: 'unchanged' });
-      const [claiming] = (await store.listOpenClaims(STUDIO_ID, null, 1)).leads;
+      const [claiming] = (await store.listClaims(STUDIO_ID, null, 1)).leads;
       if (!claiming) throw new Error('it claims nothing');
       await store.renewClaims(STUDIO_ID, claiming, { ...claiming.claims, contactKeys: claimsOf(aLead()).contactKeys });
 

@@ -65,7 +65,7 @@ export function leadErasureContract(adapter: string, displayName: string, open: 
         expect((await store.listLeads(studioId, null, 10)).records).toEqual([other]);
         expect(await move(lead, 'lost')).toEqual({ kind: 'not-found' });
         expect(await rename(lead, 'Ada')).toEqual({ kind: 'not-found' });
-        expect((await store.listOpenClaims(studioId, null, 10)).leads.map((each) => each.id)).toEqual([other.id]);
+        expect((await store.listClaims(studioId, null, 10)).leads.map((each) => each.id)).toEqual([other.id]);
         await created(aLead({ contact: lead.contact }));
       },
     );

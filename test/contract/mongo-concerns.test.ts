@@ -98,8 +98,8 @@ async function useAllOf(store: Store): Promise<void> {
   await store.findLead(studioId, lead.id);
   await store.listLeads(studioId, null, 10);
   await store.changeLeadStage({ studioId, leadId: lead.id, stage: 'won', claims, memberId: null, now: NOW });
-  for (const { id, contact, claims } of (await store.listOpenClaims(studioId, null, 10)).leads) {
-    await store.renewClaims(studioId, { id, contact, claims }, claimsOf(aLead()));
+  for (const { claims, ...lead } of (await store.listClaims(studioId, null, 10)).leads) {
+    await store.renewClaims(studioId, { ...lead, claims }, claimsOf(aLead()));
   }
   await store.putStudio({ ...studio, regionCode: 'DE' }, BY);
   for (const renewal of await store.listClaimRenewals()) await store.noteClaimRenewal(renewal, null);

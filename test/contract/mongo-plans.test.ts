@@ -172,6 +172,11 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
     'a lead by its id': { call: () => store.findLead(studioId, leadId), by: ['_id_'], atMost: 1 },
     "another studio's lead by its id": { call: () => store.findLead('studio-2', leadId), by: ['_id_'], atMost: 1 },
     'the first page': { call: () => store.listLeads(studioId, null, PAGE), by: ['_id_'], atMost: PAGE + 2 },
+    'the leads of a contact, open and closed': {
+      call: () => store.findLeadsOfContact(studioId, [...claims.contactKeys, ...closedClaims.contactKeys]),
+      by: ['openContact'],
+      atMost: 4,
+    },
     'a later page': {
       call: async () => {
         const seen = await store.listLeads(studioId, null, LEADS_PER_BUSY_STUDIO / 2);
@@ -271,12 +276,12 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
       atMost: LIVE_KEYS + REVOKED_KEYS + 2,
     },
     'the claims of the open leads of a studio, page by page': {
-      call: () => store.listOpenClaims(studioId, leadId, PAGE),
+      call: () => store.listClaims(studioId, leadId, PAGE),
       by: ['_id_'],
       atMost: PAGE + 1,
     },
     "a lead's claims, made anew": {
-      call: () => store.renewClaims(studioId, { id: leadId, contact, claims }, claimsOf(aLead())),
+      call: () => store.renewClaims(studioId, { id: leadId, contact, isOpen: true, claims }, claimsOf(aLead())),
       by: ['_id_|openContact'],
       atMost: 1,
     },

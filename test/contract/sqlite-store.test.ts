@@ -382,6 +382,31 @@ describe('SQLite', () => {
     expect(await store.listLeads(STUDIO_ID, last.id, 1)).toEqual({ records: [first], next: null });
   });
 
+  test('leads that somebody has opened or closed by hand are moved like all others, and found', async () => {
+    const store = await openSqliteStore(path);
+    const leads = [aLead(), aLead()];
+    const byHand = new DatabaseSync(path);
+    const move = ({ id: leadId, ...lead }: Lead, stage: 'lost' | 'new') => {
+      const claims = claimsOf({ id: leadId, ...lead });
+      return store.changeLeadStage({ studioId: STUDIO_ID, leadId, stage, claims, memberId: null, now: NOW });
+    };
+    for (const lead of leads) {
+      await store.createLead(lead, claimsOf(lead));
+      for (const [stage, other] of [
+        ['lost', 'new'],
+        ['new', 'lost'],
+      ] as const) {
+        await move(lead, stage);
+        byHand.prepare(`UPDATE leads SET stage = ? WHERE id = ${ID_BYTES}`).run(other, lead.id);
+
+        expect(await move(lead, stage)).toMatchObject({ kind: 'changed' });
+        expect(await store.findLeadsOfContact(STUDIO_ID, claimsOf(lead).contactKeys)).toMatchObject([{ stage }]);
+      }
+    }
+    byHand.close();
+    await store.close();
+  });
+
   test('leads whose claims somebody has taken from them by hand are renewed like all others', async () => {
     const store = await openSqliteStore(path);
     const put = (regionCode: 'DE' | 'AT') =>
@@ -407,7 +432,7 @@ describe('SQLite', () => {
 
     expect(await store.listClaimRenewals()).toEqual([]);
     expect(inTheWay.every(([leadId, holderId]) => leadId !== holderId)).toBe(true);
-    const { leads } = await store.listOpenClaims(STUDIO_ID, null, 10);
+    const { leads } = await store.listClaims(STUDIO_ID, null, 10);
     const { contactKeys } = openClaims(contact, { regionCode: 'AT', formerRules: [] });
     expect(leads.flatMap((lead) => lead.claims.contactKeys).toSorted()).toEqual(contactKeys.toSorted());
     await store.close();

@@ -33,6 +33,8 @@ import {
   STUDIO_ID,
   times,
 } from '../support/builders.ts';
+import { openClaimsIn } from '../support/open-claims.ts';
+import { findLeadsContract } from './find-leads-contract.ts';
 import { type Damage, type OpenedStore, titleOf } from './opened-store.ts';
 import { updateLeadContract } from './update-lead-contract.ts';
 
@@ -575,6 +577,8 @@ export function storeContract(name: string, damages: readonly Damage[], open: ()
       () => opened,
     );
 
+    findLeadsContract(damages, () => opened);
+
     describe('claims', () => {
       const phone = (value = '030 7654321') => ({ type: 'phone', value }) as const;
       /** Creates a lead as it would be by the studio as it is now, and gives what became of it. */
@@ -587,7 +591,7 @@ export function storeContract(name: string, damages: readonly Damage[], open: ()
       const put = (regionCode: Studio['regionCode'], now = NOW) =>
         store.putStudio({ id: STUDIO_ID, status: 'active', regionCode }, { memberId: null, now });
       const renewals = async () => (await store.listClaimRenewals()).map(({ renewal }) => renewal);
-      const claimsNow = async () => (await store.listOpenClaims(STUDIO_ID, null, 1000)).leads;
+      const claimsNow = () => openClaimsIn(store, STUDIO_ID);
       /** Takes all steps of a renewal, each when it may begin. */
       async function renewAll(from = NOW): Promise<Date> {
         let now = from;
@@ -769,9 +773,9 @@ export function storeContract(name: string, damages: readonly Damage[], open: ()
         await store.putStudio({ ...failing, regionCode: null }, { memberId: null, now: NOW });
         const faulty: Store = {
           ...store,
-          async listOpenClaims(studioId, ...page) {
+          async listClaims(studioId, ...page) {
             if (studioId === failing.id) throw new StoreUnavailable('the fault');
-            return store.listOpenClaims(studioId, ...page);
+            return store.listClaims(studioId, ...page);
           },
         };
         const told: string[] = [];
@@ -1860,9 +1864,7 @@ export function storeContract(name: string, damages: readonly Damage[], open: ()
           expect(await store.listAuditEvents(STUDIO_ID, bad.id)).toEqual([]);
           // Claims are made anew as long as it can be read what of.
           const claiming = damage.field.startsWith('contact') ? [oldest, newest] : leads;
-          expect((await store.listOpenClaims(STUDIO_ID, null, 10)).leads.map(({ id }) => id)).toEqual(
-            claiming.map(({ id }) => id),
-          );
+          expect((await openClaimsIn(store, STUDIO_ID)).map(({ id }) => id)).toEqual(claiming.map(({ id }) => id));
           expect(await everyLead()).toEqual([newest, oldest]);
         },
       );
@@ -1897,7 +1899,7 @@ export function storeContract(name: string, damages: readonly Damage[], open: ()
           for (const lead of [first, bad, last]) await created(lead);
           await opened.damage(damage, bad);
 
-          const { leads } = await store.listOpenClaims(STUDIO_ID, null, 10);
+          const { leads } = await store.listClaims(STUDIO_ID, null, 10);
 
           expect(leads.map(({ id }) => id)).toEqual([first.id, last.id]);
           expect(opened.reported).toMatchObject([{ kind: 'lead', id: bad.id, field: 'claims' }]);

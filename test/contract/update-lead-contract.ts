@@ -10,6 +10,7 @@ import { type ClaimingLead, type Store, UnreadableRecord, type UpdateLeadOutcome
 import { changeLeadStage } from '../../src/usecases/change-lead-stage.ts';
 import { renewClaims } from '../../src/usecases/renew-claims.ts';
 import { aClaim, aLead, aStudio, claimsOf, DAY_MS, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
+import { openClaimsIn } from '../support/open-claims.ts';
 import type { Damage, OpenedStore } from './opened-store.ts';
 
 /** What `src/store/store.ts` promises of updates, held against one adapter. */
@@ -67,7 +68,7 @@ export function updateLeadContract(
 
     const found = ({ studioId, id }: Lead) => store.findLead(studioId, id);
     const eventsOf = ({ studioId, id }: Lead) => store.listAuditEvents(studioId, id);
-    const claimsNow = async () => (await store.listOpenClaims(STUDIO_ID, null, 1000)).leads;
+    const claimsNow = () => openClaimsIn(store, STUDIO_ID);
 
     test.each<[string, Correction]>([
       ['name', { displayName: 'Augusta Ada King' }],
@@ -193,7 +194,7 @@ export function updateLeadContract(
         } as const;
         await updated(lead, { contact }, { claims });
 
-        expect(await claimsNow()).toEqual([{ id: lead.id, contact, claims }]);
+        expect(await claimsNow()).toEqual([{ id: lead.id, contact, isOpen: true, claims }]);
         const another = aLead();
         await created(another, claimsOf(another, { contactKeys: [aClaim('a')] }));
       });
@@ -479,7 +480,7 @@ export function updateLeadContract(
 
         const contact = phone('030 1234567');
         const claims = openClaims(contact, aStudio({ regionCode: 'AT' }));
-        expect(await claimsNow()).toEqual([{ id: lead.id, contact, claims }]);
+        expect(await claimsNow()).toEqual([{ id: lead.id, contact, isOpen: true, claims }]);
       });
 
       test('corrections through one store and renewals through another leave the claims of each contact, and no others', async () => {

@@ -109,7 +109,7 @@ test('an operator sets up a studio, issues, replaces, lists and revokes a key, f
   expect(await json('members', 'remove', 's1', 'owner')).toEqual({ removed: null });
 });
 
-test('an operator corrects a lead with what the standard input gives, and is told what is wrong with that', async () => {
+test('an operator corrects and finds a lead with what the standard input gives, and is told what is wrong with that', async () => {
   const { path, cli, given, json } = commandLine();
   await cli('studios', 'put', 's1');
   const store = openSqliteStore(path);
@@ -123,6 +123,14 @@ test('an operator corrects a lead with what the standard input gives, and is tol
   expect(await json('audit', 's1', '--lead', lead.id)).toMatchObject([
     { action: 'lead-updated', memberId: 'the-boss', to: 'displayName,contact,note' },
   ]);
+
+  const find = (input: unknown) => given(input, '--json', 'leads', 'find', 's1');
+  expect(JSON.parse(await find(correction.contact))).toMatchObject([{ id: lead.id }]);
+  expect(JSON.parse(await find(lead.contact))).toEqual([]);
+  await expect(find({ type: 'fax', value: '1' })).rejects.toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('must be a type, email or phone'),
+  });
 
   for (const [input, ...said] of [
     ['', 'the standard input must be an object in JSON'],

@@ -14,7 +14,7 @@ export const ERASURE_BUGS: readonly PlantedBug[] = [
     name: 'an erased lead keeps its contact from others',
     suite: ON_SQLITE,
     caughtBy: NOBODY,
-    patches: [{ file: SQLITE, find: 'freeClaims.run(studio, number);', put: '' }],
+    patches: [{ file: SQLITE, find: 'if (keys) $FREE; else $ALL', put: '' }],
   },
   {
     name: 'what an erased lead was created with stays',

@@ -163,8 +163,8 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: LEADS,
-        find: 'return isOpen(before) ? {} : claimsDocument(claims);',
-        put: 'return claimsDocument(claims);',
+        find: 'if (isOpen(before) === isOpen(stage)) return {};',
+        put: '',
       },
     ],
     inSoak: true,

@@ -5,6 +5,7 @@ import { EDGE_BUGS } from './edge-bugs.ts';
 import { ERASURE_BUGS, MONGO_ERASURE_BUGS } from './erasure-bugs.ts';
 import { EXPORT_BUGS } from './export-bugs.ts';
 import { FEED_BUGS, MONGO_FEED_BUGS } from './feed-bugs.ts';
+import { FIND_BUGS, FIND_MONGO_BUGS } from './find-bugs.ts';
 import { MONGO_BUGS } from './mongo-bugs.ts';
 import { OPERATOR_BUGS } from './operator-bugs.ts';
 import type { PlantedBug } from './planted-bug.ts';
@@ -30,6 +31,7 @@ const ON_SQLITE = [
   SQLITE_BUGS,
   UNREADABLE_BUGS,
   UPDATE_BUGS,
+  FIND_BUGS,
   BATCH_BUGS,
   CORE_BUGS,
   CRASH_BUGS,
@@ -43,7 +45,14 @@ const ON_SQLITE = [
   VERSION_ONE_BUGS,
 ].flat();
 
-const ON_MONGODB = [MONGO_BUGS, MONGO_ERASURE_BUGS, MONGO_FEED_BUGS, UNREADABLE_MONGO_BUGS, UPDATE_MONGO_BUGS].flat();
+const ON_MONGODB = [
+  MONGO_BUGS,
+  MONGO_ERASURE_BUGS,
+  MONGO_FEED_BUGS,
+  FIND_MONGO_BUGS,
+  UNREADABLE_MONGO_BUGS,
+  UPDATE_MONGO_BUGS,
+].flat();
 
 /** Every faulty variant, once. */
 export const ALL_BUGS: readonly PlantedBug[] = [...ON_SQLITE, ...ON_MONGODB];

@@ -221,7 +221,11 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     suite: STORE,
     caughtBy: 'a lead that is won frees its contact',
     patches: [
-      { file: LEADS, find: 'claimed.free(studio, hashesIn(contactKeys) ?? [], leadNumber);', put: '' },
+      {
+        file: LEADS,
+        find: 'claimed.free(studio, hashesIn(contactKeys) ?? [], { number, isOpen: wasOpen });',
+        put: '',
+      },
       // A claim that was left is let go of as it is met.
       {
         file: 'src/store/sqlite/contact-claims.ts',
@@ -235,14 +239,22 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     name: 'any change of a lead frees its contact',
     suite: STORE,
     caughtBy: 'a lead that is contacted keeps its contact',
-    patches: [{ file: LEADS, find: '!isOpen(stage)', put: 'stage !== lead.stage' }],
+    patches: [
+      {
+        file: LEADS,
+        find: 'if (wasOpen !== becomesOpen) $THEN',
+        put: 'claimed.free(studio, hashesIn(contactKeys) ?? [], { number, isOpen: wasOpen }); if (wasOpen !== becomesOpen) $THEN',
+      },
+    ],
     inSoak: true,
   },
   {
     name: 'a lead is reopened without its contact',
     suite: STORE,
     caughtBy: 'a reopened lead takes its contact again',
-    patches: [{ file: LEADS, find: 'claimed.take(studio, claims.contactKeys, leadNumber);', put: '' }],
+    patches: [
+      { file: LEADS, find: 'claimed.take(studio, claims.contactKeys, { number, isOpen: becomesOpen });', put: '' },
+    ],
     inSoak: true,
   },
   {
@@ -517,8 +529,8 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/store/sqlite/claim-renewals.ts',
-        find: 'claimed.free(studio, [...before.contactKeys, ...wanted], leadNumber);',
-        put: 'claimed.free(studio, before.contactKeys, leadNumber);',
+        find: 'claimed.free(studio, [...before.contactKeys, ...wanted], lead);',
+        put: 'claimed.free(studio, before.contactKeys, lead);',
       },
     ],
   },

@@ -20,8 +20,8 @@ export const UPDATE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: IN_SQLITE,
-        find: 'claimed.free(studio, [...before, ...wanted], number);',
-        put: 'claimed.free(studio, wanted, number);',
+        find: 'claimed.free(studio, [...before, ...wanted], itself);',
+        put: 'claimed.free(studio, wanted, itself);',
       },
     ],
   },
@@ -75,7 +75,7 @@ export const UPDATE_MONGO_BUGS: readonly PlantedBug[] = [
     name: 'on MongoDB, another contact of an open lead is not claimed',
     suite: ON_MONGODB,
     caughtBy: FREES,
-    patches: [{ file: IN_MONGODB, find: '...(takesClaims && claimsDocument(claims))', put: '...{}' }],
+    patches: [{ file: IN_MONGODB, find: "...(corrected.includes('contact') && claimed)", put: '...{}' }],
   },
   {
     name: 'on MongoDB, claims are made anew of a contact that was corrected since',

@@ -286,6 +286,7 @@ function aRequestOf(rpc: string): object {
     [CREATE]: capture({ sourceId: newId(), note: 'x' }),
     'ExchangeService/Exchange': { items: items.map((item) => ({ ...item, requestId: 'x', secretSha256 })) },
     'LeadIntakeService/ListLeads': { studioId, pageSize: 3, pageToken: 'A'.repeat(44), view: 2 },
+    'LeadIntakeService/FindLeads': { studioId, contact: { email: 'a@example.org' }, pageSize: 3 },
     'LeadIntakeService/ChangeLeadStage': { studioId, leadId, stage: 5 },
     'LeadIntakeService/UpdateLead': { lead: { id: leadId, note: 'x' }, studioId, updateMask: { paths: ['note'] } },
     'ApiKeyService/CreateApiKey': { studioId, memberId, name: 'x', scopes: [1, 2], expireTime },

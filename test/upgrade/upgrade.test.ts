@@ -13,9 +13,11 @@ import { openStore } from '../../src/store/open-store.ts';
 import type { Store } from '../../src/store/store.ts';
 import { changeLeadStage } from '../../src/usecases/change-lead-stage.ts';
 import { createLead } from '../../src/usecases/create-lead.ts';
+import { findLeads } from '../../src/usecases/find-leads.ts';
 import { renewClaims } from '../../src/usecases/renew-claims.ts';
 import { plus } from '../support/builders.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
+import { openClaimsIn } from '../support/open-claims.ts';
 
 /** What the release before was asked for, and the id that it answered. */
 interface Made {
@@ -134,9 +136,22 @@ function upgrades(openCopy: () => Promise<Store>, { leads, keys }: Made, release
     for (const studioId of ['in-germany', 'lost-its-region']) {
       const studio = await store.findStudio(studioId);
       if (!studio) throw new Error('no studio');
-      for (const { contact, claims } of (await store.listOpenClaims(studioId, null, 100)).leads) {
+      for (const { contact, claims } of await openClaimsIn(store, studioId)) {
         expect(claims).toEqual(openClaims(contact, studio));
       }
+    }
+  });
+
+  test('finds every lead of that time by its contact, open or closed, after the claims are made anew', async () => {
+    await renewAll();
+
+    for (const { studioId, contact, id } of leads) {
+      const { leads: found, mayBeIncomplete } = await findLeads(
+        { store },
+        { studioId, contact, pageSize: 0, pageToken: '' },
+      );
+      expect(found.map((lead) => lead.id)).toContain(id);
+      expect(mayBeIncomplete).toBe(false);
     }
   });
 

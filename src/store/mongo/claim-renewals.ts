@@ -1,15 +1,17 @@
 import { UUID } from 'mongodb';
 import { CONTACT_RULE_VERSION, type OpenClaims } from '../../domain/claims.ts';
-import { isOpen } from '../../domain/lead.ts';
 import { wholeOrNull } from '../checked.ts';
-import type { ClaimRenewalStore, ReportUnreadable } from '../store.ts';
+import type { ClaimingLead, ClaimRenewalStore, ReportUnreadable } from '../store.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import {
   CLAIM_FIELDS,
   claimingLeadOf,
   claimsDocument,
+  closedClaim,
+  closedClaimsDocument,
   contactKeysIn,
   FIRST_ID,
+  formerClosedClaim,
   isErased,
   LAST_ID,
   leadKey,
@@ -39,7 +41,7 @@ export function mongoClaimRenewals(connection: Connection, report: ReportUnreada
         });
       }),
 
-    listOpenClaims: (studioId, after, limit) =>
+    listClaims: (studioId, after, limit) =>
       call(async () => {
         const begin = after === null ? { $gte: leadKey(studioId, FIRST_ID) } : { $gt: leadKey(studioId, after) };
         const _id = { ...begin, $lte: leadKey(studioId, LAST_ID) };
@@ -48,8 +50,9 @@ export function mongoClaimRenewals(connection: Connection, report: ReportUnreada
           .sort({ _id: 1 })
           .limit(limit)
           .toArray();
-        const open = found.filter((lead) => !isErased(lead) && isOpen(lead.stage));
-        const claiming = open.flatMap((lead) => wholeOrNull(claimingLeadOf(studioId, lead), report) ?? []);
+        const claiming = found
+          .filter((lead) => !isErased(lead))
+          .flatMap((lead) => wholeOrNull(claimingLeadOf(studioId, lead), report) ?? []);
         return { leads: claiming, next: found.length < limit ? null : (found.at(-1)?._id.id.toString() ?? null) };
       }),
 
@@ -93,7 +96,6 @@ function claimRenewer({ leads, call }: Connection): ClaimRenewalStore['renewClai
       let holder: string | null = null;
       return untilKnown(deadline, async () => {
         const { version, region } = lead.claims.contactRule;
-        const isFirst = version === 1;
         try {
           // Only as it was read: closed, opened again, corrected or renewed since, it is left alone.
           await leads.updateOne(
@@ -102,13 +104,11 @@ function claimRenewer({ leads, call }: Connection): ClaimRenewalStore['renewClai
               _id: leadKey(studioId, lead.id),
               'contact.type': lead.contact.type,
               'contact.value': lead.contact.value,
-              openContactKey: isFirst
-                ? openClaim(lead.claims.contactKeys[0] ?? '')
-                : lead.claims.contactKeys.map(openClaim),
-              'contactRule.version': isFirst ? null : version,
+              openContactKey: storedClaims(lead),
+              'contactRule.version': version === 1 ? null : version,
               'contactRule.region': region,
             },
-            { $set: claimsDocument(wanted) },
+            { $set: lead.isOpen ? claimsDocument(wanted) : closedClaimsDocument(lead.id, wanted) },
           );
           return { holder };
         } catch (error) {
@@ -123,4 +123,10 @@ function claimRenewer({ leads, call }: Connection): ClaimRenewalStore['renewClai
         }
       });
     }).then(({ holder }) => holder);
+}
+
+/** What a lead claims, as it was stored when it was read. */
+function storedClaims({ id, isOpen, claims: { contactKeys, contactRule } }: ClaimingLead): string | string[] {
+  if (!isOpen) return contactKeys.length === 0 ? formerClosedClaim(id) : contactKeys.map((key) => closedClaim(key, id));
+  return contactRule.version === 1 ? openClaim(contactKeys[0] ?? '') : contactKeys.map(openClaim);
 }

@@ -65,8 +65,9 @@ export interface LeadDocument {
   readonly createdAt: Date;
   readonly updatedAt: Date;
   /**
-   * What it claims while it is open: no two leads of a studio may have an element in common. Its own id once it is closed. A
-   * text instead of a list where the release that wrote it knew the first rule only.
+   * What it claims while it is open: no two leads of a studio may have an element in common. What it is found by once it is closed:
+   * each with its own id, so that it is nobody else's. A text instead of a list where the release that wrote it knew the first rule
+   * only, and of a closed lead its id alone.
    */
   readonly openContactKey: string | readonly string[];
   /** By which rule it claims; absent: by the first one. */
@@ -124,7 +125,7 @@ export interface StudioDocument {
   readonly _id: string;
   readonly status: Studio['status'];
   readonly regionCode: RegionCode | null;
-  /** The version of the rule by which all its open leads claim, with its region of now; null while they are renewed. */
+  /** The version of the rule by which all its leads claim, with its region of now; null while they are renewed. */
   readonly claimVersion?: number | null;
   /** Absent, as is the version, when a release wrote it that knew the first rule only. */
   readonly renewal?: RenewalDocument | null;
@@ -134,7 +135,7 @@ export interface StudioDocument {
   readonly history?: readonly HistoryEntry[];
 }
 
-/** How far the claims of a studio's open leads are made anew. */
+/** How far the claims of a studio's leads are made anew. */
 interface RenewalDocument extends Omit<ClaimRenewal, 'after'> {
   readonly after: UUID | null;
 }
@@ -186,12 +187,23 @@ export function claimsDocument({ contactKeys, contactRule }: OpenClaims) {
   return { openContactKey: contactKeys.map(openClaim), contactRule };
 }
 
-const OPEN = 'open:';
+export const openClaim = (contactKey: string): string => `open:${contactKey}`;
 
-export const openClaim = (contactKey: string): string => OPEN + contactKey;
+/** What a closed lead is found by, as it is stored. It claims itself alone, so that it needs no exception from the index. */
+export function closedClaimsDocument(leadId: string, { contactKeys, contactRule }: OpenClaims) {
+  return { openContactKey: contactKeys.map((key) => closedClaim(key, leadId)), contactRule };
+}
 
-/** What a closed lead claims: itself, so that it needs no exception from the index. */
-export const closedClaim = (leadId: string): string => `closed:${leadId}`;
+export const closedClaim = (contactKey: string, leadId: string): string => `closed:${contactKey}:${leadId}`;
+
+/** What finds all leads of a contact by one of its keys, open and closed. */
+export const claimsUnder = (contactKey: string): (string | RegExp)[] => [
+  openClaim(contactKey),
+  new RegExp(`^closed:${contactKey}:`),
+];
+
+/** What a closed lead claims that an earlier release has closed, and one that was erased. */
+export const formerClosedClaim = (leadId: string): string => `closed:${leadId}`;
 
 /*
  * Documents as they are read: typed as they were written, and checked, because what is there may be something else.
@@ -245,18 +257,22 @@ export const CLAIM_FIELDS = { contact: 1, stage: 1, openContactKey: 1, contactRu
 
 export const claimingLeadOf = (
   studioId: string,
-  { _id, contact, openContactKey, contactRule }: Pick<LeadDocument, '_id' | keyof typeof CLAIM_FIELDS>,
+  { _id, contact, stage, openContactKey, contactRule }: Pick<LeadDocument, '_id' | keyof typeof CLAIM_FIELDS>,
 ): Checked<ClaimingLead> =>
   checkedClaimingLead(studioId, {
     id: uuidText(_id?.id),
     contact,
+    stage,
     contactKeys: contactKeysIn(openContactKey),
     contactRule: contactRule ?? { version: 1, region: null },
   });
 
-/** The keys among the claims of an open lead. */
+/** A claim's key: a hash in base64url. */
+const KEY_OF_CLAIM = /^(?:open|closed):([\w-]{43})/;
+
+/** The keys among the claims of a lead. */
 export const contactKeysIn = (claims: LeadDocument['openContactKey']): string[] =>
-  [claims].flat().flatMap((claim) => (typeof claim === 'string' ? claim.slice(OPEN.length) : []));
+  [claims].flat().flatMap((claim) => (typeof claim === 'string' && KEY_OF_CLAIM.exec(claim)?.[1]) || []);
 
 /** What the lead of a document was made with. */
 export function keptFingerprint({ _id, studioId, idempotency }: LeadDocument): Checked<Fingerprint> {
@@ -309,7 +325,7 @@ function studioIn(document: StudioDocument): Unchecked<Studio> & Pick<Studio, 'i
   return { id, status, regionCode, formerRules: formerRulesIn(renewalOf(document)) };
 }
 
-/** How far the claims of a studio's open leads are made anew; null: all are by the rule of today. */
+/** How far the claims of a studio's leads are made anew; null: all are by the rule of today. */
 export function renewalOf({ _id, claimVersion, regionCode, renewal }: StudioDocument): Checked<ClaimRenewal> | null {
   if (renewal) {
     const { step, since, after, formerRules } = renewal;

@@ -5,9 +5,9 @@ import { type EraseLeadOutcome, type LeadErasureStore, type ReportUnreadable, Un
 import { refusedHistory, remember } from './audit.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import {
-  closedClaim,
   erasedLeadOf,
   FIRST_ID,
+  formerClosedClaim,
   isErased,
   LAST_ID,
   type LeadDocument,
@@ -58,7 +58,7 @@ export function mongoLeadErasure({ leads, call }: Connection, report: ReportUnre
               { studioId, _id, updatedAt: found.updatedAt },
               {
                 ...mark,
-                $set: { ...mark.$set, updatedAt: time, erasedAt: time, openContactKey: closedClaim(leadId) },
+                $set: { ...mark.$set, updatedAt: time, erasedAt: time, openContactKey: formerClosedClaim(leadId) },
                 $unset: PERSONAL,
                 $push: remember({ action: 'lead-erased', memberId, time }),
               } as UpdateFilter<LeadDocument>,

@@ -6,6 +6,7 @@ import { refusedHistory, remember } from './audit.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import {
   claimsDocument,
+  closedClaimsDocument,
   correctionFields,
   leadKey,
   originalDocument,
@@ -41,7 +42,7 @@ export function leadUpdater({ leads, call }: Connection): LeadStore['updateLead'
         }
         if (corrected.length === 0) return { kind: 'unchanged', lead };
         const updatedAt = nextUpdate(lead.updatedAt, now);
-        const takesClaims = corrected.includes('contact') && isOpen(lead.stage);
+        const claimed = isOpen(lead.stage) ? claimsDocument(claims) : closedClaimsDocument(leadId, claims);
         const mark = marked(found, 'updated', updatedAt);
         deadline.throwIfAborted();
         try {
@@ -54,7 +55,7 @@ export function leadUpdater({ leads, call }: Connection): LeadStore['updateLead'
                 ...mark.$set,
                 ...correctionFields(correction),
                 updatedAt,
-                ...(takesClaims && claimsDocument(claims)),
+                ...(corrected.includes('contact') && claimed),
                 ...(found.original === undefined && { original: originalDocument(lead) }),
               },
               $push: remember({ action: 'lead-updated', memberId, time: updatedAt, to: corrected.join() }),

@@ -2,8 +2,15 @@ import { type Filter, MongoBulkWriteError, UUID, type WriteError } from 'mongodb
 import { STORE_SILENCE_MS } from '../../../common/deadlines.ts';
 import type { OpenClaims } from '../../domain/claims.ts';
 import { isSameContact } from '../../domain/contact.ts';
-import { isOpen, type Lead, type LeadClaims, type LeadStage, nextUpdate } from '../../domain/lead.ts';
-import { type Checked, whole } from '../checked.ts';
+import {
+  isOpen,
+  type Lead,
+  type LeadClaims,
+  type LeadStage,
+  MOST_LEADS_OF_CONTACT,
+  nextUpdate,
+} from '../../domain/lead.ts';
+import { type Checked, whole, wholeOrNull } from '../checked.ts';
 import { readPage } from '../pages.ts';
 import { repetitionOf } from '../repetition.ts';
 import {
@@ -17,7 +24,8 @@ import { refusedHistory, remember } from './audit.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import {
   claimsDocument,
-  closedClaim,
+  claimsUnder,
+  closedClaimsDocument,
   creationOf,
   earlierLeadOf,
   FIRST_ID,
@@ -210,7 +218,7 @@ function ofEachStudio<Request extends { readonly studioId: string }>(
 function leadReader(
   { leads, call, gathered }: Connection,
   report: ReportUnreadable,
-): Pick<LeadStore, 'findLeadByIdempotencyKey' | 'findLead' | 'listLeads' | 'walkLeads'> {
+): Pick<LeadStore, 'findLeadByIdempotencyKey' | 'findLead' | 'listLeads' | 'walkLeads' | 'findLeadsOfContact'> {
   const leadsById = gathered<LeadKey, Checked<Lead> | null>(async ({ leads }, keys) => {
     const studioIds = [...new Set(keys.map(({ studioId }) => studioId))];
     const found = await leads
@@ -227,6 +235,24 @@ function leadReader(
       ),
 
     findLead: (studioId, leadId) => call((deadline) => leadsById.ask(leadKey(studioId, leadId), deadline)).then(whole),
+
+    findLeadsOfContact: (studioId, contactKeys) =>
+      call(async () => {
+        // By the start of a text, because some engines look at each end of a stretch by itself where a field holds several.
+        const openContactKey = { $in: contactKeys.flatMap(claimsUnder) as string[] };
+        const found = await leads
+          .find({ studioId, openContactKey }, WITHOUT_HISTORY)
+          .limit(MOST_LEADS_OF_CONTACT)
+          .toArray();
+        // Of more than that, those that are open are to be among them.
+        const isCut = found.length === MOST_LEADS_OF_CONTACT;
+        const open = { studioId, openContactKey: { $in: contactKeys.map(openClaim) } };
+        const first = isCut ? await leads.find(open, WITHOUT_HISTORY).toArray() : [];
+        const each = new Map([...first, ...found].map((lead) => [nameOf(lead._id), lead])).values();
+        return [...each.take(MOST_LEADS_OF_CONTACT)].flatMap(
+          (document) => wholeOrNull(presentLeadOf(document), report) ?? [],
+        );
+      }),
 
     listLeads: (studioId, before, limit) =>
       call(() => {
@@ -265,8 +291,8 @@ function stageChanger({ leads, call }: Connection): LeadStore['changeLeadStage']
           const byThisCall = maybeWritten?.getTime() === lead.updatedAt.getTime();
           return { kind: byThisCall ? 'changed' : 'unchanged', lead };
         }
-        const isOpened = isOpen(stage) && !isOpen(lead.stage);
-        if (isOpened && !isSameContact(lead.contact, claims.contact)) return { kind: 'other-contact' };
+        const keepsClaims = isOpen(stage) === isOpen(lead.stage);
+        if (!keepsClaims && !isSameContact(lead.contact, claims.contact)) return { kind: 'other-contact' };
         const updatedAt = nextUpdate(lead.updatedAt, now);
         const mark = marked(found, 'stage-changed', updatedAt);
         deadline.throwIfAborted();
@@ -300,10 +326,10 @@ function stageChanger({ leads, call }: Connection): LeadStore['changeLeadStage']
     }).then(whole);
 }
 
-/** What changes of a lead's claims with its stage. One that stays open keeps what it has, which may be renewed meanwhile. */
+/** What changes of a lead's claims with its stage. One that stays open or closed keeps what it has, which may be renewed meanwhile. */
 function claimsAfterMove({ id, stage: before }: Lead, stage: LeadStage, claims: OpenClaims) {
-  if (!isOpen(stage)) return { openContactKey: closedClaim(id) };
-  return isOpen(before) ? {} : claimsDocument(claims);
+  if (isOpen(before) === isOpen(stage)) return {};
+  return isOpen(stage) ? claimsDocument(claims) : closedClaimsDocument(id, claims);
 }
 
 const idOf = ({ _id }: LeadDocument): string => _id.id.toString();

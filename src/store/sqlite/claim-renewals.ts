@@ -21,7 +21,7 @@ export function sqliteClaimRenewals(
   const selectPage = database.prepare(`
     SELECT ${CLAIM_COLUMNS}, erased_at FROM leads WHERE studio_number = ? AND id > unhex(?, '-') ORDER BY id LIMIT ? + 0`);
   const selectKeys = database.prepare(`
-    SELECT number, contact_keys FROM leads
+    SELECT number, stage, contact_keys FROM leads
     WHERE studio_number = ? AND id = unhex(?, '-') AND contact_type = ? AND contact_value = ?`);
   const updateKeys = database.prepare(
     'UPDATE leads SET contact_keys = ?, rule_version = ?, rule_region = ? WHERE number = ?',
@@ -39,30 +39,32 @@ export function sqliteClaimRenewals(
       });
     },
 
-    async listOpenClaims(studioId, after, limit) {
+    async listClaims(studioId, after, limit) {
       const studio = studios.of(studioId);
       if (studio === undefined) return { leads: [], next: null };
       const rows = selectPage.all(studio, after ?? BEFORE_ALL_IDS, limit);
-      const open = rows.filter(({ stage, erased_at }) => erased_at === null && isOpen(stage as LeadStage));
-      const leads = open.flatMap((row) => wholeOrNull(claimingLeadOf(studioId, row), report) ?? []);
+      const present = rows.filter(({ erased_at }) => erased_at === null);
+      const leads = present.flatMap((row) => wholeOrNull(claimingLeadOf(studioId, row), report) ?? []);
       return { leads, next: rows.length < limit ? null : idText(rows.at(-1)?.id as string) };
     },
 
-    renewClaims(studioId, { id, contact, claims: before }, { contactKeys: wanted, contactRule }) {
+    renewClaims(studioId, { id, contact, isOpen: wasOpen, claims: before }, { contactKeys: wanted, contactRule }) {
       return commits.write(() => {
         const studio = studios.inWrite(studioId);
         const now = studio === undefined ? undefined : selectKeys.get(studio, id, contact.type, contact.value);
         if (studio === undefined || now === undefined) return null;
+        if (isOpen(now.stage as LeadStage) !== wasOpen) return null;
         if (!hashesBytes(before.contactKeys).equals(now.contact_keys as Uint8Array)) return null;
-        const leadNumber = now.number as number;
+        const lead = { number: now.number as number, isOpen: wasOpen };
         // Also what it has and does not say, if somebody has changed its row by hand.
-        claimed.free(studio, [...before.contactKeys, ...wanted], leadNumber);
-        const isFree = (key: string) => claimed.holderOf(studio, [key]) === undefined;
-        const holder = claimed.holderOf(studio, wanted) ?? null;
+        claimed.free(studio, [...before.contactKeys, ...wanted], lead);
+        // A closed one is in nobody's way, and nobody in its.
+        const isFree = (key: string) => !wasOpen || claimed.holderOf(studio, [key]) === undefined;
+        const holder = wasOpen ? claimed.holderOf(studio, wanted) : undefined;
         const contactKeys = wanted.filter(isFree);
-        claimed.take(studio, contactKeys, leadNumber);
-        updateKeys.run(hashesBytes(contactKeys), contactRule.version, contactRule.region, leadNumber);
-        return holder;
+        claimed.take(studio, contactKeys, lead);
+        updateKeys.run(hashesBytes(contactKeys), contactRule.version, contactRule.region, lead.number);
+        return holder ?? null;
       });
     },
 

@@ -3,15 +3,26 @@ import { isOpen, type LeadStage } from '../../domain/lead.ts';
 import { prepareLists } from './row-lists.ts';
 import { hashBytes, idText } from './stored-ids.ts';
 
-/** Which leads have which claims, studios and leads by their numbers; to be used within a write. */
+/**
+ * Which leads have which claims, studios and leads by their numbers; to be used within a write. A claim of an open lead is a key
+ * of its contact; a closed lead, which claims nothing, stands behind it: under the key and its own number. So one stretch of one
+ * index has all leads of a contact.
+ */
 export interface ContactClaims {
   /** An open lead that has one of them, by its id, and is not a certain one; undefined when they are free for that one. */
   holderOf(studioNumber: number, contactKeys: readonly string[], otherThan?: number): string | undefined;
   /** Gives them to a lead. */
-  take(studioNumber: number, contactKeys: readonly string[], leadNumber: number): void;
+  take(studioNumber: number, contactKeys: readonly string[], lead: NumberedLead): void;
   /** Lets go of what a lead has. */
-  free(studioNumber: number, contactKeys: readonly string[], leadNumber: number): void;
+  free(studioNumber: number, contactKeys: readonly string[], lead: NumberedLead): void;
 }
+
+interface NumberedLead {
+  readonly number: number;
+  readonly isOpen: boolean;
+}
+
+const NUMBER_BYTES = 8;
 
 export function contactClaims(database: DatabaseSync): ContactClaims {
   const select = prepareLists(
@@ -39,11 +50,26 @@ export function contactClaims(database: DatabaseSync): ContactClaims {
       }
       return undefined;
     },
-    take(studioNumber, contactKeys, leadNumber) {
-      for (const contactKey of contactKeys) insert.run(studioNumber, hashBytes(contactKey), leadNumber);
+    take(studioNumber, contactKeys, lead) {
+      for (const key of contactKeys) insert.run(studioNumber, entryOf(key, lead), lead.number);
     },
-    free(studioNumber, contactKeys, leadNumber) {
-      for (const contactKey of contactKeys) remove.run(studioNumber, hashBytes(contactKey), leadNumber);
+    free(studioNumber, contactKeys, lead) {
+      for (const key of contactKeys) remove.run(studioNumber, entryOf(key, lead), lead.number);
     },
   };
+}
+
+function entryOf(contactKey: string, { number, isOpen }: NumberedLead): Buffer {
+  const key = hashBytes(contactKey);
+  if (isOpen) return key;
+  const entry = Buffer.alloc(key.length + NUMBER_BYTES);
+  key.copy(entry);
+  entry.writeBigUInt64BE(BigInt(number), key.length);
+  return entry;
+}
+
+/** The first and the last entry that there can be under a key. */
+export function entriesOf(contactKey: string): readonly [Buffer, Buffer] {
+  const key = hashBytes(contactKey);
+  return [key, Buffer.concat([key, Buffer.alloc(NUMBER_BYTES, 0xff)])];
 }

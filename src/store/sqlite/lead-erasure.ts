@@ -1,13 +1,14 @@
 import type { DatabaseSync } from 'node:sqlite';
-import { nextUpdate } from '../../domain/lead.ts';
+import { isOpen, nextUpdate } from '../../domain/lead.ts';
 import { whole, wholeOrNull } from '../checked.ts';
 import type { LeadErasureStore, ReportUnreadable } from '../store.ts';
 import { auditWriter } from './audit.ts';
+import { contactClaims } from './contact-claims.ts';
 import type { GroupCommit } from './group-commit.ts';
 import { marked } from './lead-changes.ts';
 import { prepareLists } from './row-lists.ts';
 import { erasedLeadOf, isErased, LEAD_COLUMNS } from './rows.ts';
-import { idText } from './stored-ids.ts';
+import { hashesIn, idText } from './stored-ids.ts';
 import { studioNumbers } from './studio-numbers.ts';
 
 /**
@@ -27,7 +28,7 @@ export function sqliteLeadErasure(
   );
   const select = prepareLists(
     database,
-    `SELECT ${LEAD_COLUMNS}, number FROM leads WHERE studio_number = ? AND id = unhex(?, '-')`,
+    `SELECT ${LEAD_COLUMNS}, number, contact_keys FROM leads WHERE studio_number = ? AND id = unhex(?, '-')`,
   );
   const erase = database.prepare(`
     UPDATE leads SET
@@ -35,8 +36,9 @@ export function sqliteLeadErasure(
       contact_keys = x'', fingerprint = x'', fingerprint_version = 0,
       updated_at = ?1, erased_at = ?1, ${marked('erased', '?1')}
     WHERE number = ?2`);
-  // By its number, not by what it says of its claims: somebody's hand may have changed that.
-  const freeClaims = database.prepare('DELETE FROM contact_claims WHERE studio_number = ? AND lead_number = ?');
+  const claimed = contactClaims(database);
+  // All claims of a studio are looked through: only where it cannot be read which are the lead's.
+  const freeAll = database.prepare('DELETE FROM contact_claims WHERE studio_number = ? AND lead_number = ?');
   const studios = studioNumbers(database);
   const keep = auditWriter(database);
 
@@ -48,9 +50,11 @@ export function sqliteLeadErasure(
         if (studio === undefined || !row) return { kind: 'not-found' } as const;
         const kept = whole(erasedLeadOf(studioId, row));
         if (!isErased(row)) {
-          const number = row.at(-1) as number;
+          const [number, contactKeys] = row.slice(-2) as [number, Uint8Array];
           const time = nextUpdate(kept.updatedAt, now);
-          freeClaims.run(studio, number);
+          const keys = hashesIn(contactKeys);
+          if (keys) claimed.free(studio, keys, { number, isOpen: isOpen(kept.stage) });
+          else freeAll.run(studio, number);
           erase.run(time.getTime(), number);
           keep({ studioId, leadId, action: 'lead-erased', memberId, time });
           return { kind: 'erased', lead: { ...kept, updatedAt: time, erasedAt: time } } as const;

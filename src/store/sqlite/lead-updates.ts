@@ -39,15 +39,16 @@ export function leadUpdater(database: DatabaseSync, commits: Pick<GroupCommit, '
       const corrected = correctedFields(lead, correction);
       if (corrected.length === 0) return { kind: 'unchanged', lead };
       const [number, contactKeys] = row.slice(-2) as [number, Uint8Array];
-      if (corrected.includes('contact') && isOpen(lead.stage)) {
+      if (corrected.includes('contact')) {
         // What cannot be read cannot be freed either.
         const before = whole(claimsOrFault(lead, hashesIn(contactKeys)));
-        const holder = claimed.holderOf(studio, claims.contactKeys, number);
+        const itself = { number, isOpen: isOpen(lead.stage) };
+        const holder = itself.isOpen ? claimed.holderOf(studio, claims.contactKeys, number) : undefined;
         if (holder !== undefined) return { kind: 'already-open', leadId: holder };
         const { contactKeys: wanted, contactRule } = claims;
         // Also what it has and does not say, if somebody has changed its row by hand.
-        claimed.free(studio, [...before, ...wanted], number);
-        claimed.take(studio, wanted, number);
+        claimed.free(studio, [...before, ...wanted], itself);
+        claimed.take(studio, wanted, itself);
         updateClaims.run(hashesBytes(wanted), contactRule.version, contactRule.region, number);
       }
       const updated = { ...lead, ...correction, updatedAt: nextUpdate(lead.updatedAt, now) };

@@ -1,12 +1,12 @@
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
 import { isSameContact } from '../../domain/contact.ts';
-import { isOpen, type Lead, nextUpdate } from '../../domain/lead.ts';
-import { whole } from '../checked.ts';
+import { isOpen, type Lead, MOST_LEADS_OF_CONTACT, nextUpdate } from '../../domain/lead.ts';
+import { whole, wholeOrNull } from '../checked.ts';
 import { readPage } from '../pages.ts';
 import { repetitionOf } from '../repetition.ts';
 import type { LeadStore, Page, ReportUnreadable } from '../store.ts';
 import { auditWriter } from './audit.ts';
-import { contactClaims } from './contact-claims.ts';
+import { contactClaims, entriesOf } from './contact-claims.ts';
 import type { GroupCommit } from './group-commit.ts';
 import { marked } from './lead-changes.ts';
 import { leadUpdater } from './lead-updates.ts';
@@ -61,6 +61,11 @@ function leadTable(database: DatabaseSync) {
   // SQLite looks at what a LIMIT is bound to as it plans, and plans anew for each other number; not at what is computed.
   const selectPage = select(LEAD_COLUMNS, "id < unhex(?, '-') ORDER BY id DESC LIMIT ? + 0");
   const selectNext = select(LEAD_COLUMNS, "id > unhex(?, '-') ORDER BY id LIMIT ? + 0");
+  const selectOfContact = prepareLists(
+    database,
+    `SELECT ${LEAD_COLUMNS} FROM contact_claims JOIN leads ON leads.number = lead_number
+    WHERE contact_claims.studio_number = ? AND contact_key BETWEEN ? AND ? LIMIT ${MOST_LEADS_OF_CONTACT}`,
+  );
   const updateStage = database.prepare(`
     UPDATE leads SET stage = ?1, updated_at = ?2, contact_keys = ?3, rule_version = ?4, rule_region = ?5,
       ${marked('stage-changed', '?2')}
@@ -77,7 +82,19 @@ function leadTable(database: DatabaseSync) {
 
   const keep = auditWriter(database);
   const claimed = contactClaims(database);
-  return { insert, studios, findByKey, selectById, selectToMove, selectPage, selectNext, updateStage, claimed, keep };
+  return {
+    insert,
+    studios,
+    findByKey,
+    selectById,
+    selectToMove,
+    selectPage,
+    selectNext,
+    selectOfContact,
+    updateStage,
+    claimed,
+    keep,
+  };
 
   /** Reads of a studio's leads. */
   function select(columns: string, condition: string) {
@@ -99,7 +116,7 @@ function leadCreator(
       const holder = claimed.holderOf(studio, contactKeys);
       const number = holder === undefined ? insertLead(studio) : undefined;
       if (number !== undefined) {
-        claimed.take(studio, contactKeys, number);
+        claimed.take(studio, contactKeys, { number, isOpen: true });
         return { kind: 'created', lead };
       }
       const earlier = findByKey(studioId, studio, idempotencyKey);
@@ -136,9 +153,9 @@ function leadCreator(
 }
 
 function leadReader(
-  { studios, findByKey, selectById, selectPage, selectNext }: LeadTable,
+  { studios, findByKey, selectById, selectPage, selectNext, selectOfContact }: LeadTable,
   report: ReportUnreadable,
-): Pick<LeadStore, 'findLeadByIdempotencyKey' | 'findLead' | 'listLeads' | 'walkLeads'> {
+): Pick<LeadStore, 'findLeadByIdempotencyKey' | 'findLead' | 'listLeads' | 'walkLeads' | 'findLeadsOfContact'> {
   /** A page of a studio's leads, in the order of a query for those that follow an id. */
   async function page(studioId: string, query: ListQuery, after: string, limit: number): Promise<Page<Lead>> {
     const studio = studios.of(studioId);
@@ -159,6 +176,15 @@ function leadReader(
       return row ? whole(presentLeadOf(studioId, row)) : null;
     },
 
+    async findLeadsOfContact(studioId, contactKeys) {
+      const studio = studios.of(studioId);
+      if (studio === undefined) return [];
+      const rows = contactKeys.flatMap((key) => selectOfContact.all(studio, ...entriesOf(key)));
+      // A lead has several keys, of which it may be found by more than one.
+      const each = new Map(rows.map((row) => [row[0], row])).values().take(MOST_LEADS_OF_CONTACT);
+      return [...each].flatMap((row) => wholeOrNull(presentLeadOf(studioId, row), report) ?? []);
+    },
+
     listLeads: (studioId, before, limit) => page(studioId, selectPage, before ?? AFTER_ALL_IDS, limit),
 
     walkLeads: (studioId, after, limit) => page(studioId, selectNext, after ?? BEFORE_ALL_IDS, limit),
@@ -176,21 +202,22 @@ function stageChanger(
       const lead = row && whole(presentLeadOf(studioId, row));
       if (studio === undefined || !lead) return { kind: 'not-found' };
       if (lead.stage === stage) return { kind: 'unchanged', lead };
-      const leadNumber = row.at(-4) as number;
+      const number = row.at(-4) as number;
       let [contactKeys, ruleVersion, ruleRegion] = row.slice(-3) as [Uint8Array, number, string | null];
-      if (!isOpen(stage)) {
-        claimed.free(studio, hashesIn(contactKeys) ?? [], leadNumber);
-        contactKeys = hashesBytes([]);
-      } else if (!isOpen(lead.stage)) {
+      const [wasOpen, becomesOpen] = [isOpen(lead.stage), isOpen(stage)];
+      if (wasOpen !== becomesOpen) {
         if (!isSameContact(lead.contact, claims.contact)) return { kind: 'other-contact' };
-        const holder = claimed.holderOf(studio, claims.contactKeys);
+        const holder = becomesOpen ? claimed.holderOf(studio, claims.contactKeys) : undefined;
         if (holder !== undefined) return { kind: 'already-open', leadId: holder };
-        claimed.take(studio, claims.contactKeys, leadNumber);
+        claimed.free(studio, hashesIn(contactKeys) ?? [], { number, isOpen: wasOpen });
+        // What it has already, if somebody has moved it by hand.
+        claimed.free(studio, claims.contactKeys, { number, isOpen: becomesOpen });
+        claimed.take(studio, claims.contactKeys, { number, isOpen: becomesOpen });
         contactKeys = hashesBytes(claims.contactKeys);
         ({ version: ruleVersion, region: ruleRegion } = claims.contactRule);
       }
       const updatedAt = nextUpdate(lead.updatedAt, now);
-      updateStage.run(stage, updatedAt.getTime(), contactKeys, ruleVersion, ruleRegion, leadNumber);
+      updateStage.run(stage, updatedAt.getTime(), contactKeys, ruleVersion, ruleRegion, number);
       const [from, to] = [lead.stage, stage];
       keep({ studioId, leadId, action: 'lead-stage-changed', memberId, time: updatedAt, from, to });
       return { kind: 'changed', lead: { ...lead, stage, updatedAt } };

@@ -152,7 +152,7 @@ const studioIn = (row: Row): Unchecked<Studio> & Pick<Studio, 'id'> => ({
 export const listedStudioOf = (row: Row, report: ReportUnreadable): Checked<Studio> =>
   checkedListedStudio(studioIn(row), report);
 
-/** How far the claims of a studio's open leads are made anew; null: all are by the rule of today. */
+/** How far the claims of a studio's leads are made anew; null: all are by the rule of today. */
 export function renewalOf({ id, claim_renewal: json }: Row): Checked<ClaimRenewal> | null {
   if (json === null) return null;
   return checkedRenewal(renewalIn(json as string), id as string);
@@ -183,6 +183,7 @@ export const claimingLeadOf = (studioId: string, row: Row): Checked<ClaimingLead
   checkedClaimingLead(studioId, {
     id: idText(row.id as string),
     contact: { type: row.contact_type, value: row.contact_value },
+    stage: row.stage,
     contactKeys: hashesIn(row.contact_keys as Uint8Array),
     contactRule: { version: row.rule_version, region: row.rule_region },
   });

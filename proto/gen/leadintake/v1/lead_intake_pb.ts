@@ -14,7 +14,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file leadintake/v1/lead_intake.proto.
  */
 export const file_leadintake_v1_lead_intake: GenFile = /*@__PURE__*/
-  fileDesc("Ch9sZWFkaW50YWtlL3YxL2xlYWRfaW50YWtlLnByb3RvEg1sZWFkaW50YWtlLnYxIjQKB0NvbnRhY3QSDwoFZW1haWwYASABKAlIABIPCgVwaG9uZRgCIAEoCUgAQgcKBXZhbHVlIvUCCgRMZWFkEgoKAmlkGAEgASgJEhEKCXN0dWRpb19pZBgCIAEoCRIUCgxkaXNwbGF5X25hbWUYAyABKAkSJwoHY29udGFjdBgEIAEoCzIWLmxlYWRpbnRha2UudjEuQ29udGFjdBIWCglzb3VyY2VfaWQYBSABKAlIAIgBARIRCgRub3RlGAYgASgJSAGIAQESJwoFc3RhZ2UYByABKA4yGC5sZWFkaW50YWtlLnYxLkxlYWRTdGFnZRIvCgtjcmVhdGVfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjMKCmVyYXNlX3RpbWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wSAKIAQFCDAoKX3NvdXJjZV9pZEIHCgVfbm90ZUINCgtfZXJhc2VfdGltZSLAAQoRQ3JlYXRlTGVhZFJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEhcKD2lkZW1wb3RlbmN5X2tleRgCIAEoCRIUCgxkaXNwbGF5X25hbWUYAyABKAkSJwoHY29udGFjdBgEIAEoCzIWLmxlYWRpbnRha2UudjEuQ29udGFjdBIWCglzb3VyY2VfaWQYBSABKAlIAIgBARIRCgRub3RlGAYgASgJSAGIAQFCDAoKX3NvdXJjZV9pZEIHCgVfbm90ZSJJChJDcmVhdGVMZWFkUmVzcG9uc2USIQoEbGVhZBgBIAEoCzITLmxlYWRpbnRha2UudjEuTGVhZBIQCghyZXBsYXllZBgCIAEoCCJbCg5HZXRMZWFkUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSDwoHbGVhZF9pZBgCIAEoCRIlCgR2aWV3GAMgASgOMhcubGVhZGludGFrZS52MS5MZWFkVmlldyI0Cg9HZXRMZWFkUmVzcG9uc2USIQoEbGVhZBgBIAEoCzITLmxlYWRpbnRha2UudjEuTGVhZCJzChBMaXN0TGVhZHNSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCRIlCgR2aWV3GAQgASgOMhcubGVhZGludGFrZS52MS5MZWFkVmlldyJQChFMaXN0TGVhZHNSZXNwb25zZRIiCgVsZWFkcxgBIAMoCzITLmxlYWRpbnRha2UudjEuTGVhZBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiPQoSRXhwb3J0TGVhZHNSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIUCgxyZXN1bWVfdG9rZW4YAiABKAkiTwoTRXhwb3J0TGVhZHNSZXNwb25zZRIiCgVsZWFkcxgBIAMoCzITLmxlYWRpbnRha2UudjEuTGVhZBIUCgxyZXN1bWVfdG9rZW4YAiABKAkiiwEKFkNoYW5nZUxlYWRTdGFnZVJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEg8KB2xlYWRfaWQYAiABKAkSJwoFc3RhZ2UYAyABKA4yGC5sZWFkaW50YWtlLnYxLkxlYWRTdGFnZRIWCgltZW1iZXJfaWQYBCABKAlIAIgBAUIMCgpfbWVtYmVyX2lkIjwKF0NoYW5nZUxlYWRTdGFnZVJlc3BvbnNlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQiXAoQRXJhc2VMZWFkUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSDwoHbGVhZF9pZBgCIAEoCRIWCgltZW1iZXJfaWQYAyABKAlIAIgBAUIMCgpfbWVtYmVyX2lkIjYKEUVyYXNlTGVhZFJlc3BvbnNlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQiqAEKCkxlYWRDaGFuZ2USIQoEbGVhZBgBIAEoCzITLmxlYWRpbnRha2UudjEuTGVhZBIQCghyZXZpc2lvbhgCIAEoAxI1ChFmaXJzdF9jaGFuZ2VfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoFa2luZHMYBCADKAsyHy5sZWFkaW50YWtlLnYxLkxlYWRDaGFuZ2VPZktpbmQiaQoQTGVhZENoYW5nZU9mS2luZBIrCgRraW5kGAEgASgOMh0ubGVhZGludGFrZS52MS5MZWFkQ2hhbmdlS2luZBIoCgR0aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJOChZQdWxsTGVhZENoYW5nZXNSZXF1ZXN0EgsKA21heBgBIAEoBRInCgR3YWl0GAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIkUKF1B1bGxMZWFkQ2hhbmdlc1Jlc3BvbnNlEioKB2NoYW5nZXMYASADKAsyGS5sZWFkaW50YWtlLnYxLkxlYWRDaGFuZ2UiGQoXV2F0Y2hMZWFkQ2hhbmdlc1JlcXVlc3QiRgoYV2F0Y2hMZWFkQ2hhbmdlc1Jlc3BvbnNlEioKB2NoYW5nZXMYASADKAsyGS5sZWFkaW50YWtlLnYxLkxlYWRDaGFuZ2UiYwodQWNrbm93bGVkZ2VMZWFkQ2hhbmdlc1JlcXVlc3QSQgoQYWNrbm93bGVkZ2VtZW50cxgBIAMoCzIoLmxlYWRpbnRha2UudjEuTGVhZENoYW5nZUFja25vd2xlZGdlbWVudCJRChlMZWFkQ2hhbmdlQWNrbm93bGVkZ2VtZW50EhEKCXN0dWRpb19pZBgBIAEoCRIPCgdsZWFkX2lkGAIgASgJEhAKCHJldmlzaW9uGAMgASgDIjwKHkFja25vd2xlZGdlTGVhZENoYW5nZXNSZXNwb25zZRIaChJhY2tub3dsZWRnZWRfY291bnQYASABKAUiOwoSUmVzZW5kTGVhZHNSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRISCgpwYWdlX3Rva2VuGAIgASgJIkIKE1Jlc2VuZExlYWRzUmVzcG9uc2USEgoKbGVhZF9jb3VudBgBIAEoBRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAki2gEKEVVwZGF0ZUxlYWRSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIhCgRsZWFkGAIgASgLMhMubGVhZGludGFrZS52MS5MZWFkEi8KC3VwZGF0ZV9tYXNrGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzaxI4ChRleHBlY3RlZF91cGRhdGVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFgoJbWVtYmVyX2lkGAUgASgJSACIAQFCDAoKX21lbWJlcl9pZCI3ChJVcGRhdGVMZWFkUmVzcG9uc2USIQoEbGVhZBgBIAEoCzITLmxlYWRpbnRha2UudjEuTGVhZCKQAQoXQmF0Y2hDcmVhdGVMZWFkc1JlcXVlc3QSMgoIcmVxdWVzdHMYASADKAsyIC5sZWFkaW50YWtlLnYxLkNyZWF0ZUxlYWRSZXF1ZXN0EhMKC3JlcXVlc3RfaWRzGAIgAygJEhQKDHRyYWNlcGFyZW50cxgDIAMoCRIWCg5zZWNyZXRfc2hhMjU2cxgEIAMoDCJSChhCYXRjaENyZWF0ZUxlYWRzUmVzcG9uc2USNgoHcmVzdWx0cxgBIAMoCzIlLmxlYWRpbnRha2UudjEuQmF0Y2hDcmVhdGVMZWFkc1Jlc3VsdCKOAQoWQmF0Y2hDcmVhdGVMZWFkc1Jlc3VsdBINCgVpbmRleBgBIAEoDRI1CghyZXNwb25zZRgCIAEoCzIhLmxlYWRpbnRha2UudjEuQ3JlYXRlTGVhZFJlc3BvbnNlSAASIwoFZXJyb3IYAyABKAsyEi5nb29nbGUucnBjLlN0YXR1c0gAQgkKB291dGNvbWUiigEKFEJhdGNoR2V0TGVhZHNSZXF1ZXN0Ei8KCHJlcXVlc3RzGAEgAygLMh0ubGVhZGludGFrZS52MS5HZXRMZWFkUmVxdWVzdBITCgtyZXF1ZXN0X2lkcxgCIAMoCRIUCgx0cmFjZXBhcmVudHMYAyADKAkSFgoOc2VjcmV0X3NoYTI1NnMYBCADKAwiTAoVQmF0Y2hHZXRMZWFkc1Jlc3BvbnNlEjMKB3Jlc3VsdHMYASADKAsyIi5sZWFkaW50YWtlLnYxLkJhdGNoR2V0TGVhZHNSZXN1bHQiiAEKE0JhdGNoR2V0TGVhZHNSZXN1bHQSDQoFaW5kZXgYASABKA0SMgoIcmVzcG9uc2UYAiABKAsyHi5sZWFkaW50YWtlLnYxLkdldExlYWRSZXNwb25zZUgAEiMKBWVycm9yGAMgASgLMhIuZ29vZ2xlLnJwYy5TdGF0dXNIAEIJCgdvdXRjb21lIo0BChVCYXRjaExpc3RMZWFkc1JlcXVlc3QSMQoIcmVxdWVzdHMYASADKAsyHy5sZWFkaW50YWtlLnYxLkxpc3RMZWFkc1JlcXVlc3QSEwoLcmVxdWVzdF9pZHMYAiADKAkSFAoMdHJhY2VwYXJlbnRzGAMgAygJEhYKDnNlY3JldF9zaGEyNTZzGAQgAygMIk4KFkJhdGNoTGlzdExlYWRzUmVzcG9uc2USNAoHcmVzdWx0cxgBIAMoCzIjLmxlYWRpbnRha2UudjEuQmF0Y2hMaXN0TGVhZHNSZXN1bHQiiwEKFEJhdGNoTGlzdExlYWRzUmVzdWx0Eg0KBWluZGV4GAEgASgNEjQKCHJlc3BvbnNlGAIgASgLMiAubGVhZGludGFrZS52MS5MaXN0TGVhZHNSZXNwb25zZUgAEiMKBWVycm9yGAMgASgLMhIuZ29vZ2xlLnJwYy5TdGF0dXNIAEIJCgdvdXRjb21lKswBCg5MZWFkQ2hhbmdlS2luZBIgChxMRUFEX0NIQU5HRV9LSU5EX1VOU1BFQ0lGSUVEEAASHAoYTEVBRF9DSEFOR0VfS0lORF9DUkVBVEVEEAESIgoeTEVBRF9DSEFOR0VfS0lORF9TVEFHRV9DSEFOR0VEEAISHAoYTEVBRF9DSEFOR0VfS0lORF9VUERBVEVEEAMSGwoXTEVBRF9DSEFOR0VfS0lORF9SRVNFTlQQBBIbChdMRUFEX0NIQU5HRV9LSU5EX0VSQVNFRBAFKroBCglMZWFkU3RhZ2USGgoWTEVBRF9TVEFHRV9VTlNQRUNJRklFRBAAEhIKDkxFQURfU1RBR0VfTkVXEAESGAoUTEVBRF9TVEFHRV9DT05UQUNURUQQAhIbChdMRUFEX1NUQUdFX1RSSUFMX0JPT0tFRBADEh0KGUxFQURfU1RBR0VfVFJJQUxfQVRURU5ERUQQBBISCg5MRUFEX1NUQUdFX1dPThAFEhMKD0xFQURfU1RBR0VfTE9TVBAGKk4KCExlYWRWaWV3EhkKFUxFQURfVklFV19VTlNQRUNJRklFRBAAEhMKD0xFQURfVklFV19CQVNJQxABEhIKDkxFQURfVklFV19GVUxMEAIy3AoKEUxlYWRJbnRha2VTZXJ2aWNlElEKCkNyZWF0ZUxlYWQSIC5sZWFkaW50YWtlLnYxLkNyZWF0ZUxlYWRSZXF1ZXN0GiEubGVhZGludGFrZS52MS5DcmVhdGVMZWFkUmVzcG9uc2USTQoHR2V0TGVhZBIdLmxlYWRpbnRha2UudjEuR2V0TGVhZFJlcXVlc3QaHi5sZWFkaW50YWtlLnYxLkdldExlYWRSZXNwb25zZSIDkAIBElMKCUxpc3RMZWFkcxIfLmxlYWRpbnRha2UudjEuTGlzdExlYWRzUmVxdWVzdBogLmxlYWRpbnRha2UudjEuTGlzdExlYWRzUmVzcG9uc2UiA5ACARJbCgtFeHBvcnRMZWFkcxIhLmxlYWRpbnRha2UudjEuRXhwb3J0TGVhZHNSZXF1ZXN0GiIubGVhZGludGFrZS52MS5FeHBvcnRMZWFkc1Jlc3BvbnNlIgOQAgEwARJsChBCYXRjaENyZWF0ZUxlYWRzEiYubGVhZGludGFrZS52MS5CYXRjaENyZWF0ZUxlYWRzUmVxdWVzdBonLmxlYWRpbnRha2UudjEuQmF0Y2hDcmVhdGVMZWFkc1Jlc3BvbnNlIgOIAgEoATABEmYKDUJhdGNoR2V0TGVhZHMSIy5sZWFkaW50YWtlLnYxLkJhdGNoR2V0TGVhZHNSZXF1ZXN0GiQubGVhZGludGFrZS52MS5CYXRjaEdldExlYWRzUmVzcG9uc2UiBogCAZACASgBMAESaQoOQmF0Y2hMaXN0TGVhZHMSJC5sZWFkaW50YWtlLnYxLkJhdGNoTGlzdExlYWRzUmVxdWVzdBolLmxlYWRpbnRha2UudjEuQmF0Y2hMaXN0TGVhZHNSZXNwb25zZSIGiAIBkAIBKAEwARJgCg9DaGFuZ2VMZWFkU3RhZ2USJS5sZWFkaW50YWtlLnYxLkNoYW5nZUxlYWRTdGFnZVJlcXVlc3QaJi5sZWFkaW50YWtlLnYxLkNoYW5nZUxlYWRTdGFnZVJlc3BvbnNlElEKClVwZGF0ZUxlYWQSIC5sZWFkaW50YWtlLnYxLlVwZGF0ZUxlYWRSZXF1ZXN0GiEubGVhZGludGFrZS52MS5VcGRhdGVMZWFkUmVzcG9uc2USUwoJRXJhc2VMZWFkEh8ubGVhZGludGFrZS52MS5FcmFzZUxlYWRSZXF1ZXN0GiAubGVhZGludGFrZS52MS5FcmFzZUxlYWRSZXNwb25zZSIDkAICEmUKD1B1bGxMZWFkQ2hhbmdlcxIlLmxlYWRpbnRha2UudjEuUHVsbExlYWRDaGFuZ2VzUmVxdWVzdBomLmxlYWRpbnRha2UudjEuUHVsbExlYWRDaGFuZ2VzUmVzcG9uc2UiA5ACARJqChBXYXRjaExlYWRDaGFuZ2VzEiYubGVhZGludGFrZS52MS5XYXRjaExlYWRDaGFuZ2VzUmVxdWVzdBonLmxlYWRpbnRha2UudjEuV2F0Y2hMZWFkQ2hhbmdlc1Jlc3BvbnNlIgOQAgEwARJ6ChZBY2tub3dsZWRnZUxlYWRDaGFuZ2VzEiwubGVhZGludGFrZS52MS5BY2tub3dsZWRnZUxlYWRDaGFuZ2VzUmVxdWVzdBotLmxlYWRpbnRha2UudjEuQWNrbm93bGVkZ2VMZWFkQ2hhbmdlc1Jlc3BvbnNlIgOQAgISWQoLUmVzZW5kTGVhZHMSIS5sZWFkaW50YWtlLnYxLlJlc2VuZExlYWRzUmVxdWVzdBoiLmxlYWRpbnRha2UudjEuUmVzZW5kTGVhZHNSZXNwb25zZSIDkAICYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_google_rpc_status]);
+  fileDesc("Ch9sZWFkaW50YWtlL3YxL2xlYWRfaW50YWtlLnByb3RvEg1sZWFkaW50YWtlLnYxIjQKB0NvbnRhY3QSDwoFZW1haWwYASABKAlIABIPCgVwaG9uZRgCIAEoCUgAQgcKBXZhbHVlIvUCCgRMZWFkEgoKAmlkGAEgASgJEhEKCXN0dWRpb19pZBgCIAEoCRIUCgxkaXNwbGF5X25hbWUYAyABKAkSJwoHY29udGFjdBgEIAEoCzIWLmxlYWRpbnRha2UudjEuQ29udGFjdBIWCglzb3VyY2VfaWQYBSABKAlIAIgBARIRCgRub3RlGAYgASgJSAGIAQESJwoFc3RhZ2UYByABKA4yGC5sZWFkaW50YWtlLnYxLkxlYWRTdGFnZRIvCgtjcmVhdGVfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjMKCmVyYXNlX3RpbWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wSAKIAQFCDAoKX3NvdXJjZV9pZEIHCgVfbm90ZUINCgtfZXJhc2VfdGltZSLAAQoRQ3JlYXRlTGVhZFJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEhcKD2lkZW1wb3RlbmN5X2tleRgCIAEoCRIUCgxkaXNwbGF5X25hbWUYAyABKAkSJwoHY29udGFjdBgEIAEoCzIWLmxlYWRpbnRha2UudjEuQ29udGFjdBIWCglzb3VyY2VfaWQYBSABKAlIAIgBARIRCgRub3RlGAYgASgJSAGIAQFCDAoKX3NvdXJjZV9pZEIHCgVfbm90ZSJJChJDcmVhdGVMZWFkUmVzcG9uc2USIQoEbGVhZBgBIAEoCzITLmxlYWRpbnRha2UudjEuTGVhZBIQCghyZXBsYXllZBgCIAEoCCJbCg5HZXRMZWFkUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSDwoHbGVhZF9pZBgCIAEoCRIlCgR2aWV3GAMgASgOMhcubGVhZGludGFrZS52MS5MZWFkVmlldyI0Cg9HZXRMZWFkUmVzcG9uc2USIQoEbGVhZBgBIAEoCzITLmxlYWRpbnRha2UudjEuTGVhZCJzChBMaXN0TGVhZHNSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCRIlCgR2aWV3GAQgASgOMhcubGVhZGludGFrZS52MS5MZWFkVmlldyJQChFMaXN0TGVhZHNSZXNwb25zZRIiCgVsZWFkcxgBIAMoCzITLmxlYWRpbnRha2UudjEuTGVhZBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiPQoSRXhwb3J0TGVhZHNSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIUCgxyZXN1bWVfdG9rZW4YAiABKAkiTwoTRXhwb3J0TGVhZHNSZXNwb25zZRIiCgVsZWFkcxgBIAMoCzITLmxlYWRpbnRha2UudjEuTGVhZBIUCgxyZXN1bWVfdG9rZW4YAiABKAkidQoQRmluZExlYWRzUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSJwoHY29udGFjdBgCIAEoCzIWLmxlYWRpbnRha2UudjEuQ29udGFjdBIRCglwYWdlX3NpemUYAyABKAUSEgoKcGFnZV90b2tlbhgEIAEoCSJrChFGaW5kTGVhZHNSZXNwb25zZRIiCgVsZWFkcxgBIAMoCzITLmxlYWRpbnRha2UudjEuTGVhZBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSGQoRbWF5X2JlX2luY29tcGxldGUYAyABKAgiiwEKFkNoYW5nZUxlYWRTdGFnZVJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEg8KB2xlYWRfaWQYAiABKAkSJwoFc3RhZ2UYAyABKA4yGC5sZWFkaW50YWtlLnYxLkxlYWRTdGFnZRIWCgltZW1iZXJfaWQYBCABKAlIAIgBAUIMCgpfbWVtYmVyX2lkIjwKF0NoYW5nZUxlYWRTdGFnZVJlc3BvbnNlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQiXAoQRXJhc2VMZWFkUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSDwoHbGVhZF9pZBgCIAEoCRIWCgltZW1iZXJfaWQYAyABKAlIAIgBAUIMCgpfbWVtYmVyX2lkIjYKEUVyYXNlTGVhZFJlc3BvbnNlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQiqAEKCkxlYWRDaGFuZ2USIQoEbGVhZBgBIAEoCzITLmxlYWRpbnRha2UudjEuTGVhZBIQCghyZXZpc2lvbhgCIAEoAxI1ChFmaXJzdF9jaGFuZ2VfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoFa2luZHMYBCADKAsyHy5sZWFkaW50YWtlLnYxLkxlYWRDaGFuZ2VPZktpbmQiaQoQTGVhZENoYW5nZU9mS2luZBIrCgRraW5kGAEgASgOMh0ubGVhZGludGFrZS52MS5MZWFkQ2hhbmdlS2luZBIoCgR0aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJOChZQdWxsTGVhZENoYW5nZXNSZXF1ZXN0EgsKA21heBgBIAEoBRInCgR3YWl0GAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIkUKF1B1bGxMZWFkQ2hhbmdlc1Jlc3BvbnNlEioKB2NoYW5nZXMYASADKAsyGS5sZWFkaW50YWtlLnYxLkxlYWRDaGFuZ2UiGQoXV2F0Y2hMZWFkQ2hhbmdlc1JlcXVlc3QiRgoYV2F0Y2hMZWFkQ2hhbmdlc1Jlc3BvbnNlEioKB2NoYW5nZXMYASADKAsyGS5sZWFkaW50YWtlLnYxLkxlYWRDaGFuZ2UiYwodQWNrbm93bGVkZ2VMZWFkQ2hhbmdlc1JlcXVlc3QSQgoQYWNrbm93bGVkZ2VtZW50cxgBIAMoCzIoLmxlYWRpbnRha2UudjEuTGVhZENoYW5nZUFja25vd2xlZGdlbWVudCJRChlMZWFkQ2hhbmdlQWNrbm93bGVkZ2VtZW50EhEKCXN0dWRpb19pZBgBIAEoCRIPCgdsZWFkX2lkGAIgASgJEhAKCHJldmlzaW9uGAMgASgDIjwKHkFja25vd2xlZGdlTGVhZENoYW5nZXNSZXNwb25zZRIaChJhY2tub3dsZWRnZWRfY291bnQYASABKAUiOwoSUmVzZW5kTGVhZHNSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRISCgpwYWdlX3Rva2VuGAIgASgJIkIKE1Jlc2VuZExlYWRzUmVzcG9uc2USEgoKbGVhZF9jb3VudBgBIAEoBRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAki2gEKEVVwZGF0ZUxlYWRSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIhCgRsZWFkGAIgASgLMhMubGVhZGludGFrZS52MS5MZWFkEi8KC3VwZGF0ZV9tYXNrGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzaxI4ChRleHBlY3RlZF91cGRhdGVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFgoJbWVtYmVyX2lkGAUgASgJSACIAQFCDAoKX21lbWJlcl9pZCI3ChJVcGRhdGVMZWFkUmVzcG9uc2USIQoEbGVhZBgBIAEoCzITLmxlYWRpbnRha2UudjEuTGVhZCKQAQoXQmF0Y2hDcmVhdGVMZWFkc1JlcXVlc3QSMgoIcmVxdWVzdHMYASADKAsyIC5sZWFkaW50YWtlLnYxLkNyZWF0ZUxlYWRSZXF1ZXN0EhMKC3JlcXVlc3RfaWRzGAIgAygJEhQKDHRyYWNlcGFyZW50cxgDIAMoCRIWCg5zZWNyZXRfc2hhMjU2cxgEIAMoDCJSChhCYXRjaENyZWF0ZUxlYWRzUmVzcG9uc2USNgoHcmVzdWx0cxgBIAMoCzIlLmxlYWRpbnRha2UudjEuQmF0Y2hDcmVhdGVMZWFkc1Jlc3VsdCKOAQoWQmF0Y2hDcmVhdGVMZWFkc1Jlc3VsdBINCgVpbmRleBgBIAEoDRI1CghyZXNwb25zZRgCIAEoCzIhLmxlYWRpbnRha2UudjEuQ3JlYXRlTGVhZFJlc3BvbnNlSAASIwoFZXJyb3IYAyABKAsyEi5nb29nbGUucnBjLlN0YXR1c0gAQgkKB291dGNvbWUiigEKFEJhdGNoR2V0TGVhZHNSZXF1ZXN0Ei8KCHJlcXVlc3RzGAEgAygLMh0ubGVhZGludGFrZS52MS5HZXRMZWFkUmVxdWVzdBITCgtyZXF1ZXN0X2lkcxgCIAMoCRIUCgx0cmFjZXBhcmVudHMYAyADKAkSFgoOc2VjcmV0X3NoYTI1NnMYBCADKAwiTAoVQmF0Y2hHZXRMZWFkc1Jlc3BvbnNlEjMKB3Jlc3VsdHMYASADKAsyIi5sZWFkaW50YWtlLnYxLkJhdGNoR2V0TGVhZHNSZXN1bHQiiAEKE0JhdGNoR2V0TGVhZHNSZXN1bHQSDQoFaW5kZXgYASABKA0SMgoIcmVzcG9uc2UYAiABKAsyHi5sZWFkaW50YWtlLnYxLkdldExlYWRSZXNwb25zZUgAEiMKBWVycm9yGAMgASgLMhIuZ29vZ2xlLnJwYy5TdGF0dXNIAEIJCgdvdXRjb21lIo0BChVCYXRjaExpc3RMZWFkc1JlcXVlc3QSMQoIcmVxdWVzdHMYASADKAsyHy5sZWFkaW50YWtlLnYxLkxpc3RMZWFkc1JlcXVlc3QSEwoLcmVxdWVzdF9pZHMYAiADKAkSFAoMdHJhY2VwYXJlbnRzGAMgAygJEhYKDnNlY3JldF9zaGEyNTZzGAQgAygMIk4KFkJhdGNoTGlzdExlYWRzUmVzcG9uc2USNAoHcmVzdWx0cxgBIAMoCzIjLmxlYWRpbnRha2UudjEuQmF0Y2hMaXN0TGVhZHNSZXN1bHQiiwEKFEJhdGNoTGlzdExlYWRzUmVzdWx0Eg0KBWluZGV4GAEgASgNEjQKCHJlc3BvbnNlGAIgASgLMiAubGVhZGludGFrZS52MS5MaXN0TGVhZHNSZXNwb25zZUgAEiMKBWVycm9yGAMgASgLMhIuZ29vZ2xlLnJwYy5TdGF0dXNIAEIJCgdvdXRjb21lKswBCg5MZWFkQ2hhbmdlS2luZBIgChxMRUFEX0NIQU5HRV9LSU5EX1VOU1BFQ0lGSUVEEAASHAoYTEVBRF9DSEFOR0VfS0lORF9DUkVBVEVEEAESIgoeTEVBRF9DSEFOR0VfS0lORF9TVEFHRV9DSEFOR0VEEAISHAoYTEVBRF9DSEFOR0VfS0lORF9VUERBVEVEEAMSGwoXTEVBRF9DSEFOR0VfS0lORF9SRVNFTlQQBBIbChdMRUFEX0NIQU5HRV9LSU5EX0VSQVNFRBAFKroBCglMZWFkU3RhZ2USGgoWTEVBRF9TVEFHRV9VTlNQRUNJRklFRBAAEhIKDkxFQURfU1RBR0VfTkVXEAESGAoUTEVBRF9TVEFHRV9DT05UQUNURUQQAhIbChdMRUFEX1NUQUdFX1RSSUFMX0JPT0tFRBADEh0KGUxFQURfU1RBR0VfVFJJQUxfQVRURU5ERUQQBBISCg5MRUFEX1NUQUdFX1dPThAFEhMKD0xFQURfU1RBR0VfTE9TVBAGKk4KCExlYWRWaWV3EhkKFUxFQURfVklFV19VTlNQRUNJRklFRBAAEhMKD0xFQURfVklFV19CQVNJQxABEhIKDkxFQURfVklFV19GVUxMEAIyrAsKEUxlYWRJbnRha2VTZXJ2aWNlElEKCkNyZWF0ZUxlYWQSIC5sZWFkaW50YWtlLnYxLkNyZWF0ZUxlYWRSZXF1ZXN0GiEubGVhZGludGFrZS52MS5DcmVhdGVMZWFkUmVzcG9uc2USTQoHR2V0TGVhZBIdLmxlYWRpbnRha2UudjEuR2V0TGVhZFJlcXVlc3QaHi5sZWFkaW50YWtlLnYxLkdldExlYWRSZXNwb25zZSIDkAIBElMKCUxpc3RMZWFkcxIfLmxlYWRpbnRha2UudjEuTGlzdExlYWRzUmVxdWVzdBogLmxlYWRpbnRha2UudjEuTGlzdExlYWRzUmVzcG9uc2UiA5ACARJbCgtFeHBvcnRMZWFkcxIhLmxlYWRpbnRha2UudjEuRXhwb3J0TGVhZHNSZXF1ZXN0GiIubGVhZGludGFrZS52MS5FeHBvcnRMZWFkc1Jlc3BvbnNlIgOQAgEwARJOCglGaW5kTGVhZHMSHy5sZWFkaW50YWtlLnYxLkZpbmRMZWFkc1JlcXVlc3QaIC5sZWFkaW50YWtlLnYxLkZpbmRMZWFkc1Jlc3BvbnNlEmwKEEJhdGNoQ3JlYXRlTGVhZHMSJi5sZWFkaW50YWtlLnYxLkJhdGNoQ3JlYXRlTGVhZHNSZXF1ZXN0GicubGVhZGludGFrZS52MS5CYXRjaENyZWF0ZUxlYWRzUmVzcG9uc2UiA4gCASgBMAESZgoNQmF0Y2hHZXRMZWFkcxIjLmxlYWRpbnRha2UudjEuQmF0Y2hHZXRMZWFkc1JlcXVlc3QaJC5sZWFkaW50YWtlLnYxLkJhdGNoR2V0TGVhZHNSZXNwb25zZSIGiAIBkAIBKAEwARJpCg5CYXRjaExpc3RMZWFkcxIkLmxlYWRpbnRha2UudjEuQmF0Y2hMaXN0TGVhZHNSZXF1ZXN0GiUubGVhZGludGFrZS52MS5CYXRjaExpc3RMZWFkc1Jlc3BvbnNlIgaIAgGQAgEoATABEmAKD0NoYW5nZUxlYWRTdGFnZRIlLmxlYWRpbnRha2UudjEuQ2hhbmdlTGVhZFN0YWdlUmVxdWVzdBomLmxlYWRpbnRha2UudjEuQ2hhbmdlTGVhZFN0YWdlUmVzcG9uc2USUQoKVXBkYXRlTGVhZBIgLmxlYWRpbnRha2UudjEuVXBkYXRlTGVhZFJlcXVlc3QaIS5sZWFkaW50YWtlLnYxLlVwZGF0ZUxlYWRSZXNwb25zZRJTCglFcmFzZUxlYWQSHy5sZWFkaW50YWtlLnYxLkVyYXNlTGVhZFJlcXVlc3QaIC5sZWFkaW50YWtlLnYxLkVyYXNlTGVhZFJlc3BvbnNlIgOQAgISZQoPUHVsbExlYWRDaGFuZ2VzEiUubGVhZGludGFrZS52MS5QdWxsTGVhZENoYW5nZXNSZXF1ZXN0GiYubGVhZGludGFrZS52MS5QdWxsTGVhZENoYW5nZXNSZXNwb25zZSIDkAIBEmoKEFdhdGNoTGVhZENoYW5nZXMSJi5sZWFkaW50YWtlLnYxLldhdGNoTGVhZENoYW5nZXNSZXF1ZXN0GicubGVhZGludGFrZS52MS5XYXRjaExlYWRDaGFuZ2VzUmVzcG9uc2UiA5ACATABEnoKFkFja25vd2xlZGdlTGVhZENoYW5nZXMSLC5sZWFkaW50YWtlLnYxLkFja25vd2xlZGdlTGVhZENoYW5nZXNSZXF1ZXN0Gi0ubGVhZGludGFrZS52MS5BY2tub3dsZWRnZUxlYWRDaGFuZ2VzUmVzcG9uc2UiA5ACAhJZCgtSZXNlbmRMZWFkcxIhLmxlYWRpbnRha2UudjEuUmVzZW5kTGVhZHNSZXF1ZXN0GiIubGVhZGludGFrZS52MS5SZXNlbmRMZWFkc1Jlc3BvbnNlIgOQAgJiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_google_rpc_status]);
 
 /**
  * How to reach a person: exactly one way.
@@ -404,6 +404,85 @@ export const ExportLeadsResponseSchema: GenMessage<ExportLeadsResponse> = /*@__P
   messageDesc(file_leadintake_v1_lead_intake, 9);
 
 /**
+ * Request of FindLeads.
+ *
+ * @generated from message leadintake.v1.FindLeadsRequest
+ */
+export type FindLeadsRequest = Message<"leadintake.v1.FindLeadsRequest"> & {
+  /**
+   * 1 to 64 of `[A-Za-z0-9_-]`.
+   *
+   * @generated from field: string studio_id = 1;
+   */
+  studioId: string;
+
+  /**
+   * Required. Where two spellings are one contact, either finds the leads of both.
+   *
+   * @generated from field: leadintake.v1.Contact contact = 2;
+   */
+  contact?: Contact | undefined;
+
+  /**
+   * Leads per page: 0 means 25, more than 100 means 100; negative is invalid.
+   *
+   * @generated from field: int32 page_size = 3;
+   */
+  pageSize: number;
+
+  /**
+   * Empty for the first page, else the next_page_token of the page before, unchanged, of the same studio and contact.
+   *
+   * @generated from field: string page_token = 4;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message leadintake.v1.FindLeadsRequest.
+ * Use `create(FindLeadsRequestSchema)` to create a new message.
+ */
+export const FindLeadsRequestSchema: GenMessage<FindLeadsRequest> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_lead_intake, 10);
+
+/**
+ * Answer to FindLeads.
+ *
+ * @generated from message leadintake.v1.FindLeadsResponse
+ */
+export type FindLeadsResponse = Message<"leadintake.v1.FindLeadsResponse"> & {
+  /**
+   * At most page_size leads with their contacts; all that are open stand on the first page. There is more than one of these only where
+   * another region of the studio made two contacts one.
+   *
+   * @generated from field: repeated leadintake.v1.Lead leads = 1;
+   */
+  leads: Lead[];
+
+  /**
+   * Empty on the last page; else at most 512 of `[A-Za-z0-9_-]`.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+
+  /**
+   * Closed leads may be missing: for some minutes after the studio's region or the release has changed, or because the contact has more
+   * than 1,000 leads, of which so many are looked at.
+   *
+   * @generated from field: bool may_be_incomplete = 3;
+   */
+  mayBeIncomplete: boolean;
+};
+
+/**
+ * Describes the message leadintake.v1.FindLeadsResponse.
+ * Use `create(FindLeadsResponseSchema)` to create a new message.
+ */
+export const FindLeadsResponseSchema: GenMessage<FindLeadsResponse> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_lead_intake, 11);
+
+/**
  * Request of ChangeLeadStage.
  *
  * @generated from message leadintake.v1.ChangeLeadStageRequest
@@ -443,7 +522,7 @@ export type ChangeLeadStageRequest = Message<"leadintake.v1.ChangeLeadStageReque
  * Use `create(ChangeLeadStageRequestSchema)` to create a new message.
  */
 export const ChangeLeadStageRequestSchema: GenMessage<ChangeLeadStageRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 10);
+  messageDesc(file_leadintake_v1_lead_intake, 12);
 
 /**
  * Answer to ChangeLeadStage.
@@ -464,7 +543,7 @@ export type ChangeLeadStageResponse = Message<"leadintake.v1.ChangeLeadStageResp
  * Use `create(ChangeLeadStageResponseSchema)` to create a new message.
  */
 export const ChangeLeadStageResponseSchema: GenMessage<ChangeLeadStageResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 11);
+  messageDesc(file_leadintake_v1_lead_intake, 13);
 
 /**
  * Request of EraseLead.
@@ -499,7 +578,7 @@ export type EraseLeadRequest = Message<"leadintake.v1.EraseLeadRequest"> & {
  * Use `create(EraseLeadRequestSchema)` to create a new message.
  */
 export const EraseLeadRequestSchema: GenMessage<EraseLeadRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 12);
+  messageDesc(file_leadintake_v1_lead_intake, 14);
 
 /**
  * Answer to EraseLead.
@@ -520,7 +599,7 @@ export type EraseLeadResponse = Message<"leadintake.v1.EraseLeadResponse"> & {
  * Use `create(EraseLeadResponseSchema)` to create a new message.
  */
 export const EraseLeadResponseSchema: GenMessage<EraseLeadResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 13);
+  messageDesc(file_leadintake_v1_lead_intake, 15);
 
 /**
  * A lead as it is now, with what has happened to it since its changes were acknowledged last.
@@ -562,7 +641,7 @@ export type LeadChange = Message<"leadintake.v1.LeadChange"> & {
  * Use `create(LeadChangeSchema)` to create a new message.
  */
 export const LeadChangeSchema: GenMessage<LeadChange> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 14);
+  messageDesc(file_leadintake_v1_lead_intake, 16);
 
 /**
  * That a kind of change happened to a lead.
@@ -590,7 +669,7 @@ export type LeadChangeOfKind = Message<"leadintake.v1.LeadChangeOfKind"> & {
  * Use `create(LeadChangeOfKindSchema)` to create a new message.
  */
 export const LeadChangeOfKindSchema: GenMessage<LeadChangeOfKind> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 15);
+  messageDesc(file_leadintake_v1_lead_intake, 17);
 
 /**
  * Request of PullLeadChanges.
@@ -619,7 +698,7 @@ export type PullLeadChangesRequest = Message<"leadintake.v1.PullLeadChangesReque
  * Use `create(PullLeadChangesRequestSchema)` to create a new message.
  */
 export const PullLeadChangesRequestSchema: GenMessage<PullLeadChangesRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 16);
+  messageDesc(file_leadintake_v1_lead_intake, 18);
 
 /**
  * Answer to PullLeadChanges.
@@ -640,7 +719,7 @@ export type PullLeadChangesResponse = Message<"leadintake.v1.PullLeadChangesResp
  * Use `create(PullLeadChangesResponseSchema)` to create a new message.
  */
 export const PullLeadChangesResponseSchema: GenMessage<PullLeadChangesResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 17);
+  messageDesc(file_leadintake_v1_lead_intake, 19);
 
 /**
  * Request of WatchLeadChanges.
@@ -655,7 +734,7 @@ export type WatchLeadChangesRequest = Message<"leadintake.v1.WatchLeadChangesReq
  * Use `create(WatchLeadChangesRequestSchema)` to create a new message.
  */
 export const WatchLeadChangesRequestSchema: GenMessage<WatchLeadChangesRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 18);
+  messageDesc(file_leadintake_v1_lead_intake, 20);
 
 /**
  * Some changes; at least one.
@@ -676,7 +755,7 @@ export type WatchLeadChangesResponse = Message<"leadintake.v1.WatchLeadChangesRe
  * Use `create(WatchLeadChangesResponseSchema)` to create a new message.
  */
 export const WatchLeadChangesResponseSchema: GenMessage<WatchLeadChangesResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 19);
+  messageDesc(file_leadintake_v1_lead_intake, 21);
 
 /**
  * Request of AcknowledgeLeadChanges.
@@ -697,7 +776,7 @@ export type AcknowledgeLeadChangesRequest = Message<"leadintake.v1.AcknowledgeLe
  * Use `create(AcknowledgeLeadChangesRequestSchema)` to create a new message.
  */
 export const AcknowledgeLeadChangesRequestSchema: GenMessage<AcknowledgeLeadChangesRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 20);
+  messageDesc(file_leadintake_v1_lead_intake, 22);
 
 /**
  * A state of a lead that a consumer has processed.
@@ -732,7 +811,7 @@ export type LeadChangeAcknowledgement = Message<"leadintake.v1.LeadChangeAcknowl
  * Use `create(LeadChangeAcknowledgementSchema)` to create a new message.
  */
 export const LeadChangeAcknowledgementSchema: GenMessage<LeadChangeAcknowledgement> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 21);
+  messageDesc(file_leadintake_v1_lead_intake, 23);
 
 /**
  * Answer to AcknowledgeLeadChanges.
@@ -753,7 +832,7 @@ export type AcknowledgeLeadChangesResponse = Message<"leadintake.v1.AcknowledgeL
  * Use `create(AcknowledgeLeadChangesResponseSchema)` to create a new message.
  */
 export const AcknowledgeLeadChangesResponseSchema: GenMessage<AcknowledgeLeadChangesResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 22);
+  messageDesc(file_leadintake_v1_lead_intake, 24);
 
 /**
  * Request of ResendLeads.
@@ -781,7 +860,7 @@ export type ResendLeadsRequest = Message<"leadintake.v1.ResendLeadsRequest"> & {
  * Use `create(ResendLeadsRequestSchema)` to create a new message.
  */
 export const ResendLeadsRequestSchema: GenMessage<ResendLeadsRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 23);
+  messageDesc(file_leadintake_v1_lead_intake, 25);
 
 /**
  * Answer to ResendLeads.
@@ -809,7 +888,7 @@ export type ResendLeadsResponse = Message<"leadintake.v1.ResendLeadsResponse"> &
  * Use `create(ResendLeadsResponseSchema)` to create a new message.
  */
 export const ResendLeadsResponseSchema: GenMessage<ResendLeadsResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 24);
+  messageDesc(file_leadintake_v1_lead_intake, 26);
 
 /**
  * Request of UpdateLead. The rules of the fields are those of CreateLeadRequest.
@@ -860,7 +939,7 @@ export type UpdateLeadRequest = Message<"leadintake.v1.UpdateLeadRequest"> & {
  * Use `create(UpdateLeadRequestSchema)` to create a new message.
  */
 export const UpdateLeadRequestSchema: GenMessage<UpdateLeadRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 25);
+  messageDesc(file_leadintake_v1_lead_intake, 27);
 
 /**
  * Answer to UpdateLead.
@@ -881,7 +960,7 @@ export type UpdateLeadResponse = Message<"leadintake.v1.UpdateLeadResponse"> & {
  * Use `create(UpdateLeadResponseSchema)` to create a new message.
  */
 export const UpdateLeadResponseSchema: GenMessage<UpdateLeadResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 26);
+  messageDesc(file_leadintake_v1_lead_intake, 28);
 
 /**
  * Some of the requests of BatchCreateLeads.
@@ -925,7 +1004,7 @@ export type BatchCreateLeadsRequest = Message<"leadintake.v1.BatchCreateLeadsReq
  * Use `create(BatchCreateLeadsRequestSchema)` to create a new message.
  */
 export const BatchCreateLeadsRequestSchema: GenMessage<BatchCreateLeadsRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 27);
+  messageDesc(file_leadintake_v1_lead_intake, 29);
 
 /**
  * Some of the results of BatchCreateLeads.
@@ -946,7 +1025,7 @@ export type BatchCreateLeadsResponse = Message<"leadintake.v1.BatchCreateLeadsRe
  * Use `create(BatchCreateLeadsResponseSchema)` to create a new message.
  */
 export const BatchCreateLeadsResponseSchema: GenMessage<BatchCreateLeadsResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 28);
+  messageDesc(file_leadintake_v1_lead_intake, 30);
 
 /**
  * What became of one request of BatchCreateLeads.
@@ -988,7 +1067,7 @@ export type BatchCreateLeadsResult = Message<"leadintake.v1.BatchCreateLeadsResu
  * Use `create(BatchCreateLeadsResultSchema)` to create a new message.
  */
 export const BatchCreateLeadsResultSchema: GenMessage<BatchCreateLeadsResult> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 29);
+  messageDesc(file_leadintake_v1_lead_intake, 31);
 
 /**
  * Some of the requests of BatchGetLeads.
@@ -1032,7 +1111,7 @@ export type BatchGetLeadsRequest = Message<"leadintake.v1.BatchGetLeadsRequest">
  * Use `create(BatchGetLeadsRequestSchema)` to create a new message.
  */
 export const BatchGetLeadsRequestSchema: GenMessage<BatchGetLeadsRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 30);
+  messageDesc(file_leadintake_v1_lead_intake, 32);
 
 /**
  * Some of the results of BatchGetLeads.
@@ -1053,7 +1132,7 @@ export type BatchGetLeadsResponse = Message<"leadintake.v1.BatchGetLeadsResponse
  * Use `create(BatchGetLeadsResponseSchema)` to create a new message.
  */
 export const BatchGetLeadsResponseSchema: GenMessage<BatchGetLeadsResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 31);
+  messageDesc(file_leadintake_v1_lead_intake, 33);
 
 /**
  * What became of one request of BatchGetLeads.
@@ -1095,7 +1174,7 @@ export type BatchGetLeadsResult = Message<"leadintake.v1.BatchGetLeadsResult"> &
  * Use `create(BatchGetLeadsResultSchema)` to create a new message.
  */
 export const BatchGetLeadsResultSchema: GenMessage<BatchGetLeadsResult> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 32);
+  messageDesc(file_leadintake_v1_lead_intake, 34);
 
 /**
  * Some of the requests of BatchListLeads.
@@ -1139,7 +1218,7 @@ export type BatchListLeadsRequest = Message<"leadintake.v1.BatchListLeadsRequest
  * Use `create(BatchListLeadsRequestSchema)` to create a new message.
  */
 export const BatchListLeadsRequestSchema: GenMessage<BatchListLeadsRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 33);
+  messageDesc(file_leadintake_v1_lead_intake, 35);
 
 /**
  * Some of the results of BatchListLeads.
@@ -1160,7 +1239,7 @@ export type BatchListLeadsResponse = Message<"leadintake.v1.BatchListLeadsRespon
  * Use `create(BatchListLeadsResponseSchema)` to create a new message.
  */
 export const BatchListLeadsResponseSchema: GenMessage<BatchListLeadsResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 34);
+  messageDesc(file_leadintake_v1_lead_intake, 36);
 
 /**
  * What became of one request of BatchListLeads.
@@ -1202,7 +1281,7 @@ export type BatchListLeadsResult = Message<"leadintake.v1.BatchListLeadsResult">
  * Use `create(BatchListLeadsResultSchema)` to create a new message.
  */
 export const BatchListLeadsResultSchema: GenMessage<BatchListLeadsResult> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 35);
+  messageDesc(file_leadintake_v1_lead_intake, 37);
 
 /**
  * What can have happened to a lead.
@@ -1420,6 +1499,17 @@ export const LeadIntakeService: GenService<{
     methodKind: "server_streaming";
     input: typeof ExportLeadsRequestSchema;
     output: typeof ExportLeadsResponseSchema;
+  },
+  /**
+   * Finds a studio's leads of a contact, by the same comparison as CreateLead: the open one first, then closed ones, newest first; one
+   * whose record cannot be read is left out. Refused with INVALID_REQUEST. It cannot be asked for by an address, which others log.
+   *
+   * @generated from rpc leadintake.v1.LeadIntakeService.FindLeads
+   */
+  findLeads: {
+    methodKind: "unary";
+    input: typeof FindLeadsRequestSchema;
+    output: typeof FindLeadsResponseSchema;
   },
   /**
    * Creates many leads, each on its own exactly as CreateLead does: what happens to one touches no other. A caller sends

@@ -1,0 +1,63 @@
+import { crmIdFault } from '../../common/rules/field-rules.ts';
+import { openClaims } from '../domain/claims.ts';
+import type { Contact } from '../domain/contact.ts';
+import { idBeforePage, pageTokenAfter } from '../domain/cursor.ts';
+import { isOpen, type Lead, MOST_LEADS_OF_CONTACT } from '../domain/lead.ts';
+import { Faults } from '../domain/refusal.ts';
+import type { DirectoryStore, LeadStore } from '../store/store.ts';
+import { type LeadPage, pageLimit } from './list-leads.ts';
+import { noteContactFault } from './note-contact-fault.ts';
+
+/** A request for one page of a contact's leads, not yet checked. */
+export interface FindLeadsQuery {
+  readonly studioId: string;
+  /** Undefined: one that is neither an e-mail address nor a phone number. */
+  readonly contact: Contact | undefined;
+  /** 0: the usual size. Above the largest: the largest. */
+  readonly pageSize: number;
+  /** Empty: the first page. */
+  readonly pageToken: string;
+}
+
+/** One page of a contact's leads. */
+export interface FoundLeads extends LeadPage {
+  /** Whether closed leads may be missing: the studio's claims are being made anew, or there are more than are looked at. */
+  readonly mayBeIncomplete: boolean;
+}
+
+/** Higher than every lead's id, so that the page after the open leads begins with the newest closed one. */
+const AFTER_ALL_IDS = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
+
+/**
+ * Finds a studio's leads of a contact, by the same comparison as creation: the open ones first, then the closed ones, newest first.
+ *
+ * @throws Refusal INVALID_REQUEST
+ */
+export async function findLeads(
+  { store }: { readonly store: Pick<LeadStore, 'findLeadsOfContact'> & Pick<DirectoryStore, 'findStudio'> },
+  { studioId, contact, pageSize, pageToken }: FindLeadsQuery,
+): Promise<FoundLeads> {
+  const before = pageToken === '' ? null : idBeforePage('leadsOfContact', studioId, pageToken);
+  const faults = new Faults();
+  faults.note('studioId', crmIdFault(studioId));
+  noteContactFault(faults, 'contact', contact);
+  faults.note('pageSize', pageSize < 0 ? 'must not be negative' : undefined);
+  if (before === undefined) faults.note('pageToken', 'must be unchanged, of this studio and method');
+  faults.refuseIfAny();
+
+  const rules = (await store.findStudio(studioId)) ?? { regionCode: null, formerRules: [] };
+  const { contactKeys } = openClaims(contact as Contact, rules);
+  const found = (await store.findLeadsOfContact(studioId, contactKeys)).toSorted(newestFirst);
+  // All that are open stand on the first page.
+  const open = before === null ? found.filter(({ stage }) => isOpen(stage)) : [];
+  const closed = found.filter(({ id, stage }) => !isOpen(stage) && id < (before ?? AFTER_ALL_IDS));
+  const shown = closed.slice(0, Math.max(pageLimit(pageSize) - open.length, 0));
+  const last = shown.at(-1)?.id ?? AFTER_ALL_IDS;
+  return {
+    leads: [...open, ...shown],
+    nextPageToken: shown.length < closed.length ? pageTokenAfter('leadsOfContact', studioId, last) : '',
+    mayBeIncomplete: rules.formerRules.length > 0 || found.length === MOST_LEADS_OF_CONTACT,
+  };
+}
+
+const newestFirst = (a: Lead, b: Lead): number => (a.id < b.id ? 1 : -1);

@@ -1,0 +1,204 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+import { CALLS_OVER_MS } from '../../src/domain/claim-renewal.ts';
+import { openClaims } from '../../src/domain/claims.ts';
+import type { Contact } from '../../src/domain/contact.ts';
+import { type Lead, type LeadStage, MOST_LEADS_OF_CONTACT } from '../../src/domain/lead.ts';
+import { newId } from '../../src/domain/new-id.ts';
+import type { ClaimingLead, Store } from '../../src/store/store.ts';
+import { renewClaims } from '../../src/usecases/renew-claims.ts';
+import { aClaim, aLead, aStudio, claimsOf, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
+import type { Damage, OpenedStore } from './opened-store.ts';
+
+/** What `src/store/store.ts` promises of who looks for the leads of a contact, held against one adapter. */
+export function findLeadsContract(damages: readonly Damage[], opened: () => OpenedStore) {
+  describe('the leads of a contact', () => {
+    let store: Store;
+    beforeEach(() => {
+      store = opened().store;
+    });
+
+    const anEmail = (): Contact => ({ type: 'email', value: `${newId()}@example.org` });
+
+    async function created(lead: Lead = aLead(), claims = claimsOf(lead)): Promise<Lead> {
+      expect(await store.createLead(lead, claims)).toEqual({ kind: 'created', lead });
+      return lead;
+    }
+
+    async function moved(lead: Lead, stage: LeadStage, claims = claimsOf(lead)): Promise<Lead> {
+      const { studioId, id: leadId } = lead;
+      const outcome = await store.changeLeadStage({ studioId, leadId, stage, claims, memberId: null, now: NOW });
+      if (outcome.kind !== 'changed') throw new Error(`the lead was not moved: ${outcome.kind}`);
+      return outcome.lead;
+    }
+
+    async function corrected(lead: Lead, contact: Contact): Promise<Lead> {
+      const { studioId, id: leadId } = lead;
+      const claims = openClaims(contact, aStudio());
+      const change = { studioId, leadId, correction: { contact }, claims, expectedUpdatedAt: null };
+      const outcome = await store.updateLead({ ...change, memberId: null, now: NOW });
+      if (outcome.kind !== 'updated') throw new Error(`the lead was not corrected: ${outcome.kind}`);
+      return outcome.lead;
+    }
+
+    const byId = (leads: readonly Lead[]) => leads.toSorted((a, b) => (a.id < b.id ? -1 : 1));
+    const foundBy = async (contactKeys: readonly string[], studioId = STUDIO_ID) =>
+      byId(await store.findLeadsOfContact(studioId, contactKeys));
+    const found = (contact: Contact, studio = aStudio()) => foundBy(openClaims(contact, studio).contactKeys);
+
+    test('are found, open and closed, and nobody else’s', async () => {
+      const contact = anEmail();
+      const leads = [
+        await moved(await created(aLead({ contact })), 'won'),
+        await moved(await created(aLead({ contact })), 'lost'),
+        await created(aLead({ contact })),
+      ];
+      const other = await created();
+      await moved(await created(), 'won');
+      const theirs = await created(aLead({ contact, studioId: 'studio-2' }));
+
+      expect(await found(contact)).toEqual(byId(leads));
+      expect(await found(other.contact)).toEqual([other]);
+      expect(await found(anEmail())).toEqual([]);
+      expect(await foundBy(claimsOf(theirs).contactKeys, 'studio-2')).toEqual([theirs]);
+      expect(await foundBy(claimsOf(theirs).contactKeys, 'studio-3')).toEqual([]);
+    });
+
+    test('are found by any of their keys, each once, also after the next start', async () => {
+      const [open, closed] = [aLead(), aLead()];
+      const keys = (...names: string[]) => ({ contactKeys: names.map(aClaim) });
+      await created(open, claimsOf(open, keys('a', 'b')));
+      await created(closed, claimsOf(closed, keys('x')));
+      const lost = await moved(closed, 'lost', claimsOf(closed, keys('b', 'c')));
+
+      store = (await opened().reopen?.()) ?? (await opened().another());
+      expect(await foundBy([aClaim('a')])).toEqual([open]);
+      expect(await foundBy([aClaim('c')])).toEqual([lost]);
+      expect(await foundBy([aClaim('b')])).toEqual(byId([open, lost]));
+      expect(await foundBy(['a', 'b', 'c'].map(aClaim))).toEqual(byId([open, lost]));
+      // It is found as it is compared when it is closed.
+      expect(await foundBy([aClaim('x')])).toEqual([]);
+    });
+
+    test('are found wherever they are moved, and closed ones keep the contact from nobody', async () => {
+      const lead = await created();
+      for (const stage of ['won', 'lost', 'contacted', 'lost', 'new', 'won'] as const) {
+        const now = await moved(lead, stage);
+        expect(await found(lead.contact)).toEqual([now]);
+      }
+
+      await created(aLead({ contact: lead.contact }));
+      expect(await found(lead.contact)).toHaveLength(2);
+    });
+
+    test.each(['new', 'lost'] as const)(
+      'are found by what was corrected, and no longer by what was before: %s',
+      async (stage) => {
+        const lead = await created();
+        if (stage !== 'new') await moved(lead, stage);
+        const contact = anEmail();
+        const now = await corrected(lead, contact);
+
+        expect(await found(contact)).toEqual([now]);
+        expect(await found(lead.contact)).toEqual([]);
+        const last = await moved(now, stage === 'new' ? 'won' : 'contacted');
+        expect(await found(contact)).toEqual([last]);
+        expect(await found(lead.contact)).toEqual([]);
+      },
+    );
+
+    test('are not closed with the claims of a contact that was corrected since', async () => {
+      const lead = await created();
+      const now = await corrected(lead, anEmail());
+      const { studioId, id: leadId } = lead;
+      const closing = { studioId, leadId, stage: 'won', claims: claimsOf(lead), memberId: null, now: NOW } as const;
+
+      expect(await store.changeLeadStage(closing)).toEqual({ kind: 'other-contact' });
+
+      expect(await found(now.contact)).toEqual([now]);
+    });
+
+    test('that are more than are looked at: so many, the open one among them', async () => {
+      const contact = anEmail();
+      const leads = times(MOST_LEADS_OF_CONTACT + 5, () => aLead());
+      await Promise.all(leads.map((lead) => store.createLead(lead, claimsOf(lead))));
+      await Promise.all(leads.map((lead) => moved(lead, 'lost')));
+      await Promise.all(leads.map((lead) => corrected(lead, contact)));
+      const open = await created(aLead({ contact }));
+
+      const all = await found(contact);
+
+      expect(all).toHaveLength(MOST_LEADS_OF_CONTACT);
+      expect(all).toContainEqual(open);
+    }, 120_000);
+
+    test('are found without those that cannot be read, which are reported', async () => {
+      const contact = anEmail();
+      const [bad, good] = [aLead({ contact }), aLead({ contact })];
+      await created(bad);
+      await moved(bad, 'won');
+      await created(good);
+      await opened().damage(damages.find(({ kind, field }) => kind === 'lead' && field === 'stage') as Damage, bad);
+
+      expect(await found(contact)).toEqual([good]);
+      expect(opened().reported).toMatchObject([{ kind: 'lead', id: bad.id }]);
+    });
+
+    describe('when the region changes', () => {
+      const phone = (value: string): Contact => ({ type: 'phone', value });
+      const put = (regionCode: 'DE' | 'AT') =>
+        store.putStudio({ id: STUDIO_ID, status: 'active', regionCode }, { memberId: null, now: NOW });
+      const inRegion = (region: 'DE' | 'AT') => aStudio({ regionCode: region });
+      async function renewAll(): Promise<void> {
+        for (let now = NOW; (await renewClaims({ store, clock: () => now })) > 0; now = plus(now, CALLS_OVER_MS)) {}
+      }
+      async function closedIn(region: 'DE' | 'AT', contact: Contact): Promise<Lead> {
+        const lead = aLead({ contact });
+        const claims = claimsOf(lead, openClaims(contact, inRegion(region)));
+        await created(lead, claims);
+        return moved(lead, 'lost', claims);
+      }
+
+      test('closed ones are found as contacts are compared then, by former rules too while that goes on', async () => {
+        await put('DE');
+        const lead = await closedIn('DE', phone('030 7654321'));
+        expect(await found(phone('+49 30 7654321'), inRegion('DE'))).toEqual([lead]);
+        await put('AT');
+        await renewClaims({ store, clock: () => NOW });
+
+        const rules = (await store.findStudio(STUDIO_ID)) as NonNullable<Awaited<ReturnType<Store['findStudio']>>>;
+        for (const text of ['030 7654321', '+49 30 7654321', '+43 30 7654321']) {
+          expect(await found(phone(text), rules)).toEqual([lead]);
+        }
+        await renewAll();
+        expect(await found(phone('+49 30 7654321'), inRegion('AT'))).toEqual([]);
+        expect(await found(phone('+43 30 7654321'), inRegion('AT'))).toEqual([lead]);
+        expect(await found(phone('030 7654321'), inRegion('AT'))).toEqual([lead]);
+      });
+
+      test('an open one and closed ones of the same contact are made anew side by side', async () => {
+        await put('DE');
+        const closed = [await closedIn('DE', phone('030 7654321')), await closedIn('DE', phone('+49 30 7654321'))];
+        const contact = phone('030/7654321');
+        const open = await created(aLead({ contact }), claimsOf(aLead(), openClaims(contact, inRegion('DE'))));
+        await put('AT');
+        await renewAll();
+
+        expect(await found(phone('030 7654321'), inRegion('AT'))).toEqual(byId([closed[0] as Lead, open]));
+        expect(await found(phone('+49 30 7654321'), inRegion('AT'))).toEqual([closed[1]]);
+      });
+
+      test('one that was opened again since it was read keeps what it claims', async () => {
+        const lead = await moved(await created(), 'lost');
+        const [read] = (await store.listClaims(STUDIO_ID, null, 10)).leads as [ClaimingLead];
+        expect(read).toMatchObject({ id: lead.id, isOpen: false });
+        const open = await moved(lead, 'new');
+        const claims = { contactKeys: [aClaim('x')], contactRule: { version: 2, region: 'DE' } } as const;
+
+        expect(await store.renewClaims(STUDIO_ID, read, claims)).toBeNull();
+
+        expect(await found(lead.contact)).toEqual([open]);
+        expect(await foundBy([aClaim('x')])).toEqual([]);
+      });
+    });
+  });
+}

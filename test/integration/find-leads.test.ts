@@ -1,0 +1,185 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { MOST_LEADS_OF_CONTACT } from '../../src/domain/lead.ts';
+import { newId } from '../../src/domain/new-id.ts';
+import { times } from '../support/builders.ts';
+import {
+  aCreateLeadRequest,
+  type GrpcCaller,
+  grpcCaller,
+  refusalOf,
+  startTestCore,
+  type TestCore,
+} from '../support/grpc.ts';
+import { putStudio } from '../support/grpc-studios.ts';
+
+interface Page {
+  readonly leads: readonly { readonly id: string; readonly stage: string; readonly contact: object }[];
+  readonly nextPageToken: string;
+  readonly mayBeIncomplete: boolean;
+}
+
+let core: TestCore;
+let caller: GrpcCaller;
+let studioId: string;
+
+beforeAll(async () => {
+  core = await startTestCore();
+  caller = grpcCaller(`127.0.0.1:${core.port}`);
+});
+afterAll(async () => {
+  caller.close();
+  await core.stop();
+});
+beforeEach(async () => {
+  studioId = await putStudio(caller);
+});
+
+const leads = <Answer>(method: string, request: object) => caller.call<Answer>(`LeadIntakeService/${method}`, request);
+const find = (contact: object | undefined, more: object = {}) =>
+  leads<Page>('FindLeads', { studioId, ...(contact && { contact }), ...more });
+const anEmail = () => ({ email: `${newId()}@example.org` });
+const putRegion = (regionCode: string) =>
+  caller.call('DirectoryService/PutStudio', { studio: { id: studioId, regionCode } });
+
+/** Creates a lead, and may move it; gives its id. */
+async function aLead(contact: object, stage?: string): Promise<string> {
+  const { lead } = await leads<{ lead: { id: string } }>('CreateLead', aCreateLeadRequest(studioId, { contact }));
+  if (stage) await move(lead.id, stage);
+  return lead.id;
+}
+
+const move = (leadId: string, stage: string) =>
+  leads('ChangeLeadStage', { studioId, leadId, stage: `LEAD_STAGE_${stage}` });
+
+describe('FindLeads', () => {
+  test('answers all leads of a contact with it: the open one first, then closed ones, newest first', async () => {
+    const contact = anEmail();
+    const [first, second, third] = [
+      await aLead(contact, 'WON'),
+      await aLead(contact, 'LOST'),
+      await aLead(contact, 'LOST'),
+    ];
+    await aLead(anEmail());
+    await move(first, 'CONTACTED');
+
+    const page = await find(contact);
+
+    expect(page).toMatchObject({ nextPageToken: '', mayBeIncomplete: false });
+    expect(page.leads).toMatchObject([
+      { id: first, stage: 'LEAD_STAGE_CONTACTED', contact },
+      { id: third, stage: 'LEAD_STAGE_LOST', contact },
+      { id: second, stage: 'LEAD_STAGE_LOST', contact },
+    ]);
+    expect(await find(anEmail())).toMatchObject({ leads: [], nextPageToken: '' });
+  });
+
+  test('compares as a creation does', async () => {
+    await putRegion('DE');
+    const closed = await aLead({ phone: '030 1234567' }, 'WON');
+    const open = await aLead({ phone: '+49 (0)30 1234567' });
+
+    for (const phone of ['030/123 45 67', '+49 30 1234567', '0049 30 1234567']) {
+      expect((await find({ phone })).leads.map(({ id }) => id)).toEqual([open, closed]);
+    }
+    expect((await find({ phone: '+43 30 1234567' })).leads).toEqual([]);
+    const email = await aLead({ email: 'Ada@Example.org' });
+    expect((await find({ email: 'aDA@example.ORG' })).leads.map(({ id }) => id)).toEqual([email]);
+  });
+
+  test("sees no other studio's leads", async () => {
+    const contact = anEmail();
+    await aLead(contact, 'LOST');
+    await aLead(contact);
+
+    expect(await find(contact, { studioId: await putStudio(caller) })).toMatchObject({ leads: [] });
+  });
+
+  test('says that closed leads may be missing while the claims of the studio are made anew', async () => {
+    await putRegion('DE');
+    const id = await aLead({ phone: '030 1234567' }, 'WON');
+    await putRegion('AT');
+
+    const page = await find({ phone: '+49 30 1234567' });
+
+    expect(page.mayBeIncomplete).toBe(true);
+    expect(page.leads.map((lead) => lead.id)).toEqual([id]);
+  });
+
+  test.each([1, 2, 3, 5])('answers pages of %i that make the whole', async (pageSize) => {
+    const contact = anEmail();
+    const closed: string[] = [];
+    for (const _ of times(4, () => 0)) closed.unshift(await aLead(contact, 'LOST'));
+    const open = await aLead(contact);
+
+    const pages: string[][] = [];
+    for (let pageToken: string | undefined = ''; pageToken !== undefined; ) {
+      const page: Page = await find(contact, { pageSize, pageToken });
+      pages.push(page.leads.map(({ id }) => id));
+      pageToken = page.nextPageToken || undefined;
+    }
+
+    expect(pages.flat()).toEqual([open, ...closed]);
+    expect(pages.every((page) => page.length <= pageSize)).toBe(true);
+    expect(pages).toHaveLength(Math.ceil(5 / pageSize));
+  });
+
+  test('of a contact with more leads than are looked at answers so many, the open one first, and says so', async () => {
+    const contact = anEmail();
+    const closed = await Promise.all(times(MOST_LEADS_OF_CONTACT + 5, () => aLead(anEmail(), 'LOST')));
+    await Promise.all(closed.map((id) => leads('UpdateLead', { studioId, lead: { id, contact } })));
+    const open = await aLead(contact);
+
+    const all: string[] = [];
+    for (let pageToken: string | undefined = ''; pageToken !== undefined; ) {
+      const page: Page = await find(contact, { pageSize: 1000, pageToken });
+      expect(page.mayBeIncomplete).toBe(true);
+      expect(page.leads.length).toBeLessThanOrEqual(100);
+      all.push(...page.leads.map(({ id }) => id));
+      pageToken = page.nextPageToken || undefined;
+    }
+
+    expect(all[0]).toBe(open);
+    expect(new Set(all).size).toBe(MOST_LEADS_OF_CONTACT);
+    expect(all).toHaveLength(MOST_LEADS_OF_CONTACT);
+  }, 120_000);
+
+  test('refuses a token of another studio, of another list, and one that was cut', async () => {
+    const contact = anEmail();
+    for (const _ of times(2, () => 0)) await aLead(contact, 'LOST');
+    const { nextPageToken } = await find(contact, { pageSize: 1 });
+    const listed = await leads<Page>('ListLeads', { studioId, pageSize: 1 });
+    const another = await putStudio(caller);
+
+    for (const more of [
+      { studioId: another, pageToken: nextPageToken },
+      { pageToken: listed.nextPageToken },
+      { pageToken: nextPageToken.slice(1) },
+    ]) {
+      expect(await refusalOf(find(contact, more))).toMatchObject({ reason: 'INVALID_REQUEST', fields: ['pageToken'] });
+    }
+  });
+
+  test.each<[field: string, contact: object | undefined, more?: object]>([
+    ['studioId', anEmail(), { studioId: '' }],
+    ['contact', undefined],
+    ['contact', {}],
+    ['contact.email', { email: 'nobody' }],
+    ['contact.phone', { phone: '12----' }],
+    ['pageSize', anEmail(), { pageSize: -1 }],
+  ])('refuses a request whose %s is not valid: %o %o', async (field, contact, more) => {
+    expect(await refusalOf(find(contact, more))).toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      reason: 'INVALID_REQUEST',
+      fields: [field],
+    });
+  });
+
+  test('finds a lead by its corrected contact, and no longer by the former one', async () => {
+    const [former, contact] = [anEmail(), anEmail()];
+    const id = await aLead(former, 'LOST');
+    await leads('UpdateLead', { studioId, lead: { id, contact } });
+
+    expect((await find(contact)).leads.map((lead) => lead.id)).toEqual([id]);
+    expect((await find(former)).leads).toEqual([]);
+  });
+});

@@ -1,0 +1,74 @@
+import type { PlantedBug } from './planted-bug.ts';
+
+const ON_SQLITE = 'test/contract/sqlite-store.test.ts';
+const ON_MONGODB = 'test/contract/mongo-store.test.ts';
+const FOUND = 'are found, open and closed, and nobody else’s';
+
+/** Faults of what finds the leads of a contact, on any store and on SQLite. */
+export const FIND_BUGS: readonly PlantedBug[] = [
+  {
+    name: 'a lead that is closed is found by nothing',
+    suite: ON_SQLITE,
+    caughtBy: FOUND,
+    patches: [
+      {
+        file: 'src/store/sqlite/leads.ts',
+        find: 'claimed.take(studio, claims.contactKeys, { number, isOpen: becomesOpen });',
+        put: 'if (becomesOpen) claimed.take(studio, claims.contactKeys, { number, isOpen: true });',
+      },
+    ],
+  },
+  {
+    name: 'what closed leads are found by is not made anew',
+    suite: ON_SQLITE,
+    caughtBy: 'closed ones are found as contacts are compared then, by former rules too while that goes on',
+    patches: [
+      {
+        file: 'src/store/sqlite/claim-renewals.ts',
+        find: 'if (isOpen(now.stage as LeadStage) !== wasOpen) return null;',
+        put: 'if (!wasOpen) return null;',
+      },
+    ],
+  },
+  {
+    name: 'open leads stand on every page of a contact',
+    suite: 'test/integration/find-leads.test.ts',
+    caughtBy: 'answers pages of 2 that make the whole',
+    patches: [
+      {
+        file: 'src/usecases/find-leads.ts',
+        find: 'before === null ? found.filter(({ stage }) => isOpen(stage)) : []',
+        put: 'found.filter(({ stage }) => isOpen(stage))',
+      },
+    ],
+  },
+];
+
+/** Faults of what finds them on MongoDB. */
+export const FIND_MONGO_BUGS: readonly PlantedBug[] = [
+  {
+    name: 'on MongoDB, a lead that is closed is found by nothing',
+    suite: ON_MONGODB,
+    caughtBy: FOUND,
+    patches: [
+      {
+        file: 'src/store/mongo/leads.ts',
+        find: 'isOpen(stage) ? claimsDocument(claims) : closedClaimsDocument(id, claims)',
+        // biome-ignore lint/suspicious/noTemplateCurlyInString: it is one in the product
+        put: 'isOpen(stage) ? claimsDocument(claims) : { openContactKey: `closed:${id}` }',
+      },
+    ],
+  },
+  {
+    name: 'on MongoDB, a lead is closed with the claims of its former contact',
+    suite: ON_MONGODB,
+    caughtBy: 'are not closed with the claims of a contact that was corrected since',
+    patches: [
+      {
+        file: 'src/store/mongo/leads.ts',
+        find: '!keepsClaims && !isSameContact(lead.contact, claims.contact)',
+        put: 'isOpen(stage) && !keepsClaims && !isSameContact(lead.contact, claims.contact)',
+      },
+    ],
+  },
+];
