@@ -11,6 +11,9 @@ const LACKS: Readonly<Record<string, readonly string[]>> = {
     'of two texts that a spreadsheet would run or not the cells are the same',
   ],
   'so many leads that an export goes on for as long as a stop': ['an export ends well when its core stops'],
+  'more leads of a studio than a message of an export has': [
+    'an export goes on with the next studio, whatever is left of the one before',
+  ],
   'somebody who reads the log': [
     'nobody is told of an export whose reader has left',
     'why something is not ready is told once, and never again',
