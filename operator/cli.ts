@@ -26,6 +26,7 @@ import { changeLeadStage } from '../src/usecases/change-lead-stage.ts';
 import { createDemo } from '../src/usecases/create-demo.ts';
 import type { Dependencies } from '../src/usecases/dependencies.ts';
 import { countClosedLeads, eraseClosedLeads } from '../src/usecases/erase-closed-leads.ts';
+import { eraseContact } from '../src/usecases/erase-contact.ts';
 import { eraseLead } from '../src/usecases/erase-lead.ts';
 import { findLeads } from '../src/usecases/find-leads.ts';
 import { getLead } from '../src/usecases/get-lead.ts';
@@ -247,6 +248,15 @@ leads
   .option(...DOER)
   .action((studioId: string | undefined, leadId: string | undefined, options: EraseOptions) =>
     eraseLeads(studioId, leadId, options),
+  );
+
+leads
+  .command('erase-contact <studio>')
+  .description('erase all leads of a contact, closed ones too')
+  .option(...DOER)
+  .addHelpText('after', CONTACT_HELP)
+  .action((studioId: string, { member: memberId }: { member?: string }) =>
+    run(async (deps) => eraseContact(deps, { studioId, contact: await readContact(process.stdin), memberId })),
   );
 
 const erasures = program

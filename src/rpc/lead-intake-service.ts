@@ -12,6 +12,7 @@ import type { Credential } from '../store/store.ts';
 import { changeLeadStage } from '../usecases/change-lead-stage.ts';
 import { createLead } from '../usecases/create-lead.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
+import { eraseContact } from '../usecases/erase-contact.ts';
 import { eraseLead } from '../usecases/erase-lead.ts';
 import { findLeads } from '../usecases/find-leads.ts';
 import { getLead } from '../usecases/get-lead.ts';
@@ -72,6 +73,9 @@ export function leadIntakeService(deps: Dependencies, context: ItemContext): Ser
     exportLeads: leadExporter(deps, context),
 
     ...leadChangeMethods(deps, context),
+
+    eraseContact: ({ studioId, contact, memberId }) =>
+      eraseContact(deps, { studioId, contact: contactFromWire(contact), memberId }),
 
     eraseLead: async (request) => ({ lead: erasedLeadToWire(await eraseLead(deps, request)) }),
 

@@ -51,3 +51,22 @@ test('what is not there cannot be erased, nor what is another studio’s', async
   }
   expect(await service.countLeads(studioId)).toBe(1);
 });
+
+test('all leads of a contact are erased, however it is spelled and wherever they stand, and no others', async () => {
+  const { studioId, secret } = await service.aStudioWithKey({ regionCode: 'DE' });
+  const phone = (value: string) => ({ displayName: 'Ada', contact: { type: 'phone', value } });
+  const { id: closed } = await leadOf(await service.post(secret, phone('030 1234567')), 201);
+  await service.leads.changeLeadStage({ studioId, leadId: closed, stage: LeadStage.WON });
+  await leadOf(await service.post(secret, phone('+49 30 1234567')), 201);
+  const { id: other } = await leadOf(await service.post(secret, phone('030 7654321')), 201);
+
+  const contact = { value: { case: 'phone', value: '(030) 123 45 67' } } as const;
+  const erased = await service.leads.eraseContact({ studioId, contact, memberId: 'the-boss' });
+
+  expect(erased).toMatchObject({ erasedCount: 2, mayBeIncomplete: false });
+  expect(await service.leads.eraseContact({ studioId, contact })).toMatchObject({ erasedCount: 0 });
+  expect((await service.leads.findLeads({ studioId, contact })).leads).toEqual([]);
+  expect((await service.leads.listLeads({ studioId })).leads.map(({ id }) => id)).toEqual([other]);
+  const { events } = await service.audit.listAuditEvents({ studioId, leadId: closed });
+  expect(events[0]).toMatchObject({ action: AuditAction.LEAD_ERASED, memberId: 'the-boss' });
+});

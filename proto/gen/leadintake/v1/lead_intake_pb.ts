@@ -14,7 +14,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file leadintake/v1/lead_intake.proto.
  */
 export const file_leadintake_v1_lead_intake: GenFile = /*@__PURE__*/
-  fileDesc("Ch9sZWFkaW50YWtlL3YxL2xlYWRfaW50YWtlLnByb3RvEg1sZWFkaW50YWtlLnYxIjQKB0NvbnRhY3QSDwoFZW1haWwYASABKAlIABIPCgVwaG9uZRgCIAEoCUgAQgcKBXZhbHVlIvUCCgRMZWFkEgoKAmlkGAEgASgJEhEKCXN0dWRpb19pZBgCIAEoCRIUCgxkaXNwbGF5X25hbWUYAyABKAkSJwoHY29udGFjdBgEIAEoCzIWLmxlYWRpbnRha2UudjEuQ29udGFjdBIWCglzb3VyY2VfaWQYBSABKAlIAIgBARIRCgRub3RlGAYgASgJSAGIAQESJwoFc3RhZ2UYByABKA4yGC5sZWFkaW50YWtlLnYxLkxlYWRTdGFnZRIvCgtjcmVhdGVfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjMKCmVyYXNlX3RpbWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wSAKIAQFCDAoKX3NvdXJjZV9pZEIHCgVfbm90ZUINCgtfZXJhc2VfdGltZSLAAQoRQ3JlYXRlTGVhZFJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEhcKD2lkZW1wb3RlbmN5X2tleRgCIAEoCRIUCgxkaXNwbGF5X25hbWUYAyABKAkSJwoHY29udGFjdBgEIAEoCzIWLmxlYWRpbnRha2UudjEuQ29udGFjdBIWCglzb3VyY2VfaWQYBSABKAlIAIgBARIRCgRub3RlGAYgASgJSAGIAQFCDAoKX3NvdXJjZV9pZEIHCgVfbm90ZSJJChJDcmVhdGVMZWFkUmVzcG9uc2USIQoEbGVhZBgBIAEoCzITLmxlYWRpbnRha2UudjEuTGVhZBIQCghyZXBsYXllZBgCIAEoCCJbCg5HZXRMZWFkUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSDwoHbGVhZF9pZBgCIAEoCRIlCgR2aWV3GAMgASgOMhcubGVhZGludGFrZS52MS5MZWFkVmlldyI0Cg9HZXRMZWFkUmVzcG9uc2USIQoEbGVhZBgBIAEoCzITLmxlYWRpbnRha2UudjEuTGVhZCJzChBMaXN0TGVhZHNSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCRIlCgR2aWV3GAQgASgOMhcubGVhZGludGFrZS52MS5MZWFkVmlldyJQChFMaXN0TGVhZHNSZXNwb25zZRIiCgVsZWFkcxgBIAMoCzITLmxlYWRpbnRha2UudjEuTGVhZBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiPQoSRXhwb3J0TGVhZHNSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIUCgxyZXN1bWVfdG9rZW4YAiABKAkiTwoTRXhwb3J0TGVhZHNSZXNwb25zZRIiCgVsZWFkcxgBIAMoCzITLmxlYWRpbnRha2UudjEuTGVhZBIUCgxyZXN1bWVfdG9rZW4YAiABKAkidQoQRmluZExlYWRzUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSJwoHY29udGFjdBgCIAEoCzIWLmxlYWRpbnRha2UudjEuQ29udGFjdBIRCglwYWdlX3NpemUYAyABKAUSEgoKcGFnZV90b2tlbhgEIAEoCSJrChFGaW5kTGVhZHNSZXNwb25zZRIiCgVsZWFkcxgBIAMoCzITLmxlYWRpbnRha2UudjEuTGVhZBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSGQoRbWF5X2JlX2luY29tcGxldGUYAyABKAgiiwEKFkNoYW5nZUxlYWRTdGFnZVJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEg8KB2xlYWRfaWQYAiABKAkSJwoFc3RhZ2UYAyABKA4yGC5sZWFkaW50YWtlLnYxLkxlYWRTdGFnZRIWCgltZW1iZXJfaWQYBCABKAlIAIgBAUIMCgpfbWVtYmVyX2lkIjwKF0NoYW5nZUxlYWRTdGFnZVJlc3BvbnNlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQiXAoQRXJhc2VMZWFkUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSDwoHbGVhZF9pZBgCIAEoCRIWCgltZW1iZXJfaWQYAyABKAlIAIgBAUIMCgpfbWVtYmVyX2lkIjYKEUVyYXNlTGVhZFJlc3BvbnNlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQiqAEKCkxlYWRDaGFuZ2USIQoEbGVhZBgBIAEoCzITLmxlYWRpbnRha2UudjEuTGVhZBIQCghyZXZpc2lvbhgCIAEoAxI1ChFmaXJzdF9jaGFuZ2VfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoFa2luZHMYBCADKAsyHy5sZWFkaW50YWtlLnYxLkxlYWRDaGFuZ2VPZktpbmQiaQoQTGVhZENoYW5nZU9mS2luZBIrCgRraW5kGAEgASgOMh0ubGVhZGludGFrZS52MS5MZWFkQ2hhbmdlS2luZBIoCgR0aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJOChZQdWxsTGVhZENoYW5nZXNSZXF1ZXN0EgsKA21heBgBIAEoBRInCgR3YWl0GAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIkUKF1B1bGxMZWFkQ2hhbmdlc1Jlc3BvbnNlEioKB2NoYW5nZXMYASADKAsyGS5sZWFkaW50YWtlLnYxLkxlYWRDaGFuZ2UiGQoXV2F0Y2hMZWFkQ2hhbmdlc1JlcXVlc3QiRgoYV2F0Y2hMZWFkQ2hhbmdlc1Jlc3BvbnNlEioKB2NoYW5nZXMYASADKAsyGS5sZWFkaW50YWtlLnYxLkxlYWRDaGFuZ2UiYwodQWNrbm93bGVkZ2VMZWFkQ2hhbmdlc1JlcXVlc3QSQgoQYWNrbm93bGVkZ2VtZW50cxgBIAMoCzIoLmxlYWRpbnRha2UudjEuTGVhZENoYW5nZUFja25vd2xlZGdlbWVudCJRChlMZWFkQ2hhbmdlQWNrbm93bGVkZ2VtZW50EhEKCXN0dWRpb19pZBgBIAEoCRIPCgdsZWFkX2lkGAIgASgJEhAKCHJldmlzaW9uGAMgASgDIjwKHkFja25vd2xlZGdlTGVhZENoYW5nZXNSZXNwb25zZRIaChJhY2tub3dsZWRnZWRfY291bnQYASABKAUiOwoSUmVzZW5kTGVhZHNSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRISCgpwYWdlX3Rva2VuGAIgASgJIkIKE1Jlc2VuZExlYWRzUmVzcG9uc2USEgoKbGVhZF9jb3VudBgBIAEoBRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAki2gEKEVVwZGF0ZUxlYWRSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIhCgRsZWFkGAIgASgLMhMubGVhZGludGFrZS52MS5MZWFkEi8KC3VwZGF0ZV9tYXNrGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzaxI4ChRleHBlY3RlZF91cGRhdGVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFgoJbWVtYmVyX2lkGAUgASgJSACIAQFCDAoKX21lbWJlcl9pZCI3ChJVcGRhdGVMZWFkUmVzcG9uc2USIQoEbGVhZBgBIAEoCzITLmxlYWRpbnRha2UudjEuTGVhZCKQAQoXQmF0Y2hDcmVhdGVMZWFkc1JlcXVlc3QSMgoIcmVxdWVzdHMYASADKAsyIC5sZWFkaW50YWtlLnYxLkNyZWF0ZUxlYWRSZXF1ZXN0EhMKC3JlcXVlc3RfaWRzGAIgAygJEhQKDHRyYWNlcGFyZW50cxgDIAMoCRIWCg5zZWNyZXRfc2hhMjU2cxgEIAMoDCJSChhCYXRjaENyZWF0ZUxlYWRzUmVzcG9uc2USNgoHcmVzdWx0cxgBIAMoCzIlLmxlYWRpbnRha2UudjEuQmF0Y2hDcmVhdGVMZWFkc1Jlc3VsdCKOAQoWQmF0Y2hDcmVhdGVMZWFkc1Jlc3VsdBINCgVpbmRleBgBIAEoDRI1CghyZXNwb25zZRgCIAEoCzIhLmxlYWRpbnRha2UudjEuQ3JlYXRlTGVhZFJlc3BvbnNlSAASIwoFZXJyb3IYAyABKAsyEi5nb29nbGUucnBjLlN0YXR1c0gAQgkKB291dGNvbWUiigEKFEJhdGNoR2V0TGVhZHNSZXF1ZXN0Ei8KCHJlcXVlc3RzGAEgAygLMh0ubGVhZGludGFrZS52MS5HZXRMZWFkUmVxdWVzdBITCgtyZXF1ZXN0X2lkcxgCIAMoCRIUCgx0cmFjZXBhcmVudHMYAyADKAkSFgoOc2VjcmV0X3NoYTI1NnMYBCADKAwiTAoVQmF0Y2hHZXRMZWFkc1Jlc3BvbnNlEjMKB3Jlc3VsdHMYASADKAsyIi5sZWFkaW50YWtlLnYxLkJhdGNoR2V0TGVhZHNSZXN1bHQiiAEKE0JhdGNoR2V0TGVhZHNSZXN1bHQSDQoFaW5kZXgYASABKA0SMgoIcmVzcG9uc2UYAiABKAsyHi5sZWFkaW50YWtlLnYxLkdldExlYWRSZXNwb25zZUgAEiMKBWVycm9yGAMgASgLMhIuZ29vZ2xlLnJwYy5TdGF0dXNIAEIJCgdvdXRjb21lIo0BChVCYXRjaExpc3RMZWFkc1JlcXVlc3QSMQoIcmVxdWVzdHMYASADKAsyHy5sZWFkaW50YWtlLnYxLkxpc3RMZWFkc1JlcXVlc3QSEwoLcmVxdWVzdF9pZHMYAiADKAkSFAoMdHJhY2VwYXJlbnRzGAMgAygJEhYKDnNlY3JldF9zaGEyNTZzGAQgAygMIk4KFkJhdGNoTGlzdExlYWRzUmVzcG9uc2USNAoHcmVzdWx0cxgBIAMoCzIjLmxlYWRpbnRha2UudjEuQmF0Y2hMaXN0TGVhZHNSZXN1bHQiiwEKFEJhdGNoTGlzdExlYWRzUmVzdWx0Eg0KBWluZGV4GAEgASgNEjQKCHJlc3BvbnNlGAIgASgLMiAubGVhZGludGFrZS52MS5MaXN0TGVhZHNSZXNwb25zZUgAEiMKBWVycm9yGAMgASgLMhIuZ29vZ2xlLnJwYy5TdGF0dXNIAEIJCgdvdXRjb21lKswBCg5MZWFkQ2hhbmdlS2luZBIgChxMRUFEX0NIQU5HRV9LSU5EX1VOU1BFQ0lGSUVEEAASHAoYTEVBRF9DSEFOR0VfS0lORF9DUkVBVEVEEAESIgoeTEVBRF9DSEFOR0VfS0lORF9TVEFHRV9DSEFOR0VEEAISHAoYTEVBRF9DSEFOR0VfS0lORF9VUERBVEVEEAMSGwoXTEVBRF9DSEFOR0VfS0lORF9SRVNFTlQQBBIbChdMRUFEX0NIQU5HRV9LSU5EX0VSQVNFRBAFKroBCglMZWFkU3RhZ2USGgoWTEVBRF9TVEFHRV9VTlNQRUNJRklFRBAAEhIKDkxFQURfU1RBR0VfTkVXEAESGAoUTEVBRF9TVEFHRV9DT05UQUNURUQQAhIbChdMRUFEX1NUQUdFX1RSSUFMX0JPT0tFRBADEh0KGUxFQURfU1RBR0VfVFJJQUxfQVRURU5ERUQQBBISCg5MRUFEX1NUQUdFX1dPThAFEhMKD0xFQURfU1RBR0VfTE9TVBAGKk4KCExlYWRWaWV3EhkKFUxFQURfVklFV19VTlNQRUNJRklFRBAAEhMKD0xFQURfVklFV19CQVNJQxABEhIKDkxFQURfVklFV19GVUxMEAIyrAsKEUxlYWRJbnRha2VTZXJ2aWNlElEKCkNyZWF0ZUxlYWQSIC5sZWFkaW50YWtlLnYxLkNyZWF0ZUxlYWRSZXF1ZXN0GiEubGVhZGludGFrZS52MS5DcmVhdGVMZWFkUmVzcG9uc2USTQoHR2V0TGVhZBIdLmxlYWRpbnRha2UudjEuR2V0TGVhZFJlcXVlc3QaHi5sZWFkaW50YWtlLnYxLkdldExlYWRSZXNwb25zZSIDkAIBElMKCUxpc3RMZWFkcxIfLmxlYWRpbnRha2UudjEuTGlzdExlYWRzUmVxdWVzdBogLmxlYWRpbnRha2UudjEuTGlzdExlYWRzUmVzcG9uc2UiA5ACARJbCgtFeHBvcnRMZWFkcxIhLmxlYWRpbnRha2UudjEuRXhwb3J0TGVhZHNSZXF1ZXN0GiIubGVhZGludGFrZS52MS5FeHBvcnRMZWFkc1Jlc3BvbnNlIgOQAgEwARJOCglGaW5kTGVhZHMSHy5sZWFkaW50YWtlLnYxLkZpbmRMZWFkc1JlcXVlc3QaIC5sZWFkaW50YWtlLnYxLkZpbmRMZWFkc1Jlc3BvbnNlEmwKEEJhdGNoQ3JlYXRlTGVhZHMSJi5sZWFkaW50YWtlLnYxLkJhdGNoQ3JlYXRlTGVhZHNSZXF1ZXN0GicubGVhZGludGFrZS52MS5CYXRjaENyZWF0ZUxlYWRzUmVzcG9uc2UiA4gCASgBMAESZgoNQmF0Y2hHZXRMZWFkcxIjLmxlYWRpbnRha2UudjEuQmF0Y2hHZXRMZWFkc1JlcXVlc3QaJC5sZWFkaW50YWtlLnYxLkJhdGNoR2V0TGVhZHNSZXNwb25zZSIGiAIBkAIBKAEwARJpCg5CYXRjaExpc3RMZWFkcxIkLmxlYWRpbnRha2UudjEuQmF0Y2hMaXN0TGVhZHNSZXF1ZXN0GiUubGVhZGludGFrZS52MS5CYXRjaExpc3RMZWFkc1Jlc3BvbnNlIgaIAgGQAgEoATABEmAKD0NoYW5nZUxlYWRTdGFnZRIlLmxlYWRpbnRha2UudjEuQ2hhbmdlTGVhZFN0YWdlUmVxdWVzdBomLmxlYWRpbnRha2UudjEuQ2hhbmdlTGVhZFN0YWdlUmVzcG9uc2USUQoKVXBkYXRlTGVhZBIgLmxlYWRpbnRha2UudjEuVXBkYXRlTGVhZFJlcXVlc3QaIS5sZWFkaW50YWtlLnYxLlVwZGF0ZUxlYWRSZXNwb25zZRJTCglFcmFzZUxlYWQSHy5sZWFkaW50YWtlLnYxLkVyYXNlTGVhZFJlcXVlc3QaIC5sZWFkaW50YWtlLnYxLkVyYXNlTGVhZFJlc3BvbnNlIgOQAgISZQoPUHVsbExlYWRDaGFuZ2VzEiUubGVhZGludGFrZS52MS5QdWxsTGVhZENoYW5nZXNSZXF1ZXN0GiYubGVhZGludGFrZS52MS5QdWxsTGVhZENoYW5nZXNSZXNwb25zZSIDkAIBEmoKEFdhdGNoTGVhZENoYW5nZXMSJi5sZWFkaW50YWtlLnYxLldhdGNoTGVhZENoYW5nZXNSZXF1ZXN0GicubGVhZGludGFrZS52MS5XYXRjaExlYWRDaGFuZ2VzUmVzcG9uc2UiA5ACATABEnoKFkFja25vd2xlZGdlTGVhZENoYW5nZXMSLC5sZWFkaW50YWtlLnYxLkFja25vd2xlZGdlTGVhZENoYW5nZXNSZXF1ZXN0Gi0ubGVhZGludGFrZS52MS5BY2tub3dsZWRnZUxlYWRDaGFuZ2VzUmVzcG9uc2UiA5ACAhJZCgtSZXNlbmRMZWFkcxIhLmxlYWRpbnRha2UudjEuUmVzZW5kTGVhZHNSZXF1ZXN0GiIubGVhZGludGFrZS52MS5SZXNlbmRMZWFkc1Jlc3BvbnNlIgOQAgJiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_google_rpc_status]);
+  fileDesc("Ch9sZWFkaW50YWtlL3YxL2xlYWRfaW50YWtlLnByb3RvEg1sZWFkaW50YWtlLnYxIjQKB0NvbnRhY3QSDwoFZW1haWwYASABKAlIABIPCgVwaG9uZRgCIAEoCUgAQgcKBXZhbHVlIvUCCgRMZWFkEgoKAmlkGAEgASgJEhEKCXN0dWRpb19pZBgCIAEoCRIUCgxkaXNwbGF5X25hbWUYAyABKAkSJwoHY29udGFjdBgEIAEoCzIWLmxlYWRpbnRha2UudjEuQ29udGFjdBIWCglzb3VyY2VfaWQYBSABKAlIAIgBARIRCgRub3RlGAYgASgJSAGIAQESJwoFc3RhZ2UYByABKA4yGC5sZWFkaW50YWtlLnYxLkxlYWRTdGFnZRIvCgtjcmVhdGVfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjMKCmVyYXNlX3RpbWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wSAKIAQFCDAoKX3NvdXJjZV9pZEIHCgVfbm90ZUINCgtfZXJhc2VfdGltZSLAAQoRQ3JlYXRlTGVhZFJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEhcKD2lkZW1wb3RlbmN5X2tleRgCIAEoCRIUCgxkaXNwbGF5X25hbWUYAyABKAkSJwoHY29udGFjdBgEIAEoCzIWLmxlYWRpbnRha2UudjEuQ29udGFjdBIWCglzb3VyY2VfaWQYBSABKAlIAIgBARIRCgRub3RlGAYgASgJSAGIAQFCDAoKX3NvdXJjZV9pZEIHCgVfbm90ZSJJChJDcmVhdGVMZWFkUmVzcG9uc2USIQoEbGVhZBgBIAEoCzITLmxlYWRpbnRha2UudjEuTGVhZBIQCghyZXBsYXllZBgCIAEoCCJbCg5HZXRMZWFkUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSDwoHbGVhZF9pZBgCIAEoCRIlCgR2aWV3GAMgASgOMhcubGVhZGludGFrZS52MS5MZWFkVmlldyI0Cg9HZXRMZWFkUmVzcG9uc2USIQoEbGVhZBgBIAEoCzITLmxlYWRpbnRha2UudjEuTGVhZCJzChBMaXN0TGVhZHNSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCRIlCgR2aWV3GAQgASgOMhcubGVhZGludGFrZS52MS5MZWFkVmlldyJQChFMaXN0TGVhZHNSZXNwb25zZRIiCgVsZWFkcxgBIAMoCzITLmxlYWRpbnRha2UudjEuTGVhZBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiPQoSRXhwb3J0TGVhZHNSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIUCgxyZXN1bWVfdG9rZW4YAiABKAkiTwoTRXhwb3J0TGVhZHNSZXNwb25zZRIiCgVsZWFkcxgBIAMoCzITLmxlYWRpbnRha2UudjEuTGVhZBIUCgxyZXN1bWVfdG9rZW4YAiABKAkidQoQRmluZExlYWRzUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSJwoHY29udGFjdBgCIAEoCzIWLmxlYWRpbnRha2UudjEuQ29udGFjdBIRCglwYWdlX3NpemUYAyABKAUSEgoKcGFnZV90b2tlbhgEIAEoCSJrChFGaW5kTGVhZHNSZXNwb25zZRIiCgVsZWFkcxgBIAMoCzITLmxlYWRpbnRha2UudjEuTGVhZBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSGQoRbWF5X2JlX2luY29tcGxldGUYAyABKAgiiwEKFkNoYW5nZUxlYWRTdGFnZVJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEg8KB2xlYWRfaWQYAiABKAkSJwoFc3RhZ2UYAyABKA4yGC5sZWFkaW50YWtlLnYxLkxlYWRTdGFnZRIWCgltZW1iZXJfaWQYBCABKAlIAIgBAUIMCgpfbWVtYmVyX2lkIjwKF0NoYW5nZUxlYWRTdGFnZVJlc3BvbnNlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQiXAoQRXJhc2VMZWFkUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSDwoHbGVhZF9pZBgCIAEoCRIWCgltZW1iZXJfaWQYAyABKAlIAIgBAUIMCgpfbWVtYmVyX2lkIjYKEUVyYXNlTGVhZFJlc3BvbnNlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQidwoTRXJhc2VDb250YWN0UmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSJwoHY29udGFjdBgCIAEoCzIWLmxlYWRpbnRha2UudjEuQ29udGFjdBIWCgltZW1iZXJfaWQYAyABKAlIAIgBAUIMCgpfbWVtYmVyX2lkIkcKFEVyYXNlQ29udGFjdFJlc3BvbnNlEhQKDGVyYXNlZF9jb3VudBgBIAEoBRIZChFtYXlfYmVfaW5jb21wbGV0ZRgCIAEoCCKoAQoKTGVhZENoYW5nZRIhCgRsZWFkGAEgASgLMhMubGVhZGludGFrZS52MS5MZWFkEhAKCHJldmlzaW9uGAIgASgDEjUKEWZpcnN0X2NoYW5nZV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgVraW5kcxgEIAMoCzIfLmxlYWRpbnRha2UudjEuTGVhZENoYW5nZU9mS2luZCJpChBMZWFkQ2hhbmdlT2ZLaW5kEisKBGtpbmQYASABKA4yHS5sZWFkaW50YWtlLnYxLkxlYWRDaGFuZ2VLaW5kEigKBHRpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIk4KFlB1bGxMZWFkQ2hhbmdlc1JlcXVlc3QSCwoDbWF4GAEgASgFEicKBHdhaXQYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iRQoXUHVsbExlYWRDaGFuZ2VzUmVzcG9uc2USKgoHY2hhbmdlcxgBIAMoCzIZLmxlYWRpbnRha2UudjEuTGVhZENoYW5nZSIZChdXYXRjaExlYWRDaGFuZ2VzUmVxdWVzdCJGChhXYXRjaExlYWRDaGFuZ2VzUmVzcG9uc2USKgoHY2hhbmdlcxgBIAMoCzIZLmxlYWRpbnRha2UudjEuTGVhZENoYW5nZSJjCh1BY2tub3dsZWRnZUxlYWRDaGFuZ2VzUmVxdWVzdBJCChBhY2tub3dsZWRnZW1lbnRzGAEgAygLMigubGVhZGludGFrZS52MS5MZWFkQ2hhbmdlQWNrbm93bGVkZ2VtZW50IlEKGUxlYWRDaGFuZ2VBY2tub3dsZWRnZW1lbnQSEQoJc3R1ZGlvX2lkGAEgASgJEg8KB2xlYWRfaWQYAiABKAkSEAoIcmV2aXNpb24YAyABKAMiPAoeQWNrbm93bGVkZ2VMZWFkQ2hhbmdlc1Jlc3BvbnNlEhoKEmFja25vd2xlZGdlZF9jb3VudBgBIAEoBSI7ChJSZXNlbmRMZWFkc1JlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEhIKCnBhZ2VfdG9rZW4YAiABKAkiQgoTUmVzZW5kTGVhZHNSZXNwb25zZRISCgpsZWFkX2NvdW50GAEgASgFEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSLaAQoRVXBkYXRlTGVhZFJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEiEKBGxlYWQYAiABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQSLwoLdXBkYXRlX21hc2sYAyABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrEjgKFGV4cGVjdGVkX3VwZGF0ZV90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIWCgltZW1iZXJfaWQYBSABKAlIAIgBAUIMCgpfbWVtYmVyX2lkIjcKElVwZGF0ZUxlYWRSZXNwb25zZRIhCgRsZWFkGAEgASgLMhMubGVhZGludGFrZS52MS5MZWFkIpABChdCYXRjaENyZWF0ZUxlYWRzUmVxdWVzdBIyCghyZXF1ZXN0cxgBIAMoCzIgLmxlYWRpbnRha2UudjEuQ3JlYXRlTGVhZFJlcXVlc3QSEwoLcmVxdWVzdF9pZHMYAiADKAkSFAoMdHJhY2VwYXJlbnRzGAMgAygJEhYKDnNlY3JldF9zaGEyNTZzGAQgAygMIlIKGEJhdGNoQ3JlYXRlTGVhZHNSZXNwb25zZRI2CgdyZXN1bHRzGAEgAygLMiUubGVhZGludGFrZS52MS5CYXRjaENyZWF0ZUxlYWRzUmVzdWx0Io4BChZCYXRjaENyZWF0ZUxlYWRzUmVzdWx0Eg0KBWluZGV4GAEgASgNEjUKCHJlc3BvbnNlGAIgASgLMiEubGVhZGludGFrZS52MS5DcmVhdGVMZWFkUmVzcG9uc2VIABIjCgVlcnJvchgDIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzSABCCQoHb3V0Y29tZSKKAQoUQmF0Y2hHZXRMZWFkc1JlcXVlc3QSLwoIcmVxdWVzdHMYASADKAsyHS5sZWFkaW50YWtlLnYxLkdldExlYWRSZXF1ZXN0EhMKC3JlcXVlc3RfaWRzGAIgAygJEhQKDHRyYWNlcGFyZW50cxgDIAMoCRIWCg5zZWNyZXRfc2hhMjU2cxgEIAMoDCJMChVCYXRjaEdldExlYWRzUmVzcG9uc2USMwoHcmVzdWx0cxgBIAMoCzIiLmxlYWRpbnRha2UudjEuQmF0Y2hHZXRMZWFkc1Jlc3VsdCKIAQoTQmF0Y2hHZXRMZWFkc1Jlc3VsdBINCgVpbmRleBgBIAEoDRIyCghyZXNwb25zZRgCIAEoCzIeLmxlYWRpbnRha2UudjEuR2V0TGVhZFJlc3BvbnNlSAASIwoFZXJyb3IYAyABKAsyEi5nb29nbGUucnBjLlN0YXR1c0gAQgkKB291dGNvbWUijQEKFUJhdGNoTGlzdExlYWRzUmVxdWVzdBIxCghyZXF1ZXN0cxgBIAMoCzIfLmxlYWRpbnRha2UudjEuTGlzdExlYWRzUmVxdWVzdBITCgtyZXF1ZXN0X2lkcxgCIAMoCRIUCgx0cmFjZXBhcmVudHMYAyADKAkSFgoOc2VjcmV0X3NoYTI1NnMYBCADKAwiTgoWQmF0Y2hMaXN0TGVhZHNSZXNwb25zZRI0CgdyZXN1bHRzGAEgAygLMiMubGVhZGludGFrZS52MS5CYXRjaExpc3RMZWFkc1Jlc3VsdCKLAQoUQmF0Y2hMaXN0TGVhZHNSZXN1bHQSDQoFaW5kZXgYASABKA0SNAoIcmVzcG9uc2UYAiABKAsyIC5sZWFkaW50YWtlLnYxLkxpc3RMZWFkc1Jlc3BvbnNlSAASIwoFZXJyb3IYAyABKAsyEi5nb29nbGUucnBjLlN0YXR1c0gAQgkKB291dGNvbWUqzAEKDkxlYWRDaGFuZ2VLaW5kEiAKHExFQURfQ0hBTkdFX0tJTkRfVU5TUEVDSUZJRUQQABIcChhMRUFEX0NIQU5HRV9LSU5EX0NSRUFURUQQARIiCh5MRUFEX0NIQU5HRV9LSU5EX1NUQUdFX0NIQU5HRUQQAhIcChhMRUFEX0NIQU5HRV9LSU5EX1VQREFURUQQAxIbChdMRUFEX0NIQU5HRV9LSU5EX1JFU0VOVBAEEhsKF0xFQURfQ0hBTkdFX0tJTkRfRVJBU0VEEAUqugEKCUxlYWRTdGFnZRIaChZMRUFEX1NUQUdFX1VOU1BFQ0lGSUVEEAASEgoOTEVBRF9TVEFHRV9ORVcQARIYChRMRUFEX1NUQUdFX0NPTlRBQ1RFRBACEhsKF0xFQURfU1RBR0VfVFJJQUxfQk9PS0VEEAMSHQoZTEVBRF9TVEFHRV9UUklBTF9BVFRFTkRFRBAEEhIKDkxFQURfU1RBR0VfV09OEAUSEwoPTEVBRF9TVEFHRV9MT1NUEAYqTgoITGVhZFZpZXcSGQoVTEVBRF9WSUVXX1VOU1BFQ0lGSUVEEAASEwoPTEVBRF9WSUVXX0JBU0lDEAESEgoOTEVBRF9WSUVXX0ZVTEwQAjKKDAoRTGVhZEludGFrZVNlcnZpY2USUQoKQ3JlYXRlTGVhZBIgLmxlYWRpbnRha2UudjEuQ3JlYXRlTGVhZFJlcXVlc3QaIS5sZWFkaW50YWtlLnYxLkNyZWF0ZUxlYWRSZXNwb25zZRJNCgdHZXRMZWFkEh0ubGVhZGludGFrZS52MS5HZXRMZWFkUmVxdWVzdBoeLmxlYWRpbnRha2UudjEuR2V0TGVhZFJlc3BvbnNlIgOQAgESUwoJTGlzdExlYWRzEh8ubGVhZGludGFrZS52MS5MaXN0TGVhZHNSZXF1ZXN0GiAubGVhZGludGFrZS52MS5MaXN0TGVhZHNSZXNwb25zZSIDkAIBElsKC0V4cG9ydExlYWRzEiEubGVhZGludGFrZS52MS5FeHBvcnRMZWFkc1JlcXVlc3QaIi5sZWFkaW50YWtlLnYxLkV4cG9ydExlYWRzUmVzcG9uc2UiA5ACATABEk4KCUZpbmRMZWFkcxIfLmxlYWRpbnRha2UudjEuRmluZExlYWRzUmVxdWVzdBogLmxlYWRpbnRha2UudjEuRmluZExlYWRzUmVzcG9uc2USbAoQQmF0Y2hDcmVhdGVMZWFkcxImLmxlYWRpbnRha2UudjEuQmF0Y2hDcmVhdGVMZWFkc1JlcXVlc3QaJy5sZWFkaW50YWtlLnYxLkJhdGNoQ3JlYXRlTGVhZHNSZXNwb25zZSIDiAIBKAEwARJmCg1CYXRjaEdldExlYWRzEiMubGVhZGludGFrZS52MS5CYXRjaEdldExlYWRzUmVxdWVzdBokLmxlYWRpbnRha2UudjEuQmF0Y2hHZXRMZWFkc1Jlc3BvbnNlIgaIAgGQAgEoATABEmkKDkJhdGNoTGlzdExlYWRzEiQubGVhZGludGFrZS52MS5CYXRjaExpc3RMZWFkc1JlcXVlc3QaJS5sZWFkaW50YWtlLnYxLkJhdGNoTGlzdExlYWRzUmVzcG9uc2UiBogCAZACASgBMAESYAoPQ2hhbmdlTGVhZFN0YWdlEiUubGVhZGludGFrZS52MS5DaGFuZ2VMZWFkU3RhZ2VSZXF1ZXN0GiYubGVhZGludGFrZS52MS5DaGFuZ2VMZWFkU3RhZ2VSZXNwb25zZRJRCgpVcGRhdGVMZWFkEiAubGVhZGludGFrZS52MS5VcGRhdGVMZWFkUmVxdWVzdBohLmxlYWRpbnRha2UudjEuVXBkYXRlTGVhZFJlc3BvbnNlElMKCUVyYXNlTGVhZBIfLmxlYWRpbnRha2UudjEuRXJhc2VMZWFkUmVxdWVzdBogLmxlYWRpbnRha2UudjEuRXJhc2VMZWFkUmVzcG9uc2UiA5ACAhJcCgxFcmFzZUNvbnRhY3QSIi5sZWFkaW50YWtlLnYxLkVyYXNlQ29udGFjdFJlcXVlc3QaIy5sZWFkaW50YWtlLnYxLkVyYXNlQ29udGFjdFJlc3BvbnNlIgOQAgISZQoPUHVsbExlYWRDaGFuZ2VzEiUubGVhZGludGFrZS52MS5QdWxsTGVhZENoYW5nZXNSZXF1ZXN0GiYubGVhZGludGFrZS52MS5QdWxsTGVhZENoYW5nZXNSZXNwb25zZSIDkAIBEmoKEFdhdGNoTGVhZENoYW5nZXMSJi5sZWFkaW50YWtlLnYxLldhdGNoTGVhZENoYW5nZXNSZXF1ZXN0GicubGVhZGludGFrZS52MS5XYXRjaExlYWRDaGFuZ2VzUmVzcG9uc2UiA5ACATABEnoKFkFja25vd2xlZGdlTGVhZENoYW5nZXMSLC5sZWFkaW50YWtlLnYxLkFja25vd2xlZGdlTGVhZENoYW5nZXNSZXF1ZXN0Gi0ubGVhZGludGFrZS52MS5BY2tub3dsZWRnZUxlYWRDaGFuZ2VzUmVzcG9uc2UiA5ACAhJZCgtSZXNlbmRMZWFkcxIhLmxlYWRpbnRha2UudjEuUmVzZW5kTGVhZHNSZXF1ZXN0GiIubGVhZGludGFrZS52MS5SZXNlbmRMZWFkc1Jlc3BvbnNlIgOQAgJiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_google_rpc_status]);
 
 /**
  * How to reach a person: exactly one way.
@@ -602,6 +602,70 @@ export const EraseLeadResponseSchema: GenMessage<EraseLeadResponse> = /*@__PURE_
   messageDesc(file_leadintake_v1_lead_intake, 15);
 
 /**
+ * Request of EraseContact.
+ *
+ * @generated from message leadintake.v1.EraseContactRequest
+ */
+export type EraseContactRequest = Message<"leadintake.v1.EraseContactRequest"> & {
+  /**
+   * 1 to 64 of `[A-Za-z0-9_-]`.
+   *
+   * @generated from field: string studio_id = 1;
+   */
+  studioId: string;
+
+  /**
+   * Required.
+   *
+   * @generated from field: leadintake.v1.Contact contact = 2;
+   */
+  contact?: Contact | undefined;
+
+  /**
+   * Who does it, for the audit: 1 to 64 of `[A-Za-z0-9_-]`.
+   *
+   * @generated from field: optional string member_id = 3;
+   */
+  memberId?: string | undefined;
+};
+
+/**
+ * Describes the message leadintake.v1.EraseContactRequest.
+ * Use `create(EraseContactRequestSchema)` to create a new message.
+ */
+export const EraseContactRequestSchema: GenMessage<EraseContactRequest> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_lead_intake, 16);
+
+/**
+ * Answer to EraseContact.
+ *
+ * @generated from message leadintake.v1.EraseContactResponse
+ */
+export type EraseContactResponse = Message<"leadintake.v1.EraseContactResponse"> & {
+  /**
+   * How many leads this call has erased: up to about 1,000.
+   *
+   * @generated from field: int32 erased_count = 1;
+   */
+  erasedCount: number;
+
+  /**
+   * Whether there may be more: closed ones, for some minutes after the studio's region or the release has changed, or because there are
+   * more than one call erases. Then call again.
+   *
+   * @generated from field: bool may_be_incomplete = 2;
+   */
+  mayBeIncomplete: boolean;
+};
+
+/**
+ * Describes the message leadintake.v1.EraseContactResponse.
+ * Use `create(EraseContactResponseSchema)` to create a new message.
+ */
+export const EraseContactResponseSchema: GenMessage<EraseContactResponse> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_lead_intake, 17);
+
+/**
  * A lead as it is now, with what has happened to it since its changes were acknowledged last.
  *
  * @generated from message leadintake.v1.LeadChange
@@ -641,7 +705,7 @@ export type LeadChange = Message<"leadintake.v1.LeadChange"> & {
  * Use `create(LeadChangeSchema)` to create a new message.
  */
 export const LeadChangeSchema: GenMessage<LeadChange> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 16);
+  messageDesc(file_leadintake_v1_lead_intake, 18);
 
 /**
  * That a kind of change happened to a lead.
@@ -669,7 +733,7 @@ export type LeadChangeOfKind = Message<"leadintake.v1.LeadChangeOfKind"> & {
  * Use `create(LeadChangeOfKindSchema)` to create a new message.
  */
 export const LeadChangeOfKindSchema: GenMessage<LeadChangeOfKind> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 17);
+  messageDesc(file_leadintake_v1_lead_intake, 19);
 
 /**
  * Request of PullLeadChanges.
@@ -698,7 +762,7 @@ export type PullLeadChangesRequest = Message<"leadintake.v1.PullLeadChangesReque
  * Use `create(PullLeadChangesRequestSchema)` to create a new message.
  */
 export const PullLeadChangesRequestSchema: GenMessage<PullLeadChangesRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 18);
+  messageDesc(file_leadintake_v1_lead_intake, 20);
 
 /**
  * Answer to PullLeadChanges.
@@ -719,7 +783,7 @@ export type PullLeadChangesResponse = Message<"leadintake.v1.PullLeadChangesResp
  * Use `create(PullLeadChangesResponseSchema)` to create a new message.
  */
 export const PullLeadChangesResponseSchema: GenMessage<PullLeadChangesResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 19);
+  messageDesc(file_leadintake_v1_lead_intake, 21);
 
 /**
  * Request of WatchLeadChanges.
@@ -734,7 +798,7 @@ export type WatchLeadChangesRequest = Message<"leadintake.v1.WatchLeadChangesReq
  * Use `create(WatchLeadChangesRequestSchema)` to create a new message.
  */
 export const WatchLeadChangesRequestSchema: GenMessage<WatchLeadChangesRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 20);
+  messageDesc(file_leadintake_v1_lead_intake, 22);
 
 /**
  * Some changes; at least one.
@@ -755,7 +819,7 @@ export type WatchLeadChangesResponse = Message<"leadintake.v1.WatchLeadChangesRe
  * Use `create(WatchLeadChangesResponseSchema)` to create a new message.
  */
 export const WatchLeadChangesResponseSchema: GenMessage<WatchLeadChangesResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 21);
+  messageDesc(file_leadintake_v1_lead_intake, 23);
 
 /**
  * Request of AcknowledgeLeadChanges.
@@ -776,7 +840,7 @@ export type AcknowledgeLeadChangesRequest = Message<"leadintake.v1.AcknowledgeLe
  * Use `create(AcknowledgeLeadChangesRequestSchema)` to create a new message.
  */
 export const AcknowledgeLeadChangesRequestSchema: GenMessage<AcknowledgeLeadChangesRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 22);
+  messageDesc(file_leadintake_v1_lead_intake, 24);
 
 /**
  * A state of a lead that a consumer has processed.
@@ -811,7 +875,7 @@ export type LeadChangeAcknowledgement = Message<"leadintake.v1.LeadChangeAcknowl
  * Use `create(LeadChangeAcknowledgementSchema)` to create a new message.
  */
 export const LeadChangeAcknowledgementSchema: GenMessage<LeadChangeAcknowledgement> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 23);
+  messageDesc(file_leadintake_v1_lead_intake, 25);
 
 /**
  * Answer to AcknowledgeLeadChanges.
@@ -832,7 +896,7 @@ export type AcknowledgeLeadChangesResponse = Message<"leadintake.v1.AcknowledgeL
  * Use `create(AcknowledgeLeadChangesResponseSchema)` to create a new message.
  */
 export const AcknowledgeLeadChangesResponseSchema: GenMessage<AcknowledgeLeadChangesResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 24);
+  messageDesc(file_leadintake_v1_lead_intake, 26);
 
 /**
  * Request of ResendLeads.
@@ -860,7 +924,7 @@ export type ResendLeadsRequest = Message<"leadintake.v1.ResendLeadsRequest"> & {
  * Use `create(ResendLeadsRequestSchema)` to create a new message.
  */
 export const ResendLeadsRequestSchema: GenMessage<ResendLeadsRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 25);
+  messageDesc(file_leadintake_v1_lead_intake, 27);
 
 /**
  * Answer to ResendLeads.
@@ -888,7 +952,7 @@ export type ResendLeadsResponse = Message<"leadintake.v1.ResendLeadsResponse"> &
  * Use `create(ResendLeadsResponseSchema)` to create a new message.
  */
 export const ResendLeadsResponseSchema: GenMessage<ResendLeadsResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 26);
+  messageDesc(file_leadintake_v1_lead_intake, 28);
 
 /**
  * Request of UpdateLead. The rules of the fields are those of CreateLeadRequest.
@@ -939,7 +1003,7 @@ export type UpdateLeadRequest = Message<"leadintake.v1.UpdateLeadRequest"> & {
  * Use `create(UpdateLeadRequestSchema)` to create a new message.
  */
 export const UpdateLeadRequestSchema: GenMessage<UpdateLeadRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 27);
+  messageDesc(file_leadintake_v1_lead_intake, 29);
 
 /**
  * Answer to UpdateLead.
@@ -960,7 +1024,7 @@ export type UpdateLeadResponse = Message<"leadintake.v1.UpdateLeadResponse"> & {
  * Use `create(UpdateLeadResponseSchema)` to create a new message.
  */
 export const UpdateLeadResponseSchema: GenMessage<UpdateLeadResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 28);
+  messageDesc(file_leadintake_v1_lead_intake, 30);
 
 /**
  * Some of the requests of BatchCreateLeads.
@@ -1004,7 +1068,7 @@ export type BatchCreateLeadsRequest = Message<"leadintake.v1.BatchCreateLeadsReq
  * Use `create(BatchCreateLeadsRequestSchema)` to create a new message.
  */
 export const BatchCreateLeadsRequestSchema: GenMessage<BatchCreateLeadsRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 29);
+  messageDesc(file_leadintake_v1_lead_intake, 31);
 
 /**
  * Some of the results of BatchCreateLeads.
@@ -1025,7 +1089,7 @@ export type BatchCreateLeadsResponse = Message<"leadintake.v1.BatchCreateLeadsRe
  * Use `create(BatchCreateLeadsResponseSchema)` to create a new message.
  */
 export const BatchCreateLeadsResponseSchema: GenMessage<BatchCreateLeadsResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 30);
+  messageDesc(file_leadintake_v1_lead_intake, 32);
 
 /**
  * What became of one request of BatchCreateLeads.
@@ -1067,7 +1131,7 @@ export type BatchCreateLeadsResult = Message<"leadintake.v1.BatchCreateLeadsResu
  * Use `create(BatchCreateLeadsResultSchema)` to create a new message.
  */
 export const BatchCreateLeadsResultSchema: GenMessage<BatchCreateLeadsResult> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 31);
+  messageDesc(file_leadintake_v1_lead_intake, 33);
 
 /**
  * Some of the requests of BatchGetLeads.
@@ -1111,7 +1175,7 @@ export type BatchGetLeadsRequest = Message<"leadintake.v1.BatchGetLeadsRequest">
  * Use `create(BatchGetLeadsRequestSchema)` to create a new message.
  */
 export const BatchGetLeadsRequestSchema: GenMessage<BatchGetLeadsRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 32);
+  messageDesc(file_leadintake_v1_lead_intake, 34);
 
 /**
  * Some of the results of BatchGetLeads.
@@ -1132,7 +1196,7 @@ export type BatchGetLeadsResponse = Message<"leadintake.v1.BatchGetLeadsResponse
  * Use `create(BatchGetLeadsResponseSchema)` to create a new message.
  */
 export const BatchGetLeadsResponseSchema: GenMessage<BatchGetLeadsResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 33);
+  messageDesc(file_leadintake_v1_lead_intake, 35);
 
 /**
  * What became of one request of BatchGetLeads.
@@ -1174,7 +1238,7 @@ export type BatchGetLeadsResult = Message<"leadintake.v1.BatchGetLeadsResult"> &
  * Use `create(BatchGetLeadsResultSchema)` to create a new message.
  */
 export const BatchGetLeadsResultSchema: GenMessage<BatchGetLeadsResult> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 34);
+  messageDesc(file_leadintake_v1_lead_intake, 36);
 
 /**
  * Some of the requests of BatchListLeads.
@@ -1218,7 +1282,7 @@ export type BatchListLeadsRequest = Message<"leadintake.v1.BatchListLeadsRequest
  * Use `create(BatchListLeadsRequestSchema)` to create a new message.
  */
 export const BatchListLeadsRequestSchema: GenMessage<BatchListLeadsRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 35);
+  messageDesc(file_leadintake_v1_lead_intake, 37);
 
 /**
  * Some of the results of BatchListLeads.
@@ -1239,7 +1303,7 @@ export type BatchListLeadsResponse = Message<"leadintake.v1.BatchListLeadsRespon
  * Use `create(BatchListLeadsResponseSchema)` to create a new message.
  */
 export const BatchListLeadsResponseSchema: GenMessage<BatchListLeadsResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 36);
+  messageDesc(file_leadintake_v1_lead_intake, 38);
 
 /**
  * What became of one request of BatchListLeads.
@@ -1281,7 +1345,7 @@ export type BatchListLeadsResult = Message<"leadintake.v1.BatchListLeadsResult">
  * Use `create(BatchListLeadsResultSchema)` to create a new message.
  */
 export const BatchListLeadsResultSchema: GenMessage<BatchListLeadsResult> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 37);
+  messageDesc(file_leadintake_v1_lead_intake, 39);
 
 /**
  * What can have happened to a lead.
@@ -1584,6 +1648,17 @@ export const LeadIntakeService: GenService<{
     methodKind: "unary";
     input: typeof EraseLeadRequestSchema;
     output: typeof EraseLeadResponseSchema;
+  },
+  /**
+   * Erases all leads of a contact in a studio, closed ones too, as EraseLead does with each; by the same comparison as CreateLead.
+   * Done again, it erases what came since. A lead whose record cannot be read is not found. Refused with INVALID_REQUEST.
+   *
+   * @generated from rpc leadintake.v1.LeadIntakeService.EraseContact
+   */
+  eraseContact: {
+    methodKind: "unary";
+    input: typeof EraseContactRequestSchema;
+    output: typeof EraseContactResponseSchema;
   },
   /**
    * Pulls leads of all studios that have changes which nobody has acknowledged, those whose changes began first in front. Waits
