@@ -120,9 +120,13 @@ export function findLeadsContract(damages: readonly Damage[], opened: () => Open
     test('that are more than are looked at: so many, the open one among them', async () => {
       const contact = anEmail();
       const leads = times(MOST_LEADS_OF_CONTACT + 5, () => aLead());
-      await Promise.all(leads.map((lead) => store.createLead(lead, claimsOf(lead))));
-      await Promise.all(leads.map((lead) => moved(lead, 'lost')));
-      await Promise.all(leads.map((lead) => corrected(lead, contact)));
+      // Not all at once: each call has four seconds.
+      for (let done = 0; done < leads.length; done += 40) {
+        const some = leads.slice(done, done + 40);
+        await Promise.all(some.map((lead) => store.createLead(lead, claimsOf(lead))));
+        await Promise.all(some.map((lead) => moved(lead, 'lost')));
+        await Promise.all(some.map((lead) => corrected(lead, contact)));
+      }
       const open = await created(aLead({ contact }));
 
       const all = await found(contact);
