@@ -65,7 +65,10 @@ describe('a SQLite file of schema 3', () => {
       );
       expect(asJson(await store.listAuditEvents(studioId, null))).toEqual(answers.events[studioId]);
     }
-    expect(asJson(await store.listClaimRenewals())).toEqual(answers.renewals);
+    // All claims are made anew, for closed leads to be found by theirs; what was under way before goes on as it was.
+    const renewals = await store.listClaimRenewals();
+    expect(asJson(renewals.filter(({ renewal }) => renewal.formerRules.length > 0))).toEqual(answers.renewals);
+    expect(renewals.length).toBeGreaterThan(answers.renewals.length);
     const credential = await store.findCredential(Buffer.from(made.keyHash, 'hex'), made.sourceId);
     expect(asJson(credential)).toMatchObject({
       key: { id: answers.credential.keyId },

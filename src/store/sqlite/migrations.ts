@@ -169,6 +169,10 @@ export const MIGRATIONS: readonly string[] = [
   ALTER TABLE leads ADD COLUMN changed_since INTEGER DEFAULT 0;
   -- The kinds of those changes, each with the time of the latest, as JSON; NULL: it was created, and that is all.
   ALTER TABLE leads ADD COLUMN change_kinds TEXT;
+  -- Leads that are closed already are to be found by their contacts, too: as all claims are made anew, they get theirs.
+  UPDATE studios SET claim_renewal = json_object(
+    'step', 'second', 'since', 0, 'after', NULL, 'formerRules', json_array()) WHERE claim_renewal IS NULL;
+
   -- When what it tells of its person was erased; NULL: it was not.
   ALTER TABLE leads ADD COLUMN erased_at INTEGER;
   CREATE INDEX leads_by_unacknowledged_change ON leads (changed_since) WHERE changed_since IS NOT NULL;
