@@ -1,8 +1,16 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, expect, type TestContext, test, vi } from 'vitest';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { enumToJson } from '@bufbuild/protobuf';
+import { afterAll, beforeAll, expect, onTestFinished, type TestContext, test, vi } from 'vitest';
+import { LeadStage, LeadStageSchema } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import { deployApart } from '../crash/deployment.ts';
 import { times } from '../support/builders.ts';
-import { commandsOf, describeWithTools, type Outcome, runCommands } from '../support/examples.ts';
+import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
+import { beginCommands, commandsOf, describeWithTools, type Outcome, runCommands } from '../support/examples.ts';
 import { CORE_TOKEN, type GrpcCaller, grpcCaller, startTestCore, type TestCore } from '../support/grpc.ts';
+import { temporaryFolder } from '../support/processes.ts';
 import { startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 
 /** What each language's examples need. They fetch the rest themselves, from where the machine's own settings say. */
@@ -46,6 +54,73 @@ function expectAllDone({ status, stdout, stderr }: Outcome, leads: number): void
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   const [, id] = /^created (\S+)\n/.exec(stdout) ?? [];
   expect(stdout).toBe(`created ${id}\nreplayed ${id}\nrefused IDEMPOTENCY_CONFLICT\nlisted ${leads}\n`);
+}
+
+/** Runs what keeps a copy, and kills it and the core while leads are created, moved, corrected and erased. */
+async function expectEqualCopy(commands: string): Promise<void> {
+  const folder = temporaryFolder();
+  const copyPath = join(folder, 'copy.db');
+  const env = { DATABASE_URL: `sqlite:${join(folder, 'leads.db')}`, CORE_TOKEN, LOG_LEVEL: 'silent' };
+  const deployment = await deployApart(env);
+  const clients = connectToCore(deployment.coreUrl, CORE_TOKEN);
+  onTestFinished(() => clients.close());
+  const { leads } = clients;
+  const { studioId } = await arrangeStudio(clients);
+  const begin = () => {
+    const child = beginCommands(commands.replace('COPY=copy.db ', ''), {
+      CORE_ADDRESS: new URL(deployment.coreUrl).host,
+      CORE_TOKEN,
+      COPY: copyPath,
+    });
+    onTestFinished(() => void child.kill('SIGKILL'));
+    return child;
+  };
+  const known: string[] = [];
+  let isOver = false;
+  const writing = (async () => {
+    for (let step = 0; !isOver; step += 1) {
+      const leadId = known[step % known.length] ?? '';
+      const [lead, stage] = [{ id: leadId, displayName: `Ada ${step}` }, step % 2 ? LeadStage.WON : LeadStage.NEW];
+      const works = [
+        async () => {
+          const contact = { value: { case: 'email', value: `${randomUUID()}@example.org` } } as const;
+          const request = { studioId, idempotencyKey: randomUUID(), displayName: 'Ada', contact };
+          known.push((await leads.createLead(request, { timeoutMs: 3000 })).lead?.id ?? '');
+        },
+        () => leads.changeLeadStage({ studioId, leadId, stage }, { timeoutMs: 3000 }),
+        () => leads.updateLead({ studioId, lead }, { timeoutMs: 3000 }),
+        () => (step % 20 === 3 ? leads.eraseLead({ studioId, leadId }, { timeoutMs: 3000 }) : Promise.resolve()),
+      ];
+      await works[step % works.length]?.().catch(() => sleep(50));
+    }
+  })();
+
+  let consumer = begin();
+  for (const _ of times(3, () => 0)) {
+    await sleep(1000);
+    consumer.kill('SIGKILL');
+    await deployment.kill('core');
+    await deployment.restart('core');
+    consumer = begin();
+    await deployment.serves();
+  }
+  isOver = true;
+  await writing;
+
+  const there = new Map<string, string>();
+  for await (const page of leads.exportLeads({ studioId })) {
+    for (const { id, displayName, contact, stage } of page.leads) {
+      there.set(id, `${displayName} ${contact?.value.value} ${enumToJson(LeadStageSchema, stage)}`);
+    }
+  }
+  expect(there.size).toBeGreaterThan(5);
+  const copied = () => {
+    const copy = new DatabaseSync(copyPath, { readOnly: true });
+    const rows = copy.prepare("SELECT * FROM leads WHERE contact <> ''").all();
+    copy.close();
+    return new Map(rows.map(({ id, display_name, contact, stage }) => [id, `${display_name} ${contact} ${stage}`]));
+  };
+  await expect.poll(copied, { timeout: 40_000, interval: 500 }).toEqual(there);
 }
 
 for (const [language, tools] of Object.entries(TOOLS)) {
@@ -95,6 +170,16 @@ for (const [language, tools] of Object.entries(TOOLS)) {
 
         expect(proxy.lost()).toBe(1);
         expectAllDone(outcome, 1);
+      });
+    }
+
+    if (language === 'python' || language === 'typescript') {
+      // By itself: what it begins has to end with it.
+      test('keeps a copy that is the store in the end, though it and the core are killed time and again', {
+        concurrent: false,
+      }, async (context) => {
+        needWhatItGets(context);
+        await expectEqualCopy(commandsOf(`${language}-copy`));
       });
     }
 

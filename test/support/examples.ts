@@ -1,4 +1,4 @@
-import { spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -26,6 +26,11 @@ export function describeWithTools(tools: readonly string[], name: string, body: 
     console.warn(`NOT RUN: ${name}. These must succeed here: ${missing.join(', ')}.`);
     describe.skip(name, body);
   }
+}
+
+/** Begins commands in the folder of the project that go on until they are killed. The last of them is the process itself. */
+export function beginCommands(commands: string, env: Readonly<Record<string, string>>): ChildProcess {
+  return spawn('bash', ['-ec', commands], { cwd: ROOT, env: { ...process.env, ...env }, stdio: 'ignore' });
 }
 
 /** What a command did. */

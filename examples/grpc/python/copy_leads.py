@@ -1,0 +1,54 @@
+"""Keeps a copy of all leads in a file of SQLite until it is stopped. It may be killed at any moment, and run twice at once."""
+
+import os
+import sqlite3
+import sys
+import time
+
+import grpc
+from google.protobuf.duration_pb2 import Duration
+from leadintake.v1 import lead_intake_pb2 as pb
+from leadintake.v1.lead_intake_pb2_grpc import LeadIntakeServiceStub
+
+TOKEN = os.environ.get("CORE_TOKEN")
+METADATA = [("authorization", f"Bearer {TOKEN}")] if TOKEN else []
+
+copy = sqlite3.connect(os.environ["COPY"], isolation_level=None, timeout=30)
+copy.execute(
+    """CREATE TABLE IF NOT EXISTS leads (
+        studio_id TEXT, id TEXT, revision INTEGER, display_name TEXT, contact TEXT, stage TEXT,
+        PRIMARY KEY (studio_id, id))"""
+)
+# One statement, so that nobody puts an older state over a newer one. An erased lead has neither name nor contact.
+PUT = """INSERT INTO leads VALUES (?, ?, ?, ?, ?, ?)
+    ON CONFLICT DO UPDATE SET revision = excluded.revision, display_name = excluded.display_name,
+        contact = excluded.contact, stage = excluded.stage
+    WHERE excluded.revision > revision"""
+
+
+def row_of(change: pb.LeadChange) -> tuple:
+    lead = change.lead
+    contact = getattr(lead.contact, lead.contact.WhichOneof("value") or "email")
+    return (lead.studio_id, lead.id, change.revision, lead.display_name, contact, pb.LeadStage.Name(lead.stage))
+
+
+with grpc.insecure_channel(os.environ["CORE_ADDRESS"]) as channel:
+    leads = LeadIntakeServiceStub(channel)
+    while True:
+        try:
+            request = pb.PullLeadChangesRequest(max=100, wait=Duration(seconds=15))
+            changes = leads.PullLeadChanges(request, metadata=METADATA, timeout=20).changes
+            copy.executemany(PUT, [row_of(change) for change in changes])
+            # Only now: what is acknowledged is not sent again.
+            seen = [
+                pb.LeadChangeAcknowledgement(
+                    studio_id=change.lead.studio_id, lead_id=change.lead.id, revision=change.revision
+                )
+                for change in changes
+            ]
+            request = pb.AcknowledgeLeadChangesRequest(acknowledgements=seen)
+            leads.AcknowledgeLeadChanges(request, metadata=METADATA, timeout=5)
+        except grpc.RpcError as error:
+            # Nothing is lost: whatever is not acknowledged comes again.
+            print(error.code(), file=sys.stderr)
+            time.sleep(1)
