@@ -285,6 +285,33 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
       by: ['_id_|openContact'],
       atMost: 1,
     },
+    'leads whose changes wait': { call: () => store.listLeadChanges(PAGE), by: ['changedSince'], atMost: PAGE + 2 },
+    'how many wait': { call: () => store.measureLeadChanges(PAGE), by: ['changedSince'], atMost: PAGE + 2 },
+    'changes that are acknowledged': {
+      call: () => store.acknowledgeLeadChanges([{ studioId, leadId, revision: 0 }]),
+      by: ['_id_'],
+      atMost: 1,
+    },
+    'leads that are to be sent once more': {
+      call: () => store.resendLeads(studioId, leadId, 1, NOW),
+      by: ['_id_', '_id_'],
+      atMost: 2,
+    },
+    'leads of an earlier release': {
+      call: () => store.markUnmarked(studioId, leadId, leadId),
+      by: ['_id_|changedSince'],
+      atMost: 1,
+    },
+    'a lead that is to be erased': {
+      call: () => store.eraseLead({ studioId, leadId: newId(), memberId: null, now: NOW }),
+      by: ['_id_'],
+      atMost: 1,
+    },
+    'erased leads': {
+      call: () => store.walkErasedLeads(studioId, leadId, PAGE),
+      by: ['_id_'],
+      atMost: PAGE + 2,
+    },
     'studios whose claims are to be renewed': {
       call: () => store.listClaimRenewals(),
       by: ['claimVersion'],

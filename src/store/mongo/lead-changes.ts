@@ -13,7 +13,7 @@ import {
   type LeadDocument,
   leadKey,
   leadOf,
-  READ,
+  WITHOUT_HISTORY,
 } from './documents.ts';
 import { OldestFirst } from './oldest-first.ts';
 
@@ -72,7 +72,7 @@ export function mongoLeadChanges(connection: Connection, report: ReportUnreadabl
       call(async () => {
         const begin = after === null ? { $gte: leadKey(studioId, FIRST_ID) } : { $gt: leadKey(studioId, after) };
         const _id = { ...begin, $lte: leadKey(studioId, LAST_ID) };
-        const found = await leads.find({ studioId, _id }, READ).sort({ _id: 1 }).limit(limit).toArray();
+        const found = await leads.find({ studioId, _id }, WITHOUT_HISTORY).sort({ _id: 1 }).limit(limit).toArray();
         if (found.length === 0) return { leads: 0, next: null };
         // Each by itself: what is marked depends on what was there.
         await leads.bulkWrite(
