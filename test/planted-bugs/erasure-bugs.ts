@@ -27,6 +27,7 @@ export const ERASURE_BUGS: readonly PlantedBug[] = [
     suite: 'test/contract/sqlite-erasure.test.ts',
     caughtBy: NO_BYTE,
     patches: [{ file: SQLITE, text: "fingerprint = x'', fingerprint_version = 0,", put: 'fingerprint_version = 0,' }],
+    inSoak: true,
   },
   {
     name: 'a late repetition brings an erased person back',
@@ -35,6 +36,7 @@ export const ERASURE_BUGS: readonly PlantedBug[] = [
     patches: [
       { file: SQLITE, text: "contact_keys = x'',", put: "contact_keys = x'', idempotency_key = randomblob(16)," },
     ],
+    inSoak: true,
   },
   {
     name: 'an erasure is not told to the feed',

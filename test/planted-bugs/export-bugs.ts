@@ -38,6 +38,7 @@ export const EXPORT_BUGS: readonly PlantedBug[] = [
     suite: STREAM,
     caughtBy: 'of "" goes on behind each message, at a later core too',
     patches: [{ file: EXPORT_LEADS, find: 'if (begun) yield begun.studioId;', put: '' }],
+    inSoak: true,
   },
   {
     name: 'an export reads on for whoever takes nothing',
@@ -57,6 +58,7 @@ export const EXPORT_BUGS: readonly PlantedBug[] = [
     suite: STREAM,
     caughtBy: 'who leaves in the middle has no more read for them, and that is told',
     patches: [{ file: 'src/rpc/run-stream.ts', find: "signal.addEventListener('abort', leave);", put: '' }],
+    inSoak: true,
   },
   {
     name: 'an export ends well when its core stops',
@@ -69,6 +71,7 @@ export const EXPORT_BUGS: readonly PlantedBug[] = [
         put: 'return;',
       },
     ],
+    inSoak: true,
   },
   {
     name: 'of two texts that a spreadsheet would run or not the cells are the same',
@@ -88,6 +91,7 @@ export const EXPORT_BUGS: readonly PlantedBug[] = [
     suite: FILES,
     caughtBy: 'that ends anywhere is gone on with to the very file that it would have been',
     patches: [{ file: OUTPUT, find: 'byte === QUOTE && hasQuotes', put: 'false' }],
+    inSoak: true,
   },
   {
     name: 'half a record stays at the end of a file that is gone on with',

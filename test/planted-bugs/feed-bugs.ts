@@ -97,6 +97,7 @@ export const FEED_BUGS: readonly PlantedBug[] = [
         put: 'signal',
       },
     ],
+    inSoak: true,
   },
 ];
 

@@ -41,6 +41,7 @@ export const FIND_BUGS: readonly PlantedBug[] = [
         put: 'found.filter(({ stage }) => isOpen(stage))',
       },
     ],
+    inSoak: true,
   },
 ];
 
@@ -70,5 +71,6 @@ export const FIND_MONGO_BUGS: readonly PlantedBug[] = [
         put: 'isOpen(stage) && !keepsClaims && !isSameContact(lead.contact, claims.contact)',
       },
     ],
+    inSoak: true,
   },
 ];

@@ -42,6 +42,7 @@ export const UPDATE_BUGS: readonly PlantedBug[] = [
         put: '',
       },
     ],
+    inSoak: true,
   },
   {
     name: 'a lead that was corrected meanwhile is opened with the claims of its former contact',
@@ -66,6 +67,7 @@ export const UPDATE_BUGS: readonly PlantedBug[] = [
         put: "typeof sourceId === 'string'",
       },
     ],
+    inSoak: true,
   },
 ];
 
@@ -82,6 +84,7 @@ export const UPDATE_MONGO_BUGS: readonly PlantedBug[] = [
     suite: ON_MONGODB,
     caughtBy: 'so does one whose contact was written otherwise, and claims the same',
     patches: [{ file: 'src/store/mongo/claim-renewals.ts', find: "'contact.value': lead.contact.value", put: '...{}' }],
+    inSoak: true,
   },
   {
     name: 'a correction whose answer was lost finds its own time in its way',
@@ -91,6 +94,7 @@ export const UPDATE_MONGO_BUGS: readonly PlantedBug[] = [
       { file: IN_MONGODB, find: 'maybeWritten?.getTime() === lead.updatedAt.getTime()', put: 'false' },
       { file: IN_MONGODB, find: "maybeWritten ? undefined : { kind: 'stale' }", put: "{ kind: 'stale' }" },
     ],
+    inSoak: true,
   },
   {
     name: 'a correction is answered without a look at the indexes that began after it',
