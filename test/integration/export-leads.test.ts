@@ -343,7 +343,7 @@ describe('a reader of 60 MB', () => {
     expect(await pagesRead(core)).toBeLessThan(MOST_READ_AHEAD);
 
     expect([...held.first, ...(await held.rest())]).toEqual(idsOf(leads));
-  });
+  }, 60_000);
 
   test('who leaves in the middle has no more read for them, and that is told', async () => {
     const { core } = await aLargeStudio();

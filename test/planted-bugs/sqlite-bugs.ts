@@ -547,14 +547,14 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a database of the release before is taken for one whose claims are of today',
+    name: 'the rule of the release before is forgotten before its claims are made anew',
     suite: 'test/upgrade/upgrade.test.ts',
-    caughtBy: 'lets in what the first rule took for the same, after the claims are made anew',
+    caughtBy: 'gives no contact of that time a second open lead, at any moment',
     patches: [
       {
         file: 'src/store/sqlite/migrations.ts',
-        text: 'UPDATE studios SET claim_renewal = json_object(',
-        put: 'UPDATE studios SET claim_renewal = NULL || json_object(',
+        text: "json_array(json_object('version', 1, 'region', region_code))",
+        put: 'json_array()',
       },
     ],
     inSoak: true,

@@ -36,7 +36,7 @@ const LACKS: Readonly<Record<string, readonly string[]>> = {
     'a write is answered when one server has it',
     'what a failover can take back is read',
   ],
-  'a database of the release before': ['a database of the release before is taken for one whose claims are of today'],
+  'a database of the release before': ['the rule of the release before is forgotten before its claims are made anew'],
   'what comes so far only through another fault': ['a word that nobody knows goes out as undefined'],
   'a studio whose document has no room left': ['a studio that has no room for an event is not suspended'],
   'somebody who takes claims from leads by hand': [
