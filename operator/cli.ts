@@ -51,6 +51,7 @@ import { applyErasures, exportErasures, JournalFault } from './erasures.ts';
 import { EXPORT_FORMATS } from './export-format.ts';
 import { ExportBroken, writeLeads } from './export-leads.ts';
 import { fileOutput, OutputFault, standardOutput } from './export-output.ts';
+import { importFile } from './import-leads.ts';
 import { CORRECTION_HELP, readCorrection } from './lead-correction.ts';
 import { newestLeads } from './newest-leads.ts';
 import { CONTACT_HELP, readContact } from './read-contact.ts';
@@ -207,6 +208,25 @@ leadintake.v1.Lead. In CSV, a text that a spreadsheet would run as a formula has
 behind apostrophes. Whoever takes one away from such cells has the texts.`,
   )
   .action((options: ExportOptions) => exportTo(options));
+leads
+  .command('import <studio> <file>')
+  .description('write leads that came another way or from before; done again, it passes over those that are there')
+  .addOption(new Option('--format <format>', 'unless given, by the name of the file').choices(['ndjson', 'csv']))
+  .addHelpText(
+    'after',
+    `
+Takes what \`leads export\` writes, and anything like it: displayName and email or phone (in NDJSON, contact), and where they are
+known sourceId, note, stage, createTime, updateTime. A lead is known again by its idempotencyKey, a UUID; else by its id; else by all
+that it has. Each line that is refused is told on standard error, and the status is 1 then.`,
+  )
+  .action((studioId: string, path: string, { format }: { format?: 'ndjson' | 'csv' }) =>
+    run(async (deps) => {
+      const byName = path.toLowerCase().endsWith('.csv') ? 'csv' : 'ndjson';
+      const counts = await importFile(deps, { studioId, path, format: format ?? byName });
+      if (counts.refused > 0) process.exitCode = 1;
+      return counts;
+    }),
+  );
 leads
   .command('stage <studio> <lead>')
   .description('move a lead to a stage; won and lost free its contact')

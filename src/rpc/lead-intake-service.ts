@@ -22,6 +22,7 @@ import { answerBatches } from './batches.ts';
 import { operationOf } from './call.ts';
 import { contactFromWire, erasedLeadToWire, leadStage, leadToWire, sourceIdFromWire } from './convert.ts';
 import { leadExporter } from './export-leads.ts';
+import { leadImporter } from './import-leads.ts';
 import type { ItemContext } from './items.ts';
 import { leadChangeMethods } from './lead-changes.ts';
 import { updateFromWire } from './lead-update.ts';
@@ -73,6 +74,8 @@ export function leadIntakeService(deps: Dependencies, context: ItemContext): Ser
     exportLeads: leadExporter(deps, context),
 
     ...leadChangeMethods(deps, context),
+
+    importLeads: leadImporter(deps),
 
     eraseContact: ({ studioId, contact, memberId }) =>
       eraseContact(deps, { studioId, contact: contactFromWire(contact), memberId }),

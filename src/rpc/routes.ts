@@ -64,7 +64,7 @@ export function routes(
   };
 }
 
-/** What is otherwise than usual of a method whose messages are many: only batches may be large, and exports last for hours. */
+/** What is otherwise than usual of a method whose messages are many: only batches may be large (imports are some), and exports last for hours. */
 const UNUSUAL: Readonly<Partial<Record<DescMethod['methodKind'], Partial<ConnectRouterOptions>>>> = {
   bidi_streaming: { readMaxBytes: LARGEST_BATCH_BYTES },
   server_streaming: { maxTimeoutMs: LONGEST_EXPORT_MS },
@@ -73,6 +73,8 @@ const UNUSUAL: Readonly<Partial<Record<DescMethod['methodKind'], Partial<Connect
 function serve<Service extends DescService>(router: ConnectRouter, service: Service, impl: ServiceImpl<Service>): void {
   for (const method of service.methods) {
     const answer = impl[method.localName as keyof typeof impl] as MethodImpl<typeof method>;
-    router.rpc(method, answer, UNUSUAL[method.methodKind]);
+    const unusual =
+      method === LeadIntakeService.method.importLeads ? UNUSUAL.bidi_streaming : UNUSUAL[method.methodKind];
+    router.rpc(method, answer, unusual);
   }
 }

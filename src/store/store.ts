@@ -147,15 +147,16 @@ export type UpdateLeadOutcome =
 
 export interface LeadStore {
   /**
-   * Writes a new open lead together with its claims, unless one of them is taken in the studio. Must look at the
+   * Writes a new lead together with its claims, unless it is open and one of them is taken in the studio. Must look at the
    * idempotency key first: taken with the same fingerprint is a replay, with another a conflict; only then at the
    * contact, of which it is enough that one of its keys is another lead's. Of any number of simultaneous calls with one
    * idempotency key, or with a contact key in common, exactly one must create. What a lead that cannot be read claims stays
    * claimed.
    *
+   * @param now since when the creation waits to be told; unless given, since the lead was created
    * @throws UnreadableRecord when it cannot be told what the key created
    */
-  createLead(lead: Lead, claims: LeadClaims): Promise<CreateLeadOutcome>;
+  createLead(lead: Lead, claims: LeadClaims, now?: Date): Promise<CreateLeadOutcome>;
 
   /** The lead that an idempotency key created in the studio, whatever became of it since. @throws UnreadableRecord */
   findLeadByIdempotencyKey(studioId: string, idempotencyKey: string): Promise<EarlierCreation | ErasedCreation | null>;

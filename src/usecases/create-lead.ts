@@ -94,9 +94,7 @@ function answer(outcome: CreateLeadOutcome): CreatedLead {
     case 'erased':
       throw creationErased();
     case 'already-open':
-      throw new Refusal('LEAD_ALREADY_OPEN', 'The contact already has an open lead.', {
-        metadata: { leadId: outcome.leadId },
-      });
+      throw leadAlreadyOpen(outcome.leadId);
   }
 }
 
@@ -109,13 +107,18 @@ function replay(lead: Lead, original: Fingerprint, repeated: Fingerprint): Creat
 export const sourceInvalid = () =>
   new Refusal('SOURCE_INVALID', 'The source does not belong to the studio or is disabled.');
 
+/** The refusal of a contact that has an open lead. */
+export const leadAlreadyOpen = (leadId: string) =>
+  new Refusal('LEAD_ALREADY_OPEN', 'The contact already has an open lead.', { metadata: { leadId } });
+
 /** Not even whether the data are the same can be told any more; and a retry that is late must not bring the person back. */
-const creationErased = () =>
+export const creationErased = () =>
   new Refusal('IDEMPOTENCY_CONFLICT', 'The lead that the idempotency key created was erased.', {
     metadata: { erased: 'true' },
   });
 
-function idempotencyConflict(): Refusal {
+/** The refusal of a key that was used with other data. */
+export function idempotencyConflict(): Refusal {
   return new Refusal('IDEMPOTENCY_CONFLICT', 'The idempotency key was used with other data.');
 }
 

@@ -164,7 +164,11 @@ export async function listEveryLeadSource(deps: DirectoryDependencies, studioId:
 }
 
 /** @throws Refusal INVALID_REQUEST with what was noted before, too, STUDIO_NOT_FOUND */
-export async function existingStudio(store: DirectoryStore, studioId: string, faults: Faults): Promise<Studio> {
+export async function existingStudio(
+  store: Pick<DirectoryStore, 'findStudio'>,
+  studioId: string,
+  faults: Faults,
+): Promise<Studio> {
   faults.note('studioId', crmIdFault(studioId));
   faults.refuseIfAny();
   const studio = await store.findStudio(studioId);

@@ -234,6 +234,35 @@ export function storeContract(name: string, damages: readonly Damage[], open: ()
       });
     });
 
+    describe('leads that are created closed', () => {
+      test('claim nothing, stand in nobody’s way, and are found by their contact and their key', async () => {
+        const open = await created();
+        const closed = aLead({ stage: 'won', contact: open.contact, updatedAt: plus(open.createdAt, 5000) });
+        const claims = claimsOf(closed);
+        await created(closed, claims);
+        await created(aLead({ stage: 'lost', contact: open.contact }));
+
+        expect(await store.findLead(STUDIO_ID, closed.id)).toEqual(closed);
+        expect(await store.findLeadsOfContact(STUDIO_ID, claims.contactKeys)).toHaveLength(3);
+        expect(await store.createLead(aLead({ stage: 'won', contact: open.contact }), claims)).toMatchObject({
+          kind: 'replayed',
+          lead: { id: closed.id },
+        });
+        const rival = aLead({ contact: open.contact });
+        expect(await store.createLead(rival, claimsOf(rival))).toEqual({ kind: 'already-open', leadId: open.id });
+        await moved(open, 'lost');
+        await moved(closed, 'new');
+        expect(await store.createLead(rival, claimsOf(rival))).toEqual({ kind: 'already-open', leadId: closed.id });
+      });
+
+      test('wait to be told since they were written', async () => {
+        const lead = aLead({ createdAt: new Date('2019-05-04T00:00:00Z') });
+        await store.createLead(lead, claimsOf(lead), NOW);
+
+        expect(await store.listLeadChanges(1)).toMatchObject([{ lead, since: NOW }]);
+      });
+    });
+
     describe('many creations at once', () => {
       const kinds = (outcomes: readonly CreateLeadOutcome[]) =>
         Object.fromEntries(

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { copyFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -260,4 +260,52 @@ test('an operator erases a lead, and all that have long been closed, and does so
   const broken = await cli('erasures', 'apply', file).catch((error) => error);
   expect(broken).toMatchObject({ code: 1, stderr: 'line 1 is no line of a journal of erasures\n' });
   expect(await json('vacuum')).toMatchObject({ before: expect.any(Number) });
+}, 120_000);
+
+test('an operator imports what another deployment exported, stopped and begun again, and it is the same', async () => {
+  const [from, to] = [commandLine(), commandLine()];
+  const folder = temporaryFolder();
+  const file = join(folder, 'leads.ndjson');
+  const record = (index: number) => ({
+    displayName: `Ada ${index}`,
+    contact: { email: `ada-${index}@example.org` },
+    ...(index % 3 === 0 && { note: '=1+1 "quoted"\nand on' }),
+    stage: index % 4 === 0 ? 'won' : 'new',
+    createTime: '2020-01-02T03:04:05.678Z',
+  });
+  writeFileSync(file, times(20_000, (index) => `${JSON.stringify(record(index))}\n`).join(''));
+  await from.cli('studios', 'put', 's1');
+  // Killed wherever it is.
+  const args = ['leads', 'import', 's1', file];
+  for (const ms of [900, 1500]) {
+    const importing = run('operator/cli.ts', { args, env: { DATABASE_URL: `sqlite:${from.path}` } });
+    await sleep(ms);
+    await importing.kill();
+  }
+  const { imported, alreadyThere, refused } = await from.json(...args);
+  expect({ all: imported + alreadyThere, refused }).toEqual({ all: 20_000, refused: 0 });
+
+  const csv = join(folder, 'leads.csv');
+  await from.cli('leads', 'export', '--format', 'csv', '--output', csv);
+  await to.cli('studios', 'put', 's1');
+  expect(await to.json('leads', 'import', 's1', csv)).toEqual({ imported: 20_000, alreadyThere: 0, refused: 0 });
+  const without = async ({ cli }: typeof from) => {
+    const path = join(folder, crypto.randomUUID());
+    await cli('leads', 'export', '--output', path);
+    return readFileSync(path, 'utf8')
+      .replaceAll(/"id":"[^"]*",/g, '')
+      .split('\n')
+      .sort();
+  };
+  expect(await without(to)).toEqual(await without(from));
+
+  writeFileSync(file, `${JSON.stringify(record(1))}\nno JSON\n{"displayName":""}\n{"stage":"sold"}\n`);
+  const faulty = await from.cli('--json', 'leads', 'import', 's1', file).catch((error) => error);
+  expect(faulty).toMatchObject({ code: 1, stdout: expect.stringContaining('"refused": 3') });
+  expect(faulty.stderr).toMatch(/^line 2: is no object in JSON$/m);
+  expect(faulty.stderr).toMatch(/^line 3: INVALID_REQUEST: displayName must be/m);
+  const nowhere = await from.cli('leads', 'import', 'nobody', file).catch((error) => error);
+  expect(nowhere).toMatchObject({ code: 1, stderr: expect.stringContaining('STUDIO_NOT_FOUND') });
+  const noFile = await from.cli('leads', 'import', 's1', join(folder, 'none')).catch((error) => error);
+  expect(noFile).toMatchObject({ code: 1, stderr: expect.stringMatching(/ENOENT|no such file/) });
 }, 120_000);

@@ -213,11 +213,11 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     caughtBy:
       'replies get lost by cut in the middle of inserts of many (1 of them): each creation is one lead, and answered so',
     patches: [
-      { file: LEADS, find: 'const document = leadDocument(lead, claims);', put: '' },
+      { file: LEADS, find: 'const document = leadDocument(lead, claims, now);', put: '' },
       {
         file: LEADS,
         find: 'const { refusal } = await inserts.ask(document, deadline);',
-        put: `const document = leadDocument({ ...lead, id: crypto.randomUUID() }, claims);
+        put: `const document = leadDocument({ ...lead, id: crypto.randomUUID() }, claims, now);
         const { refusal } = await inserts.ask(document, deadline);`,
       },
     ],

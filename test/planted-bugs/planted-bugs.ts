@@ -6,6 +6,7 @@ import { ERASURE_BUGS, MONGO_ERASURE_BUGS } from './erasure-bugs.ts';
 import { EXPORT_BUGS } from './export-bugs.ts';
 import { FEED_BUGS, MONGO_FEED_BUGS } from './feed-bugs.ts';
 import { FIND_BUGS, FIND_MONGO_BUGS } from './find-bugs.ts';
+import { IMPORT_BUGS, MONGO_IMPORT_BUGS } from './import-bugs.ts';
 import { MONGO_BUGS } from './mongo-bugs.ts';
 import { OPERATOR_BUGS } from './operator-bugs.ts';
 import type { PlantedBug } from './planted-bug.ts';
@@ -37,6 +38,7 @@ const ON_SQLITE = [
   CRASH_BUGS,
   EDGE_BUGS,
   FEED_BUGS,
+  IMPORT_BUGS,
   ERASURE_BUGS,
   EXPORT_BUGS,
   OPERATOR_BUGS,
@@ -49,6 +51,7 @@ const ON_MONGODB = [
   MONGO_BUGS,
   MONGO_ERASURE_BUGS,
   MONGO_FEED_BUGS,
+  MONGO_IMPORT_BUGS,
   FIND_MONGO_BUGS,
   UNREADABLE_MONGO_BUGS,
   UPDATE_MONGO_BUGS,

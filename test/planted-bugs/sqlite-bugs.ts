@@ -200,9 +200,9 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: LEADS,
-        find: 'const holder = claimed.holderOf(studio, contactKeys);',
+        find: 'const holder = isOpen(lead.stage) ? $HOLDER : undefined;',
         put: `if (bound.has(idempotencyKey)) return { kind: 'idempotency-conflict' };
-              const holder = claimed.holderOf(studio, contactKeys);`,
+              const holder = isOpen(lead.stage) ? $HOLDER : undefined;`,
       },
       {
         file: LEADS,
@@ -211,8 +211,8 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
       },
       {
         file: LEADS,
-        find: 'return (lead, { idempotencyKey, $$$MORE }) => $CREATE;',
-        put: 'const bound = new Set(); return (lead, { idempotencyKey, $$$MORE }) => $CREATE;',
+        find: 'return (lead, { idempotencyKey, $$$MORE }, $NOW) => $CREATE;',
+        put: 'const bound = new Set(); return (lead, { idempotencyKey, $$$MORE }, $NOW) => $CREATE;',
       },
     ],
   },

@@ -6,7 +6,7 @@ import { CONTACT_RULE_VERSION, type ContactRule, type OpenClaims } from '../../d
 import type { Contact, RegionCode } from '../../domain/contact.ts';
 import type { Correction, OriginalFields } from '../../domain/correction.ts';
 import type { Fingerprint } from '../../domain/fingerprint.ts';
-import type { ErasedLead, Lead, LeadClaims, LeadStage } from '../../domain/lead.ts';
+import { type ErasedLead, isOpen, type Lead, type LeadClaims, type LeadStage } from '../../domain/lead.ts';
 import type { ChangeKind } from '../../domain/lead-change.ts';
 import type { LeadSource, Member, MemberRole, Studio } from '../../domain/studio.ts';
 import {
@@ -152,19 +152,23 @@ export const AFTER_ALL_STUDIOS = '{';
 
 export const leadKey = (studioId: string, leadId: string): LeadKey => ({ studioId, id: new UUID(leadId) });
 
-export function leadDocument(lead: Lead, { idempotencyKey, fingerprint, ...claims }: LeadClaims): LeadDocument {
+export function leadDocument(
+  lead: Lead,
+  { idempotencyKey, fingerprint, ...claims }: LeadClaims,
+  changedSince = lead.createdAt,
+): LeadDocument {
   const { id, sourceId, ...fields } = lead;
   return {
     _id: leadKey(lead.studioId, id),
     ...fields,
     sourceId: uuidOrNull(sourceId),
-    ...claimsDocument(claims),
+    ...(isOpen(lead.stage) ? claimsDocument(claims) : closedClaimsDocument(id, claims)),
     idempotency: {
       key: new UUID(idempotencyKey),
       fingerprint: fingerprint.sha256,
       fingerprintVersion: fingerprint.version,
     },
-    changes: { since: lead.createdAt },
+    changes: { since: changedSince },
   };
 }
 

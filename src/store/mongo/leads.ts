@@ -71,9 +71,9 @@ function leadCreator(connection: Connection): LeadStore['createLead'] {
     lead: Lead,
     claims: LeadClaims,
     deadline: AbortSignal,
-    isKeySeen: boolean,
+    { isKeySeen, now }: { readonly isKeySeen: boolean; readonly now: Date | undefined },
   ): Promise<Checked<CreateLeadOutcome>> {
-    const document = leadDocument(lead, claims);
+    const document = leadDocument(lead, claims, now);
     return untilKnown(deadline, async () => {
       // A repetition: an insert would be refused, and have all that go with it done in two.
       const earlier = isKeySeen ? await whatIsThere(lead, claims, deadline) : undefined;
@@ -93,7 +93,7 @@ function leadCreator(connection: Connection): LeadStore['createLead'] {
   }
 
   // @rule 4.1.1 4.1.3 4.1.at-once
-  return (lead, claims) =>
+  return (lead, claims, now) =>
     call((deadline) => {
       const { studioId } = lead;
       const key = `key ${studioId} ${claims.idempotencyKey}`;
@@ -101,7 +101,7 @@ function leadCreator(connection: Connection): LeadStore['createLead'] {
       const names = [key, ...claims.contactKeys.map((contactKey) => `contact ${studioId} ${contactKey}`)];
       return turns.take(
         names,
-        () => create(lead, claims, deadline, isKeySeen),
+        () => create(lead, claims, deadline, { isKeySeen, now }),
         () => whatIsThere(lead, claims, deadline),
       );
     }).then(whole);
@@ -157,7 +157,11 @@ function hindranceReader({ gathered }: Connection) {
     const { studioId } = lead;
     const key = { studioId, idempotencyKey };
     const early = await byKey.ask(key, deadline);
-    const contact = early ? null : await byContact.ask({ studioId, contactKeys: contactKeys.map(openClaim) }, deadline);
+    // A closed lead is in nobody's way, nor anybody in its.
+    const asksContact = !early && isOpen(lead.stage);
+    const contact = !asksContact
+      ? null
+      : await byContact.ask({ studioId, contactKeys: contactKeys.map(openClaim) }, deadline);
     const own = early ?? (await byKey.ask(key, deadline));
     if (own) {
       if (isErased(own)) return { kind: 'erased' };

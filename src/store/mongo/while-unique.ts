@@ -51,11 +51,11 @@ export function leadsWhileUnique(store: LeadStore, connection: Connection): Lead
   return {
     ...store,
 
-    createLead: (lead, claims) =>
+    createLead: (lead, claims, now) =>
       calls(async (deadline) => {
         let fault = vouching.lastFault();
         if (fault === undefined) {
-          const outcome = await store.createLead(lead, claims);
+          const outcome = await store.createLead(lead, claims, now);
           // What was read is so, with or without an index, and nothing was written.
           if (outcome.kind === 'already-open') return outcome;
           fault = await vouching.fault(deadline);

@@ -107,16 +107,16 @@ function leadCreator(
   { insert, studios, findByKey, claimed }: LeadTable,
 ): LeadStore['createLead'] {
   // @rule 4.1.1 4.1.3 4.1.at-once
-  return (lead, { idempotencyKey, fingerprint, contactKeys, contactRule }) => {
+  return (lead, { idempotencyKey, fingerprint, contactKeys, contactRule }, now = lead.createdAt) => {
     const { studioId, id } = lead;
     // So that it is remembered.
     studios.of(studioId);
     return commits.write(() => {
       const studio = studios.give(studioId);
-      const holder = claimed.holderOf(studio, contactKeys);
+      const holder = isOpen(lead.stage) ? claimed.holderOf(studio, contactKeys) : undefined;
       const number = holder === undefined ? insertLead(studio) : undefined;
       if (number !== undefined) {
-        claimed.take(studio, contactKeys, { number, isOpen: true });
+        claimed.take(studio, contactKeys, { number, isOpen: isOpen(lead.stage) });
         return { kind: 'created', lead };
       }
       const earlier = findByKey(studioId, studio, idempotencyKey);
@@ -145,7 +145,7 @@ function leadCreator(
         idempotencyKey,
         hashBytes(fingerprint.sha256),
         fingerprint.version,
-        lead.createdAt.getTime(),
+        now.getTime(),
       );
       return changes === 1 ? Number(lastInsertRowid) : undefined;
     }

@@ -35,9 +35,9 @@ export function leadsWhileUnique(store: LeadStore, database: DatabaseSync, index
   return {
     ...store,
 
-    async createLead(lead, claims) {
+    async createLead(lead, claims, now) {
       const fault = indexes.fault('leads');
-      if (fault === undefined) return store.createLead(lead, claims);
+      if (fault === undefined) return store.createLead(lead, claims, now);
       const earlier = await soleLead(lead.studioId, claims.idempotencyKey, fault);
       if (!earlier) throw nothingIsCreated([fault]);
       return repetitionOf(earlier, claims.fingerprint);

@@ -14,7 +14,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file leadintake/v1/lead_intake.proto.
  */
 export const file_leadintake_v1_lead_intake: GenFile = /*@__PURE__*/
-  fileDesc("Ch9sZWFkaW50YWtlL3YxL2xlYWRfaW50YWtlLnByb3RvEg1sZWFkaW50YWtlLnYxIjQKB0NvbnRhY3QSDwoFZW1haWwYASABKAlIABIPCgVwaG9uZRgCIAEoCUgAQgcKBXZhbHVlIvUCCgRMZWFkEgoKAmlkGAEgASgJEhEKCXN0dWRpb19pZBgCIAEoCRIUCgxkaXNwbGF5X25hbWUYAyABKAkSJwoHY29udGFjdBgEIAEoCzIWLmxlYWRpbnRha2UudjEuQ29udGFjdBIWCglzb3VyY2VfaWQYBSABKAlIAIgBARIRCgRub3RlGAYgASgJSAGIAQESJwoFc3RhZ2UYByABKA4yGC5sZWFkaW50YWtlLnYxLkxlYWRTdGFnZRIvCgtjcmVhdGVfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjMKCmVyYXNlX3RpbWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wSAKIAQFCDAoKX3NvdXJjZV9pZEIHCgVfbm90ZUINCgtfZXJhc2VfdGltZSLAAQoRQ3JlYXRlTGVhZFJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEhcKD2lkZW1wb3RlbmN5X2tleRgCIAEoCRIUCgxkaXNwbGF5X25hbWUYAyABKAkSJwoHY29udGFjdBgEIAEoCzIWLmxlYWRpbnRha2UudjEuQ29udGFjdBIWCglzb3VyY2VfaWQYBSABKAlIAIgBARIRCgRub3RlGAYgASgJSAGIAQFCDAoKX3NvdXJjZV9pZEIHCgVfbm90ZSJJChJDcmVhdGVMZWFkUmVzcG9uc2USIQoEbGVhZBgBIAEoCzITLmxlYWRpbnRha2UudjEuTGVhZBIQCghyZXBsYXllZBgCIAEoCCJbCg5HZXRMZWFkUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSDwoHbGVhZF9pZBgCIAEoCRIlCgR2aWV3GAMgASgOMhcubGVhZGludGFrZS52MS5MZWFkVmlldyI0Cg9HZXRMZWFkUmVzcG9uc2USIQoEbGVhZBgBIAEoCzITLmxlYWRpbnRha2UudjEuTGVhZCJzChBMaXN0TGVhZHNSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCRIlCgR2aWV3GAQgASgOMhcubGVhZGludGFrZS52MS5MZWFkVmlldyJQChFMaXN0TGVhZHNSZXNwb25zZRIiCgVsZWFkcxgBIAMoCzITLmxlYWRpbnRha2UudjEuTGVhZBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiPQoSRXhwb3J0TGVhZHNSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIUCgxyZXN1bWVfdG9rZW4YAiABKAkiTwoTRXhwb3J0TGVhZHNSZXNwb25zZRIiCgVsZWFkcxgBIAMoCzITLmxlYWRpbnRha2UudjEuTGVhZBIUCgxyZXN1bWVfdG9rZW4YAiABKAkidQoQRmluZExlYWRzUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSJwoHY29udGFjdBgCIAEoCzIWLmxlYWRpbnRha2UudjEuQ29udGFjdBIRCglwYWdlX3NpemUYAyABKAUSEgoKcGFnZV90b2tlbhgEIAEoCSJrChFGaW5kTGVhZHNSZXNwb25zZRIiCgVsZWFkcxgBIAMoCzITLmxlYWRpbnRha2UudjEuTGVhZBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSGQoRbWF5X2JlX2luY29tcGxldGUYAyABKAgiiwEKFkNoYW5nZUxlYWRTdGFnZVJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEg8KB2xlYWRfaWQYAiABKAkSJwoFc3RhZ2UYAyABKA4yGC5sZWFkaW50YWtlLnYxLkxlYWRTdGFnZRIWCgltZW1iZXJfaWQYBCABKAlIAIgBAUIMCgpfbWVtYmVyX2lkIjwKF0NoYW5nZUxlYWRTdGFnZVJlc3BvbnNlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQiXAoQRXJhc2VMZWFkUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSDwoHbGVhZF9pZBgCIAEoCRIWCgltZW1iZXJfaWQYAyABKAlIAIgBAUIMCgpfbWVtYmVyX2lkIjYKEUVyYXNlTGVhZFJlc3BvbnNlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQidwoTRXJhc2VDb250YWN0UmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSJwoHY29udGFjdBgCIAEoCzIWLmxlYWRpbnRha2UudjEuQ29udGFjdBIWCgltZW1iZXJfaWQYAyABKAlIAIgBAUIMCgpfbWVtYmVyX2lkIkcKFEVyYXNlQ29udGFjdFJlc3BvbnNlEhQKDGVyYXNlZF9jb3VudBgBIAEoBRIZChFtYXlfYmVfaW5jb21wbGV0ZRgCIAEoCCKoAQoKTGVhZENoYW5nZRIhCgRsZWFkGAEgASgLMhMubGVhZGludGFrZS52MS5MZWFkEhAKCHJldmlzaW9uGAIgASgDEjUKEWZpcnN0X2NoYW5nZV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgVraW5kcxgEIAMoCzIfLmxlYWRpbnRha2UudjEuTGVhZENoYW5nZU9mS2luZCJpChBMZWFkQ2hhbmdlT2ZLaW5kEisKBGtpbmQYASABKA4yHS5sZWFkaW50YWtlLnYxLkxlYWRDaGFuZ2VLaW5kEigKBHRpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIk4KFlB1bGxMZWFkQ2hhbmdlc1JlcXVlc3QSCwoDbWF4GAEgASgFEicKBHdhaXQYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iRQoXUHVsbExlYWRDaGFuZ2VzUmVzcG9uc2USKgoHY2hhbmdlcxgBIAMoCzIZLmxlYWRpbnRha2UudjEuTGVhZENoYW5nZSIZChdXYXRjaExlYWRDaGFuZ2VzUmVxdWVzdCJGChhXYXRjaExlYWRDaGFuZ2VzUmVzcG9uc2USKgoHY2hhbmdlcxgBIAMoCzIZLmxlYWRpbnRha2UudjEuTGVhZENoYW5nZSJjCh1BY2tub3dsZWRnZUxlYWRDaGFuZ2VzUmVxdWVzdBJCChBhY2tub3dsZWRnZW1lbnRzGAEgAygLMigubGVhZGludGFrZS52MS5MZWFkQ2hhbmdlQWNrbm93bGVkZ2VtZW50IlEKGUxlYWRDaGFuZ2VBY2tub3dsZWRnZW1lbnQSEQoJc3R1ZGlvX2lkGAEgASgJEg8KB2xlYWRfaWQYAiABKAkSEAoIcmV2aXNpb24YAyABKAMiPAoeQWNrbm93bGVkZ2VMZWFkQ2hhbmdlc1Jlc3BvbnNlEhoKEmFja25vd2xlZGdlZF9jb3VudBgBIAEoBSI7ChJSZXNlbmRMZWFkc1JlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEhIKCnBhZ2VfdG9rZW4YAiABKAkiQgoTUmVzZW5kTGVhZHNSZXNwb25zZRISCgpsZWFkX2NvdW50GAEgASgFEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSLaAQoRVXBkYXRlTGVhZFJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEiEKBGxlYWQYAiABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQSLwoLdXBkYXRlX21hc2sYAyABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrEjgKFGV4cGVjdGVkX3VwZGF0ZV90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIWCgltZW1iZXJfaWQYBSABKAlIAIgBAUIMCgpfbWVtYmVyX2lkIjcKElVwZGF0ZUxlYWRSZXNwb25zZRIhCgRsZWFkGAEgASgLMhMubGVhZGludGFrZS52MS5MZWFkIpABChdCYXRjaENyZWF0ZUxlYWRzUmVxdWVzdBIyCghyZXF1ZXN0cxgBIAMoCzIgLmxlYWRpbnRha2UudjEuQ3JlYXRlTGVhZFJlcXVlc3QSEwoLcmVxdWVzdF9pZHMYAiADKAkSFAoMdHJhY2VwYXJlbnRzGAMgAygJEhYKDnNlY3JldF9zaGEyNTZzGAQgAygMIlIKGEJhdGNoQ3JlYXRlTGVhZHNSZXNwb25zZRI2CgdyZXN1bHRzGAEgAygLMiUubGVhZGludGFrZS52MS5CYXRjaENyZWF0ZUxlYWRzUmVzdWx0Io4BChZCYXRjaENyZWF0ZUxlYWRzUmVzdWx0Eg0KBWluZGV4GAEgASgNEjUKCHJlc3BvbnNlGAIgASgLMiEubGVhZGludGFrZS52MS5DcmVhdGVMZWFkUmVzcG9uc2VIABIjCgVlcnJvchgDIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzSABCCQoHb3V0Y29tZSKKAQoUQmF0Y2hHZXRMZWFkc1JlcXVlc3QSLwoIcmVxdWVzdHMYASADKAsyHS5sZWFkaW50YWtlLnYxLkdldExlYWRSZXF1ZXN0EhMKC3JlcXVlc3RfaWRzGAIgAygJEhQKDHRyYWNlcGFyZW50cxgDIAMoCRIWCg5zZWNyZXRfc2hhMjU2cxgEIAMoDCJMChVCYXRjaEdldExlYWRzUmVzcG9uc2USMwoHcmVzdWx0cxgBIAMoCzIiLmxlYWRpbnRha2UudjEuQmF0Y2hHZXRMZWFkc1Jlc3VsdCKIAQoTQmF0Y2hHZXRMZWFkc1Jlc3VsdBINCgVpbmRleBgBIAEoDRIyCghyZXNwb25zZRgCIAEoCzIeLmxlYWRpbnRha2UudjEuR2V0TGVhZFJlc3BvbnNlSAASIwoFZXJyb3IYAyABKAsyEi5nb29nbGUucnBjLlN0YXR1c0gAQgkKB291dGNvbWUijQEKFUJhdGNoTGlzdExlYWRzUmVxdWVzdBIxCghyZXF1ZXN0cxgBIAMoCzIfLmxlYWRpbnRha2UudjEuTGlzdExlYWRzUmVxdWVzdBITCgtyZXF1ZXN0X2lkcxgCIAMoCRIUCgx0cmFjZXBhcmVudHMYAyADKAkSFgoOc2VjcmV0X3NoYTI1NnMYBCADKAwiTgoWQmF0Y2hMaXN0TGVhZHNSZXNwb25zZRI0CgdyZXN1bHRzGAEgAygLMiMubGVhZGludGFrZS52MS5CYXRjaExpc3RMZWFkc1Jlc3VsdCKLAQoUQmF0Y2hMaXN0TGVhZHNSZXN1bHQSDQoFaW5kZXgYASABKA0SNAoIcmVzcG9uc2UYAiABKAsyIC5sZWFkaW50YWtlLnYxLkxpc3RMZWFkc1Jlc3BvbnNlSAASIwoFZXJyb3IYAyABKAsyEi5nb29nbGUucnBjLlN0YXR1c0gAQgkKB291dGNvbWUqzAEKDkxlYWRDaGFuZ2VLaW5kEiAKHExFQURfQ0hBTkdFX0tJTkRfVU5TUEVDSUZJRUQQABIcChhMRUFEX0NIQU5HRV9LSU5EX0NSRUFURUQQARIiCh5MRUFEX0NIQU5HRV9LSU5EX1NUQUdFX0NIQU5HRUQQAhIcChhMRUFEX0NIQU5HRV9LSU5EX1VQREFURUQQAxIbChdMRUFEX0NIQU5HRV9LSU5EX1JFU0VOVBAEEhsKF0xFQURfQ0hBTkdFX0tJTkRfRVJBU0VEEAUqugEKCUxlYWRTdGFnZRIaChZMRUFEX1NUQUdFX1VOU1BFQ0lGSUVEEAASEgoOTEVBRF9TVEFHRV9ORVcQARIYChRMRUFEX1NUQUdFX0NPTlRBQ1RFRBACEhsKF0xFQURfU1RBR0VfVFJJQUxfQk9PS0VEEAMSHQoZTEVBRF9TVEFHRV9UUklBTF9BVFRFTkRFRBAEEhIKDkxFQURfU1RBR0VfV09OEAUSEwoPTEVBRF9TVEFHRV9MT1NUEAYqTgoITGVhZFZpZXcSGQoVTEVBRF9WSUVXX1VOU1BFQ0lGSUVEEAASEwoPTEVBRF9WSUVXX0JBU0lDEAESEgoOTEVBRF9WSUVXX0ZVTEwQAjKKDAoRTGVhZEludGFrZVNlcnZpY2USUQoKQ3JlYXRlTGVhZBIgLmxlYWRpbnRha2UudjEuQ3JlYXRlTGVhZFJlcXVlc3QaIS5sZWFkaW50YWtlLnYxLkNyZWF0ZUxlYWRSZXNwb25zZRJNCgdHZXRMZWFkEh0ubGVhZGludGFrZS52MS5HZXRMZWFkUmVxdWVzdBoeLmxlYWRpbnRha2UudjEuR2V0TGVhZFJlc3BvbnNlIgOQAgESUwoJTGlzdExlYWRzEh8ubGVhZGludGFrZS52MS5MaXN0TGVhZHNSZXF1ZXN0GiAubGVhZGludGFrZS52MS5MaXN0TGVhZHNSZXNwb25zZSIDkAIBElsKC0V4cG9ydExlYWRzEiEubGVhZGludGFrZS52MS5FeHBvcnRMZWFkc1JlcXVlc3QaIi5sZWFkaW50YWtlLnYxLkV4cG9ydExlYWRzUmVzcG9uc2UiA5ACATABEk4KCUZpbmRMZWFkcxIfLmxlYWRpbnRha2UudjEuRmluZExlYWRzUmVxdWVzdBogLmxlYWRpbnRha2UudjEuRmluZExlYWRzUmVzcG9uc2USbAoQQmF0Y2hDcmVhdGVMZWFkcxImLmxlYWRpbnRha2UudjEuQmF0Y2hDcmVhdGVMZWFkc1JlcXVlc3QaJy5sZWFkaW50YWtlLnYxLkJhdGNoQ3JlYXRlTGVhZHNSZXNwb25zZSIDiAIBKAEwARJmCg1CYXRjaEdldExlYWRzEiMubGVhZGludGFrZS52MS5CYXRjaEdldExlYWRzUmVxdWVzdBokLmxlYWRpbnRha2UudjEuQmF0Y2hHZXRMZWFkc1Jlc3BvbnNlIgaIAgGQAgEoATABEmkKDkJhdGNoTGlzdExlYWRzEiQubGVhZGludGFrZS52MS5CYXRjaExpc3RMZWFkc1JlcXVlc3QaJS5sZWFkaW50YWtlLnYxLkJhdGNoTGlzdExlYWRzUmVzcG9uc2UiBogCAZACASgBMAESYAoPQ2hhbmdlTGVhZFN0YWdlEiUubGVhZGludGFrZS52MS5DaGFuZ2VMZWFkU3RhZ2VSZXF1ZXN0GiYubGVhZGludGFrZS52MS5DaGFuZ2VMZWFkU3RhZ2VSZXNwb25zZRJRCgpVcGRhdGVMZWFkEiAubGVhZGludGFrZS52MS5VcGRhdGVMZWFkUmVxdWVzdBohLmxlYWRpbnRha2UudjEuVXBkYXRlTGVhZFJlc3BvbnNlElMKCUVyYXNlTGVhZBIfLmxlYWRpbnRha2UudjEuRXJhc2VMZWFkUmVxdWVzdBogLmxlYWRpbnRha2UudjEuRXJhc2VMZWFkUmVzcG9uc2UiA5ACAhJcCgxFcmFzZUNvbnRhY3QSIi5sZWFkaW50YWtlLnYxLkVyYXNlQ29udGFjdFJlcXVlc3QaIy5sZWFkaW50YWtlLnYxLkVyYXNlQ29udGFjdFJlc3BvbnNlIgOQAgISZQoPUHVsbExlYWRDaGFuZ2VzEiUubGVhZGludGFrZS52MS5QdWxsTGVhZENoYW5nZXNSZXF1ZXN0GiYubGVhZGludGFrZS52MS5QdWxsTGVhZENoYW5nZXNSZXNwb25zZSIDkAIBEmoKEFdhdGNoTGVhZENoYW5nZXMSJi5sZWFkaW50YWtlLnYxLldhdGNoTGVhZENoYW5nZXNSZXF1ZXN0GicubGVhZGludGFrZS52MS5XYXRjaExlYWRDaGFuZ2VzUmVzcG9uc2UiA5ACATABEnoKFkFja25vd2xlZGdlTGVhZENoYW5nZXMSLC5sZWFkaW50YWtlLnYxLkFja25vd2xlZGdlTGVhZENoYW5nZXNSZXF1ZXN0Gi0ubGVhZGludGFrZS52MS5BY2tub3dsZWRnZUxlYWRDaGFuZ2VzUmVzcG9uc2UiA5ACAhJZCgtSZXNlbmRMZWFkcxIhLmxlYWRpbnRha2UudjEuUmVzZW5kTGVhZHNSZXF1ZXN0GiIubGVhZGludGFrZS52MS5SZXNlbmRMZWFkc1Jlc3BvbnNlIgOQAgJiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_google_rpc_status]);
+  fileDesc("Ch9sZWFkaW50YWtlL3YxL2xlYWRfaW50YWtlLnByb3RvEg1sZWFkaW50YWtlLnYxIjQKB0NvbnRhY3QSDwoFZW1haWwYASABKAlIABIPCgVwaG9uZRgCIAEoCUgAQgcKBXZhbHVlIvUCCgRMZWFkEgoKAmlkGAEgASgJEhEKCXN0dWRpb19pZBgCIAEoCRIUCgxkaXNwbGF5X25hbWUYAyABKAkSJwoHY29udGFjdBgEIAEoCzIWLmxlYWRpbnRha2UudjEuQ29udGFjdBIWCglzb3VyY2VfaWQYBSABKAlIAIgBARIRCgRub3RlGAYgASgJSAGIAQESJwoFc3RhZ2UYByABKA4yGC5sZWFkaW50YWtlLnYxLkxlYWRTdGFnZRIvCgtjcmVhdGVfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjMKCmVyYXNlX3RpbWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wSAKIAQFCDAoKX3NvdXJjZV9pZEIHCgVfbm90ZUINCgtfZXJhc2VfdGltZSLAAQoRQ3JlYXRlTGVhZFJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEhcKD2lkZW1wb3RlbmN5X2tleRgCIAEoCRIUCgxkaXNwbGF5X25hbWUYAyABKAkSJwoHY29udGFjdBgEIAEoCzIWLmxlYWRpbnRha2UudjEuQ29udGFjdBIWCglzb3VyY2VfaWQYBSABKAlIAIgBARIRCgRub3RlGAYgASgJSAGIAQFCDAoKX3NvdXJjZV9pZEIHCgVfbm90ZSJJChJDcmVhdGVMZWFkUmVzcG9uc2USIQoEbGVhZBgBIAEoCzITLmxlYWRpbnRha2UudjEuTGVhZBIQCghyZXBsYXllZBgCIAEoCCJbCg5HZXRMZWFkUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSDwoHbGVhZF9pZBgCIAEoCRIlCgR2aWV3GAMgASgOMhcubGVhZGludGFrZS52MS5MZWFkVmlldyI0Cg9HZXRMZWFkUmVzcG9uc2USIQoEbGVhZBgBIAEoCzITLmxlYWRpbnRha2UudjEuTGVhZCJzChBMaXN0TGVhZHNSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCRIlCgR2aWV3GAQgASgOMhcubGVhZGludGFrZS52MS5MZWFkVmlldyJQChFMaXN0TGVhZHNSZXNwb25zZRIiCgVsZWFkcxgBIAMoCzITLmxlYWRpbnRha2UudjEuTGVhZBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiPQoSRXhwb3J0TGVhZHNSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIUCgxyZXN1bWVfdG9rZW4YAiABKAkiTwoTRXhwb3J0TGVhZHNSZXNwb25zZRIiCgVsZWFkcxgBIAMoCzITLmxlYWRpbnRha2UudjEuTGVhZBIUCgxyZXN1bWVfdG9rZW4YAiABKAkidQoQRmluZExlYWRzUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSJwoHY29udGFjdBgCIAEoCzIWLmxlYWRpbnRha2UudjEuQ29udGFjdBIRCglwYWdlX3NpemUYAyABKAUSEgoKcGFnZV90b2tlbhgEIAEoCSJrChFGaW5kTGVhZHNSZXNwb25zZRIiCgVsZWFkcxgBIAMoCzITLmxlYWRpbnRha2UudjEuTGVhZBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSGQoRbWF5X2JlX2luY29tcGxldGUYAyABKAgiiwEKFkNoYW5nZUxlYWRTdGFnZVJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEg8KB2xlYWRfaWQYAiABKAkSJwoFc3RhZ2UYAyABKA4yGC5sZWFkaW50YWtlLnYxLkxlYWRTdGFnZRIWCgltZW1iZXJfaWQYBCABKAlIAIgBAUIMCgpfbWVtYmVyX2lkIjwKF0NoYW5nZUxlYWRTdGFnZVJlc3BvbnNlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQiUQoSSW1wb3J0TGVhZHNSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIoCgVsZWFkcxgCIAMoCzIZLmxlYWRpbnRha2UudjEuTGVhZEltcG9ydCKxAgoKTGVhZEltcG9ydBIXCg9pZGVtcG90ZW5jeV9rZXkYASABKAkSFAoMZGlzcGxheV9uYW1lGAIgASgJEicKB2NvbnRhY3QYAyABKAsyFi5sZWFkaW50YWtlLnYxLkNvbnRhY3QSFgoJc291cmNlX2lkGAQgASgJSACIAQESEQoEbm90ZRgFIAEoCUgBiAEBEicKBXN0YWdlGAYgASgOMhgubGVhZGludGFrZS52MS5MZWFkU3RhZ2USLwoLY3JlYXRlX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3VwZGF0ZV90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIMCgpfc291cmNlX2lkQgcKBV9ub3RlIkcKE0ltcG9ydExlYWRzUmVzcG9uc2USMAoHcmVzdWx0cxgBIAMoCzIfLmxlYWRpbnRha2UudjEuTGVhZEltcG9ydFJlc3VsdCJzChBMZWFkSW1wb3J0UmVzdWx0Ei8KCGltcG9ydGVkGAEgASgLMhsubGVhZGludGFrZS52MS5MZWFkSW1wb3J0ZWRIABIjCgVlcnJvchgCIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzSABCCQoHb3V0Y29tZSIxCgxMZWFkSW1wb3J0ZWQSDwoHbGVhZF9pZBgBIAEoCRIQCghyZXBsYXllZBgCIAEoCCJcChBFcmFzZUxlYWRSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIPCgdsZWFkX2lkGAIgASgJEhYKCW1lbWJlcl9pZBgDIAEoCUgAiAEBQgwKCl9tZW1iZXJfaWQiNgoRRXJhc2VMZWFkUmVzcG9uc2USIQoEbGVhZBgBIAEoCzITLmxlYWRpbnRha2UudjEuTGVhZCJ3ChNFcmFzZUNvbnRhY3RSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRInCgdjb250YWN0GAIgASgLMhYubGVhZGludGFrZS52MS5Db250YWN0EhYKCW1lbWJlcl9pZBgDIAEoCUgAiAEBQgwKCl9tZW1iZXJfaWQiRwoURXJhc2VDb250YWN0UmVzcG9uc2USFAoMZXJhc2VkX2NvdW50GAEgASgFEhkKEW1heV9iZV9pbmNvbXBsZXRlGAIgASgIIqgBCgpMZWFkQ2hhbmdlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQSEAoIcmV2aXNpb24YAiABKAMSNQoRZmlyc3RfY2hhbmdlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KBWtpbmRzGAQgAygLMh8ubGVhZGludGFrZS52MS5MZWFkQ2hhbmdlT2ZLaW5kImkKEExlYWRDaGFuZ2VPZktpbmQSKwoEa2luZBgBIAEoDjIdLmxlYWRpbnRha2UudjEuTGVhZENoYW5nZUtpbmQSKAoEdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiTgoWUHVsbExlYWRDaGFuZ2VzUmVxdWVzdBILCgNtYXgYASABKAUSJwoEd2FpdBgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiJFChdQdWxsTGVhZENoYW5nZXNSZXNwb25zZRIqCgdjaGFuZ2VzGAEgAygLMhkubGVhZGludGFrZS52MS5MZWFkQ2hhbmdlIhkKF1dhdGNoTGVhZENoYW5nZXNSZXF1ZXN0IkYKGFdhdGNoTGVhZENoYW5nZXNSZXNwb25zZRIqCgdjaGFuZ2VzGAEgAygLMhkubGVhZGludGFrZS52MS5MZWFkQ2hhbmdlImMKHUFja25vd2xlZGdlTGVhZENoYW5nZXNSZXF1ZXN0EkIKEGFja25vd2xlZGdlbWVudHMYASADKAsyKC5sZWFkaW50YWtlLnYxLkxlYWRDaGFuZ2VBY2tub3dsZWRnZW1lbnQiUQoZTGVhZENoYW5nZUFja25vd2xlZGdlbWVudBIRCglzdHVkaW9faWQYASABKAkSDwoHbGVhZF9pZBgCIAEoCRIQCghyZXZpc2lvbhgDIAEoAyI8Ch5BY2tub3dsZWRnZUxlYWRDaGFuZ2VzUmVzcG9uc2USGgoSYWNrbm93bGVkZ2VkX2NvdW50GAEgASgFIjsKElJlc2VuZExlYWRzUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSEgoKcGFnZV90b2tlbhgCIAEoCSJCChNSZXNlbmRMZWFkc1Jlc3BvbnNlEhIKCmxlYWRfY291bnQYASABKAUSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJItoBChFVcGRhdGVMZWFkUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSIQoEbGVhZBgCIAEoCzITLmxlYWRpbnRha2UudjEuTGVhZBIvCgt1cGRhdGVfbWFzaxgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2sSOAoUZXhwZWN0ZWRfdXBkYXRlX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhYKCW1lbWJlcl9pZBgFIAEoCUgAiAEBQgwKCl9tZW1iZXJfaWQiNwoSVXBkYXRlTGVhZFJlc3BvbnNlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQikAEKF0JhdGNoQ3JlYXRlTGVhZHNSZXF1ZXN0EjIKCHJlcXVlc3RzGAEgAygLMiAubGVhZGludGFrZS52MS5DcmVhdGVMZWFkUmVxdWVzdBITCgtyZXF1ZXN0X2lkcxgCIAMoCRIUCgx0cmFjZXBhcmVudHMYAyADKAkSFgoOc2VjcmV0X3NoYTI1NnMYBCADKAwiUgoYQmF0Y2hDcmVhdGVMZWFkc1Jlc3BvbnNlEjYKB3Jlc3VsdHMYASADKAsyJS5sZWFkaW50YWtlLnYxLkJhdGNoQ3JlYXRlTGVhZHNSZXN1bHQijgEKFkJhdGNoQ3JlYXRlTGVhZHNSZXN1bHQSDQoFaW5kZXgYASABKA0SNQoIcmVzcG9uc2UYAiABKAsyIS5sZWFkaW50YWtlLnYxLkNyZWF0ZUxlYWRSZXNwb25zZUgAEiMKBWVycm9yGAMgASgLMhIuZ29vZ2xlLnJwYy5TdGF0dXNIAEIJCgdvdXRjb21lIooBChRCYXRjaEdldExlYWRzUmVxdWVzdBIvCghyZXF1ZXN0cxgBIAMoCzIdLmxlYWRpbnRha2UudjEuR2V0TGVhZFJlcXVlc3QSEwoLcmVxdWVzdF9pZHMYAiADKAkSFAoMdHJhY2VwYXJlbnRzGAMgAygJEhYKDnNlY3JldF9zaGEyNTZzGAQgAygMIkwKFUJhdGNoR2V0TGVhZHNSZXNwb25zZRIzCgdyZXN1bHRzGAEgAygLMiIubGVhZGludGFrZS52MS5CYXRjaEdldExlYWRzUmVzdWx0IogBChNCYXRjaEdldExlYWRzUmVzdWx0Eg0KBWluZGV4GAEgASgNEjIKCHJlc3BvbnNlGAIgASgLMh4ubGVhZGludGFrZS52MS5HZXRMZWFkUmVzcG9uc2VIABIjCgVlcnJvchgDIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzSABCCQoHb3V0Y29tZSKNAQoVQmF0Y2hMaXN0TGVhZHNSZXF1ZXN0EjEKCHJlcXVlc3RzGAEgAygLMh8ubGVhZGludGFrZS52MS5MaXN0TGVhZHNSZXF1ZXN0EhMKC3JlcXVlc3RfaWRzGAIgAygJEhQKDHRyYWNlcGFyZW50cxgDIAMoCRIWCg5zZWNyZXRfc2hhMjU2cxgEIAMoDCJOChZCYXRjaExpc3RMZWFkc1Jlc3BvbnNlEjQKB3Jlc3VsdHMYASADKAsyIy5sZWFkaW50YWtlLnYxLkJhdGNoTGlzdExlYWRzUmVzdWx0IosBChRCYXRjaExpc3RMZWFkc1Jlc3VsdBINCgVpbmRleBgBIAEoDRI0CghyZXNwb25zZRgCIAEoCzIgLmxlYWRpbnRha2UudjEuTGlzdExlYWRzUmVzcG9uc2VIABIjCgVlcnJvchgDIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzSABCCQoHb3V0Y29tZSrMAQoOTGVhZENoYW5nZUtpbmQSIAocTEVBRF9DSEFOR0VfS0lORF9VTlNQRUNJRklFRBAAEhwKGExFQURfQ0hBTkdFX0tJTkRfQ1JFQVRFRBABEiIKHkxFQURfQ0hBTkdFX0tJTkRfU1RBR0VfQ0hBTkdFRBACEhwKGExFQURfQ0hBTkdFX0tJTkRfVVBEQVRFRBADEhsKF0xFQURfQ0hBTkdFX0tJTkRfUkVTRU5UEAQSGwoXTEVBRF9DSEFOR0VfS0lORF9FUkFTRUQQBSq6AQoJTGVhZFN0YWdlEhoKFkxFQURfU1RBR0VfVU5TUEVDSUZJRUQQABISCg5MRUFEX1NUQUdFX05FVxABEhgKFExFQURfU1RBR0VfQ09OVEFDVEVEEAISGwoXTEVBRF9TVEFHRV9UUklBTF9CT09LRUQQAxIdChlMRUFEX1NUQUdFX1RSSUFMX0FUVEVOREVEEAQSEgoOTEVBRF9TVEFHRV9XT04QBRITCg9MRUFEX1NUQUdFX0xPU1QQBipOCghMZWFkVmlldxIZChVMRUFEX1ZJRVdfVU5TUEVDSUZJRUQQABITCg9MRUFEX1ZJRVdfQkFTSUMQARISCg5MRUFEX1ZJRVdfRlVMTBACMuUMChFMZWFkSW50YWtlU2VydmljZRJRCgpDcmVhdGVMZWFkEiAubGVhZGludGFrZS52MS5DcmVhdGVMZWFkUmVxdWVzdBohLmxlYWRpbnRha2UudjEuQ3JlYXRlTGVhZFJlc3BvbnNlEk0KB0dldExlYWQSHS5sZWFkaW50YWtlLnYxLkdldExlYWRSZXF1ZXN0Gh4ubGVhZGludGFrZS52MS5HZXRMZWFkUmVzcG9uc2UiA5ACARJTCglMaXN0TGVhZHMSHy5sZWFkaW50YWtlLnYxLkxpc3RMZWFkc1JlcXVlc3QaIC5sZWFkaW50YWtlLnYxLkxpc3RMZWFkc1Jlc3BvbnNlIgOQAgESWwoLRXhwb3J0TGVhZHMSIS5sZWFkaW50YWtlLnYxLkV4cG9ydExlYWRzUmVxdWVzdBoiLmxlYWRpbnRha2UudjEuRXhwb3J0TGVhZHNSZXNwb25zZSIDkAIBMAESTgoJRmluZExlYWRzEh8ubGVhZGludGFrZS52MS5GaW5kTGVhZHNSZXF1ZXN0GiAubGVhZGludGFrZS52MS5GaW5kTGVhZHNSZXNwb25zZRJsChBCYXRjaENyZWF0ZUxlYWRzEiYubGVhZGludGFrZS52MS5CYXRjaENyZWF0ZUxlYWRzUmVxdWVzdBonLmxlYWRpbnRha2UudjEuQmF0Y2hDcmVhdGVMZWFkc1Jlc3BvbnNlIgOIAgEoATABEmYKDUJhdGNoR2V0TGVhZHMSIy5sZWFkaW50YWtlLnYxLkJhdGNoR2V0TGVhZHNSZXF1ZXN0GiQubGVhZGludGFrZS52MS5CYXRjaEdldExlYWRzUmVzcG9uc2UiBogCAZACASgBMAESaQoOQmF0Y2hMaXN0TGVhZHMSJC5sZWFkaW50YWtlLnYxLkJhdGNoTGlzdExlYWRzUmVxdWVzdBolLmxlYWRpbnRha2UudjEuQmF0Y2hMaXN0TGVhZHNSZXNwb25zZSIGiAIBkAIBKAEwARJgCg9DaGFuZ2VMZWFkU3RhZ2USJS5sZWFkaW50YWtlLnYxLkNoYW5nZUxlYWRTdGFnZVJlcXVlc3QaJi5sZWFkaW50YWtlLnYxLkNoYW5nZUxlYWRTdGFnZVJlc3BvbnNlElEKClVwZGF0ZUxlYWQSIC5sZWFkaW50YWtlLnYxLlVwZGF0ZUxlYWRSZXF1ZXN0GiEubGVhZGludGFrZS52MS5VcGRhdGVMZWFkUmVzcG9uc2USWQoLSW1wb3J0TGVhZHMSIS5sZWFkaW50YWtlLnYxLkltcG9ydExlYWRzUmVxdWVzdBoiLmxlYWRpbnRha2UudjEuSW1wb3J0TGVhZHNSZXNwb25zZSIDkAICElMKCUVyYXNlTGVhZBIfLmxlYWRpbnRha2UudjEuRXJhc2VMZWFkUmVxdWVzdBogLmxlYWRpbnRha2UudjEuRXJhc2VMZWFkUmVzcG9uc2UiA5ACAhJcCgxFcmFzZUNvbnRhY3QSIi5sZWFkaW50YWtlLnYxLkVyYXNlQ29udGFjdFJlcXVlc3QaIy5sZWFkaW50YWtlLnYxLkVyYXNlQ29udGFjdFJlc3BvbnNlIgOQAgISZQoPUHVsbExlYWRDaGFuZ2VzEiUubGVhZGludGFrZS52MS5QdWxsTGVhZENoYW5nZXNSZXF1ZXN0GiYubGVhZGludGFrZS52MS5QdWxsTGVhZENoYW5nZXNSZXNwb25zZSIDkAIBEmoKEFdhdGNoTGVhZENoYW5nZXMSJi5sZWFkaW50YWtlLnYxLldhdGNoTGVhZENoYW5nZXNSZXF1ZXN0GicubGVhZGludGFrZS52MS5XYXRjaExlYWRDaGFuZ2VzUmVzcG9uc2UiA5ACATABEnoKFkFja25vd2xlZGdlTGVhZENoYW5nZXMSLC5sZWFkaW50YWtlLnYxLkFja25vd2xlZGdlTGVhZENoYW5nZXNSZXF1ZXN0Gi0ubGVhZGludGFrZS52MS5BY2tub3dsZWRnZUxlYWRDaGFuZ2VzUmVzcG9uc2UiA5ACAhJZCgtSZXNlbmRMZWFkcxIhLmxlYWRpbnRha2UudjEuUmVzZW5kTGVhZHNSZXF1ZXN0GiIubGVhZGludGFrZS52MS5SZXNlbmRMZWFkc1Jlc3BvbnNlIgOQAgJiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_google_rpc_status]);
 
 /**
  * How to reach a person: exactly one way.
@@ -546,6 +546,188 @@ export const ChangeLeadStageResponseSchema: GenMessage<ChangeLeadStageResponse> 
   messageDesc(file_leadintake_v1_lead_intake, 13);
 
 /**
+ * Request of ImportLeads.
+ *
+ * @generated from message leadintake.v1.ImportLeadsRequest
+ */
+export type ImportLeadsRequest = Message<"leadintake.v1.ImportLeadsRequest"> & {
+  /**
+   * 1 to 64 of `[A-Za-z0-9_-]`.
+   *
+   * @generated from field: string studio_id = 1;
+   */
+  studioId: string;
+
+  /**
+   * 1 to 100.
+   *
+   * @generated from field: repeated leadintake.v1.LeadImport leads = 2;
+   */
+  leads: LeadImport[];
+};
+
+/**
+ * Describes the message leadintake.v1.ImportLeadsRequest.
+ * Use `create(ImportLeadsRequestSchema)` to create a new message.
+ */
+export const ImportLeadsRequestSchema: GenMessage<ImportLeadsRequest> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_lead_intake, 14);
+
+/**
+ * A lead that came another way. The rules of the first five fields are those of CreateLeadRequest.
+ *
+ * @generated from message leadintake.v1.LeadImport
+ */
+export type LeadImport = Message<"leadintake.v1.LeadImport"> & {
+  /**
+   * UUID with hyphens, the same whenever this lead is imported.
+   *
+   * @generated from field: string idempotency_key = 1;
+   */
+  idempotencyKey: string;
+
+  /**
+   * 1 to 160 code points.
+   *
+   * @generated from field: string display_name = 2;
+   */
+  displayName: string;
+
+  /**
+   * Required.
+   *
+   * @generated from field: leadintake.v1.Contact contact = 3;
+   */
+  contact?: Contact | undefined;
+
+  /**
+   * UUID of a source of this studio.
+   *
+   * @generated from field: optional string source_id = 4;
+   */
+  sourceId?: string | undefined;
+
+  /**
+   * 1 to 2000 code points.
+   *
+   * @generated from field: optional string note = 5;
+   */
+  note?: string | undefined;
+
+  /**
+   * Where it stands; NEW when unspecified.
+   *
+   * @generated from field: leadintake.v1.LeadStage stage = 6;
+   */
+  stage: LeadStage;
+
+  /**
+   * When it came, from 1970 on; now when absent. Whole milliseconds are kept.
+   *
+   * @generated from field: google.protobuf.Timestamp create_time = 7;
+   */
+  createTime?: Timestamp | undefined;
+
+  /**
+   * When it last changed, not before create_time; as it was created when absent.
+   *
+   * @generated from field: google.protobuf.Timestamp update_time = 8;
+   */
+  updateTime?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message leadintake.v1.LeadImport.
+ * Use `create(LeadImportSchema)` to create a new message.
+ */
+export const LeadImportSchema: GenMessage<LeadImport> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_lead_intake, 15);
+
+/**
+ * Answer to ImportLeads.
+ *
+ * @generated from message leadintake.v1.ImportLeadsResponse
+ */
+export type ImportLeadsResponse = Message<"leadintake.v1.ImportLeadsResponse"> & {
+  /**
+   * What became of each, in the order of the request.
+   *
+   * @generated from field: repeated leadintake.v1.LeadImportResult results = 1;
+   */
+  results: LeadImportResult[];
+};
+
+/**
+ * Describes the message leadintake.v1.ImportLeadsResponse.
+ * Use `create(ImportLeadsResponseSchema)` to create a new message.
+ */
+export const ImportLeadsResponseSchema: GenMessage<ImportLeadsResponse> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_lead_intake, 16);
+
+/**
+ * What became of one lead.
+ *
+ * @generated from message leadintake.v1.LeadImportResult
+ */
+export type LeadImportResult = Message<"leadintake.v1.LeadImportResult"> & {
+  /**
+   * @generated from oneof leadintake.v1.LeadImportResult.outcome
+   */
+  outcome: {
+    /**
+     * It is there.
+     *
+     * @generated from field: leadintake.v1.LeadImported imported = 1;
+     */
+    value: LeadImported;
+    case: "imported";
+  } | {
+    /**
+     * It was refused: INVALID_REQUEST (fields as in LeadImport), SOURCE_INVALID, IDEMPOTENCY_CONFLICT or LEAD_ALREADY_OPEN.
+     *
+     * @generated from field: google.rpc.Status error = 2;
+     */
+    value: Status;
+    case: "error";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message leadintake.v1.LeadImportResult.
+ * Use `create(LeadImportResultSchema)` to create a new message.
+ */
+export const LeadImportResultSchema: GenMessage<LeadImportResult> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_lead_intake, 17);
+
+/**
+ * A lead that is there after its import.
+ *
+ * @generated from message leadintake.v1.LeadImported
+ */
+export type LeadImported = Message<"leadintake.v1.LeadImported"> & {
+  /**
+   * UUID.
+   *
+   * @generated from field: string lead_id = 1;
+   */
+  leadId: string;
+
+  /**
+   * True when its key had created it before.
+   *
+   * @generated from field: bool replayed = 2;
+   */
+  replayed: boolean;
+};
+
+/**
+ * Describes the message leadintake.v1.LeadImported.
+ * Use `create(LeadImportedSchema)` to create a new message.
+ */
+export const LeadImportedSchema: GenMessage<LeadImported> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_lead_intake, 18);
+
+/**
  * Request of EraseLead.
  *
  * @generated from message leadintake.v1.EraseLeadRequest
@@ -578,7 +760,7 @@ export type EraseLeadRequest = Message<"leadintake.v1.EraseLeadRequest"> & {
  * Use `create(EraseLeadRequestSchema)` to create a new message.
  */
 export const EraseLeadRequestSchema: GenMessage<EraseLeadRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 14);
+  messageDesc(file_leadintake_v1_lead_intake, 19);
 
 /**
  * Answer to EraseLead.
@@ -599,7 +781,7 @@ export type EraseLeadResponse = Message<"leadintake.v1.EraseLeadResponse"> & {
  * Use `create(EraseLeadResponseSchema)` to create a new message.
  */
 export const EraseLeadResponseSchema: GenMessage<EraseLeadResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 15);
+  messageDesc(file_leadintake_v1_lead_intake, 20);
 
 /**
  * Request of EraseContact.
@@ -634,7 +816,7 @@ export type EraseContactRequest = Message<"leadintake.v1.EraseContactRequest"> &
  * Use `create(EraseContactRequestSchema)` to create a new message.
  */
 export const EraseContactRequestSchema: GenMessage<EraseContactRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 16);
+  messageDesc(file_leadintake_v1_lead_intake, 21);
 
 /**
  * Answer to EraseContact.
@@ -663,7 +845,7 @@ export type EraseContactResponse = Message<"leadintake.v1.EraseContactResponse">
  * Use `create(EraseContactResponseSchema)` to create a new message.
  */
 export const EraseContactResponseSchema: GenMessage<EraseContactResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 17);
+  messageDesc(file_leadintake_v1_lead_intake, 22);
 
 /**
  * A lead as it is now, with what has happened to it since its changes were acknowledged last.
@@ -705,7 +887,7 @@ export type LeadChange = Message<"leadintake.v1.LeadChange"> & {
  * Use `create(LeadChangeSchema)` to create a new message.
  */
 export const LeadChangeSchema: GenMessage<LeadChange> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 18);
+  messageDesc(file_leadintake_v1_lead_intake, 23);
 
 /**
  * That a kind of change happened to a lead.
@@ -733,7 +915,7 @@ export type LeadChangeOfKind = Message<"leadintake.v1.LeadChangeOfKind"> & {
  * Use `create(LeadChangeOfKindSchema)` to create a new message.
  */
 export const LeadChangeOfKindSchema: GenMessage<LeadChangeOfKind> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 19);
+  messageDesc(file_leadintake_v1_lead_intake, 24);
 
 /**
  * Request of PullLeadChanges.
@@ -762,7 +944,7 @@ export type PullLeadChangesRequest = Message<"leadintake.v1.PullLeadChangesReque
  * Use `create(PullLeadChangesRequestSchema)` to create a new message.
  */
 export const PullLeadChangesRequestSchema: GenMessage<PullLeadChangesRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 20);
+  messageDesc(file_leadintake_v1_lead_intake, 25);
 
 /**
  * Answer to PullLeadChanges.
@@ -783,7 +965,7 @@ export type PullLeadChangesResponse = Message<"leadintake.v1.PullLeadChangesResp
  * Use `create(PullLeadChangesResponseSchema)` to create a new message.
  */
 export const PullLeadChangesResponseSchema: GenMessage<PullLeadChangesResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 21);
+  messageDesc(file_leadintake_v1_lead_intake, 26);
 
 /**
  * Request of WatchLeadChanges.
@@ -798,7 +980,7 @@ export type WatchLeadChangesRequest = Message<"leadintake.v1.WatchLeadChangesReq
  * Use `create(WatchLeadChangesRequestSchema)` to create a new message.
  */
 export const WatchLeadChangesRequestSchema: GenMessage<WatchLeadChangesRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 22);
+  messageDesc(file_leadintake_v1_lead_intake, 27);
 
 /**
  * Some changes; at least one.
@@ -819,7 +1001,7 @@ export type WatchLeadChangesResponse = Message<"leadintake.v1.WatchLeadChangesRe
  * Use `create(WatchLeadChangesResponseSchema)` to create a new message.
  */
 export const WatchLeadChangesResponseSchema: GenMessage<WatchLeadChangesResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 23);
+  messageDesc(file_leadintake_v1_lead_intake, 28);
 
 /**
  * Request of AcknowledgeLeadChanges.
@@ -840,7 +1022,7 @@ export type AcknowledgeLeadChangesRequest = Message<"leadintake.v1.AcknowledgeLe
  * Use `create(AcknowledgeLeadChangesRequestSchema)` to create a new message.
  */
 export const AcknowledgeLeadChangesRequestSchema: GenMessage<AcknowledgeLeadChangesRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 24);
+  messageDesc(file_leadintake_v1_lead_intake, 29);
 
 /**
  * A state of a lead that a consumer has processed.
@@ -875,7 +1057,7 @@ export type LeadChangeAcknowledgement = Message<"leadintake.v1.LeadChangeAcknowl
  * Use `create(LeadChangeAcknowledgementSchema)` to create a new message.
  */
 export const LeadChangeAcknowledgementSchema: GenMessage<LeadChangeAcknowledgement> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 25);
+  messageDesc(file_leadintake_v1_lead_intake, 30);
 
 /**
  * Answer to AcknowledgeLeadChanges.
@@ -896,7 +1078,7 @@ export type AcknowledgeLeadChangesResponse = Message<"leadintake.v1.AcknowledgeL
  * Use `create(AcknowledgeLeadChangesResponseSchema)` to create a new message.
  */
 export const AcknowledgeLeadChangesResponseSchema: GenMessage<AcknowledgeLeadChangesResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 26);
+  messageDesc(file_leadintake_v1_lead_intake, 31);
 
 /**
  * Request of ResendLeads.
@@ -924,7 +1106,7 @@ export type ResendLeadsRequest = Message<"leadintake.v1.ResendLeadsRequest"> & {
  * Use `create(ResendLeadsRequestSchema)` to create a new message.
  */
 export const ResendLeadsRequestSchema: GenMessage<ResendLeadsRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 27);
+  messageDesc(file_leadintake_v1_lead_intake, 32);
 
 /**
  * Answer to ResendLeads.
@@ -952,7 +1134,7 @@ export type ResendLeadsResponse = Message<"leadintake.v1.ResendLeadsResponse"> &
  * Use `create(ResendLeadsResponseSchema)` to create a new message.
  */
 export const ResendLeadsResponseSchema: GenMessage<ResendLeadsResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 28);
+  messageDesc(file_leadintake_v1_lead_intake, 33);
 
 /**
  * Request of UpdateLead. The rules of the fields are those of CreateLeadRequest.
@@ -1003,7 +1185,7 @@ export type UpdateLeadRequest = Message<"leadintake.v1.UpdateLeadRequest"> & {
  * Use `create(UpdateLeadRequestSchema)` to create a new message.
  */
 export const UpdateLeadRequestSchema: GenMessage<UpdateLeadRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 29);
+  messageDesc(file_leadintake_v1_lead_intake, 34);
 
 /**
  * Answer to UpdateLead.
@@ -1024,7 +1206,7 @@ export type UpdateLeadResponse = Message<"leadintake.v1.UpdateLeadResponse"> & {
  * Use `create(UpdateLeadResponseSchema)` to create a new message.
  */
 export const UpdateLeadResponseSchema: GenMessage<UpdateLeadResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 30);
+  messageDesc(file_leadintake_v1_lead_intake, 35);
 
 /**
  * Some of the requests of BatchCreateLeads.
@@ -1068,7 +1250,7 @@ export type BatchCreateLeadsRequest = Message<"leadintake.v1.BatchCreateLeadsReq
  * Use `create(BatchCreateLeadsRequestSchema)` to create a new message.
  */
 export const BatchCreateLeadsRequestSchema: GenMessage<BatchCreateLeadsRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 31);
+  messageDesc(file_leadintake_v1_lead_intake, 36);
 
 /**
  * Some of the results of BatchCreateLeads.
@@ -1089,7 +1271,7 @@ export type BatchCreateLeadsResponse = Message<"leadintake.v1.BatchCreateLeadsRe
  * Use `create(BatchCreateLeadsResponseSchema)` to create a new message.
  */
 export const BatchCreateLeadsResponseSchema: GenMessage<BatchCreateLeadsResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 32);
+  messageDesc(file_leadintake_v1_lead_intake, 37);
 
 /**
  * What became of one request of BatchCreateLeads.
@@ -1131,7 +1313,7 @@ export type BatchCreateLeadsResult = Message<"leadintake.v1.BatchCreateLeadsResu
  * Use `create(BatchCreateLeadsResultSchema)` to create a new message.
  */
 export const BatchCreateLeadsResultSchema: GenMessage<BatchCreateLeadsResult> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 33);
+  messageDesc(file_leadintake_v1_lead_intake, 38);
 
 /**
  * Some of the requests of BatchGetLeads.
@@ -1175,7 +1357,7 @@ export type BatchGetLeadsRequest = Message<"leadintake.v1.BatchGetLeadsRequest">
  * Use `create(BatchGetLeadsRequestSchema)` to create a new message.
  */
 export const BatchGetLeadsRequestSchema: GenMessage<BatchGetLeadsRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 34);
+  messageDesc(file_leadintake_v1_lead_intake, 39);
 
 /**
  * Some of the results of BatchGetLeads.
@@ -1196,7 +1378,7 @@ export type BatchGetLeadsResponse = Message<"leadintake.v1.BatchGetLeadsResponse
  * Use `create(BatchGetLeadsResponseSchema)` to create a new message.
  */
 export const BatchGetLeadsResponseSchema: GenMessage<BatchGetLeadsResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 35);
+  messageDesc(file_leadintake_v1_lead_intake, 40);
 
 /**
  * What became of one request of BatchGetLeads.
@@ -1238,7 +1420,7 @@ export type BatchGetLeadsResult = Message<"leadintake.v1.BatchGetLeadsResult"> &
  * Use `create(BatchGetLeadsResultSchema)` to create a new message.
  */
 export const BatchGetLeadsResultSchema: GenMessage<BatchGetLeadsResult> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 36);
+  messageDesc(file_leadintake_v1_lead_intake, 41);
 
 /**
  * Some of the requests of BatchListLeads.
@@ -1282,7 +1464,7 @@ export type BatchListLeadsRequest = Message<"leadintake.v1.BatchListLeadsRequest
  * Use `create(BatchListLeadsRequestSchema)` to create a new message.
  */
 export const BatchListLeadsRequestSchema: GenMessage<BatchListLeadsRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 37);
+  messageDesc(file_leadintake_v1_lead_intake, 42);
 
 /**
  * Some of the results of BatchListLeads.
@@ -1303,7 +1485,7 @@ export type BatchListLeadsResponse = Message<"leadintake.v1.BatchListLeadsRespon
  * Use `create(BatchListLeadsResponseSchema)` to create a new message.
  */
 export const BatchListLeadsResponseSchema: GenMessage<BatchListLeadsResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 38);
+  messageDesc(file_leadintake_v1_lead_intake, 43);
 
 /**
  * What became of one request of BatchListLeads.
@@ -1345,7 +1527,7 @@ export type BatchListLeadsResult = Message<"leadintake.v1.BatchListLeadsResult">
  * Use `create(BatchListLeadsResultSchema)` to create a new message.
  */
 export const BatchListLeadsResultSchema: GenMessage<BatchListLeadsResult> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 39);
+  messageDesc(file_leadintake_v1_lead_intake, 44);
 
 /**
  * What can have happened to a lead.
@@ -1635,6 +1817,18 @@ export const LeadIntakeService: GenService<{
     methodKind: "unary";
     input: typeof UpdateLeadRequestSchema;
     output: typeof UpdateLeadResponseSchema;
+  },
+  /**
+   * Writes leads that came another way or from before, with their stages and times, each on its own as CreateLead does: its
+   * idempotency key decides, and an open one holds its contact. So a call may be repeated at any time, and the same lead is not written
+   * twice. A source must be the studio's, enabled or not. Refused as a whole with INVALID_REQUEST or STUDIO_NOT_FOUND.
+   *
+   * @generated from rpc leadintake.v1.LeadIntakeService.ImportLeads
+   */
+  importLeads: {
+    methodKind: "unary";
+    input: typeof ImportLeadsRequestSchema;
+    output: typeof ImportLeadsResponseSchema;
   },
   /**
    * Erases what a lead tells of its person: name, contact, source and note, and all that was computed from them. Its id, its

@@ -1,0 +1,143 @@
+import { randomUUID } from 'node:crypto';
+import { anyUnpack, timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { ConnectError } from '@connectrpc/connect';
+import { describe, expect, test } from 'vitest';
+import { ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
+import { LeadChangeKind, LeadStage } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import { times } from '../support/builders.ts';
+import { anEmail, aService, leadOf } from '../support/service.ts';
+
+const service = aService();
+
+const LONG_AGO = new Date('2019-05-04T10:00:00.123Z');
+const LATER = new Date('2019-06-01T00:00:00.000Z');
+
+const anImport = (overrides: object = {}) => ({
+  idempotencyKey: randomUUID(),
+  displayName: 'Ada Lovelace',
+  contact: { value: { case: 'email', value: `${randomUUID()}@example.org` } } as const,
+  ...overrides,
+});
+
+type Results = Awaited<ReturnType<typeof service.leads.importLeads>>['results'];
+
+const idsOf = (results: Results) =>
+  results.map(({ outcome }) => (outcome.case === 'imported' ? outcome.value.leadId : undefined));
+
+const reasonsOf = (results: Awaited<ReturnType<typeof service.leads.importLeads>>['results']): (string | undefined)[] =>
+  results.map(({ outcome }) =>
+    outcome.case === 'error'
+      ? outcome.value.details.map((detail) => anyUnpack(detail, ErrorInfoSchema)?.reason).find(Boolean)
+      : undefined,
+  );
+
+describe('ImportLeads', () => {
+  test('writes leads with their stages and times, which are listed by when they came', async () => {
+    const { studioId, secret, sourceId } = await service.aStudioWithKey();
+    const { id: today } = await leadOf(
+      await service.post(secret, { displayName: 'Ada', contact: anEmail(`${randomUUID()}@example.org`) }),
+      201,
+    );
+    const times = { createTime: timestampFromDate(LONG_AGO), updateTime: timestampFromDate(LATER) };
+    const { results } = await service.leads.importLeads({
+      studioId,
+      leads: [anImport({ stage: LeadStage.WON, note: 'By telephone.', sourceId, ...times }), anImport()],
+    });
+
+    const [won, plain] = idsOf(results);
+    const { leads } = await service.leads.listLeads({ studioId, view: 2 });
+    expect(leads.map(({ id }) => id)).toEqual([plain, today, won]);
+    expect(leads[2]).toMatchObject({ stage: LeadStage.WON, note: 'By telephone.', sourceId, ...times });
+    expect(leads[0]).toMatchObject({ stage: LeadStage.NEW, createTime: leads[0]?.updateTime });
+    const { changes } = await service.leads.pullLeadChanges({ max: 100 });
+    const told = changes.find(({ lead }) => lead?.id === won);
+    expect(told?.kinds.map(({ kind }) => kind)).toEqual([LeadChangeKind.CREATED]);
+    // It waits since it was imported.
+    expect(timestampDate(told?.firstChangeTime as never).getTime()).toBeGreaterThan(Date.now() - 60_000);
+  });
+
+  test('done again, it writes nothing, whatever became of the leads', async () => {
+    const { studioId } = await service.aStudioWithKey();
+    const request = { studioId, leads: times(100, () => anImport({ note: 'x'.repeat(2000) })) };
+    const first = await service.leads.importLeads(request);
+    const [leadId = ''] = idsOf(first.results);
+    await service.leads.changeLeadStage({ studioId, leadId, stage: LeadStage.LOST });
+
+    const again = await service.leads.importLeads(request);
+
+    expect(idsOf(again.results)).toEqual(idsOf(first.results));
+    expect(again.results.every(({ outcome }) => outcome.case === 'imported' && outcome.value.replayed)).toBe(true);
+    expect(await service.countLeads(studioId)).toBe(100);
+  });
+
+  test('an open one holds its contact like any other, a closed one does not', async () => {
+    const { studioId, secret } = await service.aStudioWithKey();
+    const [open, closed] = [anImport(), anImport({ stage: LeadStage.LOST })];
+    const { results } = await service.leads.importLeads({
+      studioId,
+      leads: [
+        open,
+        closed,
+        anImport({ contact: closed.contact }),
+        anImport({ contact: closed.contact, stage: LeadStage.WON }),
+      ],
+    });
+    expect(reasonsOf(results)).toEqual([undefined, undefined, undefined, undefined]);
+
+    const post = (value: string) => service.post(secret, { displayName: 'Ada', contact: anEmail(value) });
+    expect((await post(open.contact.value.value)).status).toBe(409);
+    const { leads } = await service.leads.findLeads({ studioId, contact: closed.contact });
+    expect(leads[0]?.stage).toBe(LeadStage.NEW);
+    expect(leads.map(({ stage }) => stage).sort()).toEqual([LeadStage.NEW, LeadStage.WON, LeadStage.LOST]);
+    const rival = await service.leads.importLeads({ studioId, leads: [anImport({ contact: open.contact })] });
+    expect(reasonsOf(rival.results)).toEqual(['LEAD_ALREADY_OPEN']);
+  });
+
+  test('each is refused by itself', async () => {
+    const { studioId } = await service.aStudioWithKey();
+    const used = anImport();
+    const { results } = await service.leads.importLeads({
+      studioId,
+      leads: [
+        used,
+        anImport({ displayName: '' }),
+        anImport({ idempotencyKey: 'x' }),
+        anImport({ sourceId: randomUUID() }),
+        anImport({ stage: 99 }),
+        anImport({ createTime: timestampFromDate(new Date(Date.now() + 86_400_000)) }),
+        anImport({ createTime: timestampFromDate(LATER), updateTime: timestampFromDate(LONG_AGO) }),
+        anImport(),
+      ],
+    });
+    expect(reasonsOf(results)).toEqual([
+      undefined,
+      'INVALID_REQUEST',
+      'INVALID_REQUEST',
+      'SOURCE_INVALID',
+      'INVALID_REQUEST',
+      'INVALID_REQUEST',
+      'INVALID_REQUEST',
+      undefined,
+    ]);
+    const other = await service.leads.importLeads({ studioId, leads: [{ ...used, displayName: 'Ada King' }] });
+    expect(reasonsOf(other.results)).toEqual(['IDEMPOTENCY_CONFLICT']);
+    const { lead } = await service.leads.eraseLead({ studioId, leadId: idsOf(results)[0] ?? '' });
+    expect(lead?.eraseTime).toBeDefined();
+    const erased = await service.leads.importLeads({ studioId, leads: [used] });
+    expect(reasonsOf(erased.results)).toEqual(['IDEMPOTENCY_CONFLICT']);
+  });
+
+  test('is refused as a whole where there is no studio, and for none or too many', async () => {
+    const { studioId } = await service.aStudioWithKey();
+    for (const [asked, count, reason] of [
+      ['nobody', 1, 'STUDIO_NOT_FOUND'],
+      [studioId, 0, 'INVALID_REQUEST'],
+      [studioId, 101, 'INVALID_REQUEST'],
+    ] as const) {
+      const request = { studioId: asked, leads: times(count, () => anImport()) };
+      const error = await service.leads.importLeads(request).catch(ConnectError.from);
+      expect((error as ConnectError).findDetails(ErrorInfoSchema)[0]?.reason).toBe(reason);
+    }
+    expect(await service.countLeads(studioId)).toBe(0);
+  });
+});

@@ -1,0 +1,60 @@
+import type { PlantedBug } from './planted-bug.ts';
+
+const BY_RPC = 'test/integration/import-leads.test.ts';
+const CLOSED = 'claim nothing, stand in nobody’s way, and are found by their contact and their key';
+
+/** Faults of imports. */
+export const IMPORT_BUGS: readonly PlantedBug[] = [
+  {
+    name: 'a closed lead that is imported holds its contact',
+    suite: 'test/contract/sqlite-store.test.ts',
+    caughtBy: CLOSED,
+    patches: [
+      {
+        file: 'src/store/sqlite/leads.ts',
+        find: 'claimed.take(studio, contactKeys, { number, isOpen: isOpen(lead.stage) });',
+        put: 'claimed.take(studio, contactKeys, { number, isOpen: true });',
+      },
+      {
+        file: 'src/store/sqlite/leads.ts',
+        find: 'isOpen(lead.stage) ? claimed.holderOf(studio, contactKeys) : undefined',
+        put: 'claimed.holderOf(studio, contactKeys)',
+      },
+    ],
+  },
+  {
+    name: 'an imported lead is listed as if it had come today',
+    suite: BY_RPC,
+    caughtBy: 'writes leads with their stages and times, which are listed by when they came',
+    patches: [{ file: 'src/usecases/import-leads.ts', find: 'newIdAt(lead.createdAt)', put: 'newIdAt(now)' }],
+  },
+  {
+    name: 'a refused lead is answered as imported',
+    suite: BY_RPC,
+    caughtBy: 'each is refused by itself',
+    patches: [
+      {
+        file: 'src/usecases/import-leads.ts',
+        find: 'if (error instanceof Refusal) return { refusal: error };',
+        put: 'if (error instanceof Refusal) return { leadId: studio.id, replayed: true };',
+      },
+    ],
+    inSoak: true,
+  },
+];
+
+/** The same on MongoDB. */
+export const MONGO_IMPORT_BUGS: readonly PlantedBug[] = [
+  {
+    name: 'on MongoDB, a closed lead that is imported is found by nothing',
+    suite: 'test/contract/mongo-store.test.ts',
+    caughtBy: CLOSED,
+    patches: [
+      {
+        file: 'src/store/mongo/documents.ts',
+        find: 'isOpen(lead.stage) ? claimsDocument(claims) : closedClaimsDocument(id, claims)',
+        put: 'isOpen(lead.stage) ? claimsDocument(claims) : { openContactKey: formerClosedClaim(id), contactRule: claims.contactRule }',
+      },
+    ],
+  },
+];
