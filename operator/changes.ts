@@ -13,20 +13,27 @@ const MAX_COUNTED = 1_000_000;
 /**
  * Shows changes of leads as they come, a line each, until the signal. It acknowledges none: consumers get all of them.
  *
+ * @param write gets the lines
  * @param tell gets what is said to people beside that
  */
 export async function watchChanges(
   { store }: Pick<Dependencies, 'store'>,
   {
     json,
+    write,
     tell,
     ending,
-  }: { readonly json: boolean; readonly tell: (text: string) => void; readonly ending: AbortSignal },
+  }: {
+    readonly json: boolean;
+    readonly write: (text: string) => Promise<void>;
+    readonly tell: (text: string) => void;
+    readonly ending: AbortSignal;
+  },
 ): Promise<void> {
   const { leads, since } = await store.measureLeadChanges(MAX_COUNTED);
   tell(since ? `${leads} leads wait, the first since ${since.toISOString()}` : 'no lead waits');
   for await (const changes of watchLeadChanges(new LeadChangeLooks(store), ending)) {
-    for (const change of changes) console.log(visible(json ? JSON.stringify(change) : lineOf(change)));
+    for (const change of changes) await write(`${visible(json ? JSON.stringify(change) : lineOf(change))}\n`);
   }
 }
 

@@ -242,7 +242,10 @@ leads
   .action((studioId: string) =>
     run(async (deps) => {
       const contact = await readContact(process.stdin);
-      const { leads } = await findLeads(deps, { studioId, contact, pageSize: PAGE_SIZE.max, pageToken: '' });
+      const query = { studioId, contact, pageSize: PAGE_SIZE.max, pageToken: '' };
+      const { leads, nextPageToken, mayBeIncomplete } = await findLeads(deps, query);
+      if (nextPageToken !== '') console.error(`these are ${leads.length} of more leads`);
+      if (mayBeIncomplete) console.error('closed leads may be missing: see `lead-intake claims`');
       return leads;
     }),
   );
@@ -285,7 +288,7 @@ const erasures = program
 erasures
   .command('export')
   .description('write a line of JSON for each erased lead; nothing in it is of a person')
-  .action(() => run((deps) => exportErasures(deps, (line) => console.log(line))));
+  .action(() => run((deps) => exportErasures(deps, standardOutput().write)));
 erasures
   .command('apply')
   .description('erase the leads that a journal names')
@@ -303,9 +306,8 @@ changes
     run(async (deps) => {
       const ending = new AbortController();
       for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => ending.abort());
-      // Whoever reads it may have seen enough.
-      process.stdout.once('error', () => ending.abort());
-      await watchChanges(deps, { json: isJson(), tell: console.error, ending: ending.signal });
+      const { write } = standardOutput();
+      await watchChanges(deps, { json: isJson(), write, tell: console.error, ending: ending.signal });
     }),
   );
 changes
@@ -478,11 +480,12 @@ async function withStore(command: (deps: Dependencies) => Promise<void>): Promis
   });
 }
 
-/** Has people told in their words what goes wrong. */
+/** Has people told in their words what goes wrong. Whoever closes the pipe has enough of it. */
 async function told(work: () => Promise<void>): Promise<void> {
   try {
     await work();
   } catch (error) {
+    if (error instanceof OutputFault && error.isClosedPipe) return;
     console.error(visibleLines(complaint(error)));
     process.exitCode = 1;
   }
@@ -503,6 +506,8 @@ function complaint(error: unknown): string {
     return error.message;
   if (error instanceof ExportBroken) return `${complaint(error.cause)}\n${error.message}`;
   if (error instanceof StoreUnavailable || error instanceof UnreadableRecord) return inOneLine(error);
+  // What the file system says of a file that was named.
+  if (error instanceof Error && 'syscall' in error) return error.message;
   if (!(error instanceof Refusal)) return inspect(error);
   const faults = error.faults.map(({ field, message }) => `  ${field} ${message}`);
   return [`${error.reason}: ${error.message}`, ...faults].join('\n');

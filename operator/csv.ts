@@ -15,6 +15,9 @@ const COLUMNS = [
   'updateTime',
 ] as const;
 
+/** What some readers take for the end of a cell or of a record, unless it stands in quotes. */
+const BREAKS = /[\r\n\t;]/;
+
 /** What a spreadsheet would run: a formula, in either width, behind whatever stands in its way already. */
 const FORMULA = /^'*[=+\-@\t\r\n＝＋－＠]/u;
 
@@ -43,5 +46,5 @@ function cellsOf({ id, studioId, displayName, contact, sourceId, note, stage, cr
 }
 
 function linesOf(records: readonly (readonly (string | null)[])[]): string {
-  return stringify([...records] as unknown[], { record_delimiter: 'windows' });
+  return stringify([...records] as unknown[], { record_delimiter: 'windows', quoted_match: BREAKS });
 }

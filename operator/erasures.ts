@@ -16,14 +16,18 @@ interface Erasure {
 /** A line of a journal that is none. */
 export class JournalFault extends Error {}
 
-/** Writes a line of JSON for each lead that was erased, by studio and id. */
-export async function exportErasures(deps: Pick<Dependencies, 'store'>, write: (line: string) => void): Promise<void> {
+/** Writes a line of JSON for each lead that was erased, by studio and id. @throws what writing fails with */
+export async function exportErasures(
+  deps: Pick<Dependencies, 'store'>,
+  write: (text: string) => Promise<void>,
+): Promise<void> {
   for await (const { id: studioId } of everyStudio(deps)) {
     let after: string | null = null;
     do {
       const { leads, next } = await deps.store.walkErasedLeads(studioId, after, LEADS_AT_ONCE);
       for (const { id: leadId, erasedAt } of leads) {
-        write(JSON.stringify({ studioId, leadId, eraseTime: erasedAt.toISOString() } satisfies Erasure));
+        const erasure: Erasure = { studioId, leadId, eraseTime: erasedAt.toISOString() };
+        await write(`${JSON.stringify(erasure)}\n`);
       }
       after = next;
     } while (after !== null);

@@ -1,4 +1,4 @@
-import { text } from 'node:stream/consumers';
+import { buffer } from 'node:stream/consumers';
 import type { Contact } from '../src/domain/contact.ts';
 import { CORRECTABLE_FIELDS } from '../src/domain/correction.ts';
 import { Faults } from '../src/domain/refusal.ts';
@@ -11,9 +11,12 @@ a source or note away:
   {"displayName":"Ada","contact":{"type":"email","value":"ada@example.org"},"sourceId":null,"note":"Moved."}
 They are no arguments, because others on the machine can see these.`;
 
+/** What is no UTF-8 is refused: stored, it would be something else than was meant. */
+const UTF8 = new TextDecoder('utf-8', { fatal: true });
+
 /** Reads what of a lead is to be corrected. @throws Refusal INVALID_REQUEST */
 export async function readCorrection(input: NodeJS.ReadableStream): Promise<UpdateLeadCommand['fields']> {
-  const read = parsed(await text(input));
+  const read = parsed(await buffer(input));
   const faults = new Faults();
   if (!isObject(read)) faults.note('the standard input', 'must be an object in JSON');
   faults.refuseIfAny();
@@ -27,9 +30,9 @@ export async function readCorrection(input: NodeJS.ReadableStream): Promise<Upda
 }
 
 /** What a text in JSON is; undefined when it is none. */
-export function parsed(json: string): unknown {
+export function parsed(json: Uint8Array): unknown {
   try {
-    return JSON.parse(json);
+    return JSON.parse(UTF8.decode(json));
   } catch {
     return undefined;
   }

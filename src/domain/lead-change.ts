@@ -15,6 +15,12 @@ export interface LeadChange {
   readonly kinds: readonly { readonly kind: ChangeKind; readonly time: Date }[];
 }
 
+/**
+ * The revision after one: at least the time of the change, in milliseconds. A database that was restored from a backup has forgotten
+ * revisions that consumers have seen; the next ones are to be higher than those.
+ */
+export const nextRevision = (revision: number, time: Date): number => Math.max(revision + 1, time.getTime());
+
 /** A state of a lead that a consumer has processed. */
 export interface Acknowledgement {
   readonly studioId: string;

@@ -199,7 +199,8 @@ export function dateFromWire(time: Timestamp | undefined): Date | undefined {
   return time && timestampDate(time);
 }
 
-/** Whole milliseconds, rounded up; 0 when none is given. */
+/** Whole milliseconds, rounded up; 0 when none is given, -1 for a negative one. */
 export function durationMsFromWire(duration: Duration | undefined): number {
-  return duration ? Math.ceil(durationMs(duration)) : 0;
+  if (!duration) return 0;
+  return duration.seconds < 0n || duration.nanos < 0 ? -1 : Math.ceil(durationMs(duration));
 }

@@ -70,11 +70,16 @@ const UNUSUAL: Readonly<Partial<Record<DescMethod['methodKind'], Partial<Connect
   server_streaming: { maxTimeoutMs: LONGEST_EXPORT_MS },
 };
 
+/** Calls whose one message has many of something. */
+const LISTS: ReadonlySet<DescMethod> = new Set([
+  LeadIntakeService.method.importLeads,
+  LeadIntakeService.method.acknowledgeLeadChanges,
+]);
+
 function serve<Service extends DescService>(router: ConnectRouter, service: Service, impl: ServiceImpl<Service>): void {
   for (const method of service.methods) {
     const answer = impl[method.localName as keyof typeof impl] as MethodImpl<typeof method>;
-    const unusual =
-      method === LeadIntakeService.method.importLeads ? UNUSUAL.bidi_streaming : UNUSUAL[method.methodKind];
+    const unusual = LISTS.has(method) ? UNUSUAL.bidi_streaming : UNUSUAL[method.methodKind];
     router.rpc(method, answer, unusual);
   }
 }

@@ -131,7 +131,11 @@ export interface ErasedCreation {
 }
 
 /** What became of erasing a lead; one that was erased before stays as it was then. */
-export type EraseLeadOutcome = { readonly kind: 'erased'; readonly lead: ErasedLead } | { readonly kind: 'not-found' };
+export type EraseLeadOutcome =
+  | { readonly kind: 'erased'; readonly lead: ErasedLead }
+  | { readonly kind: 'not-found' }
+  /** It is not as it was expected, and was left alone. */
+  | { readonly kind: 'stale' };
 
 /** What became of a change of stage. */
 export type ChangeLeadStageOutcome =
@@ -290,6 +294,8 @@ export interface LeadErasureStore {
     readonly leadId: string;
     readonly memberId: string | null;
     readonly now: Date;
+    /** When the lead must have changed last, to be erased; absent: whenever. One that is erased already stays as it is. */
+    readonly expectedUpdatedAt?: Date;
   }): Promise<EraseLeadOutcome>;
 
   /**

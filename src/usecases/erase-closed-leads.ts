@@ -43,10 +43,13 @@ export async function eraseClosedLeads(
   let count = 0;
   for await (const leads of pagesOf(store, which)) {
     const { memberId } = which;
-    await Promise.all(
-      leads.map(({ studioId, id: leadId }) => store.eraseLead({ studioId, leadId, memberId, now: clock() })),
+    const outcomes = await Promise.all(
+      // One that was opened or corrected since it was read is not among them any more.
+      leads.map(({ studioId, id: leadId, updatedAt: expectedUpdatedAt }) =>
+        store.eraseLead({ studioId, leadId, memberId, now: clock(), expectedUpdatedAt }),
+      ),
     );
-    count += leads.length;
+    count += outcomes.filter(({ kind }) => kind === 'erased').length;
     erased(count);
   }
   return count;

@@ -1,10 +1,11 @@
-import { PAGE_SIZE } from '../../common/rules/field-rules.ts';
+import { crmIdFault, PAGE_SIZE } from '../../common/rules/field-rules.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { Contact } from '../domain/contact.ts';
 import { MOST_LEADS_OF_CONTACT } from '../domain/lead.ts';
+import { Faults } from '../domain/refusal.ts';
 import type { DirectoryStore, LeadErasureStore, LeadStore } from '../store/store.ts';
-import { eraseLead } from './erase-lead.ts';
 import { findLeads } from './find-leads.ts';
+import { noteContactFault } from './note-contact-fault.ts';
 
 interface ErasureDependencies {
   readonly store: Pick<LeadStore, 'findLeadsOfContact'> & Pick<DirectoryStore, 'findStudio'> & LeadErasureStore;
@@ -33,20 +34,32 @@ export interface ErasedContact {
  * @throws Refusal INVALID_REQUEST
  */
 export async function eraseContact(
-  deps: ErasureDependencies,
+  { store, clock }: ErasureDependencies,
   { studioId, contact, memberId }: EraseContactCommand,
 ): Promise<ErasedContact> {
+  const faults = new Faults();
+  if (memberId !== undefined) faults.note('memberId', crmIdFault(memberId));
+  noteContactFault(faults, 'contact', contact);
+  faults.refuseIfAny();
   for (let erasedCount = 0; ; ) {
     // Those that were erased are not found any more, so the first page always has the next.
-    const { leads, mayBeIncomplete } = await findLeads(deps, {
-      studioId,
-      contact,
-      pageSize: PAGE_SIZE.max,
-      pageToken: '',
-    });
+    const { leads, mayBeIncomplete } = await findLeads(
+      { store },
+      {
+        studioId,
+        contact,
+        pageSize: PAGE_SIZE.max,
+        pageToken: '',
+      },
+    );
     const isEnough = erasedCount >= MOST_LEADS_OF_CONTACT;
     if (leads.length === 0 || isEnough) return { erasedCount, mayBeIncomplete: mayBeIncomplete || isEnough };
-    await Promise.all(leads.map(({ id: leadId }) => eraseLead(deps, { studioId, leadId, memberId })));
-    erasedCount += leads.length;
+    const outcomes = await Promise.all(
+      // One that got another contact since it was found is looked for again.
+      leads.map(({ id: leadId, updatedAt: expectedUpdatedAt }) =>
+        store.eraseLead({ studioId, leadId, memberId: memberId ?? null, now: clock(), expectedUpdatedAt }),
+      ),
+    );
+    erasedCount += outcomes.filter(({ kind }) => kind === 'erased').length;
   }
 }

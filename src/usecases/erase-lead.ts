@@ -33,6 +33,6 @@ export async function eraseLead(
     memberId: memberId ?? null,
     now: clock(),
   });
-  if (outcome.kind === 'not-found') throw leadNotFound();
+  if (outcome.kind !== 'erased') throw leadNotFound();
   return outcome.lead;
 }

@@ -37,12 +37,13 @@ export async function findLeads(
   { store }: { readonly store: Pick<LeadStore, 'findLeadsOfContact'> & Pick<DirectoryStore, 'findStudio'> },
   { studioId, contact, pageSize, pageToken }: FindLeadsQuery,
 ): Promise<FoundLeads> {
-  const before = pageToken === '' ? null : idBeforePage('leadsOfContact', studioId, pageToken);
+  const scope = `${studioId} ${contact?.type} ${contact?.value}`;
+  const before = pageToken === '' ? null : idBeforePage('leadsOfContact', scope, pageToken);
   const faults = new Faults();
   faults.note('studioId', crmIdFault(studioId));
   noteContactFault(faults, 'contact', contact);
   faults.note('pageSize', pageSize < 0 ? 'must not be negative' : undefined);
-  if (before === undefined) faults.note('pageToken', 'must be unchanged, of this studio and method');
+  if (before === undefined) faults.note('pageToken', 'must be unchanged, of this studio and contact');
   faults.refuseIfAny();
 
   const rules = (await store.findStudio(studioId)) ?? { regionCode: null, formerRules: [] };
@@ -55,7 +56,7 @@ export async function findLeads(
   const last = shown.at(-1)?.id ?? AFTER_ALL_IDS;
   return {
     leads: [...open, ...shown],
-    nextPageToken: shown.length < closed.length ? pageTokenAfter('leadsOfContact', studioId, last) : '',
+    nextPageToken: shown.length < closed.length ? pageTokenAfter('leadsOfContact', scope, last) : '',
     mayBeIncomplete: rules.formerRules.length > 0 || found.length === MOST_LEADS_OF_CONTACT,
   };
 }

@@ -13,30 +13,47 @@ const PAUSE_MS = 50;
 const PAUSE_OF_LOOK = 4;
 const MAX_PAUSE_MS = 1000;
 
+/** What a look found: the same for all who share it, and as long as nothing else is found. */
+export interface Look {
+  readonly changes: readonly LeadChange[];
+  /** By the leads' names. */
+  readonly revisions: ReadonlyMap<string, number>;
+}
+
+/** A lead's name in a look. */
+export const nameOfChanged = ({ lead }: LeadChange): string => `${lead.studioId} ${lead.id}`;
+
 /** Looks for changes on behalf of all who wait for them: however many they are, the database is asked once. */
 export class LeadChangeLooks {
   readonly #store: Pick<LeadChangeStore, 'listLeadChanges'>;
   readonly #reads = new SharedReads();
   #pauseMs = PAUSE_MS;
+  #last: Look = { changes: [], revisions: new Map() };
   /** The look that those share who wait for the end of the pause. */
-  #next: { readonly found: Promise<readonly LeadChange[]>; readonly hurry: AbortController } | undefined;
+  #next: { readonly found: Promise<Look>; readonly hurry: AbortController } | undefined;
 
   constructor(store: Pick<LeadChangeStore, 'listLeadChanges'>) {
     this.#store = store;
   }
 
   /** The leads whose changes began first, as a look finds them that begins after the call. */
-  now(): Promise<readonly LeadChange[]> {
+  now(): Promise<Look> {
     return this.#reads.read('changes', async () => {
       const began = performance.now();
       const found = await this.#store.listLeadChanges(LEADS_IN_A_LOOK);
       this.#pauseMs = Math.min(Math.max(PAUSE_MS, PAUSE_OF_LOOK * (performance.now() - began)), MAX_PAUSE_MS);
-      return found;
+      if (!isSame(found, this.#last)) {
+        this.#last = {
+          changes: found,
+          revisions: new Map(found.map((change) => [nameOfChanged(change), change.revision])),
+        };
+      }
+      return this.#last;
     });
   }
 
   /** The same, after a pause. */
-  next(): Promise<readonly LeadChange[]> {
+  next(): Promise<Look> {
     this.#next ??= this.#afterPause();
     return this.#next.found;
   }
@@ -58,3 +75,6 @@ export class LeadChangeLooks {
     return { found, hurry };
   }
 }
+
+const isSame = (found: readonly LeadChange[], { changes, revisions }: Look): boolean =>
+  found.length === changes.length && found.every((change) => revisions.get(nameOfChanged(change)) === change.revision);

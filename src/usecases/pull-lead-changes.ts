@@ -1,6 +1,6 @@
 import type { LeadChange } from '../domain/lead-change.ts';
 import { Faults } from '../domain/refusal.ts';
-import type { LeadChangeLooks } from './lead-change-looks.ts';
+import type { LeadChangeLooks, Look } from './lead-change-looks.ts';
 import { pageLimit } from './list-leads.ts';
 
 /** How long a pull waits at most; milliseconds. */
@@ -30,10 +30,10 @@ export async function pullLeadChanges(
   faults.note('wait', waitMs < 0 ? 'must not be negative' : undefined);
   faults.refuseIfAny();
   const isOver = AbortSignal.any([ending, AbortSignal.timeout(Math.min(waitMs, MAX_WAIT_MS))]);
-  const nothing = new Promise<readonly LeadChange[]>((resolve) => {
-    isOver.addEventListener('abort', () => resolve([]), { once: true });
+  const over = new Promise<undefined>((resolve) => {
+    isOver.addEventListener('abort', () => resolve(undefined), { once: true });
   });
-  let found = await looks.now();
-  while (found.length === 0 && !isOver.aborted) found = await Promise.race([looks.next(), nothing]);
-  return found.slice(0, pageLimit(max));
+  let look: Look | undefined = await looks.now();
+  while (look?.changes.length === 0 && !isOver.aborted) look = await Promise.race([looks.next(), over]);
+  return look?.changes.slice(0, pageLimit(max)) ?? [];
 }

@@ -1,5 +1,5 @@
 import type { LeadChange } from '../domain/lead-change.ts';
-import type { LeadChangeLooks } from './lead-change-looks.ts';
+import { type LeadChangeLooks, type Look, nameOfChanged } from './lead-change-looks.ts';
 
 /** How many changes are told at once at most. */
 const CHANGES_AT_ONCE = 100;
@@ -14,15 +14,16 @@ export async function* watchLeadChanges(
   looks: LeadChangeLooks,
   ending: AbortSignal,
 ): AsyncGenerator<readonly LeadChange[]> {
-  let told: ReadonlyMap<string, number> = new Map();
-  for (let found = await looks.now(); !ending.aborted; found = await looks.next()) {
-    const fresh = found.filter((change) => told.get(nameOf(change)) !== change.revision);
+  let told: Look | undefined;
+  for (let look = await looks.now(); !ending.aborted; look = await looks.next()) {
+    // With many who watch, that most looks find nothing else must cost each of them nothing.
+    if (look === told) continue;
+    const revisions = told?.revisions;
+    const fresh = look.changes.filter((change) => revisions?.get(nameOfChanged(change)) !== change.revision);
     // Those that are not found any more are acknowledged.
-    told = new Map(found.map((change) => [nameOf(change), change.revision]));
+    told = look;
     for (let index = 0; index < fresh.length; index += CHANGES_AT_ONCE) {
       yield fresh.slice(index, index + CHANGES_AT_ONCE);
     }
   }
 }
-
-const nameOf = ({ lead }: LeadChange): string => `${lead.studioId} ${lead.id}`;

@@ -137,6 +137,21 @@ export function leadChangeContract(adapter: string, displayName: string, open: (
       ]);
     });
 
+    test('each change has at least its time as its revision: so it is higher than those that a restore has forgotten', async () => {
+      const lead = await created();
+      const { studioId, id: leadId } = lead;
+      await moved(lead, 'won');
+      const [moving] = await changes();
+      expect(moving?.revision).toBeGreaterThanOrEqual(moving?.lead.updatedAt.getTime() ?? Number.NaN);
+      const now = plus(lead.createdAt, 86_400_000);
+      await store.resendLeads(studioId, null, 10, now);
+      expect((await changes())[0]?.revision).toBe(now.getTime());
+      await store.resendLeads(studioId, null, 10, plus(now, -1000));
+      expect((await changes())[0]?.revision).toBe(now.getTime() + 1);
+      await store.eraseLead({ studioId, leadId, memberId: null, now: plus(now, 5000) });
+      expect((await changes())[0]?.revision).toBe(now.getTime() + 5000);
+    });
+
     test('to acknowledge an older state does not hide a newer one', async () => {
       const lead = await created();
       const [older] = await changes();

@@ -3,7 +3,7 @@ import type { Lead } from '../../src/domain/lead.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import type { Store } from '../../src/store/store.ts';
 import { UnreadableRecord } from '../../src/store/store.ts';
-import { aLead, aStudio, BY, claimsOf, plus, STUDIO_ID, times } from '../support/builders.ts';
+import { aLead, aStudio, BY, claimsOf, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
 import type { OpenedStore } from './opened-store.ts';
 
 /** Everything that `LeadErasureStore` promises, held against one adapter. */
@@ -94,6 +94,21 @@ export function leadErasureContract(adapter: string, displayName: string, open: 
 
       expect(await store.listLeadChanges(10)).toEqual([]);
       expect((await store.listAuditEvents(STUDIO_ID, lead.id)).map(({ action }) => action)).toEqual(['lead-erased']);
+    });
+
+    test('a lead that has changed since it was looked at is left alone, if that is asked for', async () => {
+      const lead = await created();
+      await rename(lead, 'Ada King');
+      const { studioId, id: leadId } = lead;
+      const now = plus(lead.createdAt, 60_000);
+      const eraseAsSeen = (expectedUpdatedAt: Date) =>
+        store.eraseLead({ studioId, leadId, memberId: null, now, expectedUpdatedAt });
+
+      expect(await eraseAsSeen(lead.updatedAt)).toEqual({ kind: 'stale' });
+      const there = await store.findLead(studioId, leadId);
+      expect(there?.displayName).toBe('Ada King');
+      expect(await eraseAsSeen(there?.updatedAt ?? NOW)).toMatchObject({ kind: 'erased' });
+      expect(await eraseAsSeen(lead.updatedAt)).toMatchObject({ kind: 'erased' });
     });
 
     test('the feed tells what is left of it', async () => {

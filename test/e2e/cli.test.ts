@@ -11,7 +11,7 @@ import type { Lead } from '../../src/domain/lead.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { aLead, claimsOf, times } from '../support/builders.ts';
-import { ROOT, run, temporaryFolder } from '../support/processes.ts';
+import { bash, ROOT, run, temporaryFolder } from '../support/processes.ts';
 
 /** A command line on a database of its own: gives what it prints, or rejects with its status and what it says. */
 function commandLine() {
@@ -107,7 +107,7 @@ test('an operator sets up a studio, issues, replaces, lists and revokes a key, f
     removed: { studioId: 's1', id: 'owner', role: 'owner' },
   });
   expect(await json('members', 'remove', 's1', 'owner')).toEqual({ removed: null });
-});
+}, 120_000);
 
 test('an operator corrects and finds a lead with what the standard input gives, and is told what is wrong with that', async () => {
   const { path, cli, given, json } = commandLine();
@@ -242,6 +242,11 @@ test('an operator erases a lead, and all that have long been closed, and does so
   expect(await json('leads', 'erase', '--closed-before', '2099-02-01', '--yes')).toEqual({ erased: 0 });
   expect((await store.listLeads('studio-1', null, 10)).records.map(({ id }) => id)).toEqual([leads[4]?.id, recent.id]);
 
+  const toFullDisk = await bash(`${join(ROOT, 'operator/cli.ts')} erasures export > /dev/full; echo "status $?"`, {
+    DATABASE_URL: `sqlite:${path}`,
+  });
+  expect(toFullDisk).toMatch(/ENOSPC|no space/i);
+  expect(toFullDisk).toMatch(/status 1/);
   const journal = await cli('erasures', 'export');
   expect(
     journal

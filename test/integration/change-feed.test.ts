@@ -108,6 +108,9 @@ describe('pulling changes', () => {
     const client = clientOf();
     expect((await client.pullLeadChanges({})).changes).toEqual([]);
     expect((await client.pullLeadChanges({ wait: { seconds: 0n, nanos: 1_500_000 } })).changes).toEqual([]);
+    await expect(client.pullLeadChanges({ wait: { seconds: 0n, nanos: -1 } })).rejects.toMatchObject({
+      code: Code.InvalidArgument,
+    });
   });
 
   test('is refused for what is no number of leads and no time', async () => {
@@ -128,6 +131,12 @@ describe('pulling changes', () => {
       await refusalOf(caller.call('LeadIntakeService/AcknowledgeLeadChanges', { acknowledgements: tooMany })),
     ).toMatchObject({ reason: 'INVALID_REQUEST', fields: ['acknowledgements'] });
     caller.close();
+  });
+
+  test('takes as many acknowledgements as it says, in JSON too', async () => {
+    const client = clientOf(createConnectTransport as typeof createGrpcTransport);
+    const acknowledgements = times(500, () => ({ studioId: 's'.repeat(64), leadId: newId(), revision: 2n ** 40n }));
+    expect(await client.acknowledgeLeadChanges({ acknowledgements })).toMatchObject({ acknowledgedCount: 0 });
   });
 
   test('who waits gets none, and no fault, when the core stops', async () => {

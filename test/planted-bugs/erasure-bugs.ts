@@ -39,6 +39,12 @@ export const ERASURE_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
+    name: 'a lead that has become another since it was looked at is erased all the same',
+    suite: ON_SQLITE,
+    caughtBy: 'a lead that has changed since it was looked at is left alone, if that is asked for',
+    patches: [{ file: SQLITE, find: "if (expectedUpdatedAt && $DIFFERS) return { kind: 'stale' } as const;", put: '' }],
+  },
+  {
     name: 'an erasure is not told to the feed',
     suite: ON_SQLITE,
     caughtBy: 'the feed tells what is left of it',

@@ -81,8 +81,8 @@ export const FEED_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/usecases/watch-lead-changes.ts',
-        find: 'told.get(nameOf(change)) !== change.revision',
-        put: 'told.size >= 0',
+        find: 'revisions?.get(nameOfChanged(change)) !== change.revision',
+        put: 'change.revision >= 0',
       },
     ],
   },
@@ -108,7 +108,11 @@ export const MONGO_FEED_BUGS: readonly PlantedBug[] = [
     suite: ON_MONGO,
     caughtBy: OLDER_STATE,
     patches: [
-      { file: MONGO, find: "{ $$$BEFORE, 'changes.revision': $REVISION, $$$AFTER }", put: '{ $$$BEFORE, $$$AFTER }' },
+      {
+        file: MONGO,
+        find: "{ $$$BEFORE, 'changes.revision': $REVISION, 'changes.since': $SINCE }",
+        put: "{ $$$BEFORE, 'changes.since': $SINCE }",
+      },
     ],
   },
   {

@@ -135,7 +135,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: LEADS,
-        find: '{ studioId, _id, stage: lead.stage, updatedAt: lead.updatedAt }',
+        find: '{ studioId, _id, stage: lead.stage, updatedAt: lead.updatedAt, ...stillMarked(found) }',
         put: '{ studioId, _id }',
       },
     ],

@@ -30,6 +30,10 @@ describe('a cell of CSV', () => {
     expect(restored(cell)).toBe(text);
   });
 
+  test.each(['a\rb', 'a\nb', 'a;=b', 'a\t=b'])('that some readers would end earlier stands in quotes: %j', (note) => {
+    expect(csvLines([aLead({ note })])).toContain(`,"${note}",`);
+  });
+
   test('never begins as a formula does, and gives back the very text', () => {
     fc.assert(
       fc.property(someText, (text) => {

@@ -67,12 +67,12 @@ describe('a SQLite file of schema 3', () => {
     }
     // All claims are made anew, for closed leads to be found by theirs; what was under way before goes on as it was.
     const renewals = await store.listClaimRenewals();
-    expect(asJson(renewals.filter(({ renewal }) => renewal.formerRules.length > 0))).toEqual(answers.renewals);
+    expect(asJson(renewals)).toEqual(expect.arrayContaining(answers.renewals));
     expect(renewals.length).toBeGreaterThan(answers.renewals.length);
     const credential = await store.findCredential(Buffer.from(made.keyHash, 'hex'), made.sourceId);
     expect(asJson(credential)).toMatchObject({
       key: { id: answers.credential.keyId },
-      studio: answers.credential.studio,
+      studio: { ...answers.credential.studio, formerRules: [{ version: 2, region: 'DE' }] },
       issuerRole: answers.credential.issuerRole,
       source: answers.credential.source,
     });

@@ -1,5 +1,5 @@
 import type { Filter, UpdateFilter } from 'mongodb';
-import type { ChangeKind, LeadChange } from '../../domain/lead-change.ts';
+import { type ChangeKind, type LeadChange, nextRevision } from '../../domain/lead-change.ts';
 import { type Checked, checkedLeadChange, wholeOrNull } from '../checked.ts';
 import type { LeadChangeStore, ReportUnreadable } from '../store.ts';
 import { readPastUnreadable } from '../unacknowledged.ts';
@@ -30,11 +30,17 @@ const BEFORE_ALL = new Date(0);
 export function marked({ changes, createdAt }: LeadDocument, kind: ChangeKind, time: Date) {
   const isCreationUntold = !changes?.kinds && changes?.since?.getTime() !== ACKNOWLEDGED.getTime();
   return {
-    $set: { ...(isCreationUntold && { 'changes.kinds.created': createdAt }), [`changes.kinds.${kind}`]: time },
+    $set: {
+      ...(isCreationUntold && { 'changes.kinds.created': createdAt }),
+      [`changes.kinds.${kind}`]: time,
+      'changes.revision': nextRevision(changes?.revision ?? 0, time),
+    },
     $min: { 'changes.since': time },
-    $inc: { 'changes.revision': 1 },
   };
 }
+
+/** What finds a lead that has not been marked since it was read: another mark may have another revision than follows from it. */
+export const stillMarked = ({ changes }: LeadDocument) => ({ 'changes.revision': changes?.revision ?? null }) as object;
 
 /** The feed of changes, in MongoDB: a lead's mark stands in its document. */
 export function mongoLeadChanges(connection: Connection, report: ReportUnreadable): LeadChangeStore {
@@ -78,7 +84,8 @@ export function mongoLeadChanges(connection: Connection, report: ReportUnreadabl
         await leads.bulkWrite(
           found.map((lead) => ({
             updateOne: {
-              filter: { studioId, _id: lead._id },
+              // One that has changed since waits anyway.
+              filter: { studioId, _id: lead._id, ...stillMarked(lead) },
               update: marked(lead, 'resent', now) as UpdateFilter<LeadDocument>,
             },
           })),

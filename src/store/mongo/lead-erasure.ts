@@ -14,7 +14,7 @@ import {
   leadKey,
   WITHOUT_HISTORY,
 } from './documents.ts';
-import { marked } from './lead-changes.ts';
+import { marked, stillMarked } from './lead-changes.ts';
 
 /** Everything in a lead's document that tells of its person, or was computed from that. */
 const PERSONAL = {
@@ -40,7 +40,7 @@ export function mongoLeadErasure({ leads, call }: Connection, report: ReportUnre
         return { leads: erased, next: found.length < limit ? null : (found.at(-1)?._id.id.toString() ?? null) };
       }),
 
-    eraseLead: ({ studioId, leadId, memberId, now }) =>
+    eraseLead: ({ studioId, leadId, memberId, now, expectedUpdatedAt }) =>
       call((deadline) =>
         untilKnown<Checked<EraseLeadOutcome>>(deadline, async () => {
           const _id = leadKey(studioId, leadId);
@@ -49,13 +49,14 @@ export function mongoLeadErasure({ leads, call }: Connection, report: ReportUnre
           const kept = erasedLeadOf({ erasedAt: now, ...found });
           if (kept instanceof UnreadableRecord) return kept;
           if (isErased(found)) return { kind: 'erased', lead: kept };
+          if (expectedUpdatedAt && expectedUpdatedAt.getTime() !== kept.updatedAt.getTime()) return { kind: 'stale' };
           const time = nextUpdate(kept.updatedAt, now);
           const mark = marked(found, 'erased', time);
           deadline.throwIfAborted();
           try {
             await leads.updateOne(
               // Only from the state that was read: somebody else's change in between is looked at first.
-              { studioId, _id, updatedAt: found.updatedAt },
+              { studioId, _id, updatedAt: found.updatedAt, ...stillMarked(found) },
               {
                 ...mark,
                 $set: { ...mark.$set, updatedAt: time, erasedAt: time, openContactKey: formerClosedClaim(leadId) },

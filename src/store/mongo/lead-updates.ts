@@ -14,7 +14,7 @@ import {
   WITHOUT_HISTORY,
 } from './documents.ts';
 import { isDuplicate } from './is-duplicate.ts';
-import { marked } from './lead-changes.ts';
+import { marked, stillMarked } from './lead-changes.ts';
 import { otherHolder } from './lead-in-the-way.ts';
 import { Turns } from './turns.ts';
 
@@ -48,7 +48,7 @@ export function leadUpdater({ leads, call }: Connection): LeadStore['updateLead'
         try {
           const { matchedCount } = await leads.updateOne(
             // Only from the state that was read: somebody else's change in between is looked at first.
-            { studioId, _id, stage: lead.stage, updatedAt: lead.updatedAt },
+            { studioId, _id, stage: lead.stage, updatedAt: lead.updatedAt, ...stillMarked(found) },
             {
               ...mark,
               $set: {

@@ -42,7 +42,7 @@ import {
 } from './documents.ts';
 import { isDuplicate } from './is-duplicate.ts';
 import { LatelySeen } from './lately-seen.ts';
-import { marked } from './lead-changes.ts';
+import { marked, stillMarked } from './lead-changes.ts';
 import { alreadyOpen, otherHolder } from './lead-in-the-way.ts';
 import { leadUpdater } from './lead-updates.ts';
 import { Turns } from './turns.ts';
@@ -303,7 +303,7 @@ function stageChanger({ leads, call }: Connection): LeadStore['changeLeadStage']
         try {
           const { matchedCount } = await leads.updateOne(
             // Only from the state that was read: somebody else's change in between is looked at first.
-            { studioId, _id, stage: lead.stage, updatedAt: lead.updatedAt },
+            { studioId, _id, stage: lead.stage, updatedAt: lead.updatedAt, ...stillMarked(found) },
             {
               ...mark,
               $set: { ...mark.$set, stage, updatedAt, ...claimsAfterMove(lead, stage, claims) },

@@ -16,7 +16,7 @@ import { studioNumbers } from './studio-numbers.ts';
  * @param time the parameter that has the time of the change, in milliseconds
  */
 export const marked = (kind: ChangeKind, time: string): string => `
-  revision = revision + 1,
+  revision = max(revision + 1, ${time}),
   changed_since = coalesce(changed_since, ${time}),
   change_kinds = json_set(
     CASE

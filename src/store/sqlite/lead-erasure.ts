@@ -43,13 +43,15 @@ export function sqliteLeadErasure(
   const keep = auditWriter(database);
 
   return {
-    async eraseLead({ studioId, leadId, memberId, now }) {
+    async eraseLead({ studioId, leadId, memberId, now, expectedUpdatedAt }) {
       const outcome = await commits.write(() => {
         const studio = studios.inWrite(studioId);
         const row = studio === undefined ? undefined : select.get(studio, leadId);
         if (studio === undefined || !row) return { kind: 'not-found' } as const;
         const kept = whole(erasedLeadOf(studioId, row));
         if (!isErased(row)) {
+          if (expectedUpdatedAt && expectedUpdatedAt.getTime() !== kept.updatedAt.getTime())
+            return { kind: 'stale' } as const;
           const [number, contactKeys] = row.slice(-2) as [number, Uint8Array];
           const time = nextUpdate(kept.updatedAt, now);
           const keys = hashesIn(contactKeys);

@@ -171,7 +171,8 @@ export const MIGRATIONS: readonly string[] = [
   ALTER TABLE leads ADD COLUMN change_kinds TEXT;
   -- Leads that are closed already are to be found by their contacts, too: as all claims are made anew, they get theirs.
   UPDATE studios SET claim_renewal = json_object(
-    'step', 'second', 'since', 0, 'after', NULL, 'formerRules', json_array()) WHERE claim_renewal IS NULL;
+    'step', 'second', 'since', 0, 'after', NULL,
+    'formerRules', json_array(json_object('version', 2, 'region', region_code))) WHERE claim_renewal IS NULL;
 
   -- When what it tells of its person was erased; NULL: it was not.
   ALTER TABLE leads ADD COLUMN erased_at INTEGER;

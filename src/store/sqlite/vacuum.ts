@@ -1,5 +1,6 @@
 import { statSync } from 'node:fs';
 import { StoreUnavailable } from '../store.ts';
+import { fileFault } from './file-fault.ts';
 import { openDatabase } from './open-database.ts';
 import { resultCodeOf, SQLITE_BUSY } from './result-codes.ts';
 
@@ -25,8 +26,10 @@ export function vacuumFile(path: string): Vacuumed {
     const { busy } = database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get() as { busy: number };
     if (busy !== 0) throw new StoreUnavailable('others are reading: what was erased is in the log still; do it again');
   } catch (error) {
-    if (resultCodeOf(error) !== SQLITE_BUSY) throw error;
-    throw new StoreUnavailable(`others are writing to ${path}: do it again, or stop the core meanwhile`, error);
+    if (error instanceof StoreUnavailable) throw error;
+    const isBusy = resultCodeOf(error) === SQLITE_BUSY;
+    const says = isBusy ? 'is being written to: do it again, or stop the core meanwhile' : fileFault(error);
+    throw new StoreUnavailable(`the database file ${path} ${says}`, error);
   } finally {
     database.close();
   }

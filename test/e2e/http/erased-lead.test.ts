@@ -70,3 +70,10 @@ test('all leads of a contact are erased, however it is spelled and wherever they
   const { events } = await service.audit.listAuditEvents({ studioId, leadId: closed });
   expect(events[0]).toMatchObject({ action: AuditAction.LEAD_ERASED, memberId: 'the-boss' });
 });
+
+test('a member who is none is told, also where there is nothing to erase', async () => {
+  const { studioId } = await service.aStudioWithKey();
+  const contact = { value: { case: 'email', value: 'nobody@example.org' } } as const;
+  const error = await service.leads.eraseContact({ studioId, contact, memberId: 'a b' }).catch(ConnectError.from);
+  expect(error).toMatchObject({ code: Code.InvalidArgument });
+});

@@ -1872,7 +1872,7 @@ export const LeadIntakeService: GenService<{
   },
   /**
    * Sends what PullLeadChanges would pull, as soon as it is there, for as long as the caller likes. Within one call, a state of a
-   * lead is sent once; another call sends again what is not acknowledged. As long as 200 leads are not, no others are sent. The call
+   * lead is sent once, as long as it stays among the 200 in front; another call sends again what is not acknowledged. As long as 200 leads are not, no others are sent. The call
    * ends without a failure when the service stops: call again.
    *
    * @generated from rpc leadintake.v1.LeadIntakeService.WatchLeadChanges
