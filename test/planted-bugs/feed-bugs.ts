@@ -70,7 +70,7 @@ export const FEED_BUGS: readonly PlantedBug[] = [
       {
         file: SQLITE,
         text: `SET \${marked('resent', '?1')} WHERE`,
-        put: `SET \${marked('resent', '?1').replace('revision + 1', 'revision')} WHERE`,
+        put: `SET \${marked('resent', '?1').replace('max(revision + 1, ?1)', 'revision')} WHERE`,
       },
     ],
   },
