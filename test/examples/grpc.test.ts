@@ -104,6 +104,8 @@ async function expectEqualCopy(commands: string): Promise<void> {
     consumer = begin();
     await deployment.serves();
   }
+  // However busy the machine is: enough to be wrong about.
+  await vi.waitUntil(() => known.length >= 30, { timeout: 60_000 });
   isOver = true;
   await writing;
 

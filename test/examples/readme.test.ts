@@ -19,7 +19,7 @@ test('every example stands in the README, among the commands that the tests run'
   const commands = MARKS.map(commandsOf).join('');
   const missing = programs.filter((program) => !commands.includes(BUILT[program] ?? program));
   expect(missing).toEqual([]);
-  expect(programs.length).toBe(11);
+  expect(programs.length).toBe(13);
 });
 
 test('every command of the README is run by a test, besides those that only set variables', () => {
@@ -32,6 +32,8 @@ test('every command of the README is run by a test, besides those that only set 
     [
       'rest',
       'health-run',
+      'typescript-copy',
+      'python-copy',
       ...['typescript', 'python', 'go', 'java'].flatMap((name) => [`${name}-get`, `${name}-run`]),
     ].toSorted(),
   );
