@@ -10,7 +10,7 @@ import type { Running } from '../common/run-until-stopped.ts';
 import type { Tracer } from '../common/tracing.ts';
 import type { GatewayConfig } from './config.ts';
 import { type CoreClient, createCoreClient } from './core-client.ts';
-import { createHttpServer } from './http-server.ts';
+import { createHttpServer, giveEmptyBodies } from './http-server.ts';
 import { KnownCallers } from './known-callers.ts';
 import { LEAD_PATH, LEADS_PATH } from './lead-paths.ts';
 import { createGatewayMetrics, type GatewayMetrics } from './metrics.ts';
@@ -140,6 +140,7 @@ async function createGateway(config: GatewayConfig, parts: Parts): Promise<Fasti
     clientErrorHandler: answerClientErrors(order, publicUrl, observe),
   }) as unknown as FastifyInstance;
   app.decorateRequest('state');
+  giveEmptyBodies(app);
   knowAllMethods(app);
   takeIn(app, arrivalObserver(observe, metrics, tracer));
   answerServerErrors(app.server, order, publicUrl, observe);

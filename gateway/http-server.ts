@@ -1,4 +1,6 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
+import { Readable } from 'node:stream';
+import type { FastifyInstance } from 'fastify';
 import type { RequestOrder } from './pipelined-requests.ts';
 
 /** The longest head of a request that is read: its line and headers; bytes. */
@@ -9,6 +11,16 @@ const CONNECTION_CHECK_MS = 1000;
 
 /** How long a connection stays open while nothing is asked; milliseconds. Longer than the 60 s of the usual balancers. */
 export const IDLE_TIMEOUT_MS = 72_000;
+
+/**
+ * Gives an empty body to whoever reads that of a request without one: Node has closed it before (`optimizeEmptyRequests`), and
+ * nobody would ever hear of its end.
+ */
+export function giveEmptyBodies(app: FastifyInstance): void {
+  app.addHook('preParsing', (_request, _reply, payload, done) => {
+    done(null, (payload as Readable).readableEnded ? Readable.from([]) : payload);
+  });
+}
 
 /** Node's server, which hands the framework one request of a connection at a time. */
 export function createHttpServer(order: RequestOrder, carryOut: RequestListener): Server {

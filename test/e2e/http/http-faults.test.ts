@@ -52,6 +52,26 @@ test.each<[string, string | Buffer]>([
   await expectProblem(await rawRequest(service.url, request), 400, 'integration_invalid_request', []);
 });
 
+test.each<[string, string[], () => string]>([
+  ['of HTTP/1.1', ['body'], () => post()],
+  ['of HTTP/1.0', ['body'], () => post().replace('HTTP/1.1', 'HTTP/1.0')],
+  ['with another media type', ['Content-Type'], () => post().replace('application/json', 'text/plain')],
+  ['with a media type that is none', ['Content-Type'], () => post().replace('application/json', 'nonsense')],
+  ['without a media type', ['body'], () => post().replace(/Content-Type.*\r\n/, '')],
+])('a creation that has no body, and no length either, is answered: %s', async (_, fields, request) => {
+  await expectProblem(await rawRequest(service.url, request()), 400, 'integration_invalid_request', fields);
+});
+
+test.each<[path: string, method: string, status: number]>([
+  ['/v1/nowhere', 'POST', 404],
+  ['/nowhere', 'PUT', 404],
+  ['/healthz', 'POST', 405],
+  [`${LEADS}/0b4c1d6a-9d3e-4a53-8a5f-6f1f0f0d7c11`, 'PATCH', 405],
+])('so is whatever else may have a body, and has none: %s %s', async (path, method, status) => {
+  const request = lines(`${method} ${path} HTTP/1.1`, HOST, auth(), 'Content-Type: application/json', '');
+  expect((await rawRequest(service.url, request)).status).toBe(status);
+});
+
 const auth = () => `Authorization: Bearer ${secret}`;
 test.each<[string, string[], () => string]>([
   ['no Host', ['Host'], () => lines(GET, auth(), '')],
