@@ -136,6 +136,7 @@ export function createCoreClient(config: GatewayConfig, metrics?: GatewayMetrics
 /** What it means when a core does not say how it is. */
 const SAID_OF_HEALTH: Partial<Record<Code, string>> = {
   [Code.Unauthenticated]: 'it does not take this CORE_TOKEN',
+  [Code.PermissionDenied]: 'its file of callers does not let this gateway be one: it needs `gateway` there',
   [Code.NotFound]: 'it is of an earlier release, and does not know what this gateway asks for',
 };
 

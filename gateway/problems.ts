@@ -55,6 +55,7 @@ export const CODE_OF_REASON: Record<Exclude<keyof typeof RefusalReason, 'UNSPECI
   KEY_REVOKED: 'internal_error',
   KEY_EXPIRED: 'internal_error',
   CALLER_UNAUTHENTICATED: 'internal_error',
+  CALLER_FORBIDDEN: 'internal_error',
   DIRECTORY_LIMIT_REACHED: 'internal_error',
   SCOPE_FORBIDDEN: 'integration_scope_forbidden',
   UPDATE_TIME_MISMATCH: 'internal_error',

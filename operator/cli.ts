@@ -14,6 +14,8 @@ import { showReport } from '../conformance/show-report.ts';
 import { CannotVerify, knock, verify } from '../conformance/verify.ts';
 import { readDatabaseUrl } from '../src/config.ts';
 import type { ApiKeyScope } from '../src/domain/api-key.ts';
+import { COMMAND_LINE } from '../src/domain/audit.ts';
+import { CALLER_ROLES, type CallerRole } from '../src/domain/caller.ts';
 import { systemClock } from '../src/domain/clock.ts';
 import { LEAD_STAGES, type LeadStage } from '../src/domain/lead.ts';
 import { newId } from '../src/domain/new-id.ts';
@@ -44,6 +46,7 @@ import { everyStudio } from '../src/usecases/list-studios.ts';
 import { createApiKey, listApiKeys, replaceApiKey, revokeApiKey } from '../src/usecases/manage-api-keys.ts';
 import { renewClaims } from '../src/usecases/renew-claims.ts';
 import { updateLead } from '../src/usecases/update-lead.ts';
+import { addCaller, CALLERS_HELP, CallersFault, listCallers, removeCaller, retireToken } from './callers.ts';
 import { resendChanges, watchChanges } from './changes.ts';
 import { listedLead, publicKey, publicRenewal, publicStudio, show, showFindings } from './cli-output.ts';
 import { examine, type Part } from './doctor/examine.ts';
@@ -55,6 +58,9 @@ import { importFile } from './import-leads.ts';
 import { CORRECTION_HELP, readCorrection } from './lead-correction.ts';
 import { newestLeads } from './newest-leads.ts';
 import { CONTACT_HELP, readContact } from './read-contact.ts';
+
+/** Who does what a command does, for the audit. */
+const BY_HAND = { caller: COMMAND_LINE };
 
 /** How often a command that waits for the conversion of a file says so; milliseconds. */
 const SHOWN_EVERY_MS = 5000;
@@ -84,7 +90,7 @@ studios
     const regionCode = region === 'none' ? null : region;
     return run(async (deps) => {
       const status = options.status ?? ((await deps.store.findStudio(id)) ? 'as it is' : 'active');
-      return publicStudio(await putStudio(deps, { id, status, regionCode, memberId }));
+      return publicStudio(await putStudio(deps, { id, status, regionCode, memberId, ...BY_HAND }));
     });
   });
 studios
@@ -142,7 +148,10 @@ keys
   .action((studioId: string, options: { member: string; name: string; scope: ApiKeyScope[]; days: number }) =>
     run(async (deps) => {
       const { member: memberId, name, scope: scopes } = options;
-      const issued = await createApiKey(deps, { studioId, memberId, name, scopes, expiresAt: inDays(options.days) });
+      const issued = await createApiKey(deps, {
+        ...{ studioId, memberId, name, scopes, ...BY_HAND },
+        expiresAt: inDays(options.days),
+      });
       return { ...publicKey(issued.key), secret: issued.secret };
     }),
   );
@@ -161,7 +170,7 @@ keys
   .action((studioId: string, keyId: string, options: { member: string; days?: number }) =>
     run(async (deps) => {
       const expiresAt = options.days === undefined ? undefined : inDays(options.days);
-      const issued = await replaceApiKey(deps, { studioId, memberId: options.member, keyId, expiresAt });
+      const issued = await replaceApiKey(deps, { studioId, memberId: options.member, keyId, expiresAt, ...BY_HAND });
       return { ...publicKey(issued.key), secret: issued.secret };
     }),
   );
@@ -170,7 +179,7 @@ keys
   .description('make a key unusable, for good')
   .requiredOption(...MEMBER)
   .action((studioId: string, keyId: string, { member: memberId }: { member: string }) =>
-    run(async (deps) => publicKey(await revokeApiKey(deps, { studioId, memberId, keyId }))),
+    run(async (deps) => publicKey(await revokeApiKey(deps, { studioId, memberId, keyId, ...BY_HAND }))),
   );
 
 const leads = program.command('leads').description('leads of studios');
@@ -233,7 +242,7 @@ leads
   .addArgument(new Argument('<stage>').choices(LEAD_STAGES))
   .option(...DOER)
   .action((studioId: string, leadId: string, stage: LeadStage, { member: memberId }: { member?: string }) =>
-    run((deps) => changeLeadStage(deps, { studioId, leadId, stage, memberId })),
+    run((deps) => changeLeadStage(deps, { studioId, leadId, stage, memberId, ...BY_HAND })),
   );
 leads
   .command('find <studio>')
@@ -257,7 +266,7 @@ leads
   .action((studioId: string, leadId: string, { member: memberId }: { member?: string }) =>
     run(async (deps) => {
       const fields = await readCorrection(process.stdin);
-      return updateLead(deps, { studioId, leadId, fields, memberId });
+      return updateLead(deps, { studioId, leadId, fields, memberId, ...BY_HAND });
     }),
   );
 
@@ -279,7 +288,9 @@ leads
   .option(...DOER)
   .addHelpText('after', CONTACT_HELP)
   .action((studioId: string, { member: memberId }: { member?: string }) =>
-    run(async (deps) => eraseContact(deps, { studioId, contact: await readContact(process.stdin), memberId })),
+    run(async (deps) =>
+      eraseContact(deps, { studioId, contact: await readContact(process.stdin), memberId, ...BY_HAND }),
+    ),
   );
 
 const erasures = program
@@ -296,6 +307,40 @@ erasures
   .action((file: string | undefined) =>
     run((deps) => applyErasures(deps, file === undefined ? process.stdin : createReadStream(file))),
   );
+
+const callers = program
+  .command('callers')
+  .description('who may call the core, as the file of CORE_CALLERS_FILE has it');
+const CALLERS_FILE = new Option('--file <path>', 'the file').env('CORE_CALLERS_FILE').makeOptionMandatory();
+callers
+  .command('new <name>')
+  .description('add a caller, or give one a second token; a token is shown this once')
+  .addOption(new Option('--may <role...>', 'what a new one may do').choices(CALLER_ROLES))
+  .option('--studio <id...>', 'the only studios that a new one has to do with; all, unless given')
+  .option('--certificate <file>', 'it presents this certificate (PEM) in place of a token')
+  .addOption(CALLERS_FILE)
+  .addHelpText('after', CALLERS_HELP)
+  .action((name: string, { may, studio: studios, certificate, file }: NewCallerOptions) =>
+    told(async () => {
+      const token = addCaller(file, { name, may, studios, certificate });
+      if (token !== undefined) show({ name, token }, isJson());
+    }),
+  );
+callers
+  .command('list')
+  .description('show all callers, never their tokens')
+  .addOption(CALLERS_FILE)
+  .action(({ file }: { file: string }) => told(async () => show(listCallers(file), isJson())));
+callers
+  .command('retire <name>')
+  .description('take the older of its two tokens from a caller, at once')
+  .addOption(CALLERS_FILE)
+  .action((name: string, { file }: { file: string }) => told(async () => show(retireToken(file, name), isJson())));
+callers
+  .command('remove <name>')
+  .description('take a caller out, at once')
+  .addOption(CALLERS_FILE)
+  .action((name: string, { file }: { file: string }) => told(async () => show(removeCaller(file, name), isJson())));
 
 const changes = program.command('changes').description('changes of leads that no consumer has acknowledged');
 changes
@@ -414,6 +459,13 @@ function run(command: (deps: Dependencies) => Promise<unknown>): Promise<void> {
   });
 }
 
+interface NewCallerOptions {
+  readonly file: string;
+  readonly may?: CallerRole[];
+  readonly studio?: string[];
+  readonly certificate?: string;
+}
+
 interface EraseOptions {
   readonly closedBefore?: Date;
   readonly yes?: boolean;
@@ -429,7 +481,7 @@ async function eraseLeads(
   if (before === undefined) {
     if (studioId === undefined || leadId === undefined)
       return program.error('error: which lead? or --closed-before which date?');
-    return run((deps) => eraseLead(deps, { studioId, leadId, memberId }));
+    return run((deps) => eraseLead(deps, { studioId, leadId, memberId, ...BY_HAND }));
   }
   if (leadId !== undefined) return program.error('error: one lead, or all that are closed?');
   await run(async (deps) => {
@@ -438,7 +490,8 @@ async function eraseLeads(
     if (!yes) return { wouldErase: count };
     console.error(`${count} leads are to be erased`);
     const progress = new Seldom(SHOWN_EVERY_MS);
-    const erased = await eraseClosedLeads(deps, { studioId, before, memberId: memberId ?? null }, (sofar) => {
+    const which = { studioId, before, memberId: memberId ?? null, ...BY_HAND };
+    const erased = await eraseClosedLeads(deps, which, (sofar) => {
       if (progress.isDue()) console.error(`${sofar} of ${count} leads are erased`);
     });
     return { erased };
@@ -502,7 +555,12 @@ function showConversion(): (progress: ConversionProgress) => void {
 
 /** A fault of ours keeps its stack; what the operator can mend is one line each. */
 function complaint(error: unknown): string {
-  if (error instanceof SettingsError || error instanceof OutputFault || error instanceof JournalFault)
+  if (
+    error instanceof SettingsError ||
+    error instanceof OutputFault ||
+    error instanceof JournalFault ||
+    error instanceof CallersFault
+  )
     return error.message;
   if (error instanceof ExportBroken) return `${complaint(error.cause)}\n${error.message}`;
   if (error instanceof StoreUnavailable || error instanceof UnreadableRecord) return inOneLine(error);

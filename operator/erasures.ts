@@ -1,5 +1,6 @@
 import { createInterface } from 'node:readline';
 import { isUuidAsKept } from '../common/rules/field-rules.ts';
+import { COMMAND_LINE } from '../src/domain/audit.ts';
 import type { Dependencies } from '../src/usecases/dependencies.ts';
 import { everyStudio } from '../src/usecases/list-studios.ts';
 
@@ -48,7 +49,9 @@ export async function applyErasures(
   let part: Erasure[] = [];
   const applyPart = async () => {
     const outcomes = await Promise.all(
-      part.map(({ studioId, leadId }) => store.eraseLead({ studioId, leadId, memberId: null, now: clock() })),
+      part.map(({ studioId, leadId }) =>
+        store.eraseLead({ studioId, leadId, memberId: null, caller: COMMAND_LINE, now: clock() }),
+      ),
     );
     for (const { kind } of outcomes) counts[kind === 'erased' ? 'erased' : 'notFound'] += 1;
     part = [];

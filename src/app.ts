@@ -8,7 +8,9 @@ import type { CoreConfig } from './config.ts';
 import { conversionLog } from './conversion-log.ts';
 import { systemClock } from './domain/clock.ts';
 import { newId } from './domain/new-id.ts';
+import { followCallers } from './follow-callers.ts';
 import { keepClaimsRenewed } from './keep-claims-renewed.ts';
+import { Callers } from './rpc/callers.ts';
 import { createCoreMetrics } from './rpc/metrics.ts';
 import { callObserver } from './rpc/observation.ts';
 import { storeObserver } from './rpc/store-observation.ts';
@@ -35,10 +37,12 @@ export async function startCore(config: CoreConfig, stopping?: AbortSignal): Pro
   metrics?.watchReadiness(readiness, draining.signal);
   let metricsServer: MetricsServer | undefined;
   try {
+    const callers = new Callers(config.CORE_TOKEN, config.CORE_CALLERS_FILE?.entries);
     const server = await createCoreServer(
       config,
       { store, clock: systemClock, newId },
       {
+        callers,
         log,
         readiness,
         draining: draining.signal,
@@ -48,6 +52,8 @@ export async function startCore(config: CoreConfig, stopping?: AbortSignal): Pro
     );
     metricsServer = await serveMetrics(metrics?.registry, config.CORE_METRICS_ADDRESS, log);
     const url = await server.listen({ host: config.CORE_HOST, port: config.CORE_PORT });
+    const { CORE_CALLERS_FILE } = config;
+    const stopFollowing = CORE_CALLERS_FILE && followCallers(CORE_CALLERS_FILE, callers, log);
     const stopRenewing = keepClaimsRenewed({ store, clock: systemClock }, log);
     readiness.begin();
     return {
@@ -59,6 +65,7 @@ export async function startCore(config: CoreConfig, stopping?: AbortSignal): Pro
         // Whoever balances load must see the health check turn before the port closes.
         await sleep(config.SHUTDOWN_DRAIN_MS);
         stopRenewing();
+        stopFollowing?.();
         await server.close();
         readiness.close();
         await Promise.all([store.close(), metricsServer?.close(), tracer?.close()]);

@@ -10,6 +10,7 @@ import {
   secretFileContents,
   yesOrNo,
 } from '../common/settings.ts';
+import { type CallerEntries, parseCallers } from './callers-file.ts';
 import { databaseUrlFault } from './store/open-store.ts';
 
 /** The core's settings. */
@@ -17,6 +18,11 @@ export const coreSettings = {
   CORE_HOST: commonSettings.CORE_HOST,
   CORE_PORT: commonSettings.CORE_PORT,
   CORE_TOKEN: commonSettings.CORE_TOKEN,
+  CORE_CALLERS_FILE: {
+    parse: callersFile,
+    about:
+      'file of the programs that may call the core, and what each may do, as `npx lead-intake callers` writes it; read again when it changes',
+  },
   CORE_TLS_CERT_FILE: { parse: fileContents, about: 'certificate chain (PEM) of the core; with its key: TLS' },
   CORE_TLS_KEY_FILE: { parse: secretFileContents, about: 'private key (PEM) of the core' },
   CORE_TLS_CLIENT_CA_FILE: {
@@ -55,17 +61,36 @@ export const readDatabaseUrl = (env: Environment): Secret =>
 
 function rulesBetween(config: CoreConfig): string[] {
   const faults: string[] = [];
-  const { CORE_HOST, CORE_TOKEN, CORE_TLS_CERT_FILE, CORE_TLS_KEY_FILE, CORE_TLS_CLIENT_CA_FILE } = config;
+  const { CORE_HOST, CORE_TOKEN, CORE_CALLERS_FILE, CORE_TLS_CERT_FILE, CORE_TLS_KEY_FILE, CORE_TLS_CLIENT_CA_FILE } =
+    config;
   if (!CORE_TLS_CERT_FILE !== !CORE_TLS_KEY_FILE) {
     faults.push('CORE_TLS_CERT_FILE and CORE_TLS_KEY_FILE must be set together');
   }
   if (CORE_TLS_CLIENT_CA_FILE && !CORE_TLS_CERT_FILE) {
     faults.push('CORE_TLS_CLIENT_CA_FILE needs CORE_TLS_CERT_FILE and CORE_TLS_KEY_FILE');
   }
-  if (!isLoopback(CORE_HOST) && !CORE_TOKEN && !CORE_TLS_CLIENT_CA_FILE) {
-    faults.push(`CORE_HOST is ${CORE_HOST}, which others can reach: set CORE_TOKEN, or CORE_TLS_CLIENT_CA_FILE`);
+  if (!isLoopback(CORE_HOST) && !CORE_TOKEN && !CORE_CALLERS_FILE && !CORE_TLS_CLIENT_CA_FILE) {
+    faults.push(
+      `CORE_HOST is ${CORE_HOST}, which others can reach: set CORE_CALLERS_FILE, CORE_TOKEN or CORE_TLS_CLIENT_CA_FILE`,
+    );
   }
   return faults;
+}
+
+/** A file of callers, and what it says as the process starts. */
+export interface CallersFile {
+  readonly path: string;
+  readonly text: string;
+  readonly entries: CallerEntries;
+}
+
+function callersFile(path: string): CallersFile {
+  const text = fileContents(path);
+  try {
+    return { path, text, entries: parseCallers(text) };
+  } catch (error) {
+    throw new Error(`names a file that cannot be used: ${path} ${(error as Error).message}`);
+  }
 }
 
 /** An address may carry a password, so its value is a secret. */

@@ -12,7 +12,9 @@ import { endLifelessConnections } from './http2/lifeless-connections.ts';
 import { boundStrangers } from './http2/strangers.ts';
 import { endUnfinishedStreams } from './http2/unfinished-streams.ts';
 import { endUnreadAnswers } from './http2/unread-answers.ts';
-import { authenticateCaller, tokenCheck } from './rpc/core-token.ts';
+import { valuesOf } from './rpc/caller-access.ts';
+import { admitKnownCallers, identifier } from './rpc/caller-authentication.ts';
+import type { Callers } from './rpc/callers.ts';
 import { discreetJson } from './rpc/discreet-json.ts';
 import type { ItemContext } from './rpc/items.ts';
 import type { CallObserver } from './rpc/observation.ts';
@@ -25,6 +27,8 @@ const LARGEST_CALL_BYTES = 64 * 1024;
 
 /** What a server has around it. */
 interface CoreContext {
+  /** Who may call it. */
+  readonly callers: Callers;
   /** Whether the store is there. */
   readonly readiness: Readiness;
   /** Aborted when the core means to stop, some time before it does. */
@@ -43,7 +47,7 @@ interface CoreContext {
 export async function createCoreServer(
   config: CoreConfig,
   deps: Dependencies,
-  { log, readiness, draining, observer, batchCame }: CoreContext,
+  { callers, log, readiness, draining, observer, batchCame }: CoreContext,
 ): Promise<FastifyInstance> {
   const app = fastify({
     ...transport(config),
@@ -55,10 +59,10 @@ export async function createCoreServer(
     // A session that is closed for being idle goes on to read, which is what `CallerConnection.end` is careful of.
     http2SessionTimeout: 0,
   }) as unknown as FastifyInstance;
-  const carriesToken = tokenCheck(config.CORE_TOKEN);
+  const identify = identifier(callers);
   const connections = new Connections(app);
   const tell = endedTeller(log);
-  boundStrangers(app, connections, { carriesToken, tell });
+  boundStrangers(app, connections, { identify, tell });
   endUnfinishedStreams(app, mayLast);
   closeGracefully(app, connections);
   endUnreadAnswers(app, connections, tell);
@@ -71,10 +75,11 @@ export async function createCoreServer(
     routes: routes(deps, {
       run,
       batchCame,
-      serving: { store: readiness, draining, carriesToken, ending: ending.signal },
+      serving: { store: readiness, draining, ending: ending.signal },
       reflects: config.CORE_REFLECTION,
     }),
-    requestGate: authenticateCaller(carriesToken, run),
+    contextValues: (request) => valuesOf(identify(request)),
+    requestGate: admitKnownCallers(run),
     interceptors: [runCalls(run)],
     jsonOptions: discreetJson,
     readMaxBytes: LARGEST_CALL_BYTES,

@@ -25,7 +25,8 @@ export type Fault = string | undefined;
 const UUID =
   /^(?:[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}|00000000-0000-0000-0000-000000000000|ffffffff-ffff-ffff-ffff-ffffffffffff)$/i;
 const UUID_AS_KEPT = new RegExp(UUID.source);
-const CRM_ID = /^[A-Za-z0-9_-]{1,64}$/;
+export const CRM_ID_PATTERN = '^[A-Za-z0-9_-]{1,64}$';
+const CRM_ID = new RegExp(CRM_ID_PATTERN);
 const BASE64URL = /^[A-Za-z0-9_-]*$/;
 const WHITE_SPACE_OR_CONTROL = /[\s\p{Cc}]/u;
 const DECIMAL_DIGIT = /\p{Nd}/gu;

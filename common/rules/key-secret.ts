@@ -10,9 +10,14 @@ const RANDOM_BYTES = 32;
 const SHAPE = /^lik_[A-Za-z0-9_-]{48}$/;
 
 /** Makes a new secret. */
-export function newKeySecret(): string {
+export const newKeySecret = (): string => newSecret(PREFIX);
+
+/** Makes a new token of a caller of the core: `lic_`, then what a key's secret has behind its prefix. */
+export const newCoreToken = (): string => newSecret('lic_');
+
+function newSecret(prefix: string): string {
   const random = randomBytes(RANDOM_BYTES);
-  return PREFIX + Buffer.concat([random, checksum(random)]).toString('base64url');
+  return prefix + Buffer.concat([random, checksum(random)]).toString('base64url');
 }
 
 /** Whether a text could be a secret of ours at all. */

@@ -4,11 +4,13 @@ import { DOCTOR_MS } from '../../common/deadlines.ts';
 import { inOneLine } from '../../common/in-one-line.ts';
 import type { GatewayConfig } from '../../gateway/config.ts';
 import { presentToken, tlsToCore } from '../../gateway/core-connection.ts';
+import { ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
 import { Health, HealthCheckResponse_ServingStatus as Serving } from '../../proto/gen/health/v1/health_pb.ts';
-import { DirectoryService } from '../../proto/gen/leadintake/v1/directory_pb.ts';
+import { ApiKeyService } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { type Finding, Notes } from './finding.ts';
 
-const OTHER_TOKEN = 'does not take this CORE_TOKEN: both processes need the same';
+const OTHER_TOKEN = 'does not take this CORE_TOKEN: it needs the same, or its hash in the file of CORE_CALLERS_FILE';
+const NO_GATEWAY = 'knows this caller, and not as a gateway: it needs `gateway` in the file of CORE_CALLERS_FILE';
 
 /** Asks the core, as the gateway reaches it, whether it serves and takes the token. */
 export async function examineCore(config: GatewayConfig): Promise<readonly Finding[]> {
@@ -33,12 +35,15 @@ export async function examineCore(config: GatewayConfig): Promise<readonly Findi
     return notes.findings;
   }
   try {
-    // Nobody is called so: whoever is let in is told that.
-    await createClient(DirectoryService, transport).getStudio({ studioId: 'doctor' }, { timeoutMs: DOCTOR_MS });
+    // No secret has this hash: whoever is let in, as a gateway must be, is told that.
+    const secretSha256 = new Uint8Array(32);
+    await createClient(ApiKeyService, transport).authenticateApiKey({ secretSha256 }, { timeoutMs: DOCTOR_MS });
   } catch (error) {
     // A core says so of health only to those who present another token, not to those who present none.
-    if (isTokenRefused(error)) notes.fault(OTHER_TOKEN);
-    else if (ConnectError.from(error).code !== Code.NotFound) notes.fault(`answers a call with: ${inOneLine(error)}`);
+    const reason = ConnectError.from(error).findDetails(ErrorInfoSchema)[0]?.reason;
+    if (reason === 'CALLER_UNAUTHENTICATED') notes.fault(OTHER_TOKEN);
+    else if (reason === 'CALLER_FORBIDDEN') notes.fault(NO_GATEWAY);
+    else if (reason !== 'KEY_INVALID') notes.fault(`answers a call with: ${inOneLine(error)}`);
   }
   return notes.findings;
 }

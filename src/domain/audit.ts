@@ -16,6 +16,8 @@ export interface AuditEvent {
   readonly action: AuditAction;
   /** Who did it, as the CRM knows them; null: nobody was named. */
   readonly memberId: string | null;
+  /** By which program, as the file of callers names it, or COMMAND_LINE; null: programs are not told apart. */
+  readonly caller: string | null;
   /** Whole milliseconds. */
   readonly time: Date;
   /** What it was done to, where that is not the studio. */
@@ -26,9 +28,18 @@ export interface AuditEvent {
   readonly to: string | null;
 }
 
-/** By whom something is done, and when. */
-export interface Deed {
+/** By whom something is done. */
+export interface Doer {
   readonly memberId: string | null;
+  /** Null, or left out: the program has no name. */
+  readonly caller?: string | null | undefined;
+}
+
+/** What the audit calls the operator's command line; no name of a caller. */
+export const COMMAND_LINE = '(command line)';
+
+/** By whom something is done, and when. */
+export interface Deed extends Doer {
   readonly now: Date;
 }
 

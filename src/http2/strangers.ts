@@ -1,6 +1,6 @@
 import { constants } from 'node:http2';
 import type { FastifyInstance, FastifyReply } from 'fastify';
-import { asksForHealth, type CarriesToken } from '../rpc/core-token.ts';
+import { asksForHealth, type Identify } from '../rpc/caller-authentication.ts';
 import { type CallerConnection, type Connections, streamOf } from './connections.ts';
 import type { TellEnded } from './ended-log.ts';
 
@@ -36,7 +36,7 @@ interface Stranger {
 export function boundStrangers(
   app: FastifyInstance,
   connections: Connections,
-  { carriesToken, tell }: { readonly carriesToken: CarriesToken; readonly tell: TellEnded },
+  { identify, tell }: { readonly identify: Identify; readonly tell: TellEnded },
 ): void {
   const strangers = new Map<CallerConnection, Stranger>();
   const callers = new Set<CallerConnection>();
@@ -54,7 +54,7 @@ export function boundStrangers(
     if (!connection || connection.isEnding) return turnAway(reply);
     const stranger = strangers.get(connection);
     if (!stranger) return;
-    if (carriesToken(request.headers.authorization)) {
+    if (identify(request)) {
       strangers.delete(connection);
       callers.add(connection);
       if (callers.size <= MOST_CALLERS) return;

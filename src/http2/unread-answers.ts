@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Writable } from 'node:stream';
 import type { FastifyInstance } from 'fastify';
-import { asksForHealth } from '../rpc/core-token.ts';
+import { asksForHealth } from '../rpc/caller-authentication.ts';
 import { type CallerConnection, type Connections, streamOf } from './connections.ts';
 import type { TellEnded } from './ended-log.ts';
 

@@ -1,22 +1,25 @@
 import type { ServiceImpl } from '@connectrpc/connect';
 import { ApiKeyService, type AuthenticateApiKeyRequest } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
+import type { Caller } from '../domain/caller.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
 import { createApiKey, listApiKeys, replaceApiKey, revokeApiKey } from '../usecases/manage-api-keys.ts';
 import { answerBatches } from './batches.ts';
 import { operationOf } from './call.ts';
+import { callerOf, doneBy } from './caller-access.ts';
 import { apiKeyScope, apiKeyToWire, dateFromWire, keyToWire } from './convert.ts';
 import type { ItemContext } from './items.ts';
 
 /** API keys over RPC. */
-export function apiKeyService(deps: Dependencies, context: ItemContext): ServiceImpl<typeof ApiKeyService> {
+export function apiKeyService(deps: Dependencies, items: ItemContext): ServiceImpl<typeof ApiKeyService> {
   return {
-    async createApiKey({ studioId, memberId, name, scopes, expireTime }) {
+    async createApiKey({ studioId, memberId, name, scopes, expireTime }, context) {
       const { key, secret } = await createApiKey(deps, {
         studioId,
         memberId,
         name,
         scopes: scopes.map(apiKeyScope.fromWire),
         expiresAt: dateFromWire(expireTime),
+        ...doneBy(context),
       });
       return { apiKey: apiKeyToWire(key), secret };
     },
@@ -25,27 +28,32 @@ export function apiKeyService(deps: Dependencies, context: ItemContext): Service
       return { apiKeys: (await listApiKeys(deps, { studioId, memberId })).map(apiKeyToWire) };
     },
 
-    async replaceApiKey({ studioId, memberId, apiKeyId, expireTime }) {
-      const command = { studioId, memberId, keyId: apiKeyId, expiresAt: dateFromWire(expireTime) };
+    async replaceApiKey({ studioId, memberId, apiKeyId, expireTime }, context) {
+      const expiresAt = dateFromWire(expireTime);
+      const command = { studioId, memberId, keyId: apiKeyId, expiresAt, ...doneBy(context) };
       const { key, secret } = await replaceApiKey(deps, command);
       return { apiKey: apiKeyToWire(key), secret };
     },
 
-    async revokeApiKey({ studioId, memberId, apiKeyId }) {
-      return { apiKey: apiKeyToWire(await revokeApiKey(deps, { studioId, memberId, keyId: apiKeyId })) };
+    async revokeApiKey({ studioId, memberId, apiKeyId }, context) {
+      const command = { studioId, memberId, keyId: apiKeyId, ...doneBy(context) };
+      return { apiKey: apiKeyToWire(await revokeApiKey(deps, command)) };
     },
 
-    authenticateApiKey: authenticate,
+    authenticateApiKey: (request, context) => authenticate(request, callerOf(context)),
     batchAuthenticateApiKeys: (batches, handler) =>
       answerBatches(
         batches,
-        context,
-        { operation: operationOf(ApiKeyService.method.authenticateApiKey), answer: authenticate },
+        items,
+        {
+          operation: operationOf(ApiKeyService.method.authenticateApiKey),
+          answer: (request, _bearer, caller) => authenticate(request, caller),
+        },
         handler,
       ),
   };
 
-  async function authenticate({ secretSha256 }: AuthenticateApiKeyRequest) {
-    return keyToWire((await context.authenticate(secretSha256)).key);
+  async function authenticate({ secretSha256 }: AuthenticateApiKeyRequest, { studios }: Caller) {
+    return keyToWire((await items.authenticate(secretSha256, undefined, studios)).key);
   }
 }

@@ -1,7 +1,10 @@
 import type { HandlerContext } from '@connectrpc/connect';
+import type { ApiKeyScope } from '../domain/api-key.ts';
+import type { Caller } from '../domain/caller.ts';
 import { Faults } from '../domain/refusal.ts';
 import type { Credential } from '../store/store.ts';
-import { answerItems, type Item, type ItemContext, MOST_ITEMS, noteCount } from './items.ts';
+import { actsForKeysOnly, forbidden } from './caller-access.ts';
+import { answerItems, type Item, type ItemContext, MOST_ITEMS, noteCount, refuseUnlessScoped } from './items.ts';
 
 /**
  * The batch methods of release 1.0, for its gateways while they are being replaced: what the exchange does, with a list for each
@@ -26,29 +29,35 @@ interface BatchMethod<Request, Response> {
   readonly leadsOf?: (request: Request) => number;
   /** How many results go into a message. */
   readonly mostResults?: number;
+  /** What the key has to allow; undefined: nothing is asked for but what it says itself. */
+  readonly scope?: ApiKeyScope;
   /** @param bearer of the key that the request came with, authenticated */
-  readonly answer: (request: Request, bearer?: Credential) => Promise<Response>;
+  readonly answer: (request: Request, bearer: Credential | undefined, caller: Caller) => Promise<Response>;
 }
 
 /** Answers each request on its own. @throws ConnectError invalid_argument when a message has not as many names or keys */
 export function answerBatches<Request extends object, Response extends object>(
   batches: AsyncIterable<Batch<Request>>,
   context: ItemContext,
-  { operation, sourceIdOf, leadsOf = () => 1, mostResults = MOST_ITEMS, answer }: BatchMethod<Request, Response>,
-  handler: Pick<HandlerContext, 'signal'>,
+  { operation, sourceIdOf, leadsOf = () => 1, mostResults = MOST_ITEMS, scope, answer }: BatchMethod<Request, Response>,
+  handler: Pick<HandlerContext, 'signal' | 'values'>,
 ) {
   return answerItems(batches, context, { itemsOf, partOf: () => 1 / mostResults }, handler);
 
-  function itemsOf({ requests, requestIds, traceparents, secretSha256s = [] }: Batch<Request>) {
+  function itemsOf({ requests, requestIds, traceparents, secretSha256s = [] }: Batch<Request>, caller: Caller) {
     refuseUnlessComplete(requests.length, { requestIds, traceparents, secretSha256s });
+    if (scope && secretSha256s.length === 0 && actsForKeysOnly(caller)) {
+      throw forbidden(caller.name, 'may ask only with the key that each request came with');
+    }
     return requests.map(
       (request, place): Item<Answered<Response>> => ({
-        call: { operation, requestId: requestIds[place], request, traceparent: traceparents[place] },
+        call: { operation, requestId: requestIds[place], request, traceparent: traceparents[place], caller },
         leads: leadsOf(request),
         answer: async (authenticate) => {
           const secretSha256 = secretSha256s[place];
           const bearer = secretSha256 && (await authenticate(secretSha256, sourceIdOf?.(request)));
-          return { outcome: { case: 'response', value: await answer(request, bearer) } };
+          if (bearer) refuseUnlessScoped(bearer, scope);
+          return { outcome: { case: 'response', value: await answer(request, bearer, caller) } };
         },
       }),
     );

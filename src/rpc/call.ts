@@ -1,4 +1,5 @@
 import type { DescMethod } from '@bufbuild/protobuf';
+import type { Caller } from '../domain/caller.ts';
 
 /** A request of a caller: a call of its own, or one of a batch. */
 export interface Call {
@@ -10,15 +11,18 @@ export interface Call {
   readonly request: object | undefined;
   /** What trace it belongs to: W3C `traceparent`, if its caller sent one. */
   readonly traceparent: string | undefined;
+  /** Who makes it; undefined: nobody who is let in. */
+  readonly caller: Caller | undefined;
 }
 
 /** What a call is, by its method and headers. */
-export function callOf(method: DescMethod, header: Headers): Call {
+export function callOf(method: DescMethod, header: Headers, caller: Caller | undefined): Call {
   return {
     operation: operationOf(method),
     requestId: header.get('x-request-id') ?? undefined,
     request: undefined,
     traceparent: header.get('traceparent') ?? undefined,
+    caller,
   };
 }
 

@@ -37,7 +37,7 @@ export const asksForHealth = (path: string): boolean => path.startsWith(`/${Heal
  * Lets in only known callers, each to the methods that are for it; to Health also those that present nothing. Who presents a
  * wrong token is to learn it from Health: it would be served nothing else. A call is turned away before its body is read.
  */
-export function admitCallers(run: RunCall): (context: HandlerContext) => Promise<void> {
+export function admitKnownCallers(run: RunCall): (context: HandlerContext) => Promise<void> {
   return async (context) => {
     const { service, method, requestHeader } = context;
     const caller = callerIfAny(context);

@@ -14,13 +14,15 @@ import {
   removeMember,
 } from '../usecases/keep-directory.ts';
 import { listStudios } from '../usecases/list-studios.ts';
+import { doneBy } from './caller-access.ts';
 import { leadSourceToWire, memberRole, memberToWire, studioStatus, studioToWire } from './convert.ts';
 
 /** The CRM's directory over RPC. */
 export function directoryService(deps: Dependencies): ServiceImpl<typeof DirectoryService> {
   return {
-    async putStudio({ studio, memberId, updateMask }) {
-      return { studio: studioToWire(await putStudio(deps, studio && studioPut(studio, memberId, updateMask))) };
+    async putStudio({ studio, memberId, updateMask }, context) {
+      const command = studio && { ...studioPut(studio, memberId, updateMask), ...doneBy(context) };
+      return { studio: studioToWire(await putStudio(deps, command)) };
     },
 
     async getStudio({ studioId }) {

@@ -3,14 +3,23 @@ import { publicLead } from '../../common/rules/public-lead.ts';
 import type { AuthenticateApiKeyResponse } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import type { ExchangeItem, ExchangeRequest, ExchangeService } from '../../proto/gen/leadintake/v1/exchange_pb.ts';
 import type { ApiKeyScope } from '../domain/api-key.ts';
-import { Faults, Refusal } from '../domain/refusal.ts';
+import type { Caller } from '../domain/caller.ts';
+import { Faults, type Refusal } from '../domain/refusal.ts';
 import type { Credential } from '../store/store.ts';
 import { createLead } from '../usecases/create-lead.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
 import { getLead } from '../usecases/get-lead.ts';
 import { listLeads, pageLimit } from '../usecases/list-leads.ts';
 import { contactFromWire, keyToWire, sourceIdFromWire } from './convert.ts';
-import { answerItems, type Item, type ItemContext, type ItemResult, MOST_ITEMS, noteCount } from './items.ts';
+import {
+  answerItems,
+  type Item,
+  type ItemContext,
+  type ItemResult,
+  MOST_ITEMS,
+  noteCount,
+  refuseUnlessScoped,
+} from './items.ts';
 
 /** A message of results is full from so many bytes on; a page of the longest leads alone has a megabyte. */
 const FULL_BYTES = 64 * 1024;
@@ -93,35 +102,29 @@ export function exchangeService(deps: Dependencies, context: ItemContext): Servi
     exchange: (messages, handler) => answerItems(messages, context, { itemsOf, partOf }, handler),
   };
 
-  function itemsOf({ items }: ExchangeRequest): Item<Answer>[] {
+  function itemsOf({ items }: ExchangeRequest, caller: Caller): Item<Answer>[] {
     const faults = new Faults();
     noteCount(faults, 'items', items.length);
     faults.refuseIfAny();
-    return items.map(itemOf);
+    return items.map((item) => itemOf(item, caller));
   }
 
-  function itemOf({ requestId, traceparent, secretSha256, request }: ExchangeItem): Item<Answer> {
+  function itemOf({ requestId, traceparent, secretSha256, request }: ExchangeItem, caller: Caller): Item<Answer> {
     const told: Told = {};
     const operation = request.case && (operations[request.case] as Operation<Kind>);
     return {
-      call: { operation: operation?.name ?? 'Exchange', requestId, request: told, traceparent },
+      call: { operation: operation?.name ?? 'Exchange', requestId, request: told, traceparent, caller },
       leads: request.case === 'listLeads' ? pageLimit(request.value.pageSize) : 1,
       async answer(authenticate) {
         const sourceId = request.case === 'createLead' ? sourceIdFromWire(request.value.sourceId) : undefined;
         const bearer = await authenticate(secretSha256, sourceId);
         told.studioId = bearer.studio.id;
         if (!operation) throw unknownRequest();
-        refuseUnlessAllowed(bearer, operation.scope);
+        refuseUnlessScoped(bearer, operation.scope);
         return operation.answer(bearer, request.value as Asked<Kind>, told);
       },
     };
   }
-}
-
-/** @rule 5.9 */
-function refuseUnlessAllowed({ key }: Credential, scope: ApiKeyScope | undefined): void {
-  if (scope === undefined || key.scopes.includes(scope)) return;
-  throw new Refusal('SCOPE_FORBIDDEN', `The key does not have the scope ${scope}.`);
 }
 
 function unknownRequest(): Refusal {

@@ -1,6 +1,8 @@
 import { Code, ConnectError, type ServiceImpl } from '@connectrpc/connect';
 import type { Readiness } from '../../common/readiness.ts';
 import { type Health, HealthCheckResponse_ServingStatus as Status } from '../../proto/gen/health/v1/health_pb.ts';
+import { callerIfAny, forbidden, mayUse } from './caller-access.ts';
+import { connectErrorOf } from './refusals.ts';
 
 /** How many callers without a token may watch at once. A watcher is kept in memory for as long as it likes. */
 export const MOST_WATCHERS = 64;
@@ -11,8 +13,6 @@ export interface Serving {
   readonly store: Readiness;
   /** Aborted when the server means to stop, some time before it does. */
   readonly draining: AbortSignal;
-  /** Whether a call carries the token, if there is one: then it is a caller of ours that watches. */
-  readonly carriesToken: (authorization: string | undefined) => boolean;
   /** Aborted when the server stops: whoever watches is let go. */
   readonly ending: AbortSignal;
 }
@@ -22,7 +22,7 @@ export interface Serving {
  * one store. Whoever asks is told what the one look of the second has found.
  */
 export function healthService(serviceNames: readonly string[], serving: Serving): ServiceImpl<typeof Health> {
-  const { store, draining, carriesToken, ending } = serving;
+  const { store, draining, ending } = serving;
   const known = ['', ...serviceNames];
   const statusNow = async () => {
     const isServing = !draining.aborted && (await store.fault()) === undefined;
@@ -30,8 +30,10 @@ export function healthService(serviceNames: readonly string[], serving: Serving)
   };
   let strangers = 0;
   return {
-    async check({ service }) {
+    async check({ service }, context) {
       if (!known.includes(service)) throw new ConnectError('there is no such service', Code.NotFound);
+      const caller = callerIfAny(context);
+      if (caller && !mayUse(caller, service)) throw connectErrorOf(forbidden(caller.name, 'may not use this service'));
       return { status: await statusNow() };
     },
 
@@ -40,8 +42,9 @@ export function healthService(serviceNames: readonly string[], serving: Serving)
       return { statuses: Object.fromEntries(known.map((name) => [name, { status }])) };
     },
 
-    async *watch({ service }, { signal, requestHeader }) {
-      const isStranger = !carriesToken(requestHeader.get('authorization') ?? undefined);
+    async *watch({ service }, context) {
+      const { signal } = context;
+      const isStranger = callerIfAny(context) === undefined;
       if (isStranger && strangers >= MOST_WATCHERS) {
         throw new ConnectError(`${MOST_WATCHERS} watch already`, Code.ResourceExhausted);
       }

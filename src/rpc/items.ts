@@ -3,9 +3,13 @@ import type { HandlerContext } from '@connectrpc/connect';
 import { textOfHash } from '../../common/rules/key-secret.ts';
 import { currentSpan, type Span } from '../../common/tracing.ts';
 import type { Status } from '../../proto/gen/google/rpc/status_pb.ts';
-import type { Faults } from '../domain/refusal.ts';
+import type { ApiKeyScope } from '../domain/api-key.ts';
+import type { Caller } from '../domain/caller.ts';
+import { type Faults, Refusal } from '../domain/refusal.ts';
 import type { Credential } from '../store/store.ts';
+import type { BearerAuthenticator } from '../usecases/authenticate-api-key.ts';
 import type { Call } from './call.ts';
+import { callerOf } from './caller-access.ts';
 import { connectErrorOf, statusOf } from './refusals.ts';
 import type { RunCall } from './run-call.ts';
 import { tracedForAll } from './traced-for-all.ts';
@@ -45,7 +49,7 @@ export type ItemResult<Answer> = { readonly index: number } & (Answer | Failed);
 /** How items are answered. */
 export interface ItemContext {
   readonly run: RunCall;
-  readonly authenticate: Authenticate;
+  readonly authenticate: BearerAuthenticator;
   /** Aborted when the server wants to stop: then no more is read, and the call ends when what was read is answered. */
   readonly ending: AbortSignal;
   /** Is told how many items of a kind a message carried. */
@@ -55,7 +59,7 @@ export interface ItemContext {
 /** What the messages of a call carry. */
 interface Carried<Message, Answer> {
   /** @throws Refusal when they are not as they should be */
-  readonly itemsOf: (message: Message) => readonly Item<Answer>[];
+  readonly itemsOf: (message: Message, caller: Caller) => readonly Item<Answer>[];
   /** What part of a message a result fills. */
   readonly partOf: (result: ItemResult<Answer>) => number;
 }
@@ -69,8 +73,11 @@ export async function* answerItems<Message, Answer extends object>(
   messages: AsyncIterable<Message>,
   { run, authenticate, ending, batchCame }: ItemContext,
   { itemsOf, partOf }: Carried<Message, Answer>,
-  { signal }: Pick<HandlerContext, 'signal'>,
+  { signal, values }: Pick<HandlerContext, 'signal' | 'values'>,
 ): AsyncGenerator<{ results: ItemResult<Answer>[] }> {
+  const caller = callerOf({ values });
+  const authenticateForCaller: Authenticate = (secretSha256, sourceId) =>
+    authenticate(secretSha256, sourceId, caller.studios);
   const known: Known<Answer>[] = [];
   let begun = 0;
   /** How many leads are asked for and not told. */
@@ -102,12 +109,12 @@ export async function* answerItems<Message, Answer extends object>(
 
   async function readAll(): Promise<void> {
     // Whoever is gone takes no results: what waits for that would wait, and be kept, for ever.
-    const over = AbortSignal.any([ending, signal]);
+    const over = AbortSignal.any([ending, signal, caller.withdrawn]);
     signal.addEventListener('abort', () => moreTold.give());
     for await (const message of until(over, messages)) {
-      const items = itemsOf(message);
+      const items = itemsOf(message, caller);
       if (batchCame) tellOf(items, batchCame);
-      const authenticateOnce = oncePerSecret(authenticate);
+      const authenticateOnce = oncePerSecret(authenticateForCaller);
       for (const [position, item] of items.entries()) begin(begun + position, item, authenticateOnce);
       begun += items.length;
       open += leadsOf(items);
@@ -180,6 +187,17 @@ function oncePerSecret(authenticate: Authenticate): Authenticate {
     );
     return { askers, bearer };
   }
+}
+
+/**
+ * Refuses what a key does not allow.
+ *
+ * @throws Refusal SCOPE_FORBIDDEN
+ * @rule 5.9
+ */
+export function refuseUnlessScoped({ key }: Credential, scope: ApiKeyScope | undefined): void {
+  if (scope === undefined || key.scopes.includes(scope)) return;
+  throw new Refusal('SCOPE_FORBIDDEN', `The key does not have the scope ${scope}.`);
 }
 
 /** Notes it as a fault when a message has no items, or too many. */

@@ -1,6 +1,11 @@
 import { create } from '@bufbuild/protobuf';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
-import { LeadIntakeService, WatchLeadChangesResponseSchema } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import {
+  LeadIntakeService,
+  type WatchLeadChangesRequest,
+  WatchLeadChangesResponseSchema,
+} from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import type { Caller } from '../domain/caller.ts';
 import { acknowledgeLeadChanges } from '../usecases/acknowledge-lead-changes.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
 import { LeadChangeLooks } from '../usecases/lead-change-looks.ts';
@@ -8,6 +13,7 @@ import { pullLeadChanges } from '../usecases/pull-lead-changes.ts';
 import { resendLeads } from '../usecases/resend-leads.ts';
 import { watchLeadChanges } from '../usecases/watch-lead-changes.ts';
 import { callOf } from './call.ts';
+import { callerOf, refuseOtherStudios } from './caller-access.ts';
 import { durationMsFromWire, leadChangeToWire } from './convert.ts';
 import type { RunCall } from './run-call.ts';
 import { runStream } from './run-stream.ts';
@@ -24,7 +30,7 @@ export function leadChangeMethods(
   { run, ending }: { readonly run: RunCall; readonly ending: AbortSignal },
 ): LeadChangeMethods {
   const looks = new LeadChangeLooks(deps.store);
-  const endOf = ({ signal }: HandlerContext) => AbortSignal.any([signal, ending]);
+  const endOf = (context: HandlerContext) => AbortSignal.any([context.signal, ending, callerOf(context).withdrawn]);
   return {
     async pullLeadChanges({ max, wait }, context) {
       const changes = await pullLeadChanges(looks, { max, waitMs: durationMsFromWire(wait) }, endOf(context));
@@ -32,9 +38,9 @@ export function leadChangeMethods(
     },
 
     watchLeadChanges(request, context) {
-      const call = { ...callOf(LeadIntakeService.method.watchLeadChanges, context.requestHeader), request };
-      const end = endOf(context);
-      return runStream(run, call, messagesOf(end), context.signal);
+      const caller = callerOf(context);
+      const call = { ...callOf(LeadIntakeService.method.watchLeadChanges, context.requestHeader, caller), request };
+      return runStream(run, call, messagesOf(caller, request, endOf(context)), context.signal);
     },
 
     async acknowledgeLeadChanges({ acknowledgements }) {
@@ -45,7 +51,8 @@ export function leadChangeMethods(
     resendLeads: ({ studioId, pageToken }) => resendLeads(deps, { studioId, pageToken }),
   };
 
-  async function* messagesOf(end: AbortSignal) {
+  async function* messagesOf(caller: Caller, request: WatchLeadChangesRequest, end: AbortSignal) {
+    refuseOtherStudios(caller, request);
     for await (const changes of until(end, watchLeadChanges(looks, end))) {
       yield create(WatchLeadChangesResponseSchema, { changes: changes.map(leadChangeToWire) });
     }

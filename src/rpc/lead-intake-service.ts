@@ -4,6 +4,7 @@ import {
   type GetLeadRequest,
   LeadIntakeService,
   type ListLeadsRequest,
+  type Lead as WireLead,
   LeadView as WireView,
 } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import type { LeadView } from '../domain/lead.ts';
@@ -20,6 +21,7 @@ import { listLeads, pageLimit } from '../usecases/list-leads.ts';
 import { updateLead } from '../usecases/update-lead.ts';
 import { answerBatches } from './batches.ts';
 import { operationOf } from './call.ts';
+import { doneBy } from './caller-access.ts';
 import { contactFromWire, erasedLeadToWire, leadStage, leadToWire, sourceIdFromWire } from './convert.ts';
 import { leadExporter } from './export-leads.ts';
 import { leadImporter } from './import-leads.ts';
@@ -32,38 +34,11 @@ const PAGES_IN_A_MESSAGE = 3;
 
 /** Leads over RPC. */
 export function leadIntakeService(deps: Dependencies, context: ItemContext): ServiceImpl<typeof LeadIntakeService> {
-  const { method } = LeadIntakeService;
   return {
     createLead: (request) => create(request),
-    batchCreateLeads: (batches, handler) =>
-      answerBatches(
-        batches,
-        context,
-        {
-          operation: operationOf(method.createLead),
-          sourceIdOf: (request) => sourceIdFromWire(request.sourceId),
-          answer: forBearer(create),
-        },
-        handler,
-      ),
-
     getLead: get,
-    batchGetLeads: (batches, handler) =>
-      answerBatches(batches, context, { operation: operationOf(method.getLead), answer: forBearer(get) }, handler),
-
     listLeads: list,
-    batchListLeads: (batches, handler) =>
-      answerBatches(
-        batches,
-        context,
-        {
-          operation: operationOf(method.listLeads),
-          leadsOf: ({ pageSize }) => pageLimit(pageSize),
-          mostResults: PAGES_IN_A_MESSAGE,
-          answer: forBearer(list),
-        },
-        handler,
-      ),
+    ...batchMethods(context, { create, get, list }),
 
     async findLeads({ studioId, contact, pageSize, pageToken }) {
       const query = { studioId, contact: contactFromWire(contact), pageSize, pageToken };
@@ -77,20 +52,23 @@ export function leadIntakeService(deps: Dependencies, context: ItemContext): Ser
 
     importLeads: leadImporter(deps),
 
-    eraseContact: ({ studioId, contact, memberId }) =>
-      eraseContact(deps, { studioId, contact: contactFromWire(contact), memberId }),
+    eraseContact: ({ studioId, contact, memberId }, context) =>
+      eraseContact(deps, { studioId, contact: contactFromWire(contact), memberId, ...doneBy(context) }),
 
-    eraseLead: async (request) => ({ lead: erasedLeadToWire(await eraseLead(deps, request)) }),
+    async eraseLead({ studioId, leadId, memberId }, context) {
+      return { lead: erasedLeadToWire(await eraseLead(deps, { studioId, leadId, memberId, ...doneBy(context) })) };
+    },
 
-    async changeLeadStage({ studioId, leadId, stage, memberId }) {
-      const command = { studioId, leadId, stage: leadStage.fromWire(stage), memberId };
+    async changeLeadStage({ studioId, leadId, stage, memberId }, context) {
+      const command = { studioId, leadId, stage: leadStage.fromWire(stage), memberId, ...doneBy(context) };
       const lead = await changeLeadStage(deps, command);
       return { lead: leadToWire(lead, 'full') };
     },
 
-    async updateLead(request) {
+    async updateLead(request, context) {
       const faults = new Faults();
-      const lead = await updateLead(deps, updateFromWire(request, faults), faults);
+      const command = { ...updateFromWire(request, faults), ...doneBy(context) };
+      const lead = await updateLead(deps, command, faults);
       return { lead: leadToWire(lead, 'full') };
     },
   };
@@ -112,6 +90,56 @@ export function leadIntakeService(deps: Dependencies, context: ItemContext): Ser
     const { leads, nextPageToken } = await listLeads(deps, { studioId, pageSize, pageToken, view });
     return { leads: leads.map((lead) => leadToWire(lead, view)), nextPageToken };
   }
+}
+
+/** What single methods do, for gateways of release 1.0, which send many requests in a message. */
+function batchMethods(context: ItemContext, { create, get, list }: SingleMethods): BatchMethods {
+  const { method } = LeadIntakeService;
+  return {
+    batchCreateLeads: (batches, handler) =>
+      answerBatches(
+        batches,
+        context,
+        {
+          operation: operationOf(method.createLead),
+          scope: 'leads.create',
+          sourceIdOf: (request) => sourceIdFromWire(request.sourceId),
+          answer: forBearer(create),
+        },
+        handler,
+      ),
+    batchGetLeads: (batches, handler) =>
+      answerBatches(
+        batches,
+        context,
+        { operation: operationOf(method.getLead), scope: 'leads.read', answer: forBearer(get) },
+        handler,
+      ),
+    batchListLeads: (batches, handler) =>
+      answerBatches(
+        batches,
+        context,
+        {
+          operation: operationOf(method.listLeads),
+          scope: 'leads.read',
+          leadsOf: ({ pageSize }) => pageLimit(pageSize),
+          mostResults: PAGES_IN_A_MESSAGE,
+          answer: forBearer(list),
+        },
+        handler,
+      ),
+  };
+}
+
+type BatchMethods = Pick<
+  ServiceImpl<typeof LeadIntakeService>,
+  'batchCreateLeads' | 'batchGetLeads' | 'batchListLeads'
+>;
+
+interface SingleMethods {
+  create(request: CreateLeadRequest, bearer?: Credential): Promise<{ lead: WireLead; replayed: boolean }>;
+  get(request: GetLeadRequest): Promise<{ lead: WireLead }>;
+  list(request: ListLeadsRequest): Promise<{ leads: WireLead[]; nextPageToken: string }>;
 }
 
 /** What came with a key is about the key's studio, and names none itself. @rule 1.own-studio 5.2 */

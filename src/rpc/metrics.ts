@@ -1,6 +1,7 @@
 import { Counter, Histogram, type Registry } from '@prometheus-io/client';
 import { createRegistry, DURATIONS, gauge, SIZES } from '../../common/metrics.ts';
 import type { Readiness } from '../../common/readiness.ts';
+import type { Caller } from '../domain/caller.ts';
 import type { LeadChangeStore, StoreCommand } from '../store/store.ts';
 
 /** Everything that the core counts. Each label has a closed list of values: nothing that a caller sends is one. */
@@ -8,6 +9,8 @@ export interface CoreMetrics {
   readonly registry: Registry;
   callBegan(): void;
   callFinished(operation: string, outcome: string, durationMs: number, isReplay: boolean): void;
+  /** One of the named callers has made a call. */
+  callerCalled(caller: Caller): void;
   /** A message came with so many requests. */
   batchCame(operation: string, requests: number): void;
   /** A command goes to the database; what this gives is told whether it was done. */
@@ -66,6 +69,12 @@ export function createCoreMetrics(): CoreMetrics {
     buckets: SIZES,
     registers: [registry],
   });
+  const callsOfCallers = new Counter({
+    name: 'lead_intake_core_caller_calls_total',
+    help: "Calls of named callers, by what they were known by: the beginning of a token's SHA-256, or `certificate`.",
+    labelNames: ['caller', 'credential'],
+    registers: [registry],
+  });
   const replays = new Counter({
     name: 'lead_intake_core_replays_total',
     help: 'Creations that were answered with the lead of an earlier request.',
@@ -83,6 +92,9 @@ export function createCoreMetrics(): CoreMetrics {
       underWay -= 1;
       calls.observe({ operation, outcome }, durationMs / 1000);
       if (isReplay) replays.inc();
+    },
+    callerCalled({ name: caller, credential }) {
+      if (caller !== null && credential !== null) callsOfCallers.inc({ caller, credential });
     },
     batchCame: (operation, requests) => batches.observe({ operation }, requests),
     storeCommand({ name: command, size }) {

@@ -30,7 +30,7 @@ export function callObserver(
 ): CallObserver | undefined {
   const isWritten = log.isLevelEnabled('info');
   if (!isWritten && !metrics && !tracer) return undefined;
-  return ({ operation, requestId, request, traceparent }) => {
+  return ({ operation, requestId, request, traceparent, caller }) => {
     const began = performance.now();
     metrics?.callBegan();
     const span = tracer?.begin(operation, traceparent);
@@ -38,9 +38,18 @@ export function callObserver(
       const durationMs = Math.round((performance.now() - began) * 100) / 100;
       const isReplay = (answer as Named).replayed;
       metrics?.callFinished(operation, outcome, durationMs, isReplay === true);
+      if (caller) metrics?.callerCalled(caller);
       if (!isWritten && !span) return;
       const { leads }: Named = request ?? {};
-      const told = { requestId, operation, outcome, replayed: isReplay, leads, ...namesIn(request ?? {}, answer) };
+      const told = {
+        requestId,
+        caller: caller?.name ?? undefined,
+        operation,
+        outcome,
+        replayed: isReplay,
+        leads,
+        ...namesIn(request ?? {}, answer),
+      };
       span?.end({ failed: FAULTS.has(outcome), attributes: told });
       if (isWritten) log.info({ ...told, durationMs });
     };

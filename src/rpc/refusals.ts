@@ -27,6 +27,7 @@ const CODES: Record<RefusalReason, Code> & Record<Exclude<keyof typeof WireReaso
   KEY_REVOKED: Code.FailedPrecondition,
   KEY_EXPIRED: Code.FailedPrecondition,
   CALLER_UNAUTHENTICATED: Code.Unauthenticated,
+  CALLER_FORBIDDEN: Code.PermissionDenied,
   DIRECTORY_LIMIT_REACHED: Code.FailedPrecondition,
   SCOPE_FORBIDDEN: Code.PermissionDenied,
   UPDATE_TIME_MISMATCH: Code.Aborted,

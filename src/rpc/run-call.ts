@@ -4,6 +4,7 @@ import { isRequestId } from '../../common/request-id.ts';
 import { Health } from '../../proto/gen/health/v1/health_pb.ts';
 import { Refusal } from '../domain/refusal.ts';
 import { type Call, callOf } from './call.ts';
+import { callerOf, refuseOtherStudios } from './caller-access.ts';
 import type { CallObserver } from './observation.ts';
 import { connectErrorOf } from './refusals.ts';
 
@@ -19,9 +20,10 @@ export type RunCall = <Answer extends object>(
 
 /** Runs calls on behalf of a log, and of an observer if there is one. */
 export function callRunner(log: Logger, observer: CallObserver | undefined): RunCall {
-  return async ({ operation, requestId: given, request, traceparent }, body, messageOf = (answer) => answer) => {
-    const requestId = isRequestId(given) ? given : undefined;
-    const observed = observer?.({ operation, requestId, request, traceparent });
+  return async (call, body, messageOf = (answer) => answer) => {
+    const { operation } = call;
+    const requestId = isRequestId(call.requestId) ? call.requestId : undefined;
+    const observed = observer?.({ ...call, requestId });
     const finish = observed?.finish;
     try {
       const answer = await (observed?.during ? observed.during(body) : body());
@@ -62,10 +64,14 @@ const CODES: Record<Code, string> = {
 export function runCalls(run: RunCall): Interceptor {
   return (next) => (request) => {
     if (request.stream || request.service.typeName === Health.typeName) return next(request);
-    const call = { ...callOf(request.method, request.header), request: request.message };
+    const caller = callerOf({ values: request.contextValues });
+    const call = { ...callOf(request.method, request.header, caller), request: request.message };
     return run(
       call,
-      () => next(request),
+      async () => {
+        refuseOtherStudios(caller, request.message);
+        return next(request);
+      },
       ({ message }) => message,
     );
   };

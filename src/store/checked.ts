@@ -268,6 +268,7 @@ export function checkedEvent(read: Unchecked<AuditEvent>): Checked<AuditEvent> {
 function faultOfEvent(read: Unchecked<AuditEvent>): keyof AuditEvent | undefined {
   if (!isOneOf(AUDIT_ACTIONS, read.action)) return 'action';
   if (read.memberId !== null && !isCrmId(read.memberId)) return 'memberId';
+  if (read.caller !== null && !isText(read.caller, LONGEST_TEXT)) return 'caller';
   if (!isTime(read.time)) return 'time';
   if (read.apiKeyId !== null && !isUuid(read.apiKeyId)) return 'apiKeyId';
   if (read.from !== null && !isText(read.from, LONGEST_TEXT)) return 'from';

@@ -209,6 +209,7 @@ export interface LeadStore {
     readonly stage: LeadStage;
     readonly claims: ClaimsOfContact;
     readonly memberId: string | null;
+    readonly caller?: string | null | undefined;
     readonly now: Date;
   }): Promise<ChangeLeadStageOutcome>;
 
@@ -230,6 +231,7 @@ export interface LeadStore {
     readonly claims: OpenClaims;
     readonly expectedUpdatedAt: Date | null;
     readonly memberId: string | null;
+    readonly caller?: string | null | undefined;
     readonly now: Date;
   }): Promise<UpdateLeadOutcome>;
 }
@@ -293,6 +295,7 @@ export interface LeadErasureStore {
     readonly studioId: string;
     readonly leadId: string;
     readonly memberId: string | null;
+    readonly caller?: string | null | undefined;
     readonly now: Date;
     /** When the lead must have changed last, to be erased; absent: whenever. One that is erased already stays as it is. */
     readonly expectedUpdatedAt?: Date;
@@ -332,7 +335,7 @@ export interface ApiKeyStore {
    * once; one that cannot be read counts until it is revoked. Answers whether it was written; it must be, together with an
    * event that its issuer created it.
    */
-  createApiKey(key: ApiKey, now: Date): Promise<boolean>;
+  createApiKey(key: ApiKey, now: Date, caller?: string | null): Promise<boolean>;
 
   /** All keys of the studio, highest id first; one that cannot be read must be there as legibleApiKey tells it. */
   listApiKeys(studioId: string): Promise<ApiKey[]>;
@@ -348,6 +351,7 @@ export interface ApiKeyStore {
     readonly studioId: string;
     readonly keyId: string;
     readonly memberId: string;
+    readonly caller?: string | null | undefined;
     readonly secretSha256: Uint8Array;
     readonly secretHint: string;
     readonly expiresAt: Date | null;

@@ -11,19 +11,20 @@ import { keyUseNoter } from './note-key-use.ts';
  *
  * @param secretSha256 hash of the secret; the hash is looked up, so nothing secret is compared byte by byte
  * @param sourceId what else to read of the key's studio; a UUID in lower case
+ * @param studios whose keys count at all; undefined: all
  * @throws Refusal INVALID_REQUEST, then in this order KEY_INVALID, STUDIO_SUSPENDED, ISSUER_FORBIDDEN
  * @rule 5.8 5.10 5.11 7.order
  */
 export async function authenticateApiKey(
   { store, clock }: { readonly store: Pick<ApiKeyStore, 'findCredential'>; readonly clock: Clock },
-  { secretSha256, sourceId }: { readonly secretSha256: Uint8Array; readonly sourceId?: string | undefined },
+  { secretSha256, sourceId, studios }: Presented,
 ): Promise<Credential> {
   const faults = new Faults();
   if (secretSha256.length !== 32) faults.note('secretSha256', 'must be 32 bytes long');
   faults.refuseIfAny();
 
   const credential = await store.findCredential(secretSha256, sourceId);
-  if (!credential || !isLive(credential.key, clock())) {
+  if (!credential || !isLive(credential.key, clock()) || studios?.has(credential.studio.id) === false) {
     throw new Refusal('KEY_INVALID', 'The key is unknown, replaced, revoked or expired.');
   }
   if (credential.studio.status !== 'active') throw new Refusal('STUDIO_SUSPENDED', 'The studio is suspended.');
@@ -33,17 +34,24 @@ export async function authenticateApiKey(
   return credential;
 }
 
-/**
- * Authenticates whoever comes with a key, and notes that it was used.
- *
- * @returns what throws as `authenticateApiKey` does
- */
-export function bearerAuthenticator(
-  deps: Pick<Dependencies, 'store' | 'clock'>,
-): (secretSha256: Uint8Array, sourceId?: string) => Promise<Credential> {
+interface Presented {
+  readonly secretSha256: Uint8Array;
+  readonly sourceId?: string | undefined;
+  readonly studios?: ReadonlySet<string> | undefined;
+}
+
+/** Does what `authenticateApiKey` does, and notes that the key was used. */
+export type BearerAuthenticator = (
+  secretSha256: Uint8Array,
+  sourceId?: string,
+  studios?: ReadonlySet<string>,
+) => Promise<Credential>;
+
+/** Authenticates whoever comes with a key. */
+export function bearerAuthenticator(deps: Pick<Dependencies, 'store' | 'clock'>): BearerAuthenticator {
   const noteUse = keyUseNoter(deps.store);
-  return async (secretSha256, sourceId) => {
-    const credential = await authenticateApiKey(deps, { secretSha256, sourceId });
+  return async (secretSha256, sourceId, studios) => {
+    const credential = await authenticateApiKey(deps, { secretSha256, sourceId, studios });
     noteUse(credential.key, deps.clock());
     return credential;
   };

@@ -18,6 +18,8 @@ export interface ChangeLeadStageCommand {
   readonly stage: LeadStage | undefined;
   /** Who does it; undefined: nobody is named. */
   readonly memberId?: string | undefined;
+  /** By which program; undefined: it has no name. */
+  readonly caller?: string | null | undefined;
 }
 
 /**
@@ -51,6 +53,7 @@ export async function changeLeadStage(
       stage: stage as LeadStage,
       claims: { contact, ...openClaims(contact, rules) },
       memberId: command.memberId ?? null,
+      caller: command.caller,
       now: clock(),
     });
     switch (outcome.kind) {

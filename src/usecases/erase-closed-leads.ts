@@ -1,3 +1,4 @@
+import type { Doer } from '../domain/audit.ts';
 import type { Clock } from '../domain/clock.ts';
 import { isOpen, type Lead } from '../domain/lead.ts';
 import type { DirectoryStore, LeadErasureStore, LeadStore } from '../store/store.ts';
@@ -37,16 +38,16 @@ export async function countClosedLeads(
  */
 export async function eraseClosedLeads(
   { store, clock }: ErasureDependencies,
-  which: ClosedLeads & { readonly memberId: string | null },
+  which: ClosedLeads & Doer,
   erased: (count: number) => void,
 ): Promise<number> {
   let count = 0;
   for await (const leads of pagesOf(store, which)) {
-    const { memberId } = which;
+    const { memberId, caller } = which;
     const outcomes = await Promise.all(
       // One that was opened or corrected since it was read is not among them any more.
       leads.map(({ studioId, id: leadId, updatedAt: expectedUpdatedAt }) =>
-        store.eraseLead({ studioId, leadId, memberId, now: clock(), expectedUpdatedAt }),
+        store.eraseLead({ studioId, leadId, memberId, caller, now: clock(), expectedUpdatedAt }),
       ),
     );
     count += outcomes.filter(({ kind }) => kind === 'erased').length;

@@ -18,6 +18,8 @@ export interface EraseContactCommand {
   /** Undefined: one that is neither an e-mail address nor a phone number. */
   readonly contact: Contact | undefined;
   readonly memberId?: string | undefined;
+  /** By which program; undefined: it has no name. */
+  readonly caller?: string | null | undefined;
 }
 
 /** What became of it. */
@@ -35,7 +37,7 @@ export interface ErasedContact {
  */
 export async function eraseContact(
   { store, clock }: ErasureDependencies,
-  { studioId, contact, memberId }: EraseContactCommand,
+  { studioId, contact, memberId, caller }: EraseContactCommand,
 ): Promise<ErasedContact> {
   const faults = new Faults();
   if (memberId !== undefined) faults.note('memberId', crmIdFault(memberId));
@@ -57,7 +59,7 @@ export async function eraseContact(
     const outcomes = await Promise.all(
       // One that got another contact since it was found is looked for again.
       leads.map(({ id: leadId, updatedAt: expectedUpdatedAt }) =>
-        store.eraseLead({ studioId, leadId, memberId: memberId ?? null, now: clock(), expectedUpdatedAt }),
+        store.eraseLead({ studioId, leadId, memberId: memberId ?? null, caller, now: clock(), expectedUpdatedAt }),
       ),
     );
     erasedCount += outcomes.filter(({ kind }) => kind === 'erased').length;

@@ -11,6 +11,8 @@ export interface EraseLeadCommand {
   readonly leadId: string;
   /** Who does it; undefined: nobody is named. */
   readonly memberId?: string | undefined;
+  /** By which program; undefined: it has no name. */
+  readonly caller?: string | null | undefined;
 }
 
 /**
@@ -20,7 +22,7 @@ export interface EraseLeadCommand {
  */
 export async function eraseLead(
   { store, clock }: { readonly store: LeadErasureStore; readonly clock: Clock },
-  { studioId, leadId, memberId }: EraseLeadCommand,
+  { studioId, leadId, memberId, caller }: EraseLeadCommand,
 ): Promise<ErasedLead> {
   const faults = new Faults();
   faults.note('studioId', crmIdFault(studioId));
@@ -31,6 +33,7 @@ export async function eraseLead(
     studioId,
     leadId: leadId.toLowerCase(),
     memberId: memberId ?? null,
+    caller,
     now: clock(),
   });
   if (outcome.kind !== 'erased') throw leadNotFound();

@@ -25,6 +25,8 @@ export interface PutStudioCommand {
   /** Null: nobody knows the region any more; undefined: as it is. */
   readonly regionCode: string | null | undefined;
   readonly memberId?: string | undefined;
+  /** By which program; undefined: it has no name. */
+  readonly caller?: string | null | undefined;
 }
 
 /** @throws Refusal INVALID_REQUEST, also when there is no such studio yet and no status is given */
@@ -46,13 +48,13 @@ export async function putStudio(
   }
   if (command?.memberId !== undefined) faults.note('memberId', crmIdFault(command.memberId));
   faults.refuseIfAny();
-  const { id, status, memberId = null } = command as PutStudioCommand;
+  const { id, status, memberId = null, caller } = command as PutStudioCommand;
   const put = {
     id,
     status: status === 'as it is' ? undefined : status,
     regionCode: regionCode as RegionCode | null | undefined,
   };
-  const studio = await store.putStudio(put, { memberId, now: clock() });
+  const studio = await store.putStudio(put, { memberId, caller, now: clock() });
   if (studio) return studio;
   faults.note('studio.status', 'must be given for a new studio');
   throw faults.refusal();

@@ -19,6 +19,8 @@ interface KeyDependencies {
 export interface KeyManager {
   readonly studioId: string;
   readonly memberId: string;
+  /** By which program; undefined: it has no name. */
+  readonly caller?: string | null | undefined;
 }
 
 /** A key and its secret, which is told this once. */
@@ -67,7 +69,7 @@ export async function createApiKey(deps: KeyDependencies, command: CreateApiKeyC
     secretHint: hintOf(secret),
     lastUsedAt: null,
   };
-  if (!(await store.createApiKey(key, now))) throw limitReached();
+  if (!(await store.createApiKey(key, now, command.caller))) throw limitReached();
   return { key, secret };
 }
 
@@ -106,6 +108,7 @@ export async function replaceApiKey(
     studioId,
     keyId: command.keyId.toLowerCase(),
     memberId,
+    caller: command.caller,
     secretSha256: hashKeySecret(secret),
     secretHint: hintOf(secret),
     expiresAt: expiresAt ?? null,
@@ -138,8 +141,8 @@ export async function revokeApiKey(
   faults.note('apiKeyId', uuidFault(command.keyId));
   faults.refuseIfAny();
   await authorise(store, command);
-  const { studioId, memberId, keyId } = command;
-  const key = await store.revokeApiKey(studioId, keyId.toLowerCase(), { memberId, now: clock() });
+  const { studioId, memberId, caller, keyId } = command;
+  const key = await store.revokeApiKey(studioId, keyId.toLowerCase(), { memberId, caller, now: clock() });
   if (!key) throw keyNotFound();
   return key;
 }

@@ -30,6 +30,8 @@ export interface UpdateLeadCommand {
   readonly expectedUpdatedAt?: Date | undefined;
   /** Who does it; undefined: nobody is named. */
   readonly memberId?: string | undefined;
+  /** By which program; undefined: it has no name. */
+  readonly caller?: string | null | undefined;
 }
 
 /**
@@ -62,6 +64,7 @@ export async function updateLead(
     claims: openClaims(contact, rules),
     expectedUpdatedAt,
     memberId: command.memberId ?? null,
+    caller: command.caller,
     now: clock(),
   });
   switch (outcome.kind) {

@@ -2,6 +2,7 @@ import { inspect } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { BOUNDS } from '../../common/rules/field-rules.ts';
 import { type ApiKey, LIVE_KEYS_PER_STUDIO } from '../../src/domain/api-key.ts';
+import type { AuditEvent } from '../../src/domain/audit.ts';
 import { CALLS_OVER_MS } from '../../src/domain/claim-renewal.ts';
 import { openClaims } from '../../src/domain/claims.ts';
 import type { Lead, LeadClaims, LeadStage } from '../../src/domain/lead.ts';
@@ -1432,7 +1433,15 @@ export function storeContract(name: string, damages: readonly Damage[], open: ()
     });
 
     describe('who did what', () => {
-      const event = { studioId: STUDIO_ID, apiKeyId: null, leadId: null, from: null, to: null, time: NOW };
+      const event = {
+        studioId: STUDIO_ID,
+        caller: null,
+        apiKeyId: null,
+        leadId: null,
+        from: null,
+        to: null,
+        time: NOW,
+      };
 
       test('is kept of a studio and its keys, newest first, with whom and when, also after the next start', async () => {
         const at = (ms: number, memberId: string | null) => ({ memberId, now: plus(NOW, ms) });
@@ -1497,6 +1506,33 @@ export function storeContract(name: string, damages: readonly Damage[], open: ()
         expect(await store.findLead(studioId, leadId)).toEqual(last.lead);
         expect(await store.listAuditEvents(studioId, null)).toEqual([]);
         expect(await store.listAuditEvents('studio-2', leadId)).toEqual([]);
+      });
+
+      test('is kept with the program that did it, of everything that is kept', async () => {
+        const by = (caller: string) => ({ memberId: 'member-1', caller, now: NOW });
+        await store.putStudio(aStudio(), by('studio-maker'));
+        await store.putStudio(aStudio({ status: 'suspended' }), by('studio-stopper'));
+        const key = anApiKey();
+        await store.createApiKey(key, NOW, 'key-maker');
+        const secret = { secretSha256: aSecretHash(), secretHint: 'hint', expiresAt: null };
+        await store.replaceApiKey({ studioId: STUDIO_ID, keyId: key.id, ...secret, ...by('key-replacer') });
+        await store.revokeApiKey(STUDIO_ID, key.id, by('key-revoker'));
+        const lead = await created();
+        const { id: leadId, studioId } = lead;
+        await store.changeLeadStage({ studioId, leadId, stage: 'contacted', claims: claimsOf(lead), ...by('mover') });
+        const correction = { displayName: 'Grace' };
+        await store.updateLead({
+          ...{ studioId, leadId, correction, claims: claimsOf(lead), expectedUpdatedAt: null },
+          ...by('corrector'),
+        });
+        await store.eraseLead({ studioId, leadId, ...by('eraser') });
+
+        store = await later();
+        const callersOf = (events: readonly AuditEvent[]) => events.map(({ caller }) => caller).toSorted();
+        expect(callersOf(await store.listAuditEvents(studioId, leadId))).toEqual(['corrector', 'eraser', 'mover']);
+        expect(callersOf(await store.listAuditEvents(studioId, null))).toEqual(
+          ['studio-maker', 'studio-stopper', 'key-maker', 'key-replacer', 'key-revoker'].toSorted(),
+        );
       });
 
       test('is nothing of what was refused', async () => {

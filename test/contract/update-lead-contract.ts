@@ -336,7 +336,14 @@ export function updateLeadContract(
       const all = { note: null, sourceId: newId(), contact: anEmail(), displayName: 'Ida' };
       const twice = await updated(once, all);
 
-      const event = { studioId: STUDIO_ID, leadId: lead.id, apiKeyId: null, action: 'lead-updated', from: null };
+      const event = {
+        studioId: STUDIO_ID,
+        leadId: lead.id,
+        caller: null,
+        apiKeyId: null,
+        action: 'lead-updated',
+        from: null,
+      };
       expect(await eventsOf(lead)).toEqual([
         { ...event, memberId: null, time: twice.updatedAt, to: 'displayName,contact,sourceId,note' },
         { ...event, memberId: 'member-2', time: once.updatedAt, to: 'displayName,note' },

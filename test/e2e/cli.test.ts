@@ -92,12 +92,13 @@ test('an operator sets up a studio, issues, replaces, lists and revokes a key, f
   expect(revoked.revokedAt).toEqual(expect.any(String));
 
   const deeds = await json('audit', 's1');
-  expect(deeds.map(({ action, memberId, to }: Record<string, unknown>) => [action, memberId, to])).toEqual([
-    ['api-key-revoked', 'owner', null],
-    ['api-key-replaced', 'owner', null],
-    ['api-key-created', 'owner', null],
-    ['studio-status-changed', 'the-boss', 'suspended'],
-    ['studio-status-changed', null, 'active'],
+  const byHand = '(command line)';
+  expect(deeds.map((deed: Record<string, unknown>) => [deed.action, deed.memberId, deed.caller, deed.to])).toEqual([
+    ['api-key-revoked', 'owner', byHand, null],
+    ['api-key-replaced', 'owner', byHand, null],
+    ['api-key-created', 'owner', byHand, null],
+    ['studio-status-changed', 'the-boss', byHand, 'suspended'],
+    ['studio-status-changed', null, byHand, 'active'],
   ]);
 
   const listed = await cli('keys', 'list', ...manager);

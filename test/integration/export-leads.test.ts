@@ -20,6 +20,7 @@ import { readCoreConfig } from '../../src/config.ts';
 import { systemClock } from '../../src/domain/clock.ts';
 import type { Lead } from '../../src/domain/lead.ts';
 import { newId } from '../../src/domain/new-id.ts';
+import { Callers } from '../../src/rpc/callers.ts';
 import { createCoreMetrics } from '../../src/rpc/metrics.ts';
 import { callObserver } from '../../src/rpc/observation.ts';
 import { createCoreServer } from '../../src/server.ts';
@@ -50,10 +51,12 @@ async function aCore(path = join(temporaryFolder(), 'leads.db')) {
   const log = pino(new Writable({ write: (line, _, done) => done(void lines.push(JSON.parse(line))) }));
   const readiness = new Readiness('the database', () => store.check(), pino({ level: 'silent' }));
   const metrics = createCoreMetrics();
+  const config = readCoreConfig({ CORE_PORT: '0', CORE_TOKEN });
   const server = await createCoreServer(
-    readCoreConfig({ CORE_PORT: '0', CORE_TOKEN }),
+    config,
     { store: { ...store, walkLeads }, clock: systemClock, newId },
     {
+      callers: new Callers(config.CORE_TOKEN, undefined),
       log: pino({ level: 'silent' }),
       readiness,
       draining: new AbortController().signal,

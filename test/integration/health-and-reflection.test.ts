@@ -20,6 +20,7 @@ import {
 import { readCoreConfig } from '../../src/config.ts';
 import { systemClock } from '../../src/domain/clock.ts';
 import { newId } from '../../src/domain/new-id.ts';
+import { Callers } from '../../src/rpc/callers.ts';
 import { MOST_WATCHERS } from '../../src/rpc/health-service.ts';
 import { createCoreServer } from '../../src/server.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
@@ -120,6 +121,7 @@ test('however many ask whether a core serves, in whichever way, its store is loo
     log,
   );
   const surroundings = {
+    callers: new Callers(config.CORE_TOKEN, undefined),
     log,
     readiness,
     draining: new AbortController().signal,

@@ -64,11 +64,11 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     suite: EXCHANGED,
     caughtBy: 'is looked at anew for each message, and what may be done with it',
     patches: [
-      { file: ITEMS, find: 'const authenticateOnce = oncePerSecret(authenticate);', put: '' },
+      { file: ITEMS, find: 'const authenticateOnce = oncePerSecret(authenticateForCaller);', put: '' },
       {
         file: ITEMS,
         find: 'const allRead = $VALUE;',
-        put: 'const authenticateOnce = oncePerSecret(authenticate); const allRead = $VALUE;',
+        put: 'const authenticateOnce = oncePerSecret(authenticateForCaller); const allRead = $VALUE;',
       },
     ],
   },
@@ -91,8 +91,8 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: EXCHANGE,
-        find: 'return items.map(itemOf);',
-        put: 'return items.map((item) => itemOf({ ...item, secretSha256: items[0].secretSha256 }));',
+        find: 'return items.map((item) => itemOf(item, caller));',
+        put: 'return items.map((item) => itemOf({ ...item, secretSha256: items[0].secretSha256 }, caller));',
       },
     ],
   },
@@ -113,7 +113,7 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     suite: EXCHANGED,
     caughtBy:
       'that has only API_KEY_SCOPE_LEADS_READ is refused the rest, whatever else is wrong, and nothing is written',
-    patches: [{ file: EXCHANGE, find: 'refuseUnlessAllowed(bearer, operation.scope);', put: '' }],
+    patches: [{ file: EXCHANGE, find: 'refuseUnlessScoped(bearer, operation.scope);', put: '' }],
   },
   {
     name: 'the core looks at the scopes of a key when it has done what was asked for',
@@ -121,11 +121,11 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     caughtBy:
       'that has only API_KEY_SCOPE_LEADS_READ is refused the rest, whatever else is wrong, and nothing is written',
     patches: [
-      { file: EXCHANGE, find: 'refuseUnlessAllowed(bearer, operation.scope);', put: '' },
+      { file: EXCHANGE, find: 'refuseUnlessScoped(bearer, operation.scope);', put: '' },
       {
         file: EXCHANGE,
         find: 'return operation.answer($$$ASKED);',
-        put: 'const answer = await operation.answer($$$ASKED); refuseUnlessAllowed(bearer, operation.scope); return answer;',
+        put: 'const answer = await operation.answer($$$ASKED); refuseUnlessScoped(bearer, operation.scope); return answer;',
       },
     ],
     inSoak: true,

@@ -2,7 +2,9 @@ import type { PlantedBug } from './planted-bug.ts';
 
 const HEALTH = 'test/integration/health-and-reflection.test.ts';
 const PORT = 'test/security/core-port-bounds.test.ts';
-const CALLER_AUTHENTICATION = 'src/rpc/core-token.ts';
+const CALLER_AUTHENTICATION = 'src/rpc/caller-authentication.ts';
+const CALLER_ACCESS = 'src/rpc/caller-access.ts';
+const CALLERS = 'test/integration/callers.test.ts';
 const HEALTH_SERVICE = 'src/rpc/health-service.ts';
 const STRANGERS = 'src/http2/strangers.ts';
 
@@ -21,6 +23,80 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
+    name: 'a caller may do more than its file says',
+    suite: CALLERS,
+    caughtBy: 'read may call what is for it, and nothing else',
+    patches: [
+      {
+        file: CALLER_ACCESS,
+        find: 'if (!roles || roles.some((role) => may.has(role))) return undefined;',
+        put: 'return undefined;',
+      },
+    ],
+  },
+  {
+    name: 'a caller of some studios is kept from others only where it names one',
+    suite: CALLERS,
+    caughtBy: 'gets at these alone, and at nothing that is about all',
+    patches: [
+      {
+        file: CALLER_ACCESS,
+        find: 'asked.length > 0 && asked.every((id) => studios.has(id))',
+        put: 'asked.every((id) => studios.has(id))',
+      },
+    ],
+    inSoak: true,
+  },
+  {
+    name: 'of several studios that a request names, one has to be of the caller',
+    suite: CALLERS,
+    caughtBy: 'gets at these alone, and at nothing that is about all',
+    patches: [
+      { file: CALLER_ACCESS, find: 'asked.every((id) => studios.has(id))', put: 'asked.some((id) => studios.has(id))' },
+    ],
+    inSoak: true,
+  },
+  {
+    name: 'a gateway of some studios knows the keys of all',
+    suite: CALLERS,
+    caughtBy: 'knows no keys of others: as a gateway it answers them as it does unknown ones',
+    patches: [
+      {
+        file: 'src/usecases/authenticate-api-key.ts',
+        find: 'studios?.has(credential.studio.id) === false',
+        put: 'false',
+      },
+    ],
+    inSoak: true,
+  },
+  {
+    name: 'a gateway may ask for a studio without a key of it',
+    suite: CALLERS,
+    caughtBy: 'a gateway may not ask for a studio without a key of it, nor beyond what its scopes allow',
+    patches: [{ file: CALLER_ACCESS, find: "!may.has('crm') || studios !== undefined", put: 'false' }],
+    inSoak: true,
+  },
+  {
+    name: 'what is open stays so when its caller is taken out of the file',
+    suite: CALLERS,
+    caughtBy: 'holds at once for calls, and ends those that are open without losing an answer',
+    patches: [{ file: 'src/rpc/items.ts', find: '[ending, signal, caller.withdrawn]', put: '[ending, signal]' }],
+    inSoak: true,
+  },
+  {
+    name: 'a request without a body waits for the end of it',
+    suite: 'test/e2e/http/http-faults.test.ts',
+    caughtBy: 'so is whatever else may have a body, and has none: /v1/nowhere POST',
+    patches: [
+      {
+        file: 'gateway/http-server.ts',
+        find: '(payload as Readable).readableEnded ? Readable.from([]) : payload',
+        put: 'payload',
+      },
+    ],
+    inSoak: true,
+  },
+  {
     name: 'claims are never made anew by a core that runs',
     suite: 'test/e2e/http/one-open-lead.test.ts',
     caughtBy: 'is held to by the new region of its studio alone, once a running core has made its claims anew',
@@ -37,7 +113,13 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     name: 'health is told to whoever presents a wrong token',
     suite: HEALTH,
     caughtBy: 'health is told without a token and with the right one, and refused to whoever presents another',
-    patches: [{ file: CALLER_AUTHENTICATION, find: 'if (authorization === undefined) return;', put: 'return;' }],
+    patches: [
+      {
+        file: CALLER_AUTHENTICATION,
+        find: "if (!caller && requestHeader.has('authorization')) throw connectErrorOf(unknown());",
+        put: '',
+      },
+    ],
   },
   {
     name: 'a core that stops says what its last look has found',

@@ -339,9 +339,9 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/usecases/authenticate-api-key.ts',
-        find: 'const credential = await authenticateApiKey(deps, { secretSha256, sourceId });',
+        find: 'const credential = await authenticateApiKey(deps, { secretSha256, sourceId, studios });',
         put: `const name = Buffer.from(secretSha256).toString('latin1');
-    const credential = seen.get(name) ?? (await authenticateApiKey(deps, { secretSha256, sourceId }));
+    const credential = seen.get(name) ?? (await authenticateApiKey(deps, { secretSha256, sourceId, studios }));
     seen.set(name, credential);`,
       },
       {

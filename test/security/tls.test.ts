@@ -258,3 +258,42 @@ describeWithRedisTls('a gateway that counts in Redis over TLS', () => {
     expect(await greetingsOf(redis)).toBe(0);
   });
 });
+
+describe('a caller that the core knows by whom its certificate was issued to', () => {
+  const subject = { CN: 'gateway of the website' };
+  const callersFile = (may: string[], certificateSubject: object = subject) =>
+    fileWith(JSON.stringify({ callers: { website: { may, certificateSubject } } }));
+  const aNamingCore = async (file: string) =>
+    aCore({ CORE_TOKEN: '', CORE_TLS_CLIENT_CA_FILE: fileWith(authority.cert), CORE_CALLERS_FILE: file });
+
+  test('is let in without a token, by that name alone', async () => {
+    const core = await aNamingCore(callersFile(['gateway']));
+    const own = await authority.issue(subject.CN, 'client');
+    await expectConnected(await gatewayOf(core.port, { ...showing(own), CORE_TOKEN: '' }));
+
+    for (const name of ['gateway', 'gateway of the website 2', 'localhost']) {
+      const other = await authority.issue(name, 'client');
+      const url = await gatewayOf(core.port, { ...showing(other), CORE_TOKEN: '' });
+      await expectProblem(await ask(url), 500, 'internal_error', []);
+    }
+  });
+
+  test('and presents a token all the same is known by that, or not at all', async () => {
+    const core = await aNamingCore(callersFile(['gateway']));
+    const own = await authority.issue(subject.CN, 'client');
+    const url = await gatewayOf(core.port, {
+      ...showing(own),
+      CORE_TOKEN: 'a token that the core does not know at all',
+    });
+    await expectProblem(await ask(url), 500, 'internal_error', []);
+    expect((await fetch(`${url}/readyz`)).status).toBe(503);
+  });
+
+  test('may do nothing else than the file says', async () => {
+    const core = await aNamingCore(callersFile(['read']));
+    const own = await authority.issue(subject.CN, 'client');
+    const url = await gatewayOf(core.port, { ...showing(own), CORE_TOKEN: '' });
+    await expectProblem(await ask(url), 500, 'internal_error', []);
+    expect((await fetch(`${url}/readyz`)).status).toBe(503);
+  });
+});

@@ -114,7 +114,7 @@ export interface GrpcCaller {
   stream<Answer>(
     rpc: string,
     request?: object,
-    options?: Pick<CallOptions, 'deadline'>,
+    options?: Pick<CallOptions, 'deadline' | 'authorization'>,
   ): AsyncIterable<Answer> & Pick<ClientReadableStream<Answer>, 'cancel'>;
   /** Begins a call in which messages go both ways, until both sides have ended. */
   open(rpc: string, options?: Pick<CallOptions, 'authorization'>): ClientDuplexStream<object, object>;
@@ -146,14 +146,14 @@ export function grpcCaller(
         );
       });
     },
-    stream<Answer>(rpc: string, request = {}, options: Pick<CallOptions, 'deadline'> = {}) {
+    stream<Answer>(rpc: string, request = {}, options: Pick<CallOptions, 'deadline' | 'authorization'> = {}) {
       const { path, requestSerialize, responseDeserialize } = methodOf(rpc);
       const call = client.makeServerStreamRequest(
         path,
         requestSerialize,
         responseDeserialize,
         request,
-        metadataOf({}),
+        metadataOf(options),
         options,
       );
       return call as unknown as ClientReadableStream<Answer>;

@@ -76,7 +76,7 @@ describe('a core that others can reach', () => {
 
   test.each(reachable)('does not start on %s when nothing tells friend from foe', (CORE_HOST) => {
     expect(faultsOf({ CORE_HOST })).toEqual([
-      `CORE_HOST is ${CORE_HOST}, which others can reach: set CORE_TOKEN, or CORE_TLS_CLIENT_CA_FILE`,
+      `CORE_HOST is ${CORE_HOST}, which others can reach: set CORE_CALLERS_FILE, CORE_TOKEN or CORE_TLS_CLIENT_CA_FILE`,
     ]);
   });
 

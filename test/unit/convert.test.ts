@@ -9,7 +9,16 @@ import { aLead, aMember, anApiKey, aStudio, NOW, STUDIO_ID } from '../support/bu
 
 // What stands in one message with the answers of others must be one that can be written.
 describe('whatever is given to be sent is a message that can be written, or a fault on the spot', () => {
-  const event = { studioId: STUDIO_ID, memberId: null, time: NOW, apiKeyId: null, leadId: null, from: null, to: null };
+  const event = {
+    studioId: STUDIO_ID,
+    memberId: null,
+    caller: null,
+    time: NOW,
+    apiKeyId: null,
+    leadId: null,
+    from: null,
+    to: null,
+  };
   const sent = {
     'the stage of a lead': (word: never) => toBinary(LeadSchema, leadToWire(aLead({ stage: word }), 'full')),
     'the scope of a key': (word: never) => toBinary(ApiKeySchema, apiKeyToWire(anApiKey({ scopes: [word] }))),

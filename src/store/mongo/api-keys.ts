@@ -2,7 +2,7 @@ import { Binary, UUID } from 'mongodb';
 import { type ApiKey, isLive, KEY_SLOTS } from '../../domain/api-key.ts';
 import { type Checked, legibleApiKey, whole, wholeOrNull } from '../checked.ts';
 import { type ApiKeyStore, type ReplaceApiKeyOutcome, type ReportUnreadable, UnreadableRecord } from '../store.ts';
-import { refusedHistory, remember, updateAndRemember } from './audit.ts';
+import { doer, refusedHistory, remember, updateAndRemember } from './audit.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import {
   apiKeyDocument,
@@ -42,7 +42,7 @@ export function mongoApiKeys(connection: Connection, studioReads: StudioReads, r
 
     replaceApiKey: keyReplacer(connection, turns),
 
-    revokeApiKey: (studioId, keyId, { memberId, now }) =>
+    revokeApiKey: (studioId, keyId, { memberId, caller, now }) =>
       call((deadline) =>
         untilKnown(deadline, async () => {
           const _id = new UUID(keyId);
@@ -51,7 +51,7 @@ export function mongoApiKeys(connection: Connection, studioReads: StudioReads, r
             // Whatever stands there that is no time: it is none of ours.
             { studioId, _id, revokedAt: { $not: { $type: 'date' } } },
             { revokedAt: now, slot: keyId },
-            { action: 'api-key-revoked', memberId, time: now },
+            { action: 'api-key-revoked', ...doer({ memberId, caller }), time: now },
           );
           const found = await apiKeys.findOne({ studioId, _id }, WITHOUT_HISTORY);
           return { key: found && (wholeOrNull(apiKeyOf(found), report) ?? legibleApiKey(apiKeyIn(found))) };
@@ -84,7 +84,7 @@ export function mongoApiKeys(connection: Connection, studioReads: StudioReads, r
 
 const keyCreator =
   ({ apiKeys, call }: Connection, turns: Turns): ApiKeyStore['createApiKey'] =>
-  (key, now) =>
+  (key, now, caller) =>
     call((deadline) =>
       turns.take([key.studioId], () =>
         untilKnown(deadline, async (attempt) => {
@@ -98,7 +98,7 @@ const keyCreator =
           if (slot === undefined) return false;
           deadline.throwIfAborted();
           const { memberId } = key;
-          const history: HistoryEntry[] = [{ action: 'api-key-created', memberId, time: now }];
+          const history: HistoryEntry[] = [{ action: 'api-key-created', ...doer({ memberId, caller }), time: now }];
           await apiKeys.insertOne({ ...apiKeyDocument(key, slot), history });
           return true;
         }),
@@ -107,7 +107,7 @@ const keyCreator =
 
 const keyReplacer =
   ({ apiKeys, call }: Connection, turns: Turns): ApiKeyStore['replaceApiKey'] =>
-  ({ studioId, keyId, memberId, secretSha256, secretHint, expiresAt, now }) =>
+  ({ studioId, keyId, memberId, caller, secretSha256, secretHint, expiresAt, now }) =>
     call((deadline) =>
       turns.take([studioId], () =>
         untilKnown<Checked<ReplaceApiKeyOutcome>>(deadline, async () => {
@@ -138,7 +138,7 @@ const keyReplacer =
                   expiresAt: renewed.expiresAt,
                   slot,
                 },
-                $push: remember({ action: 'api-key-replaced', memberId, time: now }),
+                $push: remember({ action: 'api-key-replaced', ...doer({ memberId, caller }), time: now }),
               },
             );
             return matchedCount === 1 ? { kind: 'replaced', key: renewed } : undefined;

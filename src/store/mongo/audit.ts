@@ -1,5 +1,5 @@
 import { type Collection, type Filter, MongoServerError, type UpdateFilter, type WithId } from 'mongodb';
-import { type AuditEvent, EVENTS_KEPT } from '../../domain/audit.ts';
+import { type AuditEvent, type Doer, EVENTS_KEPT } from '../../domain/audit.ts';
 import { type Checked, checkedEvent, faultOfHistory, wholeOrNull } from '../checked.ts';
 import type { AuditStore, ReportUnreadable, UnreadableRecord } from '../store.ts';
 import type { Connection } from './connection.ts';
@@ -43,6 +43,9 @@ export function mongoAudit({ leads, apiKeys, studios, call }: Connection, report
       }),
   };
 }
+
+/** Who did it, as an entry has it. */
+export const doer = ({ memberId, caller }: Doer) => ({ memberId, ...(caller && { caller }) });
 
 /** What makes a document's history longer by an entry, as a part of an update. */
 export const remember = (entry: HistoryEntry) => ({ history: { $each: [entry], $slice: -EVENTS_KEPT } });
@@ -99,8 +102,8 @@ interface Subject {
 }
 
 function eventOf(entry: HistoryEntry | null, subject: Subject): Checked<AuditEvent> {
-  const { action, memberId, time, from = null, to = null } = Object(entry);
-  return checkedEvent({ leadId: null, apiKeyId: null, ...subject, action, memberId, time, from, to });
+  const { action, memberId, caller = null, time, from = null, to = null } = Object(entry);
+  return checkedEvent({ leadId: null, apiKeyId: null, ...subject, action, memberId, caller, time, from, to });
 }
 
 /**

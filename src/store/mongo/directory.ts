@@ -4,7 +4,7 @@ import { type Checked, isOneOf, wholeOrNull } from '../checked.ts';
 import { readPage } from '../pages.ts';
 import { regionAfterPut } from '../region-after-put.ts';
 import type { DirectoryStore, PutOutcome, ReportUnreadable, StudioPut } from '../store.ts';
-import { updateAndRemember } from './audit.ts';
+import { doer, updateAndRemember } from './audit.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import {
   AFTER_ALL_STUDIOS,
@@ -168,9 +168,9 @@ const entryPutter =
       }),
     );
 
-const statusEntry = ({ memberId, now: time }: Deed, to: Studio['status']): HistoryEntry => ({
+const statusEntry = ({ now: time, ...by }: Deed, to: Studio['status']): HistoryEntry => ({
   action: 'studio-status-changed',
-  memberId,
+  ...doer(by),
   time,
   to,
 });

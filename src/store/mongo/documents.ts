@@ -49,6 +49,7 @@ export interface LeadKey {
 
 /** What was done to a document, in the order in which it was done. */
 export interface HistoryEntry extends Pick<AuditEvent, 'action' | 'memberId' | 'time'> {
+  readonly caller?: string;
   readonly from?: string | null;
   readonly to?: string;
 }

@@ -2,7 +2,7 @@ import type { UpdateFilter } from 'mongodb';
 import { nextUpdate } from '../../domain/lead.ts';
 import { type Checked, whole, wholeOrNull } from '../checked.ts';
 import { type EraseLeadOutcome, type LeadErasureStore, type ReportUnreadable, UnreadableRecord } from '../store.ts';
-import { refusedHistory, remember } from './audit.ts';
+import { doer, refusedHistory, remember } from './audit.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import {
   erasedLeadOf,
@@ -40,7 +40,7 @@ export function mongoLeadErasure({ leads, call }: Connection, report: ReportUnre
         return { leads: erased, next: found.length < limit ? null : (found.at(-1)?._id.id.toString() ?? null) };
       }),
 
-    eraseLead: ({ studioId, leadId, memberId, now, expectedUpdatedAt }) =>
+    eraseLead: ({ studioId, leadId, memberId, caller, now, expectedUpdatedAt }) =>
       call((deadline) =>
         untilKnown<Checked<EraseLeadOutcome>>(deadline, async () => {
           const _id = leadKey(studioId, leadId);
@@ -61,7 +61,7 @@ export function mongoLeadErasure({ leads, call }: Connection, report: ReportUnre
                 ...mark,
                 $set: { ...mark.$set, updatedAt: time, erasedAt: time, openContactKey: formerClosedClaim(leadId) },
                 $unset: PERSONAL,
-                $push: remember({ action: 'lead-erased', memberId, time }),
+                $push: remember({ action: 'lead-erased', ...doer({ memberId, caller }), time }),
               } as UpdateFilter<LeadDocument>,
             );
           } catch (error) {

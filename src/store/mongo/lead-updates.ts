@@ -2,7 +2,7 @@ import { correctedFields } from '../../domain/correction.ts';
 import { isOpen, nextUpdate } from '../../domain/lead.ts';
 import { type Checked, whole } from '../checked.ts';
 import { type LeadStore, UnreadableRecord, type UpdateLeadOutcome } from '../store.ts';
-import { refusedHistory, remember } from './audit.ts';
+import { doer, refusedHistory, remember } from './audit.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import {
   claimsDocument,
@@ -22,7 +22,7 @@ import { Turns } from './turns.ts';
 export function leadUpdater({ leads, call }: Connection): LeadStore['updateLead'] {
   // Many at once of one lead would disturb each other, and be tried again, until time is over.
   const turns = new Turns();
-  return ({ studioId, leadId, correction, claims, expectedUpdatedAt, memberId, now }) =>
+  return ({ studioId, leadId, correction, claims, expectedUpdatedAt, memberId, caller, now }) =>
     call((deadline) => {
       const _id = leadKey(studioId, leadId);
       /** What an attempt before this one may have written: its answer got lost. */
@@ -58,7 +58,12 @@ export function leadUpdater({ leads, call }: Connection): LeadStore['updateLead'
                 ...(corrected.includes('contact') && claimed),
                 ...(found.original === undefined && { original: originalDocument(lead) }),
               },
-              $push: remember({ action: 'lead-updated', memberId, time: updatedAt, to: corrected.join() }),
+              $push: remember({
+                action: 'lead-updated',
+                ...doer({ memberId, caller }),
+                time: updatedAt,
+                to: corrected.join(),
+              }),
             },
           );
           return matchedCount === 1 ? { kind: 'updated', lead: { ...lead, ...correction, updatedAt } } : undefined;

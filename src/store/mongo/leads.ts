@@ -20,7 +20,7 @@ import {
   type ReportUnreadable,
   UnreadableRecord,
 } from '../store.ts';
-import { refusedHistory, remember } from './audit.ts';
+import { doer, refusedHistory, remember } from './audit.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import {
   claimsDocument,
@@ -281,7 +281,7 @@ function leadReader(
 }
 
 function stageChanger({ leads, call }: Connection): LeadStore['changeLeadStage'] {
-  return ({ studioId, leadId, stage, claims, memberId, now }) =>
+  return ({ studioId, leadId, stage, claims, memberId, caller, now }) =>
     call((deadline) => {
       const _id = leadKey(studioId, leadId);
       /** What an attempt before this one may have written: its answer got lost. */
@@ -309,7 +309,7 @@ function stageChanger({ leads, call }: Connection): LeadStore['changeLeadStage']
               $set: { ...mark.$set, stage, updatedAt, ...claimsAfterMove(lead, stage, claims) },
               $push: remember({
                 action: 'lead-stage-changed',
-                memberId,
+                ...doer({ memberId, caller }),
                 time: updatedAt,
                 from: lead.stage,
                 to: stage,

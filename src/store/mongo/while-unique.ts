@@ -119,7 +119,7 @@ export function apiKeysWhileUnique(store: ApiKeyStore, connection: Connection): 
     });
   return {
     ...store,
-    createApiKey: (key, now) => vouchedFor(() => store.createApiKey(key, now)),
+    createApiKey: (...creation) => vouchedFor(() => store.createApiKey(...creation)),
     replaceApiKey: (replacement) => vouchedFor(() => store.replaceApiKey(replacement)),
   };
 }

@@ -27,14 +27,14 @@ export function sqliteApiKeys(
 
     replaceApiKey: keyReplacer(commits, apiKeys),
 
-    revokeApiKey(studioId, keyId, { memberId, now }) {
+    revokeApiKey(studioId, keyId, { memberId, caller, now }) {
       return commits.write(() => {
         const row = selectById.get(studioId, keyId);
         if (!row) return null;
         const key = legible(row);
         if (key?.revokedAt) return key;
         updateRevoked.run(now.getTime(), studioId, keyId);
-        keep({ studioId, apiKeyId: keyId, action: 'api-key-revoked', memberId, time: now });
+        keep({ studioId, apiKeyId: keyId, action: 'api-key-revoked', memberId, caller, time: now });
         return key && { ...key, revokedAt: now };
       });
     },
@@ -143,7 +143,7 @@ function keyCreator(
   commits: Pick<GroupCommit, 'write'>,
   { insert, takeSlot, keep }: ApiKeyTable,
 ): ApiKeyStore['createApiKey'] {
-  return (key, now) => {
+  return (key, now, caller) => {
     return commits.write(() => {
       const slot = takeSlot(key.studioId, now);
       if (slot === undefined) return false;
@@ -160,7 +160,7 @@ function keyCreator(
         slot,
       });
       const { studioId, id: apiKeyId, memberId } = key;
-      keep({ studioId, apiKeyId, action: 'api-key-created', memberId, time: now });
+      keep({ studioId, apiKeyId, action: 'api-key-created', memberId, caller, time: now });
       return true;
     });
   };
@@ -170,7 +170,7 @@ function keyReplacer(
   commits: Pick<GroupCommit, 'write'>,
   { selectById, updateSecret, takeSlot, keep }: ApiKeyTable,
 ): ApiKeyStore['replaceApiKey'] {
-  return ({ studioId, keyId, memberId, secretSha256, secretHint, expiresAt, now }) => {
+  return ({ studioId, keyId, memberId, caller, secretSha256, secretHint, expiresAt, now }) => {
     return commits.write(() => {
       const row = selectById.get(studioId, keyId);
       if (!row) return { kind: 'not-found' };
@@ -191,7 +191,7 @@ function keyReplacer(
         expiresAt: renewed.expiresAt.getTime(),
         slot,
       });
-      keep({ studioId, apiKeyId: keyId, action: 'api-key-replaced', memberId, time: now });
+      keep({ studioId, apiKeyId: keyId, action: 'api-key-replaced', memberId, caller, time: now });
       return { kind: 'replaced', key: renewed };
     });
   };

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite';
-import { type AuditEvent, EVENTS_KEPT } from '../../domain/audit.ts';
+import { type AuditEvent, type Doer, EVENTS_KEPT } from '../../domain/audit.ts';
 import { wholeOrNull } from '../checked.ts';
 import type { AuditStore, ReportUnreadable } from '../store.ts';
 import { auditEventOf, EVENT_COLUMNS } from './rows.ts';
@@ -16,12 +16,21 @@ export function sqliteAudit(database: DatabaseSync, report: ReportUnreadable = (
 }
 
 /** Keeps an event; to be called within a write. */
-export function auditWriter(database: DatabaseSync): (event: Partial<AuditEvent> & Happened) => void {
+export function auditWriter(database: DatabaseSync): (event: Partial<Omit<AuditEvent, keyof Doer>> & Happened) => void {
   const insert = database.prepare(`
-    INSERT INTO audit_events (studio_id, lead_id, api_key_id, action, member_id, time, from_value, to_value)
-    VALUES (:studioId, :leadId, :apiKeyId, :action, :memberId, :time, :from, :to)`);
-  return ({ studioId, leadId = null, apiKeyId = null, action, memberId, time, from = null, to = null }) =>
-    void insert.run({ studioId, leadId, apiKeyId, action, memberId, time: time.getTime(), from, to });
+    INSERT INTO audit_events (studio_id, lead_id, api_key_id, action, member_id, caller, time, from_value, to_value)
+    VALUES (:studioId, :leadId, :apiKeyId, :action, :memberId, :caller, :time, :from, :to)`);
+  return ({
+    studioId,
+    leadId = null,
+    apiKeyId = null,
+    action,
+    memberId,
+    caller = null,
+    time,
+    from = null,
+    to = null,
+  }) => void insert.run({ studioId, leadId, apiKeyId, action, memberId, caller, time: time.getTime(), from, to });
 }
 
-type Happened = Pick<AuditEvent, 'studioId' | 'action' | 'memberId' | 'time'>;
+type Happened = Pick<AuditEvent, 'studioId' | 'action' | 'time'> & Doer;

@@ -43,7 +43,7 @@ function sqliteStudios(
     ON CONFLICT (id) DO UPDATE SET status = :status, region_code = :regionCode, claim_renewal = :renewal`);
   const keep = auditWriter(database);
   return {
-    putStudio(put, { memberId, now }) {
+    putStudio(put, { memberId, caller, now }) {
       const { id, status, regionCode } = put;
       return commits.write(() => {
         const row = selectStudio.get(id);
@@ -54,7 +54,7 @@ function sqliteStudios(
           : { region: regionCode ?? null, renewal: null };
         const from = isOneOf(STUDIO_STATUSES, row?.status) ? row?.status : null;
         if (status !== undefined && status !== from) {
-          keep({ studioId: id, action: 'studio-status-changed', memberId, time: now, from, to: status });
+          keep({ studioId: id, action: 'studio-status-changed', memberId, caller, time: now, from, to: status });
         }
         upsertStudio.run({
           id,

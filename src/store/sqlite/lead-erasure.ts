@@ -43,7 +43,7 @@ export function sqliteLeadErasure(
   const keep = auditWriter(database);
 
   return {
-    async eraseLead({ studioId, leadId, memberId, now, expectedUpdatedAt }) {
+    async eraseLead({ studioId, leadId, memberId, caller, now, expectedUpdatedAt }) {
       const outcome = await commits.write(() => {
         const studio = studios.inWrite(studioId);
         const row = studio === undefined ? undefined : select.get(studio, leadId);
@@ -58,7 +58,7 @@ export function sqliteLeadErasure(
           if (keys) claimed.free(studio, keys, { number, isOpen: isOpen(kept.stage) });
           else freeAll.run(studio, number);
           erase.run(time.getTime(), number);
-          keep({ studioId, leadId, action: 'lead-erased', memberId, time });
+          keep({ studioId, leadId, action: 'lead-erased', memberId, caller, time });
           return { kind: 'erased', lead: { ...kept, updatedAt: time, erasedAt: time } } as const;
         }
         return { kind: 'erased', lead: kept } as const;

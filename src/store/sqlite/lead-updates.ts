@@ -29,7 +29,7 @@ export function leadUpdater(database: DatabaseSync, commits: Pick<GroupCommit, '
   const claimed = contactClaims(database);
   const keep = auditWriter(database);
 
-  return ({ studioId, leadId, correction, claims, expectedUpdatedAt, memberId, now }) =>
+  return ({ studioId, leadId, correction, claims, expectedUpdatedAt, memberId, caller, now }) =>
     commits.write(() => {
       const studio = studios.inWrite(studioId);
       const row = studio === undefined ? undefined : select.get(studio, leadId);
@@ -63,7 +63,7 @@ export function leadUpdater(database: DatabaseSync, commits: Pick<GroupCommit, '
         originalJson(lead),
         number,
       );
-      keep({ studioId, leadId, action: 'lead-updated', memberId, time: updatedAt, to: corrected.join() });
+      keep({ studioId, leadId, action: 'lead-updated', memberId, caller, time: updatedAt, to: corrected.join() });
       return { kind: 'updated', lead: updated };
     });
 }

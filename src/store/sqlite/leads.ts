@@ -195,7 +195,7 @@ function stageChanger(
   commits: Pick<GroupCommit, 'write'>,
   { studios, selectToMove, updateStage, claimed, keep }: LeadTable,
 ): LeadStore['changeLeadStage'] {
-  return ({ studioId, leadId, stage, claims, memberId, now }) => {
+  return ({ studioId, leadId, stage, claims, memberId, caller, now }) => {
     return commits.write(() => {
       const studio = studios.inWrite(studioId);
       const row = studio === undefined ? undefined : selectToMove.get(studio, leadId);
@@ -219,7 +219,7 @@ function stageChanger(
       const updatedAt = nextUpdate(lead.updatedAt, now);
       updateStage.run(stage, updatedAt.getTime(), contactKeys, ruleVersion, ruleRegion, number);
       const [from, to] = [lead.stage, stage];
-      keep({ studioId, leadId, action: 'lead-stage-changed', memberId, time: updatedAt, from, to });
+      keep({ studioId, leadId, action: 'lead-stage-changed', memberId, caller, time: updatedAt, from, to });
       return { kind: 'changed', lead: { ...lead, stage, updatedAt } };
     });
   };

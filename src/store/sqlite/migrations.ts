@@ -178,6 +178,10 @@ export const MIGRATIONS: readonly string[] = [
   ALTER TABLE leads ADD COLUMN erased_at INTEGER;
   CREATE INDEX leads_by_unacknowledged_change ON leads (changed_since) WHERE changed_since IS NOT NULL;
   `,
+  `
+  -- By which program, as the file of callers names it; NULL: programs were not told apart.
+  ALTER TABLE audit_events ADD COLUMN caller TEXT;
+  `,
 ];
 
 /** What a database has taken whose leads are being moved. */

@@ -55,7 +55,7 @@ export const SOURCE_COLUMNS = 'studio_id, id, name, enabled = 1 AS enabled';
 
 /** The columns of an event. */
 export const EVENT_COLUMNS = `
-  studio_id, lead_id, api_key_id, action, member_id, ${number('time')} AS time, from_value, to_value`;
+  studio_id, lead_id, api_key_id, action, member_id, caller, ${number('time')} AS time, from_value, to_value`;
 
 /**
  * A lead from a row as a list. The driver makes lists several times as fast as objects, and a page has many rows.
@@ -199,6 +199,7 @@ export const auditEventOf = (row: Row): Checked<AuditEvent> =>
     studioId: row.studio_id,
     action: row.action,
     memberId: row.member_id,
+    caller: row.caller,
     time: dateOf(row.time),
     apiKeyId: row.api_key_id,
     leadId: row.lead_id,

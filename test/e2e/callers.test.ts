@@ -1,0 +1,138 @@
+import { execFile } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { parseCallers, tokenHash } from '../../src/callers-file.ts';
+import { anAuthority } from '../support/certificates.ts';
+import { grpcCaller, refusalOf } from '../support/grpc.ts';
+import { addressOf, ROOT, run, temporaryFolder } from '../support/processes.ts';
+
+/** The commands about callers, on a file of their own that is not there yet. */
+function commands() {
+  const folder = temporaryFolder();
+  const path = join(folder, 'callers.json');
+  const env = { PATH: process.env.PATH, CORE_CALLERS_FILE: path };
+  const cli = async (...args: string[]) =>
+    (await promisify(execFile)(join(ROOT, 'operator/cli.ts'), ['--json', 'callers', ...args], { env })).stdout;
+  const refused = (...args: string[]) => cli(...args).then(String, ({ code, stderr }) => `${code} ${stderr}`);
+  const token = async (...args: string[]): Promise<string> => JSON.parse(await cli('new', ...args)).token;
+  return { folder, path, cli, refused, token, entries: () => parseCallers(readFileSync(path, 'utf8')) };
+}
+
+test('a caller is added, given a second token, relieved of the first, and removed; its tokens are kept nowhere', async () => {
+  const { folder, path, cli, refused, token, entries } = commands();
+  expect(await refused('list')).toBe('[]\n');
+  expect(await refused('new', 'website')).toMatch(/^1 there is no caller website: a new one needs --may/);
+
+  const first = await token('website', '--may', 'gateway');
+  const crm = await token('crm', '--may', 'crm', 'operator', '--studio', 'studio-1', 'studio-2');
+  expect(first).toMatch(/^lic_[\w-]{48}$/);
+  expect(statSync(path).mode & 0o777).toBe(0o600);
+  expect(entries()).toMatchObject({
+    website: { may: ['gateway'], tokens: [{ sha256: tokenHash(first) }] },
+    crm: { may: ['crm', 'operator'], studios: ['studio-1', 'studio-2'], tokens: [{ sha256: tokenHash(crm) }] },
+  });
+  expect(await refused('new', 'website', '--may', 'read')).toMatch(/^1 there is a caller website/);
+  expect(await refused('retire', 'website')).toMatch(/^1 website has no second token/);
+
+  const second = await token('website');
+  expect(await refused('new', 'website')).toMatch(/^1 website has 2 tokens: .*`callers retire website`/);
+  const listed = JSON.parse(await cli('list'));
+  expect(listed[0].tokens).toEqual([first, second].map((each) => expect.stringContaining(tokenHash(each).slice(0, 8))));
+  await cli('retire', 'website');
+  expect(entries().website?.tokens).toMatchObject([{ sha256: tokenHash(second) }]);
+  await cli('remove', 'website');
+  expect(Object.keys(entries())).toEqual(['crm']);
+  expect(await refused('remove', 'website')).toMatch(/^1 there is no caller website/);
+  expect(await refused('new', 'Web Site', '--may', 'read')).toMatch(/^1 The file is no file of callers: names have/);
+  expect(readFileSync(path, 'utf8')).not.toContain(crm);
+  // Nothing of what was refused is left.
+  expect(readdirSync(folder)).toEqual(['callers.json']);
+}, 120_000);
+
+test('a caller presents a certificate; a file that is a link, or none of callers, is left as it is', async () => {
+  const { folder, path, cli, refused, entries } = commands();
+  const authority = await anAuthority('authority');
+  const { cert } = await authority.issue('crm of ours', 'client');
+  const certificate = join(folder, 'crm.pem');
+  const target = join(folder, 'elsewhere.json');
+  writeFileSync(certificate, cert);
+  writeFileSync(target, '{"callers":{}}');
+  symlinkSync(target, path);
+  expect(await cli('new', 'crm', '--may', 'crm', '--certificate', certificate)).toBe('');
+  expect(entries()).toEqual({ crm: { may: ['crm'], certificateSubject: { CN: 'crm of ours' } } });
+  expect(readFileSync(target, 'utf8')).toBe(readFileSync(path, 'utf8'));
+  expect(await refused('new', 'other', '--may', 'crm', '--certificate', certificate)).toMatch(
+    /twice: for crm and for other/,
+  );
+  expect(await refused('new', 'other', '--may', 'crm', '--certificate', target)).toMatch(/has no certificate/);
+
+  writeFileSync(target, 'something else');
+  expect(await refused('new', 'other', '--may', 'crm')).toMatch(/^1 The file is not JSON/);
+  expect(readFileSync(target, 'utf8')).toBe('something else');
+  expect(await refused('new', 'other', '--may', 'everything')).toMatch(
+    /^1 error: .*Allowed choices are gateway, read, crm/,
+  );
+  expect(existsSync(`${target}.next`)).toBe(false);
+}, 120_000);
+
+test('a token is changed under load, and no request fails; what is retired opens nothing more', async () => {
+  const { path, cli, token } = commands();
+  const first = await token('website', '--may', 'gateway');
+  const crm = await token('crm', '--may', 'crm');
+  const DATABASE_URL = `sqlite:${join(temporaryFolder(), 'leads.db')}`;
+  const core = run('src/main.ts', { env: { DATABASE_URL, CORE_CALLERS_FILE: path } });
+  const CORE_URL = await addressOf(core);
+  const tokenFile = join(temporaryFolder(), 'token');
+  writeFileSync(tokenFile, first);
+  const gateway = run('gateway/main.ts', { env: { CORE_URL, CORE_TOKEN_FILE: tokenFile, QUOTA_LIMIT: '1000000' } });
+  const url = await addressOf(gateway);
+  const caller = grpcCaller(new URL(CORE_URL).host);
+  onTestFinished(() => caller.close());
+  const authorization = `Bearer ${crm}`;
+  const studio = { id: 'studio', status: 'STUDIO_STATUS_ACTIVE' };
+  await caller.call('DirectoryService/PutStudio', { studio }, { authorization });
+  const member = { studioId: 'studio', id: 'm', role: 'MEMBER_ROLE_OWNER' };
+  await caller.call('DirectoryService/PutMember', { member }, { authorization });
+  const expireTime = { seconds: Math.floor(Date.now() / 1000) + 3600 };
+  const key = { studioId: 'studio', memberId: 'm', name: 'k', scopes: ['API_KEY_SCOPE_LEADS_READ'], expireTime };
+  const { secret } = await caller.call<{ secret: string }>('ApiKeyService/CreateApiKey', key, { authorization });
+
+  const statuses = new Map<number, number>();
+  let isOver = false;
+  const load = Array.from({ length: 4 }, async () => {
+    while (!isOver) {
+      const { status } = await fetch(`${url}/v1/integrations/leads`, {
+        headers: { authorization: `Bearer ${secret}` },
+      });
+      statuses.set(status, (statuses.get(status) ?? 0) + 1);
+    }
+  });
+  const some = () =>
+    vi.waitUntil(
+      (
+        (before) => () =>
+          (statuses.get(200) ?? 0) > before + 50
+      )(statuses.get(200) ?? 0),
+    );
+  await some();
+  const second = await token('website');
+  await core.printed(/the file of callers was read again/);
+  writeFileSync(tokenFile, second);
+  await gateway.printed(/CORE_TOKEN_FILE was read again/);
+  await cli('retire', 'website');
+  const bySecond = () =>
+    caller.call(
+      'ApiKeyService/AuthenticateApiKey',
+      { secretSha256: Buffer.alloc(32) },
+      { authorization: `Bearer ${first}` },
+    );
+  await vi.waitUntil(async () => (await refusalOf(bySecond())).reason === 'CALLER_UNAUTHENTICATED', {
+    timeout: 20_000,
+  });
+  await some();
+  isOver = true;
+  await Promise.all(load);
+  expect([...statuses.keys()]).toEqual([200]);
+}, 120_000);

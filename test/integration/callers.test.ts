@@ -1,0 +1,336 @@
+import { randomUUID } from 'node:crypto';
+import { renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { newCoreToken } from '../../common/rules/key-secret.ts';
+import { type CallerEntries, tokenDigits, tokenHash } from '../../src/callers-file.ts';
+import { CALLER_ROLES, type CallerRole } from '../../src/domain/caller.ts';
+import { connectToCore } from '../support/core-clients.ts';
+import { openExchange } from '../support/exchange-calls.ts';
+import { CONTRACT_RPCS, CORE_TOKEN, type GrpcCaller, grpcCaller, refusalOf, startTestCore } from '../support/grpc.ts';
+import { scrape } from '../support/metrics.ts';
+import { run, temporaryFolder } from '../support/processes.ts';
+
+const FORBIDDEN = { code: 'PERMISSION_DENIED', reason: 'CALLER_FORBIDDEN' };
+const UNAUTHENTICATED = { code: 'UNAUTHENTICATED', reason: 'CALLER_UNAUTHENTICATED' };
+
+/** What each method is for, as docs/rpc-api.md says it. */
+const METHODS: Readonly<Record<string, readonly CallerRole[]>> = {
+  'LeadIntakeService/CreateLead': ['crm'],
+  'LeadIntakeService/GetLead': ['read', 'crm'],
+  'LeadIntakeService/ListLeads': ['read', 'crm'],
+  'LeadIntakeService/ExportLeads': ['read', 'crm'],
+  'LeadIntakeService/FindLeads': ['read', 'crm'],
+  'LeadIntakeService/BatchCreateLeads': ['gateway', 'crm'],
+  'LeadIntakeService/BatchGetLeads': ['gateway', 'crm'],
+  'LeadIntakeService/BatchListLeads': ['gateway', 'crm'],
+  'LeadIntakeService/ChangeLeadStage': ['crm'],
+  'LeadIntakeService/UpdateLead': ['crm'],
+  'LeadIntakeService/ImportLeads': ['crm'],
+  'LeadIntakeService/EraseLead': ['crm'],
+  'LeadIntakeService/EraseContact': ['crm'],
+  'LeadIntakeService/PullLeadChanges': ['crm'],
+  'LeadIntakeService/WatchLeadChanges': ['crm'],
+  'LeadIntakeService/AcknowledgeLeadChanges': ['crm'],
+  'LeadIntakeService/ResendLeads': ['crm', 'operator'],
+  'ExchangeService/Exchange': ['gateway'],
+  'ApiKeyService/CreateApiKey': ['crm', 'operator'],
+  'ApiKeyService/ListApiKeys': ['read', 'crm', 'operator'],
+  'ApiKeyService/ReplaceApiKey': ['crm', 'operator'],
+  'ApiKeyService/RevokeApiKey': ['crm', 'operator'],
+  'ApiKeyService/AuthenticateApiKey': ['gateway', 'crm'],
+  'ApiKeyService/BatchAuthenticateApiKeys': ['gateway', 'crm'],
+  'DirectoryService/PutStudio': ['crm', 'operator'],
+  'DirectoryService/GetStudio': ['read', 'crm', 'operator'],
+  'DirectoryService/ListStudios': ['read', 'crm', 'operator'],
+  'DirectoryService/PutMember': ['crm', 'operator'],
+  'DirectoryService/RemoveMember': ['crm', 'operator'],
+  'DirectoryService/PutLeadSource': ['crm', 'operator'],
+  'DirectoryService/RemoveLeadSource': ['crm', 'operator'],
+  'DirectoryService/ListLeadSources': ['read', 'crm', 'operator'],
+  'AuditService/ListAuditEvents': ['read', 'crm', 'operator'],
+};
+
+/** A file of callers, as an operator or a tool writes it. */
+function aFileOf(callers: CallerEntries) {
+  const path = join(temporaryFolder(), 'callers.json');
+  const write = (text: string) => {
+    writeFileSync(`${path}.next`, text);
+    renameSync(`${path}.next`, path);
+  };
+  const put = (entries: CallerEntries) => write(JSON.stringify({ callers: entries }));
+  put(callers);
+  return { path, put, write };
+}
+
+async function aCore(env: Record<string, string>) {
+  const core = await startTestCore(env);
+  const caller = grpcCaller(`127.0.0.1:${core.port}`);
+  onTestFinished(async () => {
+    caller.close();
+    await core.stop();
+  });
+  return { core, caller };
+}
+
+const entry = (token: string, may: readonly CallerRole[], studios?: readonly string[]) => ({
+  may,
+  tokens: [{ sha256: tokenHash(token) }],
+  ...(studios && { studios }),
+});
+
+/** Makes a call as whoever has a token. */
+const as =
+  (caller: GrpcCaller, token: string) =>
+  (rpc: string, request: object = {}) =>
+    caller.call(rpc, request, { authorization: `Bearer ${token}` });
+
+/** What became of a call that is to be let in or not, whatever it is refused for then. */
+async function isForbidden(attempt: Promise<unknown>): Promise<boolean> {
+  const refusal = await attempt.then(
+    () => undefined,
+    () => refusalOf(attempt),
+  );
+  return refusal?.reason === 'CALLER_FORBIDDEN';
+}
+
+describe('callers of a file', () => {
+  test('the table names every method', () =>
+    expect(Object.keys(METHODS).toSorted()).toEqual([...CONTRACT_RPCS].toSorted()));
+
+  test.each(CALLER_ROLES)('%s may call what is for it, and nothing else', async (role) => {
+    const token = newCoreToken();
+    const { caller } = await aCore({ CORE_CALLERS_FILE: aFileOf({ it: entry(token, [role]) }).path });
+    const call = as(caller, token);
+    const endless = new Set(['LeadIntakeService/WatchLeadChanges', 'LeadIntakeService/PullLeadChanges']);
+    const allowed: string[] = [];
+    for (const rpc of CONTRACT_RPCS) {
+      // An empty request is refused by its own rules, if it is let in at all; the feed would begin, were it asked for.
+      const request = endless.has(rpc) ? { max: -1 } : {};
+      if (rpc === 'LeadIntakeService/WatchLeadChanges' && METHODS[rpc]?.includes(role)) allowed.push(rpc);
+      else if (!(await isForbidden(call(rpc, request)))) allowed.push(rpc);
+    }
+    expect(allowed.toSorted()).toEqual(
+      Object.keys(METHODS)
+        .filter((rpc) => METHODS[rpc]?.includes(role))
+        .toSorted(),
+    );
+  });
+
+  test('nobody else is let in, whatever is set besides; a refusal tells who and what for', async () => {
+    const token = newCoreToken();
+    const { caller } = await aCore({
+      CORE_TOKEN: '',
+      CORE_CALLERS_FILE: aFileOf({ reporting: entry(token, ['read']) }).path,
+    });
+    for (const authorization of [undefined, '', 'Bearer ', `Bearer ${tokenHash(token)}`, `Bearer ${CORE_TOKEN}`]) {
+      expect(await refusalOf(caller.call('DirectoryService/ListStudios', {}, { authorization }))).toMatchObject(
+        UNAUTHENTICATED,
+      );
+    }
+    const refused = await refusalOf(as(caller, token)('LeadIntakeService/CreateLead'));
+    expect(refused).toMatchObject({ ...FORBIDDEN, metadata: { caller: 'reporting' } });
+    expect(await as(caller, token)('DirectoryService/ListStudios')).toMatchObject({ studios: [] });
+  });
+
+  test('CORE_TOKEN may do everything beside a file, unless that says what it may do', async () => {
+    const file = aFileOf({ other: entry(newCoreToken(), ['read']) });
+    const { caller } = await aCore({ CORE_CALLERS_FILE: file.path });
+    const studio = { id: 'studio', status: 'STUDIO_STATUS_ACTIVE' };
+    await caller.call('DirectoryService/PutStudio', { studio });
+    const named = await aCore({ CORE_CALLERS_FILE: aFileOf({ website: entry(CORE_TOKEN, ['gateway']) }).path });
+    expect(await refusalOf(named.caller.call('DirectoryService/PutStudio', { studio }))).toMatchObject(FORBIDDEN);
+  });
+});
+
+describe('a caller of some studios', () => {
+  test('gets at these alone, and at nothing that is about all', async () => {
+    const token = newCoreToken();
+    const file = aFileOf({ branch: entry(token, ['crm', 'operator'], ['own']) });
+    const { caller } = await aCore({ CORE_CALLERS_FILE: file.path });
+    for (const id of ['own', 'other']) {
+      await caller.call('DirectoryService/PutStudio', { studio: { id, status: 'STUDIO_STATUS_ACTIVE' } });
+    }
+    const call = as(caller, token);
+    const lead = { displayName: 'Ada', contact: { email: 'ada@example.org' } };
+    const created = (studioId: string) =>
+      call('LeadIntakeService/CreateLead', { studioId, idempotencyKey: randomUUID(), ...lead });
+    await created('own');
+    expect(await refusalOf(created('other'))).toMatchObject({ ...FORBIDDEN, metadata: { caller: 'branch' } });
+
+    const others: [string, object][] = [
+      ['LeadIntakeService/ListLeads', { studioId: 'other' }],
+      ['LeadIntakeService/ListLeads', {}],
+      ['LeadIntakeService/UpdateLead', { studioId: 'other', lead: { studioId: 'own' } }],
+      ['LeadIntakeService/ExportLeads', { studioId: 'other' }],
+      ['LeadIntakeService/ExportLeads', {}],
+      ['LeadIntakeService/PullLeadChanges', {}],
+      ['LeadIntakeService/WatchLeadChanges', {}],
+      ['LeadIntakeService/ResendLeads', {}],
+      [
+        'LeadIntakeService/AcknowledgeLeadChanges',
+        { acknowledgements: ['own', 'other'].map((studioId) => ({ studioId, leadId: randomUUID(), revision: 1 })) },
+      ],
+      ['LeadIntakeService/EraseContact', { studioId: 'other', contact: lead.contact }],
+      ['LeadIntakeService/ImportLeads', { studioId: 'other', leads: [] }],
+      ['DirectoryService/ListStudios', {}],
+      ['DirectoryService/PutStudio', { studio: { id: 'other', status: 'STUDIO_STATUS_SUSPENDED' } }],
+      ['DirectoryService/PutMember', { member: { studioId: 'other', id: 'm', role: 'MEMBER_ROLE_OWNER' } }],
+      ['DirectoryService/PutLeadSource', { leadSource: { studioId: 'other', id: randomUUID(), name: 'x' } }],
+      ['ApiKeyService/ListApiKeys', { studioId: 'other', memberId: 'm' }],
+      ['AuditService/ListAuditEvents', { studioId: 'other' }],
+    ];
+    for (const [rpc, request] of others) {
+      expect([rpc, await refusalOf(call(rpc, request))]).toMatchObject([rpc, FORBIDDEN]);
+    }
+    await call('LeadIntakeService/ListLeads', { studioId: 'own' });
+    await call('DirectoryService/PutMember', { member: { studioId: 'own', id: 'm', role: 'MEMBER_ROLE_OWNER' } });
+    expect(await caller.call('DirectoryService/GetStudio', { studioId: 'other' })).toMatchObject({
+      studio: { status: 'STUDIO_STATUS_ACTIVE' },
+    });
+  });
+
+  test('knows no keys of others: as a gateway it answers them as it does unknown ones', async () => {
+    const token = newCoreToken();
+    const file = aFileOf({ branch: entry(token, ['gateway'], ['own']) });
+    const { core, caller } = await aCore({ CORE_CALLERS_FILE: file.path });
+    const clients = connectToCore(core.url, CORE_TOKEN);
+    onTestFinished(() => clients.close());
+    const secretOf = async (studioId: string, status: string) => {
+      await caller.call('DirectoryService/PutStudio', { studio: { id: studioId, status } });
+      await caller.call('DirectoryService/PutMember', { member: { studioId, id: 'm', role: 'MEMBER_ROLE_OWNER' } });
+      const expireTime = { seconds: Math.floor(Date.now() / 1000) + 3600 };
+      const scopes = ['API_KEY_SCOPE_LEADS_READ'];
+      const made = await caller.call<{ secret: string }>('ApiKeyService/CreateApiKey', {
+        ...{ studioId, memberId: 'm', name: 'k', scopes, expireTime },
+      });
+      return Buffer.from(tokenHash(made.secret), 'hex');
+    };
+    const own = await secretOf('own', 'STUDIO_STATUS_ACTIVE');
+    const suspended = await secretOf('other', 'STUDIO_STATUS_SUSPENDED');
+    const ask = as(caller, token);
+
+    expect(await ask('ApiKeyService/AuthenticateApiKey', { secretSha256: own })).toMatchObject({ studioId: 'own' });
+    expect(await refusalOf(ask('ApiKeyService/AuthenticateApiKey', { secretSha256: suspended }))).toMatchObject({
+      reason: 'KEY_INVALID',
+    });
+    const call = openExchange(caller, { authorization: `Bearer ${token}` });
+    await call.send([own, suspended].map((secretSha256) => ({ secretSha256, listLeads: {} })));
+    call.end();
+    expect(await call.outcome(0)).toMatchObject({ answer: {} });
+    expect(await call.outcome(1)).toMatchObject({ refusal: { reason: 'KEY_INVALID' } });
+  });
+
+  test('a gateway may not ask for a studio without a key of it, nor beyond what its scopes allow', async () => {
+    const token = newCoreToken();
+    const { caller } = await aCore({ CORE_CALLERS_FILE: aFileOf({ website: entry(token, ['gateway']) }).path });
+    const stream = caller.open('LeadIntakeService/BatchListLeads', { authorization: `Bearer ${token}` });
+    stream.write({ requests: [{ studioId: 'studio' }] });
+    stream.end();
+    expect(await refusalOf(Array.fromAsync(stream))).toMatchObject(FORBIDDEN);
+  });
+});
+
+describe('a file that changes', () => {
+  test('holds at once for calls, and ends those that are open without losing an answer', async () => {
+    const [first, second] = [newCoreToken(), newCoreToken()];
+    const tokens = [first, second].map((token) => ({ sha256: tokenHash(token) }));
+    const file = aFileOf({ website: { may: ['gateway'], tokens } });
+    const { caller } = await aCore({ CORE_CALLERS_FILE: file.path });
+    const secretSha256 = Buffer.alloc(32);
+    const calls = [first, second].map((token) => openExchange(caller, { authorization: `Bearer ${token}` }));
+    const invalid = { refusal: { reason: 'KEY_INVALID' } };
+    for (const call of calls) {
+      await call.send([{ secretSha256, authenticate: {} }]);
+      expect(await call.outcome(0)).toMatchObject(invalid);
+    }
+
+    file.put({ website: { may: ['gateway'], tokens: tokens.slice(1) } });
+    // Ended by the core, and not as a failure.
+    await calls[0]?.ended;
+    expect(await refusalOf(as(caller, first)('ApiKeyService/AuthenticateApiKey', { secretSha256 }))).toMatchObject(
+      UNAUTHENTICATED,
+    );
+    await calls[1]?.send([{ secretSha256, authenticate: {} }]);
+    expect(await calls[1]?.outcome(1)).toMatchObject(invalid);
+    calls[1]?.end();
+    await calls[1]?.ended;
+  });
+
+  test('while it cannot be used, what it said before holds; the log says so once, and never what stands in it', async () => {
+    const token = newCoreToken();
+    const file = aFileOf({ reporting: entry(token, ['read']) });
+    const core = run('src/main.ts', {
+      env: { CORE_PORT: '0', CORE_CALLERS_FILE: file.path, DATABASE_URL: `sqlite:${join(temporaryFolder(), 'l.db')}` },
+    });
+    const [, port] = await core.printed(/Server listening at http:\/\/127\.0\.0\.1:(\d+)/);
+    const caller = grpcCaller(`127.0.0.1:${port}`);
+    onTestFinished(() => caller.close());
+    const list = () => as(caller, token)('DirectoryService/ListStudios');
+    await list();
+
+    file.write('{ "callers": { "reporting": { "may": ["everything"], "tokens": ["s3cret-in-the-wrong-place"] } } }');
+    await core.printed(/the file of callers cannot be used/);
+    await list();
+    file.write('');
+    await core.printed(/is not JSON/);
+    await list();
+    expect(core.output()).not.toContain('s3cret');
+
+    file.put({ reporting: entry(token, ['gateway']) });
+    await core.printed(/the file of callers was read again/);
+    expect(await refusalOf(list())).toMatchObject(FORBIDDEN);
+    file.put({ reporting: entry(token, ['read']) });
+    await vi.waitUntil(
+      () =>
+        list().then(
+          () => true,
+          () => false,
+        ),
+      { timeout: 20_000 },
+    );
+    expect(core.output().match(/cannot be used/g)).toHaveLength(2);
+  });
+
+  test('a watch ends when its caller may no longer have it', async () => {
+    const token = newCoreToken();
+    const file = aFileOf({ crm: entry(token, ['crm']) });
+    const { caller } = await aCore({ CORE_CALLERS_FILE: file.path });
+    const stream = caller.stream('LeadIntakeService/WatchLeadChanges', {}, { authorization: `Bearer ${token}` });
+    const all = Array.fromAsync(stream);
+    file.put({ crm: entry(token, ['read']) });
+    expect(await all).toEqual([]);
+  });
+});
+
+test('log, metrics and audit tell which caller it was', async () => {
+  const [token, reader] = [newCoreToken(), newCoreToken()];
+  const file = aFileOf({ 'crm-berlin': entry(token, ['crm']), reporting: entry(reader, ['read']) });
+  const { core, caller } = await aCore({ CORE_CALLERS_FILE: file.path, CORE_METRICS_ADDRESS: '127.0.0.1:0' });
+  const studio = { id: 'studio', status: 'STUDIO_STATUS_ACTIVE' };
+  await as(caller, token)('DirectoryService/PutStudio', { studio, memberId: 'boss' });
+  await caller.call('DirectoryService/PutStudio', { studio: { ...studio, status: 'STUDIO_STATUS_SUSPENDED' } });
+
+  const { events } = await caller.call('AuditService/ListAuditEvents', { studioId: 'studio' });
+  expect(events).toMatchObject([{ to: 'suspended' }, { to: 'active', memberId: 'boss', caller: 'crm-berlin' }]);
+  expect((events as object[])[0]).not.toHaveProperty('caller', expect.stringMatching(/./));
+  await isForbidden(as(caller, reader)('DirectoryService/PutStudio', { studio }));
+  const samples = await scrape(core.metricsUrl);
+  const series = [...samples].filter(([name]) => name.startsWith('lead_intake_core_caller_calls_total'));
+  const labels = (name: string, each: string) => `{caller="${name}",credential="${tokenDigits(tokenHash(each))}"}`;
+  expect(series.map(([name, value]) => [name.replace(/^[^{]+/, ''), value])).toEqual([
+    [labels('crm-berlin', token), 1],
+    [labels('reporting', reader), 1],
+  ]);
+
+  const logged = run('src/main.ts', {
+    env: { CORE_PORT: '0', CORE_CALLERS_FILE: file.path, DATABASE_URL: `sqlite:${join(temporaryFolder(), 'l.db')}` },
+  });
+  const [, port] = await logged.printed(/Server listening at http:\/\/127\.0\.0\.1:(\d+)/);
+  const other = grpcCaller(`127.0.0.1:${port}`);
+  onTestFinished(() => other.close());
+  await as(other, token)('DirectoryService/PutStudio', { studio });
+  await logged.printed(/"caller":"crm-berlin","operation":"PutStudio","outcome":"ok"/);
+  await isForbidden(as(other, reader)('DirectoryService/PutStudio', { studio }));
+  await logged.printed(/"caller":"reporting","operation":"PutStudio","outcome":"CALLER_FORBIDDEN"/);
+});

@@ -1,0 +1,101 @@
+import { describe, expect, test } from 'vitest';
+import { type CallerEntries, MOST_CALLERS, parseCallers, subjectForm, tokenHash } from '../../src/callers-file.ts';
+
+const aToken = (seed = 'a') => ({ sha256: tokenHash(seed) });
+const fileOf = (callers: unknown) => JSON.stringify({ callers });
+const faultOf = (text: string) => {
+  try {
+    parseCallers(text);
+  } catch (error) {
+    return (error as Error).message;
+  }
+  return undefined;
+};
+
+test('a file says who may do what', () => {
+  const callers: CallerEntries = {
+    website: { may: ['gateway'], tokens: [{ ...aToken(), created: '2026-11-23' }, aToken('b')] },
+    'crm-1.berlin': {
+      may: ['crm', 'operator'],
+      studios: ['studio_1'],
+      certificateSubject: { CN: 'crm', OU: ['a', 'b'] },
+    },
+    nobody: { may: ['read'] },
+  };
+  expect(parseCallers(fileOf(callers))).toEqual(callers);
+  expect(parseCallers(fileOf({}))).toEqual({});
+});
+
+describe('what is no file of callers is told, whole, without what stands in it', () => {
+  test.each<[fault: RegExp, text: string]>([
+    [/^is not JSON$/, ''],
+    [/^is not JSON$/, 'website: secret'],
+    [/the file must be object/, '[]'],
+    [/the file must have required property 'callers'/, '{}'],
+    [/the file must NOT have additional properties/, '{"callers":{},"caller":{}}'],
+    [/website must have required property 'may'/, fileOf({ website: {} })],
+    [/website must NOT have additional properties/, fileOf({ website: { may: ['read'], token: 'secret' } })],
+    [/website\/may must NOT have fewer than 1 items/, fileOf({ website: { may: [] } })],
+    [/website\/may\/1 must be one of gateway, read, crm, operator/, fileOf({ website: { may: ['read', 'secret'] } })],
+    [/website\/studios must NOT have fewer than 1 items/, fileOf({ website: { may: ['read'], studios: [] } })],
+    [/website\/studios\/0 must match pattern/, fileOf({ website: { may: ['read'], studios: ['a secret'] } })],
+    [
+      /website\/tokens must NOT have more than 2 items/,
+      fileOf({ website: { may: ['read'], tokens: ['a', 'b', 'c'].map(aToken) } }),
+    ],
+    [
+      /website\/tokens\/0\/sha256 must match pattern/,
+      fileOf({ website: { may: ['read'], tokens: [{ sha256: 'secret' }] } }),
+    ],
+    [/website\/tokens\/0 must be object/, fileOf({ website: { may: ['read'], tokens: ['secret'] } })],
+    [
+      /website\/certificateSubject\/CN must be string/,
+      fileOf({ website: { may: ['read'], certificateSubject: { CN: 1 } } }),
+    ],
+    [/names have 1 to 63 of a to z/, fileOf({ 'a Secret': { may: ['read'] } })],
+    [/names have 1 to 63 of a to z/, fileOf({ [`a${'b'.repeat(63)}`]: { may: ['read'] } })],
+    [
+      /for a and for b$/,
+      fileOf({ a: { may: ['read'], tokens: [aToken()] }, b: { may: ['read'], tokens: [aToken()] } }),
+    ],
+    [/for a and for a$/, fileOf({ a: { may: ['read'], tokens: [aToken(), aToken()] } })],
+    [
+      /for a and for b$/,
+      fileOf({
+        a: { may: ['read'], certificateSubject: { CN: 'x', O: 'y' } },
+        b: { may: ['read'], certificateSubject: { O: 'y', CN: 'x' } },
+      }),
+    ],
+    [
+      /the file must NOT have more than 500 properties|callers must NOT have more than 500 properties/,
+      fileOf(
+        Object.fromEntries(Array.from({ length: MOST_CALLERS + 1 }, (_, number) => [`c${number}`, { may: ['read'] }])),
+      ),
+    ],
+  ])('%s', (fault, text) => {
+    expect(faultOf(text)).toMatch(fault);
+    expect(faultOf(text)).not.toMatch(/secret/i);
+  });
+
+  test('every fault of it is told', () => {
+    const faults = faultOf(fileOf({ a: { may: [] }, b: { may: ['read'], tokens: [{}] } }));
+    expect(faults).toMatch(/a\/may .*; b\/tokens\/0 must have required property 'sha256'/);
+  });
+
+  test('not even one that stands where an object has its own', () => {
+    expect(faultOf('{"callers":{"__proto__":{"may":["operator"]}}}')).toMatch(/names have/);
+    expect(parseCallers(fileOf({ constructor: { may: ['read'] } }))).toEqual({ constructor: { may: ['read'] } });
+  });
+});
+
+test('a subject is the same however its attributes are ordered, and another for anything else', () => {
+  expect(subjectForm({ CN: 'a', O: 'b' })).toBe(subjectForm({ O: 'b', CN: 'a' }));
+  const others = [
+    { CN: 'a' },
+    { CN: 'a', O: 'c' },
+    { CN: 'a', O: ['b', 'b'] },
+    { CN: 'aO', b: '' },
+    { CN: 'b', O: 'a' },
+  ];
+  for (const other of others) expect(subjectForm(other)).not.toBe(subjectForm({ CN: 'a', O: 'b' }));
+});
