@@ -3,11 +3,22 @@ import type { ApiKey } from '../src/domain/api-key.ts';
 import type { Lead } from '../src/domain/lead.ts';
 import type { Studio } from '../src/domain/studio.ts';
 import type { StudioRenewal } from '../src/store/store.ts';
+import type { FoundSecret } from '../src/usecases/find-leaked-keys.ts';
 import type { Finding } from './doctor/finding.ts';
 
 /** A key as people may see it: not even the hash of its secret. */
 export function publicKey({ secretSha256, ...key }: ApiKey): Omit<ApiKey, 'secretSha256'> {
   return key;
+}
+
+/** What a secret opens that somebody has found: whom to call, and what to revoke. */
+export function foundSecret(found: FoundSecret) {
+  const { secretHint } = found;
+  if (found.key === null) return { secretHint, opens: 'nothing: it is unknown, or was replaced' };
+  const { key, studio, isGood } = found;
+  const { id: keyId, name, memberId: issuer, scopes, createdAt, expiresAt, revokedAt, lastUsedAt } = key;
+  const opens = isGood ? scopes.join(', ') : 'nothing at the moment';
+  return { secretHint, opens, studioId: studio.id, keyId, name, issuer, lastUsedAt, createdAt, expiresAt, revokedAt };
 }
 
 /** A studio's record, as the CRM put it. */

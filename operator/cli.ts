@@ -31,6 +31,7 @@ import { countClosedLeads, eraseClosedLeads } from '../src/usecases/erase-closed
 import { eraseContact } from '../src/usecases/erase-contact.ts';
 import { eraseLead } from '../src/usecases/erase-lead.ts';
 import { findLeads } from '../src/usecases/find-leads.ts';
+import { findLeakedKeys } from '../src/usecases/find-leaked-keys.ts';
 import { getLead } from '../src/usecases/get-lead.ts';
 import {
   getStudio,
@@ -48,7 +49,7 @@ import { renewClaims } from '../src/usecases/renew-claims.ts';
 import { updateLead } from '../src/usecases/update-lead.ts';
 import { addCaller, CALLERS_HELP, CallersFault, listCallers, removeCaller, retireToken } from './callers.ts';
 import { resendChanges, watchChanges } from './changes.ts';
-import { listedLead, publicKey, publicRenewal, publicStudio, show, showFindings } from './cli-output.ts';
+import { foundSecret, listedLead, publicKey, publicRenewal, publicStudio, show, showFindings } from './cli-output.ts';
 import { examine, type Part } from './doctor/examine.ts';
 import { applyErasures, exportErasures, JournalFault } from './erasures.ts';
 import { EXPORT_FORMATS } from './export-format.ts';
@@ -73,6 +74,10 @@ const program = new Command('lead-intake')
 const STATUS = new Option('--status <status>', 'whether the public API serves it').choices(['active', 'suspended']);
 const ROLE = new Option('--role <role>', 'owners and admins manage keys').choices(['owner', 'admin', 'staff']);
 const MEMBER = ['--member <id>', 'owner or admin of the studio who does it'] as const;
+const MEMBER_OR_OPERATOR = [
+  '--member <id>',
+  'owner or admin of the studio who does it; the operator, unless given',
+] as const;
 const DOER = ['--member <id>', 'who does it, for the audit'] as const;
 const STUDIO = ['--studio <id>', 'whose leads'] as const;
 const SCOPES = new Option('--scope <scope...>', 'what the key allows').choices(['leads.read', 'leads.create']);
@@ -158,9 +163,9 @@ keys
 keys
   .command('list <studio>')
   .description('show all keys of a studio, never their secrets')
-  .requiredOption(...MEMBER)
-  .action((studioId: string, { member: memberId }: { member: string }) =>
-    run(async (deps) => (await listApiKeys(deps, { studioId, memberId })).map(publicKey)),
+  .option(...MEMBER_OR_OPERATOR)
+  .action((studioId: string, { member = null }: { member?: string | null }) =>
+    run(async (deps) => (await listApiKeys(deps, { studioId, memberId: member })).map(publicKey)),
   );
 keys
   .command('replace <studio> <key>')
@@ -177,9 +182,30 @@ keys
 keys
   .command('revoke <studio> <key>')
   .description('make a key unusable, for good')
-  .requiredOption(...MEMBER)
-  .action((studioId: string, keyId: string, { member: memberId }: { member: string }) =>
-    run(async (deps) => publicKey(await revokeApiKey(deps, { studioId, memberId, keyId, ...BY_HAND }))),
+  .option(...MEMBER_OR_OPERATOR)
+  .action((studioId: string, keyId: string, { member = null }: { member?: string | null }) =>
+    run(async (deps) => publicKey(await revokeApiKey(deps, { studioId, memberId: member, keyId, ...BY_HAND }))),
+  );
+keys
+  .command('find')
+  .description('find out whose keys the secrets are that stand in a file or the standard input')
+  .argument(
+    '[file]',
+    'a secret that was found, or a whole file in which some may be; the standard input, unless it is given',
+  )
+  .addHelpText(
+    'after',
+    '\nA secret is never an argument: those can be seen by others on the machine. None is repeated.',
+  )
+  .action((file: string | undefined) =>
+    run(async (deps) => {
+      const { found, misspelt } = await findLeakedKeys(
+        deps,
+        await text(file === undefined ? process.stdin : createReadStream(file)),
+      );
+      if (misspelt > 0) console.error(`${misspelt} look like a secret, and are none: their checksums are wrong`);
+      return found.map(foundSecret);
+    }),
   );
 
 const leads = program.command('leads').description('leads of studios');

@@ -27,6 +27,16 @@ export function isKeySecret(text: string): boolean {
   return checksum(bytes.subarray(0, RANDOM_BYTES)).equals(bytes.subarray(RANDOM_BYTES));
 }
 
+/** Whatever has the shape of a secret, in any text; `isKeySecret` looks at the checksum. */
+const IN_TEXT = /(?<![A-Za-z0-9_-])lik_[A-Za-z0-9_-]{48}(?![A-Za-z0-9_-])/g;
+
+/** The secrets in a text, each once, and how much in it has the shape of one and another checksum. */
+export function secretsIn(text: string): { readonly secrets: string[]; readonly misspelt: number } {
+  const shaped = new Set(text.match(IN_TEXT));
+  const secrets = [...shaped].filter(isKeySecret);
+  return { secrets, misspelt: shaped.size - secrets.length };
+}
+
 /** SHA-256 of a secret, all that is kept or sent of it; 32 bytes. */
 export function hashKeySecret(secret: string): Buffer {
   return hash('sha256', secret, 'buffer');

@@ -5,7 +5,7 @@ import type { Dependencies } from '../usecases/dependencies.ts';
 import { createApiKey, listApiKeys, replaceApiKey, revokeApiKey } from '../usecases/manage-api-keys.ts';
 import { answerBatches } from './batches.ts';
 import { operationOf } from './call.ts';
-import { callerOf, doneBy } from './caller-access.ts';
+import { callerOf, doneBy, memberOrOperator } from './caller-access.ts';
 import { apiKeyScope, apiKeyToWire, dateFromWire, keyToWire } from './convert.ts';
 import type { ItemContext } from './items.ts';
 
@@ -24,8 +24,9 @@ export function apiKeyService(deps: Dependencies, items: ItemContext): ServiceIm
       return { apiKey: apiKeyToWire(key), secret };
     },
 
-    async listApiKeys({ studioId, memberId }) {
-      return { apiKeys: (await listApiKeys(deps, { studioId, memberId })).map(apiKeyToWire) };
+    async listApiKeys({ studioId, memberId }, context) {
+      const warden = { studioId, memberId: memberOrOperator(memberId, context) };
+      return { apiKeys: (await listApiKeys(deps, warden)).map(apiKeyToWire) };
     },
 
     async replaceApiKey({ studioId, memberId, apiKeyId, expireTime }, context) {
@@ -36,7 +37,8 @@ export function apiKeyService(deps: Dependencies, items: ItemContext): ServiceIm
     },
 
     async revokeApiKey({ studioId, memberId, apiKeyId }, context) {
-      const command = { studioId, memberId, keyId: apiKeyId, ...doneBy(context) };
+      const warden = { studioId, memberId: memberOrOperator(memberId, context) };
+      const command = { ...warden, keyId: apiKeyId, ...doneBy(context) };
       return { apiKey: apiKeyToWire(await revokeApiKey(deps, command)) };
     },
 

@@ -84,6 +84,13 @@ export const doneBy = (context: { readonly values: ContextValues }): { readonly 
   caller: callerOf(context).name,
 });
 
+/** Who manages keys: null, where a named caller that may be the operator names no member. */
+export function memberOrOperator(memberId: string, context: { readonly values: ContextValues }): string | null {
+  const { name, may } = callerOf(context);
+  // Of a caller without a name the audit could say nothing at all.
+  return memberId === '' && name !== null && may.has('operator') ? null : memberId;
+}
+
 /** The same, where anybody may call. */
 export const callerIfAny = ({ values }: { readonly values: ContextValues }): Caller | undefined => values.get(CALLER);
 

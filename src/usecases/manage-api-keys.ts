@@ -23,6 +23,11 @@ export interface KeyManager {
   readonly caller?: string | null | undefined;
 }
 
+/** Who sees and revokes keys, not yet checked: a manager, or null: who runs the service, and need not be a member. */
+export interface KeyWarden extends Omit<KeyManager, 'memberId'> {
+  readonly memberId: string | null;
+}
+
 /** A key and its secret, which is told this once. */
 export interface IssuedKey {
   readonly key: ApiKey;
@@ -74,7 +79,7 @@ export async function createApiKey(deps: KeyDependencies, command: CreateApiKeyC
 }
 
 /** @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, MEMBER_FORBIDDEN */
-export async function listApiKeys({ store }: Pick<KeyDependencies, 'store'>, manager: KeyManager): Promise<ApiKey[]> {
+export async function listApiKeys({ store }: Pick<KeyDependencies, 'store'>, manager: KeyWarden): Promise<ApiKey[]> {
   managerFaults(manager).refuseIfAny();
   await authorise(store, manager);
   return store.listApiKeys(manager.studioId);
@@ -135,7 +140,7 @@ export async function replaceApiKey(
  */
 export async function revokeApiKey(
   { store, clock }: Pick<KeyDependencies, 'store' | 'clock'>,
-  command: KeyManager & { readonly keyId: string },
+  command: KeyWarden & { readonly keyId: string },
 ): Promise<ApiKey> {
   const faults = managerFaults(command);
   faults.note('apiKeyId', uuidFault(command.keyId));
@@ -147,16 +152,17 @@ export async function revokeApiKey(
   return key;
 }
 
-function managerFaults({ studioId, memberId }: KeyManager): Faults {
+function managerFaults({ studioId, memberId }: KeyWarden): Faults {
   const faults = new Faults();
   faults.note('studioId', crmIdFault(studioId));
-  faults.note('memberId', crmIdFault(memberId));
+  if (memberId !== null) faults.note('memberId', crmIdFault(memberId));
   return faults;
 }
 
 // @rule 5.4
-async function authorise(store: Directory, { studioId, memberId }: KeyManager): Promise<void> {
+async function authorise(store: Directory, { studioId, memberId }: KeyWarden): Promise<void> {
   if (!(await store.findStudio(studioId))) throw new Refusal('STUDIO_NOT_FOUND', 'There is no such studio.');
+  if (memberId === null) return;
   const member = await store.findMember(studioId, memberId);
   if (!mayManageKeys(member?.role ?? null)) {
     throw new Refusal('MEMBER_FORBIDDEN', 'Only an owner or an admin of the studio can see and manage its keys.');

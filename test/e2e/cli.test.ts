@@ -7,6 +7,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { expect, onTestFinished, test } from 'vitest';
+import { newKeySecret } from '../../common/rules/key-secret.ts';
 import type { Lead } from '../../src/domain/lead.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
@@ -314,4 +315,50 @@ test('an operator imports what another deployment exported, stopped and begun ag
   expect(nowhere).toMatchObject({ code: 1, stderr: expect.stringContaining('STUDIO_NOT_FOUND') });
   const noFile = await from.cli('leads', 'import', 's1', join(folder, 'none')).catch((error) => error);
   expect(noFile).toMatchObject({ code: 1, stderr: expect.stringMatching(/ENOENT|no such file/) });
+}, 120_000);
+
+test('the operator finds out whose leaked keys are, and revokes one without being a member', async () => {
+  const { cli, given, json } = commandLine();
+  await cli('studios', 'put', 's1');
+  await cli('members', 'put', 's1', 'boss', '--role', 'owner');
+  const create = (name: string) =>
+    json('keys', 'create', 's1', '--member', 'boss', '--name', name, '--scope', 'leads.read');
+  const [first, second] = [await create('Site'), await create('Shop')];
+  const { secret: now } = await json('keys', 'replace', 's1', second.id, '--member', 'boss');
+  const stranger = newKeySecret();
+  const misspelt = `${first.secret.slice(0, -1)}${first.secret.endsWith('A') ? 'B' : 'A'}`;
+  const leaked = `KEY=${first.secret}\n{"old":"${second.secret}"} x${now} ${misspelt} ${now}, ${stranger} ${first.secret}\n`;
+
+  const found = JSON.parse(await given(leaked, '--json', 'keys', 'find'));
+  expect(found).toMatchObject([
+    {
+      secretHint: first.secretHint,
+      opens: 'leads.read',
+      studioId: 's1',
+      keyId: first.id,
+      name: 'Site',
+      issuer: 'boss',
+      lastUsedAt: null,
+    },
+    { secretHint: second.secretHint, opens: expect.stringMatching(/^nothing/) },
+    { secretHint: now.slice(-4), keyId: second.id, name: 'Shop' },
+    { secretHint: stranger.slice(-4), opens: expect.stringMatching(/^nothing/) },
+  ]);
+  for (const secret of [first.secret, second.secret, now, stranger])
+    expect(JSON.stringify(found)).not.toContain(secret);
+
+  expect((await json('keys', 'list', 's1')).map(({ id }: { id: string }) => id)).toEqual([second.id, first.id]);
+  await cli('keys', 'revoke', 's1', first.id);
+  expect(await json('audit', 's1')).toMatchObject([
+    { action: 'api-key-revoked', apiKeyId: first.id, memberId: null, caller: '(command line)' },
+    {},
+    {},
+    {},
+    {},
+  ]);
+  expect(JSON.parse(await given(first.secret, '--json', 'keys', 'find'))).toMatchObject([
+    { opens: 'nothing at the moment', revokedAt: expect.any(String) },
+  ]);
+  const nowhere = await cli('keys', 'find', '/nowhere/at-all').catch((error) => error);
+  expect(nowhere).toMatchObject({ code: 1, stderr: expect.stringMatching(/ENOENT.*\/nowhere\/at-all/) });
 }, 120_000);

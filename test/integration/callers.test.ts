@@ -231,6 +231,44 @@ describe('a caller of some studios', () => {
   });
 });
 
+test('the operator sees and revokes keys of any studio without being a member, and nobody else does', async () => {
+  const [operator, crm] = [newCoreToken(), newCoreToken()];
+  const file = aFileOf({ platform: entry(operator, ['operator']), crm: entry(crm, ['crm']) });
+  const { caller } = await aCore({ CORE_CALLERS_FILE: file.path });
+  const studioId = 'studio';
+  await caller.call('DirectoryService/PutStudio', { studio: { id: studioId, status: 'STUDIO_STATUS_ACTIVE' } });
+  await caller.call('DirectoryService/PutMember', { member: { studioId, id: 'm', role: 'MEMBER_ROLE_OWNER' } });
+  const expireTime = { seconds: Math.floor(Date.now() / 1000) + 3600 };
+  const key = { studioId, memberId: 'm', name: 'k', scopes: ['API_KEY_SCOPE_LEADS_READ'], expireTime };
+  const { apiKey, secret } = await caller.call<{ apiKey: { id: string }; secret: string }>(
+    'ApiKeyService/CreateApiKey',
+    key,
+  );
+
+  for (const each of [as(caller, crm), as(caller, CORE_TOKEN)]) {
+    expect(await refusalOf(each('ApiKeyService/ListApiKeys', { studioId }))).toMatchObject({ fields: ['memberId'] });
+    const revocation = { studioId, apiKeyId: apiKey.id };
+    expect(await refusalOf(each('ApiKeyService/RevokeApiKey', revocation))).toMatchObject({ fields: ['memberId'] });
+  }
+  const byOperator = as(caller, operator);
+  expect(await byOperator('ApiKeyService/ListApiKeys', { studioId })).toMatchObject({ apiKeys: [{ id: apiKey.id }] });
+  // Whoever names a member has to name one that may.
+  expect(await refusalOf(byOperator('ApiKeyService/ListApiKeys', { studioId, memberId: 'x' }))).toMatchObject({
+    reason: 'MEMBER_FORBIDDEN',
+  });
+  expect(await refusalOf(byOperator('ApiKeyService/ReplaceApiKey', { studioId, apiKeyId: apiKey.id }))).toMatchObject({
+    fields: ['memberId'],
+  });
+  await byOperator('ApiKeyService/RevokeApiKey', { studioId, apiKeyId: apiKey.id });
+  const secretSha256 = Buffer.from(tokenHash(secret), 'hex');
+  expect(await refusalOf(caller.call('ApiKeyService/AuthenticateApiKey', { secretSha256 }))).toMatchObject({
+    reason: 'KEY_INVALID',
+  });
+  const { events } = await byOperator('AuditService/ListAuditEvents', { studioId });
+  expect((events as object[])[0]).toMatchObject({ action: 'AUDIT_ACTION_API_KEY_REVOKED', caller: 'platform' });
+  expect((events as { memberId?: string }[])[0]?.memberId ?? '').toBe('');
+});
+
 describe('a file that changes', () => {
   test('holds at once for calls, and ends those that are open without losing an answer', async () => {
     const [first, second] = [newCoreToken(), newCoreToken()];

@@ -6,6 +6,7 @@ const MENU = [
   ['/docs/quick-start', 'Quick start'],
   ['/docs/retries', 'Retries'],
   ['/docs/limits', 'Limits'],
+  ['/docs/keys', 'Keys'],
   ['/docs/problems', 'Problems'],
 ] as const;
 

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test, vi } from 'vitest';
 import { BOUNDS, PAGE_SIZE } from '../../../common/rules/field-rules.ts';
+import { isKeySecret, secretsIn } from '../../../common/rules/key-secret.ts';
 import { PROBLEMS } from '../../../gateway/problems.ts';
 import { bash, hasShellAndCurl } from '../../support/processes.ts';
 import { lines, rawRequest } from '../../support/raw-http.ts';
@@ -11,7 +12,7 @@ const service = aService({ gateway: { QUOTA_LIMIT: '4321', QUOTA_WINDOW_SECONDS:
 const CODES = Object.entries(PROBLEMS);
 const PAGES = [
   '/docs',
-  ...['quick-start', 'retries', 'limits', 'problems'].map((name) => `/docs/${name}`),
+  ...['quick-start', 'retries', 'limits', 'keys', 'problems'].map((name) => `/docs/${name}`),
   ...CODES.map(([code]) => `/docs/problems/${code}`),
 ];
 
@@ -229,6 +230,18 @@ describe('the page of a problem', () => {
     const list = shown(await textOf('/docs/problems'));
     for (const [code, { status, title }] of CODES) expect(list).toContain(`${status} ${code}${title}`);
   });
+});
+
+test('the page of keys says which texts are secrets, as the service sees them', async () => {
+  const page = shown(await textOf('/docs/keys'));
+  const [shape = ''] = /lik_\[.*\}/.exec(page) ?? [];
+  const vectors = [...page.matchAll(/\n(lik_\S+)\n(a secret|none)/g)];
+  expect(vectors.map(([, , what]) => what)).toEqual(['a secret', 'a secret', 'a secret', 'none', 'none']);
+  for (const [, text = '', what] of vectors) {
+    expect([text, isKeySecret(text)]).toEqual([text, what === 'a secret']);
+    expect(secretsIn(`KEY="${text}"`).secrets).toEqual(what === 'a secret' ? [text] : []);
+    if (what === 'a secret') expect(text).toMatch(new RegExp(`^${shape}$`));
+  }
 });
 
 describe('the page of limits', () => {

@@ -191,7 +191,7 @@ export type ListApiKeysRequest = Message<"leadintake.v1.ListApiKeysRequest"> & {
   studioId: string;
 
   /**
-   * Who asks: 1 to 64 of `[A-Za-z0-9_-]`.
+   * Who asks: 1 to 64 of `[A-Za-z0-9_-]`. Empty: the operator, which a caller has to be by its name in the core's file of callers.
    *
    * @generated from field: string member_id = 2;
    */
@@ -310,7 +310,7 @@ export type RevokeApiKeyRequest = Message<"leadintake.v1.RevokeApiKeyRequest"> &
   studioId: string;
 
   /**
-   * Who asks: 1 to 64 of `[A-Za-z0-9_-]`.
+   * Who asks: 1 to 64 of `[A-Za-z0-9_-]`. Empty: the operator, which a caller has to be by its name in the core's file of callers.
    *
    * @generated from field: string member_id = 2;
    */
