@@ -14,6 +14,7 @@ import { type Asked as Asking, Collector, type Result } from './collector.ts';
 import type { GatewayConfig } from './config.ts';
 import { connectToCore } from './core-connection.ts';
 import { problemOfError, problemOfStatus } from './core-problems.ts';
+import { isUnseen } from './core-sessions.ts';
 import type { Operation } from './finished-request.ts';
 import type { GatewayMetrics } from './metrics.ts';
 import { Problem } from './problems.ts';
@@ -122,10 +123,14 @@ export function createCoreClient(config: GatewayConfig, metrics?: GatewayMetrics
 
     async check() {
       const asked = { service: ExchangeService.typeName };
-      const { status } = await health.check(asked, { timeoutMs: CORE_HEALTH_MS }).catch((error) => {
-        const says = SAID_OF_HEALTH[ConnectError.from(error).code];
-        throw says === undefined ? error : new Error(says, { cause: error });
-      });
+      const ask = () => health.check(asked, { timeoutMs: CORE_HEALTH_MS });
+      const askAgain = (error: unknown) => (isUnseen(error) ? ask() : Promise.reject(error));
+      const { status } = await ask()
+        .catch(askAgain)
+        .catch((error) => {
+          const says = SAID_OF_HEALTH[ConnectError.from(error).code];
+          throw says === undefined ? error : new Error(says, { cause: error });
+        });
       if (status !== Serving.SERVING) throw new Error('it says that it does not serve: its log tells why');
     },
 
@@ -190,8 +195,13 @@ function collectItems<Case extends keyof Answers>(
 ) {
   const collector = new Collector<Item, Answer<Answers[Case]>>(
     async function* (messages) {
-      // Each request has a deadline, the call has none.
-      for await (const { results } of exchange(itemsOf(messages), { timeoutMs: 0 })) yield results.map(resultOf);
+      try {
+        // Each request has a deadline, the call has none.
+        for await (const { results } of exchange(itemsOf(messages), { timeoutMs: 0 })) yield results.map(resultOf);
+      } catch (error) {
+        // Like one that the core ends: what is unanswered goes over the next.
+        if (!isUnseen(error)) throw error;
+      }
     },
     { timeoutMs: CORE_CALL_MS, mostInMessage, gatherMs },
   );

@@ -4,6 +4,7 @@ import {
   address,
   type Environment,
   fileContents,
+  integer,
   isLoopback,
   readSettings,
   type SettingsOf,
@@ -22,6 +23,12 @@ export const coreSettings = {
   CORE_TLS_CLIENT_CA_FILE: {
     parse: fileContents,
     about: 'authorities (PEM) that callers must have a certificate of: mutual TLS',
+  },
+  CORE_CONNECTION_MAX_AGE_MS: {
+    parse: integer(1000, 86_400_000),
+    fallback: '300000',
+    about:
+      'how long callers stay on one connection before the core has them go over to another, a tenth more or less; milliseconds',
   },
   CORE_REFLECTION: {
     parse: yesOrNo,

@@ -1,4 +1,4 @@
-import { Code } from '@connectrpc/connect';
+import { Code, createContextValues } from '@connectrpc/connect';
 import { fastifyConnectPlugin } from '@connectrpc/connect-fastify';
 import fastify, { type FastifyInstance, LogController } from 'fastify';
 import type { Logger } from 'pino';
@@ -9,12 +9,14 @@ import { Connections, streamOf } from './http2/connections.ts';
 import { endedTeller } from './http2/ended-log.ts';
 import { closeGracefully } from './http2/graceful-close.ts';
 import { endLifelessConnections } from './http2/lifeless-connections.ts';
+import { leaveOldConnections } from './http2/old-connections.ts';
 import { boundStrangers } from './http2/strangers.ts';
 import { endUnfinishedStreams } from './http2/unfinished-streams.ts';
 import { endUnreadAnswers } from './http2/unread-answers.ts';
 import { authenticateCaller, tokenCheck } from './rpc/core-token.ts';
 import { discreetJson } from './rpc/discreet-json.ts';
 import type { ItemContext } from './rpc/items.ts';
+import { leaving } from './rpc/leaving.ts';
 import type { CallObserver } from './rpc/observation.ts';
 import { mayLast, routes } from './rpc/routes.ts';
 import { callRunner, runCalls } from './rpc/run-call.ts';
@@ -59,6 +61,7 @@ export async function createCoreServer(
   const connections = new Connections(app);
   const tell = endedTeller(log);
   boundStrangers(app, connections, { carriesToken, tell });
+  leaveOldConnections(app, connections, config.CORE_CONNECTION_MAX_AGE_MS);
   endUnfinishedStreams(app, mayLast);
   closeGracefully(app, connections);
   endUnreadAnswers(app, connections, tell);
@@ -76,6 +79,10 @@ export async function createCoreServer(
     }),
     requestGate: authenticateCaller(carriesToken, run),
     interceptors: [runCalls(run)],
+    contextValues(request) {
+      const connection = connections.of(request);
+      return connection ? createContextValues().set(leaving, connection.leaving) : createContextValues();
+    },
     jsonOptions: discreetJson,
     readMaxBytes: LARGEST_CALL_BYTES,
     maxTimeoutMs: LONGEST_CALL_MS,

@@ -35,7 +35,7 @@ export function answerBatches<Request extends object, Response extends object>(
   batches: AsyncIterable<Batch<Request>>,
   context: ItemContext,
   { operation, sourceIdOf, leadsOf = () => 1, mostResults = MOST_ITEMS, answer }: BatchMethod<Request, Response>,
-  handler: Pick<HandlerContext, 'signal'>,
+  handler: Pick<HandlerContext, 'signal' | 'values'>,
 ) {
   return answerItems(batches, context, { itemsOf, partOf: () => 1 / mostResults }, handler);
 

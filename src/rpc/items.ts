@@ -6,6 +6,7 @@ import type { Status } from '../../proto/gen/google/rpc/status_pb.ts';
 import type { Faults } from '../domain/refusal.ts';
 import type { Credential } from '../store/store.ts';
 import type { Call } from './call.ts';
+import { leaving } from './leaving.ts';
 import { connectErrorOf, statusOf } from './refusals.ts';
 import type { RunCall } from './run-call.ts';
 import { tracedForAll } from './traced-for-all.ts';
@@ -69,7 +70,7 @@ export async function* answerItems<Message, Answer extends object>(
   messages: AsyncIterable<Message>,
   { run, authenticate, ending, batchCame }: ItemContext,
   { itemsOf, partOf }: Carried<Message, Answer>,
-  { signal }: Pick<HandlerContext, 'signal'>,
+  { signal, values }: Pick<HandlerContext, 'signal' | 'values'>,
 ): AsyncGenerator<{ results: ItemResult<Answer>[] }> {
   const known: Known<Answer>[] = [];
   let begun = 0;
@@ -102,7 +103,7 @@ export async function* answerItems<Message, Answer extends object>(
 
   async function readAll(): Promise<void> {
     // Whoever is gone takes no results: what waits for that would wait, and be kept, for ever.
-    const over = AbortSignal.any([ending, signal]);
+    const over = AbortSignal.any([ending, signal, values.get(leaving)]);
     signal.addEventListener('abort', () => moreTold.give());
     for await (const message of until(over, messages)) {
       const items = itemsOf(message);

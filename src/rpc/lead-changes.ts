@@ -9,6 +9,7 @@ import { resendLeads } from '../usecases/resend-leads.ts';
 import { watchLeadChanges } from '../usecases/watch-lead-changes.ts';
 import { callOf } from './call.ts';
 import { durationMsFromWire, leadChangeToWire } from './convert.ts';
+import { leaving } from './leaving.ts';
 import type { RunCall } from './run-call.ts';
 import { runStream } from './run-stream.ts';
 import { until } from './until.ts';
@@ -24,7 +25,7 @@ export function leadChangeMethods(
   { run, ending }: { readonly run: RunCall; readonly ending: AbortSignal },
 ): LeadChangeMethods {
   const looks = new LeadChangeLooks(deps.store);
-  const endOf = ({ signal }: HandlerContext) => AbortSignal.any([signal, ending]);
+  const endOf = ({ signal, values }: HandlerContext) => AbortSignal.any([signal, ending, values.get(leaving)]);
   return {
     async pullLeadChanges({ max, wait }, context) {
       const changes = await pullLeadChanges(looks, { max, waitMs: durationMsFromWire(wait) }, endOf(context));

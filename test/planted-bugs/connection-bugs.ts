@@ -1,0 +1,45 @@
+import type { PlantedBug } from './planted-bug.ts';
+
+const OLD_CONNECTIONS = 'test/integration/old-connections.test.ts';
+
+/** Faults of connections that are left, and of certificates that are read again. */
+export const CONNECTION_BUGS: readonly PlantedBug[] = [
+  {
+    name: 'whoever is on its way as a connection is left waits for ever',
+    suite: OLD_CONNECTIONS,
+    caughtBy:
+      'is left with its next call, which is answered; what comes later is not looked at, and its caller is told',
+    patches: [
+      {
+        file: 'src/http2/connections.ts',
+        find: 'if (!session.destroyed) session.goaway(constants.NGHTTP2_NO_ERROR);',
+        put: '',
+      },
+    ],
+  },
+  {
+    name: 'an exchange stays at its core however old its connection is',
+    suite: OLD_CONNECTIONS,
+    caughtBy: 'an exchange ends without a failure, with all of it answered; the next goes over another connection',
+    patches: [
+      {
+        file: 'src/rpc/items.ts',
+        find: 'AbortSignal.any([ending, signal, values.get(leaving)])',
+        put: 'AbortSignal.any([ending, signal])',
+      },
+    ],
+  },
+  {
+    name: 'a gateway takes a call that was refused unseen for one that failed',
+    suite: OLD_CONNECTIONS,
+    caughtBy:
+      'what a core refuses unseen, as its connection is to be left, a gateway asks again, and its callers notice nothing',
+    patches: [
+      {
+        file: 'gateway/core-sessions.ts',
+        find: "cause.message.endsWith('NGHTTP2_REFUSED_STREAM')",
+        put: 'cause.message === undefined',
+      },
+    ],
+  },
+];
