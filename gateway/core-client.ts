@@ -2,6 +2,7 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import { type Client, Code, ConnectError, createClient, type Transport } from '@connectrpc/connect';
 import { CORE_CALL_MS, CORE_HEALTH_MS } from '../common/deadlines.ts';
 import { textOfHash } from '../common/rules/key-secret.ts';
+import type { TlsCredentials } from '../common/tls-credentials.ts';
 import { currentSpan } from '../common/tracing.ts';
 import { Health, HealthCheckResponse_ServingStatus as Serving } from '../proto/gen/health/v1/health_pb.ts';
 import type { AuthenticateApiKeyResponse } from '../proto/gen/leadintake/v1/api_key_pb.ts';
@@ -77,8 +78,12 @@ export interface CoreClient {
 }
 
 /** Connects to a core, at the first call and again whenever the connection is lost. */
-export function createCoreClient(config: GatewayConfig, metrics?: GatewayMetrics): CoreClient {
-  const { transport, sessions } = connectToCore(config);
+export function createCoreClient(
+  config: GatewayConfig,
+  credentials: TlsCredentials,
+  metrics: GatewayMetrics | undefined,
+): CoreClient {
+  const { transport, sessions } = connectToCore(config, credentials);
   const { authenticate, create, get, list } = collectors(transport, metrics);
   const health = createClient(Health, transport);
   const operations: Partial<Record<Operation, { unanswered(): number }>> = {

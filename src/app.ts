@@ -4,7 +4,8 @@ import { type MetricsServer, serveMetrics } from '../common/metrics.ts';
 import { openTracer } from '../common/open-tracer.ts';
 import { Readiness } from '../common/readiness.ts';
 import type { Running } from '../common/run-until-stopped.ts';
-import type { CoreConfig } from './config.ts';
+import { TlsCredentials } from '../common/tls-credentials.ts';
+import { type CoreConfig, coreTls } from './config.ts';
 import { conversionLog } from './conversion-log.ts';
 import { systemClock } from './domain/clock.ts';
 import { newId } from './domain/new-id.ts';
@@ -20,9 +21,10 @@ import { openStore } from './store/open-store.ts';
  * Starts the core: store, use cases, RPCs, port.
  *
  * @param stopping breaks off what takes long before it serves
- * @throws Error when the store cannot be opened or the port is taken
+ * @throws Error when the certificates cannot be used, the store cannot be opened or the port is taken
  */
 export async function startCore(config: CoreConfig, stopping?: AbortSignal): Promise<Running> {
+  const credentials = new TlsCredentials(coreTls(config));
   const log = await createLogger('core', config.LOG_LEVEL);
   const metrics = config.CORE_METRICS_ADDRESS && createCoreMetrics();
   const tracer = await openTracer('core', config.OTEL_EXPORTER_OTLP_ENDPOINT);
@@ -31,6 +33,7 @@ export async function startCore(config: CoreConfig, stopping?: AbortSignal): Pro
   const store = await openStore(config.DATABASE_URL.reveal(), observer, unreadableLog(log), watch);
   const draining = new AbortController();
   const readiness = new Readiness('the database', () => store.check(), log);
+  metrics?.watchCertificates(credentials);
   metrics?.watchLeadChanges(store);
   metrics?.watchReadiness(readiness, draining.signal);
   let metricsServer: MetricsServer | undefined;
@@ -40,6 +43,7 @@ export async function startCore(config: CoreConfig, stopping?: AbortSignal): Pro
       { store, clock: systemClock, newId },
       {
         log,
+        credentials,
         readiness,
         draining: draining.signal,
         observer: callObserver(log, metrics, tracer),

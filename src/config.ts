@@ -3,14 +3,14 @@ import { Secret } from '../common/secret.ts';
 import {
   address,
   type Environment,
-  fileContents,
+  file,
   integer,
   isLoopback,
   readSettings,
   type SettingsOf,
-  secretFileContents,
   yesOrNo,
 } from '../common/settings.ts';
+import type { TlsFiles } from '../common/tls-credentials.ts';
 import { databaseUrlFault } from './store/open-store.ts';
 
 /** The core's settings. */
@@ -18,10 +18,10 @@ export const coreSettings = {
   CORE_HOST: commonSettings.CORE_HOST,
   CORE_PORT: commonSettings.CORE_PORT,
   CORE_TOKEN: commonSettings.CORE_TOKEN,
-  CORE_TLS_CERT_FILE: { parse: fileContents, about: 'certificate chain (PEM) of the core; with its key: TLS' },
-  CORE_TLS_KEY_FILE: { parse: secretFileContents, about: 'private key (PEM) of the core' },
+  CORE_TLS_CERT_FILE: { parse: file, about: 'certificate chain (PEM) of the core; with its key: TLS' },
+  CORE_TLS_KEY_FILE: { parse: file, about: 'private key (PEM) of the core' },
   CORE_TLS_CLIENT_CA_FILE: {
-    parse: fileContents,
+    parse: file,
     about: 'authorities (PEM) that callers must have a certificate of: mutual TLS',
   },
   CORE_CONNECTION_MAX_AGE_MS: {
@@ -55,6 +55,13 @@ export type CoreConfig = SettingsOf<typeof coreSettings>;
 
 /** @throws SettingsError */
 export const readCoreConfig = (env: Environment): CoreConfig => readSettings(coreSettings, env, rulesBetween);
+
+/** What the core shows and whom it trusts over TLS. */
+export const coreTls = (config: CoreConfig): TlsFiles => ({
+  cert: config.CORE_TLS_CERT_FILE,
+  key: config.CORE_TLS_KEY_FILE,
+  ca: config.CORE_TLS_CLIENT_CA_FILE,
+});
 
 /** The one setting that the operator's command line shares with the core. @throws SettingsError */
 export const readDatabaseUrl = (env: Environment): Secret =>

@@ -1,9 +1,11 @@
+import type { Http2SecureServer } from 'node:http2';
 import { Code, createContextValues } from '@connectrpc/connect';
 import { fastifyConnectPlugin } from '@connectrpc/connect-fastify';
 import fastify, { type FastifyInstance, LogController } from 'fastify';
 import type { Logger } from 'pino';
 import { LONGEST_CALL_MS } from '../common/deadlines.ts';
 import type { Readiness } from '../common/readiness.ts';
+import type { TlsCredentials, TlsPem } from '../common/tls-credentials.ts';
 import type { CoreConfig } from './config.ts';
 import { Connections, streamOf } from './http2/connections.ts';
 import { endedTeller } from './http2/ended-log.ts';
@@ -27,6 +29,8 @@ const LARGEST_CALL_BYTES = 64 * 1024;
 
 /** What a server has around it. */
 interface CoreContext {
+  /** What it shows and whom it trusts over TLS; without a certificate it speaks none. */
+  readonly credentials: TlsCredentials;
   /** Whether the store is there. */
   readonly readiness: Readiness;
   /** Aborted when the core means to stop, some time before it does. */
@@ -45,10 +49,10 @@ interface CoreContext {
 export async function createCoreServer(
   config: CoreConfig,
   deps: Dependencies,
-  { log, readiness, draining, observer, batchCame }: CoreContext,
+  { credentials, log, readiness, draining, observer, batchCame }: CoreContext,
 ): Promise<FastifyInstance> {
   const app = fastify({
-    ...transport(config),
+    ...transport(credentials.pem),
     loggerInstance: log,
     // One of its own for each call would cost as much as the line that it writes.
     childLoggerFactory: (parent) => parent,
@@ -57,6 +61,8 @@ export async function createCoreServer(
     // A session that is closed for being idle goes on to read, which is what `CallerConnection.end` is careful of.
     http2SessionTimeout: 0,
   }) as unknown as FastifyInstance;
+  const followNoMore = credentials.follow(log, (pem) => secureServerOf(app).setSecureContext(pem));
+  app.addHook('onClose', async () => followNoMore());
   const carriesToken = tokenCheck(config.CORE_TOKEN);
   const connections = new Connections(app);
   const tell = endedTeller(log);
@@ -102,9 +108,11 @@ function answerUnknownCalls(app: FastifyInstance): void {
   });
 }
 
-function transport(config: CoreConfig) {
-  if (!config.CORE_TLS_CERT_FILE || !config.CORE_TLS_KEY_FILE) return { http2: true } as const;
-  const tls = { allowHTTP1: true, cert: config.CORE_TLS_CERT_FILE, key: config.CORE_TLS_KEY_FILE.reveal() };
-  const ca = config.CORE_TLS_CLIENT_CA_FILE;
-  return { http2: true, https: ca ? { ...tls, ca, requestCert: true, rejectUnauthorized: true } : tls } as const;
+function transport(pem: TlsPem) {
+  if (!pem.cert) return { http2: true } as const;
+  const tls = { allowHTTP1: true, ...pem };
+  return { http2: true, https: pem.ca ? { ...tls, requestCert: true, rejectUnauthorized: true } : tls } as const;
 }
+
+/** The server of a core that speaks TLS. */
+const secureServerOf = (app: FastifyInstance) => app.server as unknown as Http2SecureServer;

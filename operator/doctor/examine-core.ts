@@ -1,7 +1,8 @@
-import { Code, ConnectError, createClient } from '@connectrpc/connect';
+import { Code, ConnectError, createClient, type Transport } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-node';
 import { DOCTOR_MS } from '../../common/deadlines.ts';
 import { inOneLine } from '../../common/in-one-line.ts';
+import { TlsCredentials } from '../../common/tls-credentials.ts';
 import type { GatewayConfig } from '../../gateway/config.ts';
 import { presentToken, tlsToCore } from '../../gateway/core-connection.ts';
 import { Health, HealthCheckResponse_ServingStatus as Serving } from '../../proto/gen/health/v1/health_pb.ts';
@@ -14,13 +15,14 @@ const OTHER_TOKEN = 'does not take this CORE_TOKEN: both processes need the same
 export async function examineCore(config: GatewayConfig): Promise<readonly Finding[]> {
   const notes = new Notes('core');
   const { CORE_URL } = config;
-  const transport = createConnectTransport({
-    baseUrl: CORE_URL,
-    httpVersion: '2',
-    interceptors: presentToken(config),
-    nodeOptions: tlsToCore(config),
-  });
+  let transport: Transport;
   try {
+    transport = createConnectTransport({
+      baseUrl: CORE_URL,
+      httpVersion: '2',
+      interceptors: presentToken(config),
+      nodeOptions: new TlsCredentials(tlsToCore(config)).pem,
+    });
     const { status } = await createClient(Health, transport).check({}, { timeoutMs: DOCTOR_MS });
     if (status === Serving.SERVING) notes.well(`at ${CORE_URL} serves`);
     else notes.fault(`at ${CORE_URL} answers, but does not serve: it is stopping, or cannot use its database`);

@@ -1,5 +1,6 @@
 import type { PlantedBug } from './planted-bug.ts';
 
+const RENEWED = 'test/integration/renewed-certificates.test.ts';
 const OLD_CONNECTIONS = 'test/integration/old-connections.test.ts';
 
 /** Faults of connections that are left, and of certificates that are read again. */
@@ -39,6 +40,42 @@ export const CONNECTION_BUGS: readonly PlantedBug[] = [
         file: 'gateway/core-sessions.ts',
         find: "cause.message.endsWith('NGHTTP2_REFUSED_STREAM')",
         put: 'cause.message === undefined',
+      },
+    ],
+  },
+  {
+    name: 'files are taken as one look has found them',
+    suite: 'test/unit/followed-files.test.ts',
+    caughtBy: 'what is written in two steps is taken once, when it is whole',
+    patches: [
+      {
+        file: 'common/followed-files.ts',
+        find: 'if (!isDeepStrictEqual(this.#found, before)) return;',
+        put: '',
+      },
+    ],
+  },
+  {
+    name: 'a certificate that is still to come is shown',
+    suite: RENEWED,
+    caughtBy: 'by one that is still to come leaves the former in use',
+    patches: [{ file: 'common/tls-credentials.ts', find: 'from.getTime() > Date.now()', put: 'from === to' }],
+    inSoak: true,
+  },
+  {
+    name: 'a gateway goes on with the certificates that it has started with',
+    suite: RENEWED,
+    caughtBy:
+      'a gateway and a core exchange authorities and certificates under load, step by step, and no request fails',
+    patches: [
+      {
+        file: 'gateway/core-connection.ts',
+        find: `{
+      get secureContext() {
+        return credentials.secureContext;
+      },
+    }`,
+        put: '{ secureContext: credentials.secureContext }',
       },
     ],
   },
