@@ -93,7 +93,7 @@ export const FEED_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/rpc/lead-changes.ts',
-        find: 'AbortSignal.any([signal, ending])',
+        find: 'AbortSignal.any([signal, ending, values.get(leaving)])',
         put: 'signal',
       },
     ],

@@ -11,7 +11,9 @@ export const SECURITY_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'gateway/core-connection.ts',
-        find: '...(CORE_CA_FILE && { ca: CORE_CA_FILE })',
+        find: `get secureContext() {
+        return credentials.secureContext;
+      }`,
         put: 'rejectUnauthorized: false',
       },
     ],

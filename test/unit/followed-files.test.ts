@@ -34,7 +34,7 @@ test('what is written in two steps is taken once, when it is whole', async () =>
   const { paths, taken, lines } = twoFiles();
   // More often than they are looked at, and for longer.
   for (let step = 2; step < 22; step += 1) {
-    writeFileSync(paths[step % 2], `${step}`);
+    writeFileSync(step % 2 === 0 ? paths[0] : paths[1], `${step}`);
     await sleep(200);
   }
 
