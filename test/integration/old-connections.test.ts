@@ -137,7 +137,7 @@ describe('what goes over a connection that becomes old', () => {
     await call.send(times(100, item));
     await list(caller);
     const ended = call.ended.then(() => 'ended');
-    expect(await Promise.race([ended, sleep(10_000, 'goes on')])).toBe('ended');
+    expect(await Promise.race([ended, sleep(5000, 'goes on')])).toBe('ended');
 
     expect(call.outcomes.size === 100 || call.outcomes.size === 200).toBe(true);
     for (const { answer } of call.outcomes.values()) expect(answer).toBeDefined();
@@ -167,7 +167,7 @@ describe('what goes over a connection that becomes old', () => {
 
     await directory.listStudios({});
 
-    expect(await Promise.race([watching, sleep(10_000, 'goes on')])).toBe('ended');
+    expect(await Promise.race([watching, sleep(5000, 'goes on')])).toBe('ended');
     await directory.listStudios({});
     for await (const message of { [Symbol.asyncIterator]: () => exporting }) exported += message.leads.length;
     expect(exported).toBe(400);

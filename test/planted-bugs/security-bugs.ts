@@ -11,10 +11,12 @@ export const SECURITY_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'gateway/core-connection.ts',
-        find: `get secureContext() {
+        find: `{
+      get secureContext() {
         return credentials.secureContext;
-      }`,
-        put: 'rejectUnauthorized: false',
+      },
+    }`,
+        put: '{ rejectUnauthorized: false }',
       },
     ],
   },
