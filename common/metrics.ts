@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { collectDefaultMetrics, Gauge, Registry } from '@prometheus-io/client';
 import type { Logger } from 'pino';
 import type { Address } from './settings.ts';
+import type { TlsCredentials } from './tls-credentials.ts';
 
 /** Upper bounds of durations; seconds. */
 export const DURATIONS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
@@ -34,6 +35,19 @@ export function gauge(registry: Registry, name: string, help: string, look: () =
     registers: [registry],
     async collect() {
       this.set(await look());
+    },
+  });
+}
+
+/** A gauge of when what TLS is spoken with expires, by file. */
+export function gaugeExpiries(registry: Registry, name: string, credentials: TlsCredentials): void {
+  new Gauge({
+    name,
+    help: 'When the certificates of a file that are in use expire; seconds since 1970.',
+    labelNames: ['file'],
+    registers: [registry],
+    collect() {
+      for (const [file, expiry] of credentials.expiries) this.set({ file }, expiry.getTime() / 1000);
     },
   });
 }

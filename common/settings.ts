@@ -104,11 +104,14 @@ export const bearerToken = (value: string): Secret => {
   return new Secret(value);
 };
 
-/** The contents of the file that the text names. */
-export const fileContents = (path: string): string => readText(path);
+/** A file that a setting names, and what it had when the settings were read, which may be a secret. */
+export interface SettingFile {
+  readonly path: string;
+  readonly contents: Secret;
+}
 
-/** The same, when they must not be seen. */
-export const secretFileContents = (path: string): Secret => new Secret(readText(path));
+/** The file that the text names. */
+export const file = (path: string): SettingFile => ({ path, contents: new Secret(readText(path)) });
 
 /** A whole number from `min` to `max`, both included. */
 export const integer =

@@ -7,9 +7,12 @@ import { type MetricsServer, serveMetrics } from '../common/metrics.ts';
 import { openTracer } from '../common/open-tracer.ts';
 import { Readiness } from '../common/readiness.ts';
 import type { Running } from '../common/run-until-stopped.ts';
+import { TlsCredentials } from '../common/tls-credentials.ts';
 import type { Tracer } from '../common/tracing.ts';
 import type { GatewayConfig } from './config.ts';
 import { type CoreClient, createCoreClient } from './core-client.ts';
+import { tlsToCore } from './core-connection.ts';
+import { CoreToken } from './core-token.ts';
 import { createHttpServer, giveEmptyBodies } from './http-server.ts';
 import { KnownCallers } from './known-callers.ts';
 import { LEAD_PATH, LEADS_PATH } from './lead-paths.ts';
@@ -48,19 +51,23 @@ export interface GatewayDeadlines {
  * Starts the gateway: quota, core client, REST routes, port. The core need not be there yet.
  *
  * @param deadlines others than those of `deadlines.ts`
- * @throws Error when the port is taken
+ * @throws Error when the port is taken, or the certificates cannot be used
  */
 export async function startGateway(
   config: GatewayConfig,
   { requestArrivalMs = REQUEST_ARRIVAL_MS }: GatewayDeadlines = {},
 ): Promise<Running> {
+  const credentials = new TlsCredentials(tlsToCore(config));
   const policy = { limit: config.QUOTA_LIMIT, windowSeconds: config.QUOTA_WINDOW_SECONDS };
   const log = await createLogger('gateway', config.LOG_LEVEL);
   const metrics = config.GATEWAY_METRICS_ADDRESS && createGatewayMetrics();
   const tracer = await openTracer('gateway', config.OTEL_EXPORTER_OTLP_ENDPOINT);
   const counter = openQuota(policy, config.REDIS_URL?.reveal(), config.REDIS_CLUSTER);
   const quota = observedQuota(counter, metrics, tracer !== undefined && config.REDIS_URL !== undefined);
-  const core = createCoreClient(config, metrics);
+  const token = new CoreToken(config);
+  const core = createCoreClient(config, credentials, token, metrics);
+  metrics?.watchCertificates(credentials);
+  const following = [credentials.follow(log), token.follow(log)];
   let stopping = false;
   const readiness = {
     core: new Readiness('the core', () => core.check(), log),
@@ -72,6 +79,7 @@ export async function startGateway(
   const letGo = async () => {
     readiness.core.close();
     readiness.quota.close();
+    for (const followNoMore of following) followNoMore();
     core.close();
     await quota.close();
     await metricsServer?.close();

@@ -3,13 +3,13 @@ import { Secret } from '../common/secret.ts';
 import {
   address,
   type Environment,
-  fileContents,
+  file,
   httpUrl,
   integer,
   port,
   readSettings,
+  type SettingFile,
   type SettingsOf,
-  secretFileContents,
   text,
   yesOrNo,
 } from '../common/settings.ts';
@@ -27,9 +27,9 @@ export const gatewaySettings = {
   CORE_PORT: commonSettings.CORE_PORT,
   CORE_URL: { parse: httpUrl, about: 'base address of the core; unset: `http://CORE_HOST:CORE_PORT`' },
   CORE_TOKEN: commonSettings.CORE_TOKEN,
-  CORE_CA_FILE: { parse: fileContents, about: 'authorities (PEM) that the core must have a certificate of' },
-  CORE_CLIENT_CERT_FILE: { parse: fileContents, about: 'certificate chain (PEM) that the gateway shows the core' },
-  CORE_CLIENT_KEY_FILE: { parse: secretFileContents, about: 'private key (PEM) to that certificate' },
+  CORE_CA_FILE: { parse: file, about: 'authorities (PEM) that the core must have a certificate of' },
+  CORE_CLIENT_CERT_FILE: { parse: file, about: 'certificate chain (PEM) that the gateway shows the core' },
+  CORE_CLIENT_KEY_FILE: { parse: file, about: 'private key (PEM) to that certificate' },
   REDIS_URL: {
     parse: redisUrl,
     fromFile: true,
@@ -60,6 +60,8 @@ export const gatewaySettings = {
 export type GatewayConfig = SettingsOf<typeof gatewaySettings> & {
   readonly PUBLIC_URL: string;
   readonly CORE_URL: string;
+  /** The file that CORE_TOKEN comes from, if it does. */
+  readonly coreTokenFile: SettingFile | undefined;
 };
 
 /** @throws SettingsError */
@@ -69,6 +71,7 @@ export function readGatewayConfig(env: Environment): GatewayConfig {
     ...config,
     PUBLIC_URL: config.PUBLIC_URL ?? addressOf(config.GATEWAY_HOST, config.GATEWAY_PORT),
     CORE_URL: config.CORE_URL ?? addressOf(config.CORE_HOST, config.CORE_PORT),
+    coreTokenFile: env.CORE_TOKEN_FILE ? file(env.CORE_TOKEN_FILE) : undefined,
   };
 }
 

@@ -2,6 +2,7 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import { type Client, Code, ConnectError, createClient, type Transport } from '@connectrpc/connect';
 import { CORE_CALL_MS, CORE_HEALTH_MS } from '../common/deadlines.ts';
 import { textOfHash } from '../common/rules/key-secret.ts';
+import type { TlsCredentials } from '../common/tls-credentials.ts';
 import { currentSpan } from '../common/tracing.ts';
 import { Health, HealthCheckResponse_ServingStatus as Serving } from '../proto/gen/health/v1/health_pb.ts';
 import type { AuthenticateApiKeyResponse } from '../proto/gen/leadintake/v1/api_key_pb.ts';
@@ -14,6 +15,8 @@ import { type Asked as Asking, Collector, type Result } from './collector.ts';
 import type { GatewayConfig } from './config.ts';
 import { connectToCore } from './core-connection.ts';
 import { problemOfError, problemOfStatus } from './core-problems.ts';
+import { isUnseen } from './core-sessions.ts';
+import type { CoreToken } from './core-token.ts';
 import type { Operation } from './finished-request.ts';
 import type { GatewayMetrics } from './metrics.ts';
 import { Problem } from './problems.ts';
@@ -76,8 +79,13 @@ export interface CoreClient {
 }
 
 /** Connects to a core, at the first call and again whenever the connection is lost. */
-export function createCoreClient(config: GatewayConfig, metrics?: GatewayMetrics): CoreClient {
-  const { transport, sessions } = connectToCore(config);
+export function createCoreClient(
+  config: GatewayConfig,
+  credentials: TlsCredentials,
+  token: CoreToken,
+  metrics: GatewayMetrics | undefined,
+): CoreClient {
+  const { transport, sessions } = connectToCore(config, credentials, token);
   const { authenticate, create, get, list } = collectors(transport, metrics);
   const health = createClient(Health, transport);
   const operations: Partial<Record<Operation, { unanswered(): number }>> = {
@@ -122,10 +130,14 @@ export function createCoreClient(config: GatewayConfig, metrics?: GatewayMetrics
 
     async check() {
       const asked = { service: ExchangeService.typeName };
-      const { status } = await health.check(asked, { timeoutMs: CORE_HEALTH_MS }).catch((error) => {
-        const says = SAID_OF_HEALTH[ConnectError.from(error).code];
-        throw says === undefined ? error : new Error(says, { cause: error });
-      });
+      const ask = () => health.check(asked, { timeoutMs: CORE_HEALTH_MS });
+      const askAgain = (error: unknown) => (isUnseen(error) ? ask() : Promise.reject(error));
+      const { status } = await ask()
+        .catch(askAgain)
+        .catch((error) => {
+          const says = SAID_OF_HEALTH[ConnectError.from(error).code];
+          throw says === undefined ? error : new Error(says, { cause: error });
+        });
       if (status !== Serving.SERVING) throw new Error('it says that it does not serve: its log tells why');
     },
 
@@ -191,8 +203,13 @@ function collectItems<Case extends keyof Answers>(
 ) {
   const collector = new Collector<Item, Answer<Answers[Case]>>(
     async function* (messages) {
-      // Each request has a deadline, the call has none.
-      for await (const { results } of exchange(itemsOf(messages), { timeoutMs: 0 })) yield results.map(resultOf);
+      try {
+        // Each request has a deadline, the call has none.
+        for await (const { results } of exchange(itemsOf(messages), { timeoutMs: 0 })) yield results.map(resultOf);
+      } catch (error) {
+        // Like one that the core ends: what is unanswered goes over the next.
+        if (!isUnseen(error)) throw error;
+      }
     },
     { timeoutMs: CORE_CALL_MS, mostInMessage, gatherMs },
   );

@@ -46,5 +46,16 @@ export class CoreSessions extends Http2SessionManager {
   }
 }
 
+/**
+ * Whether a call failed that no core has looked at, and which may be made again, whatever it was: it came as its connection was
+ * to be left. In HTTP/2 a refused stream says so.
+ */
+export function isUnseen(error: unknown): boolean {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    if (cause.message.endsWith('NGHTTP2_REFUSED_STREAM')) return true;
+  }
+  return false;
+}
+
 /** Whoever has a call under way is told of the error by that. */
 const told = () => {};

@@ -1,6 +1,7 @@
 import { Counter, Gauge, Histogram, type Registry } from '@prometheus-io/client';
-import { createRegistry, DURATIONS, gauge, SIZES } from '../common/metrics.ts';
+import { createRegistry, DURATIONS, gauge, gaugeExpiries, SIZES } from '../common/metrics.ts';
 import type { Readiness } from '../common/readiness.ts';
+import type { TlsCredentials } from '../common/tls-credentials.ts';
 import { MOST_UNANSWERED } from './collector.ts';
 import type { FinishedRequest } from './finished-request.ts';
 import type { GatewayReadiness } from './plugins/health.ts';
@@ -20,6 +21,8 @@ export interface GatewayMetrics {
   batchSent(operation: string, requests: number): void;
   /** Has the number of requests that wait for the core told. */
   watchWaiting(operation: string, waiting: () => number): void;
+  /** Has it told how long the certificates last. */
+  watchCertificates(credentials: TlsCredentials): void;
   /** Has it told whether what the gateway needs is there, and whether it means to stop. */
   watchReadiness(readiness: GatewayReadiness): void;
 }
@@ -86,6 +89,8 @@ export function createGatewayMetrics(): GatewayMetrics {
     quotaAsked: (outcome, durationMs) => quota.observe({ decision: outcome }, durationMs / 1000),
     batchSent: (operation, size) => batches.observe({ operation }, size),
     watchWaiting: (operation, count) => void waiting.set(operation, count),
+    watchCertificates: (credentials) =>
+      gaugeExpiries(registry, 'lead_intake_gateway_certificate_expiry_timestamp_seconds', credentials),
     watchReadiness({ core, quota, isStopping }) {
       const asked = (part: Readiness) => async () => Number((await part.fault()) === undefined);
       gauge(registry, 'lead_intake_gateway_core_up', 'Whether the core would serve a call.', asked(core));

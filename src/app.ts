@@ -1,14 +1,18 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import { followFiles } from '../common/followed-files.ts';
 import { createLogger } from '../common/logger.ts';
 import { type MetricsServer, serveMetrics } from '../common/metrics.ts';
 import { openTracer } from '../common/open-tracer.ts';
 import { Readiness } from '../common/readiness.ts';
 import type { Running } from '../common/run-until-stopped.ts';
-import type { CoreConfig } from './config.ts';
+import type { SettingFile } from '../common/settings.ts';
+import { TlsCredentials } from '../common/tls-credentials.ts';
+import { parseCallers } from './callers-file.ts';
+import { type CoreConfig, coreTls } from './config.ts';
 import { conversionLog } from './conversion-log.ts';
 import { systemClock } from './domain/clock.ts';
 import { newId } from './domain/new-id.ts';
-import { followCallers } from './follow-callers.ts';
 import { keepClaimsRenewed } from './keep-claims-renewed.ts';
 import { Callers } from './rpc/callers.ts';
 import { createCoreMetrics } from './rpc/metrics.ts';
@@ -22,9 +26,10 @@ import { openStore } from './store/open-store.ts';
  * Starts the core: store, use cases, RPCs, port.
  *
  * @param stopping breaks off what takes long before it serves
- * @throws Error when the store cannot be opened or the port is taken
+ * @throws Error when the certificates cannot be used, the store cannot be opened or the port is taken
  */
 export async function startCore(config: CoreConfig, stopping?: AbortSignal): Promise<Running> {
+  const credentials = new TlsCredentials(coreTls(config));
   const log = await createLogger('core', config.LOG_LEVEL);
   const metrics = config.CORE_METRICS_ADDRESS && createCoreMetrics();
   const tracer = await openTracer('core', config.OTEL_EXPORTER_OTLP_ENDPOINT);
@@ -33,6 +38,7 @@ export async function startCore(config: CoreConfig, stopping?: AbortSignal): Pro
   const store = await openStore(config.DATABASE_URL.reveal(), observer, unreadableLog(log), watch);
   const draining = new AbortController();
   const readiness = new Readiness('the database', () => store.check(), log);
+  metrics?.watchCertificates(credentials);
   metrics?.watchLeadChanges(store);
   metrics?.watchReadiness(readiness, draining.signal);
   let metricsServer: MetricsServer | undefined;
@@ -44,6 +50,7 @@ export async function startCore(config: CoreConfig, stopping?: AbortSignal): Pro
       {
         callers,
         log,
+        credentials,
         readiness,
         draining: draining.signal,
         observer: callObserver(log, metrics, tracer),
@@ -52,8 +59,7 @@ export async function startCore(config: CoreConfig, stopping?: AbortSignal): Pro
     );
     metricsServer = await serveMetrics(metrics?.registry, config.CORE_METRICS_ADDRESS, log);
     const url = await server.listen({ host: config.CORE_HOST, port: config.CORE_PORT });
-    const { CORE_CALLERS_FILE } = config;
-    const stopFollowing = CORE_CALLERS_FILE && followCallers(CORE_CALLERS_FILE, callers, log);
+    const stopFollowing = followCallers(config.CORE_CALLERS_FILE?.file, callers, log);
     const stopRenewing = keepClaimsRenewed({ store, clock: systemClock }, log);
     readiness.begin();
     return {
@@ -65,7 +71,7 @@ export async function startCore(config: CoreConfig, stopping?: AbortSignal): Pro
         // Whoever balances load must see the health check turn before the port closes.
         await sleep(config.SHUTDOWN_DRAIN_MS);
         stopRenewing();
-        stopFollowing?.();
+        stopFollowing();
         await server.close();
         readiness.close();
         await Promise.all([store.close(), metricsServer?.close(), tracer?.close()]);
@@ -77,4 +83,14 @@ export async function startCore(config: CoreConfig, stopping?: AbortSignal): Pro
     await store.close();
     throw error;
   }
+}
+
+/** Has the core know the callers that their file names, whenever it names others. */
+function followCallers(file: SettingFile | undefined, callers: Callers, log: Logger): () => void {
+  const take = (text: string) => {
+    const entries = parseCallers(text);
+    callers.replace(entries);
+    return { callers: Object.keys(entries).length };
+  };
+  return followFiles({ what: 'callers', files: file ? [file] : [], take }, log);
 }

@@ -3,13 +3,15 @@ import { Secret } from '../common/secret.ts';
 import {
   address,
   type Environment,
-  fileContents,
+  file,
+  integer,
   isLoopback,
   readSettings,
+  type SettingFile,
   type SettingsOf,
-  secretFileContents,
   yesOrNo,
 } from '../common/settings.ts';
+import type { TlsFiles } from '../common/tls-credentials.ts';
 import { type CallerEntries, parseCallers } from './callers-file.ts';
 import { databaseUrlFault } from './store/open-store.ts';
 
@@ -23,11 +25,17 @@ export const coreSettings = {
     about:
       'file of the programs that may call the core, and what each may do, as `npx lead-intake callers` writes it; read again when it changes',
   },
-  CORE_TLS_CERT_FILE: { parse: fileContents, about: 'certificate chain (PEM) of the core; with its key: TLS' },
-  CORE_TLS_KEY_FILE: { parse: secretFileContents, about: 'private key (PEM) of the core' },
+  CORE_TLS_CERT_FILE: { parse: file, about: 'certificate chain (PEM) of the core; with its key: TLS' },
+  CORE_TLS_KEY_FILE: { parse: file, about: 'private key (PEM) of the core' },
   CORE_TLS_CLIENT_CA_FILE: {
-    parse: fileContents,
+    parse: file,
     about: 'authorities (PEM) that callers must have a certificate of: mutual TLS',
+  },
+  CORE_CONNECTION_MAX_AGE_MS: {
+    parse: integer(1000, 86_400_000),
+    fallback: '300000',
+    about:
+      'how long callers stay on one connection before the core has them go over to another, a tenth more or less; milliseconds',
   },
   CORE_REFLECTION: {
     parse: yesOrNo,
@@ -55,6 +63,13 @@ export type CoreConfig = SettingsOf<typeof coreSettings>;
 /** @throws SettingsError */
 export const readCoreConfig = (env: Environment): CoreConfig => readSettings(coreSettings, env, rulesBetween);
 
+/** What the core shows and whom it trusts over TLS. */
+export const coreTls = (config: CoreConfig): TlsFiles => ({
+  cert: config.CORE_TLS_CERT_FILE,
+  key: config.CORE_TLS_KEY_FILE,
+  ca: config.CORE_TLS_CLIENT_CA_FILE,
+});
+
 /** The one setting that the operator's command line shares with the core. @throws SettingsError */
 export const readDatabaseUrl = (env: Environment): Secret =>
   readSettings({ DATABASE_URL: coreSettings.DATABASE_URL }, env).DATABASE_URL;
@@ -78,16 +93,15 @@ function rulesBetween(config: CoreConfig): string[] {
 }
 
 /** A file of callers, and what it says as the process starts. */
-export interface CallersFile {
-  readonly path: string;
-  readonly text: string;
+interface CallersFile {
+  readonly file: SettingFile;
   readonly entries: CallerEntries;
 }
 
 function callersFile(path: string): CallersFile {
-  const text = fileContents(path);
+  const callers = file(path);
   try {
-    return { path, text, entries: parseCallers(text) };
+    return { file: callers, entries: parseCallers(callers.contents.reveal()) };
   } catch (error) {
     throw new Error(`names a file that cannot be used: ${path} ${(error as Error).message}`);
   }

@@ -1,14 +1,17 @@
+import type { Http2SecureServer } from 'node:http2';
 import { Code } from '@connectrpc/connect';
 import { fastifyConnectPlugin } from '@connectrpc/connect-fastify';
 import fastify, { type FastifyInstance, LogController } from 'fastify';
 import type { Logger } from 'pino';
 import { LONGEST_CALL_MS } from '../common/deadlines.ts';
 import type { Readiness } from '../common/readiness.ts';
+import type { TlsCredentials, TlsPem } from '../common/tls-credentials.ts';
 import type { CoreConfig } from './config.ts';
 import { Connections, streamOf } from './http2/connections.ts';
 import { endedTeller } from './http2/ended-log.ts';
 import { closeGracefully } from './http2/graceful-close.ts';
 import { endLifelessConnections } from './http2/lifeless-connections.ts';
+import { leaveOldConnections } from './http2/old-connections.ts';
 import { boundStrangers } from './http2/strangers.ts';
 import { endUnfinishedStreams } from './http2/unfinished-streams.ts';
 import { endUnreadAnswers } from './http2/unread-answers.ts';
@@ -17,6 +20,7 @@ import { admitKnownCallers, identifier } from './rpc/caller-authentication.ts';
 import type { Callers } from './rpc/callers.ts';
 import { discreetJson } from './rpc/discreet-json.ts';
 import type { ItemContext } from './rpc/items.ts';
+import { leaving } from './rpc/leaving.ts';
 import type { CallObserver } from './rpc/observation.ts';
 import { mayLast, routes } from './rpc/routes.ts';
 import { callRunner, runCalls } from './rpc/run-call.ts';
@@ -29,6 +33,8 @@ const LARGEST_CALL_BYTES = 64 * 1024;
 interface CoreContext {
   /** Who may call it. */
   readonly callers: Callers;
+  /** What it shows and whom it trusts over TLS; without a certificate it speaks none. */
+  readonly credentials: TlsCredentials;
   /** Whether the store is there. */
   readonly readiness: Readiness;
   /** Aborted when the core means to stop, some time before it does. */
@@ -47,10 +53,10 @@ interface CoreContext {
 export async function createCoreServer(
   config: CoreConfig,
   deps: Dependencies,
-  { callers, log, readiness, draining, observer, batchCame }: CoreContext,
+  { callers, credentials, log, readiness, draining, observer, batchCame }: CoreContext,
 ): Promise<FastifyInstance> {
   const app = fastify({
-    ...transport(config),
+    ...transport(credentials.pem),
     loggerInstance: log,
     // One of its own for each call would cost as much as the line that it writes.
     childLoggerFactory: (parent) => parent,
@@ -59,10 +65,13 @@ export async function createCoreServer(
     // A session that is closed for being idle goes on to read, which is what `CallerConnection.end` is careful of.
     http2SessionTimeout: 0,
   }) as unknown as FastifyInstance;
+  const followNoMore = credentials.follow(log, (pem) => secureServerOf(app).setSecureContext(pem));
+  app.addHook('onClose', async () => followNoMore());
   const identify = identifier(callers);
   const connections = new Connections(app);
   const tell = endedTeller(log);
   boundStrangers(app, connections, { identify, tell });
+  leaveOldConnections(app, connections, config.CORE_CONNECTION_MAX_AGE_MS);
   endUnfinishedStreams(app, mayLast);
   closeGracefully(app, connections);
   endUnreadAnswers(app, connections, tell);
@@ -78,9 +87,13 @@ export async function createCoreServer(
       serving: { store: readiness, draining, ending: ending.signal },
       reflects: config.CORE_REFLECTION,
     }),
-    contextValues: (request) => valuesOf(identify(request)),
     requestGate: admitKnownCallers(run),
     interceptors: [runCalls(run)],
+    contextValues(request) {
+      const values = valuesOf(identify(request));
+      const connection = connections.of(request);
+      return connection ? values.set(leaving, connection.leaving) : values;
+    },
     jsonOptions: discreetJson,
     readMaxBytes: LARGEST_CALL_BYTES,
     maxTimeoutMs: LONGEST_CALL_MS,
@@ -100,9 +113,11 @@ function answerUnknownCalls(app: FastifyInstance): void {
   });
 }
 
-function transport(config: CoreConfig) {
-  if (!config.CORE_TLS_CERT_FILE || !config.CORE_TLS_KEY_FILE) return { http2: true } as const;
-  const tls = { allowHTTP1: true, cert: config.CORE_TLS_CERT_FILE, key: config.CORE_TLS_KEY_FILE.reveal() };
-  const ca = config.CORE_TLS_CLIENT_CA_FILE;
-  return { http2: true, https: ca ? { ...tls, ca, requestCert: true, rejectUnauthorized: true } : tls } as const;
+function transport(pem: TlsPem) {
+  if (!pem.cert) return { http2: true } as const;
+  const tls = { allowHTTP1: true, ...pem };
+  return { http2: true, https: pem.ca ? { ...tls, requestCert: true, rejectUnauthorized: true } : tls } as const;
 }
+
+/** The server of a core that speaks TLS. */
+const secureServerOf = (app: FastifyInstance) => app.server as unknown as Http2SecureServer;

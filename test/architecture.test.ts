@@ -89,6 +89,7 @@ const MAY_KNOW: Readonly<Record<string, readonly string[]>> = {
     'common/',
     'gateway/config.ts',
     'gateway/core-connection.ts',
+    'gateway/core-token.ts',
     'gateway/quota/redis-client.ts',
     'proto/gen/',
     'src/config.ts',

@@ -1,9 +1,11 @@
-import { Code, ConnectError, createClient } from '@connectrpc/connect';
+import { Code, ConnectError, createClient, type Transport } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-node';
 import { DOCTOR_MS } from '../../common/deadlines.ts';
 import { inOneLine } from '../../common/in-one-line.ts';
+import { TlsCredentials } from '../../common/tls-credentials.ts';
 import type { GatewayConfig } from '../../gateway/config.ts';
 import { presentToken, tlsToCore } from '../../gateway/core-connection.ts';
+import { CoreToken } from '../../gateway/core-token.ts';
 import { ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
 import { Health, HealthCheckResponse_ServingStatus as Serving } from '../../proto/gen/health/v1/health_pb.ts';
 import { ApiKeyService } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
@@ -16,13 +18,14 @@ const NO_GATEWAY = 'knows this caller, and not as a gateway: it needs `gateway` 
 export async function examineCore(config: GatewayConfig): Promise<readonly Finding[]> {
   const notes = new Notes('core');
   const { CORE_URL } = config;
-  const transport = createConnectTransport({
-    baseUrl: CORE_URL,
-    httpVersion: '2',
-    interceptors: presentToken(config),
-    nodeOptions: tlsToCore(config),
-  });
+  let transport: Transport;
   try {
+    transport = createConnectTransport({
+      baseUrl: CORE_URL,
+      httpVersion: '2',
+      interceptors: [presentToken(new CoreToken(config))],
+      nodeOptions: new TlsCredentials(tlsToCore(config)).pem,
+    });
     const { status } = await createClient(Health, transport).check({}, { timeoutMs: DOCTOR_MS });
     if (status === Serving.SERVING) notes.well(`at ${CORE_URL} serves`);
     else notes.fault(`at ${CORE_URL} answers, but does not serve: it is stopping, or cannot use its database`);

@@ -1,7 +1,8 @@
 import type { Environment } from '../../common/settings.ts';
 import { readGatewayConfig } from '../../gateway/config.ts';
-import { readCoreConfig } from '../../src/config.ts';
-import { examineCertificate } from './examine-certificates.ts';
+import { tlsToCore } from '../../gateway/core-connection.ts';
+import { coreTls, readCoreConfig } from '../../src/config.ts';
+import { examineCertificates } from './examine-certificates.ts';
 import { examineCore } from './examine-core.ts';
 import { examineGateway } from './examine-gateway.ts';
 import { examineRedis } from './examine-redis.ts';
@@ -23,7 +24,7 @@ async function examineCoreSide(env: Environment): Promise<readonly Finding[]> {
   if (!config) return findings;
   return [
     ...findings,
-    ...examineCertificate("core's certificate", config.CORE_TLS_CERT_FILE, config.CORE_TLS_KEY_FILE),
+    ...examineCertificates('core', coreTls(config)),
     ...(await examineStore(config.DATABASE_URL.reveal())),
   ];
 }
@@ -31,11 +32,6 @@ async function examineCoreSide(env: Environment): Promise<readonly Finding[]> {
 async function examineGatewaySide(env: Environment): Promise<readonly Finding[]> {
   const [config, findings] = examineSettings('gateway settings', () => readGatewayConfig(env));
   if (!config) return findings;
-  const { CORE_CLIENT_CERT_FILE, CORE_CLIENT_KEY_FILE } = config;
   const asked = await Promise.all([examineCore(config), examineRedis(config), examineGateway(config.PUBLIC_URL)]);
-  return [
-    ...findings,
-    ...examineCertificate("gateway's certificate", CORE_CLIENT_CERT_FILE, CORE_CLIENT_KEY_FILE),
-    ...asked.flat(),
-  ];
+  return [...findings, ...examineCertificates('gateway', tlsToCore(config)), ...asked.flat()];
 }

@@ -1,6 +1,15 @@
-import { constants, type Http2Server, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2';
+import {
+  constants,
+  type Http2Server,
+  type Http2ServerRequest,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+} from 'node:http2';
 import type { Socket } from 'node:net';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+
+/** The last stream that there can be: who is told of it goes on with all that is begun. */
+const LAST_STREAM_ID = 2 ** 31 - 1;
 
 /** A connection to the core's port, from the moment it is taken to its end. */
 export class CallerConnection {
@@ -10,6 +19,7 @@ export class CallerConnection {
   session: ServerHttp2Session | undefined;
   /** Whether nothing more is begun on it. */
   isEnding = false;
+  readonly #leaving = new AbortController();
 
   constructor(socket: Socket) {
     this.socket = socket;
@@ -21,6 +31,27 @@ export class CallerConnection {
    */
   get queuedBytes(): number {
     return (this.socket as { _handle?: { writeQueueSize?: number } | null })._handle?.writeQueueSize ?? 0;
+  }
+
+  /** Aborted when its caller is to go over to another connection: calls that last until somebody ends them end then. */
+  get leaving(): AbortSignal {
+    return this.#leaving.signal;
+  }
+
+  /**
+   * Has a caller go over to another connection, and goes on with what was begun on this one.
+   *
+   * Said in two steps, as nghttp2 takes what still comes between the saying and the sending: after the first nothing more is
+   * taken, and the second tells from where on nothing was. Callers may make what lies behind that again, unseen as it was.
+   */
+  leave(): void {
+    this.#leaving.abort();
+    const { session } = this;
+    if (!session || session.destroyed) return;
+    session.goaway(constants.NGHTTP2_NO_ERROR, LAST_STREAM_ID);
+    session.ping(() => {
+      if (!session.destroyed) session.goaway(constants.NGHTTP2_NO_ERROR);
+    });
   }
 
   /**
@@ -95,9 +126,9 @@ export class Connections {
   }
 
   /** The connection that a request comes over; undefined when that is gone. */
-  of({ raw: { socket } }: FastifyRequest, reply: FastifyReply): CallerConnection | undefined {
-    const stream = streamOf(reply);
-    return this.#bySpeaker.get(stream ? (stream.session as ServerHttp2Session) : socket);
+  of({ raw }: FastifyRequest): CallerConnection | undefined {
+    const { stream } = raw as unknown as Partial<Http2ServerRequest>;
+    return this.#bySpeaker.get(stream ? (stream.session as ServerHttp2Session) : raw.socket);
   }
 }
 

@@ -50,7 +50,7 @@ export function boundStrangers(
   });
 
   app.addHook('onRequest', async (request, reply) => {
-    const connection = connections.of(request, reply);
+    const connection = connections.of(request);
     if (!connection || connection.isEnding) return turnAway(reply);
     const stranger = strangers.get(connection);
     if (!stranger) return;

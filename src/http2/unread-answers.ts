@@ -59,7 +59,7 @@ export function endUnreadAnswers(app: FastifyInstance, connections: Connections,
   const unread = new UnreadAnswers(connections, tell);
   app.addHook('onRequest', async (request, reply) => {
     const { raw } = reply;
-    const connection = connections.of(request, reply);
+    const connection = connections.of(request);
     if (!asksForHealth(request.url) && !(await unread.turnCame(connection, raw))) return reply.hijack();
     unread.watch(raw, streamOf(reply) ?? raw, connection);
   });

@@ -10,6 +10,7 @@ import type { Credential } from '../store/store.ts';
 import type { BearerAuthenticator } from '../usecases/authenticate-api-key.ts';
 import type { Call } from './call.ts';
 import { callerOf } from './caller-access.ts';
+import { leaving } from './leaving.ts';
 import { connectErrorOf, statusOf } from './refusals.ts';
 import type { RunCall } from './run-call.ts';
 import { tracedForAll } from './traced-for-all.ts';
@@ -109,7 +110,7 @@ export async function* answerItems<Message, Answer extends object>(
 
   async function readAll(): Promise<void> {
     // Whoever is gone takes no results: what waits for that would wait, and be kept, for ever.
-    const over = AbortSignal.any([ending, signal, caller.withdrawn]);
+    const over = AbortSignal.any([ending, signal, caller.withdrawn, values.get(leaving)]);
     signal.addEventListener('abort', () => moreTold.give());
     for await (const message of until(over, messages)) {
       const items = itemsOf(message, caller);

@@ -15,6 +15,7 @@ import { watchLeadChanges } from '../usecases/watch-lead-changes.ts';
 import { callOf } from './call.ts';
 import { callerOf, refuseOtherStudios } from './caller-access.ts';
 import { durationMsFromWire, leadChangeToWire } from './convert.ts';
+import { leaving } from './leaving.ts';
 import type { RunCall } from './run-call.ts';
 import { runStream } from './run-stream.ts';
 import { until } from './until.ts';
@@ -30,7 +31,8 @@ export function leadChangeMethods(
   { run, ending }: { readonly run: RunCall; readonly ending: AbortSignal },
 ): LeadChangeMethods {
   const looks = new LeadChangeLooks(deps.store);
-  const endOf = (context: HandlerContext) => AbortSignal.any([context.signal, ending, callerOf(context).withdrawn]);
+  const endOf = (context: HandlerContext) =>
+    AbortSignal.any([context.signal, ending, callerOf(context).withdrawn, context.values.get(leaving)]);
   return {
     async pullLeadChanges({ max, wait }, context) {
       const changes = await pullLeadChanges(looks, { max, waitMs: durationMsFromWire(wait) }, endOf(context));

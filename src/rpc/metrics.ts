@@ -1,6 +1,7 @@
 import { Counter, Histogram, type Registry } from '@prometheus-io/client';
-import { createRegistry, DURATIONS, gauge, SIZES } from '../../common/metrics.ts';
+import { createRegistry, DURATIONS, gauge, gaugeExpiries, SIZES } from '../../common/metrics.ts';
 import type { Readiness } from '../../common/readiness.ts';
+import type { TlsCredentials } from '../../common/tls-credentials.ts';
 import type { Caller } from '../domain/caller.ts';
 import type { LeadChangeStore, StoreCommand } from '../store/store.ts';
 
@@ -17,6 +18,8 @@ export interface CoreMetrics {
   storeCommand(command: StoreCommand): (isDone: boolean) => void;
   /** Has it told how many leads have changes that nobody has acknowledged. */
   watchLeadChanges(store: Pick<LeadChangeStore, 'measureLeadChanges'>): void;
+  /** Has it told how long the certificates last. */
+  watchCertificates(credentials: TlsCredentials): void;
   /** Has it told whether the store is there, and whether the core means to stop. */
   watchReadiness(store: Readiness, draining: AbortSignal): void;
 }
@@ -104,6 +107,8 @@ export function createCoreMetrics(): CoreMetrics {
         commands.observe({ command, outcome: isDone ? 'ok' : 'failed' }, (performance.now() - began) / 1000);
     },
     watchLeadChanges: (store) => gaugeLeadChanges(registry, store),
+    watchCertificates: (credentials) =>
+      gaugeExpiries(registry, 'lead_intake_core_certificate_expiry_timestamp_seconds', credentials),
     watchReadiness(store, draining) {
       const isUp = async () => Number((await store.fault()) === undefined);
       gauge(registry, 'lead_intake_core_store_up', 'Whether the store answers and is complete.', isUp);

@@ -118,9 +118,9 @@ test('a token is changed under load, and no request fails; what is retired opens
     );
   await some();
   const second = await token('website');
-  await core.printed(/the file of callers was read again/);
+  await core.printed(/callers are in use as their files have them now/);
   writeFileSync(tokenFile, second);
-  await gateway.printed(/CORE_TOKEN_FILE was read again/);
+  await gateway.printed(/tokens for the core are in use as their files have them now/);
   await cli('retire', 'website');
   const bySecond = () =>
     caller.call(

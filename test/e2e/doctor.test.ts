@@ -9,7 +9,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { examine } from '../../operator/doctor/examine.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { DAY_MS, plus } from '../support/builders.ts';
-import { anAuthority } from '../support/certificates.ts';
+import { anAuthority, writeCertificate } from '../support/certificates.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
 import { addressOf, ROOT, run, temporaryFolder } from '../support/processes.ts';
 import { describeWithRedisServer, freePort, startRedis } from '../support/servers.ts';
@@ -146,30 +146,61 @@ describe('the core', () => {
 });
 
 test.each([
-  ['has expired', -10, -1, /^fault: has expired at /],
+  ['has expired', -10, -1, /^fault: has expired at .*: renew it/],
   ['is not valid yet', 1, 100, /^fault: is not valid before /],
-  ['ends soon', -10, 20.5, /^warning: expires in 20 days/],
+  ['ends soon', -10, 20.5, /^warning: expires in 20 days: renew it/],
 ])("the core's certificate %s", async (_what, from, until, said) => {
   const folder = temporaryFolder();
   const authority = await anAuthority('of the test');
-  const days = (count: number) => plus(new Date(), count * DAY_MS);
-  const [own, other] = await Promise.all([
-    authority.issue('localhost', 'server', [days(from), days(until)]),
-    authority.issue('localhost', 'server'),
-  ]);
-  const settings = { CORE_TLS_CERT_FILE: join(folder, 'cert.pem'), CORE_TLS_KEY_FILE: join(folder, 'key.pem') };
-  writeFileSync(settings.CORE_TLS_CERT_FILE, own.cert);
-  writeFileSync(settings.CORE_TLS_KEY_FILE, own.key);
-  const DATABASE_URL = `sqlite:${join(folder, 'leads.db')}`;
-  expect(await wrongWith("core's certificate", 'core', { DATABASE_URL, ...settings })).toEqual([
-    expect.stringMatching(said),
-  ]);
+  const { cert, key } = writeCertificate(
+    folder,
+    'core',
+    await authority.issue('localhost', 'server', [daysFromNow(from), daysFromNow(until)]),
+  );
+  const settings = {
+    DATABASE_URL: `sqlite:${join(folder, 'leads.db')}`,
+    CORE_TLS_CERT_FILE: cert,
+    CORE_TLS_KEY_FILE: key,
+  };
+  expect(await wrongWith("core's certificate", 'core', settings)).toEqual([expect.stringMatching(said)]);
 
-  writeFileSync(settings.CORE_TLS_KEY_FILE, other.key);
-  expect(await wrongWith("core's certificate", 'core', { DATABASE_URL, ...settings })).toContain(
+  const { key: other } = await authority.issue('localhost', 'server');
+  writeFileSync(key, other);
+  expect(await wrongWith("core's certificate", 'core', settings)).toContain(
     'fault: its key belongs to another certificate',
   );
 });
+
+test('of certificates and authorities that are well it is told how long they are good', async () => {
+  const folder = temporaryFolder();
+  const [gone, authority] = [
+    await anAuthority('that goes', [daysFromNow(-10), daysFromNow(-1)]),
+    await anAuthority('that comes', [daysFromNow(-10), daysFromNow(900.5)]),
+  ];
+  const server = await authority.issue('localhost', 'server', [daysFromNow(-10), daysFromNow(60.5)]);
+  const { cert, key } = writeCertificate(folder, 'core', server);
+  const ca = join(folder, 'authorities.pem');
+  writeFileSync(ca, gone.cert + authority.cert);
+  const settings = {
+    DATABASE_URL: `sqlite:${join(folder, 'leads.db')}`,
+    CORE_TLS_CERT_FILE: cert,
+    CORE_TLS_KEY_FILE: key,
+    CORE_TLS_CLIENT_CA_FILE: ca,
+  };
+
+  expect(await examine(['core'], settings)).toEqual(
+    expect.arrayContaining([
+      {
+        what: "core's certificate",
+        verdict: 'well',
+        says: expect.stringMatching(/^is valid for 60 days, until \d{4}-/),
+      },
+      { what: "core's authorities", verdict: 'well', says: expect.stringMatching(/^is valid for 900 days, until /) },
+    ]),
+  );
+});
+
+const daysFromNow = (days: number) => plus(new Date(), days * DAY_MS);
 
 describe('the database', () => {
   test('that is not there yet is not made; one that is none is told', async () => {

@@ -2,8 +2,12 @@ import { execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
-import type { Samples } from '../support/metrics.ts';
+import { expect, onTestFinished, test } from 'vitest';
+import { startGateway } from '../../gateway/app.ts';
+import { readGatewayConfig } from '../../gateway/config.ts';
+import { anAuthority, writeCertificate } from '../support/certificates.ts';
+import { startTestCore } from '../support/grpc.ts';
+import { type Samples, scrape } from '../support/metrics.ts';
 import { ROOT, temporaryFolder } from '../support/processes.ts';
 import { describeIf, hasCommand } from '../support/servers.ts';
 import { aCapture, anOwnService, type Service } from '../support/service.ts';
@@ -49,7 +53,7 @@ describeIf(hasCommand('promtool'), 'the rules for Prometheus', 'install promtool
     });
     const before = await scrapeBoth(service);
     await useEverything(service);
-    const after = await scrapeBoth(service);
+    const after = new Map([...(await scrapeBoth(await overTls())), ...(await scrapeBoth(service))]);
     expect(dashboardQueries.length).toBeGreaterThan(20);
     expect(ruleQueries.length).toBeGreaterThan(15);
     const asked = new Set([...dashboardQueries, ...[...dashboardQueries, ...ruleQueries].flatMap(selectorsIn)]);
@@ -62,8 +66,37 @@ describeIf(hasCommand('promtool'), 'the rules for Prometheus', 'install promtool
   });
 });
 
+type Telling = Pick<Service, 'gatewayMetrics' | 'coreMetrics'>;
+
+/** A core and a gateway that have certificates: others tell nothing of any. */
+async function overTls(): Promise<Telling> {
+  const folder = temporaryFolder();
+  const { cert, key } = writeCertificate(
+    folder,
+    'core',
+    await (await anAuthority('core')).issue('localhost', 'server'),
+  );
+  const core = await startTestCore({
+    CORE_TLS_CERT_FILE: cert,
+    CORE_TLS_KEY_FILE: key,
+    CORE_METRICS_ADDRESS: '127.0.0.1:0',
+  });
+  onTestFinished(() => core.stop());
+  const gateway = await startGateway(
+    readGatewayConfig({
+      CORE_URL: `https://localhost:${core.port}`,
+      CORE_CA_FILE: cert,
+      GATEWAY_PORT: '0',
+      GATEWAY_METRICS_ADDRESS: '127.0.0.1:0',
+      LOG_LEVEL: 'silent',
+    }),
+  );
+  onTestFinished(() => gateway.stop());
+  return { gatewayMetrics: () => scrape(gateway.metricsUrl), coreMetrics: () => scrape(core.metricsUrl) };
+}
+
 /** What both processes tell, with the labels that a scrape adds. */
-async function scrapeBoth(service: Service): Promise<Samples> {
+async function scrapeBoth(service: Telling): Promise<Samples> {
   const both = [
     ...[...(await service.gatewayMetrics())].map((sample) => ['gateway', ...sample] as const),
     ...[...(await service.coreMetrics())].map((sample) => ['core', ...sample] as const),

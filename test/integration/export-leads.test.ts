@@ -9,6 +9,7 @@ import { pino } from 'pino';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { LONGEST_CALL_MS, LONGEST_EXPORT_MS } from '../../common/deadlines.ts';
 import { Readiness } from '../../common/readiness.ts';
+import { TlsCredentials } from '../../common/tls-credentials.ts';
 import { DAY_MS } from '../../common/units.ts';
 import { CoreSessions } from '../../gateway/core-sessions.ts';
 import {
@@ -62,6 +63,7 @@ async function aCore(path = join(temporaryFolder(), 'leads.db')) {
       draining: new AbortController().signal,
       observer: callObserver(log, metrics),
       batchCame: undefined,
+      credentials: new TlsCredentials({}),
     },
   );
   const url = await server.listen({ host: '127.0.0.1', port: 0 });

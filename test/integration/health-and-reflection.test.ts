@@ -6,6 +6,7 @@ import { Client, credentials, status as grpcStatus, Metadata, type ServiceError 
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { Readiness } from '../../common/readiness.ts';
+import { TlsCredentials } from '../../common/tls-credentials.ts';
 import {
   type ServerReflectionRequest,
   ServerReflectionRequestSchema,
@@ -127,6 +128,7 @@ test('however many ask whether a core serves, in whichever way, its store is loo
     draining: new AbortController().signal,
     observer: undefined,
     batchCame: undefined,
+    credentials: new TlsCredentials({}),
   };
   const server = await createCoreServer(config, { store, clock: systemClock, newId }, surroundings);
   onTestFinished(async () => {

@@ -80,7 +80,13 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     name: 'what is open stays so when its caller is taken out of the file',
     suite: CALLERS,
     caughtBy: 'holds at once for calls, and ends those that are open without losing an answer',
-    patches: [{ file: 'src/rpc/items.ts', find: '[ending, signal, caller.withdrawn]', put: '[ending, signal]' }],
+    patches: [
+      {
+        file: 'src/rpc/items.ts',
+        find: '[ending, signal, caller.withdrawn, values.get(leaving)]',
+        put: '[ending, signal, values.get(leaving)]',
+      },
+    ],
     inSoak: true,
   },
   {

@@ -93,7 +93,7 @@ export const FEED_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/rpc/lead-changes.ts',
-        find: 'AbortSignal.any([context.signal, ending, callerOf(context).withdrawn])',
+        find: 'AbortSignal.any([context.signal, ending, callerOf(context).withdrawn, context.values.get(leaving)])',
         put: 'signal',
       },
     ],

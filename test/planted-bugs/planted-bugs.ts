@@ -1,4 +1,5 @@
 import { BATCH_BUGS } from './batch-bugs.ts';
+import { CONNECTION_BUGS } from './connection-bugs.ts';
 import { CORE_BUGS } from './core-bugs.ts';
 import { CRASH_BUGS } from './crash-bugs.ts';
 import { EDGE_BUGS } from './edge-bugs.ts';
@@ -34,6 +35,7 @@ const ON_SQLITE = [
   UPDATE_BUGS,
   FIND_BUGS,
   BATCH_BUGS,
+  CONNECTION_BUGS,
   CORE_BUGS,
   CRASH_BUGS,
   EDGE_BUGS,

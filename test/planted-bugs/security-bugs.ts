@@ -11,8 +11,12 @@ export const SECURITY_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'gateway/core-connection.ts',
-        find: '...(CORE_CA_FILE && { ca: CORE_CA_FILE })',
-        put: 'rejectUnauthorized: false',
+        find: `{
+      get secureContext() {
+        return credentials.secureContext;
+      },
+    }`,
+        put: '{ rejectUnauthorized: false }',
       },
     ],
   },

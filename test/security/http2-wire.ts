@@ -72,13 +72,14 @@ export function frame(type: number, flags: number, stream: number, payload: Uint
 }
 
 /** Every frame in some bytes that is there to its end. */
-export function framesIn(bytes: Buffer): { type: number; stream: number; payload: Buffer }[] {
-  const frames: { type: number; stream: number; payload: Buffer }[] = [];
+export function framesIn(bytes: Buffer): { type: number; flags: number; stream: number; payload: Buffer }[] {
+  const frames: { type: number; flags: number; stream: number; payload: Buffer }[] = [];
   for (let at = 0; at + 9 <= bytes.length; at += 9 + bytes.readUIntBE(at, 3)) {
     const end = at + 9 + bytes.readUIntBE(at, 3);
     if (end > bytes.length) break;
     frames.push({
       type: bytes[at + 3] ?? -1,
+      flags: bytes[at + 4] ?? 0,
       stream: bytes.readUInt32BE(at + 5),
       payload: bytes.subarray(at + 9, end),
     });

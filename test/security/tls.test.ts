@@ -157,13 +157,20 @@ describe('a core that wants certificates does not serve a gateway', () => {
     ['whose certificate is past', () => authority.issue('gateway', 'client', daysFromNow(-2, -1))],
     ['whose certificate is still to come', () => authority.issue('gateway', 'client', daysFromNow(1, 2))],
     ["with a server's certificate", () => authority.issue('gateway', 'server')],
-    ["with somebody else's key", async () => ({ cert: client.cert, key: server.key })],
   ])('%s, and serves the next one', async (_, shown) => {
     const core = await aCore({ CORE_TLS_CLIENT_CA_FILE: fileWith(authority.cert) });
     const own = await shown();
     await expectNotConnected(await gatewayOf(core.port, own ? showing(own) : {}));
     await expectConnected(await gatewayOf(core.port, showing(client)));
   });
+});
+
+test("a gateway does not start with a certificate and somebody else's key, nor with authorities that are none", async () => {
+  const start = (env: Record<string, string>) => gatewayOf(1, env);
+  await expect(start(showing({ cert: client.cert, key: server.key }))).rejects.toThrow(
+    /is the key of another certificate/,
+  );
+  await expect(start({ CORE_CA_FILE: fileWith('none') })).rejects.toThrow(/has no certificates \(PEM\)/);
 });
 
 describe("a core's TLS", () => {

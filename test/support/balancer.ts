@@ -14,6 +14,8 @@ export interface Balancer {
   readonly url: string;
   /** Whether a server is given new connections. */
   isUsed(serverUrl: string): boolean;
+  /** How many connections it has passed on. */
+  opened(): number;
   stop(): void;
 }
 
@@ -83,6 +85,7 @@ export async function startBalancer(
   return {
     url: `http://127.0.0.1:${(listener.address() as AddressInfo).port}`,
     isUsed: (url) => ready.has(url),
+    opened: () => turn,
     stop() {
       isStopped = true;
       for (const timer of timers) clearTimeout(timer);

@@ -1,3 +1,5 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { generate } from 'selfsigned';
 
 /** A certificate with its private key; both PEM. */
@@ -50,4 +52,12 @@ export async function anAuthority(name: string, validity?: readonly [from: Date,
       return { cert: issued.cert, key: issued.private };
     },
   };
+}
+
+/** Writes a certificate and its key into a folder, in place of what stands there under that name; gives their paths. */
+export function writeCertificate(folder: string, name: string, { cert, key }: Certificate): Certificate {
+  const paths = { cert: join(folder, `${name}.pem`), key: join(folder, `${name}-key.pem`) };
+  writeFileSync(paths.cert, cert);
+  writeFileSync(paths.key, key);
+  return paths;
 }

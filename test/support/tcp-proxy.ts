@@ -24,6 +24,8 @@ export interface TcpProxy {
   readonly port: number;
   /** How many connections lead through it just now. */
   connections(): number;
+  /** How many there have been. */
+  opened(): number;
   /** From now on, requests arrive and are carried out, but some of their replies do not come back, or not whole. */
   loseReplies(loss: Loss): void;
   /**
@@ -54,6 +56,7 @@ export async function startProxy(targetHost: string, targetPort: number): Promis
   let lost = 0;
   let lastReplies = 0;
   const pairs = new Map<Socket, Socket>();
+  let opened = 0;
 
   const getsLost = (request: Buffer): boolean => {
     if (!loss?.of(request)) return false;
@@ -77,6 +80,7 @@ export async function startProxy(targetHost: string, targetPort: number): Promis
     }
     const server = connect({ host: targetHost, port: targetPort, noDelay: true, allowHalfOpen: true });
     pairs.set(client, server);
+    opened += 1;
     let loses: Required<Loss> | undefined;
     let isLosing = false;
     let replyBytesLeft = 0;
@@ -126,6 +130,7 @@ export async function startProxy(targetHost: string, targetPort: number): Promis
   return {
     port: (listener.address() as AddressInfo).port,
     connections: () => pairs.size,
+    opened: () => opened,
     loseReplies(wanted) {
       const unlessTold = {
         from: 1,

@@ -38,6 +38,7 @@ describe("the core's configuration", () => {
     expect(config).toEqual({
       CORE_HOST: '127.0.0.1',
       CORE_PORT: 50051,
+      CORE_CONNECTION_MAX_AGE_MS: 300_000,
       CORE_REFLECTION: false,
       LOG_LEVEL: 'info',
       SHUTDOWN_DRAIN_MS: 1000,
@@ -113,8 +114,8 @@ describe('TLS', () => {
       CORE_TLS_CLIENT_CA_FILE: ca,
     });
 
-    expect(config.CORE_TLS_CERT_FILE).toBe('a certificate');
-    expect(config.CORE_TLS_CLIENT_CA_FILE).toBe('an authority');
+    expect(config.CORE_TLS_CERT_FILE?.contents.reveal()).toBe('a certificate');
+    expect(config.CORE_TLS_CLIENT_CA_FILE?.contents.reveal()).toBe('an authority');
   });
 
   test.each([

@@ -7,7 +7,7 @@ import { Secret } from '../../common/secret.ts';
 import {
   bearerToken,
   type Environment,
-  fileContents,
+  file,
   httpUrl,
   integer,
   isLoopback,
@@ -214,9 +214,12 @@ describe('parsers', () => {
     'http://example.org/#',
   ])('no address to build on: %s', (value) => expect(() => httpUrl(value)).toThrow(/must be an http/));
 
-  test('a file’s contents, unchanged', () => {
-    expect(fileContents(fileWith(' a\n'))).toBe(' a\n');
-    expect(() => fileContents(join(folder, 'missing'))).toThrow(/cannot be read/);
+  test('a file, with its contents unchanged, which are not seen', () => {
+    const path = fileWith(' a\n');
+    expect(file(path).path).toBe(path);
+    expect(file(path).contents.reveal()).toBe(' a\n');
+    expect(inspect(file(path))).not.toContain(' a\n');
+    expect(() => file(join(folder, 'missing'))).toThrow(/cannot be read/);
   });
 
   test.each(['localhost', '127.0.0.1', '127.1.2.3', '::1'])('%s is this machine alone', (host) => {

@@ -319,8 +319,9 @@ export const ExchangeService: GenService<{
   /**
    * Takes items for as long as the caller likes, and answers each by itself: what happens to one touches no other. A caller
    * sends any number of messages, each with up to 100 items, while results come as they are known, in any order, one for each
-   * item. When the call fails, items without a result have an unknown outcome: send them again. A service that stops ends the
-   * call without a failure: what it has not answered then, it has not looked at.
+   * item. When the call fails, items without a result have an unknown outcome: send them again. A service that
+   * stops, or has its caller go over to another connection, ends the call without a failure: what it has not answered then, it has
+   * not looked at.
    *
    * Each item's key is authenticated first: refused with KEY_INVALID, STUDIO_SUSPENDED or ISSUER_FORBIDDEN as
    * AuthenticateApiKey is, or with SCOPE_FORBIDDEN. What is asked for is then about the key's studio.

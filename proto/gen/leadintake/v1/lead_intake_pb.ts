@@ -1761,7 +1761,8 @@ export const LeadIntakeService: GenService<{
    * Creates many leads, each on its own exactly as CreateLead does: what happens to one touches no other. A caller sends
    * any number of messages, each with up to 100 requests, while results come as they are known, in any order, one for
    * each request. When the call fails, requests without a result have an unknown outcome: send them again. A service
-   * that stops ends the call without a failure: what it has not answered then, it has not looked at.
+   * that stops, or has its caller go over to another connection, ends the call without a failure: what it has not answered then, it
+   * has not looked at.
    *
    * @generated from rpc leadintake.v1.LeadIntakeService.BatchCreateLeads
    * @deprecated
@@ -1873,7 +1874,7 @@ export const LeadIntakeService: GenService<{
   /**
    * Sends what PullLeadChanges would pull, as soon as it is there, for as long as the caller likes. Within one call, a state of a
    * lead is sent once, as long as it stays among the 200 in front; another call sends again what is not acknowledged. As long as 200 leads are not, no others are sent. The call
-   * ends without a failure when the service stops: call again.
+   * ends without a failure when the service stops, or has its caller go over to another connection: call again.
    *
    * @generated from rpc leadintake.v1.LeadIntakeService.WatchLeadChanges
    */

@@ -1,0 +1,33 @@
+import type { Logger } from 'pino';
+import { followFiles } from '../common/followed-files.ts';
+import { bearerToken } from '../common/settings.ts';
+import type { GatewayConfig } from './config.ts';
+
+/** What the gateway presents to the core, as its file has it, which may change. */
+export class CoreToken {
+  readonly #file: GatewayConfig['coreTokenFile'];
+  #authorization: string | undefined;
+
+  constructor({ CORE_TOKEN, coreTokenFile }: Pick<GatewayConfig, 'CORE_TOKEN' | 'coreTokenFile'>) {
+    this.#file = coreTokenFile;
+    this.#authorization = CORE_TOKEN && `Bearer ${CORE_TOKEN.reveal()}`;
+  }
+
+  /** The header of every call from now on; undefined: none. */
+  get authorization(): string | undefined {
+    return this.#authorization;
+  }
+
+  /**
+   * Takes what the file has whenever that changes, and can be a token.
+   *
+   * @returns ends that
+   */
+  follow(log: Logger): () => void {
+    const take = (text: string) => {
+      this.#authorization = `Bearer ${bearerToken(text.trim()).reveal()}`;
+      return {};
+    };
+    return followFiles({ what: 'tokens for the core', files: this.#file ? [this.#file] : [], take }, log);
+  }
+}

@@ -1,0 +1,96 @@
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { type Balancer, servesCore, startBalancer } from '../support/balancer.ts';
+import { times } from '../support/builders.ts';
+import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
+import { scrape } from '../support/metrics.ts';
+import { addressOf, run, temporaryFolder } from '../support/processes.ts';
+import { freePort } from '../support/servers.ts';
+import { aCapture, LEADS } from '../support/service.ts';
+
+const MAX_AGE_MS = 2000;
+const PROBE_MS = 50;
+const GATEWAYS = 4;
+
+test('behind a TCP balancer a core that joins has its share within one age of connections, under load, and no request fails', async () => {
+  const env = {
+    DATABASE_URL: `sqlite:${join(temporaryFolder(), 'leads.db')}`,
+    CORE_CONNECTION_MAX_AGE_MS: `${MAX_AGE_MS}`,
+  };
+  const [first, second] = [await aPlace(), await aPlace()];
+  const startAt = (place: typeof first) => addressOf(run('src/main.ts', { env: { ...env, ...place.env } }));
+  await startAt(first);
+  const balancer = await startBalancer([first.url, second.url], servesCore, PROBE_MS);
+  onTestFinished(() => balancer.stop());
+  const gateways = times(GATEWAYS, () =>
+    run('gateway/main.ts', { env: { CORE_URL: balancer.url, QUOTA_LIMIT: '1000000000' } }),
+  );
+  const urls = await Promise.all(gateways.map(addressOf));
+  const clients = connectToCore(first.url);
+  onTestFinished(() => clients.close());
+  const { secret } = await arrangeStudio(clients);
+
+  let isOver = false;
+  const failures: unknown[] = [];
+  const callers = urls.map(async (url) => {
+    while (!isOver) await createAndRead(url, secret).catch((error) => failures.push(error));
+  });
+  try {
+    await connectionsMore(balancer, GATEWAYS);
+    expect(await creations(first)).toBeGreaterThan(0);
+
+    await startAt(second);
+    await expect.poll(() => balancer.isUsed(second.url), { timeout: 20_000 }).toBe(true);
+    // Nobody makes two before everybody has made one: their ages differ by a tenth.
+    await connectionsMore(balancer, GATEWAYS);
+
+    const [firstBefore, secondBefore] = [await creations(first), await creations(second)];
+    await connectionsMore(balancer, 2 * GATEWAYS);
+    const [firstMade, secondMade] = [(await creations(first)) - firstBefore, (await creations(second)) - secondBefore];
+    const share = secondMade / (firstMade + secondMade);
+    expect(share).toBeGreaterThan(0.25);
+    expect(share).toBeLessThan(0.75);
+  } finally {
+    isOver = true;
+    await Promise.all(callers);
+  }
+  expect(failures).toEqual([]);
+}, 120_000);
+
+/** Where a core is to be, and the settings that have it there. */
+async function aPlace() {
+  const [port, metricsPort] = [await freePort(), await freePort()];
+  return {
+    url: `http://127.0.0.1:${port}`,
+    metricsUrl: `http://127.0.0.1:${metricsPort}/metrics`,
+    env: { CORE_PORT: `${port}`, CORE_METRICS_ADDRESS: `127.0.0.1:${metricsPort}` },
+  };
+}
+
+/** How many leads a core has created. */
+async function creations({ metricsUrl }: { readonly metricsUrl: string }): Promise<number> {
+  const series = 'lead_intake_core_call_duration_seconds_count{operation="CreateLead",outcome="ok"}';
+  return (await scrape(metricsUrl)).get(series) ?? 0;
+}
+
+/** Waits until so many connections more were made. */
+async function connectionsMore(balancer: Balancer, count: number): Promise<void> {
+  const before = balancer.opened();
+  await expect.poll(() => balancer.opened(), { timeout: 30_000 }).toBeGreaterThanOrEqual(before + count);
+}
+
+/** Creates a lead and reads it. @throws Error when either fails */
+async function createAndRead(gatewayUrl: string, secret: string): Promise<void> {
+  const authorization = `Bearer ${secret}`;
+  const created = await fetch(gatewayUrl + LEADS, {
+    method: 'POST',
+    headers: { authorization, 'content-type': 'application/json', 'idempotency-key': randomUUID() },
+    body: JSON.stringify(aCapture()),
+  });
+  if (created.status !== 201) throw new Error(await created.text());
+  const { lead } = (await created.json()) as { lead: { id: string } };
+  const read = await fetch(`${gatewayUrl}${LEADS}/${lead.id}`, { headers: { authorization } });
+  const text = await read.text();
+  if (read.status !== 200) throw new Error(text);
+}

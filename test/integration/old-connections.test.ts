@@ -1,0 +1,357 @@
+import { once } from 'node:events';
+import { connect as connectHttp2, constants, createServer, type ServerHttp2Stream } from 'node:http2';
+import { Agent, request as httpsRequest } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { startGateway } from '../../gateway/app.ts';
+import { readGatewayConfig } from '../../gateway/config.ts';
+import { FLAG, FRAME, frame, framesIn, headerBlock, PREFACE, wire } from '../security/http2-wire.ts';
+import { times } from '../support/builders.ts';
+import { anAuthority, writeCertificate } from '../support/certificates.ts';
+import { arrangeStudio, connectToCore, type StudioWithKey } from '../support/core-clients.ts';
+import { openExchange } from '../support/exchange-calls.ts';
+import {
+  aCreateLeadRequest,
+  aCreation,
+  CORE_TOKEN,
+  type GrpcCaller,
+  grpcCaller,
+  startTestCore,
+  type TestCore,
+} from '../support/grpc.ts';
+import { createKey } from '../support/grpc-studios.ts';
+import { temporaryFolder } from '../support/processes.ts';
+import { aCapture, LEADS, PUBLIC_URL } from '../support/service.ts';
+import { startProxy } from '../support/tcp-proxy.ts';
+
+/** The least that can be set, and by when a connection is surely that old; milliseconds. */
+const MAX_AGE_MS = 1000;
+const OLD_AFTER_MS = 1.1 * MAX_AGE_MS;
+
+let core: TestCore;
+let callers: GrpcCaller[] = [];
+
+beforeAll(async () => {
+  core = await startTestCore({ CORE_CONNECTION_MAX_AGE_MS: `${MAX_AGE_MS}` });
+});
+afterAll(() => core.stop());
+beforeEach(() => {
+  callers = [];
+  return () => {
+    for (const caller of callers) caller.close();
+  };
+});
+
+/** A client of gRPC with a connection of its own. */
+function aCaller(port = core.port): GrpcCaller {
+  const caller = grpcCaller(`127.0.0.1:${port}`, undefined, { 'grpc.use_local_subchannel_pool': 1 });
+  callers.push(caller);
+  return caller;
+}
+
+/** A call that any caller with the token may make. */
+const list = (caller: GrpcCaller) => caller.call('DirectoryService/ListStudios');
+
+describe('a connection that is old', () => {
+  test('is left with its next call, which is answered; what comes later is not looked at, and its caller is told', async () => {
+    const { send, frames, socket } = await aWire();
+    send(call(1));
+    await expect.poll(() => endedStreams(frames())).toEqual([1]);
+    expect(goAways(frames())).toEqual([]);
+    await sleep(OLD_AFTER_MS);
+
+    // A watcher keeps it open meanwhile.
+    send(call(3, '/grpc.health.v1.Health/Watch', { endsNever: true }), call(5));
+    await expect.poll(() => endedStreams(frames())).toEqual([1, 5]);
+    await expect.poll(() => goAways(frames())).toEqual([LAST_STREAM_ID]);
+    // As one that was on its way: this caller has not said yet that it has read so far.
+    send(call(7));
+    send(pong(frames()));
+    await expect.poll(() => goAways(frames())).toEqual([LAST_STREAM_ID, 5]);
+    expect(endedStreams(frames())).toEqual([1, 5]);
+    expect(socket.destroyed).toBe(false);
+  });
+
+  test('is closed when nothing is under way on it, also where its caller does not close it', async () => {
+    const { send, frames, socket } = await aWire();
+    send(call(1));
+    await sleep(OLD_AFTER_MS);
+    const closed = once(socket, 'close');
+
+    send(call(3));
+
+    await closed;
+    expect(endedStreams(frames())).toEqual([1, 3]);
+    expect(goAways(frames()).at(-1)).toBe(3);
+  });
+
+  test('without calls stays, and serves the next', async () => {
+    const { send, frames, socket } = await aWire();
+    send(call(1));
+    await sleep(2 * OLD_AFTER_MS);
+
+    expect([goAways(frames()), socket.destroyed]).toEqual([[], false]);
+    send(call(3));
+    await expect.poll(() => endedStreams(frames())).toEqual([1, 3]);
+  });
+
+  test('of HTTP/1.1 is closed with the answer to its next call', async () => {
+    const authority = await anAuthority('The authority of the tests');
+    const { cert, key } = writeCertificate(temporaryFolder(), 'core', await authority.issue('localhost', 'server'));
+    const secure = await startTestCore({
+      CORE_CONNECTION_MAX_AGE_MS: `${MAX_AGE_MS}`,
+      CORE_TLS_CERT_FILE: cert,
+      CORE_TLS_KEY_FILE: key,
+    });
+    onTestFinished(() => secure.stop());
+    const agent = new Agent({ keepAlive: true, maxSockets: 1, ca: authority.cert });
+    onTestFinished(() => agent.destroy());
+    const ask = () =>
+      new Promise<[status: number | undefined, connection: string | undefined]>((resolve, reject) => {
+        const headers = { 'content-type': 'application/json', authorization: `Bearer ${CORE_TOKEN}` };
+        const url = `https://localhost:${secure.port}/leadintake.v1.DirectoryService/ListStudios`;
+        httpsRequest(url, { method: 'POST', agent, headers }, (response) => {
+          response.resume().on('end', () => resolve([response.statusCode, response.headers.connection]));
+        })
+          .on('error', reject)
+          .end('{}');
+      });
+
+    expect(await ask()).toEqual([200, 'keep-alive']);
+    await sleep(OLD_AFTER_MS);
+    expect(await ask()).toEqual([200, 'close']);
+    expect(await ask()).toEqual([200, 'keep-alive']);
+  });
+});
+
+describe('what goes over a connection that becomes old', () => {
+  test('an exchange ends without a failure, with all of it answered; the next goes over another connection', async () => {
+    const caller = aCaller();
+    const key = await createKey(caller);
+    const item = () => ({ secretSha256: key.secretSha256, createLead: aCreation() });
+    const call = openExchange(caller);
+    await call.send(times(100, item));
+    await sleep(OLD_AFTER_MS);
+
+    await call.send(times(100, item));
+    await list(caller);
+    const ended = call.ended.then(() => 'ended');
+    expect(await Promise.race([ended, sleep(5000, 'goes on')])).toBe('ended');
+
+    expect(call.outcomes.size === 100 || call.outcomes.size === 200).toBe(true);
+    for (const { answer } of call.outcomes.values()) expect(answer).toBeDefined();
+    const next = openExchange(caller);
+    await next.send([item()]);
+    expect((await next.outcome(0)).answer).toBeDefined();
+    next.end();
+    await next.ended;
+  });
+
+  test('an export goes on to its end, and a watcher of changes is told to call again', async () => {
+    const caller = aCaller();
+    const { studioId } = (await createKey(caller)).owner;
+    const request = () => aCreateLeadRequest(studioId, { note: NOTE });
+    await Promise.all(times(400, () => caller.call('LeadIntakeService/CreateLead', request())));
+    const { leads, directory, close } = connectToCore(core.url, CORE_TOKEN);
+    onTestFinished(() => close());
+    const exporting = leads.exportLeads({ studioId })[Symbol.asyncIterator]();
+    let exported = (await exporting.next()).value.leads.length;
+    const watching = (async () => {
+      for await (const _ of leads.watchLeadChanges({})) {
+        // Nothing is acknowledged, so nothing further comes.
+      }
+      return 'ended';
+    })();
+    await sleep(OLD_AFTER_MS);
+
+    await directory.listStudios({});
+
+    expect(await Promise.race([watching, sleep(5000, 'goes on')])).toBe('ended');
+    await directory.listStudios({});
+    for await (const message of { [Symbol.asyncIterator]: () => exporting }) exported += message.leads.length;
+    expect(exported).toBe(400);
+  });
+});
+
+describe('under load no call fails as its connection becomes old', () => {
+  test.each([
+    ['gRPC', aGrpcCaller],
+    ['Connect', aConnectCaller],
+  ] as const)('of callers by %s', async (_, aCallerOf) => {
+    const proxy = await aProxy();
+    const call = aCallerOf(proxy.port);
+
+    const failures = await underLoad(() => proxy.opened() >= 4, call);
+
+    expect(failures).toEqual([]);
+  });
+
+  test('of callers of a gateway: the same leads are there as were answered', async () => {
+    const proxy = await aProxy();
+    const { url, studio } = await aGatewayAt(`http://127.0.0.1:${proxy.port}`);
+    const created: string[] = [];
+
+    const failures = await underLoad(
+      () => proxy.opened() >= 4,
+      async () => {
+        const answer = await create(url, studio.secret);
+        if (answer.status !== 201) throw new Error(await answer.text());
+        created.push(((await answer.json()) as { lead: { id: string } }).lead.id);
+        const ready = await fetch(`${url}/readyz`);
+        if (!ready.ok) throw new Error('not ready');
+        await ready.text();
+      },
+    );
+
+    expect(failures).toEqual([]);
+    const { leads, close } = connectToCore(core.url, CORE_TOKEN);
+    const ids: string[] = [];
+    for await (const message of leads.exportLeads({ studioId: studio.studioId })) {
+      ids.push(...message.leads.map(({ id }) => id));
+    }
+    close();
+    expect(ids.toSorted()).toEqual(created.toSorted());
+  }, 60_000);
+});
+
+test('what a core refuses unseen, as its connection is to be left, a gateway asks again, and its callers notice nothing', async () => {
+  const refused = new Set<string>();
+  const behind = connectHttp2(core.url);
+  onTestFinished(() => behind.destroy());
+  const front = createServer()
+    .on('stream', (stream: ServerHttp2Stream, headers) => {
+      const path = String(headers[':path']);
+      stream.on('error', () => {});
+      if (!refused.has(path)) {
+        refused.add(path);
+        return stream.close(constants.NGHTTP2_REFUSED_STREAM);
+      }
+      const { ':authority': _authority, ':scheme': _scheme, ...rest } = headers;
+      const forward = behind.request(rest).on('error', () => {});
+      forward.on('response', (head) => stream.respond(head, { waitForTrailers: false }));
+      stream.pipe(forward).pipe(stream);
+    })
+    .on('session', (session) => onTestFinished(() => session.destroy()))
+    .listen(0, '127.0.0.1');
+  await once(front, 'listening');
+  onTestFinished(() => void front.close());
+
+  const { url, studio } = await aGatewayAt(`http://127.0.0.1:${(front.address() as AddressInfo).port}`);
+
+  expect((await fetch(`${url}/readyz`)).status).toBe(200);
+  expect((await create(url, studio.secret)).status).toBe(201);
+  expect([...refused].toSorted()).toEqual(['/grpc.health.v1.Health/Check', '/leadintake.v1.ExchangeService/Exchange']);
+});
+
+/** So long that an export of some leads does not fit into what its connection holds. */
+const NOTE = 'x'.repeat(2000);
+
+const LAST_STREAM_ID = 2 ** 31 - 1;
+
+/** A connection on which frames are said and heard, and nothing is done by itself. */
+async function aWire() {
+  const socket = await wire(core.port);
+  onTestFinished(() => void socket.destroy());
+  const heard: Buffer[] = [];
+  socket.on('data', (chunk: Buffer) => heard.push(chunk));
+  socket.write(Buffer.concat([PREFACE, frame(FRAME.settings, FLAG.none, 0)]));
+  const frames = () => framesIn(Buffer.concat(heard));
+  return { socket, frames, send: (...all: Buffer[]) => void socket.write(Buffer.concat(all)) };
+}
+
+type Frames = ReturnType<typeof framesIn>;
+
+/** A call without a message, of which an answer comes in any case. */
+function call(
+  stream: number,
+  path = '/leadintake.v1.DirectoryService/ListStudios',
+  { endsNever = false } = {},
+): Buffer {
+  const headers = headerBlock({
+    ':method': 'POST',
+    ':scheme': 'http',
+    ':path': path,
+    ':authority': 'core',
+    'content-type': endsNever ? 'application/grpc' : 'application/json',
+    authorization: `Bearer ${CORE_TOKEN}`,
+  });
+  return Buffer.concat([
+    frame(FRAME.headers, FLAG.endHeaders, stream, headers),
+    frame(FRAME.data, FLAG.endStream, stream, endsNever ? Buffer.alloc(5) : Buffer.from('{}')),
+  ]);
+}
+
+/** The answer to the last ping. */
+const pong = (frames: Frames): Buffer =>
+  frame(FRAME.ping, FLAG.ack, 0, frames.findLast(({ type }) => type === FRAME.ping)?.payload);
+
+/** The streams whose answers were sent to their end. */
+const endedStreams = (frames: Frames): number[] =>
+  frames
+    .filter(({ type, flags }) => (type === FRAME.data || type === FRAME.headers) && flags & FLAG.endStream)
+    .map(({ stream }) => stream);
+
+/** Up to which stream what was begun is gone on with, as often as that was told. */
+const goAways = (frames: Frames): number[] =>
+  frames.filter(({ type }) => type === FRAME.goAway).map(({ payload }) => payload.readUInt32BE(0));
+
+function aGrpcCaller(port: number) {
+  const caller = aCaller(port);
+  return () => list(caller);
+}
+
+function aConnectCaller(port: number) {
+  const { directory, close } = connectToCore(`http://127.0.0.1:${port}`, CORE_TOKEN);
+  onTestFinished(() => close());
+  return () => directory.listStudios({});
+}
+
+/** A way to the core that counts the connections over it. */
+async function aProxy() {
+  const proxy = await startProxy('127.0.0.1', core.port);
+  onTestFinished(() => proxy.stop());
+  return proxy;
+}
+
+/** A gateway whose core is at an address, and a studio. */
+async function aGatewayAt(coreUrl: string): Promise<{ url: string; studio: StudioWithKey }> {
+  const gateway = await startGateway(
+    readGatewayConfig({
+      CORE_TOKEN,
+      CORE_URL: coreUrl,
+      GATEWAY_PORT: '0',
+      LOG_LEVEL: 'silent',
+      PUBLIC_URL,
+      QUOTA_LIMIT: '1000000',
+      SHUTDOWN_DRAIN_MS: '0',
+    }),
+  );
+  onTestFinished(() => gateway.stop());
+  const clients = connectToCore(core.url, CORE_TOKEN);
+  const studio = await arrangeStudio(clients);
+  clients.close();
+  return { url: gateway.url, studio };
+}
+
+const create = (gatewayUrl: string, secret: string): Promise<Response> =>
+  fetch(`${gatewayUrl}${LEADS}`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${secret}`,
+      'content-type': 'application/json',
+      'idempotency-key': crypto.randomUUID(),
+    },
+    body: JSON.stringify(aCapture()),
+  });
+
+/** Makes calls, many at once, until it is over; gives what they failed with. */
+async function underLoad(isOver: () => boolean, call: () => Promise<unknown>): Promise<unknown[]> {
+  const failures: unknown[] = [];
+  await Promise.all(
+    times(16, async () => {
+      while (!isOver()) await call().catch((error) => failures.push(error));
+    }),
+  );
+  return failures;
+}

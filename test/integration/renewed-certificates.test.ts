@@ -1,0 +1,361 @@
+import { once } from 'node:events';
+import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { connect, type TLSSocket } from 'node:tls';
+import { credentials } from '@grpc/grpc-js';
+import { beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import type { Running } from '../../common/run-until-stopped.ts';
+import { startGateway } from '../../gateway/app.ts';
+import { readGatewayConfig } from '../../gateway/config.ts';
+import { DAY_MS, plus, times } from '../support/builders.ts';
+import { type Authority, anAuthority, type Certificate, writeCertificate } from '../support/certificates.ts';
+import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
+import { CORE_TOKEN, type GrpcCaller, grpcCaller, startTestCore } from '../support/grpc.ts';
+import { scrape } from '../support/metrics.ts';
+import { addressOf, type RunningProcess, run, temporaryFolder } from '../support/processes.ts';
+import { aCapture, LEADS, PUBLIC_URL } from '../support/service.ts';
+import { startProxy } from '../support/tcp-proxy.ts';
+
+/** Longer than it takes to notice what has changed, and to tell it once more if it were told again; milliseconds. */
+const SEVERAL_LOOKS_MS = 3500;
+
+const NOTICED = { timeout: 15_000 };
+
+vi.setConfig({ testTimeout: 60_000 });
+
+let authority: Authority;
+let next: Authority;
+let folder: string;
+
+beforeAll(async () => {
+  authority = await anAuthority('The authority of the tests');
+  next = await anAuthority('The next authority', lasting(900));
+});
+beforeEach(() => {
+  folder = temporaryFolder();
+});
+
+/** From yesterday on, for so many days. */
+const lasting = (days: number) => [daysFromNow(-1), daysFromNow(days)] as const;
+const daysFromNow = (days: number) => new Date(Math.floor(plus(new Date(), days * DAY_MS).getTime() / 1000) * 1000);
+
+const aCertificate = (by = authority) => by.issue('localhost', 'server');
+
+/** The settings of a core with this certificate, whose files stand in the folder of the test. */
+function showing(certificate: Certificate, ca?: string) {
+  const { cert, key } = writeCertificate(folder, 'core', certificate);
+  const env: Record<string, string> = { CORE_TLS_CERT_FILE: cert, CORE_TLS_KEY_FILE: key };
+  if (ca !== undefined) env.CORE_TLS_CLIENT_CA_FILE = writeFile('authorities.pem', ca);
+  return env;
+}
+
+function writeFile(name: string, contents: string): string {
+  const path = join(folder, name);
+  writeFileSync(path, contents);
+  return path;
+}
+
+async function aCore(env: Record<string, string>) {
+  const core = await startTestCore(env);
+  onTestFinished(() => core.stop());
+  return core;
+}
+
+/** A core in a process of its own, whose log is read. */
+async function aLoggingCore(env: Record<string, string>): Promise<{ port: number; running: RunningProcess }> {
+  const running = run('src/main.ts', {
+    env: { ...env, CORE_TOKEN, DATABASE_URL: `sqlite:${join(folder, 'leads.db')}` },
+  });
+  return { port: Number(new URL(await addressOf(running)).port), running };
+}
+
+/** Shakes hands with a core. */
+async function shakeHands(port: number, options: object = {}): Promise<TLSSocket> {
+  const trusted = [authority.cert, next.cert];
+  const socket = connect({ host: 'localhost', port, ca: trusted, ALPNProtocols: ['h2'], ...options });
+  socket.on('error', () => {});
+  onTestFinished(() => void socket.destroy());
+  await once(socket, 'secureConnect');
+  return socket;
+}
+
+/** The certificate (PEM) that a core shows to who connects now. */
+async function shownBy(port: number, own?: Certificate): Promise<string | undefined> {
+  const socket = await shakeHands(port, own);
+  const shown = socket.getPeerX509Certificate()?.toString();
+  socket.destroy();
+  return shown?.trim();
+}
+
+/** Waits until a core shows a certificate to who connects. */
+const untilShown = (port: number, { cert }: Certificate, own?: Certificate) =>
+  expect.poll(() => shownBy(port, own), NOTICED).toBe(cert.trim().replaceAll('\r\n', '\n'));
+
+function aCaller(port: number, own?: Certificate): GrpcCaller {
+  const [key, cert] = own ? [Buffer.from(own.key), Buffer.from(own.cert)] : [null, null];
+  const channel = credentials.createSsl(Buffer.from([authority.cert, next.cert].join('\n')), key, cert);
+  const caller = grpcCaller(`localhost:${port}`, channel, { 'grpc.use_local_subchannel_pool': 1 });
+  onTestFinished(() => caller.close());
+  return caller;
+}
+
+const list = (caller: GrpcCaller) => caller.call('DirectoryService/ListStudios');
+
+/** What a log tells of files that cannot be used. */
+const complaints = (running: RunningProcess): Record<string, unknown>[] =>
+  running
+    .output()
+    .split('\n')
+    .filter((line) => line.includes('certificates stay as they were'))
+    .map((line) => JSON.parse(line));
+
+describe('a certificate of a core that is replaced', () => {
+  test('is shown to who connects from then on; who is connected goes on, and no call fails', async () => {
+    const [former, renewed] = [await aCertificate(), await aCertificate()];
+    const core = await aCore(showing(former));
+    const socket = await shakeHands(core.port);
+    let isOver = false;
+    const failures: unknown[] = [];
+    const callers = times(8, async () => {
+      const caller = aCaller(core.port);
+      while (!isOver) await list(caller).catch((error) => failures.push(error));
+    });
+    await untilShown(core.port, former);
+
+    showing(renewed);
+
+    await untilShown(core.port, renewed);
+    await sleep(200);
+    isOver = true;
+    await Promise.all(callers);
+    expect(failures.slice(0, 3)).toEqual([]);
+    expect(socket.destroyed).toBe(false);
+  });
+
+  test('key first: until both fit, the former is shown, which the log tells once; then that they are in use, and until when', async () => {
+    const [former, renewed] = [await aCertificate(), await aCertificate()];
+    const env = showing(former);
+    const { port, running } = await aLoggingCore(env);
+    writeFile('core-key.pem', renewed.key);
+
+    await running.printed(/certificates stay as they were/);
+    await sleep(SEVERAL_LOOKS_MS);
+    expect(complaints(running)).toEqual([
+      expect.objectContaining({
+        level: 40,
+        fault: `${env.CORE_TLS_KEY_FILE} is the key of another certificate than that of ${env.CORE_TLS_CERT_FILE}`,
+      }),
+    ]);
+    await untilShown(port, former);
+
+    writeFile('core.pem', renewed.cert);
+    const [line] = await running.printed(/^.*certificates are in use as their files have them now.*$/m);
+    await untilShown(port, renewed);
+    expect(JSON.parse(line).until).toEqual({ [env.CORE_TLS_CERT_FILE ?? '']: expect.stringMatching(/^\d{4}-.*Z$/) });
+  });
+
+  test.each<[what: string, damage: (other: Certificate) => unknown, said: RegExp]>([
+    ['by something else', () => writeFile('core.pem', 'no certificate'), /core\.pem has no certificates \(PEM\)/],
+    ['by half of it', ({ cert }) => writeFile('core.pem', cert.slice(0, 300)), /core\.pem has no certificates \(PEM\)/],
+    ['by nothing', () => writeFile('core.pem', ''), /core\.pem has no certificates \(PEM\)/],
+    [
+      'by one whose key is none',
+      ({ cert }) => [writeFile('core.pem', cert), writeFile('core-key.pem', 'none')],
+      /-key\.pem has no private key/,
+    ],
+    ['by no file at all', () => rmSync(join(folder, 'core.pem')), /core\.pem cannot be read \(ENOENT\)/],
+  ])(
+    '%s leaves the former in use, which the log tells once; what is right is taken afterwards',
+    async (_, damage, said) => {
+      const [former, renewed] = [await aCertificate(), await aCertificate()];
+      const { port, running } = await aLoggingCore(showing(former));
+
+      damage(renewed);
+
+      await running.printed(/certificates stay as they were/);
+      await sleep(SEVERAL_LOOKS_MS);
+      expect(complaints(running).map(({ fault }) => fault)).toEqual([expect.stringMatching(said)]);
+      await untilShown(port, former);
+      showing(renewed);
+      await untilShown(port, renewed);
+      expect(running.output()).not.toContain('PRIVATE KEY');
+    },
+  );
+
+  test.each([
+    ['is still to come', 1, 2, /is not good before /],
+    ['is past', -2, -1, /has expired at /],
+  ])('by one that %s leaves the former in use', async (_, from, until, said) => {
+    const former = await aCertificate();
+    const { port, running } = await aLoggingCore(showing(former));
+
+    showing(await authority.issue('localhost', 'server', [daysFromNow(from), daysFromNow(until)]));
+
+    await expect.poll(() => complaints(running)[0]?.fault, { timeout: 8000 }).toEqual(expect.stringMatching(said));
+    await untilShown(port, former);
+  });
+
+  test('is noticed as well where a link above it leads elsewhere, as Kubernetes has it', async () => {
+    const [former, renewed] = [await aCertificate(), await aCertificate()];
+    for (const [name, certificate] of [
+      ['first', former],
+      ['second', renewed],
+    ] as const) {
+      mkdirSync(join(folder, name));
+      writeCertificate(join(folder, name), 'core', certificate);
+    }
+    symlinkSync('first', join(folder, 'data'));
+    const { port } = await aCore({
+      CORE_TLS_CERT_FILE: join(folder, 'data/core.pem'),
+      CORE_TLS_KEY_FILE: join(folder, 'data/core-key.pem'),
+    });
+    await untilShown(port, former);
+
+    symlinkSync('second', join(folder, 'data-to-come'));
+    renameSync(join(folder, 'data-to-come'), join(folder, 'data'));
+
+    await untilShown(port, renewed);
+  });
+});
+
+test('authorities that are replaced: who has a certificate of the former gets no new connection, not by an earlier session either', async () => {
+  const [known, later] = [await authority.issue('caller', 'client'), await next.issue('caller', 'client')];
+  const { port } = await aCore(showing(await aCertificate(), authority.cert));
+  const stays = aCaller(port, known);
+  await list(stays);
+  const earlier = await shakeHands(port, known);
+  const [session] = await once(earlier.resume(), 'session');
+
+  writeFile('authorities.pem', next.cert);
+
+  await expect
+    .poll(
+      () =>
+        list(aCaller(port, later)).then(
+          () => 'served',
+          () => 'refused',
+        ),
+      NOTICED,
+    )
+    .toBe('served');
+  await expect(list(aCaller(port, known))).rejects.toThrow(/UNAVAILABLE/);
+  // In TLS 1.3 a client learns after its own handshake that it is not let in.
+  const again = await shakeHands(port, { ...known, session });
+  const closed = once(again.resume(), 'close').then(() => 'closed');
+  expect(again.isSessionReused()).toBe(false);
+  expect(await Promise.race([closed, sleep(5000, 'let in')])).toBe('closed');
+  // Who was let in before goes on.
+  await list(stays);
+});
+
+test('a gateway and a core exchange authorities and certificates under load, step by step, and no request fails', async () => {
+  // As one file after the other has it: without the end of the line.
+  const both = authority.cert.trim() + next.cert;
+  const core = await aCore({ ...showing(await aCertificate(), authority.cert), CORE_CONNECTION_MAX_AGE_MS: '1000' });
+  const proxy = await startProxy('127.0.0.1', core.port);
+  onTestFinished(() => proxy.stop());
+  const own = writeCertificate(folder, 'gateway', await authority.issue('gateway', 'client'));
+  const trusted = writeFile('trusted.pem', authority.cert);
+  const gateway = await aGateway(proxy.port, {
+    CORE_CA_FILE: trusted,
+    CORE_CLIENT_CERT_FILE: own.cert,
+    CORE_CLIENT_KEY_FILE: own.key,
+    GATEWAY_METRICS_ADDRESS: '127.0.0.1:0',
+  });
+  const [known, later] = [await authority.issue('crm', 'client'), await next.issue('crm', 'client')];
+  const crm = connectToCore(`https://localhost:${core.port}`, CORE_TOKEN, { ca: authority.cert, ...known });
+  const { secret } = await arrangeStudio(crm);
+  crm.close();
+  const isServed = (certificate: Certificate) =>
+    list(aCaller(core.port, certificate)).then(
+      () => true,
+      () => false,
+    );
+  const untilTaken = async (file: string) => {
+    const before = await expiryOf('gateway', gateway.metricsUrl, file);
+    return () => expect.poll(() => expiryOf('gateway', gateway.metricsUrl, file), NOTICED).toBeGreaterThan(before ?? 0);
+  };
+
+  let isOver = false;
+  const failures: unknown[] = [];
+  const callers = times(4, async () => {
+    while (!isOver) {
+      const answer = await create(gateway.url, secret);
+      const text = await answer.text();
+      if (answer.status !== 201) failures.push(text);
+    }
+  });
+  try {
+    const [trust, show] = [await untilTaken(trusted), await untilTaken(own.cert)];
+    writeFile('trusted.pem', both);
+    writeFile('authorities.pem', both);
+    await trust();
+    await expect.poll(() => isServed(later), NOTICED).toBe(true);
+
+    const renewed = await aCertificate(next);
+    showing(renewed);
+    await untilShown(core.port, renewed, later);
+    writeCertificate(folder, 'gateway', await next.issue('gateway', 'client', lasting(800)));
+    await show();
+
+    writeFile('trusted.pem', next.cert);
+    writeFile('authorities.pem', next.cert);
+    await expect.poll(() => isServed(known), NOTICED).toBe(false);
+    // The gateway is let in, and lets itself in, by nothing of before.
+    const before = proxy.opened();
+    await expect.poll(() => proxy.opened(), NOTICED).toBeGreaterThan(before + 2);
+  } finally {
+    isOver = true;
+    await Promise.all(callers);
+  }
+  expect(failures.slice(0, 3)).toEqual([]);
+});
+
+test('the metrics tell when what is in use expires, of core and gateway', async () => {
+  const [soon, late] = [lasting(20), lasting(40)];
+  const env = showing(await authority.issue('localhost', 'server', soon));
+  const core = await aCore({ ...env, CORE_METRICS_ADDRESS: '127.0.0.1:0' });
+  const trusted = writeFile('trusted.pem', authority.cert);
+  const gateway = await aGateway(core.port, { CORE_CA_FILE: trusted, GATEWAY_METRICS_ADDRESS: '127.0.0.1:0' });
+  const told = () => expiryOf('core', core.metricsUrl, env.CORE_TLS_CERT_FILE);
+  expect(await told()).toBe(soon[1].getTime() / 1000);
+  expect(await expiryOf('gateway', gateway.metricsUrl, trusted)).toBeGreaterThan(daysFromNow(300).getTime() / 1000);
+
+  showing(await authority.issue('localhost', 'server', late));
+
+  await expect.poll(told, NOTICED).toBe(late[1].getTime() / 1000);
+});
+
+/** When what a process uses of a file expires, by its metrics; seconds since 1970. */
+const expiryOf = async (process: 'core' | 'gateway', url: string | undefined, file = '') =>
+  (await scrape(url)).get(`lead_intake_${process}_certificate_expiry_timestamp_seconds{file="${file}"}`);
+
+/** A gateway whose core is at a port of `localhost`. */
+async function aGateway(port: number, env: Record<string, string>): Promise<Running> {
+  const gateway = await startGateway(
+    readGatewayConfig({
+      CORE_TOKEN,
+      CORE_URL: `https://localhost:${port}`,
+      GATEWAY_PORT: '0',
+      LOG_LEVEL: 'silent',
+      PUBLIC_URL,
+      QUOTA_LIMIT: '1000000',
+      SHUTDOWN_DRAIN_MS: '0',
+      ...env,
+    }),
+  );
+  onTestFinished(() => gateway.stop());
+  return gateway;
+}
+
+const create = (gatewayUrl: string, secret: string): Promise<Response> =>
+  fetch(`${gatewayUrl}${LEADS}`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${secret}`,
+      'content-type': 'application/json',
+      'idempotency-key': crypto.randomUUID(),
+    },
+    body: JSON.stringify(aCapture()),
+  });

@@ -1,0 +1,82 @@
+import type { PlantedBug } from './planted-bug.ts';
+
+const RENEWED = 'test/integration/renewed-certificates.test.ts';
+const OLD_CONNECTIONS = 'test/integration/old-connections.test.ts';
+
+/** Faults of connections that are left, and of certificates that are read again. */
+export const CONNECTION_BUGS: readonly PlantedBug[] = [
+  {
+    name: 'whoever is on its way as a connection is left waits for ever',
+    suite: OLD_CONNECTIONS,
+    caughtBy:
+      'is left with its next call, which is answered; what comes later is not looked at, and its caller is told',
+    patches: [
+      {
+        file: 'src/http2/connections.ts',
+        find: 'if (!session.destroyed) session.goaway(constants.NGHTTP2_NO_ERROR);',
+        put: '',
+      },
+    ],
+  },
+  {
+    name: 'an exchange stays at its core however old its connection is',
+    suite: OLD_CONNECTIONS,
+    caughtBy: 'an exchange ends without a failure, with all of it answered; the next goes over another connection',
+    patches: [
+      {
+        file: 'src/rpc/items.ts',
+        find: 'AbortSignal.any([ending, signal, caller.withdrawn, values.get(leaving)])',
+        put: 'AbortSignal.any([ending, signal])',
+      },
+    ],
+  },
+  {
+    name: 'a gateway takes a call that was refused unseen for one that failed',
+    suite: OLD_CONNECTIONS,
+    caughtBy:
+      'what a core refuses unseen, as its connection is to be left, a gateway asks again, and its callers notice nothing',
+    patches: [
+      {
+        file: 'gateway/core-sessions.ts',
+        find: "cause.message.endsWith('NGHTTP2_REFUSED_STREAM')",
+        put: 'cause.message === undefined',
+      },
+    ],
+  },
+  {
+    name: 'files are taken as one look has found them',
+    suite: 'test/unit/followed-files.test.ts',
+    caughtBy: 'what is written in two steps is taken once, when it is whole',
+    patches: [
+      {
+        file: 'common/followed-files.ts',
+        find: 'if (!isDeepStrictEqual(this.#found, before)) return;',
+        put: '',
+      },
+    ],
+  },
+  {
+    name: 'a certificate that is still to come is shown',
+    suite: RENEWED,
+    caughtBy: 'by one that is still to come leaves the former in use',
+    patches: [{ file: 'common/tls-credentials.ts', find: 'from.getTime() > Date.now()', put: 'from === to' }],
+    inSoak: true,
+  },
+  {
+    name: 'a gateway goes on with the certificates that it has started with',
+    suite: RENEWED,
+    caughtBy:
+      'a gateway and a core exchange authorities and certificates under load, step by step, and no request fails',
+    patches: [
+      {
+        file: 'gateway/core-connection.ts',
+        find: `{
+      get secureContext() {
+        return credentials.secureContext;
+      },
+    }`,
+        put: '{ secureContext: credentials.secureContext }',
+      },
+    ],
+  },
+];
