@@ -92,7 +92,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a request without a body waits for the end of it',
     suite: 'test/e2e/http/http-faults.test.ts',
-    caughtBy: 'so is whatever else may have a body, and has none: /v1/nowhere POST',
+    caughtBy: 'a creation that has no body, and no length either, is answered: of HTTP/1.1',
     patches: [
       {
         file: 'gateway/http-server.ts',

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeAll, expect, test } from 'vitest';
 import { lines, rawRequest } from '../../support/raw-http.ts';
 import { aCapture, aService, expectProblem, LEADS, leadOf } from '../../support/service.ts';
@@ -59,7 +60,9 @@ test.each<[string, string[], () => string]>([
   ['with a media type that is none', ['Content-Type'], () => post().replace('application/json', 'nonsense')],
   ['without a media type', ['body'], () => post().replace(/Content-Type.*\r\n/, '')],
 ])('a creation that has no body, and no length either, is answered: %s', async (_, fields, request) => {
-  await expectProblem(await rawRequest(service.url, request()), 400, 'integration_invalid_request', fields);
+  const answer = await Promise.race([rawRequest(service.url, request()), sleep(5000)]);
+  expect(answer, 'it waits for the end of a body').toBeDefined();
+  await expectProblem(answer as Response, 400, 'integration_invalid_request', fields);
 });
 
 test.each<[path: string, method: string, status: number]>([
