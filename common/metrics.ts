@@ -1,8 +1,16 @@
+import cluster from 'node:cluster';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { collectDefaultMetrics, Gauge, Registry } from '@prometheus-io/client';
+import {
+  type Aggregator,
+  ClusterRegistry,
+  collectDefaultMetrics,
+  Gauge,
+  Registry,
+  type RegistryContentType,
+} from '@prometheus-io/client';
 import type { Logger } from 'pino';
 import type { Address } from './settings.ts';
 import type { TlsCredentials } from './tls-credentials.ts';
@@ -23,16 +31,28 @@ export function createRegistry(): Registry {
     help: 'What runs; always 1.',
     labelNames: ['version', 'node'],
     registers: [registry],
+    aggregator: 'first',
   }).set({ version, node: process.version }, 1);
   return registry;
 }
 
-/** A gauge that is looked at when it is asked for. */
-export function gauge(registry: Registry, name: string, help: string, look: () => number | Promise<number>): void {
+/**
+ * A gauge that is looked at when it is asked for.
+ *
+ * @param aggregator what several processes on one port are told of as
+ */
+export function gauge(
+  registry: Registry,
+  name: string,
+  help: string,
+  look: () => number | Promise<number>,
+  aggregator: Aggregator = 'sum',
+): void {
   new Gauge({
     name,
     help,
     registers: [registry],
+    aggregator,
     async collect() {
       this.set(await look());
     },
@@ -46,6 +66,7 @@ export function gaugeExpiries(registry: Registry, name: string, credentials: Tls
     help: 'When the certificates of a file that are in use expire; seconds since 1970.',
     labelNames: ['file'],
     registers: [registry],
+    aggregator: 'min',
     collect() {
       for (const [file, expiry] of credentials.expiries) this.set({ file }, expiry.getTime() / 1000);
     },
@@ -54,12 +75,14 @@ export function gaugeExpiries(registry: Registry, name: string, credentials: Tls
 
 /** A port with nothing but metrics. */
 export interface MetricsServer {
-  readonly url: string;
+  /** Undefined: another process serves what this one counts. */
+  readonly url: string | undefined;
   close(): Promise<void>;
 }
 
 /**
- * Serves a registry in Prometheus' text format, at `/metrics`, without asking who reads it; where there is none, nothing.
+ * Serves a registry in Prometheus' text format, at `/metrics`, without asking who reads it; where there is none, nothing. One of
+ * several processes on one port tells that which sees to them.
  *
  * @throws Error when the port is taken
  */
@@ -69,6 +92,29 @@ export async function serveMetrics(
   log: Logger,
 ): Promise<MetricsServer | undefined> {
   if (!registry || !where) return undefined;
+  if (!cluster.isWorker)
+    return serve({ metrics: () => registry.metrics(), contentType: registry.contentType }, where, log);
+  ClusterRegistry.setRegistries(registry);
+  // The package's types leave out that it can be shut down.
+  const shared = new ClusterRegistry() as ClusterRegistry<RegistryContentType> & { shutdown(): Promise<void> };
+  // What it has counted stays counted when another takes its place.
+  return { url: undefined, close: () => shared.shutdown() };
+}
+
+/** Serves what all processes tell together that this one has begun. @throws Error when the port is taken */
+export async function serveClusterMetrics(where: Address | undefined, log: Logger): Promise<MetricsServer | undefined> {
+  if (!where) return undefined;
+  const registry = new ClusterRegistry();
+  return serve({ metrics: () => registry.clusterMetrics(), contentType: registry.contentType }, where, log);
+}
+
+/** What metrics are told from. */
+interface Told {
+  readonly contentType: string;
+  metrics(): Promise<string>;
+}
+
+async function serve(registry: Told, where: Address, log: Logger): Promise<MetricsServer> {
   const server = createServer(async ({ url, method }, response) => {
     if (url !== '/metrics' || method !== 'GET') return response.writeHead(404).end();
     const text = await registry.metrics().catch(() => undefined);

@@ -1,3 +1,4 @@
+import cluster from 'node:cluster';
 import { STOP_MS } from './deadlines.ts';
 import { makeObjectsYoung } from './memory.ts';
 import { visibleLines } from './visible.ts';
@@ -50,7 +51,8 @@ export async function runUntilStopped(start: (stopping: AbortSignal) => Promise<
 function stopRequest(): Promise<void> {
   return new Promise((resolve) => {
     process.on('SIGTERM', () => resolve());
-    process.on('SIGINT', () => resolve());
+    // Ctrl-C reaches all processes of a terminal: those that another sees to wait for what that says.
+    process.on('SIGINT', () => cluster.isWorker || resolve());
     process.on('disconnect', () => resolve());
   });
 }

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { isIPv4 } from 'node:net';
+import { availableParallelism } from 'node:os';
 import { Secret } from './secret.ts';
 
 /** The process environment, or a stand-in for it. */
@@ -122,6 +123,10 @@ export const integer =
       throw new Error(`must be a whole number from ${min} to ${max}`);
     return number;
   };
+
+/** How many processes are to serve: a number, or as many as the machine has processors. */
+export const processCount = (value: string): number =>
+  value === 'auto' ? availableParallelism() : integer(1, 256)(value);
 
 /** A TCP port; 0 lets the system choose. */
 export const port = integer(0, 65_535);

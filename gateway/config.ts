@@ -7,6 +7,7 @@ import {
   httpUrl,
   integer,
   port,
+  processCount,
   readSettings,
   type SettingFile,
   type SettingsOf,
@@ -19,6 +20,12 @@ import { LONGEST_WINDOW_SECONDS } from './quota/quota-port.ts';
 export const gatewaySettings = {
   GATEWAY_HOST: { parse: text, fallback: '127.0.0.1', about: 'address the gateway listens on' },
   GATEWAY_PORT: { parse: port, fallback: '8080', about: 'port the gateway listens on' },
+  GATEWAY_PROCESSES: {
+    parse: processCount,
+    fallback: '1',
+    about:
+      'how many processes serve on that port; `auto`: as many as the machine has processors. More than one need `REDIS_URL`',
+  },
   PUBLIC_URL: {
     parse: httpUrl,
     about: 'base address under which callers reach the gateway; unset: `http://GATEWAY_HOST:GATEWAY_PORT`',
@@ -80,6 +87,9 @@ function rulesBetween(config: SettingsOf<typeof gatewaySettings>): string[] {
   const { CORE_CA_FILE, CORE_CLIENT_CERT_FILE, CORE_CLIENT_KEY_FILE, CORE_URL } = config;
   if (!CORE_CLIENT_CERT_FILE !== !CORE_CLIENT_KEY_FILE) {
     faults.push('CORE_CLIENT_CERT_FILE and CORE_CLIENT_KEY_FILE must be set together');
+  }
+  if (config.GATEWAY_PROCESSES > 1 && !config.REDIS_URL) {
+    faults.push('GATEWAY_PROCESSES needs REDIS_URL: in memory, each process would count for itself');
   }
   if ((CORE_CA_FILE || CORE_CLIENT_CERT_FILE) && !CORE_URL?.startsWith('https:')) {
     faults.push('CORE_URL must be an https:// address when CORE_CA_FILE or CORE_CLIENT_CERT_FILE is set');

@@ -93,9 +93,9 @@ export function createGatewayMetrics(): GatewayMetrics {
       gaugeExpiries(registry, 'lead_intake_gateway_certificate_expiry_timestamp_seconds', credentials),
     watchReadiness({ core, quota, isStopping }) {
       const asked = (part: Readiness) => async () => Number((await part.fault()) === undefined);
-      gauge(registry, 'lead_intake_gateway_core_up', 'Whether the core would serve a call.', asked(core));
-      gauge(registry, 'lead_intake_gateway_quota_up', 'Whether requests can be counted.', asked(quota));
-      gauge(registry, 'lead_intake_gateway_stopping', 'Whether it means to stop.', () => Number(isStopping()));
+      gauge(registry, 'lead_intake_gateway_core_up', 'Whether the core would serve a call.', asked(core), 'min');
+      gauge(registry, 'lead_intake_gateway_quota_up', 'Whether requests can be counted.', asked(quota), 'min');
+      gauge(registry, 'lead_intake_gateway_stopping', 'Whether it means to stop.', () => Number(isStopping()), 'max');
     },
   };
 }

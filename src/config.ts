@@ -6,6 +6,7 @@ import {
   file,
   integer,
   isLoopback,
+  processCount,
   readSettings,
   type SettingFile,
   type SettingsOf,
@@ -19,6 +20,11 @@ import { databaseUrlFault } from './store/open-store.ts';
 export const coreSettings = {
   CORE_HOST: commonSettings.CORE_HOST,
   CORE_PORT: commonSettings.CORE_PORT,
+  CORE_PROCESSES: {
+    parse: processCount,
+    fallback: '1',
+    about: 'how many processes serve on that port, on MongoDB; `auto`: as many as the machine has processors',
+  },
   CORE_TOKEN: commonSettings.CORE_TOKEN,
   CORE_CALLERS_FILE: {
     parse: callersFile,
@@ -80,6 +86,9 @@ function rulesBetween(config: CoreConfig): string[] {
     config;
   if (!CORE_TLS_CERT_FILE !== !CORE_TLS_KEY_FILE) {
     faults.push('CORE_TLS_CERT_FILE and CORE_TLS_KEY_FILE must be set together');
+  }
+  if (config.CORE_PROCESSES > 1 && config.DATABASE_URL.reveal().startsWith('sqlite:')) {
+    faults.push('CORE_PROCESSES needs MongoDB: into a file of SQLite one process writes at a time');
   }
   if (CORE_TLS_CLIENT_CA_FILE && !CORE_TLS_CERT_FILE) {
     faults.push('CORE_TLS_CLIENT_CA_FILE needs CORE_TLS_CERT_FILE and CORE_TLS_KEY_FILE');

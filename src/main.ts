@@ -1,5 +1,12 @@
+import { createLogger } from '../common/logger.ts';
 import { runUntilStopped } from '../common/run-until-stopped.ts';
+import { isSupervisor, startProcesses } from '../common/several-processes.ts';
 import { startCore } from './app.ts';
 import { readCoreConfig } from './config.ts';
 
-await runUntilStopped((stopping) => startCore(readCoreConfig(process.env), stopping));
+await runUntilStopped(async (stopping) => {
+  const config = readCoreConfig(process.env);
+  const { CORE_PROCESSES: count, CORE_METRICS_ADDRESS: metricsAddress, SHUTDOWN_DRAIN_MS: drainMs } = config;
+  if (!isSupervisor(count)) return startCore(config, stopping);
+  return startProcesses({ count, metricsAddress, drainMs, log: await createLogger('core', config.LOG_LEVEL) });
+});

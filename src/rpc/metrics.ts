@@ -111,8 +111,8 @@ export function createCoreMetrics(): CoreMetrics {
       gaugeExpiries(registry, 'lead_intake_core_certificate_expiry_timestamp_seconds', credentials),
     watchReadiness(store, draining) {
       const isUp = async () => Number((await store.fault()) === undefined);
-      gauge(registry, 'lead_intake_core_store_up', 'Whether the store answers and is complete.', isUp);
-      gauge(registry, 'lead_intake_core_stopping', 'Whether it means to stop.', () => Number(draining.aborted));
+      gauge(registry, 'lead_intake_core_store_up', 'Whether the store answers and is complete.', isUp, 'min');
+      gauge(registry, 'lead_intake_core_stopping', 'Whether it means to stop.', () => Number(draining.aborted), 'max');
     },
   };
 }
@@ -132,6 +132,7 @@ function gaugeLeadChanges(registry: Registry, store: Pick<LeadChangeStore, 'meas
     'lead_intake_core_changes_waiting',
     `Leads with changes that no consumer has acknowledged, counted up to ${MAX_COUNTED}.`,
     unlessAway(async () => (await measure()).leads),
+    'max',
   );
   gauge(
     registry,
@@ -141,5 +142,6 @@ function gaugeLeadChanges(registry: Registry, store: Pick<LeadChangeStore, 'meas
       const { since } = await measure();
       return since ? Math.max(0, Date.now() - since.getTime()) / 1000 : 0;
     }),
+    'max',
   );
 }
