@@ -69,6 +69,8 @@ export async function startLargeWorld(
       CORE_PORT: `${port}`,
       DATABASE_URL: databaseUrl,
       CORE_METRICS_ADDRESS: `127.0.0.1:${metricsPorts[index]}`,
+      // Connections end many times in a life.
+      CORE_CONNECTION_MAX_AGE_MS: '1500',
       ...certificates?.core,
     }),
   );

@@ -47,6 +47,8 @@ export async function startSmallWorld(settings: Settings, { disk: kind, clocks: 
     DATABASE_URL: databaseUrl,
     PUBLIC_URL,
     CORE_METRICS_ADDRESS: `127.0.0.1:${coreMetrics}`,
+    // Connections end many times in a life.
+    CORE_CONNECTION_MAX_AGE_MS: '1500',
     GATEWAY_METRICS_ADDRESS: `127.0.0.1:${gatewayMetrics}`,
     ...settings,
     ...clocks[0]?.settings,
