@@ -85,6 +85,10 @@ export interface MongoWireServer extends MongoServer {
   kill(): Promise<void>;
   /** Starts it again after that, with its data, at its address. */
   revive(): Promise<void>;
+  /** Makes a backup of it while it runs; it is there for one restore after the other. */
+  backUp(): Promise<void>;
+  /** Ends it, and starts it with what it had then, at its address. */
+  restore(): Promise<void>;
   /** Until it resumes, connections stand and new ones succeed, but no command is answered. */
   pause(): void;
   resume(): void;
@@ -104,6 +108,8 @@ export async function startWireServer(): Promise<MongoWireServer> {
     async revive() {
       await server.script('revive');
     },
+    backUp: () => server.script('back-up'),
+    restore: () => server.script('restore'),
     pause: () => server.signalPostgres('a', 'SIGSTOP'),
     resume: () => server.signalPostgres('a', 'SIGCONT'),
     stop: server.stop,
