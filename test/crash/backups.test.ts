@@ -1,7 +1,6 @@
 import { randomInt, randomUUID } from 'node:crypto';
 import { copyFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { type Lead, LeadStage, LeadView } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { arrangeStudio, type CoreClients, connectToCore } from '../support/core-clients.ts';
@@ -67,6 +66,7 @@ async function expectRestored({ url, backUp, restore }: BackedUp): Promise<void>
   const copy: Copy = new Map();
 
   const load = await startLoad(gatewayUrl, core, chanceOf(SEED));
+  onTestFinished(async () => void (await load.stop()));
   const { ledger } = load;
   await created(load, BEFORE_AND_AFTER);
   const before = acknowledgedIn(ledger, ledger.requests);
@@ -216,5 +216,5 @@ async function forEach<T>(items: readonly T[], work: (item: T) => Promise<void>)
 /** Waits until so many more leads are created. */
 async function created(load: Load, count: number): Promise<void> {
   const before = load.created();
-  while (load.created() < before + count) await sleep(5);
+  await vi.waitUntil(() => load.created() >= before + count, { timeout: 20_000, interval: 5 });
 }
