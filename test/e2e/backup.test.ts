@@ -1,12 +1,12 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test, vi } from 'vitest';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { aForgetfulDisk, describeWithForgetfulDisk } from '../crash/forgetful-disk.ts';
-import { type RunningProcess, run, temporaryFolder } from '../support/processes.ts';
+import { ROOT, type RunningProcess, run, temporaryFolder } from '../support/processes.ts';
 import { aSmallDisk, describeWithSmallDisks } from '../support/small-disk.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
@@ -58,6 +58,29 @@ test('a backup has all that is there, and nothing of what was deleted, for its o
   expect(backup.prepare('SELECT count(*) AS count FROM ballast').get()).toEqual({ count: 2 });
   backup.close();
   expect(readdirSync(dirname(file))).toEqual([basename(file)]);
+});
+
+test('the file of an earlier release is backed up as it is, before a core converts it', async () => {
+  const folder = temporaryFolder();
+  const [path, file] = [join(folder, 'leads.db'), join(folder, 'before.db')];
+  copyFileSync(join(ROOT, 'test/upgrade/sqlite-1.0.db'), path);
+
+  expect(await backUp(`sqlite:${path}`, file)).toEqual([0, expect.stringContaining(file)]);
+
+  const contents = [path, file].map((each) => {
+    const database = new DatabaseSync(each, { readOnly: true });
+    try {
+      return {
+        ...database.prepare('PRAGMA user_version').get(),
+        leads: database.prepare('SELECT * FROM leads ORDER BY id').all(),
+      };
+    } finally {
+      database.close();
+    }
+  });
+  expect(contents[0]?.leads.length).toBeGreaterThan(3);
+  expect(contents[1]).toEqual(contents[0]);
+  expect(contents[1]).toMatchObject({ user_version: 2 });
 });
 
 test('no file is written over, and what keeps a backup from being made is told in a line', async () => {
