@@ -15,6 +15,7 @@ import {
   yesOrNo,
 } from '../common/settings.ts';
 import { LONGEST_WINDOW_SECONDS } from './quota/quota-port.ts';
+import { readSentinelAddress } from './quota/sentinel-address.ts';
 
 /** The gateway's settings. */
 export const gatewaySettings = {
@@ -40,7 +41,8 @@ export const gatewaySettings = {
   REDIS_URL: {
     parse: redisUrl,
     fromFile: true,
-    about: 'where requests are counted, `redis://…` or `rediss://…`; unset: in memory, for one gateway alone',
+    about:
+      'where requests are counted, `redis://…`, `rediss://…` or `redis+sentinel://…`; unset: in memory, for one gateway alone',
   },
   REDIS_CLUSTER: {
     parse: yesOrNo,
@@ -84,7 +86,7 @@ export function readGatewayConfig(env: Environment): GatewayConfig {
 
 function rulesBetween(config: SettingsOf<typeof gatewaySettings>): string[] {
   const faults: string[] = [];
-  const { CORE_CA_FILE, CORE_CLIENT_CERT_FILE, CORE_CLIENT_KEY_FILE, CORE_URL } = config;
+  const { CORE_CA_FILE, CORE_CLIENT_CERT_FILE, CORE_CLIENT_KEY_FILE, CORE_URL, REDIS_URL, REDIS_CLUSTER } = config;
   if (!CORE_CLIENT_CERT_FILE !== !CORE_CLIENT_KEY_FILE) {
     faults.push('CORE_CLIENT_CERT_FILE and CORE_CLIENT_KEY_FILE must be set together');
   }
@@ -93,6 +95,9 @@ function rulesBetween(config: SettingsOf<typeof gatewaySettings>): string[] {
   }
   if ((CORE_CA_FILE || CORE_CLIENT_CERT_FILE) && !CORE_URL?.startsWith('https:')) {
     faults.push('CORE_URL must be an https:// address when CORE_CA_FILE or CORE_CLIENT_CERT_FILE is set');
+  }
+  if (REDIS_CLUSTER && REDIS_URL && readSentinelAddress(REDIS_URL.reveal())) {
+    faults.push('REDIS_CLUSTER must be no when REDIS_URL names sentinels');
   }
   return faults;
 }
@@ -103,10 +108,13 @@ function addressOf(host: string, port: number): string {
 
 /** An address may carry a password, so its value is a secret. */
 function redisUrl(value: string): Secret {
+  if (readSentinelAddress(value)) return new Secret(value);
   const url = URL.parse(value);
   // Of anything else than a number the client would make none, and find that out when it is connected.
   if (!url || !/^rediss?:$/.test(url.protocol) || !/^\/?\d*$/.test(url.pathname) || !isPercentEncoded(url)) {
-    throw new Error('must be redis://… or rediss://…, with nothing but the number of a database behind the host');
+    throw new Error(
+      'must be redis://… or rediss://…, with nothing but the number of a database behind the host, or redis+sentinel://HOST,HOST/NAME',
+    );
   }
   return new Secret(value);
 }

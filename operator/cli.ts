@@ -22,7 +22,7 @@ import { newId } from '../src/domain/new-id.ts';
 import { Refusal } from '../src/domain/refusal.ts';
 import type { MemberRole, Studio } from '../src/domain/studio.ts';
 import type { ConversionProgress } from '../src/store/conversion.ts';
-import { openStore, vacuumDatabase } from '../src/store/open-store.ts';
+import { backUpDatabase, openStore, vacuumDatabase } from '../src/store/open-store.ts';
 import { StoreUnavailable, type StudioRenewal, UnreadableRecord } from '../src/store/store.ts';
 import { changeLeadStage } from '../src/usecases/change-lead-stage.ts';
 import { createDemo } from '../src/usecases/create-demo.ts';
@@ -58,6 +58,7 @@ import { fileOutput, OutputFault, standardOutput } from './export-output.ts';
 import { importFile } from './import-leads.ts';
 import { CORRECTION_HELP, readCorrection } from './lead-correction.ts';
 import { newestLeads } from './newest-leads.ts';
+import { progressBar } from './progress-bar.ts';
 import { CONTACT_HELP, readContact } from './read-contact.ts';
 
 /** Who does what a command does, for the audit. */
@@ -424,6 +425,22 @@ program
   .action(() => told(async () => show(vacuumDatabase(readDatabaseUrl(process.env).reveal()), isJson())));
 
 program
+  .command('backup <file>')
+  .description('write the SQLite database as it is now into a new file, while cores go on; Ctrl-C leaves nothing of it')
+  .action((file: string) =>
+    told(async () => {
+      const ending = new AbortController();
+      const brokenOff = new StoreUnavailable(`broken off: there is no ${file}`);
+      for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => ending.abort(brokenOff));
+      const progress = progressBar();
+      const progressed = (written: number, total: number) =>
+        progress(written, total, () => `${megabytes(written)} of ${megabytes(total)} MB`);
+      const databaseUrl = readDatabaseUrl(process.env).reveal();
+      show(await backUpDatabase(databaseUrl, file, { progressed, ending: ending.signal }), isJson());
+    }),
+  );
+
+program
   .command('demo')
   .description('make a demo studio with a source and a key, unless it is there')
   .action(() => run(createDemo));
@@ -608,6 +625,10 @@ function moment(value: string): Date {
     throw new InvalidArgumentError('must be a date, such as 2025-01-31, or a time, such as 2025-01-31T12:00:00Z');
   }
   return date;
+}
+
+function megabytes(bytes: number): string {
+  return (bytes / 1e6).toFixed(1);
 }
 
 function atLeastOne(value: string): number {

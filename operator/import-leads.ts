@@ -1,16 +1,13 @@
 import { createReadStream, statSync } from 'node:fs';
 import { inOneLine } from '../common/in-one-line.ts';
-import { Seldom } from '../common/seldom.ts';
 import { visible } from '../common/visible.ts';
 import type { Dependencies } from '../src/usecases/dependencies.ts';
 import { importLeads, type LeadImport, MAX_IMPORTED_AT_ONCE } from '../src/usecases/import-leads.ts';
 import { IMPORT_FORMATS } from './import-format.ts';
+import { progressBar } from './progress-bar.ts';
 
 /** How many calls are under way at once. */
 const CALLS_AT_ONCE = 4;
-
-/** How often it is told how far an import is: in a terminal, and elsewhere; milliseconds. */
-const SHOWN_EVERY_MS = { terminal: 500, elsewhere: 10_000 } as const;
 
 /** What became of a file. */
 export interface ImportCounts {
@@ -37,7 +34,8 @@ export async function importFile(
 ): Promise<ImportCounts> {
   const counts = { imported: 0, alreadyThere: 0, refused: 0 };
   const input = createReadStream(path);
-  const progress = showProgress(statSync(path).size);
+  const { size } = statSync(path);
+  const progress = progressBar();
   const refuse = (line: number, reason: string) => {
     counts.refused += 1;
     console.error(`line ${line}: ${visible(reason)}`);
@@ -50,7 +48,8 @@ export async function importFile(
       if ('refusal' in result) refuse(sent[index]?.line ?? 0, toldOf(result.refusal));
       else counts[result.replayed ? 'alreadyThere' : 'imported'] += 1;
     }
-    progress(input.bytesRead, counts.imported + counts.alreadyThere + counts.refused);
+    const leads = counts.imported + counts.alreadyThere + counts.refused;
+    progress(input.bytesRead, size, (seconds) => `${leads} leads, ${Math.round(leads / seconds)}/s`);
   };
   for await (const each of IMPORT_FORMATS[format](input, studioId)) {
     if ('fault' in each) refuse(each.line, each.fault);
@@ -72,20 +71,4 @@ function toldOf(
 ): string {
   const faults = refusal.faults.map(({ field, message }) => `${field} ${message}`).join(', ');
   return `${refusal.reason}: ${faults || inOneLine(refusal)}`;
-}
-
-/** Tells the rate and the time left, by what part of the file is read. */
-function showProgress(bytes: number): (read: number, leads: number) => void {
-  const { isTTY } = process.stderr;
-  const shown = new Seldom(isTTY ? SHOWN_EVERY_MS.terminal : SHOWN_EVERY_MS.elsewhere);
-  const began = performance.now();
-  shown.isDue();
-  return (read, leads) => {
-    if (!shown.isDue()) return;
-    const seconds = (performance.now() - began) / 1000;
-    const left = Math.round(seconds * (bytes / Math.max(read, 1) - 1));
-    const bar = '#'.repeat(Math.floor((25 * read) / bytes)).padEnd(25, '.');
-    const told = `[${bar}] ${leads} leads, ${Math.round(leads / seconds)}/s, ${left} s left`;
-    process.stderr.write(isTTY ? `\r${told}  ` : `${told}\n`);
-  };
 }

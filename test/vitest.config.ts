@@ -9,6 +9,7 @@ process.env.NODE_COMPILE_CACHE ??= `${import.meta.dirname}/../node_modules/.cach
 const LONGEST = [
   'test/planted-bugs/',
   'test/crash/kills',
+  'test/e2e/alerts',
   'test/crash/power-cuts',
   'test/e2e/mongo-failures',
   'test/containers',

@@ -1,5 +1,6 @@
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import { REDIS_CONNECT_MS, REDIS_SILENCE_MS } from '../../common/deadlines.ts';
+import { readSentinelAddress } from './sentinel-address.ts';
 
 /** A connection to one Redis, or to all nodes of a Redis Cluster. */
 export type RedisClient = Redis | Cluster;
@@ -25,9 +26,9 @@ const CONNECTION = {
   enableReadyCheck: false,
 } satisfies RedisOptions;
 
-/** Connects to one Redis, again and again. */
+/** Connects to one Redis, again and again: the one at the address, or the one that its sentinels call the primary. */
 export function singleClient(redisUrl: string): Redis {
-  const redis: Redis = new Redis(redisUrl, {
+  const options = {
     ...CONNECTION,
     lazyConnect: true,
     retryStrategy: () => RETRY_MS,
@@ -36,7 +37,17 @@ export function singleClient(redisUrl: string): Redis {
     // After a failover the host's name leads to another server, and the old connection to one that refuses writes. Of
     // many refusals at once the first ends the connection; the client would do it again for each.
     reconnectOnError: (error) => error.message.includes('READONLY') && redis.stream.writable,
-  });
+  } satisfies RedisOptions;
+  const address = readSentinelAddress(redisUrl);
+  const redis: Redis = address
+    ? new Redis({
+        ...options,
+        ...address,
+        sentinels: [...address.sentinels],
+        sentinelRetryStrategy: () => RETRY_MS,
+        sentinelCommandTimeout: REDIS_SILENCE_MS,
+      })
+    : new Redis(redisUrl, options);
   return redis;
 }
 
@@ -58,5 +69,18 @@ export function clusterClient(redisUrl: string): Cluster {
       ...(password && { password: decodeURIComponent(password) }),
       ...(protocol === 'rediss:' && { tls: {} }),
     },
+  });
+}
+
+/**
+ * Begins to connect, and waits for what comes of the first attempt.
+ *
+ * @throws Error why it failed
+ */
+export function firstConnection(redis: RedisClient): Promise<void> {
+  return new Promise((resolve, reject) => {
+    // While all sentinels are away they are asked again and again, and this alone says so.
+    redis.once('error', reject);
+    redis.connect().then(resolve, reject);
   });
 }

@@ -1,6 +1,6 @@
 import { REDIS_ANSWER_MS } from '../../common/deadlines.ts';
 import { type Quota, type QuotaPolicy, QuotaUnavailable } from './quota-port.ts';
-import { clusterClient, type RedisClient, singleClient } from './redis-client.ts';
+import { clusterClient, firstConnection, type RedisClient, singleClient } from './redis-client.ts';
 import { defineWindowCommands, windowKeys } from './redis-window.ts';
 
 /** How many parts the deadline is waited for in. */
@@ -18,7 +18,8 @@ const NO_LIMIT = 1e15;
  *
  * A window that is under way when the policy changes ends as it began, or a new length from now if that is earlier.
  *
- * @param redisUrl `redis://` or `rediss://`, with user, password and database where needed; of a cluster: any of its nodes
+ * @param redisUrl `redis://` or `rediss://`, with user, password and database where needed; of a cluster: any of its nodes;
+ *   `redis+sentinel://` (`gateway/quota/sentinel-address.ts`)
  * @param isCluster whether each key has a node of its own (Redis Cluster). One key is one count, so no count needs two nodes
  */
 export function createRedisQuota(policy: QuotaPolicy, redisUrl: string, isCluster: boolean): Quota {
@@ -35,7 +36,7 @@ export function createRedisQuota(policy: QuotaPolicy, redisUrl: string, isCluste
   });
 
   // Requests that come before the first attempt has an outcome wait for it.
-  const firstAttempt = redis.connect().catch(() => {});
+  const firstAttempt = firstConnection(redis).catch(() => {});
 
   async function count<T>(counting: () => Promise<T>): Promise<T> {
     try {

@@ -1,6 +1,6 @@
 import { inOneLine } from '../../common/in-one-line.ts';
 import type { GatewayConfig } from '../../gateway/config.ts';
-import { clusterClient, singleClient } from '../../gateway/quota/redis-client.ts';
+import { clusterClient, firstConnection, singleClient } from '../../gateway/quota/redis-client.ts';
 import { type Finding, Notes } from './finding.ts';
 
 /** Looks at the Redis that counts requests. */
@@ -17,7 +17,7 @@ export async function examineRedis({ REDIS_URL, REDIS_CLUSTER }: GatewayConfig):
     reason = error;
   });
   try {
-    await redis.connect();
+    await firstConnection(redis);
     const askedAt = Date.now();
     const [seconds, micros] = (await redis.time()) as unknown as [string, string];
     notes.well(`answers, this time within ${Date.now() - askedAt} ms; every request waits for it`);

@@ -3,6 +3,7 @@ import type { DatabaseState } from './database-state.ts';
 import { mongoUrlFault } from './mongo/connection.ts';
 import { examineMongo } from './mongo/examine-mongo.ts';
 import { openMongoStore } from './mongo/mongo-store.ts';
+import { type Backup, type BackupWatch, backUpFile } from './sqlite/backup.ts';
 import { examineSqlite } from './sqlite/examine-sqlite.ts';
 import { openInParts } from './sqlite/open-database.ts';
 import { openSqliteStore } from './sqlite/sqlite-store.ts';
@@ -48,6 +49,17 @@ export function vacuumDatabase(databaseUrl: string): Vacuumed {
   const path = filePathIn(databaseUrl);
   if (path === undefined) throw new StoreUnavailable('DATABASE_URL names a server: its own tools write its files anew');
   return vacuumFile(path);
+}
+
+/**
+ * Writes the file that an address names, as it is now, into a new file. A core may go on.
+ *
+ * @throws StoreUnavailable when it names a server, or with what is wrong with either file; the reason of `watch.ending`
+ */
+export async function backUpDatabase(databaseUrl: string, file: string, watch: BackupWatch): Promise<Backup> {
+  const path = filePathIn(databaseUrl);
+  if (path === undefined) throw new StoreUnavailable('DATABASE_URL names a server: its own tools make its backups');
+  return backUpFile(path, file, watch);
 }
 
 /** What is wrong with an address, as the end of the sentence "DATABASE_URL …". */

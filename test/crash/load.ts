@@ -36,6 +36,8 @@ export interface Ledger {
   readonly closed: Set<string>;
   /** Ids of leads that it was asked to close, whatever it said. */
   readonly maybeClosed: Set<string>;
+  /** What was read of acknowledged leads and is not what was acknowledged, in words. */
+  readonly misread: string[];
 }
 
 /** Sends a request once more, and notes what was answered. */
@@ -87,6 +89,7 @@ export async function startLoad(gatewayUrl: string, core: CoreClients, chance: C
     requests: [],
     closed: new Set(),
     maybeClosed: new Set(),
+    misread: [],
   };
   const shared = times(SHARED_CONTACTS, () => `${chance.uuid()}@shared.example`);
   let isOver = false;
@@ -108,7 +111,10 @@ export async function startLoad(gatewayUrl: string, core: CoreClients, chance: C
     while (!isOver) {
       const answers = await Promise.all(choose(own, mine).map((request) => send(gatewayUrl, ledger, request)));
       created += answers.filter((answer) => answer?.status === 201).length;
-      for (const answer of answers) if (answer?.status === 201 && own.number() < 0.2) await close(answer.text);
+      for (const answer of answers) {
+        if (answer?.status === 201 && own.number() < 0.2) await close(answer.text);
+        if (answer?.status === 201 && own.number() < 0.2) await read(answer.text);
+      }
       const isFailure = answers.some((answer) => answer === undefined || answer.status >= 500);
       await sleep(isFailure ? AFTER_FAILURE_MS : own.between(0, 4));
     }
@@ -147,5 +153,23 @@ export async function startLoad(gatewayUrl: string, core: CoreClients, chance: C
       () => ledger.closed.add(leadId),
       () => {},
     );
+  }
+
+  /** Reads an acknowledged lead. Whoever is not told how it is now is told nothing of it, least of all that it is not there. */
+  async function read(text: string): Promise<void> {
+    const { id, displayName, note, createdAt } = JSON.parse(text).lead;
+    const wasClosed = ledger.closed.has(id);
+    const answer = await fetch(`${gatewayUrl}${LEADS}/${id}`, {
+      headers: { authorization: `Bearer ${ledger.studio.secret}` },
+      signal: AbortSignal.timeout(ANSWERED_WITHIN_MS),
+    })
+      .then(async (response) => ({ status: response.status, text: await response.text() }))
+      .catch(() => undefined);
+    if (answer?.status === 404) ledger.misread.push(`lead ${id} was acknowledged, and read as ${answer.text}`);
+    if (answer?.status !== 200) return;
+    const { lead } = JSON.parse(answer.text);
+    const isSame = lead.displayName === displayName && lead.note === note && lead.createdAt === createdAt;
+    if (!isSame || (wasClosed && lead.stage !== 'won'))
+      ledger.misread.push(`lead ${text}${wasClosed ? ', closed,' : ''} was read as ${answer.text}`);
   }
 }

@@ -31,8 +31,8 @@ export async function brokenPromises(
   ledger: Ledger,
   before?: Settled,
 ): Promise<{ broken: string[]; settled: Settled }> {
-  const broken: string[] = [];
   const { requests } = ledger;
+  const broken: string[] = [...ledger.misread];
   const holds = (holds: boolean, promise: string) => {
     if (!holds) broken.push(promise);
   };

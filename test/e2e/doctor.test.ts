@@ -90,6 +90,9 @@ describeWithRedisServer('a deployment that is well', () => {
     expect(await wrongWith('Redis', 'gateway', { REDIS_URL: redis.url })).toEqual([
       expect.stringMatching(/^fault: does not answer: .*ECONNREFUSED/),
     ]);
+    expect(await wrongWith('Redis', 'gateway', { REDIS_URL: 'redis+sentinel://127.0.0.1:1/quota' })).toEqual([
+      expect.stringContaining('All sentinels are unreachable'),
+    ]);
   });
 });
 

@@ -25,8 +25,15 @@ export const CORE_BUGS: readonly PlantedBug[] = [
   {
     name: 'of several processes one that dies is not replaced',
     suite: 'test/e2e/several-processes.test.ts',
-    caughtBy: 'share connections, quota and an address of metrics; one that is killed is replaced, and what it did not cut is answered',
-    patches: [{ file: 'common/several-processes.ts', find: 'await this.begin();\n        return;', put: 'return;' }],
+    caughtBy:
+      'share connections, quota and an address of metrics; one that is killed is replaced, and what it did not cut is answered',
+    patches: [
+      {
+        file: 'common/several-processes.ts',
+        find: "worker.once('exit', (code, signal) => void this.#replace(worker, { code, signal, began }));",
+        put: '',
+      },
+    ],
     inSoak: true,
   },
   {

@@ -1,5 +1,7 @@
 import type { PlantedBug } from './planted-bug.ts';
 
+const BACKUP = 'src/store/sqlite/backup.ts';
+
 /** Faults of what an operator touches. */
 export const OPERATOR_BUGS: readonly PlantedBug[] = [
   {
@@ -43,5 +45,50 @@ export const OPERATOR_BUGS: readonly PlantedBug[] = [
         put: 'await wait; await count(request.state.key, reply);',
       },
     ],
+  },
+  {
+    name: 'a backup that is broken off leaves its journal',
+    suite: 'test/e2e/backup.test.ts',
+    caughtBy: 'while it is written a terminal is told how far it is; broken off by Ctrl-C, it leaves nothing',
+    patches: [{ file: BACKUP, find: "['', '-journal']", put: "['']" }],
+  },
+  {
+    name: 'a backup has its name only until the power fails',
+    suite: 'test/e2e/backup.test.ts',
+    caughtBy: 'is there, whole, after a power cut',
+    patches: [{ file: BACKUP, find: 'await sync(dirname(resolve(file)));', put: '' }],
+    inSoak: true,
+  },
+  {
+    name: 'a backup has a name that another file has',
+    suite: 'test/e2e/backup.test.ts',
+    caughtBy: 'no file is written over, and what keeps a backup from being made is told in a line',
+    patches: [{ file: BACKUP, find: 'if (existsSync(file)) $THEN', put: '' }],
+  },
+  {
+    name: 'a backup is a copy of the file, without its log',
+    suite: 'test/e2e/backup.test.ts',
+    caughtBy: 'a backup has all that is there, and nothing of what was deleted, for its owner alone',
+    patches: [
+      {
+        file: 'src/store/sqlite/backup-process.ts',
+        find: "database.prepare('VACUUM INTO ?').run(to);",
+        put: "(await import('node:fs')).copyFileSync(from, to);",
+      },
+    ],
+    inSoak: true,
+  },
+  {
+    name: 'a gateway that cannot count says that it can',
+    suite: 'test/e2e/alerts.test.ts',
+    caughtBy: 'has every alert fire for a failure that it is there for, and data for every panel of the dashboard',
+    patches: [
+      {
+        file: 'gateway/metrics.ts',
+        find: "gauge(registry, 'lead_intake_gateway_quota_up', $ABOUT, asked(quota), 'min')",
+        put: "gauge(registry, 'lead_intake_gateway_quota_up', $ABOUT, () => 1, 'min')",
+      },
+    ],
+    inSoak: true,
   },
 ];

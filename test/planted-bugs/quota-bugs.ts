@@ -4,6 +4,8 @@ const MEMORY = { file: 'gateway/quota/memory-quota.ts', suite: 'test/contract/me
 const REDIS = { file: 'gateway/quota/redis-window.ts', suite: 'test/contract/redis-quota.test.ts' };
 const CLIENT = 'gateway/quota/redis-client.ts';
 
+const SENTINEL_SUITE = 'test/contract/redis-sentinel-quota.test.ts';
+
 const EARLY = 'who comes before the time that was told is refused, at whatever moment of a window; who waits is not';
 const RELENTLESS =
   'a key that never stops asking is admitted less than a second after its window, with a whole new one';
@@ -96,6 +98,22 @@ export const QUOTA_BUGS: readonly PlantedBug[] = [
     suite: 'test/contract/redis-cluster-quota.test.ts',
     caughtBy: SENT_ONCE,
     patches: [{ file: CLIENT, find: 'retryDelayOnFailover: 0', put: 'retryDelayOnFailover: RETRY_MS' }],
+  },
+  {
+    name: 'sentinels that are all away are asked no more',
+    suite: SENTINEL_SUITE,
+    caughtBy:
+      'sentinels that are away cost nothing while their Redis stands, and refusals without waiting at the start',
+    patches: [
+      { file: CLIENT, find: 'sentinelRetryStrategy: () => RETRY_MS', put: 'sentinelRetryStrategy: () => null' },
+    ],
+  },
+  {
+    name: 'the database of a Redis that sentinels name is always the first',
+    suite: 'test/unit/gateway-config.test.ts',
+    caughtBy: 'that names sentinels is read whole',
+    patches: [{ file: 'gateway/quota/sentinel-address.ts', find: 'db: Number(db)', put: 'db: 0' }],
+    inSoak: true,
   },
   {
     name: 'whoever is refused is told to wait for a whole window',

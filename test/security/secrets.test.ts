@@ -644,6 +644,11 @@ describe('a process that cannot start tells no secret', () => {
       'gateway/main.ts',
       (secret) => ({ REDIS_URL: `redis://gateway:%${secret}@redis` }),
     ],
+    [
+      'a password of Redis with % in it, by way of sentinels',
+      'gateway/main.ts',
+      (secret) => ({ REDIS_URL: `redis+sentinel://gateway:%${secret}@sentinel/quota` }),
+    ],
     ['a core with a password', 'gateway/main.ts', (secret) => ({ CORE_URL: `http://gateway:${secret}@core` })],
     ['a public address with a password', 'gateway/main.ts', (secret) => ({ PUBLIC_URL: `https://me:${secret}@leads` })],
     [

@@ -85,6 +85,10 @@ export interface MongoWireServer extends MongoServer {
   kill(): Promise<void>;
   /** Starts it again after that, with its data, at its address. */
   revive(): Promise<void>;
+  /** Makes a backup of it while it runs; it is there for one restore after the other. */
+  backUp(): Promise<void>;
+  /** Ends it, and starts it with what it had then, at its address. */
+  restore(): Promise<void>;
   /** Until it resumes, connections stand and new ones succeed, but no command is answered. */
   pause(): void;
   resume(): void;
@@ -92,40 +96,84 @@ export interface MongoWireServer extends MongoServer {
 
 /** Starts one on a free port. Whoever starts it must stop it. */
 export async function startWireServer(): Promise<MongoWireServer> {
+  const server = startByScript('start');
+  return {
+    url: server.url,
+    async kill() {
+      for (const name of ['ferretdb', 'a']) {
+        process.kill(server.pidOf(name), 'SIGKILL');
+        await server.ended(name);
+      }
+    },
+    async revive() {
+      await server.script('revive');
+    },
+    backUp: () => server.script('back-up'),
+    restore: () => server.script('restore'),
+    pause: () => server.signalPostgres('a', 'SIGSTOP'),
+    resume: () => server.signalPostgres('a', 'SIGCONT'),
+    stop: server.stop,
+  };
+}
+
+/** A FerretDB on a PostgreSQL with a standby, which has each commit before it is acknowledged. */
+export interface MongoWirePair extends MongoServer {
+  /** Ends the primary at once. FerretDB and the standby stay. */
+  killPrimary(): Promise<void>;
+  /** Makes the standby the primary after that. */
+  promote(): Promise<void>;
+  /** Gives it a standby of its own, in the place of the one that was killed. */
+  addStandby(): Promise<void>;
+}
+
+/** Starts one on a free port. Whoever starts it must stop it. */
+export async function startWirePair(): Promise<MongoWirePair> {
+  const server = startByScript('start-pair');
+  return {
+    url: server.url,
+    async killPrimary() {
+      const primary = readFileSync(join(server.folder, 'primary'), 'utf8').trim();
+      server.signalPostgres(primary, 'SIGKILL');
+      await server.ended(primary);
+    },
+    promote: () => server.script('promote'),
+    addStandby: () => server.script('pair'),
+    stop: server.stop,
+  };
+}
+
+function startByScript(command: string) {
   const folder = mkdtempSync(join(tmpdir(), 'lead-intake-mongodb-'));
-  const url = execFileSync(SCRIPT, ['start', folder], {
+  const url = execFileSync(SCRIPT, [command, folder], {
     encoding: 'utf8',
     stdio: ['ignore', 'pipe', 'inherit'],
   }).trim();
   const pidOf = (name: string) => Number(readFileSync(join(folder, `${name}.pid`), 'utf8'));
-  /** The one that starts the others comes first: stopped, it starts no more. */
-  const signalPostgres = (signal: NodeJS.Signals) => {
-    const postmaster = pidOf('postgres');
-    process.kill(postmaster, signal);
-    const { stdout } = spawnSync('pgrep', ['-P', `${postmaster}`], { encoding: 'utf8' });
-    for (const child of stdout.split('\n').filter(Boolean)) {
-      try {
-        process.kill(Number(child), signal);
-      } catch (error) {
-        // Some of them come and go.
-        if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
-      }
-    }
-  };
   return {
     url,
-    async kill() {
-      for (const pid of [pidOf('ferretdb'), pidOf('postgres')]) {
-        process.kill(pid, 'SIGKILL');
-        // A dead process has no folder, even before the system has collected it.
-        while (existsSync(`/proc/${pid}/cwd`)) await sleep(5);
+    folder,
+    pidOf,
+    async script(command: string) {
+      await promisify(execFile)(SCRIPT, [command, folder]);
+    },
+    /** A dead process has no folder, even before the system has collected it. */
+    async ended(name: string) {
+      while (existsSync(`/proc/${pidOf(name)}/cwd`)) await sleep(5);
+    },
+    signalPostgres(name: string, signal: NodeJS.Signals) {
+      const postmaster = pidOf(name);
+      // It starts the others: stopped, it starts no more.
+      process.kill(postmaster, 'SIGSTOP');
+      const { stdout } = spawnSync('pgrep', ['-P', `${postmaster}`], { encoding: 'utf8' });
+      for (const pid of [...stdout.split('\n').filter(Boolean).map(Number), postmaster]) {
+        try {
+          process.kill(pid, signal);
+        } catch (error) {
+          // Some of them come and go.
+          if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+        }
       }
     },
-    async revive() {
-      await promisify(execFile)(SCRIPT, ['revive', folder]);
-    },
-    pause: () => signalPostgres('SIGSTOP'),
-    resume: () => signalPostgres('SIGCONT'),
     async stop() {
       execFileSync(SCRIPT, ['stop', folder], { stdio: 'inherit' });
       rmSync(folder, { recursive: true, force: true });

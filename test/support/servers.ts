@@ -156,6 +156,12 @@ export async function startRedis(settings: Readonly<Record<string, readonly stri
   };
 }
 
+/** Ends a server, too, should its suite fail to. */
+export function endWithTests(child: ChildProcess): void {
+  started.add(child);
+  child.once('exit', () => started.delete(child));
+}
+
 /** Servers that run. A suite that fails to stop one must not leave it behind; its process is ended by SIGTERM. */
 const started = new Set<ChildProcess>();
 process.once('SIGTERM', () => {
@@ -183,8 +189,7 @@ async function startRedisProcess(
   const args = Object.entries(options).flatMap(([name, values]) => [`--${name}`, ...values]);
   // It must not inherit an output: a server that is left behind would hold that open, and whoever reads it would wait.
   const child = spawn('redis-server', args, { stdio: ['ignore', 'pipe', 'ignore'] });
-  started.add(child);
-  child.once('exit', () => started.delete(child));
+  endWithTests(child);
   const printed: string[] = [];
   for await (const line of createInterface(child.stdout)) {
     printed.push(line);

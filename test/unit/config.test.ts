@@ -38,6 +38,7 @@ describe("the core's configuration", () => {
     expect(config).toEqual({
       CORE_HOST: '127.0.0.1',
       CORE_PORT: 50051,
+      CORE_PROCESSES: 1,
       CORE_CONNECTION_MAX_AGE_MS: 300_000,
       CORE_REFLECTION: false,
       LOG_LEVEL: 'info',

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { readGatewayConfig } from '../../gateway/config.ts';
+import { readSentinelAddress } from '../../gateway/quota/sentinel-address.ts';
 
 describe('the address of Redis', () => {
   test.each([
@@ -7,6 +8,8 @@ describe('the address of Redis', () => {
     'redis://localhost/',
     'redis://user:p%40ss@localhost:6379/3',
     'rediss://:password@cache.example:6380/0',
+    'redis+sentinel://one,two:26380/quota',
+    'redis+sentinel://user:p%40ss@one:26379,[::1]:26380/my.quota-1/3',
   ])('%s is one', (REDIS_URL) => {
     expect(readGatewayConfig({ REDIS_URL }).REDIS_URL?.reveal()).toBe(REDIS_URL);
   });
@@ -18,8 +21,32 @@ describe('the address of Redis', () => {
     'redis://localhost/1/2',
     'redis://localhost/-1',
     'redis://user:hunter2%zz@localhost',
+    'redis+sentinel://one',
+    'redis+sentinel://one,/quota',
+    'redis+sentinel://one:70000/quota',
+    'redis+sentinel://one/quota/first',
+    'redis+sentinel://user:hunter2%zz@one/quota',
+    'redis+sentinel://user:hunter2/z@one/quota',
   ])('%s is none, and is not repeated', (REDIS_URL) => {
     expect(() => readGatewayConfig({ REDIS_URL })).toThrow(/REDIS_URL must be redis:/);
     expect(() => readGatewayConfig({ REDIS_URL })).not.toThrow(/hunter2/);
+  });
+
+  test('that names sentinels is read whole', () => {
+    expect(readSentinelAddress('redis+sentinel://user:p%40ss@one,[::1]:26380/my.quota-1/3')).toEqual({
+      sentinels: [
+        { host: 'one', port: 26_379 },
+        { host: '::1', port: 26_380 },
+      ],
+      name: 'my.quota-1',
+      username: 'user',
+      password: 'p@ss',
+      db: 3,
+    });
+  });
+
+  test('that names sentinels leads to no cluster', () => {
+    const REDIS_URL = 'redis+sentinel://one/quota';
+    expect(() => readGatewayConfig({ REDIS_URL, REDIS_CLUSTER: 'yes' })).toThrow(/REDIS_CLUSTER must be no/);
   });
 });

@@ -1,0 +1,42 @@
+/** Where the sentinels are that know which Redis is the primary, and how one presents oneself to that. */
+export interface SentinelAddress {
+  readonly sentinels: readonly { readonly host: string; readonly port: number }[];
+  /** What they call it. */
+  readonly name: string;
+  readonly username?: string;
+  readonly password?: string;
+  readonly db?: number;
+}
+
+/** No address of the kind that URLs have: it names several hosts. */
+const FORM =
+  /^redis\+sentinel:\/\/(?:(?<username>[^:@/]*)(?::(?<password>[^:@/]*))?@)?(?<hosts>[^@/]+)\/(?<name>[\w.-]+)(?:\/(?<db>\d+))?$/;
+const HOST = /^(?:\[(?<v6>[\da-f:.]+)\]|(?<host>[\w.-]+))(?::(?<port>\d{1,5}))?$/i;
+
+const SENTINEL_PORT = '26379';
+
+/**
+ * Reads `redis+sentinel://user:password@host:port,host:port/NAME/DATABASE`; user, password, ports and database may be missing.
+ *
+ * @returns undefined when it is something else
+ */
+export function readSentinelAddress(address: string): SentinelAddress | undefined {
+  const { username, password, hosts = '', name = '', db } = FORM.exec(address)?.groups ?? {};
+  const found = hosts.split(',').map((host) => HOST.exec(host)?.groups);
+  try {
+    const sentinels = found.flatMap((groups) =>
+      groups ? { host: groups.v6 ?? groups.host ?? '', port: Number(groups.port ?? SENTINEL_PORT) } : [],
+    );
+    if (sentinels.length < found.length || sentinels.some(({ port }) => port > 65_535)) return undefined;
+    return {
+      sentinels,
+      name,
+      ...(username && { username: decodeURIComponent(username) }),
+      ...(password && { password: decodeURIComponent(password) }),
+      ...(db && { db: Number(db) }),
+    };
+  } catch {
+    // A name or password that is not percent-encoded.
+    return undefined;
+  }
+}

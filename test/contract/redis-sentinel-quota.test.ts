@@ -1,0 +1,120 @@
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { QuotaUnavailable } from '../../gateway/quota/quota-port.ts';
+import { createRedisQuota } from '../../gateway/quota/redis-quota.ts';
+import { newId } from '../../src/domain/new-id.ts';
+import { replicationOf, startWatchedRedis, type WatchedRedis } from '../support/redis-sentinel.ts';
+import { describeWithRedisServer, type RedisServer } from '../support/servers.ts';
+
+/** How long a replica may take to take over on a busy machine; milliseconds. */
+const TAKES_OVER_WITHIN_MS = 20_000;
+
+vi.setConfig({ testTimeout: 3 * TAKES_OVER_WITHIN_MS });
+
+/** What a key may ask for in a window. */
+const LIMIT = 10;
+
+describeWithRedisServer('Redis quota by way of sentinels', () => {
+  describe('whose Redis dies', () => {
+    let redis: WatchedRedis;
+    beforeEach(async () => {
+      redis = await startWatchedRedis();
+      return () => redis.stop();
+    });
+
+    test('the replica goes on with the counts that it has, for the same gateway; meanwhile nothing is admitted', async () => {
+      const [quota, apiKeyId] = [open(redis), newId()];
+      expect(await admitted(quota, apiKeyId, 4)).toBe(4);
+      await replicated(redis);
+
+      await redis.primary.kill();
+      await expect(quota.consume(apiKeyId)).rejects.toBeInstanceOf(QuotaUnavailable);
+
+      await expectRecovered(quota);
+      expect(await admitted(quota, apiKeyId, LIMIT)).toBe(LIMIT - 4);
+    });
+
+    test('what the replica had not been told of may be asked for once more, and nothing else', async () => {
+      const [quota, apiKeyId] = [open(redis), newId()];
+      expect(await admitted(quota, apiKeyId, 4)).toBe(4);
+      await replicated(redis);
+      redis.replica.pause();
+      await redis.primary.command('CLIENT', 'KILL', 'TYPE', 'replica');
+      expect(await admitted(quota, apiKeyId, 3)).toBe(3);
+
+      await redis.primary.kill();
+      redis.replica.resume();
+
+      await expectRecovered(quota);
+      expect(await admitted(quota, apiKeyId, LIMIT)).toBe(LIMIT - 4);
+    });
+
+    test('a connection to the old one, which has become a replica, is left', async () => {
+      const [quota, apiKeyId] = [open(redis), newId()];
+      expect(await admitted(quota, apiKeyId, 4)).toBe(4);
+      await replicated(redis);
+
+      redis.primary.pause();
+      await expectRole(redis.replica, 'master');
+      redis.primary.resume();
+
+      await expectRecovered(quota);
+      await expectRole(redis.primary, 'slave');
+      await expectRecovered(quota);
+      expect(await admitted(quota, apiKeyId, LIMIT)).toBe(LIMIT - 4);
+    });
+  });
+
+  test('sentinels that are away cost nothing while their Redis stands, and refusals without waiting at the start', async () => {
+    const redis = await startWatchedRedis();
+    onTestFinished(() => redis.stop());
+    const quota = open(redis);
+    expect(await quota.ready()).toBe(true);
+    await redis.killSentinel();
+    expect(await quota.ready()).toBe(true);
+
+    const late = open(redis);
+    expect(await late.ready()).toBe(false);
+    await expect(late.consume(newId())).rejects.toThrow(/All sentinels are unreachable/);
+    await redis.restartSentinel();
+
+    await expectRecovered(late);
+  });
+
+  test('a quota whose sentinels are all away can be closed', async () => {
+    const quota = createRedisQuota({ limit: LIMIT, windowSeconds: 60 }, 'redis+sentinel://127.0.0.1:1/quota', false);
+    await expect(quota.consume(newId())).rejects.toBeInstanceOf(QuotaUnavailable);
+
+    await quota.close();
+  });
+});
+
+function open({ url }: WatchedRedis) {
+  const quota = createRedisQuota({ limit: LIMIT, windowSeconds: 600 }, url, false);
+  onTestFinished(() => quota.close());
+  return quota;
+}
+
+type Quota = ReturnType<typeof open>;
+
+/** How many of so many requests are let in, one after the other. */
+async function admitted(quota: Quota, apiKeyId: string, count: number): Promise<number> {
+  let admitted = 0;
+  for (let request = 0; request < count; request += 1) if ((await quota.consume(apiKeyId)).admitted) admitted += 1;
+  return admitted;
+}
+
+/** Waits until the replica has all that its primary has. */
+async function replicated({ primary, replica }: WatchedRedis): Promise<void> {
+  const asOf = Number((await replicationOf(primary)).master_repl_offset);
+  await expect
+    .poll(async () => Number((await replicationOf(replica)).slave_repl_offset), { timeout: TAKES_OVER_WITHIN_MS })
+    .toBeGreaterThanOrEqual(asOf);
+}
+
+async function expectRole(server: RedisServer, role: 'master' | 'slave'): Promise<void> {
+  await expect.poll(async () => (await replicationOf(server)).role, { timeout: TAKES_OVER_WITHIN_MS }).toBe(role);
+}
+
+async function expectRecovered(quota: Quota): Promise<void> {
+  await expect.poll(() => quota.ready(), { timeout: TAKES_OVER_WITHIN_MS }).toBe(true);
+}

@@ -1,0 +1,220 @@
+import { randomInt, randomUUID } from 'node:crypto';
+import { copyFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { type Lead, LeadStage, LeadView } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import { arrangeStudio, type CoreClients, connectToCore } from '../support/core-clients.ts';
+import { describeWithMongoServer, startWireServer } from '../support/mongodb.ts';
+import { run, temporaryFolder } from '../support/processes.ts';
+import { LEADS } from '../support/service.ts';
+import { chanceOf } from './chance.ts';
+import { deployApart } from './deployment.ts';
+import { ask, type Ledger, type Load, type SentRequest, startLoad } from './load.ts';
+
+/** What is asked follows from this. */
+const SEED = Number(process.env.BACKUP_SEED ?? randomInt(2 ** 32));
+
+vi.setConfig({ testTimeout: 180_000 });
+console.info(`Backups from BACKUP_SEED=${SEED}`);
+
+/** How many leads are created before the backup begins, and after it has ended. */
+const BEFORE_AND_AFTER = 150;
+
+/** How many requests are repeated at once. */
+const AT_ONCE = 16;
+
+/** A database of which backups are made. */
+interface BackedUp {
+  readonly url: string;
+  /** Makes a backup while others write. */
+  backUp(): Promise<void>;
+  /** Puts what it had then in its place; nobody uses it meanwhile. */
+  restore(): Promise<void>;
+}
+
+const TITLE = 'has what was acknowledged before it began, and what came later is as the guide says';
+
+test(`a backup of SQLite, made under load and restored, ${TITLE}`, async () => {
+  const folder = temporaryFolder();
+  const [path, backup] = [join(folder, 'leads.db'), join(folder, 'backup.db')];
+  const url = `sqlite:${path}`;
+  await expectRestored({
+    url,
+    backUp: async () => void (await commandLine(url, 'backup', backup)),
+    async restore() {
+      for (const end of ['', '-wal', '-shm']) rmSync(path + end, { force: true });
+      copyFileSync(backup, path);
+    },
+  });
+});
+
+describeWithMongoServer('on FerretDB', () => {
+  test(`a backup of its PostgreSQL, made under load and restored, ${TITLE}`, async () => {
+    const database = await startWireServer();
+    onTestFinished(() => database.stop());
+    const { backUp, restore } = database;
+    await expectRestored({ url: `${database.url}test-${randomUUID()}`, backUp, restore });
+  });
+});
+
+async function expectRestored({ url, backUp, restore }: BackedUp): Promise<void> {
+  const deployment = await deployApart({ DATABASE_URL: url });
+  const { gatewayUrl, coreUrl } = deployment;
+  const core = connectToCore(coreUrl);
+  onTestFinished(() => core.close());
+  const other = await arrangeStudio(core);
+  const copy: Copy = new Map();
+
+  const load = await startLoad(gatewayUrl, core, chanceOf(SEED));
+  onTestFinished(async () => void (await load.stop()));
+  const { ledger } = load;
+  await created(load, BEFORE_AND_AFTER);
+  const before = acknowledgedIn(ledger, ledger.requests);
+  const closedBefore = [...ledger.closed];
+  await backUp();
+  const countAtEnd = ledger.requests.length;
+  await created(load, BEFORE_AND_AFTER);
+  await load.stop();
+  const after = acknowledgedIn(ledger, ledger.requests.slice(countAtEnd));
+  expect([before.length, after.length].map((count) => count > BEFORE_AND_AFTER / 3)).toEqual([true, true]);
+  await core.apiKeys.revokeApiKey(other);
+  const [erased] = before as [Acknowledged];
+  await core.leads.eraseLead({ studioId: ledger.studio.studioId, leadId: erased.id });
+  await follow(core, copy);
+  const journal = join(temporaryFolder(), 'erasures.ndjson');
+  writeFileSync(journal, await commandLine(url, 'erasures', 'export'));
+  expect(await stateOf(core, ledger)).toEqual(leadsOf(copy, ledger));
+
+  for (const part of ['gateway', 'core']) {
+    deployment.process(part).child.kill('SIGTERM');
+    expect(await deployment.process(part).ended(), part).toBe(0);
+  }
+  await restore();
+  expect(JSON.parse(await commandLine(url, '--json', 'erasures', 'apply', journal))).toEqual({
+    erased: 1,
+    notFound: 0,
+  });
+  await commandLine(url, 'changes', 'resend');
+  await deployment.restart('core and gateway');
+  await deployment.serves();
+
+  // What was acknowledged before is there: repetitions get the very answer.
+  const kept = before.filter(({ id }) => id !== erased.id);
+  await forEach(kept, async ({ request, text }) => {
+    expect(await ask(gatewayUrl, ledger.studio.secret, request)).toEqual({ status: 201, code: undefined, text });
+  });
+  const restored = await stateOf(core, ledger);
+  const stages = new Map(restored.map(({ id, stage }) => [id, stage]));
+  for (const id of closedBefore) if (id !== erased.id) expect(stages.get(id), `${id} was closed`).toBe(LeadStage.WON);
+  const repeated = await ask(gatewayUrl, ledger.studio.secret, erased.request);
+  expect(repeated).toMatchObject({ status: 409, code: 'integration_idempotency_conflict' });
+
+  // Of each request there is what was acknowledged, or nothing; of those that came after the backup, nothing.
+  const answers = ledger.requests.flatMap((request) => request.answers);
+  const acknowledged = new Set(answers.map((answer) => answer?.status === 201 && JSON.parse(answer.text).lead.id));
+  expect(restored.filter(({ id }) => !acknowledged.has(id))).toEqual([]);
+  expect(after.filter(({ id }) => stages.has(id))).toEqual([]);
+
+  // The copy of the CRM becomes what was restored.
+  await follow(core, copy);
+  for (const [id, { lead }] of copy)
+    if (lead.studioId === ledger.studio.studioId && !stages.has(id) && id !== erased.id) copy.delete(id);
+  expect(leadsOf(copy, ledger)).toEqual(restored);
+
+  // Whoever repeats a request of after the backup has the lead made anew, with another id.
+  await forEach(after, async ({ request, id }) => {
+    const read = await fetch(`${gatewayUrl}${LEADS}/${id}`, { headers: authorization(ledger.studio.secret) });
+    expect(read.status).toBe(404);
+    const answer = await ask(gatewayUrl, ledger.studio.secret, request);
+    expect(answer?.status, answer?.text).toBe(201);
+    expect(JSON.parse(answer?.text ?? '').lead.id).not.toBe(id);
+  });
+  // A key that was revoked since the backup opens its studio again.
+  const opened = await fetch(`${gatewayUrl}${LEADS}`, { headers: authorization(other.secret) });
+  expect(opened.status).toBe(200);
+}
+
+/** A request that was answered with a lead of its own. */
+interface Acknowledged {
+  readonly request: SentRequest;
+  readonly id: string;
+  readonly text: string;
+}
+
+/** Those requests that were answered with a lead, and whose key and contact nobody else had. */
+function acknowledgedIn(ledger: Ledger, requests: readonly SentRequest[]): Acknowledged[] {
+  const ofKey = Map.groupBy(ledger.requests, ({ key }) => key);
+  return requests.flatMap((request) => {
+    const text = request.answers.find((answer) => answer?.status === 201)?.text;
+    const isAlone = ofKey.get(request.key)?.length === 1 && request.contact.startsWith(request.key);
+    return text !== undefined && isAlone ? { request, text, id: JSON.parse(text).lead.id } : [];
+  });
+}
+
+/** What a consumer of the feed keeps. */
+type Copy = Map<string, { readonly lead: Lead; readonly revision: bigint }>;
+
+/** Takes and acknowledges all that waits, each state newer than the one before. */
+async function follow({ leads }: CoreClients, copy: Copy): Promise<void> {
+  for (;;) {
+    const { changes } = await leads.pullLeadChanges({ max: 100 });
+    if (changes.length === 0) return;
+    for (const { lead, revision } of changes) {
+      if (!lead) continue;
+      expect(revision).toBeGreaterThan(copy.get(lead.id)?.revision ?? -1n);
+      copy.set(lead.id, { lead, revision });
+    }
+    await leads.acknowledgeLeadChanges({
+      acknowledgements: changes.map(({ lead, revision }) => ({
+        studioId: lead?.studioId ?? '',
+        leadId: lead?.id ?? '',
+        revision,
+      })),
+    });
+  }
+}
+
+/** What a copy has of the leads that are not erased. */
+function leadsOf(copy: Copy, { studio }: Ledger): Lead[] {
+  return [...copy.values()]
+    .map(({ lead }) => lead)
+    .filter(({ studioId, eraseTime }) => studioId === studio.studioId && eraseTime === undefined)
+    .sort(byId);
+}
+
+async function stateOf({ leads }: CoreClients, { studio: { studioId } }: Ledger): Promise<Lead[]> {
+  const all: Lead[] = [];
+  let pageToken = '';
+  do {
+    const page = await leads.listLeads({ studioId, pageSize: 100, pageToken, view: LeadView.FULL });
+    all.push(...page.leads);
+    pageToken = page.nextPageToken;
+  } while (pageToken !== '');
+  return all.sort(byId);
+}
+
+const byId = (a: Lead, b: Lead): number => (a.id < b.id ? -1 : 1);
+
+const authorization = (secret: string) => ({ authorization: `Bearer ${secret}` });
+
+/** Runs a command to its end, and gives what it printed. */
+async function commandLine(databaseUrl: string, ...args: string[]): Promise<string> {
+  const running = run('operator/cli.ts', { args, env: { DATABASE_URL: databaseUrl } });
+  expect(await running.ended(), running.output()).toBe(0);
+  return running.output();
+}
+
+async function forEach<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
+  const waiting = items.values();
+  await Promise.all(
+    Array.from({ length: AT_ONCE }, async () => {
+      for (const item of waiting) await work(item);
+    }),
+  );
+}
+
+/** Waits until so many more leads are created. */
+async function created(load: Load, count: number): Promise<void> {
+  const before = load.created();
+  await vi.waitUntil(() => load.created() >= before + count, { timeout: 20_000, interval: 5 });
+}

@@ -1,0 +1,126 @@
+import { randomInt, randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { connectToCore } from '../support/core-clients.ts';
+import { describeWithMongoServer, startWirePair } from '../support/mongodb.ts';
+import { temporaryFolder } from '../support/processes.ts';
+import { startWatchedRedis } from '../support/redis-sentinel.ts';
+import { describeWithRedisServer } from '../support/servers.ts';
+import { sizeOf } from '../support/size-of.ts';
+import { type Chance, chanceOf } from './chance.ts';
+import { type Deployment, deployApart } from './deployment.ts';
+import { type Ledger, type Load, startLoad } from './load.ts';
+import { brokenPromises, type Settled } from './promises-kept.ts';
+
+/** How many times a standby of the database takes over. */
+const FAILOVERS = sizeOf('FAILOVERS', { usual: 2, soak: 20 });
+
+/** When the primary is killed, and what is asked meanwhile, follows from this. */
+const SEED = Number(process.env.FAILOVER_SEED ?? randomInt(2 ** 32));
+
+vi.setConfig({ testTimeout: 60_000 + FAILOVERS * 30_000 });
+console.info(`Failovers from FAILOVER_SEED=${SEED}`);
+
+/** How long the load goes on before a kill; milliseconds. */
+const [SOONEST_MS, LATEST_MS] = [200, 1500];
+
+/** How long it takes until somebody has noticed that the primary is gone; milliseconds. */
+const [NOTICED_SOONEST_MS, NOTICED_LATEST_MS] = [50, 3000];
+
+/** How many leads are created after the standby has taken over before the load ends: by callers who were there when it did. */
+const CREATED_AFTER = 20;
+
+/** So many that nothing of before the failure is under way any more. */
+const MANY_REFUSED = 30;
+
+describeWithMongoServer('a standby of the database', () => {
+  test('that takes over has all that was acknowledged, once, and neither core nor gateway is restarted', async () => {
+    const database = await startWirePair();
+    onTestFinished(() => database.stop());
+    const deployment = await deployApart({ DATABASE_URL: `${database.url}test-${randomUUID()}` });
+    await expectPromisesKept(deployment, FAILOVERS, {
+      async failOver(load, chance, name) {
+        await database.killPrimary();
+        const killed = performance.now();
+        await sleep(chance.between(NOTICED_SOONEST_MS, NOTICED_LATEST_MS));
+        await database.promote();
+        const promoted = performance.now();
+        await created(load, 1);
+        const [downMs, recoveredMs] = [promoted - killed, performance.now() - promoted].map(Math.round);
+        console.info(`${name}: no primary for ${downMs} ms; a lead was created ${recoveredMs} ms after that`);
+      },
+      addStandby: () => database.addStandby(),
+    });
+  });
+});
+
+describeWithRedisServer('a replica of Redis', () => {
+  test('that takes over counts for the same gateway; until then nothing that is refused is written', async () => {
+    const redis = await startWatchedRedis();
+    onTestFinished(() => redis.stop());
+    const DATABASE_URL = `sqlite:${join(temporaryFolder(), 'leads.db')}`;
+    const deployment = await deployApart({ DATABASE_URL, REDIS_URL: redis.url });
+    await expectPromisesKept(deployment, Math.ceil(FAILOVERS / 2), {
+      async failOver(load, _, name) {
+        await redis.killPrimary();
+        const killed = performance.now();
+        const refused = () =>
+          load.ledger.requests.filter(({ answers }) => answers.at(-1)?.code === 'integration_rate_unavailable').length;
+        // What had been counted by then is served.
+        await vi.waitUntil(() => refused() >= MANY_REFUSED, { timeout: 20_000, interval: 5 });
+        await created(load, 1);
+        console.info(`${name}: a lead was created ${Math.round(performance.now() - killed)} ms after Redis was killed`);
+      },
+      addStandby: () => redis.addReplica(),
+    });
+  });
+});
+
+/** What is replicated. */
+interface Replicated {
+  /** Has the primary fail and the other one take over, and waits until leads are created again. */
+  failOver(load: Load, chance: Chance, name: string): Promise<void>;
+  /** Gives the one that took over another that can. */
+  addStandby(): Promise<void>;
+}
+
+/** Has primaries fail under load, and every promise kept by the processes that were there from the start. */
+async function expectPromisesKept(
+  { gatewayUrl, coreUrl, process }: Deployment,
+  failovers: number,
+  { failOver, addStandby }: Replicated,
+): Promise<void> {
+  const core = connectToCore(coreUrl);
+  onTestFinished(() => core.close());
+  const chance = chanceOf(SEED);
+  const rounds: { ledger: Ledger; settled: Settled; name: string }[] = [];
+  for (let failover = 1; failover <= failovers; failover += 1) {
+    const name = `FAILOVER_SEED=${SEED}, failover ${failover}`;
+    const own = chance.branch();
+    if (failover > 1) await addStandby();
+    const load = await startLoad(gatewayUrl, core, own.branch());
+    try {
+      await sleep(own.between(SOONEST_MS, LATEST_MS));
+      await failOver(load, own, name);
+      await created(load, CREATED_AFTER);
+    } finally {
+      await load.stop();
+    }
+    const { broken, settled } = await brokenPromises(gatewayUrl, core, load.ledger);
+    expect(broken, name).toEqual([]);
+    rounds.push({ ledger: load.ledger, settled, name });
+  }
+  // No later failover took anything back either.
+  for (const { ledger, settled, name } of rounds) {
+    const { broken } = await brokenPromises(gatewayUrl, core, ledger, settled);
+    expect(broken, `${name}, after all others`).toEqual([]);
+  }
+  for (const part of ['core', 'gateway']) expect(process(part).child.exitCode, part).toBeNull();
+}
+
+/** Waits until so many more leads are created. */
+async function created(load: Load, count: number): Promise<void> {
+  const before = load.created();
+  await vi.waitUntil(() => load.created() >= before + count, { timeout: 20_000, interval: 5 });
+}

@@ -1,0 +1,230 @@
+import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { MongoClient } from 'mongodb';
+import { expect, onTestFinished, test } from 'vitest';
+import { type Deployment, deployApart, NOBODYS_KEY, portToKeep } from '../crash/deployment.ts';
+import { times } from '../support/builders.ts';
+import { arrangeStudio, type CoreClients, connectToCore } from '../support/core-clients.ts';
+import { describeWithMongoServer, startWireServer } from '../support/mongodb.ts';
+import { ROOT } from '../support/processes.ts';
+import { describeWithPrometheus, type PrometheusServer, startPrometheus } from '../support/prometheus.ts';
+import { describeWithRedisServer, startRedis } from '../support/servers.ts';
+import { aCapture, LEADS } from '../support/service.ts';
+
+/** How long an alert may take to fire, or to end, on a busy machine; milliseconds. */
+const CHANGES_WITHIN_MS = 60_000;
+
+/** So many requests that wait that there is an alert. */
+const CROWD = 700;
+
+/** How long a core stands still, and then goes on; milliseconds. */
+const [STILL_MS, ON_MS] = [320, 60];
+
+/** How long the gateway serves on once it is to stop; milliseconds. */
+const DRAIN_MS = 30_000;
+
+const HOUR_MS = 3_600_000;
+
+const dashboard = JSON.parse(readFileSync(join(ROOT, 'ops/grafana-dashboard.json'), 'utf8')) as {
+  readonly panels: readonly { readonly title: string; readonly targets?: readonly { readonly expr: string }[] }[];
+};
+
+describeWithPrometheus('a Prometheus that scrapes core and gateway,', () => {
+  describeWithRedisServer('with Redis', () => {
+    describeWithMongoServer('and MongoDB,', () => {
+      const title =
+        'has every alert fire for a failure that it is there for, and data for every panel of the dashboard';
+      test(title, { timeout: 300_000 }, async () => {
+        const redis = await startRedis();
+        onTestFinished(() => redis.stop());
+        const database = await startWireServer();
+        onTestFinished(() => database.stop());
+        const databaseUrl = `${database.url}test-${randomUUID()}`;
+        const [coreMetrics, gatewayMetrics] = [`127.0.0.1:${await portToKeep()}`, `127.0.0.1:${await portToKeep()}`];
+        const deployment = await deployApart({
+          DATABASE_URL: databaseUrl,
+          REDIS_URL: redis.url,
+          CORE_METRICS_ADDRESS: coreMetrics,
+          GATEWAY_METRICS_ADDRESS: gatewayMetrics,
+          SHUTDOWN_DRAIN_MS: `${DRAIN_MS}`,
+        });
+        const prometheus = await startPrometheus({ core: coreMetrics, gateway: gatewayMetrics });
+        onTestFinished(() => prometheus.stop());
+        const core = connectToCore(deployment.coreUrl);
+        onTestFinished(() => core.close());
+        const { secret } = await arrangeStudio(core);
+        const api = callsOf(deployment, secret);
+        const { fire, end, fired } = watchAlerts(prometheus);
+
+        const usual = atOnce(2, api.everything);
+        // Until it has looked for the first time, there are none.
+        await end('LeadIntakeNoMetrics');
+
+        await redis.kill();
+        await fire('LeadIntakeQuotaStoreAway', 'LeadIntakeErrorBudgetFastBurn', 'LeadIntakeErrorBudgetSlowBurn');
+        await redis.restart();
+        await end('LeadIntakeQuotaStoreAway');
+
+        await database.kill();
+        await fire('LeadIntakeStoreAway', 'LeadIntakeCoreAway');
+        await database.revive();
+        await end('LeadIntakeStoreAway', 'LeadIntakeCoreAway');
+
+        const strangers = atOnce(8, () => api.list(NOBODYS_KEY));
+        await fire('LeadIntakeBadKeyStorm');
+        for (const loop of [strangers, usual]) await loop.stop();
+
+        const late = atOnce(1, () => standStill(deployment));
+        await fire('LeadIntakeEventLoopLate');
+        await late.stop();
+
+        deployment.process('core').child.kill('SIGSTOP');
+        const crowd = atOnce(CROWD, api.create);
+        await fire('LeadIntakeOverload', 'LeadIntakeLatencyBudgetFastBurn', 'LeadIntakeLatencyBudgetSlowBurn');
+        deployment.process('core').child.kill('SIGCONT');
+        await crowd.stop();
+        await end('LeadIntakeOverload');
+
+        await expectEveryPanelDrawn(prometheus);
+
+        await letChangesWait(databaseUrl);
+        // What a core has counted holds for half a minute.
+        await deployment.kill('core');
+        await deployment.restart('core');
+        await deployment.serves();
+        const consumer = atOnce(1, () => acknowledgeOne(core));
+        await fire('LeadIntakeChangesWait');
+        await consumer.stop();
+
+        deployment.process('gateway').child.kill('SIGTERM');
+        await fire('LeadIntakeStopsTooLong');
+        await deployment.kill('core');
+        await fire('LeadIntakeNoMetrics');
+
+        expect([...fired].sort()).toEqual(prometheus.alerts.toSorted());
+      });
+    });
+  });
+});
+
+/** Waits for alerts, and notes which have fired. */
+function watchAlerts(prometheus: PrometheusServer) {
+  const fired = new Set<string>();
+  const firing = async () => {
+    const alerts = await prometheus.firing();
+    for (const { annotations } of alerts) expect(annotations.summary).not.toMatch(/no value|error|NaN/i);
+    return alerts.map(({ labels }) => labels.alertname ?? '');
+  };
+  const patience = { timeout: CHANGES_WITHIN_MS, interval: 200 };
+  return {
+    fired,
+    /** Each of them, at one time or another from now on. */
+    async fire(...names: string[]) {
+      const missing = new Set(names);
+      const look = async () => {
+        for (const name of await firing()) missing.delete(name);
+        return [...missing];
+      };
+      await expect.poll(look, patience).toEqual([]);
+      for (const name of names) fired.add(name);
+    },
+    end: (...names: string[]) =>
+      expect.poll(async () => (await firing()).filter((name) => names.includes(name)), patience).toEqual([]),
+  };
+}
+
+/** What callers ask for, whatever becomes of it. */
+function callsOf({ gatewayUrl }: Deployment, secret: string) {
+  const ask = async (path: string, request: RequestInit, key = secret) => {
+    const headers = { ...request.headers, authorization: `Bearer ${key}` };
+    const response = await fetch(`${gatewayUrl}${path}`, { ...request, headers }).catch(() => undefined);
+    await response?.text().catch(() => {});
+  };
+  const post = (capture: Record<string, unknown>, key: string = randomUUID()) =>
+    ask(LEADS, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'idempotency-key': key },
+      body: JSON.stringify(capture),
+    });
+  const list = (key?: string) => ask(LEADS, {}, key);
+  return {
+    list,
+    create: () => post(aCapture()),
+    /** Something of everything that a panel shows. */
+    async everything() {
+      const [capture, key] = [aCapture(), randomUUID()];
+      await post(capture, key);
+      await post(capture, key);
+      await post({ ...capture, displayName: 'Ada Byron' }, key);
+      await post(capture);
+      await list();
+      await ask(`${LEADS}/${randomUUID()}`, {});
+      await sleep(50);
+    },
+  };
+}
+
+/** Does something again and again, so many times at once, until it is stopped. */
+function atOnce(count: number, work: () => Promise<void>) {
+  let isOver = false;
+  onTestFinished(() => {
+    isOver = true;
+  });
+  const loops = times(count, async () => {
+    while (!isOver) await work();
+  });
+  return {
+    async stop() {
+      isOver = true;
+      await Promise.all(loops);
+    },
+  };
+}
+
+/** Has a core do nothing for a while. */
+async function standStill(deployment: Deployment): Promise<void> {
+  const { child } = deployment.process('core');
+  child.kill('SIGSTOP');
+  await sleep(STILL_MS);
+  child.kill('SIGCONT');
+  await sleep(ON_MS);
+}
+
+/** Has all leads look as if nobody had taken them for an hour. */
+async function letChangesWait(databaseUrl: string): Promise<void> {
+  const client = new MongoClient(databaseUrl);
+  try {
+    const since = new Date(Date.now() - HOUR_MS);
+    await client
+      .db()
+      .collection('leads')
+      .updateMany({}, { $set: { 'changes.since': since } });
+  } finally {
+    await client.close();
+  }
+}
+
+async function acknowledgeOne({ leads }: CoreClients): Promise<void> {
+  const { changes } = await leads.pullLeadChanges({ max: 1 });
+  await leads.acknowledgeLeadChanges({
+    acknowledgements: changes.map(({ lead, revision }) => ({
+      studioId: lead?.studioId ?? '',
+      leadId: lead?.id ?? '',
+      revision,
+    })),
+  });
+  await sleep(300);
+}
+
+async function expectEveryPanelDrawn(prometheus: PrometheusServer): Promise<void> {
+  const empty: string[] = [];
+  for (const { title, targets = [] } of dashboard.panels) {
+    for (const { expr } of targets) {
+      const series = await prometheus.values(expr.replaceAll('$__rate_interval', '3s'));
+      if (series.flat().length === 0) empty.push(`${title}: ${expr}`);
+    }
+  }
+  expect(empty).toEqual([]);
+}

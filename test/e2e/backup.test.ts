@@ -1,0 +1,163 @@
+import { spawnSync } from 'node:child_process';
+import { copyFileSync, existsSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, test, vi } from 'vitest';
+import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
+import { aForgetfulDisk, describeWithForgetfulDisk } from '../crash/forgetful-disk.ts';
+import { ROOT, type RunningProcess, run, temporaryFolder } from '../support/processes.ts';
+import { aSmallDisk, describeWithSmallDisks } from '../support/small-disk.ts';
+
+vi.setConfig({ testTimeout: 60_000 });
+
+/** So much that it takes a while to write; megabytes. */
+const LARGE_MB = 128;
+
+/** A database of this release, with so much in it besides. */
+async function aDatabase(megabytes = 1): Promise<string> {
+  const path = join(temporaryFolder(), 'leads.db');
+  await openSqliteStore(path).close();
+  const hand = new DatabaseSync(path);
+  hand.exec(`CREATE TABLE ballast AS WITH RECURSIVE rows (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM rows LIMIT ${megabytes})
+    SELECT n, randomblob(1000000) AS bytes FROM rows`);
+  hand.close();
+  return path;
+}
+
+interface Options {
+  readonly within?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** Begins a backup of a database. */
+function begin(databaseUrl: string, file: string, { within = [], env = {} }: Options = {}): RunningProcess {
+  return run('operator/cli.ts', { args: ['backup', file], env: { DATABASE_URL: databaseUrl, ...env }, within });
+}
+
+/** Makes one, and gives the status and what was printed. */
+async function backUp(databaseUrl: string, file: string, options: Options = {}) {
+  const running = begin(databaseUrl, file, options);
+  return [await running.ended(), running.output()];
+}
+
+test('a backup has all that is there, and nothing of what was deleted, for its owner alone', async () => {
+  const path = await aDatabase(8);
+  const hand = new DatabaseSync(path);
+  hand.exec('DELETE FROM ballast WHERE n > 2');
+  const file = join(temporaryFolder(), 'backup.db');
+
+  expect(await backUp(`sqlite:${path}`, file)).toEqual([0, expect.stringContaining(file)]);
+  hand.close();
+
+  const { mode, size } = statSync(file);
+  expect(mode & 0o777).toBe(0o600);
+  expect(size).toBeLessThan(3e6);
+  const backup = new DatabaseSync(file, { readOnly: true });
+  expect(backup.prepare('PRAGMA integrity_check').get()).toEqual({ integrity_check: 'ok' });
+  expect(backup.prepare('SELECT count(*) AS count FROM ballast').get()).toEqual({ count: 2 });
+  backup.close();
+  expect(readdirSync(dirname(file))).toEqual([basename(file)]);
+});
+
+test('the file of an earlier release is backed up as it is, before a core converts it', async () => {
+  const folder = temporaryFolder();
+  const [path, file] = [join(folder, 'leads.db'), join(folder, 'before.db')];
+  copyFileSync(join(ROOT, 'test/upgrade/sqlite-1.0.db'), path);
+
+  expect(await backUp(`sqlite:${path}`, file)).toEqual([0, expect.stringContaining(file)]);
+
+  const contents = [path, file].map((each) => {
+    const database = new DatabaseSync(each, { readOnly: true });
+    try {
+      return {
+        ...database.prepare('PRAGMA user_version').get(),
+        leads: database.prepare('SELECT * FROM leads ORDER BY id').all(),
+      };
+    } finally {
+      database.close();
+    }
+  });
+  expect(contents[0]?.leads.length).toBeGreaterThan(3);
+  expect(contents[1]).toEqual(contents[0]);
+  expect(contents[1]).toMatchObject({ user_version: 2 });
+});
+
+test('no file is written over, and what keeps a backup from being made is told in a line', async () => {
+  const [path, folder] = [await aDatabase(), temporaryFolder()];
+  const [taken, unfinished, free] = ['taken.db', 'unfinished.db', 'free.db'].map((name) => join(folder, name)) as [
+    string,
+    string,
+    string,
+  ];
+  writeFileSync(taken, 'something else');
+  writeFileSync(`${unfinished}.partial`, '');
+  for (const [databaseUrl, file, says] of [
+    [`sqlite:${path}`, taken, `${taken} is there already: name another file\n`],
+    [`sqlite:${path}`, path, `${path} is there already: name another file\n`],
+    [`sqlite:${path}`, unfinished, `${unfinished}.partial is there: another backup is under way, or was killed`],
+    [`sqlite:${path}`, join(folder, 'nowhere/backup.db'), 'ENOENT'],
+    [`sqlite:${free}`, `${free}.backup`, `the database file ${free} is not there\n`],
+    [`sqlite:${taken}`, free, `the file ${taken} is not a database`],
+    ['mongodb://127.0.0.1:1/leads', free, 'DATABASE_URL names a server: its own tools make its backups\n'],
+  ] as const) {
+    expect(await backUp(databaseUrl, file), says).toEqual([1, expect.stringContaining(says)]);
+  }
+  expect(readdirSync(folder).sort()).toEqual(['taken.db', 'unfinished.db.partial']);
+});
+
+test('while it is written a terminal is told how far it is; broken off by Ctrl-C, it leaves nothing', async () => {
+  const [path, file] = [await aDatabase(LARGE_MB), join(temporaryFolder(), 'backup.db')];
+  const terminal = `--import=data:text/javascript,${encodeURIComponent('process.stderr.isTTY = true')}`;
+  const running = begin(`sqlite:${path}`, file, { env: { NODE_OPTIONS: terminal } });
+  await vi.waitUntil(() => childrenOf(running).length > 0, { timeout: 20_000, interval: 1 });
+  const writers = childrenOf(running);
+  while ((statSync(`${file}.partial`, { throwIfNoEntry: false })?.size ?? 0) === 0) await sleep(1);
+  for (const writer of writers) process.kill(writer, 'SIGSTOP');
+
+  await running.printed(/\[[#.]{25}\] \d+\.\d of 1\d\d\.\d MB, \d+ s left/);
+  expect(existsSync(file)).toBe(false);
+  running.child.kill('SIGINT');
+
+  expect(await running.ended()).toBe(1);
+  expect(running.output()).toContain(`broken off: there is no ${file}`);
+  expect(readdirSync(dirname(file))).toEqual([]);
+});
+
+describeWithForgetfulDisk('a backup that was told to be written', () => {
+  test('is there, whole, after a power cut', async () => {
+    const [path, disk] = [await aDatabase(), await aForgetfulDisk()];
+    const file = join(disk.folder, 'backup.db');
+    expect(await backUp(`sqlite:${path}`, file)).toEqual([0, expect.stringContaining(file)]);
+
+    await disk.failPower({ after: 0, of: '', keepsData: 0, keepsNames: 0, seed: 1 });
+    await disk.failed();
+    await disk.restorePower();
+
+    expect(existsSync(file)).toBe(true);
+    const backup = new DatabaseSync(file, { readOnly: true });
+    expect(backup.prepare('PRAGMA integrity_check').get()).toEqual({ integrity_check: 'ok' });
+    expect(backup.prepare('SELECT count(*) AS count FROM ballast').get()).toEqual({ count: 1 });
+    backup.close();
+  });
+});
+
+describeWithSmallDisks('a backup to a disk that is full', () => {
+  test('says so, and leaves nothing', async () => {
+    const [path, disk] = [await aDatabase(2), await aSmallDisk(1024)];
+    const file = join(disk.folder, 'backup.db');
+
+    expect(await backUp(`sqlite:${path}`, file, { within: disk.within })).toEqual([
+      1,
+      expect.stringContaining(`the file ${file}.partial cannot be written, because its disk is full: make room`),
+    ]);
+
+    const [command = '', ...args] = [...disk.within, 'ls', disk.folder];
+    expect(spawnSync(command, args, { encoding: 'utf8' }).stdout).toBe('');
+  });
+});
+
+function childrenOf({ child }: RunningProcess): number[] {
+  const { stdout } = spawnSync('pgrep', ['-P', `${child.pid}`], { encoding: 'utf8' });
+  return stdout.split('\n').filter(Boolean).map(Number);
+}

@@ -1,0 +1,127 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parse, stringify } from 'yaml';
+import { ROOT } from './processes.ts';
+import { describeIf, endWithTests, freePort, hasCommand } from './servers.ts';
+
+/** How long a minute of the rules takes; milliseconds. */
+const MINUTE_MS = 500;
+
+const MINUTES: Readonly<Record<string, number>> = { m: 1, h: 60, d: 1440 };
+
+/** An alert that fires. */
+export interface FiringAlert {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+}
+
+/** A Prometheus that scrapes what it is told to, with the rules in `ops/`. */
+export interface PrometheusServer {
+  /** The names of all alerts that its rules can give. */
+  readonly alerts: readonly string[];
+  firing(): Promise<readonly FiringAlert[]>;
+  /** The values of a query over all the time since the start, by series; those that are no numbers left out. */
+  values(query: string): Promise<readonly (readonly number[])[]>;
+  stop(): Promise<void>;
+}
+
+/** A suite whose tests start a Prometheus of their own. */
+export function describeWithPrometheus(name: string, body: () => void): void {
+  describeIf(hasCommand('prometheus'), name, 'install prometheus', body);
+}
+
+/**
+ * Starts one in which the rules' minutes pass 120 times as fast. Whoever starts it must stop it.
+ *
+ * @param targets by job: where it tells its metrics, HOST:PORT
+ */
+export async function startPrometheus(targets: Readonly<Record<string, string>>): Promise<PrometheusServer> {
+  const folder = mkdtempSync(join(tmpdir(), 'lead-intake-prometheus-'));
+  const rules = fastRules(readFileSync(join(ROOT, 'ops/prometheus-rules.yaml'), 'utf8'));
+  const scraped = `${MINUTE_MS}ms`;
+  const config = {
+    global: { scrape_interval: scraped, scrape_timeout: scraped, evaluation_interval: scraped },
+    rule_files: ['rules.yaml'],
+    scrape_configs: Object.entries(targets).map(([job, target]) => ({
+      job_name: job,
+      static_configs: [{ targets: [target] }],
+    })),
+  };
+  writeFileSync(join(folder, 'rules.yaml'), stringify(rules));
+  writeFileSync(join(folder, 'prometheus.yaml'), stringify(config));
+  const port = await freePort();
+  const url = `http://127.0.0.1:${port}`;
+  const options = [
+    `--config.file=${join(folder, 'prometheus.yaml')}`,
+    `--storage.tsdb.path=${join(folder, 'data')}`,
+    `--web.listen-address=127.0.0.1:${port}`,
+    '--log.level=warn',
+  ];
+  const child = spawn('prometheus', options, { stdio: ['ignore', 'ignore', 'inherit'] });
+  endWithTests(child);
+  const ask = async (path: string) => {
+    const { data, error } = JSON.parse(await (await fetch(`${url}/api/v1/${path}`)).text());
+    if (error !== undefined) throw new Error(error);
+    return data;
+  };
+  // It takes some seconds until it looks for its targets at all.
+  const hasScraped = async () => {
+    const { activeTargets } = await ask('targets').catch(() => ({ activeTargets: [] }));
+    const up = activeTargets.filter(({ health }: { health: string }) => health === 'up');
+    return up.length === Object.keys(targets).length;
+  };
+  while (!(await hasScraped())) {
+    if (child.exitCode !== null) throw new Error(`prometheus ended with ${child.exitCode}`);
+    await sleep(50);
+  }
+  const startedAt = Date.now() / 1000;
+  return {
+    alerts: rules.groups.flatMap((group) => group.rules.flatMap(({ alert }) => alert ?? [])),
+    async firing() {
+      const { alerts } = await ask('alerts');
+      return alerts.filter(({ state }: { state: string }) => state === 'firing');
+    },
+    async values(query) {
+      const range = { start: `${startedAt}`, end: `${Date.now() / 1000}`, step: '0.5' };
+      const { result } = await ask(`query_range?${new URLSearchParams({ query, ...range })}`);
+      return result.map(({ values }: { values: [number, string][] }) =>
+        values.map(([, value]) => Number(value)).filter(Number.isFinite),
+      );
+    },
+    async stop() {
+      child.kill('SIGKILL');
+      await once(child, 'exit');
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+interface Rules {
+  readonly groups: readonly {
+    readonly interval: string;
+    readonly rules: readonly { readonly alert?: string; readonly for?: string; readonly expr: string }[];
+  }[];
+}
+
+/** The same rules with all times shortened. */
+function fastRules(text: string): Rules {
+  const { groups } = parse(text) as Rules;
+  return {
+    groups: groups.map((group) => ({
+      ...group,
+      interval: fast(group.interval),
+      rules: group.rules.map((rule) => ({
+        ...rule,
+        ...(rule.for && { for: fast(rule.for) }),
+        expr: rule.expr.replaceAll(/(?<=\[)\w+(?=\])/g, fast),
+      })),
+    })),
+  };
+}
+
+const fast = (duration: string): string =>
+  `${Number(duration.slice(0, -1)) * (MINUTES[duration.slice(-1)] ?? Number.NaN) * MINUTE_MS}ms`;
