@@ -862,6 +862,7 @@ describe('the directory', () => {
     [['studio.regionCode'], { id: 'a', status: 1, regionCode: 'de' }],
     [['studio.regionCode'], { id: 'a', status: 1, regionCode: '' }],
     [['studio.regionCode'], { id: 'a', status: 1, regionCode: 'constructor' }],
+    [['studio.quotaLimit'], { id: 'a', status: 1, quotaLimit: 0 }],
     [['studio.id', 'studio.status', 'studio.regionCode'], { regionCode: 'XX' }],
     [['studio.id', 'studio.status'], undefined],
   ])('PutStudio is refused for %o: %o', async (fields, studio) => {
