@@ -1021,7 +1021,7 @@ describe('the directory', () => {
 describe("the core's token", () => {
   const unauthenticated = refused('UNAUTHENTICATED', 'CALLER_UNAUTHENTICATED');
 
-  test('the contract has RPCs to try', () => expect(CONTRACT_RPCS).toHaveLength(33));
+  test('the contract has RPCs to try', () => expect(CONTRACT_RPCS).toHaveLength(34));
 
   /** Where a request with nothing in it is none. */
   const FAULTY_REQUESTS: Readonly<Record<string, object | 'none is'>> = {
