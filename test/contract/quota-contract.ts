@@ -279,7 +279,10 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
 
         expect(admittedOf(ofOther)).toHaveLength(2);
         // What the studio refused, the key still has.
-        expect(await quota.consume(other, { key: 3, studio: undefined })).toMatchObject({ of: 'key', remaining: 0 });
+        expect(await quota.consume(other, { key: 3, studio: undefined })).toMatchObject({
+          admitted: true,
+          remaining: 0,
+        });
       });
 
       test('counts only what it admits: a refused request begins no window', async () => {
