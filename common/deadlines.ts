@@ -30,6 +30,12 @@ export const STORE_CALL_MS = 4000;
 /** How long a request to the core may take before its outcome counts as unknown. */
 export const CORE_CALL_MS = 5000;
 
+/** How long a gateway counts a key's requests by what it knows of the key's quotas, before it asks the core again. */
+export const KNOWN_CALLER_MS = 30_000;
+
+/** When another quota of a key or a studio holds at every gateway at the latest. */
+const QUOTA_CHANGE_MS = 60_000;
+
 /** The time from one look whether what a process needs is there to the next. What is said of readiness is as old as that. */
 export const READINESS_LOOK_MS = 1000;
 
@@ -79,6 +85,11 @@ const TIMER_MS = 2 ** 31 - 1;
 /** Node gives the first of a host's addresses so long before it tries the next. */
 const NEXT_ADDRESS_MS = 500;
 
+isLess(
+  { KNOWN_CALLER_MS, CORE_CALL_MS },
+  { QUOTA_CHANGE_MS },
+  'a quota that was changed holds at every gateway in time',
+);
 isLess({ REDIS_ANSWER_MS }, { QUOTA_ANSWER_MS }, 'a count is given up before the quota has to answer');
 isLess({ QUOTA_ANSWER_MS }, { REDIS_SILENCE_MS }, 'a count that is late does not cost the connection');
 isLess({ NEXT_ADDRESS_MS }, { REDIS_CONNECT_MS }, 'the second address of Redis has its turn, too');

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import fastify, { type FastifyInstance, LogController } from 'fastify';
 import type { Logger } from 'pino';
-import { GATEWAY_AFTER_CLOSE_MS, REQUEST_ARRIVAL_MS } from '../common/deadlines.ts';
+import { GATEWAY_AFTER_CLOSE_MS, KNOWN_CALLER_MS, REQUEST_ARRIVAL_MS } from '../common/deadlines.ts';
 import { createLogger } from '../common/logger.ts';
 import { type MetricsServer, serveMetrics } from '../common/metrics.ts';
 import { openTracer } from '../common/open-tracer.ts';
@@ -45,6 +45,7 @@ export const LONGEST_BODY_BYTES = 32 * 1024;
 /** In milliseconds. */
 export interface GatewayDeadlines {
   readonly requestArrivalMs?: number;
+  readonly knownCallerMs?: number;
 }
 
 /**
@@ -55,14 +56,18 @@ export interface GatewayDeadlines {
  */
 export async function startGateway(
   config: GatewayConfig,
-  { requestArrivalMs = REQUEST_ARRIVAL_MS }: GatewayDeadlines = {},
+  { requestArrivalMs = REQUEST_ARRIVAL_MS, knownCallerMs = KNOWN_CALLER_MS }: GatewayDeadlines = {},
 ): Promise<Running> {
   const credentials = new TlsCredentials(tlsToCore(config));
-  const policy = { limit: config.QUOTA_LIMIT, windowSeconds: config.QUOTA_WINDOW_SECONDS };
+  const policy = {
+    limit: config.QUOTA_LIMIT,
+    studioLimit: config.QUOTA_STUDIO_LIMIT,
+    windowSeconds: config.QUOTA_WINDOW_SECONDS,
+  };
   const log = await createLogger('gateway', config.LOG_LEVEL);
   const metrics = config.GATEWAY_METRICS_ADDRESS && createGatewayMetrics();
   const tracer = await openTracer('gateway', config.OTEL_EXPORTER_OTLP_ENDPOINT);
-  const counter = openQuota(policy, config.REDIS_URL?.reveal(), config.REDIS_CLUSTER);
+  const counter = openQuota(policy.windowSeconds, config.REDIS_URL?.reveal(), config.REDIS_CLUSTER);
   const quota = observedQuota(counter, metrics, tracer !== undefined && config.REDIS_URL !== undefined);
   const token = new CoreToken(config);
   const core = createCoreClient(config, credentials, token, metrics);
@@ -87,7 +92,8 @@ export async function startGateway(
   };
   try {
     const order = new RequestOrder(requestArrivalMs);
-    const app = await createGateway(config, { log, metrics, tracer, core, quota, policy, readiness, order });
+    const known = new KnownCallers(knownCallerMs);
+    const app = await createGateway(config, { log, metrics, tracer, core, known, quota, policy, readiness, order });
     metricsServer = await serveMetrics(metrics?.registry, config.GATEWAY_METRICS_ADDRESS, log);
     const url = await app.listen({ host: config.GATEWAY_HOST, port: config.GATEWAY_PORT });
     readiness.core.begin();
@@ -121,6 +127,7 @@ interface Parts {
   readonly metrics: GatewayMetrics | undefined;
   readonly tracer: Tracer | undefined;
   readonly core: CoreClient;
+  readonly known: KnownCallers;
   readonly quota: Quota;
   readonly policy: QuotaPolicy;
   readonly readiness: GatewayReadiness;
@@ -128,7 +135,7 @@ interface Parts {
 }
 
 async function createGateway(config: GatewayConfig, parts: Parts): Promise<FastifyInstance> {
-  const { log, metrics, tracer, core, quota, policy, readiness, order } = parts;
+  const { log, metrics, tracer, core, known, quota, policy, readiness, order } = parts;
   const observe = requestObserver(log, metrics);
   const publicUrl = config.PUBLIC_URL;
   const app = fastify({
@@ -170,7 +177,6 @@ async function createGateway(config: GatewayConfig, parts: Parts): Promise<Fasti
   allowOnly(app, LEADS_PATH, 'GET', 'POST');
   allowOnly(app, LEAD_PATH, 'GET');
   await app.register(async (v1) => {
-    const known = new KnownCallers();
     admitCallers(v1, { core, known, quota, policy });
     checkKeyOfRefused(v1, { core, known, quota });
     leadRoutes(v1, core, publicUrl);

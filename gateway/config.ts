@@ -50,6 +50,10 @@ export const gatewaySettings = {
     about: 'whether `REDIS_URL` leads to a node of a Redis Cluster: yes or no',
   },
   QUOTA_LIMIT: { parse: integer(1, 1_000_000_000), fallback: '600', about: 'requests that a key may make per window' },
+  QUOTA_STUDIO_LIMIT: {
+    parse: integer(1, 1_000_000_000),
+    about: 'requests that all keys of a studio together may make per window; unset: as many as its keys may',
+  },
   QUOTA_WINDOW_SECONDS: {
     parse: integer(1, LONGEST_WINDOW_SECONDS),
     fallback: '60',

@@ -5,18 +5,28 @@ import type { AuthenticateApiKeyResponse } from '../proto/gen/leadintake/v1/api_
 export const MOST_KNOWN = 50_000;
 
 /**
- * Whose keys came before: what of a key never changes, namely its id, its studio and its scopes. Whether the key is still
- * good can change at any moment, and nothing here tells.
+ * Whose keys came before: what of a key never changes, namely its id, its studio and its scopes; and the quotas, which seldom do.
+ * For these it is known for so long only, however much it is used. Whether the key is still good can change at any moment, and
+ * nothing here tells.
  */
 export class KnownCallers {
-  readonly #callers = new Map<string, AuthenticateApiKeyResponse>();
+  readonly #callers = new Map<string, { readonly caller: AuthenticateApiKeyResponse; readonly untilMs: number }>();
+  readonly #knownForMs: number;
+  readonly #clock: () => number;
+
+  /** @param clock milliseconds since some moment; never goes back */
+  constructor(knownForMs: number, clock = () => performance.now()) {
+    this.#knownForMs = knownForMs;
+    this.#clock = clock;
+  }
 
   get(secretSha256: Uint8Array): AuthenticateApiKeyResponse | undefined {
-    return this.#callers.get(textOfHash(secretSha256));
+    const known = this.#callers.get(textOfHash(secretSha256));
+    return known && this.#clock() < known.untilMs ? known.caller : undefined;
   }
 
   know(secretSha256: Uint8Array, caller: AuthenticateApiKeyResponse): void {
-    this.#callers.set(textOfHash(secretSha256), caller);
+    this.#callers.set(textOfHash(secretSha256), { caller, untilMs: this.#clock() + this.#knownForMs });
     if (this.#callers.size <= MOST_KNOWN) return;
     const [first = ''] = this.#callers.keys();
     this.#callers.delete(first);

@@ -23,8 +23,8 @@ export interface PresentedKey {
   readonly caller: AuthenticateApiKeyResponse;
   /** Whether the core has said whether the key is good, or will with its answer. */
   isChecked: boolean;
-  /** The window of the key that the request was taken out of; undefined: it was not counted. */
-  countedIn: number | undefined;
+  /** The windows that the request was taken out of; undefined: it was not counted. */
+  countedIn: readonly number[] | undefined;
 }
 
 declare module 'fastify' {

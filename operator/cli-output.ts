@@ -22,8 +22,8 @@ export function foundSecret(found: FoundSecret) {
 }
 
 /** A studio's record, as the CRM put it. */
-export function publicStudio({ id, status, regionCode }: Studio): Pick<Studio, 'id' | 'status' | 'regionCode'> {
-  return { id, status, regionCode };
+export function publicStudio({ id, status, regionCode, quotaLimit }: Studio): Omit<Studio, 'formerRules'> {
+  return { id, status, regionCode, quotaLimit };
 }
 
 /** A lead in a list for the eyes, where a note would have no room. */

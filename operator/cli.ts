@@ -45,6 +45,7 @@ import {
 import { listAuditEvents } from '../src/usecases/list-audit-events.ts';
 import { everyStudio } from '../src/usecases/list-studios.ts';
 import { createApiKey, listApiKeys, replaceApiKey, revokeApiKey } from '../src/usecases/manage-api-keys.ts';
+import { putApiKeyQuota } from '../src/usecases/put-api-key-quota.ts';
 import { renewClaims } from '../src/usecases/renew-claims.ts';
 import { updateLead } from '../src/usecases/update-lead.ts';
 import { addCaller, CALLERS_HELP, CallersFault, listCallers, removeCaller, retireToken } from './callers.ts';
@@ -84,19 +85,23 @@ const STUDIO = ['--studio <id>', 'whose leads'] as const;
 const SCOPES = new Option('--scope <scope...>', 'what the key allows').choices(['leads.read', 'leads.create']);
 const DAYS = ['--days <number>', 'how long the key lives from now', days] as const;
 
+const OWN_QUOTA = 'default: as many as the gateways are set to';
+
 const studios = program.command('studios').description('studios of the CRM');
 studios
   .command('put <studio>')
   .description('create a studio, or change what is given of it; a new one is active')
   .addOption(STATUS)
   .option('--region <code>', 'country of phone numbers typed without one: DE, US, …; none: nobody knows')
+  .option('--quota <number>', `requests per window that all its keys share; ${OWN_QUOTA}`, quota)
   .option(...DOER)
-  .action((id: string, options: { status?: Studio['status']; region?: string; member?: string }) => {
+  .action((id: string, options: { status?: Studio['status']; region?: string; quota?: Quota; member?: string }) => {
     const { region, member: memberId } = options;
     const regionCode = region === 'none' ? null : region;
+    const quotaLimit = options.quota === 'default' ? null : options.quota;
     return run(async (deps) => {
       const status = options.status ?? ((await deps.store.findStudio(id)) ? 'as it is' : 'active');
-      return publicStudio(await putStudio(deps, { id, status, regionCode, memberId, ...BY_HAND }));
+      return publicStudio(await putStudio(deps, { id, status, regionCode, quotaLimit, memberId, ...BY_HAND }));
     });
   });
 studios
@@ -206,6 +211,17 @@ keys
       );
       if (misspelt > 0) console.error(`${misspelt} look like a secret, and are none: their checksums are wrong`);
       return found.map(foundSecret);
+    }),
+  );
+keys
+  .command('quota <studio> <key>')
+  .description('give a key a quota of its own; holds at every gateway within a minute')
+  .addArgument(new Argument('<number>', `requests per window; ${OWN_QUOTA}`).argParser(quota))
+  .option(...DOER)
+  .action((studioId: string, keyId: string, limit: Quota, { member: memberId }: { member?: string }) =>
+    run(async (deps) => {
+      const quotaLimit = limit === 'default' ? undefined : limit;
+      return publicKey(await putApiKeyQuota(deps, { studioId, keyId, quotaLimit, memberId, ...BY_HAND }));
     }),
   );
 
@@ -617,6 +633,13 @@ function complaint(error: unknown): string {
 function days(value: string): number {
   if (!/^\d+$/.test(value)) throw new InvalidArgumentError('must be a whole number');
   return Number(value);
+}
+
+/** Requests per window, or as many as the gateways are set to. */
+type Quota = number | 'default';
+
+function quota(value: string): Quota {
+  return value === 'default' ? value : atLeastOne(value);
 }
 
 function moment(value: string): Date {

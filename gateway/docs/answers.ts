@@ -10,12 +10,13 @@ const HEADERS = {
   },
   'Cache-Control': { description: 'No answer may be kept.', schema: { type: 'string', const: 'no-store' } },
   RateLimit: {
-    description: 'Requests that are left in the window (`r`), and seconds to its end (`t`).',
+    description:
+      'Requests that are left in the window (`r`), and seconds to its end (`t`): of the key or of its studio, whichever has fewer left.',
     schema: { type: 'string', pattern: '^"default";r=\\d+;t=[1-9]\\d*$' },
     example: '"default";r=599;t=60',
   },
   'RateLimit-Policy': {
-    description: 'Requests (`q`) that the key has per window of so many seconds (`w`).',
+    description: 'Requests (`q`) that the key, or its studio with all keys, has per window of so many seconds (`w`).',
     schema: { type: 'string', pattern: '^"default";q=[1-9]\\d*;w=[1-9]\\d*$' },
     example: '"default";q=600;w=60',
   },

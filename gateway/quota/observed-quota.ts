@@ -11,11 +11,11 @@ export function observedQuota(quota: Quota, metrics: GatewayMetrics | undefined,
   if (!metrics && !isTraced) return quota;
   return {
     ...quota,
-    async consume(apiKeyId) {
+    async consume(bearer, limits) {
       const begun = performance.now();
       const span = isTraced ? currentSpan.getStore()?.child('redis consume', { 'db.system.name': 'redis' }) : undefined;
       try {
-        const decision = await quota.consume(apiKeyId);
+        const decision = await quota.consume(bearer, limits);
         span?.end({ failed: false, attributes: { admitted: decision.admitted } });
         metrics?.quotaAsked(decision.admitted ? 'admitted' : 'limited', performance.now() - begun);
         return decision;

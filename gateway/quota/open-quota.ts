@@ -1,5 +1,5 @@
 import { createMemoryQuota } from './memory-quota.ts';
-import type { Quota, QuotaPolicy } from './quota-port.ts';
+import type { Quota } from './quota-port.ts';
 import { createRedisQuota } from './redis-quota.ts';
 
 /**
@@ -8,6 +8,8 @@ import { createRedisQuota } from './redis-quota.ts';
  * @param redisUrl `redis://` or `rediss://`; undefined: in memory
  * @param isCluster whether that leads to a node of a Redis Cluster
  */
-export function openQuota(policy: QuotaPolicy, redisUrl: string | undefined, isCluster: boolean): Quota {
-  return redisUrl === undefined ? createMemoryQuota(policy) : createRedisQuota(policy, redisUrl, isCluster);
+export function openQuota(windowSeconds: number, redisUrl: string | undefined, isCluster: boolean): Quota {
+  return redisUrl === undefined
+    ? createMemoryQuota(windowSeconds)
+    : createRedisQuota(windowSeconds, redisUrl, isCluster);
 }

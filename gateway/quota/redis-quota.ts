@@ -1,31 +1,31 @@
 import { REDIS_ANSWER_MS } from '../../common/deadlines.ts';
-import { type Quota, type QuotaPolicy, QuotaUnavailable } from './quota-port.ts';
+import { type Quota, QuotaUnavailable } from './quota-port.ts';
 import { clusterClient, firstConnection, type RedisClient, singleClient } from './redis-client.ts';
-import { defineWindowCommands, windowKeys } from './redis-window.ts';
+import { defineWindowCommands, windowNames } from './redis-window.ts';
 
 /** How many parts the deadline is waited for in. */
 const SLICES = 5;
 
 /** What readiness counts under. No API key has this id. */
-const PROBE = 'ready';
+const PROBE = { apiKeyId: 'ready', studioId: 'ready' };
 
 /** More requests than there ever are: readiness is not refused for having been asked for too often. */
-const NO_LIMIT = 1e15;
+const NO_LIMIT = { key: 1e15, studio: undefined };
 
 /**
  * Counts in Redis, for all gateways that use the same one. It connects by itself, again and again: a Redis that is away
  * at the start or later, or refuses, costs answers (QuotaUnavailable) only as long as that lasts.
  *
- * A window that is under way when the policy changes ends as it began, or a new length from now if that is earlier.
+ * A window that is under way when its length changes ends as it began, or a new length from now if that is earlier.
  *
  * @param redisUrl `redis://` or `rediss://`, with user, password and database where needed; of a cluster: any of its nodes;
  *   `redis+sentinel://` (`gateway/quota/sentinel-address.ts`)
- * @param isCluster whether each key has a node of its own (Redis Cluster). One key is one count, so no count needs two nodes
+ * @param isCluster whether names have nodes of their own (Redis Cluster). What is counted together is on one
  */
-export function createRedisQuota(policy: QuotaPolicy, redisUrl: string, isCluster: boolean): Quota {
+export function createRedisQuota(windowSeconds: number, redisUrl: string, isCluster: boolean): Quota {
   const redis = isCluster ? clusterClient(redisUrl) : singleClient(redisUrl);
   defineWindowCommands(redis);
-  const windowMs = policy.windowSeconds * 1000;
+  const windowMs = windowSeconds * 1000;
 
   let connectionFault: Error | undefined;
   redis.on('error', (error) => {
@@ -54,21 +54,34 @@ export function createRedisQuota(policy: QuotaPolicy, redisUrl: string, isCluste
     }
   }
 
+  const consume: Quota['consume'] = (bearer, limits) =>
+    count(async () => {
+      const counts = limits.studio === undefined ? [limits.key] : [limits.key, limits.studio];
+      const names = windowNames(bearer, isCluster)
+        .slice(0, counts.length)
+        .flatMap(({ counter, refusal }) => [counter, refusal]);
+      const [isAdmitted, told, remaining, resetSeconds, ...windows] = await redis.consumeRequest(
+        names.length,
+        ...names,
+        windowMs,
+        ...counts,
+      );
+      const of = told === 1 ? 'key' : 'studio';
+      const limit = counts[told - 1] as number;
+      return { admitted: isAdmitted === 1, of, limit, remaining, resetSeconds, windows };
+    });
+
   let closed: Promise<void> | undefined;
   return {
-    consume: (apiKeyId) =>
+    consume,
+    putBack: (bearer, windows) =>
       count(async () => {
-        const counted = await redis.consumeRequest(...windowKeys(apiKeyId), policy.limit, windowMs);
-        const [isAdmitted, remaining, resetSeconds, window] = counted;
-        return { admitted: isAdmitted === 1, limit: policy.limit, remaining, resetSeconds, window };
-      }),
-    putBack: (apiKeyId, window) =>
-      count(async () => {
-        await redis.putRequestBack(...windowKeys(apiKeyId), window);
+        const names = windowNames(bearer, isCluster).slice(0, windows.length);
+        await redis.putRequestBack(names.length, ...names.map(({ counter }) => counter), ...windows);
       }),
     // A ping would also be answered by a replica, a server that is loading and one without memory left.
     ready: () =>
-      count(() => redis.consumeRequest(...windowKeys(PROBE), NO_LIMIT, windowMs)).then(
+      consume(PROBE, NO_LIMIT).then(
         () => true,
         () => false,
       ),

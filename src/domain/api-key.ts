@@ -31,6 +31,8 @@ export interface ApiKey {
   readonly secretHint: string;
   /** When it last opened something, at most a minute behind; null: never. */
   readonly lastUsedAt: Date | null;
+  /** How many requests it may make in a window; null: as many as the gateways are set to. */
+  readonly quotaLimit: number | null;
 }
 
 /**

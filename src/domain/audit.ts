@@ -3,7 +3,9 @@ export const AUDIT_ACTIONS = [
   'api-key-created',
   'api-key-replaced',
   'api-key-revoked',
+  'api-key-quota-changed',
   'studio-status-changed',
+  'studio-quota-changed',
   'lead-stage-changed',
   'lead-updated',
   'lead-erased',
@@ -23,7 +25,7 @@ export interface AuditEvent {
   /** What it was done to, where that is not the studio. */
   readonly apiKeyId: string | null;
   readonly leadId: string | null;
-  /** The status or stage before and after; null where there is none. Of an update: null, and the names of the corrected fields. */
+  /** The status, stage or quota before and after; null where there is none. Of an update: null, and the names of the corrected fields. */
   readonly from: string | null;
   readonly to: string | null;
 }

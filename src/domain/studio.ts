@@ -7,6 +7,8 @@ export const STUDIO_STATUSES = ['active', 'suspended'] as const;
 export interface Studio extends ContactRules {
   readonly id: string;
   readonly status: (typeof STUDIO_STATUSES)[number];
+  /** How many requests all its keys together may make in a window; null: as many as the gateways are set to. */
+  readonly quotaLimit: number | null;
 }
 
 /** What a member may do in a studio. */

@@ -6,7 +6,7 @@ import { createApiKey, listApiKeys, replaceApiKey, revokeApiKey } from '../useca
 import { answerBatches } from './batches.ts';
 import { operationOf } from './call.ts';
 import { callerOf, doneBy, memberOrOperator } from './caller-access.ts';
-import { apiKeyScope, apiKeyToWire, dateFromWire, keyToWire } from './convert.ts';
+import { apiKeyScope, apiKeyToWire, bearerToWire, dateFromWire } from './convert.ts';
 import type { ItemContext } from './items.ts';
 
 /** API keys over RPC. */
@@ -56,6 +56,6 @@ export function apiKeyService(deps: Dependencies, items: ItemContext): ServiceIm
   };
 
   async function authenticate({ secretSha256 }: AuthenticateApiKeyRequest, { studios }: Caller) {
-    return keyToWire((await items.authenticate(secretSha256, undefined, studios)).key);
+    return bearerToWire(await items.authenticate(secretSha256, undefined, studios));
   }
 }

@@ -50,6 +50,7 @@ const DIRECTORY: For<typeof DirectoryService> = {
   putStudio: ['crm', 'operator'],
   getStudio: ['crm', 'operator', 'read'],
   listStudios: ['crm', 'operator', 'read'],
+  putApiKeyQuota: ['crm', 'operator'],
   putMember: ['crm', 'operator'],
   removeMember: ['crm', 'operator'],
   putLeadSource: ['crm', 'operator'],

@@ -18,6 +18,7 @@ import type { Contact } from '../domain/contact.ts';
 import type { ErasedLead, Lead, LeadStage, LeadView } from '../domain/lead.ts';
 import type { ChangeKind, LeadChange } from '../domain/lead-change.ts';
 import type { LeadSource, Member, MemberRole, Studio } from '../domain/studio.ts';
+import type { Credential } from '../store/store.ts';
 
 /**
  * A word of the domain and its number on the wire; what is unspecified or unknown there is undefined here. What is no word
@@ -72,7 +73,9 @@ const auditAction = enumeration<AuditAction, audit.AuditAction>({
   'api-key-created': audit.AuditAction.API_KEY_CREATED,
   'api-key-replaced': audit.AuditAction.API_KEY_REPLACED,
   'api-key-revoked': audit.AuditAction.API_KEY_REVOKED,
+  'api-key-quota-changed': audit.AuditAction.API_KEY_QUOTA_CHANGED,
   'studio-status-changed': audit.AuditAction.STUDIO_STATUS_CHANGED,
+  'studio-quota-changed': audit.AuditAction.STUDIO_QUOTA_CHANGED,
   'lead-stage-changed': audit.AuditAction.LEAD_STAGE_CHANGED,
   'lead-updated': audit.AuditAction.LEAD_UPDATED,
   'lead-erased': audit.AuditAction.LEAD_ERASED,
@@ -153,23 +156,27 @@ export function apiKeyToWire(key: ApiKey): keys.ApiKey {
     ...(key.revokedAt && { revokeTime: timestampFromDate(key.revokedAt) }),
     secretHint: key.secretHint,
     ...(key.lastUsedAt && { lastUsedTime: timestampFromDate(key.lastUsedAt) }),
+    ...(key.quotaLimit !== null && { quotaLimit: key.quotaLimit }),
   });
 }
 
 /** What the bearer of a key may do. */
-export function keyToWire({ studioId, id, scopes }: ApiKey): keys.AuthenticateApiKeyResponse {
+export function bearerToWire({ key, studio }: Credential): keys.AuthenticateApiKeyResponse {
   return create(keys.AuthenticateApiKeyResponseSchema, {
-    studioId,
-    apiKeyId: id,
-    scopes: scopes.map(apiKeyScope.toWire),
+    studioId: key.studioId,
+    apiKeyId: key.id,
+    scopes: key.scopes.map(apiKeyScope.toWire),
+    ...(key.quotaLimit !== null && { keyQuotaLimit: key.quotaLimit }),
+    ...(studio.quotaLimit !== null && { studioQuotaLimit: studio.quotaLimit }),
   });
 }
 
-export function studioToWire({ id, status, regionCode }: Studio): directory.Studio {
+export function studioToWire({ id, status, regionCode, quotaLimit }: Studio): directory.Studio {
   return create(directory.StudioSchema, {
     id,
     status: studioStatus.toWire(status),
     ...(regionCode !== null && { regionCode }),
+    ...(quotaLimit !== null && { quotaLimit }),
   });
 }
 

@@ -14,8 +14,9 @@ import {
   removeMember,
 } from '../usecases/keep-directory.ts';
 import { listStudios } from '../usecases/list-studios.ts';
+import { putApiKeyQuota } from '../usecases/put-api-key-quota.ts';
 import { doneBy } from './caller-access.ts';
-import { leadSourceToWire, memberRole, memberToWire, studioStatus, studioToWire } from './convert.ts';
+import { apiKeyToWire, leadSourceToWire, memberRole, memberToWire, studioStatus, studioToWire } from './convert.ts';
 
 /** The CRM's directory over RPC. */
 export function directoryService(deps: Dependencies): ServiceImpl<typeof DirectoryService> {
@@ -32,6 +33,11 @@ export function directoryService(deps: Dependencies): ServiceImpl<typeof Directo
     async listStudios({ pageSize, pageToken }) {
       const { studios, nextPageToken } = await listStudios(deps, { pageSize, pageToken });
       return { studios: studios.map(studioToWire), nextPageToken };
+    },
+
+    async putApiKeyQuota({ studioId, apiKeyId, quotaLimit, memberId }, context) {
+      const command = { studioId, keyId: apiKeyId, quotaLimit, memberId, ...doneBy(context) };
+      return { apiKey: apiKeyToWire(await putApiKeyQuota(deps, command)) };
     },
 
     async putMember({ member }) {
@@ -60,18 +66,22 @@ export function directoryService(deps: Dependencies): ServiceImpl<typeof Directo
   };
 }
 
+/** What a mask may name. */
+const STUDIO_FIELDS = ['status', 'region_code', 'quota_limit'];
+
 /** What of a studio changes: without a mask what is given, with one what it names. */
 function studioPut(studio: Studio, memberId: string | undefined, mask: FieldMask | undefined): PutStudioCommand {
-  const { id, status, regionCode } = studio;
+  const { id, status, regionCode, quotaLimit } = studio;
   const faults = new Faults();
-  const unknown = mask?.paths.filter((path) => path !== 'status' && path !== 'region_code') ?? [];
-  if (unknown.length > 0) faults.note('updateMask', 'must name status and region_code only');
+  const isUnknown = (path: string) => !STUDIO_FIELDS.includes(path);
+  if (mask?.paths.some(isUnknown)) faults.note('updateMask', `must name ${STUDIO_FIELDS.join(', ')} only`);
   faults.refuseIfAny();
   const changes = (path: string, isGiven: boolean) => mask?.paths.includes(path) ?? isGiven;
   return {
     id,
     status: changes('status', status !== StudioStatus.UNSPECIFIED) ? studioStatus.fromWire(status) : 'as it is',
     regionCode: changes('region_code', regionCode !== undefined) ? (regionCode ?? null) : undefined,
+    quotaLimit: changes('quota_limit', quotaLimit !== undefined) ? (quotaLimit ?? null) : undefined,
     memberId,
   };
 }

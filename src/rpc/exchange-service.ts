@@ -10,7 +10,7 @@ import { createLead } from '../usecases/create-lead.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
 import { getLead } from '../usecases/get-lead.ts';
 import { listLeads, pageLimit } from '../usecases/list-leads.ts';
-import { contactFromWire, keyToWire, sourceIdFromWire } from './convert.ts';
+import { bearerToWire, contactFromWire, sourceIdFromWire } from './convert.ts';
 import {
   answerItems,
   type Item,
@@ -58,9 +58,9 @@ export function exchangeService(deps: Dependencies, context: ItemContext): Servi
   const operations: { readonly [K in Kind]: Operation<K> } = {
     authenticate: {
       name: 'AuthenticateApiKey',
-      async answer({ key }, _asked, told) {
-        told.apiKeyId = key.id;
-        return { outcome: { case: 'bearer', value: keyToWire(key) } };
+      async answer(bearer, _asked, told) {
+        told.apiKeyId = bearer.key.id;
+        return { outcome: { case: 'bearer', value: bearerToWire(bearer) } };
       },
     },
 

@@ -8,6 +8,7 @@ import { CORRECTABLE_FIELDS, type OriginalFields } from '../domain/correction.ts
 import { type Fingerprint, isFingerprint } from '../domain/fingerprint.ts';
 import { type ErasedLead, isOpen, LEAD_STAGES, type Lead, type LeadStage } from '../domain/lead.ts';
 import { CHANGE_KINDS, type ChangeKind, type LeadChange } from '../domain/lead-change.ts';
+import { isQuotaLimit } from '../domain/quota-limit.ts';
 import { type LeadSource, MEMBER_ROLES, type Member, STUDIO_STATUSES, type Studio } from '../domain/studio.ts';
 import { type ClaimingLead, type ReportUnreadable, UnreadableRecord } from './store.ts';
 
@@ -148,7 +149,8 @@ function faultOfApiKey(read: Unchecked<ApiKey>): keyof ApiKey | undefined {
   if (read.revokedAt !== null && !isTime(read.revokedAt)) return 'revokedAt';
   if (!isHash(read.secretSha256)) return 'secretSha256';
   if (!isHint(read.secretHint)) return 'secretHint';
-  return read.lastUsedAt === null || isTime(read.lastUsedAt) ? undefined : 'lastUsedAt';
+  if (read.lastUsedAt !== null && !isTime(read.lastUsedAt)) return 'lastUsedAt';
+  return isQuotaLimitOrNull(read.quotaLimit) ? undefined : 'quotaLimit';
 }
 
 /**
@@ -158,7 +160,8 @@ function faultOfApiKey(read: Unchecked<ApiKey>): keyof ApiKey | undefined {
  * @returns null when it has no id by which it could be revoked
  */
 export function legibleApiKey(read: Unchecked<ApiKey>): ApiKey | null {
-  const { id, studioId, memberId, name, scopes, createdAt, revokedAt, secretSha256, secretHint, lastUsedAt } = read;
+  const { id, studioId, memberId, name, scopes, createdAt, revokedAt, secretSha256, secretHint } = read;
+  const { lastUsedAt, quotaLimit } = read;
   if (!isUuid(id) || !isCrmId(studioId)) return null;
   return {
     id,
@@ -172,6 +175,7 @@ export function legibleApiKey(read: Unchecked<ApiKey>): ApiKey | null {
     secretSha256: isHash(secretSha256) ? secretSha256 : new Uint8Array(SHA256_BYTES),
     secretHint: isHint(secretHint) ? secretHint : '',
     lastUsedAt: isTime(lastUsedAt) ? lastUsedAt : null,
+    quotaLimit: isQuotaLimitOrNull(quotaLimit) ? quotaLimit : null,
   };
 }
 
@@ -179,12 +183,13 @@ export function legibleApiKey(read: Unchecked<ApiKey>): ApiKey | null {
 export function checkedStudio(read: Unchecked<Studio> & Pick<Studio, 'id'>, report: ReportUnreadable): Studio {
   const field = faultOfStudio(read);
   if (field === undefined) return read as Studio;
-  const { id, regionCode, formerRules } = read;
+  const { id, regionCode, quotaLimit, formerRules } = read;
   report(unreadable('studio', { studioId: id, id }, field));
   return {
     id,
     status: 'suspended',
     regionCode: isRegion(regionCode) ? regionCode : null,
+    quotaLimit: isQuotaLimitOrNull(quotaLimit) ? quotaLimit : null,
     formerRules: isRules(formerRules) ? formerRules : [],
   };
 }
@@ -196,9 +201,10 @@ export const checkedListedStudio = (
 ): Checked<Studio> =>
   isCrmId(read.id) ? checkedStudio(read, report) : unreadable('studio', { studioId: read.id, id: read.id }, 'id');
 
-function faultOfStudio({ status, regionCode, formerRules }: Unchecked<Studio>): keyof Studio | undefined {
+function faultOfStudio({ status, regionCode, quotaLimit, formerRules }: Unchecked<Studio>): keyof Studio | undefined {
   if (!isOneOf(STUDIO_STATUSES, status)) return 'status';
   if (!isRegion(regionCode)) return 'regionCode';
+  if (!isQuotaLimitOrNull(quotaLimit)) return 'quotaLimit';
   return isRules(formerRules) ? undefined : 'formerRules';
 }
 
@@ -298,6 +304,8 @@ export const isOneOf = <Word>(words: readonly Word[], value: unknown): value is 
 
 export const isRegion = (value: unknown): value is RegionCode | null =>
   value === null || (typeof value === 'string' && isRegionCode(value));
+
+const isQuotaLimitOrNull = (value: unknown): value is number | null => value === null || isQuotaLimit(value);
 
 function isRule(value: unknown): value is ContactRule {
   const { version, region } = Object(value);

@@ -364,6 +364,15 @@ export interface ApiKeyStore {
    */
   revokeApiKey(studioId: string, keyId: string, by: Deed): Promise<ApiKey | null>;
 
+  /**
+   * Gives a key a quota of its own; null takes that away. Must change nothing else of the key. Another one than before must be
+   * kept as an event in the same write.
+   *
+   * @returns the key as it is then; null when the studio has no such key
+   * @throws UnreadableRecord, having written nothing
+   */
+  putApiKeyQuota(studioId: string, keyId: string, limit: number | null, by: Deed): Promise<ApiKey | null>;
+
   /** Keeps when a key was used, unless a use since another moment is kept already. */
   noteApiKeyUse(use: {
     readonly studioId: string;
@@ -387,6 +396,7 @@ export interface StudioPut {
   /** A studio that is not there yet needs one. */
   readonly status: Studio['status'] | undefined;
   readonly regionCode: RegionCode | null | undefined;
+  readonly quotaLimit?: number | null | undefined;
 }
 
 /** What became of putting what a studio may have only so many of. */
@@ -395,7 +405,7 @@ export type PutOutcome = 'put' | 'no-studio' | 'limit-reached';
 export interface DirectoryStore {
   /**
    * Creates a studio, or changes what is given, also of one that cannot be read; must leave its members and sources alone.
-   * Another status than before must be kept as an event in the same write, and so must the first one. Must suspend a studio
+   * Another status or quota than before must be kept as an event in the same write, and so must the first ones. Must suspend a studio
    * that has no room for an event, too. Another region must begin a renewal of the claims (`renewalAfter`) in the same write.
    *
    * @returns the studio as it is then; null when there is none, and no status to make one with

@@ -2,6 +2,7 @@ import { crmIdFault, nameFault, pageTokenFault, uuidFault } from '../../common/r
 import type { Clock } from '../domain/clock.ts';
 import { isRegionCode, type RegionCode } from '../domain/contact.ts';
 import { idBeforePage, pageTokenAfter } from '../domain/cursor.ts';
+import { quotaLimitFault } from '../domain/quota-limit.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import {
   type LeadSource,
@@ -24,6 +25,8 @@ export interface PutStudioCommand {
   readonly status: Studio['status'] | 'as it is' | undefined;
   /** Null: nobody knows the region any more; undefined: as it is. */
   readonly regionCode: string | null | undefined;
+  /** Null: none of its own any more; undefined: as it is. */
+  readonly quotaLimit?: number | null | undefined;
   readonly memberId?: string | undefined;
   /** By which program; undefined: it has no name. */
   readonly caller?: string | null | undefined;
@@ -46,13 +49,15 @@ export async function putStudio(
   if (typeof regionCode === 'string' && !isRegionCode(regionCode)) {
     faults.note('studio.regionCode', 'must be two capital letters of a region that has phone numbers');
   }
+  if (typeof command?.quotaLimit === 'number') faults.note('studio.quotaLimit', quotaLimitFault(command.quotaLimit));
   if (command?.memberId !== undefined) faults.note('memberId', crmIdFault(command.memberId));
   faults.refuseIfAny();
-  const { id, status, memberId = null, caller } = command as PutStudioCommand;
+  const { id, status, quotaLimit, memberId = null, caller } = command as PutStudioCommand;
   const put = {
     id,
     status: status === 'as it is' ? undefined : status,
     regionCode: regionCode as RegionCode | null | undefined,
+    quotaLimit,
   };
   const studio = await store.putStudio(put, { memberId, caller, now: clock() });
   if (studio) return studio;

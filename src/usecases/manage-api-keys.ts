@@ -73,6 +73,7 @@ export async function createApiKey(deps: KeyDependencies, command: CreateApiKeyC
     secretSha256: hashKeySecret(secret),
     secretHint: hintOf(secret),
     lastUsedAt: null,
+    quotaLimit: null,
   };
   if (!(await store.createApiKey(key, now, command.caller))) throw limitReached();
   return { key, secret };

@@ -4,11 +4,12 @@ import { expect, test } from 'vitest';
 import { createMemoryQuota } from '../../gateway/quota/memory-quota.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { quotaContract } from './quota-contract.ts';
+import { quotaOfKeys } from './quota-of-keys.ts';
 
 let passedMs = 0;
 
 quotaContract('memory', {
-  open: async (policy) => createMemoryQuota(policy, () => Math.floor(performance.now() + passedMs)),
+  open: async (windowSeconds) => createMemoryQuota(windowSeconds, () => Math.floor(performance.now() + passedMs)),
   gateways: 1,
   async pass(_, ms) {
     passedMs += ms;
@@ -20,7 +21,10 @@ test('of keys whose windows are over nothing is held: ten times as many take no 
   setFlagsFromString('--expose-gc');
   const collectGarbage = runInNewContext('gc');
   let nowMs = 0;
-  const quota = createMemoryQuota({ limit: 1, windowSeconds: 60 }, () => nowMs);
+  const quota = quotaOfKeys(
+    createMemoryQuota(60, () => nowMs),
+    1,
+  );
   const heapAfter = async (windows: number) => {
     for (let window = 0; window < windows; window += 1) {
       for (let key = 0; key < 20_000; key += 1) await quota.consume(newId());

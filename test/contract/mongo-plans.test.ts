@@ -264,6 +264,11 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
       atMost: LIVE_KEYS + REVOKED_KEYS + 2,
     },
     "a key's revocation": { call: () => store.revokeApiKey(studioId, keyId, BY), by: ['_id_', '_id_'], atMost: 1 },
+    "a key's quota": {
+      call: () => store.putApiKeyQuota(studioId, keyId, 5, BY),
+      by: ['_id_', '_id_'],
+      atMost: 1,
+    },
     "a key's use": {
       call: () => store.noteApiKeyUse({ studioId, keyId, now: NOW, unlessSince: NOW }),
       by: ['_id_'],

@@ -77,8 +77,10 @@ const DAMAGES: readonly Damage[] = [
   key('secretHint', ''),
   key('secretHint', 'x'.repeat(5_000_000)),
   key('lastUsedAt', 5),
+  ...[0, -1, 1.5, '5', 1_000_000_001].map((value) => key('quotaLimit', value)),
   ...['closed', undefined, null, 1, 'toString'].map((value) => ({ kind: 'studio', field: 'status', value }) as const),
   ...['XX', 49, undefined].map((value) => ({ kind: 'studio', field: 'regionCode', value }) as const),
+  ...[0, '5', {}].map((value) => ({ kind: 'studio', field: 'quotaLimit', value }) as const),
   ...['soon', { step: 'fifth', since: new Date(), after: null, formerRules: [] }, { step: 'first' }].map(
     (value) => ({ kind: 'renewal', field: 'renewal', value }) as const,
   ),

@@ -3,19 +3,20 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { type Quota, type QuotaDecision, type QuotaPolicy, QuotaUnavailable } from '../../gateway/quota/quota-port.ts';
+import { type Quota, type QuotaBearer, type QuotaDecision, QuotaUnavailable } from '../../gateway/quota/quota-port.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { times } from '../support/builders.ts';
+import { bearerOf, type KeyPolicy, type QuotaOfKeys, quotaOfKeys } from './quota-of-keys.ts';
 import { type Decided, expectTrueToItsWord } from './quota-times.ts';
 
 /** Where one adapter's quotas are opened. */
 export interface QuotaOpener {
   /** A quota that has counted nothing of the keys of this test. The suite closes it. */
-  open(policy: QuotaPolicy): Promise<Quota>;
+  open(windowSeconds: number): Promise<Quota>;
   /** How many of those count together, as gateways do. */
   readonly gateways: number;
-  /** Has time pass for a key, without waiting; milliseconds. */
-  pass(apiKeyId: string, ms: number): Promise<void>;
+  /** Has time pass for a key and its studio, without waiting; milliseconds. */
+  pass(bearer: QuotaBearer, ms: number): Promise<void>;
   /** What makes `openQuota` open the same; known once tests run. */
   redisUrl(): string | undefined;
   readonly isCluster?: boolean;
@@ -28,14 +29,17 @@ const A_MINUTE = 60;
 export function quotaContract(name: string, opener: QuotaOpener): void {
   const { open, gateways, pass, redisUrl, isCluster = false } = opener;
   describe(`quota contract: ${name}`, () => {
-    async function opened(limit: number, windowSeconds = A_MINUTE): Promise<Quota> {
-      const quota = await open({ limit, windowSeconds });
+    async function openedPlain(windowSeconds = A_MINUTE): Promise<Quota> {
+      const quota = await open(windowSeconds);
       onTestFinished(() => quota.close());
       return quota;
     }
 
+    const opened = async (limit: number, windowSeconds?: number): Promise<QuotaOfKeys> =>
+      quotaOfKeys(await openedPlain(windowSeconds), limit);
+
     /** One request after the other. */
-    async function consumed(quota: Quota, apiKeyId: string, count: number): Promise<QuotaDecision[]> {
+    async function consumed(quota: QuotaOfKeys, apiKeyId: string, count: number): Promise<QuotaDecision[]> {
       const decisions: QuotaDecision[] = [];
       for (let index = 0; index < count; index += 1) decisions.push(await quota.consume(apiKeyId));
       return decisions;
@@ -87,8 +91,10 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
     });
 
     /** A key that is asked for by several gateways in turn, in its own time, and what it was answered. */
-    async function askedInTurn(policy: QuotaPolicy) {
-      const quotas = await Promise.all(times(gateways, () => open(policy)));
+    async function askedInTurn(policy: KeyPolicy) {
+      const quotas = (await Promise.all(times(gateways, () => open(policy.windowSeconds)))).map((quota) =>
+        quotaOfKeys(quota, policy.limit),
+      );
       const apiKeyId = newId();
       const log: Decided[] = [];
       let passedMs = 0;
@@ -97,12 +103,12 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
         log,
         async ask(): Promise<QuotaDecision> {
           const sentAt = now();
-          const decision = await (quotas[log.length % gateways] as Quota).consume(apiKeyId);
+          const decision = await (quotas[log.length % gateways] as QuotaOfKeys).consume(apiKeyId);
           log.push({ sentAt, gotAt: now(), decision });
           return decision;
         },
         async pass(ms: number): Promise<void> {
-          await pass(apiKeyId, ms);
+          await pass(bearerOf(apiKeyId), ms);
           passedMs += ms;
         },
         close: () => Promise.all(quotas.map((quota) => quota.close())),
@@ -172,10 +178,10 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
     test('what is put back is there for exactly one other, of the same key', async () => {
       const quota = await opened(3);
       const [apiKeyId, other] = [newId(), newId()];
-      const [{ window } = { window: 0 }] = await consumed(quota, apiKeyId, 3);
+      const [{ windows } = { windows: [] }] = await consumed(quota, apiKeyId, 3);
       await consumed(quota, other, 3);
 
-      await quota.putBack(apiKeyId, window);
+      await quota.putBack(apiKeyId, windows);
 
       const decisions = await Promise.all(times(10, () => quota.consume(apiKeyId)));
       expect(decisions.filter(({ admitted }) => admitted)).toEqual([expect.objectContaining({ remaining: 0 })]);
@@ -185,10 +191,10 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
     test('what is put back lets nobody in before the time that was told', async () => {
       const quota = await opened(1);
       const apiKeyId = newId();
-      const { window } = await quota.consume(apiKeyId);
+      const { windows } = await quota.consume(apiKeyId);
       expect(await quota.consume(apiKeyId)).toMatchObject({ admitted: false });
 
-      await quota.putBack(apiKeyId, window);
+      await quota.putBack(apiKeyId, windows);
 
       expect(await quota.consume(apiKeyId)).toMatchObject({ admitted: false });
     });
@@ -197,11 +203,11 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
       const quota = await opened(1, 2);
       const apiKeyId = newId();
       const start = performance.now();
-      const { window } = await quota.consume(apiKeyId);
+      const { windows } = await quota.consume(apiKeyId);
       const began = performance.now();
       await sleep(1200);
 
-      await quota.putBack(apiKeyId, window);
+      await quota.putBack(apiKeyId, windows);
       const again = await quota.consume(apiKeyId);
 
       // On a busy machine the window can be over.
@@ -213,8 +219,8 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
     test('what is put back after the end of its window is in no other', async () => {
       const quota = await opened(2, 1);
       const [idle, busy] = [newId(), newId()];
-      const { window: ofIdle } = await quota.consume(idle);
-      const { window: ofBusy } = await quota.consume(busy);
+      const { windows: ofIdle } = await quota.consume(idle);
+      const { windows: ofBusy } = await quota.consume(busy);
       await sleep(1010);
 
       await quota.putBack(idle, ofIdle);
@@ -222,6 +228,143 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
       await quota.consume(busy);
       await quota.putBack(busy, ofBusy);
       expect(await quota.consume(busy)).toMatchObject({ remaining: 0 });
+    });
+
+    describe('a studio with a limit', () => {
+      const LIMITS = { key: 3, studio: 5 };
+      const aKeyOf = (studioId: string) => ({ apiKeyId: newId(), studioId });
+      const admittedOf = (decisions: readonly QuotaDecision[]) => decisions.filter(({ admitted }) => admitted);
+
+      test('shares it among its twenty keys, of however many requests at once', async () => {
+        const quotas = await Promise.all(times(gateways, () => openedPlain()));
+        const studioId = newId();
+        const keys = times(20, () => aKeyOf(studioId));
+        const limits = { key: 10, studio: 47 };
+
+        const decisions = await Promise.all(
+          times(400, (index) => (quotas[index % gateways] as Quota).consume(keys[index % 20] as QuotaBearer, limits)),
+        );
+
+        expect(admittedOf(decisions)).toHaveLength(47);
+        expect(new Set(decisions.filter(({ admitted }) => !admitted).map(({ of }) => of))).toContain('studio');
+      });
+
+      test('is told of as soon as it will be used up before the key, and the key otherwise', async () => {
+        const quota = await openedPlain();
+        const studioId = newId();
+        const [one, other] = [aKeyOf(studioId), aKeyOf(studioId)];
+        const told = async (bearer: QuotaBearer) => {
+          const { admitted, of, limit, remaining } = await quota.consume(bearer, LIMITS);
+          return [admitted, of, limit, remaining];
+        };
+
+        expect(await told(one)).toEqual([true, 'key', 3, 2]);
+        expect(await told(one)).toEqual([true, 'key', 3, 1]);
+        expect(await told(other)).toEqual([true, 'key', 3, 2]);
+        expect(await told(one)).toEqual([true, 'key', 3, 0]);
+        expect(await told(one)).toEqual([false, 'key', 3, 0]);
+        expect(await told(other)).toEqual([true, 'studio', 5, 0]);
+        expect(await told(other)).toEqual([false, 'studio', 5, 0]);
+        expect(await told(aKeyOf(studioId))).toEqual([false, 'studio', 5, 0]);
+        expect(await told(aKeyOf(newId()))).toEqual([true, 'key', 3, 2]);
+      });
+
+      test('that refuses takes nothing from a key, nor a key that refuses from the studio', async () => {
+        const quota = await openedPlain();
+        const studioId = newId();
+        const [one, other] = [aKeyOf(studioId), aKeyOf(studioId)];
+        await Promise.all(times(20, () => quota.consume(one, LIMITS)));
+
+        const ofOther = await Promise.all(times(20, () => quota.consume(other, LIMITS)));
+
+        expect(admittedOf(ofOther)).toHaveLength(2);
+        // What the studio refused, the key still has.
+        expect(await quota.consume(other, { key: 3, studio: undefined })).toMatchObject({
+          admitted: true,
+          remaining: 0,
+        });
+      });
+
+      test('counts only what it admits: a refused request begins no window', async () => {
+        const quota = await openedPlain(2);
+        const studioId = newId();
+        const [one, late] = [aKeyOf(studioId), aKeyOf(studioId)];
+        const limits = { key: 1, studio: 1 };
+        await quota.consume(one, limits);
+        expect(await quota.consume(late, limits)).toMatchObject({ admitted: false, of: 'studio' });
+        await pass(late, 1500);
+
+        // Had the refusal begun one, less than a second of it would be left.
+        const decision = await quota.consume(late, { key: 1, studio: undefined });
+        expect(decision).toMatchObject({ admitted: true, resetSeconds: 2 });
+      });
+
+      test('of two windows that refuse, the one that refuses for longer is told, and holds', async () => {
+        const quota = await openedPlain(10);
+        const studioId = newId();
+        const [early, late] = [aKeyOf(studioId), aKeyOf(studioId)];
+        const limits = { key: 1, studio: 2 };
+        await quota.consume(early, limits);
+        await pass(early, 4000);
+        // Of the late key alone time did not pass.
+        await quota.consume(late, limits);
+
+        const { admitted, of, resetSeconds } = await quota.consume(late, limits);
+
+        expect({ admitted, of }).toEqual({ admitted: false, of: 'key' });
+        expect(resetSeconds).toBeGreaterThan(6);
+        expect(await quota.consume(aKeyOf(studioId), limits)).toMatchObject({ admitted: false, of: 'studio' });
+        await pass(late, 7000);
+        expect(await quota.consume(late, limits)).toMatchObject({ admitted: false, of: 'key' });
+        expect(await quota.consume(aKeyOf(studioId), limits)).toMatchObject({ admitted: true });
+      });
+
+      test('gets back what is put back, and so does the key', async () => {
+        const quota = await openedPlain();
+        const studioId = newId();
+        const [one, other] = [aKeyOf(studioId), aKeyOf(studioId)];
+        const limits = { key: 1, studio: 1 };
+        const { windows } = await quota.consume(one, limits);
+
+        await quota.putBack(one, windows);
+
+        expect(await quota.consume(one, limits)).toMatchObject({ admitted: true });
+        expect(await quota.consume(other, limits)).toMatchObject({ admitted: false });
+      });
+
+      test('that was not counted gets nothing back', async () => {
+        const quota = await openedPlain();
+        const studioId = newId();
+        const [one, other] = [aKeyOf(studioId), aKeyOf(studioId)];
+        await quota.consume(other, { key: 9, studio: 2 });
+        const { windows } = await quota.consume(one, { key: 9, studio: undefined });
+
+        await quota.putBack(one, windows);
+
+        expect(await quota.consume(other, { key: 9, studio: 2 })).toMatchObject({ admitted: true, remaining: 0 });
+        expect(await quota.consume(other, { key: 9, studio: 2 })).toMatchObject({ admitted: false });
+      });
+
+      test('that gets a higher limit, or none, admits at once; one that gets a lower one refuses at once', async () => {
+        const quota = await openedPlain();
+        const bearer = aKeyOf(newId());
+        for (let count = 0; count < 4; count += 1) await quota.consume(bearer, { key: 100, studio: 10 });
+
+        expect(await quota.consume(bearer, { key: 100, studio: 6 })).toMatchObject({ of: 'studio', remaining: 1 });
+        expect(await quota.consume(bearer, { key: 6, studio: 100 })).toMatchObject({ of: 'key', remaining: 0 });
+        expect(await quota.consume(bearer, { key: 100, studio: undefined })).toMatchObject({ remaining: 93 });
+        expect(await quota.consume(bearer, { key: 100, studio: 6 })).toMatchObject({ admitted: false, of: 'studio' });
+      });
+
+      test('and a key by the same name are apart', async () => {
+        const quota = await openedPlain();
+        const id = newId();
+        await quota.consume({ apiKeyId: newId(), studioId: id }, { key: 9, studio: 1 });
+
+        const decision = await quota.consume({ apiKeyId: id, studioId: newId() }, { key: 1, studio: 1 });
+
+        expect(decision).toMatchObject({ admitted: true });
+      });
     });
 
     test('it is ready, which costs no key a request', async () => {
@@ -239,7 +382,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
 
       expect(await quota.ready()).toBe(false);
       await expect(quota.consume(newId())).rejects.toBeInstanceOf(QuotaUnavailable);
-      await expect(quota.putBack(newId(), 1)).rejects.toBeInstanceOf(QuotaUnavailable);
+      await expect(quota.putBack(newId(), [1])).rejects.toBeInstanceOf(QuotaUnavailable);
     });
 
     test('it can be closed before it was used', async () => {
@@ -263,8 +406,8 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
 export async function processWithClosedQuota(redisUrl: string | undefined, isCluster: boolean): Promise<string> {
   const script = `
     const { openQuota } = await import(${JSON.stringify(import.meta.resolve('../../gateway/quota/open-quota.ts'))});
-    const quota = openQuota({ limit: 1, windowSeconds: ${A_MINUTE} }, ${JSON.stringify(redisUrl)}, ${isCluster});
-    const outcome = await quota.consume('${newId()}').then(() => 'admitted', ({ name }) => name);
+    const quota = openQuota(${A_MINUTE}, ${JSON.stringify(redisUrl)}, ${isCluster});
+    const outcome = await quota.consume({ apiKeyId: '${newId()}', studioId: 'studio-1' }, { key: 1 }).then(() => 'admitted', ({ name }) => name);
     await quota.close();
     process.stdout.write(outcome + ', closed');`;
   const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '--eval', script], {

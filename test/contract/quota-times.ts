@@ -1,5 +1,6 @@
 import { expect } from 'vitest';
-import type { QuotaDecision, QuotaPolicy } from '../../gateway/quota/quota-port.ts';
+import type { QuotaDecision } from '../../gateway/quota/quota-port.ts';
+import type { KeyPolicy } from './quota-of-keys.ts';
 
 /** A decision, made at some moment between two; milliseconds. */
 export interface Decided {
@@ -16,7 +17,7 @@ const SLACK_MS = 2;
  * that was told within the window, nobody is refused after all that was told, and never for a second more than the window.
  * A decision was made at a moment that is known only so well; nothing is held against it that may have been otherwise.
  */
-export function expectTrueToItsWord({ limit, windowSeconds }: QuotaPolicy, log: readonly Decided[]): void {
+export function expectTrueToItsWord({ limit, windowSeconds }: KeyPolicy, log: readonly Decided[]): void {
   const windowMs = windowSeconds * 1000;
   let admitted = 0;
   /** Between which moments the window ends. */

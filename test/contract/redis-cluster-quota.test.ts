@@ -10,9 +10,12 @@ import { describeWithRedisServer, type RedisServer, startRedisCluster } from '..
 import { startProxy } from '../support/tcp-proxy.ts';
 import { passInRedis } from './pass-in-redis.ts';
 import { quotaContract } from './quota-contract.ts';
+import { quotaOfKeys } from './quota-of-keys.ts';
 
 /** How long recovery may take on a busy machine; milliseconds. */
 const RECOVERS_WITHIN_MS = 5000;
+
+const open = (redisUrl: string, limit: number) => quotaOfKeys(createRedisQuota(60, redisUrl, true), limit);
 
 describeWithRedisServer('Redis Cluster quota', () => {
   let nodes: readonly RedisServer[] = [];
@@ -33,16 +36,16 @@ describeWithRedisServer('Redis Cluster quota', () => {
   });
 
   quotaContract('Redis Cluster', {
-    open: async (policy) => createRedisQuota(policy, anyNode(), true),
+    open: async (windowSeconds) => createRedisQuota(windowSeconds, anyNode(), true),
     gateways: 2,
-    pass: (apiKeyId, ms) => passInRedis(cluster, apiKeyId, ms),
+    pass: (bearer, ms) => passInRedis(cluster, bearer, ms),
     redisUrl: anyNode,
     isCluster: true,
   });
 
   test('keys of every node are counted, whichever node the address names', async () => {
     for (const node of nodes) {
-      const quota = createRedisQuota({ limit: 1, windowSeconds: 60 }, node.url, true);
+      const quota = open(node.url, 1);
       onTestFinished(() => quota.close());
       const ids = times(60, newId);
 
@@ -55,7 +58,7 @@ describeWithRedisServer('Redis Cluster quota', () => {
   });
 
   test('gateways share one window, whichever node the address of each names', async () => {
-    const gateways = nodes.map((node) => createRedisQuota({ limit: 20, windowSeconds: 60 }, node.url, true));
+    const gateways = nodes.map((node) => open(node.url, 20));
     for (const quota of gateways) onTestFinished(() => quota.close());
     // Of every node.
     for (const apiKeyId of times(12, newId)) {
@@ -66,7 +69,7 @@ describeWithRedisServer('Redis Cluster quota', () => {
   });
 
   test('nothing is admitted in time for keys of a node that is silent, and all are again when it is back', async () => {
-    const quota = createRedisQuota({ limit: 1000, windowSeconds: 60 }, anyNode(), true);
+    const quota = open(anyNode(), 1000);
     onTestFinished(() => quota.close());
     const ids = times(60, newId);
     await Promise.all(ids.map((id) => quota.consume(id)));
@@ -100,12 +103,14 @@ describeWithRedisServer('Redis Cluster quota', () => {
     onTestFinished(() => proxy.stop());
     await node.command('CONFIG', 'SET', 'cluster-announce-port', String(proxy.port));
     onTestFinished(async () => void (await node.command('CONFIG', 'SET', 'cluster-announce-port', '0')));
-    const quota = createRedisQuota({ limit: 100, windowSeconds: 60 }, anyNode(), true);
+    const quota = open(anyNode(), 100);
     onTestFinished(() => quota.close());
     const ids = times(30, newId);
     await Promise.all(ids.map((id) => quota.consume(id)));
     // One whose count that node holds.
-    const here = ((await node.command('KEYS', '*')) as string[]).map((name) => name.split(':').at(-1));
+    const here = ((await node.command('KEYS', '*')) as string[]).map(
+      (name) => /^lead-intake:quota:([^{]+)/.exec(name)?.[1],
+    );
     const apiKeyId = ids.find((id) => here.includes(id)) ?? '';
     proxy.loseReplies({ of: (request) => request.includes(apiKeyId) });
 

@@ -5,7 +5,7 @@ import { inspect } from 'node:util';
 import type { Redis } from 'ioredis';
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { QUOTA_ANSWER_MS } from '../../common/deadlines.ts';
-import { type Quota, QuotaUnavailable } from '../../gateway/quota/quota-port.ts';
+import { QuotaUnavailable } from '../../gateway/quota/quota-port.ts';
 import { singleClient } from '../../gateway/quota/redis-client.ts';
 import { createRedisQuota } from '../../gateway/quota/redis-quota.ts';
 import { newId } from '../../src/domain/new-id.ts';
@@ -15,16 +15,17 @@ import { describeWithRedis, describeWithRedisServer, type RedisServer, startRedi
 import { startProxy } from '../support/tcp-proxy.ts';
 import { passInRedis } from './pass-in-redis.ts';
 import { processWithClosedQuota, quotaContract } from './quota-contract.ts';
+import { type QuotaOfKeys, quotaOfKeys } from './quota-of-keys.ts';
 
 /** How long recovery may take on a busy machine; milliseconds. On an idle one it takes less than a third of it. */
 const RECOVERS_WITHIN_MS = 2000;
 
 const POLICY = { limit: 100, windowSeconds: 60 };
 
-function open(redisUrl: string, policy = POLICY): Quota {
-  const quota = createRedisQuota(policy, redisUrl, false);
+function open(redisUrl: string, { limit, windowSeconds } = POLICY): QuotaOfKeys {
+  const quota = createRedisQuota(windowSeconds, redisUrl, false);
   onTestFinished(() => quota.close());
-  return quota;
+  return quotaOfKeys(quota, limit);
 }
 
 describeWithRedis('Redis quota', (redisUrl) => {
@@ -36,9 +37,9 @@ describeWithRedis('Redis quota', (redisUrl) => {
   });
 
   quotaContract('Redis', {
-    open: async (policy) => createRedisQuota(policy, redisUrl(), false),
+    open: async (windowSeconds) => createRedisQuota(windowSeconds, redisUrl(), false),
     gateways: 2,
-    pass: (apiKeyId, ms) => passInRedis(redis, apiKeyId, ms),
+    pass: (bearer, ms) => passInRedis(redis, bearer, ms),
     redisUrl,
   });
 
@@ -173,6 +174,34 @@ describeWithRedisServer('Redis quota on a server of its own', () => {
     await expect.poll(connection).not.toBeOneOf([before, undefined]);
   });
 
+  test('of a studio with a limit there is an entry beside that of the key, and another while it is refused', async () => {
+    const quota = createRedisQuota(60, server.url, false);
+    onTestFinished(() => quota.close());
+    const bearer = { apiKeyId: newId(), studioId: 'studio-1' };
+    const names = async () => ((await server.command('KEYS', '*')) as string[]).toSorted();
+    const counters = [`lead-intake:quota:${bearer.apiKeyId}`, 'lead-intake:quota:studio:studio-1'];
+
+    await quota.consume(bearer, { key: 5, studio: 1 });
+    expect(await names()).toEqual(counters);
+    await quota.consume(bearer, { key: 5, studio: 1 });
+    expect(await names()).toEqual([...counters, 'lead-intake:quota:refusal:studio:studio-1'].toSorted());
+  });
+
+  test('when Redis forgets its data, a studio has a whole window again, with each of its keys', async () => {
+    const quota = createRedisQuota(60, server.url, false);
+    onTestFinished(() => quota.close());
+    const limits = { key: 5, studio: 2 };
+    const keys = times(3, () => ({ apiKeyId: newId(), studioId: 'studio-1' }));
+    const admitted = async () =>
+      (await Promise.all(keys.map((key) => quota.consume(key, limits)))).map((each) => each.admitted);
+    expect(await admitted()).toEqual([true, true, false]);
+
+    await server.restart();
+    await expect.poll(() => quota.ready(), { timeout: RECOVERS_WITHIN_MS }).toBe(true);
+
+    expect(await admitted()).toEqual([true, true, false]);
+  });
+
   test('when Redis forgets its data and scripts, windows begin anew and no request fails', async () => {
     const quota = open(server.url, { limit: 1, windowSeconds: 60 });
     const apiKeyId = newId();
@@ -204,7 +233,7 @@ describeWithRedisServer('Redis quota on a server of its own', () => {
     await quota.consume(apiKeyId);
     const { resetSeconds } = await quota.consume(apiKeyId);
 
-    const names = [`lead-intake:quota:${apiKeyId}`, `lead-intake:quota:refusal:{lead-intake:quota:${apiKeyId}}`];
+    const names = [`lead-intake:quota:${apiKeyId}`, `lead-intake:quota:refusal:${apiKeyId}`];
     expect(((await server.command('KEYS', '*')) as string[]).toSorted()).toEqual(names);
     const ttlMs = await server.command('PTTL', names[1] ?? '');
     expect(ttlMs).toBeGreaterThan(0);
@@ -218,8 +247,8 @@ describeWithRedisServer('Redis quota on a server of its own', () => {
     const quota = open(server.url.replace(/\/\/[^@]+@/, '//narrow:narrow@'), { limit: 1, windowSeconds: 60 });
     const apiKeyId = newId();
 
-    const { window } = await quota.consume(apiKeyId);
-    await quota.putBack(apiKeyId, window);
+    const { windows } = await quota.consume(apiKeyId);
+    await quota.putBack(apiKeyId, windows);
     expect(await quota.consume(apiKeyId)).toMatchObject({ admitted: true });
     expect(await quota.consume(apiKeyId)).toMatchObject({ admitted: false });
     expect(await quota.ready()).toBe(true);
@@ -330,12 +359,12 @@ describeWithRedisServer('Redis quota on a server of its own', () => {
 
     test.each(STRANGE)('%s where something is put back takes nothing from anybody', async (_, ...command) => {
       const [apiKeyId, quota] = [newId(), open(server.url, LIMIT_OF_TWO)];
-      const { window } = await quota.consume(apiKeyId);
+      const { windows } = await quota.consume(apiKeyId);
       const name = `lead-intake:quota:${apiKeyId}`;
       await server.command('DEL', name);
       await leave(name, command);
 
-      await quota.putBack(apiKeyId, window);
+      await quota.putBack(apiKeyId, windows);
 
       expect(await quota.consume(apiKeyId)).toMatchObject({ admitted: true, remaining: 1 });
     });
@@ -354,7 +383,7 @@ describeWithRedisServer('Redis quota on a server of its own', () => {
     ['expires in a year', ['PX', String(365 * 86_400_000)]],
   ])('a refusal that %s refuses nobody', async (_, expiry) => {
     const [apiKeyId, quota] = [newId(), open(server.url, LIMIT_OF_TWO)];
-    const name = `lead-intake:quota:refusal:{lead-intake:quota:${apiKeyId}}`;
+    const name = `lead-intake:quota:refusal:${apiKeyId}`;
     await server.command('SET', name, '', ...expiry);
 
     expect(await quota.consume(apiKeyId)).toMatchObject({ admitted: true });
@@ -385,19 +414,19 @@ describeWithRedisServer('Redis quota on a server of its own', () => {
     expect(await quota.consume(apiKeyId)).toMatchObject({ remaining: POLICY.limit - 3 });
   });
 
-  async function expectUnavailable(quota: Quota): Promise<void> {
+  async function expectUnavailable(quota: QuotaOfKeys): Promise<void> {
     expect(await inTime(() => outcomeOf(quota))).toBeInstanceOf(QuotaUnavailable);
     expect(await inTime(() => quota.ready())).toBe(false);
   }
 
-  async function expectRecovered(quota: Quota): Promise<void> {
+  async function expectRecovered(quota: QuotaOfKeys): Promise<void> {
     await expect.poll(() => quota.ready(), { timeout: RECOVERS_WITHIN_MS, interval: 20 }).toBe(true);
     expect(await quota.consume(newId())).toMatchObject({ admitted: true, remaining: POLICY.limit - 1 });
   }
 });
 
 /** The decision on one request, or the error. */
-function outcomeOf(quota: Quota): Promise<unknown> {
+function outcomeOf(quota: QuotaOfKeys): Promise<unknown> {
   return quota.consume(newId()).catch((error: unknown) => error);
 }
 

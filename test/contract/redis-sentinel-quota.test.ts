@@ -4,6 +4,7 @@ import { createRedisQuota } from '../../gateway/quota/redis-quota.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { replicationOf, startWatchedRedis, type WatchedRedis } from '../support/redis-sentinel.ts';
 import { describeWithRedisServer, type RedisServer } from '../support/servers.ts';
+import { quotaOfKeys } from './quota-of-keys.ts';
 
 /** How long a replica may take to take over on a busy machine; milliseconds. */
 const TAKES_OVER_WITHIN_MS = 20_000;
@@ -81,7 +82,7 @@ describeWithRedisServer('Redis quota by way of sentinels', () => {
   });
 
   test('a quota whose sentinels are all away can be closed', async () => {
-    const quota = createRedisQuota({ limit: LIMIT, windowSeconds: 60 }, 'redis+sentinel://127.0.0.1:1/quota', false);
+    const quota = quotaOfKeys(createRedisQuota(60, 'redis+sentinel://127.0.0.1:1/quota', false), LIMIT);
     await expect(quota.consume(newId())).rejects.toBeInstanceOf(QuotaUnavailable);
 
     await quota.close();
@@ -89,7 +90,7 @@ describeWithRedisServer('Redis quota by way of sentinels', () => {
 });
 
 function open({ url }: WatchedRedis) {
-  const quota = createRedisQuota({ limit: LIMIT, windowSeconds: 600 }, url, false);
+  const quota = quotaOfKeys(createRedisQuota(600, url, false), LIMIT);
   onTestFinished(() => quota.close());
   return quota;
 }

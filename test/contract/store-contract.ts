@@ -1487,6 +1487,45 @@ export function storeContract(name: string, damages: readonly Damage[], open: ()
         expect(await store.listAuditEvents('studio-2', null)).toEqual([]);
       });
 
+      test('is kept of quotas that change, from and to which, in the write of whatever else changes', async () => {
+        const at = (ms: number, caller?: string) => ({ memberId: 'member-1', caller, now: plus(NOW, ms) });
+        const put = { id: STUDIO_ID, status: undefined, regionCode: undefined };
+        await store.putStudio(aStudio({ quotaLimit: 100 }), at(0));
+        const key = anApiKey();
+        await store.createApiKey(key, plus(NOW, 1));
+        await store.putStudio({ ...put, status: 'suspended', quotaLimit: 2_000 }, at(2, 'crm'));
+        await store.putStudio({ ...put, quotaLimit: 2_000 }, at(3));
+        await store.putStudio({ ...put, status: 'suspended' }, at(4));
+        await store.putStudio({ ...put, quotaLimit: null }, at(5));
+        await store.putApiKeyQuota(STUDIO_ID, key.id, 7, at(6, 'crm'));
+        await store.putApiKeyQuota(STUDIO_ID, key.id, 7, at(7));
+        await store.putApiKeyQuota(STUDIO_ID, key.id, null, at(8));
+
+        const told = { ...event, memberId: 'member-1' };
+        const ofStudio = { ...told, action: 'studio-quota-changed' };
+        const ofKey = { ...told, action: 'api-key-quota-changed', apiKeyId: key.id };
+        store = await later();
+        expect(await store.listAuditEvents(STUDIO_ID, null)).toEqual(
+          [
+            { ...told, action: 'studio-status-changed', to: 'active' },
+            { ...ofStudio, to: '100' },
+            { ...told, action: 'api-key-created', apiKeyId: key.id, time: plus(NOW, 1) },
+            {
+              ...told,
+              action: 'studio-status-changed',
+              caller: 'crm',
+              time: plus(NOW, 2),
+              from: 'active',
+              to: 'suspended',
+            },
+            { ...ofStudio, caller: 'crm', time: plus(NOW, 2), from: '100', to: '2000' },
+            { ...ofStudio, time: plus(NOW, 5), from: '2000' },
+            { ...ofKey, caller: 'crm', time: plus(NOW, 6), to: '7' },
+            { ...ofKey, time: plus(NOW, 8), from: '7' },
+          ].toReversed(),
+        );
+      });
+
       test('is kept of a lead, and changes nothing of how the lead is read', async () => {
         const lead = await created();
         const { id: leadId, studioId } = lead;
@@ -1601,6 +1640,89 @@ export function storeContract(name: string, damages: readonly Damage[], open: ()
         const statuses = (await store.listAuditEvents(studioId, null)).toReversed();
         expect(statuses.map(({ from }) => from)).toEqual([null, ...statuses.map(({ to }) => to)].slice(0, -1));
         expect(statuses.at(-1)?.to).toBe((await store.findStudio(studioId))?.status);
+      });
+    });
+
+    describe('the quota of a key and of a studio', () => {
+      const BY = { memberId: null, now: NOW };
+
+      test('is there for who authenticates, also after the next start, and goes when it is taken away', async () => {
+        const key = anApiKey();
+        await store.putStudio(aStudio(), BY);
+        await store.putMember(aMember());
+        await store.createApiKey(key, NOW);
+        const limits = async () => {
+          const credential = await store.findCredential(key.secretSha256);
+          return [credential?.key.quotaLimit, credential?.studio.quotaLimit];
+        };
+        expect(await limits()).toEqual([null, null]);
+
+        expect(await store.putApiKeyQuota(STUDIO_ID, key.id, 50, BY)).toEqual({ ...key, quotaLimit: 50 });
+        const put = { id: STUDIO_ID, status: undefined, regionCode: undefined };
+        expect(await store.putStudio({ ...put, quotaLimit: 70 }, BY)).toEqual(aStudio({ quotaLimit: 70 }));
+        store = await later();
+        expect(await limits()).toEqual([50, 70]);
+        expect(await store.findStudio(STUDIO_ID)).toEqual(aStudio({ quotaLimit: 70 }));
+        expect((await store.listStudios(null, 9)).records).toEqual([aStudio({ quotaLimit: 70 })]);
+        expect(await store.listApiKeys(STUDIO_ID)).toEqual([{ ...key, quotaLimit: 50 }]);
+
+        expect(await store.putApiKeyQuota(STUDIO_ID, key.id, null, BY)).toEqual(key);
+        expect(await store.putStudio({ ...put, quotaLimit: null }, BY)).toEqual(aStudio());
+        expect(await limits()).toEqual([null, null]);
+      });
+
+      test('stays when anything else changes, a secret too', async () => {
+        const key = anApiKey();
+        await store.putStudio(aStudio({ quotaLimit: 70 }), BY);
+        await store.createApiKey(key, NOW);
+        await store.putApiKeyQuota(STUDIO_ID, key.id, 50, BY);
+        const secret = { secretSha256: aSecretHash(), secretHint: 'hint', expiresAt: null };
+
+        await store.replaceApiKey({ studioId: STUDIO_ID, keyId: key.id, memberId: 'member-2', ...secret, now: NOW });
+        await store.noteApiKeyUse({ studioId: STUDIO_ID, keyId: key.id, now: NOW, unlessSince: plus(NOW, -1) });
+        await store.putStudio({ id: STUDIO_ID, status: 'suspended', regionCode: 'DE' }, BY);
+
+        const credential = await store.findCredential(secret.secretSha256);
+        expect(credential).toMatchObject({ key: { quotaLimit: 50 }, studio: { quotaLimit: 70, status: 'suspended' } });
+        expect(await store.revokeApiKey(STUDIO_ID, key.id, BY)).toMatchObject({ quotaLimit: 50 });
+      });
+
+      test('of a key is put by its studio alone', async () => {
+        const key = anApiKey();
+        await store.putStudio(aStudio(), BY);
+        await store.createApiKey(key, NOW);
+
+        expect(await store.putApiKeyQuota('studio-2', key.id, 5, BY)).toBeNull();
+        expect(await store.putApiKeyQuota(STUDIO_ID, newId(), 5, BY)).toBeNull();
+
+        expect(await store.listApiKeys(STUDIO_ID)).toEqual([key]);
+      });
+
+      test('is one of those that were put at once, and the audit leads from each to the next', async () => {
+        const key = anApiKey();
+        await store.putStudio(aStudio(), BY);
+        await store.createApiKey(key, NOW);
+        const limits = times(8, (index) => index + 1);
+        const put = { id: STUDIO_ID, status: undefined, regionCode: undefined };
+
+        await Promise.all(
+          limits.flatMap((limit) => [
+            store.putApiKeyQuota(STUDIO_ID, key.id, limit, BY),
+            store.putStudio({ ...put, quotaLimit: limit }, BY),
+          ]),
+        );
+
+        const [listed] = await store.listApiKeys(STUDIO_ID);
+        const events = (await store.listAuditEvents(STUDIO_ID, null)).toReversed();
+        for (const [action, last] of [
+          ['api-key-quota-changed', listed?.quotaLimit],
+          ['studio-quota-changed', (await store.findStudio(STUDIO_ID))?.quotaLimit],
+        ] as const) {
+          const changes = events.filter((event) => event.action === action);
+          expect(changes).toHaveLength(limits.length);
+          expect(changes.map(({ from }) => from)).toEqual([null, ...changes.slice(0, -1).map(({ to }) => to)]);
+          expect(changes.at(-1)?.to).toBe(`${last}`);
+        }
       });
     });
 

@@ -61,6 +61,7 @@ test('an operator sets up a studio, issues, replaces, lists and revokes a key, f
     id: 's1',
     status: 'active',
     regionCode: 'DE',
+    quotaLimit: null,
   });
   expect(await json('studios', 'put', 's1', '--status', 'suspended', '--member', 'the-boss')).toMatchObject({
     status: 'suspended',
@@ -71,6 +72,9 @@ test('an operator sets up a studio, issues, replaces, lists and revokes a key, f
     regionCode: null,
   });
   expect(await json('studios', 'get', 's1')).toMatchObject({ status: 'suspended', regionCode: null });
+  expect(await json('studios', 'put', 's1', '--quota', '5000')).toMatchObject({ quotaLimit: 5000 });
+  expect(await json('studios', 'put', 's1', '--status', 'suspended')).toMatchObject({ quotaLimit: 5000 });
+  expect(await json('studios', 'put', 's1', '--quota', 'default')).toMatchObject({ quotaLimit: null });
   // Nobody is there to hold to the region that it had: what is due is done now, the rest waits for its time.
   expect(await json('claims')).toMatchObject([{ studio: 's1', step: 'first', after: null }]);
   expect(await json('claims', '--renew')).toMatchObject([{ studio: 's1', step: 'second', after: null }]);
@@ -86,6 +90,9 @@ test('an operator sets up a studio, issues, replaces, lists and revokes a key, f
   const manager = ['s1', '--member', 'owner'];
   const created = await json('keys', 'create', ...manager, '--name', 'Site', '--scope', 'leads.create', '--days', '30');
   expect(created).toMatchObject({ scopes: ['leads.create'], secret: expect.stringMatching(/^lik_/) });
+  const quota = (...args: string[]) => json('keys', 'quota', 's1', created.id, ...args);
+  expect(await quota('40', '--member', 'the-boss')).toMatchObject({ id: created.id, quotaLimit: 40 });
+  expect(await quota('default')).toMatchObject({ quotaLimit: null });
   const replaced = await json('keys', 'replace', 's1', created.id, '--member', 'owner');
   expect(replaced).toMatchObject({ id: created.id, expiresAt: created.expiresAt });
   expect(replaced.secret).not.toBe(created.secret);
@@ -97,7 +104,11 @@ test('an operator sets up a studio, issues, replaces, lists and revokes a key, f
   expect(deeds.map((deed: Record<string, unknown>) => [deed.action, deed.memberId, deed.caller, deed.to])).toEqual([
     ['api-key-revoked', 'owner', byHand, null],
     ['api-key-replaced', 'owner', byHand, null],
+    ['api-key-quota-changed', null, byHand, null],
+    ['api-key-quota-changed', 'the-boss', byHand, '40'],
     ['api-key-created', 'owner', byHand, null],
+    ['studio-quota-changed', null, byHand, null],
+    ['studio-quota-changed', null, byHand, '5000'],
     ['studio-status-changed', 'the-boss', byHand, 'suspended'],
     ['studio-status-changed', null, byHand, 'active'],
   ]);
@@ -158,6 +169,7 @@ test.each([
   ],
   ['a studio that is not there', ['keys', 'list', 'nowhere', '--member', 'm'], ['STUDIO_NOT_FOUND']],
   ['a word that is not known', ['leads', 'stage', 's1', 'x', 'sold'], ['Allowed choices are new, contacted']],
+  ['a quota that is no number', ['keys', 'quota', 's1', 'x', 'many'], ['must be a whole number, at least 1']],
   ['an option that is missing', ['keys', 'create', 's1', '--name', 'n'], ["required option '--member"]],
 ])('%s: said on standard error, with status 1', async (_, args, said) => {
   const { cli } = commandLine();

@@ -55,8 +55,8 @@ const idsOf = (of: readonly Lead[]) => of.map(({ id }) => id);
 test('an operator sees studios, the newest leads of one, and a lead', async () => {
   const json = async (...args: string[]) => JSON.parse((await cli('--json', ...args)).output);
   expect(await json('studios', 'list')).toEqual([
-    { id: 's1', status: 'suspended', regionCode: null },
-    { id: 's2', status: 'active', regionCode: null },
+    { id: 's1', status: 'suspended', regionCode: null, quotaLimit: null },
+    { id: 's2', status: 'active', regionCode: null, quotaLimit: null },
   ]);
   const newest = leads.toReversed();
   expect(idsOf(await json('leads', 'list', '--studio', 's2'))).toEqual(idsOf(newest.slice(0, 25)));

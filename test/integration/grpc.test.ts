@@ -862,6 +862,7 @@ describe('the directory', () => {
     [['studio.regionCode'], { id: 'a', status: 1, regionCode: 'de' }],
     [['studio.regionCode'], { id: 'a', status: 1, regionCode: '' }],
     [['studio.regionCode'], { id: 'a', status: 1, regionCode: 'constructor' }],
+    [['studio.quotaLimit'], { id: 'a', status: 1, quotaLimit: 0 }],
     [['studio.id', 'studio.status', 'studio.regionCode'], { regionCode: 'XX' }],
     [['studio.id', 'studio.status'], undefined],
   ])('PutStudio is refused for %o: %o', async (fields, studio) => {
@@ -1020,7 +1021,7 @@ describe('the directory', () => {
 describe("the core's token", () => {
   const unauthenticated = refused('UNAUTHENTICATED', 'CALLER_UNAUTHENTICATED');
 
-  test('the contract has RPCs to try', () => expect(CONTRACT_RPCS).toHaveLength(33));
+  test('the contract has RPCs to try', () => expect(CONTRACT_RPCS).toHaveLength(34));
 
   /** Where a request with nothing in it is none. */
   const FAULTY_REQUESTS: Readonly<Record<string, object | 'none is'>> = {

@@ -10,6 +10,7 @@ const EARLY = 'who comes before the time that was told is refused, at whatever m
 const RELENTLESS =
   'a key that never stops asking is admitted less than a second after its window, with a whole new one';
 const PUT_BACK_LATE = 'what is put back after the end of its window is in no other';
+const SHARED = 'shares it among its twenty keys, of however many requests at once';
 const SENT_ONCE = 'a request whose answer is lost was counted at most once: nothing is sent a second time';
 
 /** Faults in how requests are counted, and in what is told of it. */
@@ -24,27 +25,27 @@ export const QUOTA_BUGS: readonly PlantedBug[] = [
     name: 'in Redis, who comes when the window is over is let in before the time that was told',
     suite: REDIS.suite,
     caughtBy: EARLY,
-    patches: [{ file: REDIS.file, text: "redis.call('SET', KEYS[2], '', 'PX', seconds * 1000)", put: '' }],
+    patches: [{ file: REDIS.file, text: "redis.call('SET', best.refusal, '', 'PX', best.seconds * 1000)", put: '' }],
   },
   {
     name: 'only the first refusal of a window decides until when the key is refused',
     suite: REDIS.suite,
     caughtBy: EARLY,
-    patches: [{ file: REDIS.file, text: 'seconds * 1000 > refused then', put: 'refused <= 0 then' }],
+    patches: [{ file: REDIS.file, text: 'best.seconds * 1000 > best.refused then', put: 'best.refused <= 0 then' }],
     inSoak: true,
   },
   {
     name: 'in memory, a refusal puts off the end for who keeps asking',
     suite: MEMORY.suite,
     caughtBy: RELENTLESS,
-    patches: [{ file: MEMORY.file, find: 'if (leftMs > 0) $THEN', put: '$THEN' }],
+    patches: [{ file: MEMORY.file, find: 'told.window && leftMs > 0', put: 'told.window' }],
     inSoak: true,
   },
   {
     name: 'in Redis, a refusal puts off the end for who keeps asking',
     suite: REDIS.suite,
     caughtBy: RELENTLESS,
-    patches: [{ file: REDIS.file, text: 'if isOwn and seconds', put: 'if seconds' }],
+    patches: [{ file: REDIS.file, text: 'elseif best.isOwn and best.seconds', put: 'elseif best.seconds' }],
     inSoak: true,
   },
   {
@@ -54,8 +55,8 @@ export const QUOTA_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: REDIS.file,
-        text: 'if refused <= 0 and count < limit then',
-        put: 'if (left > 0 or refused <= 0) and count < limit then',
+        text: 'local refuses = refused > 0 or count >= limit',
+        put: 'local refuses = (refused > 0 and left <= 0) or count >= limit',
       },
     ],
     inSoak: true,
@@ -64,7 +65,7 @@ export const QUOTA_BUGS: readonly PlantedBug[] = [
     name: 'in memory, a request is put back into whichever window is under way',
     suite: MEMORY.suite,
     caughtBy: PUT_BACK_LATE,
-    patches: [{ file: MEMORY.file, find: 'window?.id === id', put: 'window && id' }],
+    patches: [{ file: MEMORY.file, find: 'window && window.id === windows[index]', put: 'window' }],
   },
   {
     name: 'in Redis, a request is put back into whichever window is under way',
@@ -73,7 +74,7 @@ export const QUOTA_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: REDIS.file,
-        text: `if count > 0 and math.abs(endOf(left) - ARGV[1]) < \${SAME_END_WITHIN_MS} then`,
+        text: `if count > 0 and math.abs(endOf(left) - ARGV[i]) < \${SAME_END_WITHIN_MS} then`,
         put: 'if count > 0 then',
       },
     ],
@@ -82,7 +83,7 @@ export const QUOTA_BUGS: readonly PlantedBug[] = [
     name: 'a list in the place of a counter stays there, and keeps its key from being counted',
     suite: REDIS.suite,
     caughtBy: 'a list in the place of a counter is counted for nothing, and replaced',
-    patches: [{ file: REDIS.file, text: "or redis.call('TYPE', KEYS[1]).ok ~= 'string'", put: '' }],
+    patches: [{ file: REDIS.file, text: "or redis.call('TYPE', counter).ok ~= 'string'", put: '' }],
   },
   {
     name: 'a command that was sent to Redis and got lost is sent again',
@@ -114,6 +115,54 @@ export const QUOTA_BUGS: readonly PlantedBug[] = [
     caughtBy: 'that names sentinels is read whole',
     patches: [{ file: 'gateway/quota/sentinel-address.ts', find: 'db: Number(db)', put: 'db: 0' }],
     inSoak: true,
+  },
+  {
+    name: 'in Redis, what the studio refuses is let in where the key has requests left',
+    suite: REDIS.suite,
+    caughtBy: SHARED,
+    patches: [{ file: REDIS.file, text: 'if looks[i].refuses then', put: 'if looks[i].refuses and i == 1 then' }],
+  },
+  {
+    name: 'in memory, what the studio refuses is taken out of the window of the key',
+    suite: MEMORY.suite,
+    caughtBy: 'that refuses takes nothing from a key, nor a key that refuses from the studio',
+    patches: [
+      {
+        file: MEMORY.file,
+        find: 'const windows: number[] = [];',
+        put: 'const windows: number[] = []; if (looks[0]?.window && !looks[0].refuses && !admitted) looks[0].window.count += 1;',
+      },
+    ],
+  },
+  {
+    name: 'in memory, callers are told of the key, whatever is left to the studio',
+    suite: MEMORY.suite,
+    caughtBy: 'is told of as soon as it will be used up before the key, and the key otherwise',
+    patches: [{ file: MEMORY.file, find: 'tellsMore(first, second) ? second : first', put: 'first' }],
+  },
+  {
+    name: 'in memory, what is put back is put back for the key alone',
+    suite: MEMORY.suite,
+    caughtBy: 'gets back what is put back, and so does the key',
+    patches: [{ file: MEMORY.file, find: 'namesOf(bearer).entries()', put: 'namesOf(bearer).slice(0, 1).entries()' }],
+  },
+  {
+    name: 'a gateway goes by the quotas that it once knew for as long as a key is used',
+    suite: 'test/unit/known-callers.test.ts',
+    caughtBy: 'nobody is known for longer than told, however often they are asked for, and then anew',
+    patches: [
+      {
+        file: 'gateway/known-callers.ts',
+        find: 'known && this.#clock() < known.untilMs ? known.caller : undefined',
+        put: 'known?.caller',
+      },
+    ],
+  },
+  {
+    name: 'on SQLite, that the quota of a studio has changed is not kept for the audit',
+    suite: 'test/contract/sqlite-store.test.ts',
+    caughtBy: 'is kept of quotas that change, from and to which, in the write of whatever else changes',
+    patches: [{ file: 'src/store/sqlite/directory.ts', find: 'if (quota !== quotaBefore) $THEN', put: '' }],
   },
   {
     name: 'whoever is refused is told to wait for a whole window',

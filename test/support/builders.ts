@@ -28,7 +28,7 @@ export const times = <T>(count: number, make: (index: number) => T): T[] =>
   Array.from({ length: count }, (_, index) => make(index));
 
 export function aStudio(overrides: Partial<Studio> = {}): Studio {
-  return { id: STUDIO_ID, status: 'active', regionCode: null, formerRules: [], ...overrides };
+  return { id: STUDIO_ID, status: 'active', regionCode: null, quotaLimit: null, formerRules: [], ...overrides };
 }
 
 export function aMember(overrides: Partial<Member> = {}): Member {
@@ -86,6 +86,7 @@ export function anApiKey(overrides: Partial<ApiKey> = {}): ApiKey {
     secretSha256: aSecretHash(),
     secretHint: 'a1B_',
     lastUsedAt: null,
+    quotaLimit: null,
     ...overrides,
   };
 }

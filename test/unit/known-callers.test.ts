@@ -1,5 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import { expect, test } from 'vitest';
+import { KNOWN_CALLER_MS } from '../../common/deadlines.ts';
 import { hashKeySecret } from '../../common/rules/key-secret.ts';
 import { KnownCallers, MOST_KNOWN } from '../../gateway/known-callers.ts';
 import { AuthenticateApiKeyResponseSchema } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
@@ -8,7 +9,7 @@ import { times } from '../support/builders.ts';
 const callerOf = (apiKeyId: string) => create(AuthenticateApiKeyResponseSchema, { apiKeyId });
 
 test('of more callers than are kept in mind, whoever came first is forgotten', () => {
-  const known = new KnownCallers();
+  const known = new KnownCallers(KNOWN_CALLER_MS);
   const hashes = times(MOST_KNOWN + 1, (index) => hashKeySecret(`key ${index}`));
 
   for (const [index, hash] of hashes.entries()) known.know(hash, callerOf(`${index}`));
@@ -20,7 +21,7 @@ test('of more callers than are kept in mind, whoever came first is forgotten', (
 });
 
 test('whoever is forgotten is not known, and others are', () => {
-  const known = new KnownCallers();
+  const known = new KnownCallers(KNOWN_CALLER_MS);
   const [one, other] = [hashKeySecret('one'), hashKeySecret('other')];
   known.know(one, callerOf('one'));
   known.know(other, callerOf('other'));
@@ -29,4 +30,18 @@ test('whoever is forgotten is not known, and others are', () => {
 
   expect(known.get(one)).toBeUndefined();
   expect(known.get(other)?.apiKeyId).toBe('other');
+});
+
+test('nobody is known for longer than told, however often they are asked for, and then anew', () => {
+  let nowMs = 5;
+  const known = new KnownCallers(100, () => nowMs);
+  const secret = hashKeySecret('one');
+  known.know(secret, callerOf('before'));
+
+  for (; nowMs < 105; nowMs += 1) expect(known.get(secret)?.apiKeyId).toBe('before');
+  expect(known.get(secret)).toBeUndefined();
+
+  known.know(secret, callerOf('after'));
+  nowMs += 99;
+  expect(known.get(secret)?.apiKeyId).toBe('after');
 });

@@ -1,5 +1,6 @@
 import { Binary, UUID } from 'mongodb';
 import { type ApiKey, isLive, KEY_SLOTS } from '../../domain/api-key.ts';
+import { quotaLimitText } from '../../domain/quota-limit.ts';
 import { type Checked, legibleApiKey, whole, wholeOrNull } from '../checked.ts';
 import { type ApiKeyStore, type ReplaceApiKeyOutcome, type ReportUnreadable, UnreadableRecord } from '../store.ts';
 import { doer, refusedHistory, remember, updateAndRemember } from './audit.ts';
@@ -57,6 +58,31 @@ export function mongoApiKeys(connection: Connection, studioReads: StudioReads, r
           return { key: found && (wholeOrNull(apiKeyOf(found), report) ?? legibleApiKey(apiKeyIn(found))) };
         }),
       ).then(({ key }) => key),
+
+    putApiKeyQuota: (studioId, keyId, limit, { memberId, caller, now: time }) =>
+      call((deadline) =>
+        untilKnown<{ readonly key: Checked<ApiKey> | null }>(deadline, async () => {
+          const _id = new UUID(keyId);
+          const found = await apiKeys.findOne({ studioId, _id }, WITHOUT_HISTORY);
+          const key = found && apiKeyOf(found);
+          if (!key || key instanceof UnreadableRecord || key.quotaLimit === limit) return { key };
+          deadline.throwIfAborted();
+          const before = key.quotaLimit;
+          const isChanged = await updateAndRemember(
+            apiKeys,
+            { studioId, _id, quotaLimit: before },
+            { quotaLimit: limit },
+            {
+              action: 'api-key-quota-changed',
+              ...doer({ memberId, caller }),
+              time,
+              from: quotaLimitText(before),
+              to: quotaLimitText(limit),
+            },
+          );
+          return isChanged ? { key: { ...key, quotaLimit: limit } } : undefined;
+        }),
+      ).then(({ key }) => whole(key)),
 
     noteApiKeyUse: ({ studioId, keyId, now, unlessSince }) =>
       call(async () => {

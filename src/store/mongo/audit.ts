@@ -47,11 +47,13 @@ export function mongoAudit({ leads, apiKeys, studios, call }: Connection, report
 /** Who did it, as an entry has it. */
 export const doer = ({ memberId, caller }: Doer) => ({ memberId, ...(caller && { caller }) });
 
-/** What makes a document's history longer by an entry, as a part of an update. */
-export const remember = (entry: HistoryEntry) => ({ history: { $each: [entry], $slice: -EVENTS_KEPT } });
+/** What makes a document's history longer, as a part of an update. */
+export const remember = (...entries: HistoryEntry[]) => ({
+  history: { $each: entries, $slice: -EVENTS_KEPT },
+});
 
 /**
- * Changes a document that must be changed whatever it holds, and keeps an event of it. Where the history takes no more, it
+ * Changes a document that must be changed whatever it holds, and keeps events of it. Where the history takes no more, it
  * is begun anew; where there is no room for that either, it goes, and what it took makes room for the change.
  *
  * @returns whether there was one
@@ -60,11 +62,11 @@ export async function updateAndRemember<Document extends { readonly history?: re
   collection: Collection<Document>,
   filter: Filter<Document>,
   $set: Partial<Document>,
-  entry: HistoryEntry,
+  ...entries: HistoryEntry[]
 ): Promise<boolean> {
   const changes = [
-    { $set, $push: remember(entry) },
-    { $set: { ...$set, history: [entry] } },
+    { $set, $push: remember(...entries) },
+    { $set: { ...$set, history: entries } },
     { $set, $unset: { history: 1 } },
   ];
   for (const change of changes) {

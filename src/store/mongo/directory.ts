@@ -1,4 +1,5 @@
 import type { Deed } from '../../domain/audit.ts';
+import { quotaLimitText } from '../../domain/quota-limit.ts';
 import { type LeadSource, MOST_MEMBERS, MOST_SOURCES, STUDIO_STATUSES, type Studio } from '../../domain/studio.ts';
 import { type Checked, isOneOf, wholeOrNull } from '../checked.ts';
 import { readPage } from '../pages.ts';
@@ -98,11 +99,13 @@ export function mongoDirectory(connection: Connection, reads: StudioReads, repor
 }
 
 function studioPutter({ studios, call }: Connection, report: ReportUnreadable): DirectoryStore['putStudio'] {
-  async function createStudio({ id, status, regionCode = null }: StudioPut & Pick<Studio, 'status'>, by: Deed) {
-    const history = [statusEntry(by, status)];
+  async function createStudio(put: StudioPut & Pick<Studio, 'status'>, by: Deed) {
+    const { id, status, regionCode = null, quotaLimit = null } = put;
+    const history = [statusEntry(by, status), ...(quotaLimit === null ? [] : [quotaEntry(by, null, quotaLimit)])];
+    const record = { status, regionCode, quotaLimit };
     // Should it be there meanwhile, this is refused, and tried again as a change.
-    await studios.insertOne({ _id: id, status, regionCode, ...renewalFields(null), members: {}, sources: {}, history });
-    return { studio: { id, status, regionCode, formerRules: [] } };
+    await studios.insertOne({ _id: id, ...record, ...renewalFields(null), members: {}, sources: {}, history });
+    return { studio: { id, ...record, formerRules: [] } };
   }
 
   /** Changes a studio as it was read; undefined when somebody else has changed it since. */
@@ -111,7 +114,7 @@ function studioPutter({ studios, call }: Connection, report: ReportUnreadable): 
     put: StudioPut,
     by: Deed,
   ): Promise<{ studio: Studio } | undefined> {
-    const { status, regionCode } = put;
+    const { status, regionCode, quotaLimit } = put;
     const before = studioOf(found, report);
     const renewalBefore = renewalOf(found);
     const { region, renewal } = regionAfterPut(before, renewalBefore, put, by.now);
@@ -119,20 +122,33 @@ function studioPutter({ studios, call }: Connection, report: ReportUnreadable): 
       _id: found._id,
       status: found.status ?? null,
       regionCode: found.regionCode ?? null,
+      quotaLimit: found.quotaLimit ?? null,
       'renewal.since': found.renewal?.since ?? null,
     };
     const change = {
       ...(status !== undefined && { status }),
       ...(regionCode !== undefined && { regionCode }),
+      ...(quotaLimit !== undefined && { quotaLimit }),
       ...(renewal !== renewalBefore && renewalFields(renewal)),
     };
     const from = isOneOf(STUDIO_STATUSES, found.status) ? found.status : undefined;
+    const entries = [
+      ...(status === undefined || status === from ? [] : [{ ...statusEntry(by, status), ...(from && { from }) }]),
+      ...(quotaLimit === undefined || quotaLimit === (found.quotaLimit ?? null)
+        ? []
+        : [quotaEntry(by, before.quotaLimit, quotaLimit)]),
+    ];
     const isChanged =
-      status === undefined || status === from
+      entries.length === 0
         ? Object.keys(change).length === 0 || (await studios.updateOne(asItWas, { $set: change })).matchedCount === 1
-        : await updateAndRemember(studios, asItWas, change, { ...statusEntry(by, status), ...(from && { from }) });
-    const formerRules = renewal?.formerRules ?? [];
-    const studio = { id: found._id, status: status ?? before.status, regionCode: region, formerRules };
+        : await updateAndRemember(studios, asItWas, change, ...entries);
+    const studio = {
+      id: found._id,
+      status: status ?? before.status,
+      regionCode: region,
+      quotaLimit: quotaLimit === undefined ? before.quotaLimit : quotaLimit,
+      formerRules: renewal?.formerRules ?? [],
+    };
     return isChanged ? { studio } : undefined;
   }
 
@@ -173,4 +189,12 @@ const statusEntry = ({ now: time, ...by }: Deed, to: Studio['status']): HistoryE
   ...doer(by),
   time,
   to,
+});
+
+const quotaEntry = ({ now: time, ...by }: Deed, from: number | null, to: number | null): HistoryEntry => ({
+  action: 'studio-quota-changed',
+  ...doer(by),
+  time,
+  from: quotaLimitText(from),
+  to: quotaLimitText(to),
 });

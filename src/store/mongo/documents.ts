@@ -51,7 +51,7 @@ export interface LeadKey {
 export interface HistoryEntry extends Pick<AuditEvent, 'action' | 'memberId' | 'time'> {
   readonly caller?: string;
   readonly from?: string | null;
-  readonly to?: string;
+  readonly to?: string | null;
 }
 
 /** A lead with its claims: all that decides about it is in the one document that is written. */
@@ -117,6 +117,8 @@ export interface ApiKeyDocument {
   readonly slot: string;
   /** Absent when it was made by a release that did not keep it. */
   readonly lastUsedAt?: Date | null;
+  /** Absent, or null, when the key has no quota of its own. */
+  readonly quotaLimit?: number | null;
   /** Absent when it was made by a release that kept none. */
   readonly history?: readonly HistoryEntry[];
 }
@@ -126,6 +128,8 @@ export interface StudioDocument {
   readonly _id: string;
   readonly status: Studio['status'];
   readonly regionCode: RegionCode | null;
+  /** Absent, or null, when the studio has no quota of its own. */
+  readonly quotaLimit?: number | null;
   /** The version of the rule by which all its leads claim, with its region of now; null while they are renewed. */
   readonly claimVersion?: number | null;
   /** Absent, as is the version, when a release wrote it that knew the first rule only. */
@@ -142,7 +146,7 @@ interface RenewalDocument extends Omit<ClaimRenewal, 'after'> {
 }
 
 /** What of a studio's document is its record; the rest may be large. */
-export const STUDIO_FIELDS = { status: 1, regionCode: 1, claimVersion: 1, renewal: 1 } as const;
+export const STUDIO_FIELDS = { status: 1, regionCode: 1, quotaLimit: 1, claimVersion: 1, renewal: 1 } as const;
 
 /** No lead's id is below the one or above the other: any page is a walk between two ends, within one studio. */
 export const FIRST_ID = '00000000-0000-0000-0000-000000000000';
@@ -300,7 +304,13 @@ export function apiKeyDocument({ id, secretSha256, ...fields }: ApiKey, slot: st
 export const apiKeyOf = (document: ApiKeyDocument): Checked<ApiKey> => checkedApiKey(apiKeyIn(document));
 
 /** A key with whatever stands in its fields. */
-export function apiKeyIn({ _id, secretSha256, lastUsedAt = null, ...fields }: ApiKeyDocument): Unchecked<ApiKey> {
+export function apiKeyIn({
+  _id,
+  secretSha256,
+  lastUsedAt = null,
+  quotaLimit = null,
+  ...fields
+}: ApiKeyDocument): Unchecked<ApiKey> {
   const { studioId, memberId, name, scopes, createdAt, expiresAt, revokedAt, secretHint } = fields;
   return {
     id: uuidText(_id),
@@ -314,6 +324,7 @@ export function apiKeyIn({ _id, secretSha256, lastUsedAt = null, ...fields }: Ap
     secretSha256: secretSha256 instanceof Binary ? Uint8Array.from(secretSha256.value()) : undefined,
     secretHint,
     lastUsedAt,
+    quotaLimit,
   };
 }
 
@@ -326,8 +337,8 @@ export const listedStudioOf = (document: StudioDocument, report: ReportUnreadabl
 
 /** A studio with whatever stands in its fields. */
 function studioIn(document: StudioDocument): Unchecked<Studio> & Pick<Studio, 'id'> {
-  const { _id: id, status, regionCode } = document;
-  return { id, status, regionCode, formerRules: formerRulesIn(renewalOf(document)) };
+  const { _id: id, status, regionCode, quotaLimit = null } = document;
+  return { id, status, regionCode, quotaLimit, formerRules: formerRulesIn(renewalOf(document)) };
 }
 
 /** How far the claims of a studio's leads are made anew; null: all are by the rule of today. */

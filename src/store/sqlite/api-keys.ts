@@ -1,11 +1,12 @@
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
 import { type ApiKey, isLive, KEY_SLOTS } from '../../domain/api-key.ts';
+import { quotaLimitText } from '../../domain/quota-limit.ts';
 import { legibleApiKey, whole, wholeOrNull } from '../checked.ts';
 import type { ApiKeyStore, ReportUnreadable } from '../store.ts';
 import { auditWriter } from './audit.ts';
 import type { GroupCommit } from './group-commit.ts';
 import { prepareLists } from './row-lists.ts';
-import { API_KEY_COLUMNS, apiKeyIn, apiKeyOf, leadSourceOf, memberOf, type Row, studioOf } from './rows.ts';
+import { API_KEY_COLUMNS, apiKeyIn, apiKeyOf, leadSourceOf, memberOf, number, type Row, studioOf } from './rows.ts';
 
 /** API keys and their slots, in SQLite. */
 export function sqliteApiKeys(
@@ -14,7 +15,7 @@ export function sqliteApiKeys(
   report: ReportUnreadable = () => {},
 ): ApiKeyStore {
   const apiKeys = apiKeyTable(database);
-  const { selectById, selectAll, selectCredential, updateRevoked, updateUse, keep } = apiKeys;
+  const { selectById, selectAll, selectCredential, updateRevoked, updateQuota, updateUse, keep } = apiKeys;
 
   const legible = (row: Row) => wholeOrNull(apiKeyOf(row), report) ?? legibleApiKey(apiKeyIn(row));
 
@@ -36,6 +37,20 @@ export function sqliteApiKeys(
         updateRevoked.run(now.getTime(), studioId, keyId);
         keep({ studioId, apiKeyId: keyId, action: 'api-key-revoked', memberId, caller, time: now });
         return key && { ...key, revokedAt: now };
+      });
+    },
+
+    putApiKeyQuota(studioId, keyId, limit, { memberId, caller, now }) {
+      return commits.write(() => {
+        const row = selectById.get(studioId, keyId);
+        if (!row) return null;
+        const key = whole(apiKeyOf(row));
+        if (key.quotaLimit === limit) return key;
+        updateQuota.run(limit, studioId, keyId);
+        const fromTo = { from: quotaLimitText(key.quotaLimit), to: quotaLimitText(limit) };
+        const action = 'api-key-quota-changed';
+        keep({ studioId, apiKeyId: keyId, action, memberId, caller, time: now, ...fromTo });
+        return { ...key, quotaLimit: limit };
       });
     },
 
@@ -71,8 +86,8 @@ export function sqliteApiKeys(
 /** What selectCredential gives: every request has its key looked up, and there are many columns. */
 function credentialIn(row: readonly SQLOutputValue[]) {
   const [studio_id, id, member_id, name, scopes, secret_sha256, secret_hint, slot, created_at, ...rest] = row;
-  const [expires_at, revoked_at, last_used_at, status, region_code, claim_renewal, role, sourceName, sourceEnabled] =
-    rest;
+  const [expires_at, revoked_at, last_used_at, quota_limit, ...joined] = rest;
+  const [status, region_code, claim_renewal, studio_quota_limit, role, sourceName, sourceEnabled] = joined;
   const apiKey = {
     studio_id,
     id,
@@ -86,8 +101,9 @@ function credentialIn(row: readonly SQLOutputValue[]) {
     expires_at,
     revoked_at,
     last_used_at,
+    quota_limit,
   } as Row;
-  const studio = { id: studio_id, status, region_code, claim_renewal } as Row;
+  const studio = { id: studio_id, status, region_code, claim_renewal, quota_limit: studio_quota_limit } as Row;
   return { apiKey, studio, role, sourceName, sourceEnabled };
 }
 
@@ -96,17 +112,19 @@ type ApiKeyTable = ReturnType<typeof apiKeyTable>;
 function apiKeyTable(database: DatabaseSync) {
   const insert = database.prepare(`
     INSERT INTO api_keys (
-      studio_id, id, member_id, name, scopes, created_at, expires_at, revoked_at, secret_sha256, secret_hint, slot
+      studio_id, id, member_id, name, scopes, created_at, expires_at, revoked_at, secret_sha256, secret_hint, slot,
+      quota_limit
     ) VALUES (
-      :studioId, :id, :memberId, :name, :scopes, :createdAt, :expiresAt, NULL, :secretSha256, :secretHint, :slot
+      :studioId, :id, :memberId, :name, :scopes, :createdAt, :expiresAt, NULL, :secretSha256, :secretHint, :slot,
+      :quotaLimit
     )`);
   const selectById = database.prepare(`SELECT ${API_KEY_COLUMNS} FROM api_keys WHERE studio_id = ? AND id = ?`);
   const selectAll = database.prepare(`
     SELECT ${API_KEY_COLUMNS} FROM api_keys WHERE studio_id = ? ORDER BY id DESC`);
   const selectCredential = prepareLists(
     database,
-    `SELECT ${API_KEY_COLUMNS}, studios.status, studios.region_code, studios.claim_renewal, members.role,
-      lead_sources.name, lead_sources.enabled = 1
+    `SELECT ${API_KEY_COLUMNS}, studios.status, studios.region_code, studios.claim_renewal,
+      ${number('studios.quota_limit')}, members.role, lead_sources.name, lead_sources.enabled = 1
     FROM api_keys
     JOIN studios ON studios.id = api_keys.studio_id
     LEFT JOIN members ON members.studio_id = api_keys.studio_id AND members.id = api_keys.member_id
@@ -124,7 +142,7 @@ function apiKeyTable(database: DatabaseSync) {
   const updateRevoked = database.prepare(
     'UPDATE api_keys SET revoked_at = ?, slot = id WHERE studio_id = ? AND id = ?',
   );
-
+  const updateQuota = database.prepare('UPDATE api_keys SET quota_limit = ? WHERE studio_id = ? AND id = ?');
   const updateUse = database.prepare(`
     UPDATE api_keys SET last_used_at = :now
     WHERE studio_id = :studioId AND id = :id AND coalesce(last_used_at, 0) <= :unlessSince`);
@@ -136,7 +154,18 @@ function apiKeyTable(database: DatabaseSync) {
   };
 
   const keep = auditWriter(database);
-  return { insert, selectById, selectAll, selectCredential, updateSecret, updateRevoked, updateUse, takeSlot, keep };
+  return {
+    insert,
+    selectById,
+    selectAll,
+    selectCredential,
+    updateSecret,
+    updateRevoked,
+    updateQuota,
+    updateUse,
+    takeSlot,
+    keep,
+  };
 }
 
 function keyCreator(
@@ -158,6 +187,7 @@ function keyCreator(
         secretSha256: key.secretSha256,
         secretHint: key.secretHint,
         slot,
+        quotaLimit: key.quotaLimit,
       });
       const { studioId, id: apiKeyId, memberId } = key;
       keep({ studioId, apiKeyId, action: 'api-key-created', memberId, caller, time: now });

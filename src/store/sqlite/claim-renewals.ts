@@ -4,7 +4,7 @@ import { wholeOrNull } from '../checked.ts';
 import type { ClaimRenewalStore, ReportUnreadable } from '../store.ts';
 import { contactClaims } from './contact-claims.ts';
 import type { GroupCommit } from './group-commit.ts';
-import { CLAIM_COLUMNS, claimingLeadOf, renewalJson, renewalOf, studioOf } from './rows.ts';
+import { CLAIM_COLUMNS, claimingLeadOf, renewalJson, renewalOf, STUDIO_COLUMNS, studioOf } from './rows.ts';
 import { hashesBytes, idText } from './stored-ids.ts';
 import { studioNumbers } from './studio-numbers.ts';
 
@@ -17,7 +17,9 @@ export function sqliteClaimRenewals(
   commits: Pick<GroupCommit, 'write'>,
   report: ReportUnreadable = () => {},
 ): ClaimRenewalStore {
-  const selectDue = database.prepare('SELECT * FROM studios WHERE claim_renewal IS NOT NULL ORDER BY id');
+  const selectDue = database.prepare(
+    `SELECT ${STUDIO_COLUMNS} FROM studios WHERE claim_renewal IS NOT NULL ORDER BY id`,
+  );
   const selectPage = database.prepare(`
     SELECT ${CLAIM_COLUMNS}, erased_at FROM leads WHERE studio_number = ? AND id > unhex(?, '-') ORDER BY id LIMIT ? + 0`);
   const selectKeys = database.prepare(`

@@ -1,4 +1,5 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { quotaLimitText } from '../../domain/quota-limit.ts';
 import { MOST_MEMBERS, MOST_SOURCES, STUDIO_STATUSES, type Studio } from '../../domain/studio.ts';
 import { isOneOf, wholeOrNull } from '../checked.ts';
 import { readPage } from '../pages.ts';
@@ -14,6 +15,7 @@ import {
   renewalJson,
   renewalOf,
   SOURCE_COLUMNS,
+  STUDIO_COLUMNS,
   studioOf,
 } from './rows.ts';
 
@@ -23,7 +25,7 @@ export function sqliteDirectory(
   commits: Pick<GroupCommit, 'write'>,
   report: ReportUnreadable = () => {},
 ): DirectoryStore {
-  const selectStudio = database.prepare('SELECT * FROM studios WHERE id = ?');
+  const selectStudio = database.prepare(`SELECT ${STUDIO_COLUMNS} FROM studios WHERE id = ?`);
   return {
     ...sqliteStudios(database, commits, selectStudio, report),
     ...sqliteMembers(database, commits, selectStudio, report),
@@ -37,14 +39,16 @@ function sqliteStudios(
   selectStudio: StatementSync,
   report: ReportUnreadable,
 ): Pick<DirectoryStore, 'putStudio' | 'findStudio' | 'listStudios'> {
-  const selectStudios = database.prepare('SELECT * FROM studios WHERE id > ? ORDER BY id LIMIT ? + 0');
+  const selectStudios = database.prepare(`SELECT ${STUDIO_COLUMNS} FROM studios WHERE id > ? ORDER BY id LIMIT ? + 0`);
   const upsertStudio = database.prepare(`
-    INSERT INTO studios (id, status, region_code, claim_renewal) VALUES (:id, :status, :regionCode, :renewal)
-    ON CONFLICT (id) DO UPDATE SET status = :status, region_code = :regionCode, claim_renewal = :renewal`);
+    INSERT INTO studios (id, status, region_code, claim_renewal, quota_limit)
+    VALUES (:id, :status, :regionCode, :renewal, :quotaLimit)
+    ON CONFLICT (id) DO UPDATE
+    SET status = :status, region_code = :regionCode, claim_renewal = :renewal, quota_limit = :quotaLimit`);
   const keep = auditWriter(database);
   return {
     putStudio(put, { memberId, caller, now }) {
-      const { id, status, regionCode } = put;
+      const { id, status, regionCode, quotaLimit } = put;
       return commits.write(() => {
         const row = selectStudio.get(id);
         if (!row && status === undefined) return null;
@@ -56,14 +60,27 @@ function sqliteStudios(
         if (status !== undefined && status !== from) {
           keep({ studioId: id, action: 'studio-status-changed', memberId, caller, time: now, from, to: status });
         }
+        const quotaBefore = (row?.quota_limit ?? null) as number | null;
+        const quota = quotaLimit === undefined ? quotaBefore : quotaLimit;
+        if (quota !== quotaBefore) {
+          const fromTo = { from: quotaLimitText(before?.quotaLimit ?? null), to: quotaLimitText(quota) };
+          keep({ studioId: id, action: 'studio-quota-changed', memberId, caller, time: now, ...fromTo });
+        }
         upsertStudio.run({
           id,
           status: status ?? (row?.status as string),
           regionCode: regionCode === undefined ? ((row?.region_code ?? null) as string | null) : regionCode,
           renewal: renewalJson(renewal),
+          quotaLimit: quota,
         });
         const formerRules = renewal?.formerRules ?? [];
-        return { id, status: (status ?? before?.status) as Studio['status'], regionCode: region, formerRules };
+        return {
+          id,
+          status: (status ?? before?.status) as Studio['status'],
+          regionCode: region,
+          quotaLimit: quotaLimit === undefined ? (before?.quotaLimit ?? null) : quotaLimit,
+          formerRules,
+        };
       });
     },
 

@@ -182,6 +182,11 @@ export const MIGRATIONS: readonly string[] = [
   -- By which program, as the file of callers names it; NULL: programs were not told apart.
   ALTER TABLE audit_events ADD COLUMN caller TEXT;
   `,
+  `
+  -- How many requests a key, or all keys of a studio together, may make in a window; NULL: as many as the gateways are set to.
+  ALTER TABLE api_keys ADD COLUMN quota_limit INTEGER;
+  ALTER TABLE studios ADD COLUMN quota_limit INTEGER;
+  `,
 ];
 
 /** What a database has taken whose leads are being moved. */

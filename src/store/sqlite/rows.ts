@@ -48,7 +48,10 @@ export const API_KEY_COLUMNS = `
   api_keys.studio_id, api_keys.id, api_keys.member_id, api_keys.name, api_keys.scopes, api_keys.secret_sha256,
   api_keys.secret_hint, api_keys.slot, ${number('api_keys.created_at')} AS created_at,
   ${number('api_keys.expires_at')} AS expires_at, ${number('api_keys.revoked_at')} AS revoked_at,
-  ${number('api_keys.last_used_at')} AS last_used_at`;
+  ${number('api_keys.last_used_at')} AS last_used_at, ${number('api_keys.quota_limit')} AS quota_limit`;
+
+/** The columns of a studio. */
+export const STUDIO_COLUMNS = `id, status, region_code, claim_renewal, ${number('quota_limit')} AS quota_limit`;
 
 /** The columns of a source. */
 export const SOURCE_COLUMNS = 'studio_id, id, name, enabled = 1 AS enabled';
@@ -136,6 +139,7 @@ export const apiKeyIn = (row: Row): Unchecked<ApiKey> => ({
   secretSha256: row.secret_sha256,
   secretHint: row.secret_hint,
   lastUsedAt: row.last_used_at === null ? null : dateOf(row.last_used_at),
+  quotaLimit: row.quota_limit,
 });
 
 export const studioOf = (row: Row, report: ReportUnreadable): Studio => checkedStudio(studioIn(row), report);
@@ -145,6 +149,7 @@ const studioIn = (row: Row): Unchecked<Studio> & Pick<Studio, 'id'> => ({
   id: row.id as string,
   status: row.status,
   regionCode: row.region_code,
+  quotaLimit: row.quota_limit,
   formerRules: formerRulesIn(renewalOf(row)),
 });
 

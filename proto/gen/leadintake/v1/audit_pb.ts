@@ -12,7 +12,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file leadintake/v1/audit.proto.
  */
 export const file_leadintake_v1_audit: GenFile = /*@__PURE__*/
-  fileDesc("ChlsZWFkaW50YWtlL3YxL2F1ZGl0LnByb3RvEg1sZWFkaW50YWtlLnYxIrkCCgpBdWRpdEV2ZW50EhEKCXN0dWRpb19pZBgBIAEoCRIqCgZhY3Rpb24YAiABKA4yGi5sZWFkaW50YWtlLnYxLkF1ZGl0QWN0aW9uEhYKCW1lbWJlcl9pZBgDIAEoCUgAiAEBEigKBHRpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhcKCmFwaV9rZXlfaWQYBSABKAlIAYgBARIUCgdsZWFkX2lkGAYgASgJSAKIAQESEQoEZnJvbRgHIAEoCUgDiAEBEg8KAnRvGAggASgJSASIAQESEwoGY2FsbGVyGAkgASgJSAWIAQFCDAoKX21lbWJlcl9pZEINCgtfYXBpX2tleV9pZEIKCghfbGVhZF9pZEIHCgVfZnJvbUIFCgNfdG9CCQoHX2NhbGxlciJNChZMaXN0QXVkaXRFdmVudHNSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIUCgdsZWFkX2lkGAIgASgJSACIAQFCCgoIX2xlYWRfaWQiRAoXTGlzdEF1ZGl0RXZlbnRzUmVzcG9uc2USKQoGZXZlbnRzGAEgAygLMhkubGVhZGludGFrZS52MS5BdWRpdEV2ZW50KpwCCgtBdWRpdEFjdGlvbhIcChhBVURJVF9BQ1RJT05fVU5TUEVDSUZJRUQQABIgChxBVURJVF9BQ1RJT05fQVBJX0tFWV9DUkVBVEVEEAESIQodQVVESVRfQUNUSU9OX0FQSV9LRVlfUkVQTEFDRUQQAhIgChxBVURJVF9BQ1RJT05fQVBJX0tFWV9SRVZPS0VEEAMSJgoiQVVESVRfQUNUSU9OX1NUVURJT19TVEFUVVNfQ0hBTkdFRBAEEiMKH0FVRElUX0FDVElPTl9MRUFEX1NUQUdFX0NIQU5HRUQQBRIdChlBVURJVF9BQ1RJT05fTEVBRF9VUERBVEVEEAYSHAoYQVVESVRfQUNUSU9OX0xFQURfRVJBU0VEEAcydQoMQXVkaXRTZXJ2aWNlEmUKD0xpc3RBdWRpdEV2ZW50cxIlLmxlYWRpbnRha2UudjEuTGlzdEF1ZGl0RXZlbnRzUmVxdWVzdBomLmxlYWRpbnRha2UudjEuTGlzdEF1ZGl0RXZlbnRzUmVzcG9uc2UiA5ACAWIGcHJvdG8z", [file_google_protobuf_timestamp]);
+  fileDesc("ChlsZWFkaW50YWtlL3YxL2F1ZGl0LnByb3RvEg1sZWFkaW50YWtlLnYxIrkCCgpBdWRpdEV2ZW50EhEKCXN0dWRpb19pZBgBIAEoCRIqCgZhY3Rpb24YAiABKA4yGi5sZWFkaW50YWtlLnYxLkF1ZGl0QWN0aW9uEhYKCW1lbWJlcl9pZBgDIAEoCUgAiAEBEigKBHRpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhcKCmFwaV9rZXlfaWQYBSABKAlIAYgBARIUCgdsZWFkX2lkGAYgASgJSAKIAQESEQoEZnJvbRgHIAEoCUgDiAEBEg8KAnRvGAggASgJSASIAQESEwoGY2FsbGVyGAkgASgJSAWIAQFCDAoKX21lbWJlcl9pZEINCgtfYXBpX2tleV9pZEIKCghfbGVhZF9pZEIHCgVfZnJvbUIFCgNfdG9CCQoHX2NhbGxlciJNChZMaXN0QXVkaXRFdmVudHNSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIUCgdsZWFkX2lkGAIgASgJSACIAQFCCgoIX2xlYWRfaWQiRAoXTGlzdEF1ZGl0RXZlbnRzUmVzcG9uc2USKQoGZXZlbnRzGAEgAygLMhkubGVhZGludGFrZS52MS5BdWRpdEV2ZW50KusCCgtBdWRpdEFjdGlvbhIcChhBVURJVF9BQ1RJT05fVU5TUEVDSUZJRUQQABIgChxBVURJVF9BQ1RJT05fQVBJX0tFWV9DUkVBVEVEEAESIQodQVVESVRfQUNUSU9OX0FQSV9LRVlfUkVQTEFDRUQQAhIgChxBVURJVF9BQ1RJT05fQVBJX0tFWV9SRVZPS0VEEAMSJgoiQVVESVRfQUNUSU9OX1NUVURJT19TVEFUVVNfQ0hBTkdFRBAEEiMKH0FVRElUX0FDVElPTl9MRUFEX1NUQUdFX0NIQU5HRUQQBRIdChlBVURJVF9BQ1RJT05fTEVBRF9VUERBVEVEEAYSHAoYQVVESVRfQUNUSU9OX0xFQURfRVJBU0VEEAcSJQohQVVESVRfQUNUSU9OX1NUVURJT19RVU9UQV9DSEFOR0VEEAgSJgoiQVVESVRfQUNUSU9OX0FQSV9LRVlfUVVPVEFfQ0hBTkdFRBAJMnUKDEF1ZGl0U2VydmljZRJlCg9MaXN0QXVkaXRFdmVudHMSJS5sZWFkaW50YWtlLnYxLkxpc3RBdWRpdEV2ZW50c1JlcXVlc3QaJi5sZWFkaW50YWtlLnYxLkxpc3RBdWRpdEV2ZW50c1Jlc3BvbnNlIgOQAgFiBnByb3RvMw", [file_google_protobuf_timestamp]);
 
 /**
  * One thing that was done.
@@ -63,14 +63,15 @@ export type AuditEvent = Message<"leadintake.v1.AuditEvent"> & {
   leadId?: string | undefined;
 
   /**
-   * The status or stage before, in the words of the public API: `active`, `trial_booked`.
+   * The status or stage before, in the words of the public API: `active`, `trial_booked`. The quota before, in digits; absent where
+   * that was the one that the gateways are set to.
    *
    * @generated from field: optional string from = 7;
    */
   from?: string | undefined;
 
   /**
-   * The status or stage after. Of an update the names of the fields that got other values, never the values, in the words of the
+   * The status, stage or quota after. Of an update the names of the fields that got other values, never the values, in the words of the
    * public API: `displayName,contact,sourceId,note`.
    *
    * @generated from field: optional string to = 8;
@@ -192,6 +193,20 @@ export const AuditAction = {
    * @generated from enum value: AUDIT_ACTION_LEAD_ERASED = 7;
    */
   LEAD_ERASED: 7,
+
+  /**
+   * A studio got another quota, or none of its own any more.
+   *
+   * @generated from enum value: AUDIT_ACTION_STUDIO_QUOTA_CHANGED = 8;
+   */
+  STUDIO_QUOTA_CHANGED: 8,
+
+  /**
+   * A key got another quota, or none of its own any more.
+   *
+   * @generated from enum value: AUDIT_ACTION_API_KEY_QUOTA_CHANGED = 9;
+   */
+  API_KEY_QUOTA_CHANGED: 9,
 } as const;
 
 /**

@@ -1,0 +1,41 @@
+import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
+import type { ApiKey } from '../domain/api-key.ts';
+import type { Clock } from '../domain/clock.ts';
+import { quotaLimitFault } from '../domain/quota-limit.ts';
+import { Faults, Refusal } from '../domain/refusal.ts';
+import type { ApiKeyStore, DirectoryStore } from '../store/store.ts';
+import { existingStudio } from './keep-directory.ts';
+
+/** A key's quota and who puts it, not yet checked. */
+export interface PutApiKeyQuotaCommand {
+  readonly studioId: string;
+  readonly keyId: string;
+  /** Requests per window; undefined: none of its own any more. */
+  readonly quotaLimit: number | undefined;
+  readonly memberId?: string | undefined;
+  /** By which program; undefined: it has no name. */
+  readonly caller?: string | null | undefined;
+}
+
+/**
+ * Gives a key a quota of its own, or takes that away. The CRM decides it, not those who manage a studio's keys.
+ *
+ * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, KEY_NOT_FOUND
+ */
+export async function putApiKeyQuota(
+  {
+    store,
+    clock,
+  }: { readonly store: Pick<ApiKeyStore & DirectoryStore, 'putApiKeyQuota' | 'findStudio'>; readonly clock: Clock },
+  { studioId, keyId, quotaLimit, memberId, caller }: PutApiKeyQuotaCommand,
+): Promise<ApiKey> {
+  const faults = new Faults();
+  faults.note('apiKeyId', uuidFault(keyId));
+  if (quotaLimit !== undefined) faults.note('quotaLimit', quotaLimitFault(quotaLimit));
+  if (memberId !== undefined) faults.note('memberId', crmIdFault(memberId));
+  await existingStudio(store, studioId, faults);
+  const by = { memberId: memberId ?? null, caller, now: clock() };
+  const key = await store.putApiKeyQuota(studioId, keyId.toLowerCase(), quotaLimit ?? null, by);
+  if (!key) throw new Refusal('KEY_NOT_FOUND', 'There is no such key.');
+  return key;
+}

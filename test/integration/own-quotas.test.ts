@@ -1,0 +1,111 @@
+import { Code, ConnectError } from '@connectrpc/connect';
+import { describe, expect, test } from 'vitest';
+import { hashKeySecret } from '../../common/rules/key-secret.ts';
+import { ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
+import { AuditAction } from '../../proto/gen/leadintake/v1/audit_pb.ts';
+import { StudioStatus } from '../../proto/gen/leadintake/v1/directory_pb.ts';
+import { newId } from '../../src/domain/new-id.ts';
+import { aService, type StudioWithKey } from '../support/service.ts';
+
+const service = aService();
+
+/** The quotas that a gateway is told of a key. */
+async function toldOf({ secret }: StudioWithKey) {
+  const told = await service.apiKeys.authenticateApiKey({ secretSha256: hashKeySecret(secret) });
+  return [told.keyQuotaLimit, told.studioQuotaLimit];
+}
+
+const reasonOf = (call: Promise<unknown>) =>
+  call.then(
+    () => undefined,
+    (error) => {
+      const { code } = ConnectError.from(error);
+      const [{ reason } = { reason: '' }] = ConnectError.from(error).findDetails(ErrorInfoSchema);
+      return [Code[code], reason];
+    },
+  );
+
+describe('a studio', () => {
+  test('has a quota of its own once that is put, and keeps it when something else is', async () => {
+    const studio = await service.aStudioWithKey();
+    const { studioId: id } = studio;
+    expect(await toldOf(studio)).toEqual([undefined, undefined]);
+
+    const put = await service.directory.putStudio({ studio: { id, quotaLimit: 300 } });
+    expect(put.studio).toMatchObject({ id, status: StudioStatus.ACTIVE, quotaLimit: 300 });
+    await service.directory.putStudio({ studio: { id, status: StudioStatus.ACTIVE, regionCode: 'DE' } });
+    await service.directory.putStudio({ studio: { id, regionCode: 'AT' }, updateMask: { paths: ['region_code'] } });
+
+    expect((await service.directory.getStudio({ studioId: id })).studio).toMatchObject({ quotaLimit: 300 });
+    expect(await toldOf(studio)).toEqual([undefined, 300]);
+  });
+
+  test('has none any more when the mask names it and no number is given', async () => {
+    const studio = await service.aStudioWithKey();
+    const { studioId: id } = studio;
+    await service.directory.putStudio({ studio: { id, quotaLimit: 300 } });
+
+    const put = await service.directory.putStudio({ studio: { id }, updateMask: { paths: ['quota_limit'] } });
+
+    expect(put.studio?.quotaLimit).toBeUndefined();
+    expect(await toldOf(studio)).toEqual([undefined, undefined]);
+  });
+
+  test.each([0, 1_000_000_001, 4_294_967_295])('cannot have one of %d', async (quotaLimit) => {
+    const { studioId: id } = await service.aStudioWithKey();
+    expect(await reasonOf(service.directory.putStudio({ studio: { id, quotaLimit } }))).toEqual([
+      'InvalidArgument',
+      'INVALID_REQUEST',
+    ]);
+  });
+});
+
+describe('a key', () => {
+  test('has a quota of its own once that is put, also with another secret, until it is taken away', async () => {
+    const studio = await service.aStudioWithKey();
+    const { studioId, memberId, apiKeyId } = studio;
+
+    const { apiKey } = await service.directory.putApiKeyQuota({ studioId, apiKeyId, quotaLimit: 40 });
+    expect(apiKey).toMatchObject({ id: apiKeyId, quotaLimit: 40 });
+    expect(await toldOf(studio)).toEqual([40, undefined]);
+    expect((await service.apiKeys.listApiKeys({ studioId, memberId })).apiKeys).toMatchObject([{ quotaLimit: 40 }]);
+    const { secret } = await service.apiKeys.replaceApiKey({ studioId, memberId, apiKeyId });
+    expect(await toldOf({ ...studio, secret })).toEqual([40, undefined]);
+
+    const { apiKey: after } = await service.directory.putApiKeyQuota({ studioId, apiKeyId: apiKeyId.toUpperCase() });
+    expect(after?.quotaLimit).toBeUndefined();
+    expect(await toldOf({ ...studio, secret })).toEqual([undefined, undefined]);
+  });
+
+  test('of another studio, or an unknown one, gets none', async () => {
+    const [{ apiKeyId }, { studioId }] = [await service.aStudioWithKey(), await service.aStudioWithKey()];
+    const { directory } = service;
+    const notFound = ['NotFound', 'KEY_NOT_FOUND'];
+    expect(await reasonOf(directory.putApiKeyQuota({ studioId, apiKeyId, quotaLimit: 5 }))).toEqual(notFound);
+    expect(await reasonOf(directory.putApiKeyQuota({ studioId, apiKeyId: newId(), quotaLimit: 5 }))).toEqual(notFound);
+    expect(await reasonOf(directory.putApiKeyQuota({ studioId: 'nowhere', apiKeyId, quotaLimit: 5 }))).toEqual([
+      'NotFound',
+      'STUDIO_NOT_FOUND',
+    ]);
+    for (const wrong of [{ apiKeyId: 'x' }, { quotaLimit: 0 }, { memberId: 'a b' }, { studioId: '' }]) {
+      const request = { studioId, apiKeyId, quotaLimit: 5, ...wrong };
+      expect(await reasonOf(directory.putApiKeyQuota(request))).toEqual(['InvalidArgument', 'INVALID_REQUEST']);
+    }
+  });
+});
+
+test('who changed a quota is told by the audit, from and to which', async () => {
+  const { studioId, apiKeyId } = await service.aStudioWithKey();
+  await service.directory.putStudio({ studio: { id: studioId, quotaLimit: 300 }, memberId: 'accountant-1' });
+  await service.directory.putApiKeyQuota({ studioId, apiKeyId, quotaLimit: 40, memberId: 'accountant-1' });
+  await service.directory.putApiKeyQuota({ studioId, apiKeyId });
+
+  const { events } = await service.audit.listAuditEvents({ studioId });
+
+  expect(events.slice(0, 3)).toMatchObject([
+    { action: AuditAction.API_KEY_QUOTA_CHANGED, apiKeyId, from: '40' },
+    { action: AuditAction.API_KEY_QUOTA_CHANGED, apiKeyId, to: '40', memberId: 'accountant-1' },
+    { action: AuditAction.STUDIO_QUOTA_CHANGED, to: '300', memberId: 'accountant-1' },
+  ]);
+  expect([events[0]?.to, events[1]?.from, events[2]?.from]).toEqual([undefined, undefined, undefined]);
+});
