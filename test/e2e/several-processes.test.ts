@@ -86,8 +86,8 @@ describeWithRedisServer('gateways on one port', () => {
     for (const pid of serving(gateway)) await gateway.printed(new RegExp(`"pid":${pid},.*"status":201`));
     const [first = 0] = serving(gateway);
     process.kill(first, 'SIGKILL');
-    await gateway.printed(/"signal":"SIGKILL".*another takes its place/);
-    await vi.waitUntil(() => serving(gateway).length === 3, { timeout: 20_000 });
+    await expect.poll(() => serving(gateway).length, { timeout: 20_000 }).toBe(3);
+    expect(gateway.output()).toMatch(/"signal":"SIGKILL".*another takes its place/);
     await under.more(100);
     const { 201: created = 0, cut = 0, ...others } = await under.stop();
     expect(others).toEqual({});

@@ -263,17 +263,4 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
       { file: 'src/store/mongo/audit.ts', find: 'Math.max(place, event.time.getTime())', put: 'event.time.getTime()' },
     ],
   },
-  {
-    name: 'creations that no primary has taken are answered as created',
-    suite: 'test/crash/failover.test.ts',
-    caughtBy: 'that takes over has all that was acknowledged, once, and neither core nor gateway is restarted',
-    patches: [
-      {
-        file: LEADS,
-        find: 'if (!isKnown || error.result.getWriteConcernError()) throw error;',
-        put: '',
-      },
-    ],
-    inSoak: true,
-  },
 ];
