@@ -66,7 +66,10 @@ export class Callers {
     if (authorization === undefined) {
       return certificateSubject && this.#known.get(subjectForm(certificateSubject))?.caller;
     }
-    const presented = tokenHash(/^Bearer (.+)$/.exec(authorization)?.[1] ?? '');
+    const [, token] = /^Bearer (.+)$/.exec(authorization) ?? [];
+    // Nothing at all is no token, whatever hash somebody has put into the file by mistake.
+    if (token === undefined) return undefined;
+    const presented = tokenHash(token);
     return this.#known.get(presented)?.caller ?? (presented === this.#tokenHash ? ANY_CALLER : undefined);
   }
 

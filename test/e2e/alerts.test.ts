@@ -5,10 +5,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { MongoClient } from 'mongodb';
 import { expect, onTestFinished, test } from 'vitest';
 import { type Deployment, deployApart, NOBODYS_KEY, portToKeep } from '../crash/deployment.ts';
-import { times } from '../support/builders.ts';
+import { DAY_MS, times } from '../support/builders.ts';
+import { anAuthority, writeCertificate } from '../support/certificates.ts';
 import { arrangeStudio, type CoreClients, connectToCore } from '../support/core-clients.ts';
 import { describeWithMongoServer, startWireServer } from '../support/mongodb.ts';
-import { ROOT } from '../support/processes.ts';
+import { addressOf, ROOT, run, temporaryFolder } from '../support/processes.ts';
 import { describeWithPrometheus, type PrometheusServer, startPrometheus } from '../support/prometheus.ts';
 import { describeWithRedisServer, startRedis } from '../support/servers.ts';
 import { aCapture, LEADS } from '../support/service.ts';
@@ -26,6 +27,9 @@ const [STILL_MS, ON_MS] = [320, 60];
 const DRAIN_MS = 30_000;
 
 const HOUR_MS = 3_600_000;
+
+/** For how long certificates are good that are to be renewed. */
+const CERTIFICATE_DAYS = 10;
 
 const dashboard = JSON.parse(readFileSync(join(ROOT, 'ops/grafana-dashboard.json'), 'utf8')) as {
   readonly panels: readonly { readonly title: string; readonly targets?: readonly { readonly expr: string }[] }[];
@@ -50,7 +54,13 @@ describeWithPrometheus('a Prometheus that scrapes core and gateway,', () => {
           GATEWAY_METRICS_ADDRESS: gatewayMetrics,
           SHUTDOWN_DRAIN_MS: `${DRAIN_MS}`,
         });
-        const prometheus = await startPrometheus({ core: coreMetrics, gateway: gatewayMetrics });
+        const expiring = await deployWithCertificates(CERTIFICATE_DAYS);
+        const prometheus = await startPrometheus({
+          core: coreMetrics,
+          gateway: gatewayMetrics,
+          'core over TLS': expiring.coreMetrics,
+          'gateway over TLS': expiring.gatewayMetrics,
+        });
         onTestFinished(() => prometheus.stop());
         const core = connectToCore(deployment.coreUrl);
         onTestFinished(() => core.close());
@@ -87,7 +97,9 @@ describeWithPrometheus('a Prometheus that scrapes core and gateway,', () => {
         await crowd.stop();
         await end('LeadIntakeOverload');
 
+        await fire('LeadIntakeCertificateExpires');
         await expectEveryPanelDrawn(prometheus);
+        await expiring.kill();
 
         await letChangesWait(databaseUrl);
         // What a core has counted holds for half a minute.
@@ -108,6 +120,41 @@ describeWithPrometheus('a Prometheus that scrapes core and gateway,', () => {
     });
   });
 });
+
+/** A core and a gateway that speak TLS with certificates which expire in so many days, and where they tell their metrics. */
+async function deployWithCertificates(days: number) {
+  const folder = temporaryFolder();
+  const authority = await anAuthority('The authority of the tests');
+  const now = Date.now();
+  const filesOf = async (use: 'server' | 'client') => {
+    const validity = [new Date(now - DAY_MS), new Date(now + days * DAY_MS)] as const;
+    return writeCertificate(folder, use, await authority.issue('localhost', use, validity));
+  };
+  const [server, client] = [await filesOf('server'), await filesOf('client')];
+  const ca = writeCertificate(folder, 'authority', authority).cert;
+  const [coreMetrics, gatewayMetrics] = [`127.0.0.1:${await portToKeep()}`, `127.0.0.1:${await portToKeep()}`];
+  const core = run('src/main.ts', {
+    env: {
+      DATABASE_URL: `sqlite:${join(folder, 'leads.db')}`,
+      CORE_TLS_CERT_FILE: server.cert,
+      CORE_TLS_KEY_FILE: server.key,
+      CORE_TLS_CLIENT_CA_FILE: ca,
+      CORE_METRICS_ADDRESS: coreMetrics,
+    },
+  });
+  const { port } = new URL(await addressOf(core));
+  const gateway = run('gateway/main.ts', {
+    env: {
+      CORE_URL: `https://localhost:${port}`,
+      CORE_CA_FILE: ca,
+      CORE_CLIENT_CERT_FILE: client.cert,
+      CORE_CLIENT_KEY_FILE: client.key,
+      GATEWAY_METRICS_ADDRESS: gatewayMetrics,
+    },
+  });
+  await addressOf(gateway);
+  return { coreMetrics, gatewayMetrics, kill: () => Promise.all([core.kill(), gateway.kill()]) };
+}
 
 /** Waits for alerts, and notes which have fired. */
 function watchAlerts(prometheus: PrometheusServer) {

@@ -138,6 +138,15 @@ describe('callers of a file', () => {
     expect(await as(caller, token)('DirectoryService/ListStudios')).toMatchObject({ studios: [] });
   });
 
+  test('the hash of nothing, as a tool writes it that was given none, lets nobody in', async () => {
+    const { caller } = await aCore({ CORE_CALLERS_FILE: aFileOf({ mistake: entry('', ['crm']) }).path });
+    for (const authorization of ['', 'Bearer', 'Bearer ', 'Basic eDp5', 'x']) {
+      expect(await outcomeOf(caller.call('DirectoryService/ListStudios', {}, { authorization }))).toMatchObject(
+        UNAUTHENTICATED,
+      );
+    }
+  });
+
   test('CORE_TOKEN may do everything beside a file, unless that says what it may do', async () => {
     const file = aFileOf({ other: entry(newCoreToken(), ['read']) });
     const { caller } = await aCore({ CORE_CALLERS_FILE: file.path });
