@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import { isDeepStrictEqual } from 'node:util';
 import type { Logger } from 'pino';
 import { inOneLine } from './in-one-line.ts';
@@ -92,6 +92,8 @@ class Follower {
 
 async function contentsOf(path: string): Promise<string> {
   try {
+    // A pipe would have whoever reads it wait, and nobody would know.
+    if (!(await stat(path)).isFile()) throw Object.assign(new Error(), { code: 'it is no regular file' });
     return await readFile(path, 'utf8');
   } catch (error) {
     throw new Error(`${path} cannot be read (${(error as NodeJS.ErrnoException).code})`);

@@ -6,8 +6,10 @@ import { join } from 'node:path';
 import {
   type Aggregator,
   ClusterRegistry,
+  Counter,
   collectDefaultMetrics,
   Gauge,
+  Histogram,
   Registry,
   type RegistryContentType,
 } from '@prometheus-io/client';
@@ -98,7 +100,24 @@ export async function serveMetrics(
   // The package's types leave out that it can be shut down.
   const shared = new ClusterRegistry() as ClusterRegistry<RegistryContentType> & { shutdown(): Promise<void> };
   // What it has counted stays counted when another takes its place.
-  return { url: undefined, close: () => shared.shutdown() };
+  return {
+    url: undefined,
+    async close() {
+      ClusterRegistry.setRegistries(countsIn(registry));
+      // Should the other process be gone, there is nobody to tell.
+      await shared.shutdown().catch(() => {});
+    },
+  };
+}
+
+/** What goes on counting: of states, nothing is left when a process is gone. */
+function countsIn(registry: Registry): Registry {
+  const counts = new Registry();
+  for (const { name } of registry.getMetricsAsArray()) {
+    const metric = registry.getSingleMetric(name);
+    if (metric instanceof Counter || metric instanceof Histogram) counts.registerMetric(metric);
+  }
+  return counts;
 }
 
 /** Serves what all processes tell together that this one has begun. @throws Error when the port is taken */

@@ -11,6 +11,8 @@ export interface Running {
   readonly metricsUrl?: string | undefined;
   /** For how long it says that it means to stop, and serves on, before it does; milliseconds. */
   readonly drainMs: number;
+  /** Takes no more connections from the port, on which others go on, and serves those that it has. */
+  leavePort(): void;
   /** Stops in order, after its drain: nothing accepted is cut off. */
   stop(): Promise<void>;
 }
@@ -29,6 +31,9 @@ export async function runUntilStopped(start: (stopping: AbortSignal) => Promise<
     const running = await start(stopping.signal);
     // A process that was started by another with a channel tells it where it listens.
     process.send?.({ url: running.url });
+    process.on('message', (message) => {
+      if (Object(message).leavePort === true) running.leavePort();
+    });
     await stopped;
     const deadline = setTimeout(
       () => fail(new Error(`not stopped within ${STOP_MS} ms after the drain`)),
@@ -54,6 +59,8 @@ function stopRequest(): Promise<void> {
     // Ctrl-C reaches all processes of a terminal: those that another sees to wait for what that says.
     process.on('SIGINT', () => cluster.isWorker || resolve());
     process.on('disconnect', () => resolve());
+    // Who sees to several processes has them replaced; one alone stops in order rather than at once.
+    process.on('SIGHUP', () => cluster.isWorker || Object.keys(cluster.workers ?? {}).length > 0 || resolve());
   });
 }
 

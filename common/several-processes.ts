@@ -48,6 +48,7 @@ export async function startProcesses(processes: Processes): Promise<Running> {
       url,
       metricsUrl: metricsServer?.url,
       drainMs: drainMs + STOP_MARGIN_MS,
+      leavePort() {},
       async stop() {
         await supervisor.stop();
         await metricsServer?.close();
@@ -80,6 +81,11 @@ class Supervisor {
     const began = performance.now();
     const serves = Promise.withResolvers<string>();
     worker.on('message', ({ url }: { readonly url?: string }) => url !== undefined && serves.resolve(url));
+    // Of one that cannot be begun at all, or to which nothing can be said any more.
+    worker.on('error', (error) => {
+      serves.reject(error);
+      if (worker.process.pid === undefined) this.#workers.delete(worker);
+    });
     worker.once('exit', (code, signal) => {
       serves.reject(new Error(`a process has ended before it served (${signal ?? `status ${code}`})`));
       this.#workers.delete(worker);
@@ -94,8 +100,11 @@ class Supervisor {
     this.#replacing = this.#replacing.then(async () => {
       for (const worker of [...this.#workers]) {
         if (this.#ended.signal.aborted) return;
+        // One that has died meanwhile has its successor.
+        if (!this.#workers.has(worker)) continue;
         try {
           await this.begin();
+          worker.send({ leavePort: true });
           await end(worker);
         } catch (error) {
           this.#log.error({ err: error }, 'a process cannot be replaced: the former serves on');
@@ -145,6 +154,7 @@ const ENDING = new WeakSet<Worker>();
 
 /** Has a process end in order. @returns its status, or the signal that ended it */
 async function end(worker: Worker): Promise<number | string> {
+  if (worker.isDead()) return 0;
   ENDING.add(worker);
   // Not by `worker.kill`, which cuts its channel first: then it ends at once.
   const exited = once(worker, 'exit');

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import fastify, { type FastifyInstance, LogController } from 'fastify';
 import type { Logger } from 'pino';
 import { GATEWAY_AFTER_CLOSE_MS, KNOWN_CALLER_MS, REQUEST_ARRIVAL_MS } from '../common/deadlines.ts';
+import { portLeaver } from '../common/leave-port.ts';
 import { createLogger } from '../common/logger.ts';
 import { type MetricsServer, serveMetrics } from '../common/metrics.ts';
 import { openTracer } from '../common/open-tracer.ts';
@@ -95,6 +96,7 @@ export async function startGateway(
     const known = new KnownCallers(knownCallerMs);
     const app = await createGateway(config, { log, metrics, tracer, core, known, quota, policy, readiness, order });
     metricsServer = await serveMetrics(metrics?.registry, config.GATEWAY_METRICS_ADDRESS, log);
+    const port = portLeaver(app.server);
     const url = await app.listen({ host: config.GATEWAY_HOST, port: config.GATEWAY_PORT });
     readiness.core.begin();
     readiness.quota.begin();
@@ -102,12 +104,14 @@ export async function startGateway(
       url,
       metricsUrl: metricsServer?.url,
       drainMs: config.SHUTDOWN_DRAIN_MS,
+      leavePort: port.leave,
       async stop() {
         stopping = true;
         // Whoever balances load must see /readyz turn, and kept-alive connections end, before the port closes.
         await sleep(config.SHUTDOWN_DRAIN_MS);
         const cutOff = setTimeout(() => app.server.closeAllConnections(), GATEWAY_AFTER_CLOSE_MS);
         await app.close();
+        await port.left();
         clearTimeout(cutOff);
         await letGo();
       },

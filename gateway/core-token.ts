@@ -10,7 +10,9 @@ export class CoreToken {
 
   constructor({ CORE_TOKEN, coreTokenFile }: Pick<GatewayConfig, 'CORE_TOKEN' | 'coreTokenFile'>) {
     this.#file = coreTokenFile;
-    this.#authorization = CORE_TOKEN && `Bearer ${CORE_TOKEN.reveal()}`;
+    // What is followed is what is presented: the file may have changed since the other settings were read.
+    const token = coreTokenFile ? bearerToken(coreTokenFile.contents.reveal().trim()) : CORE_TOKEN;
+    this.#authorization = token && `Bearer ${token.reveal()}`;
   }
 
   /** The header of every call from now on; undefined: none. */

@@ -2,6 +2,7 @@ import { X509Certificate } from 'node:crypto';
 import {
   chownSync,
   closeSync,
+  fchmodSync,
   fsyncSync,
   openSync,
   readFileSync,
@@ -9,7 +10,7 @@ import {
   renameSync,
   rmSync,
   statSync,
-  writeSync,
+  writeFileSync,
 } from 'node:fs';
 import { newCoreToken } from '../common/rules/key-secret.ts';
 import {
@@ -30,7 +31,7 @@ export const CALLERS_HELP = `
 gateway   what requests with an API key need, and nothing else
 read      see leads, studios, sources, keys and the audit
 crm       that; and write leads, take their changes, keep the directory and manage keys
-operator  the directory, keys, the audit, and sending leads once more; no leads
+operator  the directory, seeing and revoking keys, the audit, and sending leads once more; no leads, and no way to make a key
 
 A core reads the file again within seconds after each change. To change a token without an outage: \`callers new NAME\` makes a
 second one; give it to the caller; once \`lead_intake_core_caller_calls_total\` shows that the former is not used any more,
@@ -66,7 +67,7 @@ export interface NewCaller {
 export function addCaller(path: string, { name, may, studios, certificate }: NewCaller): string | undefined {
   const token = certificate === undefined ? newCoreToken() : undefined;
   change(path, (callers) => {
-    const former = callers[name];
+    const former = Object.hasOwn(callers, name) ? callers[name] : undefined;
     if (former && (may || studios))
       throw new CallersFault(`there is a caller ${name}: it gets a second token without --may and --studio`);
     if (!former && !may) throw new CallersFault(`there is no caller ${name}: a new one needs --may`);
@@ -116,7 +117,7 @@ const listed = (callers: CallerEntries): ListedCaller[] =>
   }));
 
 function existing(callers: CallerEntries, name: string): CallerEntry {
-  const caller = callers[name];
+  const caller = Object.hasOwn(callers, name) ? callers[name] : undefined;
   if (!caller) throw new CallersFault(`there is no caller ${name}`);
   return caller;
 }
@@ -163,11 +164,12 @@ function replaceFile(path: string, former: string | undefined, text: string): vo
   const file = openSync(next, 'wx', 0o600);
   try {
     if (former !== undefined) {
-      const { uid, gid } = statSync(target);
+      const { uid, gid, mode } = statSync(target);
+      fchmodSync(file, mode & 0o777);
       // Whoever may not give files away keeps it, and is told by the core that it cannot be read.
       if (process.getuid?.() === 0) chownSync(next, uid, gid);
     }
-    writeSync(file, text);
+    writeFileSync(file, text);
     fsyncSync(file);
     if (read(path) !== former) throw new CallersFault('somebody else has changed the file meanwhile: try again');
     renameSync(next, target);

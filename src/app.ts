@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { followFiles } from '../common/followed-files.ts';
+import { portLeaver } from '../common/leave-port.ts';
 import { createLogger } from '../common/logger.ts';
 import { type MetricsServer, serveMetrics } from '../common/metrics.ts';
 import { openTracer } from '../common/open-tracer.ts';
@@ -58,6 +59,7 @@ export async function startCore(config: CoreConfig, stopping?: AbortSignal): Pro
       },
     );
     metricsServer = await serveMetrics(metrics?.registry, config.CORE_METRICS_ADDRESS, log);
+    const port = portLeaver(server.server);
     const url = await server.listen({ host: config.CORE_HOST, port: config.CORE_PORT });
     const stopFollowing = followCallers(config.CORE_CALLERS_FILE?.file, callers, log);
     const stopRenewing = keepClaimsRenewed({ store, clock: systemClock }, log);
@@ -66,6 +68,7 @@ export async function startCore(config: CoreConfig, stopping?: AbortSignal): Pro
       url,
       metricsUrl: metricsServer?.url,
       drainMs: config.SHUTDOWN_DRAIN_MS,
+      leavePort: port.leave,
       async stop() {
         draining.abort();
         // Whoever balances load must see the health check turn before the port closes.
@@ -73,6 +76,7 @@ export async function startCore(config: CoreConfig, stopping?: AbortSignal): Pro
         stopRenewing();
         stopFollowing();
         await server.close();
+        await port.left();
         readiness.close();
         await Promise.all([store.close(), metricsServer?.close(), tracer?.close()]);
       },

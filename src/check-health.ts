@@ -4,10 +4,13 @@
  */
 import { createClient } from '@connectrpc/connect';
 import { createGrpcTransport } from '@connectrpc/connect-node';
+import { readSettings } from '../common/settings.ts';
 import { Health, HealthCheckResponse_ServingStatus as Status } from '../proto/gen/health/v1/health_pb.ts';
-import { readCoreConfig } from './config.ts';
+import { coreSettings } from './config.ts';
 
-const baseUrl = `http://127.0.0.1:${readCoreConfig(process.env).CORE_PORT}`;
+// Nothing else of them: a file that cannot be used now is no fault of a core that holds to what it said before.
+const { CORE_PORT } = readSettings({ CORE_PORT: coreSettings.CORE_PORT }, process.env);
+const baseUrl = `http://127.0.0.1:${CORE_PORT}`;
 const health = createClient(Health, createGrpcTransport({ baseUrl }));
 const isServing = await health.check({}, { timeoutMs: 2000 }).then(
   ({ status }) => status === Status.SERVING,

@@ -27,8 +27,8 @@ export function isKeySecret(text: string): boolean {
   return checksum(bytes.subarray(0, RANDOM_BYTES)).equals(bytes.subarray(RANDOM_BYTES));
 }
 
-/** Whatever has the shape of a secret, in any text; `isKeySecret` looks at the checksum. */
-const IN_TEXT = /(?<![A-Za-z0-9_-])lik_[A-Za-z0-9_-]{48}(?![A-Za-z0-9_-])/g;
+/** Whatever has the shape of a secret, in any text, also behind an escape (`%20lik_…`); `isKeySecret` looks at the checksum. */
+const IN_TEXT = /lik_[A-Za-z0-9_-]{48}(?![A-Za-z0-9_-])/g;
 
 /** The secrets in a text, each once, and how much in it has the shape of one and another checksum. */
 export function secretsIn(text: string): { readonly secrets: string[]; readonly misspelt: number } {

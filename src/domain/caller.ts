@@ -1,6 +1,6 @@
 /**
  * What callers of the core may do: `gateway`, what requests with an API key need; `read`, see leads, studios, keys and the audit;
- * `crm`, that, and everything with leads, keys and the directory; `operator`, the directory, keys and the audit, without leads.
+ * `crm`, that, and everything with leads, keys and the directory; `operator`, the directory, seeing and revoking keys, and the audit, without leads.
  */
 export const CALLER_ROLES = ['gateway', 'read', 'crm', 'operator'] as const;
 export type CallerRole = (typeof CALLER_ROLES)[number];

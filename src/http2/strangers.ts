@@ -39,7 +39,7 @@ export function boundStrangers(
   { identify, tell }: { readonly identify: Identify; readonly tell: TellEnded },
 ): void {
   const strangers = new Map<CallerConnection, Stranger>();
-  const callers = new Set<CallerConnection>();
+  const callers = new Map<CallerConnection, Use>();
 
   connections.onTaken((connection) => {
     strangers.set(connection, { underWay: 0, begun: 0, since: 0 });
@@ -52,13 +52,21 @@ export function boundStrangers(
   app.addHook('onRequest', async (request, reply) => {
     const connection = connections.of(request);
     if (!connection || connection.isEnding) return turnAway(reply);
+    const use = callers.get(connection);
+    if (use) return begin(use, reply);
     const stranger = strangers.get(connection);
     if (!stranger) return;
     if (identify(request)) {
       strangers.delete(connection);
-      callers.add(connection);
-      if (callers.size <= MOST_CALLERS) return;
+      const own = { underWay: 0, lastMs: performance.now() };
+      const idle = callers.size >= MOST_CALLERS ? longestIdle(callers) : undefined;
+      callers.set(connection, own);
+      if (callers.size <= MOST_CALLERS) return begin(own, reply);
       tell('a connection, too many have presented the token');
+      if (idle) {
+        idle.end(0);
+        return begin(own, reply);
+      }
     } else if (!asksForHealth(request.url)) {
       tell('a connection, for a call without the token');
       if (!streamOf(reply)) reply.header('connection', 'close');
@@ -72,6 +80,28 @@ export function boundStrangers(
     connection.end(0);
     turnAway(reply);
   });
+}
+
+/** How a connection is used on which somebody has presented the token. */
+interface Use {
+  underWay: number;
+  /** When a call began or ended on it last. */
+  lastMs: number;
+}
+
+function begin(use: Use, reply: FastifyReply): void {
+  use.underWay += 1;
+  use.lastMs = performance.now();
+  reply.raw.once('close', () => {
+    use.underWay -= 1;
+    use.lastMs = performance.now();
+  });
+}
+
+/** The connection on which longest nothing was under way: who leaves theirs open is not to keep others out. */
+function longestIdle(callers: ReadonlyMap<CallerConnection, Use>): CallerConnection | undefined {
+  const idle = [...callers].filter(([, { underWay }]) => underWay === 0);
+  return idle.sort(([, a], [, b]) => a.lastMs - b.lastMs)[0]?.[0];
 }
 
 /** Whether a stranger may begin a call. */

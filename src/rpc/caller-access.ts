@@ -38,9 +38,10 @@ const LEADS: For<typeof LeadIntakeService> = {
 const EXCHANGE: For<typeof ExchangeService> = { exchange: ['gateway'] };
 
 const API_KEYS: For<typeof ApiKeyService> = {
-  createApiKey: ['crm', 'operator'],
+  // Whoever has a key made can see leads by it.
+  createApiKey: ['crm'],
   listApiKeys: ['crm', 'operator', 'read'],
-  replaceApiKey: ['crm', 'operator'],
+  replaceApiKey: ['crm'],
   revokeApiKey: ['crm', 'operator'],
   authenticateApiKey: ['crm', 'gateway'],
   batchAuthenticateApiKeys: ['crm', 'gateway'],
@@ -120,8 +121,8 @@ export function mayUse({ may }: Caller, serviceName: string): boolean {
 export function refuseOtherStudios({ name, studios }: Caller, request: object): void {
   // What comes with a key is about the key's studio, which is looked at where the key is.
   if (!studios || 'secretSha256' in request) return;
-  const asked = studiosOf(request);
-  if (asked.length > 0 && asked.every((id) => studios.has(id))) return;
+  const asked = studioOf(request);
+  if (asked !== undefined && studios.has(asked)) return;
   throw forbidden(name, 'may ask about its own studios only, and has to name one');
 }
 
@@ -141,10 +142,8 @@ interface NamesStudios {
   readonly studio?: { readonly id: string };
   readonly member?: { readonly studioId: string };
   readonly leadSource?: { readonly studioId: string };
-  readonly acknowledgements?: readonly { readonly studioId: string }[];
 }
 
-function studiosOf({ studioId, studio, member, leadSource, acknowledgements }: NamesStudios): string[] {
-  const single = studioId ?? studio?.id ?? member?.studioId ?? leadSource?.studioId;
-  return single === undefined ? (acknowledgements ?? []).map((each) => each.studioId) : [single];
+function studioOf({ studioId, studio, member, leadSource }: NamesStudios): string | undefined {
+  return studioId ?? studio?.id ?? member?.studioId ?? leadSource?.studioId;
 }

@@ -76,7 +76,7 @@ function studioPut(studio: Studio, memberId: string | undefined, mask: FieldMask
   const isUnknown = (path: string) => !STUDIO_FIELDS.includes(path);
   if (mask?.paths.some(isUnknown)) faults.note('updateMask', `must name ${STUDIO_FIELDS.join(', ')} only`);
   faults.refuseIfAny();
-  const changes = (path: string, isGiven: boolean) => mask?.paths.includes(path) ?? isGiven;
+  const changes = (path: string, isGiven: boolean) => (mask?.paths.length ? mask.paths.includes(path) : isGiven);
   return {
     id,
     status: changes('status', status !== StudioStatus.UNSPECIFIED) ? studioStatus.fromWire(status) : 'as it is',

@@ -339,7 +339,7 @@ test('the operator finds out whose leaked keys are, and revokes one without bein
   const { secret: now } = await json('keys', 'replace', 's1', second.id, '--member', 'boss');
   const stranger = newKeySecret();
   const misspelt = `${first.secret.slice(0, -1)}${first.secret.endsWith('A') ? 'B' : 'A'}`;
-  const leaked = `KEY=${first.secret}\n{"old":"${second.secret}"} x${now} ${misspelt} ${now}, ${stranger} ${first.secret}\n`;
+  const leaked = `KEY=${first.secret}\n{"old":"${second.secret}"} %20${now} ${misspelt} ${now}, ${stranger} ${first.secret}\n`;
 
   const found = JSON.parse(await given(leaked, '--json', 'keys', 'find'));
   expect(found).toMatchObject([

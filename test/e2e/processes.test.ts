@@ -92,7 +92,7 @@ describe('a configuration with faults', () => {
     const running = run('src/main.ts', { env: { ...coreSettings(temporaryFolder()), CORE_HOST: '0.0.0.0' } });
 
     expect(await running.ended()).toBe(1);
-    expect(running.output()).toContain('set CORE_TOKEN, or CORE_TLS_CLIENT_CA_FILE');
+    expect(running.output()).toContain('set CORE_CALLERS_FILE, CORE_TOKEN or CORE_TLS_CLIENT_CA_FILE');
   });
 });
 

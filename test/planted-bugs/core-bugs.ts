@@ -55,18 +55,9 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: CALLER_ACCESS,
-        find: 'asked.length > 0 && asked.every((id) => studios.has(id))',
-        put: 'asked.every((id) => studios.has(id))',
+        find: 'asked !== undefined && studios.has(asked)',
+        put: 'asked === undefined || studios.has(asked)',
       },
-    ],
-    inSoak: true,
-  },
-  {
-    name: 'of several studios that a request names, one has to be of the caller',
-    suite: CALLERS,
-    caughtBy: 'gets at these alone, and at nothing that is about all',
-    patches: [
-      { file: CALLER_ACCESS, find: 'asked.every((id) => studios.has(id))', put: 'asked.some((id) => studios.has(id))' },
     ],
     inSoak: true,
   },

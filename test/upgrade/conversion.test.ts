@@ -49,13 +49,15 @@ describe('a SQLite file of schema 3', () => {
   test('answers as it did: leads, repetitions, lists, claims, renewals, events and keys', async () => {
     const { store } = await open();
     const { answers } = made;
+    // That release told no programs apart.
+    const eventsOf = (subject: string) => answers.events[subject].map((event: object) => ({ ...event, caller: null }));
 
     for (const { studioId, id, idempotencyKey } of made.leads) {
       expect(asJson(await store.findLead(studioId, id))).toEqual(answers.leads[id]);
       expect(asJson(await store.findLeadByIdempotencyKey(studioId, idempotencyKey))).toEqual(
         answers.byKey[idempotencyKey],
       );
-      expect(asJson(await store.listAuditEvents(studioId, id))).toEqual(answers.events[id]);
+      expect(asJson(await store.listAuditEvents(studioId, id))).toEqual(eventsOf(id));
     }
     for (const studioId of ['berlin', 'moves', 'two']) {
       const { records } = await store.listLeads(studioId, null, 100);
@@ -63,11 +65,15 @@ describe('a SQLite file of schema 3', () => {
       expect(asJson((await openClaimsIn(store, studioId)).map(({ isOpen, ...lead }) => lead))).toEqual(
         answers.open[studioId],
       );
-      expect(asJson(await store.listAuditEvents(studioId, null))).toEqual(answers.events[studioId]);
+      expect(asJson(await store.listAuditEvents(studioId, null))).toEqual(eventsOf(studioId));
     }
     // All claims are made anew, for closed leads to be found by theirs; what was under way before goes on as it was.
     const renewals = await store.listClaimRenewals();
-    expect(asJson(renewals)).toEqual(expect.arrayContaining(answers.renewals));
+    const before = answers.renewals.map(({ studio, ...renewal }: { studio: object }) => ({
+      ...renewal,
+      studio: { ...studio, quotaLimit: null },
+    }));
+    expect(asJson(renewals)).toEqual(expect.arrayContaining(before));
     expect(renewals.length).toBeGreaterThan(answers.renewals.length);
     const credential = await store.findCredential(Buffer.from(made.keyHash, 'hex'), made.sourceId);
     expect(asJson(credential)).toMatchObject({
