@@ -10,8 +10,8 @@ import type { TellEnded } from './ended-log.ts';
  */
 export const MOST_STRANGERS = 256;
 
-/** How many there may be on which somebody has. */
-const MOST_CALLERS = 1024;
+/** How many there may be on which somebody has. One more closes that on which nothing was under way for longest, or else itself. */
+export const MOST_CALLERS = 1024;
 
 /** How many calls a stranger may have under way on a connection, and begin in a second. A probe has one, and begins one. */
 export const MOST_CALLS_AT_ONCE = 8;

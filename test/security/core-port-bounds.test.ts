@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { MOST_CALLS_A_SECOND, MOST_STRANGERS } from '../../src/http2/strangers.ts';
+import { MOST_CALLERS, MOST_CALLS_A_SECOND, MOST_STRANGERS } from '../../src/http2/strangers.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { memoryMb } from '../crash/memory.ts';
 import { aLead, aStudio as aStudioRecord, BY, claimsOf, NOW, times } from '../support/builders.ts';
@@ -264,6 +264,31 @@ describe('a core in a process of its own', () => {
 
     const isOpen = ({ socket }: { socket: Socket }) => !socket.destroyed && socket.readyState === 'open';
     await expect.poll(() => silent.filter(isOpen).length, { timeout: 10_000 }).toBeLessThan(MOST_STRANGERS);
+    expect(gone).not.toHaveBeenCalled();
+    expect(await onStream(watcher, grpc(CHECK), EMPTY)).toMatchObject({ grpcStatus: 0 });
+  });
+
+  test('connections that are left open after a call with the token make room for others, and those that are used stay', async () => {
+    const watcher = sessionTo(url);
+    const watch = watcher.request(grpc(WATCH, WITH_TOKEN));
+    watch.end(EMPTY);
+    await once(watch, 'data');
+    const gone = vi.fn();
+    watcher.on('close', gone);
+
+    const left: Awaited<ReturnType<typeof talk>>[] = [];
+    while (left.length < MOST_CALLERS) {
+      const more = await Promise.all(times(64, () => talk(port, open(), aCall(1, head(CHECK, WITH_TOKEN)))));
+      const isAnswered = ({ frames }: (typeof more)[0]) =>
+        frames().some(({ stream, flags }) => stream === 1 && flags & FLAG.endStream);
+      await expect.poll(() => more.filter(isAnswered).length, { timeout: 20_000 }).toBe(64);
+      left.push(...more);
+    }
+    await served();
+
+    const isOpen = ({ socket }: { socket: Socket }) => !socket.destroyed && socket.readyState === 'open';
+    await expect.poll(() => left.filter(isOpen).length, { timeout: 10_000 }).toBeLessThan(MOST_CALLERS);
+    expect(left.filter(isOpen).length).toBeGreaterThan(MOST_CALLERS - 20);
     expect(gone).not.toHaveBeenCalled();
     expect(await onStream(watcher, grpc(CHECK), EMPTY)).toMatchObject({ grpcStatus: 0 });
   });
