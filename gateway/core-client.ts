@@ -95,6 +95,8 @@ export function createCoreClient(
   };
   /** How many wait for their key to be looked up, whether they share that or not. */
   let authenticating = 0;
+  // Those, and not the few that are asked for all of them: whoever looks wants to know how many wait.
+  metrics?.watchWaiting('AuthenticateApiKey', () => authenticating);
 
   return {
     // Whoever comes with the same key in the same turn is told the same, and nobody what was true before.
