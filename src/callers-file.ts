@@ -28,7 +28,7 @@ export interface CallerEntry {
 export type CallerEntries = Readonly<Record<string, CallerEntry>>;
 
 /** How many callers there may be: each is a label's value of a metric. */
-export const MOST_CALLERS = 500;
+export const MOST_NAMED_CALLERS = 500;
 
 /** How many tokens a caller may have: the one it is to present, and the one it presents until then. */
 export const MOST_TOKENS = 2;
@@ -42,7 +42,7 @@ const SCHEMA = {
   properties: {
     callers: {
       type: 'object',
-      maxProperties: MOST_CALLERS,
+      maxProperties: MOST_NAMED_CALLERS,
       propertyNames: { pattern: NAME },
       additionalProperties: {
         type: 'object',

@@ -1,5 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { type CallerEntries, MOST_CALLERS, parseCallers, subjectForm, tokenHash } from '../../src/callers-file.ts';
+import {
+  type CallerEntries,
+  MOST_NAMED_CALLERS,
+  parseCallers,
+  subjectForm,
+  tokenHash,
+} from '../../src/callers-file.ts';
 
 const aToken = (seed = 'a') => ({ sha256: tokenHash(seed) });
 const fileOf = (callers: unknown) => JSON.stringify({ callers });
@@ -69,7 +75,9 @@ describe('what is no file of callers is told, whole, without what stands in it',
     [
       /the file must NOT have more than 500 properties|callers must NOT have more than 500 properties/,
       fileOf(
-        Object.fromEntries(Array.from({ length: MOST_CALLERS + 1 }, (_, number) => [`c${number}`, { may: ['read'] }])),
+        Object.fromEntries(
+          Array.from({ length: MOST_NAMED_CALLERS + 1 }, (_, number) => [`c${number}`, { may: ['read'] }]),
+        ),
       ),
     ],
   ])('%s', (fault, text) => {
