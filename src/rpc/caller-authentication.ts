@@ -1,3 +1,4 @@
+import type { Http2ServerRequest } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
 import type { HandlerContext } from '@connectrpc/connect';
 import type { FastifyRequest } from 'fastify';
@@ -18,13 +19,14 @@ export type Identify = (request: FastifyRequest) => Caller | undefined;
 export function identifier(callers: Callers): Identify {
   /** What was read of a certificate holds as long as its connection. */
   const subjects = new WeakMap<object, CertificateSubject | undefined>();
-  return ({ headers, raw: { socket } }) => {
+  return ({ headers, raw }) => {
+    // Of HTTP/2, each stream has a stand-in of its own for the socket, which the session's is not.
+    const socket = (raw as unknown as Partial<Http2ServerRequest>).stream?.session?.socket ?? raw.socket;
     if (!subjects.has(socket)) subjects.set(socket, subjectOf(socket as TLSSocket));
     return callers.of({ authorization: headers.authorization, certificateSubject: subjects.get(socket) });
   };
 }
 
-/** Of HTTP/2, the socket is a stand-in for the real one, which passes this on. */
 function subjectOf(socket: Partial<TLSSocket>): CertificateSubject | undefined {
   if (socket.authorized !== true) return undefined;
   return socket.getPeerCertificate?.().subject as CertificateSubject | undefined;

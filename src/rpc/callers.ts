@@ -25,11 +25,9 @@ interface Known {
 export class Callers {
   /** By the SHA-256 of a token in hexadecimal digits, or by the form of a certificate's subject. */
   #known = new Map<string, Known>();
-  /** What the one token that may do everything hashes to. */
-  readonly #tokenHash: string | undefined;
+  /** What the one token that may do everything hashes to; not once a file has named it, also when that names it no more. */
+  #tokenHash: string | undefined;
   readonly #namesCallers: boolean;
-  /** Every hash that a file has named: whoever took one out did not mean it to do everything. */
-  readonly #everNamed = new Set<string>();
 
   /**
    * @param token may do everything, unless the file says what it may do
@@ -47,7 +45,7 @@ export class Callers {
     this.#known = new Map();
     for (const [name, entry] of Object.entries(entries)) {
       for (const { sha256 } of entry.tokens ?? []) {
-        this.#everNamed.add(sha256);
+        if (sha256 === this.#tokenHash) this.#tokenHash = undefined;
         this.#take(sha256, callerOf(name, entry, tokenDigits(sha256)), before);
       }
       const { certificateSubject: subject } = entry;
@@ -73,8 +71,7 @@ export class Callers {
     // Nothing at all is no token, whatever hash somebody has put into the file by mistake.
     if (token === undefined) return undefined;
     const presented = tokenHash(token);
-    const isTheOneToken = presented === this.#tokenHash && !this.#everNamed.has(presented);
-    return this.#known.get(presented)?.caller ?? (isTheOneToken ? ANY_CALLER : undefined);
+    return this.#known.get(presented)?.caller ?? (presented === this.#tokenHash ? ANY_CALLER : undefined);
   }
 
   /** Whether whoever reaches it may do everything. */

@@ -24,15 +24,21 @@ export async function authenticateApiKey(
   faults.refuseIfAny();
 
   const credential = await store.findCredential(secretSha256, sourceId);
-  if (!credential || !isLive(credential.key, clock()) || studios?.has(credential.studio.id) === false) {
-    throw new Refusal('KEY_INVALID', 'The key is unknown, replaced, revoked or expired.');
-  }
-  if (credential.studio.status !== 'active') throw new Refusal('STUDIO_SUSPENDED', 'The studio is suspended.');
-  if (!mayManageKeys(credential.issuerRole)) {
-    throw new Refusal('ISSUER_FORBIDDEN', 'The issuer of the key is no longer an owner or an admin of the studio.');
-  }
+  if (!credential || studios?.has(credential.studio.id) === false) throw keyInvalid();
+  const refusal = refusalOfCredential(credential, clock());
+  if (refusal) throw refusal;
   return credential;
 }
+
+/** Why a key opens nothing at a moment; undefined: it does. */
+export function refusalOfCredential({ key, studio, issuerRole }: Credential, now: Date): Refusal | undefined {
+  if (!isLive(key, now)) return keyInvalid();
+  if (studio.status !== 'active') return new Refusal('STUDIO_SUSPENDED', 'The studio is suspended.');
+  if (mayManageKeys(issuerRole)) return undefined;
+  return new Refusal('ISSUER_FORBIDDEN', 'The issuer of the key is no longer an owner or an admin of the studio.');
+}
+
+const keyInvalid = () => new Refusal('KEY_INVALID', 'The key is unknown, replaced, revoked or expired.');
 
 interface Presented {
   readonly secretSha256: Uint8Array;

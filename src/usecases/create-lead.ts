@@ -89,12 +89,8 @@ function answer(outcome: CreateLeadOutcome): CreatedLead {
       return { lead: outcome.lead, replayed: false };
     case 'replayed':
       return { lead: asCreated(outcome.lead), replayed: true };
-    case 'idempotency-conflict':
-      throw idempotencyConflict();
-    case 'erased':
-      throw creationErased();
-    case 'already-open':
-      throw leadAlreadyOpen(outcome.leadId);
+    default:
+      throw refusalOfCreation(outcome);
   }
 }
 
@@ -107,18 +103,30 @@ function replay(lead: Lead, original: Fingerprint, repeated: Fingerprint): Creat
 export const sourceInvalid = () =>
   new Refusal('SOURCE_INVALID', 'The source does not belong to the studio or is disabled.');
 
-/** The refusal of a contact that has an open lead. */
-export const leadAlreadyOpen = (leadId: string) =>
+/** The refusal of a lead that was not created. */
+export function refusalOfCreation(
+  outcome: Exclude<CreateLeadOutcome, { readonly kind: 'created' | 'replayed' }>,
+): Refusal {
+  switch (outcome.kind) {
+    case 'idempotency-conflict':
+      return idempotencyConflict();
+    case 'erased':
+      return creationErased();
+    case 'already-open':
+      return leadAlreadyOpen(outcome.leadId);
+  }
+}
+
+const leadAlreadyOpen = (leadId: string) =>
   new Refusal('LEAD_ALREADY_OPEN', 'The contact already has an open lead.', { metadata: { leadId } });
 
 /** Not even whether the data are the same can be told any more; and a retry that is late must not bring the person back. */
-export const creationErased = () =>
+const creationErased = () =>
   new Refusal('IDEMPOTENCY_CONFLICT', 'The lead that the idempotency key created was erased.', {
     metadata: { erased: 'true' },
   });
 
-/** The refusal of a key that was used with other data. */
-export function idempotencyConflict(): Refusal {
+function idempotencyConflict(): Refusal {
   return new Refusal('IDEMPOTENCY_CONFLICT', 'The idempotency key was used with other data.');
 }
 

@@ -1,8 +1,9 @@
 import { hashKeySecret, secretsIn } from '../../common/rules/key-secret.ts';
-import { type ApiKey, hintOf, isLive } from '../domain/api-key.ts';
+import { type ApiKey, hintOf } from '../domain/api-key.ts';
 import type { Clock } from '../domain/clock.ts';
-import { mayManageKeys, type Studio } from '../domain/studio.ts';
+import type { Studio } from '../domain/studio.ts';
 import type { ApiKeyStore } from '../store/store.ts';
+import { refusalOfCredential } from './authenticate-api-key.ts';
 
 /** What a secret that somebody has found opens. */
 export type FoundSecret = KnownSecret | UnknownSecret;
@@ -41,9 +42,8 @@ export async function findLeakedKeys(
       found.push({ secretHint, key: null });
       continue;
     }
-    const { key, studio, issuerRole } = credential;
-    const isGood = isLive(key, clock()) && studio.status === 'active' && mayManageKeys(issuerRole);
-    found.push({ secretHint, key, studio, isGood });
+    const { key, studio } = credential;
+    found.push({ secretHint, key, studio, isGood: refusalOfCredential(credential, clock()) === undefined });
   }
   return { found, misspelt };
 }

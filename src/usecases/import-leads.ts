@@ -8,7 +8,7 @@ import { newIdAt } from '../domain/new-id.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import type { Studio } from '../domain/studio.ts';
 import type { CreateLeadOutcome, DirectoryStore, LeadStore } from '../store/store.ts';
-import { creationErased, idempotencyConflict, leadAlreadyOpen, sourceInvalid } from './create-lead.ts';
+import { refusalOfCreation, sourceInvalid } from './create-lead.ts';
 import { existingStudio } from './keep-directory.ts';
 import { noteContactFault } from './note-contact-fault.ts';
 
@@ -82,12 +82,8 @@ function resultOf(outcome: CreateLeadOutcome): ImportedLead {
     case 'created':
     case 'replayed':
       return { leadId: outcome.lead.id, replayed: outcome.kind === 'replayed' };
-    case 'idempotency-conflict':
-      throw idempotencyConflict();
-    case 'erased':
-      throw creationErased();
-    case 'already-open':
-      throw leadAlreadyOpen(outcome.leadId);
+    default:
+      throw refusalOfCreation(outcome);
   }
 }
 

@@ -2,7 +2,7 @@ import { randomInt, randomUUID } from 'node:crypto';
 import { copyFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { type Lead, LeadStage, LeadView } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import { type Lead, LeadStage } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { arrangeStudio, type CoreClients, connectToCore } from '../support/core-clients.ts';
 import { describeWithMongoServer, startWireServer } from '../support/mongodb.ts';
 import { run, temporaryFolder } from '../support/processes.ts';
@@ -10,6 +10,7 @@ import { LEADS } from '../support/service.ts';
 import { chanceOf } from './chance.ts';
 import { deployApart } from './deployment.ts';
 import { ask, type Ledger, type Load, type SentRequest, startLoad } from './load.ts';
+import { allLeads } from './promises-kept.ts';
 
 /** What is asked follows from this. */
 const SEED = Number(process.env.BACKUP_SEED ?? randomInt(2 ** 32));
@@ -182,16 +183,8 @@ function leadsOf(copy: Copy, { studio }: Ledger): Lead[] {
     .sort(byId);
 }
 
-async function stateOf({ leads }: CoreClients, { studio: { studioId } }: Ledger): Promise<Lead[]> {
-  const all: Lead[] = [];
-  let pageToken = '';
-  do {
-    const page = await leads.listLeads({ studioId, pageSize: 100, pageToken, view: LeadView.FULL });
-    all.push(...page.leads);
-    pageToken = page.nextPageToken;
-  } while (pageToken !== '');
-  return all.sort(byId);
-}
+const stateOf = async (core: CoreClients, { studio: { studioId } }: Ledger): Promise<Lead[]> =>
+  (await allLeads(core, studioId)).sort(byId);
 
 const byId = (a: Lead, b: Lead): number => (a.id < b.id ? -1 : 1);
 

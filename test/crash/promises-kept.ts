@@ -127,7 +127,8 @@ function idOf(answer: Answer): string[] {
   return answer?.status === 201 ? [JSON.parse(answer.text).lead.id] : [];
 }
 
-async function allLeads({ leads }: CoreClients, studioId: string): Promise<Lead[]> {
+/** All leads of a studio, as the core lists them, with their contacts. */
+export async function allLeads({ leads }: CoreClients, studioId: string): Promise<Lead[]> {
   const all: Lead[] = [];
   let pageToken = '';
   do {

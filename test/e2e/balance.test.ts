@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { type Balancer, servesCore, startBalancer } from '../support/balancer.ts';
@@ -7,7 +6,7 @@ import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
 import { scrape } from '../support/metrics.ts';
 import { addressOf, run, temporaryFolder } from '../support/processes.ts';
 import { freePort } from '../support/servers.ts';
-import { aCapture, LEADS } from '../support/service.ts';
+import { createAt, LEADS } from '../support/service.ts';
 
 const MAX_AGE_MS = 2000;
 const PROBE_MS = 50;
@@ -83,11 +82,7 @@ async function connectionsMore(balancer: Balancer, count: number): Promise<void>
 /** Creates a lead and reads it. @throws Error when either fails */
 async function createAndRead(gatewayUrl: string, secret: string): Promise<void> {
   const authorization = `Bearer ${secret}`;
-  const created = await fetch(gatewayUrl + LEADS, {
-    method: 'POST',
-    headers: { authorization, 'content-type': 'application/json', 'idempotency-key': randomUUID() },
-    body: JSON.stringify(aCapture()),
-  });
+  const created = await createAt(gatewayUrl, secret);
   if (created.status !== 201) throw new Error(await created.text());
   const { lead } = (await created.json()) as { lead: { id: string } };
   const read = await fetch(`${gatewayUrl}${LEADS}/${lead.id}`, { headers: { authorization } });

@@ -7,7 +7,7 @@ import { scrape } from '../support/metrics.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
 import { addressOf, type RunningProcess, run, temporaryFolder } from '../support/processes.ts';
 import { describeWithRedisServer, startRedis } from '../support/servers.ts';
-import { aCapture, CORE_TOKEN, LEADS } from '../support/service.ts';
+import { CORE_TOKEN, createAt, LEADS } from '../support/service.ts';
 
 const QUOTA_LIMIT = '1000000';
 
@@ -36,16 +36,7 @@ function load(url: string, secret: string) {
   let isOver = false;
   const loops = Array.from({ length: 4 }, async () => {
     while (!isOver) {
-      const answer = await fetch(`${url}${LEADS}`, {
-        method: 'POST',
-        headers: {
-          authorization: `Bearer ${secret}`,
-          'content-type': 'application/json',
-          'idempotency-key': crypto.randomUUID(),
-          connection: 'close',
-        },
-        body: JSON.stringify(aCapture()),
-      }).catch(() => undefined);
+      const answer = await createAt(url, secret, { connection: 'close' }).catch(() => undefined);
       const outcome = answer ? String(answer.status) : 'cut';
       counts.set(outcome, (counts.get(outcome) ?? 0) + 1);
       await answer?.arrayBuffer();

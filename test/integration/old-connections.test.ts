@@ -22,7 +22,7 @@ import {
 } from '../support/grpc.ts';
 import { createKey } from '../support/grpc-studios.ts';
 import { temporaryFolder } from '../support/processes.ts';
-import { aCapture, LEADS, PUBLIC_URL } from '../support/service.ts';
+import { createAt, PUBLIC_URL } from '../support/service.ts';
 import { startProxy } from '../support/tcp-proxy.ts';
 
 /** The least that can be set, and by when a connection is surely that old; milliseconds. */
@@ -195,7 +195,7 @@ describe('under load no call fails as its connection becomes old', () => {
     const failures = await underLoad(
       () => proxy.opened() >= 4,
       async () => {
-        const answer = await create(url, studio.secret);
+        const answer = await createAt(url, studio.secret);
         if (answer.status !== 201) throw new Error(await answer.text());
         created.push(((await answer.json()) as { lead: { id: string } }).lead.id);
         const ready = await fetch(`${url}/readyz`);
@@ -240,7 +240,7 @@ test('what a core refuses unseen, as its connection is to be left, a gateway ask
   const { url, studio } = await aGatewayAt(`http://127.0.0.1:${(front.address() as AddressInfo).port}`);
 
   expect((await fetch(`${url}/readyz`)).status).toBe(200);
-  expect((await create(url, studio.secret)).status).toBe(201);
+  expect((await createAt(url, studio.secret)).status).toBe(201);
   expect([...refused].toSorted()).toEqual(['/grpc.health.v1.Health/Check', '/leadintake.v1.ExchangeService/Exchange']);
 });
 
@@ -333,17 +333,6 @@ async function aGatewayAt(coreUrl: string): Promise<{ url: string; studio: Studi
   clients.close();
   return { url: gateway.url, studio };
 }
-
-const create = (gatewayUrl: string, secret: string): Promise<Response> =>
-  fetch(`${gatewayUrl}${LEADS}`, {
-    method: 'POST',
-    headers: {
-      authorization: `Bearer ${secret}`,
-      'content-type': 'application/json',
-      'idempotency-key': crypto.randomUUID(),
-    },
-    body: JSON.stringify(aCapture()),
-  });
 
 /** Makes calls, many at once, until it is over; gives what they failed with. */
 async function underLoad(isOver: () => boolean, call: () => Promise<unknown>): Promise<unknown[]> {

@@ -14,7 +14,7 @@ import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
 import { CORE_TOKEN, type GrpcCaller, grpcCaller, startTestCore } from '../support/grpc.ts';
 import { scrape } from '../support/metrics.ts';
 import { addressOf, type RunningProcess, run, temporaryFolder } from '../support/processes.ts';
-import { aCapture, LEADS, PUBLIC_URL } from '../support/service.ts';
+import { createAt, PUBLIC_URL } from '../support/service.ts';
 import { startProxy } from '../support/tcp-proxy.ts';
 
 /** Longer than it takes to notice what has changed, and to tell it once more if it were told again; milliseconds. */
@@ -281,7 +281,7 @@ test('a gateway and a core exchange authorities and certificates under load, ste
   const failures: unknown[] = [];
   const callers = times(4, async () => {
     while (!isOver) {
-      const answer = await create(gateway.url, secret);
+      const answer = await createAt(gateway.url, secret);
       const text = await answer.text();
       if (answer.status !== 201) failures.push(text);
     }
@@ -348,14 +348,3 @@ async function aGateway(port: number, env: Record<string, string>): Promise<Runn
   onTestFinished(() => gateway.stop());
   return gateway;
 }
-
-const create = (gatewayUrl: string, secret: string): Promise<Response> =>
-  fetch(`${gatewayUrl}${LEADS}`, {
-    method: 'POST',
-    headers: {
-      authorization: `Bearer ${secret}`,
-      'content-type': 'application/json',
-      'idempotency-key': crypto.randomUUID(),
-    },
-    body: JSON.stringify(aCapture()),
-  });

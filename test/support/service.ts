@@ -185,6 +185,19 @@ export function aCapture(overrides: Record<string, unknown> = {}): Record<string
   return { displayName: 'Ada Lovelace', contact: anEmail(), ...overrides };
 }
 
+/** Asks a gateway to create a lead of its own, whatever it answers. */
+export const createAt = (gatewayUrl: string, secret: string, headers: Record<string, string> = {}): Promise<Response> =>
+  fetch(`${gatewayUrl}${LEADS}`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${secret}`,
+      'content-type': 'application/json',
+      'idempotency-key': randomUUID(),
+      ...headers,
+    },
+    body: JSON.stringify(aCapture()),
+  });
+
 /** A contact that nobody else has. */
 export function anEmail(value = `${randomUUID()}@example.org`) {
   return { type: 'email', value };
