@@ -450,13 +450,11 @@ describe('what is no HTTP/2 ends its own connection only', () => {
         .map(([type, flags, stream, payload]) => frame(type, flags, stream, payload)),
       { minLength: 1, maxLength: 20 },
     );
-    const conversations = fc.sample(frames, { seed: SEED, numRuns: 500 });
+    const conversations = fc.sample(frames, { seed: SEED, numRuns: 1500 });
+    // No conversation may end as the beginning of a frame whose rest the core has a right to wait for.
+    const tooLong = Buffer.alloc(9, 0xff);
     for (let from = 0; from < conversations.length; from += 50) {
-      await Promise.all(
-        conversations
-          .slice(from, from + 50)
-          .map((parts) => expectHungUp(open, ...parts, randomBytes(20), frame(FRAME.ping, FLAG.none, 1))),
-      );
+      await Promise.all(conversations.slice(from, from + 50).map((parts) => expectHungUp(open, ...parts, tooLong)));
     }
   });
 
