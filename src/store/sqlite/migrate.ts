@@ -41,7 +41,7 @@ function* conversion(database: DatabaseSync, path: string): Generator<Conversion
         const version = schemaVersion(database);
         if (version > MIGRATIONS.length) {
           throw new StoreUnavailable(
-            `the database file ${path} has schema ${version}, this release knows ${MIGRATIONS.length}: use a newer release`,
+            `a newer release has written the database file ${path} (schema ${version}, this one knows ${MIGRATIONS.length}): start that release, or go back to the copy of before its first start`,
           );
         }
         if (version === MIGRATIONS.length) return;
