@@ -16,16 +16,19 @@ final class CurlTransport implements Transport
             $lines[] = "$name: $value";
         }
         $received = [];
+        $isHeadWhole = false;
         $curl = curl_init($url);
         curl_setopt_array($curl, [
             CURLOPT_HTTPHEADER => $lines,
             // Rounded up: 0 would stand for no limit.
             CURLOPT_TIMEOUT_MS => (int) ceil($timeoutSeconds * 1000),
             CURLOPT_RETURNTRANSFER => true,
-            CURLOPT_HEADERFUNCTION => static function ($curl, string $line) use (&$received): int {
+            CURLOPT_HEADERFUNCTION => static function ($curl, string $line) use (&$received, &$isHeadWhole): int {
                 if (str_starts_with($line, 'HTTP/')) {
                     // An interim answer such as 100 has headers of its own.
-                    $received = [];
+                    [$received, $isHeadWhole] = [[], false];
+                } elseif (trim($line) === '') {
+                    $isHeadWhole = true;
                 } elseif (str_contains($line, ':')) {
                     [$name, $value] = explode(':', $line, 2);
                     $name = strtolower(trim($name));
@@ -41,6 +44,11 @@ final class CurlTransport implements Transport
         if (!is_string($answered)) {
             throw new TransportException(curl_error($curl), !in_array(curl_errno($curl), self::NOT_CONNECTED, true));
         }
-        return new Response(curl_getinfo($curl, CURLINFO_RESPONSE_CODE), $received, $answered);
+        $status = curl_getinfo($curl, CURLINFO_RESPONSE_CODE);
+        // Headers that break off curl takes for an answer.
+        if (!$isHeadWhole || $status < 200) {
+            throw new TransportException('the answer breaks off');
+        }
+        return new Response($status, $received, $answered);
     }
 }
