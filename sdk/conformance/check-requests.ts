@@ -87,7 +87,8 @@ function faultsOfRepetition(arrivals: readonly Arrival[], index: number): string
   if (arrival.body && firstBody && !arrival.body.equals(firstBody)) {
     faults.push(`has a body that is not the one before byte for byte: ${arrival.body}, not ${firstBody}`);
   }
-  const backOffMs = Math.min(LONGEST_BACK_OFF_MS, SHORTEST_BACK_OFF_MS * 2 ** (index - 1));
+  const repetition = arrivals.slice(0, index).filter(({ request }) => request).length;
+  const backOffMs = Math.min(LONGEST_BACK_OFF_MS, SHORTEST_BACK_OFF_MS * 2 ** (repetition - 1));
   const leastMs = Math.max(backOffMs, (retryAfterOf(wholeAnswerTo(before)) ?? 0) * 1000);
   const waitedMs = before.doneAtMs === undefined ? leastMs : arrival.arrivedAtMs - before.doneAtMs;
   if (waitedMs < leastMs - ROUNDING_MS) faults.push(`comes after ${Math.round(waitedMs)} ms, not ${leastMs} or more`);

@@ -11,9 +11,12 @@ export interface Arrival {
   /** What happens to it; undefined when none was to come any more. */
   readonly attempt: Attempt | undefined;
   readonly arrivedAtMs: number;
-  /** When the server had done its part; undefined when it was for the client to end the attempt. */
+  /**
+   * When the server had done its part. Undefined when it was for the client to end the attempt, and when only a connection
+   * has come: libraries of HTTP open another one by themselves as long as nothing was sent.
+   */
   doneAtMs?: number;
-  /** What was sent; undefined when it was not read. */
+  /** What was sent; undefined when nothing was read. */
   request?: IncomingMessage;
   /** Undefined when it was not read, or has not come whole. */
   body?: Buffer;
@@ -91,7 +94,7 @@ export class ScriptedServer {
 
 function breakDown(arrival: Arrival, socket: Socket, breakage: Breakage): void {
   if (breakage === 'silent') return;
-  arrival.doneAtMs = performance.now();
+  if (arrival.request) arrival.doneAtMs = performance.now();
   if (breakage.startsWith('reset')) socket.resetAndDestroy();
   else socket.end();
 }
