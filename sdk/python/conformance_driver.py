@@ -11,9 +11,13 @@ import threading
 import time
 from dataclasses import asdict
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
-from lead_intake import (
+# The client that stands beside the driver, not one that is installed.
+sys.path.insert(0, str(Path(__file__).parent / "src"))
+
+from lead_intake import (  # noqa: E402
     AsyncLeadIntakeClient,
     EmailContact,
     IdempotencyConflictError,

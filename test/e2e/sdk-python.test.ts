@@ -1,4 +1,4 @@
-import { execFile, spawnSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { DOCUMENTED_TYPES } from '../support/documented-types.ts';
 import { describeWithTools, exampleOf } from '../support/examples.ts';
-import { ROOT } from '../support/processes.ts';
+import { PYTHON_TOOL, pythonWithClient } from '../support/python.ts';
 import { aService } from '../support/service.ts';
 import { startProxy } from '../support/tcp-proxy.ts';
 
@@ -19,25 +19,17 @@ const MYPY = 'mypy==2.4.1';
 const execute = promisify(execFile);
 const service = aService();
 
-/** The oldest Python that the package is for, where the machine has it. */
-const python = spawnSync('python3.10', ['--version']).status === 0 ? 'python3.10' : 'python3';
 const firstLead = exampleOf('sdk/python/README.md', 'first-lead');
 const contactForm = exampleOf('sdk/python/README.md', 'contact-form');
 
-describeWithTools([`${python} -c 'import ensurepip'`], 'the client for Python', () => {
+describeWithTools([PYTHON_TOOL], 'the client for Python', () => {
   let website: string;
   let bin: string;
   const write = (file: string, text: string) => writeFileSync(join(website, file), text);
   afterAll(() => rmSync(website, { recursive: true }));
   beforeAll(async () => {
     website = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
-    bin = join(website, 'env/bin');
-    const options = { cwd: website };
-    const pip = ['-m', 'pip', '--quiet', '--disable-pip-version-check'];
-    await execute(python, ['-m', 'venv', 'env'], options);
-    const environment = join(bin, 'python');
-    await execute(environment, [...pip, 'wheel', '--no-deps', '--wheel-dir', '.', join(ROOT, 'sdk/python')], options);
-    await execute(environment, [...pip, 'install', MYPY, './lead_intake-1.0.0-py3-none-any.whl'], options);
+    bin = await pythonWithClient(website, MYPY);
     write('contact_form.py', contactForm);
   });
 

@@ -4,13 +4,13 @@ interface Schema {
   readonly properties: Readonly<Record<string, { readonly enum?: readonly string[] }>>;
 }
 
-const { schemas } = openApiDocument('https://api.example.com').components as unknown as {
-  readonly schemas: Readonly<Record<string, Schema>>;
+const { components } = openApiDocument('https://api.example.com') as {
+  readonly components: { readonly schemas: Readonly<Record<string, Schema>> };
 };
 
-const propertiesOf = (name: string): string[] => Object.keys(schemas[name]?.properties ?? {}).toSorted();
+const propertiesOf = (name: string): string[] => Object.keys(components.schemas[name]?.properties ?? {}).toSorted();
 const valuesOf = (name: string, property: string): string[] =>
-  [...(schemas[name]?.properties[property]?.enum ?? [])].toSorted();
+  [...(components.schemas[name]?.properties[property]?.enum ?? [])].toSorted();
 
 /** What the types of a client have to have by the OpenAPI document, sorted: the API's names of fields, and values. */
 export const DOCUMENTED_TYPES = {
