@@ -60,10 +60,16 @@ function faultsOfBody({ call, capture }: DriverRequest, body: Buffer): string[] 
   if (call !== 'createLead') return body.length === 0 ? [] : ['has a body'];
   try {
     const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(body);
-    return isDeepStrictEqual(JSON.parse(text), capture) ? [] : [`has the body ${text}, not ${show(capture)}`];
+    return isDeepStrictEqual(said(JSON.parse(text)), said(capture)) ? [] : [`has the body ${text}, not ${show(capture)}`];
   } catch {
     return [`has a body that is no JSON in UTF-8: ${body.toString('latin1')}`];
   }
+}
+
+/** To the service null and nothing are the same, and a client's own types need not tell them apart. */
+function said(capture: unknown): unknown {
+  if (!(capture instanceof Object)) return capture;
+  return Object.fromEntries(Object.entries(capture).filter(([, value]) => value !== null));
 }
 
 /** What an attempt must have in common with the first one, and how long it must have waited for its turn. */
