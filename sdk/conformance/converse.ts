@@ -1,7 +1,7 @@
 import { faultsOfReport } from './check-report.ts';
 import { faultsOfRequests, idempotencyKeyOf } from './check-requests.ts';
 import type { Ask, Call } from './conversation.ts';
-import type { DriverProcess, DriverRequest } from './driver-process.ts';
+import { DriverFault, type DriverProcess, type DriverRequest } from './driver-process.ts';
 import { exchangesOf } from './exchanges.ts';
 import { type Arrival, ScriptedServer } from './scripted-server.ts';
 import shared from './shared.json' with { type: 'json' };
@@ -19,6 +19,8 @@ export interface Outcome {
   readonly faults: readonly string[];
   /** Why the client's language cannot do what is asked. */
   readonly unsupported?: string;
+  /** Whether the driver has not reported, and is not to be asked any more. */
+  readonly isDriverLost?: true;
   /** Why this machine cannot hold the conversation. */
   readonly notRun?: string;
 }
@@ -27,7 +29,6 @@ export interface Outcome {
  * Holds a conversation.
  *
  * @param setClock sets the clock of the driver's machine
- * @throws DriverFault when the driver does not report
  */
 export async function converse(
   { calls }: Variant,
@@ -40,24 +41,39 @@ export async function converse(
   const faults: string[] = [];
   try {
     for (const [index, call] of calls.entries()) {
-      const asked = requestFor(call.ask, index + 1, baseUrlFor(call, server));
-      const arrivals = server.play(call.attempts);
-      const withinMs = call.reportWithinMs ?? asked.options.deadlineMs + PATIENCE_MS;
-      const report = await driver.ask(asked, withinMs);
-      if (report.unsupported) return { faults: [], unsupported: report.unsupported };
-      const exchanges = exchangesOf(asked, arrivals);
-      const ofCall = [
-        ...faultsOfRequests(asked, exchanges),
-        ...missingAttempts(call, arrivals),
-        ...faultsOfReport(call, asked, exchanges, report),
-        ...reusedKeys(asked, arrivals, keys),
-      ];
+      const { faults: ofCall, ...more } = await hold(call, index + 1, driver, server, keys);
       faults.push(...ofCall.map((fault) => (calls.length > 1 ? `call ${index + 1}: ${fault}` : fault)));
+      if (more.unsupported || more.isDriverLost) return { faults, ...more };
     }
   } finally {
     await server.stop();
   }
   return { faults };
+}
+
+/** @param keys those that the client has made before; gets the one that it makes now */
+async function hold(
+  call: Call,
+  id: number,
+  driver: DriverProcess,
+  server: ScriptedServer,
+  keys: Set<string | undefined>,
+): Promise<Outcome> {
+  const asked = requestFor(call.ask, id, baseUrlFor(call, server));
+  const arrivals = server.play(call.attempts);
+  const withinMs = call.reportWithinMs ?? asked.options.deadlineMs + PATIENCE_MS;
+  const report = await driver.ask(asked, withinMs).catch(faultOf);
+  const exchanges = exchangesOf(asked, arrivals);
+  const ofRequests = [...faultsOfRequests(asked, exchanges), ...reusedKeys(asked, arrivals, keys)];
+  if (report instanceof DriverFault) return { faults: [...ofRequests, report.message], isDriverLost: true };
+  if (report.unsupported) return { faults: [], unsupported: report.unsupported };
+  const ofReport = faultsOfReport(call, asked, exchanges, report);
+  return { faults: [...ofRequests, ...missingAttempts(call, arrivals), ...ofReport] };
+}
+
+function faultOf(error: unknown): DriverFault {
+  if (error instanceof DriverFault) return error;
+  throw error;
 }
 
 function requestFor(

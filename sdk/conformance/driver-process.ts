@@ -22,7 +22,7 @@ export interface Report {
   readonly unsupported?: string;
 }
 
-/** A driver that does not do as a driver should. */
+/** A driver that does not do as a driver should. It is not to be asked any more. */
 export class DriverFault extends Error {}
 
 /** A process of a driver. It is asked one thing at a time. */
@@ -32,8 +32,8 @@ export class DriverProcess {
   readonly #ended: Promise<string>;
   #stderr = '';
 
-  constructor([program = '', ...args]: readonly string[], env: NodeJS.ProcessEnv) {
-    this.#child = spawn(program, args, { env, stdio: ['pipe', 'pipe', 'pipe'] });
+  constructor([program = '', ...args]: readonly string[], cwd: string, env: NodeJS.ProcessEnv) {
+    this.#child = spawn(program, args, { cwd, env, stdio: ['pipe', 'pipe', 'pipe'] });
     this.#child.stderr.setEncoding('utf8').on('data', (text) => {
       this.#stderr += text;
     });
@@ -49,7 +49,7 @@ export class DriverProcess {
   /**
    * Asks for one thing.
    *
-   * @throws DriverFault when no report of it comes in time; the process is not to be asked any more
+   * @throws DriverFault when no report of it comes in time
    */
   async ask(request: DriverRequest, withinMs: number): Promise<Report> {
     this.#child.stdin.write(`${lineOf(request)}\n`);
@@ -64,17 +64,13 @@ export class DriverProcess {
     return report;
   }
 
-  /**
-   * Tells it that nothing more comes.
-   *
-   * @throws DriverFault when it does not end by itself, with status 0
-   */
-  async end(): Promise<void> {
+  /** Tells it that nothing more comes. Gives back what is wrong: it is to end by itself, with status 0. */
+  async end(): Promise<readonly string[]> {
     this.#child.stdin.end();
     const timeout = setTimeout(() => this.#child.kill('SIGKILL'), 10_000);
     const ended = await this.#ended;
     clearTimeout(timeout);
-    if (ended !== 'ended with 0') throw this.#fault(`${ended} at the end of stdin, not with 0 by itself`);
+    return ended === 'ended with 0' ? [] : [this.#fault(`${ended} at the end of stdin, not by itself with 0`).message];
   }
 
   /** Ends it at once. */

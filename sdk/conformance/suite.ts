@@ -20,6 +20,8 @@ export interface Verdict {
 export interface SuiteOptions {
   /** Those to be held, by their names or their topics; unless given, all. */
   readonly only?: readonly string[];
+  /** Where the driver is started; unless given, here. */
+  readonly folder?: string;
   /** How many processes of the driver there are at a time; unless told, 12. Mostly they wait. */
   readonly drivers?: number;
   /** Gets each verdict when it is known. */
@@ -47,16 +49,16 @@ export function readConversations(): Conversation[] {
  */
 export async function runSuite(
   command: readonly string[],
-  { only, drivers = 12, onVerdict = () => {} }: SuiteOptions = {},
+  { only, folder = '.', drivers = 12, onVerdict = () => {} }: SuiteOptions = {},
 ): Promise<Verdict[]> {
   const verdicts: Verdict[] = [];
   const tell = (verdict: Verdict) => {
     verdicts.push(verdict);
     onVerdict(verdict);
   };
-  const tasks = chosen(only).map(({ name, ...rest }) => ({
-    name,
-    variants: variantsOf({ name, ...rest }),
+  const tasks = chosen(only).map((conversation) => ({
+    name: conversation.name,
+    variants: variantsOf(conversation),
     outcomes: [] as Outcome[],
   }));
   // Those with many variants come last: they leave no driver without work.
@@ -64,7 +66,7 @@ export async function runSuite(
     .toSorted((a, b) => a.variants.length - b.variants.length)
     .flatMap((task) => task.variants.map((variant) => ({ task, variant })));
   const work = async () => {
-    const worker = new Worker(command);
+    const worker = new Worker(command, folder);
     for (let next = queue.shift(); next; next = queue.shift()) {
       const { task, variant } = next;
       const isClear = task.outcomes.filter(({ faults }) => faults.length > 0).length >= MOST_FAILURES;
@@ -72,8 +74,8 @@ export async function runSuite(
       task.outcomes.push({ faults: faults.map((fault) => variant.label + fault), ...outcome });
       if (task.outcomes.length === task.variants.length) tell(verdictOf(task.name, task.outcomes));
     }
-    const end = await worker.end();
-    if (end.faults.length > 0) tell(verdictOf('the end of the driver', [end]));
+    const faults = await worker.end();
+    if (faults.length > 0) tell(verdictOf('the end of the driver', [{ faults }]));
   };
   await Promise.all(Array.from({ length: Math.min(drivers, queue.length) }, work));
   return verdicts;

@@ -1,0 +1,97 @@
+import { cpSync, globSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import addFormats from 'ajv-formats';
+import { describe, expect, test, vi } from 'vitest';
+import { answerOf } from '../../sdk/conformance/answers.ts';
+import { readConversations, runSuite } from '../../sdk/conformance/suite.ts';
+import { type ClientBug, type ClientPatch, TYPESCRIPT_BUGS } from '../planted-bugs/client-bugs.ts';
+import { describeWithTools } from '../support/examples.ts';
+import { ROOT, temporaryFolder } from '../support/processes.ts';
+
+/** A client that the suite is run against. */
+interface Client {
+  readonly language: string;
+  /** The driver, and its arguments, from the root of the project. */
+  readonly command: readonly string[];
+  /** Commands that succeed on a machine that has the language. */
+  readonly needs: readonly string[];
+  readonly bugs: readonly ClientBug[];
+}
+
+const CLIENTS: readonly Client[] = [
+  {
+    language: 'TypeScript',
+    command: [process.execPath, 'sdk/conformance/drivers/typescript.ts'],
+    needs: [],
+    bugs: TYPESCRIPT_BUGS,
+  },
+];
+
+// A driver that hangs is waited for as long as its conversation may last.
+vi.setConfig({ testTimeout: 300_000 });
+
+for (const { language, command, needs, bugs } of CLIENTS) {
+  describeWithTools(needs, `the client in ${language}`, () => {
+    test('does in every conversation what a client must', async () => {
+      const verdicts = await runSuite(command, { folder: ROOT });
+      expect(verdicts.filter(({ verdict }) => verdict === 'failed')).toEqual([]);
+      expect(verdicts).toHaveLength(readConversations().length);
+      for (const { verdict, name, reasons } of verdicts) {
+        if (verdict === 'not-supported') console.warn(`NOT SUPPORTED in ${language}: ${name}: ${reasons}`);
+        if (verdict === 'not-run') tellNotRun(name, reasons);
+      }
+    });
+
+    test.for(bugs)('is caught when it is faulty: $name', async ({ patches, caughtBy, says }, context) => {
+      const folder = temporaryFolder();
+      cpSync(join(ROOT, 'sdk'), join(folder, 'sdk'), { recursive: true });
+      for (const patch of patches) plant(folder, patch);
+
+      const [verdict] = await runSuite(command, { folder, only: [caughtBy] });
+
+      if (verdict?.verdict === 'not-run') {
+        tellNotRun(caughtBy, verdict.reasons);
+        context.skip();
+      }
+      expect(verdict).toMatchObject({ verdict: 'failed' });
+      expect(verdict?.reasons.join('\n')).toContain(says);
+    });
+  });
+}
+
+describe('the conversations', () => {
+  const folder = join(ROOT, 'sdk/conformance');
+  const read = (path: string) => JSON.parse(readFileSync(join(folder, path), 'utf8'));
+
+  test.each(globSync('conversations/*.json', { cwd: folder }))('%s is as the schema says', (file) => {
+    const ajv = new Ajv2020({ allErrors: true, allowUnionTypes: true, strictRequired: false });
+    addFormats.default(ajv);
+    const validate = ajv.compile(read('conversation.schema.json'));
+    expect(validate(read(file)), ajv.errorsText(validate.errors)).toBe(true);
+  });
+
+  test('have names of their own, and answers that there are', () => {
+    const conversations = readConversations();
+    expect(new Set(conversations.map(({ name }) => name)).size).toBe(conversations.length);
+    const used = conversations.flatMap(({ calls }) => calls.flatMap(({ attempts }) => attempts));
+    expect(() => used.map(answerOf)).not.toThrow();
+    expect(conversations.length).toBeGreaterThan(90);
+  });
+});
+
+/** A conversation that this machine cannot hold: told on a developer's machine, a failure in CI. */
+function tellNotRun(name: string, reasons: readonly string[]): void {
+  if (process.env.CI === 'true') throw new Error(`${name} is not run: ${reasons}`);
+  console.warn(`NOT RUN: ${name}: ${reasons}`);
+}
+
+/** Plants a fault in a copy of the clients. */
+function plant(folder: string, { file, find, put }: ClientPatch): void {
+  const path = join(folder, file);
+  const source = readFileSync(path, 'utf8');
+  const words = find.trim().split(/\s+/).map(RegExp.escape).join('\\s+');
+  const [before = '', after, ...more] = source.split(new RegExp(words));
+  if (after === undefined || more.length > 0) throw new Error(`${file} is to have this exactly once: ${find}`);
+  writeFileSync(path, before + put + after);
+}
