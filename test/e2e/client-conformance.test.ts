@@ -1,19 +1,23 @@
-import { cpSync, globSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
-import { describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { answerOf } from '../../sdk/conformance/answers.ts';
 import { readConversations, runSuite } from '../../sdk/conformance/suite.ts';
 import { type ClientBug, type ClientPatch, TYPESCRIPT_BUGS } from '../planted-bugs/client-bugs.ts';
+import { PHP_BUGS } from '../planted-bugs/php-client-bugs.ts';
+import { PYTHON_ASYNCIO_BUGS, PYTHON_BUGS } from '../planted-bugs/python-client-bugs.ts';
 import { describeWithTools } from '../support/examples.ts';
-import { ROOT, temporaryFolder } from '../support/processes.ts';
+import { ROOT } from '../support/processes.ts';
+import { PYTHON_TOOL, pythonWithClient } from '../support/python.ts';
 
 /** A client that the suite is run against. */
 interface Client {
   readonly language: string;
-  /** The driver, and its arguments, from the root of the project. */
-  readonly command: readonly string[];
+  /** Gives the driver, and its arguments, from the root of the project, once it has got what it needs. */
+  command(): Promise<readonly string[]>;
   /** Commands that succeed on a machine that has the language. */
   readonly needs: readonly string[];
   readonly bugs: readonly ClientBug[];
@@ -22,17 +26,53 @@ interface Client {
 const CLIENTS: readonly Client[] = [
   {
     language: 'TypeScript',
-    command: [process.execPath, 'sdk/conformance/drivers/typescript.ts'],
+    command: async () => [process.execPath, 'sdk/conformance/drivers/typescript.ts'],
     needs: [],
     bugs: TYPESCRIPT_BUGS,
   },
+  {
+    language: 'PHP',
+    command: async () => ['php', 'sdk/php/conformance-driver.php'],
+    needs: [`php -r 'curl_init();'`],
+    bugs: PHP_BUGS,
+  },
+  {
+    language: 'Python',
+    command: async () => [await pythonWithHttp(), 'sdk/python/conformance_driver.py'],
+    needs: [PYTHON_TOOL],
+    bugs: PYTHON_BUGS,
+  },
+  {
+    language: 'Python, with asyncio',
+    command: async () => [await pythonWithHttp(), 'sdk/python/conformance_driver.py', '--asyncio'],
+    needs: [PYTHON_TOOL],
+    bugs: PYTHON_ASYNCIO_BUGS,
+  },
 ];
 
-// A driver that hangs is waited for as long as its conversation may last.
-vi.setConfig({ testTimeout: 300_000 });
+// A driver that hangs is waited for as long as its conversation may last; what a language needs may be fetched.
+vi.setConfig({ hookTimeout: 300_000, testTimeout: 300_000 });
 
-for (const { language, command, needs, bugs } of CLIENTS) {
+let scratch: string;
+beforeAll(() => {
+  scratch = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
+});
+afterAll(() => rmSync(scratch, { recursive: true }));
+
+/** A Python with what the client is built on, the same one for both of its clients. */
+let programs: Promise<string> | undefined;
+const pythonWithHttp = async (): Promise<string> => {
+  programs ??= pythonWithClient(scratch);
+  return join(await programs, 'python');
+};
+
+for (const { language, command: commandOf, needs, bugs } of CLIENTS) {
   describeWithTools(needs, `the client in ${language}`, () => {
+    let command: readonly string[];
+    beforeAll(async () => {
+      command = await commandOf();
+    });
+
     test('does in every conversation what a client must', async () => {
       const verdicts = await runSuite(command, { folder: ROOT });
       expect(verdicts.filter(({ verdict }) => verdict === 'failed')).toEqual([]);
@@ -44,7 +84,7 @@ for (const { language, command, needs, bugs } of CLIENTS) {
     });
 
     test.for(bugs)('is caught when it is faulty: $name', async ({ patches, caughtBy, says }, context) => {
-      const folder = temporaryFolder();
+      const folder = mkdtempSync(join(scratch, 'faulty-'));
       cpSync(join(ROOT, 'sdk'), join(folder, 'sdk'), { recursive: true });
       for (const patch of patches) plant(folder, patch);
 
