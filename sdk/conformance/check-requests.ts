@@ -60,7 +60,9 @@ function faultsOfBody({ call, capture }: DriverRequest, body: Buffer): string[] 
   if (call !== 'createLead') return body.length === 0 ? [] : ['has a body'];
   try {
     const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(body);
-    return isDeepStrictEqual(said(JSON.parse(text)), said(capture)) ? [] : [`has the body ${text}, not ${show(capture)}`];
+    return isDeepStrictEqual(said(JSON.parse(text)), said(capture))
+      ? []
+      : [`has the body ${text}, not ${show(capture)}`];
   } catch {
     return [`has a body that is no JSON in UTF-8: ${body.toString('latin1')}`];
   }
