@@ -5,9 +5,11 @@ import type { Arrival } from './scripted-server.ts';
 
 const UUID = /^[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}$/i;
 
-/** The shortest back-off before the second attempt, and before any. Clocks of two processes round differently. */
-const SHORTEST_BACK_OFF_MS = 250;
-const LONGEST_BACK_OFF_MS = 15_000;
+/** The least that a back-off may be: before the second attempt, and before any, however many there were. */
+const LEAST_FIRST_BACK_OFF_MS = 250;
+const LEAST_LATE_BACK_OFF_MS = 15_000;
+
+/** Timers and clocks of two processes round differently. */
 const ROUNDING_MS = 20;
 
 /** What is wrong with what has come in a call, whatever it was answered. */
@@ -38,15 +40,15 @@ function faultsOfHead(asked: DriverRequest, request: NonNullable<Arrival['reques
   expect('the method', request.method, method);
   const leads = `${new URL(asked.baseUrl).pathname.replace(/\/$/, '')}/v1/integrations/leads`;
   if (asked.call === 'getLead') {
+    const segment = pathname.startsWith(`${leads}/`) ? pathname.slice(leads.length + 1) : pathname;
     // What needs no encoding may be encoded as well.
-    const [, id = ''] = pathname.startsWith(`${leads}/`) ? pathname.split(`${leads}/`) : [];
-    expect('the path', id.includes('/') ? pathname : decoded(id), asked.leadId);
+    expect('the path to', segment.includes('/') ? pathname : decoded(segment), asked.leadId);
   } else {
     expect('the path', pathname, leads);
   }
   const { limit } = asked;
   const query = { ...(limit !== undefined && { limit: `${limit}` }), ...(cursor !== undefined && { cursor }) };
-  expect('the query', Object.fromEntries([...searchParams].sort()), Object.fromEntries(Object.entries(query).sort()));
+  expect('the query', Object.fromEntries(searchParams), query);
   expect('Authorization', authorization, `Bearer ${asked.apiKey}`);
   if (method === 'POST') {
     expect('the media type', mediaType?.split(';')[0], 'application/json');
@@ -90,7 +92,7 @@ function faultsOfRepetition(arrivals: readonly Arrival[], index: number): string
     faults.push(`has a body that is not the one before byte for byte: ${arrival.body}, not ${firstBody}`);
   }
   const repetition = arrivals.slice(0, index).filter(({ request }) => request).length;
-  const backOffMs = Math.min(LONGEST_BACK_OFF_MS, SHORTEST_BACK_OFF_MS * 2 ** (repetition - 1));
+  const backOffMs = Math.min(LEAST_LATE_BACK_OFF_MS, LEAST_FIRST_BACK_OFF_MS * 2 ** (repetition - 1));
   const leastMs = Math.max(backOffMs, (retryAfterOf(wholeAnswerTo(before)) ?? 0) * 1000);
   const waitedMs = before.doneAtMs === undefined ? leastMs : arrival.arrivedAtMs - before.doneAtMs;
   if (waitedMs < leastMs - ROUNDING_MS) faults.push(`comes after ${Math.round(waitedMs)} ms, not ${leastMs} or more`);

@@ -52,6 +52,7 @@ export class DriverProcess {
    * @throws DriverFault when no report of it comes in time
    */
   async ask(request: DriverRequest, withinMs: number): Promise<Report> {
+    this.#stderr = '';
     this.#child.stdin.write(`${lineOf(request)}\n`);
     const timer = Promise.withResolvers<undefined>();
     const timeout = setTimeout(timer.resolve, withinMs, undefined);
@@ -73,9 +74,10 @@ export class DriverProcess {
     return ended === 'ended with 0' ? [] : [this.#fault(`${ended} at the end of stdin, not by itself with 0`).message];
   }
 
-  /** Ends it at once. */
+  /** Ends it at once. What it has started itself ends with its streams. */
   async kill(): Promise<void> {
     this.#child.kill('SIGKILL');
+    for (const stream of this.#child.stdio) stream?.destroy();
     await this.#ended;
   }
 

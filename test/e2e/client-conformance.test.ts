@@ -100,6 +100,39 @@ for (const { language, command: commandOf, needs, bugs } of CLIENTS) {
   });
 }
 
+describe('a driver', () => {
+  const verdictOn = async (script: string) => {
+    const [verdict] = await runSuite(['sh', '-c', script], { only: ['creating/created'] });
+    return verdict;
+  };
+
+  test.each([
+    ['prints what is no report', 'read request; echo hello; cat', 'the driver has printed what is no report: hello'],
+    [
+      'reports of something else',
+      `read request; echo '{"id":7}'; cat`,
+      'the driver has reported {"id":7} to request 1',
+    ],
+    ['ends', 'read request; echo why >&2; exit 3', 'the driver ended with 3; on stderr: why'],
+    ['cannot be started', 'exec no-such-program', 'the driver ended with 127'],
+  ])('that %s has failed, and it is told why', async (_, script, reason) => {
+    const verdict = await verdictOn(script);
+    expect(verdict).toMatchObject({ verdict: 'failed', reasons: [expect.stringContaining(reason)] });
+  });
+
+  test('that cannot do what is asked has not passed', async () => {
+    const verdict = await verdictOn(`read request; echo '{"id":1,"unsupported":"no network"}'`);
+    expect(verdict).toMatchObject({ verdict: 'not-supported', reasons: ['no network'] });
+  });
+
+  test('that does not end by itself has failed', async () => {
+    const verdicts = await runSuite(['sh', '-c', `read request; echo '{"id":1,"unsupported":"any"}'; exit 1`], {
+      only: ['creating/created'],
+    });
+    expect(verdicts.at(-1)).toMatchObject({ name: 'the end of the driver', verdict: 'failed' });
+  });
+});
+
 describe('the conversations', () => {
   const folder = join(ROOT, 'sdk/conformance');
   const read = (path: string) => JSON.parse(readFileSync(join(folder, path), 'utf8'));

@@ -169,7 +169,7 @@ export const TYPESCRIPT_BUGS: readonly ClientBug[] = [
   },
   {
     name: 'a wait is as long as a timer can be',
-    caughtBy: 'retry-after/beyond-all-numbers',
+    caughtBy: 'retry-after/longer-than-a-timer',
     says: 'not 3000000000 or more',
     patches: [
       { file: SEND, find: 'sleep(Math.min(restMs, LONGEST_TIMER_MS)', put: 'sleep(restMs' },
@@ -232,7 +232,7 @@ export const TYPESCRIPT_BUGS: readonly ClientBug[] = [
   {
     name: 'ids stand in paths as they are',
     caughtBy: 'reading/an-id-of-any-text',
-    says: 'has the path',
+    says: 'has the path to',
     patches: [{ file: CLIENT, find: 'encodeURIComponent(id)', put: 'id' }],
   },
   {
