@@ -33,15 +33,16 @@ final class Problem implements Failure
     /**
      * @param array<mixed> $body
      *
-     * @throws \TypeError when it is not a problem of the service
+     * @throws \TypeError|\UnexpectedValueException when it is not a problem of the service
      */
     public static function of(array $body, Response $response): self
     {
+        $code = $body['code'] ?? throw new \UnexpectedValueException('without code');
         return new self(
             $response,
-            $body['code'] ?? null,
+            $code,
             $body['type'] ?? 'about:blank',
-            $body['title'] ?? $body['code'],
+            $body['title'] ?? $code,
             $body['detail'] ?? null,
             $body['fields'] ?? [],
             $body['requestId'] ?? '',

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 class AsyncLeadIntakeClient:
     """
-    The API with one key, for asyncio and Trio. What comes of a request is told by a LeadIntakeError; a ValueError, of
+    The API with one key, for asyncio. What comes of a request is told by a LeadIntakeError; a ValueError, of
     text that cannot stand in a header, comes before anything is sent. Whoever cancels a creation does not hear whether
     the lead was written, and repeats it with the same idempotency key to know.
     """

@@ -139,7 +139,7 @@ def read_response(response: httpx2.Response, read: Read[T]) -> Answer[T] | Probl
             body = response.json()
             if isinstance(body["code"], str):
                 return Problem(response.status_code, body, response.headers)
-    except (AttributeError, KeyError, TypeError, ValueError):
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
         pass
     return Silence(ValueError(f"the answer {response.status_code} is not one of the service"), response)
 
