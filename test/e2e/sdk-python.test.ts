@@ -93,6 +93,36 @@ with LeadIntakeClient(os.environ["LEAD_INTAKE_URL"], os.environ["LEAD_INTAKE_KEY
     expect(printed.split('\n')).toEqual(['Mary Grace Ada', `True True ${createdAt}`]);
   });
 
+  test('sends by a client that it is given, with its own key alone, and leaves it open', async () => {
+    const { secret } = await service.aStudioWithKey();
+    const printed = await run(
+      `
+import os, httpx2
+from lead_intake import LeadIntakeClient
+with httpx2.Client(auth=("another", "password")) as http:
+    with LeadIntakeClient(os.environ["LEAD_INTAKE_URL"], os.environ["LEAD_INTAKE_KEY"], http_client=http) as leads:
+        print(leads.list_leads())
+    print(http.is_closed)`,
+      secret,
+    );
+    expect(printed.split('\n')).toEqual(['LeadList(leads=[], next_cursor=None)', 'False']);
+  });
+
+  test('tells a logger what failed, and neither secrets nor people', async () => {
+    const { secret, studioId } = await service.aStudioWithKey();
+    const proxy = await startProxy('127.0.0.1', Number(new URL(service.url).port));
+    proxy.loseReplies({ of: (bytes) => bytes.toString('latin1').startsWith('POST ') });
+    const printed = await run(
+      withClient(`import logging, sys
+logging.basicConfig(stream=sys.stdout, level=logging.WARNING)
+print((await leads.create_lead(grace)).replayed)`),
+      secret,
+      `http://127.0.0.1:${proxy.port}`,
+    ).finally(() => proxy.stop());
+    expect(printed).toMatch(/^WARNING:lead_intake:attempt 1 failed \(no answer\), the next one in \d\.\d s\nTrue$/);
+    expect(await service.countLeads(studioId)).toBe(1);
+  });
+
   test('a task that is cancelled ends at once, whether it waits for an answer or for the next attempt', async () => {
     const { secret } = await service.aStudioWithKey();
     const proxy = await startProxy('127.0.0.1', Number(new URL(service.url).port));
