@@ -46,6 +46,7 @@ import { listAuditEvents } from '../src/usecases/list-audit-events.ts';
 import { everyStudio } from '../src/usecases/list-studios.ts';
 import { createApiKey, listApiKeys, replaceApiKey, revokeApiKey } from '../src/usecases/manage-api-keys.ts';
 import { putApiKeyQuota } from '../src/usecases/put-api-key-quota.ts';
+import { renewAllClaims } from '../src/usecases/renew-all-claims.ts';
 import { renewClaims } from '../src/usecases/renew-claims.ts';
 import { updateLead } from '../src/usecases/update-lead.ts';
 import { addCaller, CALLERS_HELP, CallersFault, listCallers, removeCaller, retireToken } from './callers.ts';
@@ -415,9 +416,12 @@ changes
 program
   .command('claims')
   .description('show the studios of which the claims of leads are being made anew, and how far that has come')
+  .option('--again', 'first have those of all studios made anew: for cores of release 1.0 before or after this one')
   .option('--renew', 'do now what of it is due, as a core that runs does by itself')
-  .action(({ renew = false }: { renew?: boolean }) =>
+  .action(({ again = false, renew = false }: { again?: boolean; renew?: boolean }) =>
     run(async (deps) => {
+      const { left } = again ? await renewAllClaims(deps) : { left: [] };
+      for (const id of left) console.error(`${id}: not begun, it changed in this moment or cannot be read: once more`);
       const progressed = ({ studio, renewal }: StudioRenewal, renewed: number) =>
         console.error(`${studio.id}: ${renewal.step} step, up to lead ${renewal.after}, ${renewed} made anew`);
       const leadInTheWay = (studioId: string, leadId: string, holderId: string) =>

@@ -13,6 +13,7 @@ const LONGEST = [
   'test/crash/power-cuts',
   'test/e2e/mongo-failures',
   'test/e2e/client-conformance',
+  'test/upgrade/neighbours',
   'test/containers',
   'test/crash/stopping',
   'test/contract/mongo-store',

@@ -58,11 +58,12 @@ export const renewalFromFirstRule = (region: RegionCode | null): ClaimRenewal =>
   formerRules: [{ version: 1, region }],
 });
 
-/** The renewal of a studio of which nobody knows how far it has come. */
-export const renewalOfEverything = (region: RegionCode | null, now: Date): ClaimRenewal => ({
-  ...renewalFromFirstRule(region),
-  since: now,
-});
+/** The renewal of a studio whose leads may claim by the first rule, by today's, and by former ones that are known. */
+export function renewalOfEverything({ regionCode, formerRules }: ContactRules, now: Date): ClaimRenewal {
+  const first = renewalFromFirstRule(regionCode);
+  const others = formerRules.filter((rule) => !first.formerRules.some((each) => isSameRule(each, rule)));
+  return { ...first, since: now, formerRules: [...others, ...first.formerRules] };
+}
 
 /** What follows a step that has come to its end; null: everything is renewed. */
 export function nextStep(renewal: ClaimRenewal, now: Date): ClaimRenewal | null {

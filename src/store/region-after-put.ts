@@ -13,6 +13,6 @@ export function regionAfterPut(
 ): { readonly region: RegionCode | null; readonly renewal: ClaimRenewal | null } {
   const region = regionCode === undefined ? before.regionCode : regionCode;
   const isKnown = !(renewalBefore instanceof UnreadableRecord);
-  const underWay = isKnown ? renewalBefore : renewalOfEverything(region, now);
+  const underWay = isKnown ? renewalBefore : renewalOfEverything({ regionCode: region, formerRules: [] }, now);
   return { region, renewal: renewalAfter(before, region, underWay, now) };
 }

@@ -495,11 +495,14 @@ export interface ClaimRenewalStore {
   renewClaims(studioId: string, lead: ClaimingLead, claims: OpenClaims): Promise<string | null>;
 
   /**
-   * Notes how far a renewal has come; null: it is over. Must write nothing unless it still stands as it was read.
+   * Notes how far a renewal has come; null: there is none, or it is over. Must write nothing unless it still stands as it was read.
    *
    * @returns whether it was written
    */
-  noteClaimRenewal({ studio, renewal }: StudioRenewal, next: ClaimRenewal | null): Promise<boolean>;
+  noteClaimRenewal(
+    read: { readonly studio: Studio; readonly renewal: ClaimRenewal | null },
+    next: ClaimRenewal | null,
+  ): Promise<boolean>;
 }
 
 export interface AuditStore {

@@ -16,6 +16,7 @@ import {
   StoreUnavailable,
   UnreadableRecord,
 } from '../../src/store/store.ts';
+import { renewAllClaims } from '../../src/usecases/renew-all-claims.ts';
 import { renewClaims } from '../../src/usecases/renew-claims.ts';
 import {
   aClaim,
@@ -818,6 +819,31 @@ export function storeContract(name: string, damages: readonly Damage[], open: ()
         await expect(renewing).rejects.toThrow('the fault');
         expect(told).toEqual(['a-studio-before: the fault']);
         expect(await renewals()).toMatchObject([{ step: 'first' }, { step: 'second' }]);
+      });
+
+      test('all can be made anew from the beginning, by the first rule, too; also those of which that is under way', async () => {
+        const again = () => renewAllClaims({ store, clock: () => NOW });
+        const extension = phone('030 1234567 x200');
+        await put('DE');
+        await createNow(extension);
+        const claims = await claimsNow();
+
+        expect(await again()).toEqual({ begun: expect.arrayContaining([STUDIO_ID]), left: [] });
+
+        const first = { version: 1, region: 'DE' };
+        expect(await renewals()).toMatchObject([{ step: 'first', since: NOW, after: null, formerRules: [first] }]);
+        await renewClaims(clock(NOW));
+        // By the first rule an extension is none of the number.
+        expect(await createNow(phone('030 1234567'))).toMatchObject({ kind: 'already-open' });
+
+        await put(null);
+        await again();
+        const formerRules = [first, { version: 2, region: 'DE' }, { version: 1, region: null }];
+        expect(await renewals()).toMatchObject([{ step: 'first', formerRules: expect.arrayContaining(formerRules) }]);
+        await put('DE');
+        await renewAll();
+        expect(await claimsNow()).toEqual(claims);
+        expect(await createNow(phone('030 1234567'))).toMatchObject({ kind: 'created' });
       });
 
       test('a renewal that is broken off goes on where it was, also in another process', async () => {

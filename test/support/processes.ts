@@ -56,6 +56,8 @@ interface RunOptions {
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
+  /** The folder of the release that it is a file of; unless told, of this one. */
+  readonly release?: string;
   /** What stands before its command, such as what lets it see a disk of its own. */
   readonly within?: readonly string[];
 }
@@ -71,10 +73,13 @@ export function run(file: string, options: RunOptions = {}): RunningProcess {
  * Runs a file of the product with the pinned Node. Only the settings given are set; ports are free ones unless they are
  * given. Whoever starts it must kill it.
  */
-export function start(file: string, { args = [], env = {}, cwd = ROOT, within = [] }: RunOptions = {}): RunningProcess {
+export function start(
+  file: string,
+  { args = [], env = {}, release = ROOT, cwd = release, within = [] }: RunOptions = {},
+): RunningProcess {
   // What the product does wrong in a test of the tests: one process, or all of them.
   const { PLANTED_BUG = process.env.PLANTED_BUG ?? '' } = env;
-  const [command = '', ...rest] = [...within, process.execPath, join(ROOT, file), ...args];
+  const [command = '', ...rest] = [...within, process.execPath, join(release, file), ...args];
   const child = spawn(command, rest, {
     cwd,
     env: {

@@ -200,17 +200,68 @@ describe('a SQLite file of schema 3', () => {
 /** More leads than go into a few transactions. */
 const MANY = 50_000;
 
-/** What stands in the tables of schema 3, and in those of today, lead by lead. */
+/** What stands in the tables of an earlier schema, and in those of today, lead by lead. */
 type Contents = readonly (readonly unknown[])[];
 
-function formerContents(): Contents {
+/** How an earlier schema keeps leads. */
+interface Former {
+  readonly file: string;
+  /** Its columns for claims, to insert into, and their values of a lead with a claim and of one without, in SQL. */
+  readonly columns: string;
+  readonly open: string;
+  readonly closed: string;
+  /** What a lead claims, the rule's version and its region, and the claim that is kept for it, in SQL. */
+  readonly claims: string;
+  readonly hasTableOfClaims: boolean;
+  /** What its programs write, none of which may succeed once the conversion has begun. */
+  readonly writes: readonly string[];
+}
+
+const FORMER: Readonly<Record<string, Former>> = {
+  'release 1.0': {
+    file: 'sqlite-1.0.db',
+    columns: 'open_contact_key',
+    open: "'open:' || :contactKey",
+    closed: "'closed:' || :id",
+    claims: `
+      iif(open_contact_key LIKE 'open:%', substr(open_contact_key, 6), '') AS claimed, 1 AS rule_version, NULL AS rule_region,
+      iif(open_contact_key LIKE 'open:%', substr(open_contact_key, 6), NULL) AS claim`,
+    hasTableOfClaims: false,
+    writes: [
+      `INSERT INTO leads (studio_id, id, display_name, contact_type, contact_value, stage, created_at, updated_at,
+        open_contact_key, idempotency_key, fingerprint, fingerprint_version)
+        VALUES ('many-0', 'x', 'x', 'email', 'x', 'new', 0, 0, 'open:x', 'x', 'x', 1)`,
+      "UPDATE leads SET stage = 'won', open_contact_key = 'closed:x' WHERE studio_id = 'many-0'",
+      'CREATE UNIQUE INDEX leads_by_idempotency_key ON leads (studio_id, idempotency_key)',
+    ],
+  },
+  'schema 3': {
+    file: 'sqlite-schema-3.db',
+    columns: 'rule_version, rule_region, contact_keys',
+    open: "2, 'DE', :contactKey",
+    closed: "2, 'DE', ''",
+    claims: `
+      contact_keys, rule_version, rule_region,
+      (SELECT group_concat(contact_key, ' ' ORDER BY contact_key) FROM contact_claims
+        WHERE contact_claims.studio_id = leads.studio_id AND lead_id = id AND contact_claims.contact_key IN (contact_keys))`,
+    hasTableOfClaims: true,
+    writes: [
+      `INSERT INTO leads (studio_id, id, display_name, contact_type, contact_value, stage, created_at, updated_at, contact_keys,
+        idempotency_key, fingerprint, fingerprint_version) VALUES ('many-0', 'x', 'x', 'email', 'x', 'new', 0, 0, '', 'x', 'x', 1)`,
+      "UPDATE leads SET stage = 'won' WHERE studio_id = 'many-0'",
+      "INSERT INTO contact_claims (studio_id, contact_key, lead_id) VALUES ('many-0', 'x', 'x')",
+      "DELETE FROM contact_claims WHERE studio_id = 'many-0'",
+      'CREATE UNIQUE INDEX leads_by_idempotency_key ON leads (studio_id, idempotency_key)',
+    ],
+  },
+};
+
+function formerContents({ claims }: Former): Contents {
   const database = byHand();
   const rows = database
     .prepare(`
       SELECT studio_id, id, display_name, contact_type, contact_value, source_id, note, stage, created_at, updated_at,
-        contact_keys, rule_version, rule_region, idempotency_key, fingerprint, fingerprint_version,
-        (SELECT group_concat(contact_key, ' ' ORDER BY contact_key) FROM contact_claims
-          WHERE contact_claims.studio_id = leads.studio_id AND lead_id = id AND contact_claims.contact_key IN (contact_keys))
+        idempotency_key, fingerprint, fingerprint_version, ${claims}
       FROM leads WHERE studio_id LIKE 'many%' ORDER BY studio_id, id`)
     .all()
     .map((row) => Object.values(row));
@@ -223,8 +274,8 @@ function contents(): Contents {
   const rows = database
     .prepare(`
       SELECT studio_id, ${idTextOf('id')}, display_name, contact_type, contact_value, iif(source_id IS NULL, NULL, ${idTextOf('source_id')}), note, stage,
-        created_at, updated_at, contact_keys, rule_version, rule_region, ${idTextOf('idempotency_key')}, fingerprint,
-        fingerprint_version,
+        created_at, updated_at, ${idTextOf('idempotency_key')}, fingerprint, fingerprint_version,
+        contact_keys, rule_version, rule_region,
         (SELECT contact_key FROM contact_claims
           WHERE contact_claims.studio_number = leads.studio_number AND contact_key = contact_keys AND lead_number = leads.number)
       FROM leads JOIN studio_numbers ON studio_numbers.number = leads.studio_number
@@ -232,8 +283,8 @@ function contents(): Contents {
     .all()
     .map((row) => {
       const values = Object.values(row);
-      values[10] = (hashesIn(values[10] as Uint8Array) ?? ['?']).join(' ');
-      values[14] = hashText(values[14] as Uint8Array);
+      values[11] = hashText(values[11] as Uint8Array);
+      values[13] = (hashesIn(values[13] as Uint8Array) ?? ['?']).join(' ');
       values[16] = values[16] === null ? null : hashText(values[16] as Uint8Array);
       return values;
     });
@@ -249,22 +300,36 @@ function expectSame(now: Contents, before: Contents): void {
 }
 
 /** Puts many leads into the file, as its release has them: of three studios, every fourth one closed. */
-function fill(): void {
+function fill({ columns, open, closed, hasTableOfClaims }: Former): void {
   const database = byHand();
-  const insert = database.prepare(`
-    INSERT INTO leads (studio_id, id, display_name, contact_type, contact_value, source_id, note, stage, created_at, updated_at,
-      contact_keys, idempotency_key, fingerprint, fingerprint_version, rule_version, rule_region)
-    VALUES (?, ?, 'Ada', 'email', ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, 2, 'DE')`);
-  const claim = database.prepare('INSERT INTO contact_claims (studio_id, contact_key, lead_id) VALUES (?, ?, ?)');
+  const insertWith = (claims: string) =>
+    database.prepare(`
+      INSERT INTO leads (studio_id, id, display_name, contact_type, contact_value, source_id, note, stage, created_at, updated_at,
+        idempotency_key, fingerprint, fingerprint_version, ${columns})
+      VALUES (:studioId, :id, 'Ada', 'email', :contact, :source, :note, :stage, :created, :created + 1, :key, :fingerprint, 1, ${claims})`);
+  const [insertOpen, insertClosed] = [insertWith(open), insertWith(closed)];
+  insertClosed.setAllowUnknownNamedParameters(true);
+  const claim = hasTableOfClaims
+    ? database.prepare('INSERT INTO contact_claims (studio_id, contact_key, lead_id) VALUES (?, ?, ?)')
+    : undefined;
   const hash = () => randomBytes(32).toString('base64url');
   database.exec('BEGIN');
   for (let index = 0; index < MANY; index += 1) {
     const [studioId, id, contactKey] = [`many-${index % 3}`, newId(), hash()];
     const isOpen = index % 4 !== 0;
-    const [stage, keys] = isOpen ? ['contacted', contactKey] : ['lost', ''];
-    const [source, note] = [index % 2 ? randomUUID() : null, index % 100 ? null : 'x'.repeat(3000)];
-    insert.run(studioId, id, `${index}@example.org`, source, note, stage, index, index + 1, keys, randomUUID(), hash());
-    if (isOpen) claim.run(studioId, contactKey, id);
+    (isOpen ? insertOpen : insertClosed).run({
+      studioId,
+      id,
+      contactKey,
+      contact: `${index}@example.org`,
+      source: index % 2 ? randomUUID() : null,
+      note: index % 100 ? null : 'x'.repeat(3000),
+      stage: isOpen ? 'contacted' : 'lost',
+      created: index,
+      key: randomUUID(),
+      fingerprint: hash(),
+    });
+    if (isOpen) claim?.run(studioId, contactKey, id);
   }
   database.exec('COMMIT');
   database.close();
@@ -274,11 +339,14 @@ const converting = () => run('test/upgrade/convert.ts', { args: [path] });
 /** What the conversion says after its so manieth transaction. */
 const nth = (count: number) => new RegExp(`(?:\\d+ of \\d+\\n[^]*){${count}}`);
 
-describe('the conversion of many leads', { timeout: 120_000 }, () => {
-  beforeEach(fill);
+describe.each(Object.entries(FORMER))('the conversion of many leads, of %s', { timeout: 120_000 }, (_, former) => {
+  beforeEach(() => {
+    copyFileSync(fileOf(former.file), path);
+    fill(former);
+  });
 
   test('that is killed time and again goes on where it was, and loses and doubles nothing', async () => {
-    const before = formerContents();
+    const before = formerContents(former);
     // After a transaction, in the middle of one, and right at the beginning.
     for (const [transactions, pauseMs] of [
       [0, 20],
@@ -305,7 +373,7 @@ describe('the conversion of many leads', { timeout: 120_000 }, () => {
   });
 
   test('by two processes at once, or more, is the same as by one', async () => {
-    const before = formerContents();
+    const before = formerContents(former);
 
     const processes = times(3, converting);
 
@@ -328,14 +396,9 @@ describe('the conversion of many leads', { timeout: 120_000 }, () => {
 
   test('lets nobody of the release before write a lead, also who had opened the file already', async () => {
     const earlier = byHand();
-    const statements = [
-      `INSERT INTO leads (studio_id, id, display_name, contact_type, contact_value, stage, created_at, updated_at, contact_keys,
-        idempotency_key, fingerprint, fingerprint_version) VALUES ('many-0', 'x', 'x', 'email', 'x', 'new', 0, 0, '', 'x', 'x', 1)`,
-      "UPDATE leads SET stage = 'won' WHERE studio_id = 'many-0'",
-      "INSERT INTO contact_claims (studio_id, contact_key, lead_id) VALUES ('many-0', 'x', 'x')",
-      "DELETE FROM contact_claims WHERE studio_id = 'many-0'",
-      'CREATE UNIQUE INDEX leads_by_idempotency_key ON leads (studio_id, idempotency_key)',
-    ].map((sql) => (sql.startsWith('CREATE') ? { run: () => earlier.exec(sql) } : earlier.prepare(sql)));
+    const statements = former.writes.map((sql) =>
+      sql.startsWith('CREATE') ? { run: () => earlier.exec(sql) } : earlier.prepare(sql),
+    );
     const stopping = new AbortController();
     const opening = openInParts(path, { stopping: stopping.signal, progressed: () => stopping.abort() });
     await expect(opening).rejects.toBe(stopping.signal.reason);
@@ -345,15 +408,6 @@ describe('the conversion of many leads', { timeout: 120_000 }, () => {
     await (await open()).store.close();
     for (const statement of statements)
       expect(() => statement.run()).toThrow(/no such column|no column named|already exists/);
-  });
-
-  test('is not told of a new file', async () => {
-    const told: object[] = [];
-    const file = join(temporaryFolder(), 'new.db');
-    const database = await openInParts(file, { progressed: (progress) => told.push(progress) });
-    database.close();
-
-    expect(told).toEqual([]);
   });
 
   test('is told on the core’s log, ends with the core on SIGTERM, and is over before the next one serves', async () => {
@@ -367,4 +421,13 @@ describe('the conversion of many leads', { timeout: 120_000 }, () => {
     await addressOf(second);
     expect(await examineDatabase(env.DATABASE_URL)).toMatchObject({ contents: { release: 'this' } });
   });
+});
+
+test('no conversion is told of a new file', async () => {
+  const told: object[] = [];
+  const file = join(temporaryFolder(), 'new.db');
+  const database = await openInParts(file, { progressed: (progress) => told.push(progress) });
+  database.close();
+
+  expect(told).toEqual([]);
 });

@@ -1,4 +1,5 @@
 import { UUID } from 'mongodb';
+import type { ClaimRenewal } from '../../domain/claim-renewal.ts';
 import { CONTACT_RULE_VERSION, type OpenClaims } from '../../domain/claims.ts';
 import { wholeOrNull } from '../checked.ts';
 import type { ClaimingLead, ClaimRenewalStore, ReportUnreadable } from '../store.ts';
@@ -60,21 +61,25 @@ export function mongoClaimRenewals(connection: Connection, report: ReportUnreada
 
     noteClaimRenewal: ({ studio, renewal }, next) =>
       call(async () => {
-        // Noted for the first time: so far it only followed from what is not there.
-        const isNew = renewal.since.getTime() === 0 && renewal.after === null;
         // Not tried again: whoever renews begins again where it is noted.
         const { matchedCount } = await studios.updateOne(
-          {
-            _id: studio.id,
-            regionCode: studio.regionCode,
-            'renewal.step': isNew ? null : renewal.step,
-            'renewal.since': isNew ? null : renewal.since,
-            'renewal.after': renewal.after === null ? null : new UUID(renewal.after),
-          },
+          { _id: studio.id, regionCode: studio.regionCode, ...asItWasRead(renewal) },
           { $set: renewalFields(next) },
         );
         return matchedCount === 1;
       }),
+  };
+}
+
+function asItWasRead(renewal: ClaimRenewal | null) {
+  if (renewal === null) return { claimVersion: CONTACT_RULE_VERSION, renewal: null };
+  const { step, since, after } = renewal;
+  // Noted for the first time: so far it only followed from what is not there.
+  const isNew = since.getTime() === 0 && after === null;
+  return {
+    'renewal.step': isNew ? null : step,
+    'renewal.since': isNew ? null : since,
+    'renewal.after': after === null ? null : new UUID(after),
   };
 }
 

@@ -29,7 +29,7 @@ export function sqliteClaimRenewals(
     'UPDATE leads SET contact_keys = ?, rule_version = ?, rule_region = ? WHERE number = ?',
   );
   const updateRenewal = database.prepare(`
-    UPDATE studios SET claim_renewal = :next WHERE id = :id AND claim_renewal = :before AND region_code IS :regionCode`);
+    UPDATE studios SET claim_renewal = :next WHERE id = :id AND claim_renewal IS :before AND region_code IS :regionCode`);
   const studios = studioNumbers(database);
   const claimed = contactClaims(database);
 

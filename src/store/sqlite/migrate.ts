@@ -2,7 +2,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import type { ConversionProgress } from '../conversion.ts';
 import { StoreUnavailable } from '../store.ts';
 import { MIGRATIONS, MOVING_LEADS } from './migrations.ts';
-import { MovingLeads, rowsIn } from './move-leads.ts';
+import { MovingLeads } from './move-leads.ts';
 import { resultCodeOf, SQLITE_BUSY } from './result-codes.ts';
 
 /** How long another process may take to begin with the conversion of a large file; milliseconds. */
@@ -34,9 +34,6 @@ export function* migration(database: DatabaseSync, path: string): Generator<Conv
 function* conversion(database: DatabaseSync, path: string): Generator<ConversionProgress> {
   const giveUp = performance.now() + OTHERS_BEGIN_MS;
   let moving: MovingLeads | undefined;
-  // The steps of earlier releases are taken in one transaction, of which nothing can be told before it is over.
-  const version = schemaVersion(database);
-  if (version > 0 && version < MOVING_LEADS - 1) yield { done: 0, total: rowsIn(database, 'leads') };
   while (schemaVersion(database) !== MIGRATIONS.length) {
     try {
       // Two processes may be at one file: each waits here for the other, and does what is left then.

@@ -83,23 +83,15 @@ export const MIGRATIONS: readonly string[] = [
   `,
   `
   -- Which open lead has which claim: the primary key is what keeps a contact from having two. A lead can have several, so
-  -- they moved here from an index on leads.
+  -- they are no index on leads any more.
   CREATE TABLE contact_claims (
     studio_id   TEXT NOT NULL,
     contact_key TEXT NOT NULL,
     lead_id     TEXT NOT NULL,
     PRIMARY KEY (studio_id, contact_key)
   ) STRICT, WITHOUT ROWID;
-  INSERT OR IGNORE INTO contact_claims
-    SELECT studio_id, substr(open_contact_key, 6), id FROM leads WHERE open_contact_key LIKE 'open:%';
+  -- What leads claim is moved with them, in the next step, a part at a time.
   DROP INDEX IF EXISTS leads_by_open_contact;
-
-  -- What a lead claims, separated by spaces; nothing once it is closed.
-  ALTER TABLE leads RENAME COLUMN open_contact_key TO contact_keys;
-  UPDATE leads SET contact_keys = CASE WHEN contact_keys LIKE 'open:%' THEN substr(contact_keys, 6) ELSE '' END;
-  -- By which rule it claims.
-  ALTER TABLE leads ADD COLUMN rule_version INTEGER NOT NULL DEFAULT 1;
-  ALTER TABLE leads ADD COLUMN rule_region TEXT;
 
   -- How far the claims of a studio's open leads are made anew, as JSON; NULL: all are by the rule of today. Nobody of an
   -- earlier release can be at work any more, so the second step need not wait.

@@ -13,7 +13,8 @@ interface Part {
 }
 
 /**
- * Moves leads and claims from the tables of the third step into those of the fourth, a transaction at a time. What is
+ * Moves leads and claims from the tables of release 1.0, or of the state after it, into those of the fourth step, a transaction
+ * at a time. What is
  * moved is gone from where it was, in the same transaction: so it can break off anywhere, several processes may do it at once,
  * and the rows to come need hardly more room than those that they replace.
  */
@@ -28,7 +29,7 @@ export class MovingLeads {
     database.function('hash_bytes', { deterministic: true }, (text) => hashOrText(text as string));
     database.function('hashes_bytes', { deterministic: true }, (text) => hashesOrText(text as string));
     // Claims lead to the numbers that their leads have got.
-    this.#parts = [leadsPart(database), claimsPart(database)];
+    this.#parts = [isOfFirstRelease(database) ? firstReleasePart(database) : leadsPart(database), claimsPart(database)];
     this.#total = rowsIn(database, 'former_leads') + rowsIn(database, 'former_contact_claims');
   }
 
@@ -64,10 +65,51 @@ export class MovingLeads {
 }
 
 /** How many rows a table has. */
-export const rowsIn = (database: DatabaseSync, table: string): number =>
+const rowsIn = (database: DatabaseSync, table: string): number =>
   database.prepare(`SELECT count(*) AS rows FROM ${table}`).get()?.rows as number;
 
-function leadsPart(database: DatabaseSync): Part {
+/** How a lead says what it claims, and by which rule: columns of its former table, in SQL. */
+interface FormerClaims {
+  readonly contactKeys: string;
+  readonly ruleVersion: string;
+  readonly ruleRegion: string;
+}
+
+const isOfFirstRelease = (database: DatabaseSync): boolean =>
+  database.prepare("SELECT 1 FROM pragma_table_info('former_leads') WHERE name = 'open_contact_key'").get() !==
+  undefined;
+
+/** Leads of release 1.0, which had no table of claims: each is moved with its claim, if it is open. */
+function firstReleasePart(database: DatabaseSync): Part {
+  const leads = leadsPart(database, {
+    contactKeys: "iif(open_contact_key LIKE 'open:%', substr(open_contact_key, 6), '')",
+    ruleVersion: '1',
+    ruleRegion: 'NULL',
+  });
+  const selectLast = database.prepare('SELECT coalesce(max(number), 0) AS last FROM leads');
+  // Of two that somebody has put there in spite of each other, one keeps the claim.
+  const insertClaims = database.prepare(`
+    INSERT OR IGNORE INTO contact_claims (studio_number, contact_key, lead_number)
+    SELECT studio_number, contact_keys, number FROM leads WHERE number > ? AND contact_keys <> x''
+    ORDER BY studio_number, contact_keys`);
+  return {
+    moveSome() {
+      const last = selectLast.get()?.last as number;
+      const moved = leads.moveSome();
+      insertClaims.run(last);
+      return moved;
+    },
+  };
+}
+
+function leadsPart(
+  database: DatabaseSync,
+  { contactKeys, ruleVersion, ruleRegion }: FormerClaims = {
+    contactKeys: 'contact_keys',
+    ruleVersion: 'rule_version',
+    ruleRegion: 'rule_region',
+  },
+): Part {
   const selectLast = database.prepare(`
     SELECT max(rowid) AS last FROM (SELECT rowid FROM former_leads ORDER BY rowid LIMIT ${ROWS_AT_ONCE})`);
   // A row's own number may be any, also one that JavaScript has no number for.
@@ -81,7 +123,7 @@ function leadsPart(database: DatabaseSync): Part {
       contact_keys, rule_version, rule_region, idempotency_key, fingerprint, fingerprint_version
     )
     SELECT number, ${idBytes('id')}, display_name, contact_type, contact_value, ${idBytes('source_id')}, note, stage,
-      created_at, updated_at, hashes_bytes(contact_keys), rule_version, rule_region, ${idBytes('idempotency_key')},
+      created_at, updated_at, hashes_bytes(${contactKeys}), ${ruleVersion}, ${ruleRegion}, ${idBytes('idempotency_key')},
       hash_bytes(fingerprint), fingerprint_version
     FROM former_leads CROSS JOIN studio_numbers ON studio_numbers.studio_id = former_leads.studio_id
     WHERE former_leads.rowid <= ? ORDER BY former_leads.rowid`);

@@ -1,0 +1,353 @@
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { MongoClient } from 'mongodb';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { RELEASE_OVER_MS } from '../../src/domain/claim-renewal.ts';
+import { openStore } from '../../src/store/open-store.ts';
+import { renewClaims } from '../../src/usecases/renew-claims.ts';
+import { servesCore, servesGateway, startBalancer } from '../support/balancer.ts';
+import { plus, times } from '../support/builders.ts';
+import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
+import { describeWithMongo } from '../support/mongodb.ts';
+import { addressOf, ROOT, type RunningProcess, run, temporaryFolder } from '../support/processes.ts';
+import { describeWithRelease, RELEASES } from '../support/releases.ts';
+import { describeWithRedis, freePort } from '../support/servers.ts';
+import { aCapture, LEADS } from '../support/service.ts';
+
+vi.setConfig({ testTimeout: 240_000 });
+
+const CORE_TOKEN = 'the token of two releases side by side';
+
+/** How often a balancer asks who is ready; milliseconds. A stopping process serves on for much longer. */
+const PROBE_MS = 25;
+const DRAIN_MS = 2000;
+const CALLERS = 4;
+
+/** How many rounds of requests are served between two replacements. */
+const ROUNDS_BETWEEN = 50;
+
+for (const release of RELEASES) {
+  // It knew the first rule of contacts only, and no exchange: a gateway of this release is not ready with its cores.
+  const isFirst = release.version === '1.0.0';
+
+  describeWithRelease(release, `release ${release.version} and this one`, (folder) => {
+    describeWithMongo('on one database', (mongoUrl) => {
+      describeWithRedis('and one Redis', (redisUrl) => {
+        test('are replaced by each other one by one under load, forth, back and forth, and no request fails', async () => {
+          const databaseUrl = aDatabase(mongoUrl());
+          const deployment = await deploy(folder, { databaseUrl, redisUrl: redisUrl() });
+          const { cores, gateways, secret, url } = deployment;
+          const commandLine = (...args: string[]) => runCommand(args, { DATABASE_URL: databaseUrl });
+          const load = deployment.startLoad();
+          const replace = async (places: readonly Place[], by: string) => {
+            for (const place of places) {
+              await load.more();
+              await place.replaceBy(by);
+            }
+            await load.more();
+          };
+          // Of neighbours that know each other's exchange, either may be ahead.
+          const forth = isFirst ? [...cores, ...gateways] : [...gateways.slice(0, 1), ...cores, ...gateways.slice(1)];
+
+          await replace(forth, ROOT);
+          await renewAllAtOnce(databaseUrl);
+          const extension = '030 1234567 x200';
+          const { text } = await ask(url, secret, 201, { capture: aCapture({ contact: aPhone(extension) }) });
+          if (isFirst) await commandLine('claims', '--again', '--renew');
+
+          await replace([...gateways, ...cores], folder);
+          for (const value of [extension, ...(isFirst ? ['030 1234567'] : [])]) {
+            const refused = await ask(url, secret, 409, { capture: aCapture({ contact: aPhone(value) }) });
+            expect(refused.headers.get('link')).toContain(JSON.parse(text).lead.id);
+          }
+          await expectAllThere(deployment, load.created);
+
+          if (isFirst) await commandLine('claims', '--again');
+          await replace(forth, ROOT);
+          await load.stop();
+          expect(load.failures).toEqual([]);
+          await expectAllThere(deployment, load.created);
+          for (const { capture } of load.created.slice(0, 100)) await ask(url, secret, 409, { capture });
+        });
+      });
+    });
+
+    test('SQLite: its gateway goes on with this core on the converted file; the way back is the copy, as it was', async () => {
+      const path = join(temporaryFolder(), 'leads.db');
+      const copy = `${path}.copy`;
+      const [coreUrl, gatewayUrl] = [await aUrl(), await aUrl()];
+      const startCore = (of: string, file = path) =>
+        run('src/main.ts', {
+          release: of,
+          env: { CORE_TOKEN, DATABASE_URL: `sqlite:${file}`, CORE_PORT: new URL(coreUrl).port },
+        });
+      const stop = async (running: RunningProcess) => {
+        running.child.kill('SIGTERM');
+        expect(await running.ended()).toBe(0);
+      };
+      const isReady = () => vi.waitUntil(() => servesGateway(gatewayUrl).catch(() => false), { timeout: 30_000 });
+      const ofRelease = startCore(folder);
+      await addressOf(ofRelease);
+      run('gateway/main.ts', {
+        release: folder,
+        env: { CORE_TOKEN, CORE_URL: coreUrl, GATEWAY_PORT: new URL(gatewayUrl).port, QUOTA_LIMIT: '1000000' },
+      });
+      await isReady();
+      const clients = connectToCore(coreUrl, CORE_TOKEN);
+      onTestFinished(() => clients.close());
+      const { secret } = await arrangeStudio(clients);
+      const serveSome = async () => {
+        const load = startLoad(gatewayUrl, secret);
+        await load.more();
+        await load.stop();
+        expect(load.failures).toEqual([]);
+        return load.created;
+      };
+      const isReplayed = async ({ key, capture, text }: Created) =>
+        (await ask(gatewayUrl, secret, 201, { capture, key })).text === text;
+
+      const before = await serveSome();
+      await stop(ofRelease);
+      await runCommand(['backup', copy], { DATABASE_URL: `sqlite:${path}` });
+      const ofThis = startCore(ROOT);
+      await addressOf(ofThis);
+      await isReady();
+      const after = await serveSome();
+      for (const each of [...before, ...after]) expect(await isReplayed(each)).toBe(true);
+      await stop(ofThis);
+
+      const schemas = [path, copy].map(schemaOf);
+      const returned = startCore(folder);
+      if (schemas[0] === schemas[1]) {
+        // Nothing to go back from: it serves on.
+        await addressOf(returned);
+        await isReady();
+        for (const each of [...before, ...after]) expect(await isReplayed(each)).toBe(true);
+        return;
+      }
+      expect(await returned.ended()).not.toBe(0);
+      expect(returned.output()).toMatch(/newer release/);
+
+      await addressOf(startCore(folder, copy));
+      await isReady();
+      for (const each of before) expect(await isReplayed(each)).toBe(true);
+      for (const each of after) expect(await isReplayed(each)).toBe(false);
+    });
+  });
+}
+
+const aPhone = (value: string) => ({ type: 'phone', value });
+
+/** Carries out a command of this release's command line. */
+async function runCommand(args: readonly string[], env: Record<string, string>): Promise<void> {
+  const running = run('operator/cli.ts', { args, env });
+  expect({ status: await running.ended(), output: running.output() }).toMatchObject({ status: 0 });
+}
+
+/** Has all claims made anew that wait for their time. */
+async function renewAllAtOnce(databaseUrl: string): Promise<void> {
+  const store = await openStore(databaseUrl);
+  try {
+    for (let now = new Date(); (await renewClaims({ store, clock: () => now })) > 0; now = plus(now, RELEASE_OVER_MS));
+  } finally {
+    await store.close();
+  }
+}
+
+function schemaOf(path: string): unknown {
+  const database = new DatabaseSync(path, { readOnly: true });
+  try {
+    return database.prepare('PRAGMA user_version').get()?.user_version;
+  } finally {
+    database.close();
+  }
+}
+
+/** A database of the test's own. */
+function aDatabase(mongoUrl: string): string {
+  const databaseUrl = new URL(`/test-${randomUUID()}`, mongoUrl).href;
+  onTestFinished(async () => {
+    const client = new MongoClient(databaseUrl);
+    await client.db().dropDatabase();
+    await client.close();
+  });
+  return databaseUrl;
+}
+
+/** Where a process runs, of one release or another. */
+interface Place {
+  /** Stops the process that is there, and has one of that release take its place. */
+  replaceBy(release: string): Promise<void>;
+}
+
+interface Deployment {
+  readonly cores: readonly Place[];
+  readonly gateways: readonly Place[];
+  /** Where gateways are reached. */
+  readonly url: string;
+  readonly secret: string;
+  /** The ids of all leads of the studio, by the core's word. */
+  leadIds(): Promise<string[]>;
+  startLoad(): Load;
+}
+
+/** Starts two cores and two gateways of a release, each pair behind a balancer. */
+async function deploy(
+  release: string,
+  { databaseUrl, redisUrl }: { readonly databaseUrl: string; readonly redisUrl: string },
+): Promise<Deployment> {
+  const common = { CORE_TOKEN, SHUTDOWN_DRAIN_MS: `${DRAIN_MS}` };
+  const coreUrls = await Promise.all(times(2, aUrl));
+  const toCores = await startBalancer(coreUrls, servesCore, PROBE_MS);
+  onTestFinished(() => toCores.stop());
+  const gatewayUrls = await Promise.all(times(2, aUrl));
+  const toGateways = await startBalancer(gatewayUrls, servesGateway, PROBE_MS);
+  onTestFinished(() => toGateways.stop());
+
+  const cores = coreUrls.map((url) =>
+    aPlace(toCores, url, 'src/main.ts', { ...common, DATABASE_URL: databaseUrl, CORE_PORT: new URL(url).port }),
+  );
+  const gateways = gatewayUrls.map((url) =>
+    aPlace(toGateways, url, 'gateway/main.ts', {
+      ...common,
+      CORE_URL: toCores.url,
+      REDIS_URL: redisUrl,
+      QUOTA_LIMIT: '1000000000',
+      GATEWAY_PORT: new URL(url).port,
+    }),
+  );
+  for (const place of cores) await place.replaceBy(release);
+  for (const place of gateways) await place.replaceBy(release);
+
+  const clients = connectToCore(toCores.url, CORE_TOKEN);
+  onTestFinished(() => clients.close());
+  const { studioId, secret } = await arrangeStudio(clients, { regionCode: 'DE' });
+  return {
+    cores,
+    gateways,
+    url: toGateways.url,
+    secret,
+    startLoad: () => startLoad(toGateways.url, secret),
+    async leadIds() {
+      const ids: string[] = [];
+      let pageToken = '';
+      do {
+        const page = await clients.leads.listLeads({ studioId, pageSize: 100, pageToken });
+        ids.push(...page.leads.map(({ id }) => id));
+        pageToken = page.nextPageToken;
+      } while (pageToken !== '');
+      return ids;
+    },
+  };
+}
+
+const aUrl = async () => `http://127.0.0.1:${await freePort()}`;
+
+type Balancer = Awaited<ReturnType<typeof startBalancer>>;
+
+function aPlace(balancer: Balancer, url: string, file: string, env: Record<string, string>): Place {
+  let running: ReturnType<typeof run> | undefined;
+  return {
+    async replaceBy(release) {
+      if (running) {
+        running.child.kill('SIGTERM');
+        expect(await running.ended()).toBe(0);
+      }
+      running = run(file, { release, env });
+      await addressOf(running);
+      await vi.waitUntil(() => balancer.isUsed(url), { timeout: 30_000 });
+    },
+  };
+}
+
+/** What was asked to be created, and the answer that it got. */
+interface Created {
+  readonly key: string;
+  readonly capture: object;
+  readonly text: string;
+}
+
+interface Load {
+  readonly created: readonly Created[];
+  readonly failures: readonly unknown[];
+  /** Waits until more was served. */
+  more(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** Creates leads, repeats creations, is refused a second lead, reads and lists, as callers do, until it is stopped. */
+function startLoad(url: string, secret: string): Load {
+  const created: Created[] = [];
+  const failures: unknown[] = [];
+  let isOver = false;
+  const round = async () => {
+    const [capture, key] = [aCapture(), randomUUID()];
+    const { text } = await ask(url, secret, 201, { capture, key });
+    const { id } = JSON.parse(text).lead;
+    const repeated = await ask(url, secret, 201, { capture, key });
+    expect(repeated.text).toBe(text);
+    expect(repeated.headers.get('idempotent-replayed')).toBe('true');
+    expect((await ask(url, secret, 409, { capture })).headers.get('link')).toContain(id);
+    expect(JSON.parse((await ask(url, secret, 200, { path: `/${id}` })).text)).toEqual(JSON.parse(text));
+    expect(JSON.parse((await ask(url, secret, 200, { path: '?limit=1' })).text).leads).toHaveLength(1);
+    created.push({ key, capture, text });
+  };
+  const callers = times(CALLERS, async () => {
+    while (!isOver) await round().catch((error) => failures.push(error));
+  });
+  return {
+    created,
+    failures,
+    async more() {
+      const before = created.length;
+      await vi.waitUntil(() => created.length >= before + ROUNDS_BETWEEN || failures.length > 0, { timeout: 60_000 });
+    },
+    async stop() {
+      isOver = true;
+      await Promise.all(callers);
+    },
+  };
+}
+
+/** Asks, and once more where a connection was closed that had been open for the next request: HTTP leaves that to callers. */
+async function ask(
+  url: string,
+  secret: string,
+  status: number,
+  {
+    capture,
+    key = randomUUID(),
+    path = '',
+  }: { readonly capture?: object; readonly key?: string; readonly path?: string },
+) {
+  const send = () =>
+    fetch(`${url}${LEADS}${path}`, {
+      ...(capture && { method: 'POST', body: JSON.stringify(capture) }),
+      headers: {
+        authorization: `Bearer ${secret}`,
+        ...(capture && { 'content-type': 'application/json', 'idempotency-key': key }),
+      },
+    });
+  const response = await send().catch((error) => {
+    if (error.cause?.code !== 'UND_ERR_SOCKET') throw error;
+    return send();
+  });
+  const text = await response.text();
+  expect({ status: response.status, text }).toEqual({ status, text: expect.any(String) });
+  return { text, headers: response.headers };
+}
+
+/** Every lead that was acknowledged is there once, and its creation is answered as it was. */
+async function expectAllThere(deployment: Deployment, created: readonly Created[]): Promise<void> {
+  // Others may come while they are looked at.
+  const acknowledged = created.slice();
+  const ids = await deployment.leadIds();
+  expect(new Set(ids).size).toBe(ids.length);
+  const there = new Set(ids);
+  const repeat = async ({ key, capture, text }: Created) => {
+    expect(there).toContain(JSON.parse(text).lead.id);
+    expect((await ask(deployment.url, deployment.secret, 201, { capture, key })).text).toBe(text);
+  };
+  while (acknowledged.length > 0) await Promise.all(acknowledged.splice(0, 20).map(repeat));
+}
