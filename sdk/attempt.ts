@@ -7,6 +7,8 @@ export interface ApiRequest {
   readonly url: string;
   readonly headers: Headers;
   readonly body?: string;
+  /** What the body of a success has: one lead, or a list of them. */
+  readonly asksFor: 'lead' | 'leads';
 }
 
 /** What came of sending a request once. */
@@ -18,29 +20,45 @@ export type Attempt =
 
 /** Sends a request once. Never throws: what went wrong is the cause of an attempt without an answer. */
 export async function attempt(
-  { url, ...request }: ApiRequest,
+  { url, asksFor, ...request }: ApiRequest,
   send: typeof fetch,
   signal: AbortSignal,
 ): Promise<Attempt> {
   try {
     // A redirect would send a creation elsewhere, as a GET or with the secret.
     const response = await send(url, { ...request, signal, redirect: 'manual' });
-    return read(response, await response.text());
+    return read(response, await response.text(), asksFor);
   } catch (cause) {
     return { kind: 'none', cause };
   }
 }
 
-function read({ status, headers }: Response, text: string): Attempt {
-  const [mediaType] = (headers.get('content-type') ?? '').split(';');
-  try {
-    const body = JSON.parse(text);
-    if (status < 300 && mediaType === 'application/json') return { kind: 'answer', body, headers };
-    if (mediaType === 'application/problem+json') return { kind: 'problem', problem: body, headers };
-  } catch {
-    // What is no JSON is not from the service.
+/** What lies on the way answers in the service's place, in JSON as well: only what has the service's form is from it. */
+function read({ status, headers }: Response, text: string, asksFor: ApiRequest['asksFor']): Attempt {
+  const [mediaType = ''] = (headers.get('content-type') ?? '').split(';');
+  const body = parsed(text);
+  switch (mediaType.trim().toLowerCase()) {
+    case 'application/json': {
+      const asked = body?.[asksFor];
+      const isAsked = asked instanceof Object && Array.isArray(asked) === (asksFor === 'leads');
+      if (status < 300 && isAsked) return { kind: 'answer', body, headers };
+      break;
+    }
+    case 'application/problem+json':
+      if (status >= 400 && typeof body?.code === 'string') {
+        return { kind: 'problem', problem: { ...(body as unknown as ProblemDetails), status }, headers };
+      }
   }
   return { kind: 'none', cause: new Error(`the answer ${status} is not one of the service`), status, headers };
+}
+
+/** What is no JSON has nothing. */
+function parsed(text: string): Readonly<Record<string, unknown>> | null {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
 }
 
 /** Failures to connect, by the codes of Node: the request never left. */

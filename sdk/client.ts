@@ -81,8 +81,12 @@ export function createLeadIntakeClient({
   const authorization = new Headers({ authorization: `Bearer ${apiKey}` });
   const sending = { fetch, attemptTimeoutMs, deadlineMs };
 
-  const read = (path: string, { signal, deadlineMs = sending.deadlineMs }: RequestOptions): Promise<Answer> =>
-    send({ method: 'GET', url: leadsUrl + path, headers: authorization }, undefined, {
+  const read = (
+    asksFor: 'lead' | 'leads',
+    path: string,
+    { signal, deadlineMs = sending.deadlineMs }: RequestOptions,
+  ): Promise<Answer> =>
+    send({ method: 'GET', url: leadsUrl + path, headers: authorization, asksFor }, undefined, {
       ...sending,
       deadlineMs,
       signal,
@@ -90,7 +94,7 @@ export function createLeadIntakeClient({
 
   async function listLeads({ limit, cursor, ...options }: ListOptions = {}): Promise<LeadList> {
     const query = new URLSearchParams({ ...(limit !== undefined && { limit: `${limit}` }), ...(cursor && { cursor }) });
-    return (await read(`?${query}`, options)).body as LeadList;
+    return (await read('leads', `?${query}`, options)).body as LeadList;
   }
 
   return {
@@ -98,7 +102,8 @@ export function createLeadIntakeClient({
       const headers = new Headers(authorization);
       headers.set('content-type', 'application/json');
       headers.set('idempotency-key', idempotencyKey);
-      const request = { method: 'POST', url: leadsUrl, headers, body: JSON.stringify(capture) } as const;
+      const body = JSON.stringify(capture);
+      const request = { method: 'POST', url: leadsUrl, headers, body, asksFor: 'lead' } as const;
       const answer = await send(request, idempotencyKey, { ...sending, deadlineMs, signal });
       return {
         lead: (answer.body as LeadResponse).lead,
@@ -108,7 +113,7 @@ export function createLeadIntakeClient({
     },
 
     async getLead(id, options = {}) {
-      return ((await read(`/${encodeURIComponent(id)}`, options)).body as LeadResponse).lead;
+      return ((await read('lead', `/${encodeURIComponent(id)}`, options)).body as LeadResponse).lead;
     },
 
     listLeads,

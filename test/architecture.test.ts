@@ -112,6 +112,8 @@ const MAY_KNOW: Readonly<Record<string, readonly string[]>> = {
   // Who uses the service, or tries it.
   'sdk/generate-contract.ts': ['gateway/docs/openapi.ts'],
   'sdk/': [],
+  'sdk/conformance/': [],
+  'sdk/conformance/drivers/': ['sdk/index.ts'],
   'examples/': [],
   'bench/': ['proto/gen/', 'src/', 'test/support/'],
   'test/': ['bench/', 'common/', 'conformance/', 'gateway/', 'operator/', 'proto/gen/', 'sdk/', 'src/'],

@@ -12,6 +12,7 @@ const LONGEST = [
   'test/e2e/alerts',
   'test/crash/power-cuts',
   'test/e2e/mongo-failures',
+  'test/e2e/client-conformance',
   'test/upgrade/neighbours',
   'test/containers',
   'test/crash/stopping',

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
-import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { delimiter, join } from 'node:path';
+import { copyFileSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { delimiter, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { ROOT, temporaryFolder } from '../support/processes.ts';
@@ -35,6 +35,8 @@ test('the package does what its README shows, in plain JavaScript and checked by
   const { stdout: tarball } = await run('npm', ['pack', packed, '--silent'], options);
   writeFileSync(join(website, 'package.json'), '{ "type": "module" }');
   await run('npm', ['install', '--offline', '--no-audit', '--silent', `./${tarball.trim()}`], options);
+  const installed = globSync('**/*.js', { cwd: join(website, 'node_modules/lead-intake-sdk') });
+  expect(installed.filter((file) => dirname(file) !== 'dist')).toEqual([]);
   writeFileSync(join(website, 'example.js'), example);
   writeFileSync(
     join(website, 'visit.js'),

@@ -15,6 +15,14 @@ export function commandsOf(mark: string): string {
   return commands;
 }
 
+/** The program that stands under a mark of a page. */
+export function exampleOf(page: string, mark: string): string {
+  const text = readFileSync(join(ROOT, page), 'utf8');
+  const [, program] = new RegExp(`<!-- ${mark} -->\\n\`\`\`\\w+\\n([\\s\\S]*?)\`\`\``).exec(text) ?? [];
+  if (program === undefined) throw new Error(`${page} has no program marked ${mark}`);
+  return program;
+}
+
 /** A suite that runs an example, all tests at once: mostly they wait. Nobody has the tools of every language; what is missing is told, in CI too. */
 export function describeWithTools(tools: readonly string[], name: string, body: () => void): void {
   const missing = ['bash --version', ...tools].filter(

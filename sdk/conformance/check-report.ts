@@ -1,0 +1,85 @@
+import { isDeepStrictEqual } from 'node:util';
+import { idempotencyKeyOf } from './check-requests.ts';
+import type { Call } from './conversation.ts';
+import type { DriverRequest, Parts, Report } from './driver-process.ts';
+import { type Exchange, retryAfterOf, successOf, wholeAnswerTo } from './exchanges.ts';
+
+/** What of a lead a client must give as the service does. What else an answer has it may give, or leave out. */
+const LEAD = ['id', 'displayName', 'stage', 'sourceId', 'note', 'createdAt', 'updatedAt'];
+
+/** What is wrong with a report, after what has come and was answered. */
+export function faultsOfReport(
+  call: Call,
+  asked: DriverRequest,
+  exchanges: readonly Exchange[],
+  report: Report,
+): string[] {
+  const outcome = call.report === 'result' ? 'result' : 'error';
+  const told = report[outcome];
+  const must = call.report === 'result' ? resultOf(asked, exchanges) : errorOf(call, asked, exchanges);
+  if (!told) return [`the report is ${JSON.stringify(report)}, not ${outcome} ${JSON.stringify(must)}`];
+  return [...new Set([...Object.keys(must), ...Object.keys(told)])].flatMap((name) => {
+    const [is, should] = [comparable(name, told[name]), comparable(name, must[name])];
+    if (name === 'attempts' && !areCounted(exchanges) && Number(is) >= Number(should)) return [];
+    return isDeepStrictEqual(is, should) ? [] : [`the report has ${name} ${show(is)}, not ${show(should)}`];
+  });
+}
+
+function resultOf(asked: DriverRequest, exchanges: readonly Exchange[]): Parts {
+  const last = exchanges.map(({ arrivals }) => arrivals.at(-1));
+  const answers = last.map((arrival) => successOf(arrival) as Parts | undefined);
+  switch (asked.call) {
+    case 'createLead': {
+      const replayed = wholeAnswerTo(last.at(-1))?.headers.has('idempotent-replayed');
+      return { lead: answers.at(-1)?.lead, replayed, idempotencyKey: sentKey(exchanges) };
+    }
+    case 'getLead':
+      return { lead: answers.at(-1)?.lead };
+    case 'listLeads':
+      return { leads: answers.at(-1)?.leads, nextCursor: answers.at(-1)?.nextCursor };
+    case 'allLeads':
+      return { leads: answers.flatMap((page) => page?.leads) };
+  }
+}
+
+function errorOf({ report }: Call, asked: DriverRequest, exchanges: readonly Exchange[]): Parts {
+  const expected = report === 'result' ? undefined : report;
+  const arrivals = exchanges.at(-1)?.arrivals ?? [];
+  const answer = wholeAnswerTo(arrivals.at(-1));
+  const says = answer?.says as Parts | undefined;
+  return {
+    ...expected,
+    attempts: arrivals.length,
+    ...(asked.call === 'createLead' && { idempotencyKey: asked.idempotencyKey ?? sentKey(exchanges) }),
+    ...(expected?.kind !== 'no-answer' && {
+      code: says?.code,
+      status: answer?.status,
+      requestId: says?.requestId,
+      fields: says?.fields,
+      retryAfterSeconds: retryAfterOf(answer),
+    }),
+  };
+}
+
+/** Whether each attempt was seen: where nobody listens it is not, and not always when the client is to end it. */
+const areCounted = (exchanges: readonly Exchange[]): boolean =>
+  exchanges.every(({ arrivals }) => arrivals.length > 0 && arrivals.every(({ doneAtMs }) => doneAtMs !== undefined));
+
+const sentKey = (exchanges: readonly Exchange[]): string | undefined =>
+  exchanges
+    .flatMap(({ arrivals }) => arrivals.map(({ request }) => request && idempotencyKeyOf(request)))
+    .find(Boolean);
+
+/** A part of a report, so that what says the same is the same. */
+function comparable(name: string, value: unknown): unknown {
+  if (name === 'lead') return publicLead(value);
+  if (name === 'leads' && Array.isArray(value)) return value.map(publicLead);
+  if (name === 'fields' && value instanceof Object && Object.keys(value).length === 0) return undefined;
+  return value ?? undefined;
+}
+
+function publicLead(lead: unknown): unknown {
+  return lead instanceof Object ? LEAD.map((name) => (lead as Parts)[name] ?? null) : lead;
+}
+
+const show = (value: unknown): string => JSON.stringify(value) ?? 'nothing';

@@ -1,0 +1,115 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { DriverRequest } from './driver-process.ts';
+import { type Exchange, retryAfterOf, wholeAnswerTo } from './exchanges.ts';
+import type { Arrival } from './scripted-server.ts';
+
+const UUID = /^[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}$/i;
+
+/** The least that a back-off may be: before the second attempt, and before any, however many there were. */
+const LEAST_FIRST_BACK_OFF_MS = 250;
+const LEAST_LATE_BACK_OFF_MS = 15_000;
+
+/** Timers and clocks of two processes round differently. */
+const ROUNDING_MS = 20;
+
+/** What is wrong with what has come in a call, whatever it was answered. */
+export function faultsOfRequests(asked: DriverRequest, exchanges: readonly Exchange[]): string[] {
+  return exchanges.flatMap(({ arrivals, cursor }, page) =>
+    arrivals.flatMap((arrival, index) => {
+      const faults = [
+        ...(arrival.attempt ? [] : ['was not to be sent any more']),
+        ...(arrival.request ? faultsOfHead(asked, arrival.request, cursor) : []),
+        ...(arrival.body ? faultsOfBody(asked, arrival.body) : []),
+        ...faultsOfRepetition(arrivals, index),
+      ];
+      const name = `attempt ${index + 1}${asked.call === 'allLeads' ? ` of page ${page + 1}` : ''}`;
+      return faults.map((fault) => `${name} ${fault}`);
+    }),
+  );
+}
+
+function faultsOfHead(asked: DriverRequest, request: NonNullable<Arrival['request']>, cursor?: string): string[] {
+  const method = asked.call === 'createLead' ? 'POST' : 'GET';
+  const { pathname, searchParams } = new URL(request.url ?? '', 'http://any');
+  const { authorization, 'content-type': mediaType } = request.headers;
+  const key = idempotencyKeyOf(request);
+  const faults: string[] = [];
+  const expect = (what: string, is: unknown, expected: unknown) => {
+    if (!isDeepStrictEqual(is, expected)) faults.push(`has ${what} ${show(is)}, not ${show(expected)}`);
+  };
+  expect('the method', request.method, method);
+  const leads = `${new URL(asked.baseUrl).pathname.replace(/\/$/, '')}/v1/integrations/leads`;
+  if (asked.call === 'getLead') {
+    const segment = pathname.startsWith(`${leads}/`) ? pathname.slice(leads.length + 1) : pathname;
+    // What needs no encoding may be encoded as well.
+    expect('the path to', segment.includes('/') ? pathname : decoded(segment), asked.leadId);
+  } else {
+    expect('the path', pathname, leads);
+  }
+  const { limit } = asked;
+  const query = { ...(limit !== undefined && { limit: `${limit}` }), ...(cursor !== undefined && { cursor }) };
+  expect('the query', Object.fromEntries(searchParams), query);
+  expect('Authorization', authorization, `Bearer ${asked.apiKey}`);
+  if (method === 'POST') {
+    expect('the media type', mediaType?.split(';')[0], 'application/json');
+    if (asked.idempotencyKey) expect('Idempotency-Key', key, asked.idempotencyKey);
+    if (!UUID.test(`${key}`)) faults.push(`has Idempotency-Key ${show(key)}, which is no UUID with hyphens`);
+  }
+  return faults;
+}
+
+function faultsOfBody({ call, capture }: DriverRequest, body: Buffer): string[] {
+  if (call !== 'createLead') return body.length === 0 ? [] : ['has a body'];
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(body);
+    return isDeepStrictEqual(said(JSON.parse(text)), said(capture))
+      ? []
+      : [`has the body ${text}, not ${show(capture)}`];
+  } catch {
+    return [`has a body that is no JSON in UTF-8: ${body.toString('latin1')}`];
+  }
+}
+
+/** To the service null and nothing are the same, and a client's own types need not tell them apart. */
+function said(capture: unknown): unknown {
+  if (!(capture instanceof Object)) return capture;
+  return Object.fromEntries(Object.entries(capture).filter(([, value]) => value !== null));
+}
+
+/** What an attempt must have in common with the first one, and how long it must have waited for its turn. */
+function faultsOfRepetition(arrivals: readonly Arrival[], index: number): string[] {
+  const { [index]: arrival, [index - 1]: before } = arrivals;
+  if (!arrival || !before) return [];
+  const faults: string[] = [];
+  const firstKey = arrivals.map(({ request }) => request && idempotencyKeyOf(request)).find(Boolean);
+  if (arrival.request && idempotencyKeyOf(arrival.request) !== firstKey) {
+    faults.push(
+      `has another Idempotency-Key than an attempt before: ${idempotencyKeyOf(arrival.request)}, not ${firstKey}`,
+    );
+  }
+  const firstBody = arrivals.find(({ body }) => body)?.body;
+  if (arrival.body && firstBody && !arrival.body.equals(firstBody)) {
+    faults.push(`has a body that is not the one before byte for byte: ${arrival.body}, not ${firstBody}`);
+  }
+  const repetition = arrivals.slice(0, index).filter(({ request }) => request).length;
+  const backOffMs = Math.min(LEAST_LATE_BACK_OFF_MS, LEAST_FIRST_BACK_OFF_MS * 2 ** (repetition - 1));
+  const leastMs = Math.max(backOffMs, (retryAfterOf(wholeAnswerTo(before)) ?? 0) * 1000);
+  const waitedMs = before.doneAtMs === undefined ? leastMs : arrival.arrivedAtMs - before.doneAtMs;
+  if (waitedMs < leastMs - ROUNDING_MS) faults.push(`comes after ${Math.round(waitedMs)} ms, not ${leastMs} or more`);
+  return faults;
+}
+
+/** The key that a request has; undefined when it has none. */
+export function idempotencyKeyOf({ headersDistinct }: NonNullable<Arrival['request']>): string | undefined {
+  return headersDistinct['idempotency-key']?.join(' and ');
+}
+
+function decoded(segment: string): string {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return segment;
+  }
+}
+
+const show = (value: unknown): string => JSON.stringify(value) ?? 'none';

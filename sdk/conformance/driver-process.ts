@@ -1,0 +1,112 @@
+import { type ChildProcessByStdio, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import type { Readable, Writable } from 'node:stream';
+import type { Ask } from './conversation.ts';
+
+/** What a driver is asked. */
+export interface DriverRequest
+  extends Pick<Ask, 'call' | 'capture' | 'idempotencyKey' | 'leadId' | 'limit' | 'cursor'> {
+  readonly id: number;
+  readonly baseUrl: string;
+  readonly apiKey: string;
+  readonly options: { readonly deadlineMs: number; readonly attemptTimeoutMs: number };
+  readonly cancelAfterMs?: number;
+}
+
+export type Parts = Readonly<Record<string, unknown>>;
+
+/** What a driver reports: one of the three. */
+export interface Report {
+  readonly result?: Parts;
+  readonly error?: Parts;
+  readonly unsupported?: string;
+}
+
+/** A driver that does not do as a driver should. It is not to be asked any more. */
+export class DriverFault extends Error {}
+
+/** A process of a driver. It is asked one thing at a time. */
+export class DriverProcess {
+  readonly #child: ChildProcessByStdio<Writable, Readable, Readable>;
+  readonly #lines: AsyncIterator<string>;
+  readonly #ended: Promise<string>;
+  #stderr = '';
+
+  constructor([program = '', ...args]: readonly string[], cwd: string, env: NodeJS.ProcessEnv) {
+    this.#child = spawn(program, args, { cwd, env, stdio: ['pipe', 'pipe', 'pipe'] });
+    this.#child.stderr.setEncoding('utf8').on('data', (text) => {
+      this.#stderr += text;
+    });
+    // What ends in the middle of a request is told by its end.
+    this.#child.stdin.on('error', () => {});
+    this.#lines = linesOf(this.#child.stdout.setEncoding('utf8'));
+    this.#ended = once(this.#child, 'close').then(
+      ([status, signal]) => `ended with ${status ?? signal}`,
+      (error) => `could not be started: ${error.message}`,
+    );
+  }
+
+  /**
+   * Asks for one thing.
+   *
+   * @throws DriverFault when no report of it comes in time
+   */
+  async ask(request: DriverRequest, withinMs: number): Promise<Report> {
+    this.#stderr = '';
+    this.#child.stdin.write(`${lineOf(request)}\n`);
+    const timer = Promise.withResolvers<undefined>();
+    const timeout = setTimeout(timer.resolve, withinMs, undefined);
+    const line = await Promise.race([this.#lines.next(), timer.promise]);
+    clearTimeout(timeout);
+    if (!line) throw this.#fault(`has not reported within ${withinMs} ms`);
+    if (line.done) throw this.#fault(await this.#ended);
+    const report = this.#parsed(line.value);
+    if (report?.id !== request.id) throw this.#fault(`has reported ${line.value} to request ${request.id}`);
+    return report;
+  }
+
+  /** Tells it that nothing more comes. Gives back what is wrong: it is to end by itself, with status 0. */
+  async end(): Promise<readonly string[]> {
+    this.#child.stdin.end();
+    const timeout = setTimeout(() => this.#child.kill('SIGKILL'), 10_000);
+    const ended = await this.#ended;
+    clearTimeout(timeout);
+    return ended === 'ended with 0' ? [] : [this.#fault(`${ended} at the end of stdin, not by itself with 0`).message];
+  }
+
+  /** Ends it at once. What it has started itself ends with its streams. */
+  async kill(): Promise<void> {
+    this.#child.kill('SIGKILL');
+    for (const stream of this.#child.stdio) stream?.destroy();
+    await this.#ended;
+  }
+
+  #parsed(line: string): (Report & { readonly id?: number }) | undefined {
+    try {
+      return JSON.parse(line) ?? undefined;
+    } catch {
+      throw this.#fault(`has printed what is no report: ${line}`);
+    }
+  }
+
+  #fault(what: string): DriverFault {
+    return new DriverFault(`the driver ${what}${this.#stderr && `; on stderr: ${this.#stderr.trimEnd()}`}`);
+  }
+}
+
+/** Some languages end lines at these as well, and JSON need not escape them. */
+const lineOf = (request: DriverRequest): string =>
+  JSON.stringify(request).replace(
+    /[\u0085\u2028\u2029]/g,
+    (end) => `\\u${end.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+
+/** Only a line feed ends a line. Node's own reader ends lines at others, too. */
+async function* linesOf(stream: AsyncIterable<string>): AsyncGenerator<string> {
+  let rest = '';
+  for await (const text of stream) {
+    const lines = (rest + text).split('\n');
+    rest = lines.pop() ?? '';
+    yield* lines;
+  }
+}

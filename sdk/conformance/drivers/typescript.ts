@@ -1,0 +1,78 @@
+import { createInterface } from 'node:readline';
+import {
+  createLeadIntakeClient,
+  IdempotencyConflictError,
+  type Lead,
+  LeadAlreadyOpenError,
+  type LeadCapture,
+  type LeadIntakeClientOptions,
+  LeadIntakeError,
+  ProblemError,
+} from '../../index.ts';
+
+/** What the suite asks for; README.md has it in full. */
+interface Request {
+  readonly id: number;
+  readonly baseUrl: string;
+  readonly apiKey: string;
+  readonly options: Pick<LeadIntakeClientOptions, 'deadlineMs' | 'attemptTimeoutMs'>;
+  readonly call: 'createLead' | 'getLead' | 'listLeads' | 'allLeads';
+  readonly capture: LeadCapture;
+  readonly idempotencyKey?: string;
+  readonly leadId: string;
+  readonly limit?: number;
+  readonly cursor?: string;
+  readonly cancelAfterMs?: number;
+}
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const request: Request = JSON.parse(line);
+  const report = await answer(request).then(
+    (result) => ({ result }),
+    (error) => ({ error: partsOf(error) }),
+  );
+  process.stdout.write(`${JSON.stringify({ id: request.id, ...report })}\n`);
+}
+
+async function answer(request: Request): Promise<object> {
+  const { baseUrl, apiKey, call, capture, leadId, cancelAfterMs } = request;
+  const client = createLeadIntakeClient({ baseUrl, apiKey, ...request.options });
+  const signal = cancelAfterMs === 0 ? AbortSignal.abort() : cancelAfterMs && AbortSignal.timeout(cancelAfterMs);
+  const { limit, cursor, idempotencyKey } = request;
+  const options = {
+    ...(signal && { signal }),
+    ...(limit !== undefined && { limit }),
+    ...(cursor !== undefined && { cursor }),
+    ...(idempotencyKey !== undefined && { idempotencyKey }),
+  };
+  switch (call) {
+    case 'createLead':
+      return client.createLead(capture, options);
+    case 'getLead':
+      return { lead: await client.getLead(leadId, options) };
+    case 'listLeads':
+      return client.listLeads(options);
+    case 'allLeads': {
+      const leads: Lead[] = [];
+      for await (const lead of client.allLeads(options)) leads.push(lead);
+      return { leads };
+    }
+  }
+}
+
+function partsOf(error: unknown): object {
+  if (!(error instanceof LeadIntakeError)) throw error;
+  const { written, idempotencyKey, attempts } = error;
+  const kind = kindOf(error);
+  if (!(error instanceof ProblemError)) return { kind, written, idempotencyKey, attempts };
+  const { code, status, requestId, fields, retryAfterSeconds } = error;
+  const existingLeadId = error instanceof LeadAlreadyOpenError ? error.existingLeadId : undefined;
+  const problem = { code, status, requestId, fields, retryAfterSeconds, existingLeadId };
+  return { kind, written, idempotencyKey, attempts, ...problem };
+}
+
+function kindOf(error: LeadIntakeError): string {
+  if (error instanceof LeadAlreadyOpenError) return 'lead-already-open';
+  if (error instanceof IdempotencyConflictError) return 'idempotency-conflict';
+  return error instanceof ProblemError ? 'problem' : 'no-answer';
+}

@@ -1,0 +1,44 @@
+import { answerOf, type WholeAnswer } from './answers.ts';
+import type { DriverRequest } from './driver-process.ts';
+import type { Arrival } from './scripted-server.ts';
+
+/** A request with all of its attempts. Reading all leads is several of them, one for each page; any other call is one. */
+export interface Exchange {
+  readonly arrivals: readonly Arrival[];
+  /** Where the page begins; undefined for the first. */
+  readonly cursor: string | undefined;
+}
+
+/** What has come in a call. */
+export function exchangesOf({ call, cursor }: DriverRequest, arrivals: readonly Arrival[]): Exchange[] {
+  return call === 'allLeads' ? pagesOf(arrivals, undefined) : [{ arrivals, cursor }];
+}
+
+function pagesOf(arrivals: readonly Arrival[], cursor: string | undefined): Exchange[] {
+  const next = arrivals.findIndex((arrival) => successOf(arrival)) + 1;
+  if (next === 0 || next === arrivals.length) return [{ arrivals, cursor }];
+  const page = successOf(arrivals[next - 1]) as { readonly nextCursor: string | null };
+  return [
+    { arrivals: arrivals.slice(0, next), cursor },
+    ...pagesOf(arrivals.slice(next), page.nextCursor ?? undefined),
+  ];
+}
+
+/** The answer that an attempt has got, unless it was cut. */
+export const wholeAnswerTo = (arrival: Arrival | undefined): WholeAnswer | undefined =>
+  arrival?.attempt && arrival.attempt.cutAfterBytes === undefined && arrival.doneAtMs !== undefined
+    ? answerOf(arrival.attempt)
+    : undefined;
+
+/** What an attempt was answered when it has succeeded. */
+export function successOf(arrival: Arrival | undefined): object | undefined {
+  const { status = 0, says } = wholeAnswerTo(arrival) ?? {};
+  const isSuccess = status < 300 && says instanceof Object && ('lead' in says || 'leads' in says);
+  return isSuccess ? says : undefined;
+}
+
+/** How long an answer asks to wait; whole seconds, undefined when it does not say so. */
+export function retryAfterOf(answer: WholeAnswer | undefined): number | undefined {
+  const value = answer?.headers.get('retry-after') ?? '';
+  return /^\d+$/.test(value) ? Number(value) : undefined;
+}

@@ -1,0 +1,119 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type Server } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { buffer } from 'node:stream/consumers';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { answerOf } from './answers.ts';
+import type { Attempt, Breakage } from './conversation.ts';
+
+/** An attempt that has come. */
+export interface Arrival {
+  /** What happens to it; undefined when none was to come any more. */
+  readonly attempt: Attempt | undefined;
+  readonly arrivedAtMs: number;
+  /**
+   * When the server had done its part. Undefined when it was for the client to end the attempt, and when only a connection
+   * has come: libraries of HTTP open another one by themselves as long as nothing was sent.
+   */
+  doneAtMs?: number;
+  /** What was sent; undefined when nothing was read. */
+  request?: IncomingMessage;
+  /** Undefined when it was not read, or has not come whole. */
+  body?: Buffer;
+}
+
+/** Plays what happens to the attempts of a client, on a port of its own, and notes what comes. */
+export class ScriptedServer {
+  readonly #server: Server;
+  readonly #setClock: (aheadSeconds: number) => void;
+  readonly #sockets = new Set<Socket>();
+  #attempts: Attempt[] = [];
+  #arrivals: Arrival[] = [];
+
+  /** @param setClock sets the clock of the client's machine */
+  constructor(setClock: (aheadSeconds: number) => void) {
+    this.#setClock = setClock;
+    // It is for the script how long a connection lives.
+    this.#server = createServer({ requestTimeout: 0, headersTimeout: 0, keepAliveTimeout: 0 });
+    this.#server.on('connection', (socket) => this.#accept(socket));
+    this.#server.on('request', (request) => void this.#receive(request));
+    this.#server.on('clientError', (_, socket) => socket.destroy());
+  }
+
+  async start(): Promise<void> {
+    await once(this.#server.listen(0, '127.0.0.1'), 'listening');
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  /** Begins a call. What comes is added to the list that it gives back. */
+  play(attempts: readonly Attempt[]): readonly Arrival[] {
+    this.#attempts = [...attempts];
+    this.#arrivals = [];
+    return this.#arrivals;
+  }
+
+  async stop(): Promise<void> {
+    for (const socket of this.#sockets) socket.destroy();
+    this.#server.close();
+    await once(this.#server, 'close');
+  }
+
+  #accept(socket: Socket): void {
+    this.#sockets.add(socket.on('close', () => this.#sockets.delete(socket)).on('error', () => {}));
+    const breakage = this.#attempts[0]?.connection;
+    if (breakage?.endsWith('at-accept')) breakDown(this.#arrive(), socket, breakage);
+  }
+
+  async #receive(request: IncomingMessage): Promise<void> {
+    const { socket } = request;
+    const arrival = this.#arrive();
+    const { attempt } = arrival;
+    arrival.request = request;
+    if (attempt?.connection !== 'closed-before-body') {
+      const body = await buffer(request).catch(() => undefined);
+      // Whoever goes away in between wants no answer.
+      if (!body) return;
+      arrival.body = body;
+    }
+    if (attempt?.clockJumpsSeconds) this.#setClock(attempt.clockJumpsSeconds);
+    if (attempt?.connection) breakDown(arrival, socket, attempt.connection);
+    else await answer(arrival, socket, attempt);
+  }
+
+  #arrive(): Arrival {
+    const [attempt] = this.#attempts;
+    if (!attempt?.again) this.#attempts.shift();
+    const arrival: Arrival = { attempt, arrivedAtMs: performance.now() };
+    this.#arrivals.push(arrival);
+    return arrival;
+  }
+}
+
+function breakDown(arrival: Arrival, socket: Socket, breakage: Breakage): void {
+  if (breakage === 'silent') return;
+  if (arrival.request) arrival.doneAtMs = performance.now();
+  if (breakage.startsWith('reset')) socket.resetAndDestroy();
+  else socket.end();
+}
+
+/** Sends as much of an answer as is to be sent. An attempt that was not to come is not answered. */
+async function answer(arrival: Arrival, socket: Socket, attempt: Attempt = {}): Promise<void> {
+  const bytes = answerOf(attempt)?.bytes ?? Buffer.alloc(0);
+  const { cutAfterBytes: cut = bytes.length, atCut = 'close', byteEveryMs, keepsConnection } = attempt;
+  if (typeof cut === 'string') throw new Error('a conversation for every byte is to be made of this one before');
+  let rest = bytes.subarray(0, cut);
+  const end = rest.length < bytes.length ? atCut : 'close';
+  for (; byteEveryMs && rest.length > 1; rest = rest.subarray(1)) {
+    if (socket.destroyed) return;
+    socket.write(rest.subarray(0, 1));
+    await sleep(byteEveryMs);
+  }
+  // Whoever has the last byte may come again before it is known here that it was sent.
+  if (end !== 'silence') arrival.doneAtMs = performance.now();
+  await new Promise((resolve) => socket.write(rest, resolve));
+  if (end === 'reset') socket.resetAndDestroy();
+  if (end === 'close' && !keepsConnection) socket.end();
+}

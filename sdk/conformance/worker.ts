@@ -1,0 +1,60 @@
+import { converse, type Outcome } from './converse.ts';
+import { canClockBeSet, DriverClock } from './driver-clock.ts';
+import { DriverProcess } from './driver-process.ts';
+import type { Variant } from './variants.ts';
+
+/** Holds one conversation after another, with one process of the driver as long as that does what it should. */
+export class Worker {
+  readonly #command: readonly string[];
+  readonly #folder: string;
+  #driver: DriverProcess | undefined;
+
+  /**
+   * @param command the driver's program and its arguments
+   * @param folder where it is started
+   */
+  constructor(command: readonly string[], folder: string) {
+    this.#command = command;
+    this.#folder = folder;
+  }
+
+  hold(variant: Variant): Promise<Outcome> {
+    const needsClock = variant.calls.some(({ attempts }) =>
+      attempts.some(({ clockJumpsSeconds }) => clockJumpsSeconds),
+    );
+    return needsClock ? this.#holdWithClock(variant) : this.#holdAsItIs(variant);
+  }
+
+  async #holdAsItIs(variant: Variant): Promise<Outcome> {
+    const driver = this.#driver ?? new DriverProcess(this.#command, this.#folder, environment());
+    this.#driver = driver;
+    const outcome = await converse(variant, driver, () => {});
+    if (outcome.isDriverLost) {
+      this.#driver = undefined;
+      await driver.kill();
+    }
+    return outcome;
+  }
+
+  async #holdWithClock(variant: Variant): Promise<Outcome> {
+    if (!canClockBeSet) return { faults: [], notRun: "this machine has no libfaketime, Debian's package faketime" };
+    const clock = new DriverClock();
+    const driver = new DriverProcess(this.#command, this.#folder, { ...environment(), ...clock.env });
+    try {
+      return await converse(variant, driver, (aheadSeconds) => clock.set(aheadSeconds));
+    } finally {
+      await driver.kill();
+      clock.remove();
+    }
+  }
+
+  /** Lets the process end, and says what was wrong with that. */
+  async end(): Promise<readonly string[]> {
+    return (await this.#driver?.end()) ?? [];
+  }
+}
+
+/** A proxy of this machine is none for clients that talk to itself. */
+function environment(): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(?:https?|all)_proxy$/i.test(name)));
+}

@@ -1,0 +1,31 @@
+<?php
+
+declare(strict_types=1);
+
+namespace LeadIntake;
+
+/** How a person is reached. */
+final class Contact implements \JsonSerializable
+{
+    private function __construct(public readonly string $type, public readonly string $value)
+    {
+    }
+
+    /** An e-mail address, of up to 254 characters. */
+    public static function email(string $value): self
+    {
+        return new self('email', $value);
+    }
+
+    /** A phone number as people type it, of 5 to 64 characters, with at least 3 digits. */
+    public static function phone(string $value): self
+    {
+        return new self('phone', $value);
+    }
+
+    /** @return array<string, string> as the API takes it */
+    public function jsonSerialize(): array
+    {
+        return ['type' => $this->type, 'value' => $this->value];
+    }
+}

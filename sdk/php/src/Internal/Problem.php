@@ -1,0 +1,105 @@
+<?php
+
+declare(strict_types=1);
+
+namespace LeadIntake\Internal;
+
+use LeadIntake\Exception\IdempotencyConflictException;
+use LeadIntake\Exception\LeadAlreadyOpenException;
+use LeadIntake\Exception\ProblemException;
+use LeadIntake\ProblemCode;
+use LeadIntake\Transport\Response;
+use LeadIntake\Written;
+
+/**
+ * The service has said no.
+ *
+ * @internal
+ */
+final class Problem implements Failure
+{
+    /** @param array<string, list<string>> $fields */
+    private function __construct(
+        private readonly Response $response,
+        private readonly string $code,
+        private readonly string $type,
+        private readonly string $title,
+        private readonly ?string $detail,
+        private readonly array $fields,
+        private readonly string $requestId,
+    ) {
+    }
+
+    /**
+     * @param array<mixed> $body
+     *
+     * @throws \TypeError|\UnexpectedValueException when it is not a problem of the service
+     */
+    public static function of(array $body, Response $response): self
+    {
+        $code = $body['code'] ?? throw new \UnexpectedValueException('without code');
+        return new self(
+            $response,
+            $code,
+            $body['type'] ?? 'about:blank',
+            $body['title'] ?? $code,
+            $body['detail'] ?? null,
+            $body['fields'] ?? [],
+            $body['requestId'] ?? '',
+        );
+    }
+
+    public function name(): string
+    {
+        return "{$this->response->status} $this->code";
+    }
+
+    public function retryAfterSeconds(): ?int
+    {
+        return Retries::afterSeconds($this->response);
+    }
+
+    public function leavesOutcomeOpen(): bool
+    {
+        return $this->response->status >= 500 && $this->code !== ProblemCode::IntegrationRateUnavailable->value;
+    }
+
+    public function settlesOutcome(): bool
+    {
+        return in_array($this->response->status, [400, 409], true);
+    }
+
+    public function isWorthRepeating(): bool
+    {
+        return Retries::mayHelpAfter($this->response->status);
+    }
+
+    public function toException(Written $written, ?string $idempotencyKey, int $attempts): ProblemException
+    {
+        $told = [
+            'type' => $this->type,
+            'title' => $this->title,
+            'status' => $this->response->status,
+            'problemCode' => $this->code,
+            'detail' => $this->detail,
+            'fields' => $this->fields,
+            'requestId' => $this->requestId,
+            'retryAfterSeconds' => $this->retryAfterSeconds(),
+            'written' => $written,
+            'idempotencyKey' => $idempotencyKey,
+            'attempts' => $attempts,
+        ];
+        return match ($this->code) {
+            ProblemCode::IntegrationLeadAlreadyOpen->value => new LeadAlreadyOpenException($this->existingLeadId(), ...$told),
+            ProblemCode::IntegrationIdempotencyConflict->value => new IdempotencyConflictException(...$told),
+            default => new ProblemException(...$told),
+        };
+    }
+
+    /** The id of the lead that a `Link: <…>; rel="existing-lead"` leads to. */
+    private function existingLeadId(): ?string
+    {
+        $isLinked = preg_match('~/([^/>]+)>; *rel="existing-lead"~', $this->response->header('link'), $found);
+        return $isLinked ? rawurldecode($found[1]) : null;
+    }
+}

@@ -1,0 +1,107 @@
+<?php
+
+declare(strict_types=1);
+
+namespace LeadIntake\Internal;
+
+use LeadIntake\Exception\LeadIntakeException;
+use LeadIntake\Transport\Transport;
+use LeadIntake\Transport\TransportException;
+use LeadIntake\Written;
+use Psr\Log\LoggerInterface;
+
+/**
+ * Sends a request again and again while that may help and time is left.
+ *
+ * @internal
+ */
+final class Sender
+{
+    /** The first back-off, and the longest. */
+    private const FIRST_BACK_OFF_SECONDS = 0.5;
+    private const LONGEST_BACK_OFF_SECONDS = 30.0;
+
+    /** With less time left than this, another attempt would more likely confuse the outcome than settle it. */
+    private const SHORTEST_ATTEMPT_SECONDS = 1.0;
+
+    /**
+     * @param float $deadlineSeconds when to give up on a request, over all of its attempts
+     * @param float $attemptTimeoutSeconds when to give up on one attempt
+     */
+    public function __construct(
+        private readonly Transport $transport,
+        private readonly float $deadlineSeconds,
+        private readonly float $attemptTimeoutSeconds,
+        private readonly ?LoggerInterface $logger,
+    ) {
+    }
+
+    /**
+     * @template T
+     * @param Call<T> $call
+     * @return T
+     *
+     * @throws LeadIntakeException which tells whether anything was written
+     */
+    public function send(Call $call): mixed
+    {
+        $end = self::now() + $this->deadlineSeconds;
+        $isOpen = false;
+        for ($attempts = 1;; $attempts++) {
+            $outcome = $this->attempt($call, min($this->attemptTimeoutSeconds, max(0.001, $end - self::now())));
+            if (!$outcome instanceof Failure) {
+                return $outcome;
+            }
+            $isOpen = ($isOpen && !$outcome->settlesOutcome()) || $outcome->leavesOutcomeOpen();
+            $waitSeconds = self::secondsToWait($attempts, $outcome->retryAfterSeconds() ?? 0);
+            $isInTime = self::now() + $waitSeconds + self::SHORTEST_ATTEMPT_SECONDS < $end;
+            if (!$outcome->isWorthRepeating() || !$isInTime) {
+                $written = $call->idempotencyKey !== null && $isOpen ? Written::Unknown : Written::No;
+                throw $outcome->toException($written, $call->idempotencyKey, $attempts);
+            }
+            $this->logger?->warning('Lead Intake: attempt {attempt} failed ({failure}), the next one in {seconds} s', [
+                'attempt' => $attempts,
+                'failure' => $outcome->name(),
+                'seconds' => round($waitSeconds, 1),
+            ]);
+            self::sleep($waitSeconds);
+        }
+    }
+
+    /**
+     * @template T
+     * @param Call<T> $call
+     * @return T|Failure
+     */
+    private function attempt(Call $call, float $timeoutSeconds): mixed
+    {
+        try {
+            $response = $this->transport->send($call->method, $call->url, $call->headers, $call->body, $timeoutSeconds);
+        } catch (TransportException $cause) {
+            return new Silence($cause);
+        }
+        return $call->outcomeOf($response);
+    }
+
+    /** Doubles with each attempt, by chance up to a half shorter, and never before the service wants the next one. */
+    private static function secondsToWait(int $attempts, int $retryAfterSeconds): float
+    {
+        $half = min(self::LONGEST_BACK_OFF_SECONDS, self::FIRST_BACK_OFF_SECONDS * 2 ** ($attempts - 1)) / 2;
+        return max($half, $retryAfterSeconds) + mt_rand() / mt_getrandmax() * $half;
+    }
+
+    /** A signal that the process handles ends a sleep early. */
+    private static function sleep(float $seconds): void
+    {
+        $end = self::now() + $seconds;
+        while (($left = $end - self::now()) > 0) {
+            usleep((int) ceil($left * 1_000_000));
+        }
+    }
+
+    /** Seconds of a clock that nobody sets. */
+    private static function now(): float
+    {
+        return hrtime(true) / 1e9;
+    }
+}

@@ -1,0 +1,63 @@
+<?php
+
+declare(strict_types=1);
+
+namespace LeadIntake\Internal;
+
+use LeadIntake\Exception\NoAnswerException;
+use LeadIntake\Transport\Response;
+use LeadIntake\Transport\TransportException;
+use LeadIntake\Written;
+
+/**
+ * The service has not answered: nobody has, or something on the way.
+ *
+ * @internal
+ */
+final class Silence implements Failure
+{
+    /** @param ?Response $response what something on the way has answered */
+    public function __construct(
+        private readonly TransportException $cause,
+        private readonly ?Response $response = null,
+    ) {
+    }
+
+    public static function of(Response $response): self
+    {
+        return new self(new TransportException("the answer $response->status is not one of the service"), $response);
+    }
+
+    public function name(): string
+    {
+        return $this->response === null ? 'no answer' : "{$this->response->status}, not of the service";
+    }
+
+    public function retryAfterSeconds(): ?int
+    {
+        return $this->response === null ? null : Retries::afterSeconds($this->response);
+    }
+
+    public function leavesOutcomeOpen(): bool
+    {
+        return $this->cause->mayHaveArrived;
+    }
+
+    public function settlesOutcome(): bool
+    {
+        return false;
+    }
+
+    public function isWorthRepeating(): bool
+    {
+        // Something on the way may answer 200 in the service's place for a while.
+        return $this->response === null
+            || $this->response->isSuccess()
+            || Retries::mayHelpAfter($this->response->status);
+    }
+
+    public function toException(Written $written, ?string $idempotencyKey, int $attempts): NoAnswerException
+    {
+        return new NoAnswerException('The service has not answered', $written, $idempotencyKey, $attempts, $this->cause);
+    }
+}

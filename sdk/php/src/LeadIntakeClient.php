@@ -1,0 +1,174 @@
+<?php
+
+declare(strict_types=1);
+
+namespace LeadIntake;
+
+use LeadIntake\Exception\LeadIntakeException;
+use LeadIntake\Internal\Call;
+use LeadIntake\Internal\Sender;
+use LeadIntake\Transport\CurlTransport;
+use LeadIntake\Transport\Response;
+use LeadIntake\Transport\Transport;
+use Psr\Log\LoggerInterface;
+
+/**
+ * The API with one key. What comes of a request is told by a LeadIntakeException; an InvalidArgumentException, of text
+ * that cannot be sent, comes before anything is.
+ */
+final class LeadIntakeClient
+{
+    private readonly string $leadsUrl;
+
+    /** @var array<string, string> */
+    private readonly array $authorization;
+    private readonly Sender $sender;
+
+    /**
+     * @param string $baseUrl where the API is, without `/v1`: `https://api.example.com`
+     * @param string $apiKey the secret of an API key, `lik_…`; keep it on the server
+     * @param float $deadlineSeconds when to give up on a request, over all of its attempts
+     * @param float $attemptTimeoutSeconds when to give up on one attempt
+     * @param ?Transport $transport sends the requests, in place of the curl extension
+     * @param ?LoggerInterface $logger is told of attempts that failed, without any secret or person
+     *
+     * @throws \InvalidArgumentException when the address, the key or a time cannot be one
+     * @throws \LogicException when there is nothing to send by
+     */
+    public function __construct(
+        string $baseUrl,
+        #[\SensitiveParameter] string $apiKey,
+        float $deadlineSeconds = 60.0,
+        float $attemptTimeoutSeconds = 10.0,
+        ?Transport $transport = null,
+        ?LoggerInterface $logger = null,
+    ) {
+        if (!preg_match('~^https?://[^\s/?#]+[^\s?#]*$~Di', $baseUrl)) {
+            throw new \InvalidArgumentException('baseUrl must be an address such as https://api.example.com');
+        }
+        if (!($deadlineSeconds > 0) || !($attemptTimeoutSeconds > 0)) {
+            throw new \InvalidArgumentException('deadlineSeconds and attemptTimeoutSeconds must be more than 0');
+        }
+        if ($transport === null && !extension_loaded('curl')) {
+            throw new \LogicException('to send requests, enable the curl extension, or give a Psr18Transport');
+        }
+        $this->leadsUrl = rtrim($baseUrl, '/') . '/v1/integrations/leads';
+        $this->authorization = ['Authorization' => 'Bearer ' . self::header('apiKey', $apiKey)];
+        $this->sender = new Sender($transport ?? new CurlTransport(), $deadlineSeconds, $attemptTimeoutSeconds, $logger);
+    }
+
+    /**
+     * Creates a lead, and makes sure of it: a creation whose outcome is unknown is repeated with the same key.
+     *
+     * @param ?string $idempotencyKey a UUID that stands for this lead, the same whenever its creation is repeated: kept
+     *     with the data, it survives a crash of the caller; unless given, one is made for this call and its attempts
+     *
+     * @throws LeadIntakeException
+     * @throws \InvalidArgumentException when a text is not UTF-8, or the key cannot stand in a header
+     */
+    public function createLead(LeadCapture $capture, ?string $idempotencyKey = null): CreatedLead
+    {
+        $key = self::header('idempotencyKey', $idempotencyKey ?? self::uuid());
+        try {
+            $body = json_encode($capture, JSON_THROW_ON_ERROR);
+        } catch (\JsonException $error) {
+            throw new \InvalidArgumentException("the lead cannot be sent: {$error->getMessage()}", previous: $error);
+        }
+        $headers = $this->authorization + ['Content-Type' => 'application/json', 'Idempotency-Key' => $key];
+        $read = static fn (array $json, Response $response): CreatedLead => new CreatedLead(
+            self::lead(self::member($json, 'lead')),
+            isset($response->headers['idempotent-replayed']),
+            $key,
+        );
+        return $this->sender->send(new Call('POST', $this->leadsUrl, $headers, $read, $body, $key));
+    }
+
+    /**
+     * Reads a lead as it stands.
+     *
+     * @throws LeadIntakeException
+     */
+    public function getLead(string $id): Lead
+    {
+        return $this->read('/' . rawurlencode($id), static fn (array $json): Lead => self::lead(self::member($json, 'lead')));
+    }
+
+    /**
+     * Reads one page of the list, newest first.
+     *
+     * @param ?int $limit leads per page, 1 to 100; unless told, 25
+     * @param ?string $cursor the `nextCursor` of the page before; unless given, the first page
+     *
+     * @throws LeadIntakeException
+     */
+    public function listLeads(?int $limit = null, ?string $cursor = null): LeadList
+    {
+        $query = http_build_query(['limit' => $limit, 'cursor' => $cursor]);
+        return $this->read($query === '' ? '' : "?$query", static fn (array $json): LeadList => new LeadList(
+            array_map(self::lead(...), self::member($json, 'leads')),
+            self::member($json, 'nextCursor'),
+        ));
+    }
+
+    /**
+     * All leads, newest first; pages are asked for as they are needed, each with a deadline of its own.
+     *
+     * @param ?int $limit leads per page, 1 to 100; unless told, 25
+     * @return \Generator<int, Lead>
+     *
+     * @throws LeadIntakeException
+     */
+    public function allLeads(?int $limit = null): \Generator
+    {
+        $cursor = null;
+        do {
+            $page = $this->listLeads($limit, $cursor);
+            foreach ($page->leads as $lead) {
+                yield $lead;
+            }
+            $cursor = $page->nextCursor;
+        } while ($cursor !== null);
+    }
+
+    private function read(string $path, \Closure $read): mixed
+    {
+        return $this->sender->send(new Call('GET', $this->leadsUrl . $path, $this->authorization, $read));
+    }
+
+    /** A lead as the API answers it, whatever else stands there; a TypeError or an exception when it is none. */
+    private static function lead(array $lead): Lead
+    {
+        return new Lead(
+            self::member($lead, 'id'),
+            self::member($lead, 'displayName'),
+            self::member($lead, 'stage'),
+            self::member($lead, 'sourceId'),
+            self::member($lead, 'note'),
+            new \DateTimeImmutable(self::member($lead, 'createdAt')),
+            new \DateTimeImmutable(self::member($lead, 'updatedAt')),
+        );
+    }
+
+    /** @param array<mixed> $json */
+    private static function member(array $json, string $name): mixed
+    {
+        return array_key_exists($name, $json) ? $json[$name] : throw new \UnexpectedValueException("without $name");
+    }
+
+    private static function header(string $name, #[\SensitiveParameter] string $value): string
+    {
+        if (!preg_match('/^[\x20-\x7e]*$/D', $value)) {
+            throw new \InvalidArgumentException("$name has characters that cannot stand in a header");
+        }
+        return $value;
+    }
+
+    /** A random UUID (version 4). */
+    private static function uuid(): string
+    {
+        $bytes = random_bytes(16);
+        $bytes[6] = chr(ord($bytes[6]) & 0x0f | 0x40);
+        $bytes[8] = chr(ord($bytes[8]) & 0x3f | 0x80);
+        return vsprintf('%s%s-%s-%s-%s-%s%s%s', str_split(bin2hex($bytes), 4));
+    }
+}

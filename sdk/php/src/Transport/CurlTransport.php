@@ -1,0 +1,54 @@
+<?php
+
+declare(strict_types=1);
+
+namespace LeadIntake\Transport;
+
+/** Sends by PHP's curl extension. */
+final class CurlTransport implements Transport
+{
+    private const NOT_CONNECTED = [CURLE_COULDNT_RESOLVE_PROXY, CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_CONNECT];
+
+    public function send(string $method, string $url, array $headers, string $body, float $timeoutSeconds): Response
+    {
+        $lines = [];
+        foreach ($headers as $name => $value) {
+            $lines[] = "$name: $value";
+        }
+        $received = [];
+        $isHeadWhole = false;
+        $curl = curl_init($url);
+        curl_setopt_array($curl, [
+            CURLOPT_HTTPHEADER => $lines,
+            // Rounded up: 0 would stand for no limit.
+            CURLOPT_TIMEOUT_MS => (int) ceil($timeoutSeconds * 1000),
+            CURLOPT_RETURNTRANSFER => true,
+            CURLOPT_HEADERFUNCTION => static function ($curl, string $line) use (&$received, &$isHeadWhole): int {
+                if (str_starts_with($line, 'HTTP/')) {
+                    // An interim answer such as 100 has headers of its own.
+                    [$received, $isHeadWhole] = [[], false];
+                } elseif (trim($line) === '') {
+                    $isHeadWhole = true;
+                } elseif (str_contains($line, ':')) {
+                    [$name, $value] = explode(':', $line, 2);
+                    $name = strtolower(trim($name));
+                    $received[$name] = isset($received[$name]) ? "$received[$name], " . trim($value) : trim($value);
+                }
+                return strlen($line);
+            },
+        ]);
+        if ($method === 'POST') {
+            curl_setopt($curl, CURLOPT_POSTFIELDS, $body);
+        }
+        $answered = curl_exec($curl);
+        if (!is_string($answered)) {
+            throw new TransportException(curl_error($curl), !in_array(curl_errno($curl), self::NOT_CONNECTED, true));
+        }
+        $status = curl_getinfo($curl, CURLINFO_RESPONSE_CODE);
+        // Headers that break off curl takes for an answer.
+        if (!$isHeadWhole || $status < 200) {
+            throw new TransportException('the answer breaks off');
+        }
+        return new Response($status, $received, $answered);
+    }
+}

@@ -1,0 +1,47 @@
+<?php
+
+declare(strict_types=1);
+
+namespace LeadIntake\Transport;
+
+use Psr\Http\Client\ClientExceptionInterface;
+use Psr\Http\Client\ClientInterface;
+use Psr\Http\Message\RequestFactoryInterface;
+use Psr\Http\Message\StreamFactoryInterface;
+
+/**
+ * Sends by a PSR-18 client. PSR-18 has no way to say when to give up, and none to say that nobody could be connected to:
+ * the client needs a timeout of its own and must follow no redirects, and no failure of it is taken for one at which the
+ * request never left.
+ */
+final class Psr18Transport implements Transport
+{
+    public function __construct(
+        private readonly ClientInterface $client,
+        private readonly RequestFactoryInterface $requestFactory,
+        private readonly StreamFactoryInterface $streamFactory,
+    ) {
+    }
+
+    public function send(string $method, string $url, array $headers, string $body, float $timeoutSeconds): Response
+    {
+        $request = $this->requestFactory->createRequest($method, $url);
+        foreach ($headers as $name => $value) {
+            $request = $request->withHeader($name, $value);
+        }
+        if ($method === 'POST') {
+            $request = $request->withBody($this->streamFactory->createStream($body));
+        }
+        try {
+            $response = $this->client->sendRequest($request);
+            $received = [];
+            foreach (array_keys($response->getHeaders()) as $name) {
+                $received[strtolower((string) $name)] = $response->getHeaderLine((string) $name);
+            }
+            return new Response($response->getStatusCode(), $received, (string) $response->getBody());
+        } catch (ClientExceptionInterface | \RuntimeException $error) {
+            // Reading the body of an answer that breaks off fails as a stream does.
+            throw new TransportException($error->getMessage(), previous: $error);
+        }
+    }
+}

@@ -1,0 +1,18 @@
+<?php
+
+declare(strict_types=1);
+
+namespace LeadIntake\Transport;
+
+/** A request that has no answer. */
+final class TransportException extends \RuntimeException
+{
+    /** @param bool $mayHaveArrived false only where the request surely never left, as nobody could be connected to */
+    public function __construct(
+        string $message,
+        public readonly bool $mayHaveArrived = true,
+        ?\Throwable $previous = null,
+    ) {
+        parent::__construct($message, previous: $previous);
+    }
+}

@@ -1,0 +1,153 @@
+"""Lets the conformance suite (sdk/conformance) speak with this client; with --asyncio, with its asyncio client.
+
+A request per line of stdin, a report per line of stdout."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import threading
+import time
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+# The client that stands beside the driver, not one that is installed.
+sys.path.insert(0, str(Path(__file__).parent / "src"))
+
+from lead_intake import (  # noqa: E402
+    AsyncLeadIntakeClient,
+    EmailContact,
+    IdempotencyConflictError,
+    Lead,
+    LeadAlreadyOpenError,
+    LeadCapture,
+    LeadIntakeClient,
+    LeadIntakeError,
+    PhoneContact,
+    ProblemError,
+)
+
+
+def report_on(asked: dict[str, Any]) -> dict[str, Any]:
+    if "cancelAfterMs" in asked:
+        return {"unsupported": "who cancels a call hears nothing of it"}
+    try:
+        if "--asyncio" in sys.argv:
+            return {"result": asyncio.run(result_of_asyncio(asked))}
+        return {"result": result_of(asked)}
+    except LeadIntakeError as error:
+        return {"error": error_of(error)}
+
+
+def result_of(asked: dict[str, Any]) -> dict[str, Any]:
+    with LeadIntakeClient(**options_of(asked)) as leads:
+        match asked["call"]:
+            case "createLead":
+                return created_of(leads.create_lead(capture_of(asked), idempotency_key=asked.get("idempotencyKey")))
+            case "getLead":
+                return {"lead": public_lead(leads.get_lead(asked["leadId"]))}
+            case "listLeads":
+                return page_of(leads.list_leads(limit=asked.get("limit"), cursor=asked.get("cursor")))
+            case "allLeads":
+                return {"leads": [public_lead(lead) for lead in leads.all_leads(limit=asked.get("limit"))]}
+            case other:
+                raise ValueError(f"no call is named {other}")
+
+
+async def result_of_asyncio(asked: dict[str, Any]) -> dict[str, Any]:
+    async with AsyncLeadIntakeClient(**options_of(asked)) as leads:
+        match asked["call"]:
+            case "createLead":
+                return created_of(
+                    await leads.create_lead(capture_of(asked), idempotency_key=asked.get("idempotencyKey"))
+                )
+            case "getLead":
+                return {"lead": public_lead(await leads.get_lead(asked["leadId"]))}
+            case "listLeads":
+                return page_of(await leads.list_leads(limit=asked.get("limit"), cursor=asked.get("cursor")))
+            case "allLeads":
+                return {"leads": [public_lead(lead) async for lead in leads.all_leads(limit=asked.get("limit"))]}
+            case other:
+                raise ValueError(f"no call is named {other}")
+
+
+def options_of(asked: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "base_url": asked["baseUrl"],
+        "api_key": asked["apiKey"],
+        "deadline_seconds": asked["options"]["deadlineMs"] / 1000,
+        "attempt_timeout_seconds": asked["options"]["attemptTimeoutMs"] / 1000,
+    }
+
+
+def capture_of(asked: dict[str, Any]) -> LeadCapture:
+    capture = asked["capture"]
+    kind = EmailContact if capture["contact"]["type"] == "email" else PhoneContact
+    return LeadCapture(
+        capture["displayName"], kind(capture["contact"]["value"]), capture.get("sourceId"), capture.get("note")
+    )
+
+
+def created_of(created: Any) -> dict[str, Any]:
+    return {
+        "lead": public_lead(created.lead),
+        "replayed": created.replayed,
+        "idempotencyKey": created.idempotency_key,
+    }
+
+
+def page_of(page: Any) -> dict[str, Any]:
+    return {"leads": [public_lead(lead) for lead in page.leads], "nextCursor": page.next_cursor}
+
+
+def public_lead(lead: Lead) -> dict[str, Any]:
+    names = {
+        "display_name": "displayName",
+        "source_id": "sourceId",
+        "created_at": "createdAt",
+        "updated_at": "updatedAt",
+    }
+    return {
+        names.get(name, name): time_of(value) if isinstance(value, datetime) else value
+        for name, value in asdict(lead).items()
+    }
+
+
+def time_of(value: datetime) -> str:
+    return value.isoformat(timespec="milliseconds" if value.microsecond else "seconds").replace("+00:00", "Z")
+
+
+def error_of(error: LeadIntakeError) -> dict[str, Any]:
+    kinds: dict[type[LeadIntakeError], str] = {
+        LeadAlreadyOpenError: "lead-already-open",
+        IdempotencyConflictError: "idempotency-conflict",
+        ProblemError: "problem",
+    }
+    told: dict[str, Any] = {
+        "kind": kinds.get(type(error), "no-answer"),
+        "written": error.written,
+        "attempts": error.attempts,
+        "idempotencyKey": error.idempotency_key,
+    }
+    if isinstance(error, ProblemError):
+        told |= {
+            "code": error.code,
+            "status": error.status,
+            "requestId": error.request_id,
+            "retryAfterSeconds": error.retry_after_seconds,
+            "fields": dict(error.fields),
+        }
+    if isinstance(error, LeadAlreadyOpenError):
+        told["existingLeadId"] = error.existing_lead_id
+    return told
+
+
+# The suite sets the clock by libfaketime, which fails the call that time.sleep makes.
+time.sleep = lambda seconds: threading.Event().wait(seconds)  # type: ignore[assignment]
+
+for line in sys.stdin:
+    request = json.loads(line)
+    print(json.dumps({"id": request["id"], **report_on(request)}), flush=True)

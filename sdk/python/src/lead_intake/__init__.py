@@ -1,0 +1,41 @@
+"""Client of the Lead Intake API for servers: creates leads without losing or doubling any, and reads them back."""
+
+from ._async_client import AsyncLeadIntakeClient
+from ._client import LeadIntakeClient
+from .errors import (
+    IdempotencyConflictError,
+    LeadAlreadyOpenError,
+    LeadIntakeError,
+    NoAnswerError,
+    ProblemError,
+    Written,
+)
+from .models import (
+    CreatedLead,
+    EmailContact,
+    Lead,
+    LeadCapture,
+    LeadList,
+    LeadStage,
+    PhoneContact,
+    ProblemCode,
+)
+
+__all__ = [
+    "AsyncLeadIntakeClient",
+    "CreatedLead",
+    "EmailContact",
+    "IdempotencyConflictError",
+    "Lead",
+    "LeadAlreadyOpenError",
+    "LeadCapture",
+    "LeadIntakeClient",
+    "LeadIntakeError",
+    "LeadList",
+    "LeadStage",
+    "NoAnswerError",
+    "PhoneContact",
+    "ProblemCode",
+    "ProblemError",
+    "Written",
+]

@@ -1,0 +1,79 @@
+"""The calls of the API: what is sent, and what is made of the answer."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+from urllib.parse import quote, urlencode
+from uuid import uuid4
+
+import httpx2
+
+from ._attempt import Read
+from .models import CreatedLead, Lead, LeadCapture, LeadList
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Call(Generic[T]):
+    """A request, the same in all attempts."""
+
+    request: httpx2.Request
+    read: Read[T]
+    #: None for requests that read.
+    idempotency_key: str | None = None
+
+    def to_request(self, timeout_seconds: float) -> httpx2.Request:
+        """The request of one attempt, of which no step takes longer."""
+        timeout = httpx2.Timeout(timeout_seconds).as_dict()
+        request = self.request
+        return httpx2.Request(
+            request.method,
+            request.url,
+            headers=request.headers,
+            content=request.content,
+            extensions={"timeout": timeout},
+        )
+
+
+class Calls:
+    """Makes the calls of one API key."""
+
+    def __init__(self, base_url: str, api_key: str) -> None:
+        url = httpx2.URL(base_url)
+        if url.scheme not in ("http", "https") or not url.host:
+            raise ValueError("base_url must be an address such as https://api.example.com")
+        self._leads_url = f"{base_url.rstrip('/')}/v1/integrations/leads"
+        self._authorization = {"Authorization": f"Bearer {_header('api_key', api_key)}"}
+
+    def create_lead(self, capture: LeadCapture, idempotency_key: str | None) -> Call[CreatedLead]:
+        key = str(uuid4()) if idempotency_key is None else _header("idempotency_key", idempotency_key)
+        headers = {**self._authorization, "Content-Type": "application/json", "Idempotency-Key": key}
+        content = json.dumps(capture.to_json()).encode()
+
+        def read(body: Any, headers: httpx2.Headers) -> CreatedLead:
+            return CreatedLead(Lead.from_json(body["lead"]), "idempotent-replayed" in headers, key)
+
+        return Call(httpx2.Request("POST", self._leads_url, headers=headers, content=content), read, key)
+
+    def get_lead(self, lead_id: str) -> Call[Lead]:
+        return self._get(f"/{quote(lead_id, safe='')}", lambda body, _: Lead.from_json(body["lead"]))
+
+    def list_leads(self, limit: int | None, cursor: str | None) -> Call[LeadList]:
+        query = urlencode({name: value for name, value in (("limit", limit), ("cursor", cursor)) if value is not None})
+        return self._get(
+            f"?{query}" if query else "",
+            lambda body, _: LeadList([Lead.from_json(lead) for lead in body["leads"]], body["nextCursor"]),
+        )
+
+    def _get(self, path: str, read: Read[T]) -> Call[T]:
+        return Call(httpx2.Request("GET", self._leads_url + path, headers=self._authorization), read)
+
+
+def _header(name: str, value: str) -> str:
+    if not re.fullmatch(r"[\x20-\x7e]*", value):
+        raise ValueError(f"{name} has characters that cannot stand in a header")
+    return value

@@ -1,0 +1,72 @@
+"""Attempt after attempt, while that may help and time is left: what waits and sends stands elsewhere."""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from dataclasses import dataclass
+
+from ._attempt import Problem, Silence
+from .errors import Written
+
+#: The first back-off, and the longest; seconds.
+_FIRST_BACK_OFF = 0.5
+_LONGEST_BACK_OFF = 30.0
+
+#: With less time left than this, another attempt would more likely confuse the outcome than settle it; seconds.
+_SHORTEST_ATTEMPT = 1.0
+
+_log = logging.getLogger("lead_intake")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When to give up."""
+
+    #: On a request, over all of its attempts.
+    deadline_seconds: float
+    #: On one attempt.
+    attempt_timeout_seconds: float
+
+    def __post_init__(self) -> None:
+        for name, seconds in vars(self).items():
+            if not 0 < seconds < float("inf"):
+                raise ValueError(f"{name} must be a positive number of seconds")
+
+
+class Sending:
+    """One request, from its first attempt to its last."""
+
+    def __init__(self, limits: Limits, idempotency_key: str | None) -> None:
+        self._limits = limits
+        self._idempotency_key = idempotency_key
+        self._end = time.monotonic() + limits.deadline_seconds
+        self._attempts = 0
+        self._is_open = False
+
+    def attempt_timeout(self) -> float:
+        """When to give up on the attempt that begins now; seconds, more than none."""
+        return min(self._limits.attempt_timeout_seconds, max(0.001, self._end - time.monotonic()))
+
+    def time_to_wait_after(self, failed: Problem | Silence) -> float:
+        """
+        How long to wait before the next attempt; seconds.
+
+        :raises ProblemError, NoAnswerError: there is no next attempt
+        """
+        self._attempts += 1
+        self._is_open = (self._is_open and not failed.settles_outcome) or failed.leaves_outcome_open
+        seconds = _back_off(self._attempts, failed.retry_after_seconds or 0)
+        is_in_time = time.monotonic() + seconds + _SHORTEST_ATTEMPT < self._end
+        if not failed.is_worth_repeating or not is_in_time:
+            written: Written = "unknown" if self._idempotency_key is not None and self._is_open else "no"
+            raise failed.to_error(written, self._idempotency_key, self._attempts)
+        _log.warning("attempt %d failed (%s), the next one in %.1f s", self._attempts, failed.name, seconds)
+        return seconds
+
+
+def _back_off(attempts: int, retry_after_seconds: int) -> float:
+    """Doubles with each attempt, by chance up to a half shorter, and never before the service wants the next one."""
+    half = min(_LONGEST_BACK_OFF, _FIRST_BACK_OFF * 2.0 ** (attempts - 1)) / 2
+    return max(half, retry_after_seconds) + random.random() * half

@@ -1,0 +1,170 @@
+import { cpSync, globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import addFormats from 'ajv-formats';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { answerOf } from '../../sdk/conformance/answers.ts';
+import { readConversations, runSuite } from '../../sdk/conformance/suite.ts';
+import { type ClientBug, type ClientPatch, TYPESCRIPT_BUGS } from '../planted-bugs/client-bugs.ts';
+import { PHP_BUGS } from '../planted-bugs/php-client-bugs.ts';
+import { PYTHON_ASYNCIO_BUGS, PYTHON_BUGS } from '../planted-bugs/python-client-bugs.ts';
+import { describeWithTools } from '../support/examples.ts';
+import { ROOT } from '../support/processes.ts';
+import { PYTHON_TOOL, pythonWithClient } from '../support/python.ts';
+
+/** A client that the suite is run against. */
+interface Client {
+  readonly language: string;
+  /** Gives the driver, and its arguments, from the root of the project, once it has got what it needs. */
+  command(): Promise<readonly string[]>;
+  /** Commands that succeed on a machine that has the language. */
+  readonly needs: readonly string[];
+  readonly bugs: readonly ClientBug[];
+}
+
+const CLIENTS: readonly Client[] = [
+  {
+    language: 'TypeScript',
+    command: async () => [process.execPath, 'sdk/conformance/drivers/typescript.ts'],
+    needs: [],
+    bugs: TYPESCRIPT_BUGS,
+  },
+  {
+    language: 'PHP',
+    command: async () => ['php', 'sdk/php/conformance-driver.php'],
+    needs: [`php -r 'curl_init();'`],
+    bugs: PHP_BUGS,
+  },
+  {
+    language: 'Python',
+    command: async () => [await pythonWithHttp(), 'sdk/python/conformance_driver.py'],
+    needs: [PYTHON_TOOL],
+    bugs: PYTHON_BUGS,
+  },
+  {
+    language: 'Python, with asyncio',
+    command: async () => [await pythonWithHttp(), 'sdk/python/conformance_driver.py', '--asyncio'],
+    needs: [PYTHON_TOOL],
+    bugs: PYTHON_ASYNCIO_BUGS,
+  },
+];
+
+// A driver that hangs is waited for as long as its conversation may last; what a language needs may be fetched.
+vi.setConfig({ hookTimeout: 300_000, testTimeout: 300_000 });
+
+let scratch: string;
+beforeAll(() => {
+  scratch = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
+});
+afterAll(() => rmSync(scratch, { recursive: true }));
+
+/** A Python with what the client is built on, the same one for both of its clients. */
+let programs: Promise<string> | undefined;
+const pythonWithHttp = async (): Promise<string> => {
+  programs ??= pythonWithClient(scratch);
+  return join(await programs, 'python');
+};
+
+for (const { language, command: commandOf, needs, bugs } of CLIENTS) {
+  describeWithTools(needs, `the client in ${language}`, () => {
+    let command: readonly string[];
+    beforeAll(async () => {
+      command = await commandOf();
+    });
+
+    test('does in every conversation what a client must', async () => {
+      const verdicts = await runSuite(command, { folder: ROOT });
+      expect(verdicts.filter(({ verdict }) => verdict === 'failed')).toEqual([]);
+      expect(verdicts).toHaveLength(readConversations().length);
+      for (const { verdict, name, reasons } of verdicts) {
+        if (verdict === 'not-supported') console.warn(`NOT SUPPORTED in ${language}: ${name}: ${reasons}`);
+        if (verdict === 'not-run') tellNotRun(name, reasons);
+      }
+    });
+
+    test.for(bugs)('is caught when it is faulty: $name', async ({ patches, caughtBy, says }, context) => {
+      const folder = mkdtempSync(join(scratch, 'faulty-'));
+      cpSync(join(ROOT, 'sdk'), join(folder, 'sdk'), { recursive: true });
+      for (const patch of patches) plant(folder, patch);
+
+      const [verdict] = await runSuite(command, { folder, only: [caughtBy] });
+
+      if (verdict?.verdict === 'not-run') {
+        tellNotRun(caughtBy, verdict.reasons);
+        context.skip();
+      }
+      expect(verdict).toMatchObject({ verdict: 'failed' });
+      expect(verdict?.reasons.join('\n')).toContain(says);
+    });
+  });
+}
+
+describe('a driver', () => {
+  const verdictOn = async (script: string) => {
+    const [verdict] = await runSuite(['sh', '-c', script], { only: ['creating/created'] });
+    return verdict;
+  };
+
+  test.each([
+    ['prints what is no report', 'read request; echo hello; cat', 'the driver has printed what is no report: hello'],
+    [
+      'reports of something else',
+      `read request; echo '{"id":7}'; cat`,
+      'the driver has reported {"id":7} to request 1',
+    ],
+    ['ends', 'read request; echo why >&2; exit 3', 'the driver ended with 3; on stderr: why'],
+    ['cannot be started', 'exec no-such-program', 'the driver ended with 127'],
+  ])('that %s has failed, and it is told why', async (_, script, reason) => {
+    const verdict = await verdictOn(script);
+    expect(verdict).toMatchObject({ verdict: 'failed', reasons: [expect.stringContaining(reason)] });
+  });
+
+  test('that cannot do what is asked has not passed', async () => {
+    const verdict = await verdictOn(`read request; echo '{"id":1,"unsupported":"no network"}'`);
+    expect(verdict).toMatchObject({ verdict: 'not-supported', reasons: ['no network'] });
+  });
+
+  test('that does not end by itself has failed', async () => {
+    const verdicts = await runSuite(['sh', '-c', `read request; echo '{"id":1,"unsupported":"any"}'; exit 1`], {
+      only: ['creating/created'],
+    });
+    expect(verdicts.at(-1)).toMatchObject({ name: 'the end of the driver', verdict: 'failed' });
+  });
+});
+
+describe('the conversations', () => {
+  const folder = join(ROOT, 'sdk/conformance');
+  const read = (path: string) => JSON.parse(readFileSync(join(folder, path), 'utf8'));
+
+  test.each(globSync('conversations/*.json', { cwd: folder }))('%s is as the schema says', (file) => {
+    const ajv = new Ajv2020({ allErrors: true, allowUnionTypes: true, strictRequired: false });
+    addFormats.default(ajv);
+    const validate = ajv.compile(read('conversation.schema.json'));
+    expect(validate(read(file)), ajv.errorsText(validate.errors)).toBe(true);
+  });
+
+  test('have names of their own, and answers that there are', () => {
+    const conversations = readConversations();
+    expect(new Set(conversations.map(({ name }) => name)).size).toBe(conversations.length);
+    const used = conversations.flatMap(({ calls }) => calls.flatMap(({ attempts }) => attempts));
+    expect(() => used.map(answerOf)).not.toThrow();
+    expect(conversations.length).toBeGreaterThan(90);
+  });
+});
+
+/** A conversation that this machine cannot hold: told on a developer's machine, a failure in CI. */
+function tellNotRun(name: string, reasons: readonly string[]): void {
+  if (process.env.CI === 'true') throw new Error(`${name} is not run: ${reasons}`);
+  console.warn(`NOT RUN: ${name}: ${reasons}`);
+}
+
+/** Plants a fault in a copy of the clients. */
+function plant(folder: string, { file, find, put }: ClientPatch): void {
+  const path = join(folder, file);
+  const source = readFileSync(path, 'utf8');
+  const words = find.trim().split(/\s+/).map(RegExp.escape).join('\\s+');
+  const [before = '', after, ...more] = source.split(new RegExp(words));
+  if (after === undefined || more.length > 0) throw new Error(`${file} is to have this exactly once: ${find}`);
+  writeFileSync(path, before + put + after);
+}

@@ -1,0 +1,214 @@
+import { execFile } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { DOCUMENTED_TYPES } from '../support/documented-types.ts';
+import { describeWithTools, exampleOf } from '../support/examples.ts';
+import { ROOT } from '../support/processes.ts';
+import { aService } from '../support/service.ts';
+import { startProxy } from '../support/tcp-proxy.ts';
+
+// A machine that is busy installs the package.
+vi.setConfig({ hookTimeout: 120_000, testTimeout: 60_000 });
+
+const execute = promisify(execFile);
+const service = aService();
+
+/** A client by PSR-18 and PSR-17, and a logger's interface by PSR-3, where Debian has them. */
+const GUZZLE = 'GuzzleHttp/autoload.php';
+const PSR_LOG = 'Psr/Log/autoload.php';
+const TOOLS = [
+  'composer --version',
+  `php -r 'require "${GUZZLE}"; require "${PSR_LOG}"; curl_init(); new ZipArchive();'`,
+];
+
+describeWithTools(TOOLS, 'the client for PHP', () => {
+  let folder: string;
+  let website: string;
+  const write = (file: string, text: string) => writeFileSync(join(website, file), text);
+  afterAll(() => rmSync(folder, { recursive: true }));
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
+    website = join(folder, 'website');
+    mkdirSync(website);
+    const packages = join(folder, 'packages');
+    const env = {
+      PATH: process.env.PATH,
+      COMPOSER_HOME: folder,
+      COMPOSER_ALLOW_SUPERUSER: '1',
+      COMPOSER_DISABLE_NETWORK: '1',
+    };
+    const composer = (...args: string[]) => execute('composer', ['--no-interaction', ...args], { cwd: website, env });
+    await composer('archive', `--working-dir=${join(ROOT, 'sdk/php')}`, '--format=tar', `--dir=${packages}`);
+    write('composer.json', '{}');
+    await composer('config', 'repositories.packagist.org', 'false');
+    await composer('config', 'repositories.lead-intake', 'artifact', packages);
+    await composer('require', 'lead-intake/client');
+    write('first-lead.php', exampleOf('sdk/php/README.md', 'first-lead'));
+    write('contact-form.php', exampleOf('sdk/php/README.md', 'contact-form'));
+  });
+
+  /** Runs a program of the website against the service, and gives what it prints. */
+  async function run(file: string, secret: string, url = service.url, options: string[] = []): Promise<string> {
+    const env = { PATH: process.env.PATH, LEAD_INTAKE_URL: url, LEAD_INTAKE_KEY: secret };
+    // As many a website has it: a warning or what is deprecated is an error.
+    write('strict.php', '<?php set_error_handler(fn ($level, $text) => throw new ErrorException($text));');
+    const php = [...options, '-d', 'auto_prepend_file=strict.php', '-d', 'error_reporting=-1', file];
+    const { stdout } = await execute('php', php, { cwd: website, env });
+    return stdout.trim();
+  }
+
+  /** Runs statements that have a client. */
+  function runWith(statements: string, secret: string, url = service.url, options: string[] = []): Promise<string> {
+    const file = `${randomUUID()}.php`;
+    write(
+      file,
+      `<?php declare(strict_types=1);
+      require 'vendor/autoload.php';
+      require 'contact-form.php';
+      use LeadIntake\\{Contact, Lead, LeadCapture, LeadIntakeClient, LeadList, LeadStage, ProblemCode};
+      use LeadIntake\\Transport\\Psr18Transport;
+      [$url, $key] = [getenv('LEAD_INTAKE_URL'), getenv('LEAD_INTAKE_KEY')];
+      $grace = new LeadCapture('Grace', Contact::email('grace@example.org'), note: 'Asks for a trial.');
+      ${statements}`,
+    );
+    return run(file, secret, url, options);
+  }
+
+  test('creates the first lead of its README, once installed from its package', async () => {
+    const { secret, studioId } = await service.aStudioWithKey();
+    const [, id] = /^lead (\S+)$/.exec(await run('first-lead.php', secret)) ?? [];
+    const { leads } = (await (await service.get(secret)).json()) as { leads: object[] };
+    expect(leads).toMatchObject([{ id, displayName: 'Grace Hopper' }]);
+    expect(await service.countLeads(studioId)).toBe(1);
+  });
+
+  test('does behind a contact form what its README shows', async () => {
+    const { secret, studioId } = await service.aStudioWithKey();
+    const [key, another] = [randomUUID(), randomUUID()];
+    const printed = await runWith(
+      `$leads = new LeadIntakeClient($url, $key);
+      foreach (['${key}', '${key}', '${another}'] as $each) echo onContactForm($leads, $grace, $each), "\\n";`,
+      secret,
+    );
+    const [first = '', ...others] = printed.split('\n');
+    const [, id] = /^lead (\S+)$/.exec(first) ?? [];
+    expect(others).toEqual([`lead ${id}`, `open already: ${id}`]);
+    expect(await service.countLeads(studioId)).toBe(1);
+  });
+
+  test('reads page by page, times in UTC', async () => {
+    const { secret } = await service.aStudioWithKey();
+    const printed = await runWith(
+      `$leads = new LeadIntakeClient($url, $key);
+      foreach (['Ada', 'Grace', 'Mary'] as $name) {
+        $created = $leads->createLead(new LeadCapture($name, Contact::email("$name@example.org")))->lead;
+      }
+      foreach ($leads->allLeads(limit: 2) as $lead) echo $lead->displayName, ' ';
+      $lead = $leads->getLead($created->id);
+      var_dump($lead == $created, LeadStage::tryFrom($lead->stage) === LeadStage::New);
+      echo $lead->createdAt->format('Y-m-d\\TH:i:s.vp');`,
+      secret,
+    );
+    const { leads } = (await (await service.get(secret)).json()) as { leads: [{ createdAt: string }] };
+    expect(printed).toBe(`Mary Grace Ada bool(true)\nbool(true)\n${leads[0].createdAt}`);
+  });
+
+  test('sends by a PSR-18 client as well, and tells a logger what failed, and neither secrets nor people', async () => {
+    const { secret, studioId } = await service.aStudioWithKey();
+    const proxy = await startProxy('127.0.0.1', Number(new URL(service.url).port));
+    proxy.loseReplies({ of: (bytes) => bytes.toString('latin1').startsWith('POST ') });
+    const printed = await runWith(
+      `require '${GUZZLE}';
+      require '${PSR_LOG}';
+      class Lines extends Psr\\Log\\AbstractLogger {
+        public function log($level, $message, array $context = []): void { echo json_encode([$level, $message, $context]), "\\n"; }
+      }
+      $factory = new GuzzleHttp\\Psr7\\HttpFactory();
+      $transport = new Psr18Transport(new GuzzleHttp\\Client(['timeout' => 10]), $factory, $factory);
+      $leads = new LeadIntakeClient($url, $key, transport: $transport, logger: new Lines());
+      var_dump($leads->createLead($grace)->replayed);
+      try {
+        $leads->createLead(new LeadCapture('', Contact::phone('12345')));
+      } catch (LeadIntake\\Exception\\ProblemException $error) {
+        echo "$error->status $error->problemCode ", implode(' ', array_keys($error->fields));
+      }`,
+      secret,
+      `http://127.0.0.1:${proxy.port}`,
+    ).finally(() => proxy.stop());
+
+    const [log = '', ...others] = printed.split('\n');
+    expect(others).toEqual(['bool(true)', '400 integration_invalid_request displayName']);
+    expect(JSON.parse(log)).toEqual([
+      'warning',
+      expect.stringContaining('{failure}'),
+      { attempt: 1, failure: 'no answer', seconds: expect.any(Number) },
+    ]);
+    expect(log).not.toMatch(new RegExp(`${secret}|grace`, 'i'));
+    expect(await service.countLeads(studioId)).toBe(1);
+  });
+
+  test('says what it needs where there is nothing to send by', async () => {
+    const printed = await runWith(
+      `try { new LeadIntakeClient($url, $key); } catch (LogicException $error) { echo $error->getMessage(); }`,
+      'lik_any',
+      service.url,
+      // Without its settings PHP has no curl.
+      ['-n'],
+    );
+    expect(printed).toBe('to send requests, enable the curl extension, or give a Psr18Transport');
+  });
+
+  test('refuses what cannot be sent before anything is', async () => {
+    const printed = await runWith(
+      `$refused = [
+        fn () => new LeadIntakeClient('nowhere', 'k'),
+        fn () => new LeadIntakeClient('ftp://a', 'k'),
+        fn () => new LeadIntakeClient('http://a', "k\\nx"),
+        fn () => new LeadIntakeClient('http://a', 'k', deadlineSeconds: 0),
+        fn () => (new LeadIntakeClient('http://a', 'k'))->createLead($grace, "\\n"),
+        fn () => (new LeadIntakeClient('http://a', 'k'))->createLead(new LeadCapture("\\xff", Contact::phone('12345'))),
+      ];
+      foreach ($refused as $each) {
+        try { $each(); } catch (InvalidArgumentException $error) { echo $error->getMessage(), "\\n"; }
+      }`,
+      '',
+    );
+    expect(printed.split('\n')).toEqual([
+      'baseUrl must be an address such as https://api.example.com',
+      'baseUrl must be an address such as https://api.example.com',
+      'apiKey has characters that cannot stand in a header',
+      'deadlineSeconds and attemptTimeoutSeconds must be more than 0',
+      'idempotencyKey has characters that cannot stand in a header',
+      'the lead cannot be sent: Malformed UTF-8 characters, possibly incorrectly encoded',
+    ]);
+  });
+
+  test('has every field and value of the OpenAPI document', async () => {
+    const printed = await runWith(
+      `function sorted(array $names): array { sort($names); return $names; }
+      function fieldsOf(string $class): array {
+        return sorted(array_map(fn ($each) => $each->name, (new ReflectionClass($class))->getProperties()));
+      }
+      function valuesOf(string $enum): array { return sorted(array_column($enum::cases(), 'value')); }
+      $problem = new ReflectionMethod(LeadIntake\\Exception\\ProblemException::class, '__construct');
+      $told = array_map(fn ($each) => $each->name, $problem->getParameters());
+      $told = array_diff($told, ['retryAfterSeconds', 'written', 'idempotencyKey', 'attempts']);
+      echo json_encode([
+        'LeadCapture' => fieldsOf(LeadCapture::class),
+        'EmailContact' => fieldsOf(Contact::class),
+        'PhoneContact' => fieldsOf(Contact::class),
+        'Lead' => fieldsOf(Lead::class),
+        'LeadList' => fieldsOf(LeadList::class),
+        'ProblemDetails' => sorted(str_replace('problemCode', 'code', $told)),
+        'LeadStage' => valuesOf(LeadStage::class),
+        'ProblemCode' => valuesOf(ProblemCode::class),
+      ]);`,
+      '',
+    );
+    expect(JSON.parse(printed)).toEqual(DOCUMENTED_TYPES);
+  });
+});

@@ -1,0 +1,205 @@
+import { execFile } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { DOCUMENTED_TYPES } from '../support/documented-types.ts';
+import { describeWithTools, exampleOf } from '../support/examples.ts';
+import { PYTHON_TOOL, pythonWithClient } from '../support/python.ts';
+import { aService } from '../support/service.ts';
+import { startProxy } from '../support/tcp-proxy.ts';
+
+// The package and what it needs are fetched, built and installed, on a machine that is busy.
+vi.setConfig({ hookTimeout: 300_000, testTimeout: 120_000 });
+
+const MYPY = 'mypy==2.4.1';
+
+const execute = promisify(execFile);
+const service = aService();
+
+const firstLead = exampleOf('sdk/python/README.md', 'first-lead');
+const contactForm = exampleOf('sdk/python/README.md', 'contact-form');
+
+describeWithTools([PYTHON_TOOL], 'the client for Python', () => {
+  let website: string;
+  let bin: string;
+  const write = (file: string, text: string) => writeFileSync(join(website, file), text);
+  afterAll(() => rmSync(website, { recursive: true }));
+  beforeAll(async () => {
+    website = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
+    bin = await pythonWithClient(website, MYPY);
+    write('contact_form.py', contactForm);
+  });
+
+  /** Runs a program of the website against the service, and gives what it prints. */
+  async function run(program: string, secret: string, url = service.url): Promise<string> {
+    const env = { PATH: process.env.PATH, LEAD_INTAKE_URL: url, LEAD_INTAKE_KEY: secret };
+    // Warnings count: of what is not closed, or not awaited.
+    const { stdout } = await execute(join(bin, 'python'), ['-W', 'error', '-c', program], { cwd: website, env });
+    return stdout.trim();
+  }
+
+  /** A program that has a client, and does with it what stands in the function. */
+  const withClient = (body: string): string => `
+import asyncio, contact_form, lead_intake, os, uuid
+from lead_intake import EmailContact, LeadCapture
+grace = LeadCapture("Grace", EmailContact("grace@example.org"), note="Asks for a trial.")
+async def main():
+    async with lead_intake.AsyncLeadIntakeClient(os.environ["LEAD_INTAKE_URL"], os.environ["LEAD_INTAKE_KEY"]) as leads:
+${body.replaceAll(/^/gm, '        ')}
+asyncio.run(main())`;
+
+  test('creates the first lead of its README, once installed from its package', async () => {
+    const { secret, studioId } = await service.aStudioWithKey();
+    const [, id] = /^lead (\S+)$/.exec(await run(firstLead, secret)) ?? [];
+    const { leads } = (await (await service.get(secret)).json()) as { leads: object[] };
+    expect(leads).toMatchObject([{ id, displayName: 'Grace Hopper' }]);
+    expect(await service.countLeads(studioId)).toBe(1);
+  });
+
+  test('does behind a contact form what its README shows', async () => {
+    const { secret, studioId } = await service.aStudioWithKey();
+    const key = randomUUID();
+    const printed = await run(
+      withClient(`for key in ("${key}", "${key}", str(uuid.uuid4())):
+    print(await contact_form.on_contact_form(leads, grace, key))
+print(*await contact_form.names(leads))`),
+      secret,
+    );
+    const [first = '', ...others] = printed.split('\n');
+    const [, id] = /^lead (\S+)$/.exec(first) ?? [];
+    expect(others).toEqual([`lead ${id}`, `open already: ${id}`, 'Grace']);
+    expect(await service.countLeads(studioId)).toBe(1);
+  });
+
+  test('reads without asyncio as with it, page by page, times in UTC', async () => {
+    const { secret } = await service.aStudioWithKey();
+    const printed = await run(
+      `
+import os
+from lead_intake import EmailContact, LeadCapture, LeadIntakeClient, LeadStage
+with LeadIntakeClient(os.environ["LEAD_INTAKE_URL"], os.environ["LEAD_INTAKE_KEY"]) as leads:
+    for name in ("Ada", "Grace", "Mary"):
+        created = leads.create_lead(LeadCapture(name, EmailContact(f"{name}@example.org")))
+    print(*(lead.display_name for lead in leads.all_leads(limit=2)))
+    lead = leads.get_lead(created.lead.id)
+    print(lead == created.lead, lead.stage == LeadStage.NEW, lead.created_at.isoformat())`,
+      secret,
+    );
+    const { leads } = (await (await service.get(secret)).json()) as { leads: [{ createdAt: string }] };
+    const createdAt = leads[0].createdAt.replace('Z', '000+00:00');
+    expect(printed.split('\n')).toEqual(['Mary Grace Ada', `True True ${createdAt}`]);
+  });
+
+  test('sends by a client that it is given, with its own key alone, and leaves it open', async () => {
+    const { secret } = await service.aStudioWithKey();
+    const printed = await run(
+      `
+import os, httpx2
+from lead_intake import LeadIntakeClient
+with httpx2.Client(auth=("another", "password")) as http:
+    with LeadIntakeClient(os.environ["LEAD_INTAKE_URL"], os.environ["LEAD_INTAKE_KEY"], http_client=http) as leads:
+        print(leads.list_leads())
+    print(http.is_closed)`,
+      secret,
+    );
+    expect(printed.split('\n')).toEqual(['LeadList(leads=[], next_cursor=None)', 'False']);
+  });
+
+  test('tells a logger what failed, and neither secrets nor people', async () => {
+    const { secret, studioId } = await service.aStudioWithKey();
+    const proxy = await startProxy('127.0.0.1', Number(new URL(service.url).port));
+    proxy.loseReplies({ of: (bytes) => bytes.toString('latin1').startsWith('POST ') });
+    const printed = await run(
+      withClient(`import logging, sys
+logging.basicConfig(stream=sys.stdout, level=logging.WARNING)
+print((await leads.create_lead(grace)).replayed)`),
+      secret,
+      `http://127.0.0.1:${proxy.port}`,
+    ).finally(() => proxy.stop());
+    expect(printed).toMatch(/^WARNING:lead_intake:attempt 1 failed \(no answer\), the next one in \d\.\d s\nTrue$/);
+    expect(await service.countLeads(studioId)).toBe(1);
+  });
+
+  test('a task that is cancelled ends at once, whether it waits for an answer or for the next attempt', async () => {
+    const { secret } = await service.aStudioWithKey();
+    const proxy = await startProxy('127.0.0.1', Number(new URL(service.url).port));
+    proxy.silence();
+    const printed = await run(
+      withClient(`async def cancelled(leads):
+    task = asyncio.create_task(leads.create_lead(grace))
+    await asyncio.sleep(0.2)
+    task.cancel()
+    try:
+        await task
+    except asyncio.CancelledError:
+        return "cancelled"
+gone = lead_intake.AsyncLeadIntakeClient("http://127.0.0.1:1", "lik_any")
+print(await cancelled(leads), await cancelled(gone))
+await gone.aclose()`),
+      secret,
+      `http://127.0.0.1:${proxy.port}`,
+    ).finally(() => proxy.stop());
+    expect(printed).toBe('cancelled cancelled');
+  });
+
+  test('refuses what cannot be sent before anything is', async () => {
+    const refused = await run(
+      `
+import lead_intake as l
+for arguments in (("nowhere", "k"), ("ftp://a", "k"), ("http://a", "k\\nx")):
+    try: l.LeadIntakeClient(*arguments)
+    except ValueError as error: print(error)
+try: l.LeadIntakeClient("http://a", "k", deadline_seconds=0)
+except ValueError as error: print(error)
+with l.LeadIntakeClient("http://a", "k") as leads:
+    try: leads.create_lead(l.LeadCapture("Grace", l.PhoneContact("12345")), idempotency_key="\\n")
+    except ValueError as error: print(error)`,
+      '',
+    );
+    expect(refused.split('\n')).toEqual([
+      'base_url must be an address such as https://api.example.com',
+      'base_url must be an address such as https://api.example.com',
+      'api_key has characters that cannot stand in a header',
+      'deadline_seconds must be a positive number of seconds',
+      'idempotency_key has characters that cannot stand in a header',
+    ]);
+  });
+
+  test('is typed, strictly', async () => {
+    write('first_lead.py', firstLead);
+    write(
+      'wrong.py',
+      'from lead_intake import LeadCapture, PhoneContact\nLeadCapture("Grace", PhoneContact(1))\nLeadCapture("Grace", "grace@example.org")\n',
+    );
+    const mypy = (...args: string[]) => execute(join(bin, 'mypy'), ['--strict', ...args], { cwd: website });
+    await mypy('first_lead.py', 'contact_form.py');
+    await mypy('-p', 'lead_intake');
+    await expect(mypy('wrong.py')).rejects.toMatchObject({
+      stdout: expect.stringMatching(/^wrong\.py:2: [\s\S]*wrong\.py:3: [\s\S]*Found 2 errors/),
+    });
+  });
+
+  test('has every field and value of the OpenAPI document', async () => {
+    const printed = await run(
+      `
+import json, lead_intake as l
+from dataclasses import fields
+from inspect import signature
+def camel(name): return name.split("_")[0] + "".join(part.title() for part in name.split("_")[1:])
+def names(kind): return sorted(camel(field.name) for field in fields(kind))
+def contact(kind): return sorted(l.LeadCapture("", kind("")).to_json()["contact"])
+told = set(signature(l.LeadIntakeError).parameters) | {"retry_after_seconds"}
+print(json.dumps({
+    **{kind.__name__: names(kind) for kind in (l.LeadCapture, l.Lead, l.LeadList)},
+    **{kind.__name__: contact(kind) for kind in (l.EmailContact, l.PhoneContact)},
+    "ProblemDetails": sorted(camel(name) for name in signature(l.ProblemError).parameters if name not in told),
+    **{kind.__name__: sorted(kind) for kind in (l.LeadStage, l.ProblemCode)},
+}))`,
+      '',
+    );
+    expect(JSON.parse(printed)).toEqual(DOCUMENTED_TYPES);
+  });
+});

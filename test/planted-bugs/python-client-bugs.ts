@@ -1,0 +1,44 @@
+import type { ClientBug } from './client-bugs.ts';
+
+const PACKAGE = 'sdk/python/src/lead_intake';
+const SENDING = `${PACKAGE}/_sending.py`;
+
+const dripsAreWaitedFor: Pick<ClientBug, 'name' | 'caughtBy' | 'says'> = {
+  name: 'an answer that comes byte by byte is waited for without end',
+  caughtBy: 'deadlines/dripping-until-the-deadline',
+  says: 'has not reported within',
+};
+
+export const PYTHON_BUGS: readonly ClientBug[] = [
+  {
+    ...dripsAreWaitedFor,
+    patches: [{ file: `${PACKAGE}/_client.py`, find: 'future.result(seconds)', put: 'future.result()' }],
+  },
+  {
+    name: 'what an earlier attempt has left open is forgotten',
+    caughtBy: 'written/unknown-stays-unknown-after-other-refusals',
+    says: 'the report has written "no", not "unknown"',
+    patches: [{ file: SENDING, find: '(self._is_open and not failed.settles_outcome) or', put: '' }],
+  },
+  {
+    name: 'the deadline is held by the clock of the machine',
+    caughtBy: 'clocks/set-forward',
+    says: 'only 1 of 2 attempts have come',
+    patches: [{ file: SENDING, find: 'import time\n', put: 'import time; time.monotonic = time.time\n' }],
+  },
+];
+
+export const PYTHON_ASYNCIO_BUGS: readonly ClientBug[] = [
+  {
+    ...dripsAreWaitedFor,
+    patches: [
+      { file: `${PACKAGE}/_async_client.py`, find: 'anyio.fail_after(timeout)', put: 'anyio.fail_after(None)' },
+    ],
+  },
+  {
+    name: 'Retry-After is not waited for',
+    caughtBy: 'retry-after/of-a-quota',
+    says: 'ms, not 3000 or more',
+    patches: [{ file: `${PACKAGE}/_async_client.py`, find: 'await anyio.sleep(', put: '(' }],
+  },
+];

@@ -1,0 +1,25 @@
+import { openApiDocument } from '../../gateway/docs/openapi.ts';
+
+interface Schema {
+  readonly properties: Readonly<Record<string, { readonly enum?: readonly string[] }>>;
+}
+
+const { components } = openApiDocument('https://api.example.com') as {
+  readonly components: { readonly schemas: Readonly<Record<string, Schema>> };
+};
+
+const propertiesOf = (name: string): string[] => Object.keys(components.schemas[name]?.properties ?? {}).toSorted();
+const valuesOf = (name: string, property: string): string[] =>
+  [...(components.schemas[name]?.properties[property]?.enum ?? [])].toSorted();
+
+/** What the types of a client have to have by the OpenAPI document, sorted: the API's names of fields, and values. */
+export const DOCUMENTED_TYPES = {
+  LeadCapture: propertiesOf('LeadCapture'),
+  EmailContact: propertiesOf('EmailContact'),
+  PhoneContact: propertiesOf('PhoneContact'),
+  Lead: propertiesOf('Lead'),
+  LeadList: propertiesOf('LeadList'),
+  ProblemDetails: propertiesOf('ProblemDetails'),
+  LeadStage: valuesOf('Lead', 'stage'),
+  ProblemCode: valuesOf('ProblemDetails', 'code'),
+};

@@ -1,0 +1,27 @@
+import { execFile, spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { ROOT } from './processes.ts';
+
+const execute = promisify(execFile);
+
+/** The oldest Python that the client is for, where the machine has it. */
+const python = spawnSync('bash', ['-c', 'python3.10 --version']).status === 0 ? 'python3.10' : 'python3';
+
+/** What succeeds on a machine whose Python can make environments. */
+export const PYTHON_TOOL = `${python} -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 10))'`;
+
+/**
+ * Makes an environment in a folder that has the client, built as a package of its own, and more packages.
+ *
+ * @returns the folder of its programs
+ */
+export async function pythonWithClient(folder: string, ...packages: string[]): Promise<string> {
+  const bin = join(folder, 'env/bin');
+  const pip = ['-m', 'pip', '--quiet', '--disable-pip-version-check'];
+  const run = (...args: string[]) => execute(join(bin, 'python'), [...pip, ...args], { cwd: folder });
+  await execute(python, ['-m', 'venv', 'env'], { cwd: folder });
+  await run('wheel', '--no-deps', '--wheel-dir', '.', join(ROOT, 'sdk/python'));
+  await run('install', './lead_intake-1.0.0-py3-none-any.whl', ...packages);
+  return bin;
+}
