@@ -1,4 +1,5 @@
 import { BATCH_BUGS } from './batch-bugs.ts';
+import { CLIENT_BUGS } from './client-bugs.ts';
 import { CONNECTION_BUGS } from './connection-bugs.ts';
 import { CORE_BUGS } from './core-bugs.ts';
 import { CRASH_BUGS } from './crash-bugs.ts';
@@ -35,6 +36,7 @@ const ON_SQLITE = [
   UPDATE_BUGS,
   FIND_BUGS,
   BATCH_BUGS,
+  CLIENT_BUGS,
   CONNECTION_BUGS,
   CORE_BUGS,
   CRASH_BUGS,
