@@ -73,7 +73,7 @@ export const leadCaptureSchema = {
     sourceId: {
       ...uuidSchema,
       type: ['string', 'null'],
-      description: "An enabled lead source of the key's studio; null, or left out: none.",
+      description: "An enabled lead source of the key's studio, a UUID; null, or left out: none.",
     },
     note: {
       type: ['string', 'null'],
@@ -97,10 +97,10 @@ export const leadSchema = {
   additionalProperties: false,
   required: ['id', 'displayName', 'stage', 'sourceId', 'note', 'createdAt', 'updatedAt'],
   properties: {
-    id: uuidSchema,
+    id: { ...uuidSchema, description: 'A UUID in lower case.' },
     displayName: displayNameSchema,
     stage: leadStageSchema,
-    sourceId: { ...uuidSchema, type: ['string', 'null'] },
+    sourceId: { ...uuidSchema, type: ['string', 'null'], description: 'The lead source, a UUID; null: none.' },
     note: { type: ['string', 'null'] },
     createdAt: { ...timeSchema, description: 'When the lead was created; UTC, ending in Z.' },
     updatedAt: { ...timeSchema, description: 'When the lead was last changed; UTC, ending in Z.' },

@@ -32,7 +32,7 @@ export interface LeadCapture {
   displayName: string;
   contact: Contact;
   /**
-   * An enabled lead source of the key's studio; null, or left out: none.
+   * An enabled lead source of the key's studio, a UUID; null, or left out: none.
    */
   sourceId?: string | null;
   /**
@@ -55,12 +55,18 @@ export interface PhoneContact {
   value: string;
 }
 export interface Lead {
+  /**
+   * A UUID in lower case.
+   */
   id: string;
   /**
    * Name of the person. Lengths count Unicode code points; text is kept and answered unchanged.
    */
   displayName: string;
   stage: LeadStage;
+  /**
+   * The lead source, a UUID; null: none.
+   */
   sourceId: string | null;
   note: string | null;
   /**
