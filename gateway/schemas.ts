@@ -6,8 +6,9 @@ import { PROBLEMS } from './problems.ts';
  * The shapes of the public API (JSON Schema), each once: bodies of requests are checked with them, and the OpenAPI
  * document is made of them, which the tests hold every answer against.
  *
- * They say what every reader of JSON Schema understands alike. What remains is said by the rules of the core, which the
- * gateway checks too: no half of a surrogate pair, and at least 3 digits, of any script, in a phone number.
+ * They say what every reader of JSON Schema understands alike, and what generators of clients make code of that works.
+ * What remains is said by the rules of the core, which the gateway checks too: no half of a surrogate pair, no control
+ * character beyond ASCII in an e-mail address, and at least 3 digits, of any script, in a phone number.
  */
 
 const HEX = '[0-9a-fA-F]';
@@ -17,10 +18,14 @@ const UUID = `^(?:${HEX}{8}-${HEX}{4}-[1-8]${HEX}{3}-[89abAB]${HEX}{3}-${HEX}{12
 
 const NO_NUL = '^[^\\x00]*$';
 
-/** One @ with something on both sides; no white space and no control character. */
-const EMAIL = '^[^@\\s\\x00-\\x1f\\x7f-\\x9f]+@[^@\\s\\x00-\\x1f\\x7f-\\x9f]+$';
+/**
+ * One @ with something on both sides; no white space, and no control character of ASCII. Those beyond ASCII are not named:
+ * clients in PHP look at bytes, and would refuse every other letter with such a byte in it.
+ */
+const EMAIL = '^[^@\\s\\x00-\\x1f\\x7f]+@[^@\\s\\x00-\\x1f\\x7f]+$';
 
-export const uuidSchema = { type: 'string', format: 'uuid', pattern: UUID } as const;
+/** Without a format: clients in Python would run the pattern on an object, and could not read a single answer. */
+export const uuidSchema = { type: 'string', pattern: UUID } as const;
 
 const lengthOf = ({ min, max }: { readonly min: number; readonly max: number }) =>
   ({ minLength: min, maxLength: max, pattern: NO_NUL }) as const;
@@ -32,7 +37,6 @@ const displayNameSchema = {
 } as const;
 
 export const emailContactSchema = {
-  title: 'E-mail',
   type: 'object',
   additionalProperties: false,
   required: ['type', 'value'],
@@ -43,7 +47,6 @@ export const emailContactSchema = {
 } as const;
 
 export const phoneContactSchema = {
-  title: 'Phone',
   type: 'object',
   additionalProperties: false,
   required: ['type', 'value'],
@@ -57,6 +60,8 @@ export const phoneContactSchema = {
   },
 } as const;
 
+export const contactSchema = { oneOf: [emailContactSchema, phoneContactSchema] } as const;
+
 // @rule 2.2.displayName 2.2.contact 2.2.sourceId 2.2.note 2.2.nothing-else
 export const leadCaptureSchema = {
   type: 'object',
@@ -64,11 +69,11 @@ export const leadCaptureSchema = {
   required: ['displayName', 'contact'],
   properties: {
     displayName: displayNameSchema,
-    contact: { oneOf: [emailContactSchema, phoneContactSchema] },
+    contact: contactSchema,
     sourceId: {
       ...uuidSchema,
       type: ['string', 'null'],
-      description: "An enabled lead source of the key's studio; null, or left out: none.",
+      description: "An enabled lead source of the key's studio, a UUID; null, or left out: none.",
     },
     note: {
       type: ['string', 'null'],
@@ -78,20 +83,27 @@ export const leadCaptureSchema = {
   },
 } as const;
 
-const timeSchema = { type: 'string', format: 'date-time', pattern: 'Z$' } as const;
+/** Without a pattern: clients in Python would run it on an object. */
+const timeSchema = { type: 'string', format: 'date-time' } as const;
+
+export const leadStageSchema = {
+  type: 'string',
+  enum: STAGES,
+  description: 'Where a lead stands; a new one is `new`.',
+} as const;
 
 export const leadSchema = {
   type: 'object',
   additionalProperties: false,
   required: ['id', 'displayName', 'stage', 'sourceId', 'note', 'createdAt', 'updatedAt'],
   properties: {
-    id: uuidSchema,
+    id: { ...uuidSchema, description: 'A UUID in lower case.' },
     displayName: displayNameSchema,
-    stage: { type: 'string', enum: STAGES, description: 'Where the lead stands; a new one is `new`.' },
-    sourceId: { ...uuidSchema, type: ['string', 'null'] },
+    stage: leadStageSchema,
+    sourceId: { ...uuidSchema, type: ['string', 'null'], description: 'The lead source, a UUID; null: none.' },
     note: { type: ['string', 'null'] },
-    createdAt: { ...timeSchema, description: 'When the lead was created; UTC.' },
-    updatedAt: { ...timeSchema, description: 'When the lead was last changed; UTC.' },
+    createdAt: { ...timeSchema, description: 'When the lead was created; UTC, ending in Z.' },
+    updatedAt: { ...timeSchema, description: 'When the lead was last changed; UTC, ending in Z.' },
   },
 } as const;
 
@@ -132,6 +144,12 @@ export const leadListSchema = {
   },
 } as const;
 
+export const problemCodeSchema = {
+  type: 'string',
+  enum: Object.keys(PROBLEMS),
+  description: 'What happened, for programs.',
+} as const;
+
 export const problemDetailsSchema = {
   type: 'object',
   additionalProperties: false,
@@ -140,7 +158,7 @@ export const problemDetailsSchema = {
     type: { type: 'string', format: 'uri', description: 'Where this code is explained.' },
     title: { type: 'string', minLength: 1, description: 'What the code means; always the same.' },
     status: { type: 'integer', minimum: 400, maximum: 599 },
-    code: { type: 'string', enum: Object.keys(PROBLEMS), description: 'What happened, for programs.' },
+    code: problemCodeSchema,
     detail: { type: 'string', minLength: 1, description: 'What happened this time, for people.' },
     fields: {
       type: 'object',

@@ -1,13 +1,38 @@
 // Generated from the OpenAPI document. Do not edit.
 
+export type Contact = EmailContact | PhoneContact;
+/**
+ * Where a lead stands; a new one is `new`.
+ */
+export type LeadStage = 'new' | 'contacted' | 'trial_booked' | 'trial_attended' | 'won' | 'lost';
+/**
+ * What happened, for programs.
+ */
+export type ProblemCode =
+  | 'integration_invalid_request'
+  | 'integration_source_invalid'
+  | 'integration_key_invalid'
+  | 'subscription_suspended'
+  | 'integration_scope_forbidden'
+  | 'integration_issuer_forbidden'
+  | 'integration_lead_not_found'
+  | 'integration_idempotency_conflict'
+  | 'integration_lead_already_open'
+  | 'integration_rate_limited'
+  | 'integration_rate_unavailable'
+  | 'route_not_found'
+  | 'method_not_allowed'
+  | 'internal_error'
+  | 'integration_unavailable';
+
 export interface LeadCapture {
   /**
    * Name of the person. Lengths count Unicode code points; text is kept and answered unchanged.
    */
   displayName: string;
-  contact: EmailContact | PhoneContact;
+  contact: Contact;
   /**
-   * An enabled lead source of the key's studio; null, or left out: none.
+   * An enabled lead source of the key's studio, a UUID; null, or left out: none.
    */
   sourceId?: string | null;
   /**
@@ -30,23 +55,26 @@ export interface PhoneContact {
   value: string;
 }
 export interface Lead {
+  /**
+   * A UUID in lower case.
+   */
   id: string;
   /**
    * Name of the person. Lengths count Unicode code points; text is kept and answered unchanged.
    */
   displayName: string;
+  stage: LeadStage;
   /**
-   * Where the lead stands; a new one is `new`.
+   * The lead source, a UUID; null: none.
    */
-  stage: 'new' | 'contacted' | 'trial_booked' | 'trial_attended' | 'won' | 'lost';
   sourceId: string | null;
   note: string | null;
   /**
-   * When the lead was created; UTC.
+   * When the lead was created; UTC, ending in Z.
    */
   createdAt: string;
   /**
-   * When the lead was last changed; UTC.
+   * When the lead was last changed; UTC, ending in Z.
    */
   updatedAt: string;
 }
@@ -73,25 +101,7 @@ export interface ProblemDetails {
    */
   title: string;
   status: number;
-  /**
-   * What happened, for programs.
-   */
-  code:
-    | 'integration_invalid_request'
-    | 'integration_source_invalid'
-    | 'integration_key_invalid'
-    | 'subscription_suspended'
-    | 'integration_scope_forbidden'
-    | 'integration_issuer_forbidden'
-    | 'integration_lead_not_found'
-    | 'integration_idempotency_conflict'
-    | 'integration_lead_already_open'
-    | 'integration_rate_limited'
-    | 'integration_rate_unavailable'
-    | 'route_not_found'
-    | 'method_not_allowed'
-    | 'internal_error'
-    | 'integration_unavailable';
+  code: ProblemCode;
   /**
    * What happened this time, for people.
    */

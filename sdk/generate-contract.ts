@@ -13,4 +13,9 @@ const types = await compile(JSON.parse(schemas), '', {
   unreachableDefinitions: true,
   style: { singleQuote: true, printWidth: 120 },
 });
-process.stdout.write(types.replaceAll(/\/\*\*\n \* This interface was referenced by [\s\S]*?\*\/\n/g, ''));
+// What refers to a type is said in a comment of its own, or at the end of the type's.
+process.stdout.write(
+  types
+    .replaceAll(/\/\*\*\n \* This interface was referenced by [\s\S]*?\*\/\n/g, '')
+    .replaceAll(/\n \*\n \* This interface was referenced by [\s\S]*?(?=\n \*\/)/g, ''),
+);

@@ -7,7 +7,17 @@ export {
   type ListOptions,
   type RequestOptions,
 } from './client.ts';
-export type { EmailContact, Lead, LeadCapture, LeadList, PhoneContact, ProblemDetails } from './contract.ts';
+export type {
+  Contact,
+  EmailContact,
+  Lead,
+  LeadCapture,
+  LeadList,
+  LeadStage,
+  PhoneContact,
+  ProblemCode,
+  ProblemDetails,
+} from './contract.ts';
 export {
   IdempotencyConflictError,
   LeadAlreadyOpenError,

@@ -1,12 +1,15 @@
 import { LEAD_PATH, LEADS_PATH } from '../lead-paths.ts';
 import { invalidRequest, type Problem } from '../problems.ts';
 import {
+  contactSchema,
   emailContactSchema,
   leadCaptureSchema,
   leadListSchema,
   leadResponseSchema,
   leadSchema,
+  leadStageSchema,
   phoneContactSchema,
+  problemCodeSchema,
   problemDetailsSchema,
 } from '../schemas.ts';
 import { failure } from './answers.ts';
@@ -53,12 +56,15 @@ export function openApiDocument(publicUrl: string): object {
     components: {
       schemas: {
         LeadCapture: leadCaptureSchema,
+        Contact: contactSchema,
         EmailContact: emailContactSchema,
         PhoneContact: phoneContactSchema,
         Lead: leadSchema,
+        LeadStage: leadStageSchema,
         LeadResponse: leadResponseSchema,
         LeadList: leadListSchema,
         ProblemDetails: problemDetailsSchema,
+        ProblemCode: problemCodeSchema,
       },
       responses,
       parameters: { RequestId: requestIdParameter },

@@ -5,7 +5,7 @@ export const idempotencyKeyParameter = {
   name: 'Idempotency-Key',
   in: 'header',
   required: true,
-  description: 'Your own id for the lead: the same in every repetition, another one for other data.',
+  description: 'Your own id for the lead, a UUID: the same in every repetition, another one for other data.',
   schema: uuidSchema,
   example: IDEMPOTENCY_KEY,
 };
@@ -14,7 +14,7 @@ export const idParameter = {
   name: 'id',
   in: 'path',
   required: true,
-  description: 'The id of the lead, in any letter case.',
+  description: 'The id of the lead, a UUID in any letter case.',
   schema: uuidSchema,
   example: OLDER_LEAD.id,
 };

@@ -41,7 +41,10 @@ function noteContents(
   path: string,
   { release, isOpenToOthers, indexFaults }: NonNullable<FileState['contents']>,
 ): void {
-  if (release === 'newer') notes.fault(`SQLite at ${path} was written by a newer release: start that, or go back to the copy of before its first start`);
+  if (release === 'newer')
+    notes.fault(
+      `SQLite at ${path} was written by a newer release: start that, or go back to the copy of before its first start`,
+    );
   else if (release === 'earlier')
     notes.warning(`SQLite at ${path} is of an earlier release: a core that starts converts it`);
   else if (release === 'half-converted')

@@ -7,6 +7,7 @@ import { ERASURE_BUGS, MONGO_ERASURE_BUGS } from './erasure-bugs.ts';
 import { EXPORT_BUGS } from './export-bugs.ts';
 import { FEED_BUGS, MONGO_FEED_BUGS } from './feed-bugs.ts';
 import { FIND_BUGS, FIND_MONGO_BUGS } from './find-bugs.ts';
+import { GENERATED_CLIENT_BUGS } from './generated-client-bugs.ts';
 import { IMPORT_BUGS, MONGO_IMPORT_BUGS } from './import-bugs.ts';
 import { MONGO_BUGS } from './mongo-bugs.ts';
 import { OPERATOR_BUGS } from './operator-bugs.ts';
@@ -35,6 +36,7 @@ const ON_SQLITE = [
   UPDATE_BUGS,
   FIND_BUGS,
   BATCH_BUGS,
+  CLIENT_BUGS,
   CONNECTION_BUGS,
   CORE_BUGS,
   CRASH_BUGS,

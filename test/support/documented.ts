@@ -103,7 +103,7 @@ export function expectDocumentedRequest({ method, url, headers, body }: SentRequ
   }
   if (operation.requestBody) {
     const json = JSON.parse(new TextDecoder().decode(body));
-    expectValid('body', schemaOf(operation.requestBody, headers), json);
+    expectValid('body', contentOf(operation.requestBody, headers).schema, json);
   }
 }
 
@@ -120,7 +120,10 @@ export async function expectDocumentedAnswer(method: string, url: string, respon
   const documented = operation.responses[status];
   if (!documented) throw new Error(`${operation.operationId} is not documented to answer ${status}: ${body}`);
   const answer = resolved(documented);
-  expectValid('body', schemaOf(answer, headers), JSON.parse(body ?? ''));
+  const { schema, examples } = contentOf(answer, headers);
+  const json = JSON.parse(body ?? '');
+  expectValid('body', schema, json);
+  if (status >= 400) expectCodeOf(status, Object.keys(examples ?? {}), json);
   for (const [name, { required, schema }] of Object.entries(answer.headers)) {
     const value = headers.get(name) ?? undefined;
     if (value !== undefined || required) expectValid(name, schema, typed({ schema }, value));
@@ -136,11 +139,17 @@ function operationOf(method: string, path: string) {
   return operations.find((each) => each.method === method && each.path.test(path));
 }
 
-function schemaOf({ content }: Body, headers: Headers): object {
+/** An error has the status of its answer, and one of the codes that the answer has examples of. */
+function expectCodeOf(status: number, codes: readonly string[], problem: { status: number; code: string }): void {
+  if (problem.status !== status) throw new Error(`the body has status ${problem.status}, the answer ${status}`);
+  if (!codes.includes(problem.code)) throw new Error(`${problem.code} is not documented, but ${codes}`);
+}
+
+function contentOf({ content }: Body, headers: Headers): MediaType {
   const [mediaType = ''] = (headers.get('content-type') ?? '').split(';');
   const found = content[mediaType.toLowerCase()];
   if (!found) throw new Error(`${mediaType} is not documented`);
-  return found.schema;
+  return found;
 }
 
 function resolved<Part extends object>(part: OrReference<Part>): Part {

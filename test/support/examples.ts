@@ -8,12 +8,15 @@ import { ROOT } from './processes.ts';
 /** How the examples are run. */
 export const readme = readFileSync(join(ROOT, 'examples/README.md'), 'utf8');
 
-/** The commands of the examples' README that stand under a mark. */
-export function commandsOf(mark: string): string {
-  const [, commands] = new RegExp(`<!-- ${mark} -->\n\`\`\`sh\n([\\s\\S]*?)\`\`\``).exec(readme) ?? [];
-  if (commands === undefined) throw new Error(`examples/README.md has no commands marked ${mark}`);
+/** The commands of a page that stand under a mark. */
+export function commandsIn(page: string, mark: string): string {
+  const [, commands] = new RegExp(`<!-- ${mark} -->\n\`\`\`sh\n([\\s\\S]*?)\`\`\``).exec(page) ?? [];
+  if (commands === undefined) throw new Error(`there are no commands marked ${mark}`);
   return commands;
 }
+
+/** The commands of the examples' README that stand under a mark. */
+export const commandsOf = (mark: string): string => commandsIn(readme, mark);
 
 /** The program that stands under a mark of a page. */
 export function exampleOf(page: string, mark: string): string {

@@ -6,6 +6,7 @@ import schemathesis
 BEYOND_SCHEMAS = {
     ("cursor", "must be unchanged, from this studio"),
     ("contact.value", "must contain at least 3 digits"),
+    ("contact.value", "must not contain white space or control characters"),
 }
 
 

@@ -1,0 +1,136 @@
+import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { newKeySecret } from '../../common/rules/key-secret.ts';
+import { ApiKeyScope } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
+import { MemberRole, StudioStatus } from '../../proto/gen/leadintake/v1/directory_pb.ts';
+import { document } from '../support/documented.ts';
+import { commandsIn, describeWithTools, type Outcome, runCommands } from '../support/examples.ts';
+import { ROOT } from '../support/processes.ts';
+import { aService, type LeadJson, leadOf, type ProblemJson } from '../support/service.ts';
+import { CLIENTS } from './clients.ts';
+
+// Generating and compiling takes its time on a machine that is busy.
+vi.setConfig({ testTimeout: 300_000 });
+
+const service = aService();
+const scarce = aService({ gateway: { QUOTA_LIMIT: '1', QUOTA_WINDOW_SECONDS: '3600' } });
+
+const page = readFileSync(join(ROOT, 'docs/rest-api.md'), 'utf8');
+
+/** What a program that uses a client prints. */
+interface Printed {
+  readonly created: { readonly id: string };
+  /** What `Idempotent-Replayed` said of the first creation, and of its repetition. */
+  readonly isReplay: readonly (string | null)[];
+  readonly replayed: object;
+  readonly byPhone: { readonly id: string };
+  readonly read: object;
+  /** The ids of each page, one to a page. */
+  readonly pages: readonly (readonly string[])[];
+  readonly refusals: Readonly<Record<string, Refusal | null>>;
+}
+
+interface Refusal extends Pick<ProblemJson, 'status' | 'code' | 'requestId'> {
+  readonly fields: ProblemJson['fields'] | null;
+  readonly retryAfter: string | null;
+}
+
+/** What each program is refused, in whatever language. */
+const REFUSALS = {
+  'invalid contact': refused(400, 'integration_invalid_request', {
+    fields: { 'contact.value': ['must contain at least 3 digits'] },
+  }),
+  'invalid cursor': refused(400, 'integration_invalid_request', { fields: { cursor: [expect.any(String)] } }),
+  'invalid source': refused(400, 'integration_source_invalid'),
+  'invalid key': refused(401, 'integration_key_invalid'),
+  suspended: refused(402, 'subscription_suspended'),
+  'other scope': refused(403, 'integration_scope_forbidden'),
+  issuer: refused(403, 'integration_issuer_forbidden'),
+  'unknown lead': refused(404, 'integration_lead_not_found'),
+  'other data': refused(409, 'integration_idempotency_conflict'),
+  'already open': refused(409, 'integration_lead_already_open'),
+  'used up': refused(429, 'integration_rate_limited', { retryAfter: expect.stringMatching(/^[1-9]\d*$/) }),
+};
+
+function refused(status: number, code: string, more: Partial<Refusal> = {}): Refusal {
+  return { status, code, fields: null, requestId: expect.stringMatching(/./), retryAfter: null, ...more };
+}
+
+/** Keys that are refused for a reason each. */
+async function refusedKeys() {
+  const [suspended, reading, former] = await Promise.all([
+    service.aStudioWithKey(),
+    service.aStudioWithKey({ scopes: [ApiKeyScope.LEADS_READ] }),
+    service.aStudioWithKey(),
+  ]);
+  await service.directory.putStudio({ studio: { id: suspended.studioId, status: StudioStatus.SUSPENDED } });
+  const { studioId, memberId: id } = former;
+  await service.directory.putMember({ member: { studioId, id, role: MemberRole.STAFF } });
+  return {
+    INVALID_KEY: newKeySecret(),
+    SUSPENDED_KEY: suspended.secret,
+    READING_KEY: reading.secret,
+    FORMER_OWNER_KEY: former.secret,
+  };
+}
+
+/** A lead as the programs print it: times are milliseconds since 1970. */
+function printed(lead: LeadJson) {
+  return { ...lead, createdAt: Date.parse(lead.createdAt), updatedAt: Date.parse(lead.updatedAt) };
+}
+
+/** A name without what each language does to join words. */
+const plain = (name: string) => name.replaceAll('_', '').toLowerCase();
+
+for (const [name, { tools, build, typesOf, use }] of Object.entries(CLIENTS)) {
+  describeWithTools(tools, `a client that is made by ${name}`, () => {
+    let folder: string;
+    beforeAll(() => {
+      folder = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
+      cpSync(join(import.meta.dirname, name), folder, { recursive: true });
+    });
+    afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+    let making: Promise<Outcome> | undefined;
+    const make = () => {
+      const generate = commandsIn(page, name).replaceAll('http://127.0.0.1:8080', service.url);
+      making ??= runCommands(`cd ${folder}\n${generate}\n${build}`);
+      return making;
+    };
+
+    test(`has no types but those that the document names: ${name}`, async () => {
+      expect(await make()).toMatchObject({ status: 0 });
+      const types = typesOf(folder).map(plain);
+      expect(types).toContain('problemdetails');
+      const names = Object.values(document.components).flatMap(Object.keys).map(plain);
+      expect(types.filter((type) => !names.includes(type))).toEqual([]);
+    });
+
+    test(`creates, repeats, reads and pages, and is told why it is refused: ${name}`, async () => {
+      expect(await make()).toMatchObject({ status: 0 });
+      const { secret, studioId, sourceId } = await service.aStudioWithKey();
+      const { secret: scarceKey } = await scarce.aStudioWithKey();
+
+      const { status, stdout, stderr } = await runCommands(`cd ${folder}\n${use}`, {
+        ...{ URL: service.url, KEY: secret, SOURCE_ID: sourceId, SCARCE_URL: scarce.url, SCARCE_KEY: scarceKey },
+        ...(await refusedKeys()),
+      });
+
+      expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+      const did = JSON.parse(stdout) as Printed;
+      const leadIn = async ({ id }: { readonly id: string }) => leadOf(await service.get(secret, `/${id}`));
+      const [byEmail, byPhone] = [await leadIn(did.created), await leadIn(did.byPhone)];
+      expect(byEmail).toMatchObject({ displayName: 'Zoë 🦉', note: 'a\nb', sourceId: null });
+      expect(byPhone).toMatchObject({ displayName: 'Zoë 🦉', note: null, sourceId });
+      expect(did).toEqual({
+        ...{ created: printed(byEmail), replayed: printed(byEmail), read: printed(byEmail), byPhone: printed(byPhone) },
+        isReplay: [null, 'true'],
+        pages: [[byPhone.id], [byEmail.id]],
+        refusals: REFUSALS,
+      });
+      expect(await service.countLeads(studioId)).toBe(2);
+    });
+  });
+}
