@@ -146,7 +146,7 @@ export const TYPESCRIPT_BUGS: readonly ClientBug[] = [
   {
     name: 'the back-off does not double',
     caughtBy: 'repeating/back-off-doubles',
-    says: 'ms, not 500 or more',
+    says: 'ms, not 2000 or more',
     patches: [{ file: SEND, find: 'FIRST_BACK_OFF_MS * 2 ** (attempts - 1)', put: 'FIRST_BACK_OFF_MS' }],
   },
   {
