@@ -12,7 +12,6 @@ const LONGEST = [
   'test/e2e/alerts',
   'test/crash/power-cuts',
   'test/e2e/mongo-failures',
-  'test/e2e/client-conformance',
   'test/upgrade/neighbours',
   'test/containers',
   'test/crash/stopping',
@@ -23,6 +22,7 @@ const LONGEST = [
 const ALONE = [
   'test/world/world.test.ts',
   'test/e2e/two-of-each.test.ts',
+  'test/e2e/client-conformance.test.ts',
   'test/security/core-port-bounds.test.ts',
   'test/crash/overload.test.ts',
 ];

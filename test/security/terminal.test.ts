@@ -55,7 +55,10 @@ function aHostileCore(): Promise<string> {
 }
 
 describe('the command line', () => {
-  test('shows what callers and the CRM sent written out, in fields, tables and JSON', async () => {
+  // Sixteen commands, each a process of its own.
+  test('shows what callers and the CRM sent written out, in fields, tables and JSON', {
+    timeout: 120_000,
+  }, async () => {
     const env = { DATABASE_URL: `sqlite:${join(temporaryFolder(), 'leads.db')}` };
     const both = async (...args: string[]) => {
       const [shown, json] = [await cli(env, ...args), await cli(env, '--json', ...args)];

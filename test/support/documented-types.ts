@@ -1,7 +1,8 @@
 import { openApiDocument } from '../../gateway/docs/openapi.ts';
 
 interface Schema {
-  readonly properties: Readonly<Record<string, { readonly enum?: readonly string[] }>>;
+  readonly properties?: Readonly<Record<string, object>>;
+  readonly enum?: readonly string[];
 }
 
 const { components } = openApiDocument('https://api.example.com') as {
@@ -9,8 +10,7 @@ const { components } = openApiDocument('https://api.example.com') as {
 };
 
 const propertiesOf = (name: string): string[] => Object.keys(components.schemas[name]?.properties ?? {}).toSorted();
-const valuesOf = (name: string, property: string): string[] =>
-  [...(components.schemas[name]?.properties[property]?.enum ?? [])].toSorted();
+const valuesOf = (name: string): string[] => [...(components.schemas[name]?.enum ?? [])].toSorted();
 
 /** What the types of a client have to have by the OpenAPI document, sorted: the API's names of fields, and values. */
 export const DOCUMENTED_TYPES = {
@@ -20,6 +20,6 @@ export const DOCUMENTED_TYPES = {
   Lead: propertiesOf('Lead'),
   LeadList: propertiesOf('LeadList'),
   ProblemDetails: propertiesOf('ProblemDetails'),
-  LeadStage: valuesOf('Lead', 'stage'),
-  ProblemCode: valuesOf('ProblemDetails', 'code'),
+  LeadStage: valuesOf('LeadStage'),
+  ProblemCode: valuesOf('ProblemCode'),
 };
