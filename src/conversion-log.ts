@@ -10,10 +10,10 @@ export function conversionLog(log: Logger): (progress: ConversionProgress) => vo
   const progress = new Seldom(TOLD_EVERY_MS);
   let began: { readonly done: number; readonly at: number } | undefined;
   return ({ done, total }) => {
-    // The time that the steps of earlier releases have taken tells nothing of what is left.
-    if (done > 0 && !began) began = { done, at: performance.now() };
+    // How long it took to the first records, with the tables changed before, tells nothing of what is left.
+    if (!began) began = { done, at: performance.now() };
     else if (progress.isDue()) {
-      const speed = began && speedSince(began, { done, total });
+      const speed = speedSince(began, { done, total });
       log.info({ done, total, ...speed }, 'the database file of an earlier release is being converted');
     }
   };

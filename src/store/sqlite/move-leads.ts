@@ -13,10 +13,9 @@ interface Part {
 }
 
 /**
- * Moves leads and claims from the tables of release 1.0, or of the state after it, into those of the fourth step, a transaction
- * at a time. What is
- * moved is gone from where it was, in the same transaction: so it can break off anywhere, several processes may do it at once,
- * and the rows to come need hardly more room than those that they replace.
+ * Moves leads and claims from the tables of release 1.0, or of the third step, into those of the fourth, a transaction at a
+ * time. What is moved is gone from where it was, in the same transaction: so it can break off anywhere, several processes may
+ * do it at once, and the rows to come need hardly more room than those that they replace.
  */
 export class MovingLeads {
   readonly #database: DatabaseSync;
@@ -29,7 +28,10 @@ export class MovingLeads {
     database.function('hash_bytes', { deterministic: true }, (text) => hashOrText(text as string));
     database.function('hashes_bytes', { deterministic: true }, (text) => hashesOrText(text as string));
     // Claims lead to the numbers that their leads have got.
-    this.#parts = [isOfFirstRelease(database) ? firstReleasePart(database) : leadsPart(database), claimsPart(database)];
+    this.#parts = [
+      isOfFirstRelease(database) ? firstReleasePart(database) : leadsPart(database, THIRD_STEP),
+      claimsPart(database),
+    ];
     this.#total = rowsIn(database, 'former_leads') + rowsIn(database, 'former_contact_claims');
   }
 
@@ -75,17 +77,24 @@ interface FormerClaims {
   readonly ruleRegion: string;
 }
 
+const FIRST_RELEASE: FormerClaims = {
+  contactKeys: "iif(open_contact_key LIKE 'open:%', substr(open_contact_key, 6), '')",
+  ruleVersion: '1',
+  ruleRegion: 'NULL',
+};
+const THIRD_STEP: FormerClaims = {
+  contactKeys: 'contact_keys',
+  ruleVersion: 'rule_version',
+  ruleRegion: 'rule_region',
+};
+
 const isOfFirstRelease = (database: DatabaseSync): boolean =>
   database.prepare("SELECT 1 FROM pragma_table_info('former_leads') WHERE name = 'open_contact_key'").get() !==
   undefined;
 
 /** Leads of release 1.0, which had no table of claims: each is moved with its claim, if it is open. */
 function firstReleasePart(database: DatabaseSync): Part {
-  const leads = leadsPart(database, {
-    contactKeys: "iif(open_contact_key LIKE 'open:%', substr(open_contact_key, 6), '')",
-    ruleVersion: '1',
-    ruleRegion: 'NULL',
-  });
+  const leads = leadsPart(database, FIRST_RELEASE);
   const selectLast = database.prepare('SELECT coalesce(max(number), 0) AS last FROM leads');
   // Of two that somebody has put there in spite of each other, one keeps the claim.
   const insertClaims = database.prepare(`
@@ -102,14 +111,7 @@ function firstReleasePart(database: DatabaseSync): Part {
   };
 }
 
-function leadsPart(
-  database: DatabaseSync,
-  { contactKeys, ruleVersion, ruleRegion }: FormerClaims = {
-    contactKeys: 'contact_keys',
-    ruleVersion: 'rule_version',
-    ruleRegion: 'rule_region',
-  },
-): Part {
+function leadsPart(database: DatabaseSync, { contactKeys, ruleVersion, ruleRegion }: FormerClaims): Part {
   const selectLast = database.prepare(`
     SELECT max(rowid) AS last FROM (SELECT rowid FROM former_leads ORDER BY rowid LIMIT ${ROWS_AT_ONCE})`);
   // A row's own number may be any, also one that JavaScript has no number for.
