@@ -3,6 +3,7 @@ import { copyFileSync, globSync, mkdirSync, readFileSync, writeFileSync } from '
 import { delimiter, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
+import { codeSamplesIn } from '../support/code-samples.ts';
 import { ROOT, temporaryFolder } from '../support/processes.ts';
 import { aService } from '../support/service.ts';
 
@@ -16,7 +17,9 @@ const ownPath = (process.env.PATH ?? '')
   .filter((folder) => !folder.includes('node_modules'))
   .join(delimiter);
 
-test('the package does what its README shows, in plain JavaScript and checked by TypeScript', async () => {
+test('the package does what its README and the reference show, in plain JavaScript and checked by TypeScript', {
+  timeout: 120_000,
+}, async () => {
   const { studioId, secret } = await service.aStudioWithKey();
   const [, example = ''] =
     /<!-- example -->\n```js\n([\s\S]*?)```/.exec(readFileSync(join(ROOT, 'sdk/README.md'), 'utf8')) ?? [];
@@ -54,6 +57,17 @@ test('the package does what its README shows, in plain JavaScript and checked by
   expect(others).toEqual([`lead ${id}`, `open already: ${id}`, 'Grace']);
   expect(await service.countLeads(studioId)).toBe(1);
 
+  const other = await service.aStudioWithKey();
+  const samples = codeSamplesIn('javascript', service.url);
+  const runSample = async (name: string, source: string) => {
+    for (const ending of ['js', 'ts']) writeFileSync(join(website, `${name}.${ending}`), source);
+    const env = { ...options.env, LEAD_INTAKE_KEY: other.secret };
+    return (await run('node', [`${name}.js`], { ...options, env })).stdout.trim();
+  };
+  const created = await runSample('create', samples.create);
+  expect(await runSample('read', samples.read(created))).toBe('new');
+  expect(await runSample('list', samples.list)).toBe('Grace Hopper');
+
   writeFileSync(
     join(website, 'example.ts'),
     example.replace('displayName, email', 'displayName: string, email: string'),
@@ -66,7 +80,7 @@ test('the package does what its README shows, in plain JavaScript and checked by
   );
   const check = ['--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2022', '--types', 'node'];
   const types = ['--typeRoots', join(ROOT, 'node_modules/@types')];
-  await run(tsc, [...check, ...types, 'example.ts'], options);
+  await run(tsc, [...check, ...types, 'example.ts', 'create.ts', 'read.ts', 'list.ts'], options);
   await expect(run(tsc, [...check, ...types, 'wrong.ts'], options)).rejects.toMatchObject({
     stdout: expect.stringMatching(/^wrong\.ts\(3,[\s\S]*"fax"[\s\S]*$/),
   });

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { codeSamplesIn } from '../support/code-samples.ts';
 import { DOCUMENTED_TYPES } from '../support/documented-types.ts';
 import { describeWithTools, exampleOf } from '../support/examples.ts';
 import { ROOT } from '../support/processes.ts';
@@ -84,6 +85,18 @@ describeWithTools(TOOLS, 'the client for PHP', () => {
     const { leads } = (await (await service.get(secret)).json()) as { leads: object[] };
     expect(leads).toMatchObject([{ id, displayName: 'Grace Hopper' }]);
     expect(await service.countLeads(studioId)).toBe(1);
+  });
+
+  test('does of each operation what the reference shows', async () => {
+    const { secret } = await service.aStudioWithKey();
+    const { create, read, list } = codeSamplesIn('php', service.url);
+    const runSample = (source: string) => {
+      write('sample.php', source);
+      return run('sample.php', secret);
+    };
+    const id = await runSample(create);
+    expect(await runSample(read(id))).toBe('new');
+    expect(await runSample(list)).toBe('Grace Hopper');
   });
 
   test('does behind a contact form what its README shows', async () => {
