@@ -2,8 +2,8 @@
  * Writes a database with something of all that this release can put into one, through its use cases, and what its store then
  * answers, for the releases to come:
  *
- *   node test/upgrade/write-database.ts sqlite:test/upgrade/sqlite-1.1.db test/upgrade/sqlite-1.1.json
- *   node test/upgrade/write-database.ts mongodb://… test/upgrade/mongodb-1.1.json
+ *   npm run release:database sqlite:test/upgrade/sqlite-1.1.db test/upgrade/sqlite-1.1.json
+ *   npm run release:database mongodb://… test/upgrade/mongodb-1.1.json
  */
 import { writeFileSync } from 'node:fs';
 import { BSON, MongoClient } from 'mongodb';
