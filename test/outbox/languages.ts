@@ -1,0 +1,31 @@
+import { type RunningProcess, start } from '../support/processes.ts';
+import type { DatabaseKind } from '../support/website-databases.ts';
+
+/** Starts a driver. */
+export type StartDriver = (args: readonly string[], env: Readonly<Record<string, string>>) => RunningProcess;
+
+/** An outbox in a language, as its driver has it. */
+export interface Language {
+  readonly name: string;
+  /** What must succeed where it can be run. */
+  readonly tools: readonly string[];
+  readonly databases: readonly DatabaseKind[];
+  /** Whether it has a worker that goes on by itself. */
+  readonly hasRun: boolean;
+  /**
+   * Gets what the driver needs.
+   *
+   * @param scratch a folder for it
+   */
+  prepare(scratch: string): Promise<StartDriver>;
+}
+
+export const LANGUAGES: readonly Language[] = [
+  {
+    name: 'Node',
+    tools: [],
+    databases: ['SQLite', 'PostgreSQL'],
+    hasRun: true,
+    prepare: async () => (args, env) => start('test/outbox/node-driver.ts', { args, env }),
+  },
+];
