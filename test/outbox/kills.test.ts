@@ -78,7 +78,7 @@ onEachDatabase(service, ({ name, aWebsite }) => {
     const { website, proxy, capture, env } = await aWaitingLead(onTestFinished);
     const release = await website.database.lock(TABLE);
     const early = website.begin('deliver', {}, env);
-    await website.database.somebodyWaits();
+    await website.database.writersWait(1);
     await early.process.kill();
     await release();
     expect(proxy.opened()).toBe(0);
@@ -92,7 +92,7 @@ onEachDatabase(service, ({ name, aWebsite }) => {
     await eventually(() => proxy.lost() > 0);
     const releaseAgain = await website.database.lock(TABLE);
     proxy.heal();
-    await website.database.somebodyWaits();
+    await website.database.writersWait(1);
     await late.process.kill();
     await releaseAgain();
     await eventually(async () => (await website.leads()).length === 1);

@@ -1,7 +1,7 @@
 import { DatabaseSync } from 'node:sqlite';
 import pg from 'pg';
 import { createLeadIntakeClient, type LeadCapture } from '../../sdk/index.ts';
-import { createOutbox, type SettledLead } from '../../sdk/outbox/index.ts';
+import { createOutbox, type Outbox, type SettledLead } from '../../sdk/outbox/index.ts';
 
 /** What is done with the transaction that a lead was added in. */
 type End = 'commit' | 'rollback' | 'hang' | 'commit-anyway';
@@ -27,7 +27,6 @@ interface Website {
 const [, , command = '', text = '{}'] = process.argv;
 const given: Arguments = JSON.parse(text);
 const { OUTBOX_TABLE, LEAD_INTAKE_DEADLINE_MS, LEAD_INTAKE_ATTEMPT_TIMEOUT_MS } = process.env;
-const outbox = createOutbox(OUTBOX_TABLE === undefined ? {} : { table: OUTBOX_TABLE });
 
 try {
   print(await resultOf());
@@ -37,16 +36,17 @@ try {
 }
 
 async function resultOf(): Promise<object> {
+  const outbox = createOutbox(OUTBOX_TABLE === undefined ? {} : { table: OUTBOX_TABLE });
   if (command === 'set-up-sql') return { sql: outbox.setUpSql() };
   const website = await openWebsite();
   try {
-    return await carriedOut(website);
+    return await carriedOut(outbox, website);
   } finally {
     await website.close();
   }
 }
 
-async function carriedOut(website: Website): Promise<object> {
+async function carriedOut(outbox: Outbox, website: Website): Promise<object> {
   const { connection } = website;
   const { leads, key, capture, limit, keepSettledDays, onSettled, pollMs } = given;
   const options = {
@@ -59,7 +59,7 @@ async function carriedOut(website: Website): Promise<object> {
       await outbox.setUp(connection);
       return {};
     case 'add':
-      for (const lead of leads) await add(website, lead);
+      for (const lead of leads) await add(outbox, website, lead);
       return {};
     case 'deliver':
       return outbox.deliver(connection, client(), options);
@@ -91,11 +91,15 @@ async function carriedOut(website: Website): Promise<object> {
 }
 
 /** Does what a form handler does, in a transaction. */
-async function add(website: Website, { capture, key, end = 'commit' }: Arguments['leads'][number]): Promise<void> {
+async function add(
+  outbox: Outbox,
+  website: Website,
+  { capture, key, end = 'commit' }: Arguments['leads'][number],
+): Promise<void> {
   const options = key === undefined ? {} : { idempotencyKey: key };
   const { connection, execute } = website;
   await execute('BEGIN');
-  await execute('INSERT INTO visits (note) VALUES ($1)', String(capture?.displayName));
+  await execute('INSERT INTO visits (note) VALUES (?)', String(capture?.displayName));
   let added: string;
   try {
     // As each of the two databases is added to.
@@ -146,13 +150,17 @@ async function openWebsite(): Promise<Website> {
   if (command === 'run') {
     const pool = new pg.Pool(address);
     pool.on('error', () => {});
-    return { connection: pool, execute: (sql, ...values) => pool.query(sql, values), close: () => pool.end() };
+    return {
+      connection: pool,
+      execute: (sql, ...values) => pool.query(sql.replace('?', '$1'), values),
+      close: () => pool.end(),
+    };
   }
   const connection = new pg.Client(address);
   await connection.connect();
   return {
     connection,
-    execute: (sql, ...values) => connection.query(sql, values),
+    execute: (sql, ...values) => connection.query(sql.replace('?', '$1'), values),
     close: () => connection.end(),
   };
 }

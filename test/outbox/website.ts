@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { expect, vi } from 'vitest';
-import type { LeadCapture } from '../../sdk/index.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect } from 'vitest';
+import { createLeadIntakeClient, type LeadCapture } from '../../sdk/index.ts';
 import type { RunningProcess } from '../support/processes.ts';
 import type { Service, StudioWithKey } from '../support/service.ts';
 import type { WebsiteDatabase } from '../support/website-databases.ts';
@@ -140,13 +141,15 @@ export async function aWebsite(start: StartDriver, database: WebsiteDatabase, se
     letTimePass: async () =>
       void (await database.run(`UPDATE ${TABLE} SET next_attempt_at = created_at WHERE state = 'waiting'`)),
     async leads() {
-      const response = await service.get(studio.secret, '?limit=100');
-      const { leads } = (await response.json()) as { leads: { displayName: string }[] };
-      return leads.map(({ displayName }) => displayName).sort();
+      const client = createLeadIntakeClient({ baseUrl: service.url, apiKey: studio.secret });
+      const names: string[] = [];
+      for await (const { displayName } of client.allLeads({ limit: 100 })) names.push(displayName);
+      return names.sort();
     },
   };
 }
 
 /** Waits as long as it takes: the test's own time is the limit. */
-export const eventually = (isSo: () => boolean | Promise<boolean>): Promise<unknown> =>
-  vi.waitUntil(isSo, { timeout: 100_000, interval: 20 });
+export async function eventually(isSo: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await isSo())) await sleep(20);
+}

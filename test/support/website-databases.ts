@@ -30,8 +30,8 @@ export interface WebsiteDatabase {
   run(sql: string): Promise<Record<string, unknown>[]>;
   /** Keeps everybody else from writing into a table, until what it gives is called. */
   lock(table: string): Promise<() => Promise<void>>;
-  /** Waits until somebody is kept from writing by a lock; on SQLite, where nobody can tell, for a while. */
-  somebodyWaits(): Promise<void>;
+  /** Waits until so many are kept from writing by a lock; on SQLite, where nobody can tell, for a while. */
+  writersWait(count: number): Promise<void>;
   /** Ends the connections of all others. SQLite has none. */
   endConnections(): Promise<void>;
   close(): Promise<void>;
@@ -74,7 +74,7 @@ async function startSqlite(): Promise<WebsiteServer> {
           database.exec('BEGIN IMMEDIATE');
           return async () => database.exec('COMMIT');
         },
-        somebodyWaits: () => sleep(100),
+        writersWait: () => sleep(700),
         endConnections: async () => {},
         close: async () => database.close(),
       };
@@ -119,10 +119,10 @@ async function startPostgres(): Promise<WebsiteServer> {
           await client.query(`BEGIN; LOCK TABLE ${table} IN SHARE MODE`);
           return async () => void (await client.query('COMMIT'));
         },
-        somebodyWaits: () =>
+        writersWait: (count) =>
           until(async () => {
             const query = `SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND ${others}`;
-            return (await client.query(query)).rowCount !== 0;
+            return ((await client.query(query)).rowCount ?? 0) >= count;
           }),
         endConnections: async () =>
           void (await client.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${others}`)),
@@ -191,7 +191,8 @@ async function startMariaDb(): Promise<WebsiteServer> {
           await connection.query(`LOCK TABLES ${table} READ`);
           return async () => void (await connection.query('UNLOCK TABLES'));
         },
-        somebodyWaits: () => until(async () => (await others()).some(({ state }) => /lock/i.test(String(state)))),
+        writersWait: (count) =>
+          until(async () => (await others()).filter(({ state }) => /lock/i.test(String(state))).length >= count),
         endConnections: async () => {
           for (const { id } of await others()) await admin.query(`KILL ${id}`).catch(() => {});
         },
