@@ -104,14 +104,17 @@ async function startPostgres(): Promise<WebsiteServer> {
     await client.connect();
     return client;
   };
-  const admin = await connected(child, () => connect('postgres'));
+  await (await connected(child, () => connect('postgres'))).end();
+  const admin = new pg.Pool({ ...address, database: 'postgres' });
 
   return {
     async database() {
       const name = `website_${randomUUID().replaceAll('-', '')}`;
       await admin.query(`CREATE DATABASE ${name}`);
       const client = await connect(name);
-      const others = `datname = '${name}' AND pid <> pg_backend_pid()`;
+      const { rows } = await client.query('SELECT pg_backend_pid() AS pid');
+      // Asked for by another connection: one in a transaction sees this as it was when it asked first.
+      const others = `FROM pg_stat_activity WHERE datname = '${name}' AND pid <> ${rows[0].pid}`;
       return {
         address: { kind: 'postgresql', ...address, database: name },
         run: async (sql) => [(await client.query(sql)) as pg.QueryResult | pg.QueryResult[]].flat().at(-1)?.rows ?? [],
@@ -121,11 +124,10 @@ async function startPostgres(): Promise<WebsiteServer> {
         },
         writersWait: (count) =>
           until(async () => {
-            const query = `SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND ${others}`;
-            return ((await client.query(query)).rowCount ?? 0) >= count;
+            const waiting = await admin.query(`SELECT 1 ${others} AND wait_event_type = 'Lock'`);
+            return waiting.rows.length >= count;
           }),
-        endConnections: async () =>
-          void (await client.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${others}`)),
+        endConnections: async () => void (await admin.query(`SELECT pg_terminate_backend(pid) ${others}`)),
         close: () => client.end(),
       };
     },
