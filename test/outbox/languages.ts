@@ -1,4 +1,5 @@
-import { type RunningProcess, start } from '../support/processes.ts';
+import { spawn } from 'node:child_process';
+import { ROOT, type RunningProcess, start, watch } from '../support/processes.ts';
 import type { DatabaseKind } from '../support/website-databases.ts';
 
 /** Starts a driver. */
@@ -28,4 +29,23 @@ export const LANGUAGES: readonly Language[] = [
     hasRun: true,
     prepare: async () => (args, env) => start('test/outbox/node-driver.ts', { args, env }),
   },
+  {
+    name: 'PHP',
+    tools: [`php -r 'curl_init(); new PDO("sqlite::memory:"); exit(count(PDO::getAvailableDrivers()) < 3 ? 1 : 0);'`],
+    databases: ['SQLite', 'MariaDB', 'PostgreSQL'],
+    hasRun: false,
+    prepare: async () => startsWith('php', 'sdk/php/outbox-driver.php'),
+  },
 ];
+
+/** How a driver is started that some program runs. */
+function startsWith(program: string, driver: string): StartDriver {
+  return (args, env) =>
+    watch(
+      spawn(program, [driver, ...args], {
+        cwd: ROOT,
+        env: { PATH: process.env.PATH, ...env },
+        stdio: ['ignore', 'pipe', 'pipe'],
+      }),
+    );
+}
