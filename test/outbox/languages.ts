@@ -31,7 +31,9 @@ export const LANGUAGES: readonly Language[] = [
   },
   {
     name: 'PHP',
-    tools: [`php -r 'curl_init(); new PDO("sqlite::memory:"); exit(count(PDO::getAvailableDrivers()) < 3 ? 1 : 0);'`],
+    tools: [
+      `php -r 'curl_init(); new PDO("sqlite::memory:"); exit((int) (array_diff(["sqlite", "mysql", "pgsql"], PDO::getAvailableDrivers()) !== []));'`,
+    ],
     databases: ['SQLite', 'MariaDB', 'PostgreSQL'],
     hasRun: false,
     prepare: async () => startsWith('php', 'sdk/php/outbox-driver.php'),
