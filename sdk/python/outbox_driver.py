@@ -89,8 +89,10 @@ def add(outbox: Outbox, connection: Any, lead: dict[str, Any]) -> None:
 
 
 def client() -> LeadIntakeClient:
-    options = {"LEAD_INTAKE_DEADLINE_MS": "deadline_seconds", "LEAD_INTAKE_ATTEMPT_TIMEOUT_MS": "attempt_timeout_seconds"}
-    seconds = {option: int(os.environ[name]) / 1000 for name, option in options.items() if name in os.environ}
+    names = {"LEAD_INTAKE_DEADLINE_MS": "deadline_seconds", "LEAD_INTAKE_ATTEMPT_TIMEOUT_MS": "attempt_timeout_seconds"}
+    seconds: dict[str, Any] = {
+        option: int(os.environ[name]) / 1000 for name, option in names.items() if name in os.environ
+    }
     return LeadIntakeClient(os.environ["LEAD_INTAKE_URL"], os.environ["LEAD_INTAKE_KEY"], **seconds)
 
 

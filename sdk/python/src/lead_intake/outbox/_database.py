@@ -62,8 +62,10 @@ def database_of(connection: Any) -> Database:
 @contextmanager
 def committing(connect: Callable[[], Connection]) -> Iterator[Database]:
     """A connection that commits after each statement, whichever way the driver begins transactions, and is closed in the end."""
-    with closing(connect()) as connection:
-        yield _Committing(connection, database_of(connection))
+    connection = connect()
+    database = database_of(connection)
+    with closing(connection):
+        yield _Committing(connection, database)
 
 
 _ENGINES: dict[str, Engine] = {"sqlite": "sqlite", "postgresql": "postgresql", "mysql": "mysql", "mariadb": "mysql"}
