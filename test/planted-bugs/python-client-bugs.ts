@@ -51,13 +51,22 @@ export const PYTHON_OUTBOX_BUGS: readonly ClientBug[] = [
     name: 'data stays after it is delivered',
     caughtBy: 'does what its README shows: stores, sends, and tells what needs a person',
     says: 'to deeply equal',
-    patches: [{ file: ROWS, find: 'settled_at = ?, capture = NULL, reason', put: 'settled_at = ?, reason' }],
+    patches: [
+      { file: ROWS, find: 'lead_id = ?, settled_at = ?, capture = NULL,', put: 'lead_id = ?, settled_at = ?,' },
+    ],
   },
   {
-    name: 'what the worker has noted is left to the driver to commit',
+    name: 'what the worker does is left to the driver to commit',
     caughtBy: 'takes connections however they are set up, and has committed when it is done',
     says: 'to deeply equal',
-    patches: [{ file: DATABASE, find: 'self._connection.commit()\n        return changed', put: 'return changed' }],
+    patches: [
+      { file: DATABASE, find: 'self._connection.commit() return changed', put: 'return changed' },
+      {
+        file: DATABASE,
+        find: 'self._connection.commit() return rows',
+        put: 'return rows',
+      },
+    ],
   },
   {
     name: 'rows are taken for tuples, whatever the website has made of them',

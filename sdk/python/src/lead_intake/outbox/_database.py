@@ -61,7 +61,7 @@ def database_of(connection: Any) -> Database:
 
 @contextmanager
 def committing(connect: Callable[[], Connection]) -> Iterator[Database]:
-    """A connection that commits after each statement, whichever way the driver begins transactions, and is closed in the end."""
+    """A connection that commits after each statement, whatever its driver calls autocommit, and is closed after it."""
     connection = connect()
     database = database_of(connection)
     with closing(connection):
@@ -137,6 +137,6 @@ class _Committing:
 
     def read(self, sql: str, *values: object) -> list[Row]:
         rows = self._database.read(sql, *values)
-        # Else the next one would see the database as it was at this one.
+        # Else a transaction would stay open, in which the next one would see what this one has seen.
         self._connection.commit()
         return rows

@@ -23,8 +23,8 @@ _log = logging.getLogger("lead_intake")
 
 class Pass:
     """
-    Each lead is taken up before it is sent, and noted after it was answered: who is killed in between leaves it waiting, and it is
-    sent again with the same key.
+    Each lead is taken up before it is sent, and noted after it was answered: who is killed in between leaves it
+    waiting, and it is sent again with the same key.
     """
 
     def __init__(

@@ -19,7 +19,7 @@ class Entry:
     attempts: int
     #: Why it is not delivered, without anything personal; None: it was never tried.
     reason: str | None
-    #: Its data, as the API takes it; None: what stands in the table is no JSON object. Personal, so that no log has it by chance.
+    #: Its data, as the API takes it; None: what stands in the table is no JSON object. No log has it by chance.
     capture: dict[str, Any] | None = field(repr=False)
 
 

@@ -27,15 +27,17 @@ _log = logging.getLogger("lead_intake")
 
 class Outbox:
     """
-    Leads in a table of the website's database: stored in the transaction that the website has anyway, sent by a worker later.
-    Threads and processes may share the table, also with outboxes in other languages. Errors of the database come as they are.
+    Leads in a table of the website's database: stored in the transaction that the website has anyway, sent by a worker
+    later. Threads and processes may share the table, also with outboxes in other languages. Errors of the database come
+    as they are.
     """
 
     def __init__(
         self, connect: Callable[[], Connection], *, table: str = DEFAULT_TABLE, keep_settled_days: float = 30
     ) -> None:
         """
-        :param connect: gives a connection for all but ``add``, which commits after each statement, and closes it in the end
+        :param connect: gives whatever is done but ``add`` a connection of its own, on which each statement is
+            committed, and which is closed in the end
         :param table: its name, of letters, digits and ``_``
         :param keep_settled_days: how long what is settled stays in the table, without its data
         :raises ValueError: when the name or the days cannot be any
@@ -59,12 +61,12 @@ class Outbox:
         idempotency_key: str | None = None,
     ) -> str:
         """
-        Stores a lead, in the transaction that the connection has: once that is committed, the lead will be sent. A key that is there
-        already, with the same data or with data erased since, changes nothing.
+        Stores a lead, in the transaction that the connection has: once that is committed, the lead will be sent. A key
+        that is there already, with the same data or with data erased since, changes nothing.
 
         :param connection: the website's own; it is neither committed nor rolled back
         :param capture: the lead, or its JSON as the API takes it
-        :param idempotency_key: a UUID that stands for this lead, such as one that stood in the form; unless given, a new one
+        :param idempotency_key: a UUID that stands for this lead, such as one that the form had; unless given, a new one
         :returns: the key
         :raises ValueError, TypeError: when the data is no JSON object, or the key no UUID; nothing was written
         :raises OutboxError: when the key is there with other data
@@ -78,9 +80,9 @@ class Outbox:
         Sends what is due, oldest first, in one pass. Several may do so at once: they share the leads.
 
         :param limit: how many leads are sent at most
-        :param on_settled: is told of each lead that is settled, before its data is erased. At least once: after a crash it may be told
-            again. When it raises, the lead stays with its data, and is tried again later.
-        :raises OutboxError: when ``on_settled`` has raised, as the ``__cause__`` says; all that was due was sent all the same
+        :param on_settled: is told of each lead that is settled, before its data is erased. At least once: after a crash
+            it may be told again. When it raises, the lead stays with its data, and is tried again later.
+        :raises OutboxError: when ``on_settled`` has raised, as ``__cause__`` says; what was due was sent all the same
         """
         return self._deliver(client, limit, on_settled, lambda: False)
 
@@ -88,8 +90,8 @@ class Outbox:
         self, client: LeadIntakeClient, stop: Event, *, poll_seconds: float = 5.0, on_settled: Listener | None = None
     ) -> None:
         """
-        Makes one pass after the other, until it is to stop, after the lead that is being sent. Passes that fail, because the database is
-        away or the listener raises, are told to the logger ``lead_intake``, and made again later.
+        Makes one pass after the other, until it is to stop, after the lead that is being sent. Passes that fail,
+        because the database is away or the listener raises, are told to the logger ``lead_intake``, and made again later.
 
         :param stop: set when the worker is to end; a handler of a signal may do so
         :param poll_seconds: how long to rest between two passes
@@ -101,14 +103,14 @@ class Outbox:
                 failures = 0
             except Exception as error:
                 failures += 1
-                # None of the statements has the data of a lead in it, and the listener's error is a cause, which is not told.
+                # No statement has the data of a lead in it, and the listener's error is a cause, which is not told.
                 _log.error("a pass over the outbox has failed: %s: %s", type(error).__name__, error)
             _rest(max(poll_seconds, min(_LONGEST_REST, 2.0 ** min(failures, 6) - 1)), stop)
 
     def needs_attention(self, *, limit: int = 100) -> Attention:
         """
-        Leads that need a person: refused ones, those that wait because of the API key (401, 402, 403), and those that have waited for
-        more than a day.
+        Leads that need a person: refused ones, those that wait because of the API key (401, 402, 403), and those that
+        have waited for more than a day.
 
         :param limit: how many are listed at most
         """
@@ -150,7 +152,7 @@ class Outbox:
 
 
 def _rest(seconds: float, stop: Event) -> None:
-    # Nobody waits for the event itself: a handler of a signal that sets it would wait for the lock of who waits, for ever.
+    # Nobody waits for the event itself: a signal's handler that sets it could wait for the waiter's lock, for ever.
     end = time.monotonic() + seconds
     while not stop.is_set() and (left := end - time.monotonic()) > 0:
         time.sleep(min(_NAP, left))

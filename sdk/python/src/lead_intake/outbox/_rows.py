@@ -77,7 +77,7 @@ class Rows:
             now,
             now,
         )
-        # What drivers say of the number of rows differs where the key was there. A transaction of MySQL sees what others have
+        # Where the key was there, drivers give different numbers of rows. A transaction of MySQL sees what others have
         # committed since it began only where it locks.
         locking = " FOR UPDATE" if is_mysql else ""
         stored = self._database.read(f"SELECT capture FROM {self._table} WHERE idempotency_key = ?{locking}", key)
@@ -113,7 +113,8 @@ class Rows:
             return None
         # Only now: until then a person may mend it.
         for capture, created_at, attempts in self._database.read(
-            f"SELECT capture, created_at, attempts FROM {self._table} WHERE idempotency_key = ? AND state = 'waiting'", key
+            f"SELECT capture, created_at, attempts FROM {self._table} WHERE idempotency_key = ? AND state = 'waiting'",
+            key,
         ):
             return TakenUp(key, capture_in(capture), _time(created_at), int(attempts))
         return None
@@ -232,7 +233,7 @@ def _lead_id(told: str | None) -> str | None:
 
 
 def _time_to_wait(attempts: int, retry_after_seconds: int) -> int:
-    """Doubles with each attempt, by chance up to a half shorter; never before the service wants the next one. Milliseconds."""
+    """Milliseconds: twice as long each time, by chance up to a half shorter, never before the service wants it."""
     back_off = min(_LONGEST_BACK_OFF_MS, _FIRST_BACK_OFF_MS * 2.0 ** min(attempts - 1, 30))
     wait = max(retry_after_seconds * _SECOND_MS, back_off * (1 - random.random() / 2))
     return round(min(_LONGEST_WAIT_MS, wait))

@@ -40,8 +40,8 @@ def checked_key(key: str | None) -> str:
 
 def text_of(capture: LeadCapture | Mapping[str, Any]) -> str:
     """
-    A lead as it is stored: JSON in ASCII, which no encoding of a connection can spoil. Whether the service takes it is for
-    the service to say.
+    A lead as it is stored: JSON in ASCII, which no encoding of a connection can spoil. Whether it is one is for the
+    service to say.
 
     :raises ValueError, TypeError: when it is no JSON object, or longer than the column
     """

@@ -59,9 +59,8 @@ def _statements(engine: Engine, table: str) -> list[str]:
     if engine == "mysql":
         # It knows no CREATE INDEX IF NOT EXISTS.
         columns = f"{_COLUMNS},\n  INDEX {index} (state, next_attempt_at)"
-        return [
-            f"CREATE TABLE IF NOT EXISTS {table} (\n{columns}\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
-        ]
+        options = "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
+        return [f"CREATE TABLE IF NOT EXISTS {table} (\n{columns}\n) {options}"]
     return [
         f"CREATE TABLE IF NOT EXISTS {table} (\n{_COLUMNS}\n)",
         f"CREATE INDEX IF NOT EXISTS {index} ON {table} (state, next_attempt_at)",

@@ -2,4 +2,4 @@
 
 
 class OutboxError(Exception):
-    """The outbox cannot do what it is asked, the way its table stands. The message says why; it tells nothing personal."""
+    """The outbox cannot do what it is asked, the way its table stands: the message says why, and nothing personal."""
