@@ -1,5 +1,7 @@
 import { spawn } from 'node:child_process';
+import { join } from 'node:path';
 import { ROOT, type RunningProcess, start, watch } from '../support/processes.ts';
+import { PYTHON_TOOL, pythonWithClient } from '../support/python.ts';
 import type { DatabaseKind } from '../support/website-databases.ts';
 
 /** Starts a driver. */
@@ -21,6 +23,10 @@ export interface Language {
   prepare(scratch: string): Promise<StartDriver>;
 }
 
+const PYTHON_DRIVER = 'sdk/python/outbox_driver.py';
+const PYTHON_PACKAGES = ['psycopg[binary]==3.3.9', 'PyMySQL==1.2.4', 'SQLAlchemy==2.1.9'];
+const pythons = new Map<string, Promise<string>>();
+
 export const LANGUAGES: readonly Language[] = [
   {
     name: 'Node',
@@ -38,13 +44,34 @@ export const LANGUAGES: readonly Language[] = [
     hasRun: false,
     prepare: async () => startsWith('php', 'sdk/php/outbox-driver.php'),
   },
+  {
+    name: 'Python',
+    tools: [PYTHON_TOOL],
+    databases: ['SQLite', 'MariaDB', 'PostgreSQL'],
+    hasRun: true,
+    prepare: async (scratch) => startsWith(await pythonWithDrivers(scratch), PYTHON_DRIVER),
+  },
+  {
+    name: 'Python by SQLAlchemy',
+    tools: [PYTHON_TOOL],
+    databases: ['PostgreSQL'],
+    hasRun: true,
+    prepare: async (scratch) => startsWith(await pythonWithDrivers(scratch), PYTHON_DRIVER, '--sqlalchemy'),
+  },
 ];
 
+/** A Python with the client and the drivers of databases that websites have; made once in a folder. */
+function pythonWithDrivers(scratch: string): Promise<string> {
+  const made = pythons.get(scratch) ?? pythonWithClient(scratch, ...PYTHON_PACKAGES);
+  pythons.set(scratch, made);
+  return made.then((programs) => join(programs, 'python'));
+}
+
 /** How a driver is started that some program runs. */
-function startsWith(program: string, driver: string): StartDriver {
+function startsWith(program: string, driver: string, ...options: string[]): StartDriver {
   return (args, env) =>
     watch(
-      spawn(program, [driver, ...args], {
+      spawn(program, [driver, ...args, ...options], {
         cwd: ROOT,
         env: { PATH: process.env.PATH, ...env },
         stdio: ['ignore', 'pipe', 'pipe'],
