@@ -2,8 +2,16 @@ import { execFileSync } from 'node:child_process';
 import { cpSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createFileRegistry, type DescService, fromBinary } from '@bufbuild/protobuf';
+import {
+  createFileRegistry,
+  createRegistry,
+  type DescExtension,
+  type DescField,
+  type DescService,
+  fromBinary,
+} from '@bufbuild/protobuf';
 import { FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
+import { file_buf_validate_validate } from '@bufbuild/protovalidate/gen/buf/validate/validate_pb.js';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { commandsIn, runCommands } from './support/examples.ts';
 import { aCreateLeadRequest, CONTRACT_RPCS, CORE_TOKEN, grpcCaller, startTestCore } from './support/grpc.ts';
@@ -32,7 +40,7 @@ describe('the bundle of the contract', () => {
   test('has every file of the contract, what these import, and the licence of what is not ours', () => {
     const ours = globSync('leadintake/v1/*.proto', { cwd: join(ROOT, 'proto') });
     const others = [
-      ...['buf/validate/LICENSE', 'buf/validate/validate.proto'],
+      'buf/validate/validate.proto',
       ...['google/rpc/LICENSE', 'google/rpc/error_details.proto', 'google/rpc/status.proto'],
     ];
     expect(Object.keys(contentsOf(bundle)).toSorted()).toEqual(
@@ -70,6 +78,34 @@ describe('the bundle of the contract', () => {
     expect(createFileRegistry(set).getMessage('google.rpc.ErrorInfo')).toBeDefined();
   });
 });
+
+test('the options in which rules stand are those that the libraries of protovalidate know', () => {
+  const set = fromBinary(FileDescriptorSetSchema, readFileSync(join(bundle, 'lead-intake.binpb')));
+  const ours = createFileRegistry(set).getFile('buf/validate/validate.proto');
+  const theirs = createRegistry(file_buf_validate_validate);
+  const shapeOf = (field: DescField | DescExtension) => ({ ...kindOf(field), number: field.number, name: field.name });
+  expect(ours?.extensions.map(({ typeName }) => typeName)).toHaveLength(3);
+  for (const extension of ours?.extensions ?? []) {
+    expect(shapeOf(extension)).toEqual(shapeOf(theirs.getExtension(extension.typeName) as DescExtension));
+  }
+  for (const message of ours?.messages ?? []) {
+    const known = theirs.getMessage(message.typeName)?.fields ?? [];
+    for (const field of message.fields) {
+      const same = known.find(({ number }) => number === field.number);
+      expect(same && shapeOf(same), `${message.name}.${field.name}`).toEqual(shapeOf(field));
+    }
+  }
+  for (const { typeName, values } of ours?.enums ?? []) {
+    const known = theirs.getEnum(typeName)?.values.map(({ name, number }) => `${name} = ${number}`);
+    expect(known).toEqual(expect.arrayContaining(values.map(({ name, number }) => `${name} = ${number}`)));
+  }
+});
+
+/** What kind of values a field has. */
+function kindOf({ fieldKind, scalar, message, enum: enumeration, ...field }: DescField | DescExtension) {
+  const { listKind } = field as { listKind?: string };
+  return { fieldKind, listKind, scalar, message: message?.typeName, enum: enumeration?.typeName };
+}
 
 describeIf(hasCommand('protoc'), 'protoc, with the bundle alone', 'install protobuf-compiler', () => {
   test('compiles all of it in an empty folder', async () => {

@@ -1,4 +1,4 @@
-import { cpSync, globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
@@ -6,8 +6,9 @@ import addFormats from 'ajv-formats';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { answerOf } from '../../sdk/conformance/answers.ts';
 import { readConversations, runSuite } from '../../sdk/conformance/suite.ts';
-import { type ClientBug, type ClientPatch, TYPESCRIPT_BUGS } from '../planted-bugs/client-bugs.ts';
+import { type ClientBug, TYPESCRIPT_BUGS } from '../planted-bugs/client-bugs.ts';
 import { PHP_BUGS } from '../planted-bugs/php-client-bugs.ts';
+import { plantInCopy } from '../planted-bugs/plant-in-copy.ts';
 import { PYTHON_ASYNCIO_BUGS, PYTHON_BUGS } from '../planted-bugs/python-client-bugs.ts';
 import { describeWithTools } from '../support/examples.ts';
 import { ROOT } from '../support/processes.ts';
@@ -86,7 +87,7 @@ for (const { language, command: commandOf, needs, bugs } of CLIENTS) {
     test.for(bugs)('is caught when it is faulty: $name', async ({ patches, caughtBy, says }, context) => {
       const folder = mkdtempSync(join(scratch, 'faulty-'));
       cpSync(join(ROOT, 'sdk'), join(folder, 'sdk'), { recursive: true });
-      for (const patch of patches) plant(folder, patch);
+      for (const patch of patches) plantInCopy(folder, patch);
 
       const [verdict] = await runSuite(command, { folder, only: [caughtBy] });
 
@@ -157,14 +158,4 @@ describe('the conversations', () => {
 function tellNotRun(name: string, reasons: readonly string[]): void {
   if (process.env.CI === 'true') throw new Error(`${name} is not run: ${reasons}`);
   console.warn(`NOT RUN: ${name}: ${reasons}`);
-}
-
-/** Plants a fault in a copy of the clients. */
-function plant(folder: string, { file, find, put }: ClientPatch): void {
-  const path = join(folder, file);
-  const source = readFileSync(path, 'utf8');
-  const words = find.trim().split(/\s+/).map(RegExp.escape).join('\\s+');
-  const [before = '', after, ...more] = source.split(new RegExp(words));
-  if (after === undefined || more.length > 0) throw new Error(`${file} is to have this exactly once: ${find}`);
-  writeFileSync(path, before + put + after);
 }

@@ -1,87 +1,50 @@
-import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { codeSamplesIn } from '../support/code-samples.ts';
 import { DOCUMENTED_TYPES } from '../support/documented-types.ts';
 import { describeWithTools, exampleOf } from '../support/examples.ts';
-import { ROOT } from '../support/processes.ts';
+import { aPhpWebsite, GUZZLE, PHP_TOOLS, type PhpWebsite, PSR_LOG } from '../support/php-website.ts';
 import { aService } from '../support/service.ts';
 import { startProxy } from '../support/tcp-proxy.ts';
 
 // A machine that is busy installs the package.
 vi.setConfig({ hookTimeout: 120_000, testTimeout: 60_000 });
 
-const execute = promisify(execFile);
 const service = aService();
 
-/** A client by PSR-18 and PSR-17, and a logger's interface by PSR-3, where Debian has them. */
-const GUZZLE = 'GuzzleHttp/autoload.php';
-const PSR_LOG = 'Psr/Log/autoload.php';
-const TOOLS = [
-  'composer --version',
-  `php -r 'require "${GUZZLE}"; require "${PSR_LOG}"; curl_init(); new ZipArchive();'`,
-];
-
-describeWithTools(TOOLS, 'the client for PHP', () => {
-  let folder: string;
-  let website: string;
-  const write = (file: string, text: string) => writeFileSync(join(website, file), text);
-  afterAll(() => rmSync(folder, { recursive: true }));
+describeWithTools(PHP_TOOLS, 'the client for PHP', () => {
+  let scratch: string;
+  let website: PhpWebsite;
+  afterAll(() => rmSync(scratch, { recursive: true }));
   beforeAll(async () => {
-    folder = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
-    website = join(folder, 'website');
-    mkdirSync(website);
-    const packages = join(folder, 'packages');
-    const env = {
-      PATH: process.env.PATH,
-      COMPOSER_HOME: folder,
-      COMPOSER_ALLOW_SUPERUSER: '1',
-      COMPOSER_DISABLE_NETWORK: '1',
-    };
-    const composer = (...args: string[]) => execute('composer', ['--no-interaction', ...args], { cwd: website, env });
-    await composer('archive', `--working-dir=${join(ROOT, 'sdk/php')}`, '--format=tar', `--dir=${packages}`);
-    write('composer.json', '{}');
-    await composer('config', 'repositories.packagist.org', 'false');
-    await composer('config', 'repositories.lead-intake', 'artifact', packages);
-    await composer('require', 'lead-intake/client');
-    write('first-lead.php', exampleOf('sdk/php/README.md', 'first-lead'));
-    write('contact-form.php', exampleOf('sdk/php/README.md', 'contact-form'));
+    scratch = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
+    website = await aPhpWebsite(scratch);
+    website.write('first-lead.php', exampleOf('sdk/php/README.md', 'first-lead'));
+    website.write('contact-form.php', exampleOf('sdk/php/README.md', 'contact-form'));
   });
 
-  /** Runs a program of the website against the service, and gives what it prints. */
-  async function run(file: string, secret: string, url = service.url, options: string[] = []): Promise<string> {
-    const env = { PATH: process.env.PATH, LEAD_INTAKE_URL: url, LEAD_INTAKE_KEY: secret };
-    // As many a website has it: a warning or what is deprecated is an error.
-    write('strict.php', '<?php set_error_handler(fn ($level, $text) => throw new ErrorException($text));');
-    const php = [...options, '-d', 'auto_prepend_file=strict.php', '-d', 'error_reporting=-1', file];
-    const { stdout } = await execute('php', php, { cwd: website, env });
-    return stdout.trim();
-  }
+  /** What a program of the website finds in its environment. */
+  const envFor = (secret: string, url: string) => ({ LEAD_INTAKE_URL: url, LEAD_INTAKE_KEY: secret });
 
   /** Runs statements that have a client. */
-  function runWith(statements: string, secret: string, url = service.url, options: string[] = []): Promise<string> {
-    const file = `${randomUUID()}.php`;
-    write(
-      file,
-      `<?php declare(strict_types=1);
-      require 'vendor/autoload.php';
-      require 'contact-form.php';
+  const runWith = (statements: string, secret: string, url = service.url, options: string[] = []): Promise<string> =>
+    website.runStatements(
+      `require 'contact-form.php';
       use LeadIntake\\{Contact, Lead, LeadCapture, LeadIntakeClient, LeadList, LeadStage, ProblemCode};
       use LeadIntake\\Transport\\Psr18Transport;
       [$url, $key] = [getenv('LEAD_INTAKE_URL'), getenv('LEAD_INTAKE_KEY')];
       $grace = new LeadCapture('Grace', Contact::email('grace@example.org'), note: 'Asks for a trial.');
       ${statements}`,
+      envFor(secret, url),
+      options,
     );
-    return run(file, secret, url, options);
-  }
 
   test('creates the first lead of its README, once installed from its package', async () => {
     const { secret, studioId } = await service.aStudioWithKey();
-    const [, id] = /^lead (\S+)$/.exec(await run('first-lead.php', secret)) ?? [];
+    const [, id] = /^lead (\S+)$/.exec(await website.run('first-lead.php', envFor(secret, service.url))) ?? [];
     const { leads } = (await (await service.get(secret)).json()) as { leads: object[] };
     expect(leads).toMatchObject([{ id, displayName: 'Grace Hopper' }]);
     expect(await service.countLeads(studioId)).toBe(1);
@@ -91,8 +54,8 @@ describeWithTools(TOOLS, 'the client for PHP', () => {
     const { secret } = await service.aStudioWithKey();
     const { create, read, list } = codeSamplesIn('php', service.url);
     const runSample = (source: string) => {
-      write('sample.php', source);
-      return run('sample.php', secret);
+      website.write('sample.php', source);
+      return website.run('sample.php', envFor(secret, service.url));
     };
     const id = await runSample(create);
     expect(await runSample(read(id))).toBe('new');

@@ -1,6 +1,9 @@
 import type { ClientBug } from './client-bugs.ts';
 
 const CURL = 'sdk/php/src/Transport/CurlTransport.php';
+const PDO_DATABASE = 'sdk/php/src/Outbox/PdoDatabase.php';
+const TABLE = 'sdk/php/src/Outbox/Internal/Table.php';
+const OUTBOX = 'sdk/php/src/Outbox/Outbox.php';
 const SENDER = 'sdk/php/src/Internal/Sender.php';
 
 export const PHP_BUGS: readonly ClientBug[] = [
@@ -33,5 +36,39 @@ export const PHP_BUGS: readonly ClientBug[] = [
     caughtBy: 'clocks/set-forward',
     says: 'only 1 of 2 attempts have come',
     patches: [{ file: SENDER, find: 'hrtime(true) / 1e9', put: 'microtime(true)' }],
+  },
+];
+
+/** Faults of the outbox for PHP; `caughtBy` is an expectation of its own suite. */
+export const PHP_OUTBOX_BUGS: readonly ClientBug[] = [
+  {
+    name: 'a database that fails silently is taken at its word',
+    caughtBy: 'loses nothing silently, however PDO is set',
+    says: 'bool',
+    patches: [
+      {
+        file: PDO_DATABASE,
+        find: '$this->pdo->setAttribute(\\PDO::ATTR_ERRMODE, \\PDO::ERRMODE_EXCEPTION);',
+        put: '',
+      },
+    ],
+  },
+  {
+    name: 'data stay after they are delivered',
+    caughtBy: 'does what its README shows: stores, sends, and tells what needs a person',
+    says: 'to deeply equal',
+    patches: [{ file: TABLE, find: "'state = ?, lead_id = ?, capture = NULL,", put: "'state = ?, lead_id = ?," }],
+  },
+  {
+    name: 'other data under a key that waits are passed over',
+    caughtBy: 'refuses what it cannot do, before anything is written',
+    says: 'to deeply equal',
+    patches: [{ file: OUTBOX, find: '!CaptureJson::areSame($json, $stored)', put: 'false' }],
+  },
+  {
+    name: 'what is delivered while a transaction is open can be rolled back',
+    caughtBy: 'refuses what it cannot do, before anything is written',
+    says: 'to deeply equal',
+    patches: [{ file: PDO_DATABASE, find: 'return $this->pdo->inTransaction() ||', put: 'return ' }],
   },
 ];

@@ -7,6 +7,7 @@ namespace LeadIntake;
 use LeadIntake\Exception\LeadIntakeException;
 use LeadIntake\Internal\Call;
 use LeadIntake\Internal\Sender;
+use LeadIntake\Internal\Uuid;
 use LeadIntake\Transport\CurlTransport;
 use LeadIntake\Transport\Response;
 use LeadIntake\Transport\Transport;
@@ -60,15 +61,16 @@ final class LeadIntakeClient
     /**
      * Creates a lead, and makes sure of it: a creation whose outcome is unknown is repeated with the same key.
      *
+     * @param LeadCapture|array<string, mixed> $capture the lead; an array is sent as it is, in the names of the API
      * @param ?string $idempotencyKey a UUID that stands for this lead, the same whenever its creation is repeated: kept
      *     with the data, it survives a crash of the caller; unless given, one is made for this call and its attempts
      *
      * @throws LeadIntakeException
      * @throws \InvalidArgumentException when a text is not UTF-8, or the key cannot stand in a header
      */
-    public function createLead(LeadCapture $capture, ?string $idempotencyKey = null): CreatedLead
+    public function createLead(LeadCapture|array $capture, ?string $idempotencyKey = null): CreatedLead
     {
-        $key = self::header('idempotencyKey', $idempotencyKey ?? self::uuid());
+        $key = self::header('idempotencyKey', $idempotencyKey ?? Uuid::random());
         try {
             $body = json_encode($capture, JSON_THROW_ON_ERROR);
         } catch (\JsonException $error) {
@@ -161,14 +163,5 @@ final class LeadIntakeClient
             throw new \InvalidArgumentException("$name has characters that cannot stand in a header");
         }
         return $value;
-    }
-
-    /** A random UUID (version 4). */
-    private static function uuid(): string
-    {
-        $bytes = random_bytes(16);
-        $bytes[6] = chr(ord($bytes[6]) & 0x0f | 0x40);
-        $bytes[8] = chr(ord($bytes[8]) & 0x3f | 0x80);
-        return vsprintf('%s%s-%s-%s-%s-%s%s%s', str_split(bin2hex($bytes), 4));
     }
 }

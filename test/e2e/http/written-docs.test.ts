@@ -12,7 +12,7 @@ const service = aService({ gateway: { QUOTA_LIMIT: '4321', QUOTA_WINDOW_SECONDS:
 const CODES = Object.entries(PROBLEMS);
 const PAGES = [
   '/docs',
-  ...['quick-start', 'retries', 'limits', 'keys', 'problems'].map((name) => `/docs/${name}`),
+  ...['quick-start', 'retries', 'outbox', 'limits', 'keys', 'problems'].map((name) => `/docs/${name}`),
   ...CODES.map(([code]) => `/docs/problems/${code}`),
 ];
 
@@ -100,7 +100,7 @@ describe('for programs that read them', () => {
     const text = await response.text();
     expect(text).toMatch(/^# \S/);
     expect(text).not.toContain('{{');
-    for (const [, link = ''] of text.matchAll(/\]\(([^)]*)\)/g)) {
+    for (const [, link = ''] of text.matchAll(/\]\(([^#)][^)]*)\)/g)) {
       expect(link).toMatch(PUBLIC_URL);
       const linked = link.slice(PUBLIC_URL.length);
       expect({ linked, status: (await get(linked)).status }).toEqual({ linked, status: 200 });

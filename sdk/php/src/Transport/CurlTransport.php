@@ -42,7 +42,10 @@ final class CurlTransport implements Transport
         }
         $answered = curl_exec($curl);
         if (!is_string($answered)) {
-            throw new TransportException(curl_error($curl), !in_array(curl_errno($curl), self::NOT_CONNECTED, true));
+            $number = curl_errno($curl);
+            $mayHaveArrived = !in_array($number, self::NOT_CONNECTED, true);
+            // What curl says in full names the address.
+            throw new TransportException((string) curl_strerror($number), $mayHaveArrived, new \RuntimeException(curl_error($curl)));
         }
         $status = curl_getinfo($curl, CURLINFO_RESPONSE_CODE);
         // Headers that break off curl takes for an answer.

@@ -41,7 +41,8 @@ final class Psr18Transport implements Transport
             return new Response($response->getStatusCode(), $received, (string) $response->getBody());
         } catch (ClientExceptionInterface | \RuntimeException $error) {
             // Reading the body of an answer that breaks off fails as a stream does.
-            throw new TransportException($error->getMessage(), previous: $error);
+            // What the client says may name the address.
+            throw new TransportException($error::class, previous: $error);
         }
     }
 }

@@ -1,0 +1,150 @@
+<?php
+
+// Lets the suite of all outboxes (test/outbox) speak with this one: one command for each run.
+
+declare(strict_types=1);
+
+use LeadIntake\LeadIntakeClient;
+use LeadIntake\Outbox\Dialect;
+use LeadIntake\Outbox\Entry;
+use LeadIntake\Outbox\Outbox;
+use LeadIntake\Outbox\State;
+
+spl_autoload_register(static function (string $class): void {
+    require __DIR__ . '/src/' . str_replace('\\', '/', substr($class, strlen('LeadIntake\\'))) . '.php';
+});
+
+try {
+    $asked = json_decode($argv[2] ?? '{}', true, flags: JSON_THROW_ON_ERROR);
+    tell(resultOf($argv[1], $asked));
+} catch (Exception $error) {
+    tell(['error' => $error->getMessage()]);
+    exit(1);
+}
+
+/** @param array<string, mixed> $asked */
+function resultOf(string $command, array $asked): object
+{
+    $table = getenv('OUTBOX_TABLE') ?: Outbox::TABLE;
+    $settings = json_decode(getenv('OUTBOX_DATABASE'), true, flags: JSON_THROW_ON_ERROR);
+    if ($command === 'set-up-sql') {
+        return (object) ['sql' => implode(";\n", Outbox::schema(dialectOf($settings['kind']), $table)) . ";\n"];
+    }
+    $pdo = connect($settings);
+    $outbox = new Outbox($pdo, $table);
+    switch ($command) {
+        case 'set-up':
+            $outbox->setUp();
+            return (object) [];
+        case 'add':
+            foreach ($asked['leads'] as $lead) {
+                add($pdo, $outbox, $lead);
+            }
+            return (object) [];
+        case 'deliver':
+            $listener = isset($asked['onSettled']) ? ['onSettled' => listenerThat($asked['onSettled'])] : [];
+            $options = array_intersect_key($asked, ['limit' => 1, 'keepSettledDays' => 1]);
+            return $outbox->deliver(client(), ...$options, ...$listener);
+        case 'needs-attention':
+            $attention = $outbox->needsAttention(...array_intersect_key($asked, ['limit' => 1]));
+            return (object) ['count' => $attention->count, 'entries' => array_map(publicEntry(...), $attention->entries)];
+        case 'retry':
+            $outbox->retry($asked['key'], $asked['capture'] ?? null);
+            return (object) [];
+        case 'discard':
+            $outbox->discard($asked['key']);
+            return (object) [];
+    }
+    throw new InvalidArgumentException("no command is named $command");
+}
+
+/** @param array<string, mixed> $lead */
+function add(PDO $pdo, Outbox $outbox, array $lead): void
+{
+    $pdo->beginTransaction();
+    $capture = $lead['capture'];
+    $pdo->prepare('INSERT INTO visits (note) VALUES (?)')->execute([$capture['displayName'] ?? '']);
+    $end = $lead['end'] ?? 'commit';
+    try {
+        $key = is_array($capture)
+            ? $outbox->add($capture, $lead['key'] ?? null)
+            : throw new InvalidArgumentException('the types of PHP refuse it');
+    } catch (Exception $error) {
+        $end === 'commit-anyway' ? $pdo->commit() : throw $error;
+        tell(['refused' => $error->getMessage()]);
+        return;
+    }
+    switch ($end) {
+        case 'rollback':
+            $pdo->rollBack();
+            tell(['rolledBack' => $key]);
+            return;
+        case 'hang':
+            tell(['hanging' => $key]);
+            while (true) {
+                sleep(60);
+            }
+    }
+    $pdo->commit();
+    tell(['added' => $key]);
+}
+
+function listenerThat(string $does): Closure
+{
+    return static function (Entry $entry, State $outcome) use ($does): void {
+        $told = ['key' => $entry->idempotencyKey, 'outcome' => $outcome, 'leadId' => $entry->leadId, 'capture' => $entry->capture];
+        tell(['settled' => $told]);
+        if ($does === 'throw') {
+            throw new RuntimeException('listener failed');
+        }
+    };
+}
+
+function publicEntry(Entry $entry): array
+{
+    return [
+        'key' => $entry->idempotencyKey,
+        'state' => $entry->state,
+        'createdAt' => (int) $entry->createdAt->format('Uv'),
+        'attempts' => $entry->attempts,
+        'reason' => $entry->reason,
+        'capture' => $entry->capture,
+    ];
+}
+
+function client(): LeadIntakeClient
+{
+    $options = [];
+    foreach (['LEAD_INTAKE_DEADLINE_MS' => 'deadlineSeconds', 'LEAD_INTAKE_ATTEMPT_TIMEOUT_MS' => 'attemptTimeoutSeconds'] as $name => $option) {
+        if (getenv($name) !== false) {
+            $options[$option] = getenv($name) / 1000;
+        }
+    }
+    return new LeadIntakeClient(getenv('LEAD_INTAKE_URL'), getenv('LEAD_INTAKE_KEY'), ...$options);
+}
+
+function dialectOf(string $kind): Dialect
+{
+    return match ($kind) {
+        'sqlite' => Dialect::SQLite,
+        'mariadb' => Dialect::MySQL,
+        'postgresql' => Dialect::PostgreSQL,
+    };
+}
+
+/** @param array<string, mixed> $settings */
+function connect(array $settings): PDO
+{
+    if ($settings['kind'] === 'sqlite') {
+        return new PDO("sqlite:$settings[file]", options: [PDO::ATTR_TIMEOUT => 10]);
+    }
+    $where = "host=$settings[host];port=$settings[port];dbname=$settings[database]";
+    return $settings['kind'] === 'mariadb'
+        ? new PDO("mysql:$where;charset=utf8mb4", $settings['user'], $settings['password'])
+        : new PDO("pgsql:$where", $settings['user'], $settings['password']);
+}
+
+function tell(array|object $line): void
+{
+    fwrite(STDOUT, json_encode($line, JSON_THROW_ON_ERROR) . "\n");
+}

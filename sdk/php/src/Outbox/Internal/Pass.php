@@ -1,0 +1,151 @@
+<?php
+
+declare(strict_types=1);
+
+namespace LeadIntake\Outbox\Internal;
+
+use LeadIntake\Exception\LeadAlreadyOpenException;
+use LeadIntake\Exception\LeadIntakeException;
+use LeadIntake\Exception\NoAnswerException;
+use LeadIntake\Exception\ProblemException;
+use LeadIntake\Internal\Uuid;
+use LeadIntake\LeadIntakeClient;
+use LeadIntake\Outbox\Entry;
+use LeadIntake\Outbox\OutboxException;
+use LeadIntake\Outbox\State;
+use LeadIntake\Outbox\Summary;
+
+/**
+ * Sends what is due, once. An entry is taken up before it is sent and settled after it was answered: whoever is killed in between
+ * leaves it waiting, and it is sent again with the same key.
+ *
+ * @internal
+ */
+final class Pass
+{
+    /** As many in a row that got no answer mean that the service is away. */
+    private const MOST_SILENCES = 3;
+
+    private int $delivered = 0;
+    private int $alreadyOpen = 0;
+    private int $refused = 0;
+    private int $postponed = 0;
+    private int $silences = 0;
+    private ?string $stoppedBecause = null;
+    private ?\Throwable $listenerError = null;
+
+    /** @param ?\Closure(Entry, State): void $onSettled */
+    public function __construct(
+        private readonly Table $table,
+        private readonly LeadIntakeClient $client,
+        private readonly ?\Closure $onSettled,
+    ) {
+    }
+
+    /** @throws OutboxException when the listener has failed; all that was due was sent nevertheless */
+    public function run(int $limit): Summary
+    {
+        foreach ($this->table->due($limit) as $row) {
+            if ($this->table->takeUp($row)) {
+                $this->send(Table::entry(['attempts' => $row['attempts'] + 1] + $row));
+            }
+            if ($this->stoppedBecause !== null) {
+                break;
+            }
+        }
+        if ($this->listenerError !== null) {
+            $message = 'onSettled has failed: the leads that it was told of stay, and wait';
+            throw new OutboxException($message, previous: $this->listenerError);
+        }
+        return new Summary(
+            $this->delivered,
+            $this->alreadyOpen,
+            $this->refused,
+            $this->postponed,
+            $this->table->countWaiting(),
+            $this->stoppedBecause,
+        );
+    }
+
+    private function send(Entry $entry): void
+    {
+        if ($entry->capture === null) {
+            $this->refuse($entry, Reason::UNREADABLE);
+            return;
+        }
+        try {
+            $created = $this->client->createLead($entry->capture, $entry->idempotencyKey);
+            $this->silences = 0;
+            $this->settle($entry, State::Delivered, $created->lead->id);
+        } catch (NoAnswerException $error) {
+            $this->silences++;
+            $this->postpone($entry, $error, isForAll: $this->silences === self::MOST_SILENCES);
+        } catch (ProblemException $error) {
+            $this->silences = 0;
+            $this->takeAnswer($entry, $error);
+        }
+    }
+
+    private function takeAnswer(Entry $entry, ProblemException $problem): void
+    {
+        if ($problem instanceof LeadAlreadyOpenException) {
+            $this->settle($entry, State::AlreadyOpen, $problem->existingLeadId);
+        } elseif (in_array($problem->status, [401, 402, 403, 429], true)) {
+            // Not about this lead: the others would get the same.
+            $this->postpone($entry, $problem, isForAll: true);
+        } elseif ($problem->status === 408 || $problem->status >= 500) {
+            $this->postpone($entry, $problem, isForAll: false);
+        } else {
+            $this->refuse($entry, Reason::of($problem));
+        }
+    }
+
+    private function settle(Entry $entry, State $outcome, ?string $leadId): void
+    {
+        $leadId = Uuid::from($leadId);
+        if (!$this->tell($entry, $outcome, $leadId)) {
+            return;
+        }
+        if ($this->table->settle($entry->idempotencyKey, $outcome, $leadId)) {
+            $outcome === State::Delivered ? $this->delivered++ : $this->alreadyOpen++;
+        }
+    }
+
+    /** @return bool whether the listener, while it can still have the data, was told */
+    private function tell(Entry $entry, State $outcome, ?string $leadId): bool
+    {
+        if ($this->onSettled === null) {
+            return true;
+        }
+        try {
+            ($this->onSettled)(new Entry(...['leadId' => $leadId] + get_object_vars($entry)), $outcome);
+            return true;
+        } catch (\Throwable $error) {
+            $this->listenerError ??= $error;
+            $this->putOff($entry, null, Reason::ofListener($error));
+            return false;
+        }
+    }
+
+    private function refuse(Entry $entry, string $reason): void
+    {
+        if ($this->table->refuse($entry->idempotencyKey, $reason)) {
+            $this->refused++;
+        }
+    }
+
+    private function postpone(Entry $entry, LeadIntakeException $error, bool $isForAll): void
+    {
+        $reason = Reason::of($error);
+        $this->putOff($entry, $error instanceof ProblemException ? $error->retryAfterSeconds : null, $reason);
+        $this->stoppedBecause = $isForAll ? $reason : null;
+    }
+
+    private function putOff(Entry $entry, ?int $retryAfterSeconds, string $reason): void
+    {
+        $waitMs = BackOff::afterMs($entry->attempts, $retryAfterSeconds);
+        if ($this->table->postpone($entry->idempotencyKey, $waitMs, $reason)) {
+            $this->postponed++;
+        }
+    }
+}

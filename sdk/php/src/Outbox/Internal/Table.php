@@ -1,0 +1,242 @@
+<?php
+
+declare(strict_types=1);
+
+namespace LeadIntake\Outbox\Internal;
+
+use LeadIntake\Outbox\Attention;
+use LeadIntake\Outbox\Database;
+use LeadIntake\Outbox\Dialect;
+use LeadIntake\Outbox\Entry;
+use LeadIntake\Outbox\State;
+
+/**
+ * All that is asked of the table, each by one statement. Times are milliseconds since 1970, UTC, of this machine's clock.
+ *
+ * @internal
+ */
+final class Table
+{
+    /** How long an entry that was taken up is nobody else's. Whoever is killed meanwhile leaves it to be sent again then. */
+    private const LEASE_MS = 5 * 60_000;
+
+    /** No wait is as long. Who waits longer was told so by a clock that was ahead, and has been set right. */
+    private const LONGER_THAN_ANY_WAIT_MS = 25 * 3_600_000;
+
+    private const DAY_MS = 86_400_000;
+
+    /** How many settled entries are deleted at once. */
+    private const MOST_FORGOTTEN = 500;
+
+    private const NEEDS_ATTENTION = "state = 'refused' OR (state = 'waiting' AND (created_at < ?"
+        . " OR reason LIKE '401 %' OR reason LIKE '402 %' OR reason LIKE '403 %'))";
+
+    public function __construct(private readonly Database $database, private readonly string $name)
+    {
+    }
+
+    public static function now(): int
+    {
+        return (int) (microtime(true) * 1000);
+    }
+
+    public function isInTransaction(): bool
+    {
+        return $this->database->isInTransaction();
+    }
+
+    public function create(): void
+    {
+        foreach (Schema::of($this->database->dialect(), $this->name) as $statement) {
+            try {
+                $this->database->execute($statement);
+            } catch (\Exception) {
+                // PostgreSQL refuses whoever makes the same at the same time; then it is there.
+                $this->database->execute($statement);
+            }
+        }
+    }
+
+    /** Writes an entry unless there is one with its key. */
+    public function insert(string $key, #[\SensitiveParameter] string $capture): void
+    {
+        $now = self::now();
+        // Neither ends a transaction of PostgreSQL, and neither passes over another fault, as INSERT IGNORE does.
+        $unlessThere = $this->database->dialect() === Dialect::MySQL
+            ? 'ON DUPLICATE KEY UPDATE idempotency_key = idempotency_key'
+            : 'ON CONFLICT (idempotency_key) DO NOTHING';
+        $this->database->execute(
+            "INSERT INTO $this->name (idempotency_key, capture, state, attempts, created_at, next_attempt_at)"
+            . " VALUES (?, ?, 'waiting', 0, ?, ?) $unlessThere",
+            [$key, $capture, $now, $now],
+        );
+    }
+
+    /**
+     * The data stored under a key, as it is known to the statement before.
+     *
+     * @return ?string null: erased
+     *
+     * @throws \RuntimeException when there is no such key
+     */
+    public function captureOf(string $key): ?string
+    {
+        // A transaction of MySQL would otherwise not see what another has written since it began.
+        $lock = $this->database->dialect() === Dialect::MySQL ? ' LOCK IN SHARE MODE' : '';
+        $rows = $this->database->query("SELECT capture FROM $this->name WHERE idempotency_key = ?$lock", [$key]);
+        return $rows === []
+            ? throw new \RuntimeException("the database has not kept the lead with the idempotency key $key")
+            : self::text($rows[0]['capture']);
+    }
+
+    /** @return list<array<string, int|string|null>> rows that are to be sent now, oldest first */
+    public function due(int $limit): array
+    {
+        $now = self::now();
+        return $this->database->query(
+            "SELECT * FROM $this->name WHERE state = 'waiting' AND (next_attempt_at <= ? OR next_attempt_at > ?)"
+            . " ORDER BY created_at, idempotency_key LIMIT $limit",
+            [$now, $now + self::LONGER_THAN_ANY_WAIT_MS],
+        );
+    }
+
+    /**
+     * Takes up a row to send it.
+     *
+     * @param array<string, int|string|null> $row
+     * @return bool whether nobody else has, and it is still as it was read
+     */
+    public function takeUp(array $row): bool
+    {
+        return $this->database->execute(
+            "UPDATE $this->name SET attempts = attempts + 1, next_attempt_at = ?"
+            . " WHERE idempotency_key = ? AND state = 'waiting' AND next_attempt_at = ?",
+            [self::now() + self::LEASE_MS, $row['idempotency_key'], (int) $row['next_attempt_at']],
+        ) === 1;
+    }
+
+    /** Erases the data of what the service has. @return bool whether it still waited */
+    public function settle(string $key, State $state, ?string $leadId): bool
+    {
+        return $this->change(
+            'state = ?, lead_id = ?, capture = NULL, reason = NULL, settled_at = ?',
+            [$state->value, $leadId, self::now()],
+            $key,
+        );
+    }
+
+    /** @return bool whether it still waited */
+    public function refuse(string $key, string $reason): bool
+    {
+        return $this->change("state = 'refused', reason = ?", [$reason], $key);
+    }
+
+    /** @return bool whether it still waited */
+    public function postpone(string $key, int $waitMs, string $reason): bool
+    {
+        return $this->change('next_attempt_at = ?, reason = ?', [self::now() + $waitMs, $reason], $key);
+    }
+
+    /** @return bool whether it waited or was refused */
+    public function putBack(string $key, #[\SensitiveParameter] ?string $capture): bool
+    {
+        $set = "state = 'waiting', attempts = 0, next_attempt_at = ?, reason = NULL";
+        $values = [self::now()];
+        if ($capture !== null) {
+            $set .= ', capture = ?';
+            $values[] = $capture;
+        }
+        return $this->change($set, $values, $key, "'waiting', 'refused'");
+    }
+
+    /** @return bool whether it waited or was refused */
+    public function discard(string $key): bool
+    {
+        $set = "state = 'discarded', capture = NULL, reason = NULL, settled_at = ?";
+        return $this->change($set, [self::now()], $key, "'waiting', 'refused'");
+    }
+
+    public function has(string $key, State $state): bool
+    {
+        $found = "SELECT 1 FROM $this->name WHERE idempotency_key = ? AND state = ?";
+        return $this->database->query($found, [$key, $state->value]) !== [];
+    }
+
+    public function needingAttention(int $limit): Attention
+    {
+        $dayAgo = [self::now() - self::DAY_MS];
+        $where = "FROM $this->name WHERE " . self::NEEDS_ATTENTION;
+        $count = $this->database->query("SELECT COUNT(*) AS number $where", $dayAgo);
+        $rows = $this->database->query("SELECT * $where ORDER BY created_at, idempotency_key LIMIT $limit", $dayAgo);
+        return new Attention((int) $count[0]['number'], array_map(self::entry(...), $rows));
+    }
+
+    /** @return list<Entry> newest first */
+    public function newest(int $limit): array
+    {
+        $rows = $this->database->query(
+            "SELECT * FROM $this->name ORDER BY created_at DESC, idempotency_key DESC LIMIT $limit",
+        );
+        return array_map(self::entry(...), $rows);
+    }
+
+    public function countWaiting(): int
+    {
+        return (int) $this->database->query("SELECT COUNT(*) AS number FROM $this->name WHERE state = 'waiting'")[0]['number'];
+    }
+
+    /** Deletes entries that were settled long ago, and whose data are erased. */
+    public function forgetSettled(int $keepDays): void
+    {
+        $rows = $this->database->query(
+            "SELECT idempotency_key FROM $this->name WHERE state IN ('delivered', 'already_open', 'discarded')"
+            . ' AND settled_at < ? LIMIT ' . self::MOST_FORGOTTEN,
+            [self::now() - $keepDays * self::DAY_MS],
+        );
+        if ($rows !== []) {
+            $places = implode(', ', array_fill(0, count($rows), '?'));
+            $this->database->execute(
+                "DELETE FROM $this->name WHERE idempotency_key IN ($places)",
+                array_column($rows, 'idempotency_key'),
+            );
+        }
+    }
+
+    /** @param array<string, int|string|null> $row */
+    public static function entry(array $row): Entry
+    {
+        $capture = self::text($row['capture']);
+        return new Entry(
+            $row['idempotency_key'],
+            $capture === null ? null : CaptureJson::decode($capture),
+            State::from($row['state']),
+            (int) $row['attempts'],
+            self::time($row['created_at']),
+            self::time($row['next_attempt_at']),
+            self::text($row['settled_at']) === null ? null : self::time($row['settled_at']),
+            self::text($row['lead_id']),
+            self::text($row['reason']),
+        );
+    }
+
+    /** @param list<int|string|null> $values */
+    private function change(string $set, #[\SensitiveParameter] array $values, string $key, string $states = "'waiting'"): bool
+    {
+        return $this->database->execute(
+            "UPDATE $this->name SET $set WHERE idempotency_key = ? AND state IN ($states)",
+            [...$values, $key],
+        ) === 1;
+    }
+
+    /** PDO can be set to give '' for NULL. */
+    private static function text(int|string|null $value): ?string
+    {
+        return $value === null || $value === '' ? null : (string) $value;
+    }
+
+    private static function time(int|string $ms): \DateTimeImmutable
+    {
+        $seconds = intdiv((int) $ms, 1000);
+        return new \DateTimeImmutable(sprintf('@%d.%03d', $seconds, (int) $ms - $seconds * 1000));
+    }
+}

@@ -1,0 +1,179 @@
+<?php
+
+declare(strict_types=1);
+
+namespace LeadIntake\Outbox;
+
+use LeadIntake\Internal\Uuid;
+use LeadIntake\LeadCapture;
+use LeadIntake\LeadIntakeClient;
+use LeadIntake\Outbox\Internal\CaptureJson;
+use LeadIntake\Outbox\Internal\Pass;
+use LeadIntake\Outbox\Internal\Schema;
+use LeadIntake\Outbox\Internal\Table;
+
+/**
+ * Leads are stored first, in a table of the website's own database, and sent later. What is in the table is sent until the
+ * service has it, over restarts; what needs a person is told; data are erased once they are delivered. Where the database
+ * fails, its own exception comes through.
+ */
+final class Outbox
+{
+    public const TABLE = 'lead_intake_outbox';
+
+    private readonly Table $table;
+
+    /**
+     * @param \PDO|Database $database a connection of the website; SQLite, MySQL, MariaDB or PostgreSQL
+     *
+     * @throws \InvalidArgumentException when the name can be none, or the database is another one
+     */
+    public function __construct(\PDO|Database $database, string $table = self::TABLE)
+    {
+        $database = $database instanceof \PDO ? new PdoDatabase($database) : $database;
+        $this->table = new Table($database, self::checkedName($table));
+    }
+
+    /** @return list<string> the statements of setUp, for the website's own migrations */
+    public static function schema(Dialect $dialect, string $table = self::TABLE): array
+    {
+        return Schema::of($dialect, self::checkedName($table));
+    }
+
+    /**
+     * Makes the table where it is missing; several processes may do it at once.
+     *
+     * @throws \LogicException when a transaction is open, which it would commit on MySQL
+     */
+    public function setUp(): void
+    {
+        $this->requireNoTransaction();
+        $this->table->create();
+    }
+
+    /**
+     * Stores a lead, in the transaction that is open: it is there once that is committed. It begins and ends none.
+     *
+     * @param LeadCapture|array<string, mixed> $capture an array has the names of the API
+     * @param ?string $idempotencyKey a UUID that stands for this lead, such as one that its form has had: the same lead once
+     *     more changes nothing; unless given, one is made
+     * @return string the key, in lower case
+     *
+     * @throws \InvalidArgumentException when the lead cannot be stored, or the key is no UUID; nothing was written
+     * @throws OutboxException when other data wait under the key; nothing was written
+     */
+    public function add(#[\SensitiveParameter] LeadCapture|array $capture, ?string $idempotencyKey = null): string
+    {
+        $json = CaptureJson::encode($capture);
+        $key = $idempotencyKey === null ? Uuid::random() : self::checkedKey($idempotencyKey);
+        $this->table->insert($key, $json);
+        $stored = $this->table->captureOf($key);
+        if ($stored !== null && !CaptureJson::areSame($json, $stored)) {
+            throw new OutboxException("other data wait under the idempotency key $key: a new lead needs a new key");
+        }
+        return $key;
+    }
+
+    /**
+     * Sends what is due, oldest first, one after the other. Several processes may do it at once. What a killed one was about to
+     * send is sent again five minutes later, with the same key: there is one lead.
+     *
+     * @param int $limit how many to send at most
+     * @param ?callable(Entry, State): void $onSettled is told of each lead that was delivered or was open already, before its
+     *     data are erased: at least once. Where it throws, the lead stays, and is sent again later
+     * @param int $keepSettledDays after how many days an entry is deleted whose data are erased
+     *
+     * @throws \LogicException when a transaction is open, whose rollback would undo what was noted
+     * @throws OutboxException when the listener has failed, which the previous exception tells; the others were sent
+     */
+    public function deliver(
+        LeadIntakeClient $client,
+        int $limit = 100,
+        ?callable $onSettled = null,
+        int $keepSettledDays = 30,
+    ): Summary {
+        $this->requireNoTransaction();
+        if ($keepSettledDays < 0) {
+            throw new \InvalidArgumentException('keepSettledDays must be 0 or more');
+        }
+        $this->table->forgetSettled($keepSettledDays);
+        $pass = new Pass($this->table, $client, $onSettled === null ? null : $onSettled(...));
+        return $pass->run(self::checkedLimit($limit));
+    }
+
+    /**
+     * What needs a person, oldest first: what was refused; what waits because of the key or the studio (401, 402, 403); and what
+     * has waited for more than a day.
+     */
+    public function needsAttention(int $limit = 100): Attention
+    {
+        return $this->table->needingAttention(self::checkedLimit($limit));
+    }
+
+    /** @return list<Entry> the newest ones, whatever became of them */
+    public function newest(int $limit = 100): array
+    {
+        return $this->table->newest(self::checkedLimit($limit));
+    }
+
+    /**
+     * Has a lead sent again that was refused or waits, from now on.
+     *
+     * @param LeadCapture|array<string, mixed>|null $capture the mended lead; null: as it is. After an idempotency conflict a
+     *     mended one is to be added anew, without that key
+     *
+     * @throws \InvalidArgumentException when the mended lead cannot be stored, or the key is no UUID
+     * @throws OutboxException when no lead that was refused or waits has this key
+     */
+    public function retry(string $idempotencyKey, #[\SensitiveParameter] LeadCapture|array|null $capture = null): void
+    {
+        $key = self::checkedKey($idempotencyKey);
+        if (!$this->table->putBack($key, $capture === null ? null : CaptureJson::encode($capture))) {
+            throw self::missing($key);
+        }
+    }
+
+    /**
+     * Gives up a lead that was refused or waits, and erases its data.
+     *
+     * @throws \InvalidArgumentException when the key is no UUID
+     * @throws OutboxException when no lead that was refused or waits, or was given up, has this key
+     */
+    public function discard(string $idempotencyKey): void
+    {
+        $key = self::checkedKey($idempotencyKey);
+        if (!$this->table->discard($key) && !$this->table->has($key, State::Discarded)) {
+            throw self::missing($key);
+        }
+    }
+
+    private function requireNoTransaction(): void
+    {
+        if ($this->table->isInTransaction()) {
+            throw new \LogicException('a transaction is open on this connection, or it does not commit by itself');
+        }
+    }
+
+    private static function missing(string $key): OutboxException
+    {
+        return new OutboxException("no lead with the idempotency key $key was refused or waits");
+    }
+
+    private static function checkedName(string $table): string
+    {
+        return preg_match('/^[A-Za-z_][A-Za-z0-9_]{0,62}$/D', $table)
+            ? $table
+            : throw new \InvalidArgumentException('the name of a table has up to 63 letters of ASCII, digits and _');
+    }
+
+    private static function checkedKey(string $idempotencyKey): string
+    {
+        return Uuid::from($idempotencyKey)
+            ?? throw new \InvalidArgumentException('the idempotency key must be a UUID with hyphens');
+    }
+
+    private static function checkedLimit(int $limit): int
+    {
+        return $limit >= 1 ? $limit : throw new \InvalidArgumentException('limit must be 1 or more');
+    }
+}

@@ -1,0 +1,10 @@
+<?php
+
+declare(strict_types=1);
+
+namespace LeadIntake\Outbox;
+
+/** What was asked of an outbox cannot be done as its entries stand, or a listener has failed. */
+final class OutboxException extends \RuntimeException
+{
+}

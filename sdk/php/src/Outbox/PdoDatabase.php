@@ -1,0 +1,66 @@
+<?php
+
+declare(strict_types=1);
+
+namespace LeadIntake\Outbox;
+
+/** A PDO connection, however the website has set it: errors come as exceptions even where its own are silent. */
+final class PdoDatabase implements Database
+{
+    private readonly Dialect $dialect;
+
+    /** @throws \InvalidArgumentException when PDO's driver is another one than sqlite, mysql or pgsql */
+    public function __construct(private readonly \PDO $pdo)
+    {
+        $driver = $pdo->getAttribute(\PDO::ATTR_DRIVER_NAME);
+        $this->dialect = match ($driver) {
+            'sqlite' => Dialect::SQLite,
+            'mysql' => Dialect::MySQL,
+            'pgsql' => Dialect::PostgreSQL,
+            default => throw new \InvalidArgumentException("an outbox needs PDO's sqlite, mysql or pgsql, not $driver"),
+        };
+    }
+
+    public function dialect(): Dialect
+    {
+        return $this->dialect;
+    }
+
+    public function execute(string $sql, #[\SensitiveParameter] array $parameters = []): int
+    {
+        return $this->run($sql, $parameters, static fn (\PDOStatement $done): int => $done->rowCount());
+    }
+
+    public function query(string $sql, array $parameters = []): array
+    {
+        return $this->run($sql, $parameters, static fn (\PDOStatement $done): array => array_map(
+            // The website may have names of columns in capitals.
+            array_change_key_case(...),
+            $done->fetchAll(\PDO::FETCH_ASSOC),
+        ));
+    }
+
+    public function isInTransaction(): bool
+    {
+        return $this->pdo->inTransaction()
+            || ($this->dialect === Dialect::MySQL && !$this->pdo->getAttribute(\PDO::ATTR_AUTOCOMMIT));
+    }
+
+    private function run(string $sql, #[\SensitiveParameter] array $parameters, \Closure $read): mixed
+    {
+        $errorMode = $this->pdo->getAttribute(\PDO::ATTR_ERRMODE);
+        $this->pdo->setAttribute(\PDO::ATTR_ERRMODE, \PDO::ERRMODE_EXCEPTION);
+        try {
+            $statement = $this->pdo->prepare($sql);
+            foreach ($parameters as $index => $value) {
+                // As a text, a number fits no LIMIT, and compares as one does.
+                $type = is_int($value) ? \PDO::PARAM_INT : \PDO::PARAM_STR;
+                $statement->bindValue($index + 1, $value, $value === null ? \PDO::PARAM_NULL : $type);
+            }
+            $statement->execute();
+            return $read($statement);
+        } finally {
+            $this->pdo->setAttribute(\PDO::ATTR_ERRMODE, $errorMode);
+        }
+    }
+}
