@@ -5,22 +5,6 @@ class SendLeadJob < ApplicationJob
   LONGEST_WAIT_SECONDS = 60
   ATTEMPT_SECONDS = 10
 
-  # No certain outcome yet: the same again, no sooner than the service wants it.
-  class Uncertain < StandardError
-    attr_reader :retry_after
-
-    def initialize(reason, retry_after = 0)
-      super(reason)
-      @retry_after = retry_after
-    end
-  end
-
-  rescue_from(Uncertain) do |uncertain|
-    back_off = [2**[executions - 1, 10].min, LONGEST_WAIT_SECONDS].min * (0.75 + rand / 2)
-    arguments.first.update!(reason: uncertain.message)
-    retry_job(wait: [back_off, uncertain.retry_after].max.seconds)
-  end
-
   # It was removed meanwhile: there is nothing to send.
   discard_on ActiveJob::DeserializationError
 
@@ -28,20 +12,28 @@ class SendLeadJob < ApplicationJob
     return unless lead.waiting?
 
     response = post(lead)
-    problem = response.is_a?(Net::HTTPCreated) ? nil : JSON.parse(response.body)["code"]
+    answer = JSON.parse(response.body)
+    reason = "#{response.code} #{answer["code"]}"
     case response.code.to_i
-    when 201 then lead.settle("delivered", lead_id: JSON.parse(response.body).dig("lead", "id"))
-    when 408, 429, 500.. then raise Uncertain.new("#{response.code} #{problem}", response["Retry-After"].to_i)
-    else lead.settle(problem == "integration_lead_already_open" ? "open_already" : "refused", reason: "#{response.code} #{problem}")
+    when 201 then lead.settle("delivered", lead_id: answer.dig("lead", "id"))
+    when 408, 429, 500.. then repeat(lead, reason, response["Retry-After"].to_i)
+    else lead.settle(answer["code"] == "integration_lead_already_open" ? "open_already" : "refused", reason: reason)
     end
-  rescue JSON::ParserError
-    # Not from the service: something in front of it has answered.
-    raise Uncertain, response.code
   rescue SystemCallError, SocketError, IOError, Timeout::Error, OpenSSL::SSL::SSLError, Net::ProtocolError => error
-    raise Uncertain, "no answer: #{error.class}"
+    repeat(lead, "no answer: #{error.class}")
+  rescue JSON::ParserError
+    # Something in front of the service has answered.
+    repeat(lead, "#{response.code}, not from the service")
   end
 
   private
+
+  # The outcome is not certain: the same again, later each time, and no sooner than the service wants it.
+  def repeat(lead, reason, retry_after = 0)
+    lead.update!(reason: reason)
+    back_off = [2**[executions - 1, 10].min, LONGEST_WAIT_SECONDS].min * (0.75 + rand / 2)
+    retry_job(wait: [back_off, retry_after].max.seconds)
+  end
 
   def post(lead)
     address = URI("#{ENV.fetch("LEAD_INTAKE_URL")}/v1/integrations/leads")
