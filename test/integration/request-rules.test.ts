@@ -246,33 +246,40 @@ const methods = [...contract]
   .filter(([rpc]) => !OF_GATEWAYS.test(rpc));
 const used = new Set<string>();
 
-test.each(methods)('%s: what the contract can say of its request is what the core says', async (rpc, method) => {
-  const request = REQUESTS[rpc]?.() as JsonObject;
-  const isRefusedByRules = (request: JsonObject) => {
-    const { kind, error } = validator.validate(method.input, fromJson(method.input, request));
-    if (kind === 'error') throw error;
-    return kind === 'invalid';
-  };
-  if (rpc !== 'LeadIntakeService/WatchLeadChanges') {
-    expect([isRefusedByRules(request), await isRefusedByCore(rpc, method, request)]).toEqual([false, false]);
-  }
+test.each(methods)(
+  '%s: what the contract can say of its request is what the core says',
+  { timeout: 60_000 },
+  async (rpc, method) => {
+    const request = REQUESTS[rpc]?.() as JsonObject;
+    const isRefusedByRules = (request: JsonObject) => {
+      const { kind, error } = validator.validate(method.input, fromJson(method.input, request));
+      if (kind === 'error') throw error;
+      return kind === 'invalid';
+    };
+    if (rpc !== 'LeadIntakeService/WatchLeadChanges') {
+      expect([isRefusedByRules(request), await isRefusedByCore(rpc, method, request)]).toEqual([false, false]);
+    }
 
-  const [stricter, looser]: [Variant[], Variant[]] = [[], []];
-  for (const variant of variantsOf(method.input, request)) {
-    const [byRules, byCore] = [isRefusedByRules(variant.request), await isRefusedByCore(rpc, method, variant.request)];
-    if (byRules && !byCore) stricter.push(variant);
-    if (byCore && !byRules) looser.push(variant);
-  }
+    const [stricter, looser]: [Variant[], Variant[]] = [[], []];
+    for (const variant of variantsOf(method.input, request)) {
+      const [byRules, byCore] = [
+        isRefusedByRules(variant.request),
+        await isRefusedByCore(rpc, method, variant.request),
+      ];
+      if (byRules && !byCore) stricter.push(variant);
+      if (byCore && !byRules) looser.push(variant);
+    }
 
-  const summary = (variants: Variant[]) => variants.map(({ path, value }) => `${path}: ${JSON.stringify(value)}`);
-  expect(summary(stricter)).toEqual([]);
-  const isUnsaid = (variant: Variant) => {
-    const reasons = Object.keys(UNSAID).filter((name) => UNSAID[name]?.(rpc, variant));
-    for (const reason of reasons) used.add(reason);
-    return reasons.length > 0;
-  };
-  expect(summary(looser.filter((variant) => !isUnsaid(variant)))).toEqual([]);
-});
+    const summary = (variants: Variant[]) => variants.map(({ path, value }) => `${path}: ${JSON.stringify(value)}`);
+    expect(summary(stricter)).toEqual([]);
+    const isUnsaid = (variant: Variant) => {
+      const reasons = Object.keys(UNSAID).filter((name) => UNSAID[name]?.(rpc, variant));
+      for (const reason of reasons) used.add(reason);
+      return reasons.length > 0;
+    };
+    expect(summary(looser.filter((variant) => !isUnsaid(variant)))).toEqual([]);
+  },
+);
 
 test('there is a request for each method, and each reason for what is not said was needed', () => {
   expect(Object.keys(REQUESTS).toSorted()).toEqual(methods.map(([rpc]) => rpc).toSorted());
