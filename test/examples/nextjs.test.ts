@@ -38,7 +38,7 @@ describeWithChromium('the recipe for Next.js', (open) => {
       detached: true,
     });
     child.stdin.end(input);
-    const begun = watch(child as never);
+    const begun = watch(child);
     running.push(begun);
     return begun;
   };
