@@ -16,7 +16,8 @@ class Migration(migrations.Migration):
     initial = True
 
     operations = [
-        migrations.RunPython(set_up, take_down),
+        # MySQL cannot roll back what makes a table; elsewhere the whole migration is one transaction.
+        migrations.RunPython(set_up, take_down, atomic=False),
         # For the admin's pages; it makes no table.
         migrations.CreateModel(
             name="StoredLead",
