@@ -16,12 +16,11 @@ interface Life {
 }
 
 /**
- * Has callers go over to another connection after a greatest age, so that load finds its balance: else they stay for as long as
- * they live at the core to which their first connection has led. Calls that last until somebody ends them end then; what else is
- * under way goes on to its end.
+ * Has callers go over to another connection with the first call after a greatest age, so that load finds its balance: else they
+ * stay for as long as they live at the core to which their first connection has led. Where none comes, but something is under way,
+ * they are told at twice that age. Calls that last until somebody ends them end then; what else is under way goes on to its end.
  *
- * A connection on which nothing is under way ends with its next call: it is no load, and a caller with one call at a time cannot
- * meet its end.
+ * A connection on which nothing is called does not end: it is no load, and a caller with one call at a time cannot meet its end.
  */
 export function leaveOldConnections(app: FastifyInstance, connections: Connections, maxAgeMs: number): void {
   const lives = new WeakMap<CallerConnection, Life>();
@@ -44,13 +43,14 @@ export function leaveOldConnections(app: FastifyInstance, connections: Connectio
   function begin(connection: CallerConnection, ageMs: number): Life {
     const life: Life = { oldAt: performance.now() + ageMs, underWay: 0, isOver: false };
     lives.set(connection, life);
-    // What is under way may be a call that lasts for ever, and no other may ever come.
+    // What is under way may be a call that lasts for ever, and no other may ever come. Whoever makes others now and then is told
+    // with one of these: one that is on its way as the connection is left is refused, and not every library repeats it.
     const timer = setTimeout(() => {
       if (life.underWay === 0) return;
       connection.leave();
       // HTTP/1.1 says so with its next answer.
       life.isOver = connection.session !== undefined;
-    }, ageMs);
+    }, 2 * ageMs);
     connection.socket.once('close', () => clearTimeout(timer));
     return life;
   }

@@ -34,9 +34,11 @@ describeWithChromium('the recipe for Next.js', (open) => {
       cwd: ROOT,
       env: { ...process.env, ...env(), ...more },
       stdio: ['pipe', 'pipe', 'pipe'],
+      // Of a group of its own: npx has another process do it.
+      detached: true,
     });
     child.stdin.end(input);
-    const begun = watch(child as never);
+    const begun = watch(child);
     running.push(begun);
     return begun;
   };
@@ -48,7 +50,10 @@ describeWithChromium('the recipe for Next.js', (open) => {
     await begin('nextjs-website').printed(/Ready/);
   });
   afterAll(async () => {
-    for (const each of running) await each.kill();
+    for (const { child, ended } of running) {
+      if (child.exitCode === null && child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
+      await ended();
+    }
     rmSync(home, { recursive: true, force: true });
   });
 

@@ -90,8 +90,8 @@ class Outbox:
         self, client: LeadIntakeClient, stop: Event, *, poll_seconds: float = 5.0, on_settled: Listener | None = None
     ) -> None:
         """
-        Makes one pass after the other, until it is to stop, after the lead that is being sent. Passes that fail,
-        because the database is away or the listener raises, are told to the logger ``lead_intake``, and made again later.
+        Makes one pass after the other, until it is to stop, after the lead that is being sent. Passes that fail, because
+        the database is away or the listener raises, are told to the logger ``lead_intake``, and made again later.
 
         :param stop: set when the worker is to end; a handler of a signal may do so
         :param poll_seconds: how long to rest between two passes
