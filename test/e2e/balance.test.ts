@@ -48,6 +48,7 @@ test('behind a TCP balancer a core that joins has its share within one age of co
     await connectionsMore(balancer, 2 * GATEWAYS);
     const [firstMade, secondMade] = [(await creations(first)) - firstBefore, (await creations(second)) - secondBefore];
     const share = secondMade / (firstMade + secondMade);
+    console.info(`The core that joined has ${Math.round(100 * share)} % of the creations`);
     expect(share).toBeGreaterThan(0.25);
     expect(share).toBeLessThan(0.75);
   } finally {
