@@ -112,6 +112,7 @@ const MAY_KNOW: Readonly<Record<string, readonly string[]>> = {
   // Who uses the service, or tries it.
   'sdk/generate-contract.ts': ['gateway/docs/openapi.ts'],
   'sdk/': [],
+  'sdk/outbox/': ['sdk/client.ts', 'sdk/contract.ts', 'sdk/errors.ts'],
   'sdk/conformance/': [],
   'sdk/conformance/drivers/': ['sdk/index.ts'],
   'examples/': [],

@@ -1,12 +1,16 @@
-import { execFile } from 'node:child_process';
-import { copyFileSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { execFile, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { copyFileSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import { expect, test } from 'vitest';
-import { ROOT, temporaryFolder } from '../support/processes.ts';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { exampleOf } from '../support/examples.ts';
+import { ROOT, watch } from '../support/processes.ts';
 import { aService } from '../support/service.ts';
 
 const run = promisify(execFile);
+const tsc = join(ROOT, 'node_modules/.bin/tsc');
 
 const service = aService();
 
@@ -16,30 +20,36 @@ const ownPath = (process.env.PATH ?? '')
   .filter((folder) => !folder.includes('node_modules'))
   .join(delimiter);
 
+let folder: string;
+let website: string;
+const write = (file: string, text: string) => writeFileSync(join(website, file), text);
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
+  const packed = join(folder, 'packed');
+  website = join(folder, 'website');
+  for (const each of [packed, website]) mkdirSync(each);
+  const options = { cwd: website, env: { ...process.env, PATH: ownPath } };
+  await run(tsc, ['-p', join(ROOT, 'sdk'), '--outDir', join(packed, 'dist')]);
+  copyFileSync(join(ROOT, 'sdk/package.json'), join(packed, 'package.json'));
+  const { stdout: tarball } = await run('npm', ['pack', packed, '--silent'], options);
+  write('package.json', '{ "type": "module" }');
+  await run('npm', ['install', '--offline', '--no-audit', '--silent', `./${tarball.trim()}`], options);
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
 test('the package does what its README shows, in plain JavaScript and checked by TypeScript', async () => {
   const { studioId, secret } = await service.aStudioWithKey();
-  const [, example = ''] =
-    /<!-- example -->\n```js\n([\s\S]*?)```/.exec(readFileSync(join(ROOT, 'sdk/README.md'), 'utf8')) ?? [];
-  const folder = temporaryFolder();
-  const packed = join(folder, 'packed');
-  const website = join(folder, 'website');
-  for (const each of [packed, website]) mkdirSync(each);
   const options = {
     cwd: website,
     env: { ...process.env, PATH: ownPath, LEAD_INTAKE_URL: service.url, LEAD_INTAKE_KEY: secret },
   };
-  const tsc = join(ROOT, 'node_modules/.bin/tsc');
-
-  await run(tsc, ['-p', join(ROOT, 'sdk'), '--outDir', join(packed, 'dist')]);
-  copyFileSync(join(ROOT, 'sdk/package.json'), join(packed, 'package.json'));
-  const { stdout: tarball } = await run('npm', ['pack', packed, '--silent'], options);
-  writeFileSync(join(website, 'package.json'), '{ "type": "module" }');
-  await run('npm', ['install', '--offline', '--no-audit', '--silent', `./${tarball.trim()}`], options);
   const installed = globSync('**/*.js', { cwd: join(website, 'node_modules/lead-intake-sdk') });
-  expect(installed.filter((file) => dirname(file) !== 'dist')).toEqual([]);
-  writeFileSync(join(website, 'example.js'), example);
-  writeFileSync(
-    join(website, 'visit.js'),
+  expect(installed.filter((file) => !['dist', 'dist/outbox'].includes(dirname(file)))).toEqual([]);
+  const example = exampleOf('sdk/README.md', 'example');
+  write('example.js', example);
+  write(
+    'visit.js',
     `import { names, onContactForm } from './example.js';
     const key = crypto.randomUUID();
     console.log(await onContactForm('Grace', 'grace@example.com', key));
@@ -54,12 +64,9 @@ test('the package does what its README shows, in plain JavaScript and checked by
   expect(others).toEqual([`lead ${id}`, `open already: ${id}`, 'Grace']);
   expect(await service.countLeads(studioId)).toBe(1);
 
-  writeFileSync(
-    join(website, 'example.ts'),
-    example.replace('displayName, email', 'displayName: string, email: string'),
-  );
-  writeFileSync(
-    join(website, 'wrong.ts'),
+  write('example.ts', example.replace('displayName, email', 'displayName: string, email: string'));
+  write(
+    'wrong.ts',
     `import { createLeadIntakeClient } from 'lead-intake-sdk';
     const client = createLeadIntakeClient({ baseUrl: '', apiKey: '' });
     await client.createLead({ displayName: 'Grace', contact: { type: 'fax', value: '1' } });`,
@@ -70,4 +77,54 @@ test('the package does what its README shows, in plain JavaScript and checked by
   await expect(run(tsc, [...check, ...types, 'wrong.ts'], options)).rejects.toMatchObject({
     stdout: expect.stringMatching(/^wrong\.ts\(3,[\s\S]*"fax"[\s\S]*$/),
   });
+});
+
+test('the outbox does what the README and the page show: a form, a worker, what needs a person', async ({
+  onTestFinished,
+}) => {
+  const { studioId, secret } = await service.aStudioWithKey();
+  const env = { PATH: ownPath, LEAD_INTAKE_URL: service.url, LEAD_INTAKE_KEY: secret };
+  for (const name of ['website', 'form', 'worker', 'attention']) {
+    write(`${name === 'worker' ? 'send-leads' : name}.js`, exampleOf('sdk/README.md', `outbox-${name}`));
+  }
+  const [key, wrong] = [randomUUID(), randomUUID()];
+  write(
+    'visits.js',
+    `import { onContactForm } from './form.js';
+    const grace = { name: 'Grace', email: 'grace@example.com', note: 'Asks for a trial.' };
+    onContactForm({ key: '${key}', ...grace });
+    onContactForm({ key: '${key}', ...grace });
+    onContactForm({ key: '${wrong}', ...grace, email: 'nobody' });`,
+  );
+  // The first Node that has SQLite is newer than what the package needs otherwise.
+  await run(process.execPath, ['visits.js'], { cwd: website, env });
+  const worker = watch(
+    spawn(process.execPath, ['send-leads.js'], { cwd: website, env, stdio: ['ignore', 'pipe', 'pipe'] }),
+  );
+  onTestFinished(() => worker.kill());
+  const attention = async () => (await run(process.execPath, ['attention.js'], { cwd: website, env })).stdout;
+  while (!(await attention()).startsWith('1 ')) expect(worker.child.exitCode, worker.output()).toBeNull();
+  expect(await attention()).toMatch(new RegExp(`^${wrong} refused since .+Z: 400 integration_invalid_request: `, 'm'));
+  expect(await service.countLeads(studioId)).toBe(1);
+  worker.child.kill('SIGTERM');
+  expect(await worker.ended(), worker.output()).toBe(0);
+
+  // The page shows the same, in one file.
+  const [, page = ''] =
+    /```js\n([\s\S]*?)```/.exec(readFileSync(join(ROOT, 'gateway/docs/pages/outbox.md'), 'utf8')) ?? [];
+  write('page.js', page);
+  write(
+    'visit-page.js',
+    `import { onContactForm, work } from './page.js';
+    onContactForm({ key: crypto.randomUUID(), name: 'Ada', email: 'ada@example.com' });
+    const stop = new AbortController();
+    setTimeout(() => stop.abort());
+    await work(stop.signal);`,
+  );
+  await run(process.execPath, ['visit-page.js'], { cwd: website, env });
+  expect(await service.countLeads(studioId)).toBe(2);
+
+  const sql = `import { createOutbox } from 'lead-intake-sdk/outbox'; console.log(createOutbox({ table: 'leads' }).setUpSql());`;
+  write('sql.js', sql);
+  expect((await run('node', ['sql.js'], { cwd: website, env })).stdout).toContain('CREATE TABLE IF NOT EXISTS leads (');
 });

@@ -11,6 +11,7 @@ import { GENERATED_CLIENT_BUGS } from './generated-client-bugs.ts';
 import { IMPORT_BUGS, MONGO_IMPORT_BUGS } from './import-bugs.ts';
 import { MONGO_BUGS } from './mongo-bugs.ts';
 import { OPERATOR_BUGS } from './operator-bugs.ts';
+import { OUTBOX_BUGS } from './outbox-bugs.ts';
 import type { PlantedBug } from './planted-bug.ts';
 import { QUOTA_BUGS } from './quota-bugs.ts';
 import { SECURITY_BUGS } from './security-bugs.ts';
@@ -46,6 +47,7 @@ const ON_SQLITE = [
   ERASURE_BUGS,
   EXPORT_BUGS,
   OPERATOR_BUGS,
+  OUTBOX_BUGS,
   QUOTA_BUGS,
   SECURITY_BUGS,
   VERSION_ONE_BUGS,

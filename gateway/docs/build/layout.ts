@@ -5,6 +5,7 @@ const MENU = [
   ['/docs', 'Reference'],
   ['/docs/quick-start', 'Quick start'],
   ['/docs/retries', 'Retries'],
+  ['/docs/outbox', 'Outbox'],
   ['/docs/limits', 'Limits'],
   ['/docs/keys', 'Keys'],
   ['/docs/problems', 'Problems'],

@@ -14,7 +14,7 @@ const CODES = Object.keys(PROBLEMS) as ProblemCode[];
  * `{{name}}`.
  */
 export function renderPages(): DocsPage[] {
-  const written = ['quick-start', 'retries', 'limits', 'keys', 'problems'].map((name) =>
+  const written = ['quick-start', 'retries', 'outbox', 'limits', 'keys', 'problems'].map((name) =>
     renderPage(`/docs/${name}`, read('pages', name).replace('{{problems}}', problemList)),
   );
   return [...written, ...CODES.map((code) => renderPage(`/docs/problems/${code}`, problemPage(code)))];

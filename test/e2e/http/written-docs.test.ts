@@ -12,7 +12,7 @@ const service = aService({ gateway: { QUOTA_LIMIT: '4321', QUOTA_WINDOW_SECONDS:
 const CODES = Object.entries(PROBLEMS);
 const PAGES = [
   '/docs',
-  ...['quick-start', 'retries', 'limits', 'keys', 'problems'].map((name) => `/docs/${name}`),
+  ...['quick-start', 'retries', 'outbox', 'limits', 'keys', 'problems'].map((name) => `/docs/${name}`),
   ...CODES.map(([code]) => `/docs/problems/${code}`),
 ];
 

@@ -1,0 +1,169 @@
+import { randomInt } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, test, vi } from 'vitest';
+import { chanceOf } from '../crash/chance.ts';
+import { aService } from '../support/service.ts';
+import { sizeOf } from '../support/size-of.ts';
+import { startProxy } from '../support/tcp-proxy.ts';
+import { onEachDatabase } from './on-each-database.ts';
+import { aCapture, eventually, type RunningDriver, TABLE, type Website } from './website.ts';
+
+/** How many processes are killed at random, for each language on each database. */
+const KILLS = sizeOf('OUTBOX_KILLS', { usual: 6, soak: 100 });
+
+/** What is killed when, and what is added meanwhile, follows from this. */
+const SEED = Number(process.env.OUTBOX_SEED ?? randomInt(2 ** 32));
+
+// Hundreds of processes are started, on two cores.
+vi.setConfig({ testTimeout: 120_000 + KILLS * 20_000, hookTimeout: 300_000 });
+console.info(`Kills of outboxes from OUTBOX_SEED=${SEED}`);
+
+const service = aService();
+
+const LEASE_MS = 5 * 60 * 1000;
+
+/** Whether bytes are a request that creates a lead. */
+const isCreation = (request: Buffer): boolean => request.includes('POST /v1/');
+
+onEachDatabase(service, ({ name, aWebsite }) => {
+  /** A website with a lead that waits, and a proxy on the way to the service. */
+  async function aWaitingLead(onTestFinished: (end: () => Promise<void>) => void) {
+    const website = await aWebsite();
+    const { hostname, port } = new URL(service.url);
+    const proxy = await startProxy(hostname, Number(port));
+    onTestFinished(() => proxy.stop());
+    const capture = aCapture();
+    await website.add(capture);
+    return { website, proxy, capture, env: { LEAD_INTAKE_URL: `http://127.0.0.1:${proxy.port}` } };
+  }
+
+  /** Has the lead still be there, left to whoever was killed; then it arrives, and there is one. */
+  async function expectSentOnceInTheEnd(website: Website, displayName: string): Promise<void> {
+    const [row] = await website.rows();
+    expect(row).toMatchObject({ state: 'waiting', attempts: 1, capture: expect.stringContaining(displayName) });
+    expect((await website.ask('deliver')).result).toMatchObject({ delivered: 0, postponed: 0, waiting: 1 });
+    expect(row?.next_attempt_at).toBeGreaterThan(Date.now());
+    expect(row?.next_attempt_at).toBeLessThanOrEqual(Date.now() + LEASE_MS);
+    await website.letTimePass();
+    expect((await website.ask('deliver')).result).toMatchObject({ delivered: 1, waiting: 0 });
+    expect(await website.rows()).toMatchObject([{ state: 'delivered', attempts: 2, capture: null }]);
+    expect(await website.leads()).toEqual([displayName]);
+  }
+
+  test(`${name}: a worker that is killed before the service has the request`, async ({ onTestFinished }) => {
+    const { website, proxy, capture, env } = await aWaitingLead(onTestFinished);
+    proxy.silence();
+    const worker = website.begin('deliver', {}, env);
+    await eventually(() => proxy.opened() > 0);
+    await worker.process.kill();
+    expect(await website.leads()).toEqual([]);
+    await expectSentOnceInTheEnd(website, capture.displayName);
+  });
+
+  test(`${name}: a worker that is killed when the service has answered, and it has no answer`, async ({
+    onTestFinished,
+  }) => {
+    const { website, proxy, capture, env } = await aWaitingLead(onTestFinished);
+    proxy.loseReplies({ of: isCreation, by: 'silence' });
+    const worker = website.begin('deliver', {}, env);
+    await eventually(() => proxy.lost() > 0);
+    await worker.process.kill();
+    expect(await website.leads()).toEqual([capture.displayName]);
+    await expectSentOnceInTheEnd(website, capture.displayName);
+  });
+
+  test(`${name}: a worker that is killed before it takes a lead up, or before it notes the answer`, async ({
+    onTestFinished,
+  }) => {
+    const { website, proxy, capture, env } = await aWaitingLead(onTestFinished);
+    const release = await website.database.lock(TABLE);
+    const early = website.begin('deliver', {}, env);
+    await website.database.writersWait(1);
+    await early.process.kill();
+    await release();
+    expect(proxy.opened()).toBe(0);
+    // A server may still carry out what it was told by who is gone.
+    await website.database.endConnections();
+    await website.database.run(`UPDATE ${TABLE} SET attempts = 0`);
+    await website.letTimePass();
+
+    proxy.loseReplies({ of: isCreation, by: 'silence' });
+    const late = website.begin('deliver', {}, env);
+    await eventually(() => proxy.lost() > 0);
+    const releaseAgain = await website.database.lock(TABLE);
+    proxy.heal();
+    await website.database.writersWait(1);
+    await late.process.kill();
+    await releaseAgain();
+    await eventually(async () => (await website.leads()).length === 1);
+    await website.letTimePass();
+    await website.ask('deliver');
+    expect(await website.rows()).toMatchObject([{ state: 'delivered', capture: null }]);
+    expect(await website.leads()).toEqual([capture.displayName]);
+  });
+
+  test(`${name}: forms and workers that are killed at random, the service being away in between`, async ({
+    onTestFinished,
+  }) => {
+    const website = await aWebsite();
+    const { hostname, port } = new URL(service.url);
+    const proxy = await startProxy(hostname, Number(port));
+    onTestFinished(() => proxy.stop());
+    const env = { LEAD_INTAKE_URL: `http://127.0.0.1:${proxy.port}`, LEAD_INTAKE_DEADLINE_MS: '1500' };
+    const chance = chanceOf(SEED);
+    const running = new Set<RunningDriver>();
+    onTestFinished(async () => void (await Promise.all([...running].map(({ process }) => process.kill()))));
+    const begin = (command: string, args: object): RunningDriver => {
+      const driver = website.begin(command, args, env);
+      running.add(driver);
+      return driver;
+    };
+    const kill = async (driver: RunningDriver): Promise<void> => {
+      await sleep(chance.between(0, 400));
+      await driver.process.kill();
+    };
+
+    const rolledBack: string[] = [];
+    const said: string[] = [];
+    for (let kills = 0; kills < KILLS; kills += 2) {
+      const leads = Array.from({ length: 6 }, () => {
+        const capture = aCapture();
+        const end = chance.oneOf(['commit', 'commit', 'rollback']);
+        if (end === 'rollback') rolledBack.push(capture.displayName);
+        return { capture, end };
+      });
+      chance.oneOf([() => proxy.heal(), () => proxy.heal(), () => proxy.refuse()])();
+      await website.letTimePass();
+      const form = begin('add', { leads });
+      const workers = [begin('deliver', {}), begin('deliver', {})];
+      // One of the workers is let be, or both are killed.
+      await Promise.all([kill(form), ...workers.slice(chance.between(0, 1)).map(kill)]);
+      await Promise.all([...running].map(({ process }) => process.ended()));
+      running.clear();
+      said.push(...form.lines().flatMap(({ added }) => (added === undefined ? [] : [String(added)])));
+    }
+    proxy.heal();
+    await website.letTimePass();
+    // What is told by who was killed may still be carried out.
+    await website.database.endConnections();
+    for (let waiting = 1; waiting > 0; ) {
+      const { result } = await website.ask('deliver');
+      expect(result.refused).toBe(0);
+      waiting = Number(result.waiting);
+      await website.letTimePass();
+    }
+
+    const committed = (await website.database.run('SELECT note FROM visits')).map(({ note }) => String(note));
+    const because = `OUTBOX_SEED=${SEED}`;
+    expect(await website.leads(), because).toEqual(committed.sort());
+    expect(committed.filter((each) => rolledBack.includes(each))).toEqual([]);
+    const rows = await website.rows();
+    expect(rows, because).toHaveLength(committed.length);
+    for (const row of rows) expect(row, because).toMatchObject({ state: 'delivered', capture: null });
+    const keys = rows.map(({ idempotency_key }) => idempotency_key);
+    expect(
+      said.filter((key) => !keys.includes(key)),
+      because,
+    ).toEqual([]);
+  });
+});

@@ -1,0 +1,170 @@
+import { DatabaseSync } from 'node:sqlite';
+import pg from 'pg';
+import { createLeadIntakeClient, type LeadCapture } from '../../sdk/index.ts';
+import { createOutbox, type Outbox, type SettledLead } from '../../sdk/outbox/index.ts';
+
+/** What is done with the transaction that a lead was added in. */
+type End = 'commit' | 'rollback' | 'hang' | 'commit-anyway';
+
+/** What a command is given; README.md has it in full. */
+interface Arguments {
+  readonly leads: readonly { readonly capture: LeadCapture; readonly key?: string; readonly end?: End }[];
+  readonly key: string;
+  readonly capture?: LeadCapture;
+  readonly limit?: number;
+  readonly keepSettledDays?: number;
+  readonly onSettled?: 'tell' | 'throw';
+  readonly pollMs?: number;
+}
+
+/** Either of the two databases, as a form handler has it. */
+interface Website {
+  readonly connection: DatabaseSync | pg.Client | pg.Pool;
+  execute(sql: string, ...values: string[]): Promise<unknown>;
+  close(): Promise<void>;
+}
+
+const [, , command = '', text = '{}'] = process.argv;
+const given: Arguments = JSON.parse(text);
+const { OUTBOX_TABLE, LEAD_INTAKE_DEADLINE_MS, LEAD_INTAKE_ATTEMPT_TIMEOUT_MS } = process.env;
+
+try {
+  print(await resultOf());
+} catch (error) {
+  print({ error: error instanceof Error ? error.message : String(error) });
+  process.exitCode = 1;
+}
+
+async function resultOf(): Promise<object> {
+  const outbox = createOutbox(OUTBOX_TABLE === undefined ? {} : { table: OUTBOX_TABLE });
+  if (command === 'set-up-sql') return { sql: outbox.setUpSql() };
+  const website = await openWebsite();
+  try {
+    return await carriedOut(outbox, website);
+  } finally {
+    await website.close();
+  }
+}
+
+async function carriedOut(outbox: Outbox, website: Website): Promise<object> {
+  const { connection } = website;
+  const { leads, key, capture, limit, keepSettledDays, onSettled, pollMs } = given;
+  const options = {
+    ...(limit !== undefined && { limit }),
+    ...(keepSettledDays !== undefined && { keepSettledDays }),
+    ...(onSettled !== undefined && { onSettled: tell }),
+  };
+  switch (command) {
+    case 'set-up':
+      await outbox.setUp(connection);
+      return {};
+    case 'add':
+      for (const lead of leads) await add(outbox, website, lead);
+      return {};
+    case 'deliver':
+      return outbox.deliver(connection, client(), options);
+    case 'run': {
+      const stop = new AbortController();
+      process.once('SIGTERM', () => stop.abort());
+      const polling = pollMs !== undefined && { pollMs };
+      await outbox.run(connection, client(), { ...options, ...polling, signal: stop.signal });
+      return {};
+    }
+    case 'needs-attention': {
+      const { count, entries } = await outbox.needsAttention(connection, limit === undefined ? {} : { limit });
+      const told = entries.map(({ idempotencyKey, createdAt, ...entry }) => ({
+        key: idempotencyKey,
+        createdAt: createdAt.getTime(),
+        ...entry,
+      }));
+      return { count, entries: told };
+    }
+    case 'retry':
+      await outbox.retry(connection, key, capture);
+      return {};
+    case 'discard':
+      await outbox.discard(connection, key);
+      return {};
+    default:
+      throw new Error(`no command is named ${command}`);
+  }
+}
+
+/** Does what a form handler does, in a transaction. */
+async function add(
+  outbox: Outbox,
+  website: Website,
+  { capture, key, end = 'commit' }: Arguments['leads'][number],
+): Promise<void> {
+  const options = key === undefined ? {} : { idempotencyKey: key };
+  const { connection, execute } = website;
+  await execute('BEGIN');
+  await execute('INSERT INTO visits (note) VALUES (?)', String(capture?.displayName));
+  let added: string;
+  try {
+    // As each of the two databases is added to.
+    added =
+      connection instanceof DatabaseSync
+        ? outbox.add(connection, capture, options)
+        : await outbox.add(connection, capture, options);
+  } catch (error) {
+    await execute(end === 'commit-anyway' ? 'COMMIT' : 'ROLLBACK');
+    if (end !== 'commit-anyway') throw error;
+    print({ refused: (error as Error).message });
+    return;
+  }
+  if (end === 'hang') {
+    print({ hanging: added });
+    await new Promise(() => setInterval(() => {}, 60_000));
+  }
+  await execute(end === 'rollback' ? 'ROLLBACK' : 'COMMIT');
+  print(end === 'rollback' ? { rolledBack: added } : { added });
+}
+
+function tell({ idempotencyKey, outcome, leadId, capture }: SettledLead): void {
+  print({ settled: { key: idempotencyKey, outcome, leadId, capture } });
+  if (given.onSettled === 'throw') throw new Error('listener failed');
+}
+
+function client() {
+  const { LEAD_INTAKE_URL = '', LEAD_INTAKE_KEY = '' } = process.env;
+  return createLeadIntakeClient({
+    baseUrl: LEAD_INTAKE_URL,
+    apiKey: LEAD_INTAKE_KEY,
+    ...(LEAD_INTAKE_DEADLINE_MS !== undefined && { deadlineMs: Number(LEAD_INTAKE_DEADLINE_MS) }),
+    ...(LEAD_INTAKE_ATTEMPT_TIMEOUT_MS !== undefined && { attemptTimeoutMs: Number(LEAD_INTAKE_ATTEMPT_TIMEOUT_MS) }),
+  });
+}
+
+async function openWebsite(): Promise<Website> {
+  const { kind, file, ...address } = JSON.parse(process.env.OUTBOX_DATABASE ?? '');
+  if (kind === 'sqlite') {
+    const connection = new DatabaseSync(file, { timeout: 10_000 });
+    return {
+      connection,
+      execute: async (sql, ...values) => connection.prepare(sql).run(...values),
+      close: async () => connection.close(),
+    };
+  }
+  // A worker's pool connects anew when the database was away; a transaction has one connection.
+  if (command === 'run') {
+    const pool = new pg.Pool(address);
+    pool.on('error', () => {});
+    return {
+      connection: pool,
+      execute: (sql, ...values) => pool.query(sql.replace('?', '$1'), values),
+      close: () => pool.end(),
+    };
+  }
+  const connection = new pg.Client(address);
+  await connection.connect();
+  return {
+    connection,
+    execute: (sql, ...values) => connection.query(sql.replace('?', '$1'), values),
+    close: () => connection.end(),
+  };
+}
+
+function print(line: object): void {
+  process.stdout.write(`${JSON.stringify(line)}\n`);
+}

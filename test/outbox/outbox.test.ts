@@ -1,0 +1,317 @@
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect, test, vi } from 'vitest';
+import { freePort } from '../support/servers.ts';
+import { aService } from '../support/service.ts';
+import { onEachDatabase } from './on-each-database.ts';
+import { aCapture, eventually, TABLE } from './website.ts';
+
+// Hundreds of processes are started, on two cores.
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 300_000 });
+
+const service = aService();
+
+const HOUR_MS = 60 * 60 * 1000;
+const NOTHING_DONE = { delivered: 0, alreadyOpen: 0, refused: 0, postponed: 0, waiting: 0, stoppedBecause: null };
+
+/** What a column of UUIDs has. */
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+onEachDatabase(service, ({ name, kind, language, aWebsite }) => {
+  test(`${name}: what a website commits is sent, once; what it rolls back, or is killed in, is not`, async () => {
+    const website = await aWebsite();
+    const [first, second, undone, cut] = [aCapture({ note: 'Zoë 😀 «ä»' }), aCapture(), aCapture(), aCapture()];
+    const key = randomUUID();
+    const { contact, ...others } = first;
+    const { before } = await website.ask('add', {
+      leads: [
+        { capture: first, key },
+        { capture: undone, end: 'rollback' },
+        // A double click, by a form that orders its fields otherwise.
+        { capture: { sourceId: null, contact, ...others }, key: key.toUpperCase() },
+        { capture: second },
+      ],
+    });
+    expect(before).toEqual([
+      { added: key },
+      { rolledBack: expect.stringMatching(UUID) },
+      { added: key },
+      { added: expect.stringMatching(UUID) },
+    ]);
+    const killed = website.begin('add', { leads: [{ capture: cut, end: 'hang' }] });
+    await killed.process.printed(/hanging/);
+    await killed.process.kill();
+
+    expect(await website.rows()).toMatchObject([
+      { state: 'waiting', attempts: 0, settled_at: null, lead_id: null, reason: null },
+      { state: 'waiting' },
+    ]);
+    expect((await website.ask('deliver')).result).toEqual({ ...NOTHING_DONE, delivered: 2 });
+    expect(await website.leads()).toEqual([first.displayName, second.displayName].sort());
+    const settled = {
+      state: 'delivered',
+      capture: null,
+      attempts: 1,
+      reason: null,
+      lead_id: expect.stringMatching(UUID),
+    };
+    expect(await website.rows()).toMatchObject([settled, settled]);
+    expect(await website.database.run('SELECT note FROM visits')).toHaveLength(3);
+    expect((await website.ask('deliver')).result).toEqual(NOTHING_DONE);
+
+    // A third click, after the data is erased.
+    expect((await website.ask('add', { leads: [{ capture: aCapture(), key }] })).before).toEqual([{ added: key }]);
+    expect((await website.ask('deliver')).result).toEqual(NOTHING_DONE);
+  });
+
+  test(`${name}: what cannot be added is refused, and the website's transaction can still be committed`, async () => {
+    const website = await aWebsite();
+    const [capture, key] = [aCapture(), randomUUID()];
+    const anyway = { end: 'commit-anyway' };
+    const { before } = await website.ask('add', {
+      leads: [
+        { capture, key },
+        { capture: aCapture(), key, ...anyway },
+        { capture, key: key.replaceAll('-', ''), ...anyway },
+        { capture: { ...capture, note: 'ä'.repeat(33_000) }, ...anyway },
+        { capture: ['no', 'object'], ...anyway },
+      ],
+    });
+    const refused = { refused: expect.stringMatching(/./) };
+    expect(before).toEqual([{ added: key }, refused, refused, refused, refused]);
+    expect(await website.database.run('SELECT note FROM visits')).toHaveLength(5);
+    expect(await website.rows()).toMatchObject([{ idempotency_key: key, state: 'waiting' }]);
+    expect(JSON.stringify(before)).not.toContain(capture.contact.value);
+  });
+
+  test(`${name}: the table is made by several at once, and by its SQL`, async () => {
+    const website = await aWebsite();
+    const OUTBOX_TABLE = 'wp_7_Leads';
+    await Promise.all([1, 2, 3].map(() => website.ask('set-up', {}, { OUTBOX_TABLE })));
+    await website.ask('add', { leads: [{ capture: aCapture() }] }, { OUTBOX_TABLE });
+    expect((await website.ask('deliver', {}, { OUTBOX_TABLE })).result).toMatchObject({ delivered: 1 });
+    expect(await website.rows()).toEqual([]);
+
+    await website.database.run(`DROP TABLE ${TABLE}`);
+    await website.database.run(String((await website.ask('set-up-sql')).result.sql));
+    await website.ask('set-up');
+    await website.add(aCapture());
+    expect((await website.ask('deliver')).result).toMatchObject({ delivered: 1 });
+    expect(await website.refusal('deliver', {}, { OUTBOX_TABLE: `${TABLE}; DROP TABLE visits` })).toMatch(/./);
+  });
+
+  test(`${name}: what the studio has already and what it refuses; a person mends, or gives up`, async () => {
+    const website = await aWebsite();
+    const open = aCapture();
+    await service.post(website.studio.secret, open);
+    const wrong = aCapture({ contact: { type: 'email', value: 'visitor-without-an-at-sign' } });
+    const hopeless = { ...aCapture(), favouriteColour: 'green' };
+    const [openKey, wrongKey = '', hopelessKey = ''] = await website.add({ ...open, note: 'Again!' }, wrong, hopeless);
+
+    const { result, before } = await website.ask('deliver', { onSettled: 'tell' });
+    expect(result).toEqual({ ...NOTHING_DONE, alreadyOpen: 1, refused: 2 });
+    expect(before).toEqual([
+      {
+        settled: {
+          key: openKey,
+          outcome: 'already_open',
+          leadId: expect.stringMatching(UUID),
+          capture: expect.objectContaining({ note: 'Again!' }),
+        },
+      },
+    ]);
+    const { result: needs } = await website.ask('needs-attention');
+    const entries = needs.entries as { key: string; reason: string }[];
+    const refused = { state: 'refused', attempts: 1, createdAt: expect.any(Number), reason: expect.any(String) };
+    expect(needs.count).toBe(2);
+    expect(new Set(entries)).toEqual(
+      new Set([
+        { ...refused, key: wrongKey, capture: wrong },
+        { ...refused, key: hopelessKey, capture: hopeless },
+      ]),
+    );
+    const reason = entries.find(({ key }) => key === wrongKey)?.reason;
+    expect(reason).toMatch(/^400 integration_invalid_request: .*contact\.value: .+ \(request .+\)$/);
+    expect(reason).not.toContain('visitor');
+    expect((await website.ask('needs-attention', { limit: 1 })).result).toMatchObject({ count: 2, entries: [{}] });
+
+    // Nothing is tried again by itself.
+    expect((await website.ask('deliver')).result).toEqual(NOTHING_DONE);
+    const mended = aCapture();
+    await website.ask('retry', { key: wrongKey, capture: mended });
+    await website.ask('discard', { key: hopelessKey });
+    expect((await website.ask('deliver')).result).toEqual({ ...NOTHING_DONE, delivered: 1 });
+    expect(await website.leads()).toEqual([open.displayName, mended.displayName].sort());
+    const rows = await website.rows();
+    expect(rows.map(({ state }) => state).sort()).toEqual(['already_open', 'delivered', 'discarded']);
+    for (const row of rows) {
+      expect(row).toMatchObject({ capture: null, reason: null, settled_at: expect.any(Number) });
+    }
+    await website.refusal('retry', { key: wrongKey });
+    await website.refusal('discard', { key: wrongKey });
+    await website.refusal('retry', { key: hopelessKey });
+    await website.refusal('discard', { key: randomUUID() });
+    await website.ask('discard', { key: hopelessKey });
+
+    // A month later nobody needs the rows.
+    await website.database.run(`UPDATE ${TABLE} SET settled_at = settled_at - ${29 * 24 * HOUR_MS}`);
+    await website.ask('deliver');
+    expect(await website.rows()).toHaveLength(3);
+    await website.ask('deliver', { keepSettledDays: 28 });
+    expect(await website.rows()).toEqual([]);
+  });
+
+  test(`${name}: a key that does not open, and a service that is away, hold up all leads and lose none`, async () => {
+    const website = await aWebsite();
+    const captures = Array.from({ length: 5 }, () => aCapture());
+    await website.add(...captures);
+    const states = async () => (await website.rows()).map(({ attempts }) => attempts).sort();
+
+    const away = { LEAD_INTAKE_URL: `http://127.0.0.1:${await freePort()}`, LEAD_INTAKE_DEADLINE_MS: '1' };
+    const { result } = await website.ask('deliver', {}, away);
+    expect(result).toEqual({
+      ...NOTHING_DONE,
+      postponed: 3,
+      waiting: 5,
+      stoppedBecause: expect.stringMatching(/^no answer: /),
+    });
+    expect(await states()).toEqual([0, 0, 1, 1, 1]);
+    const wait = (await website.rows())
+      .filter(({ attempts }) => attempts === 1)
+      .map((row) => row.next_attempt_at - Date.now());
+    for (const each of wait) expect(each).toBeLessThanOrEqual(30_000);
+    // Nothing of them is due; of the other two the first is answered for both.
+    const { result: forbidden } = await website.ask('deliver', {}, { LEAD_INTAKE_KEY: 'lik_of_nobody' });
+    const reason = expect.stringMatching(/^401 integration_key_invalid: /);
+    expect(forbidden).toEqual({ ...NOTHING_DONE, postponed: 1, waiting: 5, stoppedBecause: reason });
+    expect(await states()).toEqual([0, 1, 1, 1, 1]);
+    expect((await website.ask('needs-attention')).result).toMatchObject({
+      count: 1,
+      entries: [{ state: 'waiting', reason, attempts: 1 }],
+    });
+
+    // Whoever waits for a day needs a person, too, and a clock that was ahead holds nobody up.
+    await website.database.run(`UPDATE ${TABLE} SET created_at = created_at - ${25 * HOUR_MS} WHERE attempts = 0`);
+    expect((await website.ask('needs-attention')).result).toMatchObject({ count: 2, entries: [{ attempts: 0 }, {}] });
+    const ahead = Date.now() + 26 * HOUR_MS;
+    await website.database.run(`UPDATE ${TABLE} SET next_attempt_at = ${ahead}`);
+    expect((await website.ask('deliver', { limit: 3 })).result).toEqual({ ...NOTHING_DONE, delivered: 3, waiting: 2 });
+    expect((await website.ask('deliver')).result).toEqual({ ...NOTHING_DONE, delivered: 2 });
+    expect(await website.leads()).toEqual(captures.map(({ displayName }) => displayName).sort());
+  });
+
+  test(`${name}: waits at least as long as the service asks, and longer each time`, async ({ onTestFinished }) => {
+    const website = await aWebsite();
+    const [status, headers] = [429, { 'content-type': 'application/problem+json', 'retry-after': '7200' }];
+    const problem = {
+      type: 'about:blank',
+      title: 'Too many',
+      status,
+      code: 'integration_rate_limited',
+      requestId: 'r-1',
+    };
+    const asked: string[] = [];
+    const busy = createServer((request, response) => {
+      asked.push(String(request.headers['idempotency-key']));
+      response.writeHead(status, headers).end(JSON.stringify(problem));
+    }).listen(0, '127.0.0.1');
+    onTestFinished(() => void busy.close());
+    await once(busy, 'listening');
+    const env = { LEAD_INTAKE_URL: `http://127.0.0.1:${(busy.address() as AddressInfo).port}` };
+
+    const [first = ''] = await website.add(aCapture());
+    await website.database.run(`UPDATE ${TABLE} SET created_at = created_at - 1000`);
+    await website.add(aCapture());
+    const reason = '429 integration_rate_limited: Too many (request r-1)';
+    const started = Date.now();
+    expect((await website.ask('deliver', {}, env)).result).toEqual({
+      ...NOTHING_DONE,
+      postponed: 1,
+      waiting: 2,
+      stoppedBecause: reason,
+    });
+    expect(asked).toEqual([first]);
+    const rowOf = async (key: string) => (await website.rows()).find(({ idempotency_key }) => idempotency_key === key);
+    const wait = ((await rowOf(first))?.next_attempt_at ?? 0) - started;
+    expect(wait).toBeGreaterThanOrEqual(2 * HOUR_MS);
+    expect(await rowOf(first)).toMatchObject({ state: 'waiting', reason });
+
+    // A day is the longest, whatever is asked for; ten attempts later an hour is the shortest but for chance.
+    headers['retry-after'] = `${365 * 24 * 3600}`;
+    await website.letTimePass();
+    await website.ask('deliver', {}, env);
+    expect((await rowOf(first))?.next_attempt_at).toBeLessThanOrEqual(Date.now() + 24 * HOUR_MS);
+    headers['retry-after'] = '1';
+    await website.database.run(`UPDATE ${TABLE} SET attempts = 20, next_attempt_at = created_at`);
+    const again = Date.now();
+    await website.ask('deliver', {}, { ...env, LEAD_INTAKE_DEADLINE_MS: '1' });
+    const backOff = ((await rowOf(first))?.next_attempt_at ?? 0) - again;
+    expect(backOff).toBeGreaterThanOrEqual(HOUR_MS / 2);
+    expect((await rowOf(first))?.next_attempt_at).toBeLessThanOrEqual(Date.now() + HOUR_MS);
+  });
+
+  test(`${name}: nothing is erased before the listener has had it`, async () => {
+    const website = await aWebsite();
+    const captures = [aCapture(), aCapture()];
+    await website.add(...captures);
+    const failing = website.begin('deliver', { onSettled: 'throw' });
+    expect(await failing.result()).toEqual({ error: expect.stringMatching(/./) });
+    // The service has both, and the website too.
+    expect(failing.lines().slice(0, -1)).toHaveLength(2);
+    const rows = await website.rows();
+    for (const row of rows) {
+      expect(row).toMatchObject({
+        state: 'waiting',
+        capture: expect.any(String),
+        reason: expect.stringMatching(/^listener: \w+/),
+      });
+    }
+    expect(JSON.stringify(rows)).not.toContain('listener failed');
+
+    await website.letTimePass();
+    const { result, before } = await website.ask('deliver', { onSettled: 'tell' });
+    expect(result).toEqual({ ...NOTHING_DONE, delivered: 2 });
+    const told = before.map(({ settled }) => (settled as { capture: unknown }).capture);
+    expect(new Set(told)).toEqual(new Set(captures));
+    expect(await website.leads()).toHaveLength(2);
+  });
+
+  test(`${name}: two workers share the work`, async () => {
+    const website = await aWebsite();
+    const captures = Array.from({ length: 12 }, () => aCapture());
+    await website.add(...captures);
+    // Both have read what is due before either of them takes something up.
+    const release = await website.database.lock(TABLE);
+    const passes = [website.ask('deliver'), website.ask('deliver')];
+    await website.database.writersWait(2);
+    await release();
+    const results = await Promise.all(passes);
+    const [one, other] = results.map(({ result }) => Number(result.delivered));
+    expect((one ?? 0) + (other ?? 0)).toBe(12);
+    for (const row of await website.rows()) expect(row).toMatchObject({ state: 'delivered', attempts: 1 });
+    expect(await website.leads()).toEqual(captures.map(({ displayName }) => displayName).sort());
+  });
+
+  test.runIf(language.hasRun)(
+    `${name}: a worker goes on while the database is away, and ends when told`,
+    async ({ onTestFinished }) => {
+      const website = await aWebsite();
+      await website.database.run(`ALTER TABLE ${TABLE} RENAME TO ${TABLE}_away`);
+      const worker = website.begin('run', { pollMs: 20 });
+      onTestFinished(() => worker.process.kill());
+      await worker.process.printed(new RegExp(TABLE));
+      await website.database.run(`ALTER TABLE ${TABLE}_away RENAME TO ${TABLE}`);
+      const allHaveArrived = async () => (await website.rows()).every(({ state }) => state === 'delivered');
+      await website.add(aCapture());
+      await eventually(allHaveArrived);
+      // Between two leads: one that it has taken up is sent again only after some minutes.
+      if (kind !== 'SQLite') await website.database.endConnections();
+      await website.add(aCapture());
+      await eventually(allHaveArrived);
+      worker.process.child.kill('SIGTERM');
+      expect(await worker.result()).toEqual({});
+    },
+  );
+});

@@ -1,0 +1,58 @@
+import type { PlantedBug } from './planted-bug.ts';
+
+const OUTBOX = 'test/outbox/outbox.test.ts';
+const KILLS = 'test/outbox/kills.test.ts';
+const ROWS = 'sdk/outbox/lead-rows.ts';
+const DELIVERY = 'sdk/outbox/delivery.ts';
+
+/** Faults of the outbox for Node. Its driver is a process of its own. */
+export const OUTBOX_BUGS: readonly PlantedBug[] = [
+  {
+    name: 'a lead that a worker has taken up is left to it for long, though it is killed',
+    suite: KILLS,
+    caughtBy: 'Node on SQLite: a worker that is killed when the service has answered, and it has no answer',
+    patches: [{ file: ROWS, find: 'const LEASE_MS = 5 * MINUTE_MS;', put: 'const LEASE_MS = 20 * 60 * MINUTE_MS;' }],
+  },
+  {
+    name: 'two workers send the same leads',
+    suite: OUTBOX,
+    caughtBy: 'Node on SQLite: two workers share the work',
+    patches: [{ file: ROWS, find: 'if (changes !== 1) return undefined;', put: '' }],
+    inSoak: true,
+  },
+  {
+    name: 'a lead is sent under a new key whenever it is sent again',
+    suite: KILLS,
+    caughtBy: 'Node on SQLite: a worker that is killed when the service has answered, and it has no answer',
+    patches: [
+      {
+        file: DELIVERY,
+        find: 'client.createLead(capture, { idempotencyKey: key })',
+        put: 'client.createLead(capture)',
+      },
+    ],
+    inSoak: true,
+  },
+  {
+    name: 'the data is erased before the listener has had it',
+    suite: OUTBOX,
+    caughtBy: 'Node on SQLite: nothing is erased before the listener has had it',
+    patches: [
+      {
+        file: DELIVERY,
+        find: 'const outcome = await told(lead, await send(lead, client));',
+        put: `const outcome = await send(lead, client);
+              await leads.note(lead, outcome);
+              await told(lead, outcome);`,
+      },
+    ],
+    inSoak: true,
+  },
+  {
+    name: 'a key that does not open is asked again for each lead',
+    suite: OUTBOX,
+    caughtBy: 'Node on SQLite: a key that does not open, and a service that is away, hold up all leads and lose none',
+    patches: [{ file: 'sdk/outbox/outcome.ts', find: "isForAll ? 'yes' : 'no'", put: "'no'" }],
+    inSoak: true,
+  },
+];
