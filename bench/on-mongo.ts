@@ -3,13 +3,13 @@ import type { Options } from './options.ts';
 import { showProgress } from './progress.ts';
 import { rowsOf, type Section } from './report.ts';
 import { loadsOf, measure, rateRatios } from './rounds.ts';
-import { type Surroundings, startBareDriver, startProductOnMongo } from './targets.ts';
+import { type Surroundings, startBareDriver, startProductOnMongo, startTwoGateways } from './targets.ts';
 import { SCENARIOS, type Scenario } from './workload.ts';
 
 /** What part of the bare driver's rate the product is to reach: of inserts, of finds by key, of pages; a get of any. */
 const LEAST_OF_DRIVER: Readonly<Partial<Record<Scenario, number>>> = { create: 1.4, replay: 0.8, list: 1 };
 
-/** Measures the product on MongoDB and Redis, against the bare driver. */
+/** Measures the product on MongoDB and Redis, also with two gateways, against the bare driver. */
 export async function measureOnMongo(
   mongoUrl: string,
   redisUrl: string,
@@ -17,9 +17,10 @@ export async function measureOnMongo(
   { parts, rounds }: Options,
 ): Promise<Section> {
   const product = await startProductOnMongo(mongoUrl, redisUrl, surroundings);
+  const several = await startTwoGateways(mongoUrl, redisUrl, surroundings);
   const driver = await startBareDriver(mongoUrl, surroundings);
   const scenarios = SCENARIOS.filter((scenario) => parts.includes(scenario));
-  const targets = [driver, product];
+  const targets = [driver, product, several];
 
   const loads = scenarios.length * targets.length * loadsOf(rounds);
   const progress = showProgress('MongoDB', loads);

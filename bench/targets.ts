@@ -108,6 +108,12 @@ export function startProductOnMongo(mongoUrl: string, redisUrl: string, surround
   return startBoth('product on MongoDB', env, surroundings);
 }
 
+/** The same with two gateways on one port. The processor time of the gateway is that of the process that sees to them. */
+export function startTwoGateways(mongoUrl: string, redisUrl: string, surroundings: Surroundings) {
+  const env = { DATABASE_URL: ownDatabase(mongoUrl), REDIS_URL: redisUrl, GATEWAY_PROCESSES: '2' };
+  return startBoth('product, two gateways', env, surroundings);
+}
+
 /** Starts the product as `npm start` does, on SQLite. */
 export async function startLauncher(surroundings: Surroundings): Promise<RunningTarget> {
   const env = { ...SETTINGS, DATABASE_URL: sqliteUrl() };

@@ -13,6 +13,9 @@ const LONGEST_PAUSE_MS = 30_000;
 /** From how long a life on a process has not ended as soon as it has begun; milliseconds. */
 const LONG_LIFE_MS = 60_000;
 
+/** How often it is told that a process does not serve yet: a large database may take minutes; milliseconds. */
+const TOLD_EVERY_MS = 30_000;
+
 /** How much longer than its processes this one waits for their end; milliseconds. */
 const STOP_MARGIN_MS = 1000;
 
@@ -90,7 +93,12 @@ class Supervisor {
       serves.reject(new Error(`a process has ended before it served (${signal ?? `status ${code}`})`));
       this.#workers.delete(worker);
     });
-    const url = await serves.promise;
+    const waiting = setInterval(
+      () =>
+        this.#log.warn({ pid: worker.process.pid }, 'a process is still being begun: what it waits for is in its log'),
+      TOLD_EVERY_MS,
+    );
+    const url = await serves.promise.finally(() => clearInterval(waiting));
     worker.once('exit', (code, signal) => void this.#replace(worker, { code, signal, began }));
     return url;
   }
@@ -160,5 +168,6 @@ async function end(worker: Worker): Promise<number | string> {
   const exited = once(worker, 'exit');
   worker.process.kill('SIGTERM');
   const [code, signal] = await exited;
-  return code ?? signal;
+  // The signal itself ends only one that is still being begun, and has nothing to put in order.
+  return signal === 'SIGTERM' ? 0 : (code ?? signal);
 }

@@ -19,6 +19,7 @@ import {
   type CertificateSubject,
   MOST_TOKENS,
   parseCallers,
+  subjectForm,
   tokenDigits,
   tokenHash,
 } from '../src/callers-file.ts';
@@ -72,8 +73,16 @@ export function addCaller(path: string, { name, may, studios, certificate }: New
       throw new CallersFault(`there is a caller ${name}: it gets a second token without --may and --studio`);
     if (!former && !may) throw new CallersFault(`there is no caller ${name}: a new one needs --may`);
     const entry: CallerEntry = former ?? { may: may ?? [], ...(studios && { studios }) };
-    if (certificate !== undefined)
-      return { ...callers, [name]: { ...entry, certificateSubject: subjectIn(certificate) } };
+    if (certificate !== undefined) {
+      const certificateSubject = subjectIn(certificate);
+      const known = entry.certificateSubject;
+      if (known && subjectForm(known) !== subjectForm(certificateSubject)) {
+        throw new CallersFault(
+          `${name} has a certificate of another subject: add a caller of another name, and \`callers remove ${name}\` once nobody uses the former`,
+        );
+      }
+      return { ...callers, [name]: { ...entry, certificateSubject } };
+    }
     const { tokens = [] } = entry;
     if (tokens.length === MOST_TOKENS) {
       throw new CallersFault(
@@ -86,14 +95,23 @@ export function addCaller(path: string, { name, may, studios, certificate }: New
   return token;
 }
 
-/** Takes the older of its two tokens from a caller. @throws CallersFault */
-export const retireToken = (path: string, name: string): ListedCaller[] =>
+/**
+ * Takes one of its two tokens from a caller.
+ *
+ * @param digits how the hash of the token begins; undefined: the older one
+ * @throws CallersFault
+ */
+export const retireToken = (path: string, name: string, digits?: string): ListedCaller[] =>
   change(path, (callers) => {
     const caller = existing(callers, name);
     const { tokens = [] } = caller;
     if (tokens.length < MOST_TOKENS)
       throw new CallersFault(`${name} has no second token: \`callers new ${name}\` makes one`);
-    return { ...callers, [name]: { ...caller, tokens: tokens.slice(1) } };
+    const [retired, another] =
+      digits === undefined ? tokens : tokens.filter(({ sha256 }) => tokenDigits(sha256) === digits);
+    if (!retired) throw new CallersFault(`${name} has no token ${digits}: \`callers list\` shows which it has`);
+    if (digits !== undefined && another) throw new CallersFault(`both tokens of ${name} begin so`);
+    return { ...callers, [name]: { ...caller, tokens: tokens.filter((token) => token !== retired) } };
   });
 
 /** Takes a caller out. @throws CallersFault */

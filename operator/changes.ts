@@ -31,7 +31,11 @@ export async function watchChanges(
   },
 ): Promise<void> {
   const { leads, since } = await store.measureLeadChanges(MAX_COUNTED);
-  tell(since ? `${leads} leads wait, the first since ${since.toISOString()}` : 'no lead waits');
+  tell(
+    since
+      ? `${leads} ${leads === 1 ? 'lead waits' : 'leads wait'}, the first since ${since.toISOString()}`
+      : 'no lead waits',
+  );
   for await (const changes of watchLeadChanges(new LeadChangeLooks(store), ending)) {
     for (const change of changes) await write(`${visible(json ? JSON.stringify(change) : lineOf(change))}\n`);
   }

@@ -377,9 +377,12 @@ callers
   .action(({ file }: { file: string }) => told(async () => show(listCallers(file), isJson())));
 callers
   .command('retire <name>')
-  .description('take the older of its two tokens from a caller, at once')
+  .description('take one of its two tokens from a caller, at once: the older one, unless told')
+  .option('--token <digits>', 'how its hash begins, as `callers list` shows it')
   .addOption(CALLERS_FILE)
-  .action((name: string, { file }: { file: string }) => told(async () => show(retireToken(file, name), isJson())));
+  .action((name: string, { token, file }: { token?: string; file: string }) =>
+    told(async () => show(retireToken(file, name, token), isJson())),
+  );
 callers
   .command('remove <name>')
   .description('take a caller out, at once')

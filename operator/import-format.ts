@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { createInterface } from 'node:readline';
+import { pipeline, Readable } from 'node:stream';
 import { parse } from 'csv-parse';
 import { CONTACT_TYPES, type Contact } from '../src/domain/contact.ts';
 import { LEAD_STAGES, type LeadStage } from '../src/domain/lead.ts';
@@ -15,29 +16,84 @@ type Fields = Readonly<Record<string, unknown>>;
 /** Reads leads from what was exported, or made like it. */
 export const IMPORT_FORMATS = { ndjson: ndjsonLines, csv: csvLines } as const;
 
-async function* ndjsonLines(input: NodeJS.ReadableStream, studioId: string): AsyncGenerator<ImportLine> {
+/** What is told of bytes that another encoding has put there: read as if they were UTF-8, names would be spoilt in silence. */
+const NOT_UTF8 = 'is not UTF-8: save the file in that encoding';
+
+/*
+ * Both formats are taken apart with each byte as a character of its own (Latin-1): what ends a line or a cell is the same in UTF-8, and
+ * what stands in between is decoded by itself.
+ */
+
+async function* ndjsonLines(input: Readable, studioId: string): AsyncGenerator<ImportLine> {
   let line = 0;
-  for await (const text of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
+  for await (const bytes of createInterface({
+    input: bytesOf(input).setEncoding('latin1'),
+    crlfDelay: Number.POSITIVE_INFINITY,
+  })) {
     line += 1;
-    if (text.trim() === '') continue;
-    const record = parsed(text);
-    yield record ? { line, ...leadOf(record, studioId) } : { line, fault: 'is no object in JSON' };
+    if (bytes.trim() === '') continue;
+    const text = utf8Of(bytes);
+    const record = text === undefined ? undefined : parsed(text);
+    if (text === undefined) yield { line, fault: NOT_UTF8 };
+    else yield record ? { line, ...leadOf(record, studioId) } : { line, fault: 'is no object in JSON' };
   }
 }
 
-async function* csvLines(input: NodeJS.ReadableStream, studioId: string): AsyncGenerator<ImportLine> {
-  const parser = input.pipe(
-    parse({ bom: true, columns: true, info: true, relax_column_count: true, skip_empty_lines: true }),
-  );
+async function* csvLines(input: Readable, studioId: string): AsyncGenerator<ImportLine> {
+  const parser = parse({
+    encoding: 'latin1',
+    columns: true,
+    info: true,
+    relax_column_count: true,
+    skip_empty_lines: true,
+  });
+  // What reading fails with comes out of the parser, too.
+  pipeline(bytesOf(input), parser, () => {});
   let line = 2;
   for await (const { record, info } of parser as AsyncIterable<{
     record: Record<string, string>;
     info: { lines: number };
   }>) {
     const cells = Object.entries(record).filter(([, cell]) => cell !== '');
-    const { email, phone, ...fields } = Object.fromEntries(cells.map(([name, cell]) => [name, restored(cell)]));
-    yield { line, ...leadOf({ ...fields, contact: { email, phone } }, studioId) };
+    const texts = cells.map(([name, cell]) => [name, utf8Of(cell)] as const);
+    if (texts.some(([, text]) => text === undefined)) yield { line, fault: NOT_UTF8 };
+    else {
+      const restoredTexts = texts.map(([name, text]) => [name, restored(text ?? '')]);
+      const { email, phone, ...fields } = Object.fromEntries(restoredTexts);
+      yield { line, ...leadOf({ ...fields, contact: { email, phone } }, studioId) };
+    }
     line = info.lines + 1;
+  }
+}
+
+const MARK = Buffer.from('\u{feff}');
+
+/** The bytes of a file without the mark of UTF-8 in front. */
+function bytesOf(input: Readable): Readable {
+  return Readable.from(pieces(), { objectMode: false });
+
+  async function* pieces(): AsyncGenerator<Buffer> {
+    let head: Buffer | undefined = Buffer.alloc(0);
+    for await (const chunk of input as AsyncIterable<Buffer>) {
+      if (head) head = Buffer.concat([head, chunk]);
+      else yield chunk;
+      if (!head || head.length < MARK.length) continue;
+      const rest = head.subarray(head.subarray(0, MARK.length).equals(MARK) ? MARK.length : 0);
+      head = undefined;
+      if (rest.length > 0) yield rest;
+    }
+    if (head?.length) yield head;
+  }
+}
+
+const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/** The text whose bytes are these characters; undefined: they are those of none. */
+function utf8Of(bytes: string): string | undefined {
+  try {
+    return UTF8.decode(Buffer.from(bytes, 'latin1'));
+  } catch {
+    return undefined;
   }
 }
 

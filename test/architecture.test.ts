@@ -158,7 +158,7 @@ interface Import {
 const FILES = globSync('**/*.{ts,js,mjs}', {
   cwd: ROOT,
   exclude: (name) => name === 'node_modules' || name.startsWith('.'),
-}).filter((file) => !/^(?:sdk\/dist|examples\/.*\/gen)\//.test(file));
+}).filter((file) => !/^(?:sdk\/dist|examples\/.*\/(?:gen|types))\//.test(file));
 
 /** Of types too: what a file must know to be read counts as much as what it needs to run. */
 const imports: readonly Import[] = FILES.flatMap((file) =>

@@ -1,6 +1,7 @@
+import { LEADS_PATH } from '../lead-paths.ts';
 import { PROBLEM_MEDIA_TYPE, PROBLEMS, type Problem, type ProblemCode, problemBody } from '../problems.ts';
 import { problemDetailsSchema } from '../schemas.ts';
-import { REQUEST_ID } from './examples.ts';
+import { LEAD, REQUEST_ID } from './examples.ts';
 
 const HEADERS = {
   'X-Request-Id': {
@@ -19,6 +20,11 @@ const HEADERS = {
     description: 'Requests (`q`) that the key, or its studio with all keys, has per window of so many seconds (`w`).',
     schema: { type: 'string', pattern: '^"default";q=[1-9]\\d*;w=[1-9]\\d*$' },
     example: '"default";q=600;w=60',
+  },
+  Location: {
+    description: 'Where the lead is to be read: a reference relative to the address of the request.',
+    schema: { type: 'string', pattern: '^/.+/[0-9a-f-]{36}$' },
+    example: `${LEADS_PATH}/${LEAD.id}`,
   },
   'Idempotent-Replayed': {
     description: 'There when an earlier request had created the lead.',
@@ -64,11 +70,11 @@ export function success(
   description: string,
   schema: object,
   example: unknown,
-  { sometimes = [], ...more }: HeaderNames & { readonly links?: object } = {},
+  { always = [], sometimes = [], ...more }: HeaderNames & { readonly links?: object } = {},
 ): object {
   return {
     description,
-    headers: headersOf([{ always: COUNTED, sometimes }]),
+    headers: headersOf([{ always: [...COUNTED, ...always], sometimes }]),
     content: { 'application/json': { schema, example } },
     ...more,
   };

@@ -18,6 +18,13 @@ import { createLeadOperation, getLeadOperation, listLeadsOperation } from './ope
 import { requestIdParameter } from './parameters.ts';
 import { withReferences } from './references.ts';
 
+/** What the API is called, and what it is for. */
+export const openApiInfo = {
+  title: 'Lead Intake API',
+  version: '1.0.0',
+  summary: 'Sends sales leads into one studio of a CRM and reads them back.',
+} as const;
+
 /**
  * The OpenAPI 3.1 document of the public API. Its schema of a creation is the one that bodies are checked with; what it
  * says of answers is held against every answer that the HTTP tests get.
@@ -38,12 +45,7 @@ export function openApiDocument(publicUrl: string): object {
   };
   return withReferences({
     openapi: '3.1.0',
-    info: {
-      title: 'Lead Intake API',
-      version: '1.0.0',
-      summary: 'Sends sales leads into one studio of a CRM and reads them back.',
-      description: description(`${publicUrl}/docs`),
-    },
+    info: { ...openApiInfo, description: description(`${publicUrl}/docs`) },
     servers: [{ url: publicUrl }],
     tags: [{ name: 'Leads', description: "The leads of the key's studio." }],
     paths: {

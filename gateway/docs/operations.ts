@@ -1,6 +1,7 @@
 import type { Problem } from '../problems.ts';
 import { leadCaptureSchema, leadListSchema, leadResponseSchema } from '../schemas.ts';
 import { failure, success } from './answers.ts';
+import { codeSamples } from './code-samples.ts';
 import { CAPTURE, CURSOR, exampleOf, FULL_CAPTURE, INVALID, LEAD, OLDER_LEAD } from './examples.ts';
 import {
   cursorParameter,
@@ -38,12 +39,14 @@ export function createLeadOperation(publicUrl: string, common: CommonAnswers): o
         },
       },
     },
+    'x-codeSamples': codeSamples(publicUrl, 'createLead'),
     responses: {
       201: success(
         'The lead. This request created it, or an earlier one did.',
         leadResponseSchema,
         { lead: LEAD },
         {
+          always: ['Location'],
           sometimes: ['Idempotent-Replayed'],
           links: { lead: { operationId: 'getLead', parameters: { id: '$response.body#/lead/id' } } },
         },
@@ -64,6 +67,7 @@ export function getLeadOperation(publicUrl: string, common: CommonAnswers): obje
     tags: ['Leads'],
     security: [{ apiKey: ['leads.read'] }],
     parameters: [idParameter, requestIdParameter],
+    'x-codeSamples': codeSamples(publicUrl, 'getLead'),
     responses: {
       200: success('The lead.', leadResponseSchema, { lead: OLDER_LEAD }),
       400: failure(publicUrl, [INVALID.getLead]),
@@ -82,6 +86,7 @@ export function listLeadsOperation(publicUrl: string, common: CommonAnswers): ob
     tags: ['Leads'],
     security: [{ apiKey: ['leads.read'] }],
     parameters: [limitParameter, cursorParameter, requestIdParameter],
+    'x-codeSamples': codeSamples(publicUrl, 'listLeads'),
     responses: {
       200: success('The page.', leadListSchema, { leads: [LEAD, OLDER_LEAD], nextCursor: CURSOR }),
       400: failure(publicUrl, [INVALID.listLeads]),

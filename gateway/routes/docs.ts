@@ -54,12 +54,10 @@ export function docsRoutes(app: FastifyInstance, publicUrl: string, policy: Quot
 function servePages(app: FastifyInstance, publicUrl: string, policy: QuotaPolicy): void {
   app.register(async (scope) => {
     scope.register(etag, { weak: true });
-    for (const { path, html } of pagesOf({ publicUrl, ...policy })) {
+    for (const { path, mediaType, text } of pagesOf({ publicUrl, ...policy })) {
       const headers = headersOf(path === '/docs' ? REFERENCE_CONTENT_POLICY : CONTENT_POLICY);
-      const content = Buffer.from(html);
-      scope.get(path, DOCS, async (_request, reply) =>
-        reply.headers(headers).type('text/html; charset=utf-8').send(content),
-      );
+      const content = Buffer.from(text);
+      scope.get(path, DOCS, async (_request, reply) => reply.headers(headers).type(mediaType).send(content));
       allowOnly(app, path, 'GET');
     }
   });

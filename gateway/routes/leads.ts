@@ -14,6 +14,9 @@ export function leadRoutes(app: FastifyInstance, core: CoreClient, publicUrl: st
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
 
+  // A path, which is right behind a prefix, and whatever name a caller reaches the gateway by.
+  const leadsPath = new URL(publicUrl + LEADS_PATH).pathname;
+
   // @rule 4.1.created 4.1.replayed 4.1.existing-lead
   const create = {
     config: { operation: 'createLead', scope: SCOPES.create },
@@ -34,7 +37,7 @@ export function leadRoutes(app: FastifyInstance, core: CoreClient, publicUrl: st
     state.replayed = replayed;
     state.leadId = leadId;
     if (replayed) reply.header('idempotent-replayed', 'true');
-    reply.code(201);
+    reply.code(201).header('location', `${leadsPath}/${leadId}`);
     return asJson(reply, body);
   });
 

@@ -17,7 +17,8 @@ interface Life {
 
 /**
  * Has callers go over to another connection with the first call after a greatest age, so that load finds its balance: else they
- * stay for as long as they live at the core to which their first connection has led. What is under way goes on to its end.
+ * stay for as long as they live at the core to which their first connection has led. Where none comes, but something is under way,
+ * they are told at twice that age. Calls that last until somebody ends them end then; what else is under way goes on to its end.
  *
  * A connection on which nothing is called does not end: it is no load, and a caller with one call at a time cannot meet its end.
  */
@@ -26,8 +27,7 @@ export function leaveOldConnections(app: FastifyInstance, connections: Connectio
   app.addHook('onRequest', async (request, reply) => {
     const connection = connections.of(request);
     if (!connection) return;
-    const life = lives.get(connection) ?? { oldAt: performance.now() + jittered(maxAgeMs), underWay: 0, isOver: false };
-    lives.set(connection, life);
+    const life = lives.get(connection) ?? begin(connection, jittered(maxAgeMs));
     life.underWay += 1;
     reply.raw.once('close', () => {
       life.underWay -= 1;
@@ -36,9 +36,24 @@ export function leaveOldConnections(app: FastifyInstance, connections: Connectio
     });
     if (life.isOver || performance.now() < life.oldAt) return;
     life.isOver = true;
-    if (streamOf(reply)) connection.leave();
-    else reply.header('connection', 'close');
+    connection.leave();
+    if (!streamOf(reply)) reply.header('connection', 'close');
   });
+
+  function begin(connection: CallerConnection, ageMs: number): Life {
+    const life: Life = { oldAt: performance.now() + ageMs, underWay: 0, isOver: false };
+    lives.set(connection, life);
+    // What is under way may be a call that lasts for ever, and no other may ever come. Whoever makes others now and then is told
+    // with one of these: one that is on its way as the connection is left is refused, and not every library repeats it.
+    const timer = setTimeout(() => {
+      if (life.underWay === 0) return;
+      connection.leave();
+      // HTTP/1.1 says so with its next answer.
+      life.isOver = connection.session !== undefined;
+    }, 2 * ageMs);
+    connection.socket.once('close', () => clearTimeout(timer));
+    return life;
+  }
 }
 
 const jittered = (ms: number): number => ms * (1 - JITTER + 2 * JITTER * Math.random());

@@ -2,6 +2,7 @@ import { Code, ConnectError, type ServiceImpl } from '@connectrpc/connect';
 import type { Readiness } from '../../common/readiness.ts';
 import { type Health, HealthCheckResponse_ServingStatus as Status } from '../../proto/gen/health/v1/health_pb.ts';
 import { callerIfAny, forbidden, mayUse } from './caller-access.ts';
+import { leaving } from './leaving.ts';
 import { connectErrorOf } from './refusals.ts';
 
 /** How many callers without a token may watch at once. A watcher is kept in memory for as long as it likes. */
@@ -43,14 +44,14 @@ export function healthService(serviceNames: readonly string[], serving: Serving)
     },
 
     async *watch({ service }, context) {
-      const { signal } = context;
+      const { signal, values } = context;
       const isStranger = callerIfAny(context) === undefined;
       if (isStranger && strangers >= MOST_WATCHERS) {
         throw new ConnectError(`${MOST_WATCHERS} watch already`, Code.ResourceExhausted);
       }
       strangers += Number(isStranger);
       try {
-        const over = AbortSignal.any([signal, ending]);
+        const over = AbortSignal.any([signal, ending, values.get(leaving)]);
         const isKnown = known.includes(service);
         for (let told: Status | undefined; !over.aborted; ) {
           const { changeCount } = store;

@@ -22,6 +22,9 @@ export function updateFromWire(request: UpdateLeadRequest, faults: Faults): Upda
   if (paths.some((path) => !PATHS.includes(path))) {
     faults.note('updateMask', `must name ${PATHS.join(', ')} only; the contact is replaced whole`);
   }
+  if ((expectedUpdateTime?.nanos ?? 0) % 1_000_000 !== 0) {
+    faults.note('expectedUpdateTime', 'must be in whole milliseconds, as the update_time of a lead is');
+  }
   const named = paths.length > 0 ? paths : PATHS.filter((path) => lead && FIELDS[path]?.(lead));
   return {
     studioId,

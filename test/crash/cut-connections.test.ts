@@ -12,10 +12,10 @@ import { sizeOf } from '../support/size-of.ts';
 import { type Loss, startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { type Answer, ask } from './load.ts';
 
-vi.setConfig({ testTimeout: 240_000 });
-
 /** Between two cuts of a message; bytes. In a soak it is cut after each. */
 const CUT_EVERY = sizeOf('CRASH_CUT_EVERY', { usual: 17, soak: 1 });
+
+vi.setConfig({ testTimeout: 240_000 + 1_200_000 / CUT_EVERY });
 
 /** How often a request is repeated until the way is open again. */
 const MOST_REPETITIONS = 10;

@@ -13,7 +13,7 @@ import { type Ledger, startLoad } from './load.ts';
 import { brokenPromises, type Settled } from './promises-kept.ts';
 
 /** How many times something is killed, over all tests of this file. */
-const KILLS = sizeOf('CRASH_KILLS', { usual: 10, soak: 200 });
+const KILLS = sizeOf('CRASH_KILLS', { usual: 8, soak: 200 });
 
 /** When and what is killed, and what is asked meanwhile, follows from this. */
 const SEED = Number(process.env.CRASH_SEED ?? randomInt(2 ** 32));

@@ -11,7 +11,7 @@ import { type Ledger, type Load, startLoad } from './load.ts';
 import { brokenPromises, type Settled } from './promises-kept.ts';
 
 /** How many times the power fails, over all tests of this file. */
-const CUTS = sizeOf('POWER_CUTS', { usual: 15, soak: 200 });
+const CUTS = sizeOf('POWER_CUTS', { usual: 10, soak: 200 });
 
 /** When it fails, what is left on the disk then, and what is asked meanwhile, follows from this. */
 const SEED = Number(process.env.POWER_SEED ?? randomInt(2 ** 32));

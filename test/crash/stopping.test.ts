@@ -13,7 +13,7 @@ import { type Deployment, deployApart, deployTogether } from './deployment.ts';
 vi.setConfig({ testTimeout: 240_000 });
 
 /** How often each is stopped. */
-const STOPS = sizeOf('CRASH_STOPS', { usual: 7, soak: 20 });
+const STOPS = sizeOf('CRASH_STOPS', { usual: 5, soak: 20 });
 
 /** How long a stopping process serves on; milliseconds. */
 const DRAIN_MS = 500;

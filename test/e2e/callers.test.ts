@@ -42,6 +42,14 @@ test('a caller is added, given a second token, relieved of the first, and remove
   expect(listed[0].tokens).toEqual([first, second].map((each) => expect.stringContaining(tokenHash(each).slice(0, 8))));
   await cli('retire', 'website');
   expect(entries().website?.tokens).toMatchObject([{ sha256: tokenHash(second) }]);
+
+  const third = await token('website');
+  expect(await refused('retire', 'website', '--token', tokenHash(first).slice(0, 8))).toMatch(
+    /^1 website has no token/,
+  );
+  // The newer one, which has got out.
+  await cli('retire', 'website', '--token', tokenHash(third).slice(0, 8));
+  expect(entries().website?.tokens).toMatchObject([{ sha256: tokenHash(second) }]);
   await cli('remove', 'website');
   expect(Object.keys(entries())).toEqual(['crm']);
   expect(await refused('remove', 'website')).toMatch(/^1 there is no caller website/);
@@ -67,6 +75,13 @@ test('a caller presents a certificate; a file that is a link, or none of callers
     /twice: for crm and for other/,
   );
   expect(await refused('new', 'other', '--may', 'crm', '--certificate', target)).toMatch(/has no certificate/);
+  // One that is renewed changes nothing; who presents the former is not shut out unseen.
+  expect(await cli('new', 'crm', '--certificate', certificate)).toBe('');
+  writeFileSync(join(folder, 'another.pem'), (await authority.issue('crm of others', 'client')).cert);
+  expect(await refused('new', 'crm', '--certificate', join(folder, 'another.pem'))).toMatch(
+    /a certificate of another subject/,
+  );
+  expect(entries()).toEqual({ crm: { may: ['crm'], certificateSubject: { CN: 'crm of ours' } } });
 
   writeFileSync(target, 'something else');
   expect(await refused('new', 'other', '--may', 'crm')).toMatch(/^1 The file is not JSON/);

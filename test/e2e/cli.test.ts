@@ -206,7 +206,7 @@ test('an operator watches changes without taking them from their consumer, and h
   };
   const first = await create();
   const watching = run('operator/cli.ts', { args: ['changes', 'watch'], env: { DATABASE_URL: `sqlite:${path}` } });
-  await watching.printed(/^1 leads wait, the first since /m);
+  await watching.printed(/^1 lead waits, the first since /m);
   await watching.printed(new RegExp(`studio-1  ${first.id}  revision 0  new  created`));
   const second = await create();
   await watching.printed(new RegExp(`studio-1  ${second.id}  revision 0  new  created`));

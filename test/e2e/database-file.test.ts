@@ -1,5 +1,6 @@
-import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
 import { run, temporaryFolder } from '../support/processes.ts';
 
@@ -21,6 +22,25 @@ describe('a database file that cannot be used is named, with what to do, in one 
     expect(running.output()).toContain(`the database file ${path} is a folder: name a file, which may be in it`);
     expect(running.output()).not.toMatch(/^ {4}at /m);
   });
+
+  test.each([[['studios', 'put', 'demo']], [['vacuum']]])(
+    'a file of something else stays as it is: %j',
+    async (args) => {
+      const path = join(temporaryFolder(), 'shop.db');
+      const shop = new DatabaseSync(path);
+      shop.exec('CREATE TABLE orders (id INTEGER)');
+      shop.close();
+      const before = readFileSync(path);
+
+      const running = run('operator/cli.ts', { args, env: { DATABASE_URL: `sqlite:${path}` } });
+
+      expect(await running.ended()).toBe(1);
+      expect(running.output()).toBe(
+        `the database file ${path} has tables, and none of leads: name a file of its own\n`,
+      );
+      expect(readFileSync(path)).toEqual(before);
+    },
+  );
 
   test('by npm start, of the file that it chooses itself', async () => {
     const cwd = temporaryFolder();

@@ -51,6 +51,23 @@ describeWithChromium('the docs, in a browser and behind a prefix', (open) => {
     expect(await service.countLeads(studioId)).toBe(1);
   });
 
+  test('the reference shows an operation with each official client, and with curl', { timeout: 120_000 }, async () => {
+    const page = await open(`${publicUrl}/docs`);
+    const sample = (text: string) => page.locator('pre, code').filter({ hasText: text }).first();
+    await sample("from 'lead-intake-sdk'").waitFor();
+    let shown = 'JavaScript, TypeScript';
+    for (const [client, says] of [
+      ['PHP', 'use LeadIntake\\'],
+      ['Python', 'from lead_intake import'],
+      ['cURL', 'curl '],
+    ] as const) {
+      await page.getByRole('button', { name: shown }).first().click();
+      await page.getByRole('option', { name: client, exact: true }).first().click();
+      await sample(says).waitFor();
+      shown = client;
+    }
+  });
+
   test.each(['light', 'dark'] as const)(
     'every page fits on a phone, and is %s when the phone is',
     { timeout: 240_000 },

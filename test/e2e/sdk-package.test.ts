@@ -5,12 +5,19 @@ import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { codeSamplesIn } from '../support/code-samples.ts';
 import { exampleOf } from '../support/examples.ts';
 import { ROOT, watch } from '../support/processes.ts';
 import { aService } from '../support/service.ts';
 
 const run = promisify(execFile);
 const tsc = join(ROOT, 'node_modules/.bin/tsc');
+
+/** How a website has its TypeScript checked. */
+const CHECK = [
+  ...['--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2022', '--types', 'node'],
+  ...['--typeRoots', join(ROOT, 'node_modules/@types')],
+];
 
 const service = aService();
 
@@ -71,12 +78,24 @@ test('the package does what its README shows, in plain JavaScript and checked by
     const client = createLeadIntakeClient({ baseUrl: '', apiKey: '' });
     await client.createLead({ displayName: 'Grace', contact: { type: 'fax', value: '1' } });`,
   );
-  const check = ['--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2022', '--types', 'node'];
-  const types = ['--typeRoots', join(ROOT, 'node_modules/@types')];
-  await run(tsc, [...check, ...types, 'example.ts'], options);
-  await expect(run(tsc, [...check, ...types, 'wrong.ts'], options)).rejects.toMatchObject({
+  await run(tsc, [...CHECK, 'example.ts'], options);
+  await expect(run(tsc, [...CHECK, 'wrong.ts'], options)).rejects.toMatchObject({
     stdout: expect.stringMatching(/^wrong\.ts\(3,[\s\S]*"fax"[\s\S]*$/),
   });
+});
+
+test('the package does of each operation what the reference shows, in JavaScript and in TypeScript', async () => {
+  const { secret } = await service.aStudioWithKey();
+  const env = { PATH: ownPath, LEAD_INTAKE_KEY: secret };
+  const samples = codeSamplesIn('javascript', service.url);
+  const runSample = async (name: string, source: string) => {
+    for (const ending of ['js', 'ts']) write(`${name}.${ending}`, source);
+    return (await run('node', [`${name}.js`], { cwd: website, env })).stdout.trim();
+  };
+  const id = await runSample('create', samples.create);
+  expect(await runSample('read', samples.read(id))).toBe('new');
+  expect(await runSample('list', samples.list)).toBe('Grace Hopper');
+  await run(tsc, [...CHECK, 'create.ts', 'read.ts', 'list.ts'], { cwd: website });
 });
 
 test('the outbox does what the README and the page show: a form, a worker, what needs a person', async ({

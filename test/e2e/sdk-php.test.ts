@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { codeSamplesIn } from '../support/code-samples.ts';
 import { DOCUMENTED_TYPES } from '../support/documented-types.ts';
 import { describeWithTools, exampleOf } from '../support/examples.ts';
 import { aPhpWebsite, GUZZLE, PHP_TOOLS, type PhpWebsite, PSR_LOG } from '../support/php-website.ts';
@@ -47,6 +48,18 @@ describeWithTools(PHP_TOOLS, 'the client for PHP', () => {
     const { leads } = (await (await service.get(secret)).json()) as { leads: object[] };
     expect(leads).toMatchObject([{ id, displayName: 'Grace Hopper' }]);
     expect(await service.countLeads(studioId)).toBe(1);
+  });
+
+  test('does of each operation what the reference shows', async () => {
+    const { secret } = await service.aStudioWithKey();
+    const { create, read, list } = codeSamplesIn('php', service.url);
+    const runSample = (source: string) => {
+      website.write('sample.php', source);
+      return website.run('sample.php', envFor(secret, service.url));
+    };
+    const id = await runSample(create);
+    expect(await runSample(read(id))).toBe('new');
+    expect(await runSample(list)).toBe('Grace Hopper');
   });
 
   test('does behind a contact form what its README shows', async () => {

@@ -19,7 +19,12 @@ const TOOLS = {
   python: [`python3 -c 'import ensurepip'`],
   go: ['go -C examples/grpc/go list -m'],
   java: ['mvn --version', 'java --version'],
+  rust: ['cargo --version'],
+  ruby: ['ruby -e \'require "grpc"\'', 'grpc_tools_ruby_protoc --version'],
 };
+
+/** Programs whose library repeats calls by itself, as the service config says. */
+const REPEATING = /^(examples\/grpc\/go\/bin\/grpc|java|ruby) ?/;
 
 // Fetching and compiling takes its time on a machine that has never done it, and is busy; so do programs there.
 vi.setConfig({ hookTimeout: 600_000, testTimeout: 120_000 });
@@ -28,6 +33,7 @@ let core: TestCore;
 let caller: GrpcCaller;
 const proxies: TcpProxy[] = [];
 beforeAll(async () => {
+  expect(await runCommands(commandsOf('bundle'))).toMatchObject({ status: 0 });
   core = await startTestCore();
   caller = grpcCaller(`127.0.0.1:${core.port}`);
 });
@@ -179,6 +185,22 @@ for (const [language, tools] of Object.entries(TOOLS)) {
         expect(proxy.lost()).toBe(1);
         expectAllDone(outcome, 1);
       });
+
+      if (REPEATING.test(command)) {
+        test(`asks for a page again when the core goes away before the reply: ${command}`, async (context) => {
+          needWhatItGets(context);
+          const STUDIO_ID = await aStudioWithLeads(4);
+          const proxy = await startProxy('127.0.0.1', core.port);
+          proxies.push(proxy);
+          const isPage = (bytes: Buffer) => bytes.includes(STUDIO_ID) && !bytes.includes('@example.com');
+          proxy.loseReplies({ of: isPage, count: 2 });
+
+          const outcome = await run({ STUDIO_ID, CORE_ADDRESS: `127.0.0.1:${proxy.port}` });
+
+          expect(proxy.lost()).toBe(2);
+          expectAllDone(outcome, 5);
+        });
+      }
     }
 
     if (language === 'python') {

@@ -10,16 +10,20 @@ const BUILT: Readonly<Record<string, string>> = {
   'examples/grpc/go/connect/main.go': 'examples/grpc/go/bin/connect',
   'examples/grpc/go/grpc/main.go': 'examples/grpc/go/bin/grpc',
   'examples/grpc/java/src/main/java/Leads.java': 'examples/grpc/java/target/leads.jar',
+  'examples/grpc/rust/src/main.rs': '.generated/rust/debug/leads',
 };
 
 test('every example stands in the README, among the commands that the tests run', () => {
-  const programs = globSync(['examples/rest/*', 'examples/grpc/{typescript,python}/*.{ts,py}', ...Object.keys(BUILT)], {
-    cwd: ROOT,
-  });
+  const programs = globSync(
+    ['examples/rest/*', 'examples/grpc/{typescript,python,ruby}/*.{ts,py,rb}', ...Object.keys(BUILT)],
+    {
+      cwd: ROOT,
+    },
+  );
   const commands = MARKS.map(commandsOf).join('');
   const missing = programs.filter((program) => !commands.includes(BUILT[program] ?? program));
   expect(missing).toEqual([]);
-  expect(programs.length).toBe(13);
+  expect(programs.length).toBe(15);
 });
 
 test('every command of the README is run by a test, besides those that only set variables', () => {
@@ -31,10 +35,11 @@ test('every command of the README is run by a test, besides those that only set 
   expect(MARKS.toSorted()).toEqual(
     [
       'rest',
+      'bundle',
       'health-run',
       'typescript-copy',
       'python-copy',
-      ...['typescript', 'python', 'go', 'java'].flatMap((name) => [`${name}-get`, `${name}-run`]),
+      ...['typescript', 'python', 'go', 'java', 'rust', 'ruby'].flatMap((name) => [`${name}-get`, `${name}-run`]),
     ].toSorted(),
   );
 });

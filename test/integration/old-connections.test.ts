@@ -3,9 +3,13 @@ import { connect as connectHttp2, constants, createServer, type ServerHttp2Strea
 import { Agent, request as httpsRequest } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { createClient } from '@connectrpc/connect';
+import { createConnectTransport } from '@connectrpc/connect-node';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { startGateway } from '../../gateway/app.ts';
 import { readGatewayConfig } from '../../gateway/config.ts';
+import { Health, HealthCheckResponse_ServingStatus } from '../../proto/gen/health/v1/health_pb.ts';
+import { LeadIntakeService } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { FLAG, FRAME, frame, framesIn, headerBlock, PREFACE, wire } from '../security/http2-wire.ts';
 import { times } from '../support/builders.ts';
 import { anAuthority, writeCertificate } from '../support/certificates.ts';
@@ -61,8 +65,8 @@ describe('a connection that is old', () => {
     expect(goAways(frames())).toEqual([]);
     await sleep(OLD_AFTER_MS);
 
-    // A watcher keeps it open meanwhile.
-    send(call(3, '/grpc.health.v1.Health/Watch', { endsNever: true }), call(5));
+    // One that is still being sent keeps it open meanwhile.
+    send(call(3, { isUnfinished: true }), call(5));
     await expect.poll(() => endedStreams(frames())).toEqual([1, 5]);
     await expect.poll(() => goAways(frames())).toEqual([LAST_STREAM_ID]);
     // As one that was on its way: this caller has not said yet that it has read so far.
@@ -97,15 +101,8 @@ describe('a connection that is old', () => {
   });
 
   test('of HTTP/1.1 is closed with the answer to its next call', async () => {
-    const authority = await anAuthority('The authority of the tests');
-    const { cert, key } = writeCertificate(temporaryFolder(), 'core', await authority.issue('localhost', 'server'));
-    const secure = await startTestCore({
-      CORE_CONNECTION_MAX_AGE_MS: `${MAX_AGE_MS}`,
-      CORE_TLS_CERT_FILE: cert,
-      CORE_TLS_KEY_FILE: key,
-    });
-    onTestFinished(() => secure.stop());
-    const agent = new Agent({ keepAlive: true, maxSockets: 1, ca: authority.cert });
+    const { secure, ca } = await aSecureCore();
+    const agent = new Agent({ keepAlive: true, maxSockets: 1, ca });
     onTestFinished(() => agent.destroy());
     const ask = () =>
       new Promise<[status: number | undefined, connection: string | undefined]>((resolve, reject) => {
@@ -132,10 +129,9 @@ describe('what goes over a connection that becomes old', () => {
     const item = () => ({ secretSha256: key.secretSha256, createLead: aCreation() });
     const call = openExchange(caller);
     await call.send(times(100, item));
-    await sleep(OLD_AFTER_MS);
+    await sleep(0.8 * MAX_AGE_MS);
 
     await call.send(times(100, item));
-    await list(caller);
     const ended = call.ended.then(() => 'ended');
     expect(await Promise.race([ended, sleep(5000, 'goes on')])).toBe('ended');
 
@@ -147,6 +143,35 @@ describe('what goes over a connection that becomes old', () => {
     next.end();
     await next.ended;
   });
+
+  test.each(['1.1', '2'] as const)(
+    'calls that last end by themselves, also where nothing else is called, by HTTP/%s',
+    async (httpVersion) => {
+      const { secure, ca } = await aSecureCore();
+      const agent = new Agent({ keepAlive: true, maxSockets: 2, ca });
+      onTestFinished(() => agent.destroy());
+      const transport = createConnectTransport({
+        baseUrl: `https://localhost:${secure.port}`,
+        ...(httpVersion === '2' ? { httpVersion, nodeOptions: { ca } } : { httpVersion, nodeOptions: { agent } }),
+      });
+      const headers = { authorization: `Bearer ${CORE_TOKEN}` };
+      const watching = [
+        createClient(Health, transport).watch({}, { headers }),
+        createClient(LeadIntakeService, transport).watchLeadChanges({}, { headers }),
+      ].map(async (messages) => {
+        for await (const _ of messages) {
+          // What is told makes no difference.
+        }
+        return 'ended';
+      });
+
+      const all = Promise.all(watching);
+      expect(await Promise.race([all, sleep(5000, 'go on')])).toEqual(['ended', 'ended']);
+      // The next goes over another connection, and is served.
+      const { status } = await createClient(Health, transport).check({}, { headers });
+      expect(status).toBe(HealthCheckResponse_ServingStatus.SERVING);
+    },
+  );
 
   test('an export goes on to its end, and a watcher of changes is told to call again', async () => {
     const caller = aCaller();
@@ -249,6 +274,19 @@ const NOTE = 'x'.repeat(2000);
 
 const LAST_STREAM_ID = 2 ** 31 - 1;
 
+/** A core that speaks TLS, and so HTTP/1.1 as well. */
+async function aSecureCore(): Promise<{ secure: TestCore; ca: string }> {
+  const authority = await anAuthority('The authority of the tests');
+  const { cert, key } = writeCertificate(temporaryFolder(), 'core', await authority.issue('localhost', 'server'));
+  const secure = await startTestCore({
+    CORE_CONNECTION_MAX_AGE_MS: `${MAX_AGE_MS}`,
+    CORE_TLS_CERT_FILE: cert,
+    CORE_TLS_KEY_FILE: key,
+  });
+  onTestFinished(() => secure.stop());
+  return { secure, ca: authority.cert };
+}
+
 /** A connection on which frames are said and heard, and nothing is done by itself. */
 async function aWire() {
   const socket = await wire(core.port);
@@ -262,23 +300,19 @@ async function aWire() {
 
 type Frames = ReturnType<typeof framesIn>;
 
-/** A call without a message, of which an answer comes in any case. */
-function call(
-  stream: number,
-  path = '/leadintake.v1.DirectoryService/ListStudios',
-  { endsNever = false } = {},
-): Buffer {
+/** A call without a message, of which an answer comes in any case once it is finished. */
+function call(stream: number, { isUnfinished = false } = {}): Buffer {
   const headers = headerBlock({
     ':method': 'POST',
     ':scheme': 'http',
-    ':path': path,
+    ':path': '/leadintake.v1.DirectoryService/ListStudios',
     ':authority': 'core',
-    'content-type': endsNever ? 'application/grpc' : 'application/json',
+    'content-type': 'application/json',
     authorization: `Bearer ${CORE_TOKEN}`,
   });
   return Buffer.concat([
     frame(FRAME.headers, FLAG.endHeaders, stream, headers),
-    frame(FRAME.data, FLAG.endStream, stream, endsNever ? Buffer.alloc(5) : Buffer.from('{}')),
+    frame(FRAME.data, isUnfinished ? FLAG.none : FLAG.endStream, stream, Buffer.from('{}')),
   ]);
 }
 

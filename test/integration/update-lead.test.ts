@@ -268,6 +268,7 @@ describe('UpdateLead', () => {
     ['updateMask', {}, mask('contact.email')],
     ['updateMask', {}, mask('displayName')],
     ['memberId', {}, { memberId: 'a b' }],
+    ['expectedUpdateTime', { note: 'x' }, { expectedUpdateTime: { seconds: 1, nanos: 999_999 } }],
   ])('refuses a request whose %s is not valid: %o %o', async (field, change, more = {}) => {
     const { id } = await aLead();
 

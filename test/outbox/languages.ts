@@ -1,5 +1,7 @@
 import { spawn } from 'node:child_process';
+import { join } from 'node:path';
 import { ROOT, type RunningProcess, start, watch } from '../support/processes.ts';
+import { PYTHON_TOOL, pythonWithClient } from '../support/python.ts';
 import type { DatabaseKind } from '../support/website-databases.ts';
 
 /** Starts a driver. */
@@ -21,6 +23,18 @@ export interface Language {
   prepare(scratch: string): Promise<StartDriver>;
 }
 
+const PYTHON_DRIVER = 'sdk/python/outbox_driver.py';
+const PYTHON_PACKAGES = ['psycopg[binary]==3.3.9', 'PyMySQL==1.2.4', 'SQLAlchemy==2.1.9'];
+const pythons = new Map<string, Promise<string>>();
+
+const PYTHON_BY_SQLALCHEMY: Language = {
+  name: 'Python by SQLAlchemy',
+  tools: [PYTHON_TOOL],
+  databases: ['PostgreSQL'],
+  hasRun: true,
+  prepare: async (scratch) => runBy(await pythonWithDrivers(scratch), PYTHON_DRIVER, '--sqlalchemy'),
+};
+
 export const LANGUAGES: readonly Language[] = [
   {
     name: 'Node',
@@ -31,18 +45,36 @@ export const LANGUAGES: readonly Language[] = [
   },
   {
     name: 'PHP',
-    tools: [`php -r 'curl_init(); new PDO("sqlite::memory:"); exit(count(PDO::getAvailableDrivers()) < 3 ? 1 : 0);'`],
+    tools: [
+      `php -r 'curl_init(); new PDO("sqlite::memory:"); exit((int) (array_diff(["sqlite", "mysql", "pgsql"], PDO::getAvailableDrivers()) !== []));'`,
+    ],
     databases: ['SQLite', 'MariaDB', 'PostgreSQL'],
     hasRun: false,
-    prepare: async () => startsWith('php', 'sdk/php/outbox-driver.php'),
+    prepare: async () => runBy('php', 'sdk/php/outbox-driver.php'),
   },
+  {
+    name: 'Python',
+    tools: [PYTHON_TOOL],
+    databases: ['SQLite', 'MariaDB', 'PostgreSQL'],
+    hasRun: true,
+    prepare: async (scratch) => runBy(await pythonWithDrivers(scratch), PYTHON_DRIVER),
+  },
+  // It loads for longer than all others take: by night.
+  ...(process.env.SOAK ? [PYTHON_BY_SQLALCHEMY] : []),
 ];
 
+/** A Python with the client and the drivers of databases that websites have; made once in a folder. */
+function pythonWithDrivers(scratch: string): Promise<string> {
+  const made = pythons.get(scratch) ?? pythonWithClient(scratch, ...PYTHON_PACKAGES);
+  pythons.set(scratch, made);
+  return made.then((programs) => join(programs, 'python'));
+}
+
 /** How a driver is started that some program runs. */
-function startsWith(program: string, driver: string): StartDriver {
+function runBy(program: string, driver: string, ...options: string[]): StartDriver {
   return (args, env) =>
     watch(
-      spawn(program, [driver, ...args], {
+      spawn(program, [driver, ...args, ...options], {
         cwd: ROOT,
         env: { PATH: process.env.PATH, ...env },
         stdio: ['ignore', 'pipe', 'pipe'],

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll } from 'vitest';
-import { describeWithTools } from '../support/examples.ts';
+import { describeWithTools, missingOf } from '../support/examples.ts';
 import { describeIf } from '../support/servers.ts';
 import type { Service } from '../support/service.ts';
 import {
@@ -21,20 +21,24 @@ export interface OutboxUnderTest {
   readonly kind: DatabaseKind;
   /** Both, for the titles of tests. */
   readonly name: string;
+  /** Other languages whose outboxes can keep the same table here. */
+  readonly others: readonly Language[];
   /** A website that no other test knows. */
   aWebsite(): Promise<Website>;
+  /** Gives the driver of another language, to be used on the same website. */
+  driverOf(language: Language): Promise<StartDriver>;
 }
 
 /** A suite for the outbox of each language on each of its databases; the tests of all run side by side. */
 export function onEachDatabase(service: Service, body: (outbox: OutboxUnderTest) => void): void {
-  const servers = new Map<DatabaseKind, Promise<WebsiteServer>>();
-  const serverOf = (kind: DatabaseKind): Promise<WebsiteServer> => {
-    const started = servers.get(kind) ?? startWebsiteServer[kind]();
-    servers.set(kind, started);
-    return started;
-  };
-  const closing: (() => Promise<void>)[] = [];
   let scratch: string;
+  const closing: (() => Promise<void>)[] = [];
+  // Only what a test asks for is started.
+  const servers = new Map<DatabaseKind, Promise<WebsiteServer>>();
+  const serverOf = (kind: DatabaseKind) => onlyOnce(servers, kind, () => startWebsiteServer[kind]());
+  const drivers = new Map<string, Promise<StartDriver>>();
+  const driverOf = (language: Language) => onlyOnce(drivers, language.name, () => language.prepare(scratch));
+
   beforeAll(() => {
     scratch = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
   });
@@ -44,26 +48,31 @@ export function onEachDatabase(service: Service, body: (outbox: OutboxUnderTest)
     rmSync(scratch, { recursive: true });
   });
 
+  const here = LANGUAGES.filter(({ tools }) => missingOf(tools).length === 0);
   for (const language of LANGUAGES) {
     describeWithTools(language.tools, `the outbox for ${language.name}`, () => {
-      let start: StartDriver;
-      beforeAll(async () => {
-        start = await language.prepare(scratch);
-      });
       for (const kind of language.databases) {
         describeIf(canStart[kind], `on ${kind}`, REMEDY, () => {
           body({
             language,
             kind,
             name: `${language.name} on ${kind}`,
+            others: here.filter((other) => other !== language && other.databases.includes(kind)),
             async aWebsite() {
               const database = await (await serverOf(kind)).database();
               closing.push(() => database.close());
-              return aWebsite(start, database, service);
+              return aWebsite(await driverOf(language), database, service);
             },
+            driverOf,
           });
         });
       }
     });
   }
+}
+
+function onlyOnce<K, V>(made: Map<K, V>, key: K, make: () => V): V {
+  const value = made.get(key) ?? make();
+  made.set(key, value);
+  return value;
 }

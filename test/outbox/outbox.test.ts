@@ -19,7 +19,7 @@ const NOTHING_DONE = { delivered: 0, alreadyOpen: 0, refused: 0, postponed: 0, w
 /** What a column of UUIDs has. */
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-onEachDatabase(service, ({ name, kind, language, aWebsite }) => {
+onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) => {
   test(`${name}: what a website commits is sent, once; what it rolls back, or is killed in, is not`, async () => {
     const website = await aWebsite();
     const [first, second, undone, cut] = [aCapture({ note: 'Zoë 😀 «ä»' }), aCapture(), aCapture(), aCapture()];
@@ -292,6 +292,28 @@ onEachDatabase(service, ({ name, kind, language, aWebsite }) => {
     expect((one ?? 0) + (other ?? 0)).toBe(12);
     for (const row of await website.rows()) expect(row).toMatchObject({ state: 'delivered', attempts: 1 });
     expect(await website.leads()).toEqual(captures.map(({ displayName }) => displayName).sort());
+  });
+
+  test.each(others)(`${name}: what it has stored is sent, told and mended by the outbox for $name`, async (other) => {
+    const website = await aWebsite();
+    const elsewhere = website.by(await driverOf(other));
+    await elsewhere.ask('set-up');
+    const [capture, wrong, mended] = [aCapture({ note: 'Zoë 😀 «ä»' }), { displayName: 'Ünal' }, aCapture()];
+    const key = randomUUID();
+    const { before } = await website.ask('add', { leads: [{ capture, key }, { capture: wrong }] });
+    // The second click comes to a page in the other language.
+    expect((await elsewhere.ask('add', { leads: [{ capture, key }] })).before).toEqual([{ added: key }]);
+
+    const pass = await elsewhere.ask('deliver', { onSettled: 'tell' });
+    expect(pass.result).toEqual({ ...NOTHING_DONE, delivered: 1, refused: 1 });
+    expect(pass.before).toEqual([
+      { settled: expect.objectContaining({ key, capture: expect.objectContaining(capture) }) },
+    ]);
+    const needs = { count: 1, entries: [{ key: before[1]?.added, state: 'refused', capture: wrong }] };
+    expect((await website.ask('needs-attention')).result).toMatchObject(needs);
+    await website.ask('retry', { key: before[1]?.added, capture: mended });
+    await elsewhere.ask('deliver');
+    expect(await website.leads()).toEqual([capture.displayName, mended.displayName].sort());
   });
 
   test.runIf(language.hasRun)(

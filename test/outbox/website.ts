@@ -57,6 +57,8 @@ export interface Website {
   letTimePass(): Promise<void>;
   /** Names of the leads that the studio has, in order. */
   leads(): Promise<string[]>;
+  /** The same website, which asks the outbox of another language. */
+  by(start: StartDriver): Website;
 }
 
 /** A lead that nobody else has. */
@@ -69,7 +71,12 @@ export function aCapture(overrides: Partial<LeadCapture> = {}): LeadCapture {
 export async function aWebsite(start: StartDriver, database: WebsiteDatabase, service: Service): Promise<Website> {
   const studio = await service.aStudioWithKey();
   await database.run('CREATE TABLE visits (note VARCHAR(100))');
+  const website = websiteBy(start, database, service, studio);
+  await website.ask('set-up');
+  return website;
+}
 
+function websiteBy(start: StartDriver, database: WebsiteDatabase, service: Service, studio: StudioWithKey): Website {
   const begin: Website['begin'] = (command, args = {}, env = {}) => {
     const process = start([command, JSON.stringify(args)], {
       OUTBOX_DATABASE: JSON.stringify(database.address),
@@ -107,7 +114,6 @@ export async function aWebsite(start: StartDriver, database: WebsiteDatabase, se
     expect(result).not.toHaveProperty('error');
     return { result, before: driver.lines().slice(0, -1) };
   };
-  await ask('set-up');
 
   return {
     database,
@@ -146,6 +152,7 @@ export async function aWebsite(start: StartDriver, database: WebsiteDatabase, se
       for await (const { displayName } of client.allLeads({ limit: 100 })) names.push(displayName);
       return names.sort();
     },
+    by: (other) => websiteBy(other, database, service, studio),
   };
 }
 

@@ -6,6 +6,30 @@ const OLD_CONNECTIONS = 'test/integration/old-connections.test.ts';
 /** Faults of connections that are left, and of certificates that are read again. */
 export const CONNECTION_BUGS: readonly PlantedBug[] = [
   {
+    name: 'a connection on which one call lasts is never left unless another is made',
+    suite: OLD_CONNECTIONS,
+    caughtBy: 'calls that last end by themselves, also where nothing else is called, by HTTP/2',
+    patches: [
+      {
+        file: 'src/http2/old-connections.ts',
+        find: 'if (life.underWay === 0) return;',
+        put: 'return;',
+      },
+    ],
+  },
+  {
+    name: 'whoever watches the health holds an old connection',
+    suite: OLD_CONNECTIONS,
+    caughtBy: 'calls that last end by themselves, also where nothing else is called, by HTTP/1.1',
+    patches: [
+      {
+        file: 'src/rpc/health-service.ts',
+        find: 'AbortSignal.any([signal, ending, values.get(leaving)])',
+        put: 'AbortSignal.any([signal, ending])',
+      },
+    ],
+  },
+  {
     name: 'whoever is on its way as a connection is left waits for ever',
     suite: OLD_CONNECTIONS,
     caughtBy:

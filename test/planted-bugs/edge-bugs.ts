@@ -125,4 +125,23 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     caughtBy: 'a charset that is not UTF-8 is refused: application/json; charset=iso-8859-1',
     patches: [{ file: 'gateway/routes/read-capture.ts', find: 'charset === null || $VALID', put: 'true' }],
   },
+  {
+    name: 'a repetition does not say where its lead is to be read',
+    suite: 'test/e2e/http/idempotency.test.ts',
+    caughtBy: 'gets the original answer, byte by byte, and no second lead',
+    patches: [
+      {
+        file: 'gateway/routes/leads.ts',
+        find: "reply.code(201).header('location', $WHERE)",
+        put: "reply.code(201); if (!replayed) reply.header('location', $WHERE)",
+      },
+    ],
+  },
+  {
+    name: 'the reference shows a call that the client for JavaScript does not have',
+    suite: 'test/e2e/sdk-package.test.ts',
+    caughtBy: 'the package does of each operation what the reference shows, in JavaScript and in TypeScript',
+    patches: [{ file: 'gateway/docs/code-samples.ts', text: 'leads.allLeads()', put: 'leads.list()' }],
+    inSoak: true,
+  },
 ];

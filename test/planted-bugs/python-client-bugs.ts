@@ -2,6 +2,8 @@ import type { ClientBug } from './client-bugs.ts';
 
 const PACKAGE = 'sdk/python/src/lead_intake';
 const SENDING = `${PACKAGE}/_sending.py`;
+const DATABASE = `${PACKAGE}/outbox/_database.py`;
+const ROWS = `${PACKAGE}/outbox/_rows.py`;
 
 const dripsAreWaitedFor: Pick<ClientBug, 'name' | 'caughtBy' | 'says'> = {
   name: 'an answer that comes byte by byte is waited for without end',
@@ -40,5 +42,42 @@ export const PYTHON_ASYNCIO_BUGS: readonly ClientBug[] = [
     caughtBy: 'retry-after/of-a-quota',
     says: 'ms, not 3000 or more',
     patches: [{ file: `${PACKAGE}/_async_client.py`, find: 'await anyio.sleep(', put: '(' }],
+  },
+];
+
+/** Faults of the outbox for Python; `caughtBy` is an expectation of its own suite. */
+export const PYTHON_OUTBOX_BUGS: readonly ClientBug[] = [
+  {
+    name: 'data stays after it is delivered',
+    caughtBy: 'does what its README shows: stores, sends, and tells what needs a person',
+    says: 'to deeply equal',
+    patches: [
+      { file: ROWS, find: 'lead_id = ?, settled_at = ?, capture = NULL,', put: 'lead_id = ?, settled_at = ?,' },
+    ],
+  },
+  {
+    name: 'what the worker does is left to the driver to commit',
+    caughtBy: 'takes connections however they are set up, and has committed when it is done',
+    says: 'to deeply equal',
+    patches: [
+      { file: DATABASE, find: 'self._connection.commit() return changed', put: 'return changed' },
+      {
+        file: DATABASE,
+        find: 'self._connection.commit() return rows',
+        put: 'return rows',
+      },
+    ],
+  },
+  {
+    name: 'rows are taken for tuples, whatever the website has made of them',
+    caughtBy: 'takes connections however they are set up, and has committed when it is done',
+    says: 'Command failed',
+    patches: [{ file: DATABASE, find: 'row.values() if isinstance(row, dict) else row', put: 'row' }],
+  },
+  {
+    name: 'other data under a key that waits is passed over',
+    caughtBy: 'refuses what it cannot do, before anything is written',
+    says: 'to deeply equal',
+    patches: [{ file: ROWS, find: 'stored_text is not None and', put: 'False and' }],
   },
 ];

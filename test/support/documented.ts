@@ -11,6 +11,7 @@ interface OpenApi {
 interface Operation {
   readonly operationId: string;
   readonly security: unknown;
+  readonly 'x-codeSamples': readonly { readonly lang: string; readonly source: string }[];
   readonly parameters: readonly OrReference<Parameter>[];
   readonly requestBody?: Body;
   readonly responses: Readonly<Record<string, OrReference<Answer>>>;

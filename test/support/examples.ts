@@ -26,11 +26,13 @@ export function exampleOf(page: string, mark: string): string {
   return program;
 }
 
+/** Commands that must succeed here, and do not. */
+export const missingOf = (tools: readonly string[]): readonly string[] =>
+  tools.filter((tool) => spawnSync('bash', ['-c', tool], { cwd: ROOT }).status !== 0);
+
 /** A suite that runs an example, all tests at once: mostly they wait. Nobody has the tools of every language; what is missing is told, in CI too. */
 export function describeWithTools(tools: readonly string[], name: string, body: () => void): void {
-  const missing = ['bash --version', ...tools].filter(
-    (tool) => spawnSync('bash', ['-c', tool], { cwd: ROOT }).status !== 0,
-  );
+  const missing = missingOf(['bash --version', ...tools]);
   if (missing.length === 0) {
     describe.concurrent(name, body);
   } else {

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Readable } from 'node:stream';
+import type { Readable, Writable } from 'node:stream';
 import { onTestFinished } from 'vitest';
 
 export const ROOT = join(import.meta.dirname, '../..');
@@ -99,7 +99,7 @@ export function start(
 }
 
 /** Keeps what a process prints, from its start on. */
-export function watch(child: ChildProcessByStdio<null, Readable, Readable>): RunningProcess {
+export function watch(child: ChildProcessByStdio<Writable | null, Readable, Readable>): RunningProcess {
   let output = '';
   child.stdout.on('data', (chunk) => {
     output += chunk;

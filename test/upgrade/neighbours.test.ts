@@ -34,7 +34,8 @@ const PAUSE_MS = 50;
 /** How many of the creations are repeated in the end, spread over all. */
 const REPEATED = 200;
 
-for (const release of RELEASES) {
+// Before the last one there are those that it was held to itself.
+for (const release of process.env.SOAK ? RELEASES : RELEASES.slice(0, 1)) {
   // It knew the first rule of contacts only, and no exchange: a gateway of this release is not ready with its cores.
   const isFirst = release.version === '1.0.0';
 

@@ -3,12 +3,20 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { PAGES_FOLDER } from '../pages.ts';
 import { referencePage } from './reference-page.ts';
-import { renderPages } from './render-pages.ts';
+import { indexForPrograms, renderPages } from './render-pages.ts';
 
 const [, , folder = PAGES_FOLDER] = process.argv;
 rmSync(folder, { recursive: true, force: true });
-for (const { path, html } of [referencePage(), ...renderPages()]) {
-  const file = join(folder, `${path.replace('/docs', '') || 'index'}.html`);
+write('/index.html', referencePage());
+write('/llms.txt', indexForPrograms());
+for (const { path, html, markdown } of renderPages()) {
+  const name = path.replace('/docs', '');
+  write(`${name}.html`, html);
+  write(`${name}.md`, markdown);
+}
+
+function write(name: string, text: string): void {
+  const file = join(folder, name);
   mkdirSync(dirname(file), { recursive: true });
-  writeFileSync(file, html);
+  writeFileSync(file, text);
 }

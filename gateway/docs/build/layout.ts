@@ -1,4 +1,4 @@
-import { type DocsPage, escapeHtml } from '../pages.ts';
+import { escapeHtml } from '../pages.ts';
 
 /** Every page, in the order of the menu: where it is and what it is called there. */
 const MENU = [
@@ -11,24 +11,31 @@ const MENU = [
   ['/docs/problems', 'Problems'],
 ] as const;
 
+interface Framed extends Readonly<Record<'path' | 'title' | 'body', string>> {
+  readonly markdown?: string;
+}
+
 /**
  * Frames what a page says. No link names a host or begins with a slash: the docs may be served under a prefix.
  *
  * @param title text
  * @param body HTML
+ * @param markdown where the same is written without a frame
+ * @returns HTML
  */
-export function layout({ path, title, body }: Record<'path' | 'title' | 'body', string>): DocsPage {
+export function layout({ path, title, body, markdown }: Framed): string {
   const link = relativeFrom(path);
+  const alternate = markdown ? `<link rel="alternate" type="text/markdown" href="${link(markdown)}">\n` : '';
   const menu = MENU.map(
     ([to, name]) => `<a href="${link(to)}"${to === path ? ' aria-current="page"' : ''}>${name}</a>`,
   );
-  const html = `<!doctype html>
+  return `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${escapeHtml(title)} · Lead Intake API</title>
-<link rel="icon" href="${link('/docs/assets/icon.svg')}">
+${alternate}<link rel="icon" href="${link('/docs/assets/icon.svg')}">
 <link rel="stylesheet" href="${link('/docs/assets/style.css')}">
 </head>
 <body>
@@ -42,7 +49,6 @@ ${body}
 </body>
 </html>
 `;
-  return { path, html };
 }
 
 /** How a page at a path writes the address of another one: relative to itself. */

@@ -1,10 +1,9 @@
-import type { DocsPage } from '../pages.ts';
 import { layout, relativeFrom } from './layout.ts';
 
 const PATH = '/docs';
 
 /** The page on which a browser renders the OpenAPI document, and sends the requests that it describes. */
-export function referencePage(): DocsPage {
+export function referencePage(): string {
   const link = relativeFrom(PATH);
   return layout({
     path: PATH,

@@ -4,8 +4,15 @@ import { join } from 'node:path';
 import { Marked } from 'marked';
 import { PROBLEM_MEDIA_TYPE, PROBLEMS, type ProblemCode, problemBody } from '../../problems.ts';
 import { exampleOf, REQUEST_ID } from '../examples.ts';
-import type { DocsPage } from '../pages.ts';
+import { openApiInfo } from '../openapi.ts';
 import { layout, relativeFrom } from './layout.ts';
+
+/** A page as it is written, and as it is shown. */
+interface WrittenPage {
+  readonly path: string;
+  readonly markdown: string;
+  readonly html: string;
+}
 
 const CODES = Object.keys(PROBLEMS) as ProblemCode[];
 
@@ -13,7 +20,7 @@ const CODES = Object.keys(PROBLEMS) as ProblemCode[];
  * Renders the written pages: those of `pages/`, and of `problems/` one for each code. What only a running service knows stays
  * `{{name}}`.
  */
-export function renderPages(): DocsPage[] {
+export function renderPages(): WrittenPage[] {
   const written = ['quick-start', 'retries', 'outbox', 'limits', 'keys', 'problems'].map((name) =>
     renderPage(`/docs/${name}`, read('pages', name).replace('{{problems}}', problemList)),
   );
@@ -50,7 +57,32 @@ ${JSON.stringify(body, null, 2)}
 `;
 }
 
-function renderPage(path: string, markdown: string): DocsPage {
+/** Whoever reads Markdown has it apart from its address, so that its links are whole. */
+const withWholeLinks = (markdown: string): string =>
+  markdown
+    .replaceAll(/\]\((\/docs\/[\w/-]+)\)/g, ']({{publicUrl}}$1.md)')
+    .replaceAll(/\]\((\/[\w./-]*)\)/g, ']({{publicUrl}}$1)');
+
+/**
+ * What a program reads to know what there is (llmstxt.org): what the service is, and what the quick start says one reads then.
+ */
+export function indexForPrograms(): string {
+  const [, then = ''] = /^## Then\n([\s\S]+)/m.exec(read('pages', 'quick-start')) ?? [];
+  const { title, summary } = openApiInfo;
+  return withWholeLinks(`# ${title}
+
+> ${summary}
+
+Each page is there for browsers as well, without \`.md\`.
+
+## Pages
+
+- [Quick start](/docs/quick-start): a key, a first lead, and reading leads.
+${then.trim()}
+`);
+}
+
+function renderPage(path: string, markdown: string): WrittenPage {
   const link = relativeFrom(path);
   const marked = new Marked({
     walkTokens(token) {
@@ -58,7 +90,9 @@ function renderPage(path: string, markdown: string): DocsPage {
     },
   });
   const [, title = ''] = /^# (.+)$/m.exec(markdown) ?? [];
-  return layout({ path, title, body: `<main class="page">\n${marked.parse(markdown)}</main>` });
+  const body = `<main class="page">\n${marked.parse(markdown)}</main>`;
+  const html = layout({ path, title, body, markdown: `${path}.md` });
+  return { path, markdown: withWholeLinks(markdown), html };
 }
 
 function read(folder: string, name: string): string {

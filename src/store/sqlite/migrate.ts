@@ -31,6 +31,21 @@ export function* migration(database: DatabaseSync, path: string): Generator<Conv
   }
 }
 
+/**
+ * Leads in the midst of somebody else's tables would be there by mistake alone.
+ *
+ * @throws StoreUnavailable
+ */
+export function refuseForeign(database: DatabaseSync, path: string): void {
+  // In one look: another process may be making the tables of leads.
+  const { version, tables } = database
+    .prepare('SELECT user_version AS version, (SELECT count(*) FROM sqlite_schema) AS tables FROM pragma_user_version')
+    .get() as { version: number; tables: number };
+  if (version === 0 && tables > 0) {
+    throw new StoreUnavailable(`the database file ${path} has tables, and none of leads: name a file of its own`);
+  }
+}
+
 function* conversion(database: DatabaseSync, path: string): Generator<ConversionProgress> {
   const giveUp = performance.now() + OTHERS_BEGIN_MS;
   let moving: MovingLeads | undefined;

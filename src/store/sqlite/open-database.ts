@@ -6,7 +6,7 @@ import { SQLITE_BUSY_MS } from '../../../common/deadlines.ts';
 import type { ConversionWatch } from '../conversion.ts';
 import { StoreUnavailable } from '../store.ts';
 import { fileFault } from './file-fault.ts';
-import { migration } from './migrate.ts';
+import { migration, refuseForeign } from './migrate.ts';
 import { resultCodeOf, SQLITE_BUSY } from './result-codes.ts';
 
 /** How long a write waits that is made for nobody; milliseconds. */
@@ -70,6 +70,8 @@ function connected(path: string): DatabaseSync {
   if (path !== ':memory:') makeFile(path);
   const database = new DatabaseSync(path, { timeout: SQLITE_BUSY_MS });
   try {
+    // Before anything is changed in it.
+    refuseForeign(database, path);
     enterWal(database);
     // What is answered as written survives a power cut, not only the end of the process.
     database.exec('PRAGMA synchronous = FULL');

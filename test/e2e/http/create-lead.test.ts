@@ -37,7 +37,9 @@ describe('a created lead', () => {
 
     expect(response.headers.get('cache-control')).toBe('no-store');
     expect(response.headers.has('idempotent-replayed')).toBe(false);
+    const location = response.headers.get('location') ?? '';
     const lead = await leadOf(response, 201);
+    expect(new URL(location, service.url).href).toBe(`${service.url}${LEADS}/${lead.id}`);
     expect(lead).toMatchObject({ displayName: 'Ada Lovelace', sourceId, note: 'Asked about the trial.' });
     expect(await service.countLeads(studioId)).toBe(1);
   });

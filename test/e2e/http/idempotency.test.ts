@@ -11,6 +11,7 @@ import {
   anOwnService,
   aService,
   expectProblem,
+  LEADS,
   leadOf,
   type StudioWithKey,
 } from '../../support/service.ts';
@@ -40,6 +41,7 @@ async function created() {
 async function expectReplay(response: Response, { bytes, studioId }: { bytes: Uint8Array; studioId: string }) {
   expect(response.status).toBe(201);
   expect(response.headers.get('idempotent-replayed')).toBe('true');
+  expect(response.headers.get('location')).toBe(`${LEADS}/${JSON.parse(Buffer.from(bytes).toString()).lead.id}`);
   expect(response.headers.get('content-type')).toMatch(/^application\/json/);
   expect(Buffer.from(await response.bytes()).equals(bytes)).toBe(true);
   expect(await service.countLeads(studioId)).toBe(1);

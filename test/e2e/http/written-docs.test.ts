@@ -61,13 +61,16 @@ describe('every page', () => {
     for (const path of linked) expect({ path, status: (await get(path)).status }).toEqual({ path, status: 200 });
   });
 
-  test.each([...PAGES, '/docs/assets/scalar.js'])('can only be read: %s', async (path) => {
-    for (const method of ['HEAD', 'POST']) {
-      const response = await fetch(service.url + path, { method });
-      expect(response.status).toBe(405);
-      expect(response.headers.get('allow')).toBe('GET');
-    }
-  });
+  test.each([...PAGES, '/docs/assets/scalar.js', '/docs/retries.md', '/llms.txt'])(
+    'can only be read: %s',
+    async (path) => {
+      for (const method of ['HEAD', 'POST']) {
+        const response = await fetch(service.url + path, { method });
+        expect(response.status).toBe(405);
+        expect(response.headers.get('allow')).toBe('GET');
+      }
+    },
+  );
 
   test.each(['/docs/assets/scalar.js', '/docs/assets/style.css', '/docs', '/docs/limits'])(
     'and what it loads is not sent again when it is the same: %s',
@@ -82,6 +85,39 @@ describe('every page', () => {
       expect((await reload('W/"other"')).status).toBe(200);
     },
   );
+});
+
+describe('for programs that read them', () => {
+  const INDEX = '/llms.txt';
+  const texts = [INDEX, ...PAGES.filter((path) => path !== '/docs').map((path) => `${path}.md`)];
+
+  test.each(texts)('what is written is there as text, with whole links to what is there: %s', async (path) => {
+    const response = await get(path);
+    expect(response.headers.get('content-type')).toBe(
+      path === INDEX ? 'text/plain; charset=utf-8' : 'text/markdown; charset=utf-8',
+    );
+    expect(response.headers.get('cache-control')).toBe('public, max-age=300');
+    const text = await response.text();
+    expect(text).toMatch(/^# \S/);
+    expect(text).not.toContain('{{');
+    for (const [, link = ''] of text.matchAll(/\]\(([^#)][^)]*)\)/g)) {
+      expect(link).toMatch(PUBLIC_URL);
+      const linked = link.slice(PUBLIC_URL.length);
+      expect({ linked, status: (await get(linked)).status }).toEqual({ linked, status: 200 });
+    }
+  });
+
+  test('the index leads to every page, and each page to its text', async () => {
+    const pages = texts.filter((path) => /^\/docs\/[\w-]+\.md$/.test(path));
+    const index = await textOf(INDEX);
+    for (const path of pages) expect(index).toContain(`](${PUBLIC_URL}${path})`);
+    for (const path of pages) {
+      const name = path.slice('/docs/'.length);
+      expect(await textOf(path.replace('.md', ''))).toContain(
+        `<link rel="alternate" type="text/markdown" href="../docs/${name}">`,
+      );
+    }
+  });
 });
 
 describe('what the pages load', () => {
@@ -157,7 +193,8 @@ test.each([
   '/docs/nothing',
   '/docs/assets',
   '/docs/assets/..%2Fquick-start',
-  '/docs/quick-start.md',
+  '/docs/llms.txt',
+  '/docs/index.md',
   '/docs/quick-start.html',
   '/docs/index',
   '/docs/index.html',

@@ -1,0 +1,18 @@
+from uuid import uuid4
+
+from django import forms
+from lead_intake import EmailContact, LeadCapture
+
+
+class ContactForm(forms.Form):
+    """The bounds are the API's, so that a visitor hears at once what would be refused later."""
+
+    #: Stands for the lead: however often the page is sent, it is one.
+    key = forms.UUIDField(initial=uuid4, widget=forms.HiddenInput)
+    name = forms.CharField(max_length=160)
+    email = forms.EmailField(max_length=254)
+    note = forms.CharField(max_length=2000, required=False, widget=forms.Textarea)
+
+    def to_capture(self) -> LeadCapture:
+        data = self.cleaned_data
+        return LeadCapture(data["name"], EmailContact(data["email"]), note=data["note"] or None)

@@ -1,0 +1,35 @@
+import os
+import signal
+from threading import Event
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from lead_intake import LeadIntakeClient
+
+from leads.outbox import outbox
+
+
+class Command(BaseCommand):
+    help = "Sends the leads that are due, and tells how many need a person."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--loop", action="store_true", help="goes on until SIGTERM or Ctrl-C, between two leads")
+
+    def handle(self, *args: Any, loop: bool, **options: Any) -> None:
+        try:
+            url, key = os.environ["LEAD_INTAKE_URL"], os.environ["LEAD_INTAKE_KEY"]
+        except KeyError as missing:
+            raise CommandError(f"{missing} must be set") from None
+        # The outbox repeats by itself.
+        with LeadIntakeClient(url, key, deadline_seconds=10) as client:
+            if loop:
+                stop = Event()
+                for number in (signal.SIGTERM, signal.SIGINT):
+                    signal.signal(number, lambda *_: stop.set())
+                outbox.run(client, stop)
+            else:
+                done = outbox.deliver(client)
+                self.stdout.write(f"{done.delivered} delivered, {done.already_open} open already, {done.waiting} wait")
+        needed = outbox.needs_attention().count
+        if needed:
+            self.stderr.write(f"{needed} need a person: see /admin/leads/storedlead/")

@@ -1,0 +1,42 @@
+from django.db import migrations, models
+from lead_intake.outbox import set_up_sql
+
+
+def set_up(apps, schema_editor) -> None:
+    for statement in set_up_sql(schema_editor.connection.vendor).split(";\n"):
+        if statement:
+            schema_editor.execute(statement)
+
+
+def take_down(apps, schema_editor) -> None:
+    schema_editor.execute("DROP TABLE lead_intake_outbox")
+
+
+class Migration(migrations.Migration):
+    initial = True
+
+    operations = [
+        # MySQL cannot roll back what makes a table; elsewhere the whole migration is one transaction.
+        migrations.RunPython(set_up, take_down, atomic=False),
+        # For the admin's pages; it makes no table.
+        migrations.CreateModel(
+            name="StoredLead",
+            fields=[
+                ("idempotency_key", models.CharField(max_length=36, primary_key=True, serialize=False)),
+                ("capture", models.TextField(null=True)),
+                ("state", models.CharField(max_length=16)),
+                ("attempts", models.IntegerField()),
+                ("created_at", models.BigIntegerField()),
+                ("next_attempt_at", models.BigIntegerField()),
+                ("settled_at", models.BigIntegerField(null=True)),
+                ("lead_id", models.CharField(max_length=36, null=True)),
+                ("reason", models.CharField(max_length=1000, null=True)),
+            ],
+            options={
+                "managed": False,
+                "db_table": "lead_intake_outbox",
+                "verbose_name": "lead that needs a person",
+                "verbose_name_plural": "leads that need a person",
+            },
+        ),
+    ]

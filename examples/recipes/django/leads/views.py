@@ -1,0 +1,28 @@
+from django.db import connection, transaction
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from lead_intake.outbox import OutboxError
+
+from .forms import ContactForm
+from .outbox import outbox
+
+
+@never_cache  # each visit has a key of its own, also the one after a step back
+def contact(request: HttpRequest) -> HttpResponse:
+    form = ContactForm(request.POST or None)
+    if not form.is_valid():
+        return render(request, "leads/contact.html", {"form": form})
+    with transaction.atomic():
+        # What else the website stores of the visit belongs here.
+        capture = form.to_capture()
+        try:
+            outbox.add(connection, capture, idempotency_key=str(form.cleaned_data["key"]))
+        except OutboxError:
+            # The page was sent before, with other data: this is another lead.
+            outbox.add(connection, capture)
+    return redirect("leads:thanks")
+
+
+def thanks(request: HttpRequest) -> HttpResponse:
+    return render(request, "leads/thanks.html")

@@ -1,0 +1,8 @@
+import { openWebsite, outbox } from './lib/website.mjs';
+
+// What a person must look after, with the reason. A line of cron can mail it.
+const { count, entries } = await outbox.needsAttention(await openWebsite());
+console.log(`${count} leads need a person`);
+for (const { idempotencyKey, state, createdAt, reason } of entries) {
+  console.log(`${idempotencyKey} ${state} since ${createdAt.toISOString()}: ${reason ?? 'not tried yet'}`);
+}

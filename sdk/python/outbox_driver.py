@@ -1,0 +1,173 @@
+"""Lets the suite of all outboxes (test/outbox) speak with this one; with --sqlalchemy, over a Session of SQLAlchemy.
+
+A command with its arguments, as test/outbox/README.md has it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+# The client that stands beside the driver, not one that is installed.
+sys.path.insert(0, str(Path(__file__).parent / "src"))
+
+from lead_intake import LeadIntakeClient  # noqa: E402
+from lead_intake.outbox import DEFAULT_TABLE, Connection, Engine, Outbox, SettledLead, set_up_sql  # noqa: E402
+
+BUSY_TIMEOUT_SECONDS = 10
+ENGINES: dict[str, Engine] = {"sqlite": "sqlite", "mariadb": "mysql", "postgresql": "postgresql"}
+
+DATABASE = json.loads(os.environ["OUTBOX_DATABASE"])
+TABLE = os.environ.get("OUTBOX_TABLE", DEFAULT_TABLE)
+
+
+def say(line: dict[str, Any]) -> None:
+    print(json.dumps(line), flush=True)
+
+
+def connect() -> Connection:
+    login = {name: DATABASE[name] for name in ("host", "port", "user", "password") if name in DATABASE}
+    match DATABASE["kind"]:
+        case "sqlite":
+            return sqlite3.connect(DATABASE["file"], timeout=BUSY_TIMEOUT_SECONDS)
+        case "mariadb":
+            import pymysql
+
+            return pymysql.connect(**login, database=DATABASE["database"])
+        case other:
+            import psycopg
+
+            assert other == "postgresql"
+            return psycopg.connect(**login, dbname=DATABASE["database"])
+
+
+def connect_by_sqlalchemy() -> Connection:
+    from sqlalchemy import create_engine, pool
+    from sqlalchemy.orm import Session
+
+    kinds = {"sqlite": "sqlite", "mariadb": "mariadb+pymysql", "postgresql": "postgresql+psycopg"}
+    return Session(create_engine(f"{kinds[DATABASE['kind']]}://", creator=connect, poolclass=pool.NullPool))
+
+
+def visit(connection: Any, note: str) -> None:
+    if "--sqlalchemy" in sys.argv:
+        from sqlalchemy import text
+
+        connection.execute(text("INSERT INTO visits (note) VALUES (:note)"), {"note": note})
+    else:
+        place = "?" if DATABASE["kind"] == "sqlite" else "%s"
+        connection.cursor().execute(f"INSERT INTO visits (note) VALUES ({place})", (note,))
+
+
+def add(outbox: Outbox, connection: Any, lead: dict[str, Any]) -> None:
+    end = lead.get("end", "commit")
+    capture = lead["capture"]
+    # Each driver begins the transaction by itself.
+    visit(connection, str(capture.get("displayName") if isinstance(capture, dict) else capture)[:100])
+    try:
+        key = outbox.add(connection, capture, **({"idempotency_key": lead["key"]} if "key" in lead else {}))
+    except Exception as error:
+        if end != "commit-anyway":
+            raise
+        connection.commit()
+        say({"refused": str(error)})
+        return
+    if end == "hang":
+        say({"hanging": key})
+        threading.Event().wait()
+    elif end == "rollback":
+        connection.rollback()
+        say({"rolledBack": key})
+    else:
+        connection.commit()
+        say({"added": key})
+
+
+def client() -> LeadIntakeClient:
+    names = {"LEAD_INTAKE_DEADLINE_MS": "deadline_seconds", "LEAD_INTAKE_ATTEMPT_TIMEOUT_MS": "attempt_timeout_seconds"}
+    seconds: dict[str, Any] = {
+        option: int(os.environ[name]) / 1000 for name, option in names.items() if name in os.environ
+    }
+    return LeadIntakeClient(os.environ["LEAD_INTAKE_URL"], os.environ["LEAD_INTAKE_KEY"], **seconds)
+
+
+def listener(asked: dict[str, Any]) -> dict[str, Any]:
+    def on_settled(lead: SettledLead) -> None:
+        told = {"key": lead.idempotency_key, "outcome": lead.outcome, "leadId": lead.lead_id, "capture": lead.capture}
+        say({"settled": told})
+        if asked["onSettled"] == "throw":
+            raise RuntimeError("listener failed")
+
+    return {"on_settled": on_settled} if "onSettled" in asked else {}
+
+
+def run(outbox: Outbox, asked: dict[str, Any]) -> None:
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    poll = {"poll_seconds": asked["pollMs"] / 1000} if "pollMs" in asked else {}
+    with client() as leads:
+        outbox.run(leads, stop, **poll, **listener(asked))
+
+
+def result_of(command: str, asked: dict[str, Any]) -> dict[str, Any]:
+    keep = {"keep_settled_days": asked["keepSettledDays"]} if "keepSettledDays" in asked else {}
+    limit = {"limit": asked["limit"]} if "limit" in asked else {}
+    connecting = connect_by_sqlalchemy if "--sqlalchemy" in sys.argv else connect
+    outbox = Outbox(connecting, table=TABLE, **keep)
+    match command:
+        case "set-up":
+            outbox.set_up()
+        case "set-up-sql":
+            return {"sql": set_up_sql(ENGINES[DATABASE["kind"]], TABLE)}
+        case "add":
+            connection = connecting()
+            for lead in asked["leads"]:
+                add(outbox, connection, lead)
+        case "deliver":
+            with client() as leads:
+                done = outbox.deliver(leads, **limit, **listener(asked))
+            return {
+                "delivered": done.delivered,
+                "alreadyOpen": done.already_open,
+                "refused": done.refused,
+                "postponed": done.postponed,
+                "waiting": done.waiting,
+                "stoppedBecause": done.stopped_because,
+            }
+        case "run":
+            run(outbox, asked)
+        case "needs-attention":
+            needed = outbox.needs_attention(**limit)
+            entries = [
+                {
+                    "key": entry.idempotency_key,
+                    "state": entry.state,
+                    "createdAt": round(entry.created_at.timestamp() * 1000),
+                    "attempts": entry.attempts,
+                    "reason": entry.reason,
+                    "capture": entry.capture,
+                }
+                for entry in needed.entries
+            ]
+            return {"count": needed.count, "entries": entries}
+        case "retry":
+            outbox.retry(asked["key"], asked.get("capture"))
+        case "discard":
+            outbox.discard(asked["key"])
+        case other:
+            raise ValueError(f"no command is named {other}")
+    return {}
+
+
+if __name__ == "__main__":
+    command, *arguments = (argument for argument in sys.argv[1:] if argument != "--sqlalchemy")
+    try:
+        say(result_of(command, json.loads(arguments[0]) if arguments else {}))
+    except Exception as error:
+        say({"error": f"{type(error).__name__}: {error}"})
+        sys.exit(1)

@@ -1,0 +1,20 @@
+"""Store first, send later: leads in a table of the website's own database, and the worker that sends them."""
+
+from ._database import Connection, Engine
+from ._entries import Attention, Delivery, Entry, SettledLead
+from ._outbox import Outbox
+from ._table import DEFAULT_TABLE, set_up_sql
+from .errors import OutboxError
+
+__all__ = [
+    "DEFAULT_TABLE",
+    "Attention",
+    "Connection",
+    "Delivery",
+    "Engine",
+    "Entry",
+    "Outbox",
+    "OutboxError",
+    "SettledLead",
+    "set_up_sql",
+]

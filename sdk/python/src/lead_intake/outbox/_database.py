@@ -1,0 +1,142 @@
+"""What the outbox asks of a database, by whatever kind of connection the website has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from inspect import iscoroutinefunction
+from typing import Any, Literal, Protocol
+
+#: MariaDB counts as MySQL.
+Engine = Literal["sqlite", "postgresql", "mysql"]
+
+Row = tuple[Any, ...]
+
+
+class Connection(Protocol):
+    """
+    A connection of sqlite3, psycopg, psycopg2, PyMySQL or mysqlclient; a Connection or Session of SQLAlchemy; or one of
+    Django's ``django.db.connections``.
+    """
+
+    def commit(self) -> Any: ...
+
+    def close(self) -> Any: ...
+
+
+class Database(Protocol):
+    """A connection. Statements have ``?`` where values stand, and no other question mark, colon or per cent sign."""
+
+    engine: Engine
+
+    def change(self, sql: str, *values: object) -> int:
+        """Carries a statement out that has no rows for an answer; gives the number of rows that it has changed."""
+
+    def read(self, sql: str, *values: object) -> list[Row]:
+        """The rows of an answer."""
+
+
+def database_of(connection: Any) -> Database:
+    """
+    :raises TypeError: when it is no connection that the outbox knows
+    """
+    if iscoroutinefunction(getattr(connection, "commit", None)):
+        raise TypeError(
+            "The outbox takes no connection of asyncio. With SQLAlchemy, "
+            "await session.run_sync(lambda session: outbox.add(session, capture))."
+        )
+    # Sessions and connections are often of classes that the website has derived.
+    modules = {kind.__module__.partition(".")[0] for kind in type(connection).__mro__}
+    if "sqlalchemy" in modules:
+        return _SqlAlchemy(connection)
+    # Django's connections all take %s, and say what they lead to.
+    vendor = _ENGINES.get(getattr(connection, "vendor", ""))
+    if vendor is not None:
+        return _DbApi(connection, vendor, "%s")
+    for module in modules & _DRIVERS.keys():
+        return _DbApi(connection, *_DRIVERS[module])
+    raise TypeError(f"The outbox does not know connections such as {type(connection).__qualname__}.")
+
+
+@contextmanager
+def committing(connect: Callable[[], Connection]) -> Iterator[Database]:
+    """A connection that commits after each statement, whatever its driver calls autocommit, and is closed after it."""
+    connection = connect()
+    database = database_of(connection)
+    with closing(connection):
+        yield _Committing(connection, database)
+
+
+_ENGINES: dict[str, Engine] = {"sqlite": "sqlite", "postgresql": "postgresql", "mysql": "mysql", "mariadb": "mysql"}
+
+#: By the package of a driver: what it leads to, and what stands in its statements for a value.
+_DRIVERS: dict[str, tuple[Engine, str]] = {
+    "sqlite3": ("sqlite", "?"),
+    "psycopg": ("postgresql", "%s"),
+    "psycopg2": ("postgresql", "%s"),
+    "pymysql": ("mysql", "%s"),
+    "MySQLdb": ("mysql", "%s"),
+}
+
+
+class _DbApi:
+    def __init__(self, connection: Any, engine: Engine, placeholder: str) -> None:
+        self.engine = engine
+        self._connection = connection
+        self._placeholder = placeholder
+
+    def change(self, sql: str, *values: object) -> int:
+        with closing(self._connection.cursor()) as cursor:
+            cursor.execute(self._in_its_style(sql), values)
+            return int(cursor.rowcount)
+
+    def read(self, sql: str, *values: object) -> list[Row]:
+        with closing(self._connection.cursor()) as cursor:
+            cursor.execute(self._in_its_style(sql), values)
+            # A website may have its rows as dictionaries.
+            return [tuple(row.values() if isinstance(row, dict) else row) for row in cursor.fetchall()]
+
+    def _in_its_style(self, sql: str) -> str:
+        return sql.replace("?", self._placeholder)
+
+
+class _SqlAlchemy:
+    def __init__(self, connection: Any) -> None:
+        bind = connection.get_bind() if hasattr(connection, "get_bind") else connection
+        engine = _ENGINES.get(bind.dialect.name)
+        if engine is None:
+            raise TypeError(f"The outbox does not know the databases that SQLAlchemy calls {bind.dialect.name}.")
+        self.engine = engine
+        self._connection = connection
+
+    def change(self, sql: str, *values: object) -> int:
+        return int(self._execute(sql, values).rowcount)
+
+    def read(self, sql: str, *values: object) -> list[Row]:
+        return [tuple(row) for row in self._execute(sql, values).all()]
+
+    def _execute(self, sql: str, values: tuple[object, ...]) -> Any:
+        from sqlalchemy import text
+
+        named = {f"value_{index}": value for index, value in enumerate(values)}
+        names = iter(named)
+        return self._connection.execute(text(re.sub(r"\?", lambda _: f":{next(names)}", sql)), named)
+
+
+class _Committing:
+    def __init__(self, connection: Connection, database: Database) -> None:
+        self.engine = database.engine
+        self._connection = connection
+        self._database = database
+
+    def change(self, sql: str, *values: object) -> int:
+        changed = self._database.change(sql, *values)
+        self._connection.commit()
+        return changed
+
+    def read(self, sql: str, *values: object) -> list[Row]:
+        rows = self._database.read(sql, *values)
+        # Else a transaction would stay open, in which the next one would see what this one has seen.
+        self._connection.commit()
+        return rows

@@ -1,0 +1,89 @@
+"""One pass over what is due."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable
+
+from .._client import LeadIntakeClient
+from ._entries import Delivery, SettledLead
+from ._outcome import Outcome, Postponed, Settled, reason_of_listener, send
+from ._rows import Rows, TakenUp
+from .errors import OutboxError
+
+#: Is told of what is settled.
+Listener = Callable[[SettledLead], object]
+
+#: So many in a row without an answer, and the service is taken to be away.
+_UNANSWERED_AT_MOST = 3
+
+_log = logging.getLogger("lead_intake")
+
+
+class Pass:
+    """
+    Each lead is taken up before it is sent, and noted after it was answered: who is killed in between leaves it
+    waiting, and it is sent again with the same key.
+    """
+
+    def __init__(
+        self, rows: Rows, client: LeadIntakeClient, on_settled: Listener | None, keep_settled_days: float
+    ) -> None:
+        self._rows = rows
+        self._client = client
+        self._on_settled = on_settled
+        self._keep_settled_days = keep_settled_days
+        self._counts: Counter[str] = Counter()
+        self._unanswered = 0
+        self._stopped_because: str | None = None
+        self._listener_error: Exception | None = None
+
+    def run(self, limit: int, is_to_stop: Callable[[], bool]) -> Delivery:
+        """
+        :raises OutboxError: when the listener has failed; all that was due was sent all the same
+        """
+        for key, next_attempt_at in self._rows.due(limit):
+            if is_to_stop():
+                self._stopped_because = "ended by the caller"
+            if self._stopped_because is not None:
+                break
+            lead = self._rows.take_up(key, next_attempt_at)
+            if lead is not None:
+                self._deal_with(lead)
+        self._rows.delete_settled(self._keep_settled_days)
+        if self._listener_error is not None:
+            raised = type(self._listener_error).__name__
+            raise OutboxError(
+                f"on_settled has raised {raised}: the leads that it was told of stay, and wait"
+            ) from self._listener_error
+        return Delivery(
+            delivered=self._counts["delivered"],
+            already_open=self._counts["already_open"],
+            refused=self._counts["refused"],
+            postponed=self._counts["waiting"],
+            waiting=self._rows.count_waiting(),
+            stopped_because=self._stopped_because,
+        )
+
+    def _deal_with(self, lead: TakenUp) -> None:
+        outcome = self._tell(lead, send(self._client, lead.key, lead.capture))
+        self._rows.note(lead, outcome)
+        self._counts[outcome.state] += 1
+        holds_for_others = outcome.holds_for_others if isinstance(outcome, Postponed) else "no"
+        self._unanswered = self._unanswered + 1 if holds_for_others == "perhaps" else 0
+        if not isinstance(outcome, Settled):
+            _log.warning("lead %s is %s: %s", lead.key, outcome.state, outcome.reason)
+            if holds_for_others == "yes" or self._unanswered == _UNANSWERED_AT_MOST:
+                self._stopped_because = outcome.reason
+
+    def _tell(self, lead: TakenUp, outcome: Outcome) -> Outcome:
+        """Tells the listener of what is settled, which may keep the lead waiting."""
+        if self._on_settled is None or lead.capture is None or not isinstance(outcome, Settled):
+            return outcome
+        try:
+            self._on_settled(SettledLead(lead.key, outcome.state, outcome.lead_id, lead.capture, lead.created_at))
+        except Exception as error:
+            self._listener_error = self._listener_error or error
+            return Postponed(reason_of_listener(error))
+        return outcome

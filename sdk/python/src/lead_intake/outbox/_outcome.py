@@ -1,0 +1,93 @@
+"""What came of sending a lead, and what follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from .._client import LeadIntakeClient
+from ..errors import LeadAlreadyOpenError, NoAnswerError, ProblemError
+from ._stored import StoredCapture
+
+#: As long as the column is; characters.
+_LONGEST_REASON = 1000
+
+#: What keeps all leads of the API key back, until a person does something about it.
+STATUSES_OF_THE_KEY = (401, 402, 403)
+
+
+@dataclass(frozen=True)
+class Settled:
+    """It needs not be sent any more."""
+
+    state: Literal["delivered", "already_open"]
+    lead_id: str | None
+
+
+@dataclass(frozen=True)
+class Refused:
+    """Repeating changes nothing: it needs a person."""
+
+    reason: str
+    state: Literal["refused"] = "refused"
+
+
+@dataclass(frozen=True)
+class Postponed:
+    """It is to be sent again."""
+
+    reason: str
+    retry_after_seconds: int = 0
+    #: Whether any other lead would get the same now, or might: the service is away.
+    holds_for_others: Literal["yes", "perhaps", "no"] = "no"
+    state: Literal["waiting"] = "waiting"
+
+
+Outcome = Settled | Refused | Postponed
+
+
+def send(client: LeadIntakeClient, key: str, capture: dict[str, Any] | None) -> Outcome:
+    """Sends a lead as it is stored."""
+    if capture is None:
+        return Refused("unreadable: the data in the table is no JSON object")
+    try:
+        return Settled("delivered", client.create_lead(StoredCapture(capture), idempotency_key=key).lead.id)
+    except LeadAlreadyOpenError as error:
+        return Settled("already_open", error.existing_lead_id)
+    except ProblemError as error:
+        return _outcome_of(error)
+    except NoAnswerError as error:
+        return Postponed(_reason(f"no answer: {_why_none(error.__cause__)}"), holds_for_others="perhaps")
+
+
+def reason_of_listener(error: Exception) -> str:
+    """Its message may have the visitor's data in it."""
+    return _reason(f"listener: {type(error).__name__}")
+
+
+def _outcome_of(problem: ProblemError) -> Outcome:
+    reason = _reason(
+        f"{problem.status} {problem.code}: {problem.detail or problem.title}{_about(problem.fields)}"
+        f" (request {problem.request_id})"
+    )
+    is_for_all = problem.status == 429 or problem.status in STATUSES_OF_THE_KEY
+    if is_for_all or problem.status == 408 or problem.status >= 500:
+        return Postponed(reason, problem.retry_after_seconds or 0, "yes" if is_for_all else "no")
+    return Refused(reason)
+
+
+def _about(fields: Mapping[str, Any]) -> str:
+    faults = "; ".join(f"{name}: {', '.join(messages)}" for name, messages in fields.items())
+    return f" [{faults}]" if faults else ""
+
+
+def _why_none(cause: BaseException | None) -> str:
+    # What the client says itself; messages of libraries may have addresses in them.
+    return str(cause) if type(cause) in (TimeoutError, ValueError) else type(cause).__name__
+
+
+def _reason(text: str) -> str:
+    """A text as the column takes it, whatever encoding the connection has."""
+    ascii_text = text.encode("ascii", "replace").decode()
+    return "".join(character if character.isprintable() else " " for character in ascii_text)[:_LONGEST_REASON]

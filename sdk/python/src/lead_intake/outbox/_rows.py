@@ -1,0 +1,239 @@
+"""The rows of the table, one statement for each step that a lead makes."""
+
+from __future__ import annotations
+
+import random
+import time
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+from ._database import Database
+from ._entries import Attention, Entry
+from ._outcome import STATUSES_OF_THE_KEY, Outcome, Postponed, Refused
+from ._stored import capture_in, checked_key, is_same_data
+from .errors import OutboxError
+
+_SECOND_MS = 1000
+_MINUTE_MS = 60 * _SECOND_MS
+_HOUR_MS = 60 * _MINUTE_MS
+_DAY_MS = 24 * _HOUR_MS
+
+#: How long a lead is left to the worker that has taken it up: who is killed meanwhile is waited for that long.
+_LEASE_MS = 5 * _MINUTE_MS
+
+_FIRST_BACK_OFF_MS = 30 * _SECOND_MS
+_LONGEST_BACK_OFF_MS = _HOUR_MS
+
+#: Nothing is postponed for longer.
+_LONGEST_WAIT_MS = _DAY_MS
+
+#: What waits for longer than anything may was written while a clock was ahead: it is due.
+_CLOCK_WAS_AHEAD_MS = _LONGEST_WAIT_MS + _HOUR_MS
+
+#: Rows that go at once: a pass is not held up by them.
+_DELETED_AT_MOST = 500
+
+_SETTLED = "('delivered', 'already_open', 'discarded')"
+
+
+@dataclass(frozen=True)
+class TakenUp:
+    """A lead that this worker has taken up."""
+
+    key: str
+    #: None when what stands in the table cannot be read.
+    capture: dict[str, Any] | None
+    created_at: datetime
+    #: This one included.
+    attempts: int
+
+
+class Rows:
+    """The table, by one connection."""
+
+    def __init__(self, database: Database, table: str) -> None:
+        self._database = database
+        self._table = table
+
+    def add(self, key: str, text: str) -> None:
+        """
+        Stores a lead, unless it is there already.
+
+        :raises OutboxError: when the key is there with other data
+        """
+        is_mysql = self._database.engine == "mysql"
+        unless_there = (
+            "ON DUPLICATE KEY UPDATE idempotency_key = idempotency_key"
+            if is_mysql
+            else "ON CONFLICT (idempotency_key) DO NOTHING"
+        )
+        now = _now()
+        self._database.change(
+            f"INSERT INTO {self._table} (idempotency_key, capture, state, attempts, created_at, next_attempt_at)"
+            f" VALUES (?, ?, 'waiting', 0, ?, ?) {unless_there}",
+            key,
+            text,
+            now,
+            now,
+        )
+        # Where the key was there, drivers give different numbers of rows. A transaction of MySQL sees what others have
+        # committed since it began only where it locks.
+        locking = " FOR UPDATE" if is_mysql else ""
+        stored = self._database.read(f"SELECT capture FROM {self._table} WHERE idempotency_key = ?{locking}", key)
+        if not stored:
+            raise OutboxError(f"The lead {key} was not stored.")
+        [(stored_text,)] = stored
+        if stored_text is not None and not is_same_data(stored_text, text):
+            raise OutboxError(f"The key {key} has been stored with other data. New data needs a new key.")
+
+    def due(self, limit: int) -> list[tuple[str, int]]:
+        """What is to be sent now, oldest first: keys, and until when each has waited."""
+        now = _now()
+        rows = self._database.read(
+            f"SELECT idempotency_key, next_attempt_at FROM {self._table}"
+            " WHERE state = 'waiting' AND (next_attempt_at <= ? OR next_attempt_at > ?)"
+            " ORDER BY created_at, idempotency_key LIMIT ?",
+            now,
+            now + _CLOCK_WAS_AHEAD_MS,
+            limit,
+        )
+        return [(str(key), int(next_attempt_at)) for key, next_attempt_at in rows]
+
+    def take_up(self, key: str, next_attempt_at: int) -> TakenUp | None:
+        """Takes a lead from the other workers, for a while; None when one of them was faster."""
+        changed = self._database.change(
+            f"UPDATE {self._table} SET attempts = attempts + 1, next_attempt_at = ?"
+            " WHERE idempotency_key = ? AND state = 'waiting' AND next_attempt_at = ?",
+            _now() + _LEASE_MS,
+            key,
+            next_attempt_at,
+        )
+        if changed != 1:
+            return None
+        # Only now: until then a person may mend it.
+        for capture, created_at, attempts in self._database.read(
+            f"SELECT capture, created_at, attempts FROM {self._table} WHERE idempotency_key = ? AND state = 'waiting'",
+            key,
+        ):
+            return TakenUp(key, capture_in(capture), _time(created_at), int(attempts))
+        return None
+
+    def note(self, lead: TakenUp, outcome: Outcome) -> None:
+        """Writes down what came of it, unless somebody else has settled it."""
+        match outcome:
+            case Postponed(reason=reason, retry_after_seconds=seconds):
+                next_attempt_at = _now() + _time_to_wait(lead.attempts, seconds)
+                self._while_waiting(lead.key, "next_attempt_at = ?, reason = ?", next_attempt_at, reason)
+            case Refused(reason=reason):
+                self._while_waiting(lead.key, "state = 'refused', reason = ?", reason)
+            case settled:
+                self._while_waiting(
+                    lead.key,
+                    "state = ?, lead_id = ?, settled_at = ?, capture = NULL, reason = NULL",
+                    settled.state,
+                    _lead_id(settled.lead_id),
+                    _now(),
+                )
+
+    def count_waiting(self) -> int:
+        """How many wait, due or not."""
+        [(count,)] = self._database.read(f"SELECT COUNT(*) FROM {self._table} WHERE state = 'waiting'")
+        return int(count)
+
+    def delete_settled(self, keep_days: float) -> None:
+        """Removes rows of leads that were settled longer ago."""
+        before = _now() - int(keep_days * _DAY_MS)
+        # MySQL has no LIMIT where an IN looks.
+        rows = self._database.read(
+            f"SELECT idempotency_key FROM {self._table} WHERE state IN {_SETTLED} AND settled_at < ? LIMIT ?",
+            before,
+            _DELETED_AT_MOST,
+        )
+        if rows:
+            keys = [key for (key,) in rows]
+            self._database.change(
+                f"DELETE FROM {self._table} WHERE idempotency_key IN ({', '.join('?' * len(keys))})", *keys
+            )
+
+    def attention(self, limit: int) -> Attention:
+        """What needs a person."""
+        of_the_key = " OR ".join("reason LIKE ?" for _ in STATUSES_OF_THE_KEY)
+        where = f"WHERE state = 'refused' OR (state = 'waiting' AND (created_at < ? OR {of_the_key}))"
+        values = (_now() - _DAY_MS, *(f"{status} %" for status in STATUSES_OF_THE_KEY))
+        [(count,)] = self._database.read(f"SELECT COUNT(*) FROM {self._table} {where}", *values)
+        rows = self._database.read(
+            f"SELECT idempotency_key, state, created_at, attempts, reason, capture FROM {self._table} {where}"
+            " ORDER BY created_at, idempotency_key LIMIT ?",
+            *values,
+            limit,
+        )
+        return Attention(
+            int(count),
+            [
+                Entry(key, state, _time(created_at), int(attempts), reason, capture_in(capture))
+                for key, state, created_at, attempts, reason, capture in rows
+            ],
+        )
+
+    def retry(self, key: str, text: str | None) -> None:
+        """
+        Has a lead be sent again.
+
+        :raises OutboxError: when none waits or was refused under the key
+        """
+        self._state_among(key, ("waiting", "refused"))
+        self._database.change(
+            f"UPDATE {self._table} SET state = 'waiting', next_attempt_at = ?, attempts = 0, reason = NULL,"
+            " capture = COALESCE(?, capture) WHERE idempotency_key = ? AND state IN ('waiting', 'refused')",
+            _now(),
+            text,
+            key,
+        )
+
+    def discard(self, key: str) -> None:
+        """
+        Erases a lead that is not to be sent.
+
+        :raises OutboxError: when none waits, was refused or was discarded under the key
+        """
+        self._state_among(key, ("waiting", "refused", "discarded"))
+        self._database.change(
+            f"UPDATE {self._table} SET state = 'discarded', settled_at = ?, capture = NULL, reason = NULL"
+            " WHERE idempotency_key = ? AND state IN ('waiting', 'refused')",
+            _now(),
+            key,
+        )
+
+    def _while_waiting(self, key: str, changes: str, *values: object) -> None:
+        self._database.change(
+            f"UPDATE {self._table} SET {changes} WHERE idempotency_key = ? AND state = 'waiting'", *values, key
+        )
+
+    def _state_among(self, key: str, states: tuple[str, ...]) -> None:
+        rows = self._database.read(f"SELECT state FROM {self._table} WHERE idempotency_key = ?", key)
+        if not any(state in states for (state,) in rows):
+            raise OutboxError(f"There is no lead with the key {key} that is {' or '.join(states)}.")
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _time(milliseconds: int) -> datetime:
+    return datetime.fromtimestamp(milliseconds / 1000, timezone.utc)
+
+
+def _lead_id(told: str | None) -> str | None:
+    try:
+        return None if told is None else checked_key(told)
+    except ValueError:
+        # The column has no room for anything else, and the lead is settled all the same.
+        return None
+
+
+def _time_to_wait(attempts: int, retry_after_seconds: int) -> int:
+    """Milliseconds: twice as long each time, by chance up to a half shorter, never before the service wants it."""
+    back_off = min(_LONGEST_BACK_OFF_MS, _FIRST_BACK_OFF_MS * 2.0 ** min(attempts - 1, 30))
+    wait = max(retry_after_seconds * _SECOND_MS, back_off * (1 - random.random() / 2))
+    return round(min(_LONGEST_WAIT_MS, wait))

@@ -1,0 +1,67 @@
+"""The table, the same for the outboxes of all languages."""
+
+from __future__ import annotations
+
+import re
+
+from ._database import Database, Engine
+
+#: What the table is called unless told.
+DEFAULT_TABLE = "lead_intake_outbox"
+
+#: Keeps processes that make the table at once from meeting in PostgreSQL's catalogue; the same number in all languages.
+_SET_UP_LOCK = 7_165_204_417
+
+_COLUMNS = """\
+  idempotency_key CHAR(36) NOT NULL PRIMARY KEY,
+  capture TEXT NULL,
+  state VARCHAR(16) NOT NULL,
+  attempts INTEGER NOT NULL,
+  created_at BIGINT NOT NULL,
+  next_attempt_at BIGINT NOT NULL,
+  settled_at BIGINT NULL,
+  lead_id CHAR(36) NULL,
+  reason VARCHAR(1000) NULL"""
+
+
+def checked_table(name: str) -> str:
+    """
+    :raises ValueError: when the name would not be safe in a statement
+    """
+    if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]{0,62}", name):
+        raise ValueError("The name of the table must have letters, digits and _ only, and at most 63 of them.")
+    return name
+
+
+def set_up_sql(engine: Engine, table: str = DEFAULT_TABLE) -> str:
+    """
+    The statements that make the table and its index where they are missing, for the website's own migrations.
+
+    :raises ValueError: when the name would not be safe in a statement
+    """
+    return "".join(f"{statement};\n" for statement in _statements(engine, checked_table(table)))
+
+
+def set_up(database: Database, table: str) -> None:
+    """Makes the table and its index where they are missing."""
+    statements = _statements(database.engine, table)
+    if database.engine == "postgresql":
+        # One statement, and so one transaction, at whose end the lock is given back.
+        steps = [f"PERFORM pg_advisory_xact_lock({_SET_UP_LOCK})", *statements]
+        statements = [f"DO $$ BEGIN {'; '.join(steps)}; END $$"]
+    for statement in statements:
+        database.change(statement)
+
+
+def _statements(engine: Engine, table: str) -> list[str]:
+    # PostgreSQL has at most 63 characters in any name.
+    index = f"{table[:59]}_due"
+    if engine == "mysql":
+        # It knows no CREATE INDEX IF NOT EXISTS.
+        columns = f"{_COLUMNS},\n  INDEX {index} (state, next_attempt_at)"
+        options = "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
+        return [f"CREATE TABLE IF NOT EXISTS {table} (\n{columns}\n) {options}"]
+    return [
+        f"CREATE TABLE IF NOT EXISTS {table} (\n{_COLUMNS}\n)",
+        f"CREATE INDEX IF NOT EXISTS {index} ON {table} (state, next_attempt_at)",
+    ]

@@ -1,0 +1,248 @@
+import { execFile, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { plantInCopy } from '../planted-bugs/plant-in-copy.ts';
+import { PYTHON_OUTBOX_BUGS } from '../planted-bugs/python-client-bugs.ts';
+import { describeWithTools, exampleOf } from '../support/examples.ts';
+import { ROOT, watch } from '../support/processes.ts';
+import { PYTHON_TOOL, pythonWithClient } from '../support/python.ts';
+import { aService } from '../support/service.ts';
+
+// The package and what it needs are fetched, built and installed, on a machine that is busy.
+vi.setConfig({ hookTimeout: 300_000, testTimeout: 120_000 });
+
+const MYPY = 'mypy==2.4.1';
+const SQLALCHEMY = 'SQLAlchemy==2.1.9';
+
+const execute = promisify(execFile);
+const service = aService();
+
+/** The programs of the README, by the names of the files that a website has them in. */
+const PROGRAMS = {
+  'website.py': 'outbox-website',
+  'contact_form.py': 'outbox-form',
+  'send_leads.py': 'outbox-worker',
+  'leads_in_need.py': 'outbox-attention',
+  'with_sqlalchemy.py': 'outbox-sqlalchemy',
+};
+
+/** The folder of a website that has the programs of the README. */
+class Website {
+  readonly #bin: string;
+  readonly folder: string;
+
+  constructor(bin: string, folder: string) {
+    this.#bin = bin;
+    this.folder = folder;
+    mkdirSync(folder);
+    for (const [file, mark] of Object.entries(PROGRAMS)) {
+      writeFileSync(join(folder, file), exampleOf('sdk/python/README.md', mark));
+    }
+  }
+
+  /** Runs one of its programs, or statements, and gives what that prints. */
+  async run(program: string, secret = '', url = service.url): Promise<string> {
+    const env = { PATH: process.env.PATH, LEAD_INTAKE_URL: url, LEAD_INTAKE_KEY: secret };
+    const args = program.endsWith('.py') ? [program] : ['-W', 'error', '-c', program];
+    const { stdout } = await execute(join(this.#bin, 'python'), args, { cwd: this.folder, env });
+    return stdout.trim();
+  }
+
+  /** Starts its worker. */
+  work(secret: string) {
+    const env = { PATH: process.env.PATH, LEAD_INTAKE_URL: service.url, LEAD_INTAKE_KEY: secret };
+    const stdio = ['ignore', 'pipe', 'pipe'] as ['ignore', 'pipe', 'pipe'];
+    return watch(spawn(join(this.#bin, 'python'), ['send_leads.py'], { cwd: this.folder, env, stdio }));
+  }
+
+  /** What stands in the table, oldest first. */
+  rows(): Record<string, unknown>[] {
+    const database = new DatabaseSync(join(this.folder, 'website.db'), { timeout: 10_000 });
+    try {
+      return database.prepare('SELECT state, capture FROM lead_intake_outbox ORDER BY created_at').all();
+    } finally {
+      database.close();
+    }
+  }
+}
+
+/** What the outbox for Python must do, beside what all outboxes must (`test/outbox`). Each gets a website of its own. */
+const EXPECTATIONS: Readonly<Record<string, (website: Website) => Promise<void>>> = {
+  async 'does what its README shows: stores, sends, and tells what needs a person'(website) {
+    const { secret, studioId } = await service.aStudioWithKey();
+    const [grace, nobody] = [randomUUID(), randomUUID()];
+    await website.run(`
+import sqlite3, contact_form, website
+connection = website.connect()
+send = contact_form.on_contact_form
+send(connection, "${grace}", "Grace", "grace@example.org", "Zoë 😀")
+send(connection, "${grace}", "Grace", "grace@example.org", "Zoë 😀")
+send(connection, "${nobody}", "Nobody", "nowhere", "")
+try:
+    with connection:
+        send(connection, "no key", "Eve", "eve@example.org", "")
+except ValueError:
+    connection.close()`);
+    expect(website.rows()).toMatchObject([{ state: 'waiting' }, { state: 'waiting' }]);
+
+    const worker = website.work(secret);
+    try {
+      await vi.waitUntil(() => website.rows().every(({ state }) => state !== 'waiting'), { timeout: 60_000 });
+      worker.child.kill('SIGTERM');
+      expect(await worker.ended()).toBe(0);
+    } finally {
+      await worker.kill();
+    }
+    expect(worker.output()).not.toMatch(/Grace|grace@|nowhere/);
+    expect(website.rows()).toEqual([
+      { state: 'delivered', capture: null },
+      { state: 'refused', capture: expect.stringContaining('nowhere') },
+    ]);
+    const { leads } = (await (await service.get(secret)).json()) as { leads: object[] };
+    expect(leads).toMatchObject([{ displayName: 'Grace', note: 'Zoë 😀' }]);
+    expect(await service.countLeads(studioId)).toBe(1);
+    const [first, ...others] = (await website.run('leads_in_need.py')).split('\n');
+    expect(first).toBe('1 leads need a person');
+    const why = `^${nobody} refused since \\S+ \\S+: 400 integration_invalid_request: .*contact\\.value: .+\\(request .+\\)$`;
+    expect(others).toEqual([expect.stringMatching(new RegExp(why))]);
+  },
+
+  async 'takes connections however they are set up, and has committed when it is done'(website) {
+    const { secret, studioId } = await service.aStudioWithKey();
+    const printed = await website.run(
+      `
+import os, sqlite3, uuid
+from sqlalchemy.orm import Session, scoped_session, sessionmaker
+import with_sqlalchemy
+from lead_intake import EmailContact, LeadCapture, LeadIntakeClient
+from lead_intake.outbox import Outbox
+
+def connect(row_factory=None, **options):
+    connection = sqlite3.connect("website.db", **options)
+    connection.row_factory = row_factory
+    return connection
+
+def as_dict(cursor, row):
+    return dict(zip([column[0] for column in cursor.description], row))
+
+engine = with_sqlalchemy.engine
+ways = {
+    "as it comes": connect,
+    "autocommit": lambda: connect(isolation_level=None),
+    "rows": lambda: connect(sqlite3.Row),
+    "dictionaries": lambda: connect(as_dict),
+    "a Connection": engine.connect,
+    "autocommit of an engine": engine.execution_options(isolation_level="AUTOCOMMIT").connect,
+    "a Session": lambda: Session(engine),
+    "a scoped Session": scoped_session(sessionmaker(engine)),
+}
+with LeadIntakeClient(os.environ["LEAD_INTAKE_URL"], os.environ["LEAD_INTAKE_KEY"]) as leads:
+    for way, connect_so in ways.items():
+        outbox = Outbox(connect_so)
+        outbox.set_up()
+        capture = LeadCapture(way, EmailContact(f"{uuid.uuid4()}@example.org"))
+        connection = connect_so()
+        key = outbox.add(connection, capture)
+        outbox.add(connection, capture, idempotency_key=key)
+        connection.commit()
+        connection.close()
+        with_sqlalchemy.on_contact_form(str(uuid.uuid4()), capture)
+        first, second = outbox.deliver(leads), outbox.deliver(leads)
+        print(way, first.delivered, first.already_open, second.delivered + second.waiting, sep=", ")
+engine.dispose()`,
+      secret,
+    );
+    const ways = printed.split('\n').map((line) => line.split(', '));
+    expect(ways.map(([, ...counts]) => counts)).toEqual(Array(8).fill(['1', '1', '0']));
+    expect(await service.countLeads(studioId)).toBe(8);
+    for (const { capture } of website.rows()) expect(capture).toBe(null);
+  },
+
+  async 'refuses what it cannot do, before anything is written'(website) {
+    const printed = await website.run(`
+import sqlite3, uuid
+from lead_intake import EmailContact, LeadCapture
+from lead_intake.outbox import Outbox, OutboxError
+
+class OfAsyncio:
+    async def commit(self): ...
+
+connect = lambda: sqlite3.connect("website.db")
+outbox = Outbox(connect)
+outbox.set_up()
+connection = connect()
+ada, eve = (LeadCapture(name, EmailContact("a@example.org")) for name in ("Ada", "Eve"))
+key = outbox.add(connection, ada)
+for refused in (
+    lambda: Outbox(connect, table="leads; DROP TABLE leads"),
+    lambda: Outbox(connect, table="a" * 64),
+    lambda: Outbox(connect, keep_settled_days=-1),
+    lambda: outbox.add(connection, LeadCapture("\\ud800", EmailContact("a@example.org"))),
+    lambda: outbox.add(connection, ["Ada"]),
+    lambda: outbox.add(connection, {"note": float("nan")}),
+    lambda: outbox.add(connection, {"note": "x" * 65_536}),
+    lambda: outbox.add(connection, ada, idempotency_key="5f0f9b1c6c1e4c559a5e3d2b7f1c8a10"),
+    lambda: outbox.add(connection, eve, idempotency_key=key.upper()),
+    lambda: outbox.add(OfAsyncio(), ada),
+    lambda: outbox.add(object(), ada),
+    lambda: outbox.retry(str(uuid.uuid4())),
+):
+    try:
+        refused()
+    except (ValueError, TypeError, OutboxError) as error:
+        print(type(error).__name__, str(error).replace(key, "KEY")[:40], sep=": ")
+connection.commit()
+connection.close()`);
+    expect(printed.split('\n')).toEqual([
+      'ValueError: The name of the table must have letters,',
+      'ValueError: The name of the table must have letters,',
+      'ValueError: keep_settled_days must be a number of da',
+      'ValueError: The data of the lead has text that is no',
+      'TypeError: The data of a lead must be a LeadCapture',
+      'ValueError: Out of range float values are not JSON c',
+      'ValueError: The data of a lead must not be longer th',
+      'ValueError: An idempotency key must be a UUID with h',
+      'OutboxError: The key KEY has been stored with other d',
+      'TypeError: The outbox takes no connection of asynci',
+      'TypeError: The outbox does not know connections suc',
+      expect.stringMatching(/^OutboxError: There is no lead with the key /),
+    ]);
+    expect(website.rows()).toHaveLength(1);
+  },
+};
+
+describeWithTools([PYTHON_TOOL], 'the outbox for Python', () => {
+  let scratch: string;
+  let bin: string;
+  afterAll(() => rmSync(scratch, { recursive: true }));
+  beforeAll(async () => {
+    scratch = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
+    bin = await pythonWithClient(scratch, MYPY, SQLALCHEMY);
+  });
+  const aWebsite = () => new Website(bin, join(scratch, randomUUID()));
+
+  test.for(Object.entries(EXPECTATIONS))('%s', ([, expectation]) => expectation(aWebsite()));
+
+  test.for(PYTHON_OUTBOX_BUGS)('is caught when it is faulty: $name', async ({ patches, caughtBy, says }) => {
+    const website = aWebsite();
+    // Found before the one that is installed.
+    cpSync(join(ROOT, 'sdk/python/src'), website.folder, { recursive: true });
+    for (const { file, ...patch } of patches) {
+      plantInCopy(website.folder, { ...patch, file: file.replace('sdk/python/src/', '') });
+    }
+    await expect(EXPECTATIONS[caughtBy]?.(website)).rejects.toThrow(says);
+  });
+
+  test('is typed, strictly, with all of the client', async () => {
+    const website = aWebsite();
+    const mypy = (...args: string[]) =>
+      execute(join(bin, 'mypy'), ['--strict', '--python-version', '3.10', ...args], { cwd: website.folder });
+    await mypy(...Object.keys(PROGRAMS));
+    await mypy('-p', 'lead_intake');
+  });
+});

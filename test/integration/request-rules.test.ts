@@ -1,0 +1,287 @@
+import { execFileSync } from 'node:child_process';
+import { randomBytes, randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import {
+  createFileRegistry,
+  type DescField,
+  type DescMessage,
+  type DescMethod,
+  type DescService,
+  fromBinary,
+  fromJson,
+  type JsonObject,
+  type JsonValue,
+  ScalarType,
+  toBinary,
+} from '@bufbuild/protobuf';
+import { FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
+import { createValidator } from '@bufbuild/protovalidate';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import {
+  CORE_TOKEN,
+  type GrpcCaller,
+  grpcCaller,
+  type PackedStatus,
+  refusalIn,
+  refusalOf,
+  startTestCore,
+  type TestCore,
+} from '../support/grpc.ts';
+import { ROOT } from '../support/processes.ts';
+
+// The rules of the fields stand in the contract as protovalidate has them, and in the core's domain, which decides. Here values at and
+// around each bound are put into each field of each request, and both say what they think of it.
+
+const buf = join(ROOT, 'node_modules/.bin/buf');
+const contract = createFileRegistry(
+  fromBinary(
+    FileDescriptorSetSchema,
+    execFileSync(buf, ['build', 'proto', '--as-file-descriptor-set', '--output', '-'], { cwd: ROOT }),
+  ),
+);
+const validator = createValidator({ registry: contract });
+
+const STUDIO = { studioId: 'studio' };
+const MEMBER = { ...STUDIO, memberId: 'owner' };
+const id = () => randomUUID();
+const inDays = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString();
+const aContact = () => ({ email: `${id()}@example.org` });
+const aCreation = () => ({ idempotencyKey: id(), displayName: 'Ada', contact: aContact(), sourceId: id(), note: 'n' });
+
+/** A request of each method that nobody refuses for its form, with every field that it has. */
+const REQUESTS: Readonly<Record<string, () => JsonObject>> = {
+  'LeadIntakeService/CreateLead': () => ({ ...STUDIO, ...aCreation() }),
+  'LeadIntakeService/GetLead': () => ({ ...STUDIO, leadId: id(), view: 1 }),
+  'LeadIntakeService/ListLeads': () => ({ ...STUDIO, pageSize: 1, pageToken: '', view: 1 }),
+  'LeadIntakeService/ExportLeads': () => ({ ...STUDIO, resumeToken: '' }),
+  'LeadIntakeService/FindLeads': () => ({ ...STUDIO, contact: aContact(), pageSize: 1, pageToken: '' }),
+  'LeadIntakeService/ChangeLeadStage': () => ({ ...MEMBER, leadId: id(), stage: 2 }),
+  'LeadIntakeService/ImportLeads': () => ({
+    ...STUDIO,
+    leads: [{ ...aCreation(), stage: 2, createTime: inDays(-2), updateTime: inDays(-1) }],
+  }),
+  'LeadIntakeService/EraseLead': () => ({ ...MEMBER, leadId: id() }),
+  'LeadIntakeService/EraseContact': () => ({ ...MEMBER, contact: aContact() }),
+  'LeadIntakeService/PullLeadChanges': () => ({ max: 1, wait: '0s' }),
+  'LeadIntakeService/WatchLeadChanges': () => ({}),
+  'LeadIntakeService/AcknowledgeLeadChanges': () => ({
+    acknowledgements: [{ ...STUDIO, leadId: id(), revision: '1' }],
+  }),
+  'LeadIntakeService/ResendLeads': () => ({ ...STUDIO, pageToken: '' }),
+  'LeadIntakeService/UpdateLead': () => ({
+    ...MEMBER,
+    lead: { id: id(), ...STUDIO, displayName: 'Ada', contact: aContact(), sourceId: id(), note: 'n' },
+    updateMask: 'displayName',
+    expectedUpdateTime: inDays(0),
+  }),
+  'ApiKeyService/CreateApiKey': () => ({ ...MEMBER, name: 'Website', scopes: [1], expireTime: inDays(1) }),
+  'ApiKeyService/ListApiKeys': () => MEMBER,
+  'ApiKeyService/ReplaceApiKey': () => ({ ...MEMBER, apiKeyId: id(), expireTime: inDays(1) }),
+  'ApiKeyService/RevokeApiKey': () => ({ ...MEMBER, apiKeyId: id() }),
+  'ApiKeyService/AuthenticateApiKey': () => ({ secretSha256: randomBytes(32).toString('base64') }),
+  'DirectoryService/PutStudio': () => ({
+    studio: { id: 'other', status: 1, regionCode: 'DE', quotaLimit: 1 },
+    memberId: 'owner',
+    updateMask: 'status,quotaLimit,regionCode',
+  }),
+  'DirectoryService/GetStudio': () => STUDIO,
+  'DirectoryService/ListStudios': () => ({ pageSize: 1, pageToken: '' }),
+  'DirectoryService/PutApiKeyQuota': () => ({ ...MEMBER, apiKeyId: id(), quotaLimit: 1 }),
+  'DirectoryService/PutMember': () => ({ member: { ...STUDIO, id: 'another', role: 1 } }),
+  'DirectoryService/RemoveMember': () => ({ ...STUDIO, memberId: 'another' }),
+  'DirectoryService/PutLeadSource': () => ({ leadSource: { ...STUDIO, id: id(), name: 'Form', enabled: true } }),
+  'DirectoryService/RemoveLeadSource': () => ({ ...STUDIO, leadSourceId: id() }),
+  'DirectoryService/ListLeadSources': () => ({ ...STUDIO, pageSize: 1, pageToken: '' }),
+  'AuditService/ListAuditEvents': () => ({ ...STUDIO, leadId: id() }),
+};
+
+/** What only gateways call: each item is refused by itself, and with a key names no studio. */
+const OF_GATEWAYS = /^ExchangeService|\/Batch/;
+
+const UUID = '0190163d-8694-739b-aea5-966c26f8ad90';
+const STRINGS = [
+  ...['', ' ', 'a', 'A-z_9', 'a.b', 'ä', 'a\0b', 'a\nb', 'demo\n', '🦉', 'nonsense'],
+  ...[4, 5, 64, 65, 160, 161, 254, 255, 512, 513, 2000, 2001].flatMap((length) =>
+    ['a', '1', '🦉'].map((character) => character.repeat(length)),
+  ),
+  ...[UUID, UUID.toUpperCase(), UUID.replaceAll('-', ''), `{${UUID}}`, `${UUID} `, UUID.replace('9', 'g')],
+  ...['-0', '-9'].map((version) => UUID.replace('-7', version)),
+  ...[UUID.replace('-a', '-7'), UUID.replaceAll(/\w/g, '0'), UUID.replaceAll(/\w/g, 'F')],
+  ...['a@b', '@b', 'a@', 'a@@b', 'a@b@c', 'a@b.c\n', 'ä@ö', `${'a'.repeat(252)}@b`, `${'a'.repeat(253)}@b`],
+  ...[...' \t\v\u0085\u00a0\u1680\u2003\u2028\u202f\u3000\ufeff\u200b\u0000\u007f\u0301'].map((odd) => `a${odd}@b`),
+  ...[
+    '+49 30 123',
+    '(1) 2 x 3',
+    '12 ab',
+    '١٢٣ ab',
+    '1\n2\n3',
+    '1\u20282\u20283',
+    `123${' '.repeat(61)}`,
+    `${' '.repeat(62)}123`,
+  ],
+];
+const MOMENTS = ['1969-12-31T23:59:59.999Z', '1970-01-01T00:00:00Z', ...[-1, -0.01, 0.01, 365.9, 366.1].map(inDays)];
+const OF_TYPES: Readonly<Record<string, readonly JsonValue[]>> = {
+  'google.protobuf.Timestamp': MOMENTS,
+  'google.protobuf.Duration': ['-1s', '-0.001s', '0s', '0.001s'],
+  'google.protobuf.FieldMask': [
+    '',
+    'status',
+    'regionCode',
+    'quotaLimit',
+    'displayName',
+    'contact',
+    'sourceId',
+    'note',
+    'id',
+  ],
+};
+
+/** Values of a field at and around whatever bounds there may be. */
+function valuesOf(field: DescField): readonly JsonValue[] {
+  if (field.fieldKind === 'list') return field.enum ? [[], [1], [1, 1], [0], [1, 99]] : [];
+  if (field.message) return OF_TYPES[field.message.typeName] ?? [{}];
+  if (field.enum) return [...field.enum.values.map(({ number }) => number), 99, -1];
+  switch (field.scalar) {
+    case ScalarType.STRING:
+      return STRINGS;
+    case ScalarType.BYTES:
+      return [0, 31, 32, 33].map((length) => randomBytes(length).toString('base64'));
+    case ScalarType.INT32:
+      return [-2_147_483_648, -1, 0, 1, 1000, 2_147_483_647];
+    case ScalarType.UINT32:
+      return [0, 1, 1_000_000_000, 1_000_000_001, 4_294_967_295];
+    case ScalarType.INT64:
+      return ['-1', '0', '9007199254740991', '9007199254740992'];
+    default:
+      return [];
+  }
+}
+
+/** A request with one field that is another, or none, and where that is. */
+interface Variant {
+  readonly path: string;
+  readonly value: JsonValue | undefined;
+  readonly request: JsonObject;
+}
+
+/** A request with each of its fields changed in turn, those of messages in it as well. */
+function* variantsOf(desc: DescMessage, request: JsonObject, at = ''): Generator<Variant> {
+  for (const field of desc.fields) {
+    const { jsonName: name } = field;
+    const path = at + field.name;
+    const { [name]: value, ...without } = request;
+    // Of several that exclude each other, the request has one.
+    const others = Object.fromEntries(Object.entries(without).filter(([other]) => !isBeside(field, other)));
+    yield { path, value: undefined, request: without };
+    for (const value of valuesOf(field)) yield { path, value, request: { ...others, [name]: value } };
+
+    if (Array.isArray(value) && field.message) {
+      for (const count of [0, 100, 101, 500, 501]) {
+        yield { path, value: count, request: { ...without, [name]: Array(count).fill(value[0]) } };
+      }
+      for (const inner of variantsOf(field.message, value[0] as JsonObject, `${path}.`)) {
+        yield { ...inner, request: { ...without, [name]: [inner.request] } };
+      }
+    } else if (field.message && !(field.message.typeName in OF_TYPES)) {
+      for (const inner of variantsOf(field.message, (value ?? {}) as JsonObject, `${path}.`)) {
+        yield { ...inner, request: { ...without, [name]: inner.request } };
+      }
+    }
+  }
+}
+
+const isBeside = ({ oneof }: DescField, name: string) =>
+  oneof?.fields.some(({ jsonName }) => jsonName === name) ?? false;
+
+/** What the core refuses and no rule in the contract says, because it cannot be said there. */
+const UNSAID: Readonly<Record<string, (rpc: string, variant: Variant) => boolean>> = {
+  'which versions and variants of UUIDs there are': (_, { value }) =>
+    typeof value === 'string' && /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i.test(value),
+  'whether a page token is the own one': (_, { path }) => /^(page|resume)_token$/.test(path),
+  'who has to name the member that asks': (rpc, { path }) =>
+    /ListApiKeys|RevokeApiKey/.test(rpc) && path === 'member_id',
+  'what a field mask leaves out does not count': (rpc, { path }) =>
+    /UpdateLead|PutStudio/.test(rpc) && /^(lead|studio)\.(?!id$)/.test(path),
+  'a lead that is imported is not of the future, and was not changed before it came': (rpc, { path }) =>
+    rpc.endsWith('ImportLeads') && /_time$/.test(path),
+};
+
+let core: TestCore;
+let caller: GrpcCaller;
+beforeAll(async () => {
+  core = await startTestCore();
+  caller = grpcCaller(`127.0.0.1:${core.port}`);
+  await caller.call('DirectoryService/PutStudio', { studio: { id: 'studio', status: 'STUDIO_STATUS_ACTIVE' } });
+  await caller.call('DirectoryService/PutMember', { member: { ...MEMBER, id: 'owner', role: 'MEMBER_ROLE_OWNER' } });
+});
+afterAll(async () => {
+  caller.close();
+  await core.stop();
+});
+
+/** Whether the core finds a fault in the form of a request, or of a lead in it. */
+async function isRefusedByCore(rpc: string, { input, methodKind }: DescMethod, request: JsonObject): Promise<boolean> {
+  if (methodKind !== 'unary') return (await refusalIfAny(drain(rpc, request))) === 'INVALID_REQUEST';
+  const bytes = toBinary(input, fromJson(input, request));
+  const call = caller.call<{ results?: { error?: PackedStatus }[] }>(rpc, {}, { bytes });
+  const [answer] = await Promise.allSettled([call]);
+  if (answer.status === 'rejected') return (await refusalIfAny(call)) === 'INVALID_REQUEST';
+  return (answer.value.results ?? []).some(({ error }) => error && refusalIn(error).reason === 'INVALID_REQUEST');
+}
+
+const refusalIfAny = (call: Promise<unknown>) =>
+  call.then(
+    () => undefined,
+    async () => (await refusalOf(call)).reason,
+  );
+
+async function drain(rpc: string, request: JsonObject): Promise<void> {
+  for await (const _ of caller.stream(rpc, request, { authorization: `Bearer ${CORE_TOKEN}` }));
+}
+
+const methods = [...contract]
+  .filter((type): type is DescService => type.kind === 'service' && type.file.proto.package === 'leadintake.v1')
+  .flatMap(({ name, methods }) => methods.map((method) => [`${name}/${method.name}`, method] as const))
+  .filter(([rpc]) => !OF_GATEWAYS.test(rpc));
+const used = new Set<string>();
+
+test.each(methods)(
+  '%s: what the contract can say of its request is what the core says',
+  { timeout: 60_000 },
+  async (rpc, method) => {
+    const request = REQUESTS[rpc]?.() as JsonObject;
+    const isRefusedByRules = (request: JsonObject) => {
+      const { kind, error } = validator.validate(method.input, fromJson(method.input, request));
+      if (kind === 'error') throw error;
+      return kind === 'invalid';
+    };
+    if (rpc !== 'LeadIntakeService/WatchLeadChanges') {
+      expect([isRefusedByRules(request), await isRefusedByCore(rpc, method, request)]).toEqual([false, false]);
+    }
+
+    const [stricter, looser]: [Variant[], Variant[]] = [[], []];
+    for (const variant of variantsOf(method.input, request)) {
+      const [byRules, byCore] = [
+        isRefusedByRules(variant.request),
+        await isRefusedByCore(rpc, method, variant.request),
+      ];
+      if (byRules && !byCore) stricter.push(variant);
+      if (byCore && !byRules) looser.push(variant);
+    }
+
+    const summary = (variants: Variant[]) => variants.map(({ path, value }) => `${path}: ${JSON.stringify(value)}`);
+    expect(summary(stricter)).toEqual([]);
+    const isUnsaid = (variant: Variant) => {
+      const reasons = Object.keys(UNSAID).filter((name) => UNSAID[name]?.(rpc, variant));
+      for (const reason of reasons) used.add(reason);
+      return reasons.length > 0;
+    };
+    expect(summary(looser.filter((variant) => !isUnsaid(variant)))).toEqual([]);
+  },
+);
+
+test('there is a request for each method, and each reason for what is not said was needed', () => {
+  expect(Object.keys(REQUESTS).toSorted()).toEqual(methods.map(([rpc]) => rpc).toSorted());
+  expect([...used].toSorted()).toEqual(Object.keys(UNSAID).toSorted());
+});

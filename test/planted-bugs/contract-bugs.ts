@@ -1,0 +1,40 @@
+import type { PlantedBug } from './planted-bug.ts';
+
+const RULES = 'test/integration/request-rules.test.ts';
+const agrees = (rpc: string) => `${rpc}: what the contract can say of its request is what the core says`;
+
+/** Faults that make the core and the rules in the RPC contract disagree. */
+export const CONTRACT_BUGS: readonly PlantedBug[] = [
+  {
+    name: 'a name may be a code point longer than the contract says',
+    suite: RULES,
+    caughtBy: agrees('LeadIntakeService/CreateLead'),
+    patches: [
+      {
+        file: 'common/rules/field-rules.ts',
+        find: 'displayName: { min: 1, max: 160 }',
+        put: 'displayName: { min: 1, max: 161 }',
+      },
+    ],
+  },
+  {
+    name: 'a quota has to be above what the contract says',
+    suite: RULES,
+    caughtBy: agrees('DirectoryService/PutApiKeyQuota'),
+    patches: [{ file: 'src/domain/quota-limit.ts', find: '(value as number) >= 1', put: '(value as number) > 1' }],
+    inSoak: true,
+  },
+  {
+    name: 'white space in an e-mail address is that of ASCII alone',
+    suite: RULES,
+    caughtBy: agrees('LeadIntakeService/EraseContact'),
+    patches: [
+      {
+        file: 'common/rules/field-rules.ts',
+        find: '/[\\s\\p{Cc}]/u',
+        put: '/[ \\t\\p{Cc}]/u',
+      },
+    ],
+    inSoak: true,
+  },
+];

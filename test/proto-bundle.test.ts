@@ -1,0 +1,169 @@
+import { execFileSync } from 'node:child_process';
+import { cpSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  createFileRegistry,
+  createRegistry,
+  type DescExtension,
+  type DescField,
+  type DescService,
+  fromBinary,
+} from '@bufbuild/protobuf';
+import { FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
+import { file_buf_validate_validate } from '@bufbuild/protovalidate/gen/buf/validate/validate_pb.js';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { commandsIn, runCommands } from './support/examples.ts';
+import { aCreateLeadRequest, CONTRACT_RPCS, CORE_TOKEN, grpcCaller, startTestCore } from './support/grpc.ts';
+import { ROOT, temporaryFolder } from './support/processes.ts';
+import { describeIf, hasCommand } from './support/servers.ts';
+
+const README = readFileSync(join(ROOT, 'proto/README.md'), 'utf8');
+
+const makeBundle = (folder: string) =>
+  execFileSync('npm', ['run', '--silent', 'proto:bundle', '--', folder], { cwd: ROOT, stdio: 'pipe' });
+
+/** What stands in a folder: the contents of each file by its path, binary ones in base64. */
+function contentsOf(folder: string): Record<string, string> {
+  const files = globSync('**', { cwd: folder, withFileTypes: true }).filter((entry) => entry.isFile());
+  const paths = files.map(({ parentPath, name }) => join(parentPath, name));
+  return Object.fromEntries(paths.map((path) => [path.slice(folder.length + 1), readFileSync(path, 'base64')]));
+}
+
+const bundle = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
+beforeAll(() => void makeBundle(bundle));
+afterAll(() => rmSync(bundle, { recursive: true }));
+
+const read = (path: string) => readFileSync(join(bundle, path), 'utf8');
+
+describe('the bundle of the contract', () => {
+  test('has every file of the contract, what these import, and the licence of what is not ours', () => {
+    const ours = globSync('leadintake/v1/*.proto', { cwd: join(ROOT, 'proto') });
+    const others = [
+      'buf/validate/validate.proto',
+      ...['google/rpc/LICENSE', 'google/rpc/error_details.proto', 'google/rpc/status.proto'],
+    ];
+    expect(Object.keys(contentsOf(bundle)).toSorted()).toEqual(
+      [...ours, ...others, 'README.md', 'lead-intake.binpb', 'service-config.json'].toSorted(),
+    );
+    for (const path of ours) expect(read(path)).toBe(readFileSync(join(ROOT, 'proto', path), 'utf8'));
+    for (const licence of others.filter((path) => path.endsWith('LICENSE'))) expect(read(licence)).toContain('Apache');
+  });
+
+  test('is the same to the byte when it is made again, in the same place or in another', () => {
+    const again = join(temporaryFolder(), 'again');
+    mkdirSync(again);
+    makeBundle(again);
+    expect(contentsOf(again)).toEqual(contentsOf(bundle));
+    writeFileSync(join(again, 'left-over.proto'), 'syntax = "proto3";');
+    makeBundle(again);
+    expect(contentsOf(again)).toEqual(contentsOf(bundle));
+  });
+
+  test('takes the place of no folder that holds something else', () => {
+    const folder = temporaryFolder();
+    writeFileSync(join(folder, 'thesis.txt'), 'ten years');
+    expect(() => makeBundle(folder)).toThrow(`${folder} holds something else than a bundle`);
+    expect(readFileSync(join(folder, 'thesis.txt'), 'utf8')).toBe('ten years');
+  });
+
+  test('has a descriptor set with the comments of the contract', () => {
+    const set = fromBinary(FileDescriptorSetSchema, readFileSync(join(bundle, 'lead-intake.binpb')));
+    const ours = set.file.filter(({ package: name }) => name === 'leadintake.v1');
+    expect(ours.length).toBe(globSync('proto/leadintake/v1/*.proto', { cwd: ROOT }).length);
+    const comments = ours.flatMap(({ sourceCodeInfo }) => sourceCodeInfo?.location ?? []);
+    expect(comments.map(({ leadingComments }) => leadingComments)).toContainEqual(
+      expect.stringContaining('The same on every retry'),
+    );
+    expect(createFileRegistry(set).getMessage('google.rpc.ErrorInfo')).toBeDefined();
+  });
+});
+
+test('the options in which rules stand are those that the libraries of protovalidate know', () => {
+  const set = fromBinary(FileDescriptorSetSchema, readFileSync(join(bundle, 'lead-intake.binpb')));
+  const ours = createFileRegistry(set).getFile('buf/validate/validate.proto');
+  const theirs = createRegistry(file_buf_validate_validate);
+  const shapeOf = (field: DescField | DescExtension) => ({ ...kindOf(field), number: field.number, name: field.name });
+  expect(ours?.extensions.map(({ typeName }) => typeName)).toHaveLength(3);
+  for (const extension of ours?.extensions ?? []) {
+    expect(shapeOf(extension)).toEqual(shapeOf(theirs.getExtension(extension.typeName) as DescExtension));
+  }
+  for (const message of ours?.messages ?? []) {
+    const known = theirs.getMessage(message.typeName)?.fields ?? [];
+    for (const field of message.fields) {
+      const same = known.find(({ number }) => number === field.number);
+      expect(same && shapeOf(same), `${message.name}.${field.name}`).toEqual(shapeOf(field));
+    }
+  }
+  for (const { typeName, values } of ours?.enums ?? []) {
+    const known = theirs.getEnum(typeName)?.values.map(({ name, number }) => `${name} = ${number}`);
+    expect(known).toEqual(expect.arrayContaining(values.map(({ name, number }) => `${name} = ${number}`)));
+  }
+});
+
+/** What kind of values a field has. */
+function kindOf({ fieldKind, scalar, message, enum: enumeration, ...field }: DescField | DescExtension) {
+  const { listKind } = field as { listKind?: string };
+  return { fieldKind, listKind, scalar, message: message?.typeName, enum: enumeration?.typeName };
+}
+
+describeIf(hasCommand('protoc'), 'protoc, with the bundle alone', 'install protobuf-compiler', () => {
+  test('compiles all of it in an empty folder', async () => {
+    const folder = temporaryFolder();
+    cpSync(bundle, folder, { recursive: true });
+    const outcome = await runCommands(`cd ${folder}\n${commandsIn(README, 'protoc')}`);
+    expect(outcome).toEqual({ status: 0, stdout: '', stderr: '' });
+    expect(globSync('out/**/*_pb2.py', { cwd: folder }).length).toBe(globSync('**/*.proto', { cwd: folder }).length);
+  });
+});
+
+describeIf(hasCommand('grpcurl'), 'grpcurl, with the descriptor set', 'install grpcurl', () => {
+  test('tells what there is, with its comments, and asks a core', async () => {
+    const core = await startTestCore();
+    onTestFinished(() => core.stop());
+    const caller = grpcCaller(`127.0.0.1:${core.port}`);
+    onTestFinished(() => caller.close());
+    await caller.call('DirectoryService/PutStudio', { studio: { id: 'demo', status: 'STUDIO_STATUS_ACTIVE' } });
+    await caller.call('LeadIntakeService/CreateLead', aCreateLeadRequest('demo', { displayName: 'Mary Shelley' }));
+
+    const { status, stdout } = await runCommands(`cd ${bundle}\n${commandsIn(README, 'grpcurl')}`, {
+      CORE_TOKEN,
+      CORE_ADDRESS: `127.0.0.1:${core.port}`,
+    });
+
+    expect(status).toBe(0);
+    expect(stdout).toContain('leadintake.v1.DirectoryService\n');
+    expect(stdout).toContain('// Creates a lead, or answers an earlier creation again');
+    expect(stdout).toContain('"displayName": "Mary Shelley"');
+  });
+});
+
+describe('the service config', () => {
+  const [{ name: named, retryPolicy }] = JSON.parse(readFileSync(join(ROOT, 'proto/service-config.json'), 'utf8'))
+    .methodConfig as [{ name: { service: string; method: string }[]; retryPolicy: object }];
+  const repeated = named.map(({ service, method }) => `${service.replace('leadintake.v1.', '')}/${method}`);
+  const rows = [...README.matchAll(/^\| (`[A-Z].*?) \|/gm)].map(([, cell = '']) => cell);
+  const notRepeated = rows.flatMap((cell) => [...cell.matchAll(/`(\w+)`/g)].map(([, method = '']) => method));
+
+  test('names each method of the contract that may be repeated, and its page each that may not, with the reason', () => {
+    expect(repeated.filter((rpc) => !CONTRACT_RPCS.includes(rpc))).toEqual([]);
+    const others = CONTRACT_RPCS.filter((rpc) => !repeated.includes(rpc)).map((rpc) => rpc.split('/')[1]);
+    expect(notRepeated.toSorted()).toEqual(others.toSorted());
+  });
+
+  test('repeats no stream, and everything that the contract calls free of side effects or idempotent', () => {
+    const set = fromBinary(FileDescriptorSetSchema, readFileSync(join(bundle, 'lead-intake.binpb')));
+    const services = [...createFileRegistry(set)].filter((type): type is DescService => type.kind === 'service');
+    for (const service of services) {
+      for (const { name, methodKind, idempotency } of service.methods) {
+        const rpc = `${service.name}/${name}`;
+        if (methodKind !== 'unary') expect(repeated).not.toContain(rpc);
+        else if (idempotency !== 0) expect(repeated).toContain(rpc);
+      }
+    }
+  });
+
+  test('repeats only what may not have been carried out, up to five times', () => {
+    expect(retryPolicy).toMatchObject({ maxAttempts: 5, retryableStatusCodes: ['UNAVAILABLE'] });
+  });
+});

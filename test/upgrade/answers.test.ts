@@ -1,0 +1,96 @@
+import { randomUUID } from 'node:crypto';
+import { copyFileSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { BSON, type Document, MongoClient } from 'mongodb';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { newId } from '../../src/domain/new-id.ts';
+import type { Refusal } from '../../src/domain/refusal.ts';
+import { openStore } from '../../src/store/open-store.ts';
+import type { Store } from '../../src/store/store.ts';
+import { createLead } from '../../src/usecases/create-lead.ts';
+import { describeWithMongo } from '../support/mongodb.ts';
+import { temporaryFolder } from '../support/processes.ts';
+import { answersOf, type Made, type MadeLead } from './answers.ts';
+
+/** What a release wrote, and what its store answered. */
+interface Written {
+  readonly made: Made;
+  readonly answers: Record<string, unknown>;
+  /** Documents in MongoDB's Extended JSON, by the names of their collections. */
+  readonly collections?: Record<string, Document[]>;
+}
+
+const pathOf = (name: string) => join(import.meta.dirname, name);
+const written = (name: string): Written => JSON.parse(readFileSync(pathOf(name), 'utf8'));
+
+/** The releases of which there are databases with answers, as `write-database.ts` writes them. */
+const RELEASES = readdirSync(import.meta.dirname).flatMap(
+  (name) => /^sqlite-(1\.[1-9]\d*)\.json$/.exec(name)?.[1] ?? [],
+);
+
+describe.each(RELEASES)('a SQLite file of release %s', (release) => {
+  answersAsBefore(written(`sqlite-${release}.json`), async () => {
+    const path = join(temporaryFolder(), 'leads.db');
+    copyFileSync(pathOf(`sqlite-${release}.db`), path);
+    return openStore(`sqlite:${path}`);
+  });
+});
+
+describeWithMongo('a MongoDB database', (mongoUrl) => {
+  describe.each(RELEASES)('of release %s', (release) => {
+    const all = written(`mongodb-${release}.json`);
+    answersAsBefore(all, async () => {
+      const url = new URL(`/test-${randomUUID()}`, mongoUrl()).href;
+      const client = new MongoClient(url);
+      for (const [name, documents] of Object.entries(all.collections ?? {})) {
+        const stored = BSON.EJSON.deserialize(documents, { relaxed: false }) as Document[];
+        await client.db().collection(name).insertMany(stored);
+      }
+      onTestFinished(async () => {
+        await client.db().dropDatabase();
+        await client.close();
+      });
+      return openStore(url);
+    });
+  });
+});
+
+function answersAsBefore({ made, answers }: Written, openCopy: () => Promise<Store>): void {
+  async function open(): Promise<Store> {
+    const store = await openCopy();
+    onTestFinished(() => store.close());
+    return store;
+  }
+  const createAgain = (store: Store, { id, ...command }: MadeLead, overrides: Partial<MadeLead> = {}) =>
+    createLead({ store, newId }, { sourceId: undefined, note: undefined, ...command, ...overrides }).catch(
+      (error: Refusal) => error.reason,
+    );
+  const isErased = ({ idempotencyKey }: MadeLead) =>
+    (answers[`created with ${idempotencyKey}`] as { kind?: string } | null)?.kind === 'erased';
+
+  test('is answered from as that release did', async () => {
+    expect(await answersOf(await open(), made)).toMatchObject(answers);
+  });
+
+  test('repeats every creation, and creates none again of a lead that was erased', async () => {
+    const store = await open();
+    for (const lead of made.leads) {
+      const answer = await createAgain(store, lead);
+      if (isErased(lead)) expect(answer).toBe('IDEMPOTENCY_CONFLICT');
+      else expect(answer).toMatchObject({ replayed: true, lead: { id: lead.id, displayName: lead.displayName } });
+    }
+  });
+
+  test('gives no contact of an open lead a second one', async () => {
+    const store = await open();
+    const open_ = made.studioIds.flatMap((id) =>
+      (answers[`claims of ${id}`] as { id: string }[]).map((each) => each.id),
+    );
+    const byFirstContact = made.leads.filter(({ id }) => open_.includes(id));
+    expect(byFirstContact.length).toBeGreaterThan(4);
+    for (const lead of byFirstContact) {
+      const { contact } = answers[`lead ${lead.id}`] as Pick<MadeLead, 'contact'>;
+      expect(await createAgain(store, lead, { contact, idempotencyKey: newId() })).toBe('LEAD_ALREADY_OPEN');
+    }
+  });
+}

@@ -1,0 +1,52 @@
+import { createHash } from 'node:crypto';
+import type { Contact } from '../../src/domain/contact.ts';
+import type { Store } from '../../src/store/store.ts';
+import { findLeads } from '../../src/usecases/find-leads.ts';
+import { openClaimsIn } from '../support/open-claims.ts';
+
+/** What a database was made of. */
+export interface Made {
+  readonly studioIds: readonly string[];
+  readonly leads: readonly MadeLead[];
+  readonly secrets: readonly string[];
+}
+
+/** A lead as it was asked for, and the id that was answered. */
+export interface MadeLead {
+  readonly studioId: string;
+  readonly idempotencyKey: string;
+  readonly displayName: string;
+  readonly contact: Contact;
+  readonly sourceId?: string | undefined;
+  readonly note?: string | undefined;
+  readonly id: string;
+}
+
+/** All that a store answers about what a database was made of, as JSON. */
+export async function answersOf(store: Store, { studioIds, leads, secrets }: Made): Promise<Record<string, unknown>> {
+  const answers: Record<string, unknown> = {};
+  for (const id of studioIds) {
+    answers[`studio ${id}`] = await store.findStudio(id);
+    answers[`leads of ${id}`] = (await store.listLeads(id, null, 100)).records;
+    answers[`erased leads of ${id}`] = (await store.walkErasedLeads(id, null, 100)).leads;
+    answers[`claims of ${id}`] = await openClaimsIn(store, id);
+    answers[`keys of ${id}`] = await store.listApiKeys(id);
+    answers[`sources of ${id}`] = (await store.listLeadSources(id, null, 100)).records;
+    answers[`events of ${id}`] = await store.listAuditEvents(id, null);
+  }
+  for (const { studioId, id, idempotencyKey, contact } of leads) {
+    answers[`lead ${id}`] = await store.findLead(studioId, id);
+    answers[`created with ${idempotencyKey}`] = await store.findLeadByIdempotencyKey(studioId, idempotencyKey);
+    answers[`events of ${id}`] = await store.listAuditEvents(studioId, id);
+    const found = await findLeads({ store }, { studioId, contact, pageSize: 0, pageToken: '' });
+    answers[`found in ${studioId} by ${contact.value}`] = found.leads.map((lead) => lead.id);
+  }
+  for (const secret of secrets) {
+    const hash = createHash('sha256').update(secret).digest();
+    answers[`opened by ${secret}`] = await store.findCredential(hash);
+  }
+  // Those of one moment come in any order.
+  answers.changes = (await store.listLeadChanges(100)).toSorted((a, b) => (a.lead.id < b.lead.id ? -1 : 1));
+  answers.renewals = await store.listClaimRenewals();
+  return JSON.parse(JSON.stringify(answers));
+}
