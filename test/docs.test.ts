@@ -10,7 +10,9 @@ import { bash, hasShellAndCurl, ROOT, run, temporaryFolder } from './support/pro
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
 
 /** Every page that people read, and those of them that tell of the repository as it is. */
-const PAGES = globSync(['*.md', '{docs,proto,sdk,sdk/*,examples,bench,test/upgrade}/*.md'], { cwd: ROOT });
+const PAGES = globSync(['*.md', '{docs,proto,sdk,sdk/*,examples,examples/recipes/*,bench,test/upgrade}/*.md'], {
+  cwd: ROOT,
+});
 const OF_TODAY = PAGES.filter((page) => /^(?:README|CONTRIBUTING|SECURITY|docs\/.*)\.md$/.test(page));
 /** Those whose names in capitals are settings, and not also constants of the code or of the tests. */
 const OF_SETTINGS = OF_TODAY.filter((page) => page !== 'CONTRIBUTING.md' && page !== 'docs/bounds.md');

@@ -1,0 +1,33 @@
+<?php
+
+// What the pages and the cron line share.
+
+declare(strict_types=1);
+
+use LeadIntake\LeadIntakeClient;
+use LeadIntake\Outbox\Outbox;
+
+require __DIR__ . '/vendor/autoload.php';
+
+/** The website's own database: here SQLite, `mysql:host=…;dbname=…` and `pgsql:…` do as well. */
+function database(): PDO
+{
+    static $database;
+    return $database ??= new PDO(
+        getenv('DATABASE'),
+        getenv('DATABASE_USER') ?: null,
+        getenv('DATABASE_PASSWORD') ?: null,
+        [PDO::ATTR_ERRMODE => PDO::ERRMODE_EXCEPTION],
+    );
+}
+
+function outbox(): Outbox
+{
+    static $outbox;
+    return $outbox ??= new Outbox(database());
+}
+
+function client(float $deadlineSeconds): LeadIntakeClient
+{
+    return new LeadIntakeClient(getenv('LEAD_INTAKE_URL'), getenv('LEAD_INTAKE_KEY'), $deadlineSeconds);
+}

@@ -1,0 +1,103 @@
+<?php
+
+declare(strict_types=1);
+
+namespace LeadIntakePlugin;
+
+use LeadIntake\Contact;
+use LeadIntake\LeadCapture;
+
+/**
+ * The shortcode `[lead_intake_form]`: a form that works without JavaScript, and on pages that are cached: nothing in it is one visitor's
+ * own. So it has no nonce, which a cached page would have out of date, and which would keep nobody from anything: all may send it.
+ */
+final class Form
+{
+    private const FIELD = 'lead_intake';
+    private const SENT = 'lead-intake-sent';
+    private const LONGEST_NAME = 160;
+    private const LONGEST_EMAIL = 254;
+    private const LONGEST_NOTE = 2000;
+
+    /** @var array{name?: string, email?: string, note?: string} what the visitor has sent, when it could not be taken */
+    private static array $entered = [];
+    private static string $fault = '';
+
+    public static function register(): void
+    {
+        add_shortcode('lead_intake_form', self::html(...));
+        add_action('template_redirect', self::receive(...));
+    }
+
+    /** Takes a form that was sent to the page that it stands on, and leads to that page again: to reload it sends nothing. */
+    private static function receive(): void
+    {
+        if (!isset($_POST[self::FIELD])) {
+            return;
+        }
+        nocache_headers();
+        $field = static fn (string $name): string => trim((string) (wp_unslash((array) $_POST[self::FIELD])[$name] ?? ''));
+        // Browsers send lines as \r\n.
+        $note = str_replace("\r\n", "\n", $field('note'));
+        self::$entered = ['name' => $field('name'), 'email' => $field('email'), 'note' => $note];
+        self::$fault = self::faultOf(self::$entered);
+        if (self::$fault !== '') {
+            status_header(422);
+            return;
+        }
+        $contact = Contact::email(self::$entered['email']);
+        try {
+            Delivery::store(new LeadCapture(self::$entered['name'], $contact, note: $note === '' ? null : $note));
+        } catch (\Exception $error) {
+            // Its message has nothing of the visitor.
+            error_log("Lead Intake: a lead could not be stored: {$error->getMessage()}");
+            self::$fault = __('That could not be stored. Please send it again later.', 'lead-intake');
+            status_header(500);
+            return;
+        }
+        wp_safe_redirect(add_query_arg(self::SENT, '1', get_permalink()), 303);
+        exit;
+    }
+
+    /** @param array{name: string, email: string, note: string} $entered */
+    private static function faultOf(array $entered): string
+    {
+        ['name' => $name, 'email' => $email, 'note' => $note] = $entered;
+        return match (true) {
+            preg_match('//u', $name . $email . $note) !== 1 => __('That has characters that are no text.', 'lead-intake'),
+            $name === '' || mb_strlen($name) > self::LONGEST_NAME => __('Please enter your name.', 'lead-intake'),
+            !is_email($email) || strlen($email) > self::LONGEST_EMAIL => __('Please enter your e-mail address.', 'lead-intake'),
+            mb_strlen($note) > self::LONGEST_NOTE => __('Please write a shorter message.', 'lead-intake'),
+            default => '',
+        };
+    }
+
+    private static function html(): string
+    {
+        if (isset($_GET[self::SENT])) {
+            return '<p role="status">' . esc_html__('Thank you. We will be in touch.', 'lead-intake') . '</p>';
+        }
+        $name = static fn (string $field): string => esc_attr(self::FIELD . "[$field]");
+        $value = static fn (string $field): string => self::$entered[$field] ?? '';
+        ob_start();
+        ?>
+        <form class="lead-intake" method="post" action="<?php echo esc_url(get_permalink()); ?>">
+            <?php if (self::$fault !== '') : ?>
+                <p role="alert"><?php echo esc_html(self::$fault); ?></p>
+            <?php endif; ?>
+            <p><label><?php esc_html_e('Name', 'lead-intake'); ?><br>
+                <input name="<?php echo $name('name'); ?>" value="<?php echo esc_attr($value('name')); ?>"
+                    maxlength="<?php echo self::LONGEST_NAME; ?>" autocomplete="name" required></label></p>
+            <p><label><?php esc_html_e('E-mail', 'lead-intake'); ?><br>
+                <input name="<?php echo $name('email'); ?>" value="<?php echo esc_attr($value('email')); ?>" type="email"
+                    maxlength="<?php echo self::LONGEST_EMAIL; ?>" autocomplete="email" required></label></p>
+            <p><label><?php esc_html_e('Message', 'lead-intake'); ?><br>
+                <textarea name="<?php echo $name('note'); ?>" rows="6"
+                    maxlength="<?php echo self::LONGEST_NOTE; ?>"><?php echo esc_textarea($value('note')); ?></textarea></label></p>
+            <p><button><?php esc_html_e('Send', 'lead-intake'); ?></button></p>
+        </form>
+        <?php
+        // Without line breaks, of which WordPress would make paragraphs.
+        return preg_replace('/>\s+</', '><', (string) ob_get_clean());
+    }
+}

@@ -1,0 +1,67 @@
+<?php
+
+declare(strict_types=1);
+
+namespace LeadIntakePlugin;
+
+use LeadIntake\Outbox\Database;
+use LeadIntake\Outbox\Dialect;
+
+/** WordPress's own connection. Its errors come as exceptions, and are neither printed nor logged: they have visitors' data in them. */
+final class WpdbDatabase implements Database
+{
+    public function __construct(private readonly \wpdb $wpdb)
+    {
+    }
+
+    public function dialect(): Dialect
+    {
+        return Dialect::MySQL;
+    }
+
+    public function execute(string $sql, #[\SensitiveParameter] array $parameters = []): int
+    {
+        return (int) $this->run($sql, $parameters);
+    }
+
+    public function query(string $sql, array $parameters = []): array
+    {
+        $this->run($sql, $parameters);
+        return array_map(static fn (object $row): array => (array) $row, $this->wpdb->last_result);
+    }
+
+    public function isInTransaction(): bool
+    {
+        // MySQL does not tell more.
+        return $this->query('SELECT @@autocommit AS autocommit')[0]['autocommit'] !== '1';
+    }
+
+    private function run(string $sql, #[\SensitiveParameter] array $parameters): int|bool
+    {
+        $wereSuppressed = $this->wpdb->suppress_errors();
+        try {
+            $done = $this->wpdb->query($this->withValues($sql, $parameters));
+        } finally {
+            $this->wpdb->suppress_errors($wereSuppressed);
+        }
+        return $done === false
+            ? throw new \RuntimeException("the database has failed: {$this->wpdb->last_error}")
+            : $done;
+    }
+
+    private function withValues(string $sql, #[\SensitiveParameter] array $parameters): string
+    {
+        if ($parameters === []) {
+            return $sql;
+        }
+        $parts = explode('?', str_replace('%', '%%', $sql));
+        $statement = array_shift($parts);
+        foreach ($parts as $index => $part) {
+            $value = $parameters[$index];
+            // WordPress has no placeholder for NULL.
+            $statement .= ($value === null ? 'NULL' : (is_int($value) ? '%d' : '%s')) . $part;
+        }
+        $values = array_filter($parameters, static fn (mixed $value): bool => $value !== null);
+        return $this->wpdb->prepare($statement, array_values($values));
+    }
+}
