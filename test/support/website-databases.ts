@@ -106,8 +106,8 @@ async function startPostgres(): Promise<WebsiteServer> {
   };
   await (await connected(child, () => connect('postgres'))).end();
   const admin = new pg.Pool({ ...address, database: 'postgres' });
-  // What it has is told of the server's end, also while it is closed.
-  admin.on('connect', (client) => client.on('error', () => {}));
+  // Its connections are told of the server's end while they are being closed.
+  admin.on('error', () => {});
 
   return {
     async database() {
