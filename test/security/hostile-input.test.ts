@@ -13,12 +13,13 @@ import { times } from '../support/builders.ts';
 import { arrangeStudio, type CoreClients, connectToCore } from '../support/core-clients.ts';
 import { addressOf, type RunningProcess, start } from '../support/processes.ts';
 import { LEADS, type LeadJson, PUBLIC_URL, type StudioWithKey } from '../support/service.ts';
+import { sizeOf } from '../support/size-of.ts';
 import { judge, type Verdict } from './answer-rules.ts';
 import { describeRequest, type HostileRequest, hostileRequests, type World } from './hostile-requests.ts';
 import { Lane } from './lane.ts';
 
 /** How many requests are sent. */
-const COUNT = Number(process.env.HOSTILE_COUNT ?? 100_000);
+const COUNT = sizeOf('HOSTILE_COUNT', { usual: 50_000, soak: 1_000_000 });
 
 /** What the requests are made from; the same seed makes the same ones. */
 const SEED = Number(process.env.HOSTILE_SEED ?? randomBytes(4).readInt32LE());
