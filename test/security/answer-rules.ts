@@ -1,6 +1,6 @@
 import type { RawAnswer } from '../support/raw-http.ts';
 import type { LeadJson, ProblemJson } from '../support/service.ts';
-import { PUBLIC_URL } from '../support/service.ts';
+import { LEADS, PUBLIC_URL } from '../support/service.ts';
 import type { HostileRequest, KeyState } from './hostile-requests.ts';
 import type { Exchange } from './lane.ts';
 
@@ -38,7 +38,7 @@ export function judge(request: HostileRequest, exchange: Exchange): string | rea
 }
 
 /** Headers that no answer has: they tell what the service is made of, let browsers in, or let answers be kept. */
-const FORBIDDEN_HEADERS = /^(?:server|x-powered-by|via|set-cookie|etag|last-modified|access-control-.*|location)$/;
+const FORBIDDEN_HEADERS = /^(?:server|x-powered-by|via|set-cookie|etag|last-modified|access-control-.*)$/;
 
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
@@ -48,6 +48,7 @@ function judgeAnswer(answer: RawAnswer): string | Verdict {
   if (headers['cache-control'] !== 'no-store') return 'may be kept in a cache';
   if (!REQUEST_ID.test(headers['x-request-id'] ?? '')) return 'has no fit request id';
   if (Object.keys(headers).some((name) => FORBIDDEN_HEADERS.test(name))) return 'has a header that it must not have';
+  if (status !== 201 && headers.location !== undefined) return 'leads to somewhere';
   if (status >= 400 && status < 500) return judgeProblem(answer);
   if (status !== 200 && status !== 201) return 'has a status that is not in the contract';
   if (headers['content-type'] !== 'application/json; charset=utf-8') return 'has another media type';
@@ -56,6 +57,7 @@ function judgeAnswer(answer: RawAnswer): string | Verdict {
   if (status === 200 && 'leads' in json) return judgeList(json);
   const fault = leadFault(json.lead) ?? (Object.keys(json).length === 1 ? undefined : 'has more than a lead');
   if (fault !== undefined) return fault;
+  if (status === 201 && headers.location !== `${LEADS}/${json.lead.id}`) return 'does not lead to its lead';
   const kind = status === 200 ? '200 lead' : headers['idempotent-replayed'] === 'true' ? '201 replayed' : '201 created';
   return { kind, fields: [], lead: json.lead };
 }
