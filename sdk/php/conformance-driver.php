@@ -75,8 +75,10 @@ function captureOf(array $capture): LeadCapture
 
 function publicLead(Lead $lead): array
 {
-    $time = static fn (DateTimeImmutable $at): string => $at->format((int) $at->format('v') ? 'Y-m-d\TH:i:s.v\Z' : 'Y-m-d\TH:i:s\Z');
-    return ['createdAt' => $time($lead->createdAt), 'updatedAt' => $time($lead->updatedAt)] + get_object_vars($lead);
+    $time = static fn (?DateTimeImmutable $at): ?string => $at?->format((int) $at->format('v') ? 'Y-m-d\TH:i:s.v\Z' : 'Y-m-d\TH:i:s\Z');
+    $told = ['createdAt' => $time($lead->createdAt), 'updatedAt' => $time($lead->updatedAt)] + get_object_vars($lead);
+    // An empty text is one that the answer has not had.
+    return array_map(static fn (?string $part): ?string => $part === '' ? null : $part, $told);
 }
 
 function errorOf(LeadIntakeException $error): array

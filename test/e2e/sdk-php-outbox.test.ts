@@ -1,12 +1,15 @@
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { PHP_OUTBOX_BUGS } from '../planted-bugs/php-client-bugs.ts';
 import { plantInCopy } from '../planted-bugs/plant-in-copy.ts';
 import { describeWithTools, exampleOf } from '../support/examples.ts';
-import { aPhpWebsite, PHP_TOOLS, type PhpWebsite } from '../support/php-website.ts';
+import { aPhpWebsite, GUZZLE, PHP_TOOLS, type PhpWebsite } from '../support/php-website.ts';
 import { aService } from '../support/service.ts';
 
 // A machine that is busy installs the package.
@@ -16,11 +19,51 @@ const service = aService();
 
 const README = 'sdk/php/README.md';
 
+const UUID_V8 = /[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}/;
+
+/** What a server in the place of the service answers a lead with. */
+type Answering = (lead: { readonly displayName: string }, response: ServerResponse) => unknown;
+
+/** Runs something while such a server is there, given its address. */
+async function withServer(answering: Answering, run: (url: string) => Promise<void>): Promise<void> {
+  const server = createServer(async (request, response) => {
+    const body = Buffer.concat(await Array.fromAsync(request)).toString();
+    await answering(body === '' ? { displayName: '' } : JSON.parse(body), response);
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  try {
+    await run(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+}
+
+/** Answers that the lead is there, and no more of it than that takes. */
+const create = (response: ServerResponse) =>
+  response.writeHead(201, { 'content-type': 'application/json' }).end(`{"lead":{"id":"${randomUUID()}"}}`);
+
+const refuse = (response: ServerResponse, status: number, code: string) =>
+  response
+    .writeHead(status, { 'content-type': 'application/problem+json', 'retry-after': '7200' })
+    .end(JSON.stringify({ type: 'about:blank', title: 'No', status, code, requestId: 'r-1' }));
+
+/** What programs of a website with an outbox begin with. */
+const WITH_OUTBOX = `use LeadIntake\\{Contact, LeadCapture, LeadIntakeClient};
+  use LeadIntake\\Outbox\\{Database, Dialect, Outbox, OutboxException, PdoDatabase};
+  use LeadIntake\\Transport\\{CurlTransport, Psr18Transport, Response, Transport, TransportException};
+  $pdo = new PDO('sqlite:website.db', options: [PDO::ATTR_TIMEOUT => 10]);
+  $outbox = new Outbox($pdo);
+  $outbox->setUp();
+  function lead(string $name): LeadCapture { return new LeadCapture($name, Contact::phone('12345')); }
+  function client(): LeadIntakeClient { return new LeadIntakeClient(getenv('LEAD_INTAKE_URL'), 'lik_any'); }
+  function tell(mixed $what): void { echo json_encode($what), "\\n"; }
+`;
+
 /** What the outbox for PHP must do, beside what all outboxes must (`test/outbox`). Each gets a website of its own. */
 const EXPECTATIONS: Readonly<Record<string, (website: PhpWebsite) => Promise<void>>> = {
   async 'does what its README shows: stores, sends, and tells what needs a person'(website) {
     const { secret, studioId } = await service.aStudioWithKey();
-    const [grace, nobody] = [randomUUID(), randomUUID()];
     const send = (url: string) => website.run('send-leads.php', { LEAD_INTAKE_URL: url, LEAD_INTAKE_KEY: secret });
     const onTable = (sql: string) =>
       website.runStatements(
@@ -34,7 +77,7 @@ const EXPECTATIONS: Readonly<Record<string, (website: PhpWebsite) => Promise<voi
     await website.runStatements(
       `require 'form.php';
       $website = new PDO('sqlite:website.db');
-      $form = ['name' => 'Grace', 'email' => 'grace@example.org', 'message' => 'Zoë 😀', 'key' => '${grace}'];
+      $form = ['name' => 'Grace', 'email' => 'grace@example.org', 'message' => 'Zoë 😀', 'key' => 'one page'];
       storeEnquiry($website, $form);
       storeEnquiry($website, $form);`,
     );
@@ -42,7 +85,7 @@ const EXPECTATIONS: Readonly<Record<string, (website: PhpWebsite) => Promise<voi
     expect(await send('http://127.0.0.1:1')).toBe('0 delivered, 1 wait');
     await website.runStatements(
       `require 'form.php';
-      $form = ['name' => 'Nobody', 'email' => 'nowhere', 'message' => 'Psst', 'key' => '${nobody}'];
+      $form = ['name' => 'Nobody', 'email' => 'nowhere', 'message' => 'Psst', 'key' => 'another page'];
       storeEnquiry(new PDO('sqlite:website.db'), $form);`,
     );
     await onTable(
@@ -50,17 +93,25 @@ const EXPECTATIONS: Readonly<Record<string, (website: PhpWebsite) => Promise<voi
     );
     expect(await send(service.url)).toBe('1 delivered, 0 wait');
     expect(await send(service.url)).toBe('0 delivered, 0 wait');
+    // The visitor goes back, and mends the address.
+    await website.runStatements(
+      `require 'form.php';
+      $form = ['name' => 'Grace H.', 'email' => 'grace.h@example.org', 'message' => 'Zoë 😀', 'key' => 'one page'];
+      storeEnquiry(new PDO('sqlite:website.db'), $form);`,
+    );
+    expect(await send(service.url)).toBe('1 delivered, 0 wait');
 
     const { leads } = (await (await service.get(secret)).json()) as { leads: object[] };
-    expect(leads).toMatchObject([{ displayName: 'Grace', note: 'Zoë 😀' }]);
-    expect(await service.countLeads(studioId)).toBe(1);
+    expect(leads).toMatchObject([{ displayName: 'Grace H.' }, { displayName: 'Grace', note: 'Zoë 😀' }]);
+    expect(await service.countLeads(studioId)).toBe(2);
     expect(await website.run('leads-in-need.php')).toMatch(
       new RegExp(
-        `^${nobody} refused since \\S+: 400 integration_invalid_request: .*contact\\.value.*\\(request .+\\)$`,
+        `^${UUID_V8.source} refused since \\S+: 400 integration_invalid_request: .*contact\\.value.*\\(request .+\\)$`,
       ),
     );
     const rows = await onTable('SELECT state, capture FROM lead_intake_outbox ORDER BY state');
     expect(JSON.parse(rows)).toEqual([
+      ['delivered', null],
       ['delivered', null],
       ['refused', expect.stringContaining('nowhere')],
     ]);
@@ -147,6 +198,204 @@ const EXPECTATIONS: Readonly<Record<string, (website: PhpWebsite) => Promise<voi
       'limit must be 1 or more',
       'no lead with the idempotency key … was refused or waits',
       '1',
+    ]);
+  },
+
+  async 'makes one key of the same data from the same page, and others of all else'(website) {
+    const printed = await website.runStatements(
+      `${WITH_OUTBOX}
+      tell([
+        Outbox::keyFor('page', lead('Ada')),
+        Outbox::keyFor('page', ['displayName' => 'Ada', 'contact' => ['type' => 'phone', 'value' => '12345']]),
+        Outbox::keyFor('page', lead('Eve')),
+        Outbox::keyFor('other', lead('Ada')),
+        $outbox->add(lead('Ada'), Outbox::keyFor('page', lead('Ada'))),
+      ]);
+      try { Outbox::keyFor('', lead('Ada')); } catch (InvalidArgumentException $error) { echo $error->getMessage(); }`,
+    );
+    const [line = '', refused] = printed.split('\n');
+    const [key, asArray, ofOther, ofOtherPage, added] = JSON.parse(line) as string[];
+    expect(key).toMatch(new RegExp(`^${UUID_V8.source}$`));
+    expect([asArray, added]).toEqual([key, key]);
+    expect(new Set([key, ofOther, ofOtherPage]).size).toBe(3);
+    expect(refused).toMatch(/must not be empty/);
+  },
+
+  async 'sends what never gets an answer after all that is new'(website) {
+    const answering: Answering = ({ displayName }, response) =>
+      displayName === 'Old' ? response.writeHead(403, { 'content-type': 'text/html' }).end('no') : create(response);
+    await withServer(answering, async (url) => {
+      const printed = await website.runStatements(
+        `${WITH_OUTBOX}
+        foreach ([1, 2, 3] as $each) $outbox->add(lead('Old'));
+        tell($outbox->deliver(client())->delivered);
+        $pdo->exec('UPDATE lead_intake_outbox SET next_attempt_at = 0, created_at = 0');
+        $outbox->add(lead('New'));
+        tell($outbox->deliver(client())->delivered);`,
+        { LEAD_INTAKE_URL: url },
+      );
+      expect(printed.split('\n')).toEqual(['0', '1']);
+    });
+  },
+
+  async 'leaves alone what a person has changed while it was sent'(website) {
+    for (const status of [201, 400, 503]) {
+      const answering: Answering = async ({ displayName }, response) => {
+        if (displayName === 'Ada') {
+          await website.runStatements(
+            `${WITH_OUTBOX}
+            $outbox->retry($outbox->newest()[0]->idempotencyKey, lead('Mended'));`,
+          );
+        }
+        if (status === 201 || displayName === 'Mended') create(response);
+        else refuse(response, status, 'integration_any');
+      };
+      await withServer(answering, async (url) => {
+        const printed = await website.runStatements(
+          `${WITH_OUTBOX}
+          $outbox->add(lead('Ada'));
+          foreach ([1, 2] as $each) {
+            tell($outbox->deliver(client()));
+            $entry = $outbox->newest()[0];
+            tell([$entry->state, $entry->attempts, $entry->reason, $entry->capture['displayName'] ?? null]);
+          }
+          $pdo->exec('DELETE FROM lead_intake_outbox');`,
+          { LEAD_INTAKE_URL: url },
+        );
+        const nothing = { delivered: 0, alreadyOpen: 0, refused: 0, postponed: 0, waiting: 0, stoppedBecause: null };
+        expect(printed.split('\n').map((line) => JSON.parse(line))).toEqual([
+          { ...nothing, waiting: 1 },
+          ['waiting', 0, null, 'Mended'],
+          { ...nothing, delivered: 1 },
+          ['delivered', 1, null, null],
+        ]);
+      });
+    }
+  },
+
+  async 'reads no answer that does not end'(website) {
+    const answering: Answering = (_, response) => {
+      response.writeHead(201, { 'content-type': 'application/json' }).write('{"lead":{');
+      const more = () => {
+        while (!response.destroyed && response.write(' '.repeat(65_536)));
+      };
+      response.on('drain', more);
+      more();
+    };
+    await withServer(answering, async (url) => {
+      const printed = await website.runStatements(
+        `${WITH_OUTBOX}
+        require '${GUZZLE}';
+        $factory = new GuzzleHttp\\Psr7\\HttpFactory();
+        $streaming = new GuzzleHttp\\Client(['stream' => true]);
+        foreach ([new CurlTransport(), new Psr18Transport($streaming, $factory, $factory)] as $transport) {
+          try {
+            $transport->send('GET', getenv('LEAD_INTAKE_URL'), [], '', 30.0);
+          } catch (TransportException $error) {
+            tell([$error->getMessage(), $error->mayHaveArrived]);
+          }
+        }`,
+        { LEAD_INTAKE_URL: url },
+        ['-d', 'memory_limit=64M'],
+      );
+      const told = '["the answer is longer than 4 MiB",true]';
+      expect(printed.split('\n')).toEqual([told, told]);
+    });
+  },
+
+  async 'goes on with the others whatever is thrown at one, and tells it then'(website) {
+    const { secret, studioId } = await service.aStudioWithKey();
+    const printed = await website.runStatements(
+      `${WITH_OUTBOX}
+      class Failing implements Transport {
+        public function send(string $method, string $url, array $headers, string $body, float $timeoutSeconds): Response {
+          return str_contains($body, 'Ada')
+            ? throw new LogicException('Ada has a secret')
+            : (new CurlTransport())->send($method, $url, $headers, $body, $timeoutSeconds);
+        }
+      }
+      foreach (['Ada', 'Eve', 'Grace'] as $name) $outbox->add(lead($name));
+      $pdo->exec("UPDATE lead_intake_outbox SET idempotency_key = 'ä' WHERE capture LIKE '%Eve%'");
+      $client = new LeadIntakeClient(getenv('LEAD_INTAKE_URL'), getenv('LEAD_INTAKE_KEY'), transport: new Failing());
+      try { $outbox->deliver($client); } catch (OutboxException $error) { tell($error->getPrevious() !== null); }
+      $select = 'SELECT state, reason FROM lead_intake_outbox ORDER BY reason';
+      tell($pdo->query($select)->fetchAll(PDO::FETCH_NUM));
+      $outbox->retry('ä');
+      $outbox->discard('ä');
+      tell($pdo->query("SELECT state FROM lead_intake_outbox WHERE idempotency_key = 'ä'")->fetchColumn());`,
+      { LEAD_INTAKE_URL: service.url, LEAD_INTAKE_KEY: secret },
+    );
+    expect(printed.split('\n').map((line) => JSON.parse(line))).toEqual([
+      true,
+      [
+        ['delivered', null],
+        ['waiting', 'error: InvalidArgumentException'],
+        ['waiting', 'error: LogicException'],
+      ],
+      'discarded',
+    ]);
+    expect(await service.countLeads(studioId)).toBe(1);
+  },
+
+  async 'sends nothing else while the service has asked to wait'(website) {
+    let asked = 0;
+    const answering: Answering = (_, response) => {
+      asked++;
+      refuse(response, 429, 'integration_rate_limited');
+    };
+    await withServer(answering, async (url) => {
+      const printed = await website.runStatements(
+        `${WITH_OUTBOX}
+        foreach (['Ada', 'Eve', 'Mary'] as $name) $outbox->add(lead($name));
+        foreach ([1, 2] as $each) tell($outbox->deliver(client()));
+        // A clock that was ahead holds up nobody.
+        $pdo->exec("UPDATE lead_intake_outbox SET next_attempt_at = next_attempt_at + 9e7 WHERE reason IS NOT NULL");
+        tell($outbox->deliver(client())->postponed);`,
+        { LEAD_INTAKE_URL: url },
+      );
+      const stoppedBecause = '429 integration_rate_limited: No (request r-1)';
+      expect(printed.split('\n').map((line) => JSON.parse(line))).toEqual([
+        expect.objectContaining({ postponed: 1, waiting: 3, stoppedBecause }),
+        expect.objectContaining({ postponed: 0, waiting: 3, stoppedBecause }),
+        1,
+      ]);
+      expect(asked).toBe(2);
+    });
+  },
+
+  async 'tells of rows whatever their times are, and of rows that it cannot read'(website) {
+    const printed = await website.runStatements(
+      `${WITH_OUTBOX}
+      $outbox->add(lead('Ada'));
+      tell($outbox->needsAttention()->count);
+      $inTwoDays = (time() + 2 * 86_400) * 1000;
+      foreach ([$inTwoDays, '-1', '1e300', '-1e300', PHP_INT_MAX, PHP_INT_MIN] as $time) {
+        $pdo->exec("UPDATE lead_intake_outbox SET created_at = $time, settled_at = $time");
+        $attention = $outbox->needsAttention();
+        tell([$attention->count, $attention->entries[0]->createdAt->format('Y-m-d') !== '']);
+        $outbox->newest();
+      }
+      class Prefixing implements Database {
+        public function __construct(private PdoDatabase $database) {}
+        public function dialect(): Dialect { return Dialect::SQLite; }
+        public function execute(string $sql, array $parameters = []): int { return $this->database->execute($sql, $parameters); }
+        public function isInTransaction(): bool { return false; }
+        public function query(string $sql, array $parameters = []): array {
+          $prefixed = fn (array $row) => array_combine(array_map(fn ($name) => "t.$name", array_keys($row)), $row);
+          return array_map($prefixed, $this->database->query($sql, $parameters));
+        }
+      }
+      try {
+        (new Outbox(new Prefixing(new PdoDatabase($pdo))))->newest();
+      } catch (UnexpectedValueException $error) {
+        tell($error->getMessage());
+      }`,
+    );
+    const [before, ...others] = printed.split('\n').map((line) => JSON.parse(line));
+    expect(before).toBe(0);
+    expect(others).toEqual([
+      ...Array(6).fill([1, true]),
+      'the database connection gives rows without a text named idempotency_key',
     ]);
   },
 };

@@ -26,8 +26,8 @@ export const PHP_BUGS: readonly ClientBug[] = [
     patches: [
       {
         file: CURL,
-        find: 'CURLOPT_RETURNTRANSFER => true,',
-        put: 'CURLOPT_RETURNTRANSFER => true, CURLOPT_FOLLOWLOCATION => true,',
+        find: 'CURLOPT_HTTPHEADER => $lines,',
+        put: 'CURLOPT_HTTPHEADER => $lines, CURLOPT_FOLLOWLOCATION => true,',
       },
     ],
   },
@@ -70,5 +70,31 @@ export const PHP_OUTBOX_BUGS: readonly ClientBug[] = [
     caughtBy: 'refuses what it cannot do, before anything is written',
     says: 'to deeply equal',
     patches: [{ file: PDO_DATABASE, find: 'return $this->pdo->inTransaction() ||', put: 'return ' }],
+  },
+  {
+    name: 'what never gets an answer is sent before all that is new',
+    caughtBy: 'sends what never gets an answer after all that is new',
+    says: 'to deeply equal',
+    patches: [
+      { file: TABLE, find: 'ORDER BY attempts, created_at, idempotency_key LIMIT', put: 'ORDER BY created_at LIMIT' },
+    ],
+  },
+  {
+    name: 'what came of a lead is noted over what a person has changed meanwhile',
+    caughtBy: 'leaves alone what a person has changed while it was sent',
+    says: 'to deeply equal',
+    patches: [
+      {
+        file: TABLE,
+        find: 'AND next_attempt_at = ?", [...$values, $takenUp->idempotencyKey,',
+        put: 'AND next_attempt_at <> ? - 1", [...$values, $takenUp->idempotencyKey,',
+      },
+    ],
+  },
+  {
+    name: 'an answer is read to its end, however long it is',
+    caughtBy: 'reads no answer that does not end',
+    says: 'Command failed',
+    patches: [{ file: CURL, find: '> Response::MOST_BYTES', put: '> PHP_INT_MAX' }],
   },
 ];

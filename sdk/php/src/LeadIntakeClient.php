@@ -137,18 +137,32 @@ final class LeadIntakeClient
         return $this->sender->send(new Call('GET', $this->leadsUrl . $path, $this->authorization, $read));
     }
 
-    /** A lead as the API answers it, whatever else stands there; a TypeError or an exception when it is none. */
+    /** A lead as the API answers it: what has an id is one, whatever else is there; a TypeError or an exception when it is none. */
     private static function lead(array $lead): Lead
     {
+        $id = self::member($lead, 'id');
         return new Lead(
-            self::member($lead, 'id'),
-            self::member($lead, 'displayName'),
-            self::member($lead, 'stage'),
-            self::member($lead, 'sourceId'),
-            self::member($lead, 'note'),
-            new \DateTimeImmutable(self::member($lead, 'createdAt')),
-            new \DateTimeImmutable(self::member($lead, 'updatedAt')),
+            Uuid::from($id) === null ? throw new \UnexpectedValueException('an id that is no UUID') : $id,
+            self::text($lead, 'displayName') ?? '',
+            self::text($lead, 'stage') ?? '',
+            self::text($lead, 'sourceId'),
+            self::text($lead, 'note'),
+            self::time($lead, 'createdAt'),
+            self::time($lead, 'updatedAt'),
         );
+    }
+
+    /** @param array<mixed> $json */
+    private static function text(array $json, string $name): ?string
+    {
+        return is_string($json[$name] ?? null) ? $json[$name] : null;
+    }
+
+    /** @param array<mixed> $json */
+    private static function time(array $json, string $name): ?\DateTimeImmutable
+    {
+        $time = self::text($json, $name) ?? '';
+        return preg_match('/^\d{4}-\d\d-\d\dT[\d:.]+(Z|[+-]\d\d:\d\d)$/D', $time) ? date_create_immutable($time) ?: null : null;
     }
 
     /** @param array<mixed> $json */

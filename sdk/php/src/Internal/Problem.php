@@ -41,11 +41,11 @@ final class Problem implements Failure
         return new self(
             $response,
             $code,
-            $body['type'] ?? 'about:blank',
-            $body['title'] ?? $code,
-            $body['detail'] ?? null,
-            $body['fields'] ?? [],
-            $body['requestId'] ?? '',
+            self::text($body, 'type') ?? 'about:blank',
+            self::text($body, 'title') ?? $code,
+            self::text($body, 'detail'),
+            self::fields($body['fields'] ?? []),
+            self::text($body, 'requestId') ?? '',
         );
     }
 
@@ -94,6 +94,19 @@ final class Problem implements Failure
             ProblemCode::IntegrationIdempotencyConflict->value => new IdempotencyConflictException(...$told),
             default => new ProblemException(...$told),
         };
+    }
+
+    /** @param array<mixed> $body */
+    private static function text(array $body, string $name): ?string
+    {
+        return is_string($body[$name] ?? null) ? $body[$name] : null;
+    }
+
+    /** @return array<string, list<string>> what of it has this shape */
+    private static function fields(mixed $fields): array
+    {
+        $lists = array_filter(is_array($fields) ? $fields : [], is_array(...));
+        return array_map(static fn (array $list): array => array_values(array_filter($list, is_string(...))), $lists);
     }
 
     /** The id of the lead that a `Link: <…>; rel="existing-lead"` leads to. */

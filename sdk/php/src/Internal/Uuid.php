@@ -18,15 +18,25 @@ final class Uuid
     /** A random one (version 4). */
     public static function random(): string
     {
-        $bytes = random_bytes(16);
-        $bytes[6] = chr(ord($bytes[6]) & 0x0f | 0x40);
-        $bytes[8] = chr(ord($bytes[8]) & 0x3f | 0x80);
-        return vsprintf('%s%s-%s-%s-%s-%s%s%s', str_split(bin2hex($bytes), 4));
+        return self::of(random_bytes(16), version: 4);
+    }
+
+    /** The one that a hash stands for (version 8): its first 16 bytes count. */
+    public static function fromHash(string $hash): string
+    {
+        return self::of(substr($hash, 0, 16), version: 8);
     }
 
     /** One that was given, in lower case; null when it is none. */
     public static function from(?string $text): ?string
     {
         return preg_match(self::PATTERN, (string) $text) ? strtolower($text) : null;
+    }
+
+    private static function of(string $bytes, int $version): string
+    {
+        $bytes[6] = chr(ord($bytes[6]) & 0x0f | $version << 4);
+        $bytes[8] = chr(ord($bytes[8]) & 0x3f | 0x80);
+        return vsprintf('%s%s-%s-%s-%s-%s%s%s', str_split(bin2hex($bytes), 4));
     }
 }

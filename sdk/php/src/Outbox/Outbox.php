@@ -41,6 +41,24 @@ final class Outbox
     }
 
     /**
+     * The key of what a form has sent: the same data from the same page are one lead, as after a double click; other data are
+     * another, as after a visitor has gone back and mended the address.
+     *
+     * @param string $formKey a random text that the page carries; it is not stored
+     * @param LeadCapture|array<string, mixed> $capture as it is added then
+     * @return string UUID of version 8
+     *
+     * @throws \InvalidArgumentException when the form key is empty, or the lead cannot be stored
+     */
+    public static function keyFor(string $formKey, #[\SensitiveParameter] LeadCapture|array $capture): string
+    {
+        if ($formKey === '') {
+            throw new \InvalidArgumentException('the form key must not be empty: it tells one page from another');
+        }
+        return Uuid::fromHash(hash('sha256', "$formKey\0" . CaptureJson::encode($capture), binary: true));
+    }
+
+    /**
      * Makes the table where it is missing; several processes may do it at once.
      *
      * @throws \LogicException when a transaction is open, which it would commit on MySQL
@@ -55,8 +73,8 @@ final class Outbox
      * Stores a lead, in the transaction that is open: it is there once that is committed. It begins and ends none.
      *
      * @param LeadCapture|array<string, mixed> $capture an array has the names of the API
-     * @param ?string $idempotencyKey a UUID that stands for this lead, such as one that its form has had: the same lead once
-     *     more changes nothing; unless given, one is made
+     * @param ?string $idempotencyKey a UUID that stands for this lead's data for ever, such as keyFor() makes: the same lead once
+     *     more changes nothing, and neither does any other once the data are erased; unless given, one is made
      * @return string the key, in lower case
      *
      * @throws \InvalidArgumentException when the lead cannot be stored, or the key is no UUID; nothing was written
@@ -65,7 +83,10 @@ final class Outbox
     public function add(#[\SensitiveParameter] LeadCapture|array $capture, ?string $idempotencyKey = null): string
     {
         $json = CaptureJson::encode($capture);
-        $key = $idempotencyKey === null ? Uuid::random() : self::checkedKey($idempotencyKey);
+        $key = $idempotencyKey === null ? Uuid::random() : Uuid::from($idempotencyKey);
+        if ($key === null) {
+            throw new \InvalidArgumentException('the idempotency key must be a UUID with hyphens');
+        }
         $this->table->insert($key, $json);
         $stored = $this->table->captureOf($key);
         if ($stored !== null && !CaptureJson::areSame($json, $stored)) {
@@ -75,7 +96,7 @@ final class Outbox
     }
 
     /**
-     * Sends what is due, oldest first, one after the other. Several processes may do it at once. What a killed one was about to
+     * Sends what is due, one after the other: what was tried least, and of that the oldest first. Several processes may do it at once. What a killed one was about to
      * send is sent again five minutes later, with the same key: there is one lead.
      *
      * @param int $limit how many to send at most
@@ -84,7 +105,8 @@ final class Outbox
      * @param int $keepSettledDays after how many days an entry is deleted whose data are erased
      *
      * @throws \LogicException when a transaction is open, whose rollback would undo what was noted
-     * @throws OutboxException when the listener has failed, which the previous exception tells; the others were sent
+     * @throws OutboxException when the listener, or what sends and notes, has failed, which the previous exception tells; the
+     *     leads concerned stay, the others were sent
      */
     public function deliver(
         LeadIntakeClient $client,
@@ -102,8 +124,8 @@ final class Outbox
     }
 
     /**
-     * What needs a person, oldest first: what was refused; what waits because of the key or the studio (401, 402, 403); and what
-     * has waited for more than a day.
+     * What needs a person, oldest first: what was refused; what waits because of the key or the studio (401, 402, 403); what
+     * has waited for more than a day; and what waits and was added more than a day from now, by a clock that was ahead.
      */
     public function needsAttention(int $limit = 100): Attention
     {
@@ -122,12 +144,12 @@ final class Outbox
      * @param LeadCapture|array<string, mixed>|null $capture the mended lead; null: as it is. After an idempotency conflict a
      *     mended one is to be added anew, without that key
      *
-     * @throws \InvalidArgumentException when the mended lead cannot be stored, or the key is no UUID
+     * @throws \InvalidArgumentException when the mended lead cannot be stored
      * @throws OutboxException when no lead that was refused or waits has this key
      */
     public function retry(string $idempotencyKey, #[\SensitiveParameter] LeadCapture|array|null $capture = null): void
     {
-        $key = self::checkedKey($idempotencyKey);
+        $key = Uuid::from($idempotencyKey) ?? $idempotencyKey;
         if (!$this->table->putBack($key, $capture === null ? null : CaptureJson::encode($capture))) {
             throw self::missing($key);
         }
@@ -136,12 +158,11 @@ final class Outbox
     /**
      * Gives up a lead that was refused or waits, and erases its data.
      *
-     * @throws \InvalidArgumentException when the key is no UUID
      * @throws OutboxException when no lead that was refused or waits, or was given up, has this key
      */
     public function discard(string $idempotencyKey): void
     {
-        $key = self::checkedKey($idempotencyKey);
+        $key = Uuid::from($idempotencyKey) ?? $idempotencyKey;
         if (!$this->table->discard($key) && !$this->table->has($key, State::Discarded)) {
             throw self::missing($key);
         }
@@ -164,12 +185,6 @@ final class Outbox
         return preg_match('/^[A-Za-z_][A-Za-z0-9_]{0,62}$/D', $table)
             ? $table
             : throw new \InvalidArgumentException('the name of a table has up to 63 letters of ASCII, digits and _');
-    }
-
-    private static function checkedKey(string $idempotencyKey): string
-    {
-        return Uuid::from($idempotencyKey)
-            ?? throw new \InvalidArgumentException('the idempotency key must be a UUID with hyphens');
     }
 
     private static function checkedLimit(int $limit): int

@@ -16,13 +16,23 @@ final class CurlTransport implements Transport
             $lines[] = "$name: $value";
         }
         $received = [];
+        $answered = '';
+        $isTooLong = false;
         $isHeadWhole = false;
         $curl = curl_init($url);
         curl_setopt_array($curl, [
             CURLOPT_HTTPHEADER => $lines,
             // Rounded up: 0 would stand for no limit.
             CURLOPT_TIMEOUT_MS => (int) ceil($timeoutSeconds * 1000),
-            CURLOPT_RETURNTRANSFER => true,
+            CURLOPT_WRITEFUNCTION => static function ($curl, string $piece) use (&$answered, &$isTooLong): int {
+                $isTooLong = strlen($answered) + strlen($piece) > Response::MOST_BYTES;
+                if ($isTooLong) {
+                    // Less than the piece ends it.
+                    return 0;
+                }
+                $answered .= $piece;
+                return strlen($piece);
+            },
             CURLOPT_HEADERFUNCTION => static function ($curl, string $line) use (&$received, &$isHeadWhole): int {
                 if (str_starts_with($line, 'HTTP/')) {
                     // An interim answer such as 100 has headers of its own.
@@ -40,8 +50,11 @@ final class CurlTransport implements Transport
         if ($method === 'POST') {
             curl_setopt($curl, CURLOPT_POSTFIELDS, $body);
         }
-        $answered = curl_exec($curl);
-        if (!is_string($answered)) {
+        $isWhole = curl_exec($curl);
+        if ($isTooLong) {
+            throw TransportException::tooLong();
+        }
+        if (!$isWhole) {
             $number = curl_errno($curl);
             $mayHaveArrived = !in_array($number, self::NOT_CONNECTED, true);
             // What curl says in full names the address.

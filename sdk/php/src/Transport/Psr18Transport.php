@@ -8,6 +8,7 @@ use Psr\Http\Client\ClientExceptionInterface;
 use Psr\Http\Client\ClientInterface;
 use Psr\Http\Message\RequestFactoryInterface;
 use Psr\Http\Message\StreamFactoryInterface;
+use Psr\Http\Message\StreamInterface;
 
 /**
  * Sends by a PSR-18 client. PSR-18 has no way to say when to give up, and none to say that nobody could be connected to:
@@ -38,11 +39,29 @@ final class Psr18Transport implements Transport
             foreach (array_keys($response->getHeaders()) as $name) {
                 $received[strtolower((string) $name)] = $response->getHeaderLine((string) $name);
             }
-            return new Response($response->getStatusCode(), $received, (string) $response->getBody());
+            return new Response($response->getStatusCode(), $received, self::read($response->getBody()));
+        } catch (TransportException $error) {
+            throw $error;
         } catch (ClientExceptionInterface | \RuntimeException $error) {
             // Reading the body of an answer that breaks off fails as a stream does.
             // What the client says may name the address.
             throw new TransportException($error::class, previous: $error);
         }
+    }
+
+    private static function read(StreamInterface $body): string
+    {
+        if ($body->isSeekable()) {
+            $body->rewind();
+        }
+        $read = '';
+        while (!$body->eof() && ($piece = $body->read(65_536)) !== '') {
+            $read .= $piece;
+            if (strlen($read) > Response::MOST_BYTES) {
+                $body->close();
+                throw TransportException::tooLong();
+            }
+        }
+        return $read;
     }
 }

@@ -19,4 +19,10 @@ final class TransportException extends \RuntimeException
     ) {
         parent::__construct($message, previous: $previous);
     }
+
+    /** @internal */
+    public static function tooLong(): self
+    {
+        return new self('the answer is longer than 4 MiB');
+    }
 }

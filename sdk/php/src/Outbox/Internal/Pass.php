@@ -32,7 +32,7 @@ final class Pass
     private int $postponed = 0;
     private int $silences = 0;
     private ?string $stoppedBecause = null;
-    private ?\Throwable $listenerError = null;
+    private ?\Throwable $error = null;
 
     /** @param ?\Closure(Entry, State): void $onSettled */
     public function __construct(
@@ -42,20 +42,22 @@ final class Pass
     ) {
     }
 
-    /** @throws OutboxException when the listener has failed; all that was due was sent nevertheless */
+    /** @throws OutboxException when something was thrown at a lead; all that was due was sent nevertheless */
     public function run(int $limit): Summary
     {
-        foreach ($this->table->due($limit) as $row) {
-            if ($this->table->takeUp($row)) {
-                $this->send(Table::entry(['attempts' => $row['attempts'] + 1] + $row));
+        $this->stoppedBecause = $this->table->pause();
+        foreach ($this->stoppedBecause === null ? $this->table->due($limit) : [] as $row) {
+            $entry = $this->table->takeUp($row);
+            if ($entry !== null) {
+                $this->attempt($entry);
             }
             if ($this->stoppedBecause !== null) {
                 break;
             }
         }
-        if ($this->listenerError !== null) {
-            $message = 'onSettled has failed: the leads that it was told of stay, and wait';
-            throw new OutboxException($message, previous: $this->listenerError);
+        if ($this->error !== null) {
+            $message = 'onSettled, or what sends and notes, has failed: the leads concerned stay, and wait';
+            throw new OutboxException($message, previous: $this->error);
         }
         return new Summary(
             $this->delivered,
@@ -65,6 +67,15 @@ final class Pass
             $this->table->countWaiting(),
             $this->stoppedBecause,
         );
+    }
+
+    private function attempt(Entry $entry): void
+    {
+        try {
+            $this->send($entry);
+        } catch (\Throwable $error) {
+            $this->putOffAt($error, $entry, Reason::ofError($error));
+        }
     }
 
     private function send(Entry $entry): void
@@ -106,7 +117,7 @@ final class Pass
         if (!$this->tell($entry, $outcome, $leadId)) {
             return;
         }
-        if ($this->table->settle($entry->idempotencyKey, $outcome, $leadId)) {
+        if ($this->table->settle($entry, $outcome, $leadId)) {
             $outcome === State::Delivered ? $this->delivered++ : $this->alreadyOpen++;
         }
     }
@@ -121,15 +132,14 @@ final class Pass
             ($this->onSettled)(new Entry(...['leadId' => $leadId] + get_object_vars($entry)), $outcome);
             return true;
         } catch (\Throwable $error) {
-            $this->listenerError ??= $error;
-            $this->putOff($entry, null, Reason::ofListener($error));
+            $this->putOffAt($error, $entry, Reason::ofListener($error));
             return false;
         }
     }
 
     private function refuse(Entry $entry, string $reason): void
     {
-        if ($this->table->refuse($entry->idempotencyKey, $reason)) {
+        if ($this->table->refuse($entry, $reason)) {
             $this->refused++;
         }
     }
@@ -141,10 +151,16 @@ final class Pass
         $this->stoppedBecause = $isForAll ? $reason : null;
     }
 
+    private function putOffAt(\Throwable $error, Entry $entry, string $reason): void
+    {
+        $this->error ??= $error;
+        $this->putOff($entry, null, $reason);
+    }
+
     private function putOff(Entry $entry, ?int $retryAfterSeconds, string $reason): void
     {
         $waitMs = BackOff::afterMs($entry->attempts, $retryAfterSeconds);
-        if ($this->table->postpone($entry->idempotencyKey, $waitMs, $reason)) {
+        if ($this->table->postpone($entry, $waitMs, $reason)) {
             $this->postponed++;
         }
     }

@@ -26,7 +26,7 @@ final class Reason
         }
         $fields = [];
         foreach ($error->fields as $name => $messages) {
-            $fields[] = "$name: " . implode(', ', (array) $messages);
+            $fields[] = "$name: " . implode(', ', $messages);
         }
         $said = $error->detail ?? $error->title;
         $said .= $fields === [] ? '' : ' [' . implode('; ', $fields) . ']';
@@ -36,7 +36,13 @@ final class Reason
     /** Its message may have the visitor's data in it. */
     public static function ofListener(\Throwable $error): string
     {
-        return self::cut('listener: ' . $error::class);
+        return self::cut('listener: ' . get_debug_type($error));
+    }
+
+    /** What was thrown, and is no answer. Its message may have the visitor's data in it. */
+    public static function ofError(\Throwable $error): string
+    {
+        return self::cut('error: ' . get_debug_type($error));
     }
 
     /** Printable characters, as many as the column takes; what is no UTF-8 no database would take. */

@@ -25,10 +25,14 @@ final class Table
 
     private const DAY_MS = 86_400_000;
 
+    /** The years 271,821 before Christ and 275,760 after. */
+    private const FARTHEST_MS = 8_640_000_000_000_000;
+
     /** How many settled entries are deleted at once. */
     private const MOST_FORGOTTEN = 500;
 
-    private const NEEDS_ATTENTION = "state = 'refused' OR (state = 'waiting' AND (created_at < ?"
+    /** What was added more than a day from now had a clock that was ahead: it would else not be told for long. */
+    private const NEEDS_ATTENTION = "state = 'refused' OR (state = 'waiting' AND (created_at < ? OR created_at > ?"
         . " OR reason LIKE '401 %' OR reason LIKE '402 %' OR reason LIKE '403 %'))";
 
     public function __construct(private readonly Database $database, private readonly string $name)
@@ -83,19 +87,34 @@ final class Table
     {
         // A transaction of MySQL would otherwise not see what another has written since it began.
         $lock = $this->database->dialect() === Dialect::MySQL ? ' LOCK IN SHARE MODE' : '';
-        $rows = $this->database->query("SELECT capture FROM $this->name WHERE idempotency_key = ?$lock", [$key]);
+        $rows = $this->rows("SELECT idempotency_key, capture FROM $this->name WHERE idempotency_key = ?$lock", [$key]);
         return $rows === []
             ? throw new \RuntimeException("the database has not kept the lead with the idempotency key $key")
             : self::text($rows[0]['capture']);
     }
 
-    /** @return list<array<string, int|string|null>> rows that are to be sent now, oldest first */
+    /** @return ?string why nothing is to be sent now: the service has asked to wait, and not for the sake of one lead */
+    public function pause(): ?string
+    {
+        $now = self::now();
+        $rows = $this->rows(
+            "SELECT idempotency_key, reason FROM $this->name WHERE state = 'waiting' AND reason LIKE '429 %'"
+            . ' AND next_attempt_at > ? AND next_attempt_at <= ? LIMIT 1',
+            [$now, $now + self::LONGER_THAN_ANY_WAIT_MS],
+        );
+        return $rows[0]['reason'] ?? null;
+    }
+
+    /**
+     * @return list<array<string, int|string|null>> rows that are to be sent now: those tried least, so that what never gets an
+     *     answer holds up nothing else; of these the oldest first
+     */
     public function due(int $limit): array
     {
         $now = self::now();
-        return $this->database->query(
+        return $this->rows(
             "SELECT * FROM $this->name WHERE state = 'waiting' AND (next_attempt_at <= ? OR next_attempt_at > ?)"
-            . " ORDER BY created_at, idempotency_key LIMIT $limit",
+            . " ORDER BY attempts, created_at, idempotency_key LIMIT $limit",
             [$now, $now + self::LONGER_THAN_ANY_WAIT_MS],
         );
     }
@@ -104,37 +123,40 @@ final class Table
      * Takes up a row to send it.
      *
      * @param array<string, int|string|null> $row
-     * @return bool whether nobody else has, and it is still as it was read
+     * @return ?Entry as it is now, its next attempt being the end of the lease; null when somebody else has taken it up, or it
+     *     is no longer as it was read
      */
-    public function takeUp(array $row): bool
+    public function takeUp(array $row): ?Entry
     {
-        return $this->database->execute(
+        $lease = self::now() + self::LEASE_MS;
+        $isTaken = $this->database->execute(
             "UPDATE $this->name SET attempts = attempts + 1, next_attempt_at = ?"
             . " WHERE idempotency_key = ? AND state = 'waiting' AND next_attempt_at = ?",
-            [self::now() + self::LEASE_MS, $row['idempotency_key'], (int) $row['next_attempt_at']],
+            [$lease, $row['idempotency_key'], (int) $row['next_attempt_at']],
         ) === 1;
+        return $isTaken ? self::entry(['attempts' => $row['attempts'] + 1, 'next_attempt_at' => $lease] + $row) : null;
     }
 
-    /** Erases the data of what the service has. @return bool whether it still waited */
-    public function settle(string $key, State $state, ?string $leadId): bool
+    /** Erases the data of what the service has. @return bool whether it was still as it was taken up */
+    public function settle(Entry $takenUp, State $state, ?string $leadId): bool
     {
-        return $this->change(
+        return $this->note(
             'state = ?, lead_id = ?, capture = NULL, reason = NULL, settled_at = ?',
             [$state->value, $leadId, self::now()],
-            $key,
+            $takenUp,
         );
     }
 
-    /** @return bool whether it still waited */
-    public function refuse(string $key, string $reason): bool
+    /** @return bool whether it was still as it was taken up */
+    public function refuse(Entry $takenUp, string $reason): bool
     {
-        return $this->change("state = 'refused', reason = ?", [$reason], $key);
+        return $this->note("state = 'refused', reason = ?", [$reason], $takenUp);
     }
 
-    /** @return bool whether it still waited */
-    public function postpone(string $key, int $waitMs, string $reason): bool
+    /** @return bool whether it was still as it was taken up */
+    public function postpone(Entry $takenUp, int $waitMs, string $reason): bool
     {
-        return $this->change('next_attempt_at = ?, reason = ?', [self::now() + $waitMs, $reason], $key);
+        return $this->note('next_attempt_at = ?, reason = ?', [self::now() + $waitMs, $reason], $takenUp);
     }
 
     /** @return bool whether it waited or was refused */
@@ -146,14 +168,14 @@ final class Table
             $set .= ', capture = ?';
             $values[] = $capture;
         }
-        return $this->change($set, $values, $key, "'waiting', 'refused'");
+        return $this->change($set, $values, $key);
     }
 
     /** @return bool whether it waited or was refused */
     public function discard(string $key): bool
     {
         $set = "state = 'discarded', capture = NULL, reason = NULL, settled_at = ?";
-        return $this->change($set, [self::now()], $key, "'waiting', 'refused'");
+        return $this->change($set, [self::now()], $key);
     }
 
     public function has(string $key, State $state): bool
@@ -164,19 +186,17 @@ final class Table
 
     public function needingAttention(int $limit): Attention
     {
-        $dayAgo = [self::now() - self::DAY_MS];
+        $aDayOff = [self::now() - self::DAY_MS, self::now() + self::DAY_MS];
         $where = "FROM $this->name WHERE " . self::NEEDS_ATTENTION;
-        $count = $this->database->query("SELECT COUNT(*) AS number $where", $dayAgo);
-        $rows = $this->database->query("SELECT * $where ORDER BY created_at, idempotency_key LIMIT $limit", $dayAgo);
+        $count = $this->database->query("SELECT COUNT(*) AS number $where", $aDayOff);
+        $rows = $this->rows("SELECT * $where ORDER BY created_at, idempotency_key LIMIT $limit", $aDayOff);
         return new Attention((int) $count[0]['number'], array_map(self::entry(...), $rows));
     }
 
     /** @return list<Entry> newest first */
     public function newest(int $limit): array
     {
-        $rows = $this->database->query(
-            "SELECT * FROM $this->name ORDER BY created_at DESC, idempotency_key DESC LIMIT $limit",
-        );
+        $rows = $this->rows("SELECT * FROM $this->name ORDER BY created_at DESC, idempotency_key DESC LIMIT $limit");
         return array_map(self::entry(...), $rows);
     }
 
@@ -188,7 +208,7 @@ final class Table
     /** Deletes entries that were settled long ago, and whose data are erased. */
     public function forgetSettled(int $keepDays): void
     {
-        $rows = $this->database->query(
+        $rows = $this->rows(
             "SELECT idempotency_key FROM $this->name WHERE state IN ('delivered', 'already_open', 'discarded')"
             . ' AND settled_at < ? LIMIT ' . self::MOST_FORGOTTEN,
             [self::now() - $keepDays * self::DAY_MS],
@@ -219,24 +239,56 @@ final class Table
         );
     }
 
-    /** @param list<int|string|null> $values */
-    private function change(string $set, #[\SensitiveParameter] array $values, string $key, string $states = "'waiting'"): bool
+    /**
+     * Notes what came of an entry, unless it was changed meanwhile: mended, given up, or taken up by another.
+     *
+     * @param list<int|string|null> $values
+     */
+    private function note(string $set, array $values, Entry $takenUp): bool
     {
         return $this->database->execute(
-            "UPDATE $this->name SET $set WHERE idempotency_key = ? AND state IN ($states)",
+            "UPDATE $this->name SET $set WHERE idempotency_key = ? AND state = 'waiting' AND next_attempt_at = ?",
+            [...$values, $takenUp->idempotencyKey, (int) $takenUp->nextAttemptAt->format('Uv')],
+        ) === 1;
+    }
+
+    /** @param list<int|string|null> $values */
+    private function change(string $set, #[\SensitiveParameter] array $values, string $key): bool
+    {
+        return $this->database->execute(
+            "UPDATE $this->name SET $set WHERE idempotency_key = ? AND state IN ('waiting', 'refused')",
             [...$values, $key],
         ) === 1;
     }
 
+    /**
+     * @param list<int|string|null> $parameters
+     * @return list<array<string, int|string|null>> rows that have their key
+     *
+     * @throws \UnexpectedValueException when the connection is set to give rows in another shape
+     */
+    private function rows(string $sql, array $parameters = []): array
+    {
+        $rows = $this->database->query($sql, $parameters);
+        foreach ($rows as $row) {
+            if (!is_string($row['idempotency_key'] ?? null)) {
+                throw new \UnexpectedValueException('the database connection gives rows without a text named idempotency_key');
+            }
+        }
+        return $rows;
+    }
+
     /** PDO can be set to give '' for NULL. */
-    private static function text(int|string|null $value): ?string
+    private static function text(int|float|string|null $value): ?string
     {
         return $value === null || $value === '' ? null : (string) $value;
     }
 
-    private static function time(int|string $ms): \DateTimeImmutable
+    /** A time, or the nearest that there is: SQLite takes any number. */
+    private static function time(int|float|string $ms): \DateTimeImmutable
     {
-        $seconds = intdiv((int) $ms, 1000);
-        return new \DateTimeImmutable(sprintf('@%d.%03d', $seconds, (int) $ms - $seconds * 1000));
+        $ms = (int) max(-self::FARTHEST_MS, min(self::FARTHEST_MS, (float) $ms));
+        $seconds = (int) floor($ms / 1000);
+        return (new \DateTimeImmutable("@$seconds"))->modify('+' . $ms - $seconds * 1000 . ' msec');
     }
 }
