@@ -117,4 +117,6 @@ class AsyncLeadIntakeClient:
             async with aclosing(response.aiter_bytes()) as pieces:
                 async for piece in pieces:
                     content.add(piece)
+                    if content.is_too_long:
+                        break
         return response, content

@@ -37,18 +37,18 @@ class NotAnAnswerError(ValueError):
 
 
 class Content:
-    """What an answer has in it, as it comes."""
+    """What an answer has in it, as it comes: whoever reads it stops when it is too long."""
 
     def __init__(self) -> None:
         self.bytes = bytearray()
 
     def add(self, piece: bytes) -> None:
-        """
-        :raises NotAnAnswerError: when the answer is too long to be one
-        """
         self.bytes += piece
-        if len(self.bytes) > _LONGEST_CONTENT:
-            raise NotAnAnswerError("the answer is longer than 4 MiB")
+
+    @property
+    def is_too_long(self) -> bool:
+        """Whether the service cannot have sent it."""
+        return len(self.bytes) > _LONGEST_CONTENT
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Problem:
         }
         error = kinds.get(self.body["code"], ProblemError)(
             type=_text(self.body.get("type")) or "about:blank",
-            title=_text(self.body.get("title")) or self.body["code"],
+            title=_text(self.body.get("title")) or f"The service has answered {self.name}.",
             status=self.status,
             code=self.body["code"],
             detail=_text(self.body.get("detail")),
@@ -154,6 +154,8 @@ class Silence:
 
 def read_response(response: httpx2.Response, content: Content, read: Read[T]) -> Answer[T] | Problem | Silence:
     """Reads what was answered; what the service would not answer is not from the service."""
+    if content.is_too_long:
+        return Silence(NotAnAnswerError(f"the answer {response.status_code} is longer than 4 MiB"), response)
     media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     try:
         if response.is_success and media_type == "application/json":

@@ -126,6 +126,8 @@ class LeadIntakeClient:
             for piece in response.iter_bytes():
                 _raise_after(end)
                 content.add(piece)
+                if content.is_too_long:
+                    break
         return response, content
 
 
