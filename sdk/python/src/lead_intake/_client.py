@@ -153,5 +153,5 @@ def _within(seconds: float, work: Callable[[], T]) -> T:
     Thread(target=copy_context().run, args=(run,), daemon=True).start()
     try:
         return future.result(seconds)
-    except FutureTimeoutError as error:
+    except (FutureTimeoutError, TimeoutError) as error:  # two classes in Python 3.10
         raise TimeoutError(f"no answer within {seconds:.1f} s") from error
