@@ -1,6 +1,9 @@
 import { execFile, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -71,21 +74,44 @@ class Website {
   }
 }
 
+/** What a program begins with that has an outbox, a connection that commits by itself, and a client if it wants one. */
+const PROLOGUE = `
+import os, sqlite3, time, httpx2
+from datetime import datetime
+from lead_intake import EmailContact, LeadCapture, LeadIntakeClient
+from lead_intake.outbox import Outbox, OutboxError
+
+connect = lambda: sqlite3.connect("website.db", timeout=10, isolation_level=None)
+
+def as_bytes():
+    connection = connect()
+    connection.text_factory = bytes
+    return connection
+
+def client(**options):
+    return LeadIntakeClient(os.environ["LEAD_INTAKE_URL"], os.environ["LEAD_INTAKE_KEY"], **options)
+
+def add(name):
+    return outbox.add(connection, LeadCapture(name, EmailContact(f"{time.time_ns()}@example.org")))
+
+outbox = Outbox(connect)
+outbox.set_up()
+connection = connect()`;
+
 /** What the outbox for Python must do, beside what all outboxes must (`test/outbox`). Each gets a website of its own. */
 const EXPECTATIONS: Readonly<Record<string, (website: Website) => Promise<void>>> = {
   async 'does what its README shows: stores, sends, and tells what needs a person'(website) {
     const { secret, studioId } = await service.aStudioWithKey();
-    const [grace, nobody] = [randomUUID(), randomUUID()];
     await website.run(`
 import sqlite3, contact_form, website
 connection = website.connect()
 send = contact_form.on_contact_form
-send(connection, "${grace}", "Grace", "grace@example.org", "Zoë 😀")
-send(connection, "${grace}", "Grace", "grace@example.org", "Zoë 😀")
-send(connection, "${nobody}", "Nobody", "nowhere", "")
+send(connection, "a form", "Grace", "grace@example.org", "Zoë 😀")
+send(connection, "a form", "Grace", "grace@example.org", "Zoë 😀")
+send(connection, "another form", "Nobody", "nowhere", "")
 try:
     with connection:
-        send(connection, "no key", "Eve", "eve@example.org", "")
+        send(connection, "", "Eve", "eve@example.org", "")
 except ValueError:
     connection.close()`);
     expect(website.rows()).toMatchObject([{ state: 'waiting' }, { state: 'waiting' }]);
@@ -108,8 +134,138 @@ except ValueError:
     expect(await service.countLeads(studioId)).toBe(1);
     const [first, ...others] = (await website.run('leads_in_need.py')).split('\n');
     expect(first).toBe('1 leads need a person');
-    const why = `^${nobody} refused since \\S+ \\S+: 400 integration_invalid_request: .*contact\\.value: .+\\(request .+\\)$`;
+    const why = `^[\\da-f]{8}-[\\da-f]{4}-8[\\da-f]{3}-[89ab][\\da-f]{3}-[\\da-f]{12} refused since \\S+ \\S+: 400 integration_invalid_request: .*contact\\.value: .+\\(request .+\\)$`;
     expect(others).toEqual([expect.stringMatching(new RegExp(why))]);
+
+    // A visitor who goes back and mends the address is not lost, though the lead is there already.
+    await website.run(`
+import contact_form, website
+contact_form.on_contact_form(website.connect(), "a form", "Grace", "grace@example.org", "Zoë 😀")
+contact_form.on_contact_form(website.connect(), "a form", "Grace", "grace@example.com", "Zoë 😀")`);
+    expect(website.rows().map(({ state }) => state)).toEqual(['delivered', 'refused', 'waiting']);
+  },
+
+  async 'sends what was tried least first'(website) {
+    const { secret } = await service.aStudioWithKey();
+    await website.run(
+      `${PROLOGUE}
+add("tried for a day")
+connection.execute("UPDATE lead_intake_outbox SET attempts = 9, created_at = created_at - 1000")
+add("new")
+with client() as leads:
+    outbox.deliver(leads, limit=1)`,
+      secret,
+    );
+    expect(website.rows()).toMatchObject([{ state: 'waiting' }, { state: 'delivered' }]);
+  },
+
+  async 'leaves a row as it is that was changed while its lead was sent'(website) {
+    const { secret, studioId } = await service.aStudioWithKey();
+    const printed = await website.run(
+      `${PROLOGUE}
+key = add("Grace")
+mended = LeadCapture("Grace", EmailContact("mended@example.org"))
+for change in (lambda: outbox.retry(key, mended), lambda: outbox.discard(key)):
+    # Once the service has answered, and before the worker knows.
+    with httpx2.Client(event_hooks={"response": [lambda response: change()]}) as http:
+        with client(http_client=http) as leads:
+            done = outbox.deliver(leads)
+    print(done.delivered, done.refused, done.postponed, done.waiting, *connection.execute("SELECT state, capture FROM lead_intake_outbox"))`,
+      secret,
+    );
+    const [first, second] = printed.split('\n');
+    expect(first).toMatch(/^0 0 0 1 \('waiting', '.*mended@example\.org.*'\)$/);
+    expect(second).toBe("0 0 0 0 ('discarded', None)");
+    expect(await service.countLeads(studioId)).toBe(1);
+  },
+
+  async 'sends nothing while one of its leads waits for the quota'(website) {
+    const { secret } = await service.aStudioWithKey();
+    const printed = await website.run(
+      `${PROLOGUE}
+add("of the quota")
+rest = "UPDATE lead_intake_outbox SET reason = '429 slow down', next_attempt_at = next_attempt_at + ?"
+connection.execute(rest, (600_000,))
+add("another")
+with client() as leads:
+    done = outbox.deliver(leads)
+    print(done.delivered, done.waiting, done.stopped_because)
+    connection.execute("UPDATE lead_intake_outbox SET next_attempt_at = next_attempt_at + 100000000")
+    print(outbox.deliver(leads).delivered)`,
+      secret,
+    );
+    expect(printed.split('\n')).toEqual(['0 2 429 slow down', '2']);
+  },
+
+  async 'goes on after what nobody has foreseen, and tells it at the end'(website) {
+    const printed = await website.run(`${PROLOGUE}
+for name in ("Ada", "Grace"):
+    add(name)
+leads = client()
+leads.close()
+try:
+    outbox.deliver(leads)
+except OutboxError as error:
+    print(error, type(error.__cause__).__name__, sep=", ")
+print(*connection.execute("SELECT state, attempts, reason FROM lead_intake_outbox"))
+`);
+    const [error, rows] = printed.split('\n');
+    expect(error).toBe('sending a lead has raised RuntimeError: it stays, and waits, RuntimeError');
+    expect(rows).toBe("('waiting', 1, 'RuntimeError') ('waiting', 1, 'RuntimeError')");
+  },
+
+  async 'takes no answer for one that is longer than any, or has no lead in it'(website) {
+    const lead = { id: '5f0f9b1c-6c1e-4c55-9a5e-3d2b7f1c8a10' };
+    const answers = [
+      JSON.stringify({ lead }) + ' '.repeat(4 * 1024 * 1024),
+      JSON.stringify({ lead: { id: 7 } }),
+      JSON.stringify({ lead }),
+    ];
+    const strange = createServer((_, response) => {
+      response.writeHead(201, { 'content-type': 'application/json' }).end(answers.shift());
+    }).listen(0, '127.0.0.1');
+    await once(strange, 'listening');
+    const printed = await website
+      .run(
+        `${PROLOGUE}
+add("Grace")
+with client(deadline_seconds=1.1) as leads:
+    for _ in range(3):
+        done = outbox.deliver(leads)
+        print(done.delivered, *connection.execute("SELECT lead_id, reason FROM lead_intake_outbox"))
+        connection.execute("UPDATE lead_intake_outbox SET next_attempt_at = created_at")`,
+        'lik_any',
+        `http://127.0.0.1:${(strange.address() as AddressInfo).port}`,
+      )
+      .finally(() => strange.close());
+    expect(printed.split('\n')).toEqual([
+      "0 (None, 'no answer: the answer 201 is longer than 4 MiB')",
+      "0 (None, 'no answer: the answer 201 is not one of the service')",
+      `1 ('${lead.id}', None)`,
+    ]);
+  },
+
+  async 'tells whatever stands in the table'(website) {
+    const printed = await website.run(`${PROLOGUE}
+for created_at in (10**18, -10**18, time.time_ns() // 1_000_000 + 2 * 86_400_000):
+    key = add(str(created_at))
+    connection.execute("UPDATE lead_intake_outbox SET created_at = ? WHERE idempotency_key = ?", (created_at, key))
+    connection.execute("UPDATE lead_intake_outbox SET capture = '{}' WHERE idempotency_key = ?", (key,))
+print(*(entry.created_at.year - datetime.now().year for entry in outbox.needs_attention().entries if entry.created_at.year not in (1, 9999)))
+print(outbox.needs_attention().count)
+odd = "AAAAAAAA-AAAA-AAAA-AAAA-AAAAAAAAAAAA"
+connection.execute("UPDATE lead_intake_outbox SET idempotency_key = ? WHERE idempotency_key = ?", (odd, key))
+outbox.retry(odd)
+outbox.discard(odd)
+connection.close()
+try:
+    Outbox(as_bytes).needs_attention()
+except OutboxError as error:
+    print(error)`);
+    const [years, count, error] = printed.split('\n');
+    expect(years).toMatch(/^[01]$/);
+    expect(count).toBe('3');
+    expect(error).toMatch(/^The connection gives the key of a lead as bytes, not as a text/);
   },
 
   async 'takes connections however they are set up, and has committed when it is done'(website) {
@@ -187,6 +343,7 @@ for refused in (
     lambda: outbox.add(connection, {"note": float("nan")}),
     lambda: outbox.add(connection, {"note": "x" * 65_536}),
     lambda: outbox.add(connection, ada, idempotency_key="5f0f9b1c6c1e4c559a5e3d2b7f1c8a10"),
+    lambda: outbox.add(connection, ada, idempotency_key="aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa"),
     lambda: outbox.add(connection, eve, idempotency_key=key.upper()),
     lambda: outbox.add(OfAsyncio(), ada),
     lambda: outbox.add(object(), ada),
@@ -206,6 +363,7 @@ connection.close()`);
       'TypeError: The data of a lead must be a LeadCapture',
       'ValueError: Out of range float values are not JSON c',
       'ValueError: The data of a lead must not be longer th',
+      'ValueError: An idempotency key must be a UUID with h',
       'ValueError: An idempotency key must be a UUID with h',
       'OutboxError: The key KEY has been stored with other d',
       'TypeError: The outbox takes no connection of asynci',

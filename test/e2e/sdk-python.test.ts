@@ -1,6 +1,9 @@
 import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -152,6 +155,52 @@ await gone.aclose()`),
       `http://127.0.0.1:${proxy.port}`,
     ).finally(() => proxy.stop());
     expect(printed).toBe('cancelled cancelled');
+  });
+
+  test('an attempt that nobody waits for any more ends by itself, and sends nothing', async () => {
+    let requests = 0;
+    const dripping = createServer((_, response) => {
+      requests += 1;
+      response.writeHead(200, { 'content-type': 'application/json' });
+      const drip = setInterval(() => response.write(' '), 20);
+      response.on('close', () => clearInterval(drip));
+    }).listen(0, '127.0.0.1');
+    await once(dripping, 'listening');
+    const printed = await run(
+      `
+import os, socket, threading
+from lead_intake import EmailContact, LeadCapture, LeadIntakeClient, NoAnswerError
+
+look_up, may_look_up = socket.getaddrinfo, threading.Event()
+
+def look_up_late(*arguments, **options):
+    may_look_up.wait()
+    return look_up(*arguments, **options)
+
+def give_up(leads):
+    try:
+        leads.create_lead(LeadCapture("Grace", EmailContact("grace@example.org")))
+    except NoAnswerError as error:
+        print(error.written, error.__cause__)
+
+def wait_for_ends():
+    for thread in threading.enumerate():
+        if thread is not threading.main_thread():
+            thread.join()
+
+limits = {"deadline_seconds": 1.1, "attempt_timeout_seconds": 0.3}
+with LeadIntakeClient(os.environ["LEAD_INTAKE_URL"], os.environ["LEAD_INTAKE_KEY"], **limits) as leads:
+    give_up(leads)
+    wait_for_ends()
+    socket.getaddrinfo = look_up_late
+    give_up(leads)
+    may_look_up.set()
+    wait_for_ends()`,
+      'lik_any',
+      `http://127.0.0.1:${(dripping.address() as AddressInfo).port}`,
+    ).finally(() => dripping.close());
+    expect(printed.split('\n')).toEqual(Array(2).fill('unknown no answer within 0.3 s'));
+    expect(requests).toBe(1);
   });
 
   test('refuses what cannot be sent before anything is', async () => {

@@ -14,7 +14,10 @@ const dripsAreWaitedFor: Pick<ClientBug, 'name' | 'caughtBy' | 'says'> = {
 export const PYTHON_BUGS: readonly ClientBug[] = [
   {
     ...dripsAreWaitedFor,
-    patches: [{ file: `${PACKAGE}/_client.py`, find: 'future.result(seconds)', put: 'future.result()' }],
+    patches: [
+      { file: `${PACKAGE}/_client.py`, find: 'future.result(seconds)', put: 'future.result()' },
+      { file: `${PACKAGE}/_client.py`, find: 'if time.monotonic() > end:', put: 'if False:' },
+    ],
   },
   {
     name: 'what an earlier attempt has left open is forgotten',
@@ -79,5 +82,34 @@ export const PYTHON_OUTBOX_BUGS: readonly ClientBug[] = [
     caughtBy: 'refuses what it cannot do, before anything is written',
     says: 'to deeply equal',
     patches: [{ file: ROWS, find: 'stored_text is not None and', put: 'False and' }],
+  },
+  {
+    name: 'what is oldest is sent first, however often it was tried',
+    caughtBy: 'sends what was tried least first',
+    says: 'to match object',
+    patches: [{ file: ROWS, find: 'ORDER BY attempts, created_at', put: 'ORDER BY created_at' }],
+  },
+  {
+    name: 'what was mended while the lead was sent is erased with it',
+    caughtBy: 'leaves a row as it is that was changed while its lead was sent',
+    says: 'to match',
+    patches: [
+      {
+        file: ROWS,
+        find: `AND state = 'waiting' AND next_attempt_at = ?",
+            *values,
+            lead.key,
+            lead.lease,`,
+        put: `AND state = 'waiting'", *values, lead.key,`,
+      },
+    ],
+  },
+  {
+    name: 'an answer is read however long it is',
+    caughtBy: 'takes no answer for one that is longer than any, or has no lead in it',
+    says: 'to deeply equal',
+    patches: [
+      { file: `${PACKAGE}/_attempt.py`, find: 'return len(self.bytes) > _LONGEST_CONTENT', put: 'return False' },
+    ],
   },
 ];

@@ -7,7 +7,7 @@ from lead_intake import EmailContact, LeadCapture
 class ContactForm(forms.Form):
     """The bounds are the API's, so that a visitor hears at once what would be refused later."""
 
-    #: Stands for the lead: however often the page is sent, it is one.
+    #: Stands for the page: however often it is sent with the same data, that is one lead.
     key = forms.UUIDField(initial=uuid4, widget=forms.HiddenInput)
     name = forms.CharField(max_length=160)
     email = forms.EmailField(max_length=254)

@@ -2,7 +2,7 @@ from django.db import connection, transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
-from lead_intake.outbox import OutboxError
+from lead_intake.outbox import key_for
 
 from .forms import ContactForm
 from .outbox import outbox
@@ -16,11 +16,8 @@ def contact(request: HttpRequest) -> HttpResponse:
     with transaction.atomic():
         # What else the website stores of the visit belongs here.
         capture = form.to_capture()
-        try:
-            outbox.add(connection, capture, idempotency_key=str(form.cleaned_data["key"]))
-        except OutboxError:
-            # The page was sent before, with other data: this is another lead.
-            outbox.add(connection, capture)
+        # The same page with the same data is one lead; with other data, it is another.
+        outbox.add(connection, capture, idempotency_key=key_for(str(form.cleaned_data["key"]), capture))
     return redirect("leads:thanks")
 
 

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from types import TracebackType
 from typing import TypeVar
 
 import anyio
 import httpx2
 
-from ._attempt import Answer, Problem, Silence, read_response
+from ._attempt import Answer, Content, Problem, Silence, read_response
 from ._calls import Call, Calls
 from ._sending import Limits, Sending
 from .models import CreatedLead, Lead, LeadCapture, LeadList
@@ -103,7 +104,19 @@ class AsyncLeadIntakeClient:
         try:
             # The library bounds each step only: an answer that comes byte by byte would last for as long as it likes.
             with anyio.fail_after(timeout):
-                response = await self._http.send(request, auth=None, follow_redirects=False)
-        except (httpx2.RequestError, TimeoutError) as cause:
+                response, content = await self._exchange(request)
+        except Exception as cause:
+            if isinstance(cause, RuntimeError) and self._http.is_closed:
+                raise
             return Silence(cause)
-        return read_response(response, call.read)
+        return read_response(response, content, call.read)
+
+    async def _exchange(self, request: httpx2.Request) -> tuple[httpx2.Response, Content]:
+        content = Content()
+        async with aclosing(await self._http.send(request, auth=None, follow_redirects=False, stream=True)) as response:
+            async with aclosing(response.aiter_bytes()) as pieces:
+                async for piece in pieces:
+                    content.add(piece)
+                    if content.is_too_long:
+                        break
+        return response, content

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,8 +25,30 @@ T = TypeVar("T")
 #: Makes what a call gives of the answer's JSON and headers; raises what a dictionary or a conversion does otherwise.
 Read = Callable[[Any, httpx2.Headers], T]
 
+#: No answer of the service is nearly as long; bytes, once they are unpacked.
+_LONGEST_CONTENT = 4 * 1024 * 1024
+
 #: Failures at which the request never left.
 _NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
+
+
+class NotAnAnswerError(ValueError):
+    """What has come is no answer of the service. The message has nothing in it that came."""
+
+
+class Content:
+    """What an answer has in it, as it comes: whoever reads it stops when it is too long."""
+
+    def __init__(self) -> None:
+        self.bytes = bytearray()
+
+    def add(self, piece: bytes) -> None:
+        self.bytes += piece
+
+    @property
+    def is_too_long(self) -> bool:
+        """Whether the service cannot have sent it."""
+        return len(self.bytes) > _LONGEST_CONTENT
 
 
 @dataclass(frozen=True)
@@ -75,13 +98,13 @@ class Problem:
             "integration_idempotency_conflict": IdempotencyConflictError,
         }
         error = kinds.get(self.body["code"], ProblemError)(
-            type=self.body.get("type", "about:blank"),
-            title=self.body.get("title", self.body["code"]),
+            type=_text(self.body.get("type")) or "about:blank",
+            title=_text(self.body.get("title")) or f"The service has answered {self.name}.",
             status=self.status,
             code=self.body["code"],
-            detail=self.body.get("detail"),
-            fields=self.body.get("fields") or {},
-            request_id=self.body.get("requestId", ""),
+            detail=_text(self.body.get("detail")),
+            fields=_texts_by_field(self.body.get("fields")),
+            request_id=_text(self.body.get("requestId")) or "",
             retry_after_seconds=self.retry_after_seconds,
             written=written,
             idempotency_key=idempotency_key,
@@ -129,23 +152,39 @@ class Silence:
         return error
 
 
-def read_response(response: httpx2.Response, read: Read[T]) -> Answer[T] | Problem | Silence:
+def read_response(response: httpx2.Response, content: Content, read: Read[T]) -> Answer[T] | Problem | Silence:
     """Reads what was answered; what the service would not answer is not from the service."""
+    if content.is_too_long:
+        return Silence(NotAnAnswerError(f"the answer {response.status_code} is longer than 4 MiB"), response)
     media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     try:
         if response.is_success and media_type == "application/json":
-            return Answer(read(response.json(), response.headers))
+            return Answer(read(json.loads(content.bytes), response.headers))
         if response.is_error and media_type == "application/problem+json":
-            body = response.json()
+            body = json.loads(content.bytes)
             if isinstance(body["code"], str):
                 return Problem(response.status_code, body, response.headers)
-    except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
+    except (AttributeError, KeyError, MemoryError, RecursionError, TypeError, ValueError):
         pass
-    return Silence(ValueError(f"the answer {response.status_code} is not one of the service"), response)
+    return Silence(NotAnAnswerError(f"the answer {response.status_code} is not one of the service"), response)
 
 
 def _is_passing(status: int) -> bool:
     return status in (408, 429) or status >= 500
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _texts_by_field(fields: object) -> dict[str, list[str]]:
+    if not isinstance(fields, dict):
+        return {}
+    return {
+        name: [message for message in messages if isinstance(message, str)]
+        for name, messages in fields.items()
+        if isinstance(messages, list)
+    }
 
 
 def _retry_after(headers: httpx2.Headers) -> int | None:

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
+from contextlib import closing
 from contextvars import copy_context
 from threading import Thread
 from types import TracebackType
@@ -11,7 +12,7 @@ from typing import TypeVar
 
 import httpx2
 
-from ._attempt import Answer, Problem, Silence, read_response
+from ._attempt import Answer, Content, Problem, Silence, read_response
 from ._calls import Call, Calls
 from ._sending import Limits, Sending
 from .models import CreatedLead, Lead, LeadCapture, LeadList
@@ -102,17 +103,44 @@ class LeadIntakeClient:
 
     def _attempt(self, call: Call[T], timeout: float) -> Answer[T] | Problem | Silence:
         request = call.to_request(timeout)
+        end = time.monotonic() + timeout
         try:
-            response = _within(timeout, lambda: self._http.send(request, auth=None, follow_redirects=False))
-        except (httpx2.RequestError, TimeoutError) as cause:
+            response, content = _within(timeout, lambda: self._exchange(request, end))
+        except Exception as cause:
+            if isinstance(cause, RuntimeError) and self._http.is_closed:
+                raise
             return Silence(cause)
-        return read_response(response, call.read)
+        return read_response(response, content, call.read)
+
+    def _exchange(self, request: httpx2.Request, end: float) -> tuple[httpx2.Response, Content]:
+        """Sends a request and reads the answer; ends by itself when nobody waits for it any more."""
+
+        def before_step(step: str, _: object) -> None:
+            # Looking up a name may have lasted: the caller was told by now what became of the request.
+            if step.endswith("send_request_headers.started"):
+                _raise_after(end)
+
+        request.extensions["trace"] = before_step
+        content = Content()
+        with closing(self._http.send(request, auth=None, follow_redirects=False, stream=True)) as response:
+            for piece in response.iter_bytes():
+                _raise_after(end)
+                content.add(piece)
+                if content.is_too_long:
+                    break
+        return response, content
+
+
+def _raise_after(end: float) -> None:
+    if time.monotonic() > end:
+        raise TimeoutError
 
 
 def _within(seconds: float, work: Callable[[], T]) -> T:
     """
     Does work, and leaves it to itself when it takes longer. The library bounds each step only, and looking up a name not
-    even that: an answer that comes byte by byte would keep the caller for as long as it likes.
+    even that: an answer that comes byte by byte would keep the caller for as long as it likes. The work ends by itself
+    once it notices.
     """
     future: Future[T] = Future()
 
@@ -125,5 +153,5 @@ def _within(seconds: float, work: Callable[[], T]) -> T:
     Thread(target=copy_context().run, args=(run,), daemon=True).start()
     try:
         return future.result(seconds)
-    except FutureTimeoutError as error:
+    except (FutureTimeoutError, TimeoutError) as error:  # two classes in Python 3.10
         raise TimeoutError(f"no answer within {seconds:.1f} s") from error

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from enum import Enum
@@ -59,7 +61,10 @@ class LeadStage(str, Enum):
 
 @dataclass(frozen=True)
 class Lead:
-    """A lead; its contact is in no answer."""
+    """
+    A lead; its contact is in no answer. What an answer has not, or not as documented, is None, but for the id: no answer
+    of the service is like that.
+    """
 
     id: str
     display_name: str
@@ -77,16 +82,20 @@ class Lead:
         """
         A lead as the API answers it, whatever else stands there.
 
-        :raises KeyError, TypeError, ValueError: when it is none
+        :raises KeyError, TypeError, ValueError: when it is none: it has no UUID as its id
         """
+        lead_id = lead["id"]
+        if not is_uuid(lead_id):
+            raise ValueError("the id of a lead must be a UUID")
+        text: Callable[[str], Any] = {name: value for name, value in lead.items() if isinstance(value, str)}.get
         return cls(
-            id=lead["id"],
-            display_name=lead["displayName"],
-            stage=lead["stage"],
-            source_id=lead["sourceId"],
-            note=lead["note"],
-            created_at=_time(lead["createdAt"]),
-            updated_at=_time(lead["updatedAt"]),
+            id=lead_id,
+            display_name=text("displayName"),
+            stage=text("stage"),
+            source_id=text("sourceId"),
+            note=text("note"),
+            created_at=_time(text("createdAt")),
+            updated_at=_time(text("updatedAt")),
         )
 
 
@@ -130,8 +139,16 @@ class ProblemCode(str, Enum):
     INTEGRATION_UNAVAILABLE = "integration_unavailable"
 
 
-def _time(text: str) -> datetime:
-    # Seconds may be missing and have any number of decimals, which Python 3.10 does not read by itself.
-    whole, _, decimals = text.removesuffix("Z").partition(".")
-    microsecond = int(decimals[:6].ljust(6, "0"))
-    return datetime.fromisoformat(whole).replace(microsecond=microsecond, tzinfo=timezone.utc)
+def is_uuid(value: object) -> bool:
+    """Whether it is the text of a UUID, of any version."""
+    return isinstance(value, str) and bool(re.fullmatch("[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", value))
+
+
+def _time(text: Any) -> Any:
+    try:
+        # Seconds may be missing and have any number of decimals, which Python 3.10 does not read by itself.
+        whole, _, decimals = text.removesuffix("Z").partition(".")
+        microsecond = int(decimals[:6].ljust(6, "0"))
+        return datetime.fromisoformat(whole).replace(microsecond=microsecond, tzinfo=timezone.utc)
+    except (AttributeError, ValueError):
+        return None

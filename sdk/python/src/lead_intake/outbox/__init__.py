@@ -2,6 +2,7 @@
 
 from ._database import Connection, Engine
 from ._entries import Attention, Delivery, Entry, SettledLead
+from ._keys import key_for
 from ._outbox import Outbox
 from ._table import DEFAULT_TABLE, set_up_sql
 from .errors import OutboxError
@@ -16,5 +17,6 @@ __all__ = [
     "Outbox",
     "OutboxError",
     "SettledLead",
+    "key_for",
     "set_up_sql",
 ]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from .._client import LeadIntakeClient
 from ._entries import Delivery, SettledLead
-from ._outcome import Outcome, Postponed, Settled, reason_of_listener, send
+from ._outcome import Outcome, Postponed, Settled, postponed_by, send
 from ._rows import Rows, TakenUp
 from .errors import OutboxError
 
@@ -37,12 +37,14 @@ class Pass:
         self._counts: Counter[str] = Counter()
         self._unanswered = 0
         self._stopped_because: str | None = None
-        self._listener_error: Exception | None = None
+        self._failure: OutboxError | None = None
 
     def run(self, limit: int, is_to_stop: Callable[[], bool]) -> Delivery:
         """
-        :raises OutboxError: when the listener has failed; all that was due was sent all the same
+        :raises OutboxError: when the listener, or sending a lead, has failed; the others were sent all the same
         """
+        # One lead has asked; the quota is of all.
+        self._stopped_because = self._rows.used_up_quota()
         for key, next_attempt_at in self._rows.due(limit):
             if is_to_stop():
                 self._stopped_because = "ended by the caller"
@@ -52,11 +54,8 @@ class Pass:
             if lead is not None:
                 self._deal_with(lead)
         self._rows.delete_settled(self._keep_settled_days)
-        if self._listener_error is not None:
-            raised = type(self._listener_error).__name__
-            raise OutboxError(
-                f"on_settled has raised {raised}: the leads that it was told of stay, and wait"
-            ) from self._listener_error
+        if self._failure is not None:
+            raise self._failure
         return Delivery(
             delivered=self._counts["delivered"],
             already_open=self._counts["already_open"],
@@ -67,15 +66,24 @@ class Pass:
         )
 
     def _deal_with(self, lead: TakenUp) -> None:
-        outcome = self._tell(lead, send(self._client, lead.key, lead.capture))
-        self._rows.note(lead, outcome)
-        self._counts[outcome.state] += 1
+        outcome = self._tell(lead, self._send(lead))
+        is_noted = self._rows.note(lead, outcome)
+        if is_noted:
+            self._counts[outcome.state] += 1
         holds_for_others = outcome.holds_for_others if isinstance(outcome, Postponed) else "no"
         self._unanswered = self._unanswered + 1 if holds_for_others == "perhaps" else 0
         if not isinstance(outcome, Settled):
-            _log.warning("lead %s is %s: %s", lead.key, outcome.state, outcome.reason)
+            if is_noted:
+                _log.warning("lead %s is %s: %s", lead.key, outcome.state, outcome.reason)
             if holds_for_others == "yes" or self._unanswered == _UNANSWERED_AT_MOST:
                 self._stopped_because = outcome.reason
+
+    def _send(self, lead: TakenUp) -> Outcome:
+        try:
+            return send(self._client, lead.key, lead.capture)
+        except Exception as error:
+            self._fail(f"sending a lead has raised {type(error).__name__}: it stays, and waits", error)
+            return postponed_by(error)
 
     def _tell(self, lead: TakenUp, outcome: Outcome) -> Outcome:
         """Tells the listener of what is settled, which may keep the lead waiting."""
@@ -84,6 +92,13 @@ class Pass:
         try:
             self._on_settled(SettledLead(lead.key, outcome.state, outcome.lead_id, lead.capture, lead.created_at))
         except Exception as error:
-            self._listener_error = self._listener_error or error
-            return Postponed(reason_of_listener(error))
+            raised = type(error).__name__
+            self._fail(f"on_settled has raised {raised}: the leads that it was told of stay, and wait", error)
+            return postponed_by(error, "listener: ")
         return outcome
+
+    def _fail(self, message: str, cause: Exception) -> None:
+        """Keeps the first error, to be raised at the end of the pass."""
+        if self._failure is None:
+            self._failure = OutboxError(message)
+            self._failure.__cause__ = cause

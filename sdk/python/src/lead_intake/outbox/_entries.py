@@ -17,7 +17,8 @@ class Entry:
     created_at: datetime
     #: How often it was taken up to be sent.
     attempts: int
-    #: Why it is not delivered, without anything personal; None: it was never tried.
+    #: Why it is not delivered, without anything personal; None: nothing is known, for it was not tried yet, or a worker
+    #: that had taken it up was killed.
     reason: str | None
     #: Its data, as the API takes it; None: what stands in the table is no JSON object. No log has it by chance.
     capture: dict[str, Any] | None = field(repr=False)

@@ -12,8 +12,9 @@ from ..models import LeadCapture
 from ._database import Connection, committing, database_of
 from ._delivery import Listener, Pass
 from ._entries import Attention, Delivery
+from ._keys import checked_key
 from ._rows import Rows
-from ._stored import checked_key, text_of
+from ._stored import text_of
 from ._table import DEFAULT_TABLE, checked_table, set_up
 
 #: How soon a worker that rests hears that it is to stop; seconds.
@@ -66,9 +67,10 @@ class Outbox:
 
         :param connection: the website's own; it is neither committed nor rolled back
         :param capture: the lead, or its JSON as the API takes it
-        :param idempotency_key: a UUID that stands for this lead, such as one that the form had; unless given, a new one
+        :param idempotency_key: a UUID of the versions 1 to 8 that stands for this lead's data for ever, such as
+            ``key_for`` makes; unless given, a new one
         :returns: the key
-        :raises ValueError, TypeError: when the data is no JSON object, or the key no UUID; nothing was written
+        :raises ValueError, TypeError: when the data is no JSON object, or the key no such UUID; nothing was written
         :raises OutboxError: when the key is there with other data
         """
         key = checked_key(idempotency_key)
@@ -77,12 +79,13 @@ class Outbox:
 
     def deliver(self, client: LeadIntakeClient, *, limit: int = 100, on_settled: Listener | None = None) -> Delivery:
         """
-        Sends what is due, oldest first, in one pass. Several may do so at once: they share the leads.
+        Sends what is due, first what was tried least, in one pass. Several may do so at once: they share the leads.
 
         :param limit: how many leads are sent at most
         :param on_settled: is told of each lead that is settled, before its data is erased. At least once: after a crash
             it may be told again. When it raises, the lead stays with its data, and is tried again later.
-        :raises OutboxError: when ``on_settled`` has raised, as ``__cause__`` says; what was due was sent all the same
+        :raises OutboxError: when ``on_settled``, or sending a lead, has raised, as ``__cause__`` says; the others were
+            sent all the same
         """
         return self._deliver(client, limit, on_settled, lambda: False)
 
@@ -110,7 +113,7 @@ class Outbox:
     def needs_attention(self, *, limit: int = 100) -> Attention:
         """
         Leads that need a person: refused ones, those that wait because of the API key (401, 402, 403), and those that
-        have waited for more than a day.
+        have waited for more than a day, or were stored more than a day in the future, by a clock that was wrong.
 
         :param limit: how many are listed at most
         """
@@ -122,22 +125,21 @@ class Outbox:
         Has a lead that waits or was refused be sent again, at once.
 
         :param capture: its data, mended; unless given, it is sent as it is
-        :raises ValueError, TypeError: when the data is no JSON object, or the key no UUID
+        :raises ValueError, TypeError: when the data is no JSON object
         :raises OutboxError: when none waits or was refused under the key
         """
         text = None if capture is None else text_of(capture)
         with self._rows() as rows:
-            rows.retry(checked_key(idempotency_key), text)
+            rows.retry(idempotency_key, text)
 
     def discard(self, idempotency_key: str) -> None:
         """
         Erases a lead that waits or was refused, for good: it is not sent.
 
-        :raises ValueError: when the key is no UUID
         :raises OutboxError: when none waits, was refused or was discarded under the key
         """
         with self._rows() as rows:
-            rows.discard(checked_key(idempotency_key))
+            rows.discard(idempotency_key)
 
     def _deliver(
         self, client: LeadIntakeClient, limit: int, on_settled: Listener | None, is_to_stop: Callable[[], bool]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from .._attempt import NotAnAnswerError
 from .._client import LeadIntakeClient
 from ..errors import LeadAlreadyOpenError, NoAnswerError, ProblemError
 from ._stored import StoredCapture
@@ -61,9 +62,9 @@ def send(client: LeadIntakeClient, key: str, capture: dict[str, Any] | None) -> 
         return Postponed(_reason(f"no answer: {_why_none(error.__cause__)}"), holds_for_others="perhaps")
 
 
-def reason_of_listener(error: Exception) -> str:
-    """Its message may have the visitor's data in it."""
-    return _reason(f"listener: {type(error).__name__}")
+def postponed_by(error: Exception, prefix: str = "") -> Postponed:
+    """After an error that nobody has foreseen. Its message may have the visitor's data in it."""
+    return Postponed(_reason(f"{prefix}{type(error).__name__}"))
 
 
 def _outcome_of(problem: ProblemError) -> Outcome:
@@ -84,7 +85,7 @@ def _about(fields: Mapping[str, Any]) -> str:
 
 def _why_none(cause: BaseException | None) -> str:
     # What the client says itself; messages of libraries may have addresses in them.
-    return str(cause) if type(cause) in (TimeoutError, ValueError) else type(cause).__name__
+    return str(cause) if type(cause) in (TimeoutError, NotAnAnswerError) else type(cause).__name__
 
 
 def _reason(text: str) -> str:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import random
 import time
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
+from ..models import is_uuid
 from ._database import Database
 from ._entries import Attention, Entry
 from ._outcome import STATUSES_OF_THE_KEY, Outcome, Postponed, Refused
-from ._stored import capture_in, checked_key, is_same_data
+from ._stored import capture_in, is_same_data
 from .errors import OutboxError
 
 _SECOND_MS = 1000
@@ -34,6 +35,8 @@ _CLOCK_WAS_AHEAD_MS = _LONGEST_WAIT_MS + _HOUR_MS
 #: Rows that go at once: a pass is not held up by them.
 _DELETED_AT_MOST = 500
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
 _SETTLED = "('delivered', 'already_open', 'discarded')"
 
 
@@ -47,6 +50,8 @@ class TakenUp:
     created_at: datetime
     #: This one included.
     attempts: int
+    #: What this worker has written as its next attempt: as long as that stands there, nobody else has changed the row.
+    lease: int
 
 
 class Rows:
@@ -88,24 +93,40 @@ class Rows:
             raise OutboxError(f"The key {key} has been stored with other data. New data needs a new key.")
 
     def due(self, limit: int) -> list[tuple[str, int]]:
-        """What is to be sent now, oldest first: keys, and until when each has waited."""
+        """
+        What is to be sent now, what was tried least and is oldest first: keys, and until when each has waited. So those
+        that never have an answer do not keep others waiting.
+        """
         now = _now()
         rows = self._database.read(
             f"SELECT idempotency_key, next_attempt_at FROM {self._table}"
             " WHERE state = 'waiting' AND (next_attempt_at <= ? OR next_attempt_at > ?)"
-            " ORDER BY created_at, idempotency_key LIMIT ?",
+            " ORDER BY attempts, created_at, idempotency_key LIMIT ?",
             now,
             now + _CLOCK_WAS_AHEAD_MS,
             limit,
         )
-        return [(str(key), int(next_attempt_at)) for key, next_attempt_at in rows]
+        return [(_key(key), int(next_attempt_at)) for key, next_attempt_at in rows]
+
+    def used_up_quota(self) -> str | None:
+        """Why nothing is to be sent now: the reason of a lead that waits for as long as the service has asked for."""
+        now = _now()
+        rows = self._database.read(
+            f"SELECT reason FROM {self._table} WHERE state = 'waiting' AND reason LIKE ?"
+            " AND next_attempt_at > ? AND next_attempt_at <= ? LIMIT 1",
+            "429 %",
+            now,
+            now + _CLOCK_WAS_AHEAD_MS,
+        )
+        return next((str(reason) for (reason,) in rows), None)
 
     def take_up(self, key: str, next_attempt_at: int) -> TakenUp | None:
         """Takes a lead from the other workers, for a while; None when one of them was faster."""
+        lease = _now() + _LEASE_MS
         changed = self._database.change(
             f"UPDATE {self._table} SET attempts = attempts + 1, next_attempt_at = ?"
             " WHERE idempotency_key = ? AND state = 'waiting' AND next_attempt_at = ?",
-            _now() + _LEASE_MS,
+            lease,
             key,
             next_attempt_at,
         )
@@ -113,23 +134,25 @@ class Rows:
             return None
         # Only now: until then a person may mend it.
         for capture, created_at, attempts in self._database.read(
-            f"SELECT capture, created_at, attempts FROM {self._table} WHERE idempotency_key = ? AND state = 'waiting'",
+            f"SELECT capture, created_at, attempts FROM {self._table}"
+            " WHERE idempotency_key = ? AND state = 'waiting' AND next_attempt_at = ?",
             key,
+            lease,
         ):
-            return TakenUp(key, capture_in(capture), _time(created_at), int(attempts))
+            return TakenUp(key, capture_in(capture), _time(created_at), int(attempts), lease)
         return None
 
-    def note(self, lead: TakenUp, outcome: Outcome) -> None:
-        """Writes down what came of it, unless somebody else has settled it."""
+    def note(self, lead: TakenUp, outcome: Outcome) -> bool:
+        """Writes down what came of it, unless somebody has changed the row meanwhile; gives whether it did."""
         match outcome:
             case Postponed(reason=reason, retry_after_seconds=seconds):
                 next_attempt_at = _now() + _time_to_wait(lead.attempts, seconds)
-                self._while_waiting(lead.key, "next_attempt_at = ?, reason = ?", next_attempt_at, reason)
+                return self._while_leased(lead, "next_attempt_at = ?, reason = ?", next_attempt_at, reason)
             case Refused(reason=reason):
-                self._while_waiting(lead.key, "state = 'refused', reason = ?", reason)
+                return self._while_leased(lead, "state = 'refused', reason = ?", reason)
             case settled:
-                self._while_waiting(
-                    lead.key,
+                return self._while_leased(
+                    lead,
                     "state = ?, lead_id = ?, settled_at = ?, capture = NULL, reason = NULL",
                     settled.state,
                     _lead_id(settled.lead_id),
@@ -159,8 +182,9 @@ class Rows:
     def attention(self, limit: int) -> Attention:
         """What needs a person."""
         of_the_key = " OR ".join("reason LIKE ?" for _ in STATUSES_OF_THE_KEY)
-        where = f"WHERE state = 'refused' OR (state = 'waiting' AND (created_at < ? OR {of_the_key}))"
-        values = (_now() - _DAY_MS, *(f"{status} %" for status in STATUSES_OF_THE_KEY))
+        where = f"WHERE state = 'refused' OR (state = 'waiting' AND (created_at < ? OR created_at > ? OR {of_the_key}))"
+        now = _now()
+        values = (now - _DAY_MS, now + _DAY_MS, *(f"{status} %" for status in STATUSES_OF_THE_KEY))
         [(count,)] = self._database.read(f"SELECT COUNT(*) FROM {self._table} {where}", *values)
         rows = self._database.read(
             f"SELECT idempotency_key, state, created_at, attempts, reason, capture FROM {self._table} {where}"
@@ -171,7 +195,7 @@ class Rows:
         return Attention(
             int(count),
             [
-                Entry(key, state, _time(created_at), int(attempts), reason, capture_in(capture))
+                Entry(_key(key), state, _time(created_at), int(attempts), reason, capture_in(capture))
                 for key, state, created_at, attempts, reason, capture in rows
             ],
         )
@@ -182,13 +206,13 @@ class Rows:
 
         :raises OutboxError: when none waits or was refused under the key
         """
-        self._state_among(key, ("waiting", "refused"))
+        stored_key = self._key_among(key, ("waiting", "refused"))
         self._database.change(
             f"UPDATE {self._table} SET state = 'waiting', next_attempt_at = ?, attempts = 0, reason = NULL,"
             " capture = COALESCE(?, capture) WHERE idempotency_key = ? AND state IN ('waiting', 'refused')",
             _now(),
             text,
-            key,
+            stored_key,
         )
 
     def discard(self, key: str) -> None:
@@ -197,39 +221,58 @@ class Rows:
 
         :raises OutboxError: when none waits, was refused or was discarded under the key
         """
-        self._state_among(key, ("waiting", "refused", "discarded"))
+        stored_key = self._key_among(key, ("waiting", "refused", "discarded"))
         self._database.change(
             f"UPDATE {self._table} SET state = 'discarded', settled_at = ?, capture = NULL, reason = NULL"
             " WHERE idempotency_key = ? AND state IN ('waiting', 'refused')",
             _now(),
-            key,
+            stored_key,
         )
 
-    def _while_waiting(self, key: str, changes: str, *values: object) -> None:
-        self._database.change(
-            f"UPDATE {self._table} SET {changes} WHERE idempotency_key = ? AND state = 'waiting'", *values, key
+    def _while_leased(self, lead: TakenUp, changes: str, *values: object) -> bool:
+        changed = self._database.change(
+            f"UPDATE {self._table} SET {changes} WHERE idempotency_key = ? AND state = 'waiting' AND next_attempt_at = ?",
+            *values,
+            lead.key,
+            lead.lease,
         )
+        return changed == 1
 
-    def _state_among(self, key: str, states: tuple[str, ...]) -> None:
-        rows = self._database.read(f"SELECT state FROM {self._table} WHERE idempotency_key = ?", key)
-        if not any(state in states for (state,) in rows):
-            raise OutboxError(f"There is no lead with the key {key} that is {' or '.join(states)}.")
+    def _key_among(self, key: str, states: tuple[str, ...]) -> str:
+        """The key as it stands in the table, which may be in capitals when a person has written it there."""
+        rows = self._database.read(
+            f"SELECT idempotency_key, state FROM {self._table} WHERE idempotency_key IN (?, ?)", key, key.lower()
+        )
+        for stored_key, state in rows:
+            if state in states:
+                return _key(stored_key)
+        raise OutboxError(f"There is no lead with the key {key} that is {' or '.join(states)}.")
 
 
 def _now() -> int:
     return time.time_ns() // 1_000_000
 
 
+def _key(stored: object) -> str:
+    if not isinstance(stored, str):
+        raise OutboxError(
+            f"The connection gives the key of a lead as {type(stored).__name__}, not as a text: the outbox needs one"
+            " whose options leave texts as they are."
+        )
+    return stored
+
+
 def _time(milliseconds: int) -> datetime:
-    return datetime.fromtimestamp(milliseconds / 1000, timezone.utc)
+    try:
+        return _EPOCH + timedelta(milliseconds=milliseconds)
+    except OverflowError:
+        nearest = datetime.max if milliseconds > 0 else datetime.min
+        return nearest.replace(tzinfo=timezone.utc)
 
 
 def _lead_id(told: str | None) -> str | None:
-    try:
-        return None if told is None else checked_key(told)
-    except ValueError:
-        # The column has no room for anything else, and the lead is settled all the same.
-        return None
+    # The column has no room for anything else, and the lead is settled all the same.
+    return told.lower() if told is not None and is_uuid(told) else None
 
 
 def _time_to_wait(attempts: int, retry_after_seconds: int) -> int:

@@ -1,12 +1,10 @@
-"""What stands in the table of a lead: its key, and its data."""
+"""The data of a lead, as it stands in the table."""
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from typing import Any
-from uuid import uuid4
 
 from ..models import LeadCapture
 
@@ -23,19 +21,6 @@ class StoredCapture(LeadCapture):
     def to_json(self) -> dict[str, Any]:
         stored: dict[str, Any] = vars(self)["_stored"]
         return stored
-
-
-def checked_key(key: str | None) -> str:
-    """
-    A key as it is stored; a new one when there is none.
-
-    :raises ValueError: when it is no UUID with hyphens
-    """
-    if key is None:
-        return str(uuid4())
-    if not re.fullmatch("[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", key):
-        raise ValueError("An idempotency key must be a UUID with hyphens.")
-    return key.lower()
 
 
 def text_of(capture: LeadCapture | Mapping[str, Any]) -> str:
@@ -63,7 +48,7 @@ def capture_in(text: str | None) -> dict[str, Any] | None:
     """What was stored; None when it is nothing, or no object."""
     try:
         value = json.loads(text or "null")
-    except (ValueError, RecursionError):
+    except (TypeError, ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
 

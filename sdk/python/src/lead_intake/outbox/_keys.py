@@ -1,0 +1,51 @@
+"""The idempotency keys of leads."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any
+from uuid import UUID, uuid4
+
+from ..models import LeadCapture
+from ._stored import text_of
+
+#: What the service takes: the versions 1 to 8 of the standard variant, none, and all.
+_KEY = (
+    "[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
+    "|00000000-0000-0000-0000-000000000000|ffffffff-ffff-ffff-ffff-ffffffffffff"
+)
+
+#: Version 8, whose bits are the maker's own, of the standard variant.
+_VERSION_BITS, _VERSION_8 = 0xF000 << 64, 0x8000 << 64
+_VARIANT_BITS, _STANDARD_VARIANT = 0xC000 << 48, 0x8000 << 48
+
+
+def key_for(form_key: str, capture: LeadCapture | Mapping[str, Any]) -> str:
+    """
+    The idempotency key of what a form was sent with. The same form with the same data is one lead, as by a double
+    click; with other data, as from a visitor who goes back and mends the address, it is another.
+
+    :param form_key: a random text that the page with the form carries; it is not stored
+    :param capture: the lead, or its JSON as the API takes it
+    :raises ValueError, TypeError: when the form's key is empty, or the data cannot be stored
+    """
+    if not form_key:
+        raise ValueError("The key of a form must not be empty: all forms without one would be the same.")
+    digest = sha256(form_key.encode() + b"\0" + text_of(capture).encode()).digest()
+    number = int.from_bytes(digest[:16], "big") & ~(_VERSION_BITS | _VARIANT_BITS)
+    return str(UUID(int=number | _VERSION_8 | _STANDARD_VARIANT))
+
+
+def checked_key(key: str | None) -> str:
+    """
+    A key as it is stored; a new one when there is none.
+
+    :raises ValueError: when it is no UUID that the service takes
+    """
+    if key is None:
+        return str(uuid4())
+    if not re.fullmatch(_KEY, key, re.IGNORECASE):
+        raise ValueError("An idempotency key must be a UUID with hyphens, of the versions 1 to 8.")
+    return key.lower()
