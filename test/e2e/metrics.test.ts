@@ -1,8 +1,11 @@
 import { randomBytes, randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { METHODS } from 'node:http';
+import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { times } from '../support/builders.ts';
 import { growth, type Samples } from '../support/metrics.ts';
+import { ROOT } from '../support/processes.ts';
 import { rawConversation } from '../support/raw-http.ts';
 import { aCapture, anOwnService, aService, LEADS, type StudioWithKey } from '../support/service.ts';
 
@@ -96,8 +99,10 @@ describe('the metrics', () => {
     const gateway = await service.gatewayMetrics();
     const core = await service.coreMetrics();
 
+    const [, release] = /^## (\d+\.\d+\.\d+) /m.exec(readFileSync(join(ROOT, 'CHANGELOG.md'), 'utf8')) ?? [];
+
     for (const samples of [gateway, core]) {
-      expect(samples.get(`lead_intake_build_info{version="1.0.0",node="${process.version}"}`)).toBe(1);
+      expect(samples.get(`lead_intake_build_info{version="${release}",node="${process.version}"}`)).toBe(1);
       expect(samples.get('process_resident_memory_bytes')).toBeGreaterThan(1e6);
       expect(samples.get('nodejs_eventloop_lag_p99_seconds')).toBeGreaterThanOrEqual(0);
     }
