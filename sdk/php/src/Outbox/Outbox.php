@@ -96,8 +96,9 @@ final class Outbox
     }
 
     /**
-     * Sends what is due, one after the other: what was tried least, and of that the oldest first. Several processes may do it at once. What a killed one was about to
-     * send is sent again five minutes later, with the same key: there is one lead.
+     * Sends what is due, one after the other: what was tried least, and of that the oldest first. Several processes may do it
+     * at once. What a killed one was about to send is sent again five minutes later, with the same key: there is one lead.
+     * Nothing is sent while the service has asked to wait (429).
      *
      * @param int $limit how many to send at most
      * @param ?callable(Entry, State): void $onSettled is told of each lead that was delivered or was open already, before its
@@ -149,9 +150,8 @@ final class Outbox
      */
     public function retry(string $idempotencyKey, #[\SensitiveParameter] LeadCapture|array|null $capture = null): void
     {
-        $key = Uuid::from($idempotencyKey) ?? $idempotencyKey;
-        if (!$this->table->putBack($key, $capture === null ? null : CaptureJson::encode($capture))) {
-            throw self::missing($key);
+        if (!$this->table->putBack($idempotencyKey, $capture === null ? null : CaptureJson::encode($capture))) {
+            throw self::missing($idempotencyKey);
         }
     }
 
@@ -162,9 +162,8 @@ final class Outbox
      */
     public function discard(string $idempotencyKey): void
     {
-        $key = Uuid::from($idempotencyKey) ?? $idempotencyKey;
-        if (!$this->table->discard($key) && !$this->table->has($key, State::Discarded)) {
-            throw self::missing($key);
+        if (!$this->table->discard($idempotencyKey) && !$this->table->has($idempotencyKey, State::Discarded)) {
+            throw self::missing($idempotencyKey);
         }
     }
 

@@ -42,7 +42,7 @@ final class Reason
     /** What was thrown, and is no answer. Its message may have the visitor's data in it. */
     public static function ofError(\Throwable $error): string
     {
-        return self::cut('error: ' . get_debug_type($error));
+        return self::cut(get_debug_type($error));
     }
 
     /** Printable characters, as many as the column takes; what is no UTF-8 no database would take. */

@@ -180,8 +180,8 @@ final class Table
 
     public function has(string $key, State $state): bool
     {
-        $found = "SELECT 1 FROM $this->name WHERE idempotency_key = ? AND state = ?";
-        return $this->database->query($found, [$key, $state->value]) !== [];
+        $found = "SELECT 1 FROM $this->name WHERE idempotency_key IN (?, ?) AND state = ?";
+        return $this->database->query($found, [...self::asStored($key), $state->value]) !== [];
     }
 
     public function needingAttention(int $limit): Attention
@@ -256,9 +256,19 @@ final class Table
     private function change(string $set, #[\SensitiveParameter] array $values, string $key): bool
     {
         return $this->database->execute(
-            "UPDATE $this->name SET $set WHERE idempotency_key = ? AND state IN ('waiting', 'refused')",
-            [...$values, $key],
-        ) === 1;
+            "UPDATE $this->name SET $set WHERE idempotency_key IN (?, ?) AND state IN ('waiting', 'refused')",
+            [...$values, ...self::asStored($key)],
+        ) > 0;
+    }
+
+    /**
+     * Whatever has come into the table can be got out of it; what the outbox has stored is in lower case.
+     *
+     * @return array{string, string}
+     */
+    private static function asStored(string $key): array
+    {
+        return [$key, strtolower($key)];
     }
 
     /**
