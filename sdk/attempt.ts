@@ -1,5 +1,10 @@
 import type { ProblemDetails } from './contract.ts';
 
+/** More than the longest answer of the service by far; bytes, when nothing is compressed any more. */
+const LONGEST_ANSWER_BYTES = 4 * 1024 * 1024;
+
+const UUID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/i;
+
 /** A request of the API. */
 export interface ApiRequest {
   readonly method: 'GET' | 'POST';
@@ -27,10 +32,27 @@ export async function attempt(
   try {
     // A redirect would send a creation elsewhere, as a GET or with the secret.
     const response = await send(url, { ...request, signal, redirect: 'manual' });
-    return read(response, await response.text(), asksFor);
+    const text = await textOf(response);
+    return text === undefined ? tooLong(response) : read(response, text, asksFor);
   } catch (cause) {
     return { kind: 'none', cause };
   }
+}
+
+/** What came, decoded; undefined when it is longer than an answer of the service may be: the rest is not read. */
+async function textOf({ body }: Response): Promise<string | undefined> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of body ?? []) {
+    length += chunk.length;
+    if (length > LONGEST_ANSWER_BYTES) return undefined;
+    chunks.push(chunk);
+  }
+  return new TextDecoder().decode(Buffer.concat(chunks));
+}
+
+function tooLong({ status, headers }: Response): Attempt {
+  return { kind: 'none', cause: new Error(`the answer ${status} is longer than 4 MiB`), status, headers };
 }
 
 /** What lies on the way answers in the service's place, in JSON as well: only what has the service's form is from it. */
@@ -39,17 +61,48 @@ function read({ status, headers }: Response, text: string, asksFor: ApiRequest['
   const body = parsed(text);
   switch (mediaType.trim().toLowerCase()) {
     case 'application/json': {
-      const asked = body?.[asksFor];
-      const isAsked = asked instanceof Object && Array.isArray(asked) === (asksFor === 'leads');
+      const isAsked = asksFor === 'leads' ? Array.isArray(body?.leads) : isLead(body?.lead);
       if (status < 300 && isAsked) return { kind: 'answer', body, headers };
       break;
     }
     case 'application/problem+json':
       if (status >= 400 && typeof body?.code === 'string') {
-        return { kind: 'problem', problem: { ...(body as unknown as ProblemDetails), status }, headers };
+        return { kind: 'problem', problem: problemIn(body, status), headers };
       }
   }
   return { kind: 'none', cause: new Error(`the answer ${status} is not one of the service`), status, headers };
+}
+
+/** Whatever else it has, or has not: by its id there is a lead. */
+function isLead(value: unknown): boolean {
+  return value instanceof Object && 'id' in value && typeof value.id === 'string' && UUID.test(value.id);
+}
+
+/** A problem as it is documented, of one that need not be so in anything but its code. */
+function problemIn(body: Readonly<Record<string, unknown>>, status: number): ProblemDetails {
+  const text = (name: string, otherwise: string): string => {
+    const value = body[name];
+    return typeof value === 'string' ? value : otherwise;
+  };
+  const { code, detail, fields } = body;
+  return {
+    type: text('type', 'about:blank'),
+    title: text('title', `The service has answered ${status} ${code}.`),
+    status,
+    code: code as ProblemDetails['code'],
+    ...(typeof detail === 'string' && { detail }),
+    ...(areFields(fields) && { fields }),
+    requestId: text('requestId', ''),
+  };
+}
+
+function areFields(value: unknown): value is Record<string, string[]> {
+  const isText = (item: unknown) => typeof item === 'string';
+  return (
+    value instanceof Object &&
+    !Array.isArray(value) &&
+    Object.values(value).every((messages) => Array.isArray(messages) && messages.every(isText))
+  );
 }
 
 /** What is no JSON has nothing. */
@@ -78,7 +131,7 @@ export function leavesOutcomeOpen(attempt: Attempt): boolean {
     const { status, code } = attempt.problem;
     return status >= 500 && code !== 'integration_rate_unavailable';
   }
-  const reason = (attempt.cause as { cause?: { code?: string } }).cause?.code;
+  const reason = (attempt.cause as { cause?: { code?: string } } | null | undefined)?.cause?.code;
   return reason === undefined || !NOT_CONNECTED.includes(reason);
 }
 

@@ -44,7 +44,7 @@ export class ProblemError extends LeadIntakeError {
   readonly detail: string | undefined;
   /** What is wrong, by header, parameter, or path into the body such as `contact.value`. */
   readonly fields: Readonly<Record<string, readonly string[]>>;
-  /** The name of the last attempt in the logs of the service. */
+  /** The name of the last attempt in the logs of the service; empty when the answer does not tell it. */
   readonly requestId: string;
   /** How long the service asks to wait before the next attempt; seconds. */
   readonly retryAfterSeconds: number | undefined;

@@ -23,6 +23,7 @@ export function answerOf({ answer, keepsConnection = false }: Attempt): WholeAns
     status = 200,
     json,
     text = JSON.stringify(json),
+    spaces = 0,
     ...more
   } = merged(typeof answer === 'string' ? { like: answer } : answer);
   const ofService = status < 400 ? 'application/json' : 'application/problem+json';
@@ -33,7 +34,7 @@ export function answerOf({ answer, keepsConnection = false }: Attempt): WholeAns
     status,
     headers,
     says: isOfService ? json : undefined,
-    bytes: bytesOf(status, headers, text, { ...more, keepsConnection }),
+    bytes: bytesOf(status, headers, text + ' '.repeat(spaces), { ...more, keepsConnection }),
   };
 }
 

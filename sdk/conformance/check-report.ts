@@ -19,7 +19,7 @@ export function faultsOfReport(
   const must = call.report === 'result' ? resultOf(asked, exchanges) : errorOf(call, asked, exchanges);
   if (!told) return [`the report is ${JSON.stringify(report)}, not ${outcome} ${JSON.stringify(must)}`];
   return [...new Set([...Object.keys(must), ...Object.keys(told)])].flatMap((name) => {
-    const [is, should] = [comparable(name, told[name]), comparable(name, must[name])];
+    const [is, should] = [comparable(name, told[name], must[name]), comparable(name, must[name], must[name])];
     if (name === 'attempts' && !areCounted(exchanges) && Number(is) >= Number(should)) return [];
     return isDeepStrictEqual(is, should) ? [] : [`the report has ${name} ${show(is)}, not ${show(should)}`];
   });
@@ -70,16 +70,34 @@ const sentKey = (exchanges: readonly Exchange[]): string | undefined =>
     .flatMap(({ arrivals }) => arrivals.map(({ request }) => request && idempotencyKeyOf(request)))
     .find(Boolean);
 
-/** A part of a report, so that what says the same is the same. */
-function comparable(name: string, value: unknown): unknown {
-  if (name === 'lead') return publicLead(value);
-  if (name === 'leads' && Array.isArray(value)) return value.map(publicLead);
+/**
+ * A part of a report, so that what says the same as the answer is the same. What a client makes of what is not as it is
+ * documented is its own affair.
+ */
+function comparable(name: string, value: unknown, answered: unknown): unknown {
+  if (name === 'lead') return publicLead(value, answered);
+  if (name === 'leads' && Array.isArray(value)) {
+    return value.map((lead, index) => publicLead(lead, Array.isArray(answered) ? answered[index] : undefined));
+  }
+  if (name === 'fields' && !areFields(answered)) return undefined;
+  if (name === 'requestId' && typeof answered !== 'string') return undefined;
   if (name === 'fields' && value instanceof Object && Object.keys(value).length === 0) return undefined;
   return value ?? undefined;
 }
 
-function publicLead(lead: unknown): unknown {
-  return lead instanceof Object ? LEAD.map((name) => (lead as Parts)[name] ?? null) : lead;
+/** What of a lead the answer has as it is documented. */
+function publicLead(lead: unknown, answered: unknown): unknown {
+  if (!(lead instanceof Object)) return lead;
+  const documented = LEAD.filter((name) => {
+    const value = (answered as Parts | undefined)?.[name];
+    return typeof value === 'string' || value === null;
+  });
+  return documented.map((name) => (lead as Parts)[name] ?? null);
+}
+
+/** Whether they are as they are documented. */
+function areFields(value: unknown): boolean {
+  return value instanceof Object && !Array.isArray(value) && Object.values(value).every(Array.isArray);
 }
 
 const show = (value: unknown): string => JSON.stringify(value) ?? 'nothing';

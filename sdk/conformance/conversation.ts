@@ -79,6 +79,8 @@ export interface Answer {
   readonly text?: string;
   /** How the body's end is told; unless told, by `Content-Length`. */
   readonly framing?: 'length' | 'chunked' | 'until-close';
+  /** So many spaces follow the body: white space that JSON may have. */
+  readonly spaces?: number;
   /** Whether `103 Early Hints` comes first. */
   readonly isAfterEarlyHints?: boolean;
 }

@@ -9,20 +9,8 @@ import {
   type SqliteConnection,
   type Statement,
 } from './connection.ts';
+import { checkedKey } from './keys.ts';
 import { OutboxError } from './outbox-error.ts';
-
-const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-
-/**
- * A key as the table has it.
- *
- * @throws TypeError when it is no UUID
- */
-export function checkedKey(idempotencyKey: string): string {
-  const key = String(idempotencyKey).toLowerCase();
-  if (!UUID.test(key)) throw new TypeError('The idempotency key must be a UUID with hyphens.');
-  return key;
-}
 
 /** Writes a lead into the table within the transaction that is open on the connection, if one is: on SQLite at once. */
 export function add(

@@ -1,3 +1,5 @@
+import { OutboxError } from './outbox-error.ts';
+
 /** What columns hold, and statements are given. */
 export type Value = string | number | null;
 
@@ -13,6 +15,9 @@ export interface SqliteConnection {
 export interface PostgresConnection {
   query(text: string, values?: Value[]): Promise<{ readonly rows: unknown[]; readonly rowCount: number | null }>;
 }
+
+/** The latest time of a Date, and, negative, the earliest; milliseconds since 1970. */
+const LATEST_MS = 8.64e15;
 
 export type Connection = SqliteConnection | PostgresConnection;
 
@@ -32,6 +37,21 @@ export interface Result {
 }
 
 export const isSqlite = (connection: Connection): connection is SqliteConnection => 'prepare' in connection;
+
+/**
+ * The key that a row has.
+ *
+ * @throws OutboxError when it has no text there: a driver may be told to give rows otherwise
+ */
+export function keyIn(row: Row): string {
+  if (typeof row.idempotency_key === 'string') return row.idempotency_key;
+  throw new OutboxError('A row has no text as its idempotency_key: the driver must give rows as objects with texts.');
+}
+
+/** A time as the table has it, in milliseconds; the nearest one that a Date can have. */
+export function dateOf(time: Row[string] | undefined): Date {
+  return new Date(Math.max(-LATEST_MS, Math.min(LATEST_MS, Number(time) || 0)));
+}
 
 /** Carries a statement out: on SQLite at once, so that it is within the transaction that is open just now. */
 export function carryOut(connection: SqliteConnection, statement: Statement): Result;

@@ -59,18 +59,18 @@ export async function deliver(
 ): Promise<Delivery> {
   const leads = leadsIn(connection, table);
   const counts = { delivered: 0, already_open: 0, refused: 0, waiting: 0 };
-  const listenersErrors: unknown[] = [];
+  const errors: unknown[] = [];
   let unanswered = 0;
-  let stoppedBecause: string | null = null;
+  // Before anything is read that is to be sent: one lead was asked to wait, and all have to.
+  let stoppedBecause = await leads.pause();
 
-  for (const due of await leads.due(limit)) {
+  for (const due of stoppedBecause === null ? await leads.due(limit) : []) {
     if (signal?.aborted) stoppedBecause = 'ended by the caller';
     if (stoppedBecause !== null) break;
     const lead = await leads.takeUp(due);
     if (lead === undefined) continue;
-    const outcome = await told(lead, await send(lead, client));
-    await leads.note(lead, outcome);
-    counts[outcome.state] += 1;
+    const outcome = await settled(lead);
+    if (await leads.note(lead, outcome)) counts[outcome.state] += 1;
     const isUnanswered = outcome.state === 'waiting' && outcome.holdsForOthers === 'perhaps';
     unanswered = isUnanswered ? unanswered + 1 : 0;
     if (outcome.state !== 'waiting') continue;
@@ -78,9 +78,8 @@ export async function deliver(
   }
 
   await leads.deleteSettledBefore(Math.floor(Date.now() - keepSettledDays * DAY_MS));
-  if (listenersErrors.length > 0) {
-    throw new AggregateError(listenersErrors, 'onSettled has failed: the leads that it was told of stay, and wait.');
-  }
+  if (errors.length > 0)
+    throw new AggregateError(errors, 'Sending leads or telling of them has thrown: these leads stay, and wait.');
   return {
     delivered: counts.delivered,
     alreadyOpen: counts.already_open,
@@ -90,19 +89,26 @@ export async function deliver(
     stoppedBecause,
   };
 
-  /** Tells the listener of what is settled; it may keep the lead waiting. */
-  async function told({ key, capture, createdAt }: TakenUp, outcome: Outcome): Promise<Outcome> {
-    if (outcome.state === 'waiting' || outcome.state === 'refused' || capture === null) return outcome;
+  /** Sends a lead, and tells the listener of it. Whatever fails keeps that lead waiting, and no other. */
+  async function settled(lead: TakenUp): Promise<Outcome> {
+    let failing = '';
     try {
-      const { state, leadId } = outcome;
-      await onSettled?.({ idempotencyKey: key, outcome: state, leadId, capture, createdAt });
+      const outcome = await send(lead, client);
+      failing = 'listener: ';
+      await tell(lead, outcome);
       return outcome;
     } catch (error) {
-      listenersErrors.push(error);
+      errors.push(error);
       // Its message may have the visitor's data in it.
-      const reason = reasonOf(`listener: ${error instanceof Error ? error.name : typeof error}`);
+      const reason = reasonOf(failing + (error instanceof Error ? error.name : typeof error));
       return { state: 'waiting', reason, holdsForOthers: 'no' };
     }
+  }
+
+  async function tell({ key, capture, createdAt }: TakenUp, outcome: Outcome): Promise<void> {
+    if (outcome.state === 'waiting' || outcome.state === 'refused' || capture === null) return;
+    const { state, leadId } = outcome;
+    await onSettled?.({ idempotencyKey: key, outcome: state, leadId, capture, createdAt });
   }
 }
 

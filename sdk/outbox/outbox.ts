@@ -30,9 +30,9 @@ export interface Outbox {
    *
    * With a key that is there already and the same data, or data that is erased since, nothing happens.
    *
-   * @param options.idempotencyKey a UUID that stands for this lead, such as the form was sent out with; unless given, a new one
+   * @param options.idempotencyKey a UUID that stands for this lead's data for ever, such as keyFor makes; unless given, a new one
    * @returns the key
-   * @throws TypeError when the data cannot be stored, or the key is no UUID; nothing is written then
+   * @throws TypeError when the data cannot be stored, or the key is no UUID that the service takes; nothing is written then
    * @throws OutboxError when other data waits under the key
    */
   add(connection: SqliteConnection, capture: LeadCapture, options?: { readonly idempotencyKey?: string }): string;
@@ -43,10 +43,10 @@ export interface Outbox {
   ): Promise<string>;
 
   /**
-   * Sends what is due, oldest first, and erases what has arrived: one pass. Any number of workers may do so at once.
+   * Sends what is due, fewest attempts first, then oldest, and erases what has arrived: one pass. Any number of workers may do so at once.
    *
    * @param connection one on which no transaction is open
-   * @throws AggregateError after the pass when `onSettled` has thrown, with what it threw
+   * @throws AggregateError after the pass, with what was thrown, by `onSettled` for instance: these leads stay, and wait
    */
   deliver(connection: Connection, client: LeadIntakeClient, options?: DeliveryOptions): Promise<Delivery>;
 
@@ -55,7 +55,8 @@ export interface Outbox {
 
   /**
    * The leads that need a person, oldest first, and how many there are in all: those that were refused, those that wait
-   * because of the API key or the studio (401, 402, 403), and those that have waited for more than a day.
+   * because of the API key or the studio (401, 402, 403), those that have waited for more than a day, and those that a clock
+   * has stored which was more than a day ahead.
    *
    * @param options.limit how many are listed at most; unless told, 100
    */

@@ -18,6 +18,9 @@ export type Outcome =
 /** As long as the column is; characters. */
 const LONGEST_REASON = 1000;
 
+/** The column of the lead's id has no more. */
+const UUID_LENGTH = 36;
+
 /** What keeps all leads of the key back, until a person does something about the key. */
 export const STATUSES_OF_THE_KEY = [401, 402, 403];
 
@@ -26,7 +29,10 @@ export async function outcomeOf(creation: Promise<CreatedLead>): Promise<Outcome
   try {
     return { state: 'delivered', leadId: (await creation).lead.id };
   } catch (error) {
-    if (error instanceof LeadAlreadyOpenError) return { state: 'already_open', leadId: error.existingLeadId };
+    if (error instanceof LeadAlreadyOpenError) {
+      const { existingLeadId: id } = error;
+      return { state: 'already_open', leadId: id?.length === UUID_LENGTH ? id : undefined };
+    }
     if (error instanceof ProblemError) return outcomeOfProblem(error);
     if (!(error instanceof LeadIntakeError)) throw error;
     return { state: 'waiting', reason: reasonOf(`no answer: ${whyNone(error.cause)}`), holdsForOthers: 'perhaps' };

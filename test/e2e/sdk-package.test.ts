@@ -1,5 +1,4 @@
 import { execFile, spawn } from 'node:child_process';
-import { randomUUID } from 'node:crypto';
 import { copyFileSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
@@ -106,24 +105,25 @@ test('the outbox does what the README and the page show: a form, a worker, what 
   for (const name of ['website', 'form', 'worker', 'attention']) {
     write(`${name === 'worker' ? 'send-leads' : name}.js`, exampleOf('sdk/README.md', `outbox-${name}`));
   }
-  const [key, wrong] = [randomUUID(), randomUUID()];
   write(
     'visits.js',
     `import { onContactForm } from './form.js';
     const grace = { name: 'Grace', email: 'grace@example.com', note: 'Asks for a trial.' };
-    onContactForm({ key: '${key}', ...grace });
-    onContactForm({ key: '${key}', ...grace });
-    onContactForm({ key: '${wrong}', ...grace, email: 'nobody' });`,
+    const formKey = crypto.randomUUID();
+    // A double click; then back, to another address.
+    onContactForm({ formKey, ...grace });
+    onContactForm({ formKey, ...grace });
+    onContactForm({ formKey, ...grace, email: 'nobody' });`,
   );
   // The first Node that has SQLite is newer than what the package needs otherwise.
-  await run(process.execPath, ['visits.js'], { cwd: website, env });
+  await run(process.execPath, [join(website, 'visits.js')], { cwd: tmpdir(), env });
   const worker = watch(
     spawn(process.execPath, ['send-leads.js'], { cwd: website, env, stdio: ['ignore', 'pipe', 'pipe'] }),
   );
   onTestFinished(() => worker.kill());
   const attention = async () => (await run(process.execPath, ['attention.js'], { cwd: website, env })).stdout;
   while (!(await attention()).startsWith('1 ')) expect(worker.child.exitCode, worker.output()).toBeNull();
-  expect(await attention()).toMatch(new RegExp(`^${wrong} refused since .+Z: 400 integration_invalid_request: `, 'm'));
+  expect(await attention()).toMatch(/^[\da-f-]{36} refused since .+Z: 400 integration_invalid_request: /m);
   expect(await service.countLeads(studioId)).toBe(1);
   worker.child.kill('SIGTERM');
   expect(await worker.ended(), worker.output()).toBe(0);
@@ -135,7 +135,7 @@ test('the outbox does what the README and the page show: a form, a worker, what 
   write(
     'visit-page.js',
     `import { onContactForm, work } from './page.js';
-    onContactForm({ key: crypto.randomUUID(), name: 'Ada', email: 'ada@example.com' });
+    onContactForm({ formKey: crypto.randomUUID(), name: 'Ada', email: 'ada@example.com' });
     const stop = new AbortController();
     setTimeout(() => stop.abort());
     await work(stop.signal);`,

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { createServer } from 'node:http';
+import { createServer, type RequestListener, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, test, vi } from 'vitest';
 import { freePort } from '../support/servers.ts';
@@ -75,13 +75,16 @@ onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) =
         { capture, key },
         { capture: aCapture(), key, ...anyway },
         { capture, key: key.replaceAll('-', ''), ...anyway },
+        // The service takes no such versions.
+        { capture, key: 'aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa', ...anyway },
+        { capture, key: '0f9b1c6c-6c1e-9c55-9a5e-3d2b7f1c8a10', ...anyway },
         { capture: { ...capture, note: 'ä'.repeat(33_000) }, ...anyway },
         { capture: ['no', 'object'], ...anyway },
       ],
     });
     const refused = { refused: expect.stringMatching(/./) };
-    expect(before).toEqual([{ added: key }, refused, refused, refused, refused]);
-    expect(await website.database.run('SELECT note FROM visits')).toHaveLength(5);
+    expect(before).toEqual([{ added: key }, ...Array.from({ length: 6 }, () => refused)]);
+    expect(await website.database.run('SELECT note FROM visits')).toHaveLength(7);
     expect(await website.rows()).toMatchObject([{ idempotency_key: key, state: 'waiting' }]);
     expect(JSON.stringify(before)).not.toContain(capture.contact.value);
   });
@@ -195,6 +198,8 @@ onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) =
     // Whoever waits for a day needs a person, too, and a clock that was ahead holds nobody up.
     await website.database.run(`UPDATE ${TABLE} SET created_at = created_at - ${25 * HOUR_MS} WHERE attempts = 0`);
     expect((await website.ask('needs-attention')).result).toMatchObject({ count: 2, entries: [{ attempts: 0 }, {}] });
+    await website.database.run(`UPDATE ${TABLE} SET created_at = created_at + ${50 * HOUR_MS} WHERE attempts = 0`);
+    expect((await website.ask('needs-attention')).result).toMatchObject({ count: 2, entries: [{}, { attempts: 0 }] });
     const ahead = Date.now() + 26 * HOUR_MS;
     await website.database.run(`UPDATE ${TABLE} SET next_attempt_at = ${ahead}`);
     expect((await website.ask('deliver', { limit: 3 })).result).toEqual({ ...NOTHING_DONE, delivered: 3, waiting: 2 });
@@ -204,26 +209,18 @@ onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) =
 
   test(`${name}: waits at least as long as the service asks, and longer each time`, async ({ onTestFinished }) => {
     const website = await aWebsite();
-    const [status, headers] = [429, { 'content-type': 'application/problem+json', 'retry-after': '7200' }];
-    const problem = {
-      type: 'about:blank',
-      title: 'Too many',
-      status,
-      code: 'integration_rate_limited',
-      requestId: 'r-1',
-    };
+    const problem = { title: 'Too many', code: 'integration_rate_limited', requestId: 'r-1' };
+    let retryAfter = '7200';
     const asked: string[] = [];
-    const busy = createServer((request, response) => {
+    const env = await aServer(onTestFinished, (request, response) => {
       asked.push(String(request.headers['idempotency-key']));
-      response.writeHead(status, headers).end(JSON.stringify(problem));
-    }).listen(0, '127.0.0.1');
-    onTestFinished(() => void busy.close());
-    await once(busy, 'listening');
-    const env = { LEAD_INTAKE_URL: `http://127.0.0.1:${(busy.address() as AddressInfo).port}` };
+      response.setHeader('retry-after', retryAfter);
+      answer(response, 429, problem);
+    });
 
     const [first = ''] = await website.add(aCapture());
     await website.database.run(`UPDATE ${TABLE} SET created_at = created_at - 1000`);
-    await website.add(aCapture());
+    const [second = ''] = await website.add(aCapture());
     const reason = '429 integration_rate_limited: Too many (request r-1)';
     const started = Date.now();
     expect((await website.ask('deliver', {}, env)).result).toEqual({
@@ -238,18 +235,94 @@ onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) =
     expect(wait).toBeGreaterThanOrEqual(2 * HOUR_MS);
     expect(await rowOf(first)).toMatchObject({ state: 'waiting', reason });
 
+    // The others wait, too: they would be asked for the same.
+    expect((await website.ask('deliver', {}, env)).result).toEqual({
+      ...NOTHING_DONE,
+      waiting: 2,
+      stoppedBecause: reason,
+    });
+    expect(asked).toEqual([first]);
+
     // A day is the longest, whatever is asked for; ten attempts later an hour is the shortest but for chance.
-    headers['retry-after'] = `${365 * 24 * 3600}`;
+    retryAfter = `${365 * 24 * 3600}`;
+    await website.ask('discard', { key: second });
     await website.letTimePass();
     await website.ask('deliver', {}, env);
     expect((await rowOf(first))?.next_attempt_at).toBeLessThanOrEqual(Date.now() + 24 * HOUR_MS);
-    headers['retry-after'] = '1';
+    retryAfter = '1';
     await website.database.run(`UPDATE ${TABLE} SET attempts = 20, next_attempt_at = created_at`);
     const again = Date.now();
     await website.ask('deliver', {}, { ...env, LEAD_INTAKE_DEADLINE_MS: '1' });
     const backOff = ((await rowOf(first))?.next_attempt_at ?? 0) - again;
     expect(backOff).toBeGreaterThanOrEqual(HOUR_MS / 2);
     expect((await rowOf(first))?.next_attempt_at).toBeLessThanOrEqual(Date.now() + HOUR_MS);
+  });
+
+  test(`${name}: leads that get no answer for ever keep no others back`, async ({ onTestFinished }) => {
+    const website = await aWebsite();
+    const keys = await website.add(aCapture(), aCapture(), aCapture());
+    // A firewall says no to these, in words of its own, and lets the others through.
+    const firewall = await aServer(onTestFinished, (request, response) => {
+      if (keys.includes(String(request.headers['idempotency-key']))) {
+        response.writeHead(403, { 'content-type': 'text/html' }).end('<h1>Blocked</h1>');
+      } else {
+        answer(response, 201, { lead: { id: randomUUID() } });
+      }
+    });
+    const first = await website.ask('deliver', {}, firewall);
+    expect(first.result).toMatchObject({ postponed: 3, stoppedBecause: expect.stringMatching(/^no answer: /) });
+    await website.add(aCapture(), aCapture());
+    await website.letTimePass();
+    expect((await website.ask('deliver', {}, firewall)).result).toMatchObject({
+      delivered: 2,
+      postponed: 3,
+      waiting: 3,
+    });
+  });
+
+  test(`${name}: what a person does while a lead is sent stands`, async ({ onTestFinished }) => {
+    const website = await aWebsite();
+    for (const status of [201, 400, 503]) {
+      const held = Promise.withResolvers<ServerResponse>();
+      const slow = await aServer(onTestFinished, (_, response) => held.resolve(response));
+      const [wrong, mended] = [aCapture(), aCapture({ note: 'mended' })];
+      const [key = ''] = await website.add(wrong);
+      const pass = website.ask('deliver', {}, slow);
+      const response = await held.promise;
+      await website.ask('retry', { key, capture: mended });
+      response.setHeader('retry-after', '3600');
+      answer(response, status, status === 201 ? { lead: { id: randomUUID() } } : { code: 'any' });
+      expect((await pass).result).toEqual({ ...NOTHING_DONE, waiting: 1 });
+      const row = (await website.rows()).find(({ idempotency_key }) => idempotency_key === key);
+      expect(row).toMatchObject({ state: 'waiting', reason: null, attempts: 0 });
+      expect(row?.next_attempt_at).toBeLessThanOrEqual(Date.now());
+      expect((await website.ask('deliver')).result).toEqual({ ...NOTHING_DONE, delivered: 1 });
+      expect(await website.leads()).toContain(mended.displayName);
+      expect(await website.leads()).not.toContain(wrong.displayName);
+    }
+  });
+
+  test(`${name}: what nobody has foreseen holds one lead up, aloud, and no other`, async () => {
+    const website = await aWebsite();
+    const capture = aCapture();
+    const [first = '', far = ''] = await website.add(capture, aCapture());
+    // By hand, by a program that keeps to no rules: a key that no header takes, and times that no calendar has.
+    const strange = 'ключ 😀';
+    await website.database.run(`UPDATE ${TABLE} SET idempotency_key = '${strange}' WHERE idempotency_key = '${first}'`);
+    await website.database.run(
+      `UPDATE ${TABLE} SET created_at = 9223372036854775807, next_attempt_at = 9223372036854775807 WHERE idempotency_key = '${far}'`,
+    );
+    await website.add(aCapture());
+    await website.refusal('deliver');
+    const rows = async () => website.database.run(`SELECT state, reason FROM ${TABLE} ORDER BY created_at`);
+    const waits = { state: 'waiting', reason: expect.stringMatching(/^(error: )?\w*(Error|Exception)$/) };
+    expect(await rows()).toMatchObject([waits, { state: 'delivered' }, { state: 'delivered' }]);
+
+    await website.database.run(`UPDATE ${TABLE} SET state = 'refused', capture = '{}' WHERE created_at > 9e18`);
+    const { result } = await website.ask('needs-attention');
+    expect(result).toMatchObject({ count: 1, entries: [{ createdAt: expect.any(Number) }] });
+    await website.ask('discard', { key: strange });
+    await website.ask('discard', { key: far });
   });
 
   test(`${name}: nothing is erased before the listener has had it`, async () => {
@@ -337,3 +410,20 @@ onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) =
     },
   );
 });
+
+/** A server in the service's place; gives a driver's environment. */
+async function aServer(
+  onTestFinished: (stop: () => void) => void,
+  listener: RequestListener,
+): Promise<{ readonly LEAD_INTAKE_URL: string }> {
+  const server = createServer(listener).listen(0, '127.0.0.1');
+  onTestFinished(() => void server.close());
+  await once(server, 'listening');
+  return { LEAD_INTAKE_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+}
+
+/** Answers in the service's form. */
+function answer(response: ServerResponse, status: number, says: object): void {
+  const mediaType = status < 400 ? 'application/json' : 'application/problem+json';
+  response.writeHead(status, { 'content-type': mediaType }).end(JSON.stringify(says));
+}

@@ -24,6 +24,18 @@ const SENDS = 'const last = await attempt(request, fetch, AbortSignal.any(limits
 
 export const TYPESCRIPT_BUGS: readonly ClientBug[] = [
   {
+    name: 'an answer is read however long it is',
+    caughtBy: 'answers/an-answer-that-is-too-long',
+    says: 'only 1 of 2 attempts have come',
+    patches: [{ file: ATTEMPT, find: 'if (length > LONGEST_ANSWER_BYTES) return undefined;', put: '' }],
+  },
+  {
+    name: 'anything that is called a lead is one',
+    caughtBy: 'proxies/a-lead-without-an-id',
+    says: 'only 1 of 2 attempts have come',
+    patches: [{ file: ATTEMPT, find: 'isLead(body?.lead);', put: 'body?.lead instanceof Object;' }],
+  },
+  {
     name: 'each attempt has a key of its own',
     caughtBy: 'idempotency-keys/one-key-and-one-body-for-all-attempts',
     says: 'has another Idempotency-Key than an attempt before',
@@ -123,7 +135,7 @@ export const TYPESCRIPT_BUGS: readonly ClientBug[] = [
     name: 'what an answer says of its status counts',
     caughtBy: 'proxies/a-problem-without-a-status',
     says: 'the report has written "no", not "unknown"',
-    patches: [{ file: ATTEMPT, find: 'as ProblemDetails), status }', put: 'as ProblemDetails) }' }],
+    patches: [{ file: ATTEMPT, find: 'problemIn(body, status)', put: 'problemIn(body, Number(body.status))' }],
   },
   {
     name: 'redirects are followed',

@@ -40,10 +40,10 @@ export const OUTBOX_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: DELIVERY,
-        find: 'const outcome = await told(lead, await send(lead, client));',
-        put: `const outcome = await send(lead, client);
-              await leads.note(lead, outcome);
-              await told(lead, outcome);`,
+        find: 'await tell(lead, outcome); return outcome;',
+        put: `await leads.note(lead, outcome);
+              await tell(lead, outcome);
+              return outcome;`,
       },
     ],
     inSoak: true,
@@ -53,6 +53,26 @@ export const OUTBOX_BUGS: readonly PlantedBug[] = [
     suite: OUTBOX,
     caughtBy: 'Node on SQLite: a key that does not open, and a service that is away, hold up all leads and lose none',
     patches: [{ file: 'sdk/outbox/outcome.ts', find: "isForAll ? 'yes' : 'no'", put: "'no'" }],
+    inSoak: true,
+  },
+  {
+    name: 'the oldest lead is sent first, however often it was tried',
+    suite: OUTBOX,
+    caughtBy: 'Node on SQLite: leads that get no answer for ever keep no others back',
+    patches: [{ file: ROWS, find: 'ORDER BY attempts, created_at', put: 'ORDER BY created_at' }],
+    inSoak: true,
+  },
+  {
+    name: 'what came of a lead is noted though a person has mended it meanwhile',
+    suite: OUTBOX,
+    caughtBy: 'Node on SQLite: what a person does while a lead is sent stands',
+    patches: [
+      {
+        file: ROWS,
+        find: "WHERE idempotency_key = ? AND state = 'waiting' AND next_attempt_at = ?`, ...values, key, leaseEnd,",
+        put: "WHERE idempotency_key = ? AND state = 'waiting'`, ...values, key,",
+      },
+    ],
     inSoak: true,
   },
 ];

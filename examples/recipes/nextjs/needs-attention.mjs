@@ -3,6 +3,7 @@ import { openWebsite, outbox } from './lib/website.mjs';
 // What a person must look after, with the reason. A line of cron can mail it.
 const { count, entries } = await outbox.needsAttention(await openWebsite());
 console.log(`${count} leads need a person`);
-for (const { idempotencyKey, state, createdAt, reason } of entries) {
-  console.log(`${idempotencyKey} ${state} since ${createdAt.toISOString()}: ${reason ?? 'not tried yet'}`);
+for (const { idempotencyKey, state, createdAt, attempts, reason } of entries) {
+  const why = reason ?? (attempts === 0 ? 'not tried yet' : 'no reason noted');
+  console.log(`${idempotencyKey} ${state} since ${createdAt.toISOString()}: ${why}`);
 }

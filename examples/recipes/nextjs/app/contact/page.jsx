@@ -9,7 +9,7 @@ export default async function ContactPage() {
     <main>
       <h1>Contact us</h1>
       <form action="/contact/send" method="post">
-        <input type="hidden" name="key" value={randomUUID()} />
+        <input type="hidden" name="formKey" value={randomUUID()} />
         <p>
           <label>
             Name <input name="name" required maxLength={160} autoComplete="name" />

@@ -1,9 +1,10 @@
+import { keyFor } from 'lead-intake-sdk/outbox';
 import { openWebsite, outbox } from '../../../lib/website.mjs';
 
 /** Stores the lead. The worker sends it: nobody waits for another server, and this one does not know the API key. */
 export async function POST(request) {
   const form = await request.formData();
-  const [key, name, email, note] = ['key', 'name', 'email', 'note'].map((field) =>
+  const [formKey, name, email, note] = ['formKey', 'name', 'email', 'note'].map((field) =>
     String(form.get(field) ?? '').trim(),
   );
   if (name === '' || email === '') return new Response('A name and an e-mail address are needed.', { status: 400 });
@@ -13,11 +14,11 @@ export async function POST(request) {
   database.exec('BEGIN IMMEDIATE');
   try {
     // What else the website stores of an enquiry belongs here.
-    outbox.add(database, capture, { idempotencyKey: key });
+    outbox.add(database, capture, { idempotencyKey: keyFor(formKey, capture) });
     database.exec('COMMIT');
   } catch (error) {
     database.exec('ROLLBACK');
-    // A key that is none, or other data under a key that waits: not from the form as it is.
+    // No key of the form, or text that cannot be stored: not from the form as it is.
     if (error instanceof TypeError) return new Response('This is not our form.', { status: 400 });
     throw error;
   }
