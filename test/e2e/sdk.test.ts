@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { ApiKeyScope } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { LeadStage } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
@@ -319,19 +320,22 @@ describe('giving up', () => {
     expect(sent).toEqual([]);
   });
 
-  test('while the answer is awaited leaves it open whether the lead was written', async () => {
-    const forever = { attemptTimeoutMs: 3_600_000, deadlineMs: 3_600_000 };
-    const { client } = clientOf(await service.aStudioWithKey(), { ...throughProxy(), ...forever });
-    proxy.silence();
-    const reason = new Error('the visitor is gone');
-    const controller = new AbortController();
+  // Whatever a caller gives as its reason.
+  test.each([new Error('the visitor is gone'), null])(
+    'while the answer is awaited leaves it open whether the lead was written: %s',
+    async (reason) => {
+      const forever = { attemptTimeoutMs: 3_600_000, deadlineMs: 3_600_000 };
+      const { client } = clientOf(await service.aStudioWithKey(), { ...throughProxy(), ...forever });
+      proxy.silence();
+      const controller = new AbortController();
 
-    const failing = errorOf(client.createLead(capture(), { signal: controller.signal }));
-    setTimeout(() => controller.abort(reason), 50);
+      const failing = errorOf(client.createLead(capture(), { signal: controller.signal }));
+      setTimeout(() => controller.abort(reason), 50);
 
-    expect(await failing).toMatchObject({ written: 'unknown', cause: reason, attempts: 1 });
-    proxy.heal();
-  });
+      expect(await failing).toMatchObject({ written: 'unknown', cause: reason, attempts: 1 });
+      proxy.heal();
+    },
+  );
 
   test('while it waits for the next attempt ends the wait', async () => {
     const scarce = await anOwnService({ gateway: { QUOTA_LIMIT: '1', QUOTA_WINDOW_SECONDS: '3600' } });
@@ -405,6 +409,22 @@ describe('what is not from the service', () => {
     expect(`${error.cause}`).toContain(`${status}`);
     expect(arrived).toEqual(['POST /v1/integrations/leads']);
   });
+});
+
+test('an answer that unpacks to more than 4 MiB is none, and is not unpacked to its end', async () => {
+  const packed = gzipSync(Buffer.alloc(64 * 1024 * 1024, ' '));
+  const server = createServer((_, response) => {
+    response.writeHead(201, { 'content-type': 'application/json', 'content-encoding': 'gzip' }).end(packed);
+  }).listen(0, '127.0.0.1');
+  onTestFinished(() => void server.close());
+  await once(server, 'listening');
+  const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const client = createLeadIntakeClient({ baseUrl, apiKey: 'lik_any', deadlineMs: 1000 });
+
+  const error = await errorOf(client.createLead(capture()));
+
+  expect(error).toBeInstanceOf(NoAnswerError);
+  expect(error).toMatchObject({ written: 'unknown', cause: new Error('the answer 201 is longer than 4 MiB') });
 });
 
 describe('reading', () => {

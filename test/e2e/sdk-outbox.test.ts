@@ -1,0 +1,53 @@
+import { randomUUID } from 'node:crypto';
+import { DatabaseSync } from 'node:sqlite';
+import { describe, expect, test } from 'vitest';
+import { createLeadIntakeClient, type LeadCapture } from '../../sdk/index.ts';
+import { createOutbox, keyFor, OutboxError } from '../../sdk/outbox/index.ts';
+import { aService } from '../support/service.ts';
+
+const service = aService();
+
+const capture = (value: string): LeadCapture => ({ displayName: 'Zoë', contact: { type: 'email', value } });
+
+describe('the key of what a form has sent', () => {
+  const formKey = randomUUID();
+
+  test('is the same for the same form and data, and another one for any other', () => {
+    const key = keyFor(formKey, capture('zoe@example.com'));
+    expect(key).toMatch(/^[\da-f]{8}-[\da-f]{4}-8[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/);
+    expect(keyFor(formKey, capture('zoe@example.com'))).toBe(key);
+    expect(keyFor(formKey, capture('zoë@example.com'))).not.toBe(key);
+    expect(keyFor(randomUUID(), capture('zoe@example.com'))).not.toBe(key);
+  });
+
+  test('is not made of nothing, which all forms would have in common', () => {
+    expect(() => keyFor('', capture('zoe@example.com'))).toThrow(TypeError);
+    expect(() => keyFor(undefined as unknown as string, capture('zoe@example.com'))).toThrow(TypeError);
+    expect(() => keyFor(formKey, [] as unknown as LeadCapture)).toThrow(TypeError);
+  });
+
+  test('is one that the service takes, and has a form that was mended send a lead of its own', async () => {
+    const { studioId, secret } = await service.aStudioWithKey();
+    const client = createLeadIntakeClient({ baseUrl: service.url, apiKey: secret });
+    const database = new DatabaseSync(':memory:');
+    const outbox = createOutbox();
+    await outbox.setUp(database);
+    for (const name of ['typo', 'typo', 'right']) {
+      const data = capture(`${name}-${formKey}@example.com`);
+      outbox.add(database, data, { idempotencyKey: keyFor(formKey, data) });
+      await outbox.deliver(database, client);
+    }
+    expect(await service.countLeads(studioId)).toBe(2);
+  });
+});
+
+test('a connection that gives rows as lists is told so, and nothing is sent', async () => {
+  const { studioId, secret } = await service.aStudioWithKey();
+  const client = createLeadIntakeClient({ baseUrl: service.url, apiKey: secret });
+  const database = new DatabaseSync(':memory:', { returnArrays: true });
+  const outbox = createOutbox();
+  await outbox.setUp(database);
+  outbox.add(database, capture(`${randomUUID()}@example.com`));
+  await expect(outbox.deliver(database, client)).rejects.toThrow(OutboxError);
+  expect(await service.countLeads(studioId)).toBe(0);
+});
