@@ -40,10 +40,9 @@ export const OUTBOX_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: DELIVERY,
-        find: 'await tell(lead, outcome); return outcome;',
+        find: 'await tell(lead, outcome);',
         put: `await leads.note(lead, outcome);
-              await tell(lead, outcome);
-              return outcome;`,
+              await tell(lead, outcome);`,
       },
     ],
     inSoak: true,
@@ -59,7 +58,7 @@ export const OUTBOX_BUGS: readonly PlantedBug[] = [
     name: 'the oldest lead is sent first, however often it was tried',
     suite: OUTBOX,
     caughtBy: 'Node on SQLite: leads that get no answer for ever keep no others back',
-    patches: [{ file: ROWS, find: 'ORDER BY attempts, created_at', put: 'ORDER BY created_at' }],
+    patches: [{ file: ROWS, text: 'ORDER BY attempts, created_at', put: 'ORDER BY created_at' }],
     inSoak: true,
   },
   {
@@ -69,8 +68,8 @@ export const OUTBOX_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: ROWS,
-        find: "WHERE idempotency_key = ? AND state = 'waiting' AND next_attempt_at = ?`, ...values, key, leaseEnd,",
-        put: "WHERE idempotency_key = ? AND state = 'waiting'`, ...values, key,",
+        text: "} WHERE idempotency_key = ? AND state = 'waiting' AND next_attempt_at = ?",
+        put: "} WHERE idempotency_key = ? AND state = 'waiting' AND ? > 0",
       },
     ],
     inSoak: true,
