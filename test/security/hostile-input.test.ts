@@ -19,7 +19,7 @@ import { describeRequest, type HostileRequest, hostileRequests, type World } fro
 import { Lane } from './lane.ts';
 
 /** How many requests are sent. */
-const COUNT = sizeOf('HOSTILE_COUNT', { usual: 50_000, soak: 1_000_000 });
+const COUNT = sizeOf('HOSTILE_COUNT', { usual: 25_000, soak: 1_000_000 });
 
 /** What the requests are made from; the same seed makes the same ones. */
 const SEED = Number(process.env.HOSTILE_SEED ?? randomBytes(4).readInt32LE());

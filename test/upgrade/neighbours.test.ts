@@ -26,7 +26,7 @@ const DRAIN_MS = 2000;
 const CALLERS = 4;
 
 /** How many rounds of requests are served between two replacements. */
-const ROUNDS_BETWEEN = 20;
+const ROUNDS_BETWEEN = 12;
 
 /** The pause of a caller between two rounds: what counts is that they never stop, not how many they are; milliseconds. */
 const PAUSE_MS = 50;
