@@ -14,10 +14,18 @@ export const OUTBOX_BUGS: readonly PlantedBug[] = [
     patches: [{ file: ROWS, find: 'const LEASE_MS = 5 * MINUTE_MS;', put: 'const LEASE_MS = 20 * 60 * MINUTE_MS;' }],
   },
   {
-    name: 'two workers send the same leads',
+    name: 'a worker takes up what another one has taken up',
     suite: OUTBOX,
     caughtBy: 'Node on SQLite: two workers share the work',
-    patches: [{ file: ROWS, find: 'if (changes !== 1) return undefined;', put: '' }],
+    patches: [
+      {
+        file: ROWS,
+        find: 'if (changes !== 1) return undefined;',
+        put: `if (changes !== 1) {
+                await run(\`UPDATE \${table} SET attempts = attempts + 1 WHERE idempotency_key = ?\`, key);
+              }`,
+      },
+    ],
     inSoak: true,
   },
   {
