@@ -50,7 +50,7 @@ export function leaveOldConnections(app: FastifyInstance, connections: Connectio
       connection.leave();
       // HTTP/1.1 says so with its next answer.
       life.isOver = connection.session !== undefined;
-    }, 2 * ageMs);
+    }, 2 * ageMs).unref();
     connection.socket.once('close', () => clearTimeout(timer));
     return life;
   }

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { copyFileSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { BSON, type Document, MongoClient } from 'mongodb';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { newId } from '../../src/domain/new-id.ts';
 import type { Refusal } from '../../src/domain/refusal.ts';
@@ -11,13 +10,14 @@ import { createLead } from '../../src/usecases/create-lead.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
 import { temporaryFolder } from '../support/processes.ts';
 import { answersOf, type Made, type MadeLead } from './answers.ts';
+import { type Collections, dropDatabase, restoreDocuments } from './mongo-documents.ts';
 
 /** What a release wrote, and what its store answered. */
 interface Written {
   readonly made: Made;
   readonly answers: Record<string, unknown>;
-  /** Documents in MongoDB's Extended JSON, by the names of their collections. */
-  readonly collections?: Record<string, Document[]>;
+  /** What a MongoDB database had. */
+  readonly collections?: Collections;
 }
 
 const pathOf = (name: string) => join(import.meta.dirname, name);
@@ -41,15 +41,8 @@ describeWithMongo('a MongoDB database', (mongoUrl) => {
     const all = written(`mongodb-${release}.json`);
     answersAsBefore(all, async () => {
       const url = new URL(`/test-${randomUUID()}`, mongoUrl()).href;
-      const client = new MongoClient(url);
-      for (const [name, documents] of Object.entries(all.collections ?? {})) {
-        const stored = BSON.EJSON.deserialize(documents, { relaxed: false }) as Document[];
-        await client.db().collection(name).insertMany(stored);
-      }
-      onTestFinished(async () => {
-        await client.db().dropDatabase();
-        await client.close();
-      });
+      await restoreDocuments(url, all.collections ?? {});
+      onTestFinished(async () => void (await dropDatabase(url)));
       return openStore(url);
     });
   });

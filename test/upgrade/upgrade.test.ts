@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { copyFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { BSON, type Document, MongoClient } from 'mongodb';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { CALLS_OVER_MS, RELEASE_OVER_MS } from '../../src/domain/claim-renewal.ts';
 import { openClaims } from '../../src/domain/claims.ts';
@@ -18,6 +17,7 @@ import { renewClaims } from '../../src/usecases/renew-claims.ts';
 import { plus } from '../support/builders.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
 import { openClaimsIn } from '../support/open-claims.ts';
+import { dropDatabase, restoreDocuments } from './mongo-documents.ts';
 
 /** What the release before was asked for, and the id that it answered. */
 interface Made {
@@ -53,22 +53,11 @@ describe('a SQLite file of release 1.0', () => {
 describeWithMongo('a MongoDB database of release 1.0', (mongoUrl) => {
   const { made, collections } = readJson('mongodb-1.0.json');
   let url: string;
-  afterEach(async () => {
-    const client = new MongoClient(url);
-    await client.db().dropDatabase();
-    await client.close();
-  });
+  afterEach(() => dropDatabase(url));
   upgrades(
     async () => {
       url = new URL(`/test-${randomUUID()}`, mongoUrl()).href;
-      const client = new MongoClient(url);
-      for (const [name, documents] of Object.entries(collections)) {
-        await client
-          .db()
-          .collection(name)
-          .insertMany(BSON.EJSON.deserialize(documents as Document, { relaxed: false }) as Document[]);
-      }
-      await client.close();
+      await restoreDocuments(url, collections);
       return openStore(url);
     },
     made,

@@ -6,7 +6,6 @@
  *   npm run release:database mongodb://… test/upgrade/mongodb-1.1.json
  */
 import { writeFileSync } from 'node:fs';
-import { BSON, MongoClient } from 'mongodb';
 import { systemClock } from '../../src/domain/clock.ts';
 import type { Contact } from '../../src/domain/contact.ts';
 import { newId } from '../../src/domain/new-id.ts';
@@ -23,6 +22,7 @@ import { putApiKeyQuota } from '../../src/usecases/put-api-key-quota.ts';
 import { updateLead } from '../../src/usecases/update-lead.ts';
 import { DAY_MS, plus } from '../support/builders.ts';
 import { answersOf, type Made, type MadeLead } from './answers.ts';
+import { documentsOf } from './mongo-documents.ts';
 
 const [databaseUrl = '', answersFile = ''] = process.argv.slice(2);
 const store = await openStore(databaseUrl);
@@ -105,15 +105,3 @@ const answers = await answersOf(store, made);
 await store.close();
 const collections = databaseUrl.startsWith('sqlite:') ? undefined : await documentsOf(databaseUrl);
 writeFileSync(answersFile, `${JSON.stringify({ made, answers, ...(collections && { collections }) }, undefined, 1)}\n`);
-
-/** All documents, in MongoDB's Extended JSON. */
-async function documentsOf(url: string): Promise<Record<string, unknown>> {
-  const client = new MongoClient(url);
-  const all: Record<string, unknown> = {};
-  for (const { name } of await client.db().listCollections().toArray()) {
-    const documents = await client.db().collection(name, { promoteValues: false }).find().sort({ _id: 1 }).toArray();
-    all[name] = BSON.EJSON.serialize(documents, { relaxed: false });
-  }
-  await client.close();
-  return all;
-}
