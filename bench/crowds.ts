@@ -9,11 +9,11 @@ export const CROWDS = [1, 4, 256] as const;
 const FEW = 4;
 
 /** What part of the floor's rate the product is to reach with a few; for each scenario that is measured. */
-const LEAST_OF_FLOOR_WITH_FEW = { get: 0.35, list: 0.8, create: 0.8 } as const satisfies Partial<
+const MIN_RATIO_TO_FLOOR_WITH_FEW = { get: 0.35, list: 0.8, create: 0.8 } as const satisfies Partial<
   Record<Scenario, number>
 >;
 
-export const CROWD_SCENARIOS = Object.keys(LEAST_OF_FLOOR_WITH_FEW) as (keyof typeof LEAST_OF_FLOOR_WITH_FEW)[];
+export const CROWD_SCENARIOS = Object.keys(MIN_RATIO_TO_FLOOR_WITH_FEW) as (keyof typeof MIN_RATIO_TO_FLOOR_WITH_FEW)[];
 
 /** What a crowd of one size gave. */
 export interface Crowd {
@@ -38,7 +38,7 @@ export async function measureCrowds(
         connections,
       );
       const name = `${scenario}, ${connections} ${connections === 1 ? 'connection' : 'connections'}`;
-      crowds.push({ name, all, atLeast: connections === FEW ? LEAST_OF_FLOOR_WITH_FEW[scenario] : undefined });
+      crowds.push({ name, all, atLeast: connections === FEW ? MIN_RATIO_TO_FLOOR_WITH_FEW[scenario] : undefined });
     }
   }
   return crowds;

@@ -19,7 +19,7 @@ import { describeMachine } from './machine.ts';
 import { runBenchmark } from './run-benchmark.ts';
 
 /** What a request may cost with many leads, of what it costs with few. */
-const MOST_RATIO = 1.2;
+const MAX_RATIO = 1.2;
 
 await runBenchmark(async () => {
   const { quick, leads } = parseArgs({
@@ -46,7 +46,7 @@ async function measureEngine(engine: Engine, quick: boolean): Promise<void> {
   const atStore = await measureBy(accessStore);
   print(`## ${engine.name}, at the store port`, '', growthTable(databases, atStore));
   const asRequests = await measureBy((database) => accessProduct(database, BATCH));
-  print(`## ${engine.name}, as requests`, '', requestTable(databases, asRequests, MOST_RATIO));
+  print(`## ${engine.name}, as requests`, '', requestTable(databases, asRequests, MAX_RATIO));
   print(`Each database grew by ${2 * leadsAdded(engine)} leads meanwhile, a half of them in each table.`);
   print(
     `## ${engine.name}, creations as fast as they are answered`,

@@ -7,7 +7,7 @@ import { type Surroundings, startBareDriver, startProductOnMongo, startTwoGatewa
 import { SCENARIOS, type Scenario } from './workload.ts';
 
 /** What part of the bare driver's rate the product is to reach: of inserts, of finds by key, of pages; a get of any. */
-const LEAST_OF_DRIVER: Readonly<Partial<Record<Scenario, number>>> = { create: 1.4, replay: 0.8, list: 1 };
+const MIN_RATIO_TO_DRIVER: Readonly<Partial<Record<Scenario, number>>> = { create: 1.4, replay: 0.8, list: 1 };
 
 /** Measures the product on MongoDB and Redis, also with two gateways, against the bare driver. */
 export async function measureOnMongo(
@@ -35,7 +35,7 @@ export async function measureOnMongo(
     const base = all.find(({ target }) => target === driver.name);
     section.rows.push(...rowsOf(scenario, all, driver.name));
     const products = all.find(({ target }) => target === product.name);
-    const atLeast = LEAST_OF_DRIVER[scenario];
+    const atLeast = MIN_RATIO_TO_DRIVER[scenario];
     if (base && products && atLeast !== undefined) {
       section.goals.push({
         about: `${scenario}, of the ${driver.name}`,

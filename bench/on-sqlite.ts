@@ -16,14 +16,14 @@ import {
 import { SCENARIOS, type Scenario } from './workload.ts';
 
 /** What part of the floor's rate the product is to reach. */
-const LEAST_OF_FLOOR: Readonly<Record<Scenario, number>> = { get: 1, list: 1.5, replay: 0.7, create: 1 };
+const MIN_RATIO_TO_FLOOR: Readonly<Record<Scenario, number>> = { get: 1, list: 1.5, replay: 0.7, create: 1 };
 
 /** What part of the product's rate it is to reach when `npm start` runs it. */
-const LEAST_OF_PRODUCT = 0.95;
+const MIN_RATIO_TO_PRODUCT = 0.95;
 
 /** At what part of its highest rate of creations a target is asked for its latency, and how high that may be, of the floor's. */
 const STEADY = 0.7;
-const MOST_P99_OF_FLOOR = 1;
+const MAX_P99_RATIO_TO_FLOOR = 1;
 
 /** Measures the product, also as `npm start` runs it and with everything told, against the floor. */
 export async function measureOnSqlite(surroundings: Surroundings, options: Options): Promise<Section> {
@@ -59,14 +59,14 @@ export async function measureOnSqlite(surroundings: Surroundings, options: Optio
     section.rows.push(...rowsOf(scenario, all, floor.name));
     if (ofProduct && ofFloor) {
       const measured = rateRatios(ofProduct, ofFloor);
-      section.goals.push({ about: `${scenario}, of the floor`, measured, atLeast: LEAST_OF_FLOOR[scenario] });
+      section.goals.push({ about: `${scenario}, of the floor`, measured, atLeast: MIN_RATIO_TO_FLOOR[scenario] });
     }
     if (ofStarted && ofProduct) startedRatios.push(...rateRatios(ofStarted, ofProduct));
     if (scenario === 'create') steady.push(...steadyTargets.map((target) => atSteadyRate(target, all)));
   }
   if (startedRatios.length > 0) {
     const about = '`npm start`, of the product started by hand';
-    section.goals.push({ about, measured: startedRatios, atLeast: LEAST_OF_PRODUCT });
+    section.goals.push({ about, measured: startedRatios, atLeast: MIN_RATIO_TO_PRODUCT });
   }
 
   const latencies = await drive('create', steady);
@@ -75,7 +75,11 @@ export async function measureOnSqlite(surroundings: Surroundings, options: Optio
   const [steadyFloor, steadyProduct] = [floor, product].map((target) => seriesOf(target, latencies));
   if (steadyFloor && steadyProduct) {
     const measured = ratios(steadyProduct, steadyFloor, ({ p99Ms }) => p99Ms);
-    section.goals.push({ about: `p99 of ${name} of its rate, of the floor's`, measured, atMost: MOST_P99_OF_FLOOR });
+    section.goals.push({
+      about: `p99 of ${name} of its rate, of the floor's`,
+      measured,
+      atMost: MAX_P99_RATIO_TO_FLOOR,
+    });
   }
 
   for (const crowd of crowdTargets.length > 0 ? await measureCrowds(crowdTargets, drive) : []) {

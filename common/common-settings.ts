@@ -1,4 +1,4 @@
-import { LONGEST_DRAIN_MS } from './deadlines.ts';
+import { MAX_DRAIN_MS } from './deadlines.ts';
 import { bearerToken, httpUrl, integer, oneOf, port, text } from './settings.ts';
 
 /** Settings that mean the same to both processes. */
@@ -22,7 +22,7 @@ export const commonSettings = {
       'base address of an OpenTelemetry receiver (OTLP over HTTP) that traces are sent to; unset: nothing is traced',
   },
   SHUTDOWN_DRAIN_MS: {
-    parse: integer(0, LONGEST_DRAIN_MS),
+    parse: integer(0, MAX_DRAIN_MS),
     fallback: '1000',
     about:
       'how long a stopping process says it is not ready, but still serves, before it closes its port; milliseconds',

@@ -31,7 +31,7 @@ export const STORE_CALL_MS = 4000;
 export const CORE_CALL_MS = 5000;
 
 /** How long a gateway counts a key's requests by what it knows of the key's quotas, before it asks the core again. */
-export const KNOWN_CALLER_MS = 30_000;
+export const API_KEY_CACHE_MS = 30_000;
 
 /** When another quota of a key or a studio holds at every gateway at the latest. */
 const QUOTA_CHANGE_MS = 60_000;
@@ -56,13 +56,13 @@ export const CORE_CONNECT_MS = 4000;
 export const REQUEST_ARRIVAL_MS = 10_000;
 
 /** The longest deadline that a caller of the core may ask for. */
-export const LONGEST_CALL_MS = 60_000;
+export const MAX_CALL_MS = 60_000;
 
 /** The longest one for an export, which may also have none. */
-export const LONGEST_EXPORT_MS = 86_400_000;
+export const MAX_EXPORT_MS = 86_400_000;
 
 /** How long a process that stops may say so, and serve on, before it closes its port. */
-export const LONGEST_DRAIN_MS = 60_000;
+export const MAX_DRAIN_MS = 60_000;
 
 /** How long a process may take to stop, from the end of its drain, before it leaves with a fault. */
 export const STOP_MS = 10_000;
@@ -86,7 +86,7 @@ const TIMER_MS = 2 ** 31 - 1;
 const NEXT_ADDRESS_MS = 500;
 
 isLess(
-  { KNOWN_CALLER_MS, CORE_CALL_MS },
+  { API_KEY_CACHE_MS, CORE_CALL_MS },
   { QUOTA_CHANGE_MS },
   'a quota that was changed holds at every gateway in time',
 );
@@ -110,9 +110,9 @@ isLess(
 );
 isLess({ CORE_CONNECT_MS }, { CORE_CALL_MS }, 'who has no connection is told before who has no answer');
 isLess({ STORE_CALL_MS }, { DOCTOR_MS }, 'a core whose store is silent can say so to the doctor');
-isLess({ CORE_CALL_MS }, { LONGEST_CALL_MS }, "the gateway's deadline is one that the core takes");
-isLess({ LONGEST_CALL_MS }, { LONGEST_EXPORT_MS }, 'whatever deadline a caller has for a call does for an export');
-isLess({ LONGEST_EXPORT_MS }, { TIMER_MS }, 'a timer can wait for it');
+isLess({ CORE_CALL_MS }, { MAX_CALL_MS }, "the gateway's deadline is one that the core takes");
+isLess({ MAX_CALL_MS }, { MAX_EXPORT_MS }, 'whatever deadline a caller has for a call does for an export');
+isLess({ MAX_EXPORT_MS }, { TIMER_MS }, 'a timer can wait for it');
 isLess(
   { QUOTA_ANSWER_MS, CORE_CALL_MS, putBack: QUOTA_ANSWER_MS },
   { GATEWAY_AFTER_CLOSE_MS },

@@ -21,10 +21,10 @@ import type { Attributes, Span, Tracer } from './tracing.ts';
 const EXPORT_TIMEOUT_MS = 5000;
 
 /** How many spans that are over wait to be sent at most; further ones are dropped. */
-const MOST_SPANS = 2048;
+const MAX_SPANS = 2048;
 
 /** With how many others a span is linked at most; a further link takes the place of the first, of which the other end stays. */
-const MOST_LINKS = 2048;
+const MAX_LINKS = 2048;
 
 const W3C = new W3CTraceContextPropagator();
 
@@ -33,8 +33,8 @@ export function createOtlpTracer(processName: string, endpoint: string): Tracer 
   const exporter = new OTLPTraceExporter({ url: `${endpoint}/v1/traces`, timeoutMillis: EXPORT_TIMEOUT_MS });
   const provider = new TracerProvider({
     resource: resourceFromAttributes({ 'service.name': `lead-intake-${processName}` }),
-    spanLimits: { linkCountLimit: MOST_LINKS },
-    spanProcessors: [new BatchSpanProcessor({ exporter, maxQueueSize: MOST_SPANS })],
+    spanLimits: { linkCountLimit: MAX_LINKS },
+    spanProcessors: [new BatchSpanProcessor({ exporter, maxQueueSize: MAX_SPANS })],
   });
   const tracer = provider.getTracer('lead-intake');
   return {

@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { READINESS_LOOK_MS } from './deadlines.ts';
-import { inOneLine } from './in-one-line.ts';
+import { errorSummary } from './error-summary.ts';
 
 /** How often what lasts is told again; milliseconds. */
 const TOLD_EVERY_MS = 30_000;
@@ -71,7 +71,7 @@ export class Readiness {
       const began = performance.now();
       this.#latest = this.#look().then(
         () => undefined,
-        (error) => withoutCredentials(inOneLine(error)),
+        (error) => withoutCredentials(errorSummary(error)),
       );
       this.#first.resolve(this.#latest);
       const fault = await this.#latest;

@@ -1,7 +1,7 @@
 import cluster from 'node:cluster';
 import { STOP_MS } from './deadlines.ts';
-import { makeObjectsYoung } from './memory.ts';
-import { visibleLines } from './visible.ts';
+import { disablePretenuring } from './disable-pretenuring.ts';
+import { printableLines } from './printable.ts';
 
 /** Something that runs until it is stopped. */
 export interface Running {
@@ -24,7 +24,7 @@ export interface Running {
  * @param start is told when it is to stop before it has started; it may break off then, with the signal's reason
  */
 export async function runUntilStopped(start: (stopping: AbortSignal) => Promise<Running>): Promise<void> {
-  makeObjectsYoung();
+  disablePretenuring();
   const stopping = new AbortController();
   const stopped = stopRequest().then(() => stopping.abort());
   try {
@@ -65,6 +65,6 @@ function stopRequest(): Promise<void> {
 }
 
 function fail(error: unknown): never {
-  console.error(visibleLines(error instanceof Error ? `${error.name}: ${error.message}` : String(error)));
+  console.error(printableLines(error instanceof Error ? `${error.name}: ${error.message}` : String(error)));
   process.exit(1);
 }

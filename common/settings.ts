@@ -94,13 +94,13 @@ function read(path: string): string {
 export const text = (value: string): string => value;
 
 /** The least characters of a token: as hexadecimal digits they are 128 bits, which nobody guesses. */
-const LEAST_TOKEN_LENGTH = 32;
+const MIN_TOKEN_LENGTH = 32;
 
 /** A token that must not be seen and goes into a header. */
 export const bearerToken = (value: string): Secret => {
   if (!/^[!-~](?:[ -~]*[!-~])?$/.test(value)) throw new Error('must be visible ASCII characters, without a line end');
-  if (value.length < LEAST_TOKEN_LENGTH) {
-    throw new Error(`must have at least ${LEAST_TOKEN_LENGTH} characters: openssl rand -hex 32 makes one`);
+  if (value.length < MIN_TOKEN_LENGTH) {
+    throw new Error(`must have at least ${MIN_TOKEN_LENGTH} characters: openssl rand -hex 32 makes one`);
   }
   return new Secret(value);
 };

@@ -1,8 +1,8 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { createSecureContext, type SecureContext } from 'node:tls';
 import type { Logger } from 'pino';
-import { followFiles } from './followed-files.ts';
 import type { SettingFile } from './settings.ts';
+import { watchFiles } from './watched-files.ts';
 
 /** The files (PEM) of one side of TLS; each may be missing, but a certificate has its key. */
 export interface TlsFiles {
@@ -57,7 +57,7 @@ export class TlsCredentials {
       this.#inUse = loaded;
       return { until: Object.fromEntries(loaded.expiries) };
     };
-    return followFiles({ what: 'certificates', files: parts.map(([, file]) => file), take }, log);
+    return watchFiles({ what: 'certificates', files: parts.map(([, file]) => file), take }, log);
   }
 }
 

@@ -7,10 +7,10 @@ const LEADS = '/v1/integrations/leads';
 const TIMEOUT_MS = 30_000;
 
 /** The longest time to wait for the quota that is worth waiting; seconds. */
-const LONGEST_WAIT_SECONDS = 600;
+const MAX_WAIT_SECONDS = 600;
 
 /** The largest page of the contract. */
-const LARGEST_PAGE = 100;
+const MAX_PAGE = 100;
 
 /** An answer, whole. */
 export interface Answer {
@@ -81,7 +81,7 @@ export class Api {
       const response = await fetch(this.#baseUrl + path, { ...init, signal: AbortSignal.timeout(TIMEOUT_MS) });
       const answer = { status: response.status, headers: response.headers, text: await response.text() };
       const seconds = Number(answer.headers.get('retry-after'));
-      const isToWait = answer.status === 429 && !takes429 && seconds >= 1 && seconds <= LONGEST_WAIT_SECONDS;
+      const isToWait = answer.status === 429 && !takes429 && seconds >= 1 && seconds <= MAX_WAIT_SECONDS;
       if (!isToWait) return answer;
       this.#onWait(seconds);
       await wait(seconds * 1000);
@@ -113,7 +113,7 @@ export class Api {
     const cursors = new Set<string>();
     let cursor: string | null = null;
     do {
-      const { status, text } = await this.list(`limit=${LARGEST_PAGE}${cursor === null ? '' : `&cursor=${cursor}`}`);
+      const { status, text } = await this.list(`limit=${MAX_PAGE}${cursor === null ? '' : `&cursor=${cursor}`}`);
       if (status !== 200) throw new Error(`a page of the list was answered with ${status}: ${text}`);
       const page: Page = JSON.parse(text);
       leads.push(...page.leads);

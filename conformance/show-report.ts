@@ -1,18 +1,18 @@
-import { visible, visibleJson } from '../common/visible.ts';
+import { printable, printableJson } from '../common/printable.ts';
 import type { Report, RuleResult } from './verify.ts';
 
 const VERDICTS = ['passed', 'in part', 'failed', 'not checked'] as const;
 
 /** Prints what a run found: JSON for programs, a table of the rules for people. */
 export function showReport(report: Report, json: boolean): void {
-  if (json) console.log(visibleJson({ ...countsOf(report), ...report }));
+  if (json) console.log(printableJson({ ...countsOf(report), ...report }));
   else console.log([...report.rules.flatMap(linesOf), '', summaryOf(report)].join('\n'));
 }
 
 function linesOf({ rule, text, verdict, why }: RuleResult): string[] {
   const shown = verdict === 'failed' ? 'FAILED' : verdict;
   const line = `${shown.padEnd(12)} ${rule.padEnd(36)} ${text}`;
-  return why === undefined ? [line] : [line, `${' '.repeat(13)}${visible(why)}`];
+  return why === undefined ? [line] : [line, `${' '.repeat(13)}${printable(why)}`];
 }
 
 function summaryOf(report: Report): string {

@@ -1,4 +1,4 @@
-import { inOneLine } from '../common/in-one-line.ts';
+import { errorSummary } from '../common/error-summary.ts';
 import { type Api, aCapture } from './api.ts';
 import type { Check } from './check.ts';
 import { ACCESS_CHECKS } from './checks/access.ts';
@@ -8,7 +8,7 @@ import { OPEN_LEAD_CHECKS } from './checks/open-leads.ts';
 import { QUOTA_CHECKS } from './checks/quota.ts';
 import { READING_CHECKS } from './checks/reading.ts';
 import { CONTRACT_RULES, RULE_IDS, RULES, type RuleId } from './contract-rules.ts';
-import { OUT_OF_SIGHT } from './out-of-sight.ts';
+import { NOT_VERIFIABLE } from './not-verifiable.ts';
 
 /** All checks. The one that uses up the key's quota comes last. */
 export const CHECKS: readonly Check[] = [
@@ -60,11 +60,11 @@ export class CannotVerify extends Error {}
  *
  * @throws CannotVerify
  */
-export async function knock(api: Api): Promise<void> {
+export async function preflight(api: Api): Promise<void> {
   const answers = [() => api.list('limit=1'), () => api.create(aCapture())];
   for (const ask of answers) {
     const { status, text } = await ask().catch((error) => {
-      throw new CannotVerify(`the deployment does not answer: ${inOneLine(error)}`);
+      throw new CannotVerify(`the deployment does not answer: ${errorSummary(error)}`);
     });
     if (status !== 200 && status !== 201) {
       throw new CannotVerify(
@@ -96,7 +96,7 @@ async function make({ title, rules, run }: Check, api: Api, impossible: string |
     await run(api);
     return { title, rules, verdict: 'passed' };
   } catch (error) {
-    return { title, rules, verdict: 'failed', why: inOneLine(error) };
+    return { title, rules, verdict: 'failed', why: errorSummary(error) };
   }
 }
 
@@ -105,7 +105,7 @@ function resultOf(rule: RuleId, checks: readonly CheckResult[]): RuleResult {
   const own = checks.filter(({ rules }) => rules.includes(rule));
   const failed = own.find(({ verdict }) => verdict === 'failed');
   if (failed) return { rule, text, verdict: 'failed', why: `${failed.title}: ${failed.why}` };
-  const unseen = [...own.filter(({ verdict }) => verdict === 'not made').map(({ why }) => why), OUT_OF_SIGHT[rule]];
+  const unseen = [...own.filter(({ verdict }) => verdict === 'not made').map(({ why }) => why), NOT_VERIFIABLE[rule]];
   const why = unseen.filter((each) => each !== undefined).join('; ');
   if (!own.some(({ verdict }) => verdict === 'passed')) return { rule, text, verdict: 'not checked', why };
   return why === '' ? { rule, text, verdict: 'passed' } : { rule, text, verdict: 'in part', why };

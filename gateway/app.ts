@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import fastify, { type FastifyInstance, LogController } from 'fastify';
 import type { Logger } from 'pino';
-import { GATEWAY_AFTER_CLOSE_MS, KNOWN_CALLER_MS, REQUEST_ARRIVAL_MS } from '../common/deadlines.ts';
-import { portLeaver } from '../common/leave-port.ts';
+import { connectionListener } from '../common/connection-listener.ts';
+import { API_KEY_CACHE_MS, GATEWAY_AFTER_CLOSE_MS, REQUEST_ARRIVAL_MS } from '../common/deadlines.ts';
 import { createLogger } from '../common/logger.ts';
 import { type MetricsServer, serveMetrics } from '../common/metrics.ts';
 import { openTracer } from '../common/open-tracer.ts';
@@ -10,12 +10,12 @@ import { Readiness } from '../common/readiness.ts';
 import type { Running } from '../common/run-until-stopped.ts';
 import { TlsCredentials } from '../common/tls-credentials.ts';
 import type { Tracer } from '../common/tracing.ts';
+import { ApiKeyCache } from './api-key-cache.ts';
 import type { GatewayConfig } from './config.ts';
 import { type CoreClient, createCoreClient } from './core-client.ts';
 import { tlsToCore } from './core-connection.ts';
 import { CoreToken } from './core-token.ts';
 import { createHttpServer, giveEmptyBodies } from './http-server.ts';
-import { KnownCallers } from './known-callers.ts';
 import { LEAD_PATH, LEADS_PATH } from './lead-paths.ts';
 import { createGatewayMetrics, type GatewayMetrics } from './metrics.ts';
 import { requestObserver } from './observation.ts';
@@ -23,7 +23,7 @@ import { OpenConnections } from './open-connections.ts';
 import { RequestOrder } from './pipelined-requests.ts';
 import { admitCallers } from './plugins/admission.ts';
 import { allowOnly, knowAllMethods } from './plugins/allowed-methods.ts';
-import { takeIn } from './plugins/arrival.ts';
+import { beginRequests } from './plugins/begin-requests.ts';
 import { checkKeyOfRefused } from './plugins/check-key-of-refused.ts';
 import { type GatewayReadiness, reportHealth } from './plugins/health.ts';
 import {
@@ -41,7 +41,7 @@ import { docsRoutes } from './routes/docs.ts';
 import { leadRoutes } from './routes/leads.ts';
 
 /** The longest body that is read; bytes. The largest valid one, every character escaped, has about 29 KB. @rule 4.1.body */
-export const LONGEST_BODY_BYTES = 32 * 1024;
+export const MAX_BODY_BYTES = 32 * 1024;
 
 /** In milliseconds. */
 export interface GatewayDeadlines {
@@ -57,7 +57,7 @@ export interface GatewayDeadlines {
  */
 export async function startGateway(
   config: GatewayConfig,
-  { requestArrivalMs = REQUEST_ARRIVAL_MS, knownCallerMs = KNOWN_CALLER_MS }: GatewayDeadlines = {},
+  { requestArrivalMs = REQUEST_ARRIVAL_MS, knownCallerMs = API_KEY_CACHE_MS }: GatewayDeadlines = {},
 ): Promise<Running> {
   const credentials = new TlsCredentials(tlsToCore(config));
   const policy = {
@@ -82,7 +82,7 @@ export async function startGateway(
   };
   metrics?.watchReadiness(readiness);
   let metricsServer: MetricsServer | undefined;
-  const letGo = async () => {
+  const release = async () => {
     readiness.core.close();
     readiness.quota.close();
     for (const followNoMore of following) followNoMore();
@@ -93,10 +93,10 @@ export async function startGateway(
   };
   try {
     const order = new RequestOrder(requestArrivalMs);
-    const known = new KnownCallers(knownCallerMs);
+    const known = new ApiKeyCache(knownCallerMs);
     const app = await createGateway(config, { log, metrics, tracer, core, known, quota, policy, readiness, order });
     metricsServer = await serveMetrics(metrics?.registry, config.GATEWAY_METRICS_ADDRESS, log);
-    const port = portLeaver(app.server);
+    const port = connectionListener(app.server);
     const url = await app.listen({ host: config.GATEWAY_HOST, port: config.GATEWAY_PORT });
     readiness.core.begin();
     readiness.quota.begin();
@@ -113,11 +113,11 @@ export async function startGateway(
         await app.close();
         await port.left();
         clearTimeout(cutOff);
-        await letGo();
+        await release();
       },
     };
   } catch (error) {
-    await letGo();
+    await release();
     throw error;
   }
 }
@@ -131,7 +131,7 @@ interface Parts {
   readonly metrics: GatewayMetrics | undefined;
   readonly tracer: Tracer | undefined;
   readonly core: CoreClient;
-  readonly known: KnownCallers;
+  readonly known: ApiKeyCache;
   readonly quota: Quota;
   readonly policy: QuotaPolicy;
   readonly readiness: GatewayReadiness;
@@ -148,7 +148,7 @@ async function createGateway(config: GatewayConfig, parts: Parts): Promise<Fasti
     childLoggerFactory: (parent) => parent,
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: (request) => requestIdOf(request),
-    bodyLimit: LONGEST_BODY_BYTES,
+    bodyLimit: MAX_BODY_BYTES,
     serverFactory: (carryOut) => createHttpServer(order, carryOut),
     // What is in flight when the gateway stops is served, not refused.
     return503OnClosing: false,
@@ -161,7 +161,7 @@ async function createGateway(config: GatewayConfig, parts: Parts): Promise<Fasti
   app.decorateRequest('state');
   giveEmptyBodies(app);
   knowAllMethods(app);
-  takeIn(app, arrivalObserver(observe, metrics, tracer));
+  beginRequests(app, arrivalObserver(observe, metrics, tracer));
   answerServerErrors(app.server, order, publicUrl, observe);
   const connections = new OpenConnections(app.server, log);
 

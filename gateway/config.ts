@@ -14,7 +14,7 @@ import {
   text,
   yesOrNo,
 } from '../common/settings.ts';
-import { LONGEST_WINDOW_SECONDS } from './quota/quota-port.ts';
+import { MAX_WINDOW_SECONDS } from './quota/quota-port.ts';
 import { readSentinelAddress } from './quota/sentinel-address.ts';
 
 /** The gateway's settings. */
@@ -55,7 +55,7 @@ export const gatewaySettings = {
     about: 'requests that all keys of a studio together may make per window; unset: as many as its keys may',
   },
   QUOTA_WINDOW_SECONDS: {
-    parse: integer(1, LONGEST_WINDOW_SECONDS),
+    parse: integer(1, MAX_WINDOW_SECONDS),
     fallback: '60',
     about: 'length of that window; seconds',
   },

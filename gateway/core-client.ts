@@ -11,18 +11,18 @@ import {
   type ExchangeResult,
   ExchangeService,
 } from '../proto/gen/leadintake/v1/exchange_pb.ts';
-import { type Asked as Asking, Collector, type Result } from './collector.ts';
 import type { GatewayConfig } from './config.ts';
 import { connectToCore } from './core-connection.ts';
 import { problemOfError, problemOfStatus } from './core-problems.ts';
 import { isUnseen } from './core-sessions.ts';
 import type { CoreToken } from './core-token.ts';
+import { type Asked as Asking, ExchangeBatcher, type Result } from './exchange-batcher.ts';
 import type { Operation } from './finished-request.ts';
 import type { GatewayMetrics } from './metrics.ts';
 import { Problem } from './problems.ts';
 
 /**
- * From how many requests of a kind that wait on it is too busy for further ones: half of MOST_UNANSWERED. The rest is for those
+ * From how many requests of a kind that wait on it is too busy for further ones: half of MAX_PENDING_REQUESTS. The rest is for those
  * that were let in before that, and are on their way.
  *
  * @rule 7.overload
@@ -203,7 +203,7 @@ function collectItems<Case extends keyof Answers>(
   answeredBy: Case,
   { operation, mostInMessage, gatherMs }: Collecting,
 ) {
-  const collector = new Collector<Item, Answer<Answers[Case]>>(
+  const collector = new ExchangeBatcher<Item, Answer<Answers[Case]>>(
     async function* (messages) {
       try {
         // Each request has a deadline, the call has none.

@@ -7,7 +7,7 @@ import { CoreSessions } from './core-sessions.ts';
 import type { CoreToken } from './core-token.ts';
 
 /** The largest message of an answer to read; bytes. A page of the longest leads, or a batch of them, has about 1 MB. */
-const LARGEST_ANSWER_BYTES = 4 * 1024 * 1024;
+const MAX_RESPONSE_BYTES = 4 * 1024 * 1024;
 
 /** The connections to a core, each made at the first call and again whenever it is lost, with the credentials of that moment. */
 export function connectToCore(
@@ -32,7 +32,7 @@ export function connectToCore(
     httpVersion: '2',
     useBinaryFormat: true,
     sessionManager: sessions,
-    readMaxBytes: LARGEST_ANSWER_BYTES,
+    readMaxBytes: MAX_RESPONSE_BYTES,
     // The two are near each other: packing costs more than it saves.
     acceptCompression: [],
     interceptors: [presentToken(token)],

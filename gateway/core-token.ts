@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
-import { followFiles } from '../common/followed-files.ts';
 import { bearerToken } from '../common/settings.ts';
+import { watchFiles } from '../common/watched-files.ts';
 import type { GatewayConfig } from './config.ts';
 
 /** What the gateway presents to the core, as its file has it, which may change. */
@@ -30,6 +30,6 @@ export class CoreToken {
       this.#authorization = `Bearer ${bearerToken(text.trim()).reveal()}`;
       return {};
     };
-    return followFiles({ what: 'tokens for the core', files: this.#file ? [this.#file] : [], take }, log);
+    return watchFiles({ what: 'tokens for the core', files: this.#file ? [this.#file] : [], take }, log);
   }
 }

@@ -4,7 +4,7 @@ import type { FastifyInstance } from 'fastify';
 import type { RequestOrder } from './pipelined-requests.ts';
 
 /** The longest head of a request that is read: its line and headers; bytes. */
-export const LONGEST_HEAD_BYTES = 16 * 1024;
+export const MAX_HEADER_BYTES = 16 * 1024;
 
 /** How often connections are looked over for requests that take longer; milliseconds. */
 const CONNECTION_CHECK_MS = 1000;
@@ -28,7 +28,7 @@ export function createHttpServer(order: RequestOrder, carryOut: RequestListener)
     {
       // The framework's hooks say so in the contract's words.
       requireHostHeader: false,
-      maxHeaderSize: LONGEST_HEAD_BYTES,
+      maxHeaderSize: MAX_HEADER_BYTES,
       headersTimeout: order.arrivalMs,
       requestTimeout: order.arrivalMs,
       connectionsCheckingInterval: CONNECTION_CHECK_MS,

@@ -2,7 +2,7 @@ import { Counter, Gauge, Histogram, type Registry } from '@prometheus-io/client'
 import { createRegistry, DURATIONS, gauge, gaugeExpiries, SIZES } from '../common/metrics.ts';
 import type { Readiness } from '../common/readiness.ts';
 import type { TlsCredentials } from '../common/tls-credentials.ts';
-import { MOST_UNANSWERED } from './collector.ts';
+import { MAX_PENDING_REQUESTS } from './exchange-batcher.ts';
 import type { FinishedRequest } from './finished-request.ts';
 import type { GatewayReadiness } from './plugins/health.ts';
 
@@ -66,7 +66,7 @@ export function createGatewayMetrics(): GatewayMetrics {
   const waiting = new Map<string, () => number>();
   new Gauge({
     name: 'lead_intake_gateway_core_requests_waiting',
-    help: `Requests by operation that wait for the core; at most ${MOST_UNANSWERED} do.`,
+    help: `Requests by operation that wait for the core; at most ${MAX_PENDING_REQUESTS} do.`,
     labelNames: ['operation'],
     registers: [registry],
     collect() {

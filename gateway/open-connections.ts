@@ -1,25 +1,25 @@
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
-import { Seldom } from '../common/seldom.ts';
-import { keptBySystem, systemNameOf } from './kept-by-system.ts';
+import { Throttle } from '../common/throttle.ts';
+import { kernelSendQueues, socketKey } from './kernel-send-queues.ts';
 
 /** How many connections there are at most; a further one is closed as it comes. */
-export const MOST_CONNECTIONS = 10_000;
+export const MAX_CONNECTIONS = 10_000;
 
 /**
  * Whoever has an answer waiting, here or with the system, takes so many bytes of it in so many milliseconds, or the rest: some
  * 500 B/s. A byte now and then is not enough.
  */
-export const LEAST_TAKEN_BYTES = 16 * 1024;
+export const MIN_TAKEN_BYTES = 16 * 1024;
 export const TAKEN_WITHIN_MS = 30_000;
 
 /**
  * How many bytes may stand unread of the answers to one key, and of all answers to keys; as many of all that is told without
  * a key. A page of the longest leads has about 1 MB.
  */
-export const MOST_UNREAD_OF_KEY_BYTES = 8 * 1024 * 1024;
-export const MOST_UNREAD_BYTES = 64 * 1024 * 1024;
+export const MAX_UNREAD_BYTES_PER_KEY = 8 * 1024 * 1024;
+export const MAX_UNREAD_BYTES = 64 * 1024 * 1024;
 
 /**
  * One address has no more than one part in so many of all connections, and of all that stands unread, so that there is always
@@ -91,13 +91,13 @@ export class OpenConnections {
   #sentCharacters = 0;
   #closed = 0;
   #refused = 0;
-  readonly #told = new Seldom(TOLD_EVERY_MS);
+  readonly #told = new Throttle(TOLD_EVERY_MS);
 
   constructor(server: Server, log: Logger, patience = PATIENCE) {
     this.#server = server;
     this.#log = log;
     this.#patience = patience;
-    server.maxConnections = MOST_CONNECTIONS;
+    server.maxConnections = MAX_CONNECTIONS;
     server.on('connection', (socket) => this.#add(socket));
     server.on('drop', () => {
       this.#refused += 1;
@@ -167,13 +167,13 @@ export class OpenConnections {
     const ofKeys = unread.filter(({ apiKeyId }) => apiKeyId !== undefined);
     const withoutKey = unread.filter(({ apiKeyId }) => apiKeyId === undefined);
     for (const ofKey of Map.groupBy(ofKeys, ({ apiKeyId }) => apiKeyId).values()) {
-      this.#closeBeyond(ofKey, MOST_UNREAD_OF_KEY_BYTES);
+      this.#closeBeyond(ofKey, MAX_UNREAD_BYTES_PER_KEY);
     }
     for (const alike of [ofKeys, withoutKey]) {
       for (const ofAddress of Map.groupBy(alike, ({ address }) => address).values()) {
-        this.#closeBeyond(ofAddress, MOST_UNREAD_BYTES / PARTS_FOR_ADDRESSES);
+        this.#closeBeyond(ofAddress, MAX_UNREAD_BYTES / PARTS_FOR_ADDRESSES);
       }
-      this.#closeBeyond(alike, MOST_UNREAD_BYTES);
+      this.#closeBeyond(alike, MAX_UNREAD_BYTES);
     }
     // Others may come in place of those who ask nothing.
     if (this.#all.length >= this.#server.maxConnections) this.#server.closeIdleConnections();
@@ -189,7 +189,7 @@ export class OpenConnections {
       return false;
     }
     const takenBytes = givenBytesOf(socket) - keptBytes;
-    if (unreadSince === undefined || takenBytes - connection.takenBytes >= LEAST_TAKEN_BYTES) {
+    if (unreadSince === undefined || takenBytes - connection.takenBytes >= MIN_TAKEN_BYTES) {
       connection.unreadSince = now;
       connection.takenBytes = takenBytes;
     } else if (now - unreadSince >= this.#patience.takenWithinMs) {
@@ -208,10 +208,10 @@ export class OpenConnections {
         answeredCharacters >= ASKED_FROM_CHARACTERS && answeredSince <= latestAt,
     );
     if (asked.length === 0) return;
-    const kept = await keptBySystem();
+    const kept = await kernelSendQueues();
     for (const connection of asked) {
       const { socket, unreadSince } = connection;
-      connection.keptBytes = kept.get(systemNameOf(socket) ?? '') ?? 0;
+      connection.keptBytes = kept.get(socketKey(socket) ?? '') ?? 0;
       const takenBytes = givenBytesOf(socket) - connection.keptBytes;
       if (connection.keptBytes === 0 && socket.writableLength === 0) {
         connection.answeredCharacters = 0;
@@ -221,7 +221,7 @@ export class OpenConnections {
       } else {
         // Until it was asked, all that it was given since the last time counted as taken.
         const { asOfAsking } = connection;
-        const isTooLittle = asOfAsking && takenBytes - asOfAsking.takenBytes < LEAST_TAKEN_BYTES;
+        const isTooLittle = asOfAsking && takenBytes - asOfAsking.takenBytes < MIN_TAKEN_BYTES;
         if (isTooLittle) Object.assign(connection, asOfAsking);
         else connection.takenBytes = Math.min(connection.takenBytes, takenBytes);
       }

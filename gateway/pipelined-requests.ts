@@ -11,7 +11,7 @@ export const HELD_BACK_FROM = 32;
 export const HELD_BACK_FROM_BYTES = 64 * 1024;
 
 /** How many may wait on all connections. Each takes up to 4 KB, and its body. */
-export const MOST_WAITING = 20_000;
+export const MAX_WAITING = 20_000;
 
 /**
  * Carries out the requests of a connection one after the other, as they came, and none behind the answer that closes it
@@ -21,7 +21,7 @@ export const MOST_WAITING = 20_000;
 export class RequestOrder {
   /** How long a request may take to arrive; milliseconds. */
   readonly arrivalMs: number;
-  readonly #connections = new WeakMap<Socket, Turns>();
+  readonly #connections = new WeakMap<Socket, PipelineQueue>();
   readonly #waiting = { count: 0 };
 
   constructor(arrivalMs = REQUEST_ARRIVAL_MS) {
@@ -33,7 +33,7 @@ export class RequestOrder {
     const { socket } = request;
     let turns = this.#connections.get(socket);
     if (!turns) {
-      turns = new Turns(socket, this.#waiting, this.arrivalMs);
+      turns = new PipelineQueue(socket, this.#waiting, this.arrivalMs);
       this.#connections.set(socket, turns);
     }
     turns.take(request, response, carryOut);
@@ -69,7 +69,7 @@ interface Waiting {
 }
 
 /** Whose turn it is on one connection. A request that meets no other costs a listener, and nothing else. */
-class Turns {
+class PipelineQueue {
   readonly #socket: Socket;
   /** How many wait on all connections. */
   readonly #allWaiting: { count: number };
@@ -100,7 +100,7 @@ class Turns {
     if (!this.#underWay) {
       this.#underWay = response;
       this.#carryOut({ request, response, carryOut });
-    } else if (this.#allWaiting.count < MOST_WAITING) {
+    } else if (this.#allWaiting.count < MAX_WAITING) {
       this.#allWaiting.count += 1;
       this.#waiting.push({ request, response, carryOut });
       this.#bodyBytes += bodyBytesOf(request);

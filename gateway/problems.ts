@@ -113,12 +113,12 @@ const HEADERS: Partial<Record<ProblemCode, Readonly<Record<string, string>>>> = 
 };
 
 /** How many faulty fields one answer names; a hostile body can have thousands. @rule 2.5.together */
-const MOST_FIELDS = 50;
+const MAX_FIELDS = 50;
 
 /** A request that breaks the contract. */
 export function invalidRequest(faults: readonly FaultyField[], detail?: string, status?: number): Problem {
   return new Problem('integration_invalid_request', {
-    faults: faults.slice(0, MOST_FIELDS),
+    faults: faults.slice(0, MAX_FIELDS),
     ...(detail !== undefined && { detail }),
     ...(status !== undefined && { status }),
   });

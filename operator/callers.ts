@@ -17,7 +17,7 @@ import {
   type CallerEntries,
   type CallerEntry,
   type CertificateSubject,
-  MOST_TOKENS,
+  MAX_TOKENS,
   parseCallers,
   subjectForm,
   tokenDigits,
@@ -84,9 +84,9 @@ export function addCaller(path: string, { name, may, studios, certificate }: New
       return { ...callers, [name]: { ...entry, certificateSubject } };
     }
     const { tokens = [] } = entry;
-    if (tokens.length === MOST_TOKENS) {
+    if (tokens.length === MAX_TOKENS) {
       throw new CallersFault(
-        `${name} has ${MOST_TOKENS} tokens: once nobody uses the older one, \`callers retire ${name}\``,
+        `${name} has ${MAX_TOKENS} tokens: once nobody uses the older one, \`callers retire ${name}\``,
       );
     }
     const created = new Date().toISOString().slice(0, 10);
@@ -105,7 +105,7 @@ export const retireToken = (path: string, name: string, digits?: string): Listed
   change(path, (callers) => {
     const caller = existing(callers, name);
     const { tokens = [] } = caller;
-    if (tokens.length < MOST_TOKENS)
+    if (tokens.length < MAX_TOKENS)
       throw new CallersFault(`${name} has no second token: \`callers new ${name}\` makes one`);
     const [retired, another] =
       digits === undefined ? tokens : tokens.filter(({ sha256 }) => tokenDigits(sha256) === digits);

@@ -1,8 +1,8 @@
-import { visible } from '../common/visible.ts';
+import { printable } from '../common/printable.ts';
 import type { LeadChange } from '../src/domain/lead-change.ts';
 import type { Studio } from '../src/domain/studio.ts';
 import type { Dependencies } from '../src/usecases/dependencies.ts';
-import { LeadChangeLooks } from '../src/usecases/lead-change-looks.ts';
+import { LeadChangePoller } from '../src/usecases/lead-change-poller.ts';
 import { everyStudio } from '../src/usecases/list-studios.ts';
 import { resendLeads } from '../src/usecases/resend-leads.ts';
 import { watchLeadChanges } from '../src/usecases/watch-lead-changes.ts';
@@ -36,8 +36,8 @@ export async function watchChanges(
       ? `${leads} ${leads === 1 ? 'lead waits' : 'leads wait'}, the first since ${since.toISOString()}`
       : 'no lead waits',
   );
-  for await (const changes of watchLeadChanges(new LeadChangeLooks(store), ending)) {
-    for (const change of changes) await write(`${visible(json ? JSON.stringify(change) : lineOf(change))}\n`);
+  for await (const changes of watchLeadChanges(new LeadChangePoller(store), ending)) {
+    for (const change of changes) await write(`${printable(json ? JSON.stringify(change) : lineOf(change))}\n`);
   }
 }
 

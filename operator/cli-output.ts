@@ -1,4 +1,4 @@
-import { visible, visibleJson } from '../common/visible.ts';
+import { printable, printableJson } from '../common/printable.ts';
 import type { ApiKey } from '../src/domain/api-key.ts';
 import type { Lead } from '../src/domain/lead.ts';
 import type { Studio } from '../src/domain/studio.ts';
@@ -38,7 +38,7 @@ export function publicRenewal({ studio, renewal: { step, since, after } }: Studi
 
 /** Prints an answer: JSON for programs, a table or a list of fields for people. */
 export function show(answer: unknown, json: boolean): void {
-  if (json) console.log(visibleJson(answer));
+  if (json) console.log(printableJson(answer));
   else if (Array.isArray(answer) && answer.length > 0) console.table(answer.map(textFields));
   else if (Array.isArray(answer)) console.log('none');
   else for (const [name, value] of Object.entries(textFields(answer))) console.log(`${name.padEnd(12)} ${value}`);
@@ -46,10 +46,10 @@ export function show(answer: unknown, json: boolean): void {
 
 /** Prints what a deployment's examination found. */
 export function showFindings(findings: readonly Finding[], json: boolean): void {
-  if (json) console.log(visibleJson(findings));
+  if (json) console.log(printableJson(findings));
   else {
     for (const { what, verdict, says } of findings) {
-      console.log(`${(verdict === 'fault' ? 'FAULT' : verdict).padEnd(8)} ${what.padEnd(22)} ${visible(says)}`);
+      console.log(`${(verdict === 'fault' ? 'FAULT' : verdict).padEnd(8)} ${what.padEnd(22)} ${printable(says)}`);
     }
   }
 }
@@ -62,5 +62,5 @@ function textOf(value: unknown): string {
   if (value === null || value === undefined) return '-';
   if (value instanceof Date) return value.toISOString();
   if (Array.isArray(value)) return value.map(textOf).join(', ');
-  return typeof value === 'object' ? Object.values(value).map(textOf).join(' ') : visible(String(value));
+  return typeof value === 'object' ? Object.values(value).map(textOf).join(' ') : printable(String(value));
 }

@@ -3,15 +3,15 @@ import { createReadStream } from 'node:fs';
 import { text } from 'node:stream/consumers';
 import { inspect } from 'node:util';
 import { Argument, Command, InvalidArgumentError, Option } from 'commander';
-import { inOneLine } from '../common/in-one-line.ts';
+import { errorSummary } from '../common/error-summary.ts';
+import { printable, printableLines } from '../common/printable.ts';
 import { PAGE_SIZE } from '../common/rules/field-rules.ts';
-import { Seldom } from '../common/seldom.ts';
 import { SettingsError } from '../common/settings.ts';
+import { Throttle } from '../common/throttle.ts';
 import { DAY_MS } from '../common/units.ts';
-import { visible, visibleLines } from '../common/visible.ts';
 import { Api } from '../conformance/api.ts';
 import { showReport } from '../conformance/show-report.ts';
-import { CannotVerify, knock, verify } from '../conformance/verify.ts';
+import { CannotVerify, preflight, verify } from '../conformance/verify.ts';
 import { readDatabaseUrl } from '../src/config.ts';
 import type { ApiKeyScope } from '../src/domain/api-key.ts';
 import { COMMAND_LINE } from '../src/domain/audit.ts';
@@ -408,7 +408,7 @@ changes
   .argument('[studio]', 'those of all studios, unless it is given')
   .action((studioId: string | undefined) =>
     run(async (deps) => {
-      const progress = new Seldom(SHOWN_EVERY_MS);
+      const progress = new Throttle(SHOWN_EVERY_MS);
       const tell = (count: number) => {
         if (progress.isDue()) console.error(`${count} leads so far`);
       };
@@ -500,13 +500,13 @@ Status: 0 no rule is broken, 1 one is, 2 it could not be found out.`,
     const onCheck = (title: string, index: number, count: number) =>
       console.error(`${String(index + 1).padStart(3)}/${count}  ${title}`);
     try {
-      await knock(api);
+      await preflight(api);
       const report = await verify(api, { quota, onCheck });
       showReport(report, isJson());
       process.exitCode = report.rules.some(({ verdict }) => verdict === 'failed') ? 1 : 0;
     } catch (error) {
       if (!(error instanceof CannotVerify)) throw error;
-      console.error(visible(error.message));
+      console.error(printable(error.message));
       process.exitCode = 2;
     }
   });
@@ -555,7 +555,7 @@ async function eraseLeads(
     const count = await countClosedLeads(deps, { studioId, before });
     if (!yes) return { wouldErase: count };
     console.error(`${count} leads are to be erased`);
-    const progress = new Seldom(SHOWN_EVERY_MS);
+    const progress = new Throttle(SHOWN_EVERY_MS);
     const which = { studioId, before, memberId: memberId ?? null, ...BY_HAND };
     const erased = await eraseClosedLeads(deps, which, (sofar) => {
       if (progress.isDue()) console.error(`${sofar} of ${count} leads are erased`);
@@ -605,14 +605,14 @@ async function told(work: () => Promise<void>): Promise<void> {
     await work();
   } catch (error) {
     if (error instanceof OutputFault && error.isClosedPipe) return;
-    console.error(visibleLines(complaint(error)));
+    console.error(printableLines(complaint(error)));
     process.exitCode = 1;
   }
 }
 
 /** Tells once in a while how far the conversion of a database file is, which a command waits for. */
 function showConversion(): (progress: ConversionProgress) => void {
-  const progress = new Seldom(SHOWN_EVERY_MS);
+  const progress = new Throttle(SHOWN_EVERY_MS);
   return ({ done, total }) => {
     if (progress.isDue())
       console.error(`the database file of an earlier release is being converted: ${done} of ${total} records`);
@@ -629,7 +629,7 @@ function complaint(error: unknown): string {
   )
     return error.message;
   if (error instanceof ExportBroken) return `${complaint(error.cause)}\n${error.message}`;
-  if (error instanceof StoreUnavailable || error instanceof UnreadableRecord) return inOneLine(error);
+  if (error instanceof StoreUnavailable || error instanceof UnreadableRecord) return errorSummary(error);
   // What the file system says of a file that was named.
   if (error instanceof Error && 'syscall' in error) return error.message;
   if (!(error instanceof Refusal)) return inspect(error);

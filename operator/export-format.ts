@@ -1,5 +1,5 @@
+import { printable } from '../common/printable.ts';
 import { crmIdFault, uuidFault } from '../common/rules/field-rules.ts';
-import { visible } from '../common/visible.ts';
 import type { Lead } from '../src/domain/lead.ts';
 import type { ExportPosition } from '../src/domain/resume-token.ts';
 import { CSV_HEADER, csvLines, restored } from './csv.ts';
@@ -30,7 +30,7 @@ function jsonLine({ id, studioId, displayName, contact, sourceId, note, stage, c
     createTime: createdAt.toISOString(),
     updateTime: updatedAt.toISOString(),
   };
-  return `${visible(JSON.stringify(fields))}\n`;
+  return `${printable(JSON.stringify(fields))}\n`;
 }
 
 const NDJSON: ExportFormat = {

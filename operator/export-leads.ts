@@ -1,4 +1,4 @@
-import { Seldom } from '../common/seldom.ts';
+import { Throttle } from '../common/throttle.ts';
 import { resumeTokenAfter } from '../src/domain/resume-token.ts';
 import type { Dependencies } from '../src/usecases/dependencies.ts';
 import { exportLeads } from '../src/usecases/export-leads.ts';
@@ -69,7 +69,7 @@ export async function writeLeads(deps: Dependencies, command: ExportCommand): Pr
 /** Tells a terminal how far an export is, unless the leads themselves go there. */
 function showProgress(isFile: boolean) {
   const isShown = process.stderr.isTTY && (isFile || !process.stdout.isTTY);
-  const seldom = new Seldom(SHOWN_EVERY_MS);
+  const seldom = new Throttle(SHOWN_EVERY_MS);
   const began = performance.now();
   const show = (count: number) => {
     const perSecond = Math.round((count / (performance.now() - began)) * 1000);

@@ -1,6 +1,6 @@
 import { type FileHandle, open } from 'node:fs/promises';
-import { inOneLine } from '../common/in-one-line.ts';
-import { visibleLines } from '../common/visible.ts';
+import { errorSummary } from '../common/error-summary.ts';
+import { printableLines } from '../common/printable.ts';
 import type { ExportPosition } from '../src/domain/resume-token.ts';
 import type { ExportFormat } from './export-format.ts';
 
@@ -27,7 +27,7 @@ export class OutputFault extends Error {
 }
 
 /** The longest record that is one of ours, with room to spare; bytes. */
-const LONGEST_RECORD_BYTES = 256 * 1024;
+const MAX_RECORD_BYTES = 256 * 1024;
 
 const QUOTE = '"'.charCodeAt(0);
 const LINE_END = '\n'.charCodeAt(0);
@@ -36,7 +36,7 @@ const LINE_END = '\n'.charCodeAt(0);
 export function standardOutput({ stdout } = process): ExportOutput {
   // Whoever writes is told by the write.
   stdout.on('error', () => {});
-  const shown = (text: string) => (stdout.isTTY ? visibleLines(text.replaceAll('\r\n', '\n')) : text);
+  const shown = (text: string) => (stdout.isTTY ? printableLines(text.replaceAll('\r\n', '\n')) : text);
   return {
     written: undefined,
     write: (text) =>
@@ -87,7 +87,7 @@ export async function fileOutput(path: string, format: ExportFormat, resumes: bo
 async function cutToRecords(file: FileHandle, path: string, format: ExportFormat): Promise<ExportOutput['written']> {
   const isOurs = format.beginning.startsWith(await textAt(file, 0, format.beginning.length));
   const { begin, end } = await lastRecord(file, format.hasQuotes);
-  const record = await textAt(file, begin, Math.min(end - begin, LONGEST_RECORD_BYTES));
+  const record = await textAt(file, begin, Math.min(end - begin, MAX_RECORD_BYTES));
   const last = format.leadIn(record);
   if (!isOurs || (end > 0 && last === undefined && record !== format.header)) {
     throw new OutputFault(`${path} has something else than such an export, and is left as it is`);
@@ -116,4 +116,5 @@ async function lastRecord(file: FileHandle, hasQuotes: boolean): Promise<{ begin
   return { begin, end };
 }
 
-const faultOf = (what: string, error: unknown): OutputFault => new OutputFault(`${what}: ${inOneLine(error)}`, error);
+const faultOf = (what: string, error: unknown): OutputFault =>
+  new OutputFault(`${what}: ${errorSummary(error)}`, error);

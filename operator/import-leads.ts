@@ -1,6 +1,6 @@
 import { createReadStream, statSync } from 'node:fs';
-import { inOneLine } from '../common/in-one-line.ts';
-import { visible } from '../common/visible.ts';
+import { errorSummary } from '../common/error-summary.ts';
+import { printable } from '../common/printable.ts';
 import type { Dependencies } from '../src/usecases/dependencies.ts';
 import { importLeads, type LeadImport, MAX_IMPORTED_AT_ONCE } from '../src/usecases/import-leads.ts';
 import { IMPORT_FORMATS } from './import-format.ts';
@@ -38,7 +38,7 @@ export async function importFile(
   const progress = progressBar();
   const refuse = (line: number, reason: string) => {
     counts.refused += 1;
-    console.error(`line ${line}: ${visible(reason)}`);
+    console.error(`line ${line}: ${printable(reason)}`);
   };
   let batch: { line: number; lead: LeadImport }[] = [];
   let underWay: Promise<void>[] = [];
@@ -70,5 +70,5 @@ function toldOf(
   refusal: Error & { readonly reason: string; readonly faults: readonly { field: string; message: string }[] },
 ): string {
   const faults = refusal.faults.map(({ field, message }) => `${field} ${message}`).join(', ');
-  return `${refusal.reason}: ${faults || inOneLine(refusal)}`;
+  return `${refusal.reason}: ${faults || errorSummary(refusal)}`;
 }

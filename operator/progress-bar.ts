@@ -1,4 +1,4 @@
-import { Seldom } from '../common/seldom.ts';
+import { Throttle } from '../common/throttle.ts';
 
 /** How often it is told how far something is: in a terminal, and elsewhere; milliseconds. */
 const SHOWN_EVERY_MS = { terminal: 500, elsewhere: 10_000 } as const;
@@ -10,7 +10,7 @@ const SHOWN_EVERY_MS = { terminal: 500, elsewhere: 10_000 } as const;
  */
 export function progressBar(): (done: number, total: number, told: (seconds: number) => string) => void {
   const { isTTY } = process.stderr;
-  const shown = new Seldom(isTTY ? SHOWN_EVERY_MS.terminal : SHOWN_EVERY_MS.elsewhere);
+  const shown = new Throttle(isTTY ? SHOWN_EVERY_MS.terminal : SHOWN_EVERY_MS.elsewhere);
   const began = performance.now();
   shown.isDue();
   return (done, total, told) => {

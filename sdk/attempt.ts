@@ -1,7 +1,7 @@
 import type { ProblemDetails } from './contract.ts';
 
 /** More than the longest answer of the service by far; bytes, when nothing is compressed any more. */
-const LONGEST_ANSWER_BYTES = 4 * 1024 * 1024;
+const MAX_RESPONSE_BYTES = 4 * 1024 * 1024;
 
 const UUID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/i;
 
@@ -45,7 +45,7 @@ async function textOf({ body }: Response): Promise<string | undefined> {
   let length = 0;
   for await (const chunk of body ?? []) {
     length += chunk.length;
-    if (length > LONGEST_ANSWER_BYTES) return undefined;
+    if (length > MAX_RESPONSE_BYTES) return undefined;
     chunks.push(chunk);
   }
   return new TextDecoder().decode(Buffer.concat(chunks));

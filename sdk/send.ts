@@ -12,13 +12,13 @@ import { IdempotencyConflictError, LeadAlreadyOpenError, NoAnswerError, ProblemE
 
 /** The first back-off, and the longest; milliseconds. */
 const FIRST_BACK_OFF_MS = 500;
-const LONGEST_BACK_OFF_MS = 30_000;
+const MAX_BACK_OFF_MS = 30_000;
 
 /** With less time left than this, another attempt would more likely confuse the outcome than settle it; milliseconds. */
 const SHORTEST_ATTEMPT_MS = 1000;
 
 /** A timer of Node that is longer goes off at once; milliseconds. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
+const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /** How requests are sent. */
 export interface Sending {
@@ -54,7 +54,7 @@ export async function send(
   if (signal?.aborted) throw givenUp();
   for (;;) {
     const timeoutMs = Math.min(attemptTimeoutMs, Math.max(0, Math.ceil(end - performance.now())));
-    const limits = [AbortSignal.timeout(Math.min(timeoutMs, LONGEST_TIMER_MS)), ...(signal ? [signal] : [])];
+    const limits = [AbortSignal.timeout(Math.min(timeoutMs, MAX_TIMER_MS)), ...(signal ? [signal] : [])];
     const last = await attempt(request, fetch, AbortSignal.any(limits));
     attempts += 1;
     if (last.kind === 'answer') return last;
@@ -94,14 +94,14 @@ export async function send(
 
 /** Doubles with each attempt, by chance up to a half shorter, and never before the service wants the next one. */
 function timeToWait(attempts: number, retryAfterSeconds = 0): number {
-  const half = Math.min(LONGEST_BACK_OFF_MS, FIRST_BACK_OFF_MS * 2 ** (attempts - 1)) / 2;
+  const half = Math.min(MAX_BACK_OFF_MS, FIRST_BACK_OFF_MS * 2 ** (attempts - 1)) / 2;
   return Math.max(half, retryAfterSeconds * 1000) + Math.random() * half;
 }
 
 /** @throws Error when the caller gives up meanwhile */
 async function wait(waitMs: number, signal: AbortSignal | undefined): Promise<void> {
-  for (let restMs = waitMs; restMs > 0; restMs -= LONGEST_TIMER_MS) {
-    await sleep(Math.min(restMs, LONGEST_TIMER_MS), undefined, { ...(signal && { signal }) });
+  for (let restMs = waitMs; restMs > 0; restMs -= MAX_TIMER_MS) {
+    await sleep(Math.min(restMs, MAX_TIMER_MS), undefined, { ...(signal && { signal }) });
   }
 }
 

@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { followFiles } from '../common/followed-files.ts';
-import { portLeaver } from '../common/leave-port.ts';
+import { connectionListener } from '../common/connection-listener.ts';
 import { createLogger } from '../common/logger.ts';
 import { type MetricsServer, serveMetrics } from '../common/metrics.ts';
 import { openTracer } from '../common/open-tracer.ts';
@@ -9,6 +8,7 @@ import { Readiness } from '../common/readiness.ts';
 import type { Running } from '../common/run-until-stopped.ts';
 import type { SettingFile } from '../common/settings.ts';
 import { TlsCredentials } from '../common/tls-credentials.ts';
+import { watchFiles } from '../common/watched-files.ts';
 import { parseCallers } from './callers-file.ts';
 import { type CoreConfig, coreTls } from './config.ts';
 import { conversionLog } from './conversion-log.ts';
@@ -19,7 +19,7 @@ import { Callers } from './rpc/callers.ts';
 import { createCoreMetrics } from './rpc/metrics.ts';
 import { callObserver } from './rpc/observation.ts';
 import { storeObserver } from './rpc/store-observation.ts';
-import { unreadableLog } from './rpc/unreadable-log.ts';
+import { unreadableRecordLog } from './rpc/unreadable-record-log.ts';
 import { createCoreServer } from './server.ts';
 import { openStore } from './store/open-store.ts';
 
@@ -36,7 +36,7 @@ export async function startCore(config: CoreConfig, stopping?: AbortSignal): Pro
   const tracer = await openTracer('core', config.OTEL_EXPORTER_OTLP_ENDPOINT);
   const observer = storeObserver(metrics, tracer);
   const watch = { stopping, progressed: conversionLog(log) };
-  const store = await openStore(config.DATABASE_URL.reveal(), observer, unreadableLog(log), watch);
+  const store = await openStore(config.DATABASE_URL.reveal(), observer, unreadableRecordLog(log), watch);
   const draining = new AbortController();
   const readiness = new Readiness('the database', () => store.check(), log);
   metrics?.watchCertificates(credentials);
@@ -59,7 +59,7 @@ export async function startCore(config: CoreConfig, stopping?: AbortSignal): Pro
       },
     );
     metricsServer = await serveMetrics(metrics?.registry, config.CORE_METRICS_ADDRESS, log);
-    const port = portLeaver(server.server);
+    const port = connectionListener(server.server);
     const url = await server.listen({ host: config.CORE_HOST, port: config.CORE_PORT });
     const stopFollowing = followCallers(config.CORE_CALLERS_FILE?.file, callers, log);
     const stopRenewing = keepClaimsRenewed({ store, clock: systemClock }, log);
@@ -96,5 +96,5 @@ function followCallers(file: SettingFile | undefined, callers: Callers, log: Log
     callers.replace(entries);
     return { callers: Object.keys(entries).length };
   };
-  return followFiles({ what: 'callers', files: file ? [file] : [], take }, log);
+  return watchFiles({ what: 'callers', files: file ? [file] : [], take }, log);
 }

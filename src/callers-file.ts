@@ -28,10 +28,10 @@ export interface CallerEntry {
 export type CallerEntries = Readonly<Record<string, CallerEntry>>;
 
 /** How many callers there may be: each is a label's value of a metric. */
-export const MOST_NAMED_CALLERS = 500;
+export const MAX_NAMED_CALLERS = 500;
 
 /** How many tokens a caller may have: the one it is to present, and the one it presents until then. */
-export const MOST_TOKENS = 2;
+export const MAX_TOKENS = 2;
 
 const NAME = '^[a-z0-9][a-z0-9._-]{0,62}$';
 
@@ -42,7 +42,7 @@ const SCHEMA = {
   properties: {
     callers: {
       type: 'object',
-      maxProperties: MOST_NAMED_CALLERS,
+      maxProperties: MAX_NAMED_CALLERS,
       propertyNames: { pattern: NAME },
       additionalProperties: {
         type: 'object',
@@ -58,7 +58,7 @@ const SCHEMA = {
           },
           tokens: {
             type: 'array',
-            maxItems: MOST_TOKENS,
+            maxItems: MAX_TOKENS,
             items: {
               type: 'object',
               required: ['sha256'],

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { Seldom } from '../common/seldom.ts';
+import { Throttle } from '../common/throttle.ts';
 import type { ConversionProgress } from './store/conversion.ts';
 
 /** How often it is told; milliseconds. */
@@ -7,7 +7,7 @@ const TOLD_EVERY_MS = 5000;
 
 /** Tells how far the conversion of a database file is, and how long it will take. */
 export function conversionLog(log: Logger): (progress: ConversionProgress) => void {
-  const progress = new Seldom(TOLD_EVERY_MS);
+  const progress = new Throttle(TOLD_EVERY_MS);
   let began: { readonly done: number; readonly at: number } | undefined;
   return ({ done, total }) => {
     // How long it took to the first records, with the tables changed before, tells nothing of what is left.

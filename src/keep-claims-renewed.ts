@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { Seldom } from '../common/seldom.ts';
+import { Throttle } from '../common/throttle.ts';
 import type { Dependencies } from './usecases/dependencies.ts';
 import { type RenewalObserver, renewClaims } from './usecases/renew-claims.ts';
 
@@ -12,7 +12,7 @@ const TOLD_EVERY_MS = 10_000;
 
 /** How often the log tells that a studio's renewal fails, and of how many studios in that time; milliseconds. */
 const FAILURE_TOLD_EVERY_MS = 600_000;
-const MOST_FAILURES_TOLD = 100;
+const MAX_LOGGED_FAILURES = 100;
 
 /**
  * Makes claims of leads anew whenever that is due, for as long as the process runs; whoever else does so, too.
@@ -21,8 +21,8 @@ const MOST_FAILURES_TOLD = 100;
  */
 export function keepClaimsRenewed(deps: Pick<Dependencies, 'store' | 'clock'>, log: Logger): () => void {
   const stopping = new AbortController();
-  const progress = new Seldom(TOLD_EVERY_MS);
-  const failures = new Seldom(FAILURE_TOLD_EVERY_MS, MOST_FAILURES_TOLD);
+  const progress = new Throttle(TOLD_EVERY_MS);
+  const failures = new Throttle(FAILURE_TOLD_EVERY_MS, MAX_LOGGED_FAILURES);
   const observer = {
     progressed({ studio, renewal: { step, after } }: Renewal, renewed: number) {
       if (!progress.isDue()) return;

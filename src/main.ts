@@ -1,6 +1,6 @@
 import { createLogger } from '../common/logger.ts';
+import { isSupervisor, startProcesses } from '../common/process-supervisor.ts';
 import { runUntilStopped } from '../common/run-until-stopped.ts';
-import { isSupervisor, startProcesses } from '../common/several-processes.ts';
 import { startCore } from './app.ts';
 import { readCoreConfig } from './config.ts';
 

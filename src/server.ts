@@ -3,31 +3,31 @@ import { Code } from '@connectrpc/connect';
 import { fastifyConnectPlugin } from '@connectrpc/connect-fastify';
 import fastify, { type FastifyInstance, LogController } from 'fastify';
 import type { Logger } from 'pino';
-import { LONGEST_CALL_MS } from '../common/deadlines.ts';
+import { MAX_CALL_MS } from '../common/deadlines.ts';
 import type { Readiness } from '../common/readiness.ts';
 import type { TlsCredentials, TlsPem } from '../common/tls-credentials.ts';
 import type { CoreConfig } from './config.ts';
+import { limitConnections } from './http2/connection-limits.ts';
 import { Connections, streamOf } from './http2/connections.ts';
-import { endedTeller } from './http2/ended-log.ts';
+import { endedReporter } from './http2/ended-stream-log.ts';
 import { closeGracefully } from './http2/graceful-close.ts';
-import { endLifelessConnections } from './http2/lifeless-connections.ts';
-import { leaveOldConnections } from './http2/old-connections.ts';
-import { boundStrangers } from './http2/strangers.ts';
+import { enforceKeepalive } from './http2/keepalive.ts';
+import { enforceMaxConnectionAge } from './http2/max-connection-age.ts';
 import { endUnfinishedStreams } from './http2/unfinished-streams.ts';
-import { endUnreadAnswers } from './http2/unread-answers.ts';
+import { endUnreadResponses } from './http2/unread-responses.ts';
 import { valuesOf } from './rpc/caller-access.ts';
 import { admitKnownCallers, identifier } from './rpc/caller-authentication.ts';
 import type { Callers } from './rpc/callers.ts';
-import { discreetJson } from './rpc/discreet-json.ts';
+import { connectionDraining } from './rpc/connection-draining.ts';
 import type { ItemContext } from './rpc/items.ts';
-import { leaving } from './rpc/leaving.ts';
 import type { CallObserver } from './rpc/observation.ts';
 import { mayLast, routes } from './rpc/routes.ts';
 import { callRunner, runCalls } from './rpc/run-call.ts';
+import { safeJson } from './rpc/safe-json.ts';
 import type { Dependencies } from './usecases/dependencies.ts';
 
 /** The largest message a caller may send, packed or not; bytes. The largest lead has about 10 KB, batches their own bound. */
-const LARGEST_CALL_BYTES = 64 * 1024;
+const MAX_CALL_BYTES = 64 * 1024;
 
 /** What a server has around it. */
 interface CoreContext {
@@ -61,7 +61,7 @@ export async function createCoreServer(
     // One of its own for each call would cost as much as the line that it writes.
     childLoggerFactory: (parent) => parent,
     logController: new LogController({ disableRequestLogging: true }),
-    bodyLimit: LARGEST_CALL_BYTES,
+    bodyLimit: MAX_CALL_BYTES,
     // A session that is closed for being idle goes on to read, which is what `CallerConnection.end` is careful of.
     http2SessionTimeout: 0,
   }) as unknown as FastifyInstance;
@@ -69,13 +69,13 @@ export async function createCoreServer(
   app.addHook('onClose', async () => followNoMore());
   const identify = identifier(callers);
   const connections = new Connections(app);
-  const tell = endedTeller(log);
-  boundStrangers(app, connections, { identify, tell });
-  leaveOldConnections(app, connections, config.CORE_CONNECTION_MAX_AGE_MS);
+  const tell = endedReporter(log);
+  limitConnections(app, connections, { identify, tell });
+  enforceMaxConnectionAge(app, connections, config.CORE_CONNECTION_MAX_AGE_MS);
   endUnfinishedStreams(app, mayLast);
   closeGracefully(app, connections);
-  endUnreadAnswers(app, connections, tell);
-  endLifelessConnections(app, connections, tell);
+  endUnreadResponses(app, connections, tell);
+  enforceKeepalive(app, connections, tell);
   const ending = new AbortController();
   app.addHook('preClose', async () => ending.abort());
   answerUnknownCalls(app);
@@ -92,11 +92,11 @@ export async function createCoreServer(
     contextValues(request) {
       const values = valuesOf(identify(request));
       const connection = connections.of(request);
-      return connection ? values.set(leaving, connection.leaving) : values;
+      return connection ? values.set(connectionDraining, connection.draining) : values;
     },
-    jsonOptions: discreetJson,
-    readMaxBytes: LARGEST_CALL_BYTES,
-    maxTimeoutMs: LONGEST_CALL_MS,
+    jsonOptions: safeJson,
+    readMaxBytes: MAX_CALL_BYTES,
+    maxTimeoutMs: MAX_CALL_MS,
   });
   return app;
 }

@@ -7,7 +7,7 @@ const ROOT = join(import.meta.dirname, '..');
 /** What a store's adapter knows besides its database: the port, and what is decided and said the same way on both. */
 const FOR_ADAPTERS = [
   'common/deadlines.ts',
-  'common/shared-reads.ts',
+  'common/coalesced-reads.ts',
   'src/domain/',
   'src/store/checked.ts',
   'src/store/conversion.ts',
@@ -15,9 +15,9 @@ const FOR_ADAPTERS = [
   'src/store/index-faults.ts',
   'src/store/pages.ts',
   'src/store/region-after-put.ts',
-  'src/store/repetition.ts',
+  'src/store/replay-outcome.ts',
   'src/store/store.ts',
-  'src/store/unacknowledged.ts',
+  'src/store/read-past-unreadable.ts',
 ];
 
 /**
@@ -39,8 +39,8 @@ const MAY_KNOW: Readonly<Record<string, readonly string[]>> = {
   'src/store/index-faults.ts': ['src/store/store.ts'],
   'src/store/pages.ts': ['src/store/checked.ts', 'src/store/store.ts'],
   'src/store/region-after-put.ts': ['src/domain/', 'src/store/checked.ts', 'src/store/store.ts'],
-  'src/store/repetition.ts': ['src/domain/', 'src/store/store.ts'],
-  'src/store/unacknowledged.ts': [],
+  'src/store/replay-outcome.ts': ['src/domain/', 'src/store/store.ts'],
+  'src/store/read-past-unreadable.ts': [],
   'src/store/sqlite/': FOR_ADAPTERS,
   'src/store/mongo/': FOR_ADAPTERS,
   // Nobody else knows the adapters.
@@ -51,7 +51,13 @@ const MAY_KNOW: Readonly<Record<string, readonly string[]>> = {
     'src/store/sqlite/',
     'src/store/store.ts',
   ],
-  'src/usecases/': ['common/rules/', 'common/shared-reads.ts', 'common/units.ts', 'src/domain/', 'src/store/store.ts'],
+  'src/usecases/': [
+    'common/rules/',
+    'common/coalesced-reads.ts',
+    'common/units.ts',
+    'src/domain/',
+    'src/store/store.ts',
+  ],
   'src/callers-file.ts': ['common/rules/', 'src/domain/'],
   'src/rpc/': ['common/', 'proto/gen/', 'src/callers-file.ts', 'src/domain/', 'src/store/store.ts', 'src/usecases/'],
   'src/http2/': ['common/', 'src/rpc/'],

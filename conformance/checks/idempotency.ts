@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { type Answer, aCapture } from '../api.ts';
-import { AT_ONCE, addsLeads, atOnce } from '../at-once.ts';
 import type { Check } from '../check.ts';
+import { addsLeads, CONCURRENCY, concurrently } from '../concurrently.ts';
 import { leadOf, refusalOf } from '../expectations.ts';
 
 const CONFLICT = 'integration_idempotency_conflict';
@@ -35,12 +35,12 @@ export const IDEMPOTENCY_CHECKS: readonly Check[] = [
     },
   },
   {
-    title: `of ${AT_ONCE} equal requests at once all get the same answer, and one lead is written`,
+    title: `of ${CONCURRENCY} equal requests at once all get the same answer, and one lead is written`,
     rules: ['4.1.1', '4.1.at-once'],
     async run(api) {
       const [capture, key] = [aCapture(), randomUUID()];
       await addsLeads(api, 1, async () => {
-        const [original, ...others] = await atOnce(() => api.create(capture, key));
+        const [original, ...others] = await concurrently(() => api.create(capture, key));
         leadOf(original as Answer, 201);
         for (const other of others) sameAnswer(other, original as Answer);
       });
@@ -64,12 +64,12 @@ export const IDEMPOTENCY_CHECKS: readonly Check[] = [
     },
   },
   {
-    title: `of ${AT_ONCE} requests at once with one Idempotency-Key and different data one is created, the others are conflicts`,
+    title: `of ${CONCURRENCY} requests at once with one Idempotency-Key and different data one is created, the others are conflicts`,
     rules: ['4.1.2'],
     async run(api) {
       const key = randomUUID();
       await addsLeads(api, 1, async () => {
-        const answers = await atOnce(() => api.create(aCapture(), key));
+        const answers = await concurrently(() => api.create(aCapture(), key));
         const created = answers.filter(({ status }) => status === 201);
         assert.equal(created.length, 1, `${created.length} were created`);
         for (const answer of answers) if (answer.status !== 201) refusalOf(answer, 409, CONFLICT);

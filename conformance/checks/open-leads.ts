@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { aCapture, anEmail } from '../api.ts';
-import { addsLeads, atOnce } from '../at-once.ts';
 import type { Check } from '../check.ts';
+import { addsLeads, concurrently } from '../concurrently.ts';
 import { leadOf, refusalOf } from '../expectations.ts';
 
 const ALREADY_OPEN = 'integration_lead_already_open';
@@ -50,7 +50,7 @@ export const OPEN_LEAD_CHECKS: readonly Check[] = [
     async run(api) {
       const contact = anEmail();
       await addsLeads(api, 1, async () => {
-        const answers = await atOnce((index) => api.create(aCapture({ contact, note: `${index}` })));
+        const answers = await concurrently((index) => api.create(aCapture({ contact, note: `${index}` })));
         const created = answers.filter(({ status }) => status === 201);
         assert.equal(created.length, 1, `${created.length} were created`);
         for (const answer of answers) if (answer.status !== 201) refusalOf(answer, 409, ALREADY_OPEN);

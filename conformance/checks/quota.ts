@@ -5,7 +5,7 @@ import type { Check } from '../check.ts';
 import { checkProblem, refusalOf } from '../expectations.ts';
 
 /** After how many requests a quota counts as one that cannot be used up. */
-const MOST_REQUESTS = 20_000;
+const MAX_REQUESTS = 20_000;
 
 const TOGETHER = 50;
 
@@ -24,12 +24,12 @@ export const QUOTA_CHECKS: readonly Check[] = [
       const ask = () => api.list('limit=1', { takes429: true });
       let askedAt = 0;
       let refused: Answer | undefined;
-      for (let sent = 0; !refused && sent < MOST_REQUESTS; sent += TOGETHER) {
+      for (let sent = 0; !refused && sent < MAX_REQUESTS; sent += TOGETHER) {
         askedAt = performance.now();
         const answers = await Promise.all(Array.from({ length: TOGETHER }, ask));
         refused = answers.find(({ status }) => status !== 200);
       }
-      assert(refused, `${MOST_REQUESTS} requests were not too many`);
+      assert(refused, `${MAX_REQUESTS} requests were not too many`);
       let seconds = secondsToWait(refused);
       for (const earlyMs of TOO_EARLY_MS) {
         const endsAt = askedAt + seconds * 1000;

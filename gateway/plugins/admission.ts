@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
+import type { ApiKeyCache } from '../api-key-cache.ts';
 import type { CoreClient } from '../core-client.ts';
-import type { KnownCallers } from '../known-callers.ts';
 import type { Quota, QuotaPolicy } from '../quota/quota-port.ts';
 import { authenticator, refuseUnlessAllowed } from './authentication.ts';
 import { loadShedding } from './load-shedding.ts';
@@ -9,7 +9,7 @@ import { requestCounter } from './quota.ts';
 /** What it takes to know who may come in. */
 interface Parts {
   readonly core: CoreClient;
-  readonly known: KnownCallers;
+  readonly known: ApiKeyCache;
   readonly quota: Quota;
   readonly policy: QuotaPolicy;
 }

@@ -1,8 +1,8 @@
 import type { FastifyRequest } from 'fastify';
 import { hashKeySecret, isKeySecret } from '../../common/rules/key-secret.ts';
 import { ApiKeyScope, type AuthenticateApiKeyResponse } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
+import type { ApiKeyCache } from '../api-key-cache.ts';
 import type { Bearer, CoreClient } from '../core-client.ts';
-import type { KnownCallers } from '../known-callers.ts';
 import { Problem } from '../problems.ts';
 import type { PresentedKey } from '../request-state.ts';
 
@@ -16,7 +16,7 @@ import type { PresentedKey } from '../request-state.ts';
  */
 export function authenticator(
   core: CoreClient,
-  known: KnownCallers,
+  known: ApiKeyCache,
 ): (request: FastifyRequest) => PresentedKey | Promise<PresentedKey> {
   return (request) => {
     const secret = secretOf(request);

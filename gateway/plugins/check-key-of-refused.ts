@@ -1,6 +1,6 @@
 import type { FastifyError, FastifyInstance } from 'fastify';
+import type { ApiKeyCache } from '../api-key-cache.ts';
 import type { CoreClient } from '../core-client.ts';
-import type { KnownCallers } from '../known-callers.ts';
 import { Problem, type ProblemCode } from '../problems.ts';
 import type { Quota } from '../quota/quota-port.ts';
 import { checked } from './authentication.ts';
@@ -22,7 +22,7 @@ const ABOUT_THE_KEY = new Set<ProblemCode>([
  */
 export function checkKeyOfRefused(
   app: FastifyInstance,
-  { core, known, quota }: { readonly core: CoreClient; readonly known: KnownCallers; readonly quota: Quota },
+  { core, known, quota }: { readonly core: CoreClient; readonly known: ApiKeyCache; readonly quota: Quota },
 ): void {
   app.setErrorHandler(async (error: FastifyError, request, reply) => {
     const { key } = request.state;

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyRequest } from 'fastify';
-import { Seldom } from '../../common/seldom.ts';
+import { Throttle } from '../../common/throttle.ts';
 import type { CoreClient } from '../core-client.ts';
 import { Problem } from '../problems.ts';
 
@@ -9,7 +9,7 @@ import { Problem } from '../problems.ts';
  * again at once, and so do thousands, would be all that the gateway has time for.
  */
 const AT_ONCE_PER_SECOND = 1000;
-const MOST_DELAY_MS = 1000;
+const MAX_DELAY_MS = 1000;
 
 /** How often the log tells of it, at most; milliseconds. */
 const TOLD_EVERY_MS = 10_000;
@@ -31,7 +31,7 @@ export function loadShedding(core: CoreClient): (request: FastifyRequest) => Pro
   /** When the next may be turned away, at the pace above. */
   let nextAt = 0;
   let turnedAway = 0;
-  const told = new Seldom(TOLD_EVERY_MS);
+  const told = new Throttle(TOLD_EVERY_MS);
   return (request) => (core.isBusy(request.routeOptions.config.operation) ? turnAway(request) : undefined);
 
   async function turnAway(request: FastifyRequest): Promise<never> {
@@ -42,7 +42,7 @@ export function loadShedding(core: CoreClient): (request: FastifyRequest) => Pro
       request.log.warn({ operation, turnedAway }, 'too many requests wait for the core: more are turned away');
       turnedAway = 0;
     }
-    const delayMs = Math.min(Math.max(0, nextAt - now), MOST_DELAY_MS);
+    const delayMs = Math.min(Math.max(0, nextAt - now), MAX_DELAY_MS);
     nextAt = now + delayMs + 1000 / AT_ONCE_PER_SECOND;
     if (delayMs >= 1) await sleep(delayMs);
     throw TURNED_AWAY;

@@ -5,14 +5,14 @@ import type { GatewayMetrics } from '../metrics.ts';
 import type { RequestObserver } from '../observation.ts';
 
 /** Is told of every request that arrives, and goes on with it as a part of its trace. */
-export type ObserveArrival = (request: FastifyRequest, reply: FastifyReply, goOn: () => void) => void;
+export type ObserveRequest = (request: FastifyRequest, reply: FastifyReply, goOn: () => void) => void;
 
 /** Tells of every request how it ended, once its caller has the answer or is gone; undefined without anybody to tell. */
 export function arrivalObserver(
   observe: RequestObserver | undefined,
   metrics: GatewayMetrics | undefined,
   tracer: Tracer | undefined,
-): ObserveArrival | undefined {
+): ObserveRequest | undefined {
   if (!observe && !tracer) return undefined;
   return (request, reply, goOn) => {
     metrics?.requestBegan();

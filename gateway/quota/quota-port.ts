@@ -90,11 +90,11 @@ export const tellsMore = (
   (second.remaining === first.remaining && second.resetSeconds > first.resetSeconds);
 
 /** The longest window that may be set; seconds. */
-export const LONGEST_WINDOW_SECONDS = 86_400;
+export const MAX_WINDOW_SECONDS = 86_400;
 
 /**
  * How many requests in how long a time, for whoever has no limit of their own. Whole numbers, at least 1; the window at most
- * LONGEST_WINDOW_SECONDS.
+ * MAX_WINDOW_SECONDS.
  */
 export interface QuotaPolicy {
   /** Of a key. */

@@ -1,5 +1,5 @@
 import type { Result } from 'ioredis';
-import { LONGEST_WINDOW_SECONDS, type QuotaBearer } from './quota-port.ts';
+import { MAX_WINDOW_SECONDS, type QuotaBearer } from './quota-port.ts';
 import type { RedisClient } from './redis-client.ts';
 
 /**
@@ -45,7 +45,7 @@ local length = tonumber(ARGV[1])
 
 local function look(counter, refusal, limit)
   local refused = redis.call('PTTL', refusal)
-  if refused > ${(LONGEST_WINDOW_SECONDS + 1) * 1000} then refused = 0 end
+  if refused > ${(MAX_WINDOW_SECONDS + 1) * 1000} then refused = 0 end
 
   local left, count = window(counter)
   -- Begun under a longer policy, or before the clock was set back.

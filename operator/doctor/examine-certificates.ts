@@ -1,5 +1,5 @@
 import { createPrivateKey, type X509Certificate } from 'node:crypto';
-import { inOneLine } from '../../common/in-one-line.ts';
+import { errorSummary } from '../../common/error-summary.ts';
 import { certificatesIn, pemOf, type TlsFiles } from '../../common/tls-credentials.ts';
 import { DAY_MS } from '../../common/units.ts';
 import { type Finding, Notes } from './finding.ts';
@@ -40,7 +40,7 @@ function examine(what: string, pem: string | undefined, look: Look): readonly Fi
   try {
     look(notes, certificatesIn(pem));
   } catch (error) {
-    notes.fault(`cannot be read: ${inOneLine(error)}`);
+    notes.fault(`cannot be read: ${errorSummary(error)}`);
   }
   return notes.findings;
 }

@@ -1,7 +1,7 @@
 import { Code, ConnectError, createClient, type Transport } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-node';
 import { DOCTOR_MS } from '../../common/deadlines.ts';
-import { inOneLine } from '../../common/in-one-line.ts';
+import { errorSummary } from '../../common/error-summary.ts';
 import { TlsCredentials } from '../../common/tls-credentials.ts';
 import type { GatewayConfig } from '../../gateway/config.ts';
 import { presentToken, tlsToCore } from '../../gateway/core-connection.ts';
@@ -33,7 +33,7 @@ export async function examineCore(config: GatewayConfig): Promise<readonly Findi
     if (isTokenRefused(error)) notes.fault(OTHER_TOKEN);
     else
       notes.fault(
-        `at ${CORE_URL} does not answer: ${inOneLine(error)}. Look at CORE_URL, its certificates, and whether it runs`,
+        `at ${CORE_URL} does not answer: ${errorSummary(error)}. Look at CORE_URL, its certificates, and whether it runs`,
       );
     return notes.findings;
   }
@@ -46,7 +46,7 @@ export async function examineCore(config: GatewayConfig): Promise<readonly Findi
     const reason = ConnectError.from(error).findDetails(ErrorInfoSchema)[0]?.reason;
     if (reason === 'CALLER_UNAUTHENTICATED') notes.fault(OTHER_TOKEN);
     else if (reason === 'CALLER_FORBIDDEN') notes.fault(NO_GATEWAY);
-    else if (reason !== 'KEY_INVALID') notes.fault(`answers a call with: ${inOneLine(error)}`);
+    else if (reason !== 'KEY_INVALID') notes.fault(`answers a call with: ${errorSummary(error)}`);
   }
   return notes.findings;
 }

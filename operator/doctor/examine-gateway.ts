@@ -1,5 +1,5 @@
 import { DOCTOR_MS } from '../../common/deadlines.ts';
-import { inOneLine } from '../../common/in-one-line.ts';
+import { errorSummary } from '../../common/error-summary.ts';
 import { type Finding, Notes } from './finding.ts';
 
 /** A date in a header has whole seconds; milliseconds. */
@@ -21,7 +21,7 @@ export async function examineGateway(publicUrl: string): Promise<readonly Findin
     if (ready.status === 200) notes.well(`at ${publicUrl} is ready`);
     else notes.fault(`at ${publicUrl} lives, but is not ready: the core or the quota store does not answer it`);
   } catch (error) {
-    notes.fault(`at ${publicUrl} does not answer: ${inOneLine(error)}. Look at PUBLIC_URL, and whether it runs`);
+    notes.fault(`at ${publicUrl} does not answer: ${errorSummary(error)}. Look at PUBLIC_URL, and whether it runs`);
   }
   return notes.findings;
 }

@@ -1,4 +1,4 @@
-import { inOneLine } from '../../common/in-one-line.ts';
+import { errorSummary } from '../../common/error-summary.ts';
 import type { GatewayConfig } from '../../gateway/config.ts';
 import { clusterClient, firstConnection, singleClient } from '../../gateway/quota/redis-client.ts';
 import { type Finding, Notes } from './finding.ts';
@@ -28,7 +28,7 @@ export async function examineRedis({ REDIS_URL, REDIS_CLUSTER }: GatewayConfig):
     }
   } catch (error) {
     notes.fault(
-      `does not answer: ${inOneLine(reason ?? error)}. Look at REDIS_URL, its password, and whether it is a cluster`,
+      `does not answer: ${errorSummary(reason ?? error)}. Look at REDIS_URL, its password, and whether it is a cluster`,
     );
   } finally {
     redis.disconnect();

@@ -1,4 +1,4 @@
-import { inOneLine } from '../../common/in-one-line.ts';
+import { errorSummary } from '../../common/error-summary.ts';
 import type { FileState, ServerState } from '../../src/store/database-state.ts';
 import { examineDatabase } from '../../src/store/open-store.ts';
 import { type Finding, Notes } from './finding.ts';
@@ -23,7 +23,7 @@ export async function examineStore(databaseUrl: string): Promise<readonly Findin
       break;
     case 'silent server':
       notes.fault(
-        `${state.product} does not answer: ${inOneLine(state.reason)}. Look at DATABASE_URL, the network, and the server's log`,
+        `${state.product} does not answer: ${errorSummary(state.reason)}. Look at DATABASE_URL, the network, and the server's log`,
       );
   }
   return notes.findings;

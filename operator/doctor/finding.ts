@@ -33,7 +33,7 @@ export class Notes {
   clock(whose: string, time: Date, askedAt: number, precisionMs: number): void {
     // It was read somewhere between question and answer.
     const skewMs = time.getTime() - (askedAt + Date.now()) / 2;
-    if (Math.abs(skewMs) > MOST_SKEW_MS + precisionMs) {
+    if (Math.abs(skewMs) > MAX_SKEW_MS + precisionMs) {
       const seconds = Math.abs(skewMs / 1000).toFixed(1);
       const way = skewMs > 0 ? 'ahead of' : 'behind';
       this.warning(`the clock of ${whose} is ${seconds} s ${way} this machine's: let NTP set both`);
@@ -42,4 +42,4 @@ export class Notes {
 }
 
 /** How far two clocks may be from each other before keys expire at visibly different times; milliseconds. */
-const MOST_SKEW_MS = 1000;
+const MAX_SKEW_MS = 1000;

@@ -6,8 +6,8 @@ import type { Arrival } from './scripted-server.ts';
 const UUID = /^[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}$/i;
 
 /** The least that a back-off may be: before the second attempt, and before any, however many there were. */
-const LEAST_FIRST_BACK_OFF_MS = 250;
-const LEAST_LATE_BACK_OFF_MS = 15_000;
+const MIN_FIRST_BACK_OFF_MS = 250;
+const MIN_LATE_BACK_OFF_MS = 15_000;
 
 /** Timers and clocks of two processes round differently. */
 const ROUNDING_MS = 20;
@@ -92,7 +92,7 @@ function faultsOfRepetition(arrivals: readonly Arrival[], index: number): string
     faults.push(`has a body that is not the one before byte for byte: ${arrival.body}, not ${firstBody}`);
   }
   const repetition = arrivals.slice(0, index).filter(({ request }) => request).length;
-  const backOffMs = Math.min(LEAST_LATE_BACK_OFF_MS, LEAST_FIRST_BACK_OFF_MS * 2 ** (repetition - 1));
+  const backOffMs = Math.min(MIN_LATE_BACK_OFF_MS, MIN_FIRST_BACK_OFF_MS * 2 ** (repetition - 1));
   const leastMs = Math.max(backOffMs, (retryAfterOf(wholeAnswerTo(before)) ?? 0) * 1000);
   const waitedMs = before.doneAtMs === undefined ? leastMs : arrival.arrivedAtMs - before.doneAtMs;
   if (waitedMs < leastMs - ROUNDING_MS) faults.push(`comes after ${Math.round(waitedMs)} ms, not ${leastMs} or more`);

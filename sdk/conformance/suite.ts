@@ -31,7 +31,7 @@ export interface SuiteOptions {
 const FOLDER = join(import.meta.dirname, 'conversations');
 
 /** So many variants in which the client is wrong tell enough. */
-const MOST_FAILURES = 3;
+const MAX_FAILURES = 3;
 
 /** All conversations, each with the name of its file before its own: `written/no-after-a-refusal`. */
 export function readConversations(): Conversation[] {
@@ -69,7 +69,7 @@ export async function runSuite(
     const worker = new Worker(command, folder);
     for (let next = queue.shift(); next; next = queue.shift()) {
       const { task, variant } = next;
-      const isClear = task.outcomes.filter(({ faults }) => faults.length > 0).length >= MOST_FAILURES;
+      const isClear = task.outcomes.filter(({ faults }) => faults.length > 0).length >= MAX_FAILURES;
       const { faults, ...outcome } = isClear ? { faults: [] } : await worker.hold(variant);
       task.outcomes.push({ faults: faults.map((fault) => variant.label + fault), ...outcome });
       if (task.outcomes.length === task.variants.length) tell(verdictOf(task.name, task.outcomes));

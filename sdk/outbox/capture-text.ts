@@ -1,7 +1,7 @@
 import type { LeadCapture } from '../contract.ts';
 
 /** As much as MariaDB's TEXT holds, which the outboxes of other languages may have the table in; bytes of UTF-8. */
-const LONGEST_TEXT_BYTES = 65_535;
+const MAX_TEXT_BYTES = 65_535;
 
 /** Half of a character: it has no form in UTF-8. */
 const LONE_SURROGATE = /\p{Surrogate}/u;
@@ -19,8 +19,8 @@ export function textOf(capture: LeadCapture): string {
     return value;
   });
   if (captureIn(text) === null) throw new TypeError('The data of a lead must be an object.');
-  if (Buffer.byteLength(text) > LONGEST_TEXT_BYTES) {
-    throw new TypeError(`The data of a lead must not be longer than ${LONGEST_TEXT_BYTES} bytes of JSON.`);
+  if (Buffer.byteLength(text) > MAX_TEXT_BYTES) {
+    throw new TypeError(`The data of a lead must not be longer than ${MAX_TEXT_BYTES} bytes of JSON.`);
   }
   return text;
 }

@@ -46,13 +46,13 @@ const HOUR_MS = 60 * MINUTE_MS;
 const LEASE_MS = 5 * MINUTE_MS;
 
 const FIRST_BACK_OFF_MS = 30 * SECOND_MS;
-const LONGEST_BACK_OFF_MS = HOUR_MS;
+const MAX_BACK_OFF_MS = HOUR_MS;
 
 /** Nothing is postponed for longer. */
-const LONGEST_WAIT_MS = 24 * HOUR_MS;
+const MAX_WAIT_MS = 24 * HOUR_MS;
 
 /** What waits for longer than anything may was written while a clock was ahead: it is due. */
-const CLOCK_WAS_AHEAD_MS = LONGEST_WAIT_MS + HOUR_MS;
+const CLOCK_WAS_AHEAD_MS = MAX_WAIT_MS + HOUR_MS;
 
 /** So many rows go at once at most: a pass is not held up by them. */
 const DELETED_AT_MOST = 500;
@@ -159,7 +159,7 @@ function written(outcome: Outcome, attempts: number): readonly [string, readonly
 
 /** Doubles with each attempt, by chance up to a half shorter; never before the service wants the next one. */
 function timeToWait(attempts: number, retryAfterSeconds = 0): number {
-  const backOffMs = Math.min(LONGEST_BACK_OFF_MS, FIRST_BACK_OFF_MS * 2 ** (attempts - 1));
+  const backOffMs = Math.min(MAX_BACK_OFF_MS, FIRST_BACK_OFF_MS * 2 ** (attempts - 1));
   const waitMs = Math.max(retryAfterSeconds * SECOND_MS, backOffMs * (1 - Math.random() / 2));
-  return Math.round(Math.min(LONGEST_WAIT_MS, waitMs));
+  return Math.round(Math.min(MAX_WAIT_MS, waitMs));
 }

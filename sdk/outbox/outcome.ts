@@ -16,7 +16,7 @@ export type Outcome =
     };
 
 /** As long as the column is; characters. */
-const LONGEST_REASON = 1000;
+const MAX_REASON = 1000;
 
 /** The column of the lead's id has no more. */
 const UUID_LENGTH = 36;
@@ -42,7 +42,7 @@ export async function outcomeOf(creation: Promise<CreatedLead>): Promise<Outcome
 /** A text as a reason of the table. */
 export function reasonOf(text: string): string {
   const printable = text.replaceAll(/[\p{Control}\p{Surrogate}]+/gu, ' ');
-  return [...printable].slice(0, LONGEST_REASON).join('');
+  return [...printable].slice(0, MAX_REASON).join('');
 }
 
 function outcomeOfProblem(problem: ProblemError): Outcome {

@@ -14,7 +14,7 @@ export interface WorkerOptions extends DeliveryOptions {
 }
 
 /** The longest that is waited after passes that fail; milliseconds. */
-const LONGEST_PAUSE_MS = 60_000;
+const MAX_PAUSE_MS = 60_000;
 
 /** Makes one pass after the other until it is told to end. */
 export async function run(
@@ -32,7 +32,7 @@ export async function run(
       failures += 1;
       onError(error);
     }
-    const pauseMs = Math.max(pollMs, Math.min(LONGEST_PAUSE_MS, (2 ** failures - 1) * 1000));
+    const pauseMs = Math.max(pollMs, Math.min(MAX_PAUSE_MS, (2 ** failures - 1) * 1000));
     // Only its signal ends it early.
     await sleep(pauseMs, undefined, { signal }).catch(() => {});
   }

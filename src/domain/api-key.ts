@@ -11,7 +11,7 @@ export const LIVE_KEYS_PER_STUDIO = 20;
 export const KEY_SLOTS: readonly string[] = Array.from({ length: LIVE_KEYS_PER_STUDIO }, (_, slot) => String(slot));
 
 /** How far ahead a new key's expiry may be. @rule 8.key-validity */
-export const LONGEST_VALIDITY_DAYS = 366;
+export const MAX_VALIDITY_DAYS = 366;
 
 /** A key's record; the secret itself is nowhere. */
 export interface ApiKey {
@@ -46,8 +46,8 @@ export const isLive = (key: ApiKey, now: Date): boolean => key.revokedAt === nul
 export function expiryFault(expiresAt: Date, now: Date): string | undefined {
   if (Number.isNaN(expiresAt.getTime())) return 'must be a point in time';
   if (expiresAt <= now) return 'must be in the future';
-  return expiresAt.getTime() > now.getTime() + LONGEST_VALIDITY_DAYS * DAY_MS
-    ? `must be at most ${LONGEST_VALIDITY_DAYS} days ahead`
+  return expiresAt.getTime() > now.getTime() + MAX_VALIDITY_DAYS * DAY_MS
+    ? `must be at most ${MAX_VALIDITY_DAYS} days ahead`
     : undefined;
 }
 

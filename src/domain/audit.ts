@@ -31,7 +31,7 @@ export interface AuditEvent {
 }
 
 /** By whom something is done. */
-export interface Doer {
+export interface Actor {
   readonly memberId: string | null;
   /** Null, or left out: the program has no name. */
   readonly caller?: string | null | undefined;
@@ -41,7 +41,7 @@ export interface Doer {
 export const COMMAND_LINE = '(command line)';
 
 /** By whom something is done, and when. */
-export interface Deed extends Doer {
+export interface AuditContext extends Actor {
   readonly now: Date;
 }
 

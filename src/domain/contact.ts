@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { type CountryCode, isSupportedCountry, parsePhoneNumberFromString } from 'libphonenumber-js';
 
 /** How many digits a number has at least, without its country code, for letters apart from it not to belong to it. */
-const LEAST_DIGITS_BEFORE_REMARK = 7;
+const MIN_DIGITS_BEFORE_REMARK = 7;
 
 /** The ways to reach a person. */
 export const CONTACT_TYPES = ['email', 'phone'] as const;
@@ -88,7 +88,7 @@ function possibleNumber(ascii: string, international: string, region: RegionCode
  * are all of it. What stands apart from more is somebody's remark.
  */
 const isSpelled = (ascii: string, nationalNumber: string): boolean =>
-  /\d[-./]?\p{L}/u.test(ascii) || (/\p{L}/u.test(ascii) && nationalNumber.length < LEAST_DIGITS_BEFORE_REMARK);
+  /\d[-./]?\p{L}/u.test(ascii) || (/\p{L}/u.test(ascii) && nationalNumber.length < MIN_DIGITS_BEFORE_REMARK);
 
 const digitsOf = (international: string): string =>
   (international.startsWith('+') ? '+' : '') + international.replace(/\D/g, '');

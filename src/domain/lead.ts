@@ -11,7 +11,7 @@ export type LeadStage = (typeof LEAD_STAGES)[number];
 export const isOpen = (stage: LeadStage): boolean => stage !== 'won' && stage !== 'lost';
 
 /** How many leads of one contact are looked at. */
-export const MOST_LEADS_OF_CONTACT = 1000;
+export const MAX_LEADS_PER_CONTACT = 1000;
 
 /** How much of a lead an answer carries; only the full view has the contact. */
 export type LeadView = 'basic' | 'full';

@@ -20,8 +20,8 @@ export type MemberRole = (typeof MEMBER_ROLES)[number];
  * and with the longest names all of them are less than a megabyte: far from the 16 that a document of MongoDB can have, and
  * from the 4 that a message of gRPC usually can.
  */
-export const MOST_MEMBERS = 1000;
-export const MOST_SOURCES = 1000;
+export const MAX_MEMBERS = 1000;
+export const MAX_LEAD_SOURCES = 1000;
 
 /** A person who works in a studio. */
 export interface Member {

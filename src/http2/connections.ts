@@ -19,7 +19,7 @@ export class CallerConnection {
   session: ServerHttp2Session | undefined;
   /** Whether nothing more is begun on it. */
   isEnding = false;
-  readonly #leaving = new AbortController();
+  readonly #draining = new AbortController();
 
   constructor(socket: Socket) {
     this.socket = socket;
@@ -34,8 +34,8 @@ export class CallerConnection {
   }
 
   /** Aborted when its caller is to go over to another connection: calls that last until somebody ends them end then. */
-  get leaving(): AbortSignal {
-    return this.#leaving.signal;
+  get draining(): AbortSignal {
+    return this.#draining.signal;
   }
 
   /**
@@ -44,8 +44,8 @@ export class CallerConnection {
    * Said in two steps, as nghttp2 takes what still comes between the saying and the sending: after the first nothing more is
    * taken, and the second tells from where on nothing was. Callers may make what lies behind that again, unseen as it was.
    */
-  leave(): void {
-    this.#leaving.abort();
+  drain(): void {
+    this.#draining.abort();
     const { session } = this;
     if (!session || session.destroyed) return;
     session.goaway(constants.NGHTTP2_NO_ERROR, LAST_STREAM_ID);

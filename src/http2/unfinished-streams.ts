@@ -4,7 +4,7 @@ import { REQUEST_ARRIVAL_MS } from '../../common/deadlines.ts';
 import { streamOf } from './connections.ts';
 
 /** How many calls a caller may have under way on one connection. */
-const MOST_STREAMS = 256;
+const MAX_STREAMS = 256;
 
 /** How long a caller may go on with a request that is answered already; milliseconds. */
 const AFTER_ANSWER_MS = 1000;
@@ -31,5 +31,5 @@ export function endUnfinishedStreams(app: FastifyInstance, mayLast: (path: strin
   });
 
   const server = app.server as unknown as Http2Server;
-  server.on('session', (session) => session.settings({ maxConcurrentStreams: MOST_STREAMS }));
+  server.on('session', (session) => session.settings({ maxConcurrentStreams: MAX_STREAMS }));
 }

@@ -5,7 +5,7 @@ import type { Dependencies } from '../usecases/dependencies.ts';
 import { createApiKey, listApiKeys, replaceApiKey, revokeApiKey } from '../usecases/manage-api-keys.ts';
 import { answerBatches } from './batches.ts';
 import { operationOf } from './call.ts';
-import { callerOf, doneBy, memberOrOperator } from './caller-access.ts';
+import { actorOf, callerOf, memberOrOperator } from './caller-access.ts';
 import { apiKeyScope, apiKeyToWire, bearerToWire, dateFromWire } from './convert.ts';
 import type { ItemContext } from './items.ts';
 
@@ -19,7 +19,7 @@ export function apiKeyService(deps: Dependencies, items: ItemContext): ServiceIm
         name,
         scopes: scopes.map(apiKeyScope.fromWire),
         expiresAt: dateFromWire(expireTime),
-        ...doneBy(context),
+        ...actorOf(context),
       });
       return { apiKey: apiKeyToWire(key), secret };
     },
@@ -31,14 +31,14 @@ export function apiKeyService(deps: Dependencies, items: ItemContext): ServiceIm
 
     async replaceApiKey({ studioId, memberId, apiKeyId, expireTime }, context) {
       const expiresAt = dateFromWire(expireTime);
-      const command = { studioId, memberId, keyId: apiKeyId, expiresAt, ...doneBy(context) };
+      const command = { studioId, memberId, keyId: apiKeyId, expiresAt, ...actorOf(context) };
       const { key, secret } = await replaceApiKey(deps, command);
       return { apiKey: apiKeyToWire(key), secret };
     },
 
     async revokeApiKey({ studioId, memberId, apiKeyId }, context) {
       const warden = { studioId, memberId: memberOrOperator(memberId, context) };
-      const command = { ...warden, keyId: apiKeyId, ...doneBy(context) };
+      const command = { ...warden, keyId: apiKeyId, ...actorOf(context) };
       return { apiKey: apiKeyToWire(await revokeApiKey(deps, command)) };
     },
 

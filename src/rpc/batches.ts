@@ -4,7 +4,7 @@ import type { Caller } from '../domain/caller.ts';
 import { Faults } from '../domain/refusal.ts';
 import type { Credential } from '../store/store.ts';
 import { actsForKeysOnly, forbidden } from './caller-access.ts';
-import { answerItems, type Item, type ItemContext, MOST_ITEMS, noteCount, refuseUnlessScoped } from './items.ts';
+import { answerItems, type Item, type ItemContext, MAX_ITEMS, noteCount, refuseUnlessScoped } from './items.ts';
 
 /**
  * The batch methods of release 1.0, for its gateways while they are being replaced: what the exchange does, with a list for each
@@ -39,7 +39,7 @@ interface BatchMethod<Request, Response> {
 export function answerBatches<Request extends object, Response extends object>(
   batches: AsyncIterable<Batch<Request>>,
   context: ItemContext,
-  { operation, sourceIdOf, leadsOf = () => 1, mostResults = MOST_ITEMS, scope, answer }: BatchMethod<Request, Response>,
+  { operation, sourceIdOf, leadsOf = () => 1, mostResults = MAX_ITEMS, scope, answer }: BatchMethod<Request, Response>,
   handler: Pick<HandlerContext, 'signal' | 'values'>,
 ) {
   return answerItems(batches, context, { itemsOf, partOf: () => 1 / mostResults }, handler);

@@ -82,7 +82,7 @@ export function callerOf({ values }: { readonly values: ContextValues }): Caller
 }
 
 /** By whom something is done, for the audit. */
-export const doneBy = (context: { readonly values: ContextValues }): { readonly caller: string | null } => ({
+export const actorOf = (context: { readonly values: ContextValues }): { readonly caller: string | null } => ({
   caller: callerOf(context).name,
 });
 

@@ -15,14 +15,14 @@ import {
 } from '../usecases/keep-directory.ts';
 import { listStudios } from '../usecases/list-studios.ts';
 import { putApiKeyQuota } from '../usecases/put-api-key-quota.ts';
-import { doneBy } from './caller-access.ts';
+import { actorOf } from './caller-access.ts';
 import { apiKeyToWire, leadSourceToWire, memberRole, memberToWire, studioStatus, studioToWire } from './convert.ts';
 
 /** The CRM's directory over RPC. */
 export function directoryService(deps: Dependencies): ServiceImpl<typeof DirectoryService> {
   return {
     async putStudio({ studio, memberId, updateMask }, context) {
-      const command = studio && { ...studioPut(studio, memberId, updateMask), ...doneBy(context) };
+      const command = studio && { ...studioPut(studio, memberId, updateMask), ...actorOf(context) };
       return { studio: studioToWire(await putStudio(deps, command)) };
     },
 
@@ -36,7 +36,7 @@ export function directoryService(deps: Dependencies): ServiceImpl<typeof Directo
     },
 
     async putApiKeyQuota({ studioId, apiKeyId, quotaLimit, memberId }, context) {
-      const command = { studioId, keyId: apiKeyId, quotaLimit, memberId, ...doneBy(context) };
+      const command = { studioId, keyId: apiKeyId, quotaLimit, memberId, ...actorOf(context) };
       return { apiKey: apiKeyToWire(await putApiKeyQuota(deps, command)) };
     },
 

@@ -16,7 +16,7 @@ import {
   type Item,
   type ItemContext,
   type ItemResult,
-  MOST_ITEMS,
+  MAX_ITEMS,
   noteCount,
   refuseUnlessScoped,
 } from './items.ts';
@@ -136,5 +136,5 @@ function unknownRequest(): Refusal {
 const json = (body: object): Uint8Array => Buffer.from(JSON.stringify(body));
 
 function partOf({ outcome }: ItemResult<Answer>): number {
-  return Math.max(1 / MOST_ITEMS, outcome.case === 'body' ? outcome.value.length / FULL_BYTES : 0);
+  return Math.max(1 / MAX_ITEMS, outcome.case === 'body' ? outcome.value.length / FULL_BYTES : 0);
 }

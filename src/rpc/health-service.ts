@@ -2,11 +2,11 @@ import { Code, ConnectError, type ServiceImpl } from '@connectrpc/connect';
 import type { Readiness } from '../../common/readiness.ts';
 import { type Health, HealthCheckResponse_ServingStatus as Status } from '../../proto/gen/health/v1/health_pb.ts';
 import { callerIfAny, forbidden, mayUse } from './caller-access.ts';
-import { leaving } from './leaving.ts';
+import { connectionDraining } from './connection-draining.ts';
 import { connectErrorOf } from './refusals.ts';
 
 /** How many callers without a token may watch at once. A watcher is kept in memory for as long as it likes. */
-export const MOST_WATCHERS = 64;
+export const MAX_UNAUTHENTICATED_WATCHERS = 64;
 
 /** What decides whether a server serves. */
 export interface Serving {
@@ -46,12 +46,12 @@ export function healthService(serviceNames: readonly string[], serving: Serving)
     async *watch({ service }, context) {
       const { signal, values } = context;
       const isStranger = callerIfAny(context) === undefined;
-      if (isStranger && strangers >= MOST_WATCHERS) {
-        throw new ConnectError(`${MOST_WATCHERS} watch already`, Code.ResourceExhausted);
+      if (isStranger && strangers >= MAX_UNAUTHENTICATED_WATCHERS) {
+        throw new ConnectError(`${MAX_UNAUTHENTICATED_WATCHERS} watch already`, Code.ResourceExhausted);
       }
       strangers += Number(isStranger);
       try {
-        const over = AbortSignal.any([signal, ending, values.get(leaving)]);
+        const over = AbortSignal.any([signal, ending, values.get(connectionDraining)]);
         const isKnown = known.includes(service);
         for (let told: Status | undefined; !over.aborted; ) {
           const { changeCount } = store;

@@ -10,17 +10,17 @@ import type { Credential } from '../store/store.ts';
 import type { BearerAuthenticator } from '../usecases/authenticate-api-key.ts';
 import type { Call } from './call.ts';
 import { callerOf } from './caller-access.ts';
-import { leaving } from './leaving.ts';
+import { connectionDraining } from './connection-draining.ts';
 import { connectErrorOf, statusOf } from './refusals.ts';
 import type { RunCall } from './run-call.ts';
-import { tracedForAll } from './traced-for-all.ts';
-import { until } from './until.ts';
+import { withSharedSpan } from './shared-span.ts';
+import { takeUntil } from './take-until.ts';
 
 /** How many items a message may carry, and how many results one carries at most. */
-export const MOST_ITEMS = 100;
+export const MAX_ITEMS = 100;
 
 /** How many leads items of a call may ask for that their caller has not taken yet, before no more are read. */
-const MOST_OPEN = 1000;
+const MAX_OPEN = 1000;
 
 /** Something that is asked for, together with others. */
 export interface Item<Answer> {
@@ -110,9 +110,9 @@ export async function* answerItems<Message, Answer extends object>(
 
   async function readAll(): Promise<void> {
     // Whoever is gone takes no results: what waits for that would wait, and be kept, for ever.
-    const over = AbortSignal.any([ending, signal, caller.withdrawn, values.get(leaving)]);
+    const over = AbortSignal.any([ending, signal, caller.withdrawn, values.get(connectionDraining)]);
     signal.addEventListener('abort', () => moreTold.give());
-    for await (const message of until(over, messages)) {
+    for await (const message of takeUntil(over, messages)) {
       const items = itemsOf(message, caller);
       if (batchCame) tellOf(items, batchCame);
       const authenticateOnce = oncePerSecret(authenticateForCaller);
@@ -121,7 +121,7 @@ export async function* answerItems<Message, Answer extends object>(
       open += leadsOf(items);
       // What is known by now goes out before the next message is begun: so both sides work at the same time.
       await turnOver();
-      while (open >= MOST_OPEN && !signal.aborted) await moreTold.wait();
+      while (open >= MAX_OPEN && !signal.aborted) await moreTold.wait();
     }
   }
 
@@ -184,7 +184,7 @@ function oncePerSecret(authenticate: Authenticate): Authenticate {
     const askers: (Span | undefined)[] = [];
     // Once all of the message are there: it is done for each of them.
     const bearer = Promise.resolve().then(() =>
-      tracedForAll(askers, 'authenticate', () => authenticate(secretSha256, sourceId)),
+      withSharedSpan(askers, 'authenticate', () => authenticate(secretSha256, sourceId)),
     );
     return { askers, bearer };
   }
@@ -203,7 +203,7 @@ export function refuseUnlessScoped({ key }: Credential, scope: ApiKeyScope | und
 
 /** Notes it as a fault when a message has no items, or too many. */
 export function noteCount(faults: Faults, name: string, count: number): void {
-  if (count < 1 || count > MOST_ITEMS) faults.note(name, `must be 1 to ${MOST_ITEMS}`);
+  if (count < 1 || count > MAX_ITEMS) faults.note(name, `must be 1 to ${MAX_ITEMS}`);
 }
 
 /** Lets one wait until others have given it and every promise is kept that can be: what is known together goes together. */

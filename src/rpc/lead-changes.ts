@@ -8,17 +8,17 @@ import {
 import type { Caller } from '../domain/caller.ts';
 import { acknowledgeLeadChanges } from '../usecases/acknowledge-lead-changes.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
-import { LeadChangeLooks } from '../usecases/lead-change-looks.ts';
+import { LeadChangePoller } from '../usecases/lead-change-poller.ts';
 import { pullLeadChanges } from '../usecases/pull-lead-changes.ts';
 import { resendLeads } from '../usecases/resend-leads.ts';
 import { watchLeadChanges } from '../usecases/watch-lead-changes.ts';
 import { callOf } from './call.ts';
 import { callerOf, refuseOtherStudios } from './caller-access.ts';
+import { connectionDraining } from './connection-draining.ts';
 import { durationMsFromWire, leadChangeToWire } from './convert.ts';
-import { leaving } from './leaving.ts';
 import type { RunCall } from './run-call.ts';
 import { runStream } from './run-stream.ts';
-import { until } from './until.ts';
+import { takeUntil } from './take-until.ts';
 
 type LeadChangeMethods = Pick<
   ServiceImpl<typeof LeadIntakeService>,
@@ -30,9 +30,9 @@ export function leadChangeMethods(
   deps: Dependencies,
   { run, ending }: { readonly run: RunCall; readonly ending: AbortSignal },
 ): LeadChangeMethods {
-  const looks = new LeadChangeLooks(deps.store);
+  const looks = new LeadChangePoller(deps.store);
   const endOf = (context: HandlerContext) =>
-    AbortSignal.any([context.signal, ending, callerOf(context).withdrawn, context.values.get(leaving)]);
+    AbortSignal.any([context.signal, ending, callerOf(context).withdrawn, context.values.get(connectionDraining)]);
   return {
     async pullLeadChanges({ max, wait }, context) {
       const changes = await pullLeadChanges(looks, { max, waitMs: durationMsFromWire(wait) }, endOf(context));
@@ -55,7 +55,7 @@ export function leadChangeMethods(
 
   async function* messagesOf(caller: Caller, request: WatchLeadChangesRequest, end: AbortSignal) {
     refuseOtherStudios(caller, request);
-    for await (const changes of until(end, watchLeadChanges(looks, end))) {
+    for await (const changes of takeUntil(end, watchLeadChanges(looks, end))) {
       yield create(WatchLeadChangesResponseSchema, { changes: changes.map(leadChangeToWire) });
     }
   }

@@ -21,7 +21,7 @@ import { listLeads, pageLimit } from '../usecases/list-leads.ts';
 import { updateLead } from '../usecases/update-lead.ts';
 import { answerBatches } from './batches.ts';
 import { operationOf } from './call.ts';
-import { doneBy } from './caller-access.ts';
+import { actorOf } from './caller-access.ts';
 import { contactFromWire, erasedLeadToWire, leadStage, leadToWire, sourceIdFromWire } from './convert.ts';
 import { leadExporter } from './export-leads.ts';
 import { leadImporter } from './import-leads.ts';
@@ -53,21 +53,21 @@ export function leadIntakeService(deps: Dependencies, context: ItemContext): Ser
     importLeads: leadImporter(deps),
 
     eraseContact: ({ studioId, contact, memberId }, context) =>
-      eraseContact(deps, { studioId, contact: contactFromWire(contact), memberId, ...doneBy(context) }),
+      eraseContact(deps, { studioId, contact: contactFromWire(contact), memberId, ...actorOf(context) }),
 
     async eraseLead({ studioId, leadId, memberId }, context) {
-      return { lead: erasedLeadToWire(await eraseLead(deps, { studioId, leadId, memberId, ...doneBy(context) })) };
+      return { lead: erasedLeadToWire(await eraseLead(deps, { studioId, leadId, memberId, ...actorOf(context) })) };
     },
 
     async changeLeadStage({ studioId, leadId, stage, memberId }, context) {
-      const command = { studioId, leadId, stage: leadStage.fromWire(stage), memberId, ...doneBy(context) };
+      const command = { studioId, leadId, stage: leadStage.fromWire(stage), memberId, ...actorOf(context) };
       const lead = await changeLeadStage(deps, command);
       return { lead: leadToWire(lead, 'full') };
     },
 
     async updateLead(request, context) {
       const faults = new Faults();
-      const command = { ...updateFromWire(request, faults), ...doneBy(context) };
+      const command = { ...updateFromWire(request, faults), ...actorOf(context) };
       const lead = await updateLead(deps, command, faults);
       return { lead: leadToWire(lead, 'full') };
     },

@@ -3,7 +3,7 @@ import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
 import { Code, type ServiceImpl } from '@connectrpc/connect';
 import { file_google_rpc_error_details } from '../../proto/gen/google/rpc/error_details_pb.ts';
 import type { ServerReflection, ServerReflectionRequest } from '../../proto/gen/grpc/reflection/v1/reflection_pb.ts';
-import { until } from './until.ts';
+import { takeUntil } from './take-until.ts';
 
 /**
  * The standard reflection (`grpc.reflection.v1`): tells tools such as grpcurl what there is to call. What errors carry as
@@ -41,7 +41,7 @@ export function reflectionService(
 
   return {
     async *serverReflectionInfo(requests) {
-      for await (const request of until(ending, requests)) {
+      for await (const request of takeUntil(ending, requests)) {
         yield { validHost: request.host, originalRequest: request, messageResponse: answer(request) };
       }
     },

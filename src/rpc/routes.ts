@@ -1,6 +1,6 @@
 import type { DescMethod, DescService } from '@bufbuild/protobuf';
 import type { ConnectRouter, ConnectRouterOptions, MethodImpl, ServiceImpl } from '@connectrpc/connect';
-import { LONGEST_EXPORT_MS } from '../../common/deadlines.ts';
+import { MAX_EXPORT_MS } from '../../common/deadlines.ts';
 import { ServerReflection } from '../../proto/gen/grpc/reflection/v1/reflection_pb.ts';
 import { Health } from '../../proto/gen/health/v1/health_pb.ts';
 import { ApiKeyService } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
@@ -21,7 +21,7 @@ import { reflectionService } from './reflection-service.ts';
 import type { RunCall } from './run-call.ts';
 
 /** The largest message with a batch; bytes. A hundred of the largest leads have about 1 MB. */
-const LARGEST_BATCH_BYTES = 1024 * 1024;
+const MAX_BATCH_BYTES = 1024 * 1024;
 
 const SERVICES = [LeadIntakeService, ExchangeService, ApiKeyService, DirectoryService, AuditService];
 
@@ -66,8 +66,8 @@ export function routes(
 
 /** What is otherwise than usual of a method whose messages are many: only batches may be large (imports are some), and exports last for hours. */
 const UNUSUAL: Readonly<Partial<Record<DescMethod['methodKind'], Partial<ConnectRouterOptions>>>> = {
-  bidi_streaming: { readMaxBytes: LARGEST_BATCH_BYTES },
-  server_streaming: { maxTimeoutMs: LONGEST_EXPORT_MS },
+  bidi_streaming: { readMaxBytes: MAX_BATCH_BYTES },
+  server_streaming: { maxTimeoutMs: MAX_EXPORT_MS },
 };
 
 /** Calls whose one message has many of something. */

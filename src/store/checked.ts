@@ -36,7 +36,7 @@ const LAST_TIME_MS = Date.parse('9999-12-31T23:59:59.999Z');
 const SHA256_BYTES = 32;
 
 /** The longest text of those that an event tells: a word, or the names of all fields that can be corrected. */
-const LONGEST_TEXT = Math.max(
+const MAX_TEXT = Math.max(
   ...[...LEAD_STAGES, ...STUDIO_STATUSES, CORRECTABLE_FIELDS.join()].map(({ length }) => length),
 );
 
@@ -274,11 +274,11 @@ export function checkedEvent(read: Unchecked<AuditEvent>): Checked<AuditEvent> {
 function faultOfEvent(read: Unchecked<AuditEvent>): keyof AuditEvent | undefined {
   if (!isOneOf(AUDIT_ACTIONS, read.action)) return 'action';
   if (read.memberId !== null && !isCrmId(read.memberId)) return 'memberId';
-  if (read.caller !== null && !isText(read.caller, LONGEST_TEXT)) return 'caller';
+  if (read.caller !== null && !isText(read.caller, MAX_TEXT)) return 'caller';
   if (!isTime(read.time)) return 'time';
   if (read.apiKeyId !== null && !isUuid(read.apiKeyId)) return 'apiKeyId';
-  if (read.from !== null && !isText(read.from, LONGEST_TEXT)) return 'from';
-  return read.to === null || isText(read.to, LONGEST_TEXT) ? undefined : 'to';
+  if (read.from !== null && !isText(read.from, MAX_TEXT)) return 'from';
+  return read.to === null || isText(read.to, MAX_TEXT) ? undefined : 'to';
 }
 
 /** What is no id may be anything, and is not repeated. */

@@ -1,8 +1,8 @@
 import { StoreUnavailable } from './store.ts';
 
 /** How many groups of records that stand in each other's way are told, and how many of each. */
-export const MOST_GROUPS = 10;
-export const MOST_IN_GROUP = 10;
+export const MAX_GROUPS = 10;
+export const MAX_IN_GROUP = 10;
 
 /** What is answered while an index is not as it must be; the faults are sentences. */
 export const nothingIsCreated = (faults: readonly string[]): StoreUnavailable =>
@@ -11,10 +11,10 @@ export const nothingIsCreated = (faults: readonly string[]): StoreUnavailable =>
 /**
  * Says which records stand in an index's way; undefined when none does.
  *
- * @param groups the names of those of which it allows one alone, oldest first; at most MOST_GROUPS of MOST_IN_GROUP
+ * @param groups the names of those of which it allows one alone, oldest first; at most MAX_GROUPS of MAX_IN_GROUP
  */
 export function saysOfDuplicates(groups: readonly (readonly string[])[]): string | undefined {
   if (groups.length === 0) return undefined;
   const told = groups.map((names) => names.join(' = ')).join('; ');
-  return `of these only one each may stand, as a rule the first: ${told}${groups.length < MOST_GROUPS ? '' : '; …'}`;
+  return `of these only one each may stand, as a rule the first: ${told}${groups.length < MAX_GROUPS ? '' : '; …'}`;
 }

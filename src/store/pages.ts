@@ -2,10 +2,10 @@ import { type Checked, isUuid } from './checked.ts';
 import { type Page, type ReportUnreadable, UnreadableRecord } from './store.ts';
 
 /** How many records at least are read at once after a first read that had some which cannot be read. */
-const FEWEST_AGAIN = 100;
+const MIN_READ_AGAIN = 100;
 
 /** How often a page reads on past records that cannot be read, before it ends short. */
-const MOST_READS = 10;
+const MAX_READS = 10;
 
 /** Where records are read from. */
 interface Listing<Stored, Record> {
@@ -18,7 +18,7 @@ interface Listing<Stored, Record> {
 
 /**
  * A page of a list, full as long as there are records that can be read. Others are passed over and reported: so none of them
- * hides what follows, and no run of them takes longer than MOST_READS.
+ * hides what follows, and no run of them takes longer than MAX_READS.
  */
 export async function readPage<Stored, Record extends { readonly id: string }>(
   { read, idOf, check }: Listing<Stored, Record>,
@@ -28,9 +28,9 @@ export async function readPage<Stored, Record extends { readonly id: string }>(
   const records: Record[] = [];
   let position = after;
   // A next page can only follow an id that a page token has room for.
-  for (let reads = 0; reads < MOST_READS || !isUuid(position); reads += 1) {
+  for (let reads = 0; reads < MAX_READS || !isUuid(position); reads += 1) {
     // One more than asked for tells whether there is another page.
-    const count = Math.max(limit + 1 - records.length, reads === 0 ? 0 : FEWEST_AGAIN);
+    const count = Math.max(limit + 1 - records.length, reads === 0 ? 0 : MIN_READ_AGAIN);
     const found = await read(position, count);
     for (const stored of found) {
       const record = check(stored);

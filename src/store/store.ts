@@ -1,5 +1,5 @@
 import type { ApiKey } from '../domain/api-key.ts';
-import type { AuditEvent, Deed } from '../domain/audit.ts';
+import type { AuditContext, AuditEvent } from '../domain/audit.ts';
 import type { ClaimRenewal } from '../domain/claim-renewal.ts';
 import type { ClaimsOfContact, OpenClaims } from '../domain/claims.ts';
 import type { Contact, RegionCode } from '../domain/contact.ts';
@@ -186,7 +186,7 @@ export interface LeadStore {
 
   /**
    * Leads of the studio of which one of the keys is: what an open one claims, and what a closed one would have claimed when it was
-   * closed, corrected or renewed. Each once, in any order; of more than MOST_LEADS_OF_CONTACT so many, the open ones among them. Must
+   * closed, corrected or renewed. Each once, in any order; of more than MAX_LEADS_PER_CONTACT so many, the open ones among them. Must
    * pass over those that cannot be read, and must not find another studio's.
    */
   findLeadsOfContact(studioId: string, contactKeys: readonly string[]): Promise<Lead[]>;
@@ -362,7 +362,7 @@ export interface ApiKeyStore {
    * Revokes a key, which must be kept as an event in the same write; a revoked one stays as it is. Must revoke one that
    * cannot be read, too. Answers the key, or null when the studio has no such key.
    */
-  revokeApiKey(studioId: string, keyId: string, by: Deed): Promise<ApiKey | null>;
+  revokeApiKey(studioId: string, keyId: string, by: AuditContext): Promise<ApiKey | null>;
 
   /**
    * Gives a key a quota of its own; null takes that away. Must change nothing else of the key. Another one than before must be
@@ -371,7 +371,7 @@ export interface ApiKeyStore {
    * @returns the key as it is then; null when the studio has no such key
    * @throws UnreadableRecord, having written nothing
    */
-  putApiKeyQuota(studioId: string, keyId: string, limit: number | null, by: Deed): Promise<ApiKey | null>;
+  putApiKeyQuota(studioId: string, keyId: string, limit: number | null, by: AuditContext): Promise<ApiKey | null>;
 
   /** Keeps when a key was used, unless a use since another moment is kept already. */
   noteApiKeyUse(use: {
@@ -410,7 +410,7 @@ export interface DirectoryStore {
    *
    * @returns the studio as it is then; null when there is none, and no status to make one with
    */
-  putStudio(studio: StudioPut, by: Deed): Promise<Studio | null>;
+  putStudio(studio: StudioPut, by: AuditContext): Promise<Studio | null>;
 
   /** A studio's record; one that cannot be read is suspended, and has no region. */
   findStudio(studioId: string): Promise<Studio | null>;
@@ -425,7 +425,7 @@ export interface DirectoryStore {
 
   /**
    * Creates or replaces a member. Must write nothing when there is no such studio, or when it would be one more than
-   * MOST_MEMBERS, also when many are put at once; one that is there can be put whatever their number.
+   * MAX_MEMBERS, also when many are put at once; one that is there can be put whatever their number.
    */
   putMember(member: Member): Promise<PutOutcome>;
 
@@ -435,7 +435,7 @@ export interface DirectoryStore {
   /** Removes a member; answers who was removed, if anybody whose role is known. */
   removeMember(studioId: string, memberId: string): Promise<Member | null>;
 
-  /** Creates or replaces a source; the same as of members must hold of sources and MOST_SOURCES. */
+  /** Creates or replaces a source; the same as of members must hold of sources and MAX_LEAD_SOURCES. */
   putLeadSource(source: LeadSource): Promise<PutOutcome>;
 
   /** Removes a source; answers which was removed, if any that can be read. */

@@ -2,7 +2,7 @@ import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
 import { type Acknowledgement, MAX_ACKNOWLEDGEMENTS } from '../domain/lead-change.ts';
 import { Faults } from '../domain/refusal.ts';
 import type { LeadChangeStore } from '../store/store.ts';
-import type { LeadChangeLooks } from './lead-change-looks.ts';
+import type { LeadChangePoller } from './lead-change-poller.ts';
 
 /**
  * Ends the changes of leads that a consumer has processed, as far as the leads are still as it has seen them.
@@ -12,7 +12,7 @@ import type { LeadChangeLooks } from './lead-change-looks.ts';
  */
 export async function acknowledgeLeadChanges(
   { store }: { readonly store: Pick<LeadChangeStore, 'acknowledgeLeadChanges'> },
-  looks: Pick<LeadChangeLooks, 'hurry'>,
+  looks: Pick<LeadChangePoller, 'hurry'>,
   acknowledgements: readonly Acknowledgement[],
 ): Promise<number> {
   const faults = new Faults();

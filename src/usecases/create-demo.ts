@@ -1,5 +1,5 @@
 import { DAY_MS } from '../../common/units.ts';
-import { LONGEST_VALIDITY_DAYS } from '../domain/api-key.ts';
+import { MAX_VALIDITY_DAYS } from '../domain/api-key.ts';
 import type { Dependencies } from './dependencies.ts';
 import { listEveryLeadSource, putLeadSource, putMember, putStudio } from './keep-directory.ts';
 import { createApiKey, listApiKeys } from './manage-api-keys.ts';
@@ -35,7 +35,7 @@ export async function createDemo(deps: Dependencies): Promise<Demo> {
         ...manager,
         name: 'Demo key',
         scopes: ['leads.read', 'leads.create'],
-        expiresAt: new Date(clock().getTime() + LONGEST_VALIDITY_DAYS * DAY_MS),
+        expiresAt: new Date(clock().getTime() + MAX_VALIDITY_DAYS * DAY_MS),
       });
   return { ...manager, sourceId: source.id, secret: issued?.secret ?? null };
 }

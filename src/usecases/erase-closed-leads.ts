@@ -1,11 +1,11 @@
-import type { Doer } from '../domain/audit.ts';
+import type { Actor } from '../domain/audit.ts';
 import type { Clock } from '../domain/clock.ts';
 import { isOpen, type Lead } from '../domain/lead.ts';
 import type { DirectoryStore, LeadErasureStore, LeadStore } from '../store/store.ts';
 import { everyStudio } from './list-studios.ts';
 
 /** How many leads are read at a time, and erased together. */
-const LEADS_IN_A_PAGE = 100;
+const MAX_LEADS_PER_PAGE = 100;
 
 interface ErasureDependencies {
   readonly store: Pick<DirectoryStore, 'listStudios'> &
@@ -38,7 +38,7 @@ export async function countClosedLeads(
  */
 export async function eraseClosedLeads(
   { store, clock }: ErasureDependencies,
-  which: ClosedLeads & Doer,
+  which: ClosedLeads & Actor,
   erased: (count: number) => void,
 ): Promise<number> {
   let count = 0;
@@ -63,7 +63,7 @@ async function* pagesOf(
   for await (const id of studioIds()) {
     let after: string | null = null;
     do {
-      const page: Awaited<ReturnType<LeadStore['walkLeads']>> = await store.walkLeads(id, after, LEADS_IN_A_PAGE);
+      const page: Awaited<ReturnType<LeadStore['walkLeads']>> = await store.walkLeads(id, after, MAX_LEADS_PER_PAGE);
       yield page.records.filter(({ stage, updatedAt }) => !isOpen(stage) && updatedAt < before);
       after = page.next;
     } while (after !== null);

@@ -1,7 +1,7 @@
 import { crmIdFault, PAGE_SIZE } from '../../common/rules/field-rules.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { Contact } from '../domain/contact.ts';
-import { MOST_LEADS_OF_CONTACT } from '../domain/lead.ts';
+import { MAX_LEADS_PER_CONTACT } from '../domain/lead.ts';
 import { Faults } from '../domain/refusal.ts';
 import type { DirectoryStore, LeadErasureStore, LeadStore } from '../store/store.ts';
 import { findLeads } from './find-leads.ts';
@@ -54,7 +54,7 @@ export async function eraseContact(
         pageToken: '',
       },
     );
-    const isEnough = erasedCount >= MOST_LEADS_OF_CONTACT;
+    const isEnough = erasedCount >= MAX_LEADS_PER_CONTACT;
     if (leads.length === 0 || isEnough) return { erasedCount, mayBeIncomplete: mayBeIncomplete || isEnough };
     const outcomes = await Promise.all(
       // One that got another contact since it was found is looked for again.

@@ -8,7 +8,7 @@ import { existingStudio } from './keep-directory.ts';
 import { everyStudio } from './list-studios.ts';
 
 /** How many leads are read at a time: an export holds no more of them, however many there are. */
-const LEADS_IN_A_PAGE = 100;
+const MAX_LEADS_PER_PAGE = 100;
 
 /** Which leads to export, not yet checked. */
 export interface ExportLeadsQuery {
@@ -45,7 +45,7 @@ export async function* exportLeads(
 
   for await (const id of studioIds(begin ?? null)) {
     for (let after = begin?.studioId === id ? begin.leadId : null; ; ) {
-      const { records: leads, next } = await store.walkLeads(id, after, LEADS_IN_A_PAGE);
+      const { records: leads, next } = await store.walkLeads(id, after, MAX_LEADS_PER_PAGE);
       const position = next ?? leads.at(-1)?.id;
       if (position !== undefined) {
         yield { leads, resumeToken: resumeTokenAfter(studioId, { studioId: id, leadId: position }) };

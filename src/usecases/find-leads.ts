@@ -2,7 +2,7 @@ import { crmIdFault } from '../../common/rules/field-rules.ts';
 import { openClaims } from '../domain/claims.ts';
 import type { Contact } from '../domain/contact.ts';
 import { idBeforePage, pageTokenAfter } from '../domain/cursor.ts';
-import { isOpen, type Lead, MOST_LEADS_OF_CONTACT } from '../domain/lead.ts';
+import { isOpen, type Lead, MAX_LEADS_PER_CONTACT } from '../domain/lead.ts';
 import { Faults } from '../domain/refusal.ts';
 import type { DirectoryStore, LeadStore } from '../store/store.ts';
 import { type LeadPage, pageLimit } from './list-leads.ts';
@@ -57,7 +57,7 @@ export async function findLeads(
   return {
     leads: [...open, ...shown],
     nextPageToken: shown.length < closed.length ? pageTokenAfter('leadsOfContact', scope, last) : '',
-    mayBeIncomplete: rules.formerRules.length > 0 || found.length === MOST_LEADS_OF_CONTACT,
+    mayBeIncomplete: rules.formerRules.length > 0 || found.length === MAX_LEADS_PER_CONTACT,
   };
 }
 

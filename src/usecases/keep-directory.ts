@@ -6,10 +6,10 @@ import { quotaLimitFault } from '../domain/quota-limit.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import {
   type LeadSource,
+  MAX_LEAD_SOURCES,
+  MAX_MEMBERS,
   type Member,
   type MemberRole,
-  MOST_MEMBERS,
-  MOST_SOURCES,
   type Studio,
 } from '../domain/studio.ts';
 import type { DirectoryStore, PutOutcome } from '../store/store.ts';
@@ -88,7 +88,7 @@ export async function putMember(
   if (!command?.role) faults.note('member.role', 'must be given');
   faults.refuseIfAny();
   const member = command as Member;
-  refuseUnlessPut(await store.putMember(member), `${MOST_MEMBERS} members`);
+  refuseUnlessPut(await store.putMember(member), `${MAX_MEMBERS} members`);
   return member;
 }
 
@@ -114,7 +114,7 @@ export async function putLeadSource(
   faults.note('leadSource.name', nameFault(command?.name ?? ''));
   faults.refuseIfAny();
   const source = { ...(command as LeadSource), id: (command as LeadSource).id.toLowerCase() };
-  refuseUnlessPut(await store.putLeadSource(source), `${MOST_SOURCES} sources`);
+  refuseUnlessPut(await store.putLeadSource(source), `${MAX_LEAD_SOURCES} sources`);
   return source;
 }
 
@@ -153,7 +153,7 @@ export async function listLeadSources(
   faults.note('pageSize', pageSize < 0 ? 'must not be negative' : undefined);
   if (after === undefined) faults.note('pageToken', pageTokenFault(pageToken) ?? 'must be unchanged, from this studio');
   await existingStudio(store, studioId, faults);
-  const limit = Math.min(pageSize || MOST_SOURCES, MOST_SOURCES);
+  const limit = Math.min(pageSize || MAX_LEAD_SOURCES, MAX_LEAD_SOURCES);
   const { records: sources, next } = await store.listLeadSources(studioId, after ?? null, limit);
   return { sources, nextPageToken: next === null ? '' : pageTokenAfter('sources', studioId, next) };
 }

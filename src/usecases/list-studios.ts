@@ -6,7 +6,7 @@ import type { DirectoryStore } from '../store/store.ts';
 
 /** How many studios a page has, unless told, and at most. */
 const USUAL_STUDIOS = 100;
-const MOST_STUDIOS = 1000;
+const MAX_STUDIOS = 1000;
 
 interface ListStudiosDependencies {
   readonly store: Pick<DirectoryStore, 'listStudios'>;
@@ -37,7 +37,7 @@ export async function listStudios(
   faults.refuseIfAny();
   const { records: studios, next } = await store.listStudios(
     after ?? null,
-    Math.min(pageSize || USUAL_STUDIOS, MOST_STUDIOS),
+    Math.min(pageSize || USUAL_STUDIOS, MAX_STUDIOS),
   );
   return { studios, nextPageToken: next === null ? '' : studioTokenAfter(next) };
 }
@@ -52,7 +52,7 @@ export async function* everyStudio(
   after: string | null = null,
 ): AsyncGenerator<Studio> {
   for (let position = after; ; ) {
-    const { records, next } = await store.listStudios(position, MOST_STUDIOS);
+    const { records, next } = await store.listStudios(position, MAX_STUDIOS);
     yield* records;
     if (next === null) return;
     position = next;

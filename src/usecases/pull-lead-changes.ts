@@ -1,6 +1,6 @@
 import type { LeadChange } from '../domain/lead-change.ts';
 import { Faults } from '../domain/refusal.ts';
-import type { LeadChangeLooks, Look } from './lead-change-looks.ts';
+import type { LeadChangePoller, PollResult } from './lead-change-poller.ts';
 import { pageLimit } from './list-leads.ts';
 
 /** How long a pull waits at most; milliseconds. */
@@ -21,7 +21,7 @@ export interface PullLeadChangesQuery {
  * @throws Refusal INVALID_REQUEST
  */
 export async function pullLeadChanges(
-  looks: LeadChangeLooks,
+  looks: LeadChangePoller,
   { max, waitMs }: PullLeadChangesQuery,
   ending: AbortSignal,
 ): Promise<readonly LeadChange[]> {
@@ -33,7 +33,7 @@ export async function pullLeadChanges(
   const over = new Promise<undefined>((resolve) => {
     isOver.addEventListener('abort', () => resolve(undefined), { once: true });
   });
-  let look: Look | undefined = await looks.now();
+  let look: PollResult | undefined = await looks.now();
   while (look?.changes.length === 0 && !isOver.aborted) look = await Promise.race([looks.next(), over]);
   return look?.changes.slice(0, pageLimit(max)) ?? [];
 }

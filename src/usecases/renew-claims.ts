@@ -4,7 +4,7 @@ import type { Clock } from '../domain/clock.ts';
 import type { ClaimingLead, ClaimRenewalStore, LeadChangeStore, StudioRenewal } from '../store/store.ts';
 
 /** How many leads are looked at before it is noted how far the renewal has come. */
-const LEADS_IN_A_PAGE = 100;
+const MAX_LEADS_PER_PAGE = 100;
 
 /** Is told how a renewal goes on. */
 export interface RenewalObserver {
@@ -57,7 +57,7 @@ export async function renewClaims(
     for (;;) {
       if (signal?.aborted) return false;
       const { studio, renewal } = current;
-      const { leads, next } = await store.listClaims(studio.id, renewal.after, LEADS_IN_A_PAGE);
+      const { leads, next } = await store.listClaims(studio.id, renewal.after, MAX_LEADS_PER_PAGE);
       const outcomes = await Promise.all(leads.map((lead) => renew(current, lead)));
       renewed += outcomes.filter((isRenewed) => isRenewed).length;
       // Every lead of an earlier release comes by here, once nobody of that release is at work any more.

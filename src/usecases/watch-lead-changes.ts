@@ -1,5 +1,5 @@
 import type { LeadChange } from '../domain/lead-change.ts';
-import { type LeadChangeLooks, type Look, nameOfChanged } from './lead-change-looks.ts';
+import { type LeadChangePoller, nameOfChanged, type PollResult } from './lead-change-poller.ts';
 
 /** How many changes are told at once at most. */
 const CHANGES_AT_ONCE = 100;
@@ -11,10 +11,10 @@ const CHANGES_AT_ONCE = 100;
  * @param ending ends it, as does whoever stops taking
  */
 export async function* watchLeadChanges(
-  looks: LeadChangeLooks,
+  looks: LeadChangePoller,
   ending: AbortSignal,
 ): AsyncGenerator<readonly LeadChange[]> {
-  let told: Look | undefined;
+  let told: PollResult | undefined;
   for (let look = await looks.now(); !ending.aborted; look = await looks.next()) {
     // With many who watch, that most looks find nothing else must cost each of them nothing.
     if (look === told) continue;

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { CALLS_OVER_MS } from '../../src/domain/claim-renewal.ts';
 import { openClaims } from '../../src/domain/claims.ts';
 import type { Contact } from '../../src/domain/contact.ts';
-import { type Lead, type LeadStage, MOST_LEADS_OF_CONTACT } from '../../src/domain/lead.ts';
+import { type Lead, type LeadStage, MAX_LEADS_PER_CONTACT } from '../../src/domain/lead.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import type { ClaimingLead, Store } from '../../src/store/store.ts';
 import { renewClaims } from '../../src/usecases/renew-claims.ts';
@@ -119,7 +119,7 @@ export function findLeadsContract(damages: readonly Damage[], opened: () => Open
 
     test('that are more than are looked at: so many, the open one among them', async () => {
       const contact = anEmail();
-      const leads = times(MOST_LEADS_OF_CONTACT + 5, () => aLead());
+      const leads = times(MAX_LEADS_PER_CONTACT + 5, () => aLead());
       // Not all at once: each call has four seconds.
       for (let done = 0; done < leads.length; done += 40) {
         const some = leads.slice(done, done + 40);
@@ -131,7 +131,7 @@ export function findLeadsContract(damages: readonly Damage[], opened: () => Open
 
       const all = await found(contact);
 
-      expect(all).toHaveLength(MOST_LEADS_OF_CONTACT);
+      expect(all).toHaveLength(MAX_LEADS_PER_CONTACT);
       expect(all).toContainEqual(open);
     }, 120_000);
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { type CreateIndexesOptions, type Db, type Document, MongoClient, UUID } from 'mongodb';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { inOneLine } from '../../common/in-one-line.ts';
+import { errorSummary } from '../../common/error-summary.ts';
 import { examine } from '../../operator/doctor/examine.ts';
 import { LIVE_KEYS_PER_STUDIO } from '../../src/domain/api-key.ts';
 import type { Correction } from '../../src/domain/correction.ts';
@@ -87,7 +87,7 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
       () => 'well',
       (error) => {
         expect(error).toBeInstanceOf(StoreUnavailable);
-        return inOneLine(error);
+        return errorSummary(error);
       },
     );
   const untilChecked = (store: Store, says: RegExp) =>
@@ -233,7 +233,7 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
         const { url, leads, store, first, second } = await aDatabaseWithDuplicates(by);
 
         const said = await checked(store);
-        const told = [said, await create(store).catch(inOneLine), ...(await doctorSays(url))];
+        const told = [said, await create(store).catch(errorSummary), ...(await doctorSays(url))];
         expect(told).toHaveLength(3);
         for (const text of told) {
           expect(text).toContain(`${STUDIO_ID}/${first.id} = ${STUDIO_ID}/${second.id}`);
@@ -340,6 +340,6 @@ test('a database that is away: the check says why, and nothing secret of the add
   const error = await store.check().catch((error) => error);
 
   expect(error).toBeInstanceOf(StoreUnavailable);
-  expect(inOneLine(error)).toMatch(/cannot be reached: .*ECONNREFUSED/);
-  expect(inOneLine(error)).not.toContain('open-sesame');
+  expect(errorSummary(error)).toMatch(/cannot be reached: .*ECONNREFUSED/);
+  expect(errorSummary(error)).not.toContain('open-sesame');
 });

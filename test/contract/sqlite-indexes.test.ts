@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { inOneLine } from '../../common/in-one-line.ts';
+import { errorSummary } from '../../common/error-summary.ts';
 import { examine } from '../../operator/doctor/examine.ts';
 import type { Correction } from '../../src/domain/correction.ts';
 import type { Lead, LeadStage } from '../../src/domain/lead.ts';
@@ -41,7 +41,7 @@ const correct = (store: Store, lead: Lead, correction: Correction) =>
     memberId: null,
     now: NOW,
   });
-const checked = (store: Store) => store.check().then(() => 'well', inOneLine);
+const checked = (store: Store) => store.check().then(() => 'well', errorSummary);
 const leadsIn = (database: DatabaseSync) => database.prepare('SELECT count(*) AS leads FROM leads').get()?.leads;
 
 async function doctorSays(path: string): Promise<string[]> {
@@ -248,7 +248,7 @@ describe('the indexes in SQLite', () => {
         const told = [
           await checked(store),
           await checked(open()),
-          await create(store).catch(inOneLine),
+          await create(store).catch(errorSummary),
           ...(await doctorSays(path)),
         ];
         expect(told).toHaveLength(4);

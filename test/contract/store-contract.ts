@@ -7,7 +7,7 @@ import { CALLS_OVER_MS } from '../../src/domain/claim-renewal.ts';
 import { openClaims } from '../../src/domain/claims.ts';
 import type { Lead, LeadClaims, LeadStage } from '../../src/domain/lead.ts';
 import { newId } from '../../src/domain/new-id.ts';
-import { type LeadSource, type Member, MOST_MEMBERS, MOST_SOURCES, type Studio } from '../../src/domain/studio.ts';
+import { type LeadSource, MAX_LEAD_SOURCES, MAX_MEMBERS, type Member, type Studio } from '../../src/domain/studio.ts';
 import { NO_NAME, NO_TIME } from '../../src/store/checked.ts';
 import {
   type CreateLeadOutcome,
@@ -1909,7 +1909,7 @@ export function storeContract(name: string, damages: readonly Damage[], open: ()
       test('a removed source is answered once, is none then, and makes room for another', async () => {
         await store.putStudio(aStudio(), BY);
         await store.putStudio(aStudio({ id: 'studio-2' }), BY);
-        const sources = times(MOST_SOURCES, () => aLeadSource());
+        const sources = times(MAX_LEAD_SOURCES, () => aLeadSource());
         await opened.fill({ sources });
         const [first, ...others] = sources as [LeadSource, ...LeadSource[]];
 
@@ -1929,8 +1929,8 @@ export function storeContract(name: string, damages: readonly Damage[], open: ()
           const through = (index: number) => all[index % all.length] as Store;
           await store.putStudio(aStudio(), BY);
           await opened.fill({
-            members: times(MOST_MEMBERS - 10, (index) => aMember({ id: `there-${index}` })),
-            sources: times(MOST_SOURCES - 10, () => aLeadSource()),
+            members: times(MAX_MEMBERS - 10, (index) => aMember({ id: `there-${index}` })),
+            sources: times(MAX_LEAD_SOURCES - 10, () => aLeadSource()),
           });
 
           const outcomes = await Promise.all([
@@ -1941,14 +1941,14 @@ export function storeContract(name: string, damages: readonly Damage[], open: ()
           const written = (part: typeof outcomes) => part.filter((outcome) => outcome === 'put').length;
           expect([written(outcomes.slice(0, 30)), written(outcomes.slice(30))]).toEqual([10, 10]);
           expect(outcomes.filter((outcome) => outcome === 'limit-reached')).toHaveLength(40);
-          expect(await sourcesIn(store, STUDIO_ID)).toHaveLength(MOST_SOURCES);
+          expect(await sourcesIn(store, STUDIO_ID)).toHaveLength(MAX_LEAD_SOURCES);
         },
       );
 
       test('in a studio that has more than the bound, each member and source can be put and removed, and none is added', async () => {
         await store.putStudio(aStudio(), BY);
-        const members = times(MOST_MEMBERS + 2, (index) => aMember({ id: `member-${index}` }));
-        const sources = times(MOST_SOURCES + 2, () => aLeadSource());
+        const members = times(MAX_MEMBERS + 2, (index) => aMember({ id: `member-${index}` }));
+        const sources = times(MAX_LEAD_SOURCES + 2, () => aLeadSource());
         await opened.fill({ members, sources });
         const [member, source] = [members[5] as Member, sources[5] as LeadSource];
 
@@ -1963,15 +1963,18 @@ export function storeContract(name: string, damages: readonly Damage[], open: ()
 
       test('sources are listed in pages, by id, that make the whole', async () => {
         await store.putStudio(aStudio(), BY);
-        const sources = times(MOST_SOURCES + 5, () => aLeadSource());
+        const sources = times(MAX_LEAD_SOURCES + 5, () => aLeadSource());
         await opened.fill({ sources });
 
         const first = await store.listLeadSources(STUDIO_ID, null, 10);
         expect(first).toEqual({ records: sources.slice(0, 10), next: sources[9]?.id });
-        const second = await store.listLeadSources(STUDIO_ID, first.next, MOST_SOURCES - 10);
-        expect(second).toEqual({ records: sources.slice(10, MOST_SOURCES), next: sources[MOST_SOURCES - 1]?.id });
-        const third = await store.listLeadSources(STUDIO_ID, second.next, MOST_SOURCES);
-        expect(third).toEqual({ records: sources.slice(MOST_SOURCES), next: null });
+        const second = await store.listLeadSources(STUDIO_ID, first.next, MAX_LEAD_SOURCES - 10);
+        expect(second).toEqual({
+          records: sources.slice(10, MAX_LEAD_SOURCES),
+          next: sources[MAX_LEAD_SOURCES - 1]?.id,
+        });
+        const third = await store.listLeadSources(STUDIO_ID, second.next, MAX_LEAD_SOURCES);
+        expect(third).toEqual({ records: sources.slice(MAX_LEAD_SOURCES), next: null });
       });
 
       test('studios are listed by the bytes of their ids, as they were put last, in pages that make the whole', async () => {

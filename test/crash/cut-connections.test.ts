@@ -18,7 +18,7 @@ const CUT_EVERY = sizeOf('CRASH_CUT_EVERY', { usual: 17, soak: 1 });
 vi.setConfig({ testTimeout: 240_000 + 1_200_000 / CUT_EVERY });
 
 /** How often a request is repeated until the way is open again. */
-const MOST_REPETITIONS = 10;
+const MAX_REPETITIONS = 10;
 
 /** How many services on one database are tried side by side: most of the time they wait to be connected again. */
 const SIDE_BY_SIDE = 8;
@@ -110,7 +110,7 @@ async function createWith(service: FaultyService, loss: Loss): Promise<{ isCut: 
   const isCut = proxy.lost() > 0;
   proxy.heal();
   let again: Answer;
-  for (let repetition = 0; repetition < MOST_REPETITIONS && again?.status !== 201; repetition += 1) {
+  for (let repetition = 0; repetition < MAX_REPETITIONS && again?.status !== 201; repetition += 1) {
     again = await ask(directUrl, secret, request);
   }
   if (again?.status !== 201) throw new Error(`asked again: ${again?.text}`);

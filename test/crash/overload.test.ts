@@ -23,11 +23,11 @@ vi.setConfig({ testTimeout: 240_000 });
 const MEASURED_MS = 1000 * sizeOf('OVERLOAD_SECONDS', { usual: 0, soak: 10 });
 
 /** How many creations a gateway lets wait for its core, and from how many on it begins no more. */
-const MOST_UNANSWERED = 2048;
+const MAX_PENDING_REQUESTS = 2048;
 const BUSY_FROM = 1024;
 
 /** More callers than may wait. */
-const CALLERS = MOST_UNANSWERED + 300;
+const CALLERS = MAX_PENDING_REQUESTS + 300;
 
 /** What a caller may be told besides success; each time that it may come again. */
 const OUTCOME_UNKNOWN = '503, may come again';
@@ -40,7 +40,7 @@ const SAID = 'too many requests wait for the core';
 const FEW = 100;
 
 /** What core and gateway may take more than before; megabytes. Three times what they were seen to take. */
-const MOST_MEMORY_MB = 400;
+const MAX_MEMORY_MB = 400;
 
 /** How many slow connections there are, and how long after their beginning none of them may stand; milliseconds. */
 const SLOW = 1000;
@@ -60,7 +60,7 @@ describe('more than can be done', () => {
 
     const counts = Map.groupBy(outcomes.flat(), (outcome) => outcome);
     expect(['201', OUTCOME_UNKNOWN, TURNED_AWAY]).toEqual(expect.arrayContaining([...counts.keys()]));
-    expect(memory(service) - before).toBeLessThan(MOST_MEMORY_MB);
+    expect(memory(service) - before).toBeLessThan(MAX_MEMORY_MB);
     // Whoever is told that the outcome is unknown may find it written.
     expect(await countLeads(service)).toBeGreaterThanOrEqual(CALLERS + (counts.get('201')?.length ?? 0));
     expect(await callers[0]?.()).toBe('201');
@@ -92,7 +92,7 @@ describe('more than can be done', () => {
     const outcomes = Map.groupBy(await asked, (outcome) => outcome);
     expect(new Set(outcomes.keys())).toEqual(new Set([OUTCOME_UNKNOWN, TURNED_AWAY]));
     expect(outcomes.get(OUTCOME_UNKNOWN)).toHaveLength(BUSY_FROM);
-    expect(memory(service) - before).toBeLessThan(MOST_MEMORY_MB);
+    expect(memory(service) - before).toBeLessThan(MAX_MEMORY_MB);
     // One line for all of them, in as much time as this took.
     expect(gateway.output().split(SAID)).toHaveLength(2);
 

@@ -23,7 +23,7 @@ console.info(`Power cuts from POWER_SEED=${SEED}`);
 const [SOONEST_MS, LATEST_MS] = [50, 900];
 
 /** How many changes and syncs of the disk there are until the power fails, at most: about two checkpoints of the database. */
-const MOST_CHANGES = 100;
+const MAX_CHANGES = 100;
 
 /** How many a first start makes. */
 const START_CHANGES = 70;
@@ -60,14 +60,14 @@ describeWithForgetfulDisk(
       expectPromisesKept(async ({ chance, startLoad, failPower }) => {
         const load = await startLoad();
         await sleep(chance.between(SOONEST_MS, LATEST_MS));
-        await failPower(chance.between(0, MOST_CHANGES));
+        await failPower(chance.between(0, MAX_CHANGES));
         return load;
       }));
 
     test('while the log is moved into the database', () =>
       expectPromisesKept(async ({ chance, startLoad, failPower }) => {
         const load = await startLoad();
-        await failPower(chance.between(1, MOST_CHANGES), DATABASE);
+        await failPower(chance.between(1, MAX_CHANGES), DATABASE);
         return load;
       }));
 
@@ -93,7 +93,7 @@ describeWithForgetfulDisk(
         await sleep(chance.between(SOONEST_MS, LATEST_MS));
         const { child, ended } = deployment.process('core');
         child.kill('SIGTERM');
-        const failed = failPower(chance.between(1, MOST_CHANGES), chance.oneOf(['', DATABASE, `${DATABASE}-wal`]));
+        const failed = failPower(chance.between(1, MAX_CHANGES), chance.oneOf(['', DATABASE, `${DATABASE}-wal`]));
         await Promise.race([failed, ended()]);
         await failPower(0);
         await failed;

@@ -6,7 +6,7 @@ import { type Answer, ask, type Ledger, type SentRequest } from './load.ts';
 const AT_ONCE = 16;
 
 /** How often a request is repeated until it has an outcome. */
-const MOST_ATTEMPTS = 10;
+const MAX_ATTEMPTS = 10;
 
 /** Answers that promise that the request wrote nothing. */
 const WROTE_NOTHING = new Set([
@@ -102,7 +102,7 @@ export async function brokenPromises(
       for (const request of waiting) {
         let answer: Answer;
         // A machine that has too much to do is no broken promise; a service that never answers again is one.
-        for (let attempt = 0; attempt < MOST_ATTEMPTS && (!answer || answer.status === 503); attempt += 1) {
+        for (let attempt = 0; attempt < MAX_ATTEMPTS && (!answer || answer.status === 503); attempt += 1) {
           answer = await ask(gatewayUrl, ledger.studio.secret, request);
         }
         if (answer) outcomes.set(request, answer);

@@ -14,7 +14,7 @@ const CALLERS = sizeOf('VANISHING_CALLERS', { usual: 2000, soak: 20_000 });
 const AT_ONCE = 40;
 
 /** What each of them may leave behind; bytes. A connection that is kept, with what belongs to it, has ten thousand and more. */
-const MOST_LEFT_BYTES = 2000;
+const MAX_LEFT_BYTES = 2000;
 
 const service = aService();
 
@@ -39,7 +39,7 @@ test('callers who vanish in the middle leave nothing behind in gateway or core, 
 
   // The first rounds fill pools and caches, and have code compiled.
   const [, , third = 0, , last = 0] = heap;
-  expect((last - third) / ((CALLERS / 5) * 2)).toBeLessThan(MOST_LEFT_BYTES);
+  expect((last - third) / ((CALLERS / 5) * 2)).toBeLessThan(MAX_LEFT_BYTES);
 
   for (const key of keys.slice(-50))
     await leadOf(await service.post(studio.secret, captureOf(key), { 'idempotency-key': key }), 201);

@@ -27,7 +27,7 @@ const ANSWERED_WITHIN_MS = 7000;
 const RECOVERS_WITHIN_MS = 15_000;
 
 /** More than the driver opens for commands, and some to watch the server. */
-const MOST_CONNECTIONS = 110;
+const MAX_CONNECTIONS = 110;
 
 describeWithMongoServer('a service whose MongoDB fails', () => {
   let mongo: MongoWireServer;
@@ -255,7 +255,7 @@ describeWithMongoServer('a service whose MongoDB fails', () => {
       end();
       await recovered();
 
-      expect(proxy.connections()).toBeLessThanOrEqual(MOST_CONNECTIONS);
+      expect(proxy.connections()).toBeLessThanOrEqual(MAX_CONNECTIONS);
       const asked = performance.now();
       const answers = await Promise.all(times(50, () => service.post(studio.secret, aCapture())));
       expect(performance.now() - asked).toBeLessThan(ANSWERED_WITHIN_MS);

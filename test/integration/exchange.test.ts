@@ -39,10 +39,10 @@ import { addressOf, run, temporaryFolder } from '../support/processes.ts';
 const FULL_BYTES = 64 * 1024;
 
 /** How many leads may be asked for that the caller has not taken. */
-const MOST_LEADS_OPEN = 1000;
+const MAX_LEADS_OPEN = 1000;
 
 /** The largest message that a gateway reads, and that clients of gRPC read unless told otherwise; bytes. */
-const LARGEST_MESSAGE_BYTES = 4 * 1024 * 1024;
+const MAX_MESSAGE_BYTES = 4 * 1024 * 1024;
 
 let core: TestCore;
 let caller: GrpcCaller;
@@ -839,7 +839,7 @@ describe('long pages', () => {
     const made = async () => (await scrape(own.metricsUrl)).get(series) ?? 0;
 
     const sent = deaf.send(times(60, () => ({ items })));
-    await expect.poll(made, { timeout: 20_000 }).toBeGreaterThanOrEqual(MOST_LEADS_OPEN / 100);
+    await expect.poll(made, { timeout: 20_000 }).toBeGreaterThanOrEqual(MAX_LEADS_OPEN / 100);
     for (const _ of times(300, () => 0)) await client.call('DirectoryService/ListLeadSources', reader.owner);
     // One message more than the most, and what the network has taken.
     expect(await made()).toBeLessThan(120);
@@ -857,7 +857,7 @@ describe('long pages', () => {
       const sizes = indexes.map((index) => outcomes.get(index)?.answer?.body?.length ?? 0);
       const sum = sizes.reduce((total, size) => total + size, 0);
       expect(sum - (sizes.at(-1) ?? 0)).toBeLessThan(FULL_BYTES);
-      expect(sum).toBeLessThan(LARGEST_MESSAGE_BYTES / 2);
+      expect(sum).toBeLessThan(MAX_MESSAGE_BYTES / 2);
       expect(indexes.length).toBeLessThanOrEqual(100);
     }
   }

@@ -7,7 +7,7 @@ import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } f
 import { status } from '@grpc/grpc-js';
 import { pino } from 'pino';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { LONGEST_CALL_MS, LONGEST_EXPORT_MS } from '../../common/deadlines.ts';
+import { MAX_CALL_MS, MAX_EXPORT_MS } from '../../common/deadlines.ts';
 import { Readiness } from '../../common/readiness.ts';
 import { TlsCredentials } from '../../common/tls-credentials.ts';
 import { DAY_MS } from '../../common/units.ts';
@@ -33,7 +33,7 @@ import { temporaryFolder } from '../support/processes.ts';
 const RPC = 'LeadIntakeService/ExportLeads';
 
 /** How many leads a message has at most. */
-const MOST_IN_A_MESSAGE = 100;
+const MAX_IN_A_MESSAGE = 100;
 
 /** As long as a note may be, in characters of which each is 3 bytes: a message of such has half a megabyte. */
 const LONG_NOTE = '長'.repeat(2000);
@@ -156,7 +156,7 @@ describe.each<[string, MakeTransport]>([
     expect(messages.flatMap((message) => message.leads.map((lead) => toJson(LeadSchema, lead)))).toEqual(
       leads.map(toldOf),
     );
-    expect(Math.max(...messages.map((message) => message.leads.length))).toBe(MOST_IN_A_MESSAGE);
+    expect(Math.max(...messages.map((message) => message.leads.length))).toBe(MAX_IN_A_MESSAGE);
   });
 
   test('a refusal says why', async () => {
@@ -275,7 +275,7 @@ describe('an export', () => {
     const within = (ms: number) =>
       Array.fromAsync(core.caller.stream<Sent>(RPC, { studioId: 's1' }, { deadline: Date.now() + ms }));
 
-    expect(LONGEST_EXPORT_MS).toBe(DAY_MS);
+    expect(MAX_EXPORT_MS).toBe(DAY_MS);
     expect(idsIn(await within(DAY_MS))).toHaveLength(1);
     expect(await refusalOf(within(DAY_MS + 3_600_000))).toMatchObject({ code: 'INVALID_ARGUMENT' });
     expect(await refusalOf(within(0))).toMatchObject({ code: 'DEADLINE_EXCEEDED' });
@@ -333,11 +333,11 @@ describe('a reader of 60 MB', () => {
   const PAGES = 100;
 
   /** The one that they have, the one that is on its way, and what the network takes of others. */
-  const MOST_READ_AHEAD = 10;
+  const MAX_READ_AHEAD = 10;
 
   async function aLargeStudio() {
     const core = await aCore();
-    const leads = await studioWith(core, 's1', some(MOST_IN_A_MESSAGE * PAGES, { note: LONG_NOTE }));
+    const leads = await studioWith(core, 's1', some(MAX_IN_A_MESSAGE * PAGES, { note: LONG_NOTE }));
     return { core, leads };
   }
 
@@ -345,7 +345,7 @@ describe('a reader of 60 MB', () => {
     const { core, leads } = await aLargeStudio();
     const held = await heldExport(core);
 
-    expect(await pagesRead(core)).toBeLessThan(MOST_READ_AHEAD);
+    expect(await pagesRead(core)).toBeLessThan(MAX_READ_AHEAD);
 
     expect([...held.first, ...(await held.rest())]).toEqual(idsOf(leads));
   }, 60_000);
@@ -360,7 +360,7 @@ describe('a reader of 60 MB', () => {
     held.leave();
 
     await expect.poll(lines).toMatchObject([{ outcome: 'CANCELED', studioId: 's1' }]);
-    expect(await pagesRead(core)).toBeLessThan(MOST_READ_AHEAD);
+    expect(await pagesRead(core)).toBeLessThan(MAX_READ_AHEAD);
   });
 
   test('whose core stops in the middle is told so, and goes on at the next without loss', async () => {
@@ -390,7 +390,7 @@ describe('a reader of 60 MB', () => {
     const { core, leads } = await aLargeStudio();
     const held = await heldExport(core);
 
-    for (const _ of times(60, () => 0)) vi.advanceTimersByTime(LONGEST_CALL_MS);
+    for (const _ of times(60, () => 0)) vi.advanceTimersByTime(MAX_CALL_MS);
     await core.caller.call('LeadIntakeService/ListLeads', { studioId: 's1' });
 
     expect([...held.first, ...(await held.rest())]).toEqual(idsOf(leads));

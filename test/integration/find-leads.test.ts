@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { MOST_LEADS_OF_CONTACT } from '../../src/domain/lead.ts';
+import { MAX_LEADS_PER_CONTACT } from '../../src/domain/lead.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { times } from '../support/builders.ts';
 import {
@@ -126,7 +126,7 @@ describe('FindLeads', () => {
   test('of a contact with more leads than are looked at answers so many, the open one first, and says so', async () => {
     const contact = anEmail();
     // Not all at once: each call has a deadline.
-    for (let done = 0; done < MOST_LEADS_OF_CONTACT + 5; done += 40) {
+    for (let done = 0; done < MAX_LEADS_PER_CONTACT + 5; done += 40) {
       const closed = await Promise.all(times(40, () => aLead(anEmail(), 'LOST')));
       await Promise.all(closed.map((id) => leads('UpdateLead', { studioId, lead: { id, contact } })));
     }
@@ -142,8 +142,8 @@ describe('FindLeads', () => {
     }
 
     expect(all[0]).toBe(open);
-    expect(new Set(all).size).toBe(MOST_LEADS_OF_CONTACT);
-    expect(all).toHaveLength(MOST_LEADS_OF_CONTACT);
+    expect(new Set(all).size).toBe(MAX_LEADS_PER_CONTACT);
+    expect(all).toHaveLength(MAX_LEADS_PER_CONTACT);
   }, 120_000);
 
   test('refuses a token of another studio, of another list, and one that was cut', async () => {

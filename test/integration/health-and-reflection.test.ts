@@ -22,7 +22,7 @@ import { readCoreConfig } from '../../src/config.ts';
 import { systemClock } from '../../src/domain/clock.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { Callers } from '../../src/rpc/callers.ts';
-import { MOST_WATCHERS } from '../../src/rpc/health-service.ts';
+import { MAX_UNAUTHENTICATED_WATCHERS } from '../../src/rpc/health-service.ts';
 import { createCoreServer } from '../../src/server.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { times } from '../support/builders.ts';
@@ -90,7 +90,7 @@ describe('watching the health of a core', () => {
   test('without a token is for so many at once, and with it for everybody; who leaves makes room', async () => {
     const core = await startTestCore();
     onTestFinished(() => core.stop());
-    const watchers = times(MOST_WATCHERS, () => watch(core));
+    const watchers = times(MAX_UNAUTHENTICATED_WATCHERS, () => watch(core));
     expect(await Promise.all(watchers.map(({ next }) => next()))).toEqual(watchers.map(() => Status.SERVING));
 
     const outcomeOf = ({ next, failed }: ReturnType<typeof watch>) => Promise.race([next(), failed]);

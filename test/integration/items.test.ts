@@ -28,9 +28,9 @@ import { idTextOf } from '../support/sqlite-hand.ts';
 import { startProxy } from '../support/tcp-proxy.ts';
 
 /** How many items of a call the core may have begun without having sent their results. */
-const MOST_OPEN = 1000;
+const MAX_OPEN = 1000;
 
-/** So long that few leads with it are under way in the network, and not so long that fewer than MOST_OPEN are held for that. */
+/** So long that few leads with it are under way in the network, and not so long that fewer than MAX_OPEN are held for that. */
 const LONG_NOTE = '長'.repeat(1000);
 
 /** The methods whose calls go on for as long as both sides like. */
@@ -195,11 +195,11 @@ describe.each(WAYS)('over $rpc', (way) => {
       const messages = times(60, () => times(100, () => asked({ note: LONG_NOTE })));
       const sent = deaf.send(messages.map(way.messageOf));
 
-      await expect.poll(() => countLeads(core.path, studioId), { timeout: 20_000 }).toBeGreaterThanOrEqual(MOST_OPEN);
+      await expect.poll(() => countLeads(core.path, studioId), { timeout: 20_000 }).toBeGreaterThanOrEqual(MAX_OPEN);
       const other = await createKey(caller);
       for (const _ of times(300, () => 0)) await create(aCreation(), other);
       // One message more than the most, and what the network has taken.
-      expect(countLeads(core.path, studioId)).toBeLessThan(1.5 * MOST_OPEN);
+      expect(countLeads(core.path, studioId)).toBeLessThan(1.5 * MAX_OPEN);
 
       const results = await deaf.results();
       await sent;

@@ -16,7 +16,7 @@ import { startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 vi.setConfig({ testTimeout: 120_000 });
 
 /** How many calls may be under way, and how long each may take; milliseconds. */
-const MOST_CALLS = 2048;
+const MAX_CALLS = 2048;
 const DEADLINE_MS = 4000;
 
 /** A document whose id is taken is tried until the store gives up on it: eight times in all. */
@@ -249,8 +249,8 @@ describeWithMongoServer('a store whose MongoDB answers no command', () => {
       });
     });
 
-    for (const refused of await Promise.allSettled(calls.slice(MOST_CALLS))) expectUnavailable(refused);
-    expect(settled).toBe(5000 - MOST_CALLS);
+    for (const refused of await Promise.allSettled(calls.slice(MAX_CALLS))) expectUnavailable(refused);
+    expect(settled).toBe(5000 - MAX_CALLS);
     for (const refused of await Promise.allSettled(calls)) expectUnavailable(refused);
     expect(performance.now() - asked).toBeLessThan(DEADLINE_MS + 3000);
     expect(heapMb() - idle).toBeLessThan(100);

@@ -6,10 +6,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import {
-  LEAST_TAKEN_BYTES,
-  MOST_CONNECTIONS,
-  MOST_UNREAD_BYTES,
-  MOST_UNREAD_OF_KEY_BYTES,
+  MAX_CONNECTIONS,
+  MAX_UNREAD_BYTES,
+  MAX_UNREAD_BYTES_PER_KEY,
+  MIN_TAKEN_BYTES,
   OpenConnections,
   PARTS_FOR_ADDRESSES,
 } from '../../gateway/open-connections.ts';
@@ -174,7 +174,7 @@ while s.recv(${bytes}): time.sleep(0.1)
   test('the connection is closed that takes less than is wanted, in small pieces', { timeout: 60_000 }, async () => {
     const { port, sockets } = await aServer(500_000);
     const begun = performance.now();
-    const [too, enough] = [LEAST_TAKEN_BYTES / 2, 4 * LEAST_TAKEN_BYTES].map((inTime) => {
+    const [too, enough] = [MIN_TAKEN_BYTES / 2, 4 * MIN_TAKEN_BYTES].map((inTime) => {
       const bytes = Math.round((inTime * 100) / PATIENCE.takenWithinMs);
       const python = spawn('python3', ['-c', reads(port, bytes)], { stdio: 'ignore' });
       onTestFinished(() => {
@@ -196,7 +196,7 @@ describe('answers that stand unread are bounded, and who has stood longest goes 
     const [first, other, ...more] = [await ask('/key'), await ask('/other'), await ask('/key'), await ask('/key')];
     await vi.waitFor(() => expect(first?.socket.destroyed).toBe(true), { timeout: 10_000 });
     await sleep(5 * PATIENCE.lookEveryMs);
-    expect(unreadBytes(more.map(({ socket }) => socket))).toBeLessThanOrEqual(MOST_UNREAD_OF_KEY_BYTES);
+    expect(unreadBytes(more.map(({ socket }) => socket))).toBeLessThanOrEqual(MAX_UNREAD_BYTES_PER_KEY);
     expect(more.some(({ socket }) => !socket.destroyed)).toBe(true);
     expect(other?.socket.destroyed).toBe(false);
   });
@@ -211,12 +211,12 @@ describe('answers that stand unread are bounded, and who has stood longest goes 
 
   test('those to all keys', async () => {
     const { ask } = await aServer();
-    const count = Math.ceil(MOST_UNREAD_BYTES / ANSWER_BYTES) + 3;
+    const count = Math.ceil(MAX_UNREAD_BYTES / ANSWER_BYTES) + 3;
     const sockets: Socket[] = [];
     for (const index of times(count, (each) => each)) {
       sockets.push((await ask(`/${index}`, { localAddress: localAddressOf(index) })).socket);
     }
-    await vi.waitFor(() => expect(unreadBytes(sockets)).toBeLessThanOrEqual(MOST_UNREAD_BYTES), {
+    await vi.waitFor(() => expect(unreadBytes(sockets)).toBeLessThanOrEqual(MAX_UNREAD_BYTES), {
       timeout: 10_000,
     });
     await sleep(5 * PATIENCE.lookEveryMs);
@@ -228,7 +228,7 @@ describe('answers that stand unread are bounded, and who has stood longest goes 
     ['without a key', () => '/'],
   ])('those to one address, %s; another is left alone', async (_, pathOf) => {
     const { ask } = await aServer();
-    const most = MOST_UNREAD_BYTES / PARTS_FOR_ADDRESSES;
+    const most = MAX_UNREAD_BYTES / PARTS_FOR_ADDRESSES;
     const { socket: other } = await ask(pathOf(0), { localAddress: localAddressOf(0) });
     const sockets: Socket[] = [];
     for (const index of times(Math.ceil(most / ANSWER_BYTES) + 3, (each) => each)) {
@@ -245,10 +245,10 @@ describe('answers that stand unread are bounded, and who has stood longest goes 
     const { ask } = await aServer();
     const { socket: ofKey } = await ask('/key');
     const sockets: Socket[] = [];
-    for (const index of times(Math.ceil(MOST_UNREAD_BYTES / ANSWER_BYTES) + 3, (each) => each)) {
+    for (const index of times(Math.ceil(MAX_UNREAD_BYTES / ANSWER_BYTES) + 3, (each) => each)) {
       sockets.push((await ask('/', { localAddress: localAddressOf(index) })).socket);
     }
-    await vi.waitFor(() => expect(unreadBytes(sockets)).toBeLessThanOrEqual(MOST_UNREAD_BYTES), {
+    await vi.waitFor(() => expect(unreadBytes(sockets)).toBeLessThanOrEqual(MAX_UNREAD_BYTES), {
       timeout: 10_000,
     });
     await sleep(5 * PATIENCE.lookEveryMs);
@@ -259,7 +259,7 @@ describe('answers that stand unread are bounded, and who has stood longest goes 
 
 test('connections are bounded, and when all are taken, those on which nothing is asked make room for others', async () => {
   const { server, ask } = await aServer(1);
-  expect(server.maxConnections).toBe(MOST_CONNECTIONS);
+  expect(server.maxConnections).toBe(MAX_CONNECTIONS);
   // As many as any machine lets a test have.
   server.maxConnections = 20;
   const idle = await Promise.all(times(20, (index) => ask('/', { localAddress: localAddressOf(index) })));

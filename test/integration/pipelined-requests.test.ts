@@ -4,7 +4,7 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { REQUEST_ARRIVAL_MS } from '../../common/deadlines.ts';
 import { createHttpServer } from '../../gateway/http-server.ts';
-import { HELD_BACK_FROM, HELD_BACK_FROM_BYTES, MOST_WAITING, RequestOrder } from '../../gateway/pipelined-requests.ts';
+import { HELD_BACK_FROM, HELD_BACK_FROM_BYTES, MAX_WAITING, RequestOrder } from '../../gateway/pipelined-requests.ts';
 import { answerClientErrors } from '../../gateway/plugins/problem-json.ts';
 import { times } from '../support/builders.ts';
 import { lines } from '../support/raw-http.ts';
@@ -155,7 +155,7 @@ test('those that wait on all connections are bounded: one that brings more ends 
   // A packet that is read at once.
   const packet = times(OF_ONE, (index) => aGet(`/${index}`)).join('');
   expect(packet.length).toBeLessThan(ONE_READ_BYTES);
-  const callers = times(Math.ceil(MOST_WAITING / OF_ONE) + 2, () => {
+  const callers = times(Math.ceil(MAX_WAITING / OF_ONE) + 2, () => {
     const socket = server.connect();
     let received = '';
     socket.on('data', (chunk) => {
@@ -171,8 +171,8 @@ test('those that wait on all connections are bounded: one that brings more ends 
   await vi.waitUntil(() => callers.every(({ socket, answers }) => socket.readableEnded || answers() === OF_ONE), {
     timeout: 25_000,
   });
-  expect(server.carriedOut.length).toBeLessThanOrEqual(MOST_WAITING + callers.length);
-  expect(server.carriedOut.length).toBeGreaterThanOrEqual(MOST_WAITING);
+  expect(server.carriedOut.length).toBeLessThanOrEqual(MAX_WAITING + callers.length);
+  expect(server.carriedOut.length).toBeGreaterThanOrEqual(MAX_WAITING);
   expect(callers.filter(({ answers }) => answers() < OF_ONE).length).toBeGreaterThanOrEqual(2);
   // Then there is room again.
   const later = server.connect();

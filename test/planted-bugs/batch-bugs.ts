@@ -5,10 +5,10 @@ const TOGETHER = 'test/integration/items.test.ts';
 const EXCHANGED = 'test/integration/exchange.test.ts';
 const ITEMS = 'src/rpc/items.ts';
 const EXCHANGE = 'src/rpc/exchange-service.ts';
-const COLLECTED = 'test/unit/collector.test.ts';
-const COLLECTOR = 'gateway/collector.ts';
-const GATHERED = 'test/unit/gathered.test.ts';
-const GATHERER = 'src/store/mongo/gathered.ts';
+const COLLECTED = 'test/unit/exchange-batcher.test.ts';
+const COLLECTOR = 'gateway/exchange-batcher.ts';
+const GATHERED = 'test/unit/batcher.test.ts';
+const GATHERER = 'src/store/mongo/batcher.ts';
 
 /** Faults of what lets requests travel together. */
 export const BATCH_BUGS: readonly PlantedBug[] = [
@@ -205,7 +205,7 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     caughtBy: 'requests of one turn share messages of at most 64',
     patches: [
       {
-        file: 'gateway/sent-requests.ts',
+        file: 'gateway/in-flight-requests.ts',
         find: 'const request = this.#requests[place - this.#gone];',
         put: `place = this.#gone + this.#requests.findIndex((each) => each !== undefined);
               const request = this.#requests[place - this.#gone];`,

@@ -27,7 +27,7 @@ export const TYPESCRIPT_BUGS: readonly ClientBug[] = [
     name: 'an answer is read however long it is',
     caughtBy: 'answers/an-answer-that-is-too-long',
     says: 'only 1 of 2 attempts have come',
-    patches: [{ file: ATTEMPT, find: 'if (length > LONGEST_ANSWER_BYTES) return undefined;', put: '' }],
+    patches: [{ file: ATTEMPT, find: 'if (length > MAX_RESPONSE_BYTES) return undefined;', put: '' }],
   },
   {
     name: 'anything that is called a lead is one',
@@ -184,8 +184,8 @@ export const TYPESCRIPT_BUGS: readonly ClientBug[] = [
     caughtBy: 'retry-after/longer-than-a-timer',
     says: 'not 3000000000 or more',
     patches: [
-      { file: SEND, find: 'sleep(Math.min(restMs, LONGEST_TIMER_MS)', put: 'sleep(restMs' },
-      { file: SEND, find: 'restMs -= LONGEST_TIMER_MS', put: 'restMs = 0' },
+      { file: SEND, find: 'sleep(Math.min(restMs, MAX_TIMER_MS)', put: 'sleep(restMs' },
+      { file: SEND, find: 'restMs -= MAX_TIMER_MS', put: 'restMs = 0' },
     ],
   },
   {

@@ -1,7 +1,7 @@
 import type { PlantedBug } from './planted-bug.ts';
 
 const RENEWED = 'test/integration/renewed-certificates.test.ts';
-const OLD_CONNECTIONS = 'test/integration/old-connections.test.ts';
+const OLD_CONNECTIONS = 'test/integration/max-connection-age.test.ts';
 
 /** Faults of connections that are left, and of certificates that are read again. */
 export const CONNECTION_BUGS: readonly PlantedBug[] = [
@@ -11,7 +11,7 @@ export const CONNECTION_BUGS: readonly PlantedBug[] = [
     caughtBy: 'calls that last end by themselves, also where nothing else is called, by HTTP/2',
     patches: [
       {
-        file: 'src/http2/old-connections.ts',
+        file: 'src/http2/max-connection-age.ts',
         find: 'if (life.underWay === 0) return;',
         put: 'return;',
       },
@@ -24,7 +24,7 @@ export const CONNECTION_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/rpc/health-service.ts',
-        find: 'AbortSignal.any([signal, ending, values.get(leaving)])',
+        find: 'AbortSignal.any([signal, ending, values.get(connectionDraining)])',
         put: 'AbortSignal.any([signal, ending])',
       },
     ],
@@ -49,7 +49,7 @@ export const CONNECTION_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/rpc/items.ts',
-        find: 'AbortSignal.any([ending, signal, caller.withdrawn, values.get(leaving)])',
+        find: 'AbortSignal.any([ending, signal, caller.withdrawn, values.get(connectionDraining)])',
         put: 'AbortSignal.any([ending, signal])',
       },
     ],
@@ -69,11 +69,11 @@ export const CONNECTION_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'files are taken as one look has found them',
-    suite: 'test/unit/followed-files.test.ts',
+    suite: 'test/unit/watched-files.test.ts',
     caughtBy: 'what is written in two steps is taken once, when it is whole',
     patches: [
       {
-        file: 'common/followed-files.ts',
+        file: 'common/watched-files.ts',
         find: 'if (!isDeepStrictEqual(this.#found, before)) return;',
         put: '',
       },

@@ -6,7 +6,7 @@ const CALLER_AUTHENTICATION = 'src/rpc/caller-authentication.ts';
 const CALLER_ACCESS = 'src/rpc/caller-access.ts';
 const CALLERS = 'test/integration/callers.test.ts';
 const HEALTH_SERVICE = 'src/rpc/health-service.ts';
-const STRANGERS = 'src/http2/strangers.ts';
+const STRANGERS = 'src/http2/connection-limits.ts';
 
 /** Faults of the core's port, of health and of stopping. */
 export const CORE_BUGS: readonly PlantedBug[] = [
@@ -29,7 +29,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
       'share connections, quota and an address of metrics; one that is killed is replaced, and what it did not cut is answered',
     patches: [
       {
-        file: 'common/several-processes.ts',
+        file: 'common/process-supervisor.ts',
         find: "worker.once('exit', (code, signal) => void this.#replace(worker, { code, signal, began }));",
         put: '',
       },
@@ -88,8 +88,8 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/rpc/items.ts',
-        find: '[ending, signal, caller.withdrawn, values.get(leaving)]',
-        put: '[ending, signal, values.get(leaving)]',
+        find: '[ending, signal, caller.withdrawn, values.get(connectionDraining)]',
+        put: '[ending, signal, values.get(connectionDraining)]',
       },
     ],
     inSoak: true,
@@ -148,7 +148,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     name: 'watchers of health are as many as they like',
     suite: HEALTH,
     caughtBy: 'without a token is for so many at once, and with it for everybody; who leaves makes room',
-    patches: [{ file: HEALTH_SERVICE, find: 'isStranger && strangers >= MOST_WATCHERS', put: 'false' }],
+    patches: [{ file: HEALTH_SERVICE, find: 'isStranger && strangers >= MAX_UNAUTHENTICATED_WATCHERS', put: 'false' }],
   },
   {
     name: 'each who asks has the store looked at',
@@ -184,7 +184,9 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     name: 'strangers keep the connections that they have',
     suite: PORT,
     caughtBy: 'silent connections are so many at most, let everybody in who has the token, and cut off no watcher',
-    patches: [{ file: STRANGERS, find: 'if (strangers.size <= MOST_STRANGERS) return;', put: 'return;' }],
+    patches: [
+      { file: STRANGERS, find: 'if (strangers.size <= MAX_UNAUTHENTICATED_CONNECTIONS) return;', put: 'return;' },
+    ],
   },
   {
     name: 'a stranger may begin as many health checks as they like',
@@ -193,7 +195,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: STRANGERS,
-        find: 'return stranger.begun <= MOST_CALLS_A_SECOND && stranger.underWay <= MOST_CALLS_AT_ONCE;',
+        find: 'return stranger.begun <= MAX_CALLS_PER_SECOND && stranger.underWay <= MAX_CONCURRENT_CALLS;',
         put: 'return true;',
       },
     ],
@@ -204,8 +206,8 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     caughtBy: 'an answer that is not read is broken off, and one that is read, and a call that waits, are not',
     patches: [
       {
-        file: 'src/http2/unread-answers.ts',
-        find: 'if (answer.looks <= MOST_LOOKS) continue;',
+        file: 'src/http2/unread-responses.ts',
+        find: 'if (answer.looks <= MAX_STALLED_CHECKS) continue;',
         put: 'if (answer) continue;',
       },
     ],
@@ -216,8 +218,8 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     caughtBy: 'a connection that gives no sign of life is closed, and one that does is not',
     patches: [
       {
-        file: 'src/http2/lifeless-connections.ts',
-        find: 'if (looks < MOST_UNANSWERED_LOOKS) continue;',
+        file: 'src/http2/keepalive.ts',
+        find: 'if (looks < MAX_MISSED_PINGS) continue;',
         put: 'if (looks) continue;',
       },
     ],

@@ -134,8 +134,8 @@ export const CRASH_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'gateway/pipelined-requests.ts',
-        find: 'readonly #connections = new WeakMap<Socket, Turns>()',
-        put: 'readonly #connections = new Map<Socket, Turns>()',
+        find: 'readonly #connections = new WeakMap<Socket, PipelineQueue>()',
+        put: 'readonly #connections = new Map<Socket, PipelineQueue>()',
       },
     ],
     inSoak: true,

@@ -23,7 +23,7 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     name: 'any number of requests wait',
     suite: OF_ORDER,
     caughtBy: 'those that wait on all connections are bounded: one that brings more ends with what it has',
-    patches: [{ file: ORDER, find: 'this.#allWaiting.count < MOST_WAITING', put: 'true' }],
+    patches: [{ file: ORDER, find: 'this.#allWaiting.count < MAX_WAITING', put: 'true' }],
   },
   {
     name: 'requests behind a closing answer are carried out',
@@ -44,7 +44,7 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     name: 'what the system keeps of an answer counts as taken',
     suite: OF_CONNECTIONS,
     caughtBy: 'the connection is closed too when nothing of an answer is taken that the system keeps',
-    patches: [{ file: CONNECTIONS, find: "kept.get(systemNameOf(socket) ?? '') ?? 0", put: '0' }],
+    patches: [{ file: CONNECTIONS, find: "kept.get(socketKey(socket) ?? '') ?? 0", put: '0' }],
     inSoak: true,
   },
   {
@@ -54,7 +54,7 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: CONNECTIONS,
-        find: 'takenBytes - connection.takenBytes >= LEAST_TAKEN_BYTES',
+        find: 'takenBytes - connection.takenBytes >= MIN_TAKEN_BYTES',
         put: 'takenBytes > connection.takenBytes',
       },
     ],
@@ -64,7 +64,7 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     name: 'one key leaves unread what it likes',
     suite: OF_CONNECTIONS,
     caughtBy: 'those to one key',
-    patches: [{ file: CONNECTIONS, find: 'this.#closeBeyond(ofKey, MOST_UNREAD_OF_KEY_BYTES);', put: '' }],
+    patches: [{ file: CONNECTIONS, find: 'this.#closeBeyond(ofKey, MAX_UNREAD_BYTES_PER_KEY);', put: '' }],
   },
   {
     name: 'what stands unread is counted in characters',
@@ -82,7 +82,7 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     name: 'all keys together leave unread what they like',
     suite: OF_CONNECTIONS,
     caughtBy: 'those to all keys',
-    patches: [{ file: CONNECTIONS, find: 'this.#closeBeyond(alike, MOST_UNREAD_BYTES);', put: '' }],
+    patches: [{ file: CONNECTIONS, find: 'this.#closeBeyond(alike, MAX_UNREAD_BYTES);', put: '' }],
   },
   {
     name: 'callers without a key leave unread what they like',
@@ -96,7 +96,7 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     suite: OF_CONNECTIONS,
     caughtBy: 'those to one address, whatever keys it has; another is left alone',
     patches: [
-      { file: CONNECTIONS, find: 'this.#closeBeyond(ofAddress, MOST_UNREAD_BYTES / PARTS_FOR_ADDRESSES);', put: '' },
+      { file: CONNECTIONS, find: 'this.#closeBeyond(ofAddress, MAX_UNREAD_BYTES / PARTS_FOR_ADDRESSES);', put: '' },
     ],
     inSoak: true,
   },

@@ -93,7 +93,7 @@ export const FEED_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/rpc/lead-changes.ts',
-        find: 'AbortSignal.any([context.signal, ending, callerOf(context).withdrawn, context.values.get(leaving)])',
+        find: 'AbortSignal.any([context.signal, ending, callerOf(context).withdrawn, context.values.get(connectionDraining)])',
         put: 'signal',
       },
     ],
@@ -134,11 +134,11 @@ export const MONGO_FEED_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'on MongoDB, what is beyond the ceiling is never looked for',
-    suite: 'test/unit/oldest-first.test.ts',
+    suite: 'test/unit/oldest-changes.test.ts',
     caughtBy: 'finds what comes to stand behind all that was found before',
     patches: [
       {
-        file: 'src/store/mongo/oldest-first.ts',
+        file: 'src/store/mongo/oldest-changes.ts',
         find: 'found.length === count || ceiling === ACKNOWLEDGED',
         put: 'found.length >= 0 || ceiling === ACKNOWLEDGED',
       },

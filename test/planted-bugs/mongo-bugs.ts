@@ -57,9 +57,9 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     caughtBy:
       'with idempotencyKey dropped in that moment, of creations for one key at two cores never two leads are answered',
     patches: [
-      { file: 'src/store/mongo/while-unique.ts', find: 'fault = await vouching.fault(deadline);', put: '' },
+      { file: 'src/store/mongo/index-guard.ts', find: 'fault = await vouching.fault(deadline);', put: '' },
       {
-        file: 'src/store/mongo/while-unique.ts',
+        file: 'src/store/mongo/index-guard.ts',
         find: 'if (fault === undefined) return outcome;',
         put: 'return outcome;',
       },
@@ -102,7 +102,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     caughtBy: 'the same key with other data is a conflict, and nothing is written',
     patches: [
       {
-        file: 'src/store/repetition.ts',
+        file: 'src/store/replay-outcome.ts',
         find: 'sameData(earlier.fingerprint, repeated)',
         put: 'earlier',
       },
@@ -201,8 +201,8 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
       },
       {
         file: 'src/store/mongo/api-keys.ts',
-        find: 'const turns = new Turns();',
-        put: 'const turns = new Turns();\n  const seen = new Map<string, ApiKey>();',
+        find: 'const mutex = new KeyedMutex();',
+        put: 'const mutex = new KeyedMutex();\n  const seen = new Map<string, ApiKey>();',
       },
     ],
     inSoak: true,

@@ -6,15 +6,15 @@ const BACKUP = 'src/store/sqlite/backup.ts';
 export const OPERATOR_BUGS: readonly PlantedBug[] = [
   {
     name: 'a terminal is sent what turns the direction of writing',
-    suite: 'test/unit/visible.test.ts',
+    suite: 'test/unit/printable.test.ts',
     caughtBy: 'what turns the direction is written out',
-    patches: [{ file: 'common/visible.ts', text: '\\p{Bidi_Control}', put: '' }],
+    patches: [{ file: 'common/printable.ts', text: '\\p{Bidi_Control}', put: '' }],
   },
   {
     name: 'what doctor is told goes to the terminal as it is',
     suite: 'test/security/terminal.test.ts',
     caughtBy: 'shows so what doctor is told by a core that is none',
-    patches: [{ file: 'operator/cli-output.ts', find: 'visible(says)', put: 'says' }],
+    patches: [{ file: 'operator/cli-output.ts', find: 'printable(says)', put: 'says' }],
   },
   {
     name: 'the log on a terminal is laid out as it is',
@@ -26,7 +26,7 @@ export const OPERATOR_BUGS: readonly PlantedBug[] = [
     name: 'a token may be as short as one likes',
     suite: 'test/unit/config.test.ts',
     caughtBy: 'is a fault when it can be guessed, and is not repeated: hunter2xxxxxxxxxxxxxxxxxxxxxxxx',
-    patches: [{ file: 'common/settings.ts', find: 'value.length < LEAST_TOKEN_LENGTH', put: 'value.length === 0' }],
+    patches: [{ file: 'common/settings.ts', find: 'value.length < MIN_TOKEN_LENGTH', put: 'value.length === 0' }],
   },
   {
     name: 'a key is looked at before it is known whether too many wait',

@@ -95,6 +95,6 @@ export const PHP_OUTBOX_BUGS: readonly ClientBug[] = [
     name: 'an answer is read to its end, however long it is',
     caughtBy: 'reads no answer that does not end',
     says: 'Command failed',
-    patches: [{ file: CURL, find: '> Response::MOST_BYTES', put: '> PHP_INT_MAX' }],
+    patches: [{ file: CURL, find: '> Response::MAX_BYTES', put: '> PHP_INT_MAX' }],
   },
 ];

@@ -108,8 +108,6 @@ export const PYTHON_OUTBOX_BUGS: readonly ClientBug[] = [
     name: 'an answer is read however long it is',
     caughtBy: 'takes no answer for one that is longer than any, or has no lead in it',
     says: 'to deeply equal',
-    patches: [
-      { file: `${PACKAGE}/_attempt.py`, find: 'return len(self.bytes) > _LONGEST_CONTENT', put: 'return False' },
-    ],
+    patches: [{ file: `${PACKAGE}/_attempt.py`, find: 'return len(self.bytes) > _MAX_CONTENT', put: 'return False' }],
   },
 ];

@@ -148,11 +148,11 @@ export const QUOTA_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'a gateway goes by the quotas that it once knew for as long as a key is used',
-    suite: 'test/unit/known-callers.test.ts',
+    suite: 'test/unit/api-key-cache.test.ts',
     caughtBy: 'nobody is known for longer than told, however often they are asked for, and then anew',
     patches: [
       {
-        file: 'gateway/known-callers.ts',
+        file: 'gateway/api-key-cache.ts',
         find: 'known && this.#clock() < known.untilMs ? known.caller : undefined',
         put: 'known?.caller',
       },

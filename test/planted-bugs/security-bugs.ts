@@ -63,7 +63,7 @@ export const SECURITY_BUGS: readonly PlantedBug[] = [
     name: 'the core reads a message however long it is',
     suite: 'test/security/malformed-frames.test.ts',
     caughtBy: 'a message as long as any that is read is taken, and one that is a byte longer is refused for that',
-    patches: [{ file: 'src/server.ts', find: 'readMaxBytes: LARGEST_CALL_BYTES', put: '...{}' }],
+    patches: [{ file: 'src/server.ts', find: 'readMaxBytes: MAX_CALL_BYTES', put: '...{}' }],
     inSoak: true,
   },
   {

@@ -173,7 +173,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     caughtBy: 'the same key with other data is a conflict, and nothing is written',
     patches: [
       {
-        file: 'src/store/repetition.ts',
+        file: 'src/store/replay-outcome.ts',
         find: 'sameData(earlier.fingerprint, repeated)',
         put: 'earlier',
       },

@@ -21,7 +21,7 @@ export const UNREADABLE_BUGS: readonly PlantedBug[] = [
     name: 'a page ends where many leads in a row cannot be read',
     suite: SQLITE,
     caughtBy: 'leads that cannot be read, however many, hide none of those before and behind them, and fill no page',
-    patches: [{ file: 'src/store/pages.ts', find: 'reads < MOST_READS || $MORE', put: 'reads < 1 || $MORE' }],
+    patches: [{ file: 'src/store/pages.ts', find: 'reads < MAX_READS || $MORE', put: 'reads < 1 || $MORE' }],
   },
   {
     name: 'a studio whose status nobody knows is served',

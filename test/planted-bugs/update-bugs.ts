@@ -103,7 +103,7 @@ export const UPDATE_MONGO_BUGS: readonly PlantedBug[] = [
       'with openContact dropped in that moment, of two leads at two cores never both are answered as having got one contact',
     patches: [
       {
-        file: 'src/store/mongo/while-unique.ts',
+        file: 'src/store/mongo/index-guard.ts',
         find: "outcome.kind === 'changed' || outcome.kind === 'updated'",
         put: "outcome.kind === 'changed'",
       },

@@ -57,11 +57,11 @@ export const VERSION_ONE_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'a command that the driver never ends is taken for done',
-    suite: 'test/unit/supervised.test.ts',
+    suite: 'test/unit/bounded-collection.test.ts',
     caughtBy: 'a find that the driver never ends is given up, and told as failed',
     patches: [
       {
-        file: 'src/store/mongo/supervised.ts',
+        file: 'src/store/mongo/bounded-collection.ts',
         find: 'Promise.race([work(), givenUp])',
         put: 'Promise.race([work(), givenUp.catch(() => undefined)])',
       },

@@ -4,7 +4,11 @@ import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { MOST_CALLERS, MOST_CALLS_A_SECOND, MOST_STRANGERS } from '../../src/http2/strangers.ts';
+import {
+  MAX_AUTHENTICATED_CONNECTIONS,
+  MAX_CALLS_PER_SECOND,
+  MAX_UNAUTHENTICATED_CONNECTIONS,
+} from '../../src/http2/connection-limits.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { memoryMb } from '../crash/memory.ts';
 import { aLead, aStudio as aStudioRecord, BY, claimsOf, NOW, times } from '../support/builders.ts';
@@ -241,9 +245,9 @@ describe('a core in a process of its own', () => {
 
   test('a probe may go on and on, and a connection with far more of them than any probe has ends', async () => {
     const probe = sessionTo(url);
-    for (const _ of times(2 * MOST_CALLS_A_SECOND, () => 0)) {
+    for (const _ of times(2 * MAX_CALLS_PER_SECOND, () => 0)) {
       expect(await onStream(probe, grpc(CHECK), EMPTY)).toMatchObject({ grpcStatus: 0 });
-      await sleep(1500 / MOST_CALLS_A_SECOND);
+      await sleep(1500 / MAX_CALLS_PER_SECOND);
     }
     const block = head(CHECK);
     const { closed } = await talk(port, open(), ...times(200, (index) => aCall(2 * index + 1, block)));
@@ -259,11 +263,13 @@ describe('a core in a process of its own', () => {
     const gone = vi.fn();
     watcher.on('close', gone);
 
-    const silent = await Promise.all(times(MOST_STRANGERS + 200, () => talk(port)));
+    const silent = await Promise.all(times(MAX_UNAUTHENTICATED_CONNECTIONS + 200, () => talk(port)));
     await served();
 
     const isOpen = ({ socket }: { socket: Socket }) => !socket.destroyed && socket.readyState === 'open';
-    await expect.poll(() => silent.filter(isOpen).length, { timeout: 10_000 }).toBeLessThan(MOST_STRANGERS);
+    await expect
+      .poll(() => silent.filter(isOpen).length, { timeout: 10_000 })
+      .toBeLessThan(MAX_UNAUTHENTICATED_CONNECTIONS);
     expect(gone).not.toHaveBeenCalled();
     expect(await onStream(watcher, grpc(CHECK), EMPTY)).toMatchObject({ grpcStatus: 0 });
   });
@@ -277,7 +283,7 @@ describe('a core in a process of its own', () => {
     watcher.on('close', gone);
 
     const left: Awaited<ReturnType<typeof talk>>[] = [];
-    while (left.length < MOST_CALLERS) {
+    while (left.length < MAX_AUTHENTICATED_CONNECTIONS) {
       const more = await Promise.all(times(64, () => talk(port, open(), aCall(1, head(CHECK, WITH_TOKEN)))));
       const isAnswered = ({ frames }: (typeof more)[0]) =>
         frames().some(({ stream, flags }) => stream === 1 && flags & FLAG.endStream);
@@ -287,8 +293,10 @@ describe('a core in a process of its own', () => {
     await served();
 
     const isOpen = ({ socket }: { socket: Socket }) => !socket.destroyed && socket.readyState === 'open';
-    await expect.poll(() => left.filter(isOpen).length, { timeout: 10_000 }).toBeLessThan(MOST_CALLERS);
-    expect(left.filter(isOpen).length).toBeGreaterThan(MOST_CALLERS - 20);
+    await expect
+      .poll(() => left.filter(isOpen).length, { timeout: 10_000 })
+      .toBeLessThan(MAX_AUTHENTICATED_CONNECTIONS);
+    expect(left.filter(isOpen).length).toBeGreaterThan(MAX_AUTHENTICATED_CONNECTIONS - 20);
     expect(gone).not.toHaveBeenCalled();
     expect(await onStream(watcher, grpc(CHECK), EMPTY)).toMatchObject({ grpcStatus: 0 });
   });

@@ -40,7 +40,7 @@ const SEED = Number(process.env.HOSTILE_SEED ?? randomBytes(4).readInt32LE());
 const LITTLE_MEMORY = '--max-old-space-size=128';
 
 /** How much more memory than before, inside and outside of the heap, a core may have after an attack; MB. */
-const MOST_GROWTH_MB = 250;
+const MAX_GROWTH_MB = 250;
 
 let folder: string;
 let core: RunningProcess;
@@ -527,7 +527,7 @@ describe('a flood is bounded: others are served meanwhile, and memory is not fil
     }
     over = true;
     await others;
-    expect(memoryMb() - before).toBeLessThan(MOST_GROWTH_MB);
+    expect(memoryMb() - before).toBeLessThan(MAX_GROWTH_MB);
     return socket;
   }
 
@@ -641,7 +641,7 @@ describe('a flood is bounded: others are served meanwhile, and memory is not fil
   test('1,000 connections that say nothing', async () => {
     const sockets = await Promise.all(times(1000, () => wire(port)));
     await caller.call('LeadIntakeService/ListLeads', { studioId });
-    expect(memoryMb() - before).toBeLessThan(MOST_GROWTH_MB);
+    expect(memoryMb() - before).toBeLessThan(MAX_GROWTH_MB);
     for (const socket of sockets) socket.destroy();
   });
 

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { BOUNDS, PAGE_SIZE } from '../../common/rules/field-rules.ts';
 import { REFERENCE_SCRIPT } from '../../gateway/docs/reference-script.ts';
-import { MOST_UNREAD_OF_KEY_BYTES, TAKEN_WITHIN_MS } from '../../gateway/open-connections.ts';
+import { MAX_UNREAD_BYTES_PER_KEY, TAKEN_WITHIN_MS } from '../../gateway/open-connections.ts';
 import { READ_AHEAD_BYTES } from '../../gateway/routes/docs.ts';
 import { times } from '../support/builders.ts';
 import { heapBytes } from '../support/heap.ts';
@@ -130,7 +130,7 @@ test.skipIf(!existsSync('/proc/self/fd'))(
 
 test('what one key can leave unread on all its connections is bounded', { timeout: 60_000 }, async () => {
   const before = await settledEnds();
-  const room = Math.floor(MOST_UNREAD_OF_KEY_BYTES / pageBytes);
+  const room = Math.floor(MAX_UNREAD_BYTES_PER_KEY / pageBytes);
   const callers = times(room + 2, () => aDeafCaller(aPage().repeat(ON_ONE_CONNECTION)));
   await vi.waitUntil(() => callers.every(({ pending }) => !pending));
   // Each is left with one page that does not fit; before it would be closed for that alone, there are no more than fit.

@@ -7,7 +7,7 @@ import { grpcCaller } from './grpc.ts';
 const ANSWERS_WITHIN_MS = 2000;
 
 /** Who does not so many times in a row is given no new connections: what passes at once takes nobody away. */
-const MOST_UNREADY_PROBES = 2;
+const MAX_UNREADY_PROBES = 2;
 
 /** Passes connections on to those servers in turn that say they are ready; connections that stand stay where they are. */
 export interface Balancer {
@@ -63,7 +63,7 @@ export async function startBalancer(
     const inARow = isUnready ? (unreadyProbes.get(url) ?? 0) + 1 : 0;
     unreadyProbes.set(url, inARow);
     if (!isUnready) ready.add(url);
-    else if (inARow >= MOST_UNREADY_PROBES) ready.delete(url);
+    else if (inARow >= MAX_UNREADY_PROBES) ready.delete(url);
     if (isStopped) return;
     const timer = setTimeout(() => {
       timers.delete(timer);

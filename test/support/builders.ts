@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { DAY_MS } from '../../common/units.ts';
 import type { ApiKey } from '../../src/domain/api-key.ts';
-import type { Deed } from '../../src/domain/audit.ts';
+import type { AuditContext } from '../../src/domain/audit.ts';
 import { type ClaimsOfContact, openClaims } from '../../src/domain/claims.ts';
 import { fingerprintOf } from '../../src/domain/fingerprint.ts';
 import type { Lead, LeadClaims } from '../../src/domain/lead.ts';
@@ -12,7 +12,7 @@ import type { LeadSource, Member, Studio } from '../../src/domain/studio.ts';
 export const NOW = new Date('2026-03-14T15:09:26.535Z');
 
 /** By whom and when what tests do is done, unless one says otherwise. */
-export const BY: Deed = { memberId: 'member-1', now: NOW };
+export const BY: AuditContext = { memberId: 'member-1', now: NOW };
 
 /** A moment so many milliseconds after another, or before it. */
 export const plus = (moment: Date, ms: number): Date => new Date(moment.getTime() + ms);

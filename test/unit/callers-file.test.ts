@@ -1,11 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import {
-  type CallerEntries,
-  MOST_NAMED_CALLERS,
-  parseCallers,
-  subjectForm,
-  tokenHash,
-} from '../../src/callers-file.ts';
+import { type CallerEntries, MAX_NAMED_CALLERS, parseCallers, subjectForm, tokenHash } from '../../src/callers-file.ts';
 
 const aToken = (seed = 'a') => ({ sha256: tokenHash(seed) });
 const fileOf = (callers: unknown) => JSON.stringify({ callers });
@@ -76,7 +70,7 @@ describe('what is no file of callers is told, whole, without what stands in it',
       /the file must NOT have more than 500 properties|callers must NOT have more than 500 properties/,
       fileOf(
         Object.fromEntries(
-          Array.from({ length: MOST_NAMED_CALLERS + 1 }, (_, number) => [`c${number}`, { may: ['read'] }]),
+          Array.from({ length: MAX_NAMED_CALLERS + 1 }, (_, number) => [`c${number}`, { may: ['read'] }]),
         ),
       ),
     ],

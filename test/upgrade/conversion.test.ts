@@ -5,7 +5,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { inOneLine } from '../../common/in-one-line.ts';
+import { errorSummary } from '../../common/error-summary.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { examineDatabase, openStore } from '../../src/store/open-store.ts';
 import { openInParts } from '../../src/store/sqlite/open-database.ts';
@@ -32,7 +32,7 @@ beforeEach(() => {
 async function open() {
   const reported: UnreadableRecord[] = [];
   const opening = openStore(`sqlite:${path}`, undefined, (record) => reported.push(record));
-  const store = await opening.catch((error) => expect.fail(inOneLine(error)));
+  const store = await opening.catch((error) => expect.fail(errorSummary(error)));
   onTestFinished(() => store.close());
   return { store, reported };
 }

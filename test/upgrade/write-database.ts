@@ -16,7 +16,7 @@ import { createLead } from '../../src/usecases/create-lead.ts';
 import { eraseLead } from '../../src/usecases/erase-lead.ts';
 import { importLeads } from '../../src/usecases/import-leads.ts';
 import { putLeadSource, putMember, putStudio } from '../../src/usecases/keep-directory.ts';
-import { LeadChangeLooks } from '../../src/usecases/lead-change-looks.ts';
+import { LeadChangePoller } from '../../src/usecases/lead-change-poller.ts';
 import { createApiKey, replaceApiKey, revokeApiKey } from '../../src/usecases/manage-api-keys.ts';
 import { putApiKeyQuota } from '../../src/usecases/put-api-key-quota.ts';
 import { updateLead } from '../../src/usecases/update-lead.ts';
@@ -89,7 +89,7 @@ for (const [index, result] of (await importLeads(deps, { studioId: 'berlin', lea
   leads.push({ studioId: 'berlin', idempotencyKey, displayName, contact, id: result.leadId });
 }
 for (const { lead, revision } of (await store.listLeadChanges(100)).slice(0, 3)) {
-  await acknowledgeLeadChanges(deps, new LeadChangeLooks(store), [
+  await acknowledgeLeadChanges(deps, new LeadChangePoller(store), [
     { studioId: lead.studioId, leadId: lead.id, revision },
   ]);
 }

@@ -30,7 +30,7 @@ const LIFE_MS = 300_000;
 const REPORT = join(ROOT, '.test-report');
 const TABLE = join(REPORT, 'bites.md');
 const COLUMNS = ['planted bug', 'database', 'lives until found', 'seconds', 'the first promise that was broken'];
-const LONGEST_PROMISE = 150;
+const MAX_PROMISE = 150;
 
 /** What came of the lives with one bug. */
 interface Row {
@@ -65,7 +65,7 @@ function bitesOn(database: Database, startWorld: StartWorld): void {
       );
       if (failure) writeStory(database, name, failure);
       const seconds = before.seconds + Math.round((performance.now() - begin) / 1000);
-      const promise = failure?.broken[0]?.replaceAll(/[\s|]+/g, ' ').slice(0, LONGEST_PROMISE) ?? '';
+      const promise = failure?.broken[0]?.replaceAll(/[\s|]+/g, ' ').slice(0, MAX_PROMISE) ?? '';
       writeRow({ name, database, lives: before.lives + lives, seconds, promise });
       if (name === CONTROL) expect(failure?.broken ?? []).toEqual([]);
       else expect(failure, `is not found in ${LIVES} lives`).toBeDefined();

@@ -11,7 +11,7 @@ import type { EventOf, SentLead } from './history.ts';
 import type { KnownStudio, Life } from './life.ts';
 
 /** How often a request is repeated until it has an outcome. */
-const MOST_ATTEMPTS = 12;
+const MAX_ATTEMPTS = 12;
 
 /** How many are repeated at once. */
 const AT_ONCE = 8;
@@ -84,13 +84,13 @@ async function openStudio(life: Life, studio: KnownStudio): Promise<string> {
 /** Repeats a creation until it has come to something. */
 async function settle(life: Life, studio: KnownStudio, secret: string, lead: SentLead): Promise<void> {
   let last: EventOf<'request'>['answer'];
-  for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt += 1) {
+  for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
     last = await ask(life, studio, secret, life.world.urls[0] as string, { name: 'create', lead });
     if (last && last.status !== 429 && last.status !== 503) return;
     await sleep(1000 * Number(last?.headers.get('retry-after') ?? 0.1));
   }
   const told = last ? `${last.status} ${last.code}` : 'nothing';
-  life.history.breaks(`${lead.idempotencyKey} in ${studio.id}, repeated ${MOST_ATTEMPTS} times, is told ${told}`);
+  life.history.breaks(`${lead.idempotencyKey} in ${studio.id}, repeated ${MAX_ATTEMPTS} times, is told ${told}`);
 }
 
 function finalLead(lead: Lead): FinalLead {

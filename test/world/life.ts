@@ -41,7 +41,7 @@ export interface KnownStudio {
 }
 
 /** Who did something, and since when: unless told, the CRM just now. */
-interface Doer {
+interface Actor {
   readonly party?: string;
   readonly begin?: number;
 }
@@ -122,7 +122,7 @@ export class Life {
     }
   }
 
-  knowKey(studio: KnownStudio, key: KnownKey, issuer: string, { party = 'CRM', begin = now() }: Doer = {}): void {
+  knowKey(studio: KnownStudio, key: KnownKey, issuer: string, { party = 'CRM', begin = now() }: Actor = {}): void {
     studio.keys.push(key);
     const { apiKeyId } = key;
     const span = { begin, end: now() };
@@ -132,16 +132,16 @@ export class Life {
     this.put(`issuer of ${apiKeyId}`, issuer, { party, begin });
   }
 
-  knowSecret({ apiKeyId, secret }: KnownKey, doer: Doer = {}): void {
+  knowSecret({ apiKeyId, secret }: KnownKey, actor: Actor = {}): void {
     this.keyBySecret.set(secret, apiKeyId);
-    this.put(`secret ${secret}`, 'alive', doer);
+    this.put(`secret ${secret}`, 'alive', actor);
   }
 
   /** Notes what somebody has put somewhere, for sure; or perhaps, at any later time. */
   put(
     what: string,
     value: string,
-    { party = 'CRM', begin = now(), isDone = true }: Doer & { readonly isDone?: boolean } = {},
+    { party = 'CRM', begin = now(), isDone = true }: Actor & { readonly isDone?: boolean } = {},
   ): void {
     const span = { begin, end: isDone ? now() : Number.POSITIVE_INFINITY };
     this.history.add({ kind: 'put', party, what, value, isDone, span });

@@ -33,7 +33,7 @@ const OVER_WITHIN_MS = 150_000;
 const STAYS_FOR_MS = 60_000;
 
 /** How many disturbances go on, or wait, before nothing else happens. */
-const MOST_IN_TURN = 3;
+const MAX_IN_TURN = 3;
 
 export type StartWorld = (settings: Settings, plan: Plan) => Promise<World>;
 
@@ -81,7 +81,7 @@ async function lived(life: Life, { steps, quota, stays }: Plan): Promise<Omit<Li
   for (const { afterMs, name, choice } of steps) {
     if (afterMs > 0) await sleep(afterMs);
     // Else all requests were over before the second disturbance.
-    while (life.inTurnCount > MOST_IN_TURN) await sleep(5);
+    while (life.inTurnCount > MAX_IN_TURN) await sleep(5);
     const happens = HAPPENINGS[name];
     if (!happens || happens.isPossible?.(life) === false) continue;
     happening.push(

@@ -6,7 +6,7 @@ import type { World } from './world.ts';
 const LOOK_MS = 250;
 
 /** What a process of the product may wait for its turn in that time, so that nobody else is late because of it; milliseconds. */
-const MOST_WAITING_MS = 150;
+const MAX_WAITING_MS = 150;
 
 /**
  * Notes as a disturbance when the machine, too busy with something else, left a process of the product waiting for a processor:
@@ -27,7 +27,7 @@ export function noteStarvation(history: History, world: World): () => void {
       waited.set(pid, all);
       const waitingMs = Math.round(all - (before.get(pid) ?? all));
       const what = `${name} waits for a processor for ${waitingMs} ms of ${Math.round(span.end - span.begin)} ms`;
-      if (waitingMs > MOST_WAITING_MS) history.add({ kind: 'disturbance', party: 'machine', what, loses: [], span });
+      if (waitingMs > MAX_WAITING_MS) history.add({ kind: 'disturbance', party: 'machine', what, loses: [], span });
     }
   }, LOOK_MS);
   return () => clearInterval(timer);

@@ -27,7 +27,7 @@ describe.concurrent('whatever happens', () => {
 });
 
 /** How many broken promises a failure tells at once; the file has them all. */
-const MOST_TOLD = 10;
+const MAX_REPORTED = 10;
 
 async function expectKept(database: Database, startWorld: StartWorld): Promise<void> {
   const { failure } = await liveFor(seconds, SEEDS, startWorld, (line) =>
@@ -42,6 +42,6 @@ async function expectKept(database: Database, startWorld: StartWorld): Promise<v
   const told = [...broken, '', JSON.stringify(settings), ...steps.map((step) => JSON.stringify(step)), '', story];
   writeFileSync(file, `${told.join('\n')}\n`);
   expect.fail(
-    `life ${life} (WORLD_SEED=${seed}) broke promises; its story is in ${file}\n${broken.slice(0, MOST_TOLD).join('\n')}`,
+    `life ${life} (WORLD_SEED=${seed}) broke promises; its story is in ${file}\n${broken.slice(0, MAX_REPORTED).join('\n')}`,
   );
 }

@@ -3,7 +3,7 @@ import { type ApiKey, isLive, KEY_SLOTS } from '../../domain/api-key.ts';
 import { quotaLimitText } from '../../domain/quota-limit.ts';
 import { type Checked, legibleApiKey, whole, wholeOrNull } from '../checked.ts';
 import { type ApiKeyStore, type ReplaceApiKeyOutcome, type ReportUnreadable, UnreadableRecord } from '../store.ts';
-import { doer, refusedHistory, remember, updateAndRemember } from './audit.ts';
+import { actor, refusedHistory, remember, updateAndRemember } from './audit.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import {
   apiKeyDocument,
@@ -15,13 +15,13 @@ import {
   studioOf,
   WITHOUT_HISTORY,
 } from './documents.ts';
+import { KeyedMutex } from './keyed-mutex.ts';
 import type { StudioReads } from './studio-reads.ts';
-import { Turns } from './turns.ts';
 
 /** API keys and their slots, in MongoDB. */
 export function mongoApiKeys(connection: Connection, studioReads: StudioReads, report: ReportUnreadable): ApiKeyStore {
   const { apiKeys, call, gathered } = connection;
-  const turns = new Turns();
+  const mutex = new KeyedMutex();
   const keysBySecret = gathered<Uint8Array, ApiKey | null>(async ({ apiKeys }, secrets) => {
     const filter = { secretSha256: { $in: secrets.map((hash) => new Binary(hash)) } };
     const found = await apiKeys.find(filter, WITHOUT_HISTORY).toArray();
@@ -31,7 +31,7 @@ export function mongoApiKeys(connection: Connection, studioReads: StudioReads, r
   });
 
   return {
-    createApiKey: keyCreator(connection, turns),
+    createApiKey: keyCreator(connection, mutex),
 
     listApiKeys: (studioId) =>
       call(async () => {
@@ -41,7 +41,7 @@ export function mongoApiKeys(connection: Connection, studioReads: StudioReads, r
         );
       }),
 
-    replaceApiKey: keyReplacer(connection, turns),
+    replaceApiKey: keyReplacer(connection, mutex),
 
     revokeApiKey: (studioId, keyId, { memberId, caller, now }) =>
       call((deadline) =>
@@ -52,7 +52,7 @@ export function mongoApiKeys(connection: Connection, studioReads: StudioReads, r
             // Whatever stands there that is no time: it is none of ours.
             { studioId, _id, revokedAt: { $not: { $type: 'date' } } },
             { revokedAt: now, slot: keyId },
-            { action: 'api-key-revoked', ...doer({ memberId, caller }), time: now },
+            { action: 'api-key-revoked', ...actor({ memberId, caller }), time: now },
           );
           const found = await apiKeys.findOne({ studioId, _id }, WITHOUT_HISTORY);
           return { key: found && (wholeOrNull(apiKeyOf(found), report) ?? legibleApiKey(apiKeyIn(found))) };
@@ -74,7 +74,7 @@ export function mongoApiKeys(connection: Connection, studioReads: StudioReads, r
             { quotaLimit: limit },
             {
               action: 'api-key-quota-changed',
-              ...doer({ memberId, caller }),
+              ...actor({ memberId, caller }),
               time,
               from: quotaLimitText(before),
               to: quotaLimitText(limit),
@@ -109,10 +109,10 @@ export function mongoApiKeys(connection: Connection, studioReads: StudioReads, r
 }
 
 const keyCreator =
-  ({ apiKeys, call }: Connection, turns: Turns): ApiKeyStore['createApiKey'] =>
+  ({ apiKeys, call }: Connection, mutex: KeyedMutex): ApiKeyStore['createApiKey'] =>
   (key, now, caller) =>
     call((deadline) =>
-      turns.take([key.studioId], () =>
+      mutex.take([key.studioId], () =>
         untilKnown(deadline, async (attempt) => {
           // An attempt before this one may have been written, and only its answer lost.
           if (
@@ -124,7 +124,7 @@ const keyCreator =
           if (slot === undefined) return false;
           deadline.throwIfAborted();
           const { memberId } = key;
-          const history: HistoryEntry[] = [{ action: 'api-key-created', ...doer({ memberId, caller }), time: now }];
+          const history: HistoryEntry[] = [{ action: 'api-key-created', ...actor({ memberId, caller }), time: now }];
           await apiKeys.insertOne({ ...apiKeyDocument(key, slot), history });
           return true;
         }),
@@ -132,10 +132,10 @@ const keyCreator =
     );
 
 const keyReplacer =
-  ({ apiKeys, call }: Connection, turns: Turns): ApiKeyStore['replaceApiKey'] =>
+  ({ apiKeys, call }: Connection, mutex: KeyedMutex): ApiKeyStore['replaceApiKey'] =>
   ({ studioId, keyId, memberId, caller, secretSha256, secretHint, expiresAt, now }) =>
     call((deadline) =>
-      turns.take([studioId], () =>
+      mutex.take([studioId], () =>
         untilKnown<Checked<ReplaceApiKeyOutcome>>(deadline, async () => {
           const _id = new UUID(keyId);
           const found = await apiKeys.findOne({ studioId, _id }, WITHOUT_HISTORY);
@@ -164,7 +164,7 @@ const keyReplacer =
                   expiresAt: renewed.expiresAt,
                   slot,
                 },
-                $push: remember({ action: 'api-key-replaced', ...doer({ memberId, caller }), time: now }),
+                $push: remember({ action: 'api-key-replaced', ...actor({ memberId, caller }), time: now }),
               },
             );
             return matchedCount === 1 ? { kind: 'replaced', key: renewed } : undefined;

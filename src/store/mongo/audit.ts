@@ -1,5 +1,5 @@
 import { type Collection, type Filter, MongoServerError, type UpdateFilter, type WithId } from 'mongodb';
-import { type AuditEvent, type Doer, EVENTS_KEPT } from '../../domain/audit.ts';
+import { type Actor, type AuditEvent, EVENTS_KEPT } from '../../domain/audit.ts';
 import { type Checked, checkedEvent, faultOfHistory, wholeOrNull } from '../checked.ts';
 import type { AuditStore, ReportUnreadable, UnreadableRecord } from '../store.ts';
 import type { Connection } from './connection.ts';
@@ -45,7 +45,7 @@ export function mongoAudit({ leads, apiKeys, studios, call }: Connection, report
 }
 
 /** Who did it, as an entry has it. */
-export const doer = ({ memberId, caller }: Doer) => ({ memberId, ...(caller && { caller }) });
+export const actor = ({ memberId, caller }: Actor) => ({ memberId, ...(caller && { caller }) });
 
 /** What makes a document's history longer, as a part of an update. */
 export const remember = (...entries: HistoryEntry[]) => ({

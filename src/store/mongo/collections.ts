@@ -1,9 +1,9 @@
 import type { Collection, Db } from 'mongodb';
 import { STORE_CALL_MS } from '../../../common/deadlines.ts';
 import type { StoreObserver } from '../store.ts';
+import { Batcher } from './batcher.ts';
+import { boundedCollection, type CommandBegins } from './bounded-collection.ts';
 import type { ApiKeyDocument, LeadDocument, StudioDocument } from './documents.ts';
-import { Gathered } from './gathered.ts';
-import { type CommandBegins, supervised } from './supervised.ts';
 
 /** What the adapter keeps records in. Every command ends, and is told as one for whoever asks at that moment. */
 export interface Collections {
@@ -18,7 +18,7 @@ export interface Together {
   gathered<Request, Answer>(
     perform: (collections: Collections, requests: readonly Request[]) => Promise<readonly Answer[]>,
     nameOf?: (request: Request) => unknown,
-  ): Pick<Gathered<Request, Answer>, 'ask'>;
+  ): Pick<Batcher<Request, Answer>, 'ask'>;
 }
 
 /** @param observer is told of every command */
@@ -29,9 +29,9 @@ export function collectionsOf<Asker>(database: Db, observer?: StoreObserver<Aske
   const asker = () => observer?.asker();
 
   const toldBy = (begins: CommandBegins | undefined): Collections => ({
-    leads: supervised(leads, STORE_CALL_MS, begins),
-    apiKeys: supervised(apiKeys, STORE_CALL_MS, begins),
-    studios: supervised(studios, STORE_CALL_MS, begins),
+    leads: boundedCollection(leads, STORE_CALL_MS, begins),
+    apiKeys: boundedCollection(apiKeys, STORE_CALL_MS, begins),
+    studios: boundedCollection(studios, STORE_CALL_MS, begins),
   });
   const forAsker = toldBy(
     observer && ((name, size) => observer.commandBegins({ system: 'mongodb', name, size }, [asker()])),
@@ -42,6 +42,6 @@ export function collectionsOf<Asker>(database: Db, observer?: StoreObserver<Aske
 
   return {
     ...forAsker,
-    gathered: (perform, nameOf) => new Gathered((requests, askers) => perform(forAll(askers), requests), asker, nameOf),
+    gathered: (perform, nameOf) => new Batcher((requests, askers) => perform(forAll(askers), requests), asker, nameOf),
   };
 }

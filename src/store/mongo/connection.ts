@@ -7,10 +7,10 @@ import { type Collections, collectionsOf, type Together } from './collections.ts
 import { duplicatesUnder } from './duplicates.ts';
 import { type Indexes, IndexKeeper } from './index-keeper.ts';
 import { type Index, indexFaults, makeIndex, PROMISED } from './indexes.ts';
-import { LastingClient, withinDeadline } from './lasting-client.ts';
+import { ReconnectingClient, withinDeadline } from './reconnecting-client.ts';
 
 /** How many calls may be under way before more are turned away; while the database is silent, each takes some 30 KB. */
-const MOST_CALLS = 2048;
+const MAX_CALLS = 2048;
 
 /** Connections of one core. More of them only wait for each other in the database, and opening one is slow. */
 const POOL_SIZE = 32;
@@ -73,7 +73,7 @@ export async function connect<Asker>(url: string, observer?: StoreObserver<Asker
   const closing = new AbortController();
   const underWay = new Set<Promise<unknown>>();
   const severalUnderWay = new Set<Promise<unknown>>();
-  const lasting = new LastingClient(client, closing.signal);
+  const lasting = new ReconnectingClient(client, closing.signal);
   const indexes = new IndexKeeper({
     look: (collection) => lasting.ask(() => indexFaults(database, collection)),
     make: (index) => patiently(url, closing.signal, (patient) => makeOrSayWhyNot(patient, index)),
@@ -89,7 +89,7 @@ export async function connect<Asker>(url: string, observer?: StoreObserver<Asker
 
     async call(body) {
       if (closing.signal.aborted) throw new StoreUnavailable('the store is closed');
-      if (underWay.size >= MOST_CALLS) throw new StoreUnavailable(`${MOST_CALLS} calls are under way`);
+      if (underWay.size >= MAX_CALLS) throw new StoreUnavailable(`${MAX_CALLS} calls are under way`);
       return lasting.ask((deadline) => {
         // Beyond its deadline, too, a call is under way until it has ended.
         const work = body(deadline).finally(() => underWay.delete(work));

@@ -1,11 +1,11 @@
-import type { Deed } from '../../domain/audit.ts';
+import type { AuditContext } from '../../domain/audit.ts';
 import { quotaLimitText } from '../../domain/quota-limit.ts';
-import { type LeadSource, MOST_MEMBERS, MOST_SOURCES, STUDIO_STATUSES, type Studio } from '../../domain/studio.ts';
+import { type LeadSource, MAX_LEAD_SOURCES, MAX_MEMBERS, STUDIO_STATUSES, type Studio } from '../../domain/studio.ts';
 import { type Checked, isOneOf, wholeOrNull } from '../checked.ts';
 import { readPage } from '../pages.ts';
 import { regionAfterPut } from '../region-after-put.ts';
 import type { DirectoryStore, PutOutcome, ReportUnreadable, StudioPut } from '../store.ts';
-import { doer, updateAndRemember } from './audit.ts';
+import { actor, updateAndRemember } from './audit.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import {
   AFTER_ALL_STUDIOS,
@@ -56,7 +56,7 @@ export function mongoDirectory(connection: Connection, reads: StudioReads, repor
         );
       }),
 
-    putMember: ({ studioId, id, role }) => putEntry(studioId, 'members', { id, value: role, most: MOST_MEMBERS }),
+    putMember: ({ studioId, id, role }) => putEntry(studioId, 'members', { id, value: role, most: MAX_MEMBERS }),
 
     findMember: (studioId, memberId) =>
       call(async (deadline) => {
@@ -71,7 +71,7 @@ export function mongoDirectory(connection: Connection, reads: StudioReads, repor
       }),
 
     putLeadSource: ({ studioId, id, name, enabled }) =>
-      putEntry(studioId, 'sources', { id, value: { name, enabled }, most: MOST_SOURCES }),
+      putEntry(studioId, 'sources', { id, value: { name, enabled }, most: MAX_LEAD_SOURCES }),
 
     removeLeadSource: (studioId, sourceId) =>
       call(async () => {
@@ -99,7 +99,7 @@ export function mongoDirectory(connection: Connection, reads: StudioReads, repor
 }
 
 function studioPutter({ studios, call }: Connection, report: ReportUnreadable): DirectoryStore['putStudio'] {
-  async function createStudio(put: StudioPut & Pick<Studio, 'status'>, by: Deed) {
+  async function createStudio(put: StudioPut & Pick<Studio, 'status'>, by: AuditContext) {
     const { id, status, regionCode = null, quotaLimit = null } = put;
     const history = [statusEntry(by, status), ...(quotaLimit === null ? [] : [quotaEntry(by, null, quotaLimit)])];
     const record = { status, regionCode, quotaLimit };
@@ -112,7 +112,7 @@ function studioPutter({ studios, call }: Connection, report: ReportUnreadable): 
   async function changeStudio(
     found: StudioDocument,
     put: StudioPut,
-    by: Deed,
+    by: AuditContext,
   ): Promise<{ studio: Studio } | undefined> {
     const { status, regionCode, quotaLimit } = put;
     const before = studioOf(found, report);
@@ -184,16 +184,16 @@ const entryPutter =
       }),
     );
 
-const statusEntry = ({ now: time, ...by }: Deed, to: Studio['status']): HistoryEntry => ({
+const statusEntry = ({ now: time, ...by }: AuditContext, to: Studio['status']): HistoryEntry => ({
   action: 'studio-status-changed',
-  ...doer(by),
+  ...actor(by),
   time,
   to,
 });
 
-const quotaEntry = ({ now: time, ...by }: Deed, from: number | null, to: number | null): HistoryEntry => ({
+const quotaEntry = ({ now: time, ...by }: AuditContext, from: number | null, to: number | null): HistoryEntry => ({
   action: 'studio-quota-changed',
-  ...doer(by),
+  ...actor(by),
   time,
   from: quotaLimitText(from),
   to: quotaLimitText(to),

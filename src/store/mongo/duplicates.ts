@@ -1,5 +1,5 @@
 import type { Db, Document } from 'mongodb';
-import { MOST_GROUPS, MOST_IN_GROUP } from '../index-faults.ts';
+import { MAX_GROUPS, MAX_IN_GROUP } from '../index-faults.ts';
 import type { Index } from './indexes.ts';
 
 /** How long looking for them may take: it reads the whole collection; milliseconds. */
@@ -18,7 +18,7 @@ export async function duplicatesUnder(database: Db, { collection, key }: Index):
         ...unwound,
         { $group: { _id: values, count: { $sum: 1 } } },
         { $match: { count: { $gt: 1 } } },
-        { $limit: MOST_GROUPS },
+        { $limit: MAX_GROUPS },
       ],
       { allowDiskUse: true, maxTimeMS: SEARCH_MS },
     )
@@ -29,7 +29,7 @@ export async function duplicatesUnder(database: Db, { collection, key }: Index):
       const found = await documents
         .find(same, { projection: { _id: 1 } })
         .sort({ _id: 1 })
-        .limit(MOST_IN_GROUP)
+        .limit(MAX_IN_GROUP)
         .toArray();
       return found.map(documentName);
     }),

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { SharedReads } from '../../../common/shared-reads.ts';
+import { CoalescedReads } from '../../../common/coalesced-reads.ts';
 import { INDEXED, type Index, type Indexed, type IndexFault } from './indexes.ts';
 
 /** How often the indexes are looked at while nobody creates anything; milliseconds. */
@@ -30,7 +30,7 @@ export interface Indexes {
 /** Knows whether the indexes stand that every promise rests on, and makes those that are missing, again and again. */
 export class IndexKeeper implements Indexes {
   readonly #hands: Hands;
-  readonly #looks = new SharedReads();
+  readonly #looks = new CoalescedReads();
   readonly #faults = new Map<Indexed, readonly IndexFault[]>();
   /** Why an index could not be made. */
   readonly #hindrances = new Map<Index, string>();

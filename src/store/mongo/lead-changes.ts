@@ -1,8 +1,8 @@
 import type { Filter, UpdateFilter } from 'mongodb';
 import { type ChangeKind, type LeadChange, nextRevision } from '../../domain/lead-change.ts';
 import { type Checked, checkedLeadChange, wholeOrNull } from '../checked.ts';
+import { readPastUnreadable } from '../read-past-unreadable.ts';
 import type { LeadChangeStore, ReportUnreadable } from '../store.ts';
-import { readPastUnreadable } from '../unacknowledged.ts';
 import type { Connection } from './connection.ts';
 import {
   ACKNOWLEDGED,
@@ -15,7 +15,7 @@ import {
   leadOf,
   WITHOUT_HISTORY,
 } from './documents.ts';
-import { OldestFirst } from './oldest-first.ts';
+import { OldestChanges } from './oldest-changes.ts';
 
 /** What stands in a lead that an earlier release wrote, which marked none: before every change. */
 const BEFORE_ALL = new Date(0);
@@ -45,7 +45,7 @@ export const stillMarked = ({ changes }: LeadDocument) => ({ 'changes.revision':
 /** The feed of changes, in MongoDB: a lead's mark stands in its document. */
 export function mongoLeadChanges(connection: Connection, report: ReportUnreadable): LeadChangeStore {
   const { leads, call } = connection;
-  const oldest = new OldestFirst();
+  const oldest = new OldestChanges();
   return {
     listLeadChanges: (limit) =>
       call(() =>

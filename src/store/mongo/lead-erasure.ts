@@ -2,7 +2,7 @@ import type { UpdateFilter } from 'mongodb';
 import { nextUpdate } from '../../domain/lead.ts';
 import { type Checked, whole, wholeOrNull } from '../checked.ts';
 import { type EraseLeadOutcome, type LeadErasureStore, type ReportUnreadable, UnreadableRecord } from '../store.ts';
-import { doer, refusedHistory, remember } from './audit.ts';
+import { actor, refusedHistory, remember } from './audit.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import {
   erasedLeadOf,
@@ -61,7 +61,7 @@ export function mongoLeadErasure({ leads, call }: Connection, report: ReportUnre
                 ...mark,
                 $set: { ...mark.$set, updatedAt: time, erasedAt: time, openContactKey: formerClosedClaim(leadId) },
                 $unset: PERSONAL,
-                $push: remember({ action: 'lead-erased', ...doer({ memberId, caller }), time }),
+                $push: remember({ action: 'lead-erased', ...actor({ memberId, caller }), time }),
               } as UpdateFilter<LeadDocument>,
             );
           } catch (error) {

@@ -2,7 +2,7 @@ import { correctedFields } from '../../domain/correction.ts';
 import { isOpen, nextUpdate } from '../../domain/lead.ts';
 import { type Checked, whole } from '../checked.ts';
 import { type LeadStore, UnreadableRecord, type UpdateLeadOutcome } from '../store.ts';
-import { doer, refusedHistory, remember } from './audit.ts';
+import { actor, refusedHistory, remember } from './audit.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import {
   claimsDocument,
@@ -14,14 +14,14 @@ import {
   WITHOUT_HISTORY,
 } from './documents.ts';
 import { isDuplicate } from './is-duplicate.ts';
+import { KeyedMutex } from './keyed-mutex.ts';
 import { marked, stillMarked } from './lead-changes.ts';
 import { otherHolder } from './lead-in-the-way.ts';
-import { Turns } from './turns.ts';
 
 /** Corrects leads, in MongoDB. */
 export function leadUpdater({ leads, call }: Connection): LeadStore['updateLead'] {
   // Many at once of one lead would disturb each other, and be tried again, until time is over.
-  const turns = new Turns();
+  const mutex = new KeyedMutex();
   return ({ studioId, leadId, correction, claims, expectedUpdatedAt, memberId, caller, now }) =>
     call((deadline) => {
       const _id = leadKey(studioId, leadId);
@@ -60,7 +60,7 @@ export function leadUpdater({ leads, call }: Connection): LeadStore['updateLead'
               },
               $push: remember({
                 action: 'lead-updated',
-                ...doer({ memberId, caller }),
+                ...actor({ memberId, caller }),
                 time: updatedAt,
                 to: corrected.join(),
               }),
@@ -75,6 +75,6 @@ export function leadUpdater({ leads, call }: Connection): LeadStore['updateLead'
           throw error;
         }
       };
-      return turns.take([`${studioId} ${leadId}`], () => untilKnown(deadline, attempt));
+      return mutex.take([`${studioId} ${leadId}`], () => untilKnown(deadline, attempt));
     }).then(whole);
 }

@@ -7,12 +7,12 @@ import {
   type Lead,
   type LeadClaims,
   type LeadStage,
-  MOST_LEADS_OF_CONTACT,
+  MAX_LEADS_PER_CONTACT,
   nextUpdate,
 } from '../../domain/lead.ts';
 import { type Checked, whole, wholeOrNull } from '../checked.ts';
 import { readPage } from '../pages.ts';
-import { repetitionOf } from '../repetition.ts';
+import { replayOutcome } from '../replay-outcome.ts';
 import {
   type ChangeLeadStageOutcome,
   type CreateLeadOutcome,
@@ -20,7 +20,7 @@ import {
   type ReportUnreadable,
   UnreadableRecord,
 } from '../store.ts';
-import { doer, refusedHistory, remember } from './audit.ts';
+import { actor, refusedHistory, remember } from './audit.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import {
   claimsDocument,
@@ -41,11 +41,11 @@ import {
   WITHOUT_HISTORY,
 } from './documents.ts';
 import { isDuplicate } from './is-duplicate.ts';
-import { LatelySeen } from './lately-seen.ts';
+import { KeyedMutex } from './keyed-mutex.ts';
 import { marked, stillMarked } from './lead-changes.ts';
 import { alreadyOpen, otherHolder } from './lead-in-the-way.ts';
 import { leadUpdater } from './lead-updates.ts';
-import { Turns } from './turns.ts';
+import { RecentSet } from './recent-set.ts';
 
 /**
  * Leads and their claims, in MongoDB. What cannot be read is a value until the call is over: to the call, an error is the
@@ -62,10 +62,10 @@ export function mongoLeads(connection: Connection, report: ReportUnreadable): Le
 
 function leadCreator(connection: Connection): LeadStore['createLead'] {
   const { call } = connection;
-  const turns = new Turns();
+  const mutex = new KeyedMutex();
   const inserts = gatheredInserts(connection);
   const whatIsThere = hindranceReader(connection);
-  const keys = new LatelySeen();
+  const keys = new RecentSet();
 
   function create(
     lead: Lead,
@@ -99,7 +99,7 @@ function leadCreator(connection: Connection): LeadStore['createLead'] {
       const key = `key ${studioId} ${claims.idempotencyKey}`;
       const isKeySeen = keys.see(key);
       const names = [key, ...claims.contactKeys.map((contactKey) => `contact ${studioId} ${contactKey}`)];
-      return turns.take(
+      return mutex.take(
         names,
         () => create(lead, claims, deadline, { isKeySeen, now }),
         () => whatIsThere(lead, claims, deadline),
@@ -170,7 +170,7 @@ function hindranceReader({ gathered }: Connection) {
       if (fingerprint instanceof UnreadableRecord) return fingerprint;
       // The same id: an insert of this very call, of which only the answer was lost.
       if (earlier.id === lead.id) return { kind: 'created', lead };
-      return repetitionOf({ lead: earlier, fingerprint }, claimed);
+      return replayOutcome({ lead: earlier, fingerprint }, claimed);
     }
     return contact ? alreadyOpen(contact) : undefined;
   };
@@ -246,14 +246,14 @@ function leadReader(
         const openContactKey = { $in: contactKeys.flatMap(claimsUnder) as string[] };
         const found = await leads
           .find({ studioId, openContactKey }, WITHOUT_HISTORY)
-          .limit(MOST_LEADS_OF_CONTACT)
+          .limit(MAX_LEADS_PER_CONTACT)
           .toArray();
         // Of more than that, those that are open are to be among them.
-        const isCut = found.length === MOST_LEADS_OF_CONTACT;
+        const isCut = found.length === MAX_LEADS_PER_CONTACT;
         const open = { studioId, openContactKey: { $in: contactKeys.map(openClaim) } };
         const first = isCut ? await leads.find(open, WITHOUT_HISTORY).toArray() : [];
         const each = new Map([...first, ...found].map((lead) => [nameOf(lead._id), lead])).values();
-        return [...each.take(MOST_LEADS_OF_CONTACT)].flatMap(
+        return [...each.take(MAX_LEADS_PER_CONTACT)].flatMap(
           (document) => wholeOrNull(presentLeadOf(document), report) ?? [],
         );
       }),
@@ -309,7 +309,7 @@ function stageChanger({ leads, call }: Connection): LeadStore['changeLeadStage']
               $set: { ...mark.$set, stage, updatedAt, ...claimsAfterMove(lead, stage, claims) },
               $push: remember({
                 action: 'lead-stage-changed',
-                ...doer({ memberId, caller }),
+                ...actor({ memberId, caller }),
                 time: updatedAt,
                 from: lead.stage,
                 to: stage,

@@ -4,11 +4,11 @@ import { mongoAudit } from './audit.ts';
 import { mongoClaimRenewals } from './claim-renewals.ts';
 import { type Connection, connect } from './connection.ts';
 import { mongoDirectory } from './directory.ts';
+import { guardApiKeys, guardClaimRenewals, guardLeads } from './index-guard.ts';
 import { mongoLeadChanges } from './lead-changes.ts';
 import { mongoLeadErasure } from './lead-erasure.ts';
 import { mongoLeads } from './leads.ts';
 import { studioReads } from './studio-reads.ts';
-import { apiKeysWhileUnique, claimRenewalsWhileUnique, leadsWhileUnique } from './while-unique.ts';
 
 /**
  * Opens the store in MongoDB, or in what speaks its protocol. It uses single-document writes and unique indexes only, so
@@ -33,12 +33,12 @@ export async function openMongoStore<Asker>(
 export function storeOn(connection: Connection, report: ReportUnreadable = () => {}): Omit<Store, 'check' | 'close'> {
   const reads = studioReads(connection);
   return {
-    ...leadsWhileUnique(mongoLeads(connection, report), connection),
+    ...guardLeads(mongoLeads(connection, report), connection),
     ...mongoLeadChanges(connection, report),
     ...mongoLeadErasure(connection, report),
-    ...apiKeysWhileUnique(mongoApiKeys(connection, reads, report), connection),
+    ...guardApiKeys(mongoApiKeys(connection, reads, report), connection),
     ...mongoDirectory(connection, reads, report),
     ...mongoAudit(connection, report),
-    ...claimRenewalsWhileUnique(mongoClaimRenewals(connection, report), connection),
+    ...guardClaimRenewals(mongoClaimRenewals(connection, report), connection),
   };
 }

@@ -1,6 +1,6 @@
+import type { Batcher } from './batcher.ts';
 import type { Together } from './collections.ts';
 import { READ, STUDIO_FIELDS, type StudioDocument } from './documents.ts';
-import type { Gathered } from './gathered.ts';
 
 /** What to read of a studio: always its own record, and of what it contains only these. */
 interface StudioRead {
@@ -10,7 +10,7 @@ interface StudioRead {
 }
 
 /** Reads of studios, together. A studio's document may be large, so a read takes no more of it than somebody asked for. */
-export type StudioReads = Pick<Gathered<StudioRead, StudioDocument | null>, 'ask'>;
+export type StudioReads = Pick<Batcher<StudioRead, StudioDocument | null>, 'ask'>;
 
 /** Answers each read with a document that has at least what was asked for. */
 export function studioReads({ gathered }: Together): StudioReads {

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite';
-import { type AuditEvent, type Doer, EVENTS_KEPT } from '../../domain/audit.ts';
+import { type Actor, type AuditEvent, EVENTS_KEPT } from '../../domain/audit.ts';
 import { wholeOrNull } from '../checked.ts';
 import type { AuditStore, ReportUnreadable } from '../store.ts';
 import { auditEventOf, EVENT_COLUMNS } from './rows.ts';
@@ -16,7 +16,9 @@ export function sqliteAudit(database: DatabaseSync, report: ReportUnreadable = (
 }
 
 /** Keeps an event; to be called within a write. */
-export function auditWriter(database: DatabaseSync): (event: Partial<Omit<AuditEvent, keyof Doer>> & Happened) => void {
+export function auditWriter(
+  database: DatabaseSync,
+): (event: Partial<Omit<AuditEvent, keyof Actor>> & Happened) => void {
   const insert = database.prepare(`
     INSERT INTO audit_events (studio_id, lead_id, api_key_id, action, member_id, caller, time, from_value, to_value)
     VALUES (:studioId, :leadId, :apiKeyId, :action, :memberId, :caller, :time, :from, :to)`);
@@ -33,4 +35,4 @@ export function auditWriter(database: DatabaseSync): (event: Partial<Omit<AuditE
   }) => void insert.run({ studioId, leadId, apiKeyId, action, memberId, caller, time: time.getTime(), from, to });
 }
 
-type Happened = Pick<AuditEvent, 'studioId' | 'action' | 'time'> & Doer;
+type Happened = Pick<AuditEvent, 'studioId' | 'action' | 'time'> & Actor;

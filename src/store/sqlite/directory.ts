@@ -1,6 +1,6 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { quotaLimitText } from '../../domain/quota-limit.ts';
-import { MOST_MEMBERS, MOST_SOURCES, STUDIO_STATUSES, type Studio } from '../../domain/studio.ts';
+import { MAX_LEAD_SOURCES, MAX_MEMBERS, STUDIO_STATUSES, type Studio } from '../../domain/studio.ts';
 import { isOneOf, wholeOrNull } from '../checked.ts';
 import { readPage } from '../pages.ts';
 import { regionAfterPut } from '../region-after-put.ts';
@@ -113,7 +113,7 @@ function sqliteMembers(
     putMember({ studioId, id, role }) {
       return commits.write(() => {
         if (!selectStudio.get(studioId)) return 'no-studio';
-        if (!selectMember.get(studioId, id) && isFull(countMembers, studioId, MOST_MEMBERS)) return 'limit-reached';
+        if (!selectMember.get(studioId, id) && isFull(countMembers, studioId, MAX_MEMBERS)) return 'limit-reached';
         upsertMember.run({ studioId, id, role });
         return 'put';
       });
@@ -153,7 +153,7 @@ function sqliteLeadSources(
     putLeadSource({ studioId, id, name, enabled }) {
       return commits.write(() => {
         if (!selectStudio.get(studioId)) return 'no-studio';
-        if (!selectSource.get(studioId, id) && isFull(countSources, studioId, MOST_SOURCES)) return 'limit-reached';
+        if (!selectSource.get(studioId, id) && isFull(countSources, studioId, MAX_LEAD_SOURCES)) return 'limit-reached';
         upsertSource.run({ studioId, id, name, enabled: enabled ? 1 : 0 });
         return 'put';
       });

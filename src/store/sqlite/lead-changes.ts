@@ -1,8 +1,8 @@
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
 import type { ChangeKind, LeadChange } from '../../domain/lead-change.ts';
 import { type Checked, checkedLeadChange, wholeOrNull } from '../checked.ts';
+import { readPastUnreadable } from '../read-past-unreadable.ts';
 import type { LeadChangeStore, ReportUnreadable } from '../store.ts';
-import { readPastUnreadable } from '../unacknowledged.ts';
 import type { GroupCommit } from './group-commit.ts';
 import { prepareLists } from './row-lists.ts';
 import { erasedLeadOf, isErased, LEAD_COLUMNS, leadOf, number } from './rows.ts';

@@ -1,9 +1,9 @@
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
 import { isSameContact } from '../../domain/contact.ts';
-import { isOpen, type Lead, MOST_LEADS_OF_CONTACT, nextUpdate } from '../../domain/lead.ts';
+import { isOpen, type Lead, MAX_LEADS_PER_CONTACT, nextUpdate } from '../../domain/lead.ts';
 import { whole, wholeOrNull } from '../checked.ts';
 import { readPage } from '../pages.ts';
-import { repetitionOf } from '../repetition.ts';
+import { replayOutcome } from '../replay-outcome.ts';
 import type { LeadStore, Page, ReportUnreadable } from '../store.ts';
 import { auditWriter } from './audit.ts';
 import { contactClaims, entriesOf } from './contact-claims.ts';
@@ -64,7 +64,7 @@ function leadTable(database: DatabaseSync) {
   const selectOfContact = prepareLists(
     database,
     `SELECT ${LEAD_COLUMNS} FROM contact_claims JOIN leads ON leads.number = lead_number
-    WHERE contact_claims.studio_number = ? AND contact_key BETWEEN ? AND ? LIMIT ${MOST_LEADS_OF_CONTACT}`,
+    WHERE contact_claims.studio_number = ? AND contact_key BETWEEN ? AND ? LIMIT ${MAX_LEADS_PER_CONTACT}`,
   );
   const updateStage = database.prepare(`
     UPDATE leads SET stage = ?1, updated_at = ?2, contact_keys = ?3, rule_version = ?4, rule_region = ?5,
@@ -120,7 +120,7 @@ function leadCreator(
         return { kind: 'created', lead };
       }
       const earlier = findByKey(studioId, studio, idempotencyKey);
-      if (earlier) return repetitionOf(earlier, fingerprint);
+      if (earlier) return replayOutcome(earlier, fingerprint);
       if (holder === undefined) throw new Error('a lead was not written, and nothing stands in its way');
       return { kind: 'already-open', leadId: holder };
     });
@@ -181,7 +181,7 @@ function leadReader(
       if (studio === undefined) return [];
       const rows = contactKeys.flatMap((key) => selectOfContact.all(studio, ...entriesOf(key)));
       // A lead has several keys, of which it may be found by more than one.
-      const each = new Map(rows.map((row) => [row[0], row])).values().take(MOST_LEADS_OF_CONTACT);
+      const each = new Map(rows.map((row) => [row[0], row])).values().take(MAX_LEADS_PER_CONTACT);
       return [...each].flatMap((row) => wholeOrNull(presentLeadOf(studioId, row), report) ?? []);
     },
 

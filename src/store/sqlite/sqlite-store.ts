@@ -6,13 +6,13 @@ import { Checkpoints } from './checkpoints.ts';
 import { sqliteClaimRenewals } from './claim-renewals.ts';
 import { sqliteDirectory } from './directory.ts';
 import { GroupCommit } from './group-commit.ts';
+import { guardApiKeys, guardLeads } from './index-guard.ts';
 import { sqliteLeadChanges } from './lead-changes.ts';
 import { sqliteLeadErasure } from './lead-erasure.ts';
 import { sqliteLeads } from './leads.ts';
 import { openDatabase, withoutWaitingLong } from './open-database.ts';
 import { SharedTransaction } from './shared-transaction.ts';
 import { UniqueIndexes } from './unique-indexes.ts';
-import { apiKeysWhileUnique, leadsWhileUnique } from './while-unique.ts';
 import { writeProbe } from './write-probe.ts';
 
 /**
@@ -35,10 +35,10 @@ export function openSqliteStore<Asker>(
   const indexes = new UniqueIndexes(database, () => reads.end());
   const commits = new GroupCommit(database, () => path !== ':memory:' && checkpoints.committed(), observer, indexes);
   const store: Store = {
-    ...leadsWhileUnique(sqliteLeads(database, commits, report), database, indexes),
+    ...guardLeads(sqliteLeads(database, commits, report), database, indexes),
     ...sqliteLeadChanges(database, commits, report),
     ...sqliteLeadErasure(database, commits, () => path !== ':memory:' && checkpoints.erased(), report),
-    ...apiKeysWhileUnique(sqliteApiKeys(database, commits, report), indexes),
+    ...guardApiKeys(sqliteApiKeys(database, commits, report), indexes),
     ...sqliteDirectory(database, commits, report),
     ...sqliteAudit(database, report),
     ...sqliteClaimRenewals(database, commits, report),

@@ -1,7 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 
 /** How many are remembered; a process that serves more studios asks again now and then. */
-const MOST_REMEMBERED = 50_000;
+const MAX_CACHED_STUDIOS = 50_000;
 
 /** The numbers that stand for studios in the tables of leads. */
 export interface StudioNumbers {
@@ -27,7 +27,7 @@ export function studioNumbers(database: DatabaseSync): StudioNumbers {
       if (known !== undefined) return known;
       const number = find(studioId);
       if (number === undefined) return undefined;
-      if (remembered.size >= MOST_REMEMBERED) remembered.clear();
+      if (remembered.size >= MAX_CACHED_STUDIOS) remembered.clear();
       remembered.set(studioId, number);
       return number;
     },

@@ -1,5 +1,5 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import { MOST_GROUPS, MOST_IN_GROUP, saysOfDuplicates } from '../index-faults.ts';
+import { MAX_GROUPS, MAX_IN_GROUP, saysOfDuplicates } from '../index-faults.ts';
 import { idText } from './stored-ids.ts';
 
 /** A unique index that promises rest on. */
@@ -49,7 +49,7 @@ interface IndexFault {
 
 /** The first and the longest pause between two attempts to make an index, each of which may read a whole table; milliseconds. */
 const MAKE_AGAIN_MS = 1000;
-const MOST_MAKE_AGAIN_MS = 60_000;
+const MAX_REBUILD_DELAY_MS = 60_000;
 
 /**
  * Knows whether the unique indexes stand that every promise rests on, and makes those that are missing. Whoever changes the
@@ -124,7 +124,7 @@ export class UniqueIndexes {
     if (this.#faults.length === 0) return;
     this.#seen = this.#schemaNumber();
     this.#makeAgainAt = performance.now() + this.#pauseMs;
-    this.#pauseMs = Math.min(this.#pauseMs * 2, MOST_MAKE_AGAIN_MS);
+    this.#pauseMs = Math.min(this.#pauseMs * 2, MAX_REBUILD_DELAY_MS);
   }
 }
 
@@ -186,12 +186,12 @@ function remake(database: DatabaseSync, { index, says }: IndexFault): IndexFault
 function duplicatesUnder(database: DatabaseSync, { table, studioId, id, columns }: UniqueIndex): string[][] {
   const groups = database
     .prepare(
-      `SELECT ${columns.join()} FROM ${table} GROUP BY ${columns.join()} HAVING count(*) > 1 LIMIT ${MOST_GROUPS}`,
+      `SELECT ${columns.join()} FROM ${table} GROUP BY ${columns.join()} HAVING count(*) > 1 LIMIT ${MAX_GROUPS}`,
     )
     .all();
   const same = columns.map((column) => `${column} IS :${column}`).join(' AND ');
   const select = database.prepare(
-    `SELECT ${studioId} AS studioId, ${id} AS id FROM ${table} WHERE ${same} ORDER BY ${id} LIMIT ${MOST_IN_GROUP}`,
+    `SELECT ${studioId} AS studioId, ${id} AS id FROM ${table} WHERE ${same} ORDER BY ${id} LIMIT ${MAX_IN_GROUP}`,
   );
   const nameOf = (row: Record<string, unknown>) => `${row.studioId}/${idText(String(row.id))}`;
   return groups.map((group) => select.all(group).map(nameOf));

@@ -5,7 +5,7 @@ const service = aService();
 
 /** One character of two UTF-16 units and four bytes. */
 const ASTRAL = '😀';
-const LONGEST_BODY = 32 * 1024;
+const MAX_BODY = 32 * 1024;
 
 const anEmailOf = (length: number) => anEmail(`${'e'.repeat(length - 12)}@example.org`);
 const aPhone = (value: string) => ({ type: 'phone', value });
@@ -122,8 +122,8 @@ test.each([
   ['in chunks', postInChunks],
 ])('a body of 32 KiB is read, and one byte more is refused: %s', { tags: ['4.1.body'] }, async (_, send) => {
   const { secret, studioId } = await service.aStudioWithKey();
-  const longest = JSON.stringify(aCapture()).padEnd(LONGEST_BODY);
-  const longer = JSON.stringify(aCapture()).padEnd(LONGEST_BODY + 1);
+  const longest = JSON.stringify(aCapture()).padEnd(MAX_BODY);
+  const longer = JSON.stringify(aCapture()).padEnd(MAX_BODY + 1);
 
   await leadOf(await send(secret, longest), 201);
   await expectProblem(await send(secret, longer), 400, 'integration_invalid_request', ['body']);

@@ -1,7 +1,7 @@
 import { type ClientHttp2Session, type ClientHttp2Stream, connect, type Settings } from 'node:http2';
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
-import { MOST_STRANGERS } from '../../../src/http2/strangers.ts';
+import { MAX_UNAUTHENTICATED_CONNECTIONS } from '../../../src/http2/connection-limits.ts';
 import { onStream, PREFACE } from '../../security/http2-wire.ts';
 import { times } from '../../support/builders.ts';
 import { requestBytes } from '../../support/grpc.ts';
@@ -18,7 +18,7 @@ const CALLS = 50;
 const CLOSED_WITHIN_MS = 2500;
 
 /** The longest message that a core reads; bytes. */
-const LONGEST_MESSAGE = 64 * 1024;
+const MAX_MESSAGE = 64 * 1024;
 
 /** What gRPC calls a call of somebody who is not known. */
 const UNAUTHENTICATED = 16;
@@ -79,10 +79,12 @@ export const strangers = aHappening({
         if (says === 'that it speaks HTTP/2') socket.write(PREFACE);
         if (says === 'what is none') socket.write(Buffer.alloc(200, 'x'));
       }
-      await sleep(count > MOST_STRANGERS ? Math.max(forMs, CLOSED_WITHIN_MS) : forMs);
+      await sleep(count > MAX_UNAUTHENTICATED_CONNECTIONS ? Math.max(forMs, CLOSED_WITHIN_MS) : forMs);
       const open = sockets.filter(({ destroyed }) => !destroyed).length;
-      if (open > MOST_STRANGERS && !life.isDisturbedSince(begin))
-        life.history.breaks(`${open} strangers have connections to a core, where it may be ${MOST_STRANGERS}`);
+      if (open > MAX_UNAUTHENTICATED_CONNECTIONS && !life.isDisturbedSince(begin))
+        life.history.breaks(
+          `${open} strangers have connections to a core, where it may be ${MAX_UNAUTHENTICATED_CONNECTIONS}`,
+        );
       for (const socket of sockets) socket.destroy();
     }),
 });
@@ -117,7 +119,7 @@ export const withoutToken = aHappening({
 /** Somebody with the token sends a message that is too long to be read; nothing else is wrong with it. */
 export const longMessage = aHappening({
   weight: 1,
-  choice: fc.record({ core: fc.nat(1), length: fc.constantFrom(LONGEST_MESSAGE + 1, 3 * LONGEST_MESSAGE) }),
+  choice: fc.record({ core: fc.nat(1), length: fc.constantFrom(MAX_MESSAGE + 1, 3 * MAX_MESSAGE) }),
   async happen(life, { core, length }) {
     const session = sessionTo(life, one(life.world.coreUrls, core));
     const authorization = `Bearer ${life.world.coreToken}`;

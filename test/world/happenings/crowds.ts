@@ -1,9 +1,9 @@
 import { spawnSync } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
-  MOST_CONNECTIONS,
-  MOST_UNREAD_BYTES,
-  MOST_UNREAD_OF_KEY_BYTES,
+  MAX_CONNECTIONS,
+  MAX_UNREAD_BYTES,
+  MAX_UNREAD_BYTES_PER_KEY,
   PARTS_FOR_ADDRESSES,
 } from '../../../gateway/open-connections.ts';
 import { times } from '../../support/builders.ts';
@@ -32,11 +32,11 @@ const PAGES = 8;
 
 /** Whoever asks for a file, which needs no key, and takes nothing: what a gateway then has of it in memory is some 64 KiB, but not each time. */
 const WITHOUT_KEY = 1500;
-const LEAST_OF_FILE_BYTES = 32 * 1024;
+const MIN_OF_FILE_BYTES = 32 * 1024;
 
 /** More connections than one address may have; and of how many open files a process then knows. */
-const MOST_OF_ADDRESS = MOST_CONNECTIONS / PARTS_FOR_ADDRESSES;
-const CONNECTIONS = MOST_OF_ADDRESS + 150;
+const MAX_PER_ADDRESS = MAX_CONNECTIONS / PARTS_FOR_ADDRESSES;
+const CONNECTIONS = MAX_PER_ADDRESS + 150;
 const FILES = CONNECTIONS + 500;
 
 /** When so many connections are looked at, and until when: before those on which nothing comes are closed; milliseconds. */
@@ -47,24 +47,24 @@ const hasFiles = Number(spawnSync('sh', ['-c', 'ulimit -Hn']).stdout) >= FILES;
 /** What is left unread by whom, and how much of it a gateway may keep. */
 const UNREAD = {
   'one key': {
-    mostBytes: MOST_UNREAD_OF_KEY_BYTES,
+    mostBytes: MAX_UNREAD_BYTES_PER_KEY,
     mostOfOneBytes: Number.POSITIVE_INFINITY,
     callers: ({ secrets }: LongPages) => times(2 * PAGES, () => askingFor(secrets[0], ADDRESSES[0])),
   },
   'one address': {
-    mostBytes: MOST_UNREAD_BYTES / PARTS_FOR_ADDRESSES,
+    mostBytes: MAX_UNREAD_BYTES / PARTS_FOR_ADDRESSES,
     mostOfOneBytes: Number.POSITIVE_INFINITY,
     callers: ({ secrets }: LongPages) => times(7 * PAGES, (index) => askingFor(one(secrets, index), ADDRESSES[0])),
   },
   'all keys': {
-    mostBytes: MOST_UNREAD_BYTES,
+    mostBytes: MAX_UNREAD_BYTES,
     mostOfOneBytes: Number.POSITIVE_INFINITY,
     callers: ({ secrets }: LongPages) =>
       times(secrets.length * PAGES, (index) => askingFor(one(secrets, index), one(ADDRESSES, index))),
   },
   'those without a key': {
-    mostBytes: MOST_UNREAD_BYTES / PARTS_FOR_ADDRESSES,
-    mostOfOneBytes: LEAST_OF_FILE_BYTES,
+    mostBytes: MAX_UNREAD_BYTES / PARTS_FOR_ADDRESSES,
+    mostOfOneBytes: MIN_OF_FILE_BYTES,
     callers: () =>
       times(WITHOUT_KEY, (): Caller => {
         const says = lines('GET /docs/assets/scalar.js HTTP/1.1', 'Host: x', '');
@@ -132,9 +132,9 @@ const connectMuch = (life: Life, url: string): Promise<void> =>
   hold(life, `${CONNECTIONS} connections of one address`, async () => {
     const begin = now();
     const open = await fewestOpen(letStay(url, Array(CONNECTIONS).fill({ ...FROM_NOBODY, from: CONNECTING })));
-    noteCrowd(life, `one address has ${open} connections, of ${MOST_OF_ADDRESS} that may be`, begin);
-    if (open > MOST_OF_ADDRESS && !life.isDisturbedSince(begin))
-      life.history.breaks(`one address has ${open} connections where it may have ${MOST_OF_ADDRESS}`);
+    noteCrowd(life, `one address has ${open} connections, of ${MAX_PER_ADDRESS} that may be`, begin);
+    if (open > MAX_PER_ADDRESS && !life.isDisturbedSince(begin))
+      life.history.breaks(`one address has ${open} connections where it may have ${MAX_PER_ADDRESS}`);
     if ((await isServed(url)) || life.isDisturbedSince(begin)) return;
     life.history.breaks('an address whose connections have ended is given no other');
   });

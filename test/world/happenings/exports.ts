@@ -6,7 +6,7 @@ import { outcomeOf } from './crm.ts';
 import { aHappening } from './happening.ts';
 
 /** How often an export that was broken off is gone on with. */
-const MOST_ATTEMPTS = 4;
+const MAX_ATTEMPTS = 4;
 
 /** The CRM exports all leads of a studio, or of all studios; broken off by whatever happens or by itself, it goes on elsewhere. */
 export const exportLeads = aHappening({
@@ -35,7 +35,7 @@ export const exportLeads = aHappening({
       }
       return true;
     };
-    for (let attempt = 0; attempt < MOST_ATTEMPTS && !isWhole; attempt += 1) {
+    for (let attempt = 0; attempt < MAX_ATTEMPTS && !isWhole; attempt += 1) {
       const outcome = await outcomeOf(readOn(attempt));
       if ('refused' in outcome)
         life.history.breaks(`an export of ${of || 'all studios'} is refused: ${outcome.refused}`);

@@ -10,7 +10,7 @@ import { aHappening } from './happening.ts';
 const WAITS = { timeoutMs: CRM_WAITS_MS };
 
 /** How many living keys a studio may have; and more than that. */
-const MOST_KEYS = 20;
+const MAX_KEYS = 20;
 const KEYS = 24;
 
 /** More keys are asked for at once, at all cores, than a studio may have. */
@@ -36,7 +36,7 @@ export const hoardKeys = aHappening({
     const listed = await outcomeOf(crmAt(core).apiKeys.listApiKeys(owner, WAITS));
     if (!('answer' in listed)) return;
     const living = listed.answer.apiKeys.filter(({ revokeTime }) => revokeTime === undefined);
-    if (living.length > MOST_KEYS)
-      life.history.breaks(`${studio.id} has ${living.length} keys where it may have ${MOST_KEYS}`);
+    if (living.length > MAX_KEYS)
+      life.history.breaks(`${studio.id} has ${living.length} keys where it may have ${MAX_KEYS}`);
   },
 });

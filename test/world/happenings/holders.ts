@@ -19,7 +19,7 @@ const where = { url: fc.nat(2) };
 const BYSTANDER_WAITS_MS = 6000;
 
 /** What a process may hold in memory, whatever it is sent; megabytes. */
-const MOST_MEMORY_MB = 700;
+const MAX_MEMORY_MB = 700;
 
 /** One connection on which many requests come at once, and nobody waits for an answer. */
 export const pipeline = aHappening({
@@ -143,7 +143,7 @@ export async function hold(life: Life, what: string, holds: (studio: KnownStudio
   isOver = true;
   await bystander;
   for (const { name, megabytes } of life.memory()) {
-    if (megabytes > MOST_MEMORY_MB) life.history.breaks(`${name} holds ${Math.round(megabytes)} MB after ${what}`);
+    if (megabytes > MAX_MEMORY_MB) life.history.breaks(`${name} holds ${Math.round(megabytes)} MB after ${what}`);
   }
 }
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { REQUEST_ARRIVAL_MS } from '../../../common/deadlines.ts';
-import { ASK_EVERY_MS, LEAST_TAKEN_BYTES, LOOK_EVERY_MS, TAKEN_WITHIN_MS } from '../../../gateway/open-connections.ts';
+import { ASK_EVERY_MS, LOOK_EVERY_MS, MIN_TAKEN_BYTES, TAKEN_WITHIN_MS } from '../../../gateway/open-connections.ts';
 import { lines } from '../../support/raw-http.ts';
 import { LEADS } from '../../support/service.ts';
 import { now } from '../history.ts';
@@ -70,7 +70,7 @@ function unread({ secrets }: LongPages): Manner[] {
   const page = { ...FROM_NOBODY, says: aPage(secret) };
   const closedWithinMs = TAKEN_WITHIN_MS + ASK_EVERY_MS + LOOK_EVERY_MS;
   const isLong = ({ status, length }: Seen) => status === 200 && length > 500_000;
-  const slow = { ...page, isNarrow: true, takes: Math.round(LEAST_TAKEN_BYTES / 2 / SECONDS) };
+  const slow = { ...page, isNarrow: true, takes: Math.round(MIN_TAKEN_BYTES / 2 / SECONDS) };
   return [
     {
       what: 'takes nothing of a page that the gateway has to keep',

@@ -9,7 +9,7 @@ import { aHappening, type Happening } from './happening.ts';
 import { create, get, list } from './website.ts';
 
 /** How long a caller waits before it goes on; milliseconds. */
-const MOST_BETWEEN_MS = 25;
+const MAX_BETWEEN_MS = 25;
 
 /** What somebody does, in one of the ways in which it can be done: the same for the same seed. */
 const DEEDS = [
@@ -35,7 +35,7 @@ export const visitors = aHappening({
         const chance = chanceOf(seed + caller);
         while (performance.now() < until) {
           await chance.oneOf(DEEDS)(life, chance.between(0, 2 ** 31 - 1));
-          await sleep(chance.between(0, MOST_BETWEEN_MS));
+          await sleep(chance.between(0, MAX_BETWEEN_MS));
         }
       }),
     );

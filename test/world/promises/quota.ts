@@ -11,7 +11,7 @@ export interface Quota {
 const ESTIMATES_DIFFER_MS = 1300;
 
 /** By how much somebody may be told to wait longer than a window lasts, which is told in whole seconds; milliseconds. */
-const MOST_BEYOND_MS = 1050;
+const MAX_BEYOND_MS = 1050;
 
 /** From an answer that took longer it cannot be told when it was counted; milliseconds. */
 const QUICK_MS = 300;
@@ -64,7 +64,7 @@ function tooLong(requests: readonly EventOf<'request'>[], isLostIn: (span: Span)
       const leftMs = leftSeconds(each) * 1000;
       // Told in whole seconds, the end of its window may be a second earlier.
       const isOfSame = each.span.begin < span.begin && span.end < each.span.begin + leftMs - 1000;
-      const isBeyond = span.begin + seconds * 1000 > each.span.end + leftMs + MOST_BEYOND_MS;
+      const isBeyond = span.begin + seconds * 1000 > each.span.end + leftMs + MAX_BEYOND_MS;
       return isOfSame && isBeyond && !isLostIn({ begin: each.span.begin, end: span.end });
     });
     if (!before) return [];

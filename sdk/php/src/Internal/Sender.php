@@ -19,7 +19,7 @@ final class Sender
 {
     /** The first back-off, and the longest. */
     private const FIRST_BACK_OFF_SECONDS = 0.5;
-    private const LONGEST_BACK_OFF_SECONDS = 30.0;
+    private const MAX_BACK_OFF_SECONDS = 30.0;
 
     /** With less time left than this, another attempt would more likely confuse the outcome than settle it. */
     private const SHORTEST_ATTEMPT_SECONDS = 1.0;
@@ -86,7 +86,7 @@ final class Sender
     /** Doubles with each attempt, by chance up to a half shorter, and never before the service wants the next one. */
     private static function secondsToWait(int $attempts, int $retryAfterSeconds): float
     {
-        $half = min(self::LONGEST_BACK_OFF_SECONDS, self::FIRST_BACK_OFF_SECONDS * 2 ** ($attempts - 1)) / 2;
+        $half = min(self::MAX_BACK_OFF_SECONDS, self::FIRST_BACK_OFF_SECONDS * 2 ** ($attempts - 1)) / 2;
         return max($half, $retryAfterSeconds) + mt_rand() / mt_getrandmax() * $half;
     }
 

@@ -25,7 +25,7 @@ final class CurlTransport implements Transport
             // Rounded up: 0 would stand for no limit.
             CURLOPT_TIMEOUT_MS => (int) ceil($timeoutSeconds * 1000),
             CURLOPT_WRITEFUNCTION => static function ($curl, string $piece) use (&$answered, &$isTooLong): int {
-                $isTooLong = strlen($answered) + strlen($piece) > Response::MOST_BYTES;
+                $isTooLong = strlen($answered) + strlen($piece) > Response::MAX_BYTES;
                 if ($isTooLong) {
                     // Less than the piece ends it.
                     return 0;

@@ -57,7 +57,7 @@ final class Psr18Transport implements Transport
         $read = '';
         while (!$body->eof() && ($piece = $body->read(65_536)) !== '') {
             $read .= $piece;
-            if (strlen($read) > Response::MOST_BYTES) {
+            if (strlen($read) > Response::MAX_BYTES) {
                 $body->close();
                 throw TransportException::tooLong();
             }

@@ -8,7 +8,7 @@ namespace LeadIntake\Transport;
 final class Response
 {
     /** The longest body that a transport reads; no answer of the service comes near. */
-    public const MOST_BYTES = 4 * 1024 * 1024;
+    public const MAX_BYTES = 4 * 1024 * 1024;
 
     /** @param array<string, string> $headers by their names in lower case */
     public function __construct(

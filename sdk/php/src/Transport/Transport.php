@@ -14,7 +14,7 @@ interface Transport
      * @param string $body of a POST; of a GET, empty
      * @param float $timeoutSeconds when to give up; more than 0
      *
-     * @throws TransportException when there is no answer, or none that ends within Response::MOST_BYTES
+     * @throws TransportException when there is no answer, or none that ends within Response::MAX_BYTES
      */
     public function send(string $method, string $url, array $headers, string $body, float $timeoutSeconds): Response;
 }

@@ -26,7 +26,7 @@ T = TypeVar("T")
 Read = Callable[[Any, httpx2.Headers], T]
 
 #: No answer of the service is nearly as long; bytes, once they are unpacked.
-_LONGEST_CONTENT = 4 * 1024 * 1024
+_MAX_CONTENT = 4 * 1024 * 1024
 
 #: Failures at which the request never left.
 _NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
@@ -48,7 +48,7 @@ class Content:
     @property
     def is_too_long(self) -> bool:
         """Whether the service cannot have sent it."""
-        return len(self.bytes) > _LONGEST_CONTENT
+        return len(self.bytes) > _MAX_CONTENT
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from .errors import Written
 
 #: The first back-off, and the longest; seconds.
 _FIRST_BACK_OFF = 0.5
-_LONGEST_BACK_OFF = 30.0
+_MAX_BACK_OFF = 30.0
 
 #: With less time left than this, another attempt would more likely confuse the outcome than settle it; seconds.
 _SHORTEST_ATTEMPT = 1.0
@@ -68,5 +68,5 @@ class Sending:
 
 def _back_off(attempts: int, retry_after_seconds: int) -> float:
     """Doubles with each attempt, by chance up to a half shorter, and never before the service wants the next one."""
-    half = min(_LONGEST_BACK_OFF, _FIRST_BACK_OFF * 2.0 ** (attempts - 1)) / 2
+    half = min(_MAX_BACK_OFF, _FIRST_BACK_OFF * 2.0 ** (attempts - 1)) / 2
     return max(half, retry_after_seconds) + random.random() * half

@@ -2,7 +2,7 @@ require "net/http"
 
 # Sends a lead, and again until its outcome is certain.
 class SendLeadJob < ApplicationJob
-  LONGEST_WAIT_SECONDS = 60
+  MAX_WAIT_SECONDS = 60
   ATTEMPT_SECONDS = 10
 
   # It was removed meanwhile: there is nothing to send.
@@ -31,7 +31,7 @@ class SendLeadJob < ApplicationJob
   # The outcome is not certain: the same again, later each time, and no sooner than the service wants it.
   def repeat(lead, reason, retry_after = 0)
     lead.update!(reason: reason)
-    back_off = [2**[executions - 1, 10].min, LONGEST_WAIT_SECONDS].min * (0.75 + rand / 2)
+    back_off = [2**[executions - 1, 10].min, MAX_WAIT_SECONDS].min * (0.75 + rand / 2)
     retry_job(wait: [back_off, retry_after].max.seconds)
   end
 

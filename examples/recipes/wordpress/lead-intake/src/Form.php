@@ -15,9 +15,9 @@ final class Form
 {
     private const FIELD = 'lead_intake';
     private const SENT = 'lead-intake-sent';
-    private const LONGEST_NAME = 160;
-    private const LONGEST_EMAIL = 254;
-    private const LONGEST_NOTE = 2000;
+    private const MAX_NAME = 160;
+    private const MAX_EMAIL = 254;
+    private const MAX_NOTE = 2000;
 
     /** @var array{name?: string, email?: string, note?: string} what the visitor has sent, when it could not be taken */
     private static array $entered = [];
@@ -65,9 +65,9 @@ final class Form
         ['name' => $name, 'email' => $email, 'note' => $note] = $entered;
         return match (true) {
             preg_match('//u', $name . $email . $note) !== 1 => __('That has characters that are no text.', 'lead-intake'),
-            $name === '' || mb_strlen($name) > self::LONGEST_NAME => __('Please enter your name.', 'lead-intake'),
-            !is_email($email) || strlen($email) > self::LONGEST_EMAIL => __('Please enter your e-mail address.', 'lead-intake'),
-            mb_strlen($note) > self::LONGEST_NOTE => __('Please write a shorter message.', 'lead-intake'),
+            $name === '' || mb_strlen($name) > self::MAX_NAME => __('Please enter your name.', 'lead-intake'),
+            !is_email($email) || strlen($email) > self::MAX_EMAIL => __('Please enter your e-mail address.', 'lead-intake'),
+            mb_strlen($note) > self::MAX_NOTE => __('Please write a shorter message.', 'lead-intake'),
             default => '',
         };
     }
@@ -87,13 +87,13 @@ final class Form
             <?php endif; ?>
             <p><label><?php esc_html_e('Name', 'lead-intake'); ?><br>
                 <input name="<?php echo $name('name'); ?>" value="<?php echo esc_attr($value('name')); ?>"
-                    maxlength="<?php echo self::LONGEST_NAME; ?>" autocomplete="name" required></label></p>
+                    maxlength="<?php echo self::MAX_NAME; ?>" autocomplete="name" required></label></p>
             <p><label><?php esc_html_e('E-mail', 'lead-intake'); ?><br>
                 <input name="<?php echo $name('email'); ?>" value="<?php echo esc_attr($value('email')); ?>" type="email"
-                    maxlength="<?php echo self::LONGEST_EMAIL; ?>" autocomplete="email" required></label></p>
+                    maxlength="<?php echo self::MAX_EMAIL; ?>" autocomplete="email" required></label></p>
             <p><label><?php esc_html_e('Message', 'lead-intake'); ?><br>
                 <textarea name="<?php echo $name('note'); ?>" rows="6"
-                    maxlength="<?php echo self::LONGEST_NOTE; ?>"><?php echo esc_textarea($value('note')); ?></textarea></label></p>
+                    maxlength="<?php echo self::MAX_NOTE; ?>"><?php echo esc_textarea($value('note')); ?></textarea></label></p>
             <p><button><?php esc_html_e('Send', 'lead-intake'); ?></button></p>
         </form>
         <?php

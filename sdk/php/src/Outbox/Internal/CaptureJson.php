@@ -14,7 +14,7 @@ use LeadIntake\LeadCapture;
 final class CaptureJson
 {
     /** What MySQL's TEXT takes. */
-    private const MOST_BYTES = 65_535;
+    private const MAX_BYTES = 65_535;
 
     /**
      * @param LeadCapture|array<string, mixed> $capture
@@ -31,8 +31,8 @@ final class CaptureJson
         if (!str_starts_with($json, '{')) {
             throw new \InvalidArgumentException('the lead cannot be stored: it has no named fields');
         }
-        if (strlen($json) > self::MOST_BYTES) {
-            $most = self::MOST_BYTES;
+        if (strlen($json) > self::MAX_BYTES) {
+            $most = self::MAX_BYTES;
             throw new \InvalidArgumentException("the lead cannot be stored: as JSON it has more than $most bytes");
         }
         return $json;

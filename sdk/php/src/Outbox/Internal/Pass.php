@@ -24,7 +24,7 @@ use LeadIntake\Outbox\Summary;
 final class Pass
 {
     /** As many in a row that got no answer mean that the service is away. */
-    private const MOST_SILENCES = 3;
+    private const MAX_SILENCES = 3;
 
     private int $delivered = 0;
     private int $alreadyOpen = 0;
@@ -90,7 +90,7 @@ final class Pass
             $this->settle($entry, State::Delivered, $created->lead->id);
         } catch (NoAnswerException $error) {
             $this->silences++;
-            $this->postpone($entry, $error, isForAll: $this->silences === self::MOST_SILENCES);
+            $this->postpone($entry, $error, isForAll: $this->silences === self::MAX_SILENCES);
         } catch (ProblemException $error) {
             $this->silences = 0;
             $this->takeAnswer($entry, $error);

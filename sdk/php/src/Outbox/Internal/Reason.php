@@ -16,7 +16,7 @@ final class Reason
 {
     public const UNREADABLE = 'unreadable: the column capture has no JSON object';
 
-    private const MOST_CHARACTERS = 1000;
+    private const MAX_CHARACTERS = 1000;
 
     /** `STATUS CODE: DETAIL [FIELDS] (request ID)`, or `no answer: …`. */
     public static function of(LeadIntakeException $error): string
@@ -50,7 +50,7 @@ final class Reason
     {
         $isText = preg_match('//u', $text) === 1;
         $printable = preg_replace($isText ? '/\p{Cc}+/u' : '/[^\x20-\x7e]+/', ' ', $text);
-        preg_match('/^.{0,' . self::MOST_CHARACTERS . '}/su', $printable, $found);
+        preg_match('/^.{0,' . self::MAX_CHARACTERS . '}/su', $printable, $found);
         return $found[0];
     }
 }

@@ -29,7 +29,7 @@ final class Table
     private const FARTHEST_MS = 8_640_000_000_000_000;
 
     /** How many settled entries are deleted at once. */
-    private const MOST_FORGOTTEN = 500;
+    private const MAX_FORGOTTEN = 500;
 
     /** What was added more than a day from now had a clock that was ahead: it would else not be told for long. */
     private const NEEDS_ATTENTION = "state = 'refused' OR (state = 'waiting' AND (created_at < ? OR created_at > ?"
@@ -210,7 +210,7 @@ final class Table
     {
         $rows = $this->rows(
             "SELECT idempotency_key FROM $this->name WHERE state IN ('delivered', 'already_open', 'discarded')"
-            . ' AND settled_at < ? LIMIT ' . self::MOST_FORGOTTEN,
+            . ' AND settled_at < ? LIMIT ' . self::MAX_FORGOTTEN,
             [self::now() - $keepDays * self::DAY_MS],
         );
         if ($rows !== []) {

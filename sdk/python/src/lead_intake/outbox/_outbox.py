@@ -21,7 +21,7 @@ from ._table import DEFAULT_TABLE, checked_table, set_up
 _NAP = 0.2
 
 #: The longest that a worker rests because passes fail; seconds.
-_LONGEST_REST = 60.0
+_MAX_REST = 60.0
 
 _log = logging.getLogger("lead_intake")
 
@@ -108,7 +108,7 @@ class Outbox:
                 failures += 1
                 # No statement has the data of a lead in it, and the listener's error is a cause, which is not told.
                 _log.error("a pass over the outbox has failed: %s: %s", type(error).__name__, error)
-            _rest(max(poll_seconds, min(_LONGEST_REST, 2.0 ** min(failures, 6) - 1)), stop)
+            _rest(max(poll_seconds, min(_MAX_REST, 2.0 ** min(failures, 6) - 1)), stop)
 
     def needs_attention(self, *, limit: int = 100) -> Attention:
         """

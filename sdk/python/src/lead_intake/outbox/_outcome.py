@@ -12,7 +12,7 @@ from ..errors import LeadAlreadyOpenError, NoAnswerError, ProblemError
 from ._stored import StoredCapture
 
 #: As long as the column is; characters.
-_LONGEST_REASON = 1000
+_MAX_REASON = 1000
 
 #: What keeps all leads of the API key back, until a person does something about it.
 STATUSES_OF_THE_KEY = (401, 402, 403)
@@ -91,4 +91,4 @@ def _why_none(cause: BaseException | None) -> str:
 def _reason(text: str) -> str:
     """A text as the column takes it, whatever encoding the connection has."""
     ascii_text = text.encode("ascii", "replace").decode()
-    return "".join(character if character.isprintable() else " " for character in ascii_text)[:_LONGEST_REASON]
+    return "".join(character if character.isprintable() else " " for character in ascii_text)[:_MAX_REASON]

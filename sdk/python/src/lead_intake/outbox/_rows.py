@@ -24,13 +24,13 @@ _DAY_MS = 24 * _HOUR_MS
 _LEASE_MS = 5 * _MINUTE_MS
 
 _FIRST_BACK_OFF_MS = 30 * _SECOND_MS
-_LONGEST_BACK_OFF_MS = _HOUR_MS
+_MAX_BACK_OFF_MS = _HOUR_MS
 
 #: Nothing is postponed for longer.
-_LONGEST_WAIT_MS = _DAY_MS
+_MAX_WAIT_MS = _DAY_MS
 
 #: What waits for longer than anything may was written while a clock was ahead: it is due.
-_CLOCK_WAS_AHEAD_MS = _LONGEST_WAIT_MS + _HOUR_MS
+_CLOCK_WAS_AHEAD_MS = _MAX_WAIT_MS + _HOUR_MS
 
 #: Rows that go at once: a pass is not held up by them.
 _DELETED_AT_MOST = 500
@@ -277,6 +277,6 @@ def _lead_id(told: str | None) -> str | None:
 
 def _time_to_wait(attempts: int, retry_after_seconds: int) -> int:
     """Milliseconds: twice as long each time, by chance up to a half shorter, never before the service wants it."""
-    back_off = min(_LONGEST_BACK_OFF_MS, _FIRST_BACK_OFF_MS * 2.0 ** min(attempts - 1, 30))
+    back_off = min(_MAX_BACK_OFF_MS, _FIRST_BACK_OFF_MS * 2.0 ** min(attempts - 1, 30))
     wait = max(retry_after_seconds * _SECOND_MS, back_off * (1 - random.random() / 2))
-    return round(min(_LONGEST_WAIT_MS, wait))
+    return round(min(_MAX_WAIT_MS, wait))

@@ -9,7 +9,7 @@ from typing import Any
 from ..models import LeadCapture
 
 #: As much as MySQL's TEXT holds; more it cuts, unless it is strict. Bytes.
-_LONGEST_TEXT = 65_535
+_MAX_TEXT = 65_535
 
 
 class StoredCapture(LeadCapture):
@@ -39,8 +39,8 @@ def text_of(capture: LeadCapture | Mapping[str, Any]) -> str:
     except UnicodeEncodeError:
         # The error has the text in it.
         raise ValueError("The data of the lead has text that is not well-formed Unicode.") from None
-    if len(text) > _LONGEST_TEXT:
-        raise ValueError(f"The data of a lead must not be longer than {_LONGEST_TEXT} bytes of JSON.")
+    if len(text) > _MAX_TEXT:
+        raise ValueError(f"The data of a lead must not be longer than {_MAX_TEXT} bytes of JSON.")
     return text
 
 

@@ -1,0 +1,20 @@
+/** The values that come before a signal. */
+export async function* takeUntil<Value>(signal: AbortSignal, values: AsyncIterable<Value>): AsyncGenerator<Value> {
+  const iterator = values[Symbol.asyncIterator]();
+  // One listener for all values: one for each would stay as long as the signal.
+  let stop = () => {};
+  const onAbort = () => stop();
+  signal.addEventListener('abort', onAbort);
+  try {
+    while (!signal.aborted) {
+      const next = await new Promise<IteratorResult<Value>>((resolve, reject) => {
+        stop = () => resolve({ done: true, value: undefined });
+        iterator.next().then(resolve, reject);
+      });
+      if (next.done) return;
+      yield next.value;
+    }
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+  }
+}

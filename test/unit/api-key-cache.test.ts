@@ -1,0 +1,47 @@
+import { create } from '@bufbuild/protobuf';
+import { expect, test } from 'vitest';
+import { API_KEY_CACHE_MS } from '../../common/deadlines.ts';
+import { hashKeySecret } from '../../common/rules/key-secret.ts';
+import { ApiKeyCache, MAX_CACHED_KEYS } from '../../gateway/api-key-cache.ts';
+import { AuthenticateApiKeyResponseSchema } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
+import { times } from '../support/builders.ts';
+
+const callerOf = (apiKeyId: string) => create(AuthenticateApiKeyResponseSchema, { apiKeyId });
+
+test('of more callers than are kept in mind, whoever came first is forgotten', () => {
+  const known = new ApiKeyCache(API_KEY_CACHE_MS);
+  const hashes = times(MAX_CACHED_KEYS + 1, (index) => hashKeySecret(`key ${index}`));
+
+  for (const [index, hash] of hashes.entries()) known.know(hash, callerOf(`${index}`));
+
+  const [first, second, last] = [0, 1, -1].map((index) => hashes.at(index) as Uint8Array);
+  expect(known.get(first as Uint8Array)).toBeUndefined();
+  expect(known.get(second as Uint8Array)?.apiKeyId).toBe('1');
+  expect(known.get(last as Uint8Array)?.apiKeyId).toBe(`${MAX_CACHED_KEYS}`);
+});
+
+test('whoever is forgotten is not known, and others are', () => {
+  const known = new ApiKeyCache(API_KEY_CACHE_MS);
+  const [one, other] = [hashKeySecret('one'), hashKeySecret('other')];
+  known.know(one, callerOf('one'));
+  known.know(other, callerOf('other'));
+
+  known.forget(one);
+
+  expect(known.get(one)).toBeUndefined();
+  expect(known.get(other)?.apiKeyId).toBe('other');
+});
+
+test('nobody is known for longer than told, however often they are asked for, and then anew', () => {
+  let nowMs = 5;
+  const known = new ApiKeyCache(100, () => nowMs);
+  const secret = hashKeySecret('one');
+  known.know(secret, callerOf('before'));
+
+  for (; nowMs < 105; nowMs += 1) expect(known.get(secret)?.apiKeyId).toBe('before');
+  expect(known.get(secret)).toBeUndefined();
+
+  known.know(secret, callerOf('after'));
+  nowMs += 99;
+  expect(known.get(secret)?.apiKeyId).toBe('after');
+});

@@ -1,0 +1,46 @@
+import type { Collection } from 'mongodb';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { boundedCollection } from '../../src/store/mongo/bounded-collection.ts';
+
+const MAX_MS = 4000;
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  const left = vi.getTimerCount();
+  vi.useRealTimers();
+  expect(left).toBe(0);
+});
+
+/** A collection of a driver that does not end what it is told to do. */
+const silent = {
+  findOne: () => new Promise(() => {}),
+  insertMany: () => new Promise(() => {}),
+  find: () => ({ toArray: () => new Promise(() => {}) }),
+} as unknown as Collection;
+
+test.each<[string, (collection: Collection) => Promise<unknown>]>([
+  ['find', (collection) => collection.findOne({})],
+  ['find', (collection) => collection.find({}).toArray()],
+  ['insert', (collection) => collection.insertMany([{}, {}])],
+])('a %s that the driver never ends is given up, and told as failed', async (command, work) => {
+  const told: unknown[] = [];
+  const collection = boundedCollection(silent, MAX_MS, (...begun) => {
+    told.push(begun[0]);
+    return (ok) => told.push(ok);
+  });
+  const outcome = expect(work(collection)).rejects.toThrow(`within ${MAX_MS} ms`);
+
+  vi.advanceTimersByTime(MAX_MS - 1);
+  expect(told).toEqual([command]);
+  vi.advanceTimersByTime(1);
+
+  await outcome;
+  expect(told).toEqual([command, false]);
+});
+
+test('one that ends leaves nothing behind, watched or not', async () => {
+  const answering = { findOne: async () => ({ answer: 42 }) } as unknown as Collection;
+  expect(await boundedCollection(answering, MAX_MS, undefined).findOne({})).toEqual({ answer: 42 });
+});

@@ -1,0 +1,54 @@
+import { describe, expect, test } from 'vitest';
+import { InFlightRequests } from '../../gateway/in-flight-requests.ts';
+
+const sent = (count: number) => {
+  const requests = new InFlightRequests<string>();
+  for (let place = 0; place < count; place += 1) requests.add(`request ${place}`);
+  return requests;
+};
+
+describe('sent requests', () => {
+  test('are found by their places, once each, in any order', () => {
+    const requests = sent(3);
+
+    expect([2, 0, 2, 1, 0].map((place) => requests.take(place))).toEqual([
+      'request 2',
+      'request 0',
+      undefined,
+      'request 1',
+      undefined,
+    ]);
+  });
+
+  test('keep their places when those before them are let go of', () => {
+    const requests = sent(2000);
+    for (let place = 0; place < 1500; place += 1) requests.take(place);
+
+    requests.add('request 2000');
+
+    expect(requests.count).toBe(2001);
+    expect([1499, 1500, 1999, 2000].map((place) => requests.take(place))).toEqual([
+      undefined,
+      'request 1500',
+      'request 1999',
+      'request 2000',
+    ]);
+  });
+
+  test('one that is long without an answer keeps nothing from being found behind it', () => {
+    const requests = sent(2000);
+    for (let place = 1; place < 2000; place += 1) expect(requests.take(place)).toBe(`request ${place}`);
+
+    expect(requests.unanswered()).toEqual(['request 0']);
+    expect(requests.take(0)).toBe('request 0');
+    expect(requests.unanswered()).toEqual([]);
+  });
+
+  test.each([-1, 3, 2 ** 31, 0.5])('there is none at %s, and asking for it changes nothing', (place) => {
+    const requests = sent(3);
+
+    expect(requests.take(place)).toBeUndefined();
+    expect(requests.count).toBe(3);
+    expect(requests.unanswered()).toEqual(['request 0', 'request 1', 'request 2']);
+  });
+});

@@ -1,0 +1,88 @@
+import { expect, test } from 'vitest';
+import type { Collections } from '../../src/store/mongo/collections.ts';
+import { ACKNOWLEDGED } from '../../src/store/mongo/documents.ts';
+import { OldestChanges } from '../../src/store/mongo/oldest-changes.ts';
+import { times } from '../support/builders.ts';
+
+/** How many leads the engine can sort in the time that it has. */
+const SORTABLE = 1000;
+
+/** An engine that sorts all that matches, and fails when that is too much. */
+class SortingEngine {
+  readonly waiting = new Set<number>();
+  sorted = 0;
+
+  readonly leads = {
+    find: (filter: { readonly 'changes.since': { readonly $lt: Date } }) => {
+      let limit = 0;
+      const cursor = {
+        sort: () => cursor,
+        limit(count: number) {
+          limit = count;
+          return cursor;
+        },
+        toArray: async () => {
+          const matching = [...this.waiting].filter((time) => time < filter['changes.since'].$lt.getTime());
+          if (matching.length > SORTABLE) throw new Error('it took too long');
+          this.sorted += matching.length;
+          return matching
+            .sort((a, b) => a - b)
+            .slice(0, limit)
+            .map((time) => ({ changes: { since: new Date(time) } }));
+        },
+      };
+      return cursor;
+    },
+  } as unknown as Collections['leads'];
+}
+
+const NOW = Date.now();
+const LEADS = 20_000;
+
+/** Looks until one is answered, as callers do who try again. */
+async function find(oldest: OldestChanges, engine: SortingEngine, count: number): Promise<number[]> {
+  for (let attempt = 0; attempt < 60; attempt += 1) {
+    const found = await oldest.find(engine, count).catch(() => undefined);
+    if (found) return found.map(({ changes }) => changes?.since?.getTime() ?? Number.NaN);
+  }
+  throw new Error('no look was answered');
+}
+
+test.each([
+  ['an hour', 3_600_000],
+  ['a day', 86_400_000],
+  ['ten years', 3_650 * 86_400_000],
+])('takes 20,000 leads of %s in their order, also where the engine cannot sort them all', async (_, span) => {
+  const engine = new SortingEngine();
+  for (const index of times(LEADS, (index) => index)) {
+    engine.waiting.add(NOW - span + Math.floor((index * span) / LEADS));
+  }
+  const inOrder = [...engine.waiting].sort((a, b) => a - b);
+  const oldest = new OldestChanges();
+
+  const taken: number[] = [];
+  while (engine.waiting.size > 0) {
+    const found = await find(oldest, engine, 200);
+    for (const time of found) engine.waiting.delete(time);
+    taken.push(...found);
+  }
+
+  expect(taken).toEqual(inOrder);
+  // Not each look all of them: that would be 1,000,000.
+  expect(engine.sorted).toBeLessThan(10 * inOrder.length);
+});
+
+test('finds what comes to stand behind all that was found before', async () => {
+  const engine = new SortingEngine();
+  for (const index of times(1000, (index) => index)) engine.waiting.add(NOW - 1_000_000 + index);
+  const oldest = new OldestChanges();
+  await find(oldest, engine, 100);
+  engine.waiting.clear();
+
+  for (const time of [NOW, NOW + 10 * 365 * 86_400_000, 1, ACKNOWLEDGED.getTime() - 1]) {
+    engine.waiting.add(time);
+    expect(await find(oldest, engine, 100)).toEqual([time]);
+    engine.waiting.delete(time);
+  }
+  expect(await find(oldest, engine, 100)).toEqual([]);
+});

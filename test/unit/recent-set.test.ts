@@ -1,0 +1,13 @@
+import { expect, test } from 'vitest';
+import { RecentSet } from '../../src/store/mongo/recent-set.ts';
+import { times } from '../support/builders.ts';
+
+test('what was seen is known, until ten thousand others were seen since', () => {
+  const seen = new RecentSet();
+  expect([seen.see('a'), seen.see('b'), seen.see('a')]).toEqual([false, false, true]);
+
+  for (const name of times(9999, (index) => `other ${index}`)) seen.see(name);
+
+  expect(seen.see('a')).toBe(true);
+  expect(seen.see('b')).toBe(false);
+});

@@ -1,0 +1,72 @@
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { pino } from 'pino';
+import { expect, onTestFinished, test } from 'vitest';
+import { file } from '../../common/settings.ts';
+import { watchFiles } from '../../common/watched-files.ts';
+import { temporaryFolder } from '../support/processes.ts';
+
+/** Longer than two looks; milliseconds. */
+const NOTICED_MS = 3500;
+
+const NOTICED = { timeout: 15_000 };
+
+/** Two files that are followed, what was taken of them, and what was told. */
+function twoFiles() {
+  const folder = temporaryFolder();
+  const paths = [join(folder, 'a'), join(folder, 'b')] as const;
+  for (const path of paths) writeFileSync(path, '1');
+  const taken: string[][] = [];
+  const lines: Record<string, unknown>[] = [];
+  const log = pino({ base: null, timestamp: false }, { write: (line) => void lines.push(JSON.parse(line)) });
+  const take = (...contents: string[]) => {
+    if (contents.includes('bad')) throw new Error('it is bad');
+    taken.push(contents);
+    return { count: taken.length };
+  };
+  const stop = watchFiles({ what: 'letters', files: paths.map(file), take }, log);
+  onTestFinished(stop);
+  return { paths, taken, lines, stop };
+}
+
+test('what is written in two steps is taken once, when it is whole', async () => {
+  const { paths, taken, lines } = twoFiles();
+  // More often than they are looked at, and for longer.
+  for (let step = 2; step < 22; step += 1) {
+    writeFileSync(step % 2 === 0 ? paths[0] : paths[1], `${step}`);
+    await sleep(200);
+  }
+
+  await expect.poll(() => taken, NOTICED).toEqual([['20', '21']]);
+  expect(lines).toEqual([
+    { level: 30, files: paths, count: 1, msg: 'letters are in use as their files have them now' },
+  ]);
+}, 30_000);
+
+test('what cannot be used is told once, and again when something else is wrong; what was taken is not taken again', async () => {
+  const { paths, taken, lines } = twoFiles();
+  const [a, b] = paths;
+  writeFileSync(a, 'bad');
+  await sleep(NOTICED_MS);
+  rmSync(b);
+  await sleep(NOTICED_MS);
+  const says = (fault: string) => ({ level: 40, files: paths, fault, msg: WARNING });
+  expect(lines).toEqual([says('it is bad'), says(`${b} cannot be read (ENOENT)`)]);
+
+  for (const path of paths) writeFileSync(path, '1');
+  await sleep(NOTICED_MS);
+  expect(taken).toEqual([]);
+  writeFileSync(a, 'bad');
+  await expect.poll(() => lines, NOTICED).toHaveLength(3);
+}, 30_000);
+
+test('nothing is taken any more once that is ended', async () => {
+  const { paths, taken, stop } = twoFiles();
+  stop();
+  writeFileSync(paths[0], '2');
+  await sleep(NOTICED_MS);
+  expect(taken).toEqual([]);
+});
+
+const WARNING = 'letters stay as they were: their files cannot be used';
