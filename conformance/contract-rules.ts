@@ -1,5 +1,5 @@
 /**
- * Every rule of the public contract, in a few words; `docs/contract.md` says each in full. A rule is named by its section, and by
+ * Every rule of the public contract, in a few words; `docs/reference/contract.md` says each in full. A rule is named by its section, and by
  * its number or by what it is about.
  */
 export const CONTRACT_RULES = {
@@ -108,7 +108,7 @@ export const CONTRACT_RULES = {
   '9.version': 'Every path begins with /v1.',
 } as const;
 
-/** What the contract leaves open and this service has decided, as far as callers see it; in `docs/contract.md` marked °. */
+/** What the contract leaves open and this service has decided, as far as callers see it; in `docs/reference/contract.md` marked °. */
 export const DECIDED_RULES = {
   '2.1.version-7': 'A new lead has an id of version 7.',
   '2.2.lengths': 'Lengths count Unicode code points.',

@@ -6,7 +6,7 @@ import { ROOT } from './support/processes.ts';
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
 
 /** Each row of the tables: what is bounded, how, by which files, and what goes beyond it. */
-const rows = [...read('docs/bounds.md').matchAll(/^\| (?!What |---)(.+) \|$/gm)].map(([, line = '']) => {
+const rows = [...read('docs/reference/bounds.md').matchAll(/^\| (?!What |---)(.+) \|$/gm)].map(([, line = '']) => {
   const [what = '', bound = '', where = '', sender = '', reader = ''] = line.split(' | ');
   return { what, bound, where: paths(where), sender, reader };
 });
@@ -39,7 +39,7 @@ function numberOf(name: string, files: readonly string[]): number {
     }, 1);
 }
 
-describe('docs/bounds.md', () => {
+describe('docs/reference/bounds.md', () => {
   test('has a row for every thing that has a bound', () => {
     expect(rows.length).toBeGreaterThan(25);
     expect(rows.flatMap(({ bound }) => numbersIn(bound)).length).toBeGreaterThan(25);

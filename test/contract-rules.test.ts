@@ -33,8 +33,8 @@ describe('each rule of the contract', () => {
   });
 });
 
-describe('docs/contract.md', () => {
-  const sections = readFileSync(join(ROOT, 'docs/contract.md'), 'utf8').split(/^##+ (?=\d)/m);
+describe('docs/reference/contract.md', () => {
+  const sections = readFileSync(join(ROOT, 'docs/reference/contract.md'), 'utf8').split(/^##+ (?=\d)/m);
   /** Each rule by its name, the section that it stands in, and whether it is marked as decided here. */
   const said = sections.slice(1).flatMap((section) => {
     const [number = ''] = /^\d+(?:\.\d+)?/.exec(section) ?? [];

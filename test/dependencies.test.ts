@@ -32,7 +32,7 @@ test('everything that runs in production has a licence that is allowed', () => {
   expect(inProduction.filter(({ license = 'none' }) => !ALLOWED.includes(license))).toEqual([]);
 });
 
-test('docs/licences.md lists the licence of everything that runs in production, and of nothing else', async () => {
+test('docs/reference/licences.md lists the licence of everything that runs in production, and of nothing else', async () => {
   const byLicence = Object.groupBy(inProduction, ({ license = 'none' }) => license);
   const sections = Object.entries(byLicence)
     .toSorted()
@@ -41,11 +41,11 @@ test('docs/licences.md lists the licence of everything that runs in production, 
       return `## ${licence}\n\n${[...names].toSorted().join(', ')}\n`;
     });
   const page = ['# Licences of what runs in production\n', ...sections].join('\n');
-  await expect(page).toMatchFileSnapshot(join(ROOT, 'docs/licences.md'));
+  await expect(page).toMatchFileSnapshot(join(ROOT, 'docs/reference/licences.md'));
 });
 
-describe('docs/dependencies.md', () => {
-  const [, production = '', development = ''] = read('docs/dependencies.md').split(/^## /m);
+describe('docs/reference/dependencies.md', () => {
+  const [, production = '', development = ''] = read('docs/reference/dependencies.md').split(/^## /m);
   const packageJson = json('package.json');
   const rowsOf = (section: string) => [...section.matchAll(/^\| `([^`]+)` \| (.+) \|$/gm)].map(([, name]) => name);
 

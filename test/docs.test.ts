@@ -10,12 +10,12 @@ import { bash, hasShellAndCurl, ROOT, run, temporaryFolder } from './support/pro
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
 
 /** Every page that people read, and those of them that tell of the repository as it is. */
-const PAGES = globSync(['*.md', '{docs,proto,sdk,sdk/*,examples,examples/recipes/*,bench,test/upgrade}/*.md'], {
+const PAGES = globSync(['*.md', '{docs,docs/*,proto,sdk,sdk/*,examples,examples/recipes/*,bench,test/upgrade}/*.md'], {
   cwd: ROOT,
 });
 const OF_TODAY = PAGES.filter((page) => /^(?:README|CONTRIBUTING|SECURITY|docs\/.*)\.md$/.test(page));
 /** Those whose names in capitals are settings, and not also constants of the code or of the tests. */
-const OF_SETTINGS = OF_TODAY.filter((page) => page !== 'CONTRIBUTING.md' && page !== 'docs/bounds.md');
+const OF_SETTINGS = OF_TODAY.filter((page) => page !== 'CONTRIBUTING.md' && page !== 'docs/reference/bounds.md');
 
 /** The settings table as it has to stand. */
 function settingsRows(): string[] {
@@ -29,13 +29,13 @@ function settingsRows(): string[] {
   });
 }
 
-test('docs/settings.md has a row for every setting, and no other', () => {
-  const [, table = ''] = /<!-- settings -->\n([\s\S]*?)\n<!-- \/settings -->/.exec(read('docs/settings.md')) ?? [];
+test('docs/reference/settings.md has a row for every setting, and no other', () => {
+  const [, table = ''] = /<!-- settings -->\n([\s\S]*?)\n<!-- \/settings -->/.exec(read('docs/reference/settings.md')) ?? [];
   expect(table.split('\n').slice(2)).toEqual(settingsRows());
 });
 
-test('docs/rest-api.md has a row for every problem code, with its status, and no other', () => {
-  const rows = [...read('docs/rest-api.md').matchAll(/^\| (\d{3}) \| `([a-z_]+)` \|/gm)].map(([, status, code]) => [
+test('docs/reference/rest-api.md has a row for every problem code, with its status, and no other', () => {
+  const rows = [...read('docs/reference/rest-api.md').matchAll(/^\| (\d{3}) \| `([a-z_]+)` \|/gm)].map(([, status, code]) => [
     code,
     Number(status),
   ]);
@@ -43,16 +43,16 @@ test('docs/rest-api.md has a row for every problem code, with its status, and no
   expect(rows.toSorted()).toEqual(codes.toSorted());
 });
 
-test('docs/decisions.md gives reasons for rules that there are', () => {
-  const rules = [...read('docs/contract.md').matchAll(/\*\*(\d[\w.-]+)°?\*\*/g)].map(([, rule]) => rule);
-  const cells = [...read('docs/decisions.md').matchAll(/^\| (`\d[^|]+) \|/gm)].map(([, cell = '']) => cell);
+test('docs/explanation/decisions.md gives reasons for rules that there are', () => {
+  const rules = [...read('docs/reference/contract.md').matchAll(/\*\*(\d[\w.-]+)°?\*\*/g)].map(([, rule]) => rule);
+  const cells = [...read('docs/explanation/decisions.md').matchAll(/^\| (`\d[^|]+) \|/gm)].map(([, cell = '']) => cell);
   const named = cells.flatMap((cell) => [...cell.matchAll(/`([^`]+)`/g)].map(([, rule]) => rule));
   expect(named.length).toBeGreaterThan(20);
   expect(named.filter((rule) => !rules.includes(rule))).toEqual([]);
 });
 
 test.skipIf(!hasShellAndCurl)(
-  'README.md and docs/walkthrough.md lead a newcomer to every answer, command by command',
+  'README.md and docs/tutorial/walkthrough.md lead a newcomer to every answer, command by command',
   { timeout: 240_000 },
   async () => {
     const cwd = temporaryFolder();
@@ -60,7 +60,7 @@ test.skipIf(!hasShellAndCurl)(
     const [, api = ''] = await service.printed(/REST API {2}(\S+)/);
     const [, rpc = ''] = await service.printed(/RPC {7}(\S+)/);
     const [secret] = await service.printed(/lik_\S{48}/);
-    const walkthrough = ['README.md', 'docs/walkthrough.md'].map(commandsOf).join('');
+    const walkthrough = ['README.md', 'docs/tutorial/walkthrough.md'].map(commandsOf).join('');
     const script = walkthrough
       .replaceAll('lik_…', secret)
       .replaceAll('http://127.0.0.1:8080', new URL(api).origin)

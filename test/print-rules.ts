@@ -2,9 +2,9 @@ import { basename } from 'node:path';
 import { RULES } from '../conformance/contract-rules.ts';
 import { type RuleRow, ruleRows, WITHOUT_CODE, WITHOUT_TEST } from './rule-table.ts';
 
-/** Prints `docs/rules.md`: `npm run generate` keeps it, `npm run check` holds it against what stands there. */
+/** Prints `docs/reference/rules.md`: `npm run generate` keeps it, `npm run check` holds it against what stands there. */
 
-const link = (file: string, name = file) => `[${name}](../${file})`;
+const link = (file: string, name = file) => `[${name}](../../${file})`;
 
 function lineOf({ rule, code, tests }: RuleRow): string {
   const carriedOutBy = code.length > 0 ? code.map((file) => link(file)) : [WITHOUT_CODE[rule]];

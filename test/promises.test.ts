@@ -24,7 +24,7 @@ interface Page {
   readonly claims: readonly { readonly claim: string; readonly proofs: readonly Proof[] }[];
 }
 
-const PAGES: readonly Page[] = ['docs/promises.md', 'docs/lessons.md'].map((path) => ({
+const PAGES: readonly Page[] = ['docs/reference/promises.md', 'docs/explanation/lessons.md'].map((path) => ({
   path,
   claims: [...read(path).matchAll(/^\| (?!Promise |Lesson |---)([^|]+) \|[^|]*\| ([^|]*) \|$/gm)].map(
     ([, claim = '', proof = '']) => ({ claim, proofs: proof.split('<br>').map(proofOf) }),

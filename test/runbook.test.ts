@@ -5,7 +5,7 @@ import { PROBLEMS } from '../gateway/problems.ts';
 import { ROOT } from './support/processes.ts';
 
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
-const runbook = read('docs/runbook.md');
+const runbook = read('docs/how-to/runbook.md');
 const rules = read('ops/prometheus-rules.yaml');
 
 const alerts = [...rules.matchAll(/- alert: (\w+)/g)].map(([, name = '']) => name);
@@ -36,7 +36,7 @@ describe('the runbook', () => {
   });
 
   test('is where each alert leads', () => {
-    const anchors = [...rules.matchAll(/runbook: docs\/runbook\.md#(\S+)/g)].map(([, anchor]) => anchor);
+    const anchors = [...rules.matchAll(/runbook: docs\/how-to\/runbook\.md#(\S+)/g)].map(([, anchor]) => anchor);
     expect(anchors).toEqual(alerts.map((name) => name.toLowerCase()));
   });
 

@@ -5,7 +5,7 @@ import { isKeySecret } from '../../common/rules/key-secret.ts';
 import { times } from '../support/builders.ts';
 import { growth, type Samples } from '../support/metrics.ts';
 import { describeWithRedisServer, startRedis } from '../support/servers.ts';
-import { anOwnService, LEADS, type Service, startService } from '../support/service.ts';
+import { aSeparateService, LEADS, type Service, startService } from '../support/service.ts';
 
 const METRICS = {
   core: { CORE_METRICS_ADDRESS: '127.0.0.1:0' },
@@ -14,7 +14,7 @@ const METRICS = {
 
 /** A service that tells its metrics; stopped when the test is over. */
 const start = (env: { core?: Record<string, string>; gateway?: Record<string, string> } = {}): Promise<Service> =>
-  anOwnService({ core: { ...METRICS.core, ...env.core }, gateway: { ...METRICS.gateway, ...env.gateway } });
+  aSeparateService({ core: { ...METRICS.core, ...env.core }, gateway: { ...METRICS.gateway, ...env.gateway } });
 
 /** Well formed: 32 zero bytes and their checksum. */
 const A_SECRET = `lik_${Buffer.concat([Buffer.alloc(32), Buffer.from('190a55ad', 'hex')]).toString('base64url')}`;
@@ -28,7 +28,7 @@ const calls = (operation: string, outcome: string) =>
 const polled = (read: () => Promise<Samples>, series: string) =>
   expect.poll(async () => (await read()).get(series), { timeout: 15_000, interval: 100 });
 
-// Each as docs/runbook.md tells it.
+// Each as docs/how-to/runbook.md tells it.
 describe('the metrics show', () => {
   test('that the store is away, and that requests end in integration_unavailable for it', async () => {
     const service = await start({ core: { DATABASE_URL: 'mongodb://127.0.0.1:1/away' } });

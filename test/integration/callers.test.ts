@@ -15,7 +15,7 @@ import { run, temporaryFolder } from '../support/processes.ts';
 const FORBIDDEN = { code: 'PERMISSION_DENIED', reason: 'CALLER_FORBIDDEN' };
 const UNAUTHENTICATED = { code: 'UNAUTHENTICATED', reason: 'CALLER_UNAUTHENTICATED' };
 
-/** What each method is for, as docs/rpc-api.md says it. */
+/** What each method is for, as docs/reference/rpc-api.md says it. */
 const METHODS: Readonly<Record<string, readonly CallerRole[]>> = {
   'LeadIntakeService/CreateLead': ['crm'],
   'LeadIntakeService/GetLead': ['read', 'crm'],
