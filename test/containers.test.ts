@@ -175,7 +175,7 @@ describeWithImage('the image', () => {
 function engine(containers: Record<string, Container>): string {
   const quoted = (words: readonly string[]) => words.map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(' ');
   const entrances = Object.entries(containers).map(
-    ([name, { entrance }]) => `enter_${name}() { ${quoted(entrance)} "$@" < /dev/null; }`,
+    ([name, { commandPrefix }]) => `enter_${name}() { ${quoted(commandPrefix)} "$@" < /dev/null; }`,
   );
   return `${entrances.join('\n')}\ndocker() { "enter_$3" "\${@:4}"; }`;
 }

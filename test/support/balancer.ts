@@ -3,36 +3,36 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import type { ChannelCredentials } from '@grpc/grpc-js';
 import { grpcCaller } from './grpc.ts';
 
-/** Who does not say in this time that it serves does not serve; milliseconds. */
-const ANSWERS_WITHIN_MS = 2000;
+/** The timeout of a readiness probe; milliseconds. */
+const PROBE_TIMEOUT_MS = 2000;
 
-/** Who does not so many times in a row is given no new connections: what passes at once takes nobody away. */
+/** A server that fails this many probes in a row gets no new connections. A single failure does not remove it. */
 const MAX_UNREADY_PROBES = 2;
 
-/** Passes connections on to those servers in turn that say they are ready; connections that stand stay where they are. */
+/** Distributes new connections round-robin over the servers that are ready. Open connections stay where they are. */
 export interface Balancer {
   readonly url: string;
-  /** Whether a server is given new connections. */
+  /** Whether a server gets new connections. */
   isUsed(serverUrl: string): boolean;
-  /** How many connections it has passed on. */
+  /** The number of connections accepted so far. */
   opened(): number;
   stop(): void;
 }
 
-/** Whether a gateway says that it is ready. */
-export async function servesGateway(url: string): Promise<boolean> {
-  return (await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(ANSWERS_WITHIN_MS) })).ok;
+/** Reports whether a gateway is ready. */
+export async function isGatewayReady(url: string): Promise<boolean> {
+  return (await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(PROBE_TIMEOUT_MS) })).ok;
 }
 
 /**
- * Whether a core says that it serves.
+ * Reports whether a core is serving.
  *
- * @param channel unless told, without TLS
+ * @param channel without TLS by default
  */
-export async function servesCore(url: string, channel?: ChannelCredentials): Promise<boolean> {
+export async function isCoreServing(url: string, channel?: ChannelCredentials): Promise<boolean> {
   const caller = grpcCaller(new URL(url).host, channel);
   try {
-    const deadline = Date.now() + ANSWERS_WITHIN_MS;
+    const deadline = Date.now() + PROBE_TIMEOUT_MS;
     const { status } = await caller.call<{ status: string }>(
       'grpc.health.v1.Health/Check',
       {},
@@ -45,9 +45,9 @@ export async function servesCore(url: string, channel?: ChannelCredentials): Pro
 }
 
 /**
- * Starts one, which whoever starts it must stop.
+ * Starts a balancer. The caller must stop it.
  *
- * @param probeMs how often each server is asked whether it is ready; milliseconds
+ * @param probeMs the time between two probes of a server; milliseconds
  */
 export async function startBalancer(
   urls: readonly string[],
@@ -72,7 +72,7 @@ export async function startBalancer(
     timers.add(timer);
   };
   let turn = 0;
-  // Who says that no more will come still reads.
+  // A peer that has ended its side still reads.
   const open = { noDelay: true, allowHalfOpen: true } as const;
   const listener = createServer(open, (client) => {
     const candidates = [...ready];

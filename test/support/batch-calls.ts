@@ -1,16 +1,16 @@
 import type { GrpcCaller } from './grpc.ts';
 import { allOutcomes, type ItemCall, type Outcome, openItems, type WireResult } from './item-calls.ts';
 
-/** A call of a batch method, as its caller sees it. */
+/** A call of a batch method, from the caller's side. */
 export interface BatchCall<Answer> extends Omit<ItemCall<Answer>, 'send'> {
   /**
-   * Sends a message; requests may be named in the log, and come with keys. Resolves when the next one can go, or the call is
-   * over.
+   * Sends a message, optionally with an id for the log and a key for each request. Resolves when the next message can be
+   * sent, or the call has ended.
    */
   send(requests: readonly object[], requestIds?: readonly string[], secretSha256s?: readonly Buffer[]): Promise<void>;
 }
 
-/** Begins a call of `Service/Method`. A message without results, and a second result for a request, are errors. */
+/** Starts a call of `Service/Method`. A message without results, or a second result for a request, is an error. */
 export function openBatches<Answer = Record<string, unknown>>(
   caller: GrpcCaller,
   rpc: string,
@@ -25,12 +25,12 @@ export function openBatches<Answer = Record<string, unknown>>(
 }
 
 /**
- * Sends messages over one call, and waits for its end.
+ * Sends messages over one call and waits for its end.
  *
- * @returns what became of each request, in their order
+ * @returns the outcome of each request, in order
  * @throws Error unless each request has exactly one result
  */
-export async function askInBatches<Answer = Record<string, unknown>>(
+export async function callInBatches<Answer = Record<string, unknown>>(
   caller: GrpcCaller,
   rpc: string,
   messages: readonly (readonly object[])[],

@@ -9,12 +9,12 @@ const CHROMIUM = (process.env.PATH ?? '')
   .map((folder) => join(folder, 'chromium'))
   .find((file) => existsSync(file));
 
-/** How long something may take to show on a machine that is busy with other tests; milliseconds. */
-const PATIENCE_MS = 60_000;
+/** How long an element may take to appear on a machine that is busy with other tests; milliseconds. */
+const TIMEOUT_MS = 60_000;
 
 /**
- * Opens an address in a window of a browser that knows nothing of other windows. The test fails when the page complains,
- * or asks for anything from another host.
+ * Opens an address in a separate browser context. The test fails when the page logs an error or warning, or requests
+ * anything from another host.
  */
 export type OpenPage = (url: string, options?: BrowserContextOptions) => Promise<Page>;
 
@@ -30,19 +30,19 @@ export function describeWithChromium(name: string, body: (open: OpenPage) => voi
     body(async (url, options) => {
       const context = await browser.newContext(options);
       const page = await context.newPage();
-      page.setDefaultTimeout(PATIENCE_MS);
-      const complaints: string[] = [];
+      page.setDefaultTimeout(TIMEOUT_MS);
+      const problems: string[] = [];
       page.on('console', (message) => {
-        if (['error', 'warning'].includes(message.type())) complaints.push(message.text());
+        if (['error', 'warning'].includes(message.type())) problems.push(message.text());
       });
-      page.on('pageerror', ({ message }) => complaints.push(message));
+      page.on('pageerror', ({ message }) => problems.push(message));
       page.on('request', (request) => {
         const { protocol, origin } = new URL(request.url());
-        if (protocol !== 'data:' && origin !== new URL(url).origin) complaints.push(`asked for ${request.url()}`);
+        if (protocol !== 'data:' && origin !== new URL(url).origin) problems.push(`requested ${request.url()}`);
       });
       onTestFinished(async () => {
         await context.close();
-        expect(complaints).toEqual([]);
+        expect(problems).toEqual([]);
       });
       await page.goto(url);
       return page;

@@ -8,22 +8,21 @@ import type { Lead, LeadClaims } from '../../src/domain/lead.ts';
 import { newId, timeOfId } from '../../src/domain/new-id.ts';
 import type { LeadSource, Member, Studio } from '../../src/domain/studio.ts';
 
-/** The moment at which tests happen, where they may choose it. */
+/** The current time of tests that can choose it. */
 export const NOW = new Date('2026-03-14T15:09:26.535Z');
 
-/** By whom and when what tests do is done, unless one says otherwise. */
+/** The default audit context: who acts, and when. */
 export const BY: AuditContext = { memberId: 'member-1', now: NOW };
 
-/** A moment so many milliseconds after another, or before it. */
+/** Adds milliseconds to a time. */
 export const plus = (moment: Date, ms: number): Date => new Date(moment.getTime() + ms);
 
-/** A day; milliseconds. */
 export { DAY_MS };
 
 /** The studio that everything belongs to unless a test says otherwise. */
 export const STUDIO_ID = 'studio-1';
 
-/** A list of as many as asked for. */
+/** A list of `count` items. */
 export const times = <T>(count: number, make: (index: number) => T): T[] =>
   Array.from({ length: count }, (_, index) => make(index));
 
@@ -39,7 +38,7 @@ export function aLeadSource(overrides: Partial<LeadSource> = {}): LeadSource {
   return { studioId: STUDIO_ID, id: newId(), name: 'Spring campaign', enabled: true, ...overrides };
 }
 
-/** A new lead; unless told, its contact is nobody else's. */
+/** A new lead, by default with a contact that no other lead has. */
 export function aLead(overrides: Partial<Lead> = {}): Lead {
   const id = overrides.id ?? newId();
   const createdAt = overrides.createdAt ?? timeOfId(id);
@@ -57,7 +56,7 @@ export function aLead(overrides: Partial<Lead> = {}): Lead {
   };
 }
 
-/** What a lead claims when it is created, or opened again; unless told, under an idempotency key of its own. */
+/** The claims of a lead that is created or reopened, by default with a new idempotency key. */
 export function claimsOf(lead: Lead, overrides: Partial<LeadClaims> = {}): LeadClaims & ClaimsOfContact {
   return {
     contact: lead.contact,
@@ -68,10 +67,10 @@ export function claimsOf(lead: Lead, overrides: Partial<LeadClaims> = {}): LeadC
   };
 }
 
-/** A claim by a name that one can read; as long as the hash that a claim is. */
+/** A readable claim, as long as the hash that a real claim is. */
 export const aClaim = (name: string): string => name.padEnd(43, 'A');
 
-/** A key that lives for a day from NOW; unless told, its secret is nobody else's. */
+/** An API key that expires a day after NOW, by default with a unique secret. */
 export function anApiKey(overrides: Partial<ApiKey> = {}): ApiKey {
   const id = overrides.id ?? newId();
   return {
@@ -91,10 +90,10 @@ export function anApiKey(overrides: Partial<ApiKey> = {}): ApiKey {
   };
 }
 
-/** The hash of a secret that nobody else has. */
+/** The hash of a new secret. */
 export const aSecretHash = (): Uint8Array => Uint8Array.from(randomBytes(32));
 
-/** Texts that something on the way to a disk and back is known to change, cut or misread. */
+/** Texts that some layer between a caller and the disk is known to change, truncate or misread. */
 export const HARD_TEXTS: Readonly<Record<string, string>> = {
   emoji: '👩🏽‍🚀 🇪🇺 ❤️ 1️⃣',
   'combining marks': 'e\u0301 and \u00e9, q\u0323\u0307 and q\u0307\u0323, Z\u0351\u036b\u0343\u036a',

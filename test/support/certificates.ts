@@ -2,18 +2,18 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { generate } from 'selfsigned';
 
-/** A certificate with its private key; both PEM. */
+/** A certificate and its private key; both PEM. */
 export interface Certificate {
   readonly cert: string;
   readonly key: string;
 }
 
-/** Who signs certificates. */
+/** A certificate authority. */
 export interface Authority extends Certificate {
   /**
-   * Makes a certificate, for a server that is called by its name or for a client of that name.
+   * Issues a certificate for a server or a client of that name.
    *
-   * @param validity from when to when; a year from now on unless told
+   * @param validity a year from now by default
    */
   issue(name: string, use: 'server' | 'client', validity?: readonly [from: Date, until: Date]): Promise<Certificate>;
 }
@@ -21,9 +21,9 @@ export interface Authority extends Certificate {
 const EC = { keyType: 'ec', algorithm: 'sha256' } as const;
 
 /**
- * Makes an authority that nobody trusts yet.
+ * Creates an authority that is in no trust store.
  *
- * @param validity from when to when; a year from now on unless told
+ * @param validity a year from now by default
  */
 export async function anAuthority(name: string, validity?: readonly [from: Date, until: Date]): Promise<Authority> {
   const own = await generate([{ name: 'commonName', value: name }], {
@@ -54,7 +54,7 @@ export async function anAuthority(name: string, validity?: readonly [from: Date,
   };
 }
 
-/** Writes a certificate and its key into a folder, in place of what stands there under that name; gives their paths. */
+/** Writes a certificate and its key into a folder, replacing files of that name. Returns their paths. */
 export function writeCertificate(folder: string, name: string, { cert, key }: Certificate): Certificate {
   const paths = { cert: join(folder, `${name}.pem`), key: join(folder, `${name}-key.pem`) };
   writeFileSync(paths.cert, cert);

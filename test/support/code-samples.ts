@@ -1,14 +1,14 @@
 import { OLDER_LEAD } from '../../gateway/docs/examples.ts';
 import { document, PUBLIC_URL } from './documented.ts';
 
-/** The programs with which the reference shows an official client, by what they do. */
+/** The sample programs of the API reference for one official client, by operation. */
 export interface CodeSamples {
   readonly create: string;
   readonly read: (id: string) => string;
   readonly list: string;
 }
 
-/** Those of a language, for a service at an address. */
+/** Returns the samples in a language, with the address of a running service put in. */
 export function codeSamplesIn(lang: string, url: string): CodeSamples {
   const { post, get } = document.paths['/v1/integrations/leads'] ?? {};
   const { get: read } = document.paths['/v1/integrations/leads/{id}'] ?? {};

@@ -1,4 +1,4 @@
-/** Images and containers by buildah, which needs no engine. Whoever calls is root, and the network is the machine's own. */
+/** Images and containers with buildah, which needs no engine. It requires root, and containers use the host's network. */
 import { execFile, spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -15,12 +15,12 @@ const [, BASE_IMAGE = ''] = /^FROM (\S+)/m.exec(readFileSync(join(ROOT, 'Dockerf
 const hasBaseImage = () =>
   hasCommand('buildah') && spawnSync('buildah', ['images', '--quiet', BASE_IMAGE], { encoding: 'utf8' }).stdout !== '';
 
-/** A suite that builds the image and runs what is in it. */
+/** A suite that builds the image and runs it. */
 export function describeWithImage(name: string, body: () => void): void {
   describeIf(hasBaseImage(), name, 'install buildah and run `.ci/base-image` as root', body);
 }
 
-/** Builds the image of the Dockerfile; gives its id. */
+/** Builds the image of the Dockerfile and returns its id. */
 export async function buildImage(): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'lead-intake-image-'));
   try {
@@ -33,36 +33,35 @@ export async function buildImage(): Promise<string> {
   }
 }
 
-/** Removes an image, but not what other builds begin with. */
+/** Removes an image; the base image and the layers that other builds share stay. */
 export async function removeImage(image: string): Promise<void> {
-  // Another run may have built the same, and use it.
+  // A concurrent run may have built the same image and still use it.
   await execute('buildah', ['rmi', image]).catch(() => {});
 }
 
-/** The command that an image runs when it is given none. */
+/** Returns the default command of an image. */
 export async function commandOf(image: string): Promise<readonly string[]> {
   const { stdout } = await execute('buildah', ['inspect', '--type', 'image', image]);
   return JSON.parse(stdout).Docker.config.Cmd;
 }
 
-/** A container of an image, and how commands run in it. Gone when the test is over. */
+/** A container, removed at the end of the test. */
 export interface Container {
-  /** What this machine calls, with words of the container's behind it, to have it carry those out. */
-  readonly entrance: readonly string[];
-  /** Runs a command in it to its end: the status, and everything that it printed. */
+  /** The command prefix that runs a command in the container. */
+  readonly commandPrefix: readonly string[];
+  /** Runs a command to its end; returns its exit status and its whole output. */
   exec(...command: string[]): Promise<{ status: number; output: string }>;
-  /** Starts what the container is for. Ended when the test is over. */
+  /** Starts the container's own process, which is ended with the test. */
   run(...command: string[]): RunningProcess;
 }
 
-/** How a container is made. */
+/** How a container is created. */
 interface ContainerOptions {
   readonly env?: Readonly<Record<string, string>>;
-  /** Files of this machine, by where the container sees them; it cannot write them. */
+  /** Files of the host by their paths in the container, mounted read-only. */
   readonly files?: Readonly<Record<string, string>>;
 }
 
-/** Makes a container. */
 export async function createContainer(
   image: string,
   { env = {}, files = {} }: ContainerOptions = {},
@@ -73,9 +72,9 @@ export async function createContainer(
   const settings = Object.entries(env).flatMap(([name, value]) => ['--env', `${name}=${value}`]);
   const mounts = Object.entries(files).flatMap(([inside, outside]) => ['--volume', `${outside}:${inside}:ro`]);
   const options = ['--isolation', 'chroot', '--network', 'host', ...settings, ...mounts];
-  const entrance = ['buildah', 'run', ...options, container, '--'] as const;
+  const commandPrefix = ['buildah', 'run', ...options, container, '--'] as const;
   const call = (command: readonly string[]) => {
-    const [program, ...args] = [...entrance, ...command] as const;
+    const [program, ...args] = [...commandPrefix, ...command] as const;
     return watch(spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'] }));
   };
   const exec = async (...command: string[]) => {
@@ -83,7 +82,7 @@ export async function createContainer(
     return { status: Number(await running.ended()), output: running.output() };
   };
   return {
-    entrance,
+    commandPrefix,
     exec,
     run(...command) {
       const running = call(command);
@@ -98,13 +97,13 @@ export async function createContainer(
   };
 }
 
-/** Asks what runs in a container to stop, as an engine does; gives its status. */
+/** Stops the process of a container with SIGTERM, as an engine does; returns its exit status. */
 export async function stop(running: RunningProcess): Promise<unknown> {
   process.kill(pidOf(running.output()) ?? 0, 'SIGTERM');
   return running.ended();
 }
 
-/** A process in a container tells in its log which it is: containers share the machine's processes here. */
+/** Reads the process id from a container's log: containers share the host's process ids here. */
 const pidOf = (output: string) => {
   const [, pid] = /"pid":(\d+)/.exec(output) ?? [];
   return pid === undefined ? undefined : Number(pid);

@@ -11,21 +11,21 @@ import { ExchangeService } from '../../proto/gen/leadintake/v1/exchange_pb.ts';
 import { LeadIntakeService } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { DAY_MS } from './builders.ts';
 
-/** A core's services, as the CRM calls them. */
+/** Clients of a core's services, as the CRM uses them. */
 export interface CoreClients {
   readonly leads: Client<typeof LeadIntakeService>;
   readonly apiKeys: Client<typeof ApiKeyService>;
   readonly directory: Client<typeof DirectoryService>;
   readonly audit: Client<typeof AuditService>;
   readonly exchange: Client<typeof ExchangeService>;
-  /** Ends the connection, and what is under way. */
+  /** Closes the connection and aborts calls in flight. */
   close(): void;
 }
 
 /**
- * Connects to a core. Whoever does must close it.
+ * Connects to a core. The caller must close the connection.
  *
- * @param tls what is shown to a core that wants to see a certificate, and whom one takes for it
+ * @param tls the client certificate, and the authority that the core's certificate is checked against
  */
 export function connectToCore(coreUrl: string, token?: string, tls: SecureContextOptions = {}): CoreClients {
   const sessionManager = new CoreSessions(coreUrl, {}, tls);
@@ -49,7 +49,7 @@ export function connectToCore(coreUrl: string, token?: string, tls: SecureContex
   };
 }
 
-/** A studio with one owner, one enabled source, and one key that the owner issued. */
+/** A studio with one owner, one enabled source, and one API key that the owner issued. */
 export interface StudioWithKey {
   readonly studioId: string;
   readonly memberId: string;
@@ -58,17 +58,17 @@ export interface StudioWithKey {
   readonly secret: string;
 }
 
-/** Everything that a key can allow. */
+/** All scopes of API keys. */
 export const BOTH_SCOPES: readonly ApiKeyScope[] = [ApiKeyScope.LEADS_READ, ApiKeyScope.LEADS_CREATE];
 
-/** What a studio is to be like; unless told, its key may do everything, for a day. */
+/** Options of a test studio. By default its key has all scopes and expires after a day. */
 export interface StudioOptions {
   readonly scopes?: readonly ApiKeyScope[];
   readonly regionCode?: string;
   readonly expiresInMs?: number;
 }
 
-/** Arranges a studio that nobody else knows. */
+/** Creates a studio with a new id. */
 export async function arrangeStudio(
   { apiKeys, directory }: CoreClients,
   { scopes = BOTH_SCOPES, regionCode, expiresInMs = DAY_MS }: StudioOptions = {},

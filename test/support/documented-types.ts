@@ -12,7 +12,7 @@ const { components } = openApiDocument('https://api.example.com') as {
 const propertiesOf = (name: string): string[] => Object.keys(components.schemas[name]?.properties ?? {}).toSorted();
 const valuesOf = (name: string): string[] => [...(components.schemas[name]?.enum ?? [])].toSorted();
 
-/** What the types of a client have to have by the OpenAPI document, sorted: the API's names of fields, and values. */
+/** The field names and values, sorted, that the types of a client must have according to the OpenAPI document. */
 export const DOCUMENTED_TYPES = {
   LeadCapture: propertiesOf('LeadCapture'),
   EmailContact: propertiesOf('EmailContact'),

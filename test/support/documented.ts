@@ -2,7 +2,7 @@ import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { openApiDocument } from '../../gateway/docs/openapi.ts';
 
-/** As much of the OpenAPI document as tests look at. */
+/** The part of the OpenAPI document that tests read. */
 interface OpenApi {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
   readonly components: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
@@ -40,10 +40,10 @@ interface Answer extends Body {
 
 type OrReference<Part> = Part | { readonly $ref: string };
 
-/** Where the gateway says it is: no test connects to it. */
+/** The gateway's PUBLIC_URL in tests. No test connects to it. */
 export const PUBLIC_URL = 'https://leads.example.test';
 
-/** The document of a gateway that says so. */
+/** The OpenAPI document of a gateway with that URL. */
 export const document = openApiDocument(PUBLIC_URL) as OpenApi;
 
 const operations = Object.entries(document.paths).flatMap(([template, methods]) =>
@@ -54,16 +54,16 @@ const operations = Object.entries(document.paths).flatMap(([template, methods]) 
   })),
 );
 
-/** An answer that an operation is documented to give. */
+/** A documented response of an operation. */
 interface DocumentedAnswer {
   readonly operationId: string;
   readonly status: number;
-  /** Of an error. */
+  /** Defined for errors only. */
   readonly code: string | undefined;
   readonly example: unknown;
 }
 
-/** Every answer that is documented. */
+/** All documented responses. */
 export const DOCUMENTED_ANSWERS: readonly DocumentedAnswer[] = operations.flatMap(({ operationId, responses }) =>
   Object.entries(responses).flatMap(([status, response]) =>
     Object.values(resolved(response).content).flatMap(({ example, examples = { success: { value: example } } }) =>
@@ -86,7 +86,7 @@ interface SentRequest {
   readonly body: Uint8Array | undefined;
 }
 
-/** Expects a request that was served to be one that the document allows. */
+/** Expects a request that succeeded to be valid by the document. */
 export function expectDocumentedRequest({ method, url, headers, body }: SentRequest): void {
   const [path = '', query = ''] = url.split('?');
   const operation = operationOf(method, path);
@@ -108,18 +108,18 @@ export function expectDocumentedRequest({ method, url, headers, body }: SentRequ
   }
 }
 
-/** Expects an answer to be one that the document tells of: its status, headers, media type, body and code. */
+/** Expects a response to be documented: its status, headers, media type, body and code. */
 export async function expectDocumentedAnswer(method: string, url: string, response: Response): Promise<void> {
   const operation = operationOf(method, url.split('?', 1).join());
   const { status, headers } = response;
   const body = (await response.clone().text()) || undefined;
   if (!operation) {
-    // No operation is here: an error that every path can have, or something else than the API.
+    // Not an operation: an error that any path can return, or a page that is not part of the API.
     if (status >= 400 && body) expectValid('body', { $ref: '#/components/schemas/ProblemDetails' }, JSON.parse(body));
     return;
   }
   const documented = operation.responses[status];
-  if (!documented) throw new Error(`${operation.operationId} is not documented to answer ${status}: ${body}`);
+  if (!documented) throw new Error(`${operation.operationId} is not documented to return ${status}: ${body}`);
   const answer = resolved(documented);
   const { schema, examples } = contentOf(answer, headers);
   const json = JSON.parse(body ?? '');
@@ -129,21 +129,21 @@ export async function expectDocumentedAnswer(method: string, url: string, respon
     const value = headers.get(name) ?? undefined;
     if (value !== undefined || required) expectValid(name, schema, typed({ schema }, value));
   }
-  const known = new Set([...OF_HTTP, ...Object.keys(answer.headers).map((name) => name.toLowerCase())]);
+  const known = new Set([...HTTP_HEADERS, ...Object.keys(answer.headers).map((name) => name.toLowerCase())]);
   const unknown = [...headers.keys()].filter((name) => !known.has(name));
   if (unknown.length > 0) throw new Error(`${operation.operationId} ${status} has undocumented headers: ${unknown}`);
 }
 
-const OF_HTTP = ['content-type', 'content-length', 'transfer-encoding', 'date', 'connection', 'keep-alive'];
+const HTTP_HEADERS = ['content-type', 'content-length', 'transfer-encoding', 'date', 'connection', 'keep-alive'];
 
 function operationOf(method: string, path: string) {
   return operations.find((each) => each.method === method && each.path.test(path));
 }
 
-/** An error has the status of its answer, and one of the codes that the answer has examples of. */
+/** Expects a problem to have the response's status, and one of the codes that the document has examples of. */
 function expectCodeOf(status: number, codes: readonly string[], problem: { status: number; code: string }): void {
-  if (problem.status !== status) throw new Error(`the body has status ${problem.status}, the answer ${status}`);
-  if (!codes.includes(problem.code)) throw new Error(`${problem.code} is not documented, but ${codes}`);
+  if (problem.status !== status) throw new Error(`the body has status ${problem.status}, the response ${status}`);
+  if (!codes.includes(problem.code)) throw new Error(`${problem.code} is not documented; documented are ${codes}`);
 }
 
 function contentOf({ content }: Body, headers: Headers): MediaType {
@@ -163,14 +163,14 @@ const ajv = new Ajv2020({ strict: false, allErrors: true });
 addFormats.default(ajv);
 const validators = new Map<object, ValidateFunction>();
 
-/** @throws Error when a value is not as a schema of the document wants it */
+/** @throws Error when a value does not match a schema of the document */
 export function expectValid(what: string, schema: object, value: unknown): void {
   const validate = validators.get(schema) ?? ajv.compile({ ...schema, components: document.components });
   validators.set(schema, validate);
-  if (!validate(value)) throw new Error(`${what} is not as documented: ${ajv.errorsText(validate.errors)}`);
+  if (!validate(value)) throw new Error(`${what} does not match its schema: ${ajv.errorsText(validate.errors)}`);
 }
 
-/** The value that a text of a header or parameter stands for. */
+/** Converts the text of a header or parameter to the type of its schema. */
 function typed({ schema }: { readonly schema: { readonly type?: string } }, text: string | undefined): unknown {
   return schema.type === 'integer' && /^\d+$/.test(text ?? '') ? Number(text) : text;
 }

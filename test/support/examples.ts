@@ -5,20 +5,20 @@ import { join } from 'node:path';
 import { describe } from 'vitest';
 import { ROOT } from './processes.ts';
 
-/** How the examples are run. */
+/** The README of the examples, with the commands that run them. */
 export const readme = readFileSync(join(ROOT, 'examples/README.md'), 'utf8');
 
-/** The commands of a page that stand under a mark. */
+/** Returns the commands of a page below a marker comment. */
 export function commandsIn(page: string, mark: string): string {
   const [, commands] = new RegExp(`<!-- ${mark} -->\n\`\`\`sh\n([\\s\\S]*?)\`\`\``).exec(page) ?? [];
-  if (commands === undefined) throw new Error(`there are no commands marked ${mark}`);
+  if (commands === undefined) throw new Error(`no commands are marked ${mark}`);
   return commands;
 }
 
-/** The commands of the examples' README that stand under a mark. */
+/** Returns the commands of the examples' README below a marker comment. */
 export const commandsOf = (mark: string): string => commandsIn(readme, mark);
 
-/** The program that stands under a mark of a page. */
+/** Returns the program of a page below a marker comment. */
 export function exampleOf(page: string, mark: string): string {
   const text = readFileSync(join(ROOT, page), 'utf8');
   const [, program] = new RegExp(`<!-- ${mark} -->\\n\`\`\`\\w+\\n([\\s\\S]*?)\`\`\``).exec(text) ?? [];
@@ -26,13 +26,16 @@ export function exampleOf(page: string, mark: string): string {
   return program;
 }
 
-/** Commands that must succeed here, and do not. */
-export const missingOf = (tools: readonly string[]): readonly string[] =>
+/** Returns those commands of a list that fail on this machine. */
+export const missingTools = (tools: readonly string[]): readonly string[] =>
   tools.filter((tool) => spawnSync('bash', ['-c', tool], { cwd: ROOT }).status !== 0);
 
-/** A suite that runs an example, all tests at once: mostly they wait. Nobody has the tools of every language; what is missing is told, in CI too. */
+/**
+ * A suite that runs an example, with concurrent tests: mostly they wait. No machine has the tools of every language, so a suite
+ * with missing tools is skipped with a warning, in CI too.
+ */
 export function describeWithTools(tools: readonly string[], name: string, body: () => void): void {
-  const missing = missingOf(['bash --version', ...tools]);
+  const missing = missingTools(['bash --version', ...tools]);
   if (missing.length === 0) {
     describe.concurrent(name, body);
   } else {
@@ -41,19 +44,19 @@ export function describeWithTools(tools: readonly string[], name: string, body: 
   }
 }
 
-/** Begins commands in the folder of the project that go on until they are killed. The last of them is the process itself. */
-export function beginCommands(commands: string, env: Readonly<Record<string, string>>): ChildProcess {
+/** Starts commands in the project folder that run until they are killed. The last of them must be an `exec`. */
+export function startCommands(commands: string, env: Readonly<Record<string, string>>): ChildProcess {
   return spawn('bash', ['-ec', commands], { cwd: ROOT, env: { ...process.env, ...env }, stdio: 'ignore' });
 }
 
-/** What a command did. */
+/** The outcome of a command. */
 export interface Outcome {
   readonly status: number | null;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** Runs commands in the folder of the project. `onOutput` gets what they print, as they do. */
+/** Runs commands in the project folder. `onOutput` gets their output as it is printed. */
 export async function runCommands(
   commands: string,
   env: Readonly<Record<string, string>> = {},

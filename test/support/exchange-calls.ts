@@ -1,23 +1,23 @@
 import type { GrpcCaller } from './grpc.ts';
 import { allOutcomes, type ItemCall, type Outcome, openItems, type WireResult } from './item-calls.ts';
 
-/** What an item is answered with. */
+/** The response to an item. */
 export interface ExchangeAnswer {
-  /** As it came; undefined for a key that was asked about. */
+  /** The raw body; undefined in the response to an authentication. */
   readonly body?: Buffer;
-  /** What a key says. */
+  /** The bearer of a key; defined only in the response to an authentication. */
   readonly bearer?: { readonly studioId: string; readonly apiKeyId: string; readonly scopes: readonly string[] };
   readonly leadId: string;
   readonly replayed: boolean;
 }
 
-/** A call of the exchange, as its caller sees it. */
+/** A call of the exchange, from the caller's side. */
 export interface ExchangeCall extends Omit<ItemCall<ExchangeAnswer>, 'send'> {
-  /** Sends a message. Resolves when the next one can go, or the call is over. */
+  /** Sends a message. Resolves when the next one can be sent, or the call has ended. */
   send(items: readonly object[]): Promise<void>;
 }
 
-/** Begins a call of the exchange. A message without results, and a second result for an item, are errors. */
+/** Starts a call of the exchange. A message without results, or a second result for an item, is an error. */
 export function openExchange(
   caller: GrpcCaller,
   options: { readonly authorization?: string | undefined } = {},
@@ -27,9 +27,9 @@ export function openExchange(
 }
 
 /**
- * Sends messages over one call of the exchange, and waits for its end.
+ * Sends messages over one call of the exchange and waits for its end.
  *
- * @returns what became of each item, in their order
+ * @returns the outcome of each item, in order
  * @throws Error unless each item has exactly one result
  */
 export async function exchange(
@@ -41,14 +41,14 @@ export async function exchange(
   return allOutcomes(call, messages.flat().length);
 }
 
-/** The JSON of a body. */
+/** Parses the JSON body of a response. */
 export const jsonOf = <Json = Record<string, unknown>>(answer: ExchangeAnswer | undefined): Json =>
   JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(answer?.body));
 
 interface ExchangeWireResult extends WireResult, ExchangeAnswer {}
 
 function answerOf({ body, bearer, leadId, replayed }: ExchangeWireResult): ExchangeAnswer | undefined {
-  if (body && bearer) throw new Error('a result has a body and tells of a key');
+  if (body && bearer) throw new Error('a result has both a body and a bearer');
   if (body) return { body, leadId, replayed };
   return bearer ? { bearer, leadId, replayed } : undefined;
 }

@@ -4,33 +4,33 @@ import { newId } from '../../src/domain/new-id.ts';
 import { DAY_MS, plus } from './builders.ts';
 import type { GrpcCaller } from './grpc.ts';
 
-/** Everything that a key can allow. */
+/** All scopes of API keys. */
 const BOTH_SCOPES = ['API_KEY_SCOPE_LEADS_CREATE', 'API_KEY_SCOPE_LEADS_READ'];
 
-/** Who issues the keys. */
+/** The member who issues the keys. */
 const ISSUER = 'owner-1';
 
-/** A studio that nobody else knows. */
+/** Creates a studio with a new id. */
 export async function putStudio(caller: GrpcCaller): Promise<string> {
   const id = `studio-${newId()}`;
   await caller.call('DirectoryService/PutStudio', { studio: { id, status: 'STUDIO_STATUS_ACTIVE' } });
   return id;
 }
 
-/** A source of a studio. */
+/** Creates a source of a studio. */
 export async function putSource(caller: GrpcCaller, studioId: string, enabled = true): Promise<string> {
   const id = newId();
   await caller.call('DirectoryService/PutLeadSource', { leadSource: { studioId, id, name: 'Form', enabled } });
   return id;
 }
 
-/** A key, and what its owner is called where keys are kept. */
+/** A key, with the ids that name it in calls of the key service. */
 export interface KeyOfStudio {
   readonly owner: { readonly studioId: string; readonly memberId: string; readonly apiKeyId: string };
   readonly secretSha256: Buffer;
 }
 
-/** A key of a studio, of a new one unless told; unless told, it may do everything, for a day. */
+/** Creates a key. By default it is of a new studio, has all scopes and expires after a day. */
 export async function createKey(
   caller: GrpcCaller,
   { studioId = '', scopes = BOTH_SCOPES, expiresAt = plus(new Date(), DAY_MS) } = {},
@@ -58,15 +58,14 @@ export async function createKey(
 export const revokeKey = (caller: GrpcCaller, { owner }: KeyOfStudio) =>
   caller.call('ApiKeyService/RevokeApiKey', owner);
 
-/** Suspends the studio of a key. */
 export const suspendStudio = (caller: GrpcCaller, { owner }: KeyOfStudio) =>
   caller.call('DirectoryService/PutStudio', { studio: { id: owner.studioId, status: 'STUDIO_STATUS_SUSPENDED' } });
 
-/** Takes its issuer away from a key. */
+/** Removes the member who issued a key. */
 export const removeIssuer = (caller: GrpcCaller, { owner }: KeyOfStudio) =>
   caller.call('DirectoryService/RemoveMember', owner);
 
-/** How many leads there are of the studios with an id like that, by a look of its own into the database. */
+/** Counts the leads of the studios whose id is LIKE a pattern, by reading the database file. */
 export function countLeads(path: string, studioId: string): number {
   const database = new DatabaseSync(path, { readOnly: true });
   const row = database

@@ -17,18 +17,17 @@ import { startCore } from '../../src/app.ts';
 import { readCoreConfig } from '../../src/config.ts';
 import { newId } from '../../src/domain/new-id.ts';
 
-/** What callers of a core under test must present. */
+/** The token of a core under test. */
 export const CORE_TOKEN = 'the-token-of-the-tests-of-the-core';
 
-/** A core of its own for a test, on a free port and a database that is gone afterwards. */
+/** A core in this process, on a free port and a temporary database. */
 export interface TestCore extends Running {
-  /** The port it listens on. */
   readonly port: number;
   /** The database file. */
   readonly path: string;
 }
 
-/** Starts a core; the settings given stand above those of every test. */
+/** Starts a core; `env` overrides the defaults of tests. */
 export async function startTestCore(env: Record<string, string> = {}): Promise<TestCore> {
   const folder = mkdtempSync(join(tmpdir(), 'lead-intake-'));
   const path = join(folder, 'leads.db');
@@ -57,7 +56,7 @@ export async function startTestCore(env: Record<string, string> = {}): Promise<T
 
 const MODULES = join(import.meta.dirname, '../../node_modules');
 
-// The contract as its authors wrote it, read by another implementation than the one under test.
+// Read from the .proto files, by another implementation of protobuf than the one under test.
 const definitions = loadSync(
   [
     'leadintake/v1/lead_intake.proto',
@@ -96,34 +95,34 @@ function methodOf(rpc: string): Method {
   return (found as Record<string, Method>)[method] as Method;
 }
 
-/** A bigger or smaller difference of one call from the others. */
+/** Options of a call. */
 export interface CallOptions {
-  /** What goes into the `authorization` header; undefined: nothing. */
+  /** The `authorization` header; undefined: none. */
   readonly authorization?: string | undefined;
-  /** When to give up; milliseconds since 1970. */
+  /** The deadline; milliseconds since 1970. */
   readonly deadline?: number;
-  /** Bytes to send in place of the request. */
+  /** Bytes to send instead of the encoded request. */
   readonly bytes?: Uint8Array;
 }
 
 /** A gRPC client of a core. */
 export interface GrpcCaller {
-  /** Calls `Service/Method`, with the token of the tests unless told otherwise. */
+  /** Calls `Service/Method`, by default with CORE_TOKEN. */
   call<Answer = Record<string, unknown>>(rpc: string, request?: object, options?: CallOptions): Promise<Answer>;
-  /** Begins a call that is answered with many messages. */
+  /** Starts a server-streaming call. */
   stream<Answer>(
     rpc: string,
     request?: object,
     options?: Pick<CallOptions, 'deadline' | 'authorization'>,
   ): AsyncIterable<Answer> & Pick<ClientReadableStream<Answer>, 'cancel'>;
-  /** Begins a call in which messages go both ways, until both sides have ended. */
+  /** Starts a bidirectional call. */
   open(rpc: string, options?: Pick<CallOptions, 'authorization'>): ClientDuplexStream<object, object>;
-  /** The same for who writes the bytes of the messages. */
+  /** Starts a bidirectional call whose requests are written as encoded bytes. */
   openBytes(rpc: string): ClientDuplexStream<Buffer, object>;
   close(): void;
 }
 
-/** Makes a client for an address without a scheme. */
+/** Creates a client for an address without a scheme. */
 export function grpcCaller(
   address: string,
   channel: ChannelCredentials = credentials.createInsecure(),
@@ -177,10 +176,10 @@ function metadataOf(options: CallOptions): Metadata {
   return metadata;
 }
 
-/** The bytes of a request as this client would send it. */
+/** Encodes a request as this client sends it. */
 export const requestBytes = (rpc: string, request: object): Buffer => methodOf(rpc).requestSerialize(request);
 
-/** A refused call as its caller sees it. */
+/** A refusal as callers see it. */
 export interface SeenRefusal {
   /** The name of the gRPC status. */
   readonly code: string;
@@ -193,24 +192,24 @@ export interface SeenRefusal {
   readonly fields?: readonly string[];
 }
 
-/** Waits for a call to be refused, and reads everything the refusal says. */
+/** Waits for a call to be refused, and decodes the refusal with its details. */
 export async function refusalOf(call: Promise<unknown>): Promise<SeenRefusal> {
   const error = await call.then(
     (answer) => {
-      throw new Error(`the call was not refused, but answered ${JSON.stringify(answer)}`);
+      throw new Error(`the call was not refused; its response is ${JSON.stringify(answer)}`);
     },
     (error: ServiceError) => error,
   );
   const [packed] = error.metadata?.get('grpc-status-details-bin') ?? [];
   if (!packed) return { code: status[error.code] ?? String(error), message: error.details };
-  const told = decode<PackedStatus>('google.rpc.Status', packed as Buffer);
-  // The status is told twice, and both must agree.
-  if (told.code !== error.code || told.message !== decodeURIComponent(error.details))
+  const decoded = decode<PackedStatus>('google.rpc.Status', packed as Buffer);
+  // The status is sent twice, in the trailers and in the details.
+  if (decoded.code !== error.code || decoded.message !== decodeURIComponent(error.details))
     throw new Error('the details belong to another status');
-  return refusalIn(told);
+  return refusalIn(decoded);
 }
 
-/** Everything that a google.rpc.Status says. */
+/** Decodes a google.rpc.Status with its details. */
 export function refusalIn({ code, message, details }: PackedStatus): SeenRefusal {
   const detail = <T>(type: string) => {
     const found = details.find(({ type_url }) => type_url === `type.googleapis.com/${type}`);
@@ -218,7 +217,8 @@ export function refusalIn({ code, message, details }: PackedStatus): SeenRefusal
   };
   const info = detail<{ reason: string; domain: string; metadata: Record<string, string> }>('google.rpc.ErrorInfo');
   const request = detail<{ fieldViolations: { field: string; description: string }[] }>('google.rpc.BadRequest');
-  if (request?.fieldViolations.some(({ description }) => !description)) throw new Error('a fault says nothing');
+  if (request?.fieldViolations.some(({ description }) => !description))
+    throw new Error('a field violation has no description');
   return {
     code: status[code] ?? String(code),
     message,
@@ -236,12 +236,12 @@ export interface PackedStatus {
 
 const decode = <T>(type: string, bytes: Buffer) => (definitions[type] as Decoder).deserialize(bytes) as T;
 
-/** A valid request to create a lead; unless told, under a key and for a contact that are nobody else's. */
+/** A valid request to create a lead, by default with a new idempotency key and a new contact. */
 export function aCreateLeadRequest(studioId: string, overrides: object = {}) {
   return { studioId, ...aCreation(), ...overrides };
 }
 
-/** The same without the studio, where that is the API key's. */
+/** The same without the studio, for calls that take it from the API key. */
 export function aCreation(overrides: object = {}): Creation {
   return {
     idempotencyKey: newId(),
@@ -251,7 +251,7 @@ export function aCreation(overrides: object = {}): Creation {
   };
 }
 
-/** What a creation says of the lead. */
+/** The data of a creation. */
 export interface Creation {
   readonly idempotencyKey: string;
   readonly displayName: string;

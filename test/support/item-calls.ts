@@ -2,39 +2,38 @@ import type { ServiceError } from '@grpc/grpc-js';
 import { expect } from 'vitest';
 import { type GrpcCaller, type PackedStatus, refusalIn, refusalOf, type SeenRefusal } from './grpc.ts';
 
-/** What became of an item: its answer, or everything its refusal says. */
+/** The outcome of an item: its response, or its decoded refusal. */
 export type Outcome<Answer = Record<string, unknown>> =
   | { readonly answer: Answer; readonly refusal?: undefined }
   | { readonly answer?: undefined; readonly refusal: SeenRefusal };
 
-/** A call that takes items in messages, and answers each by itself, as its caller sees it. */
+/** A call with many items in a message and one result for each, from the caller's side. */
 export interface ItemCall<Answer> {
-  /** Sends a message. Resolves when the next one can go, or the call is over. */
+  /** Sends a message. Resolves when the next one can be sent, or the call has ended. */
   send(message: object): Promise<void>;
-  /** Says that there are no more messages. */
+  /** Ends the request. */
   end(): void;
-  /** What is known so far, by the place of the item among all of the call. */
+  /** The outcomes so far, by the index of the item in the call. */
   readonly outcomes: ReadonlyMap<number, Outcome<Answer>>;
-  /** The places of the items whose results came in each message so far. */
+  /** For each message received so far, the indices of the items that it has results of. */
   readonly messages: readonly (readonly number[])[];
-  /** Waits for what became of an item; rejects when the call is over before that. */
+  /** Waits for the outcome of an item; rejects when the call ends before. */
   outcome(index: number): Promise<Outcome<Answer>>;
-  /** The end of the call; rejects with a ServiceError when it failed, or an Error when results were not as promised. */
+  /** Settles when the call ends; rejects with a ServiceError when it failed, or an Error when a result was malformed. */
   readonly ended: Promise<void>;
-  /** Gives the call up. */
   cancel(): void;
 }
 
-/** A result as it comes: which item it is of, and what it failed with. */
+/** The common fields of results: the index of the item, and its error. */
 export interface WireResult {
   readonly index: number;
   readonly error?: PackedStatus | null;
 }
 
 /**
- * Begins a call of `Service/Method`. A message without results, and a second result for an item, are errors.
+ * Starts a call of `Service/Method`. A message without results, or a second result for an item, is an error.
  *
- * @param answerOf what a result answers with; undefined when it has no answer
+ * @param answerOf returns the response in a result, or undefined when it has none
  */
 export function openItems<Result extends WireResult, Answer>(
   caller: GrpcCaller,
@@ -47,7 +46,7 @@ export function openItems<Result extends WireResult, Answer>(
   const messages: number[][] = [];
   const waiting = new Map<number, PromiseWithResolvers<Outcome<Answer>>>();
   const { promise: ended, resolve, reject } = Promise.withResolvers<void>();
-  // Not everybody waits for the end.
+  // Not every caller awaits the end.
   ended.catch(() => {});
 
   const take = (result: Result) => {
@@ -69,19 +68,19 @@ export function openItems<Result extends WireResult, Answer>(
       reject(error);
     }
   });
-  const over = (error: unknown) => {
+  const rejectWaiting = (error: unknown) => {
     for (const { reject } of waiting.values()) reject(error);
   };
   let hasFailed = false;
   stream.on('error', (error: ServiceError) => {
     hasFailed = true;
-    over(error);
+    rejectWaiting(error);
     reject(error);
   });
-  // Also told after a failure.
+  // Emitted after a failure, too.
   stream.on('end', () => {
     if (hasFailed) return;
-    over(new Error('the call is over'));
+    rejectWaiting(new Error('the call has ended'));
     resolve();
   });
 
@@ -107,10 +106,10 @@ export function openItems<Result extends WireResult, Answer>(
 }
 
 /**
- * Says that a call has no more messages, and waits for its end.
+ * Ends the request of a call and waits for the end of the call.
  *
- * @param count how many items it carried
- * @returns what became of each, in their order
+ * @param count the number of items sent
+ * @returns the outcome of each item, in order
  * @throws Error unless each has exactly one result
  */
 export async function allOutcomes<Answer>(
@@ -126,7 +125,7 @@ export async function allOutcomes<Answer>(
   return outcomes;
 }
 
-/** What becomes of a request that is a call of its own. */
+/** The outcome of a unary call. */
 export async function outcomeOf<Answer>(call: Promise<Answer>): Promise<Outcome<Answer>> {
   return call.then(
     (answer) => ({ answer }),

@@ -1,9 +1,9 @@
-/** What a process tells of itself: values by series, `name{label="value"}`. */
+/** Metric values by series, `name{label="value"}`. */
 export type Samples = ReadonlyMap<string, number>;
 
-/** Reads the metrics at an address, as Prometheus would. */
+/** Reads the metrics at an address, as Prometheus does. */
 export async function scrape(url: string | undefined): Promise<Samples> {
-  if (url === undefined) throw new Error('there are no metrics');
+  if (url === undefined) throw new Error('metrics are not enabled');
   const answer = await fetch(url);
   const text = await answer.text();
   if (answer.status !== 200) throw new Error(`${answer.status}: ${text}`);
@@ -16,7 +16,7 @@ export async function scrape(url: string | undefined): Promise<Samples> {
   );
 }
 
-/** How much each series grew between two readings; those that did not are left out. */
+/** Returns by how much each series changed between two readings, without those that did not. */
 export function growth(before: Samples, after: Samples): Record<string, number> {
   const grown = [...after].map(([series, value]) => [series, value - (before.get(series) ?? 0)] as const);
   return Object.fromEntries(grown.filter(([, by]) => by !== 0));

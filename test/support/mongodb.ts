@@ -13,14 +13,14 @@ const SCRIPT = join(import.meta.dirname, '../../.ci/mongodb-wire-server');
 const SCRIPT_HOME = process.env.MONGODB_WIRE_HOME ?? '/opt/lead-intake-mongodb';
 const HAS_WIRE_SERVER = existsSync(join(SCRIPT_HOME, 'root/template'));
 
-/** A server that speaks MongoDB's protocol, started for a suite. */
+/** A server with MongoDB's protocol, started for a suite. */
 interface MongoServer {
   /** Its address, without a database. */
   readonly url: string;
   stop(): Promise<void>;
 }
 
-/** Which server there is, and how it is started. */
+/** A kind of server that is available here, and how to start it. */
 interface MongoKind {
   readonly name: string;
   start(): Promise<MongoServer>;
@@ -28,7 +28,7 @@ interface MongoKind {
 
 const kind = await findMongo();
 
-/** A suite for which any MongoDB will do: it makes databases of its own. The suite's name tells which one it ran on. */
+/** A suite that runs on any MongoDB, in databases that it creates. The suite's name includes the kind of server. */
 export function describeWithMongo(name: string, body: (mongoUrl: () => string) => void): void {
   const remedy = 'set MONGODB_TEST_URL, install mongod, or run `.ci/mongodb-wire-server install`';
   describeIf(kind !== undefined, kind ? `${name}, on ${kind.name}` : name, remedy, () => {
@@ -41,7 +41,7 @@ export function describeWithMongo(name: string, body: (mongoUrl: () => string) =
   });
 }
 
-/** A suite whose tests start and maltreat a MongoDB of their own. */
+/** A suite whose tests start a MongoDB of their own and make it fail. */
 export function describeWithMongoServer(name: string, body: () => void): void {
   describeIf(HAS_WIRE_SERVER, name, 'run `.ci/mongodb-wire-server install`', body);
 }
@@ -56,9 +56,9 @@ async function findMongo(): Promise<MongoKind | undefined> {
 
   if (HAS_WIRE_SERVER) return { name: 'FerretDB', start: startWireServer };
 
-  // Downloads a mongod, unless it did so before; fails fast where it cannot.
+  // Downloads a mongod unless it is cached; fails fast where it cannot.
   process.env.MONGOMS_MAX_RETRIES ??= '1';
-  // It prints every failure by itself, at length; what there is to know is said below, in a line.
+  // The package logs failures at length; `describeIf` reports them in a line.
   const { error, warn } = console;
   console.error = console.warn = () => {};
   const server = await startMemoryServer()
@@ -79,22 +79,22 @@ async function startMemoryServer(systemBinary?: string): Promise<MongoServer> {
   };
 }
 
-/** A FerretDB on PostgreSQL, with which its test may do what it likes. What it acknowledged survives a kill. */
+/** A FerretDB on PostgreSQL that a test can make fail. Acknowledged writes survive a kill. */
 export interface MongoWireServer extends MongoServer {
-  /** Ends all of it at once, as a loss of power does. */
+  /** Kills all of its processes, like a power failure. */
   kill(): Promise<void>;
-  /** Starts it again after that, with its data, at its address. */
+  /** Restarts it after a kill, with its data, at its address. */
   revive(): Promise<void>;
-  /** Makes a backup of it while it runs; it is there for one restore after the other. */
+  /** Makes a backup while the server runs. It can be restored any number of times. */
   backUp(): Promise<void>;
-  /** Ends it, and starts it with what it had then, at its address. */
+  /** Stops the server and restarts it from the backup, at its address. */
   restore(): Promise<void>;
-  /** Until it resumes, connections stand and new ones succeed, but no command is answered. */
+  /** Stops replying until `resume`; connections stay open and new ones succeed. */
   pause(): void;
   resume(): void;
 }
 
-/** Starts one on a free port. Whoever starts it must stop it. */
+/** Starts a FerretDB on a free port. The caller must stop it. */
 export async function startWireServer(): Promise<MongoWireServer> {
   const server = startByScript('start');
   return {
@@ -116,17 +116,17 @@ export async function startWireServer(): Promise<MongoWireServer> {
   };
 }
 
-/** A FerretDB on a PostgreSQL with a standby, which has each commit before it is acknowledged. */
+/** A FerretDB on a PostgreSQL with a synchronous standby. */
 export interface MongoWirePair extends MongoServer {
-  /** Ends the primary at once. FerretDB and the standby stay. */
+  /** Kills the primary. FerretDB and the standby keep running. */
   killPrimary(): Promise<void>;
-  /** Makes the standby the primary after that. */
+  /** Promotes the standby after the primary was killed. */
   promote(): Promise<void>;
-  /** Gives it a standby of its own, in the place of the one that was killed. */
+  /** Adds a standby to the promoted primary, in place of the killed server. */
   addStandby(): Promise<void>;
 }
 
-/** Starts one on a free port. Whoever starts it must stop it. */
+/** Starts such a pair on a free port. The caller must stop it. */
 export async function startWirePair(): Promise<MongoWirePair> {
   const server = startByScript('start-pair');
   return {
@@ -156,20 +156,20 @@ function startByScript(command: string) {
     async script(command: string) {
       await promisify(execFile)(SCRIPT, [command, folder]);
     },
-    /** A dead process has no folder, even before the system has collected it. */
+    /** Waits until a process is dead. A zombie has no working directory. */
     async ended(name: string) {
       while (existsSync(`/proc/${pidOf(name)}/cwd`)) await sleep(5);
     },
     signalPostgres(name: string, signal: NodeJS.Signals) {
       const postmaster = pidOf(name);
-      // It starts the others: stopped, it starts no more.
+      // The postmaster starts the other processes; stop it first so that it starts no more.
       process.kill(postmaster, 'SIGSTOP');
       const { stdout } = spawnSync('pgrep', ['-P', `${postmaster}`], { encoding: 'utf8' });
       for (const pid of [...stdout.split('\n').filter(Boolean).map(Number), postmaster]) {
         try {
           process.kill(pid, signal);
         } catch (error) {
-          // Some of them come and go.
+          // The process may have ended since pgrep ran.
           if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
         }
       }
@@ -181,15 +181,15 @@ function startByScript(command: string) {
   };
 }
 
-/** Recognises requests in MongoDB's protocol: after 26 bytes of head comes the command's name. */
+/** Matches requests of MongoDB's protocol by the command's name, which follows 26 bytes of head. */
 export function isCommand(...names: readonly string[]): (request: Buffer) => boolean {
   return (request) => names.some((name) => request.subarray(26).indexOf(`${name}\0`, 0, 'latin1') === 0);
 }
 
-/** The reply to a request that carried nothing out, with a reason that is not worth another try. */
+/** Builds a reply with a permanent error to a request that had no effect. */
 export function failure(request: Buffer): Buffer {
   const reply = BSON.serialize({ ok: 0, errmsg: 'failed as a whole', code: 1, codeName: 'InternalError' });
-  // OP_MSG: length, own number, number of the request, operation; flags, and one section of kind 0.
+  // OP_MSG: length, requestID, responseTo, opCode; flags, and one section of kind 0.
   const head = Buffer.alloc(21);
   head.writeInt32LE(head.length + reply.length, 0);
   head.writeInt32LE(request.readInt32LE(4), 8);

@@ -3,31 +3,31 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { BinaryReader, WireType } from '@bufbuild/protobuf/wire';
 
-/** A span as a receiver sees it. */
+/** A received span. */
 export interface ReceivedSpan {
-  /** `service.name` of the process that made it. */
+  /** `service.name` of the process that sent it. */
   readonly service: string;
   readonly name: string;
   readonly traceId: string;
   readonly spanId: string;
-  /** Empty when it is the first of its trace. */
+  /** Empty for the root span of a trace. */
   readonly parentSpanId: string;
-  /** The spans that it names, in whatever trace. */
+  /** The spans that it links to, in any trace. */
   readonly links: readonly { readonly traceId: string; readonly spanId: string }[];
   readonly failed: boolean;
 }
 
-/** Takes spans by OTLP over HTTP, as a collector does. */
+/** Receives spans by OTLP over HTTP, as a collector does. */
 export interface OtlpReceiver {
   readonly url: string;
-  /** Everything that was received so far. */
+  /** All spans received so far. */
   readonly spans: ReceivedSpan[];
-  /** The same, as it came. */
+  /** All request bodies received so far. */
   text(): string;
   stop(): Promise<void>;
 }
 
-/** Starts one on a free port. Whoever starts it must stop it. */
+/** Starts a receiver on a free port. The caller must stop it. */
 export async function startOtlpReceiver(): Promise<OtlpReceiver> {
   const spans: ReceivedSpan[] = [];
   const bodies: Buffer[] = [];
@@ -52,7 +52,7 @@ export async function startOtlpReceiver(): Promise<OtlpReceiver> {
   };
 }
 
-/** The fields of a message by their numbers: texts, bytes, messages, and small numbers as a byte. */
+/** Returns the fields of a message by number: strings, bytes and messages as bytes, small integers as one byte. */
 function fieldsOf(message: Uint8Array): Map<number, Buffer[]> {
   const fields = new Map<number, Buffer[]>();
   const keep = (field: number, value: Uint8Array) =>
@@ -70,7 +70,7 @@ function fieldsOf(message: Uint8Array): Map<number, Buffer[]> {
 const idIn = (fields: ReadonlyMap<number, Buffer[]>, field: number): string =>
   fields.get(field)?.[0]?.toString('hex') ?? '';
 
-/** Reads an ExportTraceServiceRequest; numbers as in opentelemetry/proto/trace/v1/trace.proto. */
+/** Decodes an ExportTraceServiceRequest; field numbers as in opentelemetry/proto/trace/v1/trace.proto. */
 function spansIn(request: Uint8Array): ReceivedSpan[] {
   const within = (messages: readonly Uint8Array[], field: number) =>
     messages.flatMap((message) => fieldsOf(message).get(field) ?? []);

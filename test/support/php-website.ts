@@ -7,37 +7,37 @@ import { ROOT } from './processes.ts';
 
 const execute = promisify(execFile);
 
-/** A client by PSR-18 and PSR-17, and a logger's interface by PSR-3, where Debian has them. */
+/** A client for PSR-18 and PSR-17, and the logger interface of PSR-3, at Debian's paths. */
 export const GUZZLE = 'GuzzleHttp/autoload.php';
 export const PSR_LOG = 'Psr/Log/autoload.php';
 
-/** What a machine must have for a website of PHP. */
+/** Commands that succeed on a machine that can run a PHP website. */
 export const PHP_TOOLS = [
   'composer --version',
   `php -r 'require "${GUZZLE}"; require "${PSR_LOG}"; curl_init(); new ZipArchive(); new PDO("sqlite::memory:");'`,
 ];
 
-/** A website's folder with the client for PHP, which Composer has installed from its package. */
+/** A website's folder in which Composer has installed the PHP client from its package. */
 export interface PhpWebsite {
   readonly folder: string;
-  /** Writes a file of it. */
+  /** Writes a file into the folder. */
   write(file: string, text: string): void;
-  /** Runs one of its programs, for which a warning is an error, and gives what it prints. */
+  /** Runs a file, with warnings as errors, and returns its output. */
   run(file: string, env?: Readonly<Record<string, string>>, options?: readonly string[]): Promise<string>;
-  /** Runs statements as a program of it. */
+  /** Runs statements as a file of the website. */
   runStatements(
     statements: string,
     env?: Readonly<Record<string, string>>,
     options?: readonly string[],
   ): Promise<string>;
-  /** Another one with the same files. */
+  /** Copies the website to another folder. */
   copy(folder: string): PhpWebsite;
 }
 
 /**
- * Makes one.
+ * Creates a website.
  *
- * @param scratch a folder for it, and for what Composer leaves
+ * @param scratch a folder for the website and Composer's own files
  */
 export async function aPhpWebsite(scratch: string): Promise<PhpWebsite> {
   const website = websiteIn(join(scratch, 'website'));
@@ -56,7 +56,7 @@ export async function aPhpWebsite(scratch: string): Promise<PhpWebsite> {
   await composer('config', 'repositories.packagist.org', 'false');
   await composer('config', 'repositories.lead-intake', 'artifact', packages);
   await composer('require', 'lead-intake/client');
-  // As many a website has it: a warning or what is deprecated is an error.
+  // Warnings and deprecations are errors, as on many websites.
   website.write('strict.php', '<?php set_error_handler(fn ($level, $text) => throw new ErrorException($text));');
   return website;
 }

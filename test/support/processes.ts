@@ -10,14 +10,14 @@ export const ROOT = join(import.meta.dirname, '../..');
 
 const { NODE_COMPILE_CACHE = '' } = process.env;
 
-/** What has a process do what PLANTED_BUG names. */
+/** The Node option that makes a process plant the bug in PLANTED_BUG. */
 const PLANTING = `--import=${join(ROOT, 'test/planted-bugs/plant-in-process.ts')}`;
 
-/** Whether what the README has people type can be typed here; in CI it has to be. */
+/** Whether the README's commands can run here; in CI they must. */
 export const hasShellAndCurl =
   process.env.CI === 'true' || ['bash', 'curl'].every((command) => spawnSync(command, ['--version']).status === 0);
 
-/** Has a script carried out by bash, and gives everything that it printed. */
+/** Runs a script in bash and returns its output, standard output and error in one. */
 export async function bash(script: string, env: Record<string, string> = {}): Promise<string> {
   const child = spawn('bash', ['-s'], { env: { ...process.env, ...env }, stdio: ['pipe', 'pipe', 'pipe'] });
   let output = '';
@@ -32,23 +32,23 @@ export async function bash(script: string, env: Record<string, string> = {}): Pr
   return output;
 }
 
-/** A folder of one's own, gone when the test is over. */
+/** Creates a folder that is removed at the end of the test. */
 export function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
 }
 
-/** A process of the product as its user runs it. */
+/** A process of the product, run as by its user. */
 export interface RunningProcess {
   readonly child: ChildProcess;
-  /** Everything it has printed so far, standard output and error in one. */
+  /** The output so far, standard output and error in one. */
   output(): string;
-  /** Waits until its output matches. */
+  /** Waits until the output matches. */
   printed(pattern: RegExp): Promise<RegExpExecArray>;
-  /** Waits for its end: the exit status, or the signal that ended it. */
+  /** Waits for the end; returns the exit status, or the signal that killed the process. */
   ended(): Promise<number | NodeJS.Signals>;
-  /** Ends it at once, unless it has ended. */
+  /** Kills it with SIGKILL unless it has ended. */
   kill(): Promise<void>;
 }
 
@@ -56,13 +56,13 @@ interface RunOptions {
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
-  /** The folder of the release that it is a file of; unless told, of this one. */
+  /** The folder of the release to run, by default this repository. */
   readonly release?: string;
-  /** What stands before its command, such as what lets it see a disk of its own. */
+  /** A command prefix, such as one that enters another mount namespace. */
   readonly within?: readonly string[];
 }
 
-/** Runs a file of the product as `start` does. The process is killed when the test is over. */
+/** Runs a file of the product like `start`. The process is killed at the end of the test. */
 export function run(file: string, options: RunOptions = {}): RunningProcess {
   const running = start(file, options);
   onTestFinished(() => running.kill());
@@ -70,14 +70,14 @@ export function run(file: string, options: RunOptions = {}): RunningProcess {
 }
 
 /**
- * Runs a file of the product with the pinned Node. Only the settings given are set; ports are free ones unless they are
- * given. Whoever starts it must kill it.
+ * Runs a file of the product with the pinned Node. No settings are inherited from the environment; ports are free ones by
+ * default. The caller must kill the process.
  */
 export function start(
   file: string,
   { args = [], env = {}, release = ROOT, cwd = release, within = [] }: RunOptions = {},
 ): RunningProcess {
-  // What the product does wrong in a test of the tests: one process, or all of them.
+  // A planted bug of this process only, or of all processes of the test run.
   const { PLANTED_BUG = process.env.PLANTED_BUG ?? '' } = env;
   const [command = '', ...rest] = [...within, process.execPath, join(release, file), ...args];
   const child = spawn(command, rest, {
@@ -98,7 +98,7 @@ export function start(
   return watch(child);
 }
 
-/** Keeps what a process prints, from its start on. */
+/** Collects the output of a process from its start. */
 export function watch(child: ChildProcessByStdio<Writable | null, Readable, Readable>): RunningProcess {
   let output = '';
   child.stdout.on('data', (chunk) => {
@@ -107,14 +107,14 @@ export function watch(child: ChildProcessByStdio<Writable | null, Readable, Read
   child.stderr.on('data', (chunk) => {
     output += chunk;
   });
-  // Also counts its children: they hold its output open.
+  // Waits for child processes, too: they hold the output open.
   const closed = once(child, 'close');
   const printed = async (pattern: RegExp) => {
     for (;;) {
       const match = pattern.exec(output);
       if (match) return match;
-      const over = await Promise.race([closed.then(() => true), onceAny(child)]);
-      if (over === true && !pattern.test(output)) throw new Error(`ended without printing ${pattern}:\n${output}`);
+      const hasClosed = await Promise.race([closed.then(() => true), onceAny(child)]);
+      if (hasClosed === true && !pattern.test(output)) throw new Error(`ended without printing ${pattern}:\n${output}`);
     }
   };
   return {
@@ -132,7 +132,7 @@ export function watch(child: ChildProcessByStdio<Writable | null, Readable, Read
   };
 }
 
-/** Where a process of the product listens, taken from its log. */
+/** Returns the address that a process of the product logs when it listens. */
 export async function addressOf(running: RunningProcess): Promise<string> {
   const [, url = ''] = await running.printed(/Server listening at (https?:\/\/[0-9.:]+)/);
   return url;

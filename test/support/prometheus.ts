@@ -6,25 +6,24 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parse, stringify } from 'yaml';
 import { ROOT } from './processes.ts';
-import { describeIf, endWithTests, freePort, hasCommand } from './servers.ts';
+import { describeIf, freePort, hasCommand, killOnExit } from './servers.ts';
 
-/** How long a minute of the rules takes; milliseconds. */
+/** The length of a minute of the rules; milliseconds. */
 const MINUTE_MS = 500;
 
 const MINUTES: Readonly<Record<string, number>> = { m: 1, h: 60, d: 1440 };
 
-/** An alert that fires. */
 export interface FiringAlert {
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
 }
 
-/** A Prometheus that scrapes what it is told to, with the rules in `ops/`. */
+/** A Prometheus with the rules in `ops/`. */
 export interface PrometheusServer {
-  /** The names of all alerts that its rules can give. */
+  /** The names of all alerts in the rules. */
   readonly alerts: readonly string[];
   firing(): Promise<readonly FiringAlert[]>;
-  /** The values of a query over all the time since the start, by series; those that are no numbers left out. */
+  /** Returns the finite values of a query since the start, by series. */
   values(query: string): Promise<readonly (readonly number[])[]>;
   stop(): Promise<void>;
 }
@@ -35,9 +34,9 @@ export function describeWithPrometheus(name: string, body: () => void): void {
 }
 
 /**
- * Starts one in which the rules' minutes pass 120 times as fast. Whoever starts it must stop it.
+ * Starts a Prometheus in which the rules' minutes pass 120 times as fast. The caller must stop it.
  *
- * @param targets by job: where it tells its metrics, HOST:PORT
+ * @param targets the metrics addresses by job, HOST:PORT
  */
 export async function startPrometheus(targets: Readonly<Record<string, string>>): Promise<PrometheusServer> {
   const folder = mkdtempSync(join(tmpdir(), 'lead-intake-prometheus-'));
@@ -62,13 +61,13 @@ export async function startPrometheus(targets: Readonly<Record<string, string>>)
     '--log.level=warn',
   ];
   const child = spawn('prometheus', options, { stdio: ['ignore', 'ignore', 'inherit'] });
-  endWithTests(child);
+  killOnExit(child);
   const ask = async (path: string) => {
     const { data, error } = JSON.parse(await (await fetch(`${url}/api/v1/${path}`)).text());
     if (error !== undefined) throw new Error(error);
     return data;
   };
-  // It takes some seconds until it looks for its targets at all.
+  // Prometheus takes some seconds before its first scrape.
   const hasScraped = async () => {
     const { activeTargets } = await ask('targets').catch(() => ({ activeTargets: [] }));
     const up = activeTargets.filter(({ health }: { health: string }) => health === 'up');
@@ -107,7 +106,7 @@ interface Rules {
   }[];
 }
 
-/** The same rules with all times shortened. */
+/** Shortens all durations in the rules. */
 function fastRules(text: string): Rules {
   const { groups } = parse(text) as Rules;
   return {

@@ -5,14 +5,14 @@ import { ROOT } from './processes.ts';
 
 const execute = promisify(execFile);
 
-/** The oldest Python that the client is for, where the machine has it. */
+/** The oldest Python that the client supports, where it is installed. */
 const python = spawnSync('bash', ['-c', 'python3.10 --version']).status === 0 ? 'python3.10' : 'python3';
 
-/** What succeeds on a machine whose Python can make environments. */
+/** A command that succeeds where Python can create virtual environments. */
 export const PYTHON_TOOL = `${python} -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 10))'`;
 
 /**
- * Makes an environment in a folder that has the client, built as a package of its own, and more packages.
+ * Creates a virtual environment with the client, built as a package, and more packages.
  *
  * @returns the folder of its programs
  */

@@ -2,10 +2,10 @@ import { connect } from 'node:net';
 import { expectDocumentedAnswer } from './documented.ts';
 
 /**
- * Sends bytes as they are, for requests that no well-behaved client can make, and reads one answer.
+ * Sends raw bytes, for requests that no well-behaved client can make, and reads one response.
  *
- * @param baseUrl where to connect to; nothing of it is sent
- * @throws Error when the connection ends without a whole answer
+ * @param baseUrl the address to connect to; it is not sent
+ * @throws Error when the connection ends without a complete response
  */
 export async function rawRequest(baseUrl: string, request: string | Buffer): Promise<Response> {
   const response = await send(baseUrl, request);
@@ -29,18 +29,18 @@ function send(baseUrl: string, request: string | Buffer): Promise<Response> {
       socket.destroy();
     });
     socket.on('error', reject);
-    socket.on('close', () => reject(new Error(`closed without a whole answer: ${received.toString('latin1')}`)));
+    socket.on('close', () => reject(new Error(`closed without a complete response: ${received.toString('latin1')}`)));
   });
 }
 
-/** How long a server may take to close a connection that is over; milliseconds. Less than it grants a slow caller. */
+/** How long a server may take to close a finished connection; milliseconds. Less than its timeout for slow callers. */
 const CLOSED_WITHIN_MS = 9000;
 
 /**
- * Sends bytes on a connection of their own and reads everything until the server closes it.
+ * Sends raw bytes on a new connection and reads all responses until the server closes it.
  *
- * @param end whether to close one's own direction after the bytes: whatever is not whole then never will be
- * @throws Error when the server does not close it in time, or closes it in the middle of an answer
+ * @param end whether to end the sending side after the bytes, so that an incomplete request stays incomplete
+ * @throws Error when the server does not close the connection in time, or closes it within a response
  */
 export function rawConversation(
   baseUrl: string,
@@ -56,7 +56,7 @@ export function rawConversation(
       if (end) socket.end();
     });
     const timer = setTimeout(() => {
-      reject(new Error(`the connection stands, after: ${text()}`));
+      reject(new Error(`the connection is still open after: ${text()}`));
       socket.destroy();
     }, CLOSED_WITHIN_MS);
     socket.on('data', (chunk: Buffer) => received.push(chunk));
@@ -66,36 +66,36 @@ export function rawConversation(
     socket.on('close', () => {
       clearTimeout(timer);
       const { answers, rest } = takeAnswers(Buffer.concat(received));
-      if (rest.length > 0) reject(new Error(`no whole answers: ${text()}`));
+      if (rest.length > 0) reject(new Error(`incomplete responses: ${text()}`));
       else resolve(answers);
     });
   });
 }
 
-/** Lines of a request, ended as HTTP wants it, then an optional body. */
+/** Joins lines of a request, each ended by CRLF. */
 export function lines(...head: readonly string[]): string {
   return head.map((line) => `${line}\r\n`).join('');
 }
 
-/** An answer as it came over a connection. */
+/** A response as received. */
 export interface RawAnswer {
   readonly status: number;
-  /** By names in lower case; values of a name that came several times are joined. */
+  /** By names in lower case; the values of a repeated name are joined. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer;
 }
 
-/** Whether the answer to a request has no body, whatever its head says. */
+/** Whether a request is HEAD, so that its response has no body, whatever the response's headers say. */
 export const isHead = (request: Buffer): boolean => /^(?:\r?\n)*HEAD /.test(request.toString('latin1', 0, 64));
 
-/** The final answer that bytes from a server begin with, and what comes after it; undefined while it is not whole. */
+/** Parses the final response at the start of the bytes; undefined while it is incomplete. */
 export function takeAnswer(bytes: Buffer, hasNoBody: boolean): { answer: RawAnswer; rest: Buffer } | undefined {
   const headEnd = bytes.indexOf('\r\n\r\n');
   if (headEnd < 0) return undefined;
   const [statusLine = '', ...headerLines] = bytes.toString('latin1', 0, headEnd).split('\r\n');
   const status = Number(/^HTTP\/1\.1 (\d{3}) /.exec(statusLine)?.[1]);
-  const behind = bytes.subarray(headEnd + 4);
-  if (status === 100) return takeAnswer(behind, hasNoBody);
+  const rest = bytes.subarray(headEnd + 4);
+  if (status === 100) return takeAnswer(rest, hasNoBody);
   const headers: Record<string, string> = {};
   for (const line of headerLines) {
     const colon = line.indexOf(':');
@@ -104,20 +104,20 @@ export function takeAnswer(bytes: Buffer, hasNoBody: boolean): { answer: RawAnsw
     headers[name] = name in headers ? `${headers[name]}, ${value}` : value;
   }
   const taken = hasNoBody
-    ? { body: Buffer.alloc(0), rest: behind }
+    ? { body: Buffer.alloc(0), rest: rest }
     : headers['transfer-encoding'] === 'chunked'
-      ? takeChunks(behind)
-      : takeBytes(behind, Number(headers['content-length']));
+      ? takeChunks(rest)
+      : takeBytes(rest, Number(headers['content-length']));
   return taken && { answer: { status, headers, body: taken.body }, rest: taken.rest };
 }
 
-/** All answers that bytes begin with, and what is none. */
+/** Parses all complete responses at the start of the bytes. */
 export function takeAnswers(bytes: Buffer): { answers: RawAnswer[]; rest: Buffer } {
   const answers: RawAnswer[] = [];
   let rest = bytes;
   for (;;) {
     const whole = takeAnswer(rest, false);
-    // The answer to HEAD has no body: what comes after it is the next answer, or nothing.
+    // The response to HEAD has no body, so the next response, or nothing, follows its head.
     const taken = whole?.answer.body.toString('latin1', 0, 5) === 'HTTP/' || !whole ? takeAnswer(rest, true) : whole;
     if (!taken) return { answers, rest };
     answers.push(taken.answer);
@@ -126,7 +126,7 @@ export function takeAnswers(bytes: Buffer): { answers: RawAnswer[]; rest: Buffer
 }
 
 function takeBytes(bytes: Buffer, length: number): { body: Buffer; rest: Buffer } | undefined {
-  // An answer of unknown length would never be whole, which is what it is.
+  // A response of unknown length is never complete.
   return bytes.length >= length ? { body: bytes.subarray(0, length), rest: bytes.subarray(length) } : undefined;
 }
 

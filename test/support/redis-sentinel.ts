@@ -5,38 +5,39 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
-import { endWithTests, freePort, type RedisServer, startRedis } from './servers.ts';
+import { freePort, killOnExit, type RedisServer, startRedis } from './servers.ts';
 
-/** What the sentinel calls its Redis. */
+/** The sentinel's name of the monitored Redis. */
 const NAME = 'quota';
 
-/** A Redis with a replica, and a sentinel that has the replica take over when the Redis is silent for half a second. */
-export interface WatchedRedis {
-  /** Its address, with a user and password: a sentinel that is away, and the one that is there. */
+/** A Redis with a replica, and a sentinel that promotes the replica when the primary is silent for half a second. */
+export interface RedisWithSentinel {
+  /** The address, with a user and password: a sentinel that does not exist, and the running one. */
   readonly url: string;
-  /** Which is which at the start. */
+  /** The initial primary. */
   readonly primary: RedisServer;
+  /** The initial replica. */
   readonly replica: RedisServer;
-  /** Ends whichever is the primary at once. */
+  /** Kills the current primary. */
   killPrimary(): Promise<void>;
-  /** Starts it again after that, and waits until it has what the new one has. */
+  /** Restarts the killed server as a replica, and waits until it is in sync. */
   addReplica(): Promise<void>;
-  /** Ends the sentinel at once. */
+  /** Kills the sentinel. */
   killSentinel(): Promise<void>;
-  /** Starts it again after that, at the same address. */
+  /** Restarts the sentinel at its address. */
   restartSentinel(): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** Starts one. Whoever starts it must stop it. */
-export async function startWatchedRedis(): Promise<WatchedRedis> {
+/** Starts all three. The caller must stop them. */
+export async function startRedisWithSentinel(): Promise<RedisWithSentinel> {
   const primary = await startRedis({ 'repl-diskless-sync-delay': ['0'] });
   const { username, password, port } = new URL(primary.url);
   const replica = await startRedis({ replicaof: ['127.0.0.1', port] });
   const folder = mkdtempSync(join(tmpdir(), 'lead-intake-sentinel-'));
-  const [sentinelPort, nobodysPort] = [await freePort(), await freePort()];
+  const [sentinelPort, unusedPort] = [await freePort(), await freePort()];
   const file = join(folder, 'sentinel.conf');
-  // It writes into this file what it learns.
+  // The sentinel stores its state in this file.
   writeFileSync(
     file,
     `bind 127.0.0.1
@@ -54,7 +55,7 @@ sentinel failover-timeout ${NAME} 2000
     await once(running, 'exit');
   };
   return {
-    url: `redis+sentinel://${username}:${password}@127.0.0.1:${nobodysPort},127.0.0.1:${sentinelPort}/${NAME}`,
+    url: `redis+sentinel://${username}:${password}@127.0.0.1:${unusedPort},127.0.0.1:${sentinelPort}/${NAME}`,
     primary,
     replica,
     async killPrimary() {
@@ -65,7 +66,7 @@ sentinel failover-timeout ${NAME} 2000
     },
     async addReplica() {
       await killed?.restart();
-      // The sentinel makes it a replica, and has it close its connections.
+      // The sentinel makes it a replica, which closes its connections.
       const stateOf = (server: RedisServer) => replicationOf(server).catch(() => undefined);
       while (killed && (await stateOf(killed))?.master_link_status !== 'up') await sleep(50);
       killed = undefined;
@@ -82,10 +83,10 @@ sentinel failover-timeout ${NAME} 2000
   };
 }
 
-/** Starts a sentinel, and waits until it knows the replica. */
+/** Starts a sentinel and waits until it has found the replica. */
 async function startSentinel(file: string, port: number) {
   const child = spawn('redis-server', [file, '--sentinel'], { stdio: 'ignore' });
-  endWithTests(child);
+  killOnExit(child);
   const client = new Redis({ port, retryStrategy: () => 50 });
   client.on('error', () => {});
   try {
@@ -99,7 +100,7 @@ async function startSentinel(file: string, port: number) {
   return child;
 }
 
-/** What a Redis says of its part in replication, by the names that it gives. */
+/** Returns the fields of a Redis's INFO replication. */
 export async function replicationOf(server: RedisServer): Promise<Readonly<Record<string, string>>> {
   const text = String(await server.command('INFO', 'replication'));
   return Object.fromEntries(text.split('\r\n').map((line) => line.split(':', 2)));

@@ -9,17 +9,17 @@ import { describeIf } from './servers.ts';
 
 const execute = promisify(execFile);
 
-/** How long a release may take to be fetched and installed; milliseconds. */
-const INSTALLED_WITHIN_MS = 300_000;
+/** The timeout for installing a release; milliseconds. */
+const INSTALL_TIMEOUT_MS = 300_000;
 
-/** A release, as CHANGELOG names it. */
+/** A release as listed in CHANGELOG.md. */
 export interface Release {
   readonly version: string;
-  /** The commit that it was made from. */
+  /** The commit that it was built from. */
   readonly commit: string;
 }
 
-/** All releases so far, the last one first. */
+/** All releases, the latest first. */
 export const RELEASES: readonly Release[] = [
   ...readFileSync(join(ROOT, 'CHANGELOG.md'), 'utf8').matchAll(
     /^## (\d+\.\d+\.\d+) - [\d-]+\n\nCommit `([0-9a-f]{40})`\.$/gm,
@@ -27,33 +27,33 @@ export const RELEASES: readonly Release[] = [
 ].map(([, version = '', commit = '']) => ({ version, commit }));
 
 /**
- * A suite that runs an earlier release from its own commit, with its own packages.
+ * A suite that runs an earlier release from its commit, with its own packages.
  *
- * @param body gets the folder of that release, which is there once tests run
+ * @param body gets the folder of the release, which exists when tests run
  */
 export function describeWithRelease({ version, commit }: Release, name: string, body: (folder: string) => void): void {
   const isThere = spawnSync('git', ['cat-file', '-e', `${commit}^{commit}`], { cwd: ROOT }).status === 0;
   const folder = join(ROOT, '.generated/releases', commit);
   describeIf(isThere, name, `clone the repository with its history, which has release ${version}`, () => {
-    beforeAll(() => install(commit, folder), INSTALLED_WITHIN_MS);
+    beforeAll(() => install(commit, folder), INSTALL_TIMEOUT_MS);
     body(folder);
   });
 }
 
-/** Takes a commit's files and installs its packages, unless that was done before; what is half done is done anew. */
+/** Extracts a commit's files and installs its packages, unless an earlier run has completed that. */
 async function install(commit: string, folder: string): Promise<void> {
   if (existsSync(folder)) return;
-  const beginning = `${folder}.${process.pid}`;
-  await mkdir(beginning, { recursive: true });
+  const incomplete = `${folder}.${process.pid}`;
+  await mkdir(incomplete, { recursive: true });
   try {
-    const archive = join(beginning, 'archive.tar');
+    const archive = join(incomplete, 'archive.tar');
     await execute('git', ['archive', '--output', archive, commit], { cwd: ROOT });
-    await execute('tar', ['-xf', archive], { cwd: beginning });
+    await execute('tar', ['-xf', archive], { cwd: incomplete });
     await rm(archive);
-    // What its own `npm ci` prints for people is of no interest here.
-    await execute('npm', ['ci', '--omit=dev', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: beginning });
-    await rename(beginning, folder);
+    // `execFile` also keeps the output of `npm ci` out of the test report.
+    await execute('npm', ['ci', '--omit=dev', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: incomplete });
+    await rename(incomplete, folder);
   } finally {
-    await rm(beginning, { recursive: true, force: true });
+    await rm(incomplete, { recursive: true, force: true });
   }
 }

@@ -12,15 +12,14 @@ import { afterAll, beforeAll, describe, test } from 'vitest';
 const { CI, REDIS_TEST_URL } = process.env;
 const HAS_REDIS_SERVER = hasCommand('redis-server');
 
-/** Whether a program is installed. */
 export function hasCommand(name: string): boolean {
   return spawnSync(name, ['--version']).error === undefined;
 }
 
 /**
- * A suite for which any Redis will do, also one that others use: the one at REDIS_TEST_URL, else one of its own.
+ * A suite that runs on any Redis, even a shared one: the one at REDIS_TEST_URL, else one that it starts.
  *
- * @param body gets the address, which is known once tests run
+ * @param body gets the address, which is known when tests run
  */
 export function describeWithRedis(name: string, body: (redisUrl: () => string) => void): void {
   const found = REDIS_TEST_URL !== undefined || HAS_REDIS_SERVER;
@@ -37,27 +36,27 @@ export function describeWithRedis(name: string, body: (redisUrl: () => string) =
   });
 }
 
-/** A suite whose tests start and maltreat a Redis of their own. */
+/** A suite whose tests start a Redis of their own and make it fail. */
 export function describeWithRedisServer(name: string, body: () => void): void {
   describeIf(HAS_REDIS_SERVER, name, 'install redis-server', body);
 }
 
-/** A suite whose tests reach a Redis of their own over TLS. */
+/** A suite whose tests connect to a Redis of their own over TLS. */
 export function describeWithRedisTls(name: string, body: () => void): void {
-  // Of settings that it was built without it knows nothing; without a certificate it ends in any case.
+  // A redis-server without TLS rejects the option as unknown; one with TLS reports the missing certificate. Both end.
   const { stdout } = spawnSync('redis-server', ['--port', '0', '--tls-port', '1'], { encoding: 'utf8' });
   const hasTls = HAS_REDIS_SERVER && /TLS/.test(stdout);
   describeIf(hasTls, name, 'install a redis-server that is built with TLS', body);
 }
 
-/** A suite without its server is skipped loudly on a developer's machine and fails in CI: there, a skip hides a fault. */
+/** A suite that needs a server. Without it, the suite is skipped with a warning on a developer's machine, and fails in CI. */
 export function describeIf(found: boolean, name: string, remedy: string, body: () => void): void {
   if (found) {
     describe(name, body);
   } else if (CI === 'true') {
     describe(name, () => {
       test('has the server that it needs', () => {
-        throw new Error(`There is none: ${remedy}.`);
+        throw new Error(`Not available: ${remedy}.`);
       });
     });
   } else {
@@ -66,26 +65,26 @@ export function describeIf(found: boolean, name: string, remedy: string, body: (
   }
 }
 
-/** A Redis that keeps nothing on disk, with which its test may do what it likes. */
+/** A Redis without persistence that a test can make fail. */
 export interface RedisServer {
-  /** Its address, with a user and password. */
+  /** The address, with a user and password. */
   readonly url: string;
-  /** Has it carry out a command, which may change the server itself; gives the answer. */
+  /** Runs a command, also one that reconfigures the server, and returns the reply. */
   command(name: string, ...args: string[]): Promise<unknown>;
-  /** Forgets data and scripts. */
+  /** Removes all data and scripts. */
   flush(): Promise<void>;
-  /** Ends it at once, as a crash does. */
+  /** Kills it, like a crash. */
   kill(): Promise<void>;
-  /** Starts it again after that, empty, at the same address. */
+  /** Restarts it, empty, at its address. */
   restart(): Promise<void>;
-  /** Until it resumes, connections stand and new ones succeed, but nothing is answered. */
+  /** Stops replying until `resume`; connections stay open and new ones succeed. */
   pause(): void;
   resume(): void;
-  /** Ends it for good and removes what it left. */
+  /** Kills it and removes its files. */
   stop(): Promise<void>;
 }
 
-/** A Redis Cluster of three nodes that share the keys. Whoever starts it must stop its nodes. */
+/** Starts a Redis Cluster of three nodes. The caller must stop the nodes. */
 export async function startRedisCluster(): Promise<readonly RedisServer[]> {
   const nodes: RedisServer[] = [];
   for (const [first, last] of [
@@ -97,7 +96,7 @@ export async function startRedisCluster(): Promise<readonly RedisServer[]> {
     const node = await startRedis({
       'cluster-enabled': ['yes'],
       'cluster-port': [`${busPort}`],
-      // The first node is never told what address the others know it by.
+      // Without it, the first node never learns its own address.
       'cluster-announce-ip': ['127.0.0.1'],
     });
     await node.command('CLUSTER', 'ADDSLOTSRANGE', first, last);
@@ -111,9 +110,9 @@ export async function startRedisCluster(): Promise<readonly RedisServer[]> {
 }
 
 /**
- * Starts a Redis on a free port. Whoever starts it must stop it.
+ * Starts a Redis on a free port. The caller must stop it.
  *
- * @param settings more of its own settings
+ * @param settings additional options of redis-server
  */
 export async function startRedis(settings: Readonly<Record<string, readonly string[]>> = {}): Promise<RedisServer> {
   const folder = mkdtempSync(join(tmpdir(), 'lead-intake-redis-'));
@@ -122,7 +121,7 @@ export async function startRedis(settings: Readonly<Record<string, readonly stri
   let running = await start();
 
   const command = async (name: string, ...args: string[]) => {
-    // As the user that a Redis has by itself: a test may lock out the other one.
+    // As the default user: a test may lock out the other one.
     const client = new Redis({ port, retryStrategy: () => null });
     try {
       return await client.call(name, ...args);
@@ -156,13 +155,13 @@ export async function startRedis(settings: Readonly<Record<string, readonly stri
   };
 }
 
-/** Ends a server, too, should its suite fail to. */
-export function endWithTests(child: ChildProcess): void {
+/** Kills a server at the end of this process if its suite has failed to stop it. */
+export function killOnExit(child: ChildProcess): void {
   started.add(child);
   child.once('exit', () => started.delete(child));
 }
 
-/** Servers that run. A suite that fails to stop one must not leave it behind; its process is ended by SIGTERM. */
+/** Running servers. Vitest ends a worker process with SIGTERM. */
 const started = new Set<ChildProcess>();
 process.once('SIGTERM', () => {
   for (const child of started) child.kill('SIGKILL');
@@ -172,7 +171,7 @@ process.once('SIGTERM', () => {
 const USER = 'gateway';
 const PASSWORD = 'not-to-be-seen';
 
-/** @throws Error with what it printed when it ends before it serves */
+/** @throws Error with the server's output when it ends before it accepts connections */
 async function startRedisProcess(
   port: number,
   folder: string,
@@ -187,9 +186,9 @@ async function startRedisProcess(
     user: [USER, 'on', `>${PASSWORD}`, '~*', '&*', '+@all'],
   };
   const args = Object.entries(options).flatMap(([name, values]) => [`--${name}`, ...values]);
-  // It must not inherit an output: a server that is left behind would hold that open, and whoever reads it would wait.
+  // No inherited output: a server left behind would hold it open, and the reader of this process's output would wait.
   const child = spawn('redis-server', args, { stdio: ['ignore', 'pipe', 'ignore'] });
-  endWithTests(child);
+  killOnExit(child);
   const printed: string[] = [];
   for await (const line of createInterface(child.stdout)) {
     printed.push(line);
@@ -201,7 +200,7 @@ async function startRedisProcess(
   throw new Error(`redis-server did not start:\n${printed.join('\n')}`);
 }
 
-/** A port of 127.0.0.1 that nobody listens on. */
+/** Returns a port of 127.0.0.1 that is not in use. */
 export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');

@@ -20,56 +20,56 @@ import { type Samples, scrape } from './metrics.ts';
 export { BOTH_SCOPES, type StudioWithKey } from './core-clients.ts';
 export { PUBLIC_URL } from './documented.ts';
 
-/** Where leads are. */
+/** The path of leads. */
 export const LEADS = '/v1/integrations/leads';
 
-/** What opens the cores of the tests. */
+/** The token of the tests' cores. */
 export const CORE_TOKEN = 'the token of the tests of the service';
 
-/** Headers of a request; null takes one away that would be there otherwise. */
+/** Headers of a request; null removes a default one. */
 type HeaderOverrides = Readonly<Record<string, string | null>>;
 
-/** A core and a gateway in this process, over real sockets, on a database of their own. */
+/** A core and a gateway in this process, over real sockets, on a temporary database. */
 export interface Service extends Omit<CoreClients, 'close'> {
-  /** Where the gateway listens. */
+  /** The gateway's address. */
   readonly url: string;
-  /** Where the core listens. */
+  /** The core's address. */
   readonly coreUrl: string;
-  /** Arranges a studio that no other test knows. */
+  /** Creates a studio with a new id, and a key. */
   aStudioWithKey(options?: StudioOptions): Promise<StudioWithKey>;
-  /** Sends a body to be created as a lead: text and bytes as they are, else as JSON; under a new Idempotency-Key. */
+  /** Posts a creation, by default with a new Idempotency-Key. Text and bytes are sent as given, other bodies as JSON. */
   post(secret: string, body: unknown, headers?: HeaderOverrides): Promise<Response>;
-  /** Reads a path under the leads: `/ID`, `?limit=5`. */
+  /** Reads a path below LEADS: `/ID`, `?limit=5`. */
   get(secret: string, path?: string, headers?: HeaderOverrides): Promise<Response>;
-  /** How many leads the studio has, by the core's word. */
+  /** Counts the leads of a studio by listing them at the core. */
   countLeads(studioId: string): Promise<number>;
-  /** Where gateway and core tell their metrics, if they do. */
+  /** The metrics addresses, where enabled. */
   readonly gatewayMetricsUrl: string | undefined;
   readonly coreMetricsUrl: string | undefined;
-  /** What the gateway tells of itself, when it was started with GATEWAY_METRICS_ADDRESS. */
+  /** Reads the gateway's metrics; requires GATEWAY_METRICS_ADDRESS. */
   gatewayMetrics(): Promise<Samples>;
-  /** What the core tells of itself, when it was started with CORE_METRICS_ADDRESS. */
+  /** Reads the core's metrics; requires CORE_METRICS_ADDRESS. */
   coreMetrics(): Promise<Samples>;
-  /** Stops the core; the gateway stays. */
+  /** Stops the core but not the gateway. */
   stopCore(): Promise<void>;
-  /** Starts it again, on the same port and database. */
+  /** Restarts the core on the same port and database. */
   startCore(): Promise<void>;
   /** Stops everything and removes the database. */
   dispose(): Promise<void>;
 }
 
-/** What a service is to be configured with otherwise, in the settings' own names. */
+/** Overrides of settings, by name. */
 interface ServiceOverrides {
   readonly core?: Record<string, string>;
   readonly gateway?: Record<string, string>;
-  /** Such as nobody can set. */
+  /** Deadlines, for which there are no settings. */
   readonly deadlines?: GatewayDeadlines;
 }
 
 /**
- * A service for all tests of a file, or of a `describe`: it stands when their own hooks begin, and is gone after them.
+ * A service for all tests of a file or a `describe`. It runs before their own hooks and stops after them.
  *
- * @param overrides as a function, when they are known only once earlier hooks are through
+ * @param overrides a function when they depend on earlier hooks
  */
 export function aService(overrides: ServiceOverrides | (() => ServiceOverrides) = {}): Service {
   let service: Service | undefined;
@@ -77,24 +77,24 @@ export function aService(overrides: ServiceOverrides | (() => ServiceOverrides) 
     service = await startService(typeof overrides === 'function' ? overrides() : overrides);
   });
   afterAll(() => service?.dispose());
-  // So that a file names it once, and neither assigns nor passes it on.
+  // A proxy, so that a test file can declare the service as a constant.
   return new Proxy({} as Service, {
     get(_, name: keyof Service) {
       if (!service)
-        throw new Error(`asked for ${name} before the service was started, which tests and hooks come after`);
+        throw new Error(`${name} is not available: the service is not started yet; use it in tests and hooks only`);
       return service[name];
     },
   });
 }
 
-/** A service of one test alone, gone when the test is over. */
-export async function anOwnService(overrides: ServiceOverrides = {}): Promise<Service> {
+/** Starts a service for one test, stopped at its end. */
+export async function aSeparateService(overrides: ServiceOverrides = {}): Promise<Service> {
   const service = await startService(overrides);
   onTestFinished(() => service.dispose());
   return service;
 }
 
-/** Starts a service, which whoever starts it disposes of. */
+/** Starts a service. The caller must dispose of it. */
 export async function startService(overrides: ServiceOverrides = {}): Promise<Service> {
   const folder = await mkdtemp(join(tmpdir(), 'lead-intake-test-'));
   const common = { CORE_TOKEN, LOG_LEVEL: 'silent', SHUTDOWN_DRAIN_MS: '0' };
@@ -115,7 +115,7 @@ export async function startService(overrides: ServiceOverrides = {}): Promise<Se
   const clients = connectToCore(coreUrl, CORE_TOKEN);
   const { leads, apiKeys, directory, audit, exchange } = clients;
 
-  const ask = async (method: string, path: string, overrides: HeaderOverrides, body?: Uint8Array<ArrayBuffer>) => {
+  const request = async (method: string, path: string, overrides: HeaderOverrides, body?: Uint8Array<ArrayBuffer>) => {
     const headers = Object.entries(overrides).filter((header): header is [string, string] => header[1] !== null);
     const response = await fetch(`${gateway.url}${path}`, { method, headers, ...(body && { body }) });
     await expectDocumentedAnswer(method, path, response);
@@ -135,7 +135,7 @@ export async function startService(overrides: ServiceOverrides = {}): Promise<Se
     aStudioWithKey: (options) => arrangeStudio(clients, options),
 
     post: (secret, body, headers = {}) =>
-      ask(
+      request(
         'POST',
         LEADS,
         {
@@ -148,7 +148,7 @@ export async function startService(overrides: ServiceOverrides = {}): Promise<Se
       ),
 
     get: (secret, path = '', headers = {}) =>
-      ask('GET', `${LEADS}${path}`, { authorization: `Bearer ${secret}`, ...headers }),
+      request('GET', `${LEADS}${path}`, { authorization: `Bearer ${secret}`, ...headers }),
 
     async countLeads(studioId) {
       let count = 0;
@@ -180,12 +180,12 @@ export async function startService(overrides: ServiceOverrides = {}): Promise<Se
   };
 }
 
-/** A valid body to create a lead; unless told, its contact is nobody else's. */
+/** A valid body of a creation, by default with a new contact. */
 export function aCapture(overrides: Record<string, unknown> = {}): Record<string, unknown> {
   return { displayName: 'Ada Lovelace', contact: anEmail(), ...overrides };
 }
 
-/** Asks a gateway to create a lead of its own, whatever it answers. */
+/** Posts a valid creation to a gateway and returns the response, whatever its status. */
 export const createAt = (gatewayUrl: string, secret: string, headers: Record<string, string> = {}): Promise<Response> =>
   fetch(`${gatewayUrl}${LEADS}`, {
     method: 'POST',
@@ -198,7 +198,7 @@ export const createAt = (gatewayUrl: string, secret: string, headers: Record<str
     body: JSON.stringify(aCapture()),
   });
 
-/** A contact that nobody else has. */
+/** An email contact, by default a new one. */
 export function anEmail(value = `${randomUUID()}@example.org`) {
   return { type: 'email', value };
 }
@@ -208,7 +208,7 @@ function bytesOf(body: unknown): Uint8Array<ArrayBuffer> {
   return new TextEncoder().encode(typeof body === 'string' ? body : JSON.stringify(body));
 }
 
-/** The body of an error, as the contract has it. */
+/** The body of an error by the contract. */
 export interface ProblemJson {
   readonly type: string;
   readonly title: string;
@@ -220,9 +220,9 @@ export interface ProblemJson {
 }
 
 /**
- * Expects an error that keeps every rule of the contract, and gives its body.
+ * Expects an error that follows every rule of the contract, and returns its body.
  *
- * @param fields names of exactly the fields that must be named as faulty; undefined: whichever
+ * @param fields the exact names of the invalid fields; undefined: any
  */
 export async function expectProblem(
   response: Response,
@@ -258,7 +258,7 @@ export async function expectProblem(
   return problem;
 }
 
-/** A lead, as the contract has it. */
+/** A lead by the contract. */
 export interface LeadJson {
   readonly id: string;
   readonly displayName: string;
@@ -273,7 +273,7 @@ const LEAD_UUID =
   /^(?:[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}|0{8}-0{4}-0{4}-0{4}-0{12}|f{8}-f{4}-f{4}-f{4}-f{12})$/;
 const UTC_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d+)?)?Z$/;
 
-/** Expects a lead with exactly the fields of the contract, each within its bounds, and gives it. */
+/** Expects a lead with exactly the fields of the contract, each within its bounds, and returns it. */
 export function expectLead(json: unknown): LeadJson {
   const lead = json as LeadJson;
   expect(lead).toEqual({
@@ -287,14 +287,14 @@ export function expectLead(json: unknown): LeadJson {
   });
   const { length } = [...lead.displayName];
   expect(length >= 1 && length <= 160).toBe(true);
-  // A day that the calendar does not have would come back as another one, or not at all.
+  // A date that does not exist would be parsed as another one, or not at all.
   for (const time of [lead.createdAt, lead.updatedAt]) {
     expect(new Date(time).toISOString().slice(0, 16)).toBe(time.slice(0, 16));
   }
   return lead;
 }
 
-/** Expects a created or read lead in an answer, and gives it. */
+/** Expects a response with a created or read lead, and returns the lead. */
 export async function leadOf(response: Response, status = 200): Promise<LeadJson> {
   const text = await response.text();
   expect({ status: response.status, text }).toEqual({ status, text: expect.stringMatching(/^\{"lead":\{/) });

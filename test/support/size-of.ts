@@ -1,6 +1,6 @@
 /**
- * How large a test is: what the environment says under that name, else the usual size, or the one for a soak. `npm run soak`
- * sets SOAK.
+ * The size of a test: the environment variable of that name, else the usual size, or with SOAK, which `npm run soak` sets, the
+ * size for a soak.
  */
 export function sizeOf(name: string, { usual, soak }: { readonly usual: number; readonly soak: number }): number {
   const { SOAK, [name]: given } = process.env;

@@ -10,40 +10,40 @@ import { describeIf } from './servers.ts';
 const UNSHARE = ['unshare', '--mount', '--propagation', 'private'] as const;
 const MOUNT = 'mount -t tmpfs -o size="$2" tmpfs "$1"';
 
-/** A disk of its own that a test can fill. Only those see it who are started within it; it goes with the test. */
+/** A small disk that a test can fill. Only processes started with `within` see it. */
 export interface SmallDisk {
   readonly folder: string;
-  /** What stands before a command that is to see it. */
+  /** The prefix of a command that sees the disk. */
   readonly within: readonly string[];
-  /** Leaves no room on it. */
+  /** Fills the disk. */
   fill(): void;
-  /** Gives back the room that filling took. */
+  /** Frees the space that `fill` took. */
   free(): void;
-  /** Ends it for good, once nothing that saw it runs any more. */
+  /** Unmounts the disk. Processes that see it must have ended. */
   stop(): void;
 }
 
 const [unshare, ...unshareArgs] = [...UNSHARE, 'sh', '-c', MOUNT, 'sh', '/mnt', '64k'] as const;
 
-/** Whether such disks can be had here, and what to do where they cannot. */
+/** Whether such disks are available here, and what to do where they are not. */
 export const SMALL_DISKS = {
-  areThere: spawnSync(unshare, unshareArgs).status === 0,
+  areAvailable: spawnSync(unshare, unshareArgs).status === 0,
   remedy: 'let it mount a tmpfs: as root, where mounts are allowed',
 };
 
 /** A suite whose tests fill disks of their own. */
 export function describeWithSmallDisks(name: string, body: () => void): void {
-  describeIf(SMALL_DISKS.areThere, name, SMALL_DISKS.remedy, body);
+  describeIf(SMALL_DISKS.areAvailable, name, SMALL_DISKS.remedy, body);
 }
 
-/** Mounts a disk of so many KiB, gone when the test is over. */
+/** Mounts a disk, removed at the end of the test. */
 export async function aSmallDisk(sizeKib: number): Promise<SmallDisk> {
   const disk = await startSmallDisk(sizeKib);
   onTestFinished(() => disk.stop());
   return disk;
 }
 
-/** Whoever starts one must stop it. */
+/** Mounts a disk. The caller must stop it. */
 export async function startSmallDisk(sizeKib: number): Promise<SmallDisk> {
   const folder = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
   const script = `${MOUNT} && echo mounted && exec sleep infinity`;

@@ -1,64 +1,64 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
-/** Which replies, or requests, get lost. */
+/** Which replies or requests are lost. */
 export interface Loss {
-  /** Whether a client's bytes are a request that counts; its reply may get lost. */
+  /** Whether a client's bytes are a request that counts; only its reply can be lost. */
   readonly of: (request: Buffer) => boolean;
-  /** The first one that gets lost; the next is 1. */
+  /** The first one that is lost, by default 1, the next one. */
   readonly from?: number;
-  /** How many get lost, one after the other. */
+  /** How many in a row are lost; by default 1. */
   readonly count?: number;
-  /** How much of the reply still comes through; bytes. Unless told, nothing; all of it when the request is what breaks. */
+  /** How much of the reply passes; bytes. By default none; all of it when `requestBytes` is given. */
   readonly replyBytes?: number;
-  /** How much of the request still comes through before the connection breaks; bytes. Unless told, all of it. */
+  /** How much of the request passes before the connection breaks; bytes. By default all of it. */
   readonly requestBytes?: number;
-  /** What becomes of the connection: it breaks, or nothing comes any more. */
+  /** What happens to the connection: it breaks (the default), or stays open without traffic. */
   readonly by?: 'cut' | 'silence';
-  /** How long after the reply it breaks, nothing coming meanwhile; milliseconds. Unless told, at once. */
+  /** The silence between the reply and the break; milliseconds. By default 0. */
   readonly afterMs?: number;
 }
 
-/** A way to a server on which faults happen when a test wants them. */
+/** A TCP proxy that injects faults. */
 export interface TcpProxy {
   readonly port: number;
-  /** How many connections lead through it just now. */
+  /** The number of open connections. */
   connections(): number;
-  /** How many there have been. */
+  /** The number of connections so far. */
   opened(): number;
-  /** From now on, requests arrive and are carried out, but some of their replies do not come back, or not whole. */
+  /** From now on the server executes requests, but some replies are lost, in whole or in part. */
   loseReplies(loss: Loss): void;
   /**
-   * The next request that counts goes no farther, and has this reply.
+   * Replies to the next request that counts in place of the server, which does not get it.
    *
    * @param of as in `Loss`
    */
   replyTo(of: (request: Buffer) => boolean, replyOf: (request: Buffer) => Buffer): void;
-  /** How many replies got lost since loseReplies. */
+  /** The number of replies lost since loseReplies. */
   lost(): number;
-  /** From now on this share of the replies, 0 to 1, is the last that comes over its connection: just after, that breaks. */
+  /** From now on, breaks the connection just after a reply, for this share of replies, 0 to 1. */
   breakAfterReplies(share: number): void;
-  /** Connections stand and new ones succeed, but nothing comes through. */
+  /** Passes nothing on; connections stay open and new ones succeed. */
   silence(): void;
-  /** Connections break, and new ones are closed at once. */
+  /** Breaks connections and closes new ones immediately. */
   refuse(): void;
-  /** Ends every fault. What a silence has held up arrives now, late. */
+  /** Ends every fault. Bytes that `silence` has held back arrive now. */
   heal(): void;
   stop(): Promise<void>;
 }
 
-/** Listens on a free port of 127.0.0.1 and passes on what comes. Whoever starts it must stop it. */
+/** Listens on a free port of 127.0.0.1 and passes bytes on. The caller must stop it. */
 export async function startProxy(targetHost: string, targetPort: number): Promise<TcpProxy> {
   let mode: 'passing' | 'silent' | 'refusing' = 'passing';
   let loss: Required<Loss> | undefined;
   let ownReply: { of: (request: Buffer) => boolean; replyOf: (request: Buffer) => Buffer } | undefined;
   let seen = 0;
   let lost = 0;
-  let lastReplies = 0;
+  let breakShare = 0;
   const pairs = new Map<Socket, Socket>();
   let opened = 0;
 
-  const getsLost = (request: Buffer): boolean => {
+  const isLost = (request: Buffer): boolean => {
     if (!loss?.of(request)) return false;
     seen += 1;
     return seen >= loss.from && seen < loss.from + loss.count;
@@ -68,7 +68,7 @@ export async function startProxy(targetHost: string, targetPort: number): Promis
     pairs.delete(client);
     client.destroy();
   };
-  const hush = (client: Socket, server: Socket) => {
+  const pauseBoth = (client: Socket, server: Socket) => {
     client.pause();
     server.pause();
   };
@@ -97,7 +97,7 @@ export async function startProxy(targetHost: string, targetPort: number): Promis
         client.write(replyOf(request));
         return;
       }
-      if (getsLost(request) && loss !== undefined) {
+      if (isLost(request) && loss !== undefined) {
         loses = loss;
         replyBytesLeft = loss.replyBytes;
         if (loss.requestBytes < request.length) {
@@ -114,15 +114,15 @@ export async function startProxy(targetHost: string, targetPort: number): Promis
       const arriving = isWhole ? reply : reply.subarray(0, replyBytesLeft);
       replyBytesLeft -= arriving.length;
       if (arriving.length > 0) client.write(arriving);
-      if (Math.random() < lastReplies) setTimeout(() => drop(client), Math.random() * 2);
-      // Only now: it is sure that the request was carried out.
+      if (Math.random() < breakShare) setTimeout(() => drop(client), Math.random() * 2);
+      // Only now, when the server has certainly executed the request.
       if (!isWhole && loses !== undefined) lose(loses);
     });
-    // Who says that no more will come still reads.
+    // A peer that has ended its side still reads.
     client.on('end', () => server.end());
     server.on('end', () => client.end());
     for (const socket of [client, server]) socket.on('error', () => {}).on('close', () => drop(client));
-    if (mode === 'silent') hush(client, server);
+    if (mode === 'silent') pauseBoth(client, server);
   });
   listener.listen(0, '127.0.0.1');
   await once(listener, 'listening');
@@ -132,7 +132,7 @@ export async function startProxy(targetHost: string, targetPort: number): Promis
     connections: () => pairs.size,
     opened: () => opened,
     loseReplies(wanted) {
-      const unlessTold = {
+      const defaults = {
         from: 1,
         count: 1,
         replyBytes: wanted.requestBytes === undefined ? 0 : Number.POSITIVE_INFINITY,
@@ -140,7 +140,7 @@ export async function startProxy(targetHost: string, targetPort: number): Promis
         by: 'cut',
         afterMs: 0,
       } as const;
-      loss = { ...unlessTold, ...wanted };
+      loss = { ...defaults, ...wanted };
       seen = 0;
       lost = 0;
     },
@@ -149,11 +149,11 @@ export async function startProxy(targetHost: string, targetPort: number): Promis
     },
     lost: () => lost,
     breakAfterReplies(share) {
-      lastReplies = share;
+      breakShare = share;
     },
     silence() {
       mode = 'silent';
-      for (const [client, server] of pairs) hush(client, server);
+      for (const [client, server] of pairs) pauseBoth(client, server);
     },
     refuse() {
       mode = 'refusing';
@@ -163,7 +163,7 @@ export async function startProxy(targetHost: string, targetPort: number): Promis
       mode = 'passing';
       loss = undefined;
       ownReply = undefined;
-      lastReplies = 0;
+      breakShare = 0;
       for (const [client, server] of pairs) {
         client.resume();
         server.resume();

@@ -9,30 +9,30 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import mysql from 'mysql2/promise';
 import pg from 'pg';
-import { endWithTests, freePort } from './servers.ts';
+import { freePort, killOnExit } from './servers.ts';
 
-/** What websites keep their own data in. */
+/** The kinds of database that websites use. */
 export type DatabaseKind = 'SQLite' | 'MariaDB' | 'PostgreSQL';
 
-/** A server, or what stands for one, with which its tests may do what they like. */
+/** A database server, or a folder for SQLite, that tests can make fail. */
 export interface WebsiteServer {
-  /** Makes an empty database. */
+  /** Creates an empty database. */
   database(): Promise<WebsiteDatabase>;
-  /** Ends it and removes what it has. */
+  /** Stops the server and removes its data. */
   stop(): Promise<void>;
 }
 
 /** A website's own database. */
 export interface WebsiteDatabase {
-  /** Where it is, as drivers of outboxes are told: test/outbox/README.md. */
+  /** Its address in the form for outbox drivers: test/outbox/README.md. */
   readonly address: object;
-  /** Has statements without values carried out, and gives the rows that the last one has read. */
+  /** Runs statements without parameters and returns the rows of the last one. */
   run(sql: string): Promise<Record<string, unknown>[]>;
-  /** Keeps everybody else from writing into a table, until what it gives is called. */
+  /** Locks a table against other writers; returns a function that releases the lock. */
   lock(table: string): Promise<() => Promise<void>>;
-  /** Waits until so many are kept from writing by a lock; on SQLite, where nobody can tell, for a while. */
+  /** Waits until that many writers wait for a lock; on SQLite, which does not report them, for a fixed time. */
   writersWait(count: number): Promise<void>;
-  /** Ends the connections of all others. SQLite has none. */
+  /** Terminates all other connections. SQLite has none. */
   endConnections(): Promise<void>;
   close(): Promise<void>;
 }
@@ -41,17 +41,17 @@ const execute = promisify(execFile);
 const USER = 'website';
 const PASSWORD = 'not-to-be-seen';
 
-/** Whether a server of that kind can be started here; SQLite always can. */
+/** Which kinds are available here; SQLite always is. */
 export const canStart: Readonly<Record<DatabaseKind, boolean>> = {
   SQLite: true,
   MariaDB: spawnSync('mariadbd', ['--version']).error === undefined,
   PostgreSQL: postgresBin() !== undefined,
 };
 
-/** What gets it where it is missing. */
+/** How to install a kind that is missing. */
 export const REMEDY = 'run `.ci/install-servers`';
 
-/** Starts one on a free port. Whoever starts it must stop it. */
+/** Starts a server on a free port. The caller must stop it. */
 export const startWebsiteServer: Readonly<Record<DatabaseKind, () => Promise<WebsiteServer>>> = {
   SQLite: startSqlite,
   MariaDB: startMariaDb,
@@ -99,14 +99,14 @@ async function startPostgres(): Promise<WebsiteServer> {
   const address = { host: '127.0.0.1', port, user: USER, password: PASSWORD };
   const connect = async (database: string) => {
     const client = new pg.Client({ ...address, database });
-    // It is told of the server's end, too.
+    // Emitted when the server stops.
     client.on('error', () => {});
     await client.connect();
     return client;
   };
   await (await connected(child, () => connect('postgres'))).end();
   const admin = new pg.Pool({ ...address, database: 'postgres' });
-  // Its connections are told of the server's end while they are being closed.
+  // Emitted when the server stops while connections are being closed.
   admin.on('error', () => {});
 
   return {
@@ -115,7 +115,7 @@ async function startPostgres(): Promise<WebsiteServer> {
       await admin.query(`CREATE DATABASE ${name}`);
       const client = await connect(name);
       const { rows } = await client.query('SELECT pg_backend_pid() AS pid');
-      // Asked for by another connection: one in a transaction sees this as it was when it asked first.
+      // Used on another connection: within a transaction, the view does not change after its first read.
       const others = `FROM pg_stat_activity WHERE datname = '${name}' AND pid <> ${rows[0].pid}`;
       return {
         address: { kind: 'postgresql', ...address, database: name },
@@ -135,7 +135,7 @@ async function startPostgres(): Promise<WebsiteServer> {
     },
     async stop() {
       await admin.end();
-      // At this one it ends its connections, too.
+      // SIGINT also terminates open connections.
       await ended(child, 'SIGINT');
       rmSync(folder, { recursive: true, force: true });
     },
@@ -186,7 +186,7 @@ async function startMariaDb(): Promise<WebsiteServer> {
         address: { kind: 'mariadb', ...address, database: name },
         run: async (sql) => {
           const [result] = await connection.query<mysql.RowDataPacket[] | mysql.RowDataPacket[][]>(sql);
-          // One statement gives rows; several give each its own.
+          // One statement returns rows; several return an array of rows each.
           return Array.isArray(result)
             ? ((Array.isArray(result[0]) ? result.at(-1) : result) as mysql.RowDataPacket[])
             : [];
@@ -211,9 +211,9 @@ async function startMariaDb(): Promise<WebsiteServer> {
   };
 }
 
-/** Connects to a server as soon as it serves. */
+/** Connects to a server as soon as it accepts connections. */
 async function connected<T>(child: ChildProcess, connect: () => Promise<T>): Promise<T> {
-  endWithTests(child);
+  killOnExit(child);
   for (;;) {
     if (child.exitCode !== null) throw new Error(`${child.spawnfile} did not start: ${child.exitCode}`);
     const connection = await connect().catch(() => undefined);
@@ -222,7 +222,7 @@ async function connected<T>(child: ChildProcess, connect: () => Promise<T>): Pro
   }
 }
 
-/** Ends a server in good order, so that it leaves no shared memory behind. */
+/** Stops a server gracefully, so that it leaves no shared memory behind. */
 async function ended(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
   child.kill(signal);
   const closed = once(child, 'exit');
@@ -231,8 +231,8 @@ async function ended(child: ChildProcess, signal: NodeJS.Signals): Promise<void>
   clearTimeout(late);
 }
 
-async function until(isSo: () => Promise<boolean>): Promise<void> {
-  while (!(await isSo())) await sleep(20);
+async function until(condition: () => Promise<boolean>): Promise<void> {
+  while (!(await condition())) await sleep(20);
 }
 
 async function idsOf(user: string): Promise<{ uid: number; gid: number }> {
@@ -240,7 +240,7 @@ async function idsOf(user: string): Promise<{ uid: number; gid: number }> {
   return { uid: await id('-u'), gid: await id('-g') };
 }
 
-/** Where Debian has the newest PostgreSQL; its programs are not in the path. */
+/** Debian's folder of the newest PostgreSQL's programs, which are not in the PATH. */
 function postgresBin(): string | undefined {
   return globSync('/usr/lib/postgresql/*/bin')
     .filter((folder) => existsSync(join(folder, 'initdb')))

@@ -1,6 +1,6 @@
 /*
- * For whoever looks into a SQLite file, or changes it, past the store: in the tables of leads a studio is a number, and an id
- * the bytes of its UUID.
+ * SQL for tests that read or change a SQLite file directly: in the tables of leads a studio is a number, and an id is the bytes of
+ * its UUID.
  */
 
 /** A studio's number, in SQL; its parameter is the studio's id. */
@@ -18,10 +18,10 @@ export const idTextOf = (column: string): string => {
   return [part(1, 8), part(9, 4), part(13, 4), part(17, 4), part(21, 12)].join(" || '-' || ");
 };
 
-/** The columns of leads that hold bytes: a text that somebody writes there has to become them. */
+/** The columns of leads that hold bytes; a text must be cast to be stored in them. */
 const BYTES = ['id', 'source_id', 'contact_keys', 'idempotency_key', 'fingerprint'];
 
 export const isBytes = (column: string): boolean => BYTES.includes(column);
 
-/** What sets a column to a parameter, in SQL. */
+/** An assignment of a parameter to a column, in SQL. */
 export const setColumn = (column: string): string => `${column} = ${isBytes(column) ? 'CAST(? AS BLOB)' : '?'}`;

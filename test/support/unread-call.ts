@@ -3,20 +3,20 @@ import { buffer } from 'node:stream/consumers';
 import { expect } from 'vitest';
 import { CORE_TOKEN } from './grpc.ts';
 
-/** A call whose results nobody takes before one asks for them. */
-interface DeafCall<Result> {
+/** A call whose results stay unread until `results` is called. */
+interface UnreadCall<Result> {
   readonly session: ClientHttp2Session;
-  /** Sends messages as the other side takes them, and the end after the last. */
+  /** Sends messages as fast as the server takes them, then ends the request. */
   send(messages: readonly object[]): Promise<void>;
-  /** Takes everything that comes until the end. */
+  /** Reads all results to the end of the call. */
   results(): Promise<Result[]>;
 }
 
 /**
- * Begins a call of `Service/Method` over a connection of its own, in Connect's JSON, whose bytes one can leave where they are: the
- * client of gRPC takes them from the network whether anybody wants them or not.
+ * Starts a call of `Service/Method` over a separate connection, in Connect's JSON. Its responses can be left unread; the gRPC
+ * client always reads from the network.
  */
-export function openWithoutReading<Result>(url: string, rpc: string): DeafCall<Result> {
+export function openUnreadCall<Result>(url: string, rpc: string): UnreadCall<Result> {
   const session = connect(url);
   const stream = session.request({
     ':method': 'POST',
@@ -42,7 +42,7 @@ export function openWithoutReading<Result>(url: string, rpc: string): DeafCall<R
       while (bytes.length > 0) {
         const end = 5 + bytes.readUInt32BE(1);
         const message = JSON.parse(bytes.toString('utf8', 5, end));
-        // The last one tells how the call ended.
+        // The last message has the status of the call.
         if (bytes[0] === 2) expect(message).not.toHaveProperty('error');
         else results.push(...message.results);
         bytes = bytes.subarray(end);

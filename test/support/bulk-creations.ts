@@ -15,39 +15,39 @@ import type { Creation } from './grpc.ts';
 import type { KeyOfStudio } from './grpc-studios.ts';
 import type { WireResult } from './item-calls.ts';
 
-/** A lead that is asked for, and in which studio. */
-export interface AskedCreation {
+/** A creation and the key, and so the studio, that it is for. */
+export interface RequestedCreation {
   readonly of: KeyOfStudio;
   readonly creation: Creation;
 }
 
-/** What a creation is answered with, whichever way it went. */
+/** The response to a creation, whichever method carried it. */
 export interface Created {
   readonly lead: { readonly id: string; readonly displayName: string; readonly note?: string | null };
   readonly replayed: boolean;
 }
 
-/** A result as a client of gRPC has it, or as JSON, where what is empty is left out. */
+/** A result as a gRPC client decodes it, or as JSON, which omits empty fields. */
 export interface CreationResult extends Partial<WireResult> {
   readonly response?: { readonly lead: Created['lead']; readonly replayed?: boolean } | null;
   readonly body?: Buffer | string | null;
   readonly replayed?: boolean;
 }
 
-/** A method by which many creations travel together. */
-export interface Way {
+/** A method that carries many creations in a message. */
+export interface BulkMethod {
   /** `Service/Method`. */
   readonly rpc: string;
-  /** A message, as both JSON and clients of gRPC have it. */
-  messageOf(asked: readonly AskedCreation[]): object;
+  /** Builds a message that is valid both as JSON and for gRPC clients. */
+  messageOf(asked: readonly RequestedCreation[]): object;
   answerOf(result: CreationResult): Created | undefined;
-  /** Sends messages by Connect's client; gives each message of results as JSON. */
+  /** Sends messages with Connect's client; yields each message of results as JSON. */
   send(transport: Transport, messages: AsyncIterable<object>): AsyncIterable<readonly CreationResult[]>;
 }
 
 const registry = createRegistry(ErrorInfoSchema, BadRequestSchema);
 
-const BATCHES: Way = {
+const BATCHES: BulkMethod = {
   rpc: 'LeadIntakeService/BatchCreateLeads',
   messageOf: (asked) => ({ requests: asked.map(({ of, creation }) => ({ studioId: of.owner.studioId, ...creation })) }),
   answerOf: ({ response }) => (response ? { lead: response.lead, replayed: response.replayed ?? false } : undefined),
@@ -60,7 +60,7 @@ const BATCHES: Way = {
   },
 };
 
-const EXCHANGE: Way = {
+const EXCHANGE: BulkMethod = {
   rpc: 'ExchangeService/Exchange',
   messageOf: (asked) => ({
     items: asked.map(({ of, creation }) => ({
@@ -81,8 +81,7 @@ const EXCHANGE: Way = {
   },
 };
 
-/** All of them. */
-export const WAYS: readonly Way[] = [BATCHES, EXCHANGE];
+export const BULK_METHODS: readonly BulkMethod[] = [BATCHES, EXCHANGE];
 
 async function* mapped<To>(messages: AsyncIterable<object>, map: (message: JsonObject) => To): AsyncGenerator<To> {
   for await (const message of messages) yield map(message as JsonObject);
