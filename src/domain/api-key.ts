@@ -1,24 +1,24 @@
 import { DAY_MS } from '../../common/units.ts';
 
-/** What a key can allow. */
+/** The scopes of API keys. */
 export const API_KEY_SCOPES = ['leads.read', 'leads.create'] as const;
 export type ApiKeyScope = (typeof API_KEY_SCOPES)[number];
 
-/** How many keys of a studio may be neither revoked nor expired. @rule 8.api-keys */
-export const LIVE_KEYS_PER_STUDIO = 20;
+/** The maximum number of keys of a studio that are neither revoked nor expired. @rule 8.api-keys */
+export const MAX_LIVE_KEYS = 20;
 
-/** A live key of a studio holds one of these, any other its own id: that is the limit. */
-export const KEY_SLOTS: readonly string[] = Array.from({ length: LIVE_KEYS_PER_STUDIO }, (_, slot) => String(slot));
+/** A live key of a studio holds one of these slots, any other key its own id. A unique index on slots enforces the limit. */
+export const KEY_SLOTS: readonly string[] = Array.from({ length: MAX_LIVE_KEYS }, (_, slot) => String(slot));
 
-/** How far ahead a new key's expiry may be. @rule 8.key-validity */
+/** The maximum validity of a new or replaced key. @rule 8.key-validity */
 export const MAX_VALIDITY_DAYS = 366;
 
-/** A key's record; the secret itself is nowhere. */
+/** A key's record. The secret itself is not stored. */
 export interface ApiKey {
   /** UUID in lower case. */
   readonly id: string;
   readonly studioId: string;
-  /** The issuer: who created the key, or replaced it last. */
+  /** The issuer: the member who created the key or replaced it last. */
   readonly memberId: string;
   readonly name: string;
   readonly scopes: readonly ApiKeyScope[];
@@ -29,20 +29,20 @@ export interface ApiKey {
   readonly secretSha256: Uint8Array;
   /** The last four characters of the secret. */
   readonly secretHint: string;
-  /** When it last opened something, at most a minute behind; null: never. */
+  /** The last successful authentication, accurate to a minute; null: never used. */
   readonly lastUsedAt: Date | null;
-  /** How many requests it may make in a window; null: as many as the gateways are set to. */
+  /** The maximum number of requests per window; null: the gateways' default. */
   readonly quotaLimit: number | null;
 }
 
 /**
- * Whether a key opens anything at a moment. It is dead from the very millisecond of its expiry.
+ * Whether a key is valid at a time. It is invalid from the millisecond of its expiry on.
  *
  * @rule 3.2.expired 3.2.revoked
  */
 export const isLive = (key: ApiKey, now: Date): boolean => key.revokedAt === null && key.expiresAt > now;
 
-/** What is wrong with a new key's expiry. */
+/** Returns what is wrong with a new key's expiry, if anything. */
 export function expiryFault(expiresAt: Date, now: Date): string | undefined {
   if (Number.isNaN(expiresAt.getTime())) return 'must be a point in time';
   if (expiresAt <= now) return 'must be in the future';
@@ -51,8 +51,8 @@ export function expiryFault(expiresAt: Date, now: Date): string | undefined {
     : undefined;
 }
 
-/** How many characters a hint has. */
+/** The number of characters in a hint. */
 export const HINT_LENGTH = 4;
 
-/** The part of a secret that people may go on seeing. */
+/** Returns the part of a secret that stays visible after the key was issued. */
 export const hintOf = (secret: string): string => secret.slice(-HINT_LENGTH);

@@ -1,4 +1,4 @@
-/** What is kept of who did it. */
+/** The actions that the audit log records. */
 export const AUDIT_ACTIONS = [
   'api-key-created',
   'api-key-replaced',
@@ -12,38 +12,39 @@ export const AUDIT_ACTIONS = [
 ] as const;
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 
-/** That something was done, by whom and when; kept in the same write as what was done. */
+/** An entry of the audit log, stored in the same write as the change it records. */
 export interface AuditEvent {
   readonly studioId: string;
   readonly action: AuditAction;
-  /** Who did it, as the CRM knows them; null: nobody was named. */
+  /** The member who did it; null: the request named none. */
   readonly memberId: string | null;
-  /** By which program, as the file of callers names it, or COMMAND_LINE; null: programs are not told apart. */
+  /** The program that did it: a name in the callers file, or COMMAND_LINE; null: the caller has no name. */
   readonly caller: string | null;
   /** Whole milliseconds. */
   readonly time: Date;
-  /** What it was done to, where that is not the studio. */
+  /** The API key or lead that changed; both null: the studio itself. */
   readonly apiKeyId: string | null;
   readonly leadId: string | null;
-  /** The status, stage or quota before and after; null where there is none. Of an update: null, and the names of the corrected fields. */
+  /** The status, stage or quota before and after; null: none. For `lead-updated`: null, and the names of the corrected fields. */
   readonly from: string | null;
   readonly to: string | null;
 }
 
-/** By whom something is done. */
+/** Who performs an action. */
 export interface Actor {
+  /** Null: no member is named. */
   readonly memberId: string | null;
-  /** Null, or left out: the program has no name. */
+  /** Null or undefined: the program has no name. */
   readonly caller?: string | null | undefined;
 }
 
-/** What the audit calls the operator's command line; no name of a caller. */
+/** The operator's command line in the audit log. Not a valid caller name, so no caller can use it. */
 export const COMMAND_LINE = '(command line)';
 
-/** By whom something is done, and when. */
+/** Who performs an action, and when. */
 export interface AuditContext extends Actor {
   readonly now: Date;
 }
 
-/** How many events of one studio, key or lead are kept at least, and how many are told at most: the newest. */
-export const EVENTS_KEPT = 1000;
+/** The number of newest events of a studio, key or lead that are always kept, and the most that are listed. */
+export const MAX_AUDIT_EVENTS = 1000;

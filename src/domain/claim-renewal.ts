@@ -1,33 +1,35 @@
 import { CONTACT_RULE_VERSION, type ContactRule, type ContactRules, isSameRule } from './claims.ts';
 import type { RegionCode } from './contact.ts';
 
-/** The steps, in their order. */
+/** The steps of a claim renewal, in order. */
 export const RENEWAL_STEPS = ['first', 'second', 'third', 'last'] as const;
 
 /**
- * How far the claims of a studio's leads are made anew, after its region or the rule has changed. All are gone through
- * four times: at once, so that each lead holds to every form; again when nobody is at work any more who knows no rule but a
- * former one, after which former rules are held to no longer; at once again, to let go of them; and a last time, for what
- * those made who had still held to them.
+ * The progress of recomputing the claims of a studio's leads after its region or the contact rule changed. It takes four
+ * passes over all leads:
+ *
+ * 1. `first` starts immediately and gives each lead its claims by the new rule and by the former ones.
+ * 2. `second` starts when no request or process that knows only a former rule can still be in flight, and covers leads those
+ *    wrote. After it, former rules are no longer claimed.
+ * 3. `third` starts immediately and removes claims by former rules.
+ * 4. `last` starts when requests that still used former rules have ended, and removes the claims those added.
  */
 export interface ClaimRenewal {
   readonly step: (typeof RENEWAL_STEPS)[number];
-  /** When the step before it came to its end, or the region changed: from then on it waits. */
+  /** When the previous step ended or the region changed; waiting times count from here. */
   readonly since: Date;
-  /** The lead up to which the step has come; null: it has not begun. */
+  /** The last lead that the step has processed; null: it has not begun. */
   readonly after: string | null;
   readonly formerRules: readonly ContactRule[];
 }
 
-/**
- * How long somebody may be at work who has not heard of a new region; milliseconds. Longer than any call takes.
- */
-export const CALLS_OVER_MS = 10_000;
+/** How long a request that has read the former region can be in flight; milliseconds. Longer than any call takes. */
+export const MAX_STALE_CALL_MS = 10_000;
 
-/** How long processes of the release before may work beside this one while one after the other is replaced; milliseconds. */
-export const RELEASE_OVER_MS = 600_000;
+/** How long processes of the previous release may run beside this one during a rolling upgrade; milliseconds. */
+export const MAX_UPGRADE_MS = 600_000;
 
-/** What is to be renewed once a studio has another region than it had; null: nothing. */
+/** Returns a studio's renewal after its region is set; null: nothing to renew. */
 export function renewalAfter(
   before: ContactRules,
   regionCode: RegionCode | null,
@@ -43,29 +45,29 @@ export function renewalAfter(
   return { step: 'first', since: now, after: null, formerRules: different };
 }
 
-/** When the step may begin. */
-export function mayBeginAt({ step, since, formerRules }: ClaimRenewal): Date {
+/** Returns the earliest time at which the step may begin. */
+export function earliestStart({ step, since, formerRules }: ClaimRenewal): Date {
   if (step === 'first' || step === 'third') return since;
   const isOfRelease = formerRules.some(({ version }) => version !== CONTACT_RULE_VERSION);
-  return new Date(since.getTime() + (isOfRelease ? RELEASE_OVER_MS : CALLS_OVER_MS));
+  return new Date(since.getTime() + (isOfRelease ? MAX_UPGRADE_MS : MAX_STALE_CALL_MS));
 }
 
-/** The renewal of a studio that was written by a release which knew the first rule only. */
-export const renewalFromFirstRule = (region: RegionCode | null): ClaimRenewal => ({
+/** Returns the renewal of a studio that was written by a release that knows only rule version 1. */
+export const renewalFromRuleV1 = (region: RegionCode | null): ClaimRenewal => ({
   step: 'first',
   since: new Date(0),
   after: null,
   formerRules: [{ version: 1, region }],
 });
 
-/** The renewal of a studio whose leads may claim by the first rule, by today's, and by former ones that are known. */
-export function renewalOfEverything({ regionCode, formerRules }: ContactRules, now: Date): ClaimRenewal {
-  const first = renewalFromFirstRule(regionCode);
+/** Returns the renewal of a studio whose leads may claim by rule version 1, by the current one, and by the former ones on record. */
+export function fullRenewal({ regionCode, formerRules }: ContactRules, now: Date): ClaimRenewal {
+  const first = renewalFromRuleV1(regionCode);
   const others = formerRules.filter((rule) => !first.formerRules.some((each) => isSameRule(each, rule)));
   return { ...first, since: now, formerRules: [...others, ...first.formerRules] };
 }
 
-/** What follows a step that has come to its end; null: everything is renewed. */
+/** Returns the step after a completed one; null: the renewal is complete. */
 export function nextStep(renewal: ClaimRenewal, now: Date): ClaimRenewal | null {
   switch (renewal.step) {
     case 'first':

@@ -1,59 +1,58 @@
 import {
   type Contact,
   contactForm,
+  contactFormV1,
   contactKey,
-  firstContactForm,
-  isSameEverywhere,
+  isRegionIndependent,
   type RegionCode,
   textKey,
 } from './contact.ts';
 
-/** What contacts are told apart by: the version of the rule, and where phone numbers without a country code are from. */
+/** How contacts are compared: the version of the rule, and the region of phone numbers without a country code. */
 export interface ContactRule {
   readonly version: number;
-  /** Null: nobody knows. */
+  /** Null: unknown. */
   readonly region: RegionCode | null;
 }
 
-/** The rule that leads are opened by today; version 1 took too many contacts for the same. */
+/** The current version of the contact rule. Version 1 treated too many contacts as equal. */
 export const CONTACT_RULE_VERSION = 2;
 
-/** What of a studio decides by which rules its open leads are held apart. */
+/** The properties of a studio that determine the contact rules of its open leads. */
 export interface ContactRules {
   readonly regionCode: RegionCode | null;
-  /** Rules by which open leads may still claim. */
+  /** Former rules whose claims open leads may still hold. */
   readonly formerRules: readonly ContactRule[];
 }
 
-/** What an open lead claims, and by which rule. No two leads of a studio have a claim in common. */
+/** The claims of an open lead, and the rule they were computed by. No two leads of a studio share a claim. */
 export interface OpenClaims {
-  /** Keys of the forms of its contact: first that of today's rule; each once. */
+  /** The keys of its contact's canonical forms, without duplicates; the one of the current rule first. */
   readonly contactKeys: readonly string[];
   readonly contactRule: ContactRule;
 }
 
-/** What a contact claims. */
+/** A contact and its claims. */
 export interface ClaimsOfContact extends OpenClaims {
   readonly contact: Contact;
 }
 
 /**
- * What a lead claims that is opened now: the form of its contact by today's rule, and by each former rule that others may
- * still claim by. Where the form depends on the region, it claims the text as well: so the same text is held to whatever
- * becomes of the region, also by who has not heard of that yet.
+ * Returns the claims of a lead that is opened now: the canonical form of its contact by the current rule, and by each former
+ * rule that other leads may still claim by. A form that depends on the region is accompanied by the text itself: the same text
+ * then conflicts whatever the region is changed to, also in requests that have read the former region.
  *
  * @rule 4.1.3 4.1.same-contact
  */
 export function openClaims(contact: Contact, { regionCode, formerRules }: ContactRules): OpenClaims {
   const contactRule = { version: CONTACT_RULE_VERSION, region: regionCode };
   const keys = [contactRule, ...formerRules].map((rule) => contactKey(contact.type, formBy(rule, contact)));
-  if (!isSameEverywhere(contact)) keys.push(textKey(contact));
+  if (!isRegionIndependent(contact)) keys.push(textKey(contact));
   return { contactKeys: [...new Set(keys)], contactRule };
 }
 
-/** Whether two rules are the same. */
 export const isSameRule = (a: ContactRule, b: ContactRule): boolean => a.version === b.version && a.region === b.region;
 
 function formBy({ version, region }: ContactRule, contact: Contact): string {
-  return version === 1 ? firstContactForm(contact, region) : contactForm(contact, region);
+  return version === 1 ? contactFormV1(contact, region) : contactForm(contact, region);
 }

@@ -1,4 +1,4 @@
-/** Tells the time; whole milliseconds. */
+/** Returns the current time; whole milliseconds. */
 export type Clock = () => Date;
 
 /** The clock in production. */

@@ -1,52 +1,52 @@
 import { hash } from 'node:crypto';
 import { type CountryCode, isSupportedCountry, parsePhoneNumberFromString } from 'libphonenumber-js';
 
-/** How many digits a number has at least, without its country code, for letters apart from it not to belong to it. */
+/** The minimum number of digits, without the country code, from which letters that stand apart count as a remark. */
 const MIN_DIGITS_BEFORE_REMARK = 7;
 
-/** The ways to reach a person. */
+/** The types of contact. */
 export const CONTACT_TYPES = ['email', 'phone'] as const;
 
-/** How to reach a person, as it was typed. */
+/** How to reach a person, exactly as it was typed. */
 export interface Contact {
   readonly type: (typeof CONTACT_TYPES)[number];
   readonly value: string;
 }
 
-/** Two capital letters of ISO 3166-1 that the phone number plan knows. */
+/** An ISO 3166-1 alpha-2 code, in upper case, that has a phone number plan. */
 export type RegionCode = CountryCode;
 
-/** Whether a text is a region whose phone numbers can be read. */
+/** Whether a text is a region whose phone numbers can be parsed. */
 export const isRegionCode = (text: string): text is RegionCode => isSupportedCountry(text);
 
-/** Whether two contacts are typed the same. */
+/** Whether two contacts are the same text. */
 export const isSameContact = (a: Contact, b: Contact): boolean => a.type === b.type && a.value === b.value;
 
-/** The form of a contact by the rule of today: what its spellings have in common. @rule 4.1.same-contact */
+/** Returns the canonical form of a contact by the current rule; equal for all its spellings. @rule 4.1.same-contact */
 export function contactForm({ type, value }: Contact, region: RegionCode | null): string {
   return type === 'email' ? lowerCase(value) : phoneForm(value, region);
 }
 
-/** The same by the first rule, which took too many contacts for the same; leads of that time may still claim by it. */
-export function firstContactForm({ type, value }: Contact, region: RegionCode | null): string {
+/** Returns the canonical form by rule version 1, which treated too many contacts as equal. Older leads may still claim by it. */
+export function contactFormV1({ type, value }: Contact, region: RegionCode | null): string {
   if (type === 'email') return value.toUpperCase().toLowerCase();
   const { ascii, international } = dialled(value);
   return possibleNumber(ascii, international, region)?.number ?? digitsOf(international);
 }
 
-/** Whether a contact has the same form in every region: an e-mail address, or a phone number with its country code. */
-export const isSameEverywhere = ({ type, value }: Contact): boolean =>
+/** Whether a contact has the same form in every region: an email address, or a phone number with its country code. */
+export const isRegionIndependent = ({ type, value }: Contact): boolean =>
   type === 'email' || dialled(value).ascii.startsWith('+');
 
-/** What stands for a form where it is kept: it does not tell the contact. */
+/** Returns the stored key of a canonical form: a hash, which does not reveal the contact. */
 export const contactKey = (type: Contact['type'], form: string): string =>
   hash('sha256', `${type}:${form}`, 'base64url');
 
-/** What stands for a contact's text itself, exactly as it was typed. */
+/** Returns the stored key of a contact's text, exactly as it was typed. */
 export const textKey = ({ type, value }: Contact): string => hash('sha256', `text:${type}:${value}`, 'base64url');
 
 /**
- * Simple lower case, code point by code point, whatever stands beside it. What Unicode lower-cases to several (İ) becomes the
+ * Lower-cases each code point by itself, whatever its neighbours. A code point whose lower case has several (İ) becomes the
  * first of them.
  */
 function lowerCase(text: string): string {
@@ -56,8 +56,8 @@ function lowerCase(text: string): string {
 }
 
 /**
- * E.164 and the extension where the number is possible; else, with letters in it, its text without what separates; else its
- * digits, with a + where one (or 00) led.
+ * Returns E.164 and the extension if the number is possible; else, if it contains letters, its letters and digits; else its
+ * digits, with a + if it began with + or 00.
  */
 function phoneForm(typed: string, region: RegionCode | null): string {
   const { ascii, international } = dialled(typed);
@@ -67,7 +67,7 @@ function phoneForm(typed: string, region: RegionCode | null): string {
   return /\p{L}/u.test(typed) ? lowerCase(lettersAndDigits(typed)) : digitsOf(international);
 }
 
-/** A number without what stands in front of it, in ASCII digits; and the same with a + where 00 leads. */
+/** Returns a number from its first digit or + on, in ASCII digits; and the same with a leading 00 replaced by +. */
 function dialled(typed: string): { readonly ascii: string; readonly international: string } {
   const ascii = withAsciiDigits(typed)
     .replace(/^[^\d+\uFF0B]+/u, '')
@@ -84,8 +84,8 @@ function possibleNumber(ascii: string, international: string, region: RegionCode
 }
 
 /**
- * Whether letters are a part of a number, as in 1-800-FLOWERS, and in 0800 REIFEN: fewer digits may be possible, but hardly
- * are all of it. What stands apart from more is somebody's remark.
+ * Whether letters are part of a number, as in 1-800-FLOWERS and 0800 REIFEN: letters next to a digit, or letters and so few
+ * digits that they are unlikely to be the whole number. Letters apart from more digits are a remark.
  */
 const isSpelled = (ascii: string, nationalNumber: string): boolean =>
   /\d[-./]?\p{L}/u.test(ascii) || (/\p{L}/u.test(ascii) && nationalNumber.length < MIN_DIGITS_BEFORE_REMARK);

@@ -1,26 +1,26 @@
-import { idBytes, idFromBytes, makeToken, placeOf } from './token.ts';
+import { idBytes, idFromBytes, makeToken, positionOf } from './token.ts';
 
-/** What a studio has lists of. */
+/** The paginated lists of a studio. */
 type ListName = 'leads' | 'sources' | 'resent' | 'leadsOfContact';
 
 const ID_BYTES = 16;
 
-/** Makes the token of the page that follows an id. It only moves within the list of the studio that presents it. */
+/** Returns the token of the page that follows an id. It is valid only for this list of this studio. */
 export const pageTokenAfter = (list: ListName, studioId: string, id: string): string =>
   makeToken(list, studioId, idBytes(id));
 
 /**
- * The id that the page follows; undefined when the token is not one of ours for this list of this studio.
+ * Returns the id that a page follows; undefined if the token was not issued for this list of this studio.
  *
  * @rule 4.3.cursor 4.3.own-cursor
  */
 export function idBeforePage(list: ListName, studioId: string, token: string): string | undefined {
-  const place = placeOf(list, studioId, token);
+  const place = positionOf(list, studioId, token);
   return place?.length === ID_BYTES ? idFromBytes(place) : undefined;
 }
 
-/** Makes the token of the page of studios that follows one of them. */
+/** Returns the token of the page of studios that follows one of them. */
 export const studioTokenAfter = (studioId: string): string => makeToken('studios', '', Buffer.from(studioId));
 
-/** The id of the studio that the page follows; undefined when the token is not one of ours. */
-export const studioBeforePage = (token: string): string | undefined => placeOf('studios', '', token)?.toString();
+/** Returns the id of the studio that a page follows; undefined if the token was not issued for this list. */
+export const studioBeforePage = (token: string): string | undefined => positionOf('studios', '', token)?.toString();

@@ -1,23 +1,23 @@
 import type { ErasedLead, Lead } from './lead.ts';
 
-/** What can have happened to a lead. */
+/** The kinds of change of a lead. */
 export const CHANGE_KINDS = ['created', 'stage-changed', 'updated', 'resent', 'erased'] as const;
 export type ChangeKind = (typeof CHANGE_KINDS)[number];
 
-/** A lead as it is now, with what has happened to it since the last acknowledgement. */
+/** A lead's current state, with its changes since the last acknowledgement. */
 export interface LeadChange {
   readonly lead: Lead | ErasedLead;
-  /** Grows with every change of the lead: the higher one is the newer state, and is what an acknowledgement names. */
+  /** Grows with every change of the lead, so the higher revision is the newer state. Acknowledgements refer to it. */
   readonly revision: number;
-  /** When the first of the changes happened. */
+  /** The time of the first unacknowledged change. */
   readonly since: Date;
   /** Each kind once, with the time of its latest change; oldest first. */
   readonly kinds: readonly { readonly kind: ChangeKind; readonly time: Date }[];
 }
 
 /**
- * The revision after one: at least the time of the change, in milliseconds. A database that was restored from a backup has forgotten
- * revisions that consumers have seen; the next ones are to be higher than those.
+ * Returns the revision that follows one: at least the time of the change, in milliseconds. A database restored from a backup has
+ * lost revisions that consumers have seen; using the time keeps new revisions higher than those.
  */
 export const nextRevision = (revision: number, time: Date): number => Math.max(revision + 1, time.getTime());
 
@@ -28,5 +28,5 @@ export interface Acknowledgement {
   readonly revision: number;
 }
 
-/** How many acknowledgements can be made at once. */
+/** The maximum number of acknowledgements in a request. */
 export const MAX_ACKNOWLEDGEMENTS = 500;

@@ -1,4 +1,4 @@
-/** Every reason for which the core says no; a refused request changed nothing. */
+/** The reasons of refusals. A refused request changed nothing. */
 export type RefusalReason =
   | 'INVALID_REQUEST'
   | 'SOURCE_INVALID'
@@ -24,16 +24,16 @@ export type RefusalReason =
 export interface FieldFault {
   /** The field's JSON path in the request: `contact.email`. */
   readonly field: string;
-  /** What is wrong, as the end of the sentence "The value …". */
+  /** The end of a sentence that begins with "The value …". */
   readonly message: string;
 }
 
-/** The core's one way to say no. Anything else that is thrown means: unknown fault, outcome unknown. */
+/** The error of an expected refusal. Any other error means an unexpected fault whose outcome is unknown. */
 export class Refusal extends Error {
   readonly reason: RefusalReason;
-  /** Facts for the caller's program, such as the id of the lead in the way. */
+  /** Machine-readable details, such as the id of the conflicting lead. */
   readonly metadata: Readonly<Record<string, string>>;
-  /** What is wrong with the request; only with INVALID_REQUEST. */
+  /** The invalid fields; only with INVALID_REQUEST. */
   readonly faults: readonly FieldFault[];
 
   constructor(
@@ -49,21 +49,21 @@ export class Refusal extends Error {
   }
 }
 
-/** Collects the faults of one request, so that its caller hears of all of them at once. */
+/** Collects the invalid fields of a request, so that its caller gets all of them in one response. */
 export class Faults {
   readonly #faults: FieldFault[] = [];
 
-  /** Notes a fault, if there is one. */
+  /** Adds a fault unless `message` is undefined. */
   note(field: string, message: string | undefined): void {
     if (message !== undefined) this.#faults.push({ field, message });
   }
 
-  /** Refuses the request if anything was noted. */
+  /** @throws Refusal INVALID_REQUEST if there are faults */
   refuseIfAny(): void {
     if (this.#faults.length > 0) throw this.refusal();
   }
 
-  /** The refusal for what was noted. */
+  /** Returns the refusal with all faults. */
   refusal(): Refusal {
     return new Refusal('INVALID_REQUEST', 'The request is not valid.', { faults: this.#faults });
   }

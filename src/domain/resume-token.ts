@@ -1,6 +1,6 @@
-import { idBytes, idFromBytes, makeToken, placeOf } from './token.ts';
+import { idBytes, idFromBytes, makeToken, positionOf } from './token.ts';
 
-/** Where an export has come to: everything up to this lead was sent. */
+/** The position of an export: all leads up to this one were sent. */
 export interface ExportPosition {
   readonly studioId: string;
   readonly leadId: string;
@@ -9,16 +9,16 @@ export interface ExportPosition {
 const ID_BYTES = 16;
 
 /**
- * Makes the token that leads on behind a lead.
+ * Returns the token with which an export resumes after a lead.
  *
- * @param scope which studio's leads are exported; empty: those of all
+ * @param scope the studio that is exported; empty: all studios
  */
 export const resumeTokenAfter = (scope: string, { studioId, leadId }: ExportPosition): string =>
   makeToken('export', scope, Buffer.concat([idBytes(leadId), Buffer.from(studioId)]));
 
-/** The lead behind which an export goes on; undefined when the token is not one of ours for this scope. */
+/** Returns the lead after which an export resumes; undefined if the token was not issued for this scope. */
 export function exportPosition(scope: string, token: string): ExportPosition | undefined {
-  const place = placeOf('export', scope, token);
+  const place = positionOf('export', scope, token);
   if (place === undefined || place.length <= ID_BYTES) return undefined;
   return { studioId: place.toString('utf8', ID_BYTES), leadId: idFromBytes(place.subarray(0, ID_BYTES)) };
 }

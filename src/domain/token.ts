@@ -1,37 +1,37 @@
 import { createHash } from 'node:crypto';
 
-/** What tokens lead through. The number is a token's first byte, and the version of its form. */
+/** The kinds of list that tokens paginate. The number is a token's first byte, and doubles as the version of its format. */
 const KINDS = { leads: 1, sources: 2, studios: 3, export: 4, resent: 5, leadsOfContact: 6 } as const;
 export type TokenKind = keyof typeof KINDS;
 
 const CHECKSUM_BYTES = 16;
 
 /**
- * A token that tells where a caller is: base64url of what it leads through (1 byte), the place, and a checksum (16 bytes) that
- * also covers whose it is. It is no secret and grants nothing. The checksum is there so that a cut, changed or foreign one is
- * refused and not followed to a wrong place.
+ * Returns a token for a position in a list: base64url of the kind (1 byte), the position, and a checksum (16 bytes) that also
+ * covers the scope. A token is not secret and grants nothing. The checksum makes a truncated, changed or foreign token fail
+ * instead of leading to a wrong position.
  *
- * @param scope whose it is: what whoever presents it must ask for as well
+ * @param scope what the request that presents the token must be about, such as a studio's id
  */
 export function makeToken(kind: TokenKind, scope: string, place: Uint8Array): string {
   const head = Buffer.concat([Buffer.of(KINDS[kind]), place]);
   return Buffer.concat([head, checksum(scope, head)]).toString('base64url');
 }
 
-/** The place that a token tells; undefined when it is not one of ours for this kind and scope. */
-export function placeOf(kind: TokenKind, scope: string, token: string): Buffer | undefined {
+/** Returns the position in a token; undefined if it was not issued for this kind and scope. */
+export function positionOf(kind: TokenKind, scope: string, token: string): Buffer | undefined {
   const bytes = Buffer.from(token, 'base64url');
   const head = bytes.subarray(0, -CHECKSUM_BYTES);
-  // Comparing texts also refuses what decoding forgives.
+  // Decoding ignores invalid characters; comparing the texts rejects them.
   if (head[0] !== KINDS[kind] || bytes.toString('base64url') !== token) return undefined;
   if (!checksum(scope, head).equals(bytes.subarray(-CHECKSUM_BYTES))) return undefined;
   return head.subarray(1);
 }
 
-/** An id, a UUID, as 16 bytes. */
+/** Returns a UUID's 16 bytes. */
 export const idBytes = (id: string): Buffer => Buffer.from(id.replaceAll('-', ''), 'hex');
 
-/** The same as text. */
+/** Returns the UUID of 16 bytes. */
 export const idFromBytes = (bytes: Buffer): string =>
   bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 

@@ -5,14 +5,14 @@ import type { LeadChangeStore } from '../store/store.ts';
 import type { LeadChangePoller } from './lead-change-poller.ts';
 
 /**
- * Ends the changes of leads that a consumer has processed, as far as the leads are still as it has seen them.
+ * Acknowledges lead changes that a consumer has processed. A lead that has changed since keeps its newer changes unacknowledged.
  *
- * @returns how many leads have no unacknowledged change any more that had one
+ * @returns the number of leads whose last unacknowledged changes this call acknowledged
  * @throws Refusal INVALID_REQUEST
  */
 export async function acknowledgeLeadChanges(
   { store }: { readonly store: Pick<LeadChangeStore, 'acknowledgeLeadChanges'> },
-  looks: Pick<LeadChangePoller, 'hurry'>,
+  poller: Pick<LeadChangePoller, 'hurry'>,
   acknowledgements: readonly Acknowledgement[],
 ): Promise<number> {
   const faults = new Faults();
@@ -26,9 +26,9 @@ export async function acknowledgeLeadChanges(
     if (!Number.isSafeInteger(revision) || revision < 0) faults.note(`${field}.revision`, 'must be that of a change');
   }
   faults.refuseIfAny();
-  const ended = await store.acknowledgeLeadChanges(
+  const acknowledged = await store.acknowledgeLeadChanges(
     acknowledgements.map((each) => ({ ...each, leadId: each.leadId.toLowerCase() })),
   );
-  if (ended > 0) looks.hurry();
-  return ended;
+  if (acknowledged > 0) poller.hurry();
+  return acknowledged;
 }

@@ -7,17 +7,17 @@ import type { Dependencies } from './dependencies.ts';
 import { keyUseNoter } from './note-key-use.ts';
 
 /**
- * Tells what the bearer of a secret may do now.
+ * Authenticates the bearer of an API key.
  *
- * @param secretSha256 hash of the secret; the hash is looked up, so nothing secret is compared byte by byte
- * @param sourceId what else to read of the key's studio; a UUID in lower case
- * @param studios whose keys count at all; undefined: all
+ * @param secretSha256 the hash of the secret. The hash is looked up, so no secret is compared byte by byte
+ * @param sourceId a lead source to read in the same step; a UUID in lower case
+ * @param studios the studios whose keys are valid here; undefined: all
  * @throws Refusal INVALID_REQUEST, then in this order KEY_INVALID, STUDIO_SUSPENDED, ISSUER_FORBIDDEN
  * @rule 5.8 5.10 5.11 7.order
  */
 export async function authenticateApiKey(
   { store, clock }: { readonly store: Pick<ApiKeyStore, 'findCredential'>; readonly clock: Clock },
-  { secretSha256, sourceId, studios }: Presented,
+  { secretSha256, sourceId, studios }: AuthenticationRequest,
 ): Promise<Credential> {
   const faults = new Faults();
   if (secretSha256.length !== 32) faults.note('secretSha256', 'must be 32 bytes long');
@@ -30,7 +30,7 @@ export async function authenticateApiKey(
   return credential;
 }
 
-/** Why a key opens nothing at a moment; undefined: it does. */
+/** Returns why a credential is not valid at a time; undefined: it is. */
 export function refusalOfCredential({ key, studio, issuerRole }: Credential, now: Date): Refusal | undefined {
   if (!isLive(key, now)) return keyInvalid();
   if (studio.status !== 'active') return new Refusal('STUDIO_SUSPENDED', 'The studio is suspended.');
@@ -40,20 +40,19 @@ export function refusalOfCredential({ key, studio, issuerRole }: Credential, now
 
 const keyInvalid = () => new Refusal('KEY_INVALID', 'The key is unknown, replaced, revoked or expired.');
 
-interface Presented {
+interface AuthenticationRequest {
   readonly secretSha256: Uint8Array;
   readonly sourceId?: string | undefined;
   readonly studios?: ReadonlySet<string> | undefined;
 }
 
-/** Does what `authenticateApiKey` does, and notes that the key was used. */
+/** Does what `authenticateApiKey` does, and records the key's last use. */
 export type BearerAuthenticator = (
   secretSha256: Uint8Array,
   sourceId?: string,
   studios?: ReadonlySet<string>,
 ) => Promise<Credential>;
 
-/** Authenticates whoever comes with a key. */
 export function bearerAuthenticator(deps: Pick<Dependencies, 'store' | 'clock'>): BearerAuthenticator {
   const noteUse = keyUseNoter(deps.store);
   return async (secretSha256, sourceId, studios) => {

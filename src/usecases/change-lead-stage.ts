@@ -16,9 +16,9 @@ export interface ChangeLeadStageCommand {
   readonly studioId: string;
   readonly leadId: string;
   readonly stage: LeadStage | undefined;
-  /** Who does it; undefined: nobody is named. */
+  /** The member who does it; undefined: none is named. */
   readonly memberId?: string | undefined;
-  /** By which program; undefined: it has no name. */
+  /** The program that does it; null or undefined: it has no name. */
   readonly caller?: string | null | undefined;
 }
 
@@ -45,7 +45,7 @@ export async function changeLeadStage(
     const lead = await store.findLead(studioId, leadId);
     if (!lead) throw leadNotFound();
     const { contact } = lead;
-    // A closed lead does not keep what it claimed when it was opened: the studio's region may have become known since.
+    // The claims are recomputed: the studio's region may have changed since the lead was closed.
     const rules = (await store.findStudio(studioId)) ?? { regionCode: null, formerRules: [] };
     const outcome = await store.changeLeadStage({
       studioId,
@@ -67,7 +67,7 @@ export async function changeLeadStage(
           metadata: { leadId: outcome.leadId },
         });
       case 'other-contact':
-      // Somebody has corrected it meanwhile: once more, as it is now.
+      // The contact was corrected concurrently: retry with the new one.
     }
   }
 }

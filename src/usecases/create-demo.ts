@@ -7,15 +7,16 @@ import { createApiKey, listApiKeys } from './manage-api-keys.ts';
 const STUDIO_ID = 'demo';
 const MEMBER_ID = 'demo-owner';
 
-/** A studio to try things out in; the secret is there only when its key was made just now. */
+/** A studio for demonstrations. */
 export interface Demo {
   readonly studioId: string;
   readonly memberId: string;
   readonly sourceId: string;
+  /** The secret of its key; null if the key existed already. */
   readonly secret: string | null;
 }
 
-/** Makes the demo studio, its owner, its source and its first key, as far as they are not there. */
+/** Creates the demo studio, its owner, its lead source and its first key, each unless it exists. */
 export async function createDemo(deps: Dependencies): Promise<Demo> {
   const { store, clock, newId } = deps;
   if (!(await store.findStudio(STUDIO_ID))) {

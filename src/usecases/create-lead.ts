@@ -19,7 +19,7 @@ export interface CreateLeadCommand {
   readonly note: string | undefined;
 }
 
-/** What a creation depends on: its studio, and the source that the lead names. */
+/** The records that a creation depends on: its studio, and the source that the lead names. */
 export interface LeadContext {
   readonly studio: Studio | null;
   readonly source: LeadSource | null;
@@ -38,9 +38,9 @@ interface CreationDependencies {
 }
 
 /**
- * Creates a lead, or answers an earlier creation again.
+ * Creates a lead, or replays an earlier creation.
  *
- * @param read the studio and the source, where they were read with what allows the creation
+ * @param read the studio and the source, if they were read while the request was authenticated
  * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, SOURCE_INVALID, IDEMPOTENCY_CONFLICT, LEAD_ALREADY_OPEN
  * @rule 3.1.initial 4.1.1 4.1.2 4.1.3 4.1.4 7.order
  */
@@ -56,7 +56,7 @@ export async function createLead(
   if (!studio) throw new Refusal('STUDIO_NOT_FOUND', 'There is no such studio.');
 
   if (capture.sourceId !== null && !source?.enabled) {
-    // The source may have been disabled after the lead was created: a retry still gets its answer.
+    // The source may have been disabled after the lead was created; a retry still gets the original response.
     const earlier = await store.findLeadByIdempotencyKey(studioId, idempotencyKey);
     if (!earlier) throw sourceInvalid();
     if ('kind' in earlier) throw creationErased();
@@ -67,7 +67,7 @@ export async function createLead(
   const createdAt = timeOfId(id);
   const lead: Lead = { id, studioId, ...capture, stage: 'new', createdAt, updatedAt: createdAt };
   const claims = { idempotencyKey, fingerprint, ...openClaims(capture.contact, studio) };
-  return answer(await store.createLead(lead, claims));
+  return resultOf(await store.createLead(lead, claims));
 }
 
 async function readLeadContext(
@@ -75,7 +75,7 @@ async function readLeadContext(
   studioId: string,
   sourceId: string | null,
 ): Promise<LeadContext> {
-  // Together, because a store may read them at one go.
+  // Concurrently, because a store may combine the two reads.
   const [studio, source] = await Promise.all([
     store.findStudio(studioId),
     sourceId === null ? null : store.findLeadSource(studioId, sourceId),
@@ -83,7 +83,7 @@ async function readLeadContext(
   return { studio, source };
 }
 
-function answer(outcome: CreateLeadOutcome): CreatedLead {
+function resultOf(outcome: CreateLeadOutcome): CreatedLead {
   switch (outcome.kind) {
     case 'created':
       return { lead: outcome.lead, replayed: false };
@@ -99,11 +99,10 @@ function replay(lead: Lead, original: Fingerprint, repeated: Fingerprint): Creat
   return { lead: asCreated(lead), replayed: true };
 }
 
-/** The refusal of a source that a lead may not get. */
 export const sourceInvalid = () =>
   new Refusal('SOURCE_INVALID', 'The source does not belong to the studio or is disabled.');
 
-/** The refusal of a lead that was not created. */
+/** Returns the refusal for a lead that was not created. */
 export function refusalOfCreation(
   outcome: Exclude<CreateLeadOutcome, { readonly kind: 'created' | 'replayed' }>,
 ): Refusal {
@@ -120,7 +119,7 @@ export function refusalOfCreation(
 const leadAlreadyOpen = (leadId: string) =>
   new Refusal('LEAD_ALREADY_OPEN', 'The contact already has an open lead.', { metadata: { leadId } });
 
-/** Not even whether the data are the same can be told any more; and a retry that is late must not bring the person back. */
+/** The fingerprint was erased too, so the data cannot be compared. A late retry must not recreate the person's data. */
 const creationErased = () =>
   new Refusal('IDEMPOTENCY_CONFLICT', 'The lead that the idempotency key created was erased.', {
     metadata: { erased: 'true' },

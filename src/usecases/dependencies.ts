@@ -2,7 +2,7 @@ import type { Clock } from '../domain/clock.ts';
 import type { NewId } from '../domain/new-id.ts';
 import type { Store } from '../store/store.ts';
 
-/** What all use cases together need; each asks for the part it uses. */
+/** The dependencies of all use cases together; each use case declares the part that it uses. */
 export interface Dependencies {
   readonly store: Store;
   readonly clock: Clock;

@@ -4,7 +4,7 @@ import { isOpen, type Lead } from '../domain/lead.ts';
 import type { DirectoryStore, LeadErasureStore, LeadStore } from '../store/store.ts';
 import { everyStudio } from './list-studios.ts';
 
-/** How many leads are read at a time, and erased together. */
+/** The number of leads that are read at a time and erased concurrently. */
 const MAX_LEADS_PER_PAGE = 100;
 
 interface ErasureDependencies {
@@ -14,14 +14,14 @@ interface ErasureDependencies {
   readonly clock: Clock;
 }
 
-/** Which leads: closed ones that have not changed since a moment. */
+/** Selects closed leads that have not changed since a time. */
 export interface ClosedLeads {
-  /** Undefined: those of all studios. */
+  /** Undefined: all studios. */
   readonly studioId: string | undefined;
   readonly before: Date;
 }
 
-/** How many there are. */
+/** Returns how many leads are selected. */
 export async function countClosedLeads(
   { store }: Pick<ErasureDependencies, 'store'>,
   which: ClosedLeads,
@@ -32,26 +32,27 @@ export async function countClosedLeads(
 }
 
 /**
- * Erases them all. Broken off, it may be done again: what is erased is passed over.
+ * Erases the selected leads. An interrupted run can be repeated: it skips leads that are already erased.
  *
- * @param erased is told how many are erased so far
+ * @param onProgress called with the number of leads erased so far
+ * @returns the number of leads erased
  */
 export async function eraseClosedLeads(
   { store, clock }: ErasureDependencies,
   which: ClosedLeads & Actor,
-  erased: (count: number) => void,
+  onProgress: (count: number) => void,
 ): Promise<number> {
   let count = 0;
   for await (const leads of pagesOf(store, which)) {
     const { memberId, caller } = which;
     const outcomes = await Promise.all(
-      // One that was opened or corrected since it was read is not among them any more.
+      // A lead that was reopened or corrected since it was read is no longer selected.
       leads.map(({ studioId, id: leadId, updatedAt: expectedUpdatedAt }) =>
         store.eraseLead({ studioId, leadId, memberId, caller, now: clock(), expectedUpdatedAt }),
       ),
     );
     count += outcomes.filter(({ kind }) => kind === 'erased').length;
-    erased(count);
+    onProgress(count);
   }
   return count;
 }

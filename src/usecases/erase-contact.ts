@@ -15,23 +15,23 @@ interface ErasureDependencies {
 /** A request to erase all leads of a contact, not yet checked. */
 export interface EraseContactCommand {
   readonly studioId: string;
-  /** Undefined: one that is neither an e-mail address nor a phone number. */
+  /** Undefined: neither an email address nor a phone number. */
   readonly contact: Contact | undefined;
   readonly memberId?: string | undefined;
-  /** By which program; undefined: it has no name. */
+  /** The program that does it; null or undefined: it has no name. */
   readonly caller?: string | null | undefined;
 }
 
-/** What became of it. */
+/** The result of erasing a contact. */
 export interface ErasedContact {
-  /** How many leads are erased now. */
+  /** The number of leads that this call erased. */
   readonly erasedCount: number;
-  /** Whether there may be more: then it is to be done again, later where claims are being made anew. */
+  /** Whether leads of the contact may remain; repeat the call, after a claim renewal that is in progress. */
   readonly mayBeIncomplete: boolean;
 }
 
 /**
- * Erases every lead of a contact in a studio, closed ones too; broken off, it is done again.
+ * Erases all leads of a contact in a studio, closed ones too. An interrupted call can be repeated.
  *
  * @throws Refusal INVALID_REQUEST
  */
@@ -44,20 +44,13 @@ export async function eraseContact(
   noteContactFault(faults, 'contact', contact);
   faults.refuseIfAny();
   for (let erasedCount = 0; ; ) {
-    // Those that were erased are not found any more, so the first page always has the next.
-    const { leads, mayBeIncomplete } = await findLeads(
-      { store },
-      {
-        studioId,
-        contact,
-        pageSize: PAGE_SIZE.max,
-        pageToken: '',
-      },
-    );
+    // Erased leads are no longer found, so the first page always has the remaining ones.
+    const page = { pageSize: PAGE_SIZE.max, pageToken: '' };
+    const { leads, mayBeIncomplete } = await findLeads({ store }, { studioId, contact, ...page });
     const isEnough = erasedCount >= MAX_LEADS_PER_CONTACT;
     if (leads.length === 0 || isEnough) return { erasedCount, mayBeIncomplete: mayBeIncomplete || isEnough };
     const outcomes = await Promise.all(
-      // One that got another contact since it was found is looked for again.
+      // A lead that has changed since it was found is searched for again: its contact may be another one.
       leads.map(({ id: leadId, updatedAt: expectedUpdatedAt }) =>
         store.eraseLead({ studioId, leadId, memberId: memberId ?? null, caller, now: clock(), expectedUpdatedAt }),
       ),

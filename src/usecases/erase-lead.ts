@@ -9,14 +9,14 @@ import { leadNotFound } from './get-lead.ts';
 export interface EraseLeadCommand {
   readonly studioId: string;
   readonly leadId: string;
-  /** Who does it; undefined: nobody is named. */
+  /** The member who does it; undefined: none is named. */
   readonly memberId?: string | undefined;
-  /** By which program; undefined: it has no name. */
+  /** The program that does it; null or undefined: it has no name. */
   readonly caller?: string | null | undefined;
 }
 
 /**
- * Erases what a lead tells of its person. One that was erased before is answered as it is.
+ * Erases the personal data of a lead. Erasing an erased lead changes nothing and returns it.
  *
  * @throws Refusal INVALID_REQUEST, LEAD_NOT_FOUND
  */

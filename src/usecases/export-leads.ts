@@ -1,4 +1,4 @@
-import { setImmediate as turnOver } from 'node:timers/promises';
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { pageTokenFault } from '../../common/rules/field-rules.ts';
 import type { Lead } from '../domain/lead.ts';
 import { Faults } from '../domain/refusal.ts';
@@ -7,27 +7,27 @@ import type { DirectoryStore, LeadStore } from '../store/store.ts';
 import { existingStudio } from './keep-directory.ts';
 import { everyStudio } from './list-studios.ts';
 
-/** How many leads are read at a time: an export holds no more of them, however many there are. */
+/** The number of leads that an export reads at a time, and the most that it holds in memory. */
 const MAX_LEADS_PER_PAGE = 100;
 
-/** Which leads to export, not yet checked. */
+/** A request to export leads, not yet checked. */
 export interface ExportLeadsQuery {
-  /** Empty: those of all studios. */
+  /** Empty: all studios. */
   readonly studioId: string;
   /** Empty: from the beginning. */
   readonly resumeToken: string;
 }
 
-/** Some of the leads, and where to go on behind them. */
+/** A page of an export, and the token with which an export resumes after it. */
 export interface ExportedLeads {
   readonly leads: readonly Lead[];
   readonly resumeToken: string;
 }
 
 /**
- * Gives all leads of a studio, or of all studios, ordered by studio and then by id: page by page, the next not before it is
- * asked for. Every lead that is there when it begins, and stays, is given once; so it is when an export is broken off and goes on
- * behind what was given.
+ * Yields all leads of a studio, or of all studios, ordered by studio and then by id. It reads a page only when the consumer
+ * requests it. Every lead that exists from the beginning to the end of the export is yielded exactly once, also if the export is
+ * interrupted and resumed after the last page received.
  *
  * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND
  */
@@ -50,14 +50,14 @@ export async function* exportLeads(
       if (position !== undefined) {
         yield { leads, resumeToken: resumeTokenAfter(studioId, { studioId: id, leadId: position }) };
       }
-      // A store may answer within the turn in which it is asked, and then nobody else would have one.
-      await turnOver();
+      // A store may return without waiting for I/O, and a long export would then block the event loop.
+      await yieldToEventLoop();
       if (next === null) break;
       after = next;
     }
   }
 
-  /** The studios that are not yet done. */
+  /** Yields the studios that are not yet complete. */
   async function* studioIds(begun: ExportPosition | null): AsyncGenerator<string> {
     if (studioId !== '') {
       yield studioId;

@@ -11,9 +11,9 @@ import { noteContactFault } from './note-contact-fault.ts';
 /** A request for one page of a contact's leads, not yet checked. */
 export interface FindLeadsQuery {
   readonly studioId: string;
-  /** Undefined: one that is neither an e-mail address nor a phone number. */
+  /** Undefined: neither an email address nor a phone number. */
   readonly contact: Contact | undefined;
-  /** 0: the usual size. Above the largest: the largest. */
+  /** 0: the default size. Above the maximum: the maximum. */
   readonly pageSize: number;
   /** Empty: the first page. */
   readonly pageToken: string;
@@ -21,15 +21,15 @@ export interface FindLeadsQuery {
 
 /** One page of a contact's leads. */
 export interface FoundLeads extends LeadPage {
-  /** Whether closed leads may be missing: the studio's claims are being made anew, or there are more than are looked at. */
+  /** Whether closed leads may be missing: a claim renewal of the studio is in progress, or the contact has too many leads. */
   readonly mayBeIncomplete: boolean;
 }
 
-/** Higher than every lead's id, so that the page after the open leads begins with the newest closed one. */
+/** Higher than every lead's id: the page after the open leads then begins with the newest closed one. */
 const AFTER_ALL_IDS = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
 /**
- * Finds a studio's leads of a contact, by the same comparison as creation: the open ones first, then the closed ones, newest first.
+ * Finds a studio's leads of a contact, with the same comparison as creation: open leads first, then closed ones, newest first.
  *
  * @throws Refusal INVALID_REQUEST
  */
@@ -49,7 +49,7 @@ export async function findLeads(
   const rules = (await store.findStudio(studioId)) ?? { regionCode: null, formerRules: [] };
   const { contactKeys } = openClaims(contact as Contact, rules);
   const found = (await store.findLeadsOfContact(studioId, contactKeys)).toSorted(newestFirst);
-  // All that are open stand on the first page.
+  // The first page has all open leads.
   const open = before === null ? found.filter(({ stage }) => isOpen(stage)) : [];
   const closed = found.filter(({ id, stage }) => !isOpen(stage) && id < (before ?? AFTER_ALL_IDS));
   const shown = closed.slice(0, Math.max(pageLimit(pageSize) - open.length, 0));

@@ -5,29 +5,29 @@ import type { Studio } from '../domain/studio.ts';
 import type { ApiKeyStore } from '../store/store.ts';
 import { refusalOfCredential } from './authenticate-api-key.ts';
 
-/** What a secret that somebody has found opens. */
+/** A secret that was found in a text, and its key. */
 export type FoundSecret = KnownSecret | UnknownSecret;
 
-/** A secret that is a key's now. */
+/** The current secret of a key. */
 interface KnownSecret {
-  /** How it ends, as the key's record tells it: the secret itself is not repeated. */
+  /** The last characters of the secret, as in the key's record. The secret itself is not repeated. */
   readonly secretHint: string;
   readonly key: ApiKey;
   readonly studio: Studio;
-  /** Whether it opens anything now. */
+  /** Whether it authenticates requests now. */
   readonly isGood: boolean;
 }
 
-/** A secret that is no key's: it was never one's here, or was replaced. */
+/** A secret of no key: it was replaced, or was never issued here. */
 interface UnknownSecret {
   readonly secretHint: string;
   readonly key: null;
 }
 
 /**
- * Finds out whose keys the secrets in a text are: one that was copied, or a whole file in which some may be.
+ * Finds the keys of all secrets in a text, which may be one secret or a whole file.
  *
- * @returns each secret once, in the order of the text; and how many look like one and were changed, by their checksum
+ * @returns each secret once, in the order of the text; and the number of texts that look like a secret but have a wrong checksum
  */
 export async function findLeakedKeys(
   { store, clock }: { readonly store: Pick<ApiKeyStore, 'findCredential'>; readonly clock: Clock },

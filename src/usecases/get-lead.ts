@@ -3,15 +3,16 @@ import type { Lead, LeadView } from '../domain/lead.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import type { LeadStore } from '../store/store.ts';
 
-/** A request to read a lead, not yet checked; an undefined view is one that nobody knows. */
+/** A request to read a lead, not yet checked. */
 export interface GetLeadQuery {
   readonly studioId: string;
   readonly leadId: string;
+  /** Undefined: unknown. */
   readonly view: LeadView | undefined;
 }
 
 /**
- * Reads a lead. Another studio's lead is refused in the same words as one that does not exist.
+ * Reads a lead. Another studio's lead is indistinguishable from one that does not exist.
  *
  * @throws Refusal INVALID_REQUEST, LEAD_NOT_FOUND
  * @rule 1.own-studio 4.2.current-state 4.2.not-found
@@ -30,5 +31,4 @@ export async function getLead(
   return lead;
 }
 
-/** The refusal for a lead that is not in the studio. */
 export const leadNotFound = () => new Refusal('LEAD_NOT_FOUND', 'There is no such lead.');

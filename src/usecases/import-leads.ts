@@ -12,28 +12,28 @@ import { refusalOfCreation, sourceInvalid } from './create-lead.ts';
 import { existingStudio } from './keep-directory.ts';
 import { noteContactFault } from './note-contact-fault.ts';
 
-/** How many leads go in one call. */
-export const MAX_IMPORTED_AT_ONCE = 100;
+/** The maximum number of leads in a request. */
+export const MAX_IMPORTED_LEADS = 100;
 
-/** How far a clock may be behind the one that told when a lead was created; milliseconds. */
+/** The maximum by which an imported time may be ahead of this process's clock; milliseconds. */
 const CLOCK_SKEW_MS = 300_000;
 
-/** A lead that came another way, not yet checked. */
+/** A lead from another system, not yet checked. */
 export interface LeadImport {
   readonly idempotencyKey: string;
   readonly displayName: string;
   readonly contact: Contact | undefined;
   readonly sourceId: string | undefined;
   readonly note: string | undefined;
-  /** Undefined: one that nobody knows. */
+  /** Undefined: unknown. */
   readonly stage: LeadStage | undefined;
   /** Undefined: now. */
   readonly createdAt: Date | undefined;
-  /** Undefined: as it was created. */
+  /** Undefined: the same as `createdAt`. */
   readonly updatedAt: Date | undefined;
 }
 
-/** What became of one. */
+/** The result of importing one lead. */
 export type ImportedLead = { readonly leadId: string; readonly replayed: boolean } | { readonly refusal: Refusal };
 
 interface ImportDependencies {
@@ -42,19 +42,19 @@ interface ImportDependencies {
 }
 
 /**
- * Writes leads that came another way or from before, each on its own as a creation is: its key decides, and an open one holds its
- * contact.
+ * Imports leads from another system. Each is independent of the others and follows the rules of creation: its idempotency key is
+ * unique, and an open lead claims its contact.
  *
- * @returns what became of each, in their order
- * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, for all of them
+ * @returns a result per lead, in their order
+ * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND for the whole request
  */
 export async function importLeads(
   { store, clock }: ImportDependencies,
   { studioId, leads }: { readonly studioId: string; readonly leads: readonly LeadImport[] },
 ): Promise<ImportedLead[]> {
   const faults = new Faults();
-  if (leads.length === 0 || leads.length > MAX_IMPORTED_AT_ONCE) {
-    faults.note('leads', `must have 1 to ${MAX_IMPORTED_AT_ONCE} elements`);
+  if (leads.length === 0 || leads.length > MAX_IMPORTED_LEADS) {
+    faults.note('leads', `must have 1 to ${MAX_IMPORTED_LEADS} elements`);
   }
   const studio = await existingStudio(store, studioId, faults);
   const now = clock();
@@ -67,10 +67,10 @@ export async function importLeads(
     ),
   );
 
-  async function importLead(studio: Studio, asked: LeadImport): Promise<ImportedLead> {
-    const { idempotencyKey, lead } = checked(asked, studio.id, now);
+  async function importLead(studio: Studio, unchecked: LeadImport): Promise<ImportedLead> {
+    const { idempotencyKey, lead } = validate(unchecked, studio.id, now);
     if (lead.sourceId !== null && !(await store.findLeadSource(studio.id, lead.sourceId))) throw sourceInvalid();
-    // So that ids sort by creation.
+    // Ids sort by creation time.
     const id = newIdAt(lead.createdAt);
     const claims = { idempotencyKey, fingerprint: fingerprintOf(lead), ...openClaims(lead.contact, studio) };
     return resultOf(await store.createLead({ ...lead, id }, claims, now));
@@ -87,10 +87,13 @@ function resultOf(outcome: CreateLeadOutcome): ImportedLead {
   }
 }
 
-function checked(asked: LeadImport, studioId: string, now: Date): { idempotencyKey: string; lead: Omit<Lead, 'id'> } {
-  const { idempotencyKey, displayName, contact, sourceId, note, stage } = asked;
-  const createdAt = asked.createdAt ?? now;
-  const updatedAt = asked.updatedAt ?? createdAt;
+function validate(
+  unchecked: LeadImport,
+  studioId: string,
+  now: Date,
+): { idempotencyKey: string; lead: Omit<Lead, 'id'> } {
+  const { idempotencyKey, displayName, contact, sourceId, note, stage, createdAt = now } = unchecked;
+  const { updatedAt = createdAt } = unchecked;
   const latest = new Date(now.getTime() + CLOCK_SKEW_MS);
   const faults = new Faults();
   faults.note('idempotencyKey', uuidFault(idempotencyKey));

@@ -18,21 +18,21 @@ interface DirectoryDependencies {
   readonly store: DirectoryStore;
 }
 
-/** What of a studio's record is to change, not yet checked, and who puts it. */
+/** A request to create or change a studio, not yet checked. */
 export interface PutStudioCommand {
   readonly id: string;
-  /** Undefined: one that nobody knows. */
-  readonly status: Studio['status'] | 'as it is' | undefined;
-  /** Null: nobody knows the region any more; undefined: as it is. */
+  /** Undefined: unknown. */
+  readonly status: Studio['status'] | 'unchanged' | undefined;
+  /** Null: removes the region; undefined: unchanged. */
   readonly regionCode: string | null | undefined;
-  /** Null: none of its own any more; undefined: as it is. */
+  /** Null: the gateways' default; undefined: unchanged. */
   readonly quotaLimit?: number | null | undefined;
   readonly memberId?: string | undefined;
-  /** By which program; undefined: it has no name. */
+  /** The program that does it; null or undefined: it has no name. */
   readonly caller?: string | null | undefined;
 }
 
-/** @throws Refusal INVALID_REQUEST, also when there is no such studio yet and no status is given */
+/** @throws Refusal INVALID_REQUEST, also if the studio does not exist and no status is given */
 export async function putStudio(
   { store, clock }: DirectoryDependencies & { readonly clock: Clock },
   command: PutStudioCommand | undefined,
@@ -40,8 +40,8 @@ export async function putStudio(
   const faults = new Faults();
   const idFault = crmIdFault(command?.id ?? '');
   faults.note('studio.id', idFault);
-  // What cannot be there has no status to keep.
-  const keepsStatus = command?.status === 'as it is' && idFault === undefined;
+  // A studio with an invalid id does not exist, so it has no status to keep.
+  const keepsStatus = command?.status === 'unchanged' && idFault === undefined;
   if (!keepsStatus && command?.status !== 'active' && command?.status !== 'suspended') {
     faults.note('studio.status', 'must be given');
   }
@@ -55,7 +55,7 @@ export async function putStudio(
   const { id, status, quotaLimit, memberId = null, caller } = command as PutStudioCommand;
   const put = {
     id,
-    status: status === 'as it is' ? undefined : status,
+    status: status === 'unchanged' ? undefined : status,
     regionCode: regionCode as RegionCode | null | undefined,
     quotaLimit,
   };
@@ -70,7 +70,7 @@ export function getStudio({ store }: DirectoryDependencies, studioId: string): P
   return existingStudio(store, studioId, new Faults());
 }
 
-/** A member, not yet checked. */
+/** A request to create or replace a member, not yet checked. */
 export interface PutMemberCommand {
   readonly studioId: string;
   readonly id: string;
@@ -129,17 +129,17 @@ export async function removeLeadSource(
   return store.removeLeadSource(studioId, sourceId.toLowerCase());
 }
 
-/** A request for one page of sources, not yet checked. */
+/** A request for one page of lead sources, not yet checked. */
 export interface ListLeadSourcesQuery {
   readonly studioId: string;
-  /** 0, or above the largest: the largest. */
+  /** 0 or above the maximum: the maximum. */
   readonly pageSize: number;
   /** Empty: the first page. */
   readonly pageToken: string;
 }
 
 /**
- * Lists a studio's sources, by id. The largest page has all that a studio can have.
+ * Lists a studio's lead sources, by id. A page of the maximum size has all that a studio can have.
  *
  * @returns one page; the token is empty on the last one
  * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND
@@ -158,7 +158,7 @@ export async function listLeadSources(
   return { sources, nextPageToken: next === null ? '' : pageTokenAfter('sources', studioId, next) };
 }
 
-/** All sources of a studio, page after page. @throws as listLeadSources does */
+/** Returns all lead sources of a studio. @throws as listLeadSources does */
 export async function listEveryLeadSource(deps: DirectoryDependencies, studioId: string): Promise<LeadSource[]> {
   const all: LeadSource[] = [];
   let pageToken = '';
@@ -170,7 +170,12 @@ export async function listEveryLeadSource(deps: DirectoryDependencies, studioId:
   return all;
 }
 
-/** @throws Refusal INVALID_REQUEST with what was noted before, too, STUDIO_NOT_FOUND */
+/**
+ * Reads a studio.
+ *
+ * @param faults those of the request so far
+ * @throws Refusal INVALID_REQUEST with `faults` and a fault of the id, STUDIO_NOT_FOUND
+ */
 export async function existingStudio(
   store: Pick<DirectoryStore, 'findStudio'>,
   studioId: string,

@@ -3,78 +3,79 @@ import { CoalescedReads } from '../../common/coalesced-reads.ts';
 import type { LeadChange } from '../domain/lead-change.ts';
 import type { LeadChangeStore } from '../store/store.ts';
 
-/** How many leads with unacknowledged changes one look finds at most; those behind them wait for these to be acknowledged. */
+/** The maximum number of leads that a poll returns. Later ones are returned once these are acknowledged. */
 export const MAX_LEADS_PER_POLL = 200;
 
-/** The pause between looks for those who wait; milliseconds. It decides how soon a consumer has what another process wrote. */
-const PAUSE_MS = 50;
+/** The minimum interval between polls; milliseconds. It bounds the delay of a change that another process wrote. */
+const MIN_INTERVAL_MS = 50;
 
-/** Looks take at most a fifth of the time, however slow they are, up to the longest pause; milliseconds. */
-const PAUSE_OF_LOOK = 4;
-const MAX_PAUSE_MS = 1000;
+/** The interval is at least 4 times as long as a poll took, so slow polls use at most a fifth of the time; milliseconds. */
+const INTERVAL_PER_POLL = 4;
+const MAX_INTERVAL_MS = 1000;
 
-/** What a look found: the same for all who share it, and as long as nothing else is found. */
+/** The result of a poll. Successive polls return the same object while the changes are the same. */
 export interface PollResult {
   readonly changes: readonly LeadChange[];
-  /** By the leads' names. */
+  /** The revisions of the changed leads, by `keyOfChanged`. */
   readonly revisions: ReadonlyMap<string, number>;
 }
 
-/** A lead's name in a look. */
-export const nameOfChanged = ({ lead }: LeadChange): string => `${lead.studioId} ${lead.id}`;
+/** Returns the key of a change's lead in a poll result. */
+export const keyOfChanged = ({ lead }: LeadChange): string => `${lead.studioId} ${lead.id}`;
 
-/** Looks for changes on behalf of all who wait for them: however many they are, the database is asked once. */
+/** Polls the store for lead changes on behalf of all waiting consumers, so the cost does not depend on their number. */
 export class LeadChangePoller {
   readonly #store: Pick<LeadChangeStore, 'listLeadChanges'>;
   readonly #reads = new CoalescedReads();
-  #pauseMs = PAUSE_MS;
+  #intervalMs = MIN_INTERVAL_MS;
   #last: PollResult = { changes: [], revisions: new Map() };
-  /** The look that those share who wait for the end of the pause. */
-  #next: { readonly found: Promise<PollResult>; readonly hurry: AbortController } | undefined;
+  /** The next poll, which all waiting consumers share. */
+  #next: { readonly result: Promise<PollResult>; readonly hurry: AbortController } | undefined;
 
   constructor(store: Pick<LeadChangeStore, 'listLeadChanges'>) {
     this.#store = store;
   }
 
-  /** The leads whose changes began first, as a look finds them that begins after the call. */
+  /** Returns the leads with the oldest unacknowledged changes, from a poll that begins after the call. */
   now(): Promise<PollResult> {
     return this.#reads.read('changes', async () => {
       const began = performance.now();
       const found = await this.#store.listLeadChanges(MAX_LEADS_PER_POLL);
-      this.#pauseMs = Math.min(Math.max(PAUSE_MS, PAUSE_OF_LOOK * (performance.now() - began)), MAX_PAUSE_MS);
+      const pollMs = performance.now() - began;
+      this.#intervalMs = Math.min(Math.max(MIN_INTERVAL_MS, INTERVAL_PER_POLL * pollMs), MAX_INTERVAL_MS);
       if (!isSame(found, this.#last)) {
         this.#last = {
           changes: found,
-          revisions: new Map(found.map((change) => [nameOfChanged(change), change.revision])),
+          revisions: new Map(found.map((change) => [keyOfChanged(change), change.revision])),
         };
       }
       return this.#last;
     });
   }
 
-  /** The same, after a pause. */
+  /** Does the same after the interval. */
   next(): Promise<PollResult> {
-    this.#next ??= this.#afterPause();
-    return this.#next.found;
+    this.#next ??= this.#afterInterval();
+    return this.#next.result;
   }
 
-  /** Ends the pause: something is known to be otherwise than at the last look. */
+  /** Ends the interval early: the changes are known to differ from the last poll. */
   hurry(): void {
     this.#next?.hurry.abort();
   }
 
-  #afterPause() {
+  #afterInterval() {
     const hurry = new AbortController();
-    const pause = sleep(this.#pauseMs, undefined, { signal: hurry.signal }).catch(() => {});
-    const found = pause.then(() => {
+    const interval = sleep(this.#intervalMs, undefined, { signal: hurry.signal }).catch(() => {});
+    const result = interval.then(() => {
       this.#next = undefined;
       return this.now();
     });
-    // Whoever waits for it may have left.
-    found.catch(() => {});
-    return { found, hurry };
+    // All consumers may have stopped waiting.
+    result.catch(() => {});
+    return { result, hurry };
   }
 }
 
 const isSame = (found: readonly LeadChange[], { changes, revisions }: PollResult): boolean =>
-  found.length === changes.length && found.every((change) => revisions.get(nameOfChanged(change)) === change.revision);
+  found.length === changes.length && found.every((change) => revisions.get(keyOfChanged(change)) === change.revision);

@@ -4,7 +4,7 @@ import { Faults } from '../domain/refusal.ts';
 import type { AuditStore, DirectoryStore } from '../store/store.ts';
 import { existingStudio } from './keep-directory.ts';
 
-/** What to tell of, not yet checked. */
+/** A request for audit events, not yet checked. */
 export interface AuditQuery {
   readonly studioId: string;
   /** Undefined: the studio and its keys. */
@@ -12,7 +12,7 @@ export interface AuditQuery {
 }
 
 /**
- * Tells who did what to a studio and its keys, or to a lead.
+ * Lists the audit events of a studio and its keys, or of a lead.
  *
  * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND
  */

@@ -7,11 +7,11 @@ import type { LeadStore } from '../store/store.ts';
 /** A request for one page, not yet checked. */
 export interface ListLeadsQuery {
   readonly studioId: string;
-  /** 0: the usual size. Above the largest: the largest. */
+  /** 0: the default size. Above the maximum: the maximum. */
   readonly pageSize: number;
   /** Empty: the first page. */
   readonly pageToken: string;
-  /** Undefined: one that nobody knows. */
+  /** Undefined: unknown. */
   readonly view: LeadView | undefined;
 }
 
@@ -22,7 +22,7 @@ export interface LeadPage {
 }
 
 /**
- * Lists a studio's leads, newest first. Leads created meanwhile never shift a page.
+ * Lists a studio's leads, newest first. Leads created between two requests do not shift pages.
  *
  * @throws Refusal INVALID_REQUEST
  * @rule 2.4.leads 4.3.limit 4.3.newest-first 4.3.steady 8.leads
@@ -44,6 +44,6 @@ export async function listLeads(
   return { leads, nextPageToken: next === null ? '' : pageTokenAfter('leads', studioId, next) };
 }
 
-/** How many leads a page has at most; whatever size is asked for. */
+/** Returns the maximum number of leads on a page of a requested size. */
 export const pageLimit = (pageSize: number): number =>
   pageSize > 0 ? Math.min(pageSize, PAGE_SIZE.max) : PAGE_SIZE.fallback;

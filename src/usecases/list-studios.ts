@@ -4,9 +4,9 @@ import { Faults } from '../domain/refusal.ts';
 import type { Studio } from '../domain/studio.ts';
 import type { DirectoryStore } from '../store/store.ts';
 
-/** How many studios a page has, unless told, and at most. */
-const USUAL_STUDIOS = 100;
-const MAX_STUDIOS = 1000;
+/** The number of studios on a page. */
+const DEFAULT_PAGE_SIZE = 100;
+const MAX_PAGE_SIZE = 1000;
 
 interface ListStudiosDependencies {
   readonly store: Pick<DirectoryStore, 'listStudios'>;
@@ -14,7 +14,7 @@ interface ListStudiosDependencies {
 
 /** A request for one page of studios, not yet checked. */
 export interface ListStudiosQuery {
-  /** 0: the usual size. Above the largest: the largest. */
+  /** 0: the default size. Above the maximum: the maximum. */
   readonly pageSize: number;
   /** Empty: the first page. */
   readonly pageToken: string;
@@ -35,24 +35,22 @@ export async function listStudios(
   faults.note('pageSize', pageSize < 0 ? 'must not be negative' : undefined);
   if (after === undefined) faults.note('pageToken', pageTokenFault(pageToken) ?? 'must be unchanged');
   faults.refuseIfAny();
-  const { records: studios, next } = await store.listStudios(
-    after ?? null,
-    Math.min(pageSize || USUAL_STUDIOS, MAX_STUDIOS),
-  );
+  const limit = Math.min(pageSize || DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE);
+  const { records: studios, next } = await store.listStudios(after ?? null, limit);
   return { studios, nextPageToken: next === null ? '' : studioTokenAfter(next) };
 }
 
 /**
- * All studios, by id, one page of them in memory at a time.
+ * Yields all studios, by id, with one page in memory at a time.
  *
- * @param after only those with a higher id; null: from the first
+ * @param after yields only studios with a higher id; null: all
  */
 export async function* everyStudio(
   { store }: ListStudiosDependencies,
   after: string | null = null,
 ): AsyncGenerator<Studio> {
   for (let position = after; ; ) {
-    const { records, next } = await store.listStudios(position, MAX_STUDIOS);
+    const { records, next } = await store.listStudios(position, MAX_PAGE_SIZE);
     yield* records;
     if (next === null) return;
     position = next;

@@ -1,6 +1,6 @@
 import { crmIdFault, nameFault, uuidFault } from '../../common/rules/field-rules.ts';
 import { hashKeySecret, newKeySecret } from '../../common/rules/key-secret.ts';
-import { type ApiKey, type ApiKeyScope, expiryFault, hintOf, LIVE_KEYS_PER_STUDIO } from '../domain/api-key.ts';
+import { type ApiKey, type ApiKeyScope, expiryFault, hintOf, MAX_LIVE_KEYS } from '../domain/api-key.ts';
 import type { Clock } from '../domain/clock.ts';
 import { type NewId, timeOfId } from '../domain/new-id.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
@@ -15,28 +15,30 @@ interface KeyDependencies {
   readonly newId: NewId;
 }
 
-/** Who manages which studio's keys, not yet checked. */
+/** The member who manages a studio's keys, not yet checked. */
 export interface KeyManager {
   readonly studioId: string;
   readonly memberId: string;
-  /** By which program; undefined: it has no name. */
+  /** The program that does it; null or undefined: it has no name. */
   readonly caller?: string | null | undefined;
 }
 
-/** Who sees and revokes keys, not yet checked: a manager, or null: who runs the service, and need not be a member. */
+/** Who lists and revokes a studio's keys, not yet checked. */
 export interface KeyWarden extends Omit<KeyManager, 'memberId'> {
+  /** Null: the operator of the service, who is not a member. */
   readonly memberId: string | null;
 }
 
-/** A key and its secret, which is told this once. */
+/** A key and its secret, which is returned only when it is issued. */
 export interface IssuedKey {
   readonly key: ApiKey;
   readonly secret: string;
 }
 
-/** A request for a new key, not yet checked; an undefined scope is one that nobody knows. */
+/** A request for a new key, not yet checked. */
 export interface CreateApiKeyCommand extends KeyManager {
   readonly name: string;
+  /** Undefined: an unknown scope. */
   readonly scopes: readonly (ApiKeyScope | undefined)[];
   readonly expiresAt: Date | undefined;
 }
@@ -86,9 +88,10 @@ export async function listApiKeys({ store }: Pick<KeyDependencies, 'store'>, man
   return store.listApiKeys(manager.studioId);
 }
 
-/** A request for another secret, not yet checked; without an expiry the old one stays. */
+/** A request for a new secret of a key, not yet checked. */
 export interface ReplaceApiKeyCommand extends KeyManager {
   readonly keyId: string;
+  /** Undefined: unchanged. */
   readonly expiresAt: Date | undefined;
 }
 
@@ -173,4 +176,4 @@ async function authorise(store: Directory, { studioId, memberId }: KeyWarden): P
 const keyNotFound = () => new Refusal('KEY_NOT_FOUND', 'There is no such key.');
 
 const limitReached = () =>
-  new Refusal('KEY_LIMIT_REACHED', `The studio has ${LIVE_KEYS_PER_STUDIO} keys that are neither revoked nor expired.`);
+  new Refusal('KEY_LIMIT_REACHED', `The studio has ${MAX_LIVE_KEYS} keys that are neither revoked nor expired.`);

@@ -2,7 +2,7 @@ import { emailFault, phoneFault } from '../../common/rules/field-rules.ts';
 import type { Contact } from '../domain/contact.ts';
 import type { Faults } from '../domain/refusal.ts';
 
-/** Notes what is wrong with a contact that must be given. @param field its JSON path in the request */
+/** Adds the faults of a required contact. @param field its JSON path in the request */
 export function noteContactFault(faults: Faults, field: string, contact: Contact | undefined): void {
   if (!contact) faults.note(field, 'must have an email or a phone');
   if (contact?.type === 'email') faults.note(`${field}.email`, emailFault(contact.value));

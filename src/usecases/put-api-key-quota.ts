@@ -6,19 +6,19 @@ import { Faults, Refusal } from '../domain/refusal.ts';
 import type { ApiKeyStore, DirectoryStore } from '../store/store.ts';
 import { existingStudio } from './keep-directory.ts';
 
-/** A key's quota and who puts it, not yet checked. */
+/** A request to set a key's quota, not yet checked. */
 export interface PutApiKeyQuotaCommand {
   readonly studioId: string;
   readonly keyId: string;
-  /** Requests per window; undefined: none of its own any more. */
+  /** Requests per window; undefined: the gateways' default. */
   readonly quotaLimit: number | undefined;
   readonly memberId?: string | undefined;
-  /** By which program; undefined: it has no name. */
+  /** The program that does it; null or undefined: it has no name. */
   readonly caller?: string | null | undefined;
 }
 
 /**
- * Gives a key a quota of its own, or takes that away. The CRM decides it, not those who manage a studio's keys.
+ * Sets or removes a key's own quota. The CRM decides quotas, not the members who manage a studio's keys.
  *
  * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, KEY_NOT_FOUND
  */

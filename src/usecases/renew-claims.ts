@@ -1,20 +1,20 @@
-import { mayBeginAt, nextStep } from '../domain/claim-renewal.ts';
+import { earliestStart, nextStep } from '../domain/claim-renewal.ts';
 import { isSameRule, type OpenClaims, openClaims } from '../domain/claims.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { ClaimingLead, ClaimRenewalStore, LeadChangeStore, StudioRenewal } from '../store/store.ts';
 
-/** How many leads are looked at before it is noted how far the renewal has come. */
+/** The number of leads that are processed before the progress is stored. */
 const MAX_LEADS_PER_PAGE = 100;
 
-/** Is told how a renewal goes on. */
+/** Observes claim renewals. */
 export interface RenewalObserver {
-  /** A step has come so far, after so many leads got other claims. */
+  /** Called when a step's progress was stored. @param renewed the number of leads whose claims changed */
   progressed?(renewal: StudioRenewal, renewed: number): void;
-  /** A step is over, after so many leads got other claims. */
+  /** Called when a step is complete. @param renewed the number of leads whose claims changed */
   stepEnded?(renewal: StudioRenewal, renewed: number): void;
-  /** Two open leads have one contact by the rule of today: one has its claim, the other what is left. */
+  /** Called when two open leads have the same contact by the current rule: `holderId` holds the claim, `leadId` the rest of its own. */
   leadInTheWay?(studioId: string, leadId: string, holderId: string): void;
-  /** A studio's renewal cannot go on now. */
+  /** Called when a studio's renewal fails; the next run retries it. */
   failed?(renewal: StudioRenewal, error: unknown): void;
 }
 
@@ -24,10 +24,10 @@ interface RenewalDependencies {
 }
 
 /**
- * Makes anew what open leads claim and closed ones are found by, as far as that is due. May be broken off at any moment and begun again, also by
- * several processes at once: it goes on where it was noted last. What keeps one studio's from going on keeps no other's.
+ * Carries out all claim renewal steps that are due. It may be interrupted at any time and run again, also concurrently by
+ * several processes: it resumes from the stored progress. A failure in one studio does not affect the others.
  *
- * @returns how many studios are not done yet, because a step of theirs has to wait
+ * @returns the number of studios whose renewal is not complete because a step has to wait
  * @throws StoreUnavailable
  */
 export async function renewClaims(
@@ -40,7 +40,7 @@ export async function renewClaims(
   for (const renewal of await store.listClaimRenewals()) {
     if (signal?.aborted) return waiting + 1;
     try {
-      const isOver = mayBeginAt(renewal.renewal) <= clock() && (await carryOutStep(renewal));
+      const isOver = earliestStart(renewal.renewal) <= clock() && (await carryOutStep(renewal));
       if (!isOver || nextStep(renewal.renewal, clock())) waiting += 1;
     } catch (error) {
       failures.push(error);
@@ -50,7 +50,7 @@ export async function renewClaims(
   if (failures.length > 0) throw failures[0];
   return waiting;
 
-  /** @returns whether the step is over */
+  /** @returns whether the step is complete */
   async function carryOutStep(begun: StudioRenewal): Promise<boolean> {
     let current = begun;
     let renewed = 0;
@@ -60,10 +60,10 @@ export async function renewClaims(
       const { leads, next } = await store.listClaims(studio.id, renewal.after, MAX_LEADS_PER_PAGE);
       const outcomes = await Promise.all(leads.map((lead) => renew(current, lead)));
       renewed += outcomes.filter((isRenewed) => isRenewed).length;
-      // Every lead of an earlier release comes by here, once nobody of that release is at work any more.
+      // Leads that an earlier release wrote without a change mark get one here, after all its processes have stopped.
       await store.markUnmarked(studio.id, renewal.after, next);
       const noted = next === null ? nextStep(renewal, clock()) : { ...renewal, after: next };
-      // Somebody else has come further, or the region has changed: the next round tells.
+      // Another process has progressed further, or the region has changed: the next run reads the new state.
       if (!(await store.noteClaimRenewal(current, noted))) return false;
       if (next === null || noted === null) {
         observer.stepEnded?.(begun, renewed);

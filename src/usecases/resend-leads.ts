@@ -4,22 +4,22 @@ import { idBeforePage, pageTokenAfter } from '../domain/cursor.ts';
 import { Faults } from '../domain/refusal.ts';
 import type { LeadChangeStore } from '../store/store.ts';
 
-/** How many leads are marked at once. */
-const LEADS_AT_ONCE = 500;
+/** The maximum number of leads that a call marks. */
+const MAX_LEADS_PER_CALL = 500;
 
 interface ResendDependencies {
   readonly store: Pick<LeadChangeStore, 'resendLeads'>;
   readonly clock: Clock;
 }
 
-/** How many leads were marked, and the token of the next part; empty: there is none. */
+/** The number of leads that were marked, and the token of the next part; empty: this was the last. */
 export interface ResentPart {
   readonly leadCount: number;
   readonly nextPageToken: string;
 }
 
 /**
- * Marks a part of a studio's leads as if they had changed.
+ * Marks a part of a studio's leads as changed, so that the change feed sends them again.
  *
  * @throws Refusal INVALID_REQUEST
  */
@@ -32,6 +32,6 @@ export async function resendLeads(
   faults.note('studioId', crmIdFault(studioId));
   if (after === undefined) faults.note('pageToken', pageTokenFault(pageToken) ?? 'must be unchanged, from this studio');
   faults.refuseIfAny();
-  const { leads, next } = await store.resendLeads(studioId, after ?? null, LEADS_AT_ONCE, clock());
+  const { leads, next } = await store.resendLeads(studioId, after ?? null, MAX_LEADS_PER_CALL, clock());
   return { leadCount: leads, nextPageToken: next === null ? '' : pageTokenAfter('resent', studioId, next) };
 }

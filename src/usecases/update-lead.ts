@@ -15,29 +15,29 @@ interface UpdateDependencies {
   readonly clock: Clock;
 }
 
-/** A request to correct a lead, not yet checked. A field that is not there stays as it is; null takes away what it has. */
+/** A request to correct a lead, not yet checked. An absent field does not change; null removes its value. */
 export interface UpdateLeadCommand {
   readonly studioId: string;
   readonly leadId: string;
   readonly fields: {
     readonly displayName?: string;
-    /** Undefined: one that is neither an e-mail address nor a phone number. */
+    /** Present but undefined: neither an email address nor a phone number. */
     readonly contact?: Contact | undefined;
     readonly sourceId?: string | null;
     readonly note?: string | null;
   };
   /** The `updatedAt` that the lead must still have; undefined: any. */
   readonly expectedUpdatedAt?: Date | undefined;
-  /** Who does it; undefined: nobody is named. */
+  /** The member who does it; undefined: none is named. */
   readonly memberId?: string | undefined;
-  /** By which program; undefined: it has no name. */
+  /** The program that does it; null or undefined: it has no name. */
   readonly caller?: string | null | undefined;
 }
 
 /**
  * Corrects a lead.
  *
- * @param faults of what the command was read from
+ * @param faults those found while the command was parsed
  * @throws Refusal INVALID_REQUEST, LEAD_NOT_FOUND, UPDATE_TIME_MISMATCH, SOURCE_INVALID, LEAD_ALREADY_OPEN
  */
 export async function updateLead(

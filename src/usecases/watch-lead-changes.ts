@@ -1,29 +1,29 @@
 import type { LeadChange } from '../domain/lead-change.ts';
-import { type LeadChangePoller, nameOfChanged, type PollResult } from './lead-change-poller.ts';
+import { keyOfChanged, type LeadChangePoller, type PollResult } from './lead-change-poller.ts';
 
-/** How many changes are told at once at most. */
-const CHANGES_AT_ONCE = 100;
+/** The maximum number of changes in a message. */
+const MAX_CHANGES_PER_MESSAGE = 100;
 
 /**
- * Gives changes as they come, each state of a lead once. As long as as many leads as a look finds are not acknowledged, it gives no
- * others: whoever takes changes and acknowledges none makes nobody hold more of them.
+ * Yields changes as they happen, each state of a lead once. It yields no further leads while MAX_LEADS_PER_POLL of them are
+ * unacknowledged, so a consumer that acknowledges nothing does not increase memory use.
  *
- * @param ending ends it, as does whoever stops taking
+ * @param ending aborted to end the generator
  */
 export async function* watchLeadChanges(
-  looks: LeadChangePoller,
+  poller: LeadChangePoller,
   ending: AbortSignal,
 ): AsyncGenerator<readonly LeadChange[]> {
-  let told: PollResult | undefined;
-  for (let look = await looks.now(); !ending.aborted; look = await looks.next()) {
-    // With many who watch, that most looks find nothing else must cost each of them nothing.
-    if (look === told) continue;
-    const revisions = told?.revisions;
-    const fresh = look.changes.filter((change) => revisions?.get(nameOfChanged(change)) !== change.revision);
-    // Those that are not found any more are acknowledged.
-    told = look;
-    for (let index = 0; index < fresh.length; index += CHANGES_AT_ONCE) {
-      yield fresh.slice(index, index + CHANGES_AT_ONCE);
+  let sent: PollResult | undefined;
+  for (let poll = await poller.now(); !ending.aborted; poll = await poller.next()) {
+    // Most polls find no change. Comparing by identity keeps them free of cost with many watchers.
+    if (poll === sent) continue;
+    const revisions = sent?.revisions;
+    const fresh = poll.changes.filter((change) => revisions?.get(keyOfChanged(change)) !== change.revision);
+    // Leads that this poll does not contain were acknowledged.
+    sent = poll;
+    for (let index = 0; index < fresh.length; index += MAX_CHANGES_PER_MESSAGE) {
+      yield fresh.slice(index, index + MAX_CHANGES_PER_MESSAGE);
     }
   }
 }
