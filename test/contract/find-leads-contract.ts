@@ -1,35 +1,25 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { CALLS_OVER_MS } from '../../src/domain/claim-renewal.ts';
+import { MAX_STALE_CALL_MS } from '../../src/domain/claim-renewal.ts';
 import { openClaims } from '../../src/domain/claims.ts';
 import type { Contact } from '../../src/domain/contact.ts';
-import { type Lead, type LeadStage, MAX_LEADS_PER_CONTACT } from '../../src/domain/lead.ts';
+import { type Lead, MAX_LEADS_PER_CONTACT } from '../../src/domain/lead.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import type { ClaimingLead, Store } from '../../src/store/store.ts';
 import { renewClaims } from '../../src/usecases/renew-claims.ts';
 import { aClaim, aLead, aStudio, claimsOf, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
 import type { Damage, OpenedStore } from './opened-store.ts';
+import { actionsOn } from './store-actions.ts';
 
 /** What `src/store/store.ts` promises of who looks for the leads of a contact, held against one adapter. */
-export function findLeadsContract(damages: readonly Damage[], opened: () => OpenedStore) {
+export function findLeadsContract(damages: readonly Damage[], opened: () => OpenedStore): void {
   describe('the leads of a contact', () => {
     let store: Store;
     beforeEach(() => {
       store = opened().store;
     });
+    const { created, moved } = actionsOn(() => store);
 
     const anEmail = (): Contact => ({ type: 'email', value: `${newId()}@example.org` });
-
-    async function created(lead: Lead = aLead(), claims = claimsOf(lead)): Promise<Lead> {
-      expect(await store.createLead(lead, claims)).toEqual({ kind: 'created', lead });
-      return lead;
-    }
-
-    async function moved(lead: Lead, stage: LeadStage, claims = claimsOf(lead)): Promise<Lead> {
-      const { studioId, id: leadId } = lead;
-      const outcome = await store.changeLeadStage({ studioId, leadId, stage, claims, memberId: null, now: NOW });
-      if (outcome.kind !== 'changed') throw new Error(`the lead was not moved: ${outcome.kind}`);
-      return outcome.lead;
-    }
 
     async function corrected(lead: Lead, contact: Contact): Promise<Lead> {
       const { studioId, id: leadId } = lead;
@@ -68,9 +58,9 @@ export function findLeadsContract(damages: readonly Damage[], opened: () => Open
       const keys = (...names: string[]) => ({ contactKeys: names.map(aClaim) });
       await created(open, claimsOf(open, keys('a', 'b')));
       await created(closed, claimsOf(closed, keys('x')));
-      const lost = await moved(closed, 'lost', claimsOf(closed, keys('b', 'c')));
+      const lost = await moved(closed, 'lost', { claims: claimsOf(closed, keys('b', 'c')) });
 
-      store = (await opened().reopen?.()) ?? (await opened().another());
+      store = await opened().reopen();
       expect(await foundBy([aClaim('a')])).toEqual([open]);
       expect(await foundBy([aClaim('c')])).toEqual([lost]);
       expect(await foundBy([aClaim('b')])).toEqual(byId([open, lost]));
@@ -153,13 +143,13 @@ export function findLeadsContract(damages: readonly Damage[], opened: () => Open
         store.putStudio({ id: STUDIO_ID, status: 'active', regionCode }, { memberId: null, now: NOW });
       const inRegion = (region: 'DE' | 'AT') => aStudio({ regionCode: region });
       async function renewAll(): Promise<void> {
-        for (let now = NOW; (await renewClaims({ store, clock: () => now })) > 0; now = plus(now, CALLS_OVER_MS)) {}
+        for (let now = NOW; (await renewClaims({ store, clock: () => now })) > 0; now = plus(now, MAX_STALE_CALL_MS)) {}
       }
       async function closedIn(region: 'DE' | 'AT', contact: Contact): Promise<Lead> {
         const lead = aLead({ contact });
         const claims = claimsOf(lead, openClaims(contact, inRegion(region)));
         await created(lead, claims);
-        return moved(lead, 'lost', claims);
+        return moved(lead, 'lost', { claims });
       }
 
       test('closed ones are found as contacts are compared then, by former rules too while that goes on', async () => {

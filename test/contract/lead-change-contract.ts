@@ -1,36 +1,25 @@
 import { setImmediate as turnOver } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import type { Lead, LeadStage } from '../../src/domain/lead.ts';
 import type { LeadChange } from '../../src/domain/lead-change.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import type { Store } from '../../src/store/store.ts';
 import { aLead, aStudio, BY, claimsOf, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
-import type { OpenedStore } from './opened-store.ts';
+import { type Damage, emptyName, type OpenedStore } from './opened-store.ts';
+import { actionsOn } from './store-actions.ts';
 
 /** More than any test makes. */
 const ALL = 1000;
 
-/**
- * Everything that `LeadChangeStore` promises, held against one adapter.
- *
- * @param name what a lead's name is called in its database
- */
-export function leadChangeContract(adapter: string, displayName: string, open: () => Promise<OpenedStore>): void {
-  describe(`changes of leads: ${adapter}`, () => {
-    let opened: OpenedStore;
+/** The promises of `LeadChangeStore`. */
+export function leadChangeContract(damages: readonly Damage[], opened: () => OpenedStore): void {
+  describe('the change feed', () => {
     let store: Store;
-
     beforeEach(async () => {
-      opened = await open();
-      store = opened.store;
+      store = opened().store;
       await store.putStudio(aStudio(), BY);
     });
-    afterEach(() => opened.dispose());
-
-    async function created(lead: Lead = aLead()): Promise<Lead> {
-      expect(await store.createLead(lead, claimsOf(lead))).toEqual({ kind: 'created', lead });
-      return lead;
-    }
+    const { created } = actionsOn(() => store);
 
     async function moved(lead: Lead, stage: LeadStage, now = plus(lead.updatedAt, 1000), to: Store = store) {
       const { studioId, id: leadId } = lead;
@@ -166,7 +155,7 @@ export function leadChangeContract(adapter: string, displayName: string, open: (
     });
 
     test('a lead that has changed is marked, whenever one looks', async () => {
-      const other = await opened.another();
+      const other = await opened().another();
       const lead = await created();
       await acknowledgeAll();
 
@@ -241,7 +230,7 @@ export function leadChangeContract(adapter: string, displayName: string, open: (
       const [waits, known] = [await created(), await created()];
       await acknowledge(await changeOf(known));
 
-      store = (await opened.reopen?.()) ?? (await opened.another());
+      store = await opened().reopen();
 
       expect(await changedIds()).toEqual([waits.id]);
     });
@@ -297,17 +286,17 @@ export function leadChangeContract(adapter: string, displayName: string, open: (
         broken.push(await created(aLead({ createdAt: plus(NOW, index) })));
       }
       const whole = await created(aLead({ createdAt: plus(NOW, 1000) }));
-      await opened.damage({ kind: 'lead', field: displayName, value: '' }, ...broken);
+      await opened().damage(emptyName(damages), ...broken);
 
       expect((await store.listLeadChanges(2)).map(({ lead }) => lead.id)).toEqual([whole.id]);
-      expect(new Set(opened.reported.map(({ id }) => id))).toEqual(new Set(broken.map(({ id }) => id)));
+      expect(new Set(opened().reported.map(({ id }) => id))).toEqual(new Set(broken.map(({ id }) => id)));
 
-      await opened.damage({ kind: 'lead', field: displayName, value: 'Ada' }, ...broken);
+      await opened().damage({ ...emptyName(damages), value: 'Ada' }, ...broken);
       expect((await changes()).length).toBe(6);
     });
 
     test('a copy that two consumers keep is the store in the end, however many writers there are', async () => {
-      const others = [store, await opened.another()];
+      const others = [store, await opened().another()];
       const leads: Lead[] = [];
       for (const _ of times(10, () => 0)) leads.push(await created());
       const copy = new Map<string, LeadChange>();

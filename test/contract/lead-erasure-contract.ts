@@ -1,28 +1,20 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import type { Lead } from '../../src/domain/lead.ts';
 import { newId } from '../../src/domain/new-id.ts';
-import type { Store } from '../../src/store/store.ts';
-import { UnreadableRecord } from '../../src/store/store.ts';
+import { type Store, UnreadableRecord } from '../../src/store/store.ts';
 import { aLead, aStudio, BY, claimsOf, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
-import type { OpenedStore } from './opened-store.ts';
+import { type Damage, emptyName, type OpenedStore } from './opened-store.ts';
+import { actionsOn } from './store-actions.ts';
 
 /** Everything that `LeadErasureStore` promises, held against one adapter. */
-export function leadErasureContract(adapter: string, displayName: string, open: () => Promise<OpenedStore>): void {
-  describe(`erasing leads: ${adapter}`, () => {
-    let opened: OpenedStore;
+export function leadErasureContract(damages: readonly Damage[], opened: () => OpenedStore): void {
+  describe('erasing leads', () => {
     let store: Store;
-
     beforeEach(async () => {
-      opened = await open();
-      store = opened.store;
+      store = opened().store;
       await store.putStudio(aStudio(), BY);
     });
-    afterEach(() => opened.dispose());
-
-    async function created(lead: Lead = aLead(), claims = claimsOf(lead)): Promise<Lead> {
-      expect(await store.createLead(lead, claims)).toEqual({ kind: 'created', lead });
-      return lead;
-    }
+    const { created } = actionsOn(() => store);
 
     const erase = ({ studioId, id }: Lead, now = plus(new Date(), 60_000), from = store) =>
       from.eraseLead({ studioId, leadId: id, memberId: 'member-1', now });
@@ -90,7 +82,7 @@ export function leadErasureContract(adapter: string, displayName: string, open: 
       const [change] = await store.listLeadChanges(10);
       await store.acknowledgeLeadChanges([{ studioId: STUDIO_ID, leadId: lead.id, revision: change?.revision ?? 0 }]);
 
-      expect(await erase(lead, plus(new Date(), 86_400_000), await opened.another())).toEqual(first);
+      expect(await erase(lead, plus(new Date(), 86_400_000), await opened().another())).toEqual(first);
 
       expect(await store.listLeadChanges(10)).toEqual([]);
       expect((await store.listAuditEvents(STUDIO_ID, lead.id)).map(({ action }) => action)).toEqual(['lead-erased']);
@@ -146,8 +138,8 @@ export function leadErasureContract(adapter: string, displayName: string, open: 
 
     test('a lead that cannot be read can be erased, as long as its stage and times can', async () => {
       const [lead, lost] = [await created(), await created()];
-      await opened.damage({ kind: 'lead', field: displayName, value: '' }, lead);
-      await opened.damage({ kind: 'lead', field: 'stage', value: 'qualified' }, lost);
+      await opened().damage(emptyName(damages), lead);
+      await opened().damage({ kind: 'lead', field: 'stage', value: 'qualified' }, lost);
 
       expect(await erase(lead)).toMatchObject({ kind: 'erased' });
       await expect(erase(lost)).rejects.toThrow(UnreadableRecord);
@@ -155,7 +147,7 @@ export function leadErasureContract(adapter: string, displayName: string, open: 
     });
 
     test('of corrections and erasures at once, none brings anything back', async () => {
-      const other = await opened.another();
+      const other = await opened().another();
       const leads: Lead[] = [];
       for (const _ of times(10, () => 0)) leads.push(await created());
 

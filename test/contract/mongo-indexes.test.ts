@@ -3,7 +3,7 @@ import { type CreateIndexesOptions, type Db, type Document, MongoClient, UUID } 
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { errorSummary } from '../../common/error-summary.ts';
 import { examine } from '../../operator/doctor/examine.ts';
-import { LIVE_KEYS_PER_STUDIO } from '../../src/domain/api-key.ts';
+import { MAX_LIVE_KEYS } from '../../src/domain/api-key.ts';
 import type { Correction } from '../../src/domain/correction.ts';
 import type { Lead, LeadClaims, LeadStage } from '../../src/domain/lead.ts';
 import { type LeadDocument, leadDocument } from '../../src/store/mongo/documents.ts';
@@ -295,7 +295,7 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
     await database.collection('apiKeys').dropIndex('slot');
     await database.collection('apiKeys').createIndex({ studioId: 1, slot: 1 }, { name: 'slot' });
 
-    const asked = cores.flatMap((core) => times(LIVE_KEYS_PER_STUDIO, () => core.createApiKey(anApiKey(), NOW)));
+    const asked = cores.flatMap((core) => times(MAX_LIVE_KEYS, () => core.createApiKey(anApiKey(), NOW)));
     const outcomes = await Promise.allSettled(asked);
 
     expect(outcomes.filter(({ status }) => status === 'fulfilled')).toEqual([]);

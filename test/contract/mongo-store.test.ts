@@ -7,8 +7,6 @@ import { openMongoStore } from '../../src/store/mongo/mongo-store.ts';
 import type { Store, UnreadableRecord } from '../../src/store/store.ts';
 import { aLead, aStudio, BY, claimsOf, STUDIO_ID, times } from '../support/builders.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
-import { leadChangeContract } from './lead-change-contract.ts';
-import { leadErasureContract } from './lead-erasure-contract.ts';
 import type { Damage, OpenedStore } from './opened-store.ts';
 import { storeContract } from './store-contract.ts';
 
@@ -243,6 +241,4 @@ describeWithMongo('MongoDB', (mongoUrl) => {
   });
 
   storeContract('MongoDB', DAMAGES, openContractStore);
-  leadChangeContract('MongoDB', 'displayName', openContractStore);
-  leadErasureContract('MongoDB', 'displayName', openContractStore);
 });

@@ -5,8 +5,8 @@ import type { Store, UnreadableRecord } from '../../src/store/store.ts';
 /** A store with nothing in it, of which a test may do what it likes. */
 export interface OpenedStore {
   readonly store: Store;
-  /** Closes the store and opens its data again, as the next start of the process would; absent when nothing is kept. */
-  reopen?(): Promise<Store>;
+  /** Closes the store and opens its data again, like a restart of the process. */
+  reopen(): Promise<Store>;
   /** A second store on the same data, as a second process would have. */
   another(): Promise<Store>;
   /** What the stores have reported as unreadable. */
@@ -44,3 +44,12 @@ export interface Damage {
 /** How a test is named that does the damage. */
 export const titleOf = ({ kind, field, value }: Damage) =>
   `a ${kind} whose ${field} is ${value instanceof Date ? 'a date' : inspect(value, { breakLength: Infinity }).slice(0, 30)}`;
+
+/** The damage that leaves a lead without a name. */
+export function emptyName(damages: readonly Damage[]): Damage {
+  const found = damages.find(
+    ({ kind, field, value }) => kind === 'lead' && /^display_?name$/i.test(field) && value === '',
+  );
+  if (!found) throw new Error('the adapter has no damage that empties the name of a lead');
+  return found;
+}

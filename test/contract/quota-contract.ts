@@ -181,7 +181,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
       const [{ windows } = { windows: [] }] = await consumed(quota, apiKeyId, 3);
       await consumed(quota, other, 3);
 
-      await quota.putBack(apiKeyId, windows);
+      await quota.refund(apiKeyId, windows);
 
       const decisions = await Promise.all(times(10, () => quota.consume(apiKeyId)));
       expect(decisions.filter(({ admitted }) => admitted)).toEqual([expect.objectContaining({ remaining: 0 })]);
@@ -194,7 +194,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
       const { windows } = await quota.consume(apiKeyId);
       expect(await quota.consume(apiKeyId)).toMatchObject({ admitted: false });
 
-      await quota.putBack(apiKeyId, windows);
+      await quota.refund(apiKeyId, windows);
 
       expect(await quota.consume(apiKeyId)).toMatchObject({ admitted: false });
     });
@@ -207,7 +207,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
       const began = performance.now();
       await sleep(1200);
 
-      await quota.putBack(apiKeyId, windows);
+      await quota.refund(apiKeyId, windows);
       const again = await quota.consume(apiKeyId);
 
       // On a busy machine the window can be over.
@@ -223,10 +223,10 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
       const { windows: ofBusy } = await quota.consume(busy);
       await sleep(1010);
 
-      await quota.putBack(idle, ofIdle);
+      await quota.refund(idle, ofIdle);
       expect(await quota.consume(idle)).toMatchObject({ remaining: 1 });
       await quota.consume(busy);
-      await quota.putBack(busy, ofBusy);
+      await quota.refund(busy, ofBusy);
       expect(await quota.consume(busy)).toMatchObject({ remaining: 0 });
     });
 
@@ -326,7 +326,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
         const limits = { key: 1, studio: 1 };
         const { windows } = await quota.consume(one, limits);
 
-        await quota.putBack(one, windows);
+        await quota.refund(one, windows);
 
         expect(await quota.consume(one, limits)).toMatchObject({ admitted: true });
         expect(await quota.consume(other, limits)).toMatchObject({ admitted: false });
@@ -339,7 +339,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
         await quota.consume(other, { key: 9, studio: 2 });
         const { windows } = await quota.consume(one, { key: 9, studio: undefined });
 
-        await quota.putBack(one, windows);
+        await quota.refund(one, windows);
 
         expect(await quota.consume(other, { key: 9, studio: 2 })).toMatchObject({ admitted: true, remaining: 0 });
         expect(await quota.consume(other, { key: 9, studio: 2 })).toMatchObject({ admitted: false });
@@ -382,7 +382,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
 
       expect(await quota.ready()).toBe(false);
       await expect(quota.consume(newId())).rejects.toBeInstanceOf(QuotaUnavailable);
-      await expect(quota.putBack(newId(), [1])).rejects.toBeInstanceOf(QuotaUnavailable);
+      await expect(quota.refund(newId(), [1])).rejects.toBeInstanceOf(QuotaUnavailable);
     });
 
     test('it can be closed before it was used', async () => {

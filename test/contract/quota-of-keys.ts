@@ -9,13 +9,13 @@ export interface KeyPolicy {
 /** A quota as it is for keys whose studios have none: each is asked for by its id alone. */
 export interface QuotaOfKeys extends Pick<Quota, 'ready' | 'close'> {
   consume(apiKeyId: string): Promise<QuotaDecision>;
-  putBack(apiKeyId: string, windows: readonly number[]): Promise<void>;
+  refund(apiKeyId: string, windows: readonly number[]): Promise<void>;
 }
 
 /** Each key is the only one of its studio. */
 export const quotaOfKeys = (quota: Quota, limit: number): QuotaOfKeys => ({
   consume: (apiKeyId) => quota.consume(bearerOf(apiKeyId), { key: limit, studio: undefined }),
-  putBack: (apiKeyId, windows) => quota.putBack(bearerOf(apiKeyId), windows),
+  refund: (apiKeyId, windows) => quota.refund(bearerOf(apiKeyId), windows),
   ready: () => quota.ready(),
   close: () => quota.close(),
 });

@@ -1,6 +1,6 @@
 import type { Cluster } from 'ioredis';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { QUOTA_ANSWER_MS } from '../../common/deadlines.ts';
+import { QUOTA_TIMEOUT_MS } from '../../common/deadlines.ts';
 import { QuotaUnavailable } from '../../gateway/quota/quota-port.ts';
 import { clusterClient } from '../../gateway/quota/redis-client.ts';
 import { createRedisQuota } from '../../gateway/quota/redis-quota.ts';
@@ -88,7 +88,7 @@ describeWithRedisServer('Redis Cluster quota', () => {
     expect(refused.length).toBeGreaterThan(0);
     expect(refused.length).toBeLessThan(60);
     // Twice the bound: 60 answers at once on a busy machine.
-    expect(Math.max(...outcomes.map(({ tookMs }) => tookMs))).toBeLessThan(2 * QUOTA_ANSWER_MS);
+    expect(Math.max(...outcomes.map(({ tookMs }) => tookMs))).toBeLessThan(2 * QUOTA_TIMEOUT_MS);
     const all = () =>
       Promise.all(ids.map((id) => quota.consume(id))).then(
         () => true,

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { inspect } from 'node:util';
 import type { Redis } from 'ioredis';
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { QUOTA_ANSWER_MS } from '../../common/deadlines.ts';
+import { QUOTA_TIMEOUT_MS } from '../../common/deadlines.ts';
 import { QuotaUnavailable } from '../../gateway/quota/quota-port.ts';
 import { singleClient } from '../../gateway/quota/redis-client.ts';
 import { createRedisQuota } from '../../gateway/quota/redis-quota.ts';
@@ -248,7 +248,7 @@ describeWithRedisServer('Redis quota on a server of its own', () => {
     const apiKeyId = newId();
 
     const { windows } = await quota.consume(apiKeyId);
-    await quota.putBack(apiKeyId, windows);
+    await quota.refund(apiKeyId, windows);
     expect(await quota.consume(apiKeyId)).toMatchObject({ admitted: true });
     expect(await quota.consume(apiKeyId)).toMatchObject({ admitted: false });
     expect(await quota.ready()).toBe(true);
@@ -364,7 +364,7 @@ describeWithRedisServer('Redis quota on a server of its own', () => {
       await server.command('DEL', name);
       await leave(name, command);
 
-      await quota.putBack(apiKeyId, windows);
+      await quota.refund(apiKeyId, windows);
 
       expect(await quota.consume(apiKeyId)).toMatchObject({ admitted: true, remaining: 1 });
     });
@@ -437,7 +437,7 @@ async function inTime<T>(action: () => Promise<T>): Promise<T> {
     const start = performance.now();
     const outcome = await action();
     tookMs.push(performance.now() - start);
-    if ((tookMs.at(-1) ?? 0) <= QUOTA_ANSWER_MS) return outcome;
+    if ((tookMs.at(-1) ?? 0) <= QUOTA_TIMEOUT_MS) return outcome;
   }
-  throw new Error(`later than ${QUOTA_ANSWER_MS} ms: ${tookMs.join(', ')}`);
+  throw new Error(`later than ${QUOTA_TIMEOUT_MS} ms: ${tookMs.join(', ')}`);
 }

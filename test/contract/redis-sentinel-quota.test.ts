@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { QuotaUnavailable } from '../../gateway/quota/quota-port.ts';
 import { createRedisQuota } from '../../gateway/quota/redis-quota.ts';
 import { newId } from '../../src/domain/new-id.ts';
-import { replicationOf, startWatchedRedis, type WatchedRedis } from '../support/redis-sentinel.ts';
+import { type RedisWithSentinel, replicationOf, startRedisWithSentinel } from '../support/redis-sentinel.ts';
 import { describeWithRedisServer, type RedisServer } from '../support/servers.ts';
 import { quotaOfKeys } from './quota-of-keys.ts';
 
@@ -16,9 +16,9 @@ const LIMIT = 10;
 
 describeWithRedisServer('Redis quota by way of sentinels', () => {
   describe('whose Redis dies', () => {
-    let redis: WatchedRedis;
+    let redis: RedisWithSentinel;
     beforeEach(async () => {
-      redis = await startWatchedRedis();
+      redis = await startRedisWithSentinel();
       return () => redis.stop();
     });
 
@@ -66,7 +66,7 @@ describeWithRedisServer('Redis quota by way of sentinels', () => {
   });
 
   test('sentinels that are away cost nothing while their Redis stands, and refusals without waiting at the start', async () => {
-    const redis = await startWatchedRedis();
+    const redis = await startRedisWithSentinel();
     onTestFinished(() => redis.stop());
     const quota = open(redis);
     expect(await quota.ready()).toBe(true);
@@ -89,7 +89,7 @@ describeWithRedisServer('Redis quota by way of sentinels', () => {
   });
 });
 
-function open({ url }: WatchedRedis) {
+function open({ url }: RedisWithSentinel) {
   const quota = quotaOfKeys(createRedisQuota(600, url, false), LIMIT);
   onTestFinished(() => quota.close());
   return quota;
@@ -105,7 +105,7 @@ async function admitted(quota: Quota, apiKeyId: string, count: number): Promise<
 }
 
 /** Waits until the replica has all that its primary has. */
-async function replicated({ primary, replica }: WatchedRedis): Promise<void> {
+async function replicated({ primary, replica }: RedisWithSentinel): Promise<void> {
   const asOf = Number((await replicationOf(primary)).master_repl_offset);
   await expect
     .poll(async () => Number((await replicationOf(replica)).slave_repl_offset), { timeout: TAKES_OVER_WITHIN_MS })

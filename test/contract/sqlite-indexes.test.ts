@@ -10,7 +10,7 @@ import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { type Store, StoreUnavailable } from '../../src/store/store.ts';
 import { aLead, aMember, anApiKey, aStudio, BY, claimsOf, NOW, STUDIO_ID } from '../support/builders.ts';
 import { temporaryFolder } from '../support/processes.ts';
-import { ID_BYTES, LEAD_NUMBER } from '../support/sqlite-hand.ts';
+import { ID_BYTES, LEAD_NUMBER } from '../support/raw-sqlite.ts';
 
 /** A database of one's own: its path, an operator's way to it, and stores on it. */
 function aDatabase() {

@@ -8,7 +8,7 @@ import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
 import { text } from 'node:stream/consumers';
 import { setImmediate as turnOver } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { CALLS_OVER_MS } from '../../src/domain/claim-renewal.ts';
+import { MAX_STALE_CALL_MS } from '../../src/domain/claim-renewal.ts';
 import { openClaims } from '../../src/domain/claims.ts';
 import type { Lead } from '../../src/domain/lead.ts';
 import { sqliteApiKeys } from '../../src/store/sqlite/api-keys.ts';
@@ -21,9 +21,7 @@ import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { type Store, StoreUnavailable, type UnreadableRecord } from '../../src/store/store.ts';
 import { renewClaims } from '../../src/usecases/renew-claims.ts';
 import { aLead, anApiKey, aStudio, BY, claimsOf, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
-import { ID_BYTES, idTextOf, LEAD_NUMBER, STUDIO_NUMBER, setColumn } from '../support/sqlite-hand.ts';
-import { leadChangeContract } from './lead-change-contract.ts';
-import { leadErasureContract } from './lead-erasure-contract.ts';
+import { ID_BYTES, idTextOf, LEAD_NUMBER, STUDIO_NUMBER, setColumn } from '../support/raw-sqlite.ts';
 import type { Damage, OpenedStore } from './opened-store.ts';
 import { storeContract } from './store-contract.ts';
 
@@ -157,8 +155,6 @@ async function openContractStore(): Promise<OpenedStore> {
 }
 
 storeContract('SQLite', DAMAGES, openContractStore);
-leadChangeContract('SQLite', 'display_name', openContractStore);
-leadErasureContract('SQLite', 'display_name', openContractStore);
 
 describe('SQLite', () => {
   let folder: string;
@@ -428,7 +424,7 @@ describe('SQLite', () => {
 
     let now = NOW;
     const leadInTheWay = (_: string, leadId: string, holderId: string) => inTheWay.push([leadId, holderId]);
-    while ((await renewClaims({ store, clock: () => now }, { leadInTheWay })) > 0) now = plus(now, CALLS_OVER_MS);
+    while ((await renewClaims({ store, clock: () => now }, { leadInTheWay })) > 0) now = plus(now, MAX_STALE_CALL_MS);
 
     expect(await store.listClaimRenewals()).toEqual([]);
     expect(inTheWay.every(([leadId, holderId]) => leadId !== holderId)).toBe(true);

@@ -1,0 +1,466 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+import { type ApiKey, MAX_LIVE_KEYS } from '../../src/domain/api-key.ts';
+import { newId } from '../../src/domain/new-id.ts';
+import type { Store } from '../../src/store/store.ts';
+import {
+  aLeadSource,
+  aMember,
+  anApiKey,
+  aSecretHash,
+  aStudio,
+  BY,
+  DAY_MS,
+  NOW,
+  plus,
+  STUDIO_ID,
+  times,
+} from '../support/builders.ts';
+import type { OpenedStore } from './opened-store.ts';
+
+/** The promises about API keys, their quotas and last use. */
+export function apiKeyContract(opened: () => OpenedStore): void {
+  let store: Store;
+  beforeEach(() => {
+    store = opened().store;
+  });
+
+  describe('api keys', () => {
+    beforeEach(async () => {
+      await store.putStudio(aStudio(), BY);
+      await store.putMember(aMember());
+    });
+
+    async function issued(key: ApiKey = anApiKey(), now = NOW): Promise<ApiKey> {
+      expect(await store.createApiKey(key, now)).toBe(true);
+      return key;
+    }
+
+    async function issuedToTheLimit(overrides: Partial<ApiKey> = {}): Promise<ApiKey[]> {
+      const keys: ApiKey[] = [];
+      for (const key of times(MAX_LIVE_KEYS, () => anApiKey(overrides))) keys.push(await issued(key));
+      return keys;
+    }
+
+    const replacement = (key: ApiKey, overrides: { expiresAt?: Date; now?: Date; memberId?: string } = {}) => ({
+      studioId: key.studioId,
+      keyId: key.id,
+      memberId: key.memberId,
+      secretSha256: aSecretHash(),
+      secretHint: 'wxyz',
+      expiresAt: null,
+      now: NOW,
+      ...overrides,
+    });
+
+    test('a created key is found by its secret and in the listing, as it was given', async () => {
+      const key = await issued(anApiKey({ scopes: ['leads.read'] }));
+
+      expect(await store.findCredential(key.secretSha256)).toEqual({
+        key,
+        studio: aStudio(),
+        issuerRole: 'owner',
+        source: null,
+      });
+      expect(await store.listApiKeys(STUDIO_ID)).toEqual([key]);
+    });
+
+    test("a source of the key's studio is found together with the key, as it is now, and no other studio's", async () => {
+      const { secretSha256 } = await issued();
+      const source = aLeadSource();
+      const foreign = aLeadSource({ studioId: 'studio-2', id: newId() });
+      await store.putStudio(aStudio({ id: 'studio-2' }), BY);
+      for (const each of [source, foreign]) await store.putLeadSource(each);
+      const found = async ({ id }: { id: string }) => (await store.findCredential(secretSha256, id))?.source;
+
+      expect(await found(source)).toEqual(source);
+      expect(await found(foreign)).toBeNull();
+      expect(await found({ id: newId() })).toBeNull();
+
+      await store.putLeadSource({ ...source, enabled: false });
+      expect(await found(source)).toEqual({ ...source, enabled: false });
+    });
+
+    test('an unknown secret opens nothing', async () => {
+      await issued();
+
+      expect(await store.findCredential(aSecretHash())).toBeNull();
+    });
+
+    test("keys come highest id first, and another studio's are never seen", async () => {
+      await store.putStudio(aStudio({ id: 'studio-2' }), BY);
+      const keys = times(3, () => anApiKey());
+      for (const key of [keys[1], keys[0], keys[2]]) await issued(key);
+      const theirs = await issued(anApiKey({ studioId: 'studio-2' }));
+
+      expect(await store.listApiKeys(STUDIO_ID)).toEqual(keys.toReversed());
+      expect(await store.listApiKeys('studio-2')).toEqual([theirs]);
+      expect(await store.listApiKeys('studio-3')).toEqual([]);
+    });
+
+    describe.each([{ stores: 1 }, { stores: 2 }])('through $stores store(s)', ({ stores }) => {
+      let through: (index: number) => Store;
+
+      beforeEach(async () => {
+        const all = stores === 1 ? [store] : [store, await opened().another()];
+        through = (index) => all[index % all.length] as Store;
+      });
+
+      test('of 30 keys asked for at once, 20 are written', async () => {
+        const keys = times(30, () => anApiKey());
+
+        const written = await Promise.all(keys.map((key, index) => through(index).createApiKey(key, NOW)));
+
+        expect(written.filter(Boolean)).toHaveLength(20);
+        expect(await store.listApiKeys(STUDIO_ID)).toEqual(keys.filter((_, index) => written[index]).toReversed());
+      });
+
+      test('of 30 expired keys replaced at once, 20 come back to life', async () => {
+        const keys: ApiKey[] = [];
+        for (const batch of [0, 1]) {
+          const expiresAt = plus(NOW, batch + 1);
+          for (const key of times(15, () => anApiKey({ expiresAt }))) keys.push(await issued(key, plus(NOW, batch)));
+        }
+
+        const outcomes = await Promise.all(
+          keys.map((key, index) =>
+            through(index).replaceApiKey(replacement(key, { now: plus(NOW, 2), expiresAt: plus(NOW, DAY_MS) })),
+          ),
+        );
+
+        expect(outcomes.filter(({ kind }) => kind === 'replaced')).toHaveLength(20);
+        expect(outcomes.filter(({ kind }) => kind === 'limit-reached')).toHaveLength(10);
+        expect(await store.createApiKey(anApiKey(), plus(NOW, 2))).toBe(false);
+      });
+
+      test('of 10 replacements of one key at once, one secret opens it afterwards', async () => {
+        const key = await issued();
+        const replacements = times(10, () => replacement(key));
+
+        const outcomes = await Promise.all(replacements.map((each, index) => through(index).replaceApiKey(each)));
+
+        expect(outcomes.map(({ kind }) => kind)).toEqual(times(10, () => 'replaced'));
+        const found = await Promise.all(
+          [key, ...replacements].map(({ secretSha256 }) => store.findCredential(secretSha256)),
+        );
+        expect(found.filter((credential) => credential !== null)).toHaveLength(1);
+        expect(found[0]).toBeNull();
+      });
+
+      test('a key that is revoked while others replace it stays revoked', async () => {
+        const key = await issued();
+        const revokedAt = plus(NOW, 1);
+        const replacements = times(10, () => replacement(key, { expiresAt: plus(NOW, 2 * DAY_MS) }));
+
+        await Promise.all([
+          ...replacements.slice(0, 5).map((each, index) => through(index).replaceApiKey(each)),
+          through(1).revokeApiKey(key.studioId, key.id, { ...BY, now: revokedAt }),
+          ...replacements.slice(5).map((each, index) => through(index).replaceApiKey(each)),
+        ]);
+
+        expect(await store.listApiKeys(STUDIO_ID)).toMatchObject([{ id: key.id, revokedAt }]);
+      });
+    });
+
+    test('each studio has a limit of its own', async () => {
+      await store.putStudio(aStudio({ id: 'studio-2' }), BY);
+      await issuedToTheLimit();
+
+      expect(await store.createApiKey(anApiKey(), NOW)).toBe(false);
+      await issued(anApiKey({ studioId: 'studio-2' }));
+    });
+
+    test('a key that was not written opens nothing', async () => {
+      await issuedToTheLimit();
+      const refused = anApiKey();
+
+      expect(await store.createApiKey(refused, NOW)).toBe(false);
+      expect(await store.findCredential(refused.secretSha256)).toBeNull();
+      expect(await store.listApiKeys(STUDIO_ID)).toHaveLength(MAX_LIVE_KEYS);
+    });
+
+    test('an expired key frees its place from the very millisecond of its expiry', async () => {
+      const expiresAt = plus(NOW, 1000);
+      await issuedToTheLimit({ expiresAt });
+
+      expect(await store.createApiKey(anApiKey(), plus(expiresAt, -1))).toBe(false);
+      await issued(anApiKey(), expiresAt);
+    });
+
+    test('a revoked key frees its place, once', async () => {
+      const [first] = await issuedToTheLimit();
+      await store.revokeApiKey(STUDIO_ID, first?.id as string, BY);
+      await store.revokeApiKey(STUDIO_ID, first?.id as string, BY);
+
+      await issued();
+      expect(await store.createApiKey(anApiKey(), NOW)).toBe(false);
+    });
+
+    test('expired and revoked keys are listed on, and may be any number', async () => {
+      for (const _ of [1, 2]) {
+        for (const key of await issuedToTheLimit()) await store.revokeApiKey(STUDIO_ID, key.id, BY);
+      }
+
+      await issuedToTheLimit();
+      expect(await store.listApiKeys(STUDIO_ID)).toHaveLength(3 * MAX_LIVE_KEYS);
+    });
+
+    test('replacing gives another secret, hint and issuer, and leaves the rest', async () => {
+      const key = await issued();
+      const { secretSha256, ...rest } = replacement(key, { memberId: 'member-2' });
+
+      const outcome = await store.replaceApiKey({ secretSha256, ...rest });
+
+      const renewed = { ...key, memberId: 'member-2', secretSha256, secretHint: 'wxyz' };
+      expect(outcome).toEqual({ kind: 'replaced', key: renewed });
+      expect(await store.listApiKeys(STUDIO_ID)).toEqual([renewed]);
+    });
+
+    test('replacing with another expiry sets it', async () => {
+      const key = await issued();
+      const expiresAt = plus(NOW, 30 * DAY_MS);
+
+      expect(await store.replaceApiKey(replacement(key, { expiresAt }))).toMatchObject({ key: { expiresAt } });
+      expect(await store.listApiKeys(STUDIO_ID)).toMatchObject([{ expiresAt }]);
+    });
+
+    test('a replaced secret is dead at once, for every process', async () => {
+      const another = await opened().another();
+      const key = await issued();
+      expect(await another.findCredential(key.secretSha256)).toMatchObject({ key: { id: key.id } });
+      const next = replacement(key);
+
+      await store.replaceApiKey(next);
+
+      for (const each of [store, another]) {
+        expect(await each.findCredential(key.secretSha256)).toBeNull();
+        expect(await each.findCredential(next.secretSha256)).toMatchObject({ key: { id: key.id } });
+      }
+    });
+
+    test('a live key keeps its place when it is replaced, and takes no second one', async () => {
+      const [first, second] = await issuedToTheLimit();
+      expect(await store.replaceApiKey(replacement(first as ApiKey))).toMatchObject({ kind: 'replaced' });
+      expect(await store.createApiKey(anApiKey(), NOW)).toBe(false);
+
+      await store.revokeApiKey(STUDIO_ID, second?.id as string, BY);
+      await store.replaceApiKey(replacement(first as ApiKey));
+      await issued();
+      expect(await store.createApiKey(anApiKey(), NOW)).toBe(false);
+    });
+
+    test('an expired key that comes back to life counts towards the limit', async () => {
+      const early = await issued(anApiKey({ expiresAt: plus(NOW, 1) }));
+      const now = plus(NOW, 1);
+      const revival = replacement(early, { now, expiresAt: plus(now, DAY_MS) });
+      const others: ApiKey[] = [];
+      for (const key of times(MAX_LIVE_KEYS, () => anApiKey())) others.push(await issued(key, now));
+
+      expect(await store.replaceApiKey(revival)).toEqual({ kind: 'limit-reached' });
+      expect((await store.listApiKeys(STUDIO_ID)).at(-1)).toEqual(early);
+      expect(await store.findCredential(revival.secretSha256)).toBeNull();
+
+      await store.revokeApiKey(STUDIO_ID, others[0]?.id as string, { ...BY, now });
+      expect(await store.replaceApiKey(revival)).toMatchObject({ kind: 'replaced' });
+      expect(await store.createApiKey(anApiKey(), now)).toBe(false);
+    });
+
+    test('a key whose place went to another needs a new one, also to a process whose clock is behind', async () => {
+      const early = await issued(anApiKey({ expiresAt: plus(NOW, 10) }));
+      for (const key of times(MAX_LIVE_KEYS, () => anApiKey())) await issued(key, plus(NOW, 10));
+
+      const behind = replacement(early, { now: plus(NOW, 9), expiresAt: plus(NOW, DAY_MS) });
+
+      expect(await store.replaceApiKey(behind)).toEqual({ kind: 'limit-reached' });
+    });
+
+    test('an expired key without another expiry is left alone', async () => {
+      const key = await issued(anApiKey({ expiresAt: plus(NOW, 1) }));
+
+      expect(await store.replaceApiKey(replacement(key, { now: plus(NOW, 1) }))).toEqual({ kind: 'expired' });
+      expect(await store.listApiKeys(STUDIO_ID)).toEqual([key]);
+    });
+
+    test('a revoked key stays revoked', async () => {
+      const key = await issued();
+      const revoked = { ...key, revokedAt: NOW };
+      expect(await store.revokeApiKey(STUDIO_ID, key.id, BY)).toEqual(revoked);
+
+      const outcome = await store.replaceApiKey(replacement(key, { expiresAt: plus(NOW, 2 * DAY_MS) }));
+
+      expect(outcome).toEqual({ kind: 'revoked' });
+      expect(await store.revokeApiKey(STUDIO_ID, key.id, { ...BY, now: plus(NOW, DAY_MS) })).toEqual(revoked);
+      expect(await (await opened().reopen()).listApiKeys(STUDIO_ID)).toEqual([revoked]);
+    });
+
+    test('a revoked key is known as revoked at once, for every process', async () => {
+      const another = await opened().another();
+      const key = await issued();
+
+      await store.revokeApiKey(STUDIO_ID, key.id, BY);
+
+      for (const each of [store, another]) {
+        expect(await each.findCredential(key.secretSha256)).toMatchObject({ key: { revokedAt: NOW } });
+      }
+    });
+
+    test("an unknown key and another studio's key are not found, and nothing is written", async () => {
+      const key = await issued();
+      await store.putStudio(aStudio({ id: 'studio-2' }), BY);
+      const move = replacement(key);
+
+      expect(await store.replaceApiKey({ ...move, keyId: newId() })).toEqual({ kind: 'not-found' });
+      expect(await store.replaceApiKey({ ...move, studioId: 'studio-2' })).toEqual({ kind: 'not-found' });
+      expect(await store.revokeApiKey(STUDIO_ID, newId(), BY)).toBeNull();
+      expect(await store.revokeApiKey('studio-2', key.id, BY)).toBeNull();
+      expect(await store.listApiKeys(STUDIO_ID)).toEqual([key]);
+    });
+
+    test('a credential follows the studio and its issuer at once, for every process', async () => {
+      const another = await opened().another();
+      const { secretSha256 } = await issued();
+      const seen = async () => {
+        const found = await Promise.all([store, another].map((each) => each.findCredential(secretSha256)));
+        return found.map((credential) => [credential?.studio.status, credential?.issuerRole]);
+      };
+      const both = (...expected: unknown[]) => [expected, expected];
+
+      expect(await seen()).toEqual(both('active', 'owner'));
+      await store.putMember(aMember({ role: 'staff' }));
+      expect(await seen()).toEqual(both('active', 'staff'));
+      await store.putStudio(aStudio({ status: 'suspended' }), BY);
+      expect(await seen()).toEqual(both('suspended', 'staff'));
+      await another.putMember(aMember({ role: 'admin' }));
+      expect(await seen()).toEqual(both('suspended', 'admin'));
+      await another.putStudio(aStudio(), BY);
+      expect(await seen()).toEqual(both('active', 'admin'));
+      await store.removeMember(STUDIO_ID, 'member-1');
+      expect(await seen()).toEqual(both('active', null));
+    });
+
+    test("a credential depends on its last issuer, and on no other studio's member of the same id", async () => {
+      await store.putStudio(aStudio({ id: 'studio-0' }), BY);
+      await store.putMember(aMember({ studioId: 'studio-0', id: 'member-2', role: 'staff' }));
+      await store.putMember(aMember({ id: 'member-2', role: 'admin' }));
+      const key = await issued();
+      const next = replacement(key, { memberId: 'member-2' });
+      await store.replaceApiKey(next);
+
+      await store.removeMember(STUDIO_ID, 'member-1');
+
+      expect(await store.findCredential(next.secretSha256)).toMatchObject({ issuerRole: 'admin' });
+    });
+  });
+
+  describe('the quota of a key and of a studio', () => {
+    test('is there for who authenticates, also after the next start, and goes when it is taken away', async () => {
+      const key = anApiKey();
+      await store.putStudio(aStudio(), BY);
+      await store.putMember(aMember());
+      await store.createApiKey(key, NOW);
+      const limits = async () => {
+        const credential = await store.findCredential(key.secretSha256);
+        return [credential?.key.quotaLimit, credential?.studio.quotaLimit];
+      };
+      expect(await limits()).toEqual([null, null]);
+
+      expect(await store.putApiKeyQuota(STUDIO_ID, key.id, 50, BY)).toEqual({ ...key, quotaLimit: 50 });
+      const put = { id: STUDIO_ID, status: undefined, regionCode: undefined };
+      expect(await store.putStudio({ ...put, quotaLimit: 70 }, BY)).toEqual(aStudio({ quotaLimit: 70 }));
+      store = await opened().reopen();
+      expect(await limits()).toEqual([50, 70]);
+      expect(await store.findStudio(STUDIO_ID)).toEqual(aStudio({ quotaLimit: 70 }));
+      expect((await store.listStudios(null, 9)).records).toEqual([aStudio({ quotaLimit: 70 })]);
+      expect(await store.listApiKeys(STUDIO_ID)).toEqual([{ ...key, quotaLimit: 50 }]);
+
+      expect(await store.putApiKeyQuota(STUDIO_ID, key.id, null, BY)).toEqual(key);
+      expect(await store.putStudio({ ...put, quotaLimit: null }, BY)).toEqual(aStudio());
+      expect(await limits()).toEqual([null, null]);
+    });
+
+    test('stays when anything else changes, a secret too', async () => {
+      const key = anApiKey();
+      await store.putStudio(aStudio({ quotaLimit: 70 }), BY);
+      await store.createApiKey(key, NOW);
+      await store.putApiKeyQuota(STUDIO_ID, key.id, 50, BY);
+      const secret = { secretSha256: aSecretHash(), secretHint: 'hint', expiresAt: null };
+
+      await store.replaceApiKey({ studioId: STUDIO_ID, keyId: key.id, memberId: 'member-2', ...secret, now: NOW });
+      await store.noteApiKeyUse({ studioId: STUDIO_ID, keyId: key.id, now: NOW, unlessSince: plus(NOW, -1) });
+      await store.putStudio({ id: STUDIO_ID, status: 'suspended', regionCode: 'DE' }, BY);
+
+      const credential = await store.findCredential(secret.secretSha256);
+      expect(credential).toMatchObject({ key: { quotaLimit: 50 }, studio: { quotaLimit: 70, status: 'suspended' } });
+      expect(await store.revokeApiKey(STUDIO_ID, key.id, BY)).toMatchObject({ quotaLimit: 50 });
+    });
+
+    test('of a key is put by its studio alone', async () => {
+      const key = anApiKey();
+      await store.putStudio(aStudio(), BY);
+      await store.createApiKey(key, NOW);
+
+      expect(await store.putApiKeyQuota('studio-2', key.id, 5, BY)).toBeNull();
+      expect(await store.putApiKeyQuota(STUDIO_ID, newId(), 5, BY)).toBeNull();
+
+      expect(await store.listApiKeys(STUDIO_ID)).toEqual([key]);
+    });
+
+    test('is one of those that were put at once, and the audit leads from each to the next', async () => {
+      const key = anApiKey();
+      await store.putStudio(aStudio(), BY);
+      await store.createApiKey(key, NOW);
+      const limits = times(8, (index) => index + 1);
+      const put = { id: STUDIO_ID, status: undefined, regionCode: undefined };
+
+      await Promise.all(
+        limits.flatMap((limit) => [
+          store.putApiKeyQuota(STUDIO_ID, key.id, limit, BY),
+          store.putStudio({ ...put, quotaLimit: limit }, BY),
+        ]),
+      );
+
+      const [listed] = await store.listApiKeys(STUDIO_ID);
+      const events = (await store.listAuditEvents(STUDIO_ID, null)).toReversed();
+      for (const [action, last] of [
+        ['api-key-quota-changed', listed?.quotaLimit],
+        ['studio-quota-changed', (await store.findStudio(STUDIO_ID))?.quotaLimit],
+      ] as const) {
+        const changes = events.filter((event) => event.action === action);
+        expect(changes).toHaveLength(limits.length);
+        expect(changes.map(({ from }) => from)).toEqual([null, ...changes.slice(0, -1).map(({ to }) => to)]);
+        expect(changes.at(-1)?.to).toBe(`${last}`);
+      }
+    });
+  });
+
+  describe('the last use of a key', () => {
+    const use = (key: ApiKey, ms: number, unlessMs: number) => ({
+      studioId: key.studioId,
+      keyId: key.id,
+      now: plus(NOW, ms),
+      unlessSince: plus(NOW, unlessMs),
+    });
+
+    test('is kept, unless one is that is late enough, and outlives a new secret', async () => {
+      await store.putStudio(aStudio(), BY);
+      const key = anApiKey();
+      await store.createApiKey(key, NOW);
+      const lastUse = async () => {
+        store = await opened().reopen();
+        return (await store.listApiKeys(STUDIO_ID))[0]?.lastUsedAt;
+      };
+      expect(await lastUse()).toBeNull();
+
+      await store.noteApiKeyUse(use(key, 1000, -59_000));
+      await store.noteApiKeyUse(use(key, 2000, 999));
+      expect(await lastUse()).toEqual(plus(NOW, 1000));
+      await store.noteApiKeyUse(use(key, 3000, 1000));
+      await store.noteApiKeyUse({ ...use(key, 9000, 9000), studioId: 'studio-2' });
+      expect(await lastUse()).toEqual(plus(NOW, 3000));
+      expect(await store.findCredential(key.secretSha256)).toMatchObject({ key: { lastUsedAt: plus(NOW, 3000) } });
+
+      const secret = { secretSha256: aSecretHash(), secretHint: 'hint', expiresAt: null };
+      await store.replaceApiKey({ studioId: STUDIO_ID, keyId: key.id, memberId: 'member-1', ...secret, now: NOW });
+      expect(await lastUse()).toEqual(plus(NOW, 3000));
+    });
+  });
+}

@@ -1,0 +1,174 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+import { newId } from '../../src/domain/new-id.ts';
+import type { Store } from '../../src/store/store.ts';
+import { aClaim, aLead, claimsOf, DAY_MS, NOW, plus, STUDIO_ID } from '../support/builders.ts';
+import type { OpenedStore } from './opened-store.ts';
+import { actionsOn, CLOSED_STAGES, OPEN_STAGES } from './store-actions.ts';
+
+/** The promises of `changeLeadStage`. */
+export function changeLeadStageContract(opened: () => OpenedStore): void {
+  let store: Store;
+  beforeEach(() => {
+    store = opened().store;
+  });
+  const { created, moved, everyLead } = actionsOn(() => store);
+
+  describe('moving leads', () => {
+    const everyMove = [...OPEN_STAGES, ...CLOSED_STAGES].flatMap((from) =>
+      [...OPEN_STAGES, ...CLOSED_STAGES].filter((to) => to !== from).map((to) => ({ from, to })),
+    );
+
+    test.each(everyMove)('a lead moves from $from to $to, and nothing else of it changes', async ({ from, to }) => {
+      const lead = await created(aLead({ sourceId: newId(), note: 'stays' }));
+      const before = from === 'new' ? lead : await moved(lead, from);
+
+      const outcome = await store.changeLeadStage({
+        studioId: lead.studioId,
+        leadId: lead.id,
+        stage: to,
+        claims: claimsOf(lead),
+        memberId: null,
+        now: plus(before.updatedAt, 5),
+      });
+
+      const expected = { ...lead, stage: to, updatedAt: plus(before.updatedAt, 5) };
+      expect(outcome).toEqual({ kind: 'changed', lead: expected });
+      expect(await store.findLead(lead.studioId, lead.id)).toEqual(expected);
+    });
+
+    test.each([...OPEN_STAGES, ...CLOSED_STAGES])(
+      'moving a lead that is %s to where it is writes nothing',
+      async (stage) => {
+        const lead = await created();
+        const before = stage === 'new' ? lead : await moved(lead, stage);
+
+        const outcome = await store.changeLeadStage({
+          studioId: lead.studioId,
+          leadId: lead.id,
+          stage,
+          claims: claimsOf(lead),
+          memberId: null,
+          now: plus(before.updatedAt, DAY_MS),
+        });
+
+        expect(outcome).toEqual({ kind: 'unchanged', lead: before });
+        expect(await store.findLead(lead.studioId, lead.id)).toEqual(before);
+      },
+    );
+
+    test.each([
+      { clock: 'went on', ahead: 1000, grows: 1000 },
+      { clock: 'stood still', ahead: 0, grows: 1 },
+      { clock: 'went back', ahead: -DAY_MS, grows: 1 },
+    ])('updatedAt grows when the clock $clock', async ({ ahead, grows }) => {
+      const lead = await created();
+
+      const contacted = await moved(lead, 'contacted', { now: plus(lead.updatedAt, ahead) });
+
+      expect(contacted.updatedAt).toEqual(plus(lead.updatedAt, grows));
+      expect((await store.findLead(lead.studioId, lead.id))?.updatedAt).toEqual(contacted.updatedAt);
+    });
+
+    test.each(CLOSED_STAGES)('a lead that is %s frees its contact', async (stage) => {
+      const first = await created();
+      await moved(first, stage);
+
+      const second = await created(aLead({ contact: first.contact }));
+
+      expect((await everyLead()).map(({ id, stage }) => ({ id, stage }))).toEqual([
+        { id: second.id, stage: 'new' },
+        { id: first.id, stage },
+      ]);
+    });
+
+    test.each(OPEN_STAGES)('a lead that is %s keeps its contact', async (stage) => {
+      const first = await created();
+      if (stage !== 'new') await moved(first, stage);
+
+      const second = aLead({ contact: first.contact });
+
+      expect(await store.createLead(second, claimsOf(second))).toEqual({ kind: 'already-open', leadId: first.id });
+    });
+
+    test('a contact may have any number of closed leads', async () => {
+      const { contact } = aLead();
+      for (const stage of ['won', 'lost', 'won', 'lost'] as const) {
+        await moved(await created(aLead({ contact })), stage);
+      }
+
+      await created(aLead({ contact }));
+      expect(await everyLead()).toHaveLength(5);
+    });
+
+    test('a closed lead that moves to the other closed stage leaves its contact to the lead that has it', async () => {
+      const first = await created();
+      await moved(first, 'won');
+      const second = await created(aLead({ contact: first.contact }));
+
+      await moved(first, 'lost');
+
+      const third = aLead({ contact: first.contact });
+      expect(await store.createLead(third, claimsOf(third))).toEqual({ kind: 'already-open', leadId: second.id });
+    });
+
+    test('a reopened lead takes its contact again', async () => {
+      const first = await created();
+      await moved(first, 'lost');
+      await moved(first, 'contacted');
+
+      const second = aLead({ contact: first.contact });
+
+      expect(await store.createLead(second, claimsOf(second))).toEqual({ kind: 'already-open', leadId: first.id });
+    });
+
+    test('a reopened lead takes the contact as it is compared now', async () => {
+      const first = await created();
+      await moved(first, 'lost');
+      await moved(first, 'new', { claims: claimsOf(first, { contactKeys: [aClaim('compared-otherwise')] }) });
+
+      const second = aLead();
+
+      expect(await store.createLead(second, claimsOf(second, { contactKeys: [aClaim('compared-otherwise')] }))).toEqual(
+        {
+          kind: 'already-open',
+          leadId: first.id,
+        },
+      );
+      await created(aLead({ contact: first.contact }));
+    });
+
+    test.each(OPEN_STAGES)('reopening to %s into a taken contact is refused, and nothing is written', async (stage) => {
+      const first = await created();
+      const closed = await moved(first, 'lost');
+      const second = await created(aLead({ contact: first.contact }));
+
+      const outcome = await store.changeLeadStage({
+        studioId: first.studioId,
+        leadId: first.id,
+        stage,
+        claims: claimsOf(first),
+        memberId: null,
+        now: plus(closed.updatedAt, DAY_MS),
+      });
+
+      expect(outcome).toEqual({ kind: 'already-open', leadId: second.id });
+      expect(await everyLead()).toEqual([second, closed]);
+      // The contact is still the second lead's: freeing it there frees it for the first.
+      await moved(second, 'won');
+      await moved(first, stage);
+    });
+
+    test("an unknown lead and another studio's lead are not found, and nothing is written", async () => {
+      const lead = await created();
+      const move = { stage: 'won', claims: claimsOf(lead), memberId: null, now: NOW } as const;
+
+      expect(await store.changeLeadStage({ ...move, studioId: STUDIO_ID, leadId: newId() })).toEqual({
+        kind: 'not-found',
+      });
+      expect(await store.changeLeadStage({ ...move, studioId: 'studio-2', leadId: lead.id })).toEqual({
+        kind: 'not-found',
+      });
+      expect(await store.findLead(lead.studioId, lead.id)).toEqual(lead);
+    });
+  });
+}

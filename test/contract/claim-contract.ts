@@ -1,0 +1,380 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+import { MAX_STALE_CALL_MS } from '../../src/domain/claim-renewal.ts';
+import { openClaims } from '../../src/domain/claims.ts';
+import type { Lead } from '../../src/domain/lead.ts';
+import type { Studio } from '../../src/domain/studio.ts';
+import { type CreateLeadOutcome, type Store, StoreUnavailable } from '../../src/store/store.ts';
+import { renewAllClaims } from '../../src/usecases/renew-all-claims.ts';
+import { renewClaims } from '../../src/usecases/renew-claims.ts';
+import { aClaim, aLead, aStudio, BY, claimsOf, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
+import { openClaimsIn } from '../support/open-claims.ts';
+import type { OpenedStore } from './opened-store.ts';
+import { actionsOn } from './store-actions.ts';
+
+/** The promises about claims and their renewal after a change of region or contact rule. */
+export function claimContract(opened: () => OpenedStore): void {
+  let store: Store;
+  beforeEach(() => {
+    store = opened().store;
+  });
+  const { created, moved, everyLead } = actionsOn(() => store);
+
+  describe('claims', () => {
+    const phone = (value = '030 7654321') => ({ type: 'phone', value }) as const;
+    /** Creates a lead as it would be by the studio as it is now, and gives what became of it. */
+    async function createNow(contact: Lead['contact']): Promise<CreateLeadOutcome> {
+      const lead = aLead({ contact });
+      const studio = (await store.findStudio(STUDIO_ID)) ?? aStudio();
+      return store.createLead(lead, claimsOf(lead, openClaims(contact, studio)));
+    }
+    const clock = (now: Date) => ({ store, clock: () => now });
+    const put = (regionCode: Studio['regionCode'], now = NOW) =>
+      store.putStudio({ id: STUDIO_ID, status: 'active', regionCode }, { memberId: null, now });
+    const renewals = async () => (await store.listClaimRenewals()).map(({ renewal }) => renewal);
+    const claimsNow = () => openClaimsIn(store, STUDIO_ID);
+    /** Takes all steps of a renewal, each when it may begin. */
+    async function renewAll(from = NOW): Promise<Date> {
+      let now = from;
+      while ((await renewClaims(clock(now))) > 0) now = plus(now, MAX_STALE_CALL_MS);
+      return now;
+    }
+
+    test('one claim in common is enough to stand in the way, whichever it is', async () => {
+      const [first, second] = [aLead(), aLead()];
+      await created(first, claimsOf(first, { contactKeys: [aClaim('a'), aClaim('b')] }));
+
+      for (const contactKeys of [
+        [aClaim('a')],
+        [aClaim('b')],
+        [aClaim('c'), aClaim('b')],
+        [aClaim('a'), aClaim('c')],
+      ]) {
+        expect(await store.createLead(second, claimsOf(second, { contactKeys }))).toEqual({
+          kind: 'already-open',
+          leadId: first.id,
+        });
+      }
+      // What was refused has left none of its claims.
+      await created(second, claimsOf(second, { contactKeys: [aClaim('c')] }));
+    });
+
+    test('200 leads at once of which each has a claim in common with two others: none has one with another that is open', async () => {
+      const another = await opened().another();
+
+      await Promise.all(
+        times(200, (index) => {
+          const lead = aLead();
+          const contactKeys = [aClaim(`claim-${index % 20}`), aClaim(`claim-${(index + 1) % 20}`)];
+          return (index % 2 ? store : another).createLead(lead, claimsOf(lead, { contactKeys }));
+        }),
+      );
+
+      const claimed = (await claimsNow()).flatMap(({ claims }) => claims.contactKeys);
+      expect(new Set(claimed).size).toBe(claimed.length);
+      // No two neighbours are both free.
+      expect(claimed.length).toBeGreaterThanOrEqual(14);
+    });
+
+    test('closing frees every claim, and opening again takes those that are given then', async () => {
+      const first = aLead();
+      await created(first, claimsOf(first, { contactKeys: [aClaim('a'), aClaim('b')] }));
+      await moved(first, 'won');
+      const second = aLead();
+      await created(second, claimsOf(second, { contactKeys: [aClaim('b')] }));
+
+      const reopening = { studioId: STUDIO_ID, leadId: first.id, stage: 'new', memberId: null, now: NOW } as const;
+      const claims = claimsOf(first, { contactKeys: [aClaim('c'), aClaim('b')] });
+      expect(await store.changeLeadStage({ ...reopening, claims })).toEqual({
+        kind: 'already-open',
+        leadId: second.id,
+      });
+      await moved(second, 'lost');
+      expect(await store.changeLeadStage({ ...reopening, claims })).toMatchObject({ kind: 'changed' });
+
+      const [claiming] = await claimsNow();
+      expect(claiming).toMatchObject({ id: first.id, claims: { contactKeys: [aClaim('c'), aClaim('b')] } });
+    });
+
+    test('a move that leaves a lead open leaves its claims', async () => {
+      const lead = aLead();
+      await created(lead, claimsOf(lead, { contactKeys: [aClaim('a')] }));
+      await moved(lead, 'contacted', { claims: claimsOf(lead, { contactKeys: [aClaim('b')] }) });
+
+      expect(await claimsNow()).toMatchObject([{ claims: { contactKeys: [aClaim('a')] } }]);
+    });
+
+    test('a lead tells what it claims, and by which rule', async () => {
+      await put('DE');
+      await createNow(phone());
+      await createNow({ type: 'email', value: 'ada@example.org' });
+
+      const [byPhone, byEmail] = await claimsNow();
+      expect(byPhone).toMatchObject({ contact: phone(), claims: openClaims(phone(), aStudio({ regionCode: 'DE' })) });
+      expect(byEmail?.claims.contactRule).toEqual({ version: 2, region: 'DE' });
+    });
+
+    test.each<[Studio['regionCode'], Studio['regionCode']]>([
+      ['DE', null],
+      [null, 'DE'],
+      ['DE', 'FR'],
+    ])(
+      'the same text gets no second open lead when the region changes from %s to %s: before, while and after claims are renewed',
+      async (before, after) => {
+        await put(before);
+        expect(await createNow(phone())).toMatchObject({ kind: 'created' });
+
+        await put(after);
+        for (let now = NOW; ; now = plus(now, MAX_STALE_CALL_MS)) {
+          for (const text of ['030 7654321', '030/7654321', '(030) 7654321']) {
+            expect(await createNow(phone(text))).toMatchObject({ kind: 'already-open' });
+          }
+          if ((await renewClaims(clock(now))) === 0) break;
+        }
+
+        expect(await renewals()).toEqual([]);
+        expect(await createNow(phone())).toMatchObject({ kind: 'already-open' });
+        expect(await createNow(phone('030-7654321'))).toMatchObject({ kind: 'already-open' });
+        expect((await claimsNow()).map(({ claims }) => claims)).toEqual([
+          openClaims(phone(), aStudio({ regionCode: after })),
+        ]);
+      },
+    );
+
+    test('who has not heard of the new region creates no second lead of the same text, however late', async () => {
+      await put('DE');
+      const late = aLead({ contact: phone() });
+      const lateClaims = claimsOf(late, openClaims(phone(), aStudio({ regionCode: 'DE' })));
+      await put(null);
+      const now = await renewAll();
+      expect(await createNow(phone())).toMatchObject({ kind: 'created' });
+      await renewAll(now);
+
+      expect(await store.createLead(late, lateClaims)).toMatchObject({ kind: 'already-open' });
+    });
+
+    test('after its turn a lead is held to by the new region alone', async () => {
+      await put('DE');
+      await createNow(phone());
+      await put(null);
+      expect(await createNow(phone('+49 30 7654321'))).toMatchObject({ kind: 'already-open' });
+
+      await renewAll();
+
+      expect(await createNow(phone('+49 30 7654321'))).toMatchObject({ kind: 'created' });
+      expect(await createNow(phone('0307654321'))).toMatchObject({ kind: 'already-open' });
+    });
+
+    test('a region that becomes known unites what was typed in two ways, from the renewal on', async () => {
+      await put(null);
+      await createNow(phone());
+      await put('DE');
+      await renewClaims(clock(NOW));
+
+      expect(await createNow(phone('+49 30 7654321'))).toMatchObject({ kind: 'already-open' });
+    });
+
+    test('two open leads that become one contact both stay, are told, and hold others off', async () => {
+      await put(null);
+      const [first, second] = [await createNow(phone()), await createNow(phone('+49 30 7654321'))];
+      if (first.kind !== 'created' || second.kind !== 'created') throw new Error('not created');
+      const told: string[][] = [];
+      await put('DE');
+
+      await renewClaims(clock(NOW), { leadInTheWay: (_, leadId, holderId) => told.push([leadId, holderId]) });
+
+      expect(told).toEqual([[first.lead.id, second.lead.id]]);
+      for (const text of ['030 7654321', '+49 30 7654321', '030/7654321']) {
+        expect(await createNow(phone(text))).toMatchObject({ kind: 'already-open' });
+      }
+      await renewAll();
+      await moved(second.lead, 'won');
+      expect(await createNow(phone())).toMatchObject({ kind: 'already-open', leadId: first.lead.id });
+    });
+
+    test('of two open leads that became one contact, neither keeps anybody off who is another by now', async () => {
+      await put('DE');
+      expect(await createNow(phone())).toMatchObject({ kind: 'created' });
+      expect(await createNow(phone('+43 30 7654321'))).toMatchObject({ kind: 'created' });
+      await put('AT');
+
+      await renewAll();
+
+      expect(await createNow(phone('+49 30 7654321'))).toMatchObject({ kind: 'created' });
+      expect(await createNow(phone())).toMatchObject({ kind: 'already-open' });
+      expect(await createNow(phone('0043 30 7654321'))).toMatchObject({ kind: 'already-open' });
+    });
+
+    test('what keeps the claims of one studio from being made anew keeps no other’s, and is told', async () => {
+      await put('DE');
+      await createNow(phone());
+      await put(null);
+      const failing = { id: 'a-studio-before', status: 'active', regionCode: 'DE' } as const;
+      await store.putStudio(failing, { memberId: null, now: NOW });
+      await store.putStudio({ ...failing, regionCode: null }, { memberId: null, now: NOW });
+      const faulty: Store = {
+        ...store,
+        async listClaims(studioId, ...page) {
+          if (studioId === failing.id) throw new StoreUnavailable('the fault');
+          return store.listClaims(studioId, ...page);
+        },
+      };
+      const told: string[] = [];
+
+      const renewing = renewClaims(
+        { store: faulty, clock: () => NOW },
+        { failed: ({ studio }, error) => told.push(`${studio.id}: ${(error as Error).message}`) },
+      );
+
+      await expect(renewing).rejects.toThrow('the fault');
+      expect(told).toEqual(['a-studio-before: the fault']);
+      expect(await renewals()).toMatchObject([{ step: 'first' }, { step: 'second' }]);
+    });
+
+    test('all can be made anew from the beginning, by the first rule, too; also those of which that is under way', async () => {
+      const again = () => renewAllClaims({ store, clock: () => NOW });
+      const extension = phone('030 1234567 x200');
+      await put('DE');
+      await createNow(extension);
+      const claims = await claimsNow();
+
+      expect(await again()).toEqual({ begun: expect.arrayContaining([STUDIO_ID]), left: [] });
+
+      const first = { version: 1, region: 'DE' };
+      expect(await renewals()).toMatchObject([{ step: 'first', since: NOW, after: null, formerRules: [first] }]);
+      await renewClaims(clock(NOW));
+      // By the first rule an extension is none of the number.
+      expect(await createNow(phone('030 1234567'))).toMatchObject({ kind: 'already-open' });
+
+      await put(null);
+      await again();
+      const formerRules = [first, { version: 2, region: 'DE' }, { version: 1, region: null }];
+      expect(await renewals()).toMatchObject([{ step: 'first', formerRules: expect.arrayContaining(formerRules) }]);
+      await put('DE');
+      await renewAll();
+      expect(await claimsNow()).toEqual(claims);
+      expect(await createNow(phone('030 1234567'))).toMatchObject({ kind: 'created' });
+    });
+
+    test('a renewal that is broken off goes on where it was, also in another process', async () => {
+      await put('DE');
+      for (const index of times(250, (each) => each)) await createNow(phone(`030 ${1_000_000 + index}`));
+      await put(null);
+      const breakOff = new AbortController();
+      let pages = 0;
+      const brokenOff: Store = {
+        ...store,
+        async noteClaimRenewal(...renewal) {
+          const noted = await store.noteClaimRenewal(...renewal);
+          if (++pages === 1) breakOff.abort();
+          return noted;
+        },
+      };
+      await renewClaims({ store: brokenOff, clock: () => NOW }, {}, breakOff.signal);
+      const [half] = await renewals();
+      expect(half).toMatchObject({ step: 'first', after: expect.any(String) });
+      const isRenewed = async () =>
+        (await claimsNow()).filter(({ claims }) => claims.contactRule.region === null).length;
+      expect(await isRenewed()).toBe(100);
+
+      store = await opened().reopen();
+      let renewed = 0;
+      await renewClaims(clock(NOW), { stepEnded: (_, count) => (renewed += count) });
+
+      expect(renewed).toBe(150);
+      expect(await isRenewed()).toBe(250);
+      expect(await renewals()).toMatchObject([{ step: 'second', after: null }]);
+    });
+
+    test('two processes that renew at once, with leads that come and go, leave the claims of now and no others', async () => {
+      await put('DE');
+      const leads: Lead[] = [];
+      for (const index of times(60, (each) => each)) {
+        const outcome = await createNow(phone(`030 ${2_000_000 + index}`));
+        if (outcome.kind === 'created') leads.push(outcome.lead);
+      }
+      await put(null);
+      const another = await opened().another();
+      const coming = Promise.all(times(40, (index) => createNow(phone(`030 ${3_000_000 + index}`))));
+      const going = Promise.all(leads.slice(0, 30).map((lead) => moved(lead, 'lost')));
+
+      let now = NOW;
+      while ((await store.listClaimRenewals()).length > 0) {
+        await Promise.all([renewClaims(clock(now)), renewClaims({ store: another, clock: () => now })]);
+        now = plus(now, MAX_STALE_CALL_MS);
+      }
+      await Promise.all([coming, going]);
+
+      const claiming = await claimsNow();
+      expect(claiming).toHaveLength(30 + 40);
+      for (const { contact, claims } of claiming) {
+        expect(claims.contactKeys).toEqual(expect.arrayContaining([...openClaims(contact, aStudio()).contactKeys]));
+      }
+      for (const lead of leads.slice(0, 30)) expect(await createNow(lead.contact)).toMatchObject({ kind: 'created' });
+      for (const lead of leads.slice(30)) expect(await createNow(lead.contact)).toMatchObject({ kind: 'already-open' });
+    });
+
+    test('a lead that was closed, opened again or renewed since it was read keeps what it has', async () => {
+      const lead = await created();
+      const [read] = await claimsNow();
+      if (!read) throw new Error('no lead');
+      const wanted = { contactKeys: [aClaim('other')], contactRule: { version: 2, region: 'DE' } } as const;
+      await moved(lead, 'won');
+      expect(await store.renewClaims(STUDIO_ID, read, wanted)).toBeNull();
+      expect(await claimsNow()).toEqual([]);
+      await created(aLead({ contact: lead.contact }));
+
+      const another = aLead();
+      await created(another, claimsOf(another, { contactKeys: [aClaim('other')] }));
+      await moved(another, 'won');
+
+      const again = claimsOf(lead, { contactKeys: [aClaim('again')] });
+      await moved(lead, 'new', { claims: again });
+      expect(await store.renewClaims(STUDIO_ID, read, wanted)).toBeNull();
+      const keysOfLead = async () => (await claimsNow()).find(({ id }) => id === lead.id)?.claims.contactKeys;
+      expect(await keysOfLead()).toEqual([aClaim('again')]);
+
+      const [reopened] = (await claimsNow()).filter(({ id }) => id === lead.id);
+      if (!reopened) throw new Error('no lead');
+      await store.renewClaims(STUDIO_ID, reopened, { ...wanted, contactKeys: [aClaim('renewed')] });
+      expect(await store.renewClaims(STUDIO_ID, reopened, wanted)).toBeNull();
+      expect(await keysOfLead()).toEqual([aClaim('renewed')]);
+    });
+
+    test('a region that changes and changes back, or on, while claims are renewed is held to in every form', async () => {
+      await put('DE');
+      await createNow(phone());
+      await put('FR');
+      await renewClaims(clock(NOW));
+      await createNow(phone('+33 30 765 43 21'));
+      await put(null, plus(NOW, 1));
+
+      expect((await renewals())[0]?.formerRules.map(({ region }) => region)).toEqual(['DE', 'FR']);
+      expect(await createNow(phone('0049 30 7654321'))).toMatchObject({ kind: 'already-open' });
+
+      await put('DE', plus(NOW, 2));
+      expect((await renewals())[0]?.formerRules.map(({ region }) => region)).toEqual(['FR', null]);
+      await renewAll();
+      expect(await createNow(phone('+49 30 7654321'))).toMatchObject({ kind: 'already-open' });
+    });
+
+    test('a put that changes no region begins no renewal, and leaves one that is under way', async () => {
+      await put('DE');
+      expect(await renewals()).toEqual([]);
+      await put(null);
+      const before = await renewals();
+      await store.putStudio({ id: STUDIO_ID, status: 'suspended', regionCode: undefined }, BY);
+
+      expect(await renewals()).toEqual(before);
+    });
+
+    test('nothing of a lead but its claims changes', async () => {
+      await put('DE');
+      await createNow(phone());
+      const before = await everyLead();
+      await put(null);
+      await renewAll();
+
+      expect(await everyLead()).toEqual(before);
+    });
+  });
+}

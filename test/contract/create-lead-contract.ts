@@ -1,0 +1,369 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+import type { Lead, LeadStage } from '../../src/domain/lead.ts';
+import { newId } from '../../src/domain/new-id.ts';
+import type { CreateLeadOutcome, Store } from '../../src/store/store.ts';
+import { aClaim, aLead, claimsOf, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
+import type { OpenedStore } from './opened-store.ts';
+import { actionsOn, OPEN_STAGES } from './store-actions.ts';
+
+/** The promises of `createLead`, and of concurrent writes for one key or contact. */
+export function createLeadContract(opened: () => OpenedStore): void {
+  let store: Store;
+  beforeEach(() => {
+    store = opened().store;
+  });
+  const { created, moved, everyLead } = actionsOn(() => store);
+
+  describe('creating leads', () => {
+    test('a created lead is found by its id, by its idempotency key and in the listing, as it was given', async () => {
+      const lead = aLead({
+        contact: { type: 'phone', value: '+49 (0)30 1234567' },
+        sourceId: newId(),
+        note: 'Calls back after six.',
+      });
+      const claims = claimsOf(lead);
+      await created(lead, claims);
+
+      expect(await store.findLead(lead.studioId, lead.id)).toEqual(lead);
+      expect(await store.findLeadByIdempotencyKey(lead.studioId, claims.idempotencyKey)).toEqual({
+        lead,
+        fingerprint: claims.fingerprint,
+      });
+      expect(await everyLead()).toEqual([lead]);
+    });
+
+    test('an absent source and note stay absent', async () => {
+      const lead = await created(aLead({ sourceId: null, note: null }));
+
+      expect(await store.findLead(lead.studioId, lead.id)).toMatchObject({ sourceId: null, note: null });
+    });
+
+    test('times keep their millisecond', async () => {
+      const createdAt = new Date('2026-12-31T23:59:59.999Z');
+      const lead = await created(aLead({ createdAt }));
+
+      expect((await store.findLead(lead.studioId, lead.id))?.createdAt.getTime()).toBe(createdAt.getTime());
+    });
+
+    test('the same key with the same data is a replay of the first lead', async () => {
+      const first = aLead();
+      const claims = claimsOf(first);
+      await created(first, claims);
+
+      const retry = { ...first, id: newId() };
+
+      expect(await store.createLead(retry, claims)).toEqual({ kind: 'replayed', lead: first });
+      expect(await everyLead()).toEqual([first]);
+    });
+
+    test('the same key with other data is a conflict, and nothing is written', async () => {
+      const first = aLead();
+      const { idempotencyKey } = claimsOf(first);
+      await created(first, claimsOf(first, { idempotencyKey }));
+
+      const other = aLead({ contact: first.contact, note: 'other data' });
+
+      expect(await store.createLead(other, claimsOf(other, { idempotencyKey }))).toEqual({
+        kind: 'idempotency-conflict',
+      });
+      expect(await everyLead()).toEqual([first]);
+    });
+
+    test('the same data hashed in another way is a conflict', async () => {
+      const first = aLead();
+      const claims = claimsOf(first);
+      await created(first, claims);
+
+      const fingerprint = { ...claims.fingerprint, version: claims.fingerprint.version + 1 };
+
+      expect(await store.createLead({ ...first, id: newId() }, { ...claims, fingerprint })).toEqual({
+        kind: 'idempotency-conflict',
+      });
+    });
+
+    test('another key for a contact with an open lead names that lead, and nothing is written', async () => {
+      const first = await created();
+      const second = aLead({ contact: first.contact });
+
+      expect(await store.createLead(second, claimsOf(second))).toEqual({ kind: 'already-open', leadId: first.id });
+      expect(await everyLead()).toEqual([first]);
+    });
+
+    test('a refused creation leaves its key free for other data', async () => {
+      const first = await created();
+      const refused = aLead({ contact: first.contact });
+      const { idempotencyKey } = claimsOf(refused);
+      await store.createLead(refused, claimsOf(refused, { idempotencyKey }));
+
+      expect(await store.findLeadByIdempotencyKey(STUDIO_ID, idempotencyKey)).toBeNull();
+      const other = aLead();
+      await created(other, claimsOf(other, { idempotencyKey }));
+    });
+
+    test('a retry is replayed and not told that its own lead is in the way', async () => {
+      const lead = aLead();
+      const claims = claimsOf(lead);
+      await created(lead, claims);
+
+      // The contact's slot is taken, by the very lead that this key created.
+      expect(await store.createLead({ ...lead, id: newId() }, claims)).toMatchObject({ kind: 'replayed' });
+    });
+
+    test('a key used with other data is a conflict even when the contact is taken as well', async () => {
+      const mine = aLead();
+      const { idempotencyKey } = claimsOf(mine);
+      await created(mine, claimsOf(mine, { idempotencyKey }));
+      const theirs = await created();
+
+      const other = aLead({ contact: theirs.contact });
+
+      expect(await store.createLead(other, claimsOf(other, { idempotencyKey }))).toEqual({
+        kind: 'idempotency-conflict',
+      });
+    });
+
+    test('a replay answers the lead as it is now, also after it was closed and the contact went to another', async () => {
+      const lead = aLead();
+      const claims = claimsOf(lead);
+      await created(lead, claims);
+      const won = await moved(lead, 'won');
+      await created(aLead({ contact: lead.contact }));
+
+      expect(await store.createLead({ ...lead, id: newId() }, claims)).toEqual({ kind: 'replayed', lead: won });
+      expect(await store.findLeadByIdempotencyKey(STUDIO_ID, claims.idempotencyKey)).toMatchObject({ lead: won });
+    });
+
+    test('keys and contacts are claimed per studio', async () => {
+      const lead = aLead();
+      const claims = claimsOf(lead);
+      await created(lead, claims);
+
+      await created({ ...lead, id: newId(), studioId: 'studio-2' }, claims);
+    });
+
+    test('studios whose ids differ in letter case only are different studios', async () => {
+      const lead = aLead({ studioId: 'Studio' });
+      const claims = claimsOf(lead);
+      await created(lead, claims);
+
+      expect(await store.findLead('studio', lead.id)).toBeNull();
+      await created({ ...lead, id: newId(), studioId: 'studio' }, claims);
+    });
+
+    test('contacts whose keys differ in letter case only are different contacts', async () => {
+      const [a, b] = [aLead(), aLead()];
+      await created(a, claimsOf(a, { contactKeys: [aClaim('kEy')] }));
+
+      await created(b, claimsOf(b, { contactKeys: [aClaim('KeY')] }));
+    });
+
+    test('an unknown key, an unknown lead and an empty studio are no faults', async () => {
+      expect(await store.findLeadByIdempotencyKey(STUDIO_ID, newId())).toBeNull();
+      expect(await store.findLead(STUDIO_ID, newId())).toBeNull();
+      expect(await everyLead()).toEqual([]);
+    });
+  });
+
+  describe('leads that are created closed', () => {
+    test('claim nothing, stand in nobody’s way, and are found by their contact and their key', async () => {
+      const open = await created();
+      const closed = aLead({ stage: 'won', contact: open.contact, updatedAt: plus(open.createdAt, 5000) });
+      const claims = claimsOf(closed);
+      await created(closed, claims);
+      await created(aLead({ stage: 'lost', contact: open.contact }));
+
+      expect(await store.findLead(STUDIO_ID, closed.id)).toEqual(closed);
+      expect(await store.findLeadsOfContact(STUDIO_ID, claims.contactKeys)).toHaveLength(3);
+      expect(await store.createLead(aLead({ stage: 'won', contact: open.contact }), claims)).toMatchObject({
+        kind: 'replayed',
+        lead: { id: closed.id },
+      });
+      const rival = aLead({ contact: open.contact });
+      expect(await store.createLead(rival, claimsOf(rival))).toEqual({ kind: 'already-open', leadId: open.id });
+      await moved(open, 'lost');
+      await moved(closed, 'new');
+      expect(await store.createLead(rival, claimsOf(rival))).toEqual({ kind: 'already-open', leadId: closed.id });
+    });
+
+    test('wait to be told since they were written', async () => {
+      const lead = aLead({ createdAt: new Date('2019-05-04T00:00:00Z') });
+      await store.createLead(lead, claimsOf(lead), NOW);
+
+      expect(await store.listLeadChanges(1)).toMatchObject([{ lead, since: NOW }]);
+    });
+  });
+
+  describe('many creations at once', () => {
+    const kinds = (outcomes: readonly CreateLeadOutcome[]) =>
+      Object.fromEntries(
+        Object.entries(Object.groupBy(outcomes, ({ kind }) => kind)).map(([kind, list]) => [kind, list?.length]),
+      );
+
+    // Alone, and through a second store on the same data: what one process may keep in mind, two may not.
+    describe.each([{ stores: 1 }, { stores: 2 }])('through $stores store(s)', ({ stores }) => {
+      let through: (index: number) => Store;
+
+      beforeEach(async () => {
+        const all = stores === 1 ? [store] : [store, await opened().another()];
+        through = (index) => all[index % all.length] as Store;
+      });
+
+      test('200 identical creations make one lead, and all get it', async () => {
+        const lead = aLead();
+        const claims = claimsOf(lead);
+
+        const outcomes = await Promise.all(
+          times(200, (index) => through(index).createLead({ ...lead, id: newId() }, claims)),
+        );
+
+        expect(kinds(outcomes)).toEqual({ created: 1, replayed: 199 });
+        const [only, ...more] = await everyLead();
+        expect(more).toEqual([]);
+        expect(outcomes.map((outcome) => 'lead' in outcome && outcome.lead)).toEqual(times(200, () => only));
+      });
+
+      test('one key with 50 different bodies makes one lead, the rest are conflicts', async () => {
+        const idempotencyKey = newId();
+
+        const outcomes = await Promise.all(
+          times(50, (index) => {
+            const lead = aLead({ note: `body ${index}` });
+            return through(index).createLead(lead, claimsOf(lead, { idempotencyKey }));
+          }),
+        );
+
+        expect(kinds(outcomes)).toEqual({ created: 1, 'idempotency-conflict': 49 });
+        expect(await everyLead()).toEqual(
+          outcomes.flatMap((outcome) => (outcome.kind === 'created' ? [outcome.lead] : [])),
+        );
+      });
+
+      test('200 keys for one contact make one lead, the rest are told which', async () => {
+        const { contact } = aLead();
+
+        const outcomes = await Promise.all(
+          times(200, (index) => {
+            const lead = aLead({ contact });
+            return through(index).createLead(lead, claimsOf(lead));
+          }),
+        );
+
+        expect(kinds(outcomes)).toEqual({ created: 1, 'already-open': 199 });
+        const [only, ...more] = await everyLead();
+        expect(more).toEqual([]);
+        expect(new Set(outcomes.flatMap((outcome) => ('leadId' in outcome ? [outcome.leadId] : [])))).toEqual(
+          new Set([only?.id]),
+        );
+      });
+
+      test('5 keys for one contact, 20 times each: one key gets its lead every time, the others never', async () => {
+        const { contact } = aLead();
+        const requests = times(5, () => {
+          const lead = aLead({ contact });
+          return { lead, claims: claimsOf(lead) };
+        });
+
+        const outcomes = await Promise.all(
+          times(100, (index) => {
+            const { lead, claims } = requests[index % 5] as (typeof requests)[number];
+            return through(index).createLead({ ...lead, id: newId() }, claims);
+          }),
+        );
+
+        expect(kinds(outcomes)).toEqual({ created: 1, replayed: 19, 'already-open': 80 });
+        expect(await everyLead()).toHaveLength(1);
+      });
+
+      test('200 leads that have nothing in common are all made', async () => {
+        const leads = times(200, () => aLead());
+
+        const outcomes = await Promise.all(leads.map((lead, index) => through(index).createLead(lead, claimsOf(lead))));
+
+        expect(kinds(outcomes)).toEqual({ created: 200 });
+        expect(await everyLead()).toEqual(leads.toReversed());
+      });
+
+      test('20 closed leads of one contact reopened at once: one opens, the rest are told which', async () => {
+        const { contact } = aLead();
+        const closed: Lead[] = [];
+        for (const lead of times(20, () => aLead({ contact }))) {
+          await created(lead);
+          closed.push(await moved(lead, 'lost'));
+        }
+
+        const outcomes = await Promise.all(
+          closed.map(({ studioId, id: leadId, contact }, index) =>
+            through(index).changeLeadStage({
+              studioId,
+              leadId,
+              stage: 'new',
+              claims: claimsOf(aLead({ contact })),
+              memberId: null,
+              now: NOW,
+            }),
+          ),
+        );
+
+        const opened = outcomes.filter(({ kind }) => kind === 'changed');
+        expect(opened).toHaveLength(1);
+        const winner = (await everyLead()).filter(({ stage }) => stage === 'new');
+        expect(opened).toEqual([{ kind: 'changed', lead: winner[0] }]);
+        expect(outcomes.filter((outcome) => !opened.includes(outcome))).toEqual(
+          times(19, () => ({ kind: 'already-open', leadId: winner[0]?.id })),
+        );
+      });
+
+      test('reopening and creating for one contact at once: one of them has it', async () => {
+        const lead = await created();
+        const claims = claimsOf(lead);
+        await moved(lead, 'lost');
+
+        const outcomes = await Promise.all(
+          times(40, (index) => {
+            const rival = aLead({ contact: lead.contact });
+            return index % 2 === 0
+              ? through(index >> 1).createLead(rival, claimsOf(rival))
+              : through(index >> 1).changeLeadStage({
+                  studioId: lead.studioId,
+                  leadId: lead.id,
+                  stage: 'new',
+                  claims,
+                  memberId: null,
+                  now: NOW,
+                });
+          }),
+        );
+
+        const winners = (await everyLead()).filter(({ stage }) => stage === 'new');
+        expect(winners).toHaveLength(1);
+        expect(outcomes.filter(({ kind }) => kind === 'created' || kind === 'changed')).toMatchObject([
+          { lead: { id: winners[0]?.id } },
+        ]);
+      });
+
+      test('20 moves of one lead at once each get an updatedAt of their own, and the highest stays', async () => {
+        const lead = await created();
+        const claims = claimsOf(lead);
+
+        const outcomes = await Promise.all(
+          times(20, (index) =>
+            through(index).changeLeadStage({
+              studioId: lead.studioId,
+              leadId: lead.id,
+              stage: OPEN_STAGES[index % 4] as LeadStage,
+              claims,
+              memberId: null,
+              now: NOW,
+            }),
+          ),
+        );
+
+        const changes = outcomes.flatMap((outcome) => (outcome.kind === 'changed' ? [outcome.lead] : []));
+        changes.sort((a, b) => a.updatedAt.getTime() - b.updatedAt.getTime());
+        expect(changes.length).toBeGreaterThan(0);
+        expect(new Set(changes.map(({ updatedAt }) => updatedAt.getTime())).size).toBe(changes.length);
+        expect(await store.findLead(lead.studioId, lead.id)).toEqual(changes.at(-1));
+      });
+    });
+  });
+}

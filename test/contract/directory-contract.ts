@@ -1,0 +1,243 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+import { type LeadSource, MAX_LEAD_SOURCES, MAX_MEMBERS, type Member } from '../../src/domain/studio.ts';
+import type { Store } from '../../src/store/store.ts';
+import { aLeadSource, aMember, anApiKey, aStudio, BY, NOW, STUDIO_ID, times } from '../support/builders.ts';
+import type { OpenedStore } from './opened-store.ts';
+import { actionsOn, sourcesIn } from './store-actions.ts';
+
+/** The promises about studios, members and lead sources. */
+export function directoryContract(opened: () => OpenedStore): void {
+  let store: Store;
+  beforeEach(() => {
+    store = opened().store;
+  });
+  const { created, everyLead } = actionsOn(() => store);
+
+  describe('the directory', () => {
+    test('a studio is found as it was put, and put again as it was put last', async () => {
+      for (const studio of [aStudio(), aStudio({ status: 'suspended' }), aStudio()]) {
+        expect(await store.putStudio(studio, BY)).toEqual(studio);
+        expect(await store.findStudio(STUDIO_ID)).toEqual(studio);
+      }
+      expect(await store.findStudio('studio-2')).toBeNull();
+    });
+
+    test('what a put of a studio does not give stays as it is', async () => {
+      await store.putStudio(aStudio({ regionCode: 'DE' }), BY);
+      const asItIs = { id: STUDIO_ID, status: undefined, regionCode: undefined };
+
+      expect(await store.putStudio({ ...asItIs, status: 'suspended' }, BY)).toMatchObject({ regionCode: 'DE' });
+      expect(await store.putStudio({ ...asItIs, regionCode: 'FR' }, BY)).toMatchObject({ status: 'suspended' });
+      expect(await store.putStudio(asItIs, BY)).toMatchObject({ status: 'suspended', regionCode: 'FR' });
+      expect(await store.putStudio({ ...asItIs, regionCode: null }, BY)).toMatchObject({ regionCode: null });
+      expect(await store.findStudio(STUDIO_ID)).toMatchObject({ status: 'suspended', regionCode: null });
+    });
+
+    test('a studio that is not there is not made without a status', async () => {
+      expect(await store.putStudio({ id: STUDIO_ID, status: undefined, regionCode: 'DE' }, BY)).toBeNull();
+      expect(await store.findStudio(STUDIO_ID)).toBeNull();
+    });
+
+    test('a new studio has no region unless one is given', async () => {
+      const put = { id: STUDIO_ID, status: 'active', regionCode: undefined } as const;
+      expect(await store.putStudio(put, BY)).toEqual(aStudio());
+    });
+
+    test('putting a studio again leaves its members, sources, keys and leads alone', async () => {
+      const [source, key] = [aLeadSource(), anApiKey()];
+      await store.putStudio(aStudio(), BY);
+      await store.putMember(aMember());
+      await store.putLeadSource(source);
+      await store.createApiKey(key, NOW);
+      const lead = await created();
+
+      await store.putStudio(aStudio({ status: 'suspended', regionCode: 'FR' }), BY);
+
+      expect(await store.findMember(STUDIO_ID, 'member-1')).toEqual(aMember());
+      expect(await sourcesIn(store, STUDIO_ID)).toEqual([source]);
+      expect(await store.listApiKeys(STUDIO_ID)).toEqual([key]);
+      expect(await everyLead()).toEqual([lead]);
+    });
+
+    test('many first puts of one studio at once make one studio', async () => {
+      const another = await opened().another();
+
+      await Promise.all(times(20, (index) => (index % 2 ? store : another).putStudio(aStudio(), BY)));
+
+      expect(await store.findStudio(STUDIO_ID)).toEqual(aStudio());
+    });
+
+    test('a member and a source of no studio are not written', async () => {
+      const source = aLeadSource();
+
+      expect(await store.putMember(aMember())).toBe('no-studio');
+      expect(await store.putLeadSource(source)).toBe('no-studio');
+
+      await store.putStudio(aStudio(), BY);
+      expect(await store.findMember(STUDIO_ID, 'member-1')).toBeNull();
+      expect(await store.findLeadSource(STUDIO_ID, source.id)).toBeNull();
+      expect(await sourcesIn(store, STUDIO_ID)).toEqual([]);
+    });
+
+    test('a member is found as it was put last, in its studio only', async () => {
+      await store.putStudio(aStudio(), BY);
+      await store.putStudio(aStudio({ id: 'studio-2' }), BY);
+      for (const role of ['owner', 'admin', 'staff'] as const) {
+        expect(await store.putMember(aMember({ role }))).toBe('put');
+        expect(await store.findMember(STUDIO_ID, 'member-1')).toEqual(aMember({ role }));
+      }
+      expect(await store.findMember('studio-2', 'member-1')).toBeNull();
+      expect(await store.findMember(STUDIO_ID, 'Member-1')).toBeNull();
+    });
+
+    test('a removed member is answered once, and nobody else is removed', async () => {
+      await store.putStudio(aStudio(), BY);
+      await store.putStudio(aStudio({ id: 'studio-2' }), BY);
+      const others = [aMember({ id: 'member-2' }), aMember({ studioId: 'studio-2' })];
+      for (const member of [aMember(), ...others]) await store.putMember(member);
+
+      expect(await store.removeMember(STUDIO_ID, 'member-1')).toEqual(aMember());
+      expect(await store.removeMember(STUDIO_ID, 'member-1')).toBeNull();
+      expect(await store.removeMember('studio-3', 'member-1')).toBeNull();
+      expect(await store.findMember(STUDIO_ID, 'member-1')).toBeNull();
+      for (const member of others) expect(await store.findMember(member.studioId, member.id)).toEqual(member);
+    });
+
+    test('many changes of one directory at once all stay', async () => {
+      const another = await opened().another();
+      await store.putStudio(aStudio(), BY);
+      const sources = times(10, () => aLeadSource());
+      const members = times(10, (index) => aMember({ id: `member-${index}` }));
+
+      await Promise.all([
+        ...sources.map((source, index) => (index % 2 ? store : another).putLeadSource(source)),
+        ...members.map((member, index) => (index % 2 ? another : store).putMember(member)),
+      ]);
+
+      expect(await sourcesIn(store, STUDIO_ID)).toEqual(sources);
+      for (const member of members) expect(await store.findMember(STUDIO_ID, member.id)).toEqual(member);
+    });
+
+    test('sources are listed by id, as they were put last, in their studio only', async () => {
+      await store.putStudio(aStudio(), BY);
+      await store.putStudio(aStudio({ id: 'studio-2' }), BY);
+      const sources = times(4, () => aLeadSource());
+      const theirs = aLeadSource({ studioId: 'studio-2' });
+      for (const source of [...sources.toReversed(), theirs]) expect(await store.putLeadSource(source)).toBe('put');
+      const disabled = { ...(sources[2] as (typeof sources)[number]), name: 'Old campaign', enabled: false };
+
+      expect(await store.putLeadSource(disabled)).toBe('put');
+
+      expect(await sourcesIn(store, STUDIO_ID)).toEqual(sources.with(2, disabled));
+      expect(await sourcesIn(store, 'studio-2')).toEqual([theirs]);
+      expect(await sourcesIn(store, 'studio-3')).toEqual([]);
+      expect(await store.findLeadSource(STUDIO_ID, disabled.id)).toEqual(disabled);
+      expect(await store.findLeadSource(STUDIO_ID, theirs.id)).toBeNull();
+    });
+
+    test('a removed source is answered once, is none then, and makes room for another', async () => {
+      await store.putStudio(aStudio(), BY);
+      await store.putStudio(aStudio({ id: 'studio-2' }), BY);
+      const sources = times(MAX_LEAD_SOURCES, () => aLeadSource());
+      await opened().fill({ sources });
+      const [first, ...others] = sources as [LeadSource, ...LeadSource[]];
+
+      expect(await store.removeLeadSource('studio-2', first.id)).toBeNull();
+      expect(await store.removeLeadSource(STUDIO_ID, first.id)).toEqual(first);
+      expect(await store.removeLeadSource(STUDIO_ID, first.id)).toBeNull();
+      expect(await store.findLeadSource(STUDIO_ID, first.id)).toBeNull();
+      const latest = aLeadSource();
+      expect(await store.putLeadSource(latest)).toBe('put');
+      expect(await sourcesIn(store, STUDIO_ID)).toEqual([...others, latest]);
+    });
+
+    test.each([{ stores: 1 }, { stores: 2 }])(
+      'of 30 members and 30 sources put at once through $stores store(s), as many are written as there is room for',
+      async ({ stores }) => {
+        const all = stores === 1 ? [store] : [store, await opened().another()];
+        const through = (index: number) => all[index % all.length] as Store;
+        await store.putStudio(aStudio(), BY);
+        await opened().fill({
+          members: times(MAX_MEMBERS - 10, (index) => aMember({ id: `there-${index}` })),
+          sources: times(MAX_LEAD_SOURCES - 10, () => aLeadSource()),
+        });
+
+        const outcomes = await Promise.all([
+          ...times(30, (index) => through(index).putMember(aMember({ id: `new-${index}` }))),
+          ...times(30, (index) => through(index).putLeadSource(aLeadSource())),
+        ]);
+
+        const written = (part: typeof outcomes) => part.filter((outcome) => outcome === 'put').length;
+        expect([written(outcomes.slice(0, 30)), written(outcomes.slice(30))]).toEqual([10, 10]);
+        expect(outcomes.filter((outcome) => outcome === 'limit-reached')).toHaveLength(40);
+        expect(await sourcesIn(store, STUDIO_ID)).toHaveLength(MAX_LEAD_SOURCES);
+      },
+    );
+
+    test('in a studio that has more than the bound, each member and source can be put and removed, and none is added', async () => {
+      await store.putStudio(aStudio(), BY);
+      const members = times(MAX_MEMBERS + 2, (index) => aMember({ id: `member-${index}` }));
+      const sources = times(MAX_LEAD_SOURCES + 2, () => aLeadSource());
+      await opened().fill({ members, sources });
+      const [member, source] = [members[5] as Member, sources[5] as LeadSource];
+
+      expect(await store.putMember({ ...member, role: 'staff' })).toBe('put');
+      expect(await store.putLeadSource({ ...source, enabled: false })).toBe('put');
+      expect(await store.putMember(aMember({ id: 'another' }))).toBe('limit-reached');
+      expect(await store.putLeadSource(aLeadSource())).toBe('limit-reached');
+      expect(await store.removeMember(STUDIO_ID, member.id)).toEqual({ ...member, role: 'staff' });
+      expect(await store.removeLeadSource(STUDIO_ID, source.id)).toEqual({ ...source, enabled: false });
+      expect(await store.putMember(aMember({ id: 'another' }))).toBe('limit-reached');
+    });
+
+    test('sources are listed in pages, by id, that make the whole', async () => {
+      await store.putStudio(aStudio(), BY);
+      const sources = times(MAX_LEAD_SOURCES + 5, () => aLeadSource());
+      await opened().fill({ sources });
+
+      const first = await store.listLeadSources(STUDIO_ID, null, 10);
+      expect(first).toEqual({ records: sources.slice(0, 10), next: sources[9]?.id });
+      const second = await store.listLeadSources(STUDIO_ID, first.next, MAX_LEAD_SOURCES - 10);
+      expect(second).toEqual({
+        records: sources.slice(10, MAX_LEAD_SOURCES),
+        next: sources[MAX_LEAD_SOURCES - 1]?.id,
+      });
+      const third = await store.listLeadSources(STUDIO_ID, second.next, MAX_LEAD_SOURCES);
+      expect(third).toEqual({ records: sources.slice(MAX_LEAD_SOURCES), next: null });
+    });
+
+    test('studios are listed by the bytes of their ids, as they were put last, in pages that make the whole', async () => {
+      const ids = ['-', '0', '9', 'A', 'Z', '_', 'a', 'aA', 'aa', 'z'.repeat(64)];
+      for (const id of ids.toReversed()) await store.putStudio(aStudio({ id }), BY);
+      await store.putStudio({ id: 'a', status: 'suspended', regionCode: 'DE' }, BY);
+      const studios = await Promise.all(ids.map((id) => store.findStudio(id)));
+
+      const first = await store.listStudios(null, 4);
+      expect(first).toEqual({ records: studios.slice(0, 4), next: 'A' });
+      const second = await store.listStudios(first.next, 4);
+      expect(second).toEqual({ records: studios.slice(4, 8), next: 'aA' });
+      expect(await store.listStudios(second.next, 4)).toEqual({ records: studios.slice(8), next: null });
+      expect(await store.listStudios('b', 1)).toEqual({ records: studios.slice(9), next: null });
+    });
+
+    test('a studio whose id is none is passed over', async () => {
+      await opened().makeStudios('first', 'not an id', 'x'.repeat(65), 'ä', '', 'third');
+
+      expect((await store.listStudios(null, 1)).next).toBe('first');
+      const { records, next } = await store.listStudios(null, 2);
+      expect([records.map(({ id }) => id), next]).toEqual([['first', 'third'], null]);
+    });
+
+    test('two studios may have a source of the same id', async () => {
+      await store.putStudio(aStudio(), BY);
+      await store.putStudio(aStudio({ id: 'studio-2' }), BY);
+      const mine = aLeadSource();
+      const theirs = { ...mine, studioId: 'studio-2', enabled: false };
+      await store.putLeadSource(mine);
+      await store.putLeadSource(theirs);
+
+      expect(await store.findLeadSource(STUDIO_ID, mine.id)).toEqual(mine);
+      expect(await store.findLeadSource('studio-2', mine.id)).toEqual(theirs);
+    });
+  });
+}

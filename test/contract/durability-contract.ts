@@ -1,0 +1,126 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+import { BOUNDS } from '../../common/rules/field-rules.ts';
+import { newId } from '../../src/domain/new-id.ts';
+import { type Store, StoreUnavailable } from '../../src/store/store.ts';
+import {
+  aLead,
+  aLeadSource,
+  aMember,
+  anApiKey,
+  aSecretHash,
+  aStudio,
+  BY,
+  claimsOf,
+  HARD_TEXTS,
+  NOW,
+  STUDIO_ID,
+  times,
+} from '../support/builders.ts';
+import type { OpenedStore } from './opened-store.ts';
+import { actionsOn, leadsIn, sourcesIn } from './store-actions.ts';
+
+/** The first `length` code points of a text. */
+const cut = (text: string, length: number): string => [...text].slice(0, length).join('');
+
+/** The promises about stored text, reopening and closing. */
+export function durabilityContract(opened: () => OpenedStore): void {
+  let store: Store;
+  beforeEach(() => {
+    store = opened().store;
+  });
+  const { created, moved } = actionsOn(() => store);
+
+  describe('text', () => {
+    const longest = { astral: '🦉'.repeat(2000), 'three bytes each': '語'.repeat(2000) };
+
+    test.each(Object.entries({ ...HARD_TEXTS, ...longest }))('%s: stored and answered unchanged', async (_, text) => {
+      const [name, value] = [cut(text, BOUNDS.name.max), cut(text, BOUNDS.phone.max)];
+      const lead = await created(aLead({ displayName: name, contact: { type: 'phone', value }, note: text }));
+      const source = aLeadSource({ name });
+      const key = anApiKey({ name });
+      await store.putStudio(aStudio(), BY);
+      await store.putLeadSource(source);
+      await store.createApiKey(key, NOW);
+
+      const reopened = await opened().reopen();
+
+      expect(await reopened.findLead(lead.studioId, lead.id)).toEqual(lead);
+      expect(await reopened.findLeadSource(source.studioId, source.id)).toEqual(source);
+      expect(await reopened.listApiKeys(key.studioId)).toEqual([key]);
+    });
+  });
+
+  describe('keeping and closing', () => {
+    test('what was answered as written is there after the store was opened again', async () => {
+      const [source, key] = [aLeadSource(), anApiKey()];
+      await store.putStudio(aStudio({ regionCode: 'DE' }), BY);
+      await store.putMember(aMember());
+      await store.putLeadSource(source);
+      await store.createApiKey(key, NOW);
+      const lead = aLead();
+      const claims = claimsOf(lead);
+      await created(lead, claims);
+      const won = await moved(lead, 'won');
+      const next = await created(aLead({ contact: lead.contact }));
+
+      const reopened = await opened().reopen();
+
+      expect(await reopened.findStudio(STUDIO_ID)).toEqual(aStudio({ regionCode: 'DE' }));
+      expect(await reopened.findMember(STUDIO_ID, 'member-1')).toEqual(aMember());
+      expect(await sourcesIn(reopened, STUDIO_ID)).toEqual([source]);
+      expect(await reopened.findCredential(key.secretSha256)).toMatchObject({ key });
+      expect(await leadsIn(reopened, STUDIO_ID, null, 10)).toEqual([next, won]);
+      expect(await reopened.createLead({ ...lead, id: newId() }, claims)).toEqual({ kind: 'replayed', lead: won });
+      const rival = aLead({ contact: lead.contact });
+      expect(await reopened.createLead(rival, claimsOf(rival))).toEqual({ kind: 'already-open', leadId: next.id });
+    });
+
+    test('what one process was answered as written, another sees at once', async () => {
+      const another = await opened().another();
+      const lead = await created();
+
+      expect(await another.findLead(lead.studioId, lead.id)).toEqual(lead);
+      expect(await leadsIn(another, lead.studioId, null, 1)).toEqual([lead]);
+    });
+
+    test('check answers when the store does', async () => {
+      await expect(store.check()).resolves.toBeUndefined();
+    });
+
+    test('writes under way when the store is closed are finished', async () => {
+      const another = await opened().another();
+      const leads = times(20, () => aLead());
+      const writes = leads.map((lead) => store.createLead(lead, claimsOf(lead)));
+
+      await store.close();
+
+      expect(await Promise.all(writes)).toEqual(leads.map((lead) => ({ kind: 'created', lead })));
+      expect(await leadsIn(another, STUDIO_ID, null, 100)).toEqual(leads.toReversed());
+    });
+
+    test('closing twice is no fault, and leaves other stores on the same data alone', async () => {
+      const another = await opened().another();
+      await store.close();
+      await store.close();
+
+      await expect(another.check()).resolves.toBeUndefined();
+    });
+
+    const lead = aLead();
+    const callsOf: Record<string, (closed: Store) => Promise<unknown>> = {
+      check: (closed) => closed.check(),
+      createLead: (closed) => closed.createLead(lead, claimsOf(lead)),
+      findLead: (closed) => closed.findLead(STUDIO_ID, lead.id),
+      listLeads: (closed) => closed.listLeads(STUDIO_ID, null, 10),
+      findCredential: (closed) => closed.findCredential(aSecretHash()),
+      putStudio: (closed) => closed.putStudio(aStudio(), BY),
+      findStudio: (closed) => closed.findStudio(STUDIO_ID),
+    };
+
+    test.each(Object.entries(callsOf))('a closed store says that it is not available: %s', async (_, call) => {
+      await store.close();
+
+      await expect(call(store)).rejects.toBeInstanceOf(StoreUnavailable);
+    });
+  });
+}

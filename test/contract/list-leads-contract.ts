@@ -1,0 +1,153 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+import type { Lead } from '../../src/domain/lead.ts';
+import { newId } from '../../src/domain/new-id.ts';
+import type { Page, Store } from '../../src/store/store.ts';
+import { aLead, claimsOf, NOW, STUDIO_ID, times } from '../support/builders.ts';
+import type { OpenedStore } from './opened-store.ts';
+import { actionsOn, leadsIn } from './store-actions.ts';
+
+/** The promises of `listLeads` and `walkLeads`. */
+export function listLeadsContract(opened: () => OpenedStore): void {
+  let store: Store;
+  beforeEach(() => {
+    store = opened().store;
+  });
+  const { created, moved, everyLead } = actionsOn(() => store);
+
+  describe('listing leads', () => {
+    test('leads come highest id first, whatever the order they were created in', async () => {
+      const leads = times(9, () => aLead());
+      const shuffled = [4, 0, 8, 2, 6, 1, 7, 3, 5].map((index) => leads[index] as Lead);
+      for (const lead of shuffled) await created(lead);
+
+      expect(await everyLead()).toEqual(leads.toReversed());
+    });
+
+    test('ids of every kind have their place, the highest and the lowest too', async () => {
+      const ids = [
+        'ffffffff-ffff-ffff-ffff-ffffffffffff',
+        'fedcba98-7654-4321-8fed-cba987654321',
+        '9a000000-0000-1000-8000-000000000000',
+        '0a000000-0000-8000-b000-000000000000',
+        '00000000-0000-0000-0000-000000000000',
+      ];
+      for (const id of ids.toReversed()) await created(aLead({ id, createdAt: NOW }));
+
+      expect((await everyLead()).map(({ id }) => id)).toEqual(ids);
+      expect((await leadsIn(store, STUDIO_ID, ids[0] as string, 10)).map(({ id }) => id)).toEqual(ids.slice(1));
+      expect(await leadsIn(store, STUDIO_ID, ids[4] as string, 10)).toEqual([]);
+    });
+
+    test('there are never more than the limit, and the pages make the whole', async () => {
+      const leads = times(10, () => aLead());
+      for (const lead of leads) await created(lead);
+      const newestFirst = leads.toReversed();
+
+      const first = await leadsIn(store, STUDIO_ID, null, 4);
+      const second = await leadsIn(store, STUDIO_ID, first.at(-1)?.id as string, 4);
+      const third = await leadsIn(store, STUDIO_ID, second.at(-1)?.id as string, 4);
+
+      expect([first, second, third]).toEqual([newestFirst.slice(0, 4), newestFirst.slice(4, 8), newestFirst.slice(8)]);
+    });
+
+    test('a page may follow an id that no lead has', async () => {
+      const [older, between, newer] = [aLead(), newId(), aLead()];
+      await created(older);
+      await created(newer);
+
+      expect(await leadsIn(store, STUDIO_ID, between, 10)).toEqual([older]);
+    });
+
+    test('a lead stays where it is when it moves to another stage', async () => {
+      const leads = times(3, () => aLead());
+      for (const lead of leads) await created(lead);
+      const won = await moved(leads[1] as Lead, 'won');
+
+      expect(await everyLead()).toEqual([leads[2], won, leads[0]]);
+    });
+
+    test("another studio's leads are never seen", async () => {
+      const mine = await created(aLead());
+      const claims = claimsOf(mine);
+      const theirs = await created(aLead({ studioId: 'studio-2' }), claims);
+      const latest = await created(aLead());
+
+      expect(await everyLead()).toEqual([latest, mine]);
+      expect(await leadsIn(store, STUDIO_ID, theirs.id, 10)).toEqual([mine]);
+      expect(await everyLead('studio-2')).toEqual([theirs]);
+      expect(await everyLead('studio-3')).toEqual([]);
+      expect(await store.findLead(STUDIO_ID, theirs.id)).toBeNull();
+      expect(await store.findLead('studio-2', mine.id)).toBeNull();
+      expect(await store.findLeadByIdempotencyKey(STUDIO_ID, claims.idempotencyKey)).toBeNull();
+    });
+  });
+
+  describe('walking through leads', () => {
+    /** All leads of a studio, page after page. */
+    async function walked(limit: number, studioId = STUDIO_ID): Promise<Lead[]> {
+      const all: Lead[] = [];
+      for (let after: string | null = null; ; ) {
+        const { records, next }: Page<Lead> = await store.walkLeads(studioId, after, limit);
+        expect(records.length).toBeLessThanOrEqual(limit);
+        all.push(...records);
+        if (next === null) return all;
+        after = next;
+      }
+    }
+
+    test('leads come lowest id first, whatever the order they were created in, and the pages make the whole', async () => {
+      const leads = times(10, () => aLead());
+      for (const index of [4, 0, 8, 2, 6, 9, 1, 7, 3, 5]) await created(leads[index] as Lead);
+
+      for (const limit of [1, 3, 5, 9, 10, 11]) expect(await walked(limit)).toEqual(leads);
+    });
+
+    test('ids of every kind have their place, the highest and the lowest too', async () => {
+      const ids = [
+        '00000000-0000-0000-0000-000000000000',
+        '0a000000-0000-8000-b000-000000000000',
+        '9a000000-0000-1000-8000-000000000000',
+        'fedcba98-7654-4321-8fed-cba987654321',
+        'ffffffff-ffff-ffff-ffff-ffffffffffff',
+      ];
+      for (const id of ids.toReversed()) await created(aLead({ id, createdAt: NOW }));
+
+      expect((await walked(2)).map(({ id }) => id)).toEqual(ids);
+      expect(await store.walkLeads(STUDIO_ID, ids[4] as string, 10)).toEqual({ records: [], next: null });
+    });
+
+    test('a page may follow an id that no lead has', async () => {
+      const [older, between, newer] = [aLead(), newId(), aLead()];
+      await created(older);
+      await created(newer);
+
+      expect(await store.walkLeads(STUDIO_ID, between, 10)).toEqual({ records: [newer], next: null });
+    });
+
+    test('leads that are created and moved meanwhile neither shift nor double those that were there', async () => {
+      const leads = times(6, () => aLead());
+      for (const lead of leads) await created(lead);
+
+      const first = await store.walkLeads(STUDIO_ID, null, 3);
+      const [seen, , , , late] = leads as [Lead, Lead, Lead, Lead, Lead];
+      await moved(seen, 'won');
+      const won = await moved(late, 'won');
+      const latest = await created();
+      const rest = await store.walkLeads(STUDIO_ID, first.next, 10);
+
+      expect(first.records).toEqual(leads.slice(0, 3));
+      expect(rest).toEqual({ records: [leads[3], won, leads[5], latest], next: null });
+    });
+
+    test("another studio's leads are never seen, and a studio without leads has none", async () => {
+      // One whose leads stand before, and one whose leads stand behind.
+      const others = ['studio-0', 'studio-2'];
+      const mine = await created();
+      for (const studioId of others) await created(aLead({ studioId }));
+      const latest = await created();
+
+      expect(await walked(1)).toEqual([mine, latest]);
+      expect(await walked(10, 'studio-3')).toEqual([]);
+    });
+  });
+}

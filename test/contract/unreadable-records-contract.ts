@@ -1,0 +1,401 @@
+import { inspect } from 'node:util';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { type ApiKey, MAX_LIVE_KEYS } from '../../src/domain/api-key.ts';
+import type { Lead, LeadClaims } from '../../src/domain/lead.ts';
+import { newId } from '../../src/domain/new-id.ts';
+import type { LeadSource } from '../../src/domain/studio.ts';
+import { NO_NAME, NO_TIME } from '../../src/store/checked.ts';
+import { type Store, UnreadableRecord } from '../../src/store/store.ts';
+import {
+  aLead,
+  aLeadSource,
+  aMember,
+  anApiKey,
+  aSecretHash,
+  aStudio,
+  BY,
+  claimsOf,
+  NOW,
+  plus,
+  STUDIO_ID,
+  times,
+} from '../support/builders.ts';
+import { openClaimsIn } from '../support/open-claims.ts';
+import { type Damage, type OpenedStore, titleOf } from './opened-store.ts';
+import { actionsOn, sourcesIn } from './store-actions.ts';
+
+/** The promises about records that this release did not write or cannot read. */
+export function unreadableRecordsContract(damages: readonly Damage[], opened: () => OpenedStore): void {
+  let store: Store;
+  beforeEach(() => {
+    store = opened().store;
+  });
+  const { created, moved, everyLead } = actionsOn(() => store);
+
+  describe('what the database holds is not always what was written', () => {
+    const damagesOf = (...kinds: readonly Damage['kind'][]) =>
+      damages.filter(({ kind }) => kinds.includes(kind)).map((damage) => ({ title: titleOf(damage), damage }));
+    const [unknownStage, unknownStatus, unknownScope] = ['stage', 'status', 'scopes'].map((word) =>
+      damages.find(({ field }) => field === word),
+    ) as [Damage, Damage, Damage];
+
+    beforeEach(async () => {
+      await store.putStudio(aStudio(), BY);
+      await store.putMember(aMember());
+    });
+
+    test.each(damagesOf('lead'))(
+      '$title: nobody but who asks for it notices, and what it claims stays claimed',
+      async ({ damage }) => {
+        const leads = times(3, () => aLead());
+        const claims = leads.map((lead) => claimsOf(lead));
+        for (const [index, lead] of leads.entries()) await created(lead, claims[index]);
+        const theirs = await created(aLead({ studioId: 'studio-2' }));
+        const [oldest, bad, newest] = leads as [Lead, Lead, Lead];
+        await opened().damage(damage, bad);
+
+        // Together, so that they are read together.
+        const [own, ...others] = await Promise.allSettled([
+          store.findLead(STUDIO_ID, bad.id),
+          store.findLead('studio-2', theirs.id),
+          store.findLead(STUDIO_ID, newest.id),
+          everyLead(),
+          everyLead('studio-2'),
+        ]);
+        expect(own).toMatchObject({ status: 'rejected', reason: { constructor: UnreadableRecord, kind: 'lead' } });
+        expect(others.map((other) => 'value' in other && other.value)).toEqual([
+          theirs,
+          newest,
+          [newest, oldest],
+          [theirs],
+        ]);
+        expect(opened().reported).toMatchObject([{ kind: 'lead', id: bad.id }]);
+
+        // The original answer does not depend on where the lead stands by now.
+        const isLater = /^(?:stage|updated_?at)$/i.test(damage.field);
+        const { idempotencyKey, fingerprint } = claims[1] as LeadClaims;
+        const repeated = await Promise.allSettled([
+          store.createLead({ ...bad, id: newId() }, claims[1] as LeadClaims),
+          store.findLeadByIdempotencyKey(STUDIO_ID, idempotencyKey),
+        ]);
+        expect(repeated.map((outcome) => ('value' in outcome ? outcome.value : outcome.reason.name))).toEqual(
+          isLater
+            ? [
+                { kind: 'replayed', lead: bad },
+                { lead: bad, fingerprint },
+              ]
+            : times(2, () => 'UnreadableRecord'),
+        );
+        const rival = aLead({ contact: bad.contact });
+        expect(await store.createLead(rival, claimsOf(rival))).toEqual({ kind: 'already-open', leadId: bad.id });
+        const move = {
+          studioId: STUDIO_ID,
+          leadId: bad.id,
+          stage: 'won',
+          claims: claimsOf(bad),
+          memberId: null,
+          now: NOW,
+        } as const;
+        await expect(store.changeLeadStage(move)).rejects.toThrow(UnreadableRecord);
+        expect(await store.listAuditEvents(STUDIO_ID, bad.id)).toEqual([]);
+        // Claims are made anew as long as it can be read what of.
+        const claiming = damage.field.startsWith('contact') ? [oldest, newest] : leads;
+        expect((await openClaimsIn(store, STUDIO_ID)).map(({ id }) => id)).toEqual(claiming.map(({ id }) => id));
+        expect(await everyLead()).toEqual([newest, oldest]);
+      },
+    );
+
+    test.each(damagesOf('creation'))(
+      '$title is not said to conflict with its own repetition, and its lead is as readable as ever',
+      async ({ damage }) => {
+        const lead = aLead();
+        const claims = claimsOf(lead);
+        await created(lead, claims);
+        await opened().damage(damage, lead);
+
+        for (const again of [claims, claimsOf({ ...lead, note: 'x' }, { idempotencyKey: claims.idempotencyKey })]) {
+          const fault = await store.createLead({ ...lead, id: newId() }, again).catch((error) => error);
+          expect(fault).toBeInstanceOf(UnreadableRecord);
+          expect(fault).toMatchObject({ kind: 'lead', id: lead.id, field: 'fingerprint' });
+        }
+        await expect(store.findLeadByIdempotencyKey(STUDIO_ID, claims.idempotencyKey)).rejects.toThrow(
+          UnreadableRecord,
+        );
+        expect(await store.findLead(STUDIO_ID, lead.id)).toEqual(lead);
+        expect(await everyLead()).toEqual([lead]);
+        const rival = aLead({ contact: lead.contact });
+        expect(await store.createLead(rival, claimsOf(rival))).toEqual({ kind: 'already-open', leadId: lead.id });
+      },
+    );
+
+    test.each(damagesOf('claim'))(
+      '$title: it is reported and left as it is, and the contact of its lead stays taken',
+      async ({ damage }) => {
+        const [first, bad, last] = times(3, () => aLead()) as [Lead, Lead, Lead];
+        for (const lead of [first, bad, last]) await created(lead);
+        await opened().damage(damage, bad);
+
+        const { leads } = await store.listClaims(STUDIO_ID, null, 10);
+
+        expect(leads.map(({ id }) => id)).toEqual([first.id, last.id]);
+        expect(opened().reported).toMatchObject([{ kind: 'lead', id: bad.id, field: 'claims' }]);
+        const rival = aLead({ contact: bad.contact });
+        expect(await store.createLead(rival, claimsOf(rival))).toEqual({ kind: 'already-open', leadId: bad.id });
+        expect(await everyLead()).toEqual([last, bad, first]);
+      },
+    );
+
+    test('leads that cannot be read, however many, hide none of those before and behind them, and fill no page', async () => {
+      const leads = times(240, () => aLead());
+      await Promise.all(leads.map((lead) => store.createLead(lead, claimsOf(lead))));
+      const isBad = (index: number) => (index >= 60 && index < 180) || index % 10 === 0 || index === 239;
+      await opened().damage(unknownStage, ...leads.filter((_, index) => isBad(index)));
+
+      const pages = await everyPage(25);
+
+      const good = leads.filter((_, index) => !isBad(index)).toReversed();
+      expect(pages.flatMap(({ records }) => records)).toEqual(good);
+      expect(pages.map(({ records }) => records.length)).toEqual([25, 25, 25, 25, good.length - 100]);
+    });
+
+    test('a page that finds nothing but leads that cannot be read leads on to the next', async () => {
+      const first = await created();
+      const bad = times(1500, () => aLead());
+      await Promise.all(bad.map((lead) => store.createLead(lead, claimsOf(lead))));
+      const last = await created();
+      await opened().damage(unknownStage, ...bad);
+
+      const pages = await everyPage(1);
+
+      expect(pages.length).toBeLessThan(6);
+      expect(pages.flatMap(({ records }) => records)).toEqual([last, first]);
+    });
+
+    test('a walk passes over leads that cannot be read, however many', async () => {
+      const leads = times(240, () => aLead());
+      await Promise.all(leads.map((lead) => store.createLead(lead, claimsOf(lead))));
+      const isBad = (index: number) => index === 0 || (index >= 60 && index < 180) || index === 239;
+      await opened().damage(unknownStage, ...leads.filter((_, index) => isBad(index)));
+
+      const first = await store.walkLeads(STUDIO_ID, null, 100);
+      const second = await store.walkLeads(STUDIO_ID, first.next, 100);
+
+      const good = leads.filter((_, index) => !isBad(index));
+      expect([first, second]).toEqual([
+        { records: good.slice(0, 100), next: good[99]?.id },
+        { records: good.slice(100), next: null },
+      ]);
+      expect(opened().reported.map(({ id }) => id)).toContain(leads[239]?.id);
+    });
+
+    async function everyPage(limit: number) {
+      const pages = [await store.listLeads(STUDIO_ID, null, limit)];
+      for (let next = pages[0]?.next ?? null; next !== null; next = pages.at(-1)?.next ?? null) {
+        pages.push(await store.listLeads(STUDIO_ID, next, limit));
+        if (pages.length > 1000) throw new Error('the pages do not end');
+      }
+      return pages;
+    }
+
+    test.each(damagesOf('key').filter(({ damage }) => damage !== unknownScope))(
+      '$title: it opens nothing, is listed, has its slot, and can be revoked',
+      async ({ damage }) => {
+        const keys = times(MAX_LIVE_KEYS, () => anApiKey());
+        for (const key of keys) expect(await store.createApiKey(key, NOW)).toBe(true);
+        const [bad, good] = keys as [ApiKey, ApiKey];
+        await opened().damage(damage, bad);
+
+        const [shut, open] = await Promise.all(
+          [bad, good].map(({ secretSha256 }) => store.findCredential(secretSha256)),
+        );
+        expect(shut).toBeNull();
+        expect(open).toMatchObject({ key: good });
+
+        const listed = await store.listApiKeys(STUDIO_ID);
+        expect(listed.map(({ id }) => id)).toEqual(keys.map(({ id }) => id).toReversed());
+        expect(listed.at(-1)).toMatchObject({ id: bad.id, expiresAt: NO_TIME });
+        // What is told of it has room in an answer, whatever stands there.
+        expect(JSON.stringify(listed.at(-1)).length).toBeLessThan(2000);
+        expect(opened().reported).toMatchObject(expect.arrayContaining([expect.objectContaining({ id: bad.id })]));
+        const { studioId, id: keyId, memberId } = bad;
+        const secret = { secretSha256: aSecretHash(), secretHint: 'hint', expiresAt: null };
+        await expect(store.replaceApiKey({ studioId, keyId, memberId, ...secret, now: NOW })).rejects.toThrow(
+          UnreadableRecord,
+        );
+
+        expect(await store.createApiKey(anApiKey(), NOW)).toBe(false);
+        expect(await store.revokeApiKey(STUDIO_ID, bad.id, { ...BY, now: plus(NOW, 1) })).toMatchObject({
+          id: bad.id,
+          revokedAt: plus(NOW, 1),
+        });
+        expect(await store.createApiKey(anApiKey(), NOW)).toBe(true);
+        expect(await store.listAuditEvents(STUDIO_ID, null)).toMatchObject(
+          expect.arrayContaining([expect.objectContaining({ action: 'api-key-revoked', apiKeyId: bad.id })]),
+        );
+      },
+    );
+
+    test('of a key that cannot be read everything else is told', async () => {
+      const key = anApiKey();
+      await store.createApiKey(key, NOW);
+      for (const damage of damages)
+        if (damage.kind === 'key' && damage.field === 'name') await opened().damage(damage, key);
+
+      expect(await store.listApiKeys(STUDIO_ID)).toEqual([{ ...key, name: NO_NAME, expiresAt: NO_TIME }]);
+    });
+
+    test('of a key whose hint cannot be read everything else is told, and an empty text for the hint', async () => {
+      const key = anApiKey();
+      await store.createApiKey(key, NOW);
+      for (const damage of damages)
+        if (damage.kind === 'key' && /^secret_?hint$/i.test(damage.field)) await opened().damage(damage, key);
+
+      expect(await store.listApiKeys(STUDIO_ID)).toEqual([{ ...key, secretHint: '', expiresAt: NO_TIME }]);
+    });
+
+    test('a scope that nobody knows grants nothing, and takes nothing from the others', async () => {
+      const key = anApiKey({ scopes: ['leads.read'] });
+      await store.createApiKey(key, NOW);
+      await opened().damage(unknownScope, key);
+
+      expect(await store.findCredential(key.secretSha256)).toMatchObject({ key });
+      expect(await store.listApiKeys(STUDIO_ID)).toEqual([key]);
+      expect(opened().reported).toEqual([]);
+    });
+
+    test.each(damagesOf('studio'))('$title: it is suspended until it is put again', async ({ damage }) => {
+      const key = anApiKey();
+      await store.createApiKey(key, NOW);
+      await store.putStudio(aStudio({ id: 'studio-2' }), BY);
+      await opened().damage(damage, { studioId: STUDIO_ID, id: STUDIO_ID });
+
+      const suspended = aStudio({ status: 'suspended' });
+      const [own, theirs, credential] = await Promise.all([
+        store.findStudio(STUDIO_ID),
+        store.findStudio('studio-2'),
+        store.findCredential(key.secretSha256),
+      ]);
+      expect([own, theirs, credential?.studio]).toEqual([suspended, aStudio({ id: 'studio-2' }), suspended]);
+      expect(opened().reported[0]).toMatchObject({ kind: 'studio', id: STUDIO_ID });
+
+      for (const status of ['active', 'suspended', 'active'] as const) {
+        await expect(store.putStudio(aStudio({ status }), { ...BY, now: plus(NOW, 1) })).resolves.toEqual(
+          aStudio({ status }),
+        );
+        expect(await store.findStudio(STUDIO_ID)).toEqual(aStudio({ status }));
+      }
+      expect(await store.findMember(STUDIO_ID, 'member-1')).toEqual(aMember());
+      expect((await store.listAuditEvents(STUDIO_ID, null)).filter(({ to }) => to === 'suspended')).toHaveLength(1);
+    });
+
+    test.each(['active', 'suspended'] as const)(
+      'a studio with a status that nobody knows is made %s, which is kept as an event that knows of none before',
+      async (status) => {
+        await opened().damage(unknownStatus, { studioId: STUDIO_ID, id: STUDIO_ID });
+
+        await store.putStudio(aStudio({ status, regionCode: 'DE' }), BY);
+
+        expect(await store.findStudio(STUDIO_ID)).toMatchObject({ status, regionCode: 'DE' });
+        expect((await store.listAuditEvents(STUDIO_ID, null))[0]).toMatchObject({ from: null, to: status });
+      },
+    );
+
+    test.each(damagesOf('renewal'))(
+      '$title: its studio is suspended, and all claims are made anew when it is put',
+      async ({ damage }) => {
+        const other = aStudio({ id: 'studio-2' });
+        await store.putStudio(other, BY);
+        for (const studio of [aStudio(), other]) await store.putStudio({ ...studio, regionCode: 'DE' }, BY);
+        const due = async () => (await store.listClaimRenewals()).map(({ studio }) => studio.id);
+        expect(await due()).toEqual([STUDIO_ID, 'studio-2']);
+        await opened().damage(damage, { studioId: STUDIO_ID, id: STUDIO_ID });
+
+        expect(await store.findStudio(STUDIO_ID)).toEqual(aStudio({ status: 'suspended', regionCode: 'DE' }));
+        expect(await due()).toEqual(['studio-2']);
+
+        const put = { id: STUDIO_ID, status: 'active', regionCode: undefined } as const;
+        expect(await store.putStudio(put, { ...BY, now: plus(NOW, 1) })).toMatchObject({ regionCode: 'DE' });
+        expect(await store.findStudio(STUDIO_ID)).toMatchObject({ status: 'active', formerRules: [{ version: 1 }] });
+        expect((await store.listClaimRenewals())[0]?.renewal).toMatchObject({ step: 'first', since: plus(NOW, 1) });
+      },
+    );
+
+    test.each(damagesOf('member'))('$title has no role, and can be put and removed', async ({ damage }) => {
+      const key = anApiKey();
+      await store.createApiKey(key, NOW);
+      await opened().damage(damage, aMember());
+
+      expect(await store.findMember(STUDIO_ID, 'member-1')).toBeNull();
+      expect(await store.findCredential(key.secretSha256)).toMatchObject({ issuerRole: null });
+      expect(opened().reported[0]).toMatchObject({ kind: 'member', id: 'member-1' });
+
+      await store.putMember(aMember());
+      expect(await store.findMember(STUDIO_ID, 'member-1')).toEqual(aMember());
+      await opened().damage(damage, aMember());
+      expect(await store.removeMember(STUDIO_ID, 'member-1')).toBeNull();
+    });
+
+    test.each(damagesOf('source'))('$title is none, until it is put again', async ({ damage }) => {
+      const key = anApiKey();
+      const sources = times(3, () => aLeadSource());
+      await store.createApiKey(key, NOW);
+      for (const source of sources) await store.putLeadSource(source);
+      const [first, bad, last] = sources as [LeadSource, LeadSource, LeadSource];
+      await opened().damage(damage, bad);
+
+      expect(await store.findLeadSource(STUDIO_ID, bad.id)).toBeNull();
+      expect(await store.findCredential(key.secretSha256, bad.id)).toMatchObject({ source: null });
+      expect(await store.findCredential(key.secretSha256, last.id)).toMatchObject({ source: last });
+      expect(await sourcesIn(store, STUDIO_ID)).toEqual([first, last]);
+      expect(opened().reported[0]).toMatchObject({ kind: 'lead source', id: bad.id });
+
+      await store.putLeadSource(bad);
+      expect(await sourcesIn(store, STUDIO_ID)).toEqual(sources);
+    });
+
+    test.each(damagesOf('event'))('$title is passed over', async ({ damage }) => {
+      await opened().damage(damage, { studioId: STUDIO_ID, id: STUDIO_ID });
+      await store.putStudio(aStudio({ status: 'suspended' }), { ...BY, now: plus(NOW, 1) });
+
+      expect(await store.listAuditEvents(STUDIO_ID, null)).toMatchObject([{ from: 'active', to: 'suspended' }]);
+    });
+
+    // A store that keeps its events by themselves has no such damage.
+    const inTheWay = [...damagesOf('lead with events'), ...damagesOf('key with events')];
+    test.each(inTheWay)('$title: changing it is not to be repeated, and changes nothing', async ({ damage }) => {
+      const lead = await created();
+      const key = anApiKey();
+      await store.createApiKey(key, NOW);
+      const isLead = damage.kind === 'lead with events';
+      await opened().damage(damage, isLead ? lead : key);
+
+      const secret = { secretSha256: aSecretHash(), secretHint: 'hint', expiresAt: null };
+      const { studioId, id: keyId, memberId } = key;
+      const change = isLead
+        ? moved(lead, 'won')
+        : store.replaceApiKey({ studioId, keyId, memberId, ...secret, now: NOW });
+      const fault = await change.catch((error) => error);
+
+      expect(fault).toBeInstanceOf(UnreadableRecord);
+      expect(fault).toMatchObject({
+        kind: isLead ? 'lead' : 'API key',
+        id: isLead ? lead.id : key.id,
+        field: 'history',
+      });
+      expect(await store.findLead(STUDIO_ID, lead.id)).toEqual(lead);
+      expect(await store.findCredential(key.secretSha256)).toMatchObject({ key });
+    });
+
+    test('what is said of a record that cannot be read has nothing of what it holds', async () => {
+      const lead = await created(aLead({ note: 'calls back after six' }));
+      await opened().damage({ ...unknownStage, value: 'between-jobs' }, lead);
+
+      const fault = await store.findLead(STUDIO_ID, lead.id).catch((error) => error);
+
+      expect(fault.message).toBe(
+        `the lead ${lead.id} of studio ${STUDIO_ID} cannot be read: stage is not as it must be`,
+      );
+      expect(inspect(fault)).not.toMatch(/between-jobs|calls back|Ada|example\.org/);
+    });
+  });
+}
