@@ -44,7 +44,7 @@ interface Service {
 }
 
 const compose: Compose = parse(readFileSync(join(ROOT, 'compose.yaml'), 'utf8'));
-const guide = readFileSync(join(ROOT, 'docs/operations.md'), 'utf8');
+const guide = readFileSync(join(ROOT, 'docs/how-to/containers.md'), 'utf8');
 const [, commands = ''] = /<!-- containers -->\n```sh\n([\s\S]*?)```/.exec(guide) ?? [];
 
 test.each(PROCESSES)('compose.yaml gives the %s settings that there are, and its token by a file', (name) => {

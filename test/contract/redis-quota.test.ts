@@ -240,8 +240,8 @@ describeWithRedisServer('Redis quota on a server of its own', () => {
     expect(ttlMs).toBeLessThanOrEqual(resetSeconds * 1000);
   });
 
-  test('a user who may do no more than docs/operations.md says is enough', async () => {
-    const guide = readFileSync(join(ROOT, 'docs/operations.md'), 'utf8');
+  test('a user who may do no more than docs/how-to/databases.md says is enough', async () => {
+    const guide = readFileSync(join(ROOT, 'docs/how-to/databases.md'), 'utf8');
     const [, commands = '', names = ''] = /`((?:\+\w+ ?)+)` on\s+`(~[^`]+)`/.exec(guide) ?? [];
     await server.command('ACL', 'SETUSER', 'narrow', 'on', '>narrow', names, ...commands.split(' '));
     const quota = open(server.url.replace(/\/\/[^@]+@/, '//narrow:narrow@'), { limit: 1, windowSeconds: 60 });

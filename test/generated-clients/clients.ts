@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 
-/** A client as a generator makes it; by which command, docs/reference/rest-api.md says. */
+/** A client as a generator makes it; by which command, docs/how-to/generate-a-client.md says. */
 interface GeneratedClient {
   /** Commands that succeed where the machine has what it takes. */
   readonly tools: readonly string[];

@@ -17,7 +17,7 @@ vi.setConfig({ testTimeout: 300_000 });
 const service = aService();
 const scarce = aService({ gateway: { QUOTA_LIMIT: '1', QUOTA_WINDOW_SECONDS: '3600' } });
 
-const page = readFileSync(join(ROOT, 'docs/reference/rest-api.md'), 'utf8');
+const page = readFileSync(join(ROOT, 'docs/how-to/generate-a-client.md'), 'utf8');
 
 /** What a program that uses a client prints. */
 interface Printed {
