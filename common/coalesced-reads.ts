@@ -1,32 +1,32 @@
 /**
- * Lets equal reads that come while one is under way share the next one. That begins after all of them came, so each still
- * sees every change that was answered before it; and a herd costs two reads instead of one each.
+ * Coalesces equal reads: those that arrive while one is in flight share the next one. That one starts after all of them
+ * arrived, so each sees every change that was acknowledged before it. Any number of concurrent reads costs two.
  */
 export class CoalescedReads {
-  readonly #underWay = new Map<string, Promise<unknown>>();
+  readonly #inFlight = new Map<string, Promise<unknown>>();
   readonly #next = new Map<string, Promise<unknown>>();
 
   /**
-   * @param name the same for reads that give the same
-   * @param read begins the read, for those who share it
+   * @param key equal for reads with equal results
+   * @param read starts the read for all callers that share it
    */
-  read<Result>(name: string, read: () => Promise<Result>): Promise<Result> {
-    const next = this.#next.get(name);
+  read<Result>(key: string, read: () => Promise<Result>): Promise<Result> {
+    const next = this.#next.get(key);
     if (next) return next as Promise<Result>;
-    const begin = () => this.#begin(name, read);
-    const underWay = this.#underWay.get(name);
-    if (!underWay) return begin();
-    const answer = underWay.then(begin, begin);
-    this.#next.set(name, answer);
-    return answer;
+    const start = () => this.#start(key, read);
+    const inFlight = this.#inFlight.get(key);
+    if (!inFlight) return start();
+    const result = inFlight.then(start, start);
+    this.#next.set(key, result);
+    return result;
   }
 
-  #begin<Result>(name: string, read: () => Promise<Result>): Promise<Result> {
-    this.#next.delete(name);
-    const begun = read().finally(() => {
-      if (this.#underWay.get(name) === begun) this.#underWay.delete(name);
+  #start<Result>(key: string, read: () => Promise<Result>): Promise<Result> {
+    this.#next.delete(key);
+    const started = read().finally(() => {
+      if (this.#inFlight.get(key) === started) this.#inFlight.delete(key);
     });
-    this.#underWay.set(name, begun);
-    return begun;
+    this.#inFlight.set(key, started);
+    return started;
   }
 }

@@ -1,7 +1,7 @@
 import { MAX_DRAIN_MS } from './deadlines.ts';
 import { bearerToken, httpUrl, integer, oneOf, port, text } from './settings.ts';
 
-/** Settings that mean the same to both processes. */
+/** The settings that gateway and core share. */
 export const commonSettings = {
   CORE_HOST: { parse: text, fallback: '127.0.0.1', about: 'address the core listens on' },
   CORE_PORT: { parse: port, fallback: '50051', about: 'port the core listens on' },
@@ -18,13 +18,11 @@ export const commonSettings = {
   },
   OTEL_EXPORTER_OTLP_ENDPOINT: {
     parse: httpUrl,
-    about:
-      'base address of an OpenTelemetry receiver (OTLP over HTTP) that traces are sent to; unset: nothing is traced',
+    about: 'base address of an OpenTelemetry receiver (OTLP over HTTP) that traces are sent to; unset: no tracing',
   },
   SHUTDOWN_DRAIN_MS: {
     parse: integer(0, MAX_DRAIN_MS),
     fallback: '1000',
-    about:
-      'how long a stopping process says it is not ready, but still serves, before it closes its port; milliseconds',
+    about: 'how long a stopping process is not ready but still serves before it closes its port; milliseconds',
   },
 } as const;

@@ -1,20 +1,20 @@
 import { Server } from 'node:net';
 
-/** A server on a port that others of its kind listen on, too. */
+/** The listening side of a server that shares its port with other processes. */
 export interface ConnectionListener {
-  /** Takes no more connections from the port. Those that stand go on, whether or not something was asked on them yet. */
-  leave(): void;
-  /** Resolves when none of those is left, if the port was left. */
-  left(): Promise<void>;
+  /** Stops accepting connections. Established ones stay open, including those without a request so far. */
+  stopAccepting(): void;
+  /** Resolves when all established connections have ended; immediately unless `stopAccepting` was called. */
+  closed(): Promise<void>;
 }
 
 export function connectionListener(server: object): ConnectionListener {
-  let left = Promise.resolve();
+  let closed = Promise.resolve();
   return {
-    leave() {
-      // A server of HTTP would also close connections of which it has not read anything, and whoever made them would not know why.
-      left = new Promise((resolve) => Server.prototype.close.call(server as Server, () => resolve()));
+    stopAccepting() {
+      // `close` of an HTTP server would also end connections without a request so far, and their clients could not tell why.
+      closed = new Promise((resolve) => Server.prototype.close.call(server as Server, () => resolve()));
     },
-    left: () => left,
+    closed: () => closed,
   };
 }

@@ -1,134 +1,126 @@
 /**
- * Every deadline that another one depends on, in milliseconds, and how they depend on each other: who asks waits longer than
- * who is asked, and who stops waits longer than what is under way. Loading this file holds one against the other.
+ * Every deadline that another one depends on, and the relations between them: a caller's timeout is longer than its callee's, and
+ * a process that stops waits longer than requests in flight take. Loading this file checks the relations. Milliseconds.
  */
 
-/** How long Redis may take to count; the rest of QUOTA_ANSWER_MS is for the gateway itself. */
-export const REDIS_ANSWER_MS = 200;
+/** Timeout of a count in Redis; the rest of QUOTA_TIMEOUT_MS is for the gateway itself. */
+export const REDIS_TIMEOUT_MS = 200;
 
-/** How long the quota may take to answer, whatever the place where it is counted does. */
-export const QUOTA_ANSWER_MS = 250;
+/** Timeout of the quota, wherever it is counted. */
+export const QUOTA_TIMEOUT_MS = 250;
 
-/** When connecting to Redis is given up. */
+/** Timeout of a connection attempt to Redis. */
 export const REDIS_CONNECT_MS = 600;
 
 /**
- * When a silent connection to Redis is given up. Until then each command waits in the client's memory for its answer. Much
- * longer than anybody waits for a count, so that the gateway's own pauses do not cost it a sound connection.
+ * Timeout of an unresponsive connection to Redis. Until then the client buffers each command. Much longer than
+ * QUOTA_TIMEOUT_MS, so that pauses of the gateway itself do not close a healthy connection.
  */
 export const REDIS_SILENCE_MS = 1000;
 
-/** How long MongoDB may be silent within a call of the store. */
+/** How long MongoDB may not respond within a store call. */
 export const STORE_SILENCE_MS = 1500;
 
-/** How long a write of SQLite waits for another process that is writing. Waiting blocks the whole process. */
+/** How long a SQLite write waits for another process's write lock. Waiting blocks the whole process. */
 export const SQLITE_BUSY_MS = 2000;
 
-/** How long one call of the store may take, its turn and its repetitions included, and any command. */
+/** Deadline of a store call including queueing and retries, and of any single command. */
 export const STORE_CALL_MS = 4000;
 
-/** How long a request to the core may take before its outcome counts as unknown. */
+/** Deadline of a request to the core; after it, the outcome is unknown. */
 export const CORE_CALL_MS = 5000;
 
-/** How long a gateway counts a key's requests by what it knows of the key's quotas, before it asks the core again. */
+/** How long a gateway caches a key's quotas. */
 export const API_KEY_CACHE_MS = 30_000;
 
-/** When another quota of a key or a studio holds at every gateway at the latest. */
+/** When a changed quota is in force at every gateway at the latest. */
 const QUOTA_CHANGE_MS = 60_000;
 
-/** The time from one look whether what a process needs is there to the next. What is said of readiness is as old as that. */
-export const READINESS_LOOK_MS = 1000;
+/** The interval of readiness checks, and so the maximum age of a readiness result. */
+export const READINESS_CHECK_INTERVAL_MS = 1000;
 
-/** How long the core may take to say whether it is ready, to the gateway. */
+/** Timeout of the gateway's health check of the core. */
 export const CORE_HEALTH_MS = 1000;
 
-/** How often the gateway asks a connection to the core for a sign of life, and how long that may take. */
-export const CORE_PING_EVERY_MS = 10_000;
-export const CORE_PING_ANSWER_MS = 2000;
+/** Interval and timeout of the gateway's pings on a connection to the core. */
+export const CORE_PING_INTERVAL_MS = 10_000;
+export const CORE_PING_TIMEOUT_MS = 2000;
 
-/** How long the doctor waits for a core or a gateway. */
+/** How long `doctor` waits for a core or a gateway. */
 export const DOCTOR_MS = 5000;
 
-/** How long a call to the core may wait for a connection: for one that is made, and before that for a sign of life of the one before. */
+/** How long a call to the core waits for a connection: for the ping of the previous one, then for a new one. */
 export const CORE_CONNECT_MS = 4000;
 
-/** How long a request may take to arrive, at the gateway and at the core. */
+/** How long a client may take to send a request, at the gateway and at the core. */
 export const REQUEST_ARRIVAL_MS = 10_000;
 
-/** The longest deadline that a caller of the core may ask for. */
+/** The maximum deadline that a caller of the core may set. */
 export const MAX_CALL_MS = 60_000;
 
-/** The longest one for an export, which may also have none. */
+/** The maximum deadline of an export, which may also have none. */
 export const MAX_EXPORT_MS = 86_400_000;
 
-/** How long a process that stops may say so, and serve on, before it closes its port. */
+/** The maximum drain: the time that a stopping process is not ready but still serves. */
 export const MAX_DRAIN_MS = 60_000;
 
-/** How long a process may take to stop, from the end of its drain, before it leaves with a fault. */
+/** How long a process may take to stop after its drain before it exits with status 1. */
 export const STOP_MS = 10_000;
 
-/** How long a gateway that has closed its port waits for what is under way. */
+/** How long a gateway that has closed its port waits for requests in flight. */
 export const GATEWAY_AFTER_CLOSE_MS = 8750;
 
-/** How long a core that has closed its port waits for what is under way. */
+/** How long a core that has closed its port waits for requests in flight. */
 export const CORE_AFTER_CLOSE_MS = 4250;
 
-/** How long a store that is being closed waits for what is under way: a call, and the silence that its last command meets. */
+/** How long a closing store waits for calls in flight: a call, and the timeout of its last command. */
 export const STORE_CLOSE_MS = STORE_CALL_MS + STORE_SILENCE_MS;
 
-/** How long a process that stops waits for its last spans to be taken. */
+/** How long a stopping process waits for its last spans to be exported. */
 export const TRACES_CLOSE_MS = 1000;
 
-/** The longest time that a timer of Node waits; one for a longer time goes off at once. */
+/** The maximum delay of a Node timer; one with a longer delay fires immediately. */
 const TIMER_MS = 2 ** 31 - 1;
 
-/** Node gives the first of a host's addresses so long before it tries the next. */
+/** How long Node tries one address of a host before the next. */
 const NEXT_ADDRESS_MS = 500;
 
+isLess({ API_KEY_CACHE_MS, CORE_CALL_MS }, { QUOTA_CHANGE_MS }, 'a changed quota is in force at every gateway in time');
+isLess({ REDIS_TIMEOUT_MS }, { QUOTA_TIMEOUT_MS }, 'a count times out before the quota does');
+isLess({ QUOTA_TIMEOUT_MS }, { REDIS_SILENCE_MS }, 'a late count does not close the connection');
+isLess({ NEXT_ADDRESS_MS }, { REDIS_CONNECT_MS }, 'the second address of Redis is tried, too');
+isLess({ STORE_SILENCE_MS, retry: STORE_SILENCE_MS }, { STORE_CALL_MS }, 'a command that timed out can be retried');
+isLess({ SQLITE_BUSY_MS }, { STORE_CALL_MS }, 'a call on SQLite ends in the same time as on MongoDB');
+isLess({ STORE_CALL_MS }, { CORE_CALL_MS }, "the core's error about its store reaches the gateway");
+isLess({ CORE_CALL_MS }, { REQUEST_ARRIVAL_MS }, 'a client that waits for its response is not taken for a slow sender');
+isLess({ CORE_HEALTH_MS }, { CORE_CALL_MS }, 'a health check fails before a call does');
+isLess({ CORE_PING_TIMEOUT_MS }, { CORE_PING_INTERVAL_MS }, 'at most one ping is pending');
 isLess(
-  { API_KEY_CACHE_MS, CORE_CALL_MS },
-  { QUOTA_CHANGE_MS },
-  'a quota that was changed holds at every gateway in time',
-);
-isLess({ REDIS_ANSWER_MS }, { QUOTA_ANSWER_MS }, 'a count is given up before the quota has to answer');
-isLess({ QUOTA_ANSWER_MS }, { REDIS_SILENCE_MS }, 'a count that is late does not cost the connection');
-isLess({ NEXT_ADDRESS_MS }, { REDIS_CONNECT_MS }, 'the second address of Redis has its turn, too');
-isLess({ STORE_SILENCE_MS, again: STORE_SILENCE_MS }, { STORE_CALL_MS }, 'a call that met silence fits in once more');
-isLess({ SQLITE_BUSY_MS }, { STORE_CALL_MS }, 'SQLite answers as soon as MongoDB');
-isLess({ STORE_CALL_MS }, { CORE_CALL_MS }, "the core's word on its store reaches the gateway");
-isLess({ CORE_CALL_MS }, { REQUEST_ARRIVAL_MS }, 'who waits for an answer is not taken for one who sends slowly');
-isLess(
-  { CORE_HEALTH_MS },
-  { CORE_CALL_MS },
-  'who asks whether the core serves knows it before who asks it for something',
-);
-isLess({ CORE_PING_ANSWER_MS }, { CORE_PING_EVERY_MS }, 'one sign of life is waited for at a time');
-isLess(
-  { CORE_PING_ANSWER_MS },
+  { CORE_PING_TIMEOUT_MS },
   { CORE_CONNECT_MS },
-  'a connection can be made after the one before gave no sign of life',
+  'a connection can be made after the ping of the previous one timed out',
 );
-isLess({ CORE_CONNECT_MS }, { CORE_CALL_MS }, 'who has no connection is told before who has no answer');
-isLess({ STORE_CALL_MS }, { DOCTOR_MS }, 'a core whose store is silent can say so to the doctor');
-isLess({ CORE_CALL_MS }, { MAX_CALL_MS }, "the gateway's deadline is one that the core takes");
-isLess({ MAX_CALL_MS }, { MAX_EXPORT_MS }, 'whatever deadline a caller has for a call does for an export');
-isLess({ MAX_EXPORT_MS }, { TIMER_MS }, 'a timer can wait for it');
+isLess({ CORE_CONNECT_MS }, { CORE_CALL_MS }, 'a call without a connection fails before the call deadline');
+isLess({ STORE_CALL_MS }, { DOCTOR_MS }, 'a core whose store does not respond can report it to `doctor`');
+isLess({ CORE_CALL_MS }, { MAX_CALL_MS }, "the core accepts the gateway's deadline");
+isLess({ MAX_CALL_MS }, { MAX_EXPORT_MS }, 'an export accepts every deadline that a call accepts');
+isLess({ MAX_EXPORT_MS }, { TIMER_MS }, 'a timer can measure it');
 isLess(
-  { QUOTA_ANSWER_MS, CORE_CALL_MS, putBack: QUOTA_ANSWER_MS },
+  { QUOTA_TIMEOUT_MS, CORE_CALL_MS, refund: QUOTA_TIMEOUT_MS },
   { GATEWAY_AFTER_CLOSE_MS },
-  'a gateway that stops answers what it took on',
+  'a stopping gateway answers every accepted request',
 );
 isLess(
-  { lookUp: STORE_CALL_MS, QUOTA_ANSWER_MS, STORE_CALL_MS, putBack: QUOTA_ANSWER_MS },
+  { lookUp: STORE_CALL_MS, QUOTA_TIMEOUT_MS, STORE_CALL_MS, refund: QUOTA_TIMEOUT_MS },
   { GATEWAY_AFTER_CLOSE_MS },
-  'so it does for a key that it does not know yet',
+  'also one with a key that is not cached',
 );
 isLess({ GATEWAY_AFTER_CLOSE_MS, TRACES_CLOSE_MS }, { STOP_MS }, 'a gateway stops in time');
-isLess({ STORE_CALL_MS }, { CORE_AFTER_CLOSE_MS }, 'a core that stops answers what it took on');
-isLess({ TRACES_CLOSE_MS }, { STORE_CLOSE_MS }, 'the last spans are sent while the store is closed');
+isLess({ STORE_CALL_MS }, { CORE_AFTER_CLOSE_MS }, 'a stopping core answers every accepted request');
+isLess({ TRACES_CLOSE_MS }, { STORE_CLOSE_MS }, 'the last spans are exported while the store closes');
 isLess({ CORE_AFTER_CLOSE_MS, STORE_CLOSE_MS }, { STOP_MS }, 'a core stops in time');
 
-/** @throws Error when what comes one after the other takes as long as the bound, or longer */
+/** @throws Error unless the sum of the parts is less than the bound */
 function isLess(parts: Readonly<Record<string, number>>, bound: Readonly<Record<string, number>>, why: string): void {
   const sum = Object.values(parts).reduce((total, ms) => total + ms, 0);
   const [[name, ms]] = Object.entries(bound) as [[string, number]];

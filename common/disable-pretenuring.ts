@@ -1,9 +1,9 @@
 import { setFlagsFromString } from 'node:v8';
 
 /**
- * Keeps V8 from making objects in the old part of memory whose like lived long before. Under load those are the ones that
- * belong to a request, and all that a dead one there refers to lives on until all of memory is searched: every small
- * collection until then copies it, which takes twice as long.
+ * Stops V8 from allocating objects directly in the old generation because earlier ones from the same place lived long. Under
+ * load those objects belong to requests, and everything that a dead one references survives until the next major
+ * collection: each minor collection until then copies it and takes twice as long.
  */
 export function disablePretenuring(): void {
   setFlagsFromString('--no-allocation-site-pretenuring');

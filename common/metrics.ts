@@ -17,20 +17,20 @@ import type { Logger } from 'pino';
 import type { Address } from './settings.ts';
 import type { TlsCredentials } from './tls-credentials.ts';
 
-/** Upper bounds of durations; seconds. */
+/** Histogram buckets of durations; seconds. */
 export const DURATIONS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
-/** Upper bounds of how many go together. */
+/** Histogram buckets of batch sizes. */
 export const SIZES = [1, 2, 4, 8, 16, 32, 64, 128];
 
-/** A registry that has what every process tells: its build, its memory and processor time, how late its event loop is. */
+/** Creates a registry with the metrics of every process: build, memory, processor time, event loop lag. */
 export function createRegistry(): Registry {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '../package.json'), 'utf8'));
   new Gauge({
     name: 'lead_intake_build_info',
-    help: 'What runs; always 1.',
+    help: 'The running version; always 1.',
     labelNames: ['version', 'node'],
     registers: [registry],
     aggregator: 'first',
@@ -39,15 +39,15 @@ export function createRegistry(): Registry {
 }
 
 /**
- * A gauge that is looked at when it is asked for.
+ * Registers a gauge that is read when metrics are collected.
  *
- * @param aggregator what several processes on one port are told of as
+ * @param aggregator how the values of several processes on one port are combined
  */
 export function gauge(
   registry: Registry,
   name: string,
   help: string,
-  look: () => number | Promise<number>,
+  read: () => number | Promise<number>,
   aggregator: Aggregator = 'sum',
 ): void {
   new Gauge({
@@ -56,16 +56,16 @@ export function gauge(
     registers: [registry],
     aggregator,
     async collect() {
-      this.set(await look());
+      this.set(await read());
     },
   });
 }
 
-/** A gauge of when what TLS is spoken with expires, by file. */
+/** Registers a gauge of the expiry of the TLS certificates, by file. */
 export function gaugeExpiries(registry: Registry, name: string, credentials: TlsCredentials): void {
   new Gauge({
     name,
-    help: 'When the certificates of a file that are in use expire; seconds since 1970.',
+    help: 'When the certificates in use from a file expire; seconds since 1970.',
     labelNames: ['file'],
     registers: [registry],
     aggregator: 'min',
@@ -75,78 +75,80 @@ export function gaugeExpiries(registry: Registry, name: string, credentials: Tls
   });
 }
 
-/** A port with nothing but metrics. */
+/** An HTTP server for metrics only. */
 export interface MetricsServer {
-  /** Undefined: another process serves what this one counts. */
+  /** Undefined: the primary process serves the metrics of this one. */
   readonly url: string | undefined;
   close(): Promise<void>;
 }
 
 /**
- * Serves a registry in Prometheus' text format, at `/metrics`, without asking who reads it; where there is none, nothing. One of
- * several processes on one port tells that which sees to them.
+ * Serves a registry in Prometheus' text format at `/metrics`, without authentication; returns undefined without a registry or
+ * address. A worker process reports to the primary process instead.
  *
  * @throws Error when the port is taken
  */
 export async function serveMetrics(
   registry: Registry | undefined,
-  where: Address | undefined,
+  address: Address | undefined,
   log: Logger,
 ): Promise<MetricsServer | undefined> {
-  if (!registry || !where) return undefined;
+  if (!registry || !address) return undefined;
   if (!cluster.isWorker)
-    return serve({ metrics: () => registry.metrics(), contentType: registry.contentType }, where, log);
+    return serve({ metrics: () => registry.metrics(), contentType: registry.contentType }, address, log);
   ClusterRegistry.setRegistries(registry);
-  // The package's types leave out that it can be shut down.
+  // The package's types lack `shutdown`.
   const shared = new ClusterRegistry() as ClusterRegistry<RegistryContentType> & { shutdown(): Promise<void> };
-  // What it has counted stays counted when another takes its place.
+  // Counters stay reported after this process is replaced.
   return {
     url: undefined,
     async close() {
-      ClusterRegistry.setRegistries(countsIn(registry));
-      // Should the other process be gone, there is nobody to tell.
+      ClusterRegistry.setRegistries(countersOf(registry));
+      // Fails if the primary process has died.
       await shared.shutdown().catch(() => {});
     },
   };
 }
 
-/** What goes on counting: of states, nothing is left when a process is gone. */
-function countsIn(registry: Registry): Registry {
-  const counts = new Registry();
+/** The counters and histograms of a registry: gauges mean nothing after their process has exited. */
+function countersOf(registry: Registry): Registry {
+  const counters = new Registry();
   for (const { name } of registry.getMetricsAsArray()) {
     const metric = registry.getSingleMetric(name);
-    if (metric instanceof Counter || metric instanceof Histogram) counts.registerMetric(metric);
+    if (metric instanceof Counter || metric instanceof Histogram) counters.registerMetric(metric);
   }
-  return counts;
+  return counters;
 }
 
-/** Serves what all processes tell together that this one has begun. @throws Error when the port is taken */
-export async function serveClusterMetrics(where: Address | undefined, log: Logger): Promise<MetricsServer | undefined> {
-  if (!where) return undefined;
+/** Serves the aggregated metrics of all workers of this process. @throws Error when the port is taken */
+export async function serveClusterMetrics(
+  address: Address | undefined,
+  log: Logger,
+): Promise<MetricsServer | undefined> {
+  if (!address) return undefined;
   const registry = new ClusterRegistry();
-  return serve({ metrics: () => registry.clusterMetrics(), contentType: registry.contentType }, where, log);
+  return serve({ metrics: () => registry.clusterMetrics(), contentType: registry.contentType }, address, log);
 }
 
-/** What metrics are told from. */
-interface Told {
+interface MetricsSource {
   readonly contentType: string;
   metrics(): Promise<string>;
 }
 
-async function serve(registry: Told, where: Address, log: Logger): Promise<MetricsServer> {
+async function serve(source: MetricsSource, { host, port: wantedPort }: Address, log: Logger): Promise<MetricsServer> {
   const server = createServer(async ({ url, method }, response) => {
     if (url !== '/metrics' || method !== 'GET') return response.writeHead(404).end();
-    const text = await registry.metrics().catch(() => undefined);
+    const text = await source.metrics().catch(() => undefined);
     if (text === undefined) return response.writeHead(500).end();
-    return response.writeHead(200, { 'content-type': registry.contentType }).end(text);
+    return response.writeHead(200, { 'content-type': source.contentType }).end(text);
   });
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
-    server.listen(where.port, where.host, resolve);
+    server.listen(wantedPort, host, resolve);
   });
   const { address, family, port } = server.address() as AddressInfo;
   const url = `http://${family === 'IPv6' ? `[${address}]` : address}:${port}/metrics`;
-  log.info({ url }, 'metrics are told');
+  log.info({ url }, 'serving metrics');
   return {
     url,
     async close() {

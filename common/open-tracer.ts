@@ -1,7 +1,7 @@
 import type { Tracer } from './tracing.ts';
 
 /**
- * Opens the tracer of a process; without an endpoint there is none, and nothing of it is even loaded.
+ * Opens the tracer of a process. Without an endpoint there is none, and the OpenTelemetry packages are not loaded.
  *
  * @param endpoint base address of an OTLP receiver over HTTP
  */

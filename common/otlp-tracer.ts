@@ -17,18 +17,18 @@ import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
 import { TRACES_CLOSE_MS } from './deadlines.ts';
 import type { Attributes, Span, Tracer } from './tracing.ts';
 
-/** How long the receiver may take for a message; milliseconds. */
+/** Timeout of an export request; milliseconds. */
 const EXPORT_TIMEOUT_MS = 5000;
 
-/** How many spans that are over wait to be sent at most; further ones are dropped. */
+/** The maximum number of ended spans that wait to be sent; further ones are dropped. */
 const MAX_SPANS = 2048;
 
-/** With how many others a span is linked at most; a further link takes the place of the first, of which the other end stays. */
+/** The maximum number of links of a span. A further link replaces the oldest, whose opposite direction remains. */
 const MAX_LINKS = 2048;
 
 const W3C = new W3CTraceContextPropagator();
 
-/** A tracer that sends its spans by OTLP over HTTP. A receiver that is away costs spans and nothing else. */
+/** Creates a tracer that sends spans by OTLP over HTTP. An unavailable receiver costs spans and nothing else. */
 export function createOtlpTracer(processName: string, endpoint: string): Tracer {
   const exporter = new OTLPTraceExporter({ url: `${endpoint}/v1/traces`, timeoutMillis: EXPORT_TIMEOUT_MS });
   const provider = new TracerProvider({
@@ -42,10 +42,10 @@ export function createOtlpTracer(processName: string, endpoint: string): Tracer 
       new SentSpan(tracer, tracer.startSpan(name, { kind: SpanKind.SERVER }, parentOf(traceparent))),
     async close() {
       let timer: NodeJS.Timeout | undefined;
-      const late = new Promise<void>((resolve) => {
+      const timeout = new Promise<void>((resolve) => {
         timer = setTimeout(resolve, TRACES_CLOSE_MS);
       });
-      await Promise.race([provider.shutdown().catch(() => {}), late]);
+      await Promise.race([provider.shutdown().catch(() => {}), timeout]);
       clearTimeout(timer);
     },
   };
@@ -60,7 +60,7 @@ class SentSpan implements Span {
     this.#span = span;
   }
 
-  get isKept(): boolean {
+  get isSampled(): boolean {
     return (this.#span.spanContext().traceFlags & TraceFlags.SAMPLED) !== 0;
   }
 
@@ -71,18 +71,18 @@ class SentSpan implements Span {
   }
 
   child(name: string, attributes: Attributes, kind: 'client' | 'internal' = 'client'): Span {
-    const options = { kind: KINDS[kind], attributes: known(attributes) };
+    const options = { kind: KINDS[kind], attributes: withoutUndefined(attributes) };
     return new SentSpan(this.#tracer, this.#tracer.startSpan(name, options, this.#asParent()));
   }
 
   linkTo(other: Span): void {
-    // A request may have its answer before what was done for it has its turn.
+    // A request's span may end before the shared work for it starts.
     if (!(other instanceof SentSpan) || !this.#span.isRecording()) return;
     this.#span.addLink({ context: other.#span.spanContext() });
   }
 
   end({ failed, attributes = {} }: Parameters<Span['end']>[0]): void {
-    this.#span.setAttributes(known(attributes));
+    this.#span.setAttributes(withoutUndefined(attributes));
     if (failed) this.#span.setStatus({ code: SpanStatusCode.ERROR });
     this.#span.end();
   }
@@ -97,7 +97,7 @@ const KINDS = { client: SpanKind.CLIENT, internal: SpanKind.INTERNAL } as const;
 const parentOf = (traceparent: string | undefined): Context =>
   W3C.extract(ROOT_CONTEXT, { traceparent }, defaultTextMapGetter);
 
-const known = (attributes: Attributes) =>
+const withoutUndefined = (attributes: Attributes) =>
   Object.fromEntries(Object.entries(attributes).filter((attribute) => attribute[1] !== undefined)) as Record<
     string,
     string | number | boolean

@@ -1,20 +1,20 @@
-/** What a terminal obeys, or lets change how the rest of a line reads, instead of showing it. */
-const NOT_SEEN = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu;
+/** Characters that a terminal obeys, or that change how the rest of a line is displayed. */
+const UNPRINTABLE = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu;
 
 /**
- * A text in one line for the eyes: what a terminal would not show is written as JSON escapes it. Whatever others sent goes
- * to a terminal in this form only, or it could clear the screen and write there what it likes.
+ * A text in one printable line: unprintable characters are escaped as in JSON. Text from others is only printed to a
+ * terminal in this form; otherwise it could clear the screen and forge output.
  */
 export function printable(text: string): string {
-  return text.replace(NOT_SEEN, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  return text.replace(UNPRINTABLE, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
-/** The same for a text whose line ends are ours. */
+/** `printable` for a text whose line ends come from this program. */
 export function printableLines(text: string): string {
   return text.split('\n').map(printable).join('\n');
 }
 
-/** A value as JSON, indented, which a terminal shows as it is: the same value for programs. */
+/** A value as indented JSON that is safe to print, and parses to the same value. */
 export function printableJson(value: unknown): string {
   return printableLines(JSON.stringify(value, null, 2));
 }

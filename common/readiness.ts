@@ -1,110 +1,110 @@
 import { EventEmitter } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { READINESS_LOOK_MS } from './deadlines.ts';
+import { READINESS_CHECK_INTERVAL_MS } from './deadlines.ts';
 import { errorSummary } from './error-summary.ts';
 
-/** How often what lasts is told again; milliseconds. */
-const TOLD_EVERY_MS = 30_000;
+/** How often a lasting fault is logged again; milliseconds. */
+const LOG_INTERVAL_MS = 30_000;
 
 /**
- * Looks once a second whether something that a process needs is there, and keeps the answer for everybody who asks: asking
- * costs nothing, however many do. Why it is not there stands in the log at once, again while that lasts, and when it is over.
+ * Checks once a second whether a dependency of the process is available, and caches the result: the cost does not depend on the
+ * number of callers. A fault is logged when it begins, again every 30 seconds, and when it ends.
  */
 export class Readiness {
-  readonly #look: () => Promise<void>;
-  readonly #tell: (fault: string | undefined) => void;
+  readonly #check: () => Promise<void>;
+  readonly #log: (fault: string | undefined) => void;
   readonly #first = Promise.withResolvers<string | undefined>();
-  /** The look that is under way, or the last. */
+  /** The check in flight, or else the last one. */
   #latest = this.#first.promise;
   readonly #closing = new AbortController();
   readonly #changes = new EventEmitter().setMaxListeners(0);
   #changeCount = 0;
 
   /**
-   * @param what what is looked at, as the log calls it
-   * @param look rejects while it is not there; what with stands in the log
+   * @param what the dependency, as the log calls it
+   * @param check rejects with the reason while the dependency is unavailable
    */
-  constructor(what: string, look: () => Promise<void>, log: Logger) {
-    this.#look = look;
-    this.#tell = tellOf(what, log);
+  constructor(what: string, check: () => Promise<void>, log: Logger) {
+    this.#check = check;
+    this.#log = faultLog(what, log);
   }
 
-  /** Looks from now on. A process that is busy with its start would take its own delay for something that is away. */
-  begin(): void {
-    this.#lookOnAndOn();
+  /** Starts checking. Not done by the constructor, because a process that is busy starting would mistake its own delay for a fault. */
+  start(): void {
+    this.#checkLoop();
   }
 
-  /** What is wrong, undefined when nothing is. It is at most a second old; whoever comes while there is a look waits for that. */
+  /** Returns why the dependency is unavailable, or undefined. The result is at most a second old; a check in flight is awaited. */
   fault(): Promise<string | undefined> {
     return this.#latest;
   }
 
-  /** How often the answer has changed. */
+  /** The number of changes between available and unavailable. */
   get changeCount(): number {
     return this.#changeCount;
   }
 
-  /** Waits until there is another answer than there was at a count, or until a signal. */
+  /** Resolves when `changeCount` differs from `since`, or the signal aborts. */
   async changed(since: number, signal: AbortSignal): Promise<void> {
     if (since !== this.#changeCount || signal.aborted) return;
     await new Promise<void>((resolve) => {
-      const over = () => {
-        this.#changes.off('change', over);
-        signal.removeEventListener('abort', over);
+      const end = () => {
+        this.#changes.off('change', end);
+        signal.removeEventListener('abort', end);
         resolve();
       };
-      this.#changes.on('change', over);
-      signal.addEventListener('abort', over);
+      this.#changes.on('change', end);
+      signal.addEventListener('abort', end);
     });
   }
 
-  /** Looks no more. */
+  /** Stops checking. */
   close(): void {
     this.#closing.abort();
-    this.#first.resolve('nobody looks any more');
+    this.#first.resolve('readiness checks have stopped');
   }
 
-  async #lookOnAndOn(): Promise<void> {
+  async #checkLoop(): Promise<void> {
     const { signal } = this.#closing;
     for (let last: string | undefined; !signal.aborted; ) {
       const began = performance.now();
-      this.#latest = this.#look().then(
+      this.#latest = this.#check().then(
         () => undefined,
         (error) => withoutCredentials(errorSummary(error)),
       );
       this.#first.resolve(this.#latest);
       const fault = await this.#latest;
       if (signal.aborted) return;
-      this.#tell(fault);
+      this.#log(fault);
       if ((fault === undefined) !== (last === undefined)) {
         this.#changeCount += 1;
         this.#changes.emit('change');
       }
       last = fault;
-      const restMs = READINESS_LOOK_MS - (performance.now() - began);
+      const restMs = READINESS_CHECK_INTERVAL_MS - (performance.now() - began);
       await sleep(Math.max(0, restMs), undefined, { signal, ref: false }).catch(() => {});
     }
   }
 }
 
-/** Writes a line when what is wrong changes, again while it lasts, and when it is over. */
-function tellOf(what: string, log: Logger): (fault: string | undefined) => void {
-  let told: { readonly reason: string; readonly at: number } | undefined;
+/** Logs a fault when it changes, again while it lasts, and when it ends. */
+function faultLog(what: string, log: Logger): (fault: string | undefined) => void {
+  let logged: { readonly reason: string; readonly at: number } | undefined;
   let since = 0;
   return (reason) => {
     const now = performance.now();
     if (reason === undefined) {
-      if (told) log.info({ lastedMs: Math.round(now - since) }, `${what} is there again`);
-      told = undefined;
+      if (logged) log.info({ lastedMs: Math.round(now - since) }, `${what} is available again`);
+      logged = undefined;
       return;
     }
-    if (!told) since = now;
-    if (told?.reason === reason && now - told.at < TOLD_EVERY_MS) return;
-    told = { reason, at: now };
-    log.warn({ reason, lastsMs: Math.round(now - since) }, `not ready: ${what} is not there`);
+    if (!logged) since = now;
+    if (logged?.reason === reason && now - logged.at < LOG_INTERVAL_MS) return;
+    logged = { reason, at: now };
+    log.warn({ reason, lastsMs: Math.round(now - since) }, `not ready: ${what} is unavailable`);
   };
 }
 
-/** Drivers may repeat the address that they were given. */
+/** Removes credentials, because drivers may repeat the address that they were given. */
 const withoutCredentials = (text: string) => text.replaceAll(/\/\/[^/\s]*@/g, '//…@');

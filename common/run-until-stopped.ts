@@ -3,25 +3,25 @@ import { STOP_MS } from './deadlines.ts';
 import { disablePretenuring } from './disable-pretenuring.ts';
 import { printableLines } from './printable.ts';
 
-/** Something that runs until it is stopped. */
+/** A running service. */
 export interface Running {
   /** The address it listens on, without a slash at the end. */
   readonly url: string;
-  /** Where it tells its metrics, if it does. */
+  /** The address of its metrics, if it serves any. */
   readonly metricsUrl?: string | undefined;
-  /** For how long it says that it means to stop, and serves on, before it does; milliseconds. */
+  /** How long it is not ready but still serves before it stops; milliseconds. */
   readonly drainMs: number;
-  /** Takes no more connections from the port, on which others go on, and serves those that it has. */
-  leavePort(): void;
-  /** Stops in order, after its drain: nothing accepted is cut off. */
+  /** Stops accepting connections from the shared port; established ones are served on. */
+  stopAccepting(): void;
+  /** Drains, then stops; every accepted request is answered. */
   stop(): Promise<void>;
 }
 
 /**
- * Runs a process: starts it, waits for SIGTERM, SIGINT or the end of the process that started it, and stops it in order.
- * The exit status is 0 after an orderly stop and 1 when the start or the stop failed, with the reason on standard error.
+ * Runs a process: starts it, waits for SIGTERM, SIGINT or the exit of its parent, and stops it cleanly. The exit status is 0
+ * after a clean stop and 1 when the start or the stop failed, with the reason on standard error.
  *
- * @param start is told when it is to stop before it has started; it may break off then, with the signal's reason
+ * @param start may reject with the reason of `stopping` when that aborts during the start
  */
 export async function runUntilStopped(start: (stopping: AbortSignal) => Promise<Running>): Promise<void> {
   disablePretenuring();
@@ -29,10 +29,10 @@ export async function runUntilStopped(start: (stopping: AbortSignal) => Promise<
   const stopped = stopRequest().then(() => stopping.abort());
   try {
     const running = await start(stopping.signal);
-    // A process that was started by another with a channel tells it where it listens.
+    // Reports the address to a parent with an IPC channel.
     process.send?.({ url: running.url });
     process.on('message', (message) => {
-      if (Object(message).leavePort === true) running.leavePort();
+      if (Object(message).stopAccepting === true) running.stopAccepting();
     });
     await stopped;
     const deadline = setTimeout(
@@ -41,7 +41,7 @@ export async function runUntilStopped(start: (stopping: AbortSignal) => Promise<
     );
     await running.stop();
     clearTimeout(deadline);
-    // Nothing may keep a stopped process alive, such as the channel to its parent.
+    // Open handles, such as the channel to the parent, must not keep a stopped process alive.
     process.exit(0);
   } catch (error) {
     if (stopping.signal.aborted && error === stopping.signal.reason) process.exit(0);
@@ -50,16 +50,16 @@ export async function runUntilStopped(start: (stopping: AbortSignal) => Promise<
 }
 
 /**
- * The first request to stop. Its handlers stay, so a second signal does not fall back to killing the process and cut
- * the orderly stop short.
+ * Resolves on the first request to stop. The handlers stay registered, so that a second signal does not kill the process
+ * during its clean stop.
  */
 function stopRequest(): Promise<void> {
   return new Promise((resolve) => {
     process.on('SIGTERM', () => resolve());
-    // Ctrl-C reaches all processes of a terminal: those that another sees to wait for what that says.
+    // Ctrl-C reaches all processes of a terminal; workers wait for the supervisor's SIGTERM.
     process.on('SIGINT', () => cluster.isWorker || resolve());
     process.on('disconnect', () => resolve());
-    // Who sees to several processes has them replaced; one alone stops in order rather than at once.
+    // A supervisor replaces its workers on SIGHUP; a single process stops cleanly.
     process.on('SIGHUP', () => cluster.isWorker || Object.keys(cluster.workers ?? {}).length > 0 || resolve());
   });
 }

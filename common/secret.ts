@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 
 const MASK = '[secret]';
 
-/** A text that must not be seen: prints, logs and serialises as a mask, and is only read on purpose. */
+/** A secret text: prints, logs and serialises as a mask; `reveal` returns the text. */
 export class Secret {
   readonly #value: string;
 
@@ -10,7 +10,6 @@ export class Secret {
     this.#value = value;
   }
 
-  /** The text itself, for the one place that needs it. */
   reveal(): string {
     return this.#value;
   }

@@ -3,32 +3,31 @@ import { isIPv4 } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { Secret } from './secret.ts';
 
-/** The process environment, or a stand-in for it. */
+/** The process environment, or a substitute in tests. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** One setting: how its text becomes a value, what holds when it is unset, and one sentence for the reader. */
 export interface Setting<T> {
-  /** Turns the text into the value; throws an Error whose message ends the sentence "NAME …". */
+  /** Parses the text; throws an Error whose message ends the sentence "NAME …". */
   readonly parse: (text: string) => T;
-  /** The text that holds when the setting is unset; without it the setting is optional. */
+  /** The default; without one, the setting is optional. */
   readonly fallback?: string;
-  /** What the setting does. */
+  /** One sentence for the documentation. */
   readonly about: string;
-  /** Also readable from the file that NAME_FILE names, so that it need not stand in the environment. */
+  /** Whether NAME_FILE may name a file with the value, to keep it out of the environment. */
   readonly fromFile?: boolean;
 }
 
 /** A process's settings by name. */
 export type SettingsTable = Readonly<Record<string, Setting<unknown>>>;
 
-/** The values of a table: a setting without a fallback may be undefined. */
+/** The parsed values of a table; a setting without a fallback may be undefined. */
 export type SettingsOf<Table extends SettingsTable> = {
   readonly [Name in keyof Table]:
     | ReturnType<Table[Name]['parse']>
     | (Table[Name] extends { readonly fallback: string } ? never : undefined);
 };
 
-/** Every fault of a configuration, together. */
+/** All faults of a configuration. */
 export class SettingsError extends Error {
   readonly faults: readonly string[];
 
@@ -42,9 +41,9 @@ export class SettingsError extends Error {
 }
 
 /**
- * Reads a table's settings. An empty text counts as unset.
+ * Reads the settings of a table. An empty text counts as unset.
  *
- * @param rules what must hold between settings: gives one sentence per fault; asked only when each setting alone is right
+ * @param rules checks relations between settings, if each one is valid; returns one sentence per fault
  * @throws SettingsError with all faults
  */
 export function readSettings<const Table extends SettingsTable>(
@@ -77,7 +76,7 @@ function textOf(name: string, setting: Setting<unknown>, env: Environment): stri
 
 function readText(path: string): string {
   const contents = read(path);
-  // An empty file would count as a setting that is not made, and what it was to protect would stand open.
+  // Treated as unset, an empty file would leave unprotected what the setting is to protect.
   if (contents.trim() === '') throw new Error(`names an empty file: ${path}`);
   return contents;
 }
@@ -93,10 +92,10 @@ function read(path: string): string {
 /** Any text. */
 export const text = (value: string): string => value;
 
-/** The least characters of a token: as hexadecimal digits they are 128 bits, which nobody guesses. */
+/** The minimum length of a token: as hexadecimal digits, 128 bits. */
 const MIN_TOKEN_LENGTH = 32;
 
-/** A token that must not be seen and goes into a header. */
+/** A secret token that is sent in a header. */
 export const bearerToken = (value: string): Secret => {
   if (!/^[!-~](?:[ -~]*[!-~])?$/.test(value)) throw new Error('must be visible ASCII characters, without a line end');
   if (value.length < MIN_TOKEN_LENGTH) {
@@ -105,13 +104,13 @@ export const bearerToken = (value: string): Secret => {
   return new Secret(value);
 };
 
-/** A file that a setting names, and what it had when the settings were read, which may be a secret. */
+/** A file that a setting names, and its contents when the settings were read, which may be secret. */
 export interface SettingFile {
   readonly path: string;
   readonly contents: Secret;
 }
 
-/** The file that the text names. */
+/** The path of a file, which is read. */
 export const file = (path: string): SettingFile => ({ path, contents: new Secret(readText(path)) });
 
 /** A whole number from `min` to `max`, both included. */
@@ -124,20 +123,20 @@ export const integer =
     return number;
   };
 
-/** How many processes are to serve: a number, or as many as the machine has processors. */
+/** A number of processes, or `auto`: one per processor. */
 export const processCount = (value: string): number =>
   value === 'auto' ? availableParallelism() : integer(1, 256)(value);
 
 /** A TCP port; 0 lets the system choose. */
 export const port = integer(0, 65_535);
 
-/** Where a port is opened. */
+/** Where a server listens. */
 export interface Address {
   readonly host: string;
   readonly port: number;
 }
 
-/** A host, of which an IPv6 address stands in brackets, and a port. */
+/** HOST:PORT, with an IPv6 address in brackets. */
 export const address = (value: string): Address => {
   const [, host, number = ''] = /^(\[[\da-f:.]+\]|[^:[\]\s]+):(\d+)$/i.exec(value) ?? [];
   if (host === undefined) throw new Error('must be HOST:PORT');
@@ -152,10 +151,10 @@ export const oneOf =
     return value;
   };
 
-/** Yes or no. */
+/** `yes` or `no`. */
 export const yesOrNo = (value: string): boolean => oneOf('yes', 'no')(value) === 'yes';
 
-/** An http or https address without query, fragment or credentials; answered without a slash at the end. */
+/** An http or https address without query, fragment or credentials; returned without a trailing slash. */
 export const httpUrl = (value: string): string => {
   const url = URL.parse(value);
   if (!url || !/^https?:$/.test(url.protocol) || /[?#]/.test(url.href) || url.username || url.password) {
@@ -164,7 +163,7 @@ export const httpUrl = (value: string): string => {
   return url.href.replace(/\/+$/, '');
 };
 
-/** Whether a host name or address can only be reached from this machine. */
+/** Whether a host name or address is only reachable from this machine. */
 export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'));
 }

@@ -1,28 +1,25 @@
-/** Lets something be said once in a while, however often it happens, so that nobody can fill the log with it. */
+/** Lets an event through at most once per interval, so that frequent events cannot fill the log. */
 export class Throttle {
-  readonly #everyMs: number;
-  readonly #mostSubjects: number;
-  readonly #saidOf = new Set<string>();
-  #began = Number.NEGATIVE_INFINITY;
+  readonly #intervalMs: number;
+  readonly #maxSubjects: number;
+  readonly #allowed = new Set<string>();
+  #intervalBegan = Number.NEGATIVE_INFINITY;
 
-  /**
-   * @param everyMs how long nothing more is said of a subject
-   * @param mostSubjects of how many it is said in that time
-   */
-  constructor(everyMs: number, mostSubjects = 1) {
-    this.#everyMs = everyMs;
-    this.#mostSubjects = mostSubjects;
+  /** @param maxSubjects how many different subjects are let through per interval, each once */
+  constructor(intervalMs: number, maxSubjects = 1) {
+    this.#intervalMs = intervalMs;
+    this.#maxSubjects = maxSubjects;
   }
 
-  /** Whether it is to be said now; if so, it counts as said. */
-  isDue(subject = ''): boolean {
+  /** Returns whether an event may pass now; if so, counts it. */
+  allow(subject = ''): boolean {
     const now = performance.now();
-    if (now - this.#began >= this.#everyMs) {
-      this.#saidOf.clear();
-      this.#began = now;
+    if (now - this.#intervalBegan >= this.#intervalMs) {
+      this.#allowed.clear();
+      this.#intervalBegan = now;
     }
-    if (this.#saidOf.has(subject) || this.#saidOf.size >= this.#mostSubjects) return false;
-    this.#saidOf.add(subject);
+    if (this.#allowed.has(subject) || this.#allowed.size >= this.#maxSubjects) return false;
+    this.#allowed.add(subject);
     return true;
   }
 }

@@ -4,111 +4,110 @@ import type { Logger } from 'pino';
 import type { SettingFile } from './settings.ts';
 import { watchFiles } from './watched-files.ts';
 
-/** The files (PEM) of one side of TLS; each may be missing, but a certificate has its key. */
+/** The PEM files of one side of TLS. Each is optional, but a certificate requires its key. */
 export interface TlsFiles {
-  /** The chain that it shows, its own certificate first. */
+  /** The certificate chain, own certificate first. */
   readonly cert?: SettingFile | undefined;
-  /** The private key to that. */
+  /** The private key of the own certificate. */
   readonly key?: SettingFile | undefined;
-  /** The authorities that the other side must have a certificate of. */
+  /** The authorities, one of which must have signed the peer's certificate. */
   readonly ca?: SettingFile | undefined;
 }
 
-/** What these files have: options for Node's TLS. */
+/** The contents of these files: options of Node's TLS. */
 export type TlsPem = { readonly [Part in keyof TlsFiles]?: string };
 
-/** What one side of TLS shows and whom it trusts, as its files have it, which may change. */
+/** The certificates, key and authorities of one side of TLS, reloaded when their files change. */
 export class TlsCredentials {
   readonly #files: TlsFiles;
-  #inUse: Loaded;
+  #loaded: Loaded;
 
-  /** @throws Error when the files cannot be used, or do not fit together */
+  /** @throws Error when the files are invalid or do not match */
   constructor(files: TlsFiles) {
     this.#files = files;
-    this.#inUse = load(files, pemOf(files));
+    this.#loaded = load(files, pemOf(files));
   }
 
   get pem(): TlsPem {
-    return this.#inUse.pem;
+    return this.#loaded.pem;
   }
 
-  /** What connections are made with from now on; undefined without files. */
+  /** The context for new connections; undefined without files. */
   get secureContext(): SecureContext | undefined {
-    return this.#inUse.secureContext;
+    return this.#loaded.secureContext;
   }
 
-  /** Until when what is in use is good, by the paths of the files. */
+  /** The expiry of the certificates in use, by file path. */
   get expiries(): ReadonlyMap<string, Date> {
-    return this.#inUse.expiries;
+    return this.#loaded.expiries;
   }
 
   /**
-   * Takes what the files have whenever that changes, fits together, and is good by now. Connections that stand are left alone.
+   * Reloads the files when they change, if they match and are valid now. Established connections are not affected.
    *
-   * @param taken is told after that
-   * @returns ends that
+   * @param onReload called with the new contents
+   * @returns stops watching
    */
-  follow(log: Logger, taken: (pem: TlsPem) => void = () => {}): () => void {
+  watch(log: Logger, onReload: (pem: TlsPem) => void = () => {}): () => void {
     const parts = partsOf(this.#files);
-    const take = (...contents: string[]) => {
-      const loaded = load(this.#files, Object.fromEntries(parts.map(([name], place) => [name, contents[place]])));
-      refuseUnlessGoodNow(loaded.own, this.#files.cert?.path);
-      taken(loaded.pem);
-      this.#inUse = loaded;
+    const reload = (...contents: string[]) => {
+      const loaded = load(this.#files, Object.fromEntries(parts.map(([name], index) => [name, contents[index]])));
+      throwUnlessValidNow(loaded.own, this.#files.cert?.path);
+      onReload(loaded.pem);
+      this.#loaded = loaded;
       return { until: Object.fromEntries(loaded.expiries) };
     };
-    return watchFiles({ what: 'certificates', files: parts.map(([, file]) => file), take }, log);
+    return watchFiles({ what: 'certificates', files: parts.map(([, file]) => file), reload }, log);
   }
 }
 
-/** What the files had when the settings were read. */
+/** The contents when the settings were read. */
 export const pemOf = (files: TlsFiles): TlsPem =>
   Object.fromEntries(partsOf(files).map(([name, { contents }]) => [name, contents.reveal()]));
 
 const partsOf = ({ cert, key, ca }: TlsFiles): [keyof TlsFiles, SettingFile][] =>
   Object.entries({ cert, key, ca }).flatMap(([name, file]) => (file ? [[name as keyof TlsFiles, file]] : []));
 
-/** The certificates of a text (PEM), in order. @throws Error when it has none, or not the whole of one */
+/** The certificates in a PEM text, in order. @throws Error when there is none, or one is incomplete */
 export function certificatesIn(pem: string): readonly X509Certificate[] {
   const certificates = pem
     .split(/(?=-----BEGIN )/)
     .filter((block) => /^-----BEGIN (?:X509 |TRUSTED )?CERTIFICATE-----/.test(block))
     .map((block) => new X509Certificate(block));
-  if (certificates.length === 0) throw new Error('there is none');
+  if (certificates.length === 0) throw new Error('no certificate found');
   return certificates;
 }
 
-/** What files have, ready for use. */
 interface Loaded {
   readonly pem: TlsPem;
   readonly secureContext: SecureContext | undefined;
-  /** What is shown for itself. */
+  /** The first certificate of the chain. */
   readonly own: X509Certificate | undefined;
   readonly expiries: ReadonlyMap<string, Date>;
 }
 
-/** @throws Error when it cannot be used, or does not fit together; says so of which file */
+/** @throws Error that names the file that is invalid or does not match */
 function load({ cert, key, ca }: TlsFiles, pem: TlsPem): Loaded {
   const chain = cert ? readOf(cert, 'certificates', () => certificatesIn(pem.cert ?? '')) : [];
   const authorities = ca ? readOf(ca, 'certificates', () => certificatesIn(pem.ca ?? '')) : [];
   const [own] = chain;
-  // Node itself takes a key of another kind than the certificate's, and shakes hands with nobody then.
+  // Node accepts a key of another type than the certificate's, and then every handshake fails.
   if (own && cert && key && !own.checkPrivateKey(readOf(key, 'private key', () => createPrivateKey(pem.key ?? '')))) {
     throw new Error(`${key.path} is the key of another certificate than that of ${cert.path}`);
   }
   const expiries = new Map<string, Date>();
-  // A chain breaks with the first that ends. Of authorities those to come stand beside those that go.
-  if (cert) expiries.set(cert.path, new Date(Math.min(...chain.map(endOf))));
-  if (ca) expiries.set(ca.path, new Date(Math.max(...authorities.map(endOf))));
-  const ready = { ...pem, ...(cert && { cert: oneText(chain) }), ...(ca && { ca: oneText(authorities) }) };
+  // A chain is invalid once any certificate of it expires; of authorities, new ones are listed beside expiring ones.
+  if (cert) expiries.set(cert.path, new Date(Math.min(...chain.map(expiryOf))));
+  if (ca) expiries.set(ca.path, new Date(Math.max(...authorities.map(expiryOf))));
+  const ready = { ...pem, ...(cert && { cert: pemText(chain) }), ...(ca && { ca: pemText(authorities) }) };
   return { pem: ready, secureContext: cert || ca ? createSecureContext(ready) : undefined, own, expiries };
 }
 
-/** Of a text in which a certificate begins in the line where the one before ends, OpenSSL reads the first alone. */
-const oneText = (certificates: readonly X509Certificate[]): string =>
+/** Puts each certificate on lines of its own: OpenSSL ignores one that begins on the line where the previous one ends. */
+const pemText = (certificates: readonly X509Certificate[]): string =>
   certificates.map((each) => `${each}`.trim()).join('\n');
 
-const endOf = ({ validToDate }: X509Certificate): number => validToDate.getTime();
+const expiryOf = ({ validToDate }: X509Certificate): number => validToDate.getTime();
 
 function readOf<Read extends KeyObject | readonly X509Certificate[]>(
   { path }: SettingFile,
@@ -123,9 +122,9 @@ function readOf<Read extends KeyObject | readonly X509Certificate[]>(
 }
 
 /** @throws Error */
-function refuseUnlessGoodNow(own: X509Certificate | undefined, path: string | undefined): void {
+function throwUnlessValidNow(own: X509Certificate | undefined, path: string | undefined): void {
   if (!own) return;
   const { validFromDate: from, validToDate: to } = own;
-  if (from.getTime() > Date.now()) throw new Error(`${path} is not good before ${from.toISOString()}`);
-  if (to.getTime() < Date.now()) throw new Error(`${path} has expired at ${to.toISOString()}`);
+  if (from.getTime() > Date.now()) throw new Error(`${path} is not valid before ${from.toISOString()}`);
+  if (to.getTime() < Date.now()) throw new Error(`${path} expired at ${to.toISOString()}`);
 }

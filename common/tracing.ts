@@ -1,58 +1,54 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 
-/** What is told of a piece of work. */
+/** Attributes of a span; undefined ones are left out. */
 export type Attributes = Readonly<Record<string, string | number | boolean | undefined>>;
 
-/** A piece of work in a trace, from its beginning to its end. */
+/** A unit of work in a trace. */
 export interface Span {
-  /** What a part of the trace in another process names as its parent: W3C `traceparent`. */
+  /** The W3C `traceparent` by which another process names this span as the parent of its spans. */
   readonly traceparent: string;
-  /** Whether it is sent at all: who began the trace has decided that. */
-  readonly isKept: boolean;
+  /** Whether it is exported, as decided where the trace began. */
+  readonly isSampled: boolean;
   /**
-   * Begins a part of it.
+   * Starts a child span.
    *
-   * @param kind `client`: somebody else does it, such as a database
+   * @param kind `client`: another system, such as a database, does the work
    */
   child(name: string, attributes: Attributes, kind?: 'client' | 'internal'): Span;
-  /** Names another piece of work that it belongs with, in whatever trace that stands. */
+  /** Links this span to another one, which may be in another trace. */
   linkTo(other: Span): void;
-  /** Ends it. */
   end(outcome: { readonly failed: boolean; readonly attributes?: Attributes }): void;
 }
 
-/** Traces what a process does. */
 export interface Tracer {
   /**
-   * Begins what somebody asked for.
+   * Starts the span of a request.
    *
-   * @param traceparent the caller's; whatever is none begins a trace
+   * @param traceparent the caller's; an invalid or missing one starts a new trace
    */
   begin(name: string, traceparent: string | undefined): Span;
-  /** Sends what it has; gives up soon, because nobody should wait for it. */
+  /** Sends the remaining spans; gives up after TRACES_CLOSE_MS. */
   close(): Promise<void>;
 }
 
-/** The piece of work that is done for a request, while it is done. */
+/** The span of the request that is being handled. */
 export const currentSpan = new AsyncLocalStorage<Span>();
 
-/** Those of pieces of work whose traces are kept, each once. */
-export const keptOf = (spans: Iterable<Span | undefined>): Span[] =>
-  [...new Set(spans)].filter((span) => span !== undefined).filter(({ isKept }) => isKept);
+/** The sampled spans among these, each once. */
+export const sampledSpans = (spans: Iterable<Span | undefined>): Span[] =>
+  [...new Set(spans)].filter((span) => span !== undefined).filter(({ isSampled }) => isSampled);
 
 /**
- * Begins what is done once for several pieces of work. It is a child of the first, so that a trace is whole and it is kept as
- * that is; it is linked with each of the others, in both directions, so that every trace leads to it.
- *
- * @param others may be none: then it is an ordinary part of the first
+ * Starts a span of work that is done once for several spans. It is a child of the first, whose trace is complete and decides on
+ * sampling, and it is linked with each of the others in both directions, so that every trace leads to it.
  */
-export function sharedChild(first: Span, others: readonly Span[], ...part: Parameters<Span['child']>): Span {
-  const shared = first.child(...part);
+export function sharedChild(first: Span, others: readonly Span[], ...child: Parameters<Span['child']>): Span {
+  const shared = first.child(...child);
   for (const other of others) link(shared, other);
   return shared;
 }
 
-/** Links two pieces of work, so that either leads to the other. */
+/** Links two spans in both directions. */
 export function link(one: Span, other: Span): void {
   one.linkTo(other);
   other.linkTo(one);

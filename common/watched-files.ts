@@ -4,96 +4,92 @@ import type { Logger } from 'pino';
 import { errorSummary } from './error-summary.ts';
 import type { SettingFile } from './settings.ts';
 
-/** How long after a look at the files the next one begins; milliseconds. */
-const LOOK_MS = 1000;
+/** The time between two checks of the files; milliseconds. */
+const CHECK_INTERVAL_MS = 1000;
 
-/** Files that are read again when they change, and what is done then. */
+/** Files to watch, and what to do when they change. */
 export interface WatchedFiles {
-  /** What they are, as the log calls it: `certificates`. */
+  /** What they contain, for the log: `certificates`. */
   readonly what: string;
-  /** With what they had when the process started, which is in use. */
+  /** With their contents at the start of the process, which are in use. */
   readonly files: readonly SettingFile[];
   /**
-   * Puts to use what the files have now, in their order. Gives what the log tells of it besides.
+   * Puts the contents of the files, in their order, to use. Returns further fields for the log line.
    *
-   * @throws Error that says what is wrong with it, and nothing secret: then the former stays in use, and it is tried again
+   * @throws Error that says what is wrong without revealing secrets; the previous contents stay in use, and it is tried again
    */
-  readonly take: (...contents: string[]) => object;
+  readonly reload: (...contents: string[]) => object;
 }
 
 /**
- * Looks every second whether files have other contents, and has them taken once two looks have found the same: they are written
- * one after the other, and perhaps not each of them at once. Contents are compared, because a watch on a file sees nothing of
- * a link above it that leads elsewhere, which is how Kubernetes changes secrets. Why they cannot be taken is told once.
+ * Reads files every second and reloads them once two consecutive reads return the same new contents, because several files are
+ * not replaced in one step. It compares contents, because a file watcher misses a changed symbolic link above the file, which is how
+ * Kubernetes updates secrets. A fault is logged once.
  *
- * @returns ends that
+ * @returns stops watching
  */
-export function watchFiles(followed: WatchedFiles, log: Logger): () => void {
-  const follower = new Follower(followed, log);
-  let isOver = followed.files.length === 0;
+export function watchFiles(watched: WatchedFiles, log: Logger): () => void {
+  const watcher = new Watcher(watched, log);
+  let isStopped = watched.files.length === 0;
   let timer: NodeJS.Timeout | undefined;
-  const wait = () => {
-    if (isOver) return;
-    timer = setTimeout(() => follower.look().finally(wait), LOOK_MS).unref();
+  const schedule = () => {
+    if (isStopped) return;
+    timer = setTimeout(() => watcher.check().finally(schedule), CHECK_INTERVAL_MS).unref();
   };
-  wait();
+  schedule();
   return () => {
-    isOver = true;
+    isStopped = true;
     clearTimeout(timer);
   };
 }
 
-class Follower {
-  readonly #followed: WatchedFiles;
+class Watcher {
+  readonly #watched: WatchedFiles;
   readonly #log: Logger;
   readonly #paths: readonly string[];
-  /** What is in use, and what the last look has found. */
-  #taken: readonly string[];
+  #inUse: readonly string[];
+  /** The contents at the last check. */
   #found: readonly string[];
-  /** What was told to be wrong with the files as they are. */
-  #fault: string | undefined;
+  #loggedFault: string | undefined;
 
-  constructor(followed: WatchedFiles, log: Logger) {
-    this.#followed = followed;
+  constructor(watched: WatchedFiles, log: Logger) {
+    this.#watched = watched;
     this.#log = log;
-    this.#paths = followed.files.map(({ path }) => path);
-    this.#taken = followed.files.map(({ contents }) => contents.reveal());
-    this.#found = this.#taken;
+    this.#paths = watched.files.map(({ path }) => path);
+    this.#inUse = watched.files.map(({ contents }) => contents.reveal());
+    this.#found = this.#inUse;
   }
 
-  async look(): Promise<void> {
+  async check(): Promise<void> {
     try {
       const before = this.#found;
       this.#found = await Promise.all(this.#paths.map(contentsOf));
       if (!isDeepStrictEqual(this.#found, before)) return;
-      if (!isDeepStrictEqual(this.#found, this.#taken)) this.#take(this.#found);
-      this.#fault = undefined;
+      if (!isDeepStrictEqual(this.#found, this.#inUse)) this.#reload(this.#found);
+      this.#loggedFault = undefined;
     } catch (error) {
-      this.#tell(errorSummary(error));
+      this.#logFault(errorSummary(error));
     }
   }
 
-  #take(contents: readonly string[]): void {
-    const { what, take } = this.#followed;
-    const told = take(...contents);
-    this.#taken = contents;
-    this.#log.info({ files: this.#paths, ...told }, `${what} are in use as their files have them now`);
+  #reload(contents: readonly string[]): void {
+    const { what, reload } = this.#watched;
+    const fields = reload(...contents);
+    this.#inUse = contents;
+    this.#log.info({ files: this.#paths, ...fields }, `${what} reloaded`);
   }
 
-  #tell(fault: string): void {
-    if (fault === this.#fault) return;
-    this.#fault = fault;
-    this.#log.warn(
-      { files: this.#paths, fault },
-      `${this.#followed.what} stay as they were: their files cannot be used`,
-    );
+  #logFault(fault: string): void {
+    if (fault === this.#loggedFault) return;
+    this.#loggedFault = fault;
+    this.#log.warn({ files: this.#paths, fault }, `${this.#watched.what} not reloaded: their files cannot be used`);
   }
 }
 
 async function contentsOf(path: string): Promise<string> {
   try {
-    // A pipe would have whoever reads it wait, and nobody would know.
-    if (!(await stat(path)).isFile()) throw Object.assign(new Error(), { code: 'it is no regular file' });
+    // Reading a pipe would block.
+    if (!(await stat(path)).isFile()) throw Object.assign(new Error(), { code: 'not a regular file' });
     return await readFile(path, 'utf8');
   } catch (error) {
     throw new Error(`${path} cannot be read (${(error as NodeJS.ErrnoException).code})`);

@@ -3,33 +3,33 @@ import { bearerToken } from '../common/settings.ts';
 import { watchFiles } from '../common/watched-files.ts';
 import type { GatewayConfig } from './config.ts';
 
-/** What the gateway presents to the core, as its file has it, which may change. */
+/** The token that the gateway presents to the core. It follows changes of its file. */
 export class CoreToken {
   readonly #file: GatewayConfig['coreTokenFile'];
   #authorization: string | undefined;
 
   constructor({ CORE_TOKEN, coreTokenFile }: Pick<GatewayConfig, 'CORE_TOKEN' | 'coreTokenFile'>) {
     this.#file = coreTokenFile;
-    // What is followed is what is presented: the file may have changed since the other settings were read.
+    // From the file contents rather than CORE_TOKEN: the file may have changed between the two reads.
     const token = coreTokenFile ? bearerToken(coreTokenFile.contents.reveal().trim()) : CORE_TOKEN;
     this.#authorization = token && `Bearer ${token.reveal()}`;
   }
 
-  /** The header of every call from now on; undefined: none. */
+  /** The `authorization` header of calls; undefined: none. */
   get authorization(): string | undefined {
     return this.#authorization;
   }
 
   /**
-   * Takes what the file has whenever that changes, and can be a token.
+   * Takes the contents of the file whenever they change and have the form of a token.
    *
-   * @returns ends that
+   * @returns stops following
    */
-  follow(log: Logger): () => void {
-    const take = (text: string) => {
+  watch(log: Logger): () => void {
+    const reload = (text: string) => {
       this.#authorization = `Bearer ${bearerToken(text.trim()).reveal()}`;
       return {};
     };
-    return watchFiles({ what: 'tokens for the core', files: this.#file ? [this.#file] : [], take }, log);
+    return watchFiles({ what: 'tokens for the core', files: this.#file ? [this.#file] : [], reload }, log);
   }
 }

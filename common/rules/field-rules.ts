@@ -1,11 +1,11 @@
 /**
- * The field rules of the contract, each once. They know no transport: the core checks every request with them, and the
- * gateway checks with the same ones first, so that it can name header, path and body faults together.
+ * The field rules of the contract, independent of the transport. The core checks every request with them; the gateway applies
+ * them first, so that it can report header, path and body faults together.
  *
- * Lengths count Unicode code points.
+ * Lengths are in Unicode code points.
  */
 
-/** Smallest and largest size of each field; code points. @rule 2.2.lengths 8.displayName 8.email 8.phone 8.note 8.cursor */
+/** The minimum and maximum length of each field; code points. @rule 2.2.lengths 8.displayName 8.email 8.phone 8.note 8.cursor */
 export const BOUNDS = {
   displayName: { min: 1, max: 160 },
   email: { min: 1, max: 254 },
@@ -15,16 +15,16 @@ export const BOUNDS = {
   pageToken: { min: 1, max: 512 },
 } as const;
 
-/** Leads per page: the most, and how many when nobody asks for a number. @rule 8.limit 8.leads */
+/** Leads per page: the maximum, and the default. @rule 8.limit 8.leads */
 export const PAGE_SIZE = { max: 100, fallback: 25 } as const;
 
-/** What is wrong with a value, as the end of the sentence "The value …"; undefined when nothing is. */
+/** What is wrong with a value, as the end of the sentence "The value …"; undefined: it is valid. */
 export type Fault = string | undefined;
 
 // RFC 9562: versions 1 to 8 of the standard variant, the nil UUID and the max UUID.
 const UUID =
   /^(?:[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}|00000000-0000-0000-0000-000000000000|ffffffff-ffff-ffff-ffff-ffffffffffff)$/i;
-const UUID_AS_KEPT = new RegExp(UUID.source);
+const CANONICAL_UUID = new RegExp(UUID.source);
 export const CRM_ID_PATTERN = '^[A-Za-z0-9_-]{1,64}$';
 const CRM_ID = new RegExp(CRM_ID_PATTERN);
 const BASE64URL = /^[A-Za-z0-9_-]*$/;
@@ -34,24 +34,24 @@ const DECIMAL_DIGIT = /\p{Nd}/gu;
 /** A UUID with hyphens, in any letter case. @rule 2.2.uuids 4.2.id */
 export const uuidFault = (value: string): Fault => (UUID.test(value) ? undefined : 'must be a UUID with hyphens');
 
-/** Whether it is a UUID as all are kept: in lower case. */
-export const isUuidAsKept = (value: string): boolean => UUID_AS_KEPT.test(value);
+/** Whether a text is a UUID in lower case, the form in which all are stored. */
+export const isCanonicalUuid = (value: string): boolean => CANONICAL_UUID.test(value);
 
-/** An id that the CRM gave: of a studio or of a member. */
+/** An id assigned by the CRM, of a studio or a member. */
 export const crmIdFault = (value: string): Fault =>
   CRM_ID.test(value) ? undefined : 'must be 1 to 64 letters, digits, underscores or hyphens';
 
 /** The name of a person. @rule 2.2.displayName */
 export const displayNameFault = (value: string): Fault => textFault(value, BOUNDS.displayName);
 
-/** A free text about a lead. @rule 2.2.note */
+/** The free text about a lead. @rule 2.2.note */
 export const noteFault = (value: string): Fault => textFault(value, BOUNDS.note);
 
 /** The name of a key or a source. */
 export const nameFault = (value: string): Fault => textFault(value, BOUNDS.name);
 
 /**
- * An e-mail address, loosely: no address that some server would deliver to is turned away.
+ * An e-mail address. The check is loose, so that no deliverable address is refused.
  *
  * @rule 2.2.email 2.2.email-form
  */
@@ -70,7 +70,7 @@ export function phoneFault(value: string): Fault {
   return (value.match(DECIMAL_DIGIT)?.length ?? 0) < 3 ? 'must contain at least 3 digits' : undefined;
 }
 
-/** What a page token may look like; whether it is one of ours is for the core to say. @rule 4.3.cursor 8.cursor */
+/** The form of a page token; only the core can tell whether it is genuine. @rule 4.3.cursor 8.cursor */
 export function pageTokenFault(value: string): Fault {
   const { min, max } = BOUNDS.pageToken;
   if (!BASE64URL.test(value)) return 'must contain only letters, digits, underscores and hyphens';
@@ -79,7 +79,7 @@ export function pageTokenFault(value: string): Fault {
 
 // @rule 2.2.lengths 2.2.unicode
 function textFault(value: string, { min, max }: { readonly min: number; readonly max: number }): Fault {
-  // Both would be stored as something else than was sent, or cut the text.
+  // A database would store something else than was sent, or cut the text.
   if (!value.isWellFormed()) return 'must be well-formed Unicode (it contains half of a surrogate pair)';
   if (value.includes('\0')) return 'must not contain the NUL character';
   const length = codePointLength(value);

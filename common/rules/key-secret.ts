@@ -3,16 +3,15 @@ import { crc32 } from 'node:zlib';
 
 /**
  * The secret of an API key: `lik_`, then base64url of 32 random bytes and their CRC-32 (4 bytes, big-endian). The prefix
- * lets scanners find leaked keys; the checksum lets the edge refuse a typing error without asking anybody.
+ * lets scanners find leaked keys; the checksum lets the gateway refuse a mistyped key without a request to the core.
  */
 const PREFIX = 'lik_';
 const RANDOM_BYTES = 32;
 const SHAPE = /^lik_[A-Za-z0-9_-]{48}$/;
 
-/** Makes a new secret. */
 export const newKeySecret = (): string => newSecret(PREFIX);
 
-/** Makes a new token of a caller of the core: `lic_`, then what a key's secret has behind its prefix. */
+/** Creates a token for a caller of the core: like a key's secret, but with the prefix `lic_`. */
 export const newCoreToken = (): string => newSecret('lic_');
 
 function newSecret(prefix: string): string {
@@ -20,24 +19,24 @@ function newSecret(prefix: string): string {
   return prefix + Buffer.concat([random, checksum(random)]).toString('base64url');
 }
 
-/** Whether a text could be a secret of ours at all. */
+/** Whether a text has the form and the checksum of a secret. */
 export function isKeySecret(text: string): boolean {
   if (!SHAPE.test(text)) return false;
   const bytes = Buffer.from(text.slice(PREFIX.length), 'base64url');
   return checksum(bytes.subarray(0, RANDOM_BYTES)).equals(bytes.subarray(RANDOM_BYTES));
 }
 
-/** Whatever has the shape of a secret, in any text, also behind an escape (`%20lik_…`); `isKeySecret` looks at the checksum. */
+/** Finds the form of a secret in any text, also after an escape (`%20lik_…`); `isKeySecret` checks the checksum. */
 const IN_TEXT = /lik_[A-Za-z0-9_-]{48}(?![A-Za-z0-9_-])/g;
 
-/** The secrets in a text, each once, and how much in it has the shape of one and another checksum. */
+/** The secrets in a text, each once, and the number of texts that look like one but fail the checksum. */
 export function secretsIn(text: string): { readonly secrets: string[]; readonly misspelt: number } {
   const shaped = new Set(text.match(IN_TEXT));
   const secrets = [...shaped].filter(isKeySecret);
   return { secrets, misspelt: shaped.size - secrets.length };
 }
 
-/** SHA-256 of a secret, all that is kept or sent of it; 32 bytes. */
+/** The SHA-256 of a secret, the only form in which it is stored or sent to the core; 32 bytes. */
 export function hashKeySecret(secret: string): Buffer {
   return hash('sha256', secret, 'buffer');
 }
@@ -48,5 +47,5 @@ function checksum(bytes: Uint8Array): Buffer {
   return sum;
 }
 
-/** A hash as a text, for what is looked up by it in memory. */
+/** A hash as a text, for use as a key of a Map. */
 export const textOfHash = (secretSha256: Uint8Array): string => Buffer.from(secretSha256).toString('latin1');

@@ -1,12 +1,10 @@
 /**
- * A lead as the public API shows it. The core writes it, because it has the lead at hand; the gateway hands it on as it is, and
- * describes it in its schemas.
+ * A lead in the public API. The core serialises it; the gateway passes it on unchanged and describes it in its schemas.
  */
 
-/** Where a lead can stand. @rule 2.1.stage 3.1.stages */
+/** The stages of a lead. @rule 2.1.stage 3.1.stages */
 export const STAGES = ['new', 'contacted', 'trial_booked', 'trial_attended', 'won', 'lost'] as const;
 
-/** These fields, always all of them. */
 export interface PublicLead {
   readonly id: string;
   readonly displayName: string;
@@ -18,14 +16,16 @@ export interface PublicLead {
   readonly updatedAt: string;
 }
 
-/** What is shown of a lead, and whatever else is known of it. */
-type LeadToShow = Omit<PublicLead, 'createdAt' | 'updatedAt'> & { readonly createdAt: Date; readonly updatedAt: Date };
+type LeadToPublish = Omit<PublicLead, 'createdAt' | 'updatedAt'> & {
+  readonly createdAt: Date;
+  readonly updatedAt: Date;
+};
 
 /** @rule 2.1.id 2.1.displayName 2.1.sourceId 2.1.note 2.1.createdAt 2.1.updatedAt 2.1.nothing-else 2.1.no-contact */
-export function publicLead(lead: LeadToShow): PublicLead {
+export function publicLead(lead: LeadToPublish): PublicLead {
   const { id, displayName, stage, sourceId, note } = lead;
   const createdAt = lead.createdAt.toISOString();
-  // Most leads of a page have not changed, and writing a time costs as much as the rest of a lead.
+  // Most leads are unchanged, and formatting a time costs as much as the rest of a lead.
   const isUnchanged = lead.updatedAt.getTime() === lead.createdAt.getTime();
   const updatedAt = isUnchanged ? createdAt : lead.updatedAt.toISOString();
   return { id, displayName, stage, sourceId, note, createdAt, updatedAt };
