@@ -5,19 +5,21 @@ import type { Setting, SettingsTable } from '../common/settings.ts';
 import { gatewaySettings } from '../gateway/config.ts';
 import { PROBLEMS } from '../gateway/problems.ts';
 import { coreSettings } from '../src/config.ts';
+import { MARKDOWN_PAGES, type MarkdownPage } from './support/markdown.ts';
 import { bash, hasShellAndCurl, ROOT, run, temporaryFolder } from './support/processes.ts';
 
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
 
-/** Every page that people read, and those of them that tell of the repository as it is. */
-const PAGES = globSync(['*.md', '{docs,docs/*,proto,sdk,sdk/*,examples,examples/recipes/*,bench,test/upgrade}/*.md'], {
-  cwd: ROOT,
-});
-const OF_TODAY = PAGES.filter((page) => /^(?:README|CONTRIBUTING|SECURITY|docs\/.*)\.md$/.test(page));
-/** Those whose names in capitals are settings, and not also constants of the code or of the tests. */
-const OF_SETTINGS = OF_TODAY.filter((page) => page !== 'CONTRIBUTING.md' && page !== 'docs/reference/bounds.md');
+/** The pages that describe the repository as it is now; others have examples or earlier releases. */
+const CURRENT_PAGES = MARKDOWN_PAGES.map(({ path }) => path).filter((path) =>
+  /^(?:README|CONTRIBUTING|SECURITY|docs\/.*)\.md$/.test(path),
+);
+/** The pages whose names in capitals are settings, and not also constants of the code or of the tests. */
+const PAGES_WITH_SETTINGS = CURRENT_PAGES.filter(
+  (page) => page !== 'CONTRIBUTING.md' && page !== 'docs/reference/bounds.md',
+);
 
-/** The settings table as it has to stand. */
+/** Returns the rows that the table of settings must have. */
 function settingsRows(): string[] {
   const names = new Set([...Object.keys(coreSettings), ...Object.keys(gatewaySettings)]);
   return [...names].map((name) => {
@@ -29,21 +31,21 @@ function settingsRows(): string[] {
   });
 }
 
-test('docs/reference/settings.md has a row for every setting, and no other', () => {
-  const [, table = ''] = /<!-- settings -->\n([\s\S]*?)\n<!-- \/settings -->/.exec(read('docs/reference/settings.md')) ?? [];
+test('settings.md has a row for every setting, and no other', () => {
+  const [, table = ''] =
+    /<!-- settings -->\n([\s\S]*?)\n<!-- \/settings -->/.exec(read('docs/reference/settings.md')) ?? [];
   expect(table.split('\n').slice(2)).toEqual(settingsRows());
 });
 
-test('docs/reference/rest-api.md has a row for every problem code, with its status, and no other', () => {
-  const rows = [...read('docs/reference/rest-api.md').matchAll(/^\| (\d{3}) \| `([a-z_]+)` \|/gm)].map(([, status, code]) => [
-    code,
-    Number(status),
-  ]);
+test('rest-api.md has a row for every problem code, with its status, and no other', () => {
+  const rows = [...read('docs/reference/rest-api.md').matchAll(/^\| (\d{3}) \| `([a-z_]+)` \|/gm)].map(
+    ([, status, code]) => [code, Number(status)],
+  );
   const codes = Object.entries(PROBLEMS).map(([code, { status }]) => [code, status]);
   expect(rows.toSorted()).toEqual(codes.toSorted());
 });
 
-test('docs/explanation/decisions.md gives reasons for rules that there are', () => {
+test('decisions.md names only existing rules', () => {
   const rules = [...read('docs/reference/contract.md').matchAll(/\*\*(\d[\w.-]+)°?\*\*/g)].map(([, rule]) => rule);
   const cells = [...read('docs/explanation/decisions.md').matchAll(/^\| (`\d[^|]+) \|/gm)].map(([, cell = '']) => cell);
   const named = cells.flatMap((cell) => [...cell.matchAll(/`([^`]+)`/g)].map(([, rule]) => rule));
@@ -52,7 +54,7 @@ test('docs/explanation/decisions.md gives reasons for rules that there are', () 
 });
 
 test.skipIf(!hasShellAndCurl)(
-  'README.md and docs/tutorial/walkthrough.md lead a newcomer to every answer, command by command',
+  'the commands of README.md and walkthrough.md get every response of the API',
   { timeout: 240_000 },
   async () => {
     const cwd = temporaryFolder();
@@ -65,7 +67,7 @@ test.skipIf(!hasShellAndCurl)(
       .replaceAll('lik_…', secret)
       .replaceAll('http://127.0.0.1:8080', new URL(api).origin)
       .replace('CORE_PORT=1 ', 'CORE_URL=http://127.0.0.1:1 ')
-      // Every line's output stands between its number and the next one's.
+      // The output of each line is between its number and the next.
       .split('\n')
       .map((line, number) => `echo "@${number}@"\n${line}`)
       .join('\n');
@@ -85,44 +87,58 @@ test.skipIf(!hasShellAndCurl)(
       expect({ line, printed }).toEqual({ line, printed: expect.stringContaining(answer) });
     }
     const shown = expected.map(({ answer }) => answer);
-    // Nobody can be led to a fault of ours.
+    // No command can provoke an internal error.
     const codes = Object.keys(PROBLEMS).filter((code) => code !== 'internal_error');
     expect(codes.filter((code) => !shown.includes(code))).toEqual([]);
   },
 );
 
-/** The commands of a page, each in a line of its own. */
+/** Returns the commands of a page, one per line. */
 function commandsOf(page: string): string {
   const [, commands] = /<!-- walkthrough -->\n```sh\n([\s\S]*?)```/.exec(read(page)) ?? [];
-  if (commands === undefined) throw new Error(`${page} has no commands to be led by`);
+  if (commands === undefined) throw new Error(`${page} has no commands marked walkthrough`);
   return commands.replaceAll(/\\\n\s*/g, '');
 }
 
-describe.each(PAGES)('%s', (page) => {
-  test('leads only to what is there, in this repository', () => {
-    const targets = [...read(page).matchAll(/\]\((?!https?:)([^)]+)\)/g)].map(([, target = '']) => target);
-    expect(targets.filter((target) => !isThere(page, target))).toEqual([]);
+describe('the docs', () => {
+  const pages = MARKDOWN_PAGES.filter(({ path }) => path.startsWith('docs/'));
+  const index = pages.find(({ path }) => path === 'docs/README.md') as MarkdownPage;
+
+  test('have each page in the folder of its one purpose', () => {
+    const folders = new Set(pages.filter((page) => page !== index).map(({ path }) => dirname(path)));
+    expect([...folders].toSorted()).toEqual(['docs/explanation', 'docs/how-to', 'docs/reference', 'docs/tutorial']);
+  });
+
+  test('have an index that links to each page', () => {
+    const linked = index.links.map((link) => join('docs', link));
+    expect(pages.filter((page) => page !== index && !linked.includes(page.path)).map(({ path }) => path)).toEqual([]);
   });
 });
 
-describe.each(OF_TODAY)('%s', (page) => {
-  test('names only files and folders that there are', () => {
-    // What commands write is not there before them.
+describe.each(MARKDOWN_PAGES)('$path', ({ path, links }) => {
+  test('has no broken link', () => {
+    expect(links.filter((link) => !isIntact(path, link))).toEqual([]);
+  });
+});
+
+describe.each(CURRENT_PAGES)('%s', (page) => {
+  test('names only existing files and folders', () => {
+    // Commands of the docs create this folder.
     const roots = readdirSync(ROOT).filter((name) => name !== '.generated');
     const paths = quotedIn(page).filter((text) => /^[\w.*{},/-]+$/.test(text) && !text.startsWith('/'));
     const named = paths.filter((path) => IS_FILE.test(path) || (path.includes('/') && roots.includes(firstOf(path))));
-    const gone = named.filter((path) => globSync([path, join(dirname(page), path)], { cwd: ROOT }).length === 0);
-    expect(gone).toEqual([]);
+    const missing = named.filter((path) => globSync([path, join(dirname(page), path)], { cwd: ROOT }).length === 0);
+    expect(missing).toEqual([]);
   });
 
-  test('names only scripts that there are', () => {
+  test('names only existing npm scripts', () => {
     const { scripts } = JSON.parse(read('package.json'));
     const named = [...read(page).matchAll(/npm run (?:-s )?([a-z][\w:]*)/g)].map(([, name = '']) => name);
     expect(named.filter((name) => !(name in scripts))).toEqual([]);
   });
 });
 
-test.each(OF_SETTINGS)('%s names only settings that there are', (page) => {
+test.each(PAGES_WITH_SETTINGS)('%s names only existing settings', (page) => {
   const settings = Object.keys({ ...coreSettings, ...gatewaySettings });
   const named = quotedIn(page).flatMap((text) => IS_SETTING.exec(text)?.[0] ?? []);
   const isSetting = (name: string) =>
@@ -133,7 +149,7 @@ test.each(OF_SETTINGS)('%s names only settings that there are', (page) => {
 const IS_FILE = /\.(?:ts|mjs|md|json|ya?ml|proto|binpb)$/;
 const IS_SETTING = /^(?:CORE|GATEWAY|REDIS|DATABASE|QUOTA|SHUTDOWN|PUBLIC|LOG)_[A-Z_]+\*?/;
 
-/** What stands in code quotes, up to the first blank: of a command, its name. */
+/** Returns the texts in backticks, up to the first blank: of a command, its name. */
 function quotedIn(page: string): string[] {
   const text = read(page).replaceAll(/^```[\s\S]*?^```/gm, '');
   return [...text.matchAll(/`([^`\s]+)[^`]*`/g)].map(([, first = '']) => first);
@@ -141,19 +157,25 @@ function quotedIn(page: string): string[] {
 
 const firstOf = (path: string): string => path.split('/')[0] as string;
 
-/** Whether a link leads to a file of this repository, and within a page to one of its headings. */
-function isThere(page: string, target: string): boolean {
-  const [path = '', anchor] = target.split('#');
-  const file = path === '' ? page : join(dirname(page), path);
-  if (file.startsWith('..') || !existsSync(join(ROOT, file))) return false;
-  return (
-    anchor === undefined || [...read(file).matchAll(/^#+ (.+)$/gm)].some(([, title = '']) => slugOf(title) === anchor)
-  );
+/**
+ * Whether a link leads to a file or folder of this repository, with its anchor to a heading of the page, or to a page of a running
+ * gateway. Other hosts are not contacted: of their addresses only the form is checked.
+ */
+function isIntact(page: string, link: string): boolean {
+  if (/^https?:/.test(link))
+    return URL.canParse(link) && (link.startsWith('https:') || new URL(link).hostname === '127.0.0.1');
+  const [target = '', anchor] = link.split('#');
+  if (target.startsWith('/')) return anchor === undefined && isServed(target);
+  const path = target === '' ? page : join(dirname(page), target);
+  if (path.startsWith('..') || !existsSync(join(ROOT, path))) return false;
+  return anchor === undefined || MARKDOWN_PAGES.some((other) => other.path === path && other.anchors.has(anchor));
 }
 
-/** What a heading is called in a link to it. */
-const slugOf = (title: string): string =>
-  title
-    .toLowerCase()
-    .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
-    .replaceAll(' ', '-');
+/** Whether a gateway serves a path: a page of `/docs`, or the OpenAPI document. */
+function isServed(path: string): boolean {
+  const page = path.replace(/^\/docs\/?/, '') || 'index';
+  return (
+    path === '/v1/openapi.json' ||
+    (path.startsWith('/docs') && existsSync(join(ROOT, `gateway/docs/html/${page}.html`)))
+  );
+}
