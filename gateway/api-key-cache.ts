@@ -1,38 +1,38 @@
 import { textOfHash } from '../common/rules/key-secret.ts';
 import type { AuthenticateApiKeyResponse } from '../proto/gen/leadintake/v1/api_key_pb.ts';
 
-/** How many are known at most; whoever came first is forgotten first. */
+/** The maximum number of entries; the oldest is evicted first. */
 export const MAX_CACHED_KEYS = 50_000;
 
 /**
- * Whose keys came before: what of a key never changes, namely its id, its studio and its scopes; and the quotas, which seldom do.
- * For these it is known for so long only, however much it is used. Whether the key is still good can change at any moment, and
- * nothing here tells.
+ * Caches what rarely or never changes about an API key: its id, studio and scopes, and the quotas. Because quotas can change, an
+ * entry expires after a fixed time, however often it is used. The cache does not say whether a key is still valid; that can change
+ * at any moment.
  */
 export class ApiKeyCache {
-  readonly #callers = new Map<string, { readonly caller: AuthenticateApiKeyResponse; readonly untilMs: number }>();
-  readonly #knownForMs: number;
+  readonly #entries = new Map<string, { readonly caller: AuthenticateApiKeyResponse; readonly expiresAtMs: number }>();
+  readonly #ttlMs: number;
   readonly #clock: () => number;
 
-  /** @param clock milliseconds since some moment; never goes back */
-  constructor(knownForMs: number, clock = () => performance.now()) {
-    this.#knownForMs = knownForMs;
+  /** @param clock milliseconds since any moment; never goes back */
+  constructor(ttlMs: number, clock = () => performance.now()) {
+    this.#ttlMs = ttlMs;
     this.#clock = clock;
   }
 
   get(secretSha256: Uint8Array): AuthenticateApiKeyResponse | undefined {
-    const known = this.#callers.get(textOfHash(secretSha256));
-    return known && this.#clock() < known.untilMs ? known.caller : undefined;
+    const entry = this.#entries.get(textOfHash(secretSha256));
+    return entry && this.#clock() < entry.expiresAtMs ? entry.caller : undefined;
   }
 
-  know(secretSha256: Uint8Array, caller: AuthenticateApiKeyResponse): void {
-    this.#callers.set(textOfHash(secretSha256), { caller, untilMs: this.#clock() + this.#knownForMs });
-    if (this.#callers.size <= MAX_CACHED_KEYS) return;
-    const [first = ''] = this.#callers.keys();
-    this.#callers.delete(first);
+  set(secretSha256: Uint8Array, caller: AuthenticateApiKeyResponse): void {
+    this.#entries.set(textOfHash(secretSha256), { caller, expiresAtMs: this.#clock() + this.#ttlMs });
+    if (this.#entries.size <= MAX_CACHED_KEYS) return;
+    const [oldest = ''] = this.#entries.keys();
+    this.#entries.delete(oldest);
   }
 
-  forget(secretSha256: Uint8Array): void {
-    this.#callers.delete(textOfHash(secretSha256));
+  delete(secretSha256: Uint8Array): void {
+    this.#entries.delete(textOfHash(secretSha256));
   }
 }

@@ -20,11 +20,11 @@ import { LEAD_PATH, LEADS_PATH } from './lead-paths.ts';
 import { createGatewayMetrics, type GatewayMetrics } from './metrics.ts';
 import { requestObserver } from './observation.ts';
 import { OpenConnections } from './open-connections.ts';
-import { RequestOrder } from './pipelined-requests.ts';
+import { PipelinedRequests } from './pipelined-requests.ts';
 import { admitCallers } from './plugins/admission.ts';
-import { allowOnly, knowAllMethods } from './plugins/allowed-methods.ts';
+import { allowOnly, registerAllMethods } from './plugins/allowed-methods.ts';
 import { beginRequests } from './plugins/begin-requests.ts';
-import { checkKeyOfRefused } from './plugins/check-key-of-refused.ts';
+import { checkKeyBeforeRefusal } from './plugins/check-key-before-refusal.ts';
 import { type GatewayReadiness, reportHealth } from './plugins/health.ts';
 import {
   answerClientErrors,
@@ -40,24 +40,23 @@ import { requestIdOf } from './request-id.ts';
 import { docsRoutes } from './routes/docs.ts';
 import { leadRoutes } from './routes/leads.ts';
 
-/** The longest body that is read; bytes. The largest valid one, every character escaped, has about 29 KB. @rule 4.1.body */
+/** The maximum size of a body; bytes. The largest valid one, with every character escaped, has about 29 KB. @rule 4.1.body */
 export const MAX_BODY_BYTES = 32 * 1024;
 
-/** In milliseconds. */
+/** Overrides for tests; milliseconds. */
 export interface GatewayDeadlines {
   readonly requestArrivalMs?: number;
-  readonly knownCallerMs?: number;
+  readonly keyCacheMs?: number;
 }
 
 /**
- * Starts the gateway: quota, core client, REST routes, port. The core need not be there yet.
+ * Starts the gateway: quota, core client, REST routes, port. The core may start later.
  *
- * @param deadlines others than those of `deadlines.ts`
- * @throws Error when the port is taken, or the certificates cannot be used
+ * @throws Error when the port is taken, or the certificates are unusable
  */
 export async function startGateway(
   config: GatewayConfig,
-  { requestArrivalMs = REQUEST_ARRIVAL_MS, knownCallerMs = API_KEY_CACHE_MS }: GatewayDeadlines = {},
+  { requestArrivalMs = REQUEST_ARRIVAL_MS, keyCacheMs = API_KEY_CACHE_MS }: GatewayDeadlines = {},
 ): Promise<Running> {
   const credentials = new TlsCredentials(tlsToCore(config));
   const policy = {
@@ -73,7 +72,7 @@ export async function startGateway(
   const token = new CoreToken(config);
   const core = createCoreClient(config, credentials, token, metrics);
   metrics?.watchCertificates(credentials);
-  const following = [credentials.follow(log), token.follow(log)];
+  const stopFollowing = [credentials.watch(log), token.watch(log)];
   let stopping = false;
   const readiness = {
     core: new Readiness('the core', () => core.check(), log),
@@ -85,34 +84,35 @@ export async function startGateway(
   const release = async () => {
     readiness.core.close();
     readiness.quota.close();
-    for (const followNoMore of following) followNoMore();
+    for (const stop of stopFollowing) stop();
     core.close();
     await quota.close();
     await metricsServer?.close();
     await tracer?.close();
   };
   try {
-    const order = new RequestOrder(requestArrivalMs);
-    const known = new ApiKeyCache(knownCallerMs);
-    const app = await createGateway(config, { log, metrics, tracer, core, known, quota, policy, readiness, order });
+    const pipelined = new PipelinedRequests(requestArrivalMs);
+    const cache = new ApiKeyCache(keyCacheMs);
+    const parts = { log, metrics, tracer, core, cache, quota, policy, readiness, pipelined };
+    const app = await createGateway(config, parts);
     metricsServer = await serveMetrics(metrics?.registry, config.GATEWAY_METRICS_ADDRESS, log);
     const port = connectionListener(app.server);
     const url = await app.listen({ host: config.GATEWAY_HOST, port: config.GATEWAY_PORT });
-    readiness.core.begin();
-    readiness.quota.begin();
+    readiness.core.start();
+    readiness.quota.start();
     return {
       url,
       metricsUrl: metricsServer?.url,
       drainMs: config.SHUTDOWN_DRAIN_MS,
-      leavePort: port.leave,
+      stopAccepting: port.stopAccepting,
       async stop() {
         stopping = true;
-        // Whoever balances load must see /readyz turn, and kept-alive connections end, before the port closes.
+        // Load balancers must see /readyz fail, and keep-alive connections close, before the port closes.
         await sleep(config.SHUTDOWN_DRAIN_MS);
-        const cutOff = setTimeout(() => app.server.closeAllConnections(), GATEWAY_AFTER_CLOSE_MS);
+        const timer = setTimeout(() => app.server.closeAllConnections(), GATEWAY_AFTER_CLOSE_MS);
         await app.close();
-        await port.left();
-        clearTimeout(cutOff);
+        await port.closed();
+        clearTimeout(timer);
         await release();
       },
     };
@@ -123,7 +123,7 @@ export async function startGateway(
 }
 
 async function checkQuota(quota: Quota): Promise<void> {
-  if (!(await quota.ready())) throw new Error('it does not count');
+  if (!(await quota.ready())) throw new Error('requests cannot be counted');
 }
 
 interface Parts {
@@ -131,47 +131,47 @@ interface Parts {
   readonly metrics: GatewayMetrics | undefined;
   readonly tracer: Tracer | undefined;
   readonly core: CoreClient;
-  readonly known: ApiKeyCache;
+  readonly cache: ApiKeyCache;
   readonly quota: Quota;
   readonly policy: QuotaPolicy;
   readonly readiness: GatewayReadiness;
-  readonly order: RequestOrder;
+  readonly pipelined: PipelinedRequests;
 }
 
 async function createGateway(config: GatewayConfig, parts: Parts): Promise<FastifyInstance> {
-  const { log, metrics, tracer, core, known, quota, policy, readiness, order } = parts;
+  const { log, metrics, tracer, core, cache, quota, policy, readiness, pipelined } = parts;
   const observe = requestObserver(log, metrics);
   const publicUrl = config.PUBLIC_URL;
   const app = fastify({
     loggerInstance: log,
-    // One of its own for each request would cost as much as the line that it writes.
+    // A child logger per request would cost as much as the line that it writes.
     childLoggerFactory: (parent) => parent,
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: (request) => requestIdOf(request),
     bodyLimit: MAX_BODY_BYTES,
-    serverFactory: (carryOut) => createHttpServer(order, carryOut),
-    // What is in flight when the gateway stops is served, not refused.
+    serverFactory: (handler) => createHttpServer(pipelined, handler),
+    // Requests in flight when the gateway stops are served, not refused.
     return503OnClosing: false,
     routerOptions: { maxParamLength: 64 * 1024 },
     exposeHeadRoutes: false,
     ajv: { customOptions: { removeAdditional: false, coerceTypes: false, useDefaults: false, allErrors: true } },
     frameworkErrors: answerFrameworkErrors(publicUrl, observe),
-    clientErrorHandler: answerClientErrors(order, publicUrl, observe),
+    clientErrorHandler: answerClientErrors(pipelined, publicUrl, observe),
   }) as unknown as FastifyInstance;
   app.decorateRequest('state');
   giveEmptyBodies(app);
-  knowAllMethods(app);
+  registerAllMethods(app);
   beginRequests(app, arrivalObserver(observe, metrics, tracer));
-  answerServerErrors(app.server, order, publicUrl, observe);
+  answerServerErrors(app.server, pipelined, publicUrl, observe);
   const connections = new OpenConnections(app.server, log);
 
-  // As late as can be: a connection that is answered otherwise while the gateway stops would hold that up.
+  // The header is set as late as possible: a keep-alive connection would delay the shutdown.
   app.addHook('onSend', (request, reply, payload, done) => {
     request.state.isAnswered = true;
     if (readiness.isStopping()) reply.header('connection', 'close');
-    // Text or bytes; of a file, which is read as it is taken, the length stands in the head.
+    // A string or bytes; the length of a file, which is streamed, is in its header.
     const { length = Number(reply.getHeader('content-length') ?? 0) } = (payload ?? {}) as { readonly length?: number };
-    connections.answers(request.raw.socket, length, request.state.key?.caller.apiKeyId);
+    connections.recordResponse(request.raw.socket, length, request.state.key?.caller.apiKeyId);
     done();
   });
   answerProblems(app, publicUrl);
@@ -181,8 +181,8 @@ async function createGateway(config: GatewayConfig, parts: Parts): Promise<Fasti
   allowOnly(app, LEADS_PATH, 'GET', 'POST');
   allowOnly(app, LEAD_PATH, 'GET');
   await app.register(async (v1) => {
-    admitCallers(v1, { core, known, quota, policy });
-    checkKeyOfRefused(v1, { core, known, quota });
+    admitCallers(v1, { core, cache, quota, policy });
+    checkKeyBeforeRefusal(v1, { core, cache, quota });
     leadRoutes(v1, core, publicUrl);
   });
   return app;

@@ -24,56 +24,62 @@ export const gatewaySettings = {
   GATEWAY_PROCESSES: {
     parse: processCount,
     fallback: '1',
-    about:
-      'how many processes serve on that port; `auto`: as many as the machine has processors. More than one need `REDIS_URL`',
+    about: 'number of processes that serve on that port; `auto`: one per processor. More than one need `REDIS_URL`',
   },
   PUBLIC_URL: {
     parse: httpUrl,
-    about: 'base address under which callers reach the gateway; unset: `http://GATEWAY_HOST:GATEWAY_PORT`',
+    about: 'base address at which callers reach the gateway; unset: `http://GATEWAY_HOST:GATEWAY_PORT`',
   },
   CORE_HOST: commonSettings.CORE_HOST,
   CORE_PORT: commonSettings.CORE_PORT,
   CORE_URL: { parse: httpUrl, about: 'base address of the core; unset: `http://CORE_HOST:CORE_PORT`' },
   CORE_TOKEN: commonSettings.CORE_TOKEN,
-  CORE_CA_FILE: { parse: file, about: 'authorities (PEM) that the core must have a certificate of' },
-  CORE_CLIENT_CERT_FILE: { parse: file, about: 'certificate chain (PEM) that the gateway shows the core' },
-  CORE_CLIENT_KEY_FILE: { parse: file, about: 'private key (PEM) to that certificate' },
+  CORE_CA_FILE: {
+    parse: file,
+    about: 'certificate authorities (PEM) that the certificate of the core is verified against',
+  },
+  CORE_CLIENT_CERT_FILE: { parse: file, about: 'certificate chain (PEM) that the gateway presents to the core' },
+  CORE_CLIENT_KEY_FILE: { parse: file, about: 'private key (PEM) of that certificate' },
   REDIS_URL: {
     parse: redisUrl,
     fromFile: true,
     about:
-      'where requests are counted, `redis://…`, `rediss://…` or `redis+sentinel://…`; unset: in memory, for one gateway alone',
+      'where requests are counted, `redis://…`, `rediss://…` or `redis+sentinel://…`; unset: in memory, for a single gateway',
   },
   REDIS_CLUSTER: {
     parse: yesOrNo,
     fallback: 'no',
-    about: 'whether `REDIS_URL` leads to a node of a Redis Cluster: yes or no',
+    about: 'whether `REDIS_URL` is the address of a node of a Redis Cluster: yes or no',
   },
-  QUOTA_LIMIT: { parse: integer(1, 1_000_000_000), fallback: '600', about: 'requests that a key may make per window' },
+  QUOTA_LIMIT: {
+    parse: integer(1, 1_000_000_000),
+    fallback: '600',
+    about: 'maximum number of requests of a key per window',
+  },
   QUOTA_STUDIO_LIMIT: {
     parse: integer(1, 1_000_000_000),
-    about: 'requests that all keys of a studio together may make per window; unset: as many as its keys may',
+    about: 'maximum number of requests of all keys of a studio per window; unset: only the limits of its keys apply',
   },
   QUOTA_WINDOW_SECONDS: {
     parse: integer(1, MAX_WINDOW_SECONDS),
     fallback: '60',
-    about: 'length of that window; seconds',
+    about: 'length of the window; seconds',
   },
   GATEWAY_METRICS_ADDRESS: {
     parse: address,
     about:
-      '`HOST:PORT` where the gateway tells its metrics to Prometheus, at `/metrics`, to whoever asks; unset: nowhere',
+      '`HOST:PORT` at which the gateway serves metrics to Prometheus, at `/metrics`, without authentication; unset: not served',
   },
   LOG_LEVEL: commonSettings.LOG_LEVEL,
   OTEL_EXPORTER_OTLP_ENDPOINT: commonSettings.OTEL_EXPORTER_OTLP_ENDPOINT,
   SHUTDOWN_DRAIN_MS: commonSettings.SHUTDOWN_DRAIN_MS,
 } as const;
 
-/** The values of the gateway's settings, with the addresses that follow from others. */
+/** The values of the gateway's settings, with defaults for the addresses that derive from others. */
 export type GatewayConfig = SettingsOf<typeof gatewaySettings> & {
   readonly PUBLIC_URL: string;
   readonly CORE_URL: string;
-  /** The file that CORE_TOKEN comes from, if it does. */
+  /** The file of CORE_TOKEN, if it comes from one. */
   readonly coreTokenFile: SettingFile | undefined;
 };
 
@@ -95,7 +101,7 @@ function rulesBetween(config: SettingsOf<typeof gatewaySettings>): string[] {
     faults.push('CORE_CLIENT_CERT_FILE and CORE_CLIENT_KEY_FILE must be set together');
   }
   if (config.GATEWAY_PROCESSES > 1 && !config.REDIS_URL) {
-    faults.push('GATEWAY_PROCESSES needs REDIS_URL: in memory, each process would count for itself');
+    faults.push('GATEWAY_PROCESSES needs REDIS_URL: in memory, each process would count on its own');
   }
   if ((CORE_CA_FILE || CORE_CLIENT_CERT_FILE) && !CORE_URL?.startsWith('https:')) {
     faults.push('CORE_URL must be an https:// address when CORE_CA_FILE or CORE_CLIENT_CERT_FILE is set');
@@ -110,20 +116,20 @@ function addressOf(host: string, port: number): string {
   return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
-/** An address may carry a password, so its value is a secret. */
+/** The value is a secret because the address may contain a password. */
 function redisUrl(value: string): Secret {
   if (readSentinelAddress(value)) return new Secret(value);
   const url = URL.parse(value);
-  // Of anything else than a number the client would make none, and find that out when it is connected.
+  // The client would turn a database that is not a number into NaN, and fail only once it is connected.
   if (!url || !/^rediss?:$/.test(url.protocol) || !/^\/?\d*$/.test(url.pathname) || !isPercentEncoded(url)) {
     throw new Error(
-      'must be redis://… or rediss://…, with nothing but the number of a database behind the host, or redis+sentinel://HOST,HOST/NAME',
+      'must be redis://… or rediss://…, with nothing but the number of a database after the host, or redis+sentinel://HOST,HOST/NAME',
     );
   }
   return new Secret(value);
 }
 
-/** Of a name or password that is not, the client would say so without naming the setting. */
+/** Checked here because the client's error would not name the setting. */
 function isPercentEncoded({ username, password }: URL): boolean {
   try {
     decodeURIComponent(username + password);

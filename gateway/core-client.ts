@@ -14,29 +14,29 @@ import {
 import type { GatewayConfig } from './config.ts';
 import { connectToCore } from './core-connection.ts';
 import { problemOfError, problemOfStatus } from './core-problems.ts';
-import { isUnseen } from './core-sessions.ts';
+import { isUnprocessed } from './core-sessions.ts';
 import type { CoreToken } from './core-token.ts';
-import { type Asked as Asking, ExchangeBatcher, type Result } from './exchange-batcher.ts';
+import { type BatchItem, ExchangeBatcher, type Result } from './exchange-batcher.ts';
 import type { Operation } from './finished-request.ts';
 import type { GatewayMetrics } from './metrics.ts';
 import { Problem } from './problems.ts';
 
 /**
- * From how many requests of a kind that wait on it is too busy for further ones: half of MAX_PENDING_REQUESTS. The rest is for those
- * that were let in before that, and are on their way.
+ * The number of pending requests of an operation from which further ones are refused: half of MAX_PENDING_REQUESTS. The other half
+ * is for requests that were admitted earlier and have yet to reach the core.
  *
  * @rule 7.overload
  */
-const BUSY_FROM = 1024;
+const BUSY_THRESHOLD = 1024;
 
 /**
- * How long creations are gathered at most while the message before has no result yet; milliseconds. Below its full load a
- * core would else be given them one by one, and take half as long again for each. Reads gain nothing: the core answers them
- * sooner than others come.
+ * The maximum time for which creations are gathered while the previous message has no result; milliseconds. Below full load a core
+ * would otherwise get them one by one, and take 50 % longer for each. Reads gain nothing: the core answers them before others
+ * arrive.
  */
-const GATHER_MS = 5;
+const LINGER_MS = 5;
 
-/** What a caller sends to create a lead, checked against the contract. */
+/** The validated data of a creation. */
 export interface LeadCreation {
   readonly idempotencyKey: string;
   readonly displayName: string;
@@ -45,14 +45,14 @@ export interface LeadCreation {
   readonly note: string | null;
 }
 
-/** On whose behalf the core is asked, and for which request, so that both sides' logs can be joined. */
+/** The caller of a request, and the request's id, which joins the logs of both sides. */
 export interface Bearer {
   /** Hash of the API key's secret; 32 bytes. */
   readonly secretSha256: Uint8Array;
   readonly requestId: string;
 }
 
-/** A lead that was created: the body that tells of it, its id, and whether an earlier request had made it. */
+/** A created lead: the response body, its id, and whether an earlier request had created it. */
 export interface Creation {
   readonly body: Uint8Array;
   readonly leadId: string;
@@ -60,9 +60,8 @@ export interface Creation {
 }
 
 /**
- * The core, as the gateway uses it. What the public API answers with comes from it as the body's bytes. Every method rejects
- * with the Problem that the caller is to be told. The core authenticates the bearer first, whatever it is asked for: what they
- * may touch is the studio of the key.
+ * The core, as the gateway uses it. It returns the response bodies of the public API as bytes. Every method rejects with the Problem
+ * for the caller. The core authenticates the bearer on every request, and confines it to the studio of the key.
  */
 export interface CoreClient {
   authenticate(bearer: Bearer): Promise<AuthenticateApiKeyResponse>;
@@ -70,15 +69,15 @@ export interface CoreClient {
   getLead(bearer: Bearer, leadId: string): Promise<Uint8Array>;
   /** @param cursor undefined for the first page */
   listLeads(bearer: Bearer, page: { readonly limit: number; readonly cursor: string | undefined }): Promise<Uint8Array>;
-  /** Whether so many requests of this kind wait for the core that a further one had better not begin. */
+  /** Whether too many requests of this operation are pending to begin another. */
   isBusy(operation: Operation | undefined): boolean;
-  /** Rejects, saying why, unless the core would serve a call now. */
+  /** Rejects with the reason unless the core would serve a call now. */
   check(): Promise<void>;
-  /** Lets go of the connection. */
+  /** Closes the connections. */
   close(): void;
 }
 
-/** Connects to a core, at the first call and again whenever the connection is lost. */
+/** Creates a client that connects at the first call and reconnects after a loss. */
 export function createCoreClient(
   config: GatewayConfig,
   credentials: TlsCredentials,
@@ -86,25 +85,25 @@ export function createCoreClient(
   metrics: GatewayMetrics | undefined,
 ): CoreClient {
   const { transport, sessions } = connectToCore(config, credentials, token);
-  const { authenticate, create, get, list } = collectors(transport, metrics);
+  const { authenticate, create, get, list } = createBatchers(transport, metrics);
   const health = createClient(Health, transport);
-  const operations: Partial<Record<Operation, { unanswered(): number }>> = {
+  const batchers: Partial<Record<Operation, { pending(): number }>> = {
     createLead: create,
     getLead: get,
     listLeads: list,
   };
-  /** How many wait for their key to be looked up, whether they share that or not. */
+  /** The number of requests that wait for the lookup of their key, including those that share one. */
   let authenticating = 0;
-  // Those, and not the few that are asked for all of them: whoever looks wants to know how many wait.
+  // Not the batcher's count, which leaves out coalesced requests.
   metrics?.watchWaiting('AuthenticateApiKey', () => authenticating);
 
   return {
-    // Whoever comes with the same key in the same turn is told the same, and nobody what was true before.
+    // Requests with the same key in the same turn share a lookup; none gets the result of an earlier one.
     async authenticate(bearer) {
       authenticating += 1;
       try {
         const { secretSha256 } = bearer;
-        return (await authenticate.ask(bearer, { case: 'authenticate', value: {} }, textOfHash(secretSha256))).value;
+        return (await authenticate.send(bearer, { case: 'authenticate', value: {} }, textOfHash(secretSha256))).value;
       } finally {
         authenticating -= 1;
       }
@@ -117,109 +116,108 @@ export function createCoreClient(
         ...(sourceId !== null && { sourceId }),
         ...(note !== null && { note }),
       };
-      const { value: body, leadId, replayed } = await create.ask(bearer, { case: 'createLead', value: item });
+      const { value: body, leadId, replayed } = await create.send(bearer, { case: 'createLead', value: item });
       return { body, leadId, replayed };
     },
 
-    getLead: async (bearer, leadId) => (await get.ask(bearer, { case: 'getLead', value: { leadId } })).value,
+    getLead: async (bearer, leadId) => (await get.send(bearer, { case: 'getLead', value: { leadId } })).value,
 
     async listLeads(bearer, { limit, cursor }) {
       const item = { pageSize: limit, pageToken: cursor ?? '' };
-      return (await list.ask(bearer, { case: 'listLeads', value: item })).value;
+      return (await list.send(bearer, { case: 'listLeads', value: item })).value;
     },
 
-    isBusy: (operation = 'other') => authenticating + (operations[operation]?.unanswered() ?? 0) >= BUSY_FROM,
+    isBusy: (operation = 'other') => authenticating + (batchers[operation]?.pending() ?? 0) >= BUSY_THRESHOLD,
 
     async check() {
-      const asked = { service: ExchangeService.typeName };
-      const ask = () => health.check(asked, { timeoutMs: CORE_HEALTH_MS });
-      const askAgain = (error: unknown) => (isUnseen(error) ? ask() : Promise.reject(error));
-      const { status } = await ask()
-        .catch(askAgain)
+      const check = () => health.check({ service: ExchangeService.typeName }, { timeoutMs: CORE_HEALTH_MS });
+      const retry = (error: unknown) => (isUnprocessed(error) ? check() : Promise.reject(error));
+      const { status } = await check()
+        .catch(retry)
         .catch((error) => {
-          const says = SAID_OF_HEALTH[ConnectError.from(error).code];
-          throw says === undefined ? error : new Error(says, { cause: error });
+          const reason = HEALTH_CHECK_FAULTS[ConnectError.from(error).code];
+          throw reason === undefined ? error : new Error(reason, { cause: error });
         });
-      if (status !== Serving.SERVING) throw new Error('it says that it does not serve: its log tells why');
+      if (status !== Serving.SERVING) throw new Error('it reports that it is not serving; see its log');
     },
 
     close: () => sessions.abort(),
   };
 }
 
-/** What it means when a core does not say how it is. */
-const SAID_OF_HEALTH: Partial<Record<Code, string>> = {
+/** The meaning of an error of the health check. */
+const HEALTH_CHECK_FAULTS: Partial<Record<Code, string>> = {
   [Code.Unauthenticated]: 'it does not take this CORE_TOKEN',
-  [Code.PermissionDenied]: 'its file of callers does not let this gateway be one: it needs `gateway` there',
-  [Code.NotFound]: 'it is of an earlier release, and does not know what this gateway asks for',
+  [Code.PermissionDenied]: 'its file of callers does not give this gateway the role `gateway`: add it there',
+  [Code.NotFound]: 'it is of an earlier release and does not have the service that this gateway needs: update it',
 };
 
-/** What gathers the requests of each kind for the core. */
-function collectors(transport: Transport, metrics: GatewayMetrics | undefined) {
+/** Creates a batcher for each operation. */
+function createBatchers(transport: Transport, metrics: GatewayMetrics | undefined) {
   const { exchange } = createClient(ExchangeService, transport);
-  const collect = <Case extends keyof Answers>(answeredBy: Case, collecting: Collecting) =>
-    collectItems(exchange, metrics, answeredBy, collecting);
+  const batcher = <Case extends keyof Outcomes>(outcomeCase: Case, options: BatchOptions) =>
+    createBatcher(exchange, metrics, outcomeCase, options);
   return {
-    authenticate: collect('bearer', { operation: 'AuthenticateApiKey', mostInMessage: 64 }),
-    create: collect('body', { operation: 'CreateLead', mostInMessage: 24, gatherMs: GATHER_MS }),
-    get: collect('body', { operation: 'GetLead', mostInMessage: 32 }),
-    list: collect('body', { operation: 'ListLeads', mostInMessage: 4 }),
+    authenticate: batcher('bearer', { operation: 'AuthenticateApiKey', maxPerMessage: 64 }),
+    create: batcher('body', { operation: 'CreateLead', maxPerMessage: 24, lingerMs: LINGER_MS }),
+    get: batcher('body', { operation: 'GetLead', maxPerMessage: 32 }),
+    list: batcher('body', { operation: 'ListLeads', maxPerMessage: 4 }),
   };
 }
 
-/** How requests of one kind go to the core. */
-interface Collecting {
-  /** What the core calls one of them. */
+/** How requests of one operation are batched. */
+interface BatchOptions {
+  /** The name of the core's RPC. */
   readonly operation: string;
   /**
-   * How many go into one message. The core answers one message while the gateway works on the answers to the one before, so
-   * what takes long goes in small ones: creations in no larger ones than it takes to share what a commit costs.
+   * The maximum number of requests in a message. The core handles one message while the gateway handles the results of the previous
+   * one, so slow requests go in small messages: creations in messages just large enough to share the cost of a commit.
    */
-  readonly mostInMessage: number;
-  /** How long they are gathered, at most, while the message before has no result yet; milliseconds. */
-  readonly gatherMs?: number;
+  readonly maxPerMessage: number;
+  /** The maximum time for which requests are gathered while the previous message has no result; milliseconds. */
+  readonly lingerMs?: number;
 }
 
-/** What can be asked of the core. */
-type Asked = NonNullable<MessageInitShape<typeof ExchangeItemSchema>['request']>;
+/** A request of the exchange. */
+type CoreRequest = NonNullable<MessageInitShape<typeof ExchangeItemSchema>['request']>;
 
-/** What it answers, by the outcome's name. */
-interface Answers {
+/** The values of a successful outcome, by its case. */
+interface Outcomes {
   readonly body: Uint8Array;
   readonly bearer: AuthenticateApiKeyResponse;
 }
 
-/** An answer, and what goes with one to a creation. */
+/** A successful outcome; the last two properties are those of a creation. */
 interface Answer<Value> {
   readonly value: Value;
   readonly leadId: string;
   readonly replayed: boolean;
 }
 
-/** Collects requests of one kind for the core. Each rejects with the Problem that its caller is to be told. */
-function collectItems<Case extends keyof Answers>(
+/** Creates a batcher whose requests reject with the Problem for the caller. */
+function createBatcher<Case extends keyof Outcomes>(
   exchange: Client<typeof ExchangeService>['exchange'],
   metrics: GatewayMetrics | undefined,
-  answeredBy: Case,
-  { operation, mostInMessage, gatherMs }: Collecting,
+  outcomeCase: Case,
+  { operation, maxPerMessage, lingerMs }: BatchOptions,
 ) {
-  const collector = new ExchangeBatcher<Item, Answer<Answers[Case]>>(
+  const batcher = new ExchangeBatcher<AuthenticatedRequest, Answer<Outcomes[Case]>>(
     async function* (messages) {
       try {
-        // Each request has a deadline, the call has none.
+        // Each request has a timeout of its own, so the call has none.
         for await (const { results } of exchange(itemsOf(messages), { timeoutMs: 0 })) yield results.map(resultOf);
       } catch (error) {
-        // Like one that the core ends: what is unanswered goes over the next.
-        if (!isUnseen(error)) throw error;
+        // As when the core ends the call: the pending requests go over the next one.
+        if (!isUnprocessed(error)) throw error;
       }
     },
-    { timeoutMs: CORE_CALL_MS, mostInMessage, gatherMs },
+    { timeoutMs: CORE_CALL_MS, maxPerMessage, lingerMs },
   );
-  metrics?.watchWaiting(operation, () => collector.unanswered);
-  const ask = async ({ secretSha256, requestId }: Bearer, request: Asked, sharedAs?: string) => {
+  metrics?.watchWaiting(operation, () => batcher.pending);
+  const send = async ({ secretSha256, requestId }: Bearer, request: CoreRequest, coalesceKey?: string) => {
     const span = currentSpan.getStore()?.child(`core ${operation}`, { requestId });
     try {
-      const answer = await collector.ask({ secretSha256, request }, requestId, sharedAs, span);
+      const answer = await batcher.send({ secretSha256, request }, requestId, coalesceKey, span);
       span?.end({ failed: false });
       return answer;
     } catch (error) {
@@ -228,9 +226,9 @@ function collectItems<Case extends keyof Answers>(
       throw problem;
     }
   };
-  return { ask, unanswered: () => collector.unanswered };
+  return { send, pending: () => batcher.pending };
 
-  async function* itemsOf(messages: AsyncIterable<readonly Asking<Item>[]>) {
+  async function* itemsOf(messages: AsyncIterable<readonly BatchItem<AuthenticatedRequest>[]>) {
     for await (const message of messages) {
       metrics?.batchSent(operation, message.length);
       yield {
@@ -243,17 +241,18 @@ function collectItems<Case extends keyof Answers>(
     }
   }
 
-  function resultOf({ index, outcome, leadId, replayed }: ExchangeResult): Result<Answer<Answers[Case]>> {
-    if (outcome.case === answeredBy) {
-      return { index, answer: { value: outcome.value as Answers[Case], leadId, replayed } };
+  function resultOf({ index, outcome, leadId, replayed }: ExchangeResult): Result<Answer<Outcomes[Case]>> {
+    if (outcome.case === outcomeCase) {
+      return { index, answer: { value: outcome.value as Outcomes[Case], leadId, replayed } };
     }
-    const error = outcome.case === 'error' ? problemOfStatus(outcome.value) : new Error('not what was asked for');
+    const error =
+      outcome.case === 'error' ? problemOfStatus(outcome.value) : new Error(`unexpected outcome: ${outcome.case}`);
     return { index, error };
   }
 }
 
-/** What the core is asked for, and with whose key. */
-interface Item {
+/** A request, and the key of its caller. */
+interface AuthenticatedRequest {
   readonly secretSha256: Uint8Array;
-  readonly request: Asked;
+  readonly request: CoreRequest;
 }

@@ -1,15 +1,15 @@
 import type { Interceptor, Transport } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-node';
-import { CORE_PING_ANSWER_MS, CORE_PING_EVERY_MS } from '../common/deadlines.ts';
+import { CORE_PING_INTERVAL_MS, CORE_PING_TIMEOUT_MS } from '../common/deadlines.ts';
 import type { TlsCredentials, TlsFiles } from '../common/tls-credentials.ts';
 import type { GatewayConfig } from './config.ts';
 import { CoreSessions } from './core-sessions.ts';
 import type { CoreToken } from './core-token.ts';
 
-/** The largest message of an answer to read; bytes. A page of the longest leads, or a batch of them, has about 1 MB. */
+/** The maximum size of a response message; bytes. A page of the longest leads, or a batch of them, has about 1 MB. */
 const MAX_RESPONSE_BYTES = 4 * 1024 * 1024;
 
-/** The connections to a core, each made at the first call and again whenever it is lost, with the credentials of that moment. */
+/** Creates the transport to a core. A connection is opened at the first call and after each loss, with the current credentials. */
 export function connectToCore(
   config: GatewayConfig,
   credentials: TlsCredentials,
@@ -18,9 +18,9 @@ export function connectToCore(
   const { CORE_URL } = config;
   const sessions = new CoreSessions(
     CORE_URL,
-    // A core that is gone without a word is noticed by a ping, not by the operating system's patience.
-    { pingIntervalMs: CORE_PING_EVERY_MS, pingTimeoutMs: CORE_PING_ANSWER_MS },
-    // Looked at for each connection.
+    // A ping detects a core that vanished sooner than the operating system's timeout.
+    { pingIntervalMs: CORE_PING_INTERVAL_MS, pingTimeoutMs: CORE_PING_TIMEOUT_MS },
+    // A getter, because it is read for each connection.
     {
       get secureContext() {
         return credentials.secureContext;
@@ -33,19 +33,19 @@ export function connectToCore(
     useBinaryFormat: true,
     sessionManager: sessions,
     readMaxBytes: MAX_RESPONSE_BYTES,
-    // The two are near each other: packing costs more than it saves.
+    // Within one network, compression costs more than it saves.
     acceptCompression: [],
     interceptors: [presentToken(token)],
   });
   return { transport, sessions };
 }
 
-/** What the core is trusted by, and what it is shown. */
+/** Returns the authorities that verify the core, and the client certificate that it is shown. */
 export function tlsToCore({ CORE_CA_FILE, CORE_CLIENT_CERT_FILE, CORE_CLIENT_KEY_FILE }: GatewayConfig): TlsFiles {
   return { ca: CORE_CA_FILE, cert: CORE_CLIENT_CERT_FILE, key: CORE_CLIENT_KEY_FILE };
 }
 
-/** Presents the core's token with every call, if there is one. */
+/** Adds the core's token to every call, if there is one. */
 export function presentToken(token: CoreToken): Interceptor {
   return (next) => (request) => {
     const { authorization } = token;

@@ -4,21 +4,21 @@ import type { Status } from '../proto/gen/google/rpc/status_pb.ts';
 import { CODE_OF_REASON, type FaultyField, Problem } from './problems.ts';
 
 /**
- * What the core itself may say, without a reason, of a fault on either side. After anything else the outcome is unknown, or
- * nothing was begun: a core that does not know the exchange is of an earlier release.
+ * The codes by which the core reports, without a reason, a fault on either side. After any other code the outcome is unknown, or
+ * nothing was begun: a core that does not implement the exchange is of an earlier release.
  *
  * @rule 7.internal_error 7.integration_unavailable 7.unknown-outcome
  */
 const FAULTS = new Set([Code.Internal, Code.InvalidArgument, Code.Unauthenticated]);
 
-/** What the caller is to be told of a call to the core that failed, whatever it was that failed. */
+/** Returns the problem for a failed call to the core, whatever the cause. */
 export function problemOfError(thrown: unknown): Problem {
   const error = ConnectError.from(thrown);
-  // What has a cause was not said by the core: a call that is cut off is called internal too.
+  // An error with a cause does not come from the core: a call that is cut off is reported as internal too.
   return problemOf(error, error.cause === undefined && FAULTS.has(error.code));
 }
 
-/** What the caller is to be told of a request that failed within a batch: the core said it. */
+/** Returns the problem for a request whose failure the core reported within a batch. */
 export function problemOfStatus({ code, message, details }: Status): Problem {
   const error = new ConnectError(message, code);
   error.details = details.map(({ typeUrl, value }) => ({ type: typeUrl.slice(typeUrl.lastIndexOf('/') + 1), value }));
@@ -34,7 +34,7 @@ function problemOf(error: ConnectError, isFault: boolean): Problem {
     return new Problem(isFault ? 'internal_error' : 'integration_unavailable', { cause: error });
   }
   const faults = error.findDetails(BadRequestSchema).flatMap(({ fieldViolations }) => fieldViolations.map(publicFault));
-  // No caller sends these: gateway and core do not understand each other, as while one of them is updated.
+  // Callers do not send these fields: gateway and core are incompatible, as during an update of one of them.
   if (faults.some(({ field }) => OWN_FIELDS.has(field)))
     return new Problem('integration_unavailable', { cause: error });
   const detail = info?.metadata.erased === 'true' ? ERASED : undefined;
@@ -46,13 +46,13 @@ function problemOf(error: ConnectError, isFault: boolean): Problem {
   });
 }
 
-/** What there is to say of a key whose lead was erased, besides that it is taken. */
+/** The detail of a conflict with a key whose lead was erased. */
 const ERASED = 'The lead that was created with this Idempotency-Key was erased since. Nothing was written.';
 
-/** What of a request is the gateway's own. */
+/** Fields that the gateway sets, not its caller. */
 const OWN_FIELDS = new Set(['studioId', 'secretSha256', 'request', 'items']);
 
-/** What the core calls by one name and the public API by another. */
+/** The public names of fields that the core names differently. */
 const PUBLIC_NAMES: Readonly<Record<string, string>> = {
   idempotencyKey: 'Idempotency-Key',
   'contact.email': 'contact.value',

@@ -4,18 +4,18 @@ import { Http2SessionManager } from '@connectrpc/connect-node';
 import { CORE_CONNECT_MS } from '../common/deadlines.ts';
 
 /**
- * The connections to a core, made anew when the core closes one.
+ * The connections to a core, with workarounds for two bugs of connect-node.
  *
- * A core that stops says so first. Where no call is under way connect-node then ends the connection with an error, and listens for
- * that no more once the next call comes: it would end the process (connectrpc/connect-es#1768).
+ * A core that stops announces it first. With no call in flight, connect-node then closes the connection with an error, but removes
+ * its error listener once the next call begins, so the error would end the process (connectrpc/connect-es#1768).
  *
- * When a connection gives no sign of life, connect-node may begin two others at once, and forget who waits for the first: that
- * call would wait for ever, and all requests that are to travel over it. So it is given up in time, and begun again.
+ * When a connection does not answer a ping, connect-node may open two others concurrently and lose the call that waits for the
+ * first: it would wait forever, and so would all requests on it. A call therefore fails when it gets no connection in time.
  */
 export class CoreSessions extends Http2SessionManager {
   readonly #connectMs: number;
 
-  /** @param connectMs how long a call may wait for a connection; milliseconds */
+  /** @param connectMs the timeout of a call for getting a connection; milliseconds */
   constructor(
     url: string,
     pings?: ConstructorParameters<typeof Http2SessionManager>[1],
@@ -26,36 +26,36 @@ export class CoreSessions extends Http2SessionManager {
     this.#connectMs = connectMs;
   }
 
-  /** @throws ConnectError with `unavailable` where there is no connection in time */
+  /** @throws ConnectError with `unavailable` when there is no connection in time */
   override async request(...call: Parameters<Http2SessionManager['request']>): Promise<ClientHttp2Stream> {
-    const stream = await this.#inTime(super.request(...call));
+    const stream = await this.#withTimeout(super.request(...call));
     const { session } = stream;
-    if (session && !session.listeners('error').includes(told)) session.on('error', told);
+    if (session && !session.listeners('error').includes(ignoreError)) session.on('error', ignoreError);
     return stream;
   }
 
-  #inTime(asked: Promise<ClientHttp2Stream>): Promise<ClientHttp2Stream> {
+  #withTimeout(opening: Promise<ClientHttp2Stream>): Promise<ClientHttp2Stream> {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         reject(new ConnectError(`no connection within ${this.#connectMs} ms`, Code.Unavailable));
-        // Nobody wants it any more.
-        asked.then((stream) => stream.on('error', told).close(constants.NGHTTP2_CANCEL), told);
+        // No caller is left for a stream that opens later.
+        opening.then((stream) => stream.on('error', ignoreError).close(constants.NGHTTP2_CANCEL), ignoreError);
       }, this.#connectMs);
-      asked.then(resolve, reject).finally(() => clearTimeout(timer));
+      opening.then(resolve, reject).finally(() => clearTimeout(timer));
     });
   }
 }
 
 /**
- * Whether a call failed that no core has looked at, and which may be made again, whatever it was: it came as its connection was
- * to be left. In HTTP/2 a refused stream says so.
+ * Returns whether a call failed before any core processed it, so that it may be retried whatever it was: it arrived while the core
+ * was closing the connection, and HTTP/2 refused its stream.
  */
-export function isUnseen(error: unknown): boolean {
+export function isUnprocessed(error: unknown): boolean {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     if (cause.message.endsWith('NGHTTP2_REFUSED_STREAM')) return true;
   }
   return false;
 }
 
-/** Whoever has a call under way is told of the error by that. */
-const told = () => {};
+/** A call in flight gets the error on its own stream. */
+const ignoreError = () => {};

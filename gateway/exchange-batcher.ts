@@ -1,103 +1,103 @@
 import { link, type Span } from '../common/tracing.ts';
 import { InFlightRequests } from './in-flight-requests.ts';
 
-/** How many requests go over one call before another is begun. */
+/** The maximum number of requests on one call; then another call begins. */
 const MAX_IN_CALL = 1_000_000;
 
-/** How many requests may be unanswered before more are turned away. */
+/** The maximum number of pending requests; further ones are rejected. */
 export const MAX_PENDING_REQUESTS = 2048;
 
-/** How often a request is sent that stopping cores do not look at. */
+/** The maximum number of times that a request is sent when cores end the call without processing it. */
 const MAX_ATTEMPTS = 3;
 
-/** A request, and what its caller names it in the log. */
-export interface Asked<Request> {
+/** A request, and its id in the logs of both sides. */
+export interface BatchItem<Request> {
   readonly request: Request;
   readonly requestId: string;
-  /** What it is in its trace. */
+  /** The span of the request, if it is traced. */
   readonly span?: Span | undefined;
 }
 
-/** What became of a request, by its place among all requests of the call. */
+/** The result of a request, which is identified by its index among all requests of the call. */
 export type Result<Answer> = { readonly index: number } & ({ readonly answer: Answer } | { readonly error: unknown });
 
 /**
- * Begins a call that takes requests and gives their results for as long as both sides like. It ends without an error when
- * the other side wants no more; then it has not looked at what it did not answer.
+ * Opens a bidirectional stream of requests and results. The stream ends without an error when the peer accepts no more requests;
+ * the peer has then not processed the requests without a result.
  */
 export type OpenCall<Request, Answer> = (
-  messages: AsyncIterable<readonly Asked<Request>[]>,
+  messages: AsyncIterable<readonly BatchItem<Request>[]>,
 ) => AsyncIterable<readonly Result<Answer>[]>;
 
-/** A request has no answer: its time is over, or too many others have none. */
-export class Unanswered extends Error {}
+/** A request got no response: it timed out, too many others are pending, or the peer accepts no requests. */
+export class NoResponse extends Error {}
 
-/** How a collector asks. */
 export interface ExchangeBatcherOptions {
-  /** How long a request may take; milliseconds. */
+  /** The timeout of a request; milliseconds. */
   readonly timeoutMs: number;
-  /** How many requests go into one message. */
-  readonly mostInMessage: number;
+  /** The maximum number of requests in a message. */
+  readonly maxPerMessage: number;
   /**
-   * How long requests are gathered, at most, while the message before has no result yet; milliseconds. Without it, each turn
-   * of the event loop sends what came in it.
+   * The maximum time for which requests are gathered while the previous message has no result; milliseconds. Without it, each
+   * turn of the event loop sends the requests that arrived in it.
    */
-  readonly gatherMs?: number | undefined;
+  readonly lingerMs?: number | undefined;
 }
 
 /**
- * Asks over one long call, because beginning a call costs many times what a request costs. Requests that arrive in one turn
- * of the event loop share a message. Each is answered as soon as its own result is there, and a lone one waits for nobody.
+ * Sends requests over one long-lived call, because opening a call costs many times what a request costs. Requests that arrive in
+ * one turn of the event loop share a message. Each promise settles as soon as its own result arrives, and a single request does
+ * not wait for others.
  */
 export class ExchangeBatcher<Request, Answer> {
   readonly #open: OpenCall<Request, Answer>;
   readonly #options: ExchangeBatcherOptions;
-  /** What is not sent yet. */
-  #gathered: Waiting<Request, Answer>[] = [];
-  /** What is not sent yet and may be shared. */
-  readonly #shared = new Map<string, Waiting<Request, Answer>>();
-  /** The call that takes what is gathered. */
+  /** Requests that are not sent yet. */
+  #queue: PendingRequest<Request, Answer>[] = [];
+  /** Queued requests that others may join, by their coalescing key. */
+  readonly #coalescable = new Map<string, PendingRequest<Request, Answer>>();
+  /** The call that takes requests from the queue. */
   #call: Call<Request, Answer> | undefined;
-  #unanswered = 0;
+  #pending = 0;
 
   constructor(open: OpenCall<Request, Answer>, options: ExchangeBatcherOptions) {
     this.#open = open;
     this.#options = options;
   }
 
-  /** How many requests have no answer yet. */
-  get unanswered(): number {
-    return this.#unanswered;
+  /** The number of requests without a response. */
+  get pending(): number {
+    return this.#pending;
   }
 
   /**
-   * @param sharedAs the same for requests that may share an answer; all of them came before it is sent
-   * @throws Unanswered, or whatever the request or the call failed with
+   * @param coalesceKey a request joins a queued one with the same key and gets its response
+   * @throws NoResponse, or the error of the request or the call
    */
-  ask(request: Request, requestId: string, sharedAs?: string, span?: Span): Promise<Answer> {
-    const same = sharedAs === undefined ? undefined : this.#shared.get(sharedAs);
+  send(request: Request, requestId: string, coalesceKey?: string, span?: Span): Promise<Answer> {
+    const same = coalesceKey === undefined ? undefined : this.#coalescable.get(coalesceKey);
     if (same) {
       same.join(span);
       return same.answer;
     }
-    if (this.#unanswered >= MAX_PENDING_REQUESTS) {
-      return Promise.reject(new Unanswered(`${MAX_PENDING_REQUESTS} requests have no answer yet`));
+    if (this.#pending >= MAX_PENDING_REQUESTS) {
+      return Promise.reject(new NoResponse(`too many requests: ${MAX_PENDING_REQUESTS} are pending`));
     }
-    this.#unanswered += 1;
+    this.#pending += 1;
     const { timeoutMs } = this.#options;
-    const waiting = new Waiting<Request, Answer>({ request, requestId, span }, sharedAs, timeoutMs, () => {
-      this.#unanswered -= 1;
-      this.#shareNoMore(waiting);
+    const pending = new PendingRequest<Request, Answer>({ request, requestId, span }, coalesceKey, timeoutMs, () => {
+      this.#pending -= 1;
+      this.#stopCoalescing(pending);
     });
-    if (sharedAs !== undefined) this.#shared.set(sharedAs, waiting);
-    this.#gathered.push(waiting);
-    this.#sendGathered();
-    return waiting.answer;
+    if (coalesceKey !== undefined) this.#coalescable.set(coalesceKey, pending);
+    this.#queue.push(pending);
+    this.#flush();
+    return pending.answer;
   }
 
-  #sendGathered(): void {
+  #flush(): void {
     if (this.#call === undefined) {
-      this.#call = { sent: new InFlightRequests(), isOver: false, gathering: undefined, wake: () => {} };
+      this.#call = { sent: new InFlightRequests(), isOver: false, lingerTimer: undefined, wake: () => {} };
       this.#exchange(this.#call);
     }
     this.#call.wake();
@@ -106,26 +106,26 @@ export class ExchangeBatcher<Request, Answer> {
   async #exchange(call: Call<Request, Answer>): Promise<void> {
     try {
       for await (const results of this.#open(this.#messages(call))) {
-        this.#stopGathering(call);
+        this.#stopLingering(call);
         for (const result of results) call.sent.take(result.index)?.settle(result);
       }
-      if (call.sent.count === 0) throw new Unanswered('the other side wants no requests');
-      this.#sendAgain(call.sent.unanswered());
+      if (call.sent.count === 0) throw new NoResponse('the peer accepts no requests');
+      this.#resend(call.sent.pending());
     } catch (error) {
-      // A call that could not even begin would not for those who still wait for it.
-      const failed = call.sent.count > 0 ? call.sent.unanswered() : this.#gathered.splice(0);
-      for (const waiting of failed) waiting.settle({ error });
+      // When the call could not even begin, another attempt would fail for the queued requests too.
+      const failed = call.sent.count > 0 ? call.sent.pending() : this.#queue.splice(0);
+      for (const pending of failed) pending.settle({ error });
     }
     call.isOver = true;
-    this.#stopGathering(call);
+    this.#stopLingering(call);
     if (this.#call === call) this.#call = undefined;
-    if (this.#gathered.length > 0) this.#sendGathered();
+    if (this.#queue.length > 0) this.#flush();
   }
 
-  /** What is gathered, message by message, until the call is over or has carried enough. */
-  async *#messages(call: Call<Request, Answer>): AsyncGenerator<readonly Asked<Request>[]> {
-    const { mostInMessage, gatherMs } = this.#options;
-    const isDue = () => this.#gathered.length >= (call.gathering ? mostInMessage : 1);
+  /** Yields the queued requests in messages until the call is over or has carried MAX_IN_CALL requests. */
+  async *#messages(call: Call<Request, Answer>): AsyncGenerator<readonly BatchItem<Request>[]> {
+    const { maxPerMessage, lingerMs } = this.#options;
+    const isDue = () => this.#queue.length >= (call.lingerTimer ? maxPerMessage : 1);
     while (call.sent.count < MAX_IN_CALL) {
       if (!isDue()) {
         await new Promise<void>((resolve) => {
@@ -133,69 +133,71 @@ export class ExchangeBatcher<Request, Answer> {
         });
       }
       if (call.isOver) return;
-      const message = this.#gathered.splice(0, mostInMessage).filter((waiting) => !waiting.isSettled);
-      for (const waiting of message) {
-        this.#shareNoMore(waiting);
-        waiting.attempts += 1;
-        call.sent.add(waiting);
+      const message = this.#queue.splice(0, maxPerMessage).filter((pending) => !pending.isSettled);
+      for (const pending of message) {
+        this.#stopCoalescing(pending);
+        pending.attempts += 1;
+        call.sent.add(pending);
       }
       if (message.length === 0) continue;
-      if (gatherMs !== undefined) {
-        clearTimeout(call.gathering);
-        call.gathering = setTimeout(() => this.#stopGathering(call), gatherMs);
+      if (lingerMs !== undefined) {
+        clearTimeout(call.lingerTimer);
+        call.lingerTimer = setTimeout(() => this.#stopLingering(call), lingerMs);
       }
-      yield message.map(({ asked }) => asked);
+      yield message.map(({ item }) => item);
     }
     this.#call = undefined;
-    if (this.#gathered.length > 0) this.#sendGathered();
+    if (this.#queue.length > 0) this.#flush();
   }
 
-  #stopGathering(call: Call<Request, Answer>): void {
-    clearTimeout(call.gathering);
-    call.gathering = undefined;
+  #stopLingering(call: Call<Request, Answer>): void {
+    clearTimeout(call.lingerTimer);
+    call.lingerTimer = undefined;
     call.wake();
   }
 
-  #shareNoMore(waiting: Waiting<Request, Answer>): void {
-    const { sharedAs } = waiting;
-    if (sharedAs !== undefined && this.#shared.get(sharedAs) === waiting) this.#shared.delete(sharedAs);
+  #stopCoalescing(pending: PendingRequest<Request, Answer>): void {
+    const { coalesceKey } = pending;
+    if (coalesceKey !== undefined && this.#coalescable.get(coalesceKey) === pending) {
+      this.#coalescable.delete(coalesceKey);
+    }
   }
 
-  #sendAgain(unseen: readonly Waiting<Request, Answer>[]): void {
-    for (const waiting of unseen) {
-      if (waiting.attempts < MAX_ATTEMPTS) this.#gathered.push(waiting);
-      else waiting.settle({ error: new Unanswered('the other side wants no more requests') });
+  #resend(unprocessed: readonly PendingRequest<Request, Answer>[]): void {
+    for (const pending of unprocessed) {
+      if (pending.attempts < MAX_ATTEMPTS) this.#queue.push(pending);
+      else pending.settle({ error: new NoResponse(`the peer accepted no request in ${MAX_ATTEMPTS} attempts`) });
     }
   }
 }
 
-/** One call under way. */
+/** An open call. */
 interface Call<Request, Answer> {
-  /** What it carried. */
-  readonly sent: InFlightRequests<Waiting<Request, Answer>>;
+  /** The requests that were sent on it. */
+  readonly sent: InFlightRequests<PendingRequest<Request, Answer>>;
   isOver: boolean;
-  /** Runs out when what is gathered is to go, result or not; undefined when nothing is gathered on purpose. */
-  gathering: NodeJS.Timeout | undefined;
-  /** Says that more is gathered, that it may go, or that the call is over. */
+  /** Fires when the queue is to be sent even without a result; undefined while the batcher does not linger. */
+  lingerTimer: NodeJS.Timeout | undefined;
+  /** Makes the call check whether a message is due or the call is over. */
   wake: () => unknown;
 }
 
-/** A request until its answer. */
-class Waiting<Request, Answer> {
+/** A request without a response. */
+class PendingRequest<Request, Answer> {
   readonly answer: Promise<Answer>;
   readonly settle: (outcome: { readonly answer: Answer } | { readonly error: unknown }) => void;
-  readonly sharedAs: string | undefined;
-  asked: Asked<Request>;
+  readonly coalesceKey: string | undefined;
+  item: BatchItem<Request>;
   isSettled = false;
   attempts = 0;
 
-  constructor(asked: Asked<Request>, sharedAs: string | undefined, timeoutMs: number, onSettled: () => void) {
-    this.asked = asked;
-    this.sharedAs = sharedAs;
+  constructor(item: BatchItem<Request>, coalesceKey: string | undefined, timeoutMs: number, onSettled: () => void) {
+    this.item = item;
+    this.coalesceKey = coalesceKey;
     const { promise, resolve, reject } = Promise.withResolvers<Answer>();
     this.answer = promise;
     const timer = setTimeout(() => {
-      this.settle({ error: new Unanswered(`no answer within ${timeoutMs} ms`) });
+      this.settle({ error: new NoResponse(`no response within ${timeoutMs} ms`) });
     }, timeoutMs);
     this.settle = (outcome) => {
       if (this.isSettled) return;
@@ -207,10 +209,10 @@ class Waiting<Request, Answer> {
     };
   }
 
-  /** Another shares it. The other side goes on with the first trace that is kept, and the others lead there. */
+  /** Adds a caller. The peer continues the first sampled trace; the spans of other callers link to it. */
   join(span: Span | undefined): void {
-    if (!span?.isKept) return;
-    if (this.asked.span?.isKept) link(this.asked.span, span);
-    else this.asked = { ...this.asked, span };
+    if (!span?.isSampled) return;
+    if (this.item.span?.isSampled) link(this.item.span, span);
+    else this.item = { ...this.item, span };
   }
 }

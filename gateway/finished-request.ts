@@ -1,26 +1,26 @@
 import type { ProblemCode } from './problems.ts';
 
-/** What a request asked for: an operation of the contract, or what else the gateway answers. */
+/** An operation of the contract, or another resource that the gateway serves. */
 export type Operation = 'createLead' | 'getLead' | 'listLeads' | 'healthz' | 'readyz' | 'openapi' | 'docs' | 'other';
 
-/** How a request ended. Never what it carried. */
+/** How a request ended. Never contains what it carried. */
 export interface FinishedRequest {
   readonly requestId: string;
   readonly operation: Operation;
-  /** Undefined when there was no answer. */
+  /** Undefined when there was no response. */
   readonly status: number | undefined;
-  /** Nobody was answered when the caller left before; what the core made of it stands in the core's log. */
+  /** `not_answered`: the caller disconnected before the response. The core's log has the outcome. */
   readonly outcome: 'ok' | 'not_answered' | ProblemCode;
-  /** Of a creation: whether an earlier request had made the lead. */
+  /** For a creation: whether an earlier request had created the lead. */
   readonly replayed?: boolean | undefined;
-  /** The lead that was created, read, or in the way. */
+  /** The lead that was created or read, or the open one that prevented a creation. */
   readonly leadId?: string | undefined;
   readonly studioId?: string | undefined;
   readonly apiKeyId?: string | undefined;
   readonly durationMs: number;
 }
 
-/** A request that was turned away before it could be known what it was about. */
+/** Describes a request that was refused before its operation was known. */
 export function unknownRequest(requestId: string, status: number, outcome: ProblemCode): FinishedRequest {
   return { requestId, operation: 'other', status, outcome, durationMs: 0 };
 }

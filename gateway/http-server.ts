@@ -1,20 +1,20 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { Readable } from 'node:stream';
 import type { FastifyInstance } from 'fastify';
-import type { RequestOrder } from './pipelined-requests.ts';
+import type { PipelinedRequests } from './pipelined-requests.ts';
 
-/** The longest head of a request that is read: its line and headers; bytes. */
+/** The maximum size of a request's line and headers; bytes. */
 export const MAX_HEADER_BYTES = 16 * 1024;
 
-/** How often connections are looked over for requests that take longer; milliseconds. */
+/** How often Node checks for requests that exceed their timeout; milliseconds. */
 const CONNECTION_CHECK_MS = 1000;
 
-/** How long a connection stays open while nothing is asked; milliseconds. Longer than the 60 s of the usual balancers. */
+/** The keep-alive timeout; milliseconds. Longer than the 60 s of common load balancers. */
 export const IDLE_TIMEOUT_MS = 72_000;
 
 /**
- * Gives an empty body to whoever reads that of a request without one: Node has closed it before (`optimizeEmptyRequests`), and
- * nobody would ever hear of its end.
+ * Replaces the body stream of a request without a body: Node has already ended it (`optimizeEmptyRequests`), so a reader would
+ * wait for its end forever.
  */
 export function giveEmptyBodies(app: FastifyInstance): void {
   app.addHook('preParsing', (_request, _reply, payload, done) => {
@@ -22,23 +22,23 @@ export function giveEmptyBodies(app: FastifyInstance): void {
   });
 }
 
-/** Node's server, which hands the framework one request of a connection at a time. */
-export function createHttpServer(order: RequestOrder, carryOut: RequestListener): Server {
+/** Creates Node's server; the handler gets one request of a connection at a time. */
+export function createHttpServer(pipelined: PipelinedRequests, handler: RequestListener): Server {
   const server = createServer(
     {
-      // The framework's hooks say so in the contract's words.
+      // `begin-requests.ts` checks it, and answers with a problem.
       requireHostHeader: false,
       maxHeaderSize: MAX_HEADER_BYTES,
-      headersTimeout: order.arrivalMs,
-      requestTimeout: order.arrivalMs,
+      headersTimeout: pipelined.arrivalMs,
+      requestTimeout: pipelined.arrivalMs,
       connectionsCheckingInterval: CONNECTION_CHECK_MS,
       keepAliveTimeout: IDLE_TIMEOUT_MS,
-      // A read has no body: to wait for the end of none takes a tenth of what Node does for it.
+      // Waiting for the end of an empty body takes a tenth of Node's time for a read.
       optimizeEmptyRequests: true,
     },
-    (request, response) => order.carryOutInTurn(request, response, carryOut),
+    (request, response) => pipelined.handleInOrder(request, response, handler),
   );
-  // Whoever closes its own direction may still read: what came whole is answered, and the connection ends with that. One who
-  // does not read is found out with the first answer.
+  // A client that closes its direction may still read: complete requests are answered, and then the connection closes. A client
+  // that is gone shows with the first response.
   return Object.assign(server, { httpAllowHalfOpen: true });
 }

@@ -1,44 +1,45 @@
-/** How many places at the start may be done with before the list is made anew without them. */
-const MAX_DONE = 256;
+/** How many answered requests at the start of the list cause it to be copied without them. */
+const MAX_ANSWERED_PREFIX = 256;
 
 /**
- * What was sent and is not answered, by its place among all that was sent. Answers come in nearly that order.
+ * Requests that were sent and are pending, by their index among all that were sent. Responses arrive nearly in that order.
  *
- * Not a `Map`: V8 links the table that one outgrew to the one after it, so whatever was in an old table when it was left
- * lives on until all of memory is searched: half of all requests, which every small collection until then has to copy.
+ * Not a `Map`: V8 links each table that a Map outgrew to its successor, so requests in an old table live until the next full
+ * garbage collection: half of all requests, which every minor collection until then copies.
  */
 export class InFlightRequests<Request> {
   #requests: (Request | undefined)[] = [];
-  /** How many were let go of, all before the first of the list. */
-  #gone = 0;
-  /** How many at the start of the list are done with. */
-  #done = 0;
+  /** The number of requests that were removed from the start of the list. */
+  #removed = 0;
+  /** The number of answered requests at the start of the list. */
+  #answeredPrefix = 0;
 
-  /** How many were sent, answered or not. */
+  /** The number of requests that were ever added. */
   get count(): number {
-    return this.#gone + this.#requests.length;
+    return this.#removed + this.#requests.length;
   }
 
   add(request: Request): void {
     this.#requests.push(request);
   }
 
-  /** The request at a place, which is then answered; undefined when it is already, or was never sent. */
-  take(place: number): Request | undefined {
-    const request = this.#requests[place - this.#gone];
+  /** Takes the request at an index; undefined when it was taken before or never added. */
+  take(index: number): Request | undefined {
+    const request = this.#requests[index - this.#removed];
     if (request === undefined) return undefined;
-    this.#requests[place - this.#gone] = undefined;
-    while (this.#done < this.#requests.length && this.#requests[this.#done] === undefined) this.#done += 1;
-    if (this.#done >= MAX_DONE) {
-      this.#requests = this.#requests.slice(this.#done);
-      this.#gone += this.#done;
-      this.#done = 0;
+    this.#requests[index - this.#removed] = undefined;
+    while (this.#answeredPrefix < this.#requests.length && this.#requests[this.#answeredPrefix] === undefined) {
+      this.#answeredPrefix += 1;
+    }
+    if (this.#answeredPrefix >= MAX_ANSWERED_PREFIX) {
+      this.#requests = this.#requests.slice(this.#answeredPrefix);
+      this.#removed += this.#answeredPrefix;
+      this.#answeredPrefix = 0;
     }
     return request;
   }
 
-  /** All that have no answer. */
-  unanswered(): Request[] {
+  pending(): Request[] {
     return this.#requests.filter((request) => request !== undefined);
   }
 }

@@ -3,24 +3,24 @@ import { readFile } from 'node:fs/promises';
 import type { Socket } from 'node:net';
 
 /**
- * How many bytes the system keeps of what was sent on each TCP socket of this machine, because the other side has not taken
- * them; by the sockets' names. Only Linux tells: elsewhere it seems to keep nothing.
+ * Returns the number of unacknowledged bytes in the kernel's send queue of each TCP socket of this network namespace, by socket
+ * key. Empty on systems other than Linux.
  */
 export async function kernelSendQueues(): Promise<ReadonlyMap<string, number>> {
-  const kept = new Map<string, number>();
+  const bytesByKey = new Map<string, number>();
   for (const table of ['tcp', 'tcp6']) {
     const lines = (await readFile(`/proc/self/net/${table}`, 'latin1').catch(() => '')).split('\n').slice(1);
     for (const line of lines) {
       // sl local_address rem_address st tx_queue:rx_queue tr:tm->when retrnsmt uid timeout inode …
       const [, , , , queues = '', , , , , inode] = line.trim().split(/\s+/);
       const bytes = Number.parseInt(queues, 16);
-      if (bytes > 0) kept.set(`socket:[${inode}]`, bytes);
+      if (bytes > 0) bytesByKey.set(`socket:[${inode}]`, bytes);
     }
   }
-  return kept;
+  return bytesByKey;
 }
 
-/** What the system calls a socket; undefined where it does not tell, or when the socket is closed. */
+/** Returns a socket's key in `kernelSendQueues`; undefined on systems other than Linux, and for a closed socket. */
 export function socketKey(socket: Socket): string | undefined {
   const { _handle: handle } = socket as unknown as { _handle: { fd: number } | null };
   try {

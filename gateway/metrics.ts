@@ -6,44 +6,44 @@ import { MAX_PENDING_REQUESTS } from './exchange-batcher.ts';
 import type { FinishedRequest } from './finished-request.ts';
 import type { GatewayReadiness } from './plugins/health.ts';
 
-/** What became of asking the quota. */
+/** The outcome of a quota check. */
 export type QuotaOutcome = 'admitted' | 'limited' | 'unavailable';
 
-/** Everything that the gateway counts. Each label has a closed list of values: nothing that a caller sends is one. */
+/** The gateway's metrics. Each label has a closed list of values; none comes from a caller. */
 export interface GatewayMetrics {
   readonly registry: Registry;
-  /** A request is under way from the one to the other, answered or not. */
+  /** A request is in flight between these two calls. */
   requestBegan(): void;
   requestEnded(): void;
   requestFinished(finished: FinishedRequest): void;
-  quotaAsked(outcome: QuotaOutcome, durationMs: number): void;
-  /** A message with so many requests went to the core. */
+  quotaChecked(outcome: QuotaOutcome, durationMs: number): void;
+  /** Records a message to the core and its number of requests. */
   batchSent(operation: string, requests: number): void;
-  /** Has the number of requests that wait for the core told. */
+  /** Exports the number of requests that wait for the core. */
   watchWaiting(operation: string, waiting: () => number): void;
-  /** Has it told how long the certificates last. */
+  /** Exports when the certificates expire. */
   watchCertificates(credentials: TlsCredentials): void;
-  /** Has it told whether what the gateway needs is there, and whether it means to stop. */
+  /** Exports whether the gateway's dependencies are ready, and whether the gateway is stopping. */
   watchReadiness(readiness: GatewayReadiness): void;
 }
 
-/** What is shown from the start, so that not even the first fault is missed. */
+/** Exported from the start, so that `increase()` sees the first fault. */
 const OPERATIONS = ['createLead', 'getLead', 'listLeads'] as const;
-const FROM_THE_START = ['ok', 'internal_error', 'integration_unavailable', 'integration_rate_unavailable'] as const;
+const INITIAL_OUTCOMES = ['ok', 'internal_error', 'integration_unavailable', 'integration_rate_unavailable'] as const;
 
 export function createGatewayMetrics(): GatewayMetrics {
   const registry = createRegistry();
   const requests = new Histogram({
     name: 'lead_intake_gateway_request_duration_seconds',
-    help: 'Requests by operation and outcome (ok or the code of the problem), and how long they took.',
+    help: 'Duration of requests by operation and outcome (ok or the code of the problem).',
     labelNames: ['operation', 'outcome'],
     buckets: DURATIONS,
     registers: [registry],
   });
-  for (const operation of OPERATIONS) for (const outcome of FROM_THE_START) requests.zero({ operation, outcome });
+  for (const operation of OPERATIONS) for (const outcome of INITIAL_OUTCOMES) requests.zero({ operation, outcome });
   const quota = new Histogram({
     name: 'lead_intake_gateway_quota_duration_seconds',
-    help: 'Requests that the quota admitted, limited, or could not count, and how long that took.',
+    help: 'Duration of quota checks by decision: admitted, limited or unavailable.',
     labelNames: ['decision'],
     buckets: DURATIONS,
     registers: [registry],
@@ -51,7 +51,7 @@ export function createGatewayMetrics(): GatewayMetrics {
   for (const decision of ['admitted', 'limited', 'unavailable'] as const) quota.zero({ decision });
   const batches = new Histogram({
     name: 'lead_intake_gateway_core_batch_requests',
-    help: 'Messages to the core by operation, and how many requests each carried.',
+    help: 'Number of requests per message to the core, by operation.',
     labelNames: ['operation'],
     buckets: SIZES,
     registers: [registry],
@@ -61,12 +61,12 @@ export function createGatewayMetrics(): GatewayMetrics {
     help: 'Creations that were answered with the lead of an earlier request.',
     registers: [registry],
   });
-  let underWay = 0;
-  gauge(registry, 'lead_intake_gateway_requests_under_way', 'Requests that have no answer yet.', () => underWay);
+  let inFlight = 0;
+  gauge(registry, 'lead_intake_gateway_requests_under_way', 'Requests without a response.', () => inFlight);
   const waiting = new Map<string, () => number>();
   new Gauge({
     name: 'lead_intake_gateway_core_requests_waiting',
-    help: `Requests by operation that wait for the core; at most ${MAX_PENDING_REQUESTS} do.`,
+    help: `Requests that wait for the core, by operation; at most ${MAX_PENDING_REQUESTS}.`,
     labelNames: ['operation'],
     registers: [registry],
     collect() {
@@ -77,25 +77,31 @@ export function createGatewayMetrics(): GatewayMetrics {
   return {
     registry,
     requestBegan() {
-      underWay += 1;
+      inFlight += 1;
     },
     requestEnded() {
-      underWay -= 1;
+      inFlight -= 1;
     },
     requestFinished({ operation, outcome, replayed, durationMs }) {
       requests.observe({ operation, outcome }, durationMs / 1000);
       if (replayed) replays.inc();
     },
-    quotaAsked: (outcome, durationMs) => quota.observe({ decision: outcome }, durationMs / 1000),
+    quotaChecked: (outcome, durationMs) => quota.observe({ decision: outcome }, durationMs / 1000),
     batchSent: (operation, size) => batches.observe({ operation }, size),
     watchWaiting: (operation, count) => void waiting.set(operation, count),
     watchCertificates: (credentials) =>
       gaugeExpiries(registry, 'lead_intake_gateway_certificate_expiry_timestamp_seconds', credentials),
     watchReadiness({ core, quota, isStopping }) {
-      const asked = (part: Readiness) => async () => Number((await part.fault()) === undefined);
-      gauge(registry, 'lead_intake_gateway_core_up', 'Whether the core would serve a call.', asked(core), 'min');
-      gauge(registry, 'lead_intake_gateway_quota_up', 'Whether requests can be counted.', asked(quota), 'min');
-      gauge(registry, 'lead_intake_gateway_stopping', 'Whether it means to stop.', () => Number(isStopping()), 'max');
+      const isUp = (part: Readiness) => async () => Number((await part.fault()) === undefined);
+      gauge(registry, 'lead_intake_gateway_core_up', 'Whether the core would serve a call.', isUp(core), 'min');
+      gauge(registry, 'lead_intake_gateway_quota_up', 'Whether requests can be counted.', isUp(quota), 'min');
+      gauge(
+        registry,
+        'lead_intake_gateway_stopping',
+        'Whether the gateway is stopping.',
+        () => Number(isStopping()),
+        'max',
+      );
     },
   };
 }

@@ -4,129 +4,120 @@ import type { Logger } from 'pino';
 import { Throttle } from '../common/throttle.ts';
 import { kernelSendQueues, socketKey } from './kernel-send-queues.ts';
 
-/** How many connections there are at most; a further one is closed as it comes. */
+/** The maximum number of connections; further ones are closed immediately. */
 export const MAX_CONNECTIONS = 10_000;
 
 /**
- * Whoever has an answer waiting, here or with the system, takes so many bytes of it in so many milliseconds, or the rest: some
- * 500 B/s. A byte now and then is not enough.
+ * A client with unread bytes, in the process or the kernel, must read MIN_READ_BYTES per READ_TIMEOUT_MS, or all of them: some
+ * 500 B/s. Reading a byte now and then is not enough.
  */
-export const MIN_TAKEN_BYTES = 16 * 1024;
-export const TAKEN_WITHIN_MS = 30_000;
+export const MIN_READ_BYTES = 16 * 1024;
+export const READ_TIMEOUT_MS = 30_000;
 
 /**
- * How many bytes may stand unread of the answers to one key, and of all answers to keys; as many of all that is told without
- * a key. A page of the longest leads has about 1 MB.
+ * The maximum number of unread bytes of the responses to one API key, and to all keys; the second also bounds all responses
+ * without a key. A page of the longest leads has about 1 MB.
  */
 export const MAX_UNREAD_BYTES_PER_KEY = 8 * 1024 * 1024;
 export const MAX_UNREAD_BYTES = 64 * 1024 * 1024;
 
 /**
- * One address has no more than one part in so many of all connections, and of all that stands unread, so that there is always
- * room for another. No less either: behind a balancer one address is everybody.
+ * One address may hold at most one part in ADDRESS_SHARE_DIVISOR of all connections and of all unread bytes, so that others always
+ * find room. The share is not smaller because behind a load balancer one address is every client.
  */
-export const PARTS_FOR_ADDRESSES = 2;
+export const ADDRESS_SHARE_DIVISOR = 2;
 
-/** How often connections are looked over: after so many milliseconds, or after answers of so many characters. */
-export const LOOK_EVERY_MS = 1000;
-export const LOOK_AFTER_CHARACTERS = 4 * 1024 * 1024;
+/** Connections are checked at this interval, and after responses of this many characters. */
+export const CHECK_INTERVAL_MS = 1000;
+export const CHECK_AFTER_CHARACTERS = 4 * 1024 * 1024;
 
 /**
- * How often the system is asked what it keeps; milliseconds. It is asked about connections whose answers, since it was known to
- * keep nothing, had so many characters, the first of them that many milliseconds ago.
+ * The kernel's send queues are read at this interval. A connection is looked up when, since its send queue was known to be empty,
+ * its responses had at least KERNEL_QUERY_MIN_CHARACTERS and the first of them was sent at least KERNEL_QUERY_MIN_AGE_MS ago.
  */
-export const ASK_EVERY_MS = 5000;
-export const ASKED_FROM_CHARACTERS = 16 * 1024;
-export const ASKED_AFTER_MS = 10_000;
+export const KERNEL_QUERY_INTERVAL_MS = 5000;
+export const KERNEL_QUERY_MIN_CHARACTERS = 16 * 1024;
+export const KERNEL_QUERY_MIN_AGE_MS = 10_000;
 
-/** How often the log tells of it, at most; milliseconds. */
-const TOLD_EVERY_MS = 10_000;
+const LOG_INTERVAL_MS = 10_000;
 
-/** How long callers are borne with, in milliseconds, and how often they are looked at. */
-interface Patience {
-  readonly takenWithinMs: number;
-  readonly lookEveryMs: number;
-  readonly askEveryMs: number;
-  readonly askedAfterMs: number;
-}
-
-const PATIENCE: Patience = {
-  takenWithinMs: TAKEN_WITHIN_MS,
-  lookEveryMs: LOOK_EVERY_MS,
-  askEveryMs: ASK_EVERY_MS,
-  askedAfterMs: ASKED_AFTER_MS,
+const TIMING = {
+  readTimeoutMs: READ_TIMEOUT_MS,
+  checkIntervalMs: CHECK_INTERVAL_MS,
+  kernelQueryIntervalMs: KERNEL_QUERY_INTERVAL_MS,
+  kernelQueryMinAgeMs: KERNEL_QUERY_MIN_AGE_MS,
 };
 
 interface Connection {
   readonly socket: Socket;
-  /** The caller's, or that of the balancer before it. */
+  /** The client's address, or that of the load balancer in front. */
   readonly address: string;
-  /** Its place in the list. */
+  /** Its index in the list of connections. */
   index: number;
-  /** Whose key the last answer was for. */
+  /** The API key of the last response. */
   apiKeyId: string | undefined;
-  /** How long the answers are together since the system was found to keep nothing; characters. */
-  answeredCharacters: number;
-  /** When the first of them went out, on the clock of `performance`. */
-  answeredSince: number;
-  /** How much of them the system keeps, as far as it was asked; bytes. */
-  keptBytes: number;
-  /** Since when it has taken too little, on the clock of `performance`; undefined: all was taken. */
+  /** The total length of the responses since the kernel's send queue was known to be empty; characters. */
+  sentCharacters: number;
+  /** When the first of them was sent, by `performance.now()`. */
+  sentSince: number;
+  /** The length of the kernel's send queue at the last query; bytes. */
+  kernelBytes: number;
+  /** Since when the client has read too little, by `performance.now()`; undefined: nothing is unread. */
   unreadSince: number | undefined;
-  /** How many bytes it had taken then. */
-  takenBytes: number;
-  /** The two as they were when the system was asked last. */
-  asOfAsking: { readonly unreadSince: number; readonly takenBytes: number } | undefined;
+  /** The number of bytes that the client had read at `unreadSince`. */
+  readBytes: number;
+  /** `unreadSince` and `readBytes` at the last query of the kernel. */
+  atLastQuery: { readonly unreadSince: number; readonly readBytes: number } | undefined;
 }
 
-/** Keeps what callers can make the gateway hold for them within bounds, by closing the connections of those who do not read. */
+/** Bounds the memory that slow readers take, by closing their connections. */
 export class OpenConnections {
   readonly #server: Server;
   readonly #log: Logger;
-  readonly #patience: Patience;
-  // Not a `Map`, which keeps what it dropped when it lives long and changes much.
+  readonly #timing: typeof TIMING;
+  // Not a `Map`, which retains removed entries when it lives long and changes often.
   readonly #all: Connection[] = [];
   readonly #bySocket = new WeakMap<Socket, Connection>();
   readonly #countByAddress = new Map<string, number>();
-  #sentCharacters = 0;
+  #charactersSinceCheck = 0;
   #closed = 0;
   #refused = 0;
-  readonly #told = new Throttle(TOLD_EVERY_MS);
+  readonly #logThrottle = new Throttle(LOG_INTERVAL_MS);
 
-  constructor(server: Server, log: Logger, patience = PATIENCE) {
+  constructor(server: Server, log: Logger, timing = TIMING) {
     this.#server = server;
     this.#log = log;
-    this.#patience = patience;
+    this.#timing = timing;
     server.maxConnections = MAX_CONNECTIONS;
     server.on('connection', (socket) => this.#add(socket));
     server.on('drop', () => {
       this.#refused += 1;
     });
     const timers = [
-      setInterval(() => this.#look(), patience.lookEveryMs).unref(),
-      setInterval(() => this.#askSystem(), patience.askEveryMs).unref(),
+      setInterval(() => this.#check(), timing.checkIntervalMs).unref(),
+      setInterval(() => this.#queryKernel(), timing.kernelQueryIntervalMs).unref(),
     ];
     server.on('close', () => timers.forEach(clearInterval));
   }
 
-  /** Is told of each answer before it goes out: how long it is, and for whose key, if for any. */
-  answers(socket: Socket, characters: number, apiKeyId: string | undefined): void {
+  /** Records a response before it is sent: its length, and the API key that it is for, if any. */
+  recordResponse(socket: Socket, characters: number, apiKeyId: string | undefined): void {
     const connection = this.#bySocket.get(socket);
     if (connection) {
       connection.apiKeyId = apiKeyId;
-      if (connection.answeredCharacters === 0) connection.answeredSince = performance.now();
-      connection.answeredCharacters += characters;
+      if (connection.sentCharacters === 0) connection.sentSince = performance.now();
+      connection.sentCharacters += characters;
     }
     if (apiKeyId === undefined) return;
-    this.#sentCharacters += characters;
-    if (this.#sentCharacters >= LOOK_AFTER_CHARACTERS) this.#look();
+    this.#charactersSinceCheck += characters;
+    if (this.#charactersSinceCheck >= CHECK_AFTER_CHARACTERS) this.#check();
   }
 
   #add(socket: Socket): void {
-    // None any more when its caller has gone before it was taken in.
+    // Undefined when the client disconnected before the connection was accepted.
     const address = socket.remoteAddress ?? '';
     const count = (this.#countByAddress.get(address) ?? 0) + 1;
-    if (count > this.#server.maxConnections / PARTS_FOR_ADDRESSES) {
+    if (count > this.#server.maxConnections / ADDRESS_SHARE_DIVISOR) {
       this.#refused += 1;
       socket.destroy();
       return;
@@ -137,12 +128,12 @@ export class OpenConnections {
       address,
       index: this.#all.length,
       apiKeyId: undefined,
-      answeredCharacters: 0,
-      answeredSince: 0,
-      keptBytes: 0,
+      sentCharacters: 0,
+      sentSince: 0,
+      kernelBytes: 0,
       unreadSince: undefined,
-      takenBytes: 0,
-      asOfAsking: undefined,
+      readBytes: 0,
+      atLastQuery: undefined,
     };
     this.#all.push(connection);
     this.#bySocket.set(socket, connection);
@@ -153,16 +144,16 @@ export class OpenConnections {
     const count = (this.#countByAddress.get(address) ?? 0) - 1;
     if (count > 0) this.#countByAddress.set(address, count);
     else this.#countByAddress.delete(address);
-    // The last takes its place.
+    // The last connection moves to the index of the removed one.
     const last = this.#all.pop();
     if (!last || last.index === index) return;
     last.index = index;
     this.#all[index] = last;
   }
 
-  #look(): void {
-    this.#sentCharacters = 0;
-    // Whoever has stood longest goes first.
+  #check(): void {
+    this.#charactersSinceCheck = 0;
+    // In the order in which they are closed: unread for the longest time first.
     const unread = this.#all.filter((connection) => this.#isUnread(connection, performance.now())).sort(byUnreadSince);
     const ofKeys = unread.filter(({ apiKeyId }) => apiKeyId !== undefined);
     const withoutKey = unread.filter(({ apiKeyId }) => apiKeyId === undefined);
@@ -171,70 +162,69 @@ export class OpenConnections {
     }
     for (const alike of [ofKeys, withoutKey]) {
       for (const ofAddress of Map.groupBy(alike, ({ address }) => address).values()) {
-        this.#closeBeyond(ofAddress, MAX_UNREAD_BYTES / PARTS_FOR_ADDRESSES);
+        this.#closeBeyond(ofAddress, MAX_UNREAD_BYTES / ADDRESS_SHARE_DIVISOR);
       }
       this.#closeBeyond(alike, MAX_UNREAD_BYTES);
     }
-    // Others may come in place of those who ask nothing.
+    // Idle connections make room for new ones.
     if (this.#all.length >= this.#server.maxConnections) this.#server.closeIdleConnections();
-    this.#tell();
+    this.#logCounts();
   }
 
-  /** Whether there is something to take; who takes too little of it is closed. */
+  /** Returns whether a connection has unread bytes. Closes it when its client reads too slowly. */
   #isUnread(connection: Connection, now: number): boolean {
-    const { socket, unreadSince, keptBytes } = connection;
-    if (socket.writableLength === 0 && keptBytes === 0) {
+    const { socket, unreadSince, kernelBytes } = connection;
+    if (socket.writableLength === 0 && kernelBytes === 0) {
       connection.unreadSince = undefined;
-      connection.asOfAsking = undefined;
+      connection.atLastQuery = undefined;
       return false;
     }
-    const takenBytes = givenBytesOf(socket) - keptBytes;
-    if (unreadSince === undefined || takenBytes - connection.takenBytes >= MIN_TAKEN_BYTES) {
+    const readBytes = writtenBytesOf(socket) - kernelBytes;
+    if (unreadSince === undefined || readBytes - connection.readBytes >= MIN_READ_BYTES) {
       connection.unreadSince = now;
-      connection.takenBytes = takenBytes;
-    } else if (now - unreadSince >= this.#patience.takenWithinMs) {
+      connection.readBytes = readBytes;
+    } else if (now - unreadSince >= this.#timing.readTimeoutMs) {
       this.#close(socket);
       return false;
     }
     return true;
   }
 
-  /** An answer that the system keeps is over for Node, and is not taken for all that. */
-  async #askSystem(): Promise<void> {
-    const { askedAfterMs } = this.#patience;
-    const latestAt = performance.now() - askedAfterMs;
-    const asked = this.#all.filter(
-      ({ answeredCharacters, answeredSince }) =>
-        answeredCharacters >= ASKED_FROM_CHARACTERS && answeredSince <= latestAt,
+  /** Reads the kernel's send queues: Node regards a response as sent once the kernel has it, though the client has not read it. */
+  async #queryKernel(): Promise<void> {
+    const { kernelQueryMinAgeMs } = this.#timing;
+    const sentBefore = performance.now() - kernelQueryMinAgeMs;
+    const queried = this.#all.filter(
+      ({ sentCharacters, sentSince }) => sentCharacters >= KERNEL_QUERY_MIN_CHARACTERS && sentSince <= sentBefore,
     );
-    if (asked.length === 0) return;
-    const kept = await kernelSendQueues();
-    for (const connection of asked) {
+    if (queried.length === 0) return;
+    const queues = await kernelSendQueues();
+    for (const connection of queried) {
       const { socket, unreadSince } = connection;
-      connection.keptBytes = kept.get(socketKey(socket) ?? '') ?? 0;
-      const takenBytes = givenBytesOf(socket) - connection.keptBytes;
-      if (connection.keptBytes === 0 && socket.writableLength === 0) {
-        connection.answeredCharacters = 0;
+      connection.kernelBytes = queues.get(socketKey(socket) ?? '') ?? 0;
+      const readBytes = writtenBytesOf(socket) - connection.kernelBytes;
+      if (connection.kernelBytes === 0 && socket.writableLength === 0) {
+        connection.sentCharacters = 0;
       } else if (unreadSince === undefined) {
-        connection.unreadSince = performance.now() - askedAfterMs;
-        connection.takenBytes = takenBytes;
+        connection.unreadSince = performance.now() - kernelQueryMinAgeMs;
+        connection.readBytes = readBytes;
       } else {
-        // Until it was asked, all that it was given since the last time counted as taken.
-        const { asOfAsking } = connection;
-        const isTooLittle = asOfAsking && takenBytes - asOfAsking.takenBytes < MIN_TAKEN_BYTES;
-        if (isTooLittle) Object.assign(connection, asOfAsking);
-        else connection.takenBytes = Math.min(connection.takenBytes, takenBytes);
+        // Between two queries, everything that the kernel took since the first counted as read.
+        const { atLastQuery } = connection;
+        const isTooLittle = atLastQuery && readBytes - atLastQuery.readBytes < MIN_READ_BYTES;
+        if (isTooLittle) Object.assign(connection, atLastQuery);
+        else connection.readBytes = Math.min(connection.readBytes, readBytes);
       }
-      const { unreadSince: since, takenBytes: taken } = connection;
-      connection.asOfAsking = since === undefined ? undefined : { unreadSince: since, takenBytes: taken };
+      const { unreadSince: since, readBytes: read } = connection;
+      connection.atLastQuery = since === undefined ? undefined : { unreadSince: since, readBytes: read };
     }
   }
 
-  #closeBeyond(connections: readonly Connection[], mostBytes: number): void {
+  #closeBeyond(connections: readonly Connection[], maxBytes: number): void {
     const open = connections.filter(({ socket }) => !socket.destroyed);
     let bytes = open.reduce((sum, { socket }) => sum + unreadBytesOf(socket), 0);
     for (const { socket } of open) {
-      if (bytes <= mostBytes) return;
+      if (bytes <= maxBytes) return;
       bytes -= unreadBytesOf(socket);
       this.#close(socket);
     }
@@ -242,19 +232,19 @@ export class OpenConnections {
 
   #close(socket: Socket): void {
     this.#closed += 1;
-    // A reset: the system would else keep for its caller what it has not taken.
+    // A reset, because after a graceful close the kernel would keep the unread bytes for the client.
     socket.resetAndDestroy();
   }
 
-  #tell(): void {
-    if (this.#closed + this.#refused === 0 || !this.#told.isDue()) return;
+  #logCounts(): void {
+    if (this.#closed + this.#refused === 0 || !this.#logThrottle.allow()) return;
     if (this.#closed > 0) {
-      this.#log.warn({ closed: this.#closed }, 'connections are closed whose callers do not read');
+      this.#log.warn({ closed: this.#closed }, 'connections closed: their clients do not read the responses');
     }
     if (this.#refused > 0) {
       this.#log.warn(
         { refused: this.#refused },
-        'connections are refused: all are taken, or all that one address may have',
+        'connections refused: the maximum, or that of one address, is reached',
       );
     }
     this.#closed = 0;
@@ -264,18 +254,18 @@ export class OpenConnections {
 
 const byUnreadSince = (a: Connection, b: Connection): number => (a.unreadSince ?? 0) - (b.unreadSince ?? 0);
 
-/** What Node counts for a connection itself; nothing once that is closed. */
+/** Node's internal handle, which has the byte counts of a connection; null once it is closed. */
 const handleOf = (socket: Socket) =>
   (socket as unknown as { _handle: { bytesWritten: number; writeQueueSize: number } | null })._handle;
 
-/** How many bytes wait for the system to take them. Of what was given as text, Node counts the characters until all is taken. */
+/** Returns the number of bytes that the kernel has not taken. `writableLength` counts strings in characters. */
 function unreadBytesOf(socket: Socket): number {
   const handle = handleOf(socket);
   return Math.max(socket.writableLength, handle?.writeQueueSize ?? 0);
 }
 
-/** How many bytes the system was given; Node's own time-out of sockets goes by the same two counts. */
-function givenBytesOf(socket: Socket): number {
+/** Returns the number of bytes that the kernel has taken. Node's own socket timeout uses the same two counts. */
+function writtenBytesOf(socket: Socket): number {
   const handle = handleOf(socket);
   return handle ? handle.bytesWritten - handle.writeQueueSize : 0;
 }

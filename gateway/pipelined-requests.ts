@@ -1,210 +1,212 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { setImmediate as turnOver } from 'node:timers/promises';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { REQUEST_ARRIVAL_MS } from '../common/deadlines.ts';
 
 /**
- * From how many requests on that wait for the one before them, or from how many bytes of their bodies, nothing more is read
- * of a connection. Node can only be told after it has passed on what it reads at a time: 64 KB, 3,640 of the smallest requests.
+ * The number of queued requests, and of bytes of their bodies, from which a connection is paused. Node applies a pause only after
+ * it has passed on one read: 64 KB, 3,640 of the smallest requests.
  */
-export const HELD_BACK_FROM = 32;
-export const HELD_BACK_FROM_BYTES = 64 * 1024;
+export const PAUSE_AT_REQUESTS = 32;
+export const PAUSE_AT_BYTES = 64 * 1024;
 
-/** How many may wait on all connections. Each takes up to 4 KB, and its body. */
-export const MAX_WAITING = 20_000;
+/** The maximum number of queued requests of all connections. Each holds up to 4 KB and its body. */
+export const MAX_QUEUED_REQUESTS = 20_000;
 
 /**
- * Carries out the requests of a connection one after the other, as they came, and none behind the answer that closes it
- * (RFC 9112, section 9.6): nobody would learn what became of it. A client may send the next before it has the answer to the
- * one before; while too many wait, nothing more is read of its connection.
+ * Handles the requests of a connection one at a time, in order, and none after the response that closes it (RFC 9112, section
+ * 9.6): the client could not learn its outcome. A client may send requests before it has the response to the previous one; while
+ * too many are queued, its connection is not read.
  */
-export class RequestOrder {
-  /** How long a request may take to arrive; milliseconds. */
+export class PipelinedRequests {
+  /** The timeout for a request to arrive; milliseconds. */
   readonly arrivalMs: number;
   readonly #connections = new WeakMap<Socket, PipelineQueue>();
-  readonly #waiting = { count: 0 };
+  readonly #queued = { count: 0 };
 
   constructor(arrivalMs = REQUEST_ARRIVAL_MS) {
     this.arrivalMs = arrivalMs;
   }
 
-  /** Has a request carried out in its turn: at once, unless another of its connection is under way. */
-  carryOutInTurn(request: IncomingMessage, response: ServerResponse, carryOut: RequestListener): void {
+  /** Calls the handler immediately, or once the earlier requests of the connection have their responses. */
+  handleInOrder(request: IncomingMessage, response: ServerResponse, handler: RequestListener): void {
     const { socket } = request;
-    let turns = this.#connections.get(socket);
-    if (!turns) {
-      turns = new PipelineQueue(socket, this.#waiting, this.arrivalMs);
-      this.#connections.set(socket, turns);
+    let queue = this.#connections.get(socket);
+    if (!queue) {
+      queue = new PipelineQueue(socket, this.#queued, this.arrivalMs);
+      this.#connections.set(socket, queue);
     }
-    turns.take(request, response, carryOut);
+    queue.add(request, response, handler);
   }
 
   /**
-   * Excuses a request that is late because its connection is not read on: its time begins anew when it is.
+   * Gives a late request another timeout, from when its connection is read again, if the connection is paused.
    *
-   * @param onLate is called when it is late then, too
+   * @param onLate called when the request is late again
+   * @returns whether the connection is paused
    */
-  isExcused(socket: Socket, onLate: () => void): boolean {
-    return this.#connections.get(socket)?.excuse(onLate) ?? false;
+  extendTimeoutIfPaused(socket: Socket, onLate: () => void): boolean {
+    return this.#connections.get(socket)?.extendTimeoutIfPaused(onLate) ?? false;
   }
 
   /**
-   * Waits until everything that came whole before what is being read has its answer: another in its place would tell a
-   * caller the wrong thing of a request that is carried out. Whatever comes behind is not looked at.
+   * Waits until every complete request before a malformed one has its response: a client would take an earlier response for that
+   * of a request which is being handled. Input after the malformed request is ignored.
    *
-   * @returns whether what is being read may still be answered; it may not be answered twice
+   * @returns whether the malformed request may be answered; it must not be answered twice
    */
-  async mayAnswerUnreadable(socket: Socket): Promise<boolean> {
-    // What was read of it may be enough to refuse it, which then happens now.
-    await turnOver();
-    const isAnswerable = (await this.#connections.get(socket)?.endWithUnreadable()) ?? true;
+  async canAnswerMalformed(socket: Socket): Promise<boolean> {
+    // The part that was read may be enough for the handler to refuse the request, which then happens in this turn.
+    await nextTurn();
+    const isAnswerable = (await this.#connections.get(socket)?.endWithMalformed()) ?? true;
     return socket.writable && isAnswerable;
   }
 }
 
-interface Waiting {
+interface QueuedRequest {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  readonly carryOut: RequestListener;
+  readonly handler: RequestListener;
 }
 
-/** Whose turn it is on one connection. A request that meets no other costs a listener, and nothing else. */
+/** The requests of one connection. A request that is not pipelined costs one listener. */
 class PipelineQueue {
   readonly #socket: Socket;
-  /** How many wait on all connections. */
-  readonly #allWaiting: { count: number };
+  /** The number of queued requests of all connections. */
+  readonly #allQueued: { count: number };
   readonly #arrivalMs: number;
-  readonly #waiting: Waiting[] = [];
-  #underWay: ServerResponse | undefined;
-  /** A request that had its answer before all of it had come. */
+  readonly #queue: QueuedRequest[] = [];
+  /** The response to the request that is being handled. */
+  #current: ServerResponse | undefined;
+  /** A request whose response was complete before the request had arrived whole. */
   #answeredEarly: IncomingMessage | undefined;
-  /** Whether no further request is taken on: there was no room for one, or what came cannot be read. */
+  /** Either of them ends intake: there was no room for a request, or one was malformed. */
   #isFull = false;
-  #isUnreadable = false;
+  #isMalformed = false;
   #onIdle: (() => void) | undefined;
-  #isHeldBack = false;
-  /** How long the bodies are of those that came since the last one that did not wait; bytes. */
+  #isPaused = false;
+  /** The length of the bodies of the requests since the last one that did not queue; bytes. */
   #bodyBytes = 0;
-  #latest: IncomingMessage | undefined;
+  #lastReceived: IncomingMessage | undefined;
   #onLate: (() => void) | undefined;
 
-  constructor(socket: Socket, allWaiting: { count: number }, arrivalMs: number) {
+  constructor(socket: Socket, allQueued: { count: number }, arrivalMs: number) {
     this.#socket = socket;
-    this.#allWaiting = allWaiting;
+    this.#allQueued = allQueued;
     this.#arrivalMs = arrivalMs;
   }
 
-  take(request: IncomingMessage, response: ServerResponse, carryOut: RequestListener): void {
-    if (this.#isFull || this.#isUnreadable) return;
-    this.#latest = request;
-    if (!this.#underWay) {
-      this.#underWay = response;
-      this.#carryOut({ request, response, carryOut });
-    } else if (this.#allWaiting.count < MAX_WAITING) {
-      this.#allWaiting.count += 1;
-      this.#waiting.push({ request, response, carryOut });
+  add(request: IncomingMessage, response: ServerResponse, handler: RequestListener): void {
+    if (this.#isFull || this.#isMalformed) return;
+    this.#lastReceived = request;
+    if (!this.#current) {
+      this.#current = response;
+      this.#handle({ request, response, handler });
+    } else if (this.#allQueued.count < MAX_QUEUED_REQUESTS) {
+      this.#allQueued.count += 1;
+      this.#queue.push({ request, response, handler });
       this.#bodyBytes += bodyBytesOf(request);
-      const isMuch = this.#waiting.length >= HELD_BACK_FROM || this.#bodyBytes >= HELD_BACK_FROM_BYTES;
-      if (isMuch && !this.#isHeldBack) this.#holdBack();
+      const isPauseDue = this.#queue.length >= PAUSE_AT_REQUESTS || this.#bodyBytes >= PAUSE_AT_BYTES;
+      if (isPauseDue && !this.#isPaused) this.#pause();
     } else {
-      // The connection ends with what it has.
+      // The connection closes after the requests that it has.
       this.#isFull = true;
     }
   }
 
-  excuse(onLate: () => void): boolean {
-    if (this.#isHeldBack) this.#onLate = onLate;
-    return this.#isHeldBack;
+  extendTimeoutIfPaused(onLate: () => void): boolean {
+    if (this.#isPaused) this.#onLate = onLate;
+    return this.#isPaused;
   }
 
-  /** @returns whether what cannot be read is to be answered */
-  async endWithUnreadable(): Promise<boolean> {
-    this.#isUnreadable = true;
-    // The rest of what is being read will never come.
-    if (this.#waiting.at(-1)?.request.complete === false) this.#drop(1);
-    if (this.#underWay?.req.complete) {
+  /** @returns whether the malformed request is to be answered */
+  async endWithMalformed(): Promise<boolean> {
+    this.#isMalformed = true;
+    // The rest of a request that is still arriving will never come.
+    if (this.#queue.at(-1)?.request.complete === false) this.#dropLast(1);
+    if (this.#current?.req.complete) {
       await new Promise<void>((resolve) => {
         this.#onIdle = resolve;
       });
     }
-    const early = this.#underWay?.headersSent ? this.#underWay.req : this.#answeredEarly;
+    const early = this.#current?.headersSent ? this.#current.req : this.#answeredEarly;
     return !this.#isFull && early?.complete !== false;
   }
 
-  #carryOut({ request, response, carryOut }: Waiting): void {
+  #handle({ request, response, handler }: QueuedRequest): void {
     this.#answeredEarly = undefined;
-    response.on('close', this.#answered);
-    // No other protocol is spoken here, and Node may hand what comes behind the wish for one to nobody.
+    response.on('close', this.#onResponseClosed);
+    // No upgrade is supported, and Node may pass what follows a request for one to no listener.
     if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false;
-    carryOut(request, response);
+    handler(request, response);
   }
 
-  readonly #answered = (): void => {
-    if (this.#underWay?.req.complete === false) this.#answeredEarly = this.#underWay.req;
-    const next = this.#waiting.shift();
-    this.#underWay = next?.response;
+  readonly #onResponseClosed = (): void => {
+    if (this.#current?.req.complete === false) this.#answeredEarly = this.#current.req;
+    const next = this.#queue.shift();
+    this.#current = next?.response;
     if (!next) {
-      this.#end();
+      this.#onQueueEmpty();
       return;
     }
-    this.#allWaiting.count -= 1;
-    // A connection full of requests is one caller among many: the others come first.
+    this.#allQueued.count -= 1;
+    // In another turn, so that one connection full of requests does not delay the others.
     setImmediate(() => {
-      if (this.#waiting.length === 0) this.#readOn();
-      if (this.#socket.writable) this.#carryOut(next);
-      else this.#giveUp();
+      if (this.#queue.length === 0) this.#resume();
+      if (this.#socket.writable) this.#handle(next);
+      else this.#dropAll();
     });
   };
 
-  /** The connection is closed, or ends with the answer before. */
-  #giveUp(): void {
-    this.#drop(this.#waiting.length);
-    this.#underWay = undefined;
-    this.#end();
+  /** The connection is closed, or closes with the previous response. */
+  #dropAll(): void {
+    this.#dropLast(this.#queue.length);
+    this.#current = undefined;
+    this.#onQueueEmpty();
   }
 
-  #end(): void {
+  #onQueueEmpty(): void {
     this.#onIdle?.();
     if (this.#isFull) this.#socket.destroySoon();
   }
 
-  #drop(count: number): void {
-    this.#allWaiting.count -= count;
-    this.#waiting.length -= count;
+  #dropLast(count: number): void {
+    this.#allQueued.count -= count;
+    this.#queue.length -= count;
   }
 
-  #holdBack(): void {
-    this.#isHeldBack = true;
-    this.#socket.on('resume', this.#stay);
+  #pause(): void {
+    this.#isPaused = true;
+    this.#socket.on('resume', this.#pauseAgain);
     this.#socket.pause();
   }
 
-  #readOn(): void {
+  #resume(): void {
     this.#bodyBytes = 0;
-    if (!this.#isHeldBack) return;
-    this.#isHeldBack = false;
-    this.#socket.off('resume', this.#stay);
+    if (!this.#isPaused) return;
+    this.#isPaused = false;
+    this.#socket.off('resume', this.#pauseAgain);
     this.#socket.resume();
-    if (this.#onLate) this.#giveTime(this.#onLate);
+    if (this.#onLate) this.#startTimeout(this.#onLate);
     this.#onLate = undefined;
   }
 
-  /** Node looks at the time of a request once. */
-  #giveTime(onLate: () => void): void {
-    const before = this.#latest;
-    const isNextLate = before?.complete;
+  /** Replaces Node's request timeout, which fires only once per request. */
+  #startTimeout(onLate: () => void): void {
+    const last = this.#lastReceived;
+    const wasComplete = last?.complete;
     setTimeout(() => {
-      if (this.#latest === before ? isNextLate || !before?.complete : !this.#latest?.complete) onLate();
+      if (this.#lastReceived === last ? wasComplete || !last?.complete : !this.#lastReceived?.complete) onLate();
     }, this.#arrivalMs).unref();
   }
 
-  /** Node resumes by itself at the end of each request. */
-  readonly #stay = (): void => {
+  /** Node resumes the socket at the end of each request. */
+  readonly #pauseAgain = (): void => {
     this.#socket.pause();
   };
 }
 
-/** How long a request says its body is; in chunks, as long as one may be. Bytes. */
+/** Returns the declared length of a body; of a chunked one, the length from which a connection is paused. Bytes. */
 function bodyBytesOf({ headers }: IncomingMessage): number {
-  return headers['transfer-encoding'] === undefined ? Number(headers['content-length'] ?? 0) : HELD_BACK_FROM_BYTES;
+  return headers['transfer-encoding'] === undefined ? Number(headers['content-length'] ?? 0) : PAUSE_AT_BYTES;
 }

@@ -1,7 +1,7 @@
 import type { RefusalReason } from '../proto/gen/leadintake/v1/refusal_pb.ts';
 
 /**
- * Every code that an error of this API can have, with its usual status and its title.
+ * Every error code of this API, with its usual status and its title.
  *
  * @rule 7.integration_invalid_request 7.integration_source_invalid 7.integration_key_invalid 7.subscription_suspended
  * @rule 7.integration_scope_forbidden 7.integration_issuer_forbidden 7.integration_lead_not_found
@@ -35,10 +35,9 @@ export const PROBLEMS = {
   },
 } as const satisfies Record<string, { readonly status: number; readonly title: string }>;
 
-/** A code of an error. */
 export type ProblemCode = keyof typeof PROBLEMS;
 
-/** What the caller is told for each refusal of the core. One that only the CRM's own calls can meet is a fault of ours. */
+/** The code for each refusal of the core. A refusal that only RPC callers can get is an internal error here. */
 export const CODE_OF_REASON: Record<Exclude<keyof typeof RefusalReason, 'UNSPECIFIED'>, ProblemCode> = {
   INVALID_REQUEST: 'integration_invalid_request',
   SOURCE_INVALID: 'integration_source_invalid',
@@ -61,25 +60,25 @@ export const CODE_OF_REASON: Record<Exclude<keyof typeof RefusalReason, 'UNSPECI
   UPDATE_TIME_MISMATCH: 'internal_error',
 };
 
-/** Something wrong with one part of a request: a header, a parameter, or a path into the body (`contact.value`). */
+/** A fault of one part of a request: a header, a parameter, or a path into the body (`contact.value`). */
 export interface FaultyField {
   readonly field: string;
-  /** The end of the sentence "The value …". */
+  /** Completes the sentence "The value …". */
   readonly message: string;
 }
 
-/** The gateway's one way to say no. Whatever else is thrown is answered as `internal_error`. */
+/** The gateway's only error for callers. Any other error is answered as `internal_error`. */
 export class Problem extends Error {
   readonly code: ProblemCode;
   readonly status: number;
   readonly detail: string | undefined;
   readonly faults: readonly FaultyField[];
-  /** Headers that go with the answer. */
+  /** Headers of the response. */
   readonly headers: Readonly<Record<string, string>>;
-  /** The open lead in the way, when the core named one. */
+  /** The open lead that prevented a creation, if the core named one. */
   readonly existingLeadId: string | undefined;
-  /** Whether the log has it from whoever made it, though it is a failure. */
-  readonly isTold: boolean;
+  /** Whether the code that created the problem logs it. */
+  readonly isLogged: boolean;
 
   constructor(
     code: ProblemCode,
@@ -89,7 +88,7 @@ export class Problem extends Error {
       readonly faults?: readonly FaultyField[];
       readonly headers?: Readonly<Record<string, string>>;
       readonly existingLeadId?: string | undefined;
-      readonly isTold?: boolean;
+      readonly isLogged?: boolean;
       readonly cause?: unknown;
     } = {},
   ) {
@@ -101,21 +100,21 @@ export class Problem extends Error {
     this.faults = more.faults ?? [];
     this.headers = { ...HEADERS[code], ...more.headers };
     this.existingLeadId = more.existingLeadId;
-    this.isTold = more.isTold ?? false;
+    this.isLogged = more.isLogged ?? false;
   }
 }
 
-/** Headers that always go with a code. @rule 7.wait 7.www-authenticate */
+/** Headers of every response with a code. @rule 7.wait 7.www-authenticate */
 const HEADERS: Partial<Record<ProblemCode, Readonly<Record<string, string>>>> = {
   integration_key_invalid: { 'www-authenticate': 'Bearer' },
   integration_rate_unavailable: { 'retry-after': '1' },
   integration_unavailable: { 'retry-after': '1' },
 };
 
-/** How many faulty fields one answer names; a hostile body can have thousands. @rule 2.5.together */
+/** The maximum number of faults in a response; a hostile body can have thousands. @rule 2.5.together */
 const MAX_FIELDS = 50;
 
-/** A request that breaks the contract. */
+/** Creates the problem of a request that breaks the contract. */
 export function invalidRequest(faults: readonly FaultyField[], detail?: string, status?: number): Problem {
   return new Problem('integration_invalid_request', {
     faults: faults.slice(0, MAX_FIELDS),
@@ -128,7 +127,7 @@ export function invalidRequest(faults: readonly FaultyField[], detail?: string, 
 export const PROBLEM_MEDIA_TYPE = 'application/problem+json';
 
 /**
- * An error's body, in the contract's words.
+ * Returns the response body of a problem.
  *
  * @rule 2.5.type 2.5.title 2.5.status 2.5.code 2.5.detail 2.5.requestId 2.5.page
  */
@@ -146,7 +145,7 @@ export function problemBody(problem: Problem, requestId: string, publicUrl: stri
 }
 
 /**
- * Callers choose the names of unknown properties: built from entries, `__proto__` is a name like any other.
+ * Built from entries, because callers choose the names of unknown properties, and `__proto__` must be a name like any other.
  *
  * @rule 2.5.fields
  */

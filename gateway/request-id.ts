@@ -5,7 +5,7 @@ import { isRequestId } from '../common/request-id.ts';
 /** The header that names a request, in both directions. */
 export const REQUEST_ID_HEADER = 'x-request-id';
 
-/** The caller's own name for the request when it is a fit one, else a new one. @rule 2.5.requestId 7.request-id */
+/** Returns the caller's id for the request if it is a valid one, else a new one. @rule 2.5.requestId 7.request-id */
 export function requestIdOf({ headers }: Pick<IncomingMessage, 'headers'>): string {
   const given = headers[REQUEST_ID_HEADER];
   return isRequestId(given) ? given : randomUUID();

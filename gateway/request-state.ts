@@ -2,28 +2,28 @@ import type { ApiKeyScope, AuthenticateApiKeyResponse } from '../proto/gen/leadi
 import type { Operation } from './finished-request.ts';
 import type { ProblemCode } from './problems.ts';
 
-/** What is found out about a request on its way. */
+/** What the gateway learns about a request while it handles it. */
 export class RequestState {
-  /** When it arrived, on the clock of `performance`. */
+  /** When it arrived, by `performance.now()`. */
   readonly arrivedAt = performance.now();
-  /** The key that it carries; there once that can be one, and it is known whose it is, be it good or not. */
+  /** Its API key, valid or not; set once the key has the form of one and its owner is known. */
   key: PresentedKey | undefined;
-  /** The code of the problem that it is answered with. */
+  /** The code of the problem in the response. */
   problemCode: ProblemCode | undefined;
   isAnswered = false;
-  /** Of a creation: whether an earlier request had made the lead. */
+  /** For a creation: whether an earlier request had created the lead. */
   replayed: boolean | undefined;
-  /** The lead that was created, read, or in the way. */
+  /** The lead that was created or read, or the open one that prevented a creation. */
   leadId: string | undefined;
 }
 
-/** A key, as a request came with it. */
+/** The API key of a request. */
 export interface PresentedKey {
   readonly secretSha256: Uint8Array;
   readonly caller: AuthenticateApiKeyResponse;
-  /** Whether the core has said whether the key is good, or will with its answer. */
+  /** Whether the core has validated the key, or does so with the pending call. */
   isChecked: boolean;
-  /** The windows that the request was taken out of; undefined: it was not counted. */
+  /** The quota windows that count the request; undefined: it was not counted. */
   countedIn: readonly number[] | undefined;
 }
 
@@ -32,9 +32,9 @@ declare module 'fastify' {
     state: RequestState;
   }
   interface FastifyContextConfig {
-    /** What the route is called where requests are counted. */
+    /** The name of the route in the log and in metrics. */
     operation?: Operation;
-    /** The scope that the route needs. */
+    /** The scope that the route requires. */
     scope?: ApiKeyScope;
   }
 }

@@ -6,23 +6,22 @@ import { authenticator, refuseUnlessAllowed } from './authentication.ts';
 import { loadShedding } from './load-shedding.ts';
 import { requestCounter } from './quota.ts';
 
-/** What it takes to know who may come in. */
 interface Parts {
   readonly core: CoreClient;
-  readonly known: ApiKeyCache;
+  readonly cache: ApiKeyCache;
   readonly quota: Quota;
   readonly policy: QuotaPolicy;
 }
 
-/** Lets callers of the API in, in the contract's order of checks: before anything of a body is read. @rule 7.order */
-export function admitCallers(app: FastifyInstance, { core, known, quota, policy }: Parts): void {
-  const turnAwayWhileBusy = loadShedding(core);
-  const authenticate = authenticator(core, known);
+/** Admits callers of the API in the contract's order of checks, before any body is read. @rule 7.order */
+export function admitCallers(app: FastifyInstance, { core, cache, quota, policy }: Parts): void {
+  const shedLoad = loadShedding(core);
+  const authenticate = authenticator(core, cache);
   const count = requestCounter(quota, policy);
   app.addHook('onRequest', async (request, reply) => {
-    // What is a promise only now and then is waited for only then: each wait costs a turn of all requests.
-    const wait = turnAwayWhileBusy(request);
-    if (wait) await wait;
+    // Both are rarely promises, and only promises are awaited: each await costs a turn of the event loop.
+    const refusal = shedLoad(request);
+    if (refusal) await refusal;
     const key = authenticate(request);
     request.state.key = key instanceof Promise ? await key : key;
     refuseUnlessAllowed(request, request.state.key.caller);

@@ -6,8 +6,8 @@ import { RequestState } from '../request-state.ts';
 import type { ObserveRequest } from './request-observation.ts';
 
 /**
- * Begins every request: what is known of it, whoever observes it, the headers of each answer; and refuses what is doubtful HTTP,
- * or where nothing is.
+ * Begins every request: creates its state, sets the headers of every response, starts its observation, and refuses ambiguous HTTP
+ * and unknown paths.
  */
 export function beginRequests(app: FastifyInstance, observe: ObserveRequest | undefined): void {
   app.addHook('onRequest', (request, reply, done) => {
@@ -15,26 +15,26 @@ export function beginRequests(app: FastifyInstance, observe: ObserveRequest | un
     reply.header(REQUEST_ID_HEADER, request.id);
     // @rule 7.no-store
     reply.header('cache-control', 'no-store');
-    const goOn = () => done(faultOf(request, reply));
-    if (observe) observe(request, reply, goOn);
-    else goOn();
+    const next = () => done(problemOf(request, reply));
+    if (observe) observe(request, reply, next);
+    else next();
   });
 }
 
 /** @rule 7.no-http 7.route_not_found */
-function faultOf(request: FastifyRequest, reply: FastifyReply): Problem | undefined {
-  // Nobody sends one; the router would take what follows for a query.
+function problemOf(request: FastifyRequest, reply: FastifyReply): Problem | undefined {
+  // Clients do not send a fragment; the router would treat it as a query.
   if (request.url.includes('#')) return invalidRequest([], 'The address has a fragment.');
   const fault = framingFault(request.raw);
   if (fault) {
     reply.header('connection', 'close');
     return invalidRequest([fault]);
   }
-  // An unknown path is told before anybody looks at a body; no path of this API ends in a slash.
+  // Before the body is read. No path of this API ends in a slash.
   return request.is404 || pathOf(request).endsWith('/') ? new Problem('route_not_found') : undefined;
 }
 
-/** What makes it uncertain where a message ends, or whom it is for: another reader on its way may have seen it otherwise. */
+/** Refuses ambiguous message framing and hosts, which an intermediary may have interpreted differently (request smuggling). */
 function framingFault({ httpVersion, headers, headersDistinct }: IncomingMessage): FaultyField | undefined {
   if (httpVersion !== '1.1' && httpVersion !== '1.0') return { field: 'HTTP version', message: 'must be 1.1 or 1.0' };
   const coding = headers['transfer-encoding'];
@@ -46,7 +46,7 @@ function framingFault({ httpVersion, headers, headersDistinct }: IncomingMessage
   return host.every((value) => HOST.test(value)) ? undefined : { field: 'Host', message: 'must be a host and a port' };
 }
 
-/** RFC 9110, section 7.2: a host, by name or address, and a port. An empty one is allowed. */
+/** RFC 9110, section 7.2: a host name or address, and a port. An empty value is allowed. */
 const HOST = /^[A-Za-z0-9._~%!$&'()*+,;=[\]:-]*$/;
 
 function pathOf(request: FastifyRequest): string {

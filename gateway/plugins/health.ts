@@ -3,14 +3,14 @@ import type { Readiness } from '../../common/readiness.ts';
 import { Problem } from '../problems.ts';
 import { allowOnly } from './allowed-methods.ts';
 
-/** What a gateway needs, and whether it means to stop. */
+/** The readiness of what the gateway depends on, and whether the gateway is stopping. */
 export interface GatewayReadiness {
   readonly core: Readiness;
   readonly quota: Readiness;
   readonly isStopping: () => boolean;
 }
 
-/** Tells probes whether the process lives and whether it can serve. @rule 10.health */
+/** Serves the liveness and readiness probes. @rule 10.health */
 export function reportHealth(app: FastifyInstance, { core, quota, isStopping }: GatewayReadiness): void {
   app.get('/healthz', { config: { operation: 'healthz' } }, async () => ({ status: 'alive' }));
   allowOnly(app, '/healthz', 'GET');

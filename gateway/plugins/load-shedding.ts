@@ -5,46 +5,45 @@ import type { CoreClient } from '../core-client.ts';
 import { Problem } from '../problems.ts';
 
 /**
- * How many a second are turned away at once, and how long it takes at most when there are more; milliseconds. Whoever comes
- * again at once, and so do thousands, would be all that the gateway has time for.
+ * The number of refusals per second that are immediate, and the maximum delay of further ones; milliseconds. Without a delay,
+ * thousands of clients that retry immediately would take all of the gateway's time.
  */
-const AT_ONCE_PER_SECOND = 1000;
+const MAX_IMMEDIATE_REFUSALS_PER_SECOND = 1000;
 const MAX_DELAY_MS = 1000;
 
-/** How often the log tells of it, at most; milliseconds. */
-const TOLD_EVERY_MS = 10_000;
+const LOG_INTERVAL_MS = 10_000;
 
-const TURNED_AWAY = new Problem('integration_unavailable', {
-  detail: 'Too many requests wait already, so this one was not begun: nothing was written.',
-  // By the line below, not by one for each of thousands.
-  isTold: true,
+const OVERLOADED = new Problem('integration_unavailable', {
+  detail: 'Too many requests are waiting, so this one was not begun and nothing was written; repeat it later.',
+  // By the throttled line below, instead of one line per request.
+  isLogged: true,
 });
 
 /**
- * Turns a request away before anything is done for it while too many of its kind wait for the core: looking up its key and
- * reading its body, only to refuse it then, would cost what those who wait are served with.
+ * Refuses a request before any work is done for it while too many of its operation wait for the core: looking up its key and reading
+ * its body, only to refuse it then, would take time from the waiting ones.
  *
- * @returns what gives undefined for who may come in, and rejects with the Problem that the caller is to be told
+ * @returns a function that returns undefined for an admitted request, and a promise rejecting with the Problem for a refused one
  * @rule 7.overload
  */
 export function loadShedding(core: CoreClient): (request: FastifyRequest) => Promise<never> | undefined {
-  /** When the next may be turned away, at the pace above. */
+  /** The earliest time of the next refusal, at the rate above. */
   let nextAt = 0;
   let turnedAway = 0;
-  const told = new Throttle(TOLD_EVERY_MS);
-  return (request) => (core.isBusy(request.routeOptions.config.operation) ? turnAway(request) : undefined);
+  const logThrottle = new Throttle(LOG_INTERVAL_MS);
+  return (request) => (core.isBusy(request.routeOptions.config.operation) ? refuse(request) : undefined);
 
-  async function turnAway(request: FastifyRequest): Promise<never> {
+  async function refuse(request: FastifyRequest): Promise<never> {
     const { operation } = request.routeOptions.config;
     const now = performance.now();
     turnedAway += 1;
-    if (told.isDue()) {
-      request.log.warn({ operation, turnedAway }, 'too many requests wait for the core: more are turned away');
+    if (logThrottle.allow()) {
+      request.log.warn({ operation, turnedAway }, 'requests refused: too many are waiting for the core');
       turnedAway = 0;
     }
     const delayMs = Math.min(Math.max(0, nextAt - now), MAX_DELAY_MS);
-    nextAt = now + delayMs + 1000 / AT_ONCE_PER_SECOND;
+    nextAt = now + delayMs + 1000 / MAX_IMMEDIATE_REFUSALS_PER_SECOND;
     if (delayMs >= 1) await sleep(delayMs);
-    throw TURNED_AWAY;
+    throw OVERLOADED;
   }
 }

@@ -3,12 +3,12 @@ import type { Socket } from 'node:net';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { unknownRequest } from '../finished-request.ts';
 import type { RequestObserver } from '../observation.ts';
-import type { RequestOrder } from '../pipelined-requests.ts';
+import type { PipelinedRequests } from '../pipelined-requests.ts';
 import { invalidRequest, PROBLEM_MEDIA_TYPE, Problem, problemBody } from '../problems.ts';
 import { REQUEST_ID_HEADER, requestIdOf } from '../request-id.ts';
 import { RequestState } from '../request-state.ts';
 
-/** What the framework calls the faults it finds, in the contract's words. */
+/** The problems for errors of the framework, by their codes. */
 const FRAMEWORK_FAULTS: Readonly<Record<string, Problem>> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: invalidRequest([{ field: 'Content-Type', message: 'must be application/json' }]),
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: invalidRequest([
@@ -18,7 +18,7 @@ const FRAMEWORK_FAULTS: Readonly<Record<string, Problem>> = {
   FST_ERR_BAD_URL: invalidRequest([], 'The address has broken percent-encoding.'),
 };
 
-/** Answers every error of a request, whoever found it, as problem+json. */
+/** Answers every error of a request as problem+json. */
 export function answerProblems(app: FastifyInstance, publicUrl: string): void {
   app.setErrorHandler((error: FastifyError, request, reply) => {
     sendProblem(problemOf(error, request), request, reply, publicUrl);
@@ -28,21 +28,21 @@ export function answerProblems(app: FastifyInstance, publicUrl: string): void {
   });
 }
 
-/** Answers an error that the router found, before there was a route. */
+/** Answers an error of the router, which occurs before a route is known. */
 export function answerFrameworkErrors(publicUrl: string, observe: RequestObserver | undefined) {
   return (error: FastifyError, request: FastifyRequest, reply: FastifyReply) => {
     const problem = problemOf(error, request);
-    // Hooks do not run for it.
+    // Hooks, which would set the state and observe the request, do not run for it.
     request.state = new RequestState();
     observe?.(unknownRequest(request.id, problem.status, problem.code));
     sendProblem(problem, request, reply, publicUrl);
   };
 }
 
-/** Answers what Node would answer by itself, past the framework. */
+/** Answers the requests that Node would otherwise answer without the framework. */
 export function answerServerErrors(
   server: Server,
-  order: RequestOrder,
+  pipelined: PipelinedRequests,
   publicUrl: string,
   observe: RequestObserver | undefined,
 ): void {
@@ -53,10 +53,10 @@ export function answerServerErrors(
     response.writeHead(problem.status, { ...headersOf(problem, requestId), connection: 'close' });
     response.end(problemBody(problem, requestId, publicUrl));
   };
-  server.on('checkExpectation', (request, response) => order.carryOutInTurn(request, response, refuseExpectation));
+  server.on('checkExpectation', (request, response) => pipelined.handleInOrder(request, response, refuseExpectation));
   server.on('connect', (request, socket) => {
     const problem = new Problem('route_not_found');
-    answerAndHangUp(problem, requestIdOf(request), socket as Socket, order, publicUrl, observe);
+    answerAndClose(problem, requestIdOf(request), socket as Socket, pipelined, publicUrl, observe);
   });
 }
 
@@ -67,24 +67,28 @@ const SOCKET_FAULTS: Readonly<Record<string, Problem>> = {
 };
 const MALFORMED = invalidRequest([], 'The request is not valid HTTP.');
 
-/** Answers what is no HTTP, or never becomes a whole request. */
-export function answerClientErrors(order: RequestOrder, publicUrl: string, observe: RequestObserver | undefined) {
+/** Answers input that is not valid HTTP, or is not completed in time. */
+export function answerClientErrors(
+  pipelined: PipelinedRequests,
+  publicUrl: string,
+  observe: RequestObserver | undefined,
+) {
   return function answerClientError(error: NodeJS.ErrnoException, socket: Socket): void {
     if (error.code === 'ECONNRESET' || !socket.writable) {
       socket.destroy();
       return;
     }
     const isLate = error.code === 'ERR_HTTP_REQUEST_TIMEOUT';
-    if (isLate && order.isExcused(socket, () => answerClientError(error, socket))) return;
+    if (isLate && pipelined.extendTimeoutIfPaused(socket, () => answerClientError(error, socket))) return;
     const problem = SOCKET_FAULTS[error.code ?? ''] ?? MALFORMED;
-    answerAndHangUp(problem, requestIdOf({ headers: {} }), socket, order, publicUrl, observe);
+    answerAndClose(problem, requestIdOf({ headers: {} }), socket, pipelined, publicUrl, observe);
   };
 }
 
 // @rule 2.5.discreet 7.2
 function problemOf(error: FastifyError, request: FastifyRequest): Problem {
   if (error instanceof Problem) {
-    if (error.status >= 500 && !error.isTold)
+    if (error.status >= 500 && !error.isLogged)
       request.log.error({ err: error, requestId: request.id }, 'a request failed');
     return error;
   }
@@ -100,7 +104,7 @@ function sendProblem(problem: Problem, request: FastifyRequest, reply: FastifyRe
   state.problemCode = problem.code;
   state.leadId ??= problem.existingLeadId;
   reply.code(problem.status).headers(headersOf(problem, request.id));
-  // As bytes: the framework adds a charset, which JSON has none of, to the media type of a text.
+  // As bytes, because the framework adds a charset, which JSON does not have, to the media type of a string.
   reply.send(Buffer.from(problemBody(problem, request.id, publicUrl)));
 }
 
@@ -114,20 +118,20 @@ function headersOf(problem: Problem, requestId: string): Record<string, string> 
   };
 }
 
-const hangingUp = new WeakSet<Socket>();
+const closing = new WeakSet<Socket>();
 
-async function answerAndHangUp(
+async function answerAndClose(
   problem: Problem,
   requestId: string,
   socket: Socket,
-  order: RequestOrder,
+  pipelined: PipelinedRequests,
   publicUrl: string,
   observe: RequestObserver | undefined,
 ): Promise<void> {
-  // What cannot be read is found out again with every byte that follows it.
-  if (hangingUp.has(socket)) return;
-  hangingUp.add(socket);
-  if (!(await order.mayAnswerUnreadable(socket))) {
+  // Node reports the error again for each chunk that follows.
+  if (closing.has(socket)) return;
+  closing.add(socket);
+  if (!(await pipelined.canAnswerMalformed(socket))) {
     socket.destroy();
     return;
   }
@@ -135,7 +139,7 @@ async function answerAndHangUp(
   const body = problemBody(problem, requestId, publicUrl);
   const headers = { ...headersOf(problem, requestId), 'content-length': Buffer.byteLength(body), connection: 'close' };
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
-  // Ending the socket instead would leave it half open for as long as the other side likes.
+  // Destroyed, because an ended socket would stay half open until the client closes it.
   socket.write(`HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\n${lines.join('')}\r\n${body}`, () =>
     socket.destroy(),
   );

@@ -11,9 +11,9 @@ import {
 import type { PresentedKey } from '../request-state.ts';
 
 /**
- * Counts every request of a key, and of its studio, before its body is looked at. What cannot be counted is not let in.
+ * Counts every request against the quotas of its key and studio before its body is read. A request that cannot be counted is refused.
  *
- * @returns what rejects with the Problem that the caller is to be told
+ * @returns a function that rejects with the Problem for the caller
  * @rule 4.1.6 7.integration_rate_limited 7.1 8.quota 8.quota-headers
  */
 export function requestCounter(
@@ -24,7 +24,7 @@ export function requestCounter(
   return async (key, reply) => {
     const decision = await consume(quota, key.caller, policy);
     const { admitted, of, limit, remaining, resetSeconds } = decision;
-    // Names as in the IETF draft "RateLimit header fields for HTTP". Of the key's window and the studio's, one is told.
+    // Names as in the IETF draft "RateLimit header fields for HTTP". The headers describe one window, the key's or the studio's.
     reply.header('ratelimit-policy', `"default";q=${limit};w=${windowSeconds}`);
     reply.header('ratelimit', `"default";r=${remaining};t=${resetSeconds}`);
     if (admitted) key.countedIn = decision.windows;
@@ -38,17 +38,21 @@ export function requestCounter(
 }
 
 /**
- * Undoes the counting of a request whose key turned out not to be good. Never rejects: at worst the request stays counted.
+ * Undoes the counting of a request whose key turned out to be invalid. Never rejects: at worst the request stays counted.
  *
  * @rule 8.counted
  */
-export async function uncount({ countedIn, caller }: PresentedKey, reply: FastifyReply, quota: Quota): Promise<void> {
-  tellNoQuota(reply);
-  if (countedIn !== undefined) await quota.putBack(caller, countedIn).catch(() => {});
+export async function refundRequest(
+  { countedIn, caller }: PresentedKey,
+  reply: FastifyReply,
+  quota: Quota,
+): Promise<void> {
+  removeQuotaHeaders(reply);
+  if (countedIn !== undefined) await quota.refund(caller, countedIn).catch(() => {});
 }
 
-/** An answer that is neither to a counted request nor the quota's own refusal says nothing of the quota. */
-export function tellNoQuota(reply: FastifyReply): void {
+/** For a response that is neither to a counted request nor the quota's own refusal. */
+export function removeQuotaHeaders(reply: FastifyReply): void {
   reply.removeHeader('ratelimit-policy');
   reply.removeHeader('ratelimit');
 }
@@ -63,7 +67,7 @@ async function consume(quota: Quota, caller: AuthenticateApiKeyResponse, policy:
   }
 }
 
-/** What a caller's own quotas leave open, the gateway's settings decide. */
+/** The quotas of the key and the studio; the gateway's settings are the defaults. */
 const limitsOf = (caller: AuthenticateApiKeyResponse, policy: QuotaPolicy): QuotaLimits => ({
   key: caller.keyQuotaLimit ?? policy.limit,
   studio: caller.studioQuotaLimit ?? policy.studioLimit,

@@ -4,30 +4,30 @@ import type { Operation } from '../finished-request.ts';
 import type { GatewayMetrics } from '../metrics.ts';
 import type { RequestObserver } from '../observation.ts';
 
-/** Is told of every request that arrives, and goes on with it as a part of its trace. */
-export type ObserveRequest = (request: FastifyRequest, reply: FastifyReply, goOn: () => void) => void;
+/** Observes a request, and calls `next` within its trace. */
+export type ObserveRequest = (request: FastifyRequest, reply: FastifyReply, next: () => void) => void;
 
-/** Tells of every request how it ended, once its caller has the answer or is gone; undefined without anybody to tell. */
+/** Reports how each request ended, once its response is sent or its caller is gone; undefined when nothing is observed. */
 export function arrivalObserver(
   observe: RequestObserver | undefined,
   metrics: GatewayMetrics | undefined,
   tracer: Tracer | undefined,
 ): ObserveRequest | undefined {
   if (!observe && !tracer) return undefined;
-  return (request, reply, goOn) => {
+  return (request, reply, next) => {
     metrics?.requestBegan();
     const operation = request.routeOptions.config?.operation ?? 'other';
     const traceparent = request.headers.traceparent;
     const span = tracer?.begin(operation, typeof traceparent === 'string' ? traceparent : undefined);
     reply.raw.once('close', () => {
       metrics?.requestEnded();
-      tell(request, reply, operation, span);
+      report(request, reply, operation, span);
     });
-    if (span) currentSpan.run(span, goOn);
-    else goOn();
+    if (span) currentSpan.run(span, next);
+    else next();
   };
 
-  function tell(request: FastifyRequest, reply: FastifyReply, operation: Operation, span: Span | undefined): void {
+  function report(request: FastifyRequest, reply: FastifyReply, operation: Operation, span: Span | undefined): void {
     const { key, problemCode, isAnswered, replayed, leadId, arrivedAt } = request.state;
     const finished = {
       requestId: request.id,

@@ -1,26 +1,26 @@
-import { type Quota, type QuotaBearer, type QuotaLimits, QuotaUnavailable, tellsMore } from './quota-port.ts';
+import { isMoreRestrictive, type Quota, type QuotaBearer, type QuotaLimits, QuotaUnavailable } from './quota-port.ts';
 
-/** One window of one key or studio. Times are the clock's. */
+/** A window of a key or studio. Times are those of the clock. */
 interface Window {
   readonly id: number;
   readonly endsAtMs: number;
-  /** How many requests were admitted. */
+  /** The number of admitted requests. */
   count: number;
-  /** The latest moment that somebody was told to wait for; 0 when nobody was refused. */
+  /** The latest time that a refused caller was told to wait for; 0 when none was refused. */
   refusesUntilMs: number;
 }
 
-/** Of whom requests are counted. */
-interface Counted {
+/** A key or studio whose requests are counted. */
+interface Subject {
   readonly of: keyof QuotaLimits;
   readonly name: string;
   readonly limit: number;
 }
 
 /**
- * Counts in this process alone: for a gateway without replicas, which may forget its counts when it stops.
+ * A quota in this process: for a gateway without replicas. The counts are lost when it stops.
  *
- * @param clock whole milliseconds since some moment; never goes back
+ * @param clock whole milliseconds since any moment; never goes back
  * @rule 7.1 8.quota 8.counted 8.retry-after
  */
 export function createMemoryQuota(
@@ -29,35 +29,35 @@ export function createMemoryQuota(
 ): Quota {
   const windowMs = windowSeconds * 1000;
 
-  // After this long a window refuses nobody any more, so it is enough to know those that began in the last two such
-  // spans. None has to be removed by itself, and none has a timer.
-  const spanMs = windowMs + 1000;
-  let recent = new Map<string, Window>();
-  let earlier = new Map<string, Window>();
-  let spanEndsAtMs = clock() + spanMs;
+  // After this time a window refuses no request, so the windows that began in the current and the previous generation are
+  // enough. Whole generations are dropped; no window needs a timer.
+  const generationMs = windowMs + 1000;
+  let current = new Map<string, Window>();
+  let previous = new Map<string, Window>();
+  let generationEndsAtMs = clock() + generationMs;
 
-  let begun = 0;
+  let windowCount = 0;
   let closed = false;
 
-  function underWay(name: string, nowMs: number): Window | undefined {
-    const window = recent.get(name) ?? earlier.get(name);
+  function findWindow(name: string, nowMs: number): Window | undefined {
+    const window = current.get(name) ?? previous.get(name);
     return window && nowMs < Math.max(window.endsAtMs, window.refusesUntilMs) ? window : undefined;
   }
 
-  function begin(name: string, nowMs: number): Window {
-    if (nowMs >= spanEndsAtMs) {
-      [earlier, recent] = [recent, new Map()];
-      spanEndsAtMs = nowMs + spanMs;
+  function beginWindow(name: string, nowMs: number): Window {
+    if (nowMs >= generationEndsAtMs) {
+      [previous, current] = [current, new Map()];
+      generationEndsAtMs = nowMs + generationMs;
     }
-    begun += 1;
-    const window = { id: begun, endsAtMs: nowMs + windowMs, count: 0, refusesUntilMs: 0 };
-    recent.set(name, window);
+    windowCount += 1;
+    const window = { id: windowCount, endsAtMs: nowMs + windowMs, count: 0, refusesUntilMs: 0 };
+    current.set(name, window);
     return window;
   }
 
-  /** What a window says of one more request, while nothing is written. */
-  function look({ of, name, limit }: Counted, nowMs: number) {
-    const window = underWay(name, nowMs);
+  /** Returns what one more request would get, without counting it. */
+  function evaluate({ of, name, limit }: Subject, nowMs: number) {
+    const window = findWindow(name, nowMs);
     const leftMs = (window?.endsAtMs ?? nowMs + windowMs) - nowMs;
     const refuses = window !== undefined && (window.count >= limit || window.refusesUntilMs > 0);
     const remaining = refuses ? 0 : limit - (window?.count ?? 0) - 1;
@@ -68,27 +68,29 @@ export function createMemoryQuota(
     async consume(bearer, limits) {
       if (closed) throw new QuotaUnavailable('the quota is closed');
       const nowMs = clock();
-      const looks = countedOf(bearer, limits).map((counted) => look(counted, nowMs));
-      const refusing = looks.filter(({ refuses }) => refuses);
+      const evaluated = subjectsOf(bearer, limits).map((subject) => evaluate(subject, nowMs));
+      const refusing = evaluated.filter(({ refuses }) => refuses);
       const admitted = refusing.length === 0;
-      const told = (admitted ? looks : refusing).reduce((first, second) => (tellsMore(first, second) ? second : first));
-      const { of, limit, remaining, resetSeconds, leftMs } = told;
+      const reported = (admitted ? evaluated : refusing).reduce((first, second) =>
+        isMoreRestrictive(first, second) ? second : first,
+      );
+      const { of, limit, remaining, resetSeconds, leftMs } = reported;
       const windows: number[] = [];
       if (admitted) {
-        for (const { name, window = begin(name, nowMs) } of looks) {
+        for (const { name, window = beginWindow(name, nowMs) } of evaluated) {
           window.count += 1;
           windows.push(window.id);
         }
-      } else if (told.window && leftMs > 0) {
-        told.window.refusesUntilMs = Math.max(told.window.refusesUntilMs, nowMs + resetSeconds * 1000);
+      } else if (reported.window && leftMs > 0) {
+        reported.window.refusesUntilMs = Math.max(reported.window.refusesUntilMs, nowMs + resetSeconds * 1000);
       }
       return { admitted, of, limit, remaining, resetSeconds, windows };
     },
-    async putBack(bearer, windows) {
+    async refund(bearer, windows) {
       if (closed) throw new QuotaUnavailable('the quota is closed');
       const nowMs = clock();
       for (const [index, name] of namesOf(bearer).entries()) {
-        const window = underWay(name, nowMs);
+        const window = findWindow(name, nowMs);
         if (window && window.id === windows[index]) window.count -= 1;
       }
     },
@@ -103,8 +105,8 @@ export function createMemoryQuota(
 
 const namesOf = ({ apiKeyId, studioId }: QuotaBearer) => [apiKeyId, `studio ${studioId}`] as const;
 
-function countedOf(bearer: QuotaBearer, limits: QuotaLimits): Counted[] {
+function subjectsOf(bearer: QuotaBearer, limits: QuotaLimits): Subject[] {
   const [keyName, studioName] = namesOf(bearer);
-  const key: Counted = { of: 'key', name: keyName, limit: limits.key };
+  const key: Subject = { of: 'key', name: keyName, limit: limits.key };
   return limits.studio === undefined ? [key] : [key, { of: 'studio', name: studioName, limit: limits.studio }];
 }

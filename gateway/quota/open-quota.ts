@@ -3,10 +3,10 @@ import type { Quota } from './quota-port.ts';
 import { createRedisQuota } from './redis-quota.ts';
 
 /**
- * Opens the quota where requests are counted. It is there at once, even when Redis is not.
+ * Opens the quota. Does not wait for Redis.
  *
- * @param redisUrl `redis://` or `rediss://`; undefined: in memory
- * @param isCluster whether that leads to a node of a Redis Cluster
+ * @param redisUrl undefined: in memory
+ * @param isCluster whether `redisUrl` is the address of a node of a Redis Cluster
  */
 export function openQuota(windowSeconds: number, redisUrl: string | undefined, isCluster: boolean): Quota {
   return redisUrl === undefined

@@ -1,23 +1,22 @@
 /**
- * The quota port: how many requests each API key, and where that has a limit each studio with all its keys, may make in a fixed
- * window of time, which begins with the first request and is followed by the next one's. `test/contract/quota-contract.ts` holds every "must" below against every
- * adapter.
+ * The quota port: how many requests each API key, and each studio that has a limit with all its keys, may make in a fixed window of
+ * time. A window begins with a request and ends after a fixed time; the next request then begins another. Of every "must" below,
+ * `test/contract/quota-contract.ts` tests every adapter.
  *
- * Who is refused is told a time in whole seconds, and the same time decides: until it is over, the key is refused. Whole
- * seconds from two moments of one window lead to moments that are less than a second apart, and so a key (or studio, of which
- * the same holds) is refused until
- * the latest of those that were told within its window. Who comes after the window's end but before that is told the
- * least there is, a second. That must not put the end off again, or somebody who keeps asking would never be let in.
+ * A refused caller is told to wait a time in whole seconds, and is refused until that time is over. Rounding up the rest of one
+ * window at two moments leads to ends less than a second apart, so a key (or a studio, to which the same applies) is refused
+ * until the latest of the ends that callers were told in its window. A request after the end of the window but before that
+ * time is told the minimum, one second. That must not extend the refusal, or a caller that keeps trying would never be admitted.
  */
 export interface Quota {
   /**
-   * Takes one request out of the key's window and, where the studio has a limit, out of the studio's: out of both, or, when
-   * either refuses, out of neither. Of any number of simultaneous calls in one window, in however many gateways that share it,
-   * exactly `limit` must be admitted. A refused request must not consume: it neither makes a window longer, beyond the time
-   * that it is told, nor takes anything from the next one, nor begins one. What was told must hold whatever the limits become
-   * meanwhile, and whatever is put back.
+   * Counts one request in the key's window and, if the studio has a limit, in the studio's: in both, or, when either refuses, in
+   * neither. Of any number of concurrent calls in one window, in any number of gateways that share it, exactly `limit` must be
+   * admitted. A refused request must not consume: it neither extends a window, beyond the time that the caller is told, nor takes
+   * anything from the next one, nor begins one. What a caller was told must hold even if the limits change or requests are
+   * refunded meanwhile.
    *
-   * Must answer, or reject, within QUOTA_ANSWER_MS.
+   * Must resolve or reject within QUOTA_TIMEOUT_MS.
    *
    * @throws QuotaUnavailable when it cannot count, or does not know whether it did: at worst the request is counted and
    *   not served
@@ -25,81 +24,78 @@ export interface Quota {
   consume(bearer: QuotaBearer, limits: QuotaLimits): Promise<QuotaDecision>;
 
   /**
-   * Puts back what an admitted request took: it must then be there for exactly one other of the same window, or for none
-   * where somebody was refused meanwhile. The window must neither begin anew nor last longer, and once it is over nothing
-   * must happen: in the next window it would be one request too many.
+   * Returns an admitted request to its windows, which must then admit exactly one more request, or none if a request was refused
+   * meanwhile. A window must neither restart nor last longer, and after its end nothing must happen: in the next window it
+   * would be one request too many.
    *
-   * Must answer, or reject, within QUOTA_ANSWER_MS.
+   * Must resolve or reject within QUOTA_TIMEOUT_MS.
    *
-   * @param windows those that the request was taken out of, as its decision says
+   * @param windows the windows of the request's decision
    * @throws QuotaUnavailable when it cannot count, or does not know whether it did: at worst the request stays counted
    */
-  putBack(bearer: QuotaBearer, windows: readonly number[]): Promise<void>;
+  refund(bearer: QuotaBearer, windows: readonly number[]): Promise<void>;
 
   /**
-   * Whether `consume` could count right now. Must find that out by doing all that counting takes, at no key's expense.
-   * Must answer within QUOTA_ANSWER_MS; never rejects.
+   * Returns whether `consume` could count right now. Must perform everything that counting takes, without counting for any key.
+   * Must resolve within QUOTA_TIMEOUT_MS; never rejects.
    */
   ready(): Promise<boolean>;
 
-  /** Lets go of connections and timers; may be called twice. From then on nothing is counted: QuotaUnavailable. */
+  /** Closes connections and timers; may be called twice. Later calls throw QuotaUnavailable. */
   close(): Promise<void>;
 }
 
-/** Who makes a request. */
+/** The caller of a request. */
 export interface QuotaBearer {
   /** The key's id, a UUID; never its secret. */
   readonly apiKeyId: string;
-  /** The id of the studio that the key opens. */
+  /** The id of the key's studio. */
   readonly studioId: string;
 }
 
-/** How many requests may be made in a window. */
+/** The maximum number of requests in a window. */
 export interface QuotaLimits {
   readonly key: number;
-  /** All keys of the studio together; undefined: as many as they like, which are not counted. */
+  /** For all keys of the studio together; undefined: no limit, and not counted. */
   readonly studio: number | undefined;
 }
 
-/** What became of one request, and what is told of the one of its windows that decides: see `tellsMore`. */
+/** The outcome of one request, and the state of the more restrictive of its windows: see `isMoreRestrictive`. */
 export interface QuotaDecision {
   readonly admitted: boolean;
-  /** Whose window it is. */
+  /** The owner of that window. */
   readonly of: keyof QuotaLimits;
-  /** How many requests that has. */
+  /** The limit of that window. */
   readonly limit: number;
-  /** Requests that are left in it, 0 when this one is refused. */
+  /** The number of requests left in it; 0 when this one is refused. */
   readonly remaining: number;
-  /** The time to its end; whole seconds, rounded up. To who is refused: for how long they will be. */
+  /** The time to its end, or for a refused request the time to wait; whole seconds, rounded up. */
   readonly resetSeconds: number;
-  /** Which windows the request was taken out of: the key's and, if it is counted, the studio's. Only for `putBack`. */
+  /** The windows that count the request: the key's and, if it has a limit, the studio's. Only for `refund`. */
   readonly windows: readonly number[];
 }
 
 /**
- * Which of two windows a caller is told of: the one that will be used up first, so the one with fewer requests left, and of two
- * that have as many the one that lasts longer. Of two that refuse, it is the one that refuses for longer.
- *
- * @returns whether it is the second
+ * Returns whether the second of two windows is more restrictive: the one with fewer requests left or, if they are equal, the one
+ * that lasts longer. Of two windows that refuse, it is the one that refuses for longer.
  */
-export const tellsMore = (
+export const isMoreRestrictive = (
   first: Pick<QuotaDecision, 'remaining' | 'resetSeconds'>,
   second: Pick<QuotaDecision, 'remaining' | 'resetSeconds'>,
 ): boolean =>
   second.remaining < first.remaining ||
   (second.remaining === first.remaining && second.resetSeconds > first.resetSeconds);
 
-/** The longest window that may be set; seconds. */
+/** The maximum length of a window; seconds. */
 export const MAX_WINDOW_SECONDS = 86_400;
 
 /**
- * How many requests in how long a time, for whoever has no limit of their own. Whole numbers, at least 1; the window at most
- * MAX_WINDOW_SECONDS.
+ * The default limits and the length of windows. Whole numbers, at least 1; the window at most MAX_WINDOW_SECONDS.
  */
 export interface QuotaPolicy {
-  /** Of a key. */
+  /** For a key. */
   readonly limit: number;
-  /** Of all keys of a studio together; undefined: as many as they like. */
+  /** For all keys of a studio together; undefined: no limit. */
   readonly studioLimit: number | undefined;
   readonly windowSeconds: number;
 }

@@ -5,37 +5,37 @@ import { readSentinelAddress } from './sentinel-address.ts';
 /** A connection to one Redis, or to all nodes of a Redis Cluster. */
 export type RedisClient = Redis | Cluster;
 
-/** How long a connection that is being closed waits for the server to close it, too; milliseconds. */
-const DISCONNECT_WITHIN_MS = 50;
+/** The time for which a closing connection waits for the server to close it too; milliseconds. */
+const DISCONNECT_TIMEOUT_MS = 50;
 
-/** The time between two attempts to connect; milliseconds. It does not grow, however long Redis is away. */
+/** The delay between two connection attempts; milliseconds. Constant, without backoff. */
 const RETRY_MS = 50;
 
-/** How often a cluster is asked which node has which keys, beside after each surprise; milliseconds. */
-const SLOTS_EVERY_MS = 5000;
+/** The refresh interval of a cluster's slot map, which is also refreshed after each redirection; milliseconds. */
+const SLOTS_REFRESH_MS = 5000;
 
-/** How a connection behaves. How long a command may take is for its caller to bound. */
+/** Options of every connection. Callers bound the duration of commands. */
 const CONNECTION = {
   connectTimeout: REDIS_CONNECT_MS,
-  disconnectTimeout: DISCONNECT_WITHIN_MS,
+  disconnectTimeout: DISCONNECT_TIMEOUT_MS,
   socketTimeout: REDIS_SILENCE_MS,
-  // One that was sent may have counted, so it is never sent again.
+  // A command that was sent may have counted, so it is never sent again.
   maxRetriesPerRequest: 0,
   autoResendUnfulfilledCommands: false,
-  // The check would sleep for up to a server's loading time. While it loads, each answer says so.
+  // The check would wait for up to a server's loading time. A loading server refuses each command anyway.
   enableReadyCheck: false,
 } satisfies RedisOptions;
 
-/** Connects to one Redis, again and again: the one at the address, or the one that its sentinels call the primary. */
+/** Creates a client, which reconnects, of the Redis at the address or of the primary that its sentinels name. */
 export function singleClient(redisUrl: string): Redis {
   const options = {
     ...CONNECTION,
     lazyConnect: true,
     retryStrategy: () => RETRY_MS,
-    // A command that cannot be sent now fails now.
+    // A command that cannot be sent fails immediately.
     enableOfflineQueue: false,
-    // After a failover the host's name leads to another server, and the old connection to one that refuses writes. Of
-    // many refusals at once the first ends the connection; the client would do it again for each.
+    // After a failover the host name resolves to another server, and the old connection leads to one that refuses writes. The first
+    // of several refusals closes the connection; the client would close it again for each.
     reconnectOnError: (error) => error.message.includes('READONLY') && redis.stream.writable,
   } satisfies RedisOptions;
   const address = readSentinelAddress(redisUrl);
@@ -51,17 +51,17 @@ export function singleClient(redisUrl: string): Redis {
   return redis;
 }
 
-/** Connects to the cluster that a node belongs to, again and again. */
+/** Creates a client, which reconnects, of the cluster that a node belongs to. */
 export function clusterClient(redisUrl: string): Cluster {
   const { protocol, hostname, port, username, password } = new URL(redisUrl);
   return new Cluster([{ host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || 6379) }], {
     lazyConnect: true,
     clusterRetryStrategy: () => RETRY_MS,
-    // With a delay, what was sent before its node's connection broke would be sent again. With none, who comes next finds
-    // out where the keys are now.
+    // With a delay, commands sent before the connection broke would be sent again. Without one, the next command finds out
+    // which node has the keys now.
     retryDelayOnFailover: 0,
     enableReadyCheck: false,
-    slotsRefreshInterval: SLOTS_EVERY_MS,
+    slotsRefreshInterval: SLOTS_REFRESH_MS,
     slotsRefreshTimeout: REDIS_SILENCE_MS,
     redisOptions: {
       ...CONNECTION,
@@ -73,13 +73,13 @@ export function clusterClient(redisUrl: string): Cluster {
 }
 
 /**
- * Begins to connect, and waits for what comes of the first attempt.
+ * Begins to connect, and waits for the outcome of the first attempt.
  *
- * @throws Error why it failed
+ * @throws Error with the reason of the failure
  */
 export function firstConnection(redis: RedisClient): Promise<void> {
   return new Promise((resolve, reject) => {
-    // While all sentinels are away they are asked again and again, and this alone says so.
+    // While no sentinel is reachable, the client keeps retrying, and this event is the only sign.
     redis.once('error', reject);
     redis.connect().then(resolve, reject);
   });

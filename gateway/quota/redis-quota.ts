@@ -1,26 +1,26 @@
-import { REDIS_ANSWER_MS } from '../../common/deadlines.ts';
+import { REDIS_TIMEOUT_MS } from '../../common/deadlines.ts';
 import { type Quota, QuotaUnavailable } from './quota-port.ts';
 import { clusterClient, firstConnection, type RedisClient, singleClient } from './redis-client.ts';
 import { defineWindowCommands, windowNames } from './redis-window.ts';
 
-/** How many parts the deadline is waited for in. */
+/** The number of timers that the deadline is divided into. */
 const SLICES = 5;
 
-/** What readiness counts under. No API key has this id. */
+/** The bearer of readiness checks. No API key has this id. */
 const PROBE = { apiKeyId: 'ready', studioId: 'ready' };
 
-/** More requests than there ever are: readiness is not refused for having been asked for too often. */
+/** More requests than there ever are, so that readiness checks are never refused. */
 const NO_LIMIT = { key: 1e15, studio: undefined };
 
 /**
- * Counts in Redis, for all gateways that use the same one. It connects by itself, again and again: a Redis that is away
- * at the start or later, or refuses, costs answers (QuotaUnavailable) only as long as that lasts.
+ * A quota in Redis, shared by all gateways that use it. It connects and reconnects in the background: while Redis is unreachable or
+ * refuses, calls reject with QuotaUnavailable.
  *
- * A window that is under way when its length changes ends as it began, or a new length from now if that is earlier.
+ * When the window length changes, an open window keeps its end, or ends one new length from now if that is earlier.
  *
- * @param redisUrl `redis://` or `rediss://`, with user, password and database where needed; of a cluster: any of its nodes;
+ * @param redisUrl `redis://` or `rediss://`, with user, password and database where needed, of any node of a cluster; or
  *   `redis+sentinel://` (`gateway/quota/sentinel-address.ts`)
- * @param isCluster whether names have nodes of their own (Redis Cluster). What is counted together is on one
+ * @param isCluster whether it is a Redis Cluster. The counters of one studio are on one node
  */
 export function createRedisQuota(windowSeconds: number, redisUrl: string, isCluster: boolean): Quota {
   const redis = isCluster ? clusterClient(redisUrl) : singleClient(redisUrl);
@@ -35,22 +35,22 @@ export function createRedisQuota(windowSeconds: number, redisUrl: string, isClus
     connectionFault = undefined;
   });
 
-  // Requests that come before the first attempt has an outcome wait for it.
+  // Calls wait for the outcome of the first attempt.
   const firstAttempt = firstConnection(redis).catch(() => {});
 
   async function count<T>(counting: () => Promise<T>): Promise<T> {
     try {
-      // A script that the server has forgotten is sent a second time, with a timeout of its own: one deadline for both.
+      // One deadline, because a script that the server does not have is sent a second time, with a timeout of its own.
       return await withinDeadline(firstAttempt, () => {
-        // A cluster's client would keep what it cannot send until it can, however much that is.
-        if (redis.status !== 'ready') throw new Error('there is no connection');
+        // A cluster's client would queue commands without a limit until it is connected.
+        if (redis.status !== 'ready') throw new Error('not connected');
         return counting();
       });
     } catch (error) {
-      // Without a connection the error only says that there is none.
+      // Without a connection the error has no reason; the last connection error has it.
       const reason = redis.status === 'ready' ? error : (connectionFault ?? error);
-      // An error of the client also holds the command that failed, which can be the one with the password.
-      throw new QuotaUnavailable(`Redis does not count: ${messageOf(reason)}`);
+      // Only the message: the error object has the failed command, which may be the one with the password.
+      throw new QuotaUnavailable(`Redis cannot count requests: ${messageOf(reason)}`);
     }
   }
 
@@ -60,26 +60,26 @@ export function createRedisQuota(windowSeconds: number, redisUrl: string, isClus
       const names = windowNames(bearer, isCluster)
         .slice(0, counts.length)
         .flatMap(({ counter, refusal }) => [counter, refusal]);
-      const [isAdmitted, told, remaining, resetSeconds, ...windows] = await redis.consumeRequest(
+      const [isAdmitted, reported, remaining, resetSeconds, ...windows] = await redis.consumeRequest(
         names.length,
         ...names,
         windowMs,
         ...counts,
       );
-      const of = told === 1 ? 'key' : 'studio';
-      const limit = counts[told - 1] as number;
+      const of = reported === 1 ? 'key' : 'studio';
+      const limit = counts[reported - 1] as number;
       return { admitted: isAdmitted === 1, of, limit, remaining, resetSeconds, windows };
     });
 
   let closed: Promise<void> | undefined;
   return {
     consume,
-    putBack: (bearer, windows) =>
+    refund: (bearer, windows) =>
       count(async () => {
         const names = windowNames(bearer, isCluster).slice(0, windows.length);
-        await redis.putRequestBack(names.length, ...names.map(({ counter }) => counter), ...windows);
+        await redis.refundRequest(names.length, ...names.map(({ counter }) => counter), ...windows);
       }),
-    // A ping would also be answered by a replica, a server that is loading and one without memory left.
+    // Not a ping, which a replica, a loading server and one without memory also answer.
     ready: () =>
       consume(PROBE, NO_LIMIT).then(
         () => true,
@@ -92,9 +92,9 @@ export function createRedisQuota(windowSeconds: number, redisUrl: string, isClus
   };
 }
 
-/** Closes the connection for good. */
+/** Closes the connection permanently. */
 async function disconnect(redis: RedisClient): Promise<void> {
-  // Between two attempts there is no connection whose end could be waited for.
+  // Between two connection attempts there is no connection that could emit `end`.
   const ended =
     redis.status === 'reconnecting' || redis.status === 'end'
       ? undefined
@@ -104,34 +104,34 @@ async function disconnect(redis: RedisClient): Promise<void> {
 }
 
 /**
- * Waits for something, then works. What is late before it has begun does not begin.
+ * Waits for a promise, then starts the work, unless the deadline passes first.
  *
- * The deadline is counted in slices. A process that was busy itself finds one slice over, however long it was busy, and
- * reads the answers that have come meanwhile before the next one can be: its own delay is not taken for Redis's.
+ * The deadline consists of several timers in a row. A busy process finds one of them expired, however long it was busy, and
+ * reads the responses that arrived meanwhile before the next can expire, so its own delay does not count as that of Redis.
  *
- * @throws Error when there is no answer at the deadline
+ * @throws Error when there is no response at the deadline
  */
 async function withinDeadline<T>(wait: Promise<void>, work: () => Promise<T>): Promise<T> {
-  let over = false;
+  let isOver = false;
   let timer: NodeJS.Timeout | undefined;
   const deadline = new Promise<never>((_, reject) => {
     const slice = (left: number) => {
       timer = setTimeout(() => {
         if (left > 1) return slice(left - 1);
-        over = true;
-        reject(new Error(`no answer within ${REDIS_ANSWER_MS} ms`));
-      }, REDIS_ANSWER_MS / SLICES);
+        isOver = true;
+        reject(new Error(`no response within ${REDIS_TIMEOUT_MS} ms`));
+      }, REDIS_TIMEOUT_MS / SLICES);
     };
     slice(SLICES);
   });
   try {
-    return await Promise.race([wait.then(() => (over ? deadline : work())), deadline]);
+    return await Promise.race([wait.then(() => (isOver ? deadline : work())), deadline]);
   } finally {
     clearTimeout(timer);
   }
 }
 
-/** An attempt at several addresses fails with an error that has a code and no message. */
+/** A connection attempt to several addresses fails with an error that has a code but no message. */
 function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.message || ('code' in error ? String(error.code) : error.name);

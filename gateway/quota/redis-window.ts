@@ -3,21 +3,20 @@ import { MAX_WINDOW_SECONDS, type QuotaBearer } from './quota-port.ts';
 import type { RedisClient } from './redis-client.ts';
 
 /**
- * Which part of a second two ways to read the end of one window may differ by; milliseconds. Two windows of a key end at
- * least a second apart.
+ * The tolerance for two computations of the end of one window; milliseconds. Two windows of a key end at least a second apart.
  */
-const SAME_END_WITHIN_MS = 500;
+const END_TOLERANCE_MS = 500;
 
 /**
- * How windows are kept in Redis, by scripts that it carries out one after the other: what a request does to the windows of its
- * key and its studio is one step. All times are Redis's, so it does not matter whose gateway asks. A window has two entries:
+ * How windows are stored in Redis. Redis runs one script at a time, so the update of the windows of a key and its studio is atomic.
+ * All times are those of Redis, so the clocks of gateways do not matter. A window has two entries:
  *
- * The counter: how many requests were admitted. It expires when the window ends. Gateways of release 1.0 count those of a key in
- * the same way, and so, except on a cluster, with these.
- * The refusal: there while requests are refused. It expires with the latest time that somebody was told.
+ * The counter: the number of admitted requests. It expires when the window ends. Gateways of release 1.0 use the same counters for
+ * keys, except on a cluster.
+ * The refusal: exists while requests are refused. It expires at the latest time that a caller was told.
  *
- * What cannot be a counter of ours (another type, no number, no expiry) is taken for none, and is replaced: it would
- * otherwise keep the key from being counted until somebody removed it.
+ * An invalid counter (another type, not a number, no expiry) counts as missing and is replaced: otherwise the key could not be
+ * counted until someone removed it.
  */
 const WINDOW = `
 local function window(counter)
@@ -35,20 +34,20 @@ end
 `;
 
 /**
- * KEYS: of each window the counter and the refusal. ARGV: the windows' length; the limit of each. What it answers: see
- * `consumeRequest`. What is chosen to be told: see `tellsMore`.
+ * KEYS: the counter and the refusal of each window. ARGV: the length of windows; the limit of each. Result: see `consumeRequest`. The
+ * reported window: see `isMoreRestrictive`.
  *
  * @rule 7.1 8.quota 8.counted 8.retry-after
  */
 const CONSUME = `${WINDOW}
 local length = tonumber(ARGV[1])
 
-local function look(counter, refusal, limit)
+local function evaluate(counter, refusal, limit)
   local refused = redis.call('PTTL', refusal)
   if refused > ${(MAX_WINDOW_SECONDS + 1) * 1000} then refused = 0 end
 
   local left, count = window(counter)
-  -- Begun under a longer policy, or before the clock was set back.
+  -- The window began under a longer policy, or before the clock was set back.
   if left > length then
     redis.call('PEXPIRE', counter, length)
     left = length
@@ -56,8 +55,8 @@ local function look(counter, refusal, limit)
 
   local refuses = refused > 0 or count >= limit
   local seconds = math.ceil((left > 0 and left or length) / 1000)
-  -- A refusal outlasts its own window by up to a second. One that does not fit was told under another policy, or a gateway of
-  -- release 1.0, which does not know of it, has begun the next window: it is told as it is.
+  -- A refusal outlasts its own window by up to a second. One that does not fit is from another policy, or a gateway of
+  -- release 1.0, which ignores refusals, has begun the next window: its own end is reported.
   local isOwn = refused <= 0 or (left > 0 and left <= refused and refused <= left + 1000)
   if not isOwn then seconds = math.ceil(refused / 1000) end
   return {
@@ -66,24 +65,24 @@ local function look(counter, refusal, limit)
   }
 end
 
-local looks, told, admitted = {}, 1, 1
+local evaluated, reported, admitted = {}, 1, 1
 for i = 1, #KEYS / 2 do
-  looks[i] = look(KEYS[2 * i - 1], KEYS[2 * i], tonumber(ARGV[i + 1]))
-  if looks[i].refuses then admitted = 0 end
+  evaluated[i] = evaluate(KEYS[2 * i - 1], KEYS[2 * i], tonumber(ARGV[i + 1]))
+  if evaluated[i].refuses then admitted = 0 end
 end
-for i, this in ipairs(looks) do
-  local best = looks[told]
+for i, this in ipairs(evaluated) do
+  local best = evaluated[reported]
   local asMany = this.remaining == best.remaining
   if this.refuses ~= best.refuses then
-    if this.refuses then told = i end
+    if this.refuses then reported = i end
   elseif this.remaining < best.remaining or (asMany and this.seconds > best.seconds) then
-    told = i
+    reported = i
   end
 end
 
-local best = looks[told]
+local best = evaluated[reported]
 if admitted == 1 then
-  for _, this in ipairs(looks) do
+  for _, this in ipairs(evaluated) do
     if this.left > 0 then
       redis.call('INCR', this.counter)
     else
@@ -95,36 +94,36 @@ elseif best.isOwn and best.seconds * 1000 > best.refused then
   redis.call('SET', best.refusal, '', 'PX', best.seconds * 1000)
 end
 
-local answer = {admitted, told, best.remaining, best.seconds}
-for _, this in ipairs(looks) do table.insert(answer, endOf(this.left)) end
-return answer
+local result = {admitted, reported, best.remaining, best.seconds}
+for _, this in ipairs(evaluated) do table.insert(result, endOf(this.left)) end
+return result
 `;
 
-/** KEYS: the counters. ARGV: the end of each window that the request was taken out of. */
-const PUT_BACK = `${WINDOW}
+/** KEYS: the counters. ARGV: the ends of the windows that count the request. */
+const REFUND = `${WINDOW}
 for i, counter in ipairs(KEYS) do
   local left, count = window(counter)
-  if count > 0 and math.abs(endOf(left) - ARGV[i]) < ${SAME_END_WITHIN_MS} then redis.call('DECR', counter) end
+  if count > 0 and math.abs(endOf(left) - ARGV[i]) < ${END_TOLERANCE_MS} then redis.call('DECR', counter) end
 end
 `;
 
 declare module 'ioredis' {
   interface RedisCommander<Context> {
-    /** @returns 1 when it is admitted, else 0; of which window is told, from 1; what remains; the seconds to tell; all ends */
+    /** @returns 1 if admitted, else 0; the number of the reported window, from 1; its remaining requests; its seconds; the end of each window */
     consumeRequest(...args: (string | number)[]): Result<[0 | 1, number, number, number, ...number[]], Context>;
-    putRequestBack(...args: (string | number)[]): Result<null, Context>;
+    refundRequest(...args: (string | number)[]): Result<null, Context>;
   }
 }
 
-/** The names of what is kept of a window. */
+/** The keys of a window in Redis. */
 export interface WindowNames {
   readonly counter: string;
   readonly refusal: string;
 }
 
 /**
- * Where the windows of an API key and of its studio are kept. On a cluster, what stands in braces decides on the node: all that
- * requests of one studio need are on one.
+ * Returns the keys of the windows of an API key and its studio. On a cluster, the part in braces determines the node, so that all
+ * windows of a studio are on one node.
  */
 export function windowNames(
   { apiKeyId, studioId }: QuotaBearer,
@@ -138,8 +137,8 @@ export function windowNames(
   return [namesOf(apiKeyId), namesOf(`studio:${studioId}`)];
 }
 
-/** Teaches a client the two scripts. Both take the number of their keys first. */
+/** Defines the two scripts as commands. Both take the number of their keys first. */
 export function defineWindowCommands(redis: RedisClient): void {
   redis.defineCommand('consumeRequest', { lua: CONSUME });
-  redis.defineCommand('putRequestBack', { lua: PUT_BACK });
+  redis.defineCommand('refundRequest', { lua: REFUND });
 }

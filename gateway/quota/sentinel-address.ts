@@ -1,14 +1,14 @@
-/** Where the sentinels are that know which Redis is the primary, and how one presents oneself to that. */
+/** The addresses of the sentinels that name the primary, and the credentials for the primary. */
 export interface SentinelAddress {
   readonly sentinels: readonly { readonly host: string; readonly port: number }[];
-  /** What they call it. */
+  /** The sentinels' name for the primary. */
   readonly name: string;
   readonly username?: string;
   readonly password?: string;
   readonly db?: number;
 }
 
-/** No address of the kind that URLs have: it names several hosts. */
+/** Not a URL, because it has several hosts. */
 const FORM =
   /^redis\+sentinel:\/\/(?:(?<username>[^:@/]*)(?::(?<password>[^:@/]*))?@)?(?<hosts>[^@/]+)\/(?<name>[\w.-]+)(?:\/(?<db>\d+))?$/;
 const HOST = /^(?:\[(?<v6>[\da-f:.]+)\]|(?<host>[\w.-]+))(?::(?<port>\d{1,5}))?$/i;
@@ -16,9 +16,9 @@ const HOST = /^(?:\[(?<v6>[\da-f:.]+)\]|(?<host>[\w.-]+))(?::(?<port>\d{1,5}))?$
 const SENTINEL_PORT = '26379';
 
 /**
- * Reads `redis+sentinel://user:password@host:port,host:port/NAME/DATABASE`; user, password, ports and database may be missing.
+ * Reads `redis+sentinel://user:password@host:port,host:port/NAME/DATABASE`; user, password, ports and database are optional.
  *
- * @returns undefined when it is something else
+ * @returns undefined for any other address
  */
 export function readSentinelAddress(address: string): SentinelAddress | undefined {
   const { username, password, hosts = '', name = '', db } = FORM.exec(address)?.groups ?? {};
@@ -36,7 +36,7 @@ export function readSentinelAddress(address: string): SentinelAddress | undefine
       ...(db && { db: Number(db) }),
     };
   } catch {
-    // A name or password that is not percent-encoded.
+    // The username or password is not percent-encoded.
     return undefined;
   }
 }

@@ -13,13 +13,13 @@ const OPENAPI_PATH = '/v1/openapi.json';
 
 const ASSETS_FOLDER = join(import.meta.dirname, '../docs/assets');
 
-/** How long whoever reads may keep what was read; seconds. */
-const KEPT_SECONDS = 300;
+/** The cache lifetime of pages and files; seconds. */
+const MAX_AGE_SECONDS = 300;
 
-/** How much of a file is read at a time; bytes. For a reader who takes nothing so much waits, and the 64 KiB that Node lets wait. */
+/** The size of a file chunk; bytes. A client that reads nothing holds one chunk, and the 64 KiB that Node buffers. */
 export const READ_AHEAD_BYTES = 16 * 1024;
 
-/** What a page may do: show itself. */
+/** A page may load its own style and images, and nothing else. */
 const CONTENT_POLICY = [
   "default-src 'none'",
   "style-src 'self'",
@@ -39,7 +39,7 @@ const REFERENCE_CONTENT_POLICY = [
 
 const DOCS = { config: { operation: 'docs' } } as const;
 
-/** What the service says about itself. It needs no key and is not counted. @rule 10.docs 10.openapi */
+/** Serves the documentation and the OpenAPI document, without a key and uncounted. @rule 10.docs 10.openapi */
 export function docsRoutes(app: FastifyInstance, publicUrl: string, policy: QuotaPolicy): void {
   const openApi = Buffer.from(JSON.stringify(openApiDocument(publicUrl)));
   app.get(OPENAPI_PATH, { config: { operation: 'openapi' } }, async (_request, reply) =>
@@ -50,7 +50,7 @@ export function docsRoutes(app: FastifyInstance, publicUrl: string, policy: Quot
   serveFiles(app);
 }
 
-/** The pages stay in memory: they tell of this service, which writes no files. */
+/** Serves the pages from memory: they are generated for this service's address and quota. */
 function servePages(app: FastifyInstance, publicUrl: string, policy: QuotaPolicy): void {
   app.register(async (scope) => {
     scope.register(etag, { weak: true });
@@ -63,7 +63,7 @@ function servePages(app: FastifyInstance, publicUrl: string, policy: QuotaPolicy
   });
 }
 
-/** What the pages load. Each file has a route of its own, so that nothing else in its folder can be reached. */
+/** Serves the files that pages load. Each has its own route, so that nothing else in its folder can be reached. */
 function serveFiles(app: FastifyInstance): void {
   const headers = headersOf(CONTENT_POLICY);
   app.register(files, {
@@ -71,7 +71,7 @@ function serveFiles(app: FastifyInstance): void {
     serve: false,
     cacheControl: false,
     acceptRanges: false,
-    // The tag is enough to ask by whether a file has changed.
+    // The ETag is enough for revalidation.
     lastModified: false,
     setHeaders(reply, path) {
       reply.headers(headers);
@@ -79,25 +79,25 @@ function serveFiles(app: FastifyInstance): void {
       if (path.endsWith('.gz')) reply.header('content-encoding', 'gzip');
     },
   });
-  const reading = { highWaterMark: READ_AHEAD_BYTES, etag: true };
+  const options = { highWaterMark: READ_AHEAD_BYTES, etag: true };
   const serve = (name: string, send: (request: FastifyRequest, reply: FastifyReply) => FastifyReply) => {
     const path = `/docs/assets/${name}`;
     app.get(path, DOCS, async (request, reply) => send(request, reply));
     allowOnly(app, path, 'GET');
   };
   for (const name of ['style.css', 'icon.svg', 'reference.js']) {
-    serve(name, (_request, reply) => reply.sendFile(name, ASSETS_FOLDER, reading));
+    serve(name, (_request, reply) => reply.sendFile(name, ASSETS_FOLDER, options));
   }
   serve('scalar.js', (request, reply) => {
     const coding = new Negotiator(request).encoding(['gzip', 'identity']);
     const name = coding === 'gzip' ? ZIPPED_REFERENCE_SCRIPT : REFERENCE_SCRIPT;
-    return reply.header('vary', 'accept-encoding').sendFile(name, REFERENCE_FOLDER, reading);
+    return reply.header('vary', 'accept-encoding').sendFile(name, REFERENCE_FOLDER, options);
   });
 }
 
 function headersOf(contentPolicy: readonly string[]): Record<string, string> {
   return {
-    'cache-control': `public, max-age=${KEPT_SECONDS}`,
+    'cache-control': `public, max-age=${MAX_AGE_SECONDS}`,
     'content-security-policy': contentPolicy.join('; '),
     'referrer-policy': 'no-referrer',
     'x-content-type-options': 'nosniff',

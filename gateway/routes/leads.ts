@@ -2,19 +2,19 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type Fault, PAGE_SIZE, pageTokenFault, uuidFault } from '../../common/rules/field-rules.ts';
 import type { CoreClient } from '../core-client.ts';
 import { LEAD_PATH, LEADS_PATH } from '../lead-paths.ts';
-import { checked, SCOPES } from '../plugins/authentication.ts';
+import { bearerToCheck, SCOPES } from '../plugins/authentication.ts';
 import { invalidRequest, Problem } from '../problems.ts';
 import type { PresentedKey, RequestState } from '../request-state.ts';
 import { leadListSchema, leadResponseSchema } from '../schemas.ts';
 import { readCapture } from './read-capture.ts';
 
-/** The three operations of the public contract; who calls is known, and counted, before they run. */
+/** The three operations of the public contract. Callers are authenticated and counted before they run. */
 export function leadRoutes(app: FastifyInstance, core: CoreClient, publicUrl: string): void {
-  // Bodies stay bytes until the operation reads them, so that its faults can be told together with the headers'.
+  // Bodies stay bytes until the operation parses them, so that their faults are reported together with those of the headers.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
 
-  // A path, which is right behind a prefix, and whatever name a caller reaches the gateway by.
+  // A path without the host is right under any host name, and includes the prefix of a public URL.
   const leadsPath = new URL(publicUrl + LEADS_PATH).pathname;
 
   // @rule 4.1.created 4.1.replayed 4.1.existing-lead
@@ -27,7 +27,7 @@ export function leadRoutes(app: FastifyInstance, core: CoreClient, publicUrl: st
     const { state } = request;
     const key = keyOf(state);
     const capture = readCapture(request);
-    const { body, leadId, replayed } = await core.createLead(checked(key, request.id), capture).catch((error) => {
+    const { body, leadId, replayed } = await core.createLead(bearerToCheck(key, request.id), capture).catch((error) => {
       const mayRead = key.caller.scopes.includes(SCOPES.read);
       if (mayRead && error instanceof Problem && error.existingLeadId !== undefined) {
         reply.header('link', `<${publicUrl}${LEADS_PATH}/${error.existingLeadId}>; rel="existing-lead"`);
@@ -51,7 +51,7 @@ export function leadRoutes(app: FastifyInstance, core: CoreClient, publicUrl: st
     const { id } = request.params;
     refuse('id', uuidFault(id));
     request.state.leadId = id;
-    return asJson(reply, await core.getLead(checked(keyOf(request.state), request.id), id));
+    return asJson(reply, await core.getLead(bearerToCheck(keyOf(request.state), request.id), id));
   });
 
   // @rule 4.3.paging
@@ -62,21 +62,21 @@ export function leadRoutes(app: FastifyInstance, core: CoreClient, publicUrl: st
   app.get<{ Querystring: QueryString }>(LEADS_PATH, list, async (request, reply) => {
     refuseBrokenQuery(request);
     const page = readPage(request.query);
-    return asJson(reply, await core.listLeads(checked(keyOf(request.state), request.id), page));
+    return asJson(reply, await core.listLeads(bearerToCheck(keyOf(request.state), request.id), page));
   });
 }
 
 /**
- * What the core wrote, as it is, to be returned. Not the reply itself: the framework would wait for its end, with a dozen
- * listeners on it.
+ * Returns the core's body unchanged, for the handler to return. A handler that returned the reply would make the framework wait for
+ * its end, with a dozen listeners.
  */
 function asJson(reply: FastifyReply, body: Uint8Array): Buffer {
   reply.type('application/json; charset=utf-8');
-  // Bytes of its own: whoever does not read an answer would else keep all that came in one message with it.
+  // A copy, because a response that is not read would otherwise retain the whole message that its body came in.
   return Buffer.from(new Uint8Array(body).buffer);
 }
 
-/** A parameter that is given several times is a list of its values. */
+/** A parameter that is given several times has a list of values. */
 type QueryString = Readonly<Record<string, string | string[] | undefined>>;
 
 // @rule 4.3.limit 4.3.cursor 4.3.parameters 8.limit
@@ -100,7 +100,7 @@ function refuse(field: string, message: Fault): void {
   if (message !== undefined) throw invalidRequest([{ field, message }]);
 }
 
-/** The router lets it pass, and leaves it as it is. */
+/** The router accepts a broken query and passes it on undecoded. */
 function refuseBrokenQuery({ url }: FastifyRequest): void {
   const query = url.indexOf('?');
   if (query === -1) return;
@@ -111,5 +111,5 @@ function refuseBrokenQuery({ url }: FastifyRequest): void {
   }
 }
 
-/** Nobody comes as far as an operation without one. */
+/** Admission sets a key before any operation runs. */
 const keyOf = ({ key }: RequestState): PresentedKey => key as PresentedKey;

@@ -16,10 +16,10 @@ type CaptureJson = Omit<LeadCreation, 'idempotencyKey' | 'sourceId' | 'note'> &
   Partial<Pick<LeadCreation, 'sourceId' | 'note'>>;
 
 /**
- * Reads the lead that a request wants created. Nothing is stripped, coerced or trimmed; all faults of header and body
- * are told together.
+ * Reads the lead to create from a request. Nothing is stripped, coerced or trimmed; all faults of header and body are reported
+ * together.
  *
- * @param request its body as the bytes that arrived, or undefined when none did
+ * @param request its body is a Buffer, or undefined without one
  * @throws Problem integration_invalid_request
  * @rule 2.2.nothing-else 2.5.together 4.1.headers 4.1.5
  */
@@ -46,14 +46,14 @@ export function readCapture(request: FastifyRequest): LeadCreation {
   return { idempotencyKey: idempotencyKey as string, displayName, contact, sourceId, note: text };
 }
 
-/** The IETF draft on this header has the key in quotes; the contract does not. */
+/** The IETF draft on this header puts the key in quotes; the contract does not. */
 function keyFault(idempotencyKey: string): Fault {
   if (/^".*"$/.test(idempotencyKey)) return 'must be a UUID without quotes around it: leave the quotes out';
   return uuidFault(idempotencyKey);
 }
 
 /**
- * What the framework lets pass that is JSON: of several headers it takes the first, and of the parameters none.
+ * Checks what the framework does not: it uses the first of several headers, and ignores parameters.
  *
  * @rule 4.1.headers 4.1.body
  */
@@ -85,7 +85,7 @@ function shapeFaults(request: FastifyRequest, body: unknown): FaultyField[] {
   const validate =
     request.getValidationFunction(leadCaptureSchema) ?? request.compileValidationSchema(leadCaptureSchema);
   if (validate(body)) return [];
-  // A contact is held against both of its shapes: what it lacks to be of the other type is no fault of it.
+  // A contact is validated against both shapes; its errors against the shape of the other type are dropped.
   const { type } = propertiesOf(propertiesOf(body).contact);
   const otherShape = `/oneOf/${type === 'phone' ? 0 : 1}/`;
   return (validate.errors ?? [])
@@ -94,7 +94,7 @@ function shapeFaults(request: FastifyRequest, body: unknown): FaultyField[] {
     .filter((fault) => fault !== undefined);
 }
 
-/** An error of shape in words; undefined for one of a value, of which the core's rule tells. */
+/** Describes an error of the shape; undefined for one of a value, which the core's rule describes. */
 function shapeFault({ keyword, instancePath, params }: FastifySchemaValidationError): FaultyField | undefined {
   const parent = instancePath.slice(1).replaceAll('/', '.');
   const child = (name: unknown) => (parent ? `${parent}.${name}` : String(name));
@@ -118,7 +118,7 @@ const TYPE_WORDS: Readonly<Record<string, string>> = {
   'string,null': 'a string or null',
 };
 
-/** The faults of the values that have the right type, by the core's own rules. */
+/** Applies the core's own rules to values of the right type. */
 function* valueFaults(body: unknown): Generator<readonly [field: string, message: Fault]> {
   const { displayName, contact, sourceId, note } = propertiesOf(body);
   const { type, value } = propertiesOf(contact);

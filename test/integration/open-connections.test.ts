@@ -9,9 +9,9 @@ import {
   MAX_CONNECTIONS,
   MAX_UNREAD_BYTES,
   MAX_UNREAD_BYTES_PER_KEY,
-  MIN_TAKEN_BYTES,
+  MIN_READ_BYTES,
   OpenConnections,
-  PARTS_FOR_ADDRESSES,
+  ADDRESS_SHARE_DIVISOR,
 } from '../../gateway/open-connections.ts';
 import { times } from '../support/builders.ts';
 import { lines } from '../support/raw-http.ts';
@@ -21,7 +21,7 @@ import { describeIf, hasCommand } from '../support/servers.ts';
 const ANSWER_BYTES = 6 * 1024 * 1024;
 
 /** A tenth of what callers are borne with otherwise: whoever takes too little is as soon found out. */
-const PATIENCE = { takenWithinMs: 3000, lookEveryMs: 100, askEveryMs: 500, askedAfterMs: 1000 };
+const PATIENCE = { readTimeoutMs: 3000, checkIntervalMs: 100, kernelQueryIntervalMs: 500, kernelQueryMinAgeMs: 1000 };
 
 /** When whoever takes too little is surely gone, on a machine that has other things to do; milliseconds. */
 const SURELY_GONE_MS = 30_000;
@@ -46,7 +46,7 @@ async function aServer(answerBytes = ANSWER_BYTES, { isText = false } = {}) {
   const sockets = new Map<string, Socket>();
   server.on('request', ({ url = '/', socket, headers }, response) => {
     sockets.set(String(headers['x-name']), socket);
-    connections.answers(socket, answer.length, url.slice(1) || undefined);
+    connections.recordResponse(socket, answer.length, url.slice(1) || undefined);
     response.end(answer);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -75,7 +75,7 @@ async function aServer(answerBytes = ANSWER_BYTES, { isText = false } = {}) {
 }
 
 /** Another address of this machine for each index. */
-const localAddressOf = (index: number) => `127.0.0.${2 + (index % (2 * PARTS_FOR_ADDRESSES))}`;
+const localAddressOf = (index: number) => `127.0.0.${2 + (index % (2 * ADDRESS_SHARE_DIVISOR))}`;
 
 const unreadBytes = (sockets: readonly Socket[]) =>
   sockets.reduce((sum, { destroyed, writableLength }) => sum + (destroyed ? 0 : writableLength), 0);
@@ -84,7 +84,7 @@ const unreadBytes = (sockets: readonly Socket[]) =>
 async function expectClosedInTime(sockets: readonly Socket[], begun: number): Promise<void> {
   const closed = () => sockets.map(({ destroyed }) => destroyed);
   await vi.waitFor(() => expect(closed()).toEqual(sockets.map(() => true)), { timeout: SURELY_GONE_MS });
-  expect(performance.now() - begun).toBeGreaterThanOrEqual(PATIENCE.takenWithinMs);
+  expect(performance.now() - begun).toBeGreaterThanOrEqual(PATIENCE.readTimeoutMs);
 }
 
 describe.concurrent('of who does not read', () => {
@@ -132,8 +132,8 @@ describe.concurrent('of who does not read', () => {
     const { ask } = await aServer(500_000);
     const { caller, socket } = await ask('/');
     caller.resume();
-    const { takenWithinMs, askedAfterMs, askEveryMs } = PATIENCE;
-    await sleep(takenWithinMs + askedAfterMs + 2 * askEveryMs);
+    const { readTimeoutMs, kernelQueryMinAgeMs, kernelQueryIntervalMs } = PATIENCE;
+    await sleep(readTimeoutMs + kernelQueryMinAgeMs + 2 * kernelQueryIntervalMs);
     expect(socket.destroyed).toBe(false);
   });
 
@@ -147,7 +147,7 @@ describe.concurrent('of who does not read', () => {
     });
     // For longer than any silence may last.
     const begun = performance.now();
-    while (performance.now() - begun < 1.5 * PATIENCE.takenWithinMs) {
+    while (performance.now() - begun < 1.5 * PATIENCE.readTimeoutMs) {
       if (received < (performance.now() - begun) * SLOW_BYTES_PER_MS) caller.resume();
       await sleep(10);
     }
@@ -174,8 +174,8 @@ while s.recv(${bytes}): time.sleep(0.1)
   test('the connection is closed that takes less than is wanted, in small pieces', { timeout: 60_000 }, async () => {
     const { port, sockets } = await aServer(500_000);
     const begun = performance.now();
-    const [too, enough] = [MIN_TAKEN_BYTES / 2, 4 * MIN_TAKEN_BYTES].map((inTime) => {
-      const bytes = Math.round((inTime * 100) / PATIENCE.takenWithinMs);
+    const [too, enough] = [MIN_READ_BYTES / 2, 4 * MIN_READ_BYTES].map((inTime) => {
+      const bytes = Math.round((inTime * 100) / PATIENCE.readTimeoutMs);
       const python = spawn('python3', ['-c', reads(port, bytes)], { stdio: 'ignore' });
       onTestFinished(() => {
         python.kill();
@@ -184,8 +184,8 @@ while s.recv(${bytes}): time.sleep(0.1)
     });
     await vi.waitUntil(() => too?.() && enough?.(), { timeout: 10_000 });
     await vi.waitFor(() => expect(too?.()?.destroyed).toBe(true), { timeout: SURELY_GONE_MS });
-    expect(performance.now() - begun).toBeGreaterThanOrEqual(PATIENCE.takenWithinMs);
-    await sleep(2 * PATIENCE.takenWithinMs + PATIENCE.askEveryMs - (performance.now() - begun));
+    expect(performance.now() - begun).toBeGreaterThanOrEqual(PATIENCE.readTimeoutMs);
+    await sleep(2 * PATIENCE.readTimeoutMs + PATIENCE.kernelQueryIntervalMs - (performance.now() - begun));
     expect(enough?.()?.destroyed).toBe(false);
   });
 });
@@ -195,7 +195,7 @@ describe('answers that stand unread are bounded, and who has stood longest goes 
     const { ask } = await aServer();
     const [first, other, ...more] = [await ask('/key'), await ask('/other'), await ask('/key'), await ask('/key')];
     await vi.waitFor(() => expect(first?.socket.destroyed).toBe(true), { timeout: 10_000 });
-    await sleep(5 * PATIENCE.lookEveryMs);
+    await sleep(5 * PATIENCE.checkIntervalMs);
     expect(unreadBytes(more.map(({ socket }) => socket))).toBeLessThanOrEqual(MAX_UNREAD_BYTES_PER_KEY);
     expect(more.some(({ socket }) => !socket.destroyed)).toBe(true);
     expect(other?.socket.destroyed).toBe(false);
@@ -205,7 +205,7 @@ describe('answers that stand unread are bounded, and who has stood longest goes 
     // Two are too much by their bytes, whatever the systems keep of them, and not by their characters.
     const { ask } = await aServer(9 * 1024 * 1024, { isText: true });
     const [first, second] = [await ask('/key'), await ask('/key')];
-    await vi.waitFor(() => expect(first.socket.destroyed).toBe(true), { timeout: PATIENCE.takenWithinMs - 500 });
+    await vi.waitFor(() => expect(first.socket.destroyed).toBe(true), { timeout: PATIENCE.readTimeoutMs - 500 });
     expect(second.socket.destroyed).toBe(false);
   });
 
@@ -219,7 +219,7 @@ describe('answers that stand unread are bounded, and who has stood longest goes 
     await vi.waitFor(() => expect(unreadBytes(sockets)).toBeLessThanOrEqual(MAX_UNREAD_BYTES), {
       timeout: 10_000,
     });
-    await sleep(5 * PATIENCE.lookEveryMs);
+    await sleep(5 * PATIENCE.checkIntervalMs);
     expect(sockets.filter(({ destroyed }) => destroyed).length).toBeLessThanOrEqual(4);
   });
 
@@ -228,14 +228,14 @@ describe('answers that stand unread are bounded, and who has stood longest goes 
     ['without a key', () => '/'],
   ])('those to one address, %s; another is left alone', async (_, pathOf) => {
     const { ask } = await aServer();
-    const most = MAX_UNREAD_BYTES / PARTS_FOR_ADDRESSES;
+    const most = MAX_UNREAD_BYTES / ADDRESS_SHARE_DIVISOR;
     const { socket: other } = await ask(pathOf(0), { localAddress: localAddressOf(0) });
     const sockets: Socket[] = [];
     for (const index of times(Math.ceil(most / ANSWER_BYTES) + 3, (each) => each)) {
       sockets.push((await ask(pathOf(index + 1))).socket);
     }
     await vi.waitFor(() => expect(unreadBytes(sockets)).toBeLessThanOrEqual(most), { timeout: 10_000 });
-    await sleep(5 * PATIENCE.lookEveryMs);
+    await sleep(5 * PATIENCE.checkIntervalMs);
     expect(sockets.filter(({ destroyed }) => destroyed).length).toBeLessThanOrEqual(4);
     expect(sockets.at(-1)?.destroyed).toBe(false);
     expect(other.destroyed).toBe(false);
@@ -251,7 +251,7 @@ describe('answers that stand unread are bounded, and who has stood longest goes 
     await vi.waitFor(() => expect(unreadBytes(sockets)).toBeLessThanOrEqual(MAX_UNREAD_BYTES), {
       timeout: 10_000,
     });
-    await sleep(5 * PATIENCE.lookEveryMs);
+    await sleep(5 * PATIENCE.checkIntervalMs);
     expect(sockets.filter(({ destroyed }) => destroyed).length).toBeLessThanOrEqual(4);
     expect(ofKey.destroyed).toBe(false);
   });
@@ -281,7 +281,7 @@ test('one address never has all connections: another has its own, and those that
     callers.push(caller);
     return Promise.race([once(caller.resume(), 'close').then(() => true), sleep(1000, false)]);
   };
-  const ofOne = await Promise.all(times(20 / PARTS_FOR_ADDRESSES, () => ask('/')));
+  const ofOne = await Promise.all(times(20 / ADDRESS_SHARE_DIVISOR, () => ask('/')));
   expect(await Promise.all(times(20, () => isRefused()))).not.toContain(false);
   expect(await isRefused(localAddressOf(0))).toBe(false);
 

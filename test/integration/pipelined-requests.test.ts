@@ -4,7 +4,7 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { REQUEST_ARRIVAL_MS } from '../../common/deadlines.ts';
 import { createHttpServer } from '../../gateway/http-server.ts';
-import { HELD_BACK_FROM, HELD_BACK_FROM_BYTES, MAX_WAITING, RequestOrder } from '../../gateway/pipelined-requests.ts';
+import { PAUSE_AT_REQUESTS, PAUSE_AT_BYTES, MAX_QUEUED_REQUESTS, PipelinedRequests } from '../../gateway/pipelined-requests.ts';
 import { answerClientErrors } from '../../gateway/plugins/problem-json.ts';
 import { times } from '../support/builders.ts';
 import { lines } from '../support/raw-http.ts';
@@ -18,7 +18,7 @@ async function aServer(arrivalMs?: number) {
   const sockets: Socket[] = [];
   const unanswered: ServerResponse[] = [];
   let isLet = false;
-  const order = new RequestOrder(arrivalMs);
+  const order = new PipelinedRequests(arrivalMs);
   const server = createHttpServer(order, (request: IncomingMessage, response: ServerResponse) => {
     carriedOut.push(request.url ?? '');
     if (isLet) response.end('.');
@@ -71,19 +71,19 @@ test('while too many wait, nothing more is read of their connection, and read on
 
 test('while bodies wait, nothing more is read of their connection than a few of them', async () => {
   const server = await aServer();
-  const body = 'x'.repeat(HELD_BACK_FROM_BYTES / 4);
+  const body = 'x'.repeat(PAUSE_AT_BYTES / 4);
   const aPost = lines('POST / HTTP/1.1', 'Host: a', `Content-Length: ${body.length}`, '') + body;
   server.connect().write(aPost.repeat(1000));
 
   await vi.waitUntil(() => (server.sockets[0]?.bytesRead ?? 0) > 0);
   await new Promise((resolve) => setTimeout(resolve, 500));
-  expect(server.sockets[0]?.bytesRead).toBeLessThanOrEqual(HELD_BACK_FROM_BYTES + 4 * ONE_READ_BYTES);
+  expect(server.sockets[0]?.bytesRead).toBeLessThanOrEqual(PAUSE_AT_BYTES + 4 * ONE_READ_BYTES);
 });
 
 test('a few may wait without being held back', async () => {
   const server = await aServer();
   const socket = server.connect();
-  for (let sent = 0; sent < HELD_BACK_FROM; sent += 1) {
+  for (let sent = 0; sent < PAUSE_AT_REQUESTS; sent += 1) {
     const before = server.sockets[0]?.bytesRead ?? 0;
     socket.write(aGet('/'));
     await vi.waitUntil(() => (server.sockets[0]?.bytesRead ?? 0) > before);
@@ -91,7 +91,7 @@ test('a few may wait without being held back', async () => {
 });
 
 test('a request may take as long to arrive as the deadlines say, unless another time is given', () => {
-  const server = createHttpServer(new RequestOrder(), () => {});
+  const server = createHttpServer(new PipelinedRequests(), () => {});
   expect([server.requestTimeout, server.headersTimeout]).toEqual([REQUEST_ARRIVAL_MS, REQUEST_ARRIVAL_MS]);
 });
 
@@ -155,7 +155,7 @@ test('those that wait on all connections are bounded: one that brings more ends 
   // A packet that is read at once.
   const packet = times(OF_ONE, (index) => aGet(`/${index}`)).join('');
   expect(packet.length).toBeLessThan(ONE_READ_BYTES);
-  const callers = times(Math.ceil(MAX_WAITING / OF_ONE) + 2, () => {
+  const callers = times(Math.ceil(MAX_QUEUED_REQUESTS / OF_ONE) + 2, () => {
     const socket = server.connect();
     let received = '';
     socket.on('data', (chunk) => {
@@ -171,8 +171,8 @@ test('those that wait on all connections are bounded: one that brings more ends 
   await vi.waitUntil(() => callers.every(({ socket, answers }) => socket.readableEnded || answers() === OF_ONE), {
     timeout: 25_000,
   });
-  expect(server.carriedOut.length).toBeLessThanOrEqual(MAX_WAITING + callers.length);
-  expect(server.carriedOut.length).toBeGreaterThanOrEqual(MAX_WAITING);
+  expect(server.carriedOut.length).toBeLessThanOrEqual(MAX_QUEUED_REQUESTS + callers.length);
+  expect(server.carriedOut.length).toBeGreaterThanOrEqual(MAX_QUEUED_REQUESTS);
   expect(callers.filter(({ answers }) => answers() < OF_ONE).length).toBeGreaterThanOrEqual(2);
   // Then there is room again.
   const later = server.connect();

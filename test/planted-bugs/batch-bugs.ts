@@ -206,9 +206,9 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'gateway/in-flight-requests.ts',
-        find: 'const request = this.#requests[place - this.#gone];',
-        put: `place = this.#gone + this.#requests.findIndex((each) => each !== undefined);
-              const request = this.#requests[place - this.#gone];`,
+        find: 'const request = this.#requests[index - this.#removed];',
+        put: `index = this.#removed + this.#requests.findIndex((each) => each !== undefined);
+              const request = this.#requests[index - this.#removed];`,
       },
     ],
   },
@@ -233,7 +233,7 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
       {
         file: COLLECTOR,
         find: 'call.sent.take(result.index)?.settle(result);',
-        put: 'call.sent.unanswered().find(({ isSettled }) => !isSettled)?.settle(result);',
+        put: 'call.sent.pending().find(({ isSettled }) => !isSettled)?.settle(result);',
       },
     ],
   },
@@ -244,8 +244,8 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: COLLECTOR,
-        find: 'for (const waiting of message) { this.#shareNoMore(waiting); $$$REST }',
-        put: 'for (const waiting of message) { $$$REST }',
+        find: 'for (const pending of message) { this.#stopCoalescing(pending); $$$REST }',
+        put: 'for (const pending of message) { $$$REST }',
       },
     ],
   },

@@ -169,7 +169,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'common/readiness.ts',
-        find: 'if (told?.reason === reason && now - told.at < TOLD_EVERY_MS) return;',
+        find: 'if (logged?.reason === reason && now - logged.at < LOG_INTERVAL_MS) return;',
         put: 'if (told) return;',
       },
     ],

@@ -102,8 +102,8 @@ export const CRASH_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'gateway/plugins/load-shedding.ts',
-        find: 'core.isBusy(request.routeOptions.config.operation) ? turnAway(request) : undefined',
-        put: 'core ? undefined : turnAway(request)',
+        find: 'core.isBusy(request.routeOptions.config.operation) ? refuse(request) : undefined',
+        put: 'core ? undefined : refuse(request)',
       },
     ],
     inSoak: true,
@@ -113,8 +113,8 @@ export const CRASH_BUGS: readonly PlantedBug[] = [
     suite: OVERLOAD,
     caughtBy: 'a thousand connections that are slow or silent are closed in time, and hold up nobody else',
     patches: [
-      { file: HTTP_SERVER, find: 'requestTimeout: order.arrivalMs', put: 'requestTimeout: 0' },
-      { file: HTTP_SERVER, find: 'headersTimeout: order.arrivalMs', put: 'headersTimeout: 0' },
+      { file: HTTP_SERVER, find: 'requestTimeout: pipelined.arrivalMs', put: 'requestTimeout: 0' },
+      { file: HTTP_SERVER, find: 'headersTimeout: pipelined.arrivalMs', put: 'headersTimeout: 0' },
     ],
     inSoak: true,
   },
@@ -123,7 +123,7 @@ export const CRASH_BUGS: readonly PlantedBug[] = [
     suite: 'test/unit/core-sessions.test.ts',
     caughtBy:
       'a core that closes an idle connection as the next call comes has that over another one, and nobody dies of it',
-    patches: [{ file: 'gateway/core-sessions.ts', find: "session.on('error', told);", put: 'return stream;' }],
+    patches: [{ file: 'gateway/core-sessions.ts', find: "session.on('error', ignoreError);", put: 'return stream;' }],
     inSoak: true,
   },
   {
@@ -145,7 +145,7 @@ export const CRASH_BUGS: readonly PlantedBug[] = [
     suite: 'test/unit/core-sessions.test.ts',
     caughtBy: 'a call that has no connection in time is over',
     patches: [
-      { file: 'gateway/core-sessions.ts', find: 'this.#inTime(super.request(...call))', put: 'super.request(...call)' },
+      { file: 'gateway/core-sessions.ts', find: 'this.#withTimeout(super.request(...call))', put: 'super.request(...call)' },
     ],
   },
 ];

@@ -11,7 +11,7 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     name: 'a connection is read on however many of its requests wait',
     suite: OF_ORDER,
     caughtBy: 'while too many wait, nothing more is read of their connection, and read on when there is room',
-    patches: [{ file: ORDER, find: 'if (isMuch && !this.#isHeldBack) this.#holdBack();', put: '' }],
+    patches: [{ file: ORDER, find: 'if (isPauseDue && !this.#isPaused) this.#pause();', put: '' }],
   },
   {
     name: 'a connection full of requests comes before all others',
@@ -23,28 +23,28 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     name: 'any number of requests wait',
     suite: OF_ORDER,
     caughtBy: 'those that wait on all connections are bounded: one that brings more ends with what it has',
-    patches: [{ file: ORDER, find: 'this.#allWaiting.count < MAX_WAITING', put: 'true' }],
+    patches: [{ file: ORDER, find: 'this.#allQueued.count < MAX_QUEUED_REQUESTS', put: 'true' }],
   },
   {
     name: 'requests behind a closing answer are carried out',
     suite: 'test/security/request-smuggling.test.ts',
     caughtBy: 'end with a length beyond what is read: what is behind is not carried out',
     patches: [
-      { file: ORDER, find: 'if (this.#socket.writable) this.#carryOut(next);', put: 'if (next) this.#carryOut(next);' },
+      { file: ORDER, find: 'if (this.#socket.writable) this.#handle(next);', put: 'if (next) this.#handle(next);' },
     ],
   },
   {
     name: 'who reads nothing is never closed',
     suite: OF_CONNECTIONS,
     caughtBy: 'the connection is closed in time, with a key and without',
-    patches: [{ file: CONNECTIONS, find: 'now - unreadSince >= $PATIENCE', put: 'false' }],
+    patches: [{ file: CONNECTIONS, find: 'now - unreadSince >= $TIMEOUT', put: 'false' }],
     inSoak: true,
   },
   {
     name: 'what the system keeps of an answer counts as taken',
     suite: OF_CONNECTIONS,
     caughtBy: 'the connection is closed too when nothing of an answer is taken that the system keeps',
-    patches: [{ file: CONNECTIONS, find: "kept.get(socketKey(socket) ?? '') ?? 0", put: '0' }],
+    patches: [{ file: CONNECTIONS, find: "queues.get(socketKey(socket) ?? '') ?? 0", put: '0' }],
     inSoak: true,
   },
   {
@@ -54,8 +54,8 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: CONNECTIONS,
-        find: 'takenBytes - connection.takenBytes >= MIN_TAKEN_BYTES',
-        put: 'takenBytes > connection.takenBytes',
+        find: 'readBytes - connection.readBytes >= MIN_READ_BYTES',
+        put: 'readBytes > connection.readBytes',
       },
     ],
     inSoak: true,
@@ -96,7 +96,7 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     suite: OF_CONNECTIONS,
     caughtBy: 'those to one address, whatever keys it has; another is left alone',
     patches: [
-      { file: CONNECTIONS, find: 'this.#closeBeyond(ofAddress, MAX_UNREAD_BYTES / PARTS_FOR_ADDRESSES);', put: '' },
+      { file: CONNECTIONS, find: 'this.#closeBeyond(ofAddress, MAX_UNREAD_BYTES / ADDRESS_SHARE_DIVISOR);', put: '' },
     ],
     inSoak: true,
   },
@@ -104,7 +104,7 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     name: 'one address has as many connections as there are',
     suite: OF_CONNECTIONS,
     caughtBy: 'one address never has all connections: another has its own, and those that end are free again',
-    patches: [{ file: CONNECTIONS, find: 'this.#server.maxConnections / PARTS_FOR_ADDRESSES', put: 'Infinity' }],
+    patches: [{ file: CONNECTIONS, find: 'this.#server.maxConnections / ADDRESS_SHARE_DIVISOR', put: 'Infinity' }],
   },
   {
     name: 'a connection of an address that ends is counted for ever',

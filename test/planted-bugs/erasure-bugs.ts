@@ -4,9 +4,9 @@ const SQLITE = 'src/store/sqlite/lead-erasure.ts';
 const MONGO = 'src/store/mongo/lead-erasure.ts';
 const ON_SQLITE = 'test/contract/sqlite-store.test.ts';
 const ON_MONGO = 'test/contract/mongo-store.test.ts';
-const NOBODY = 'an erased lead is there for nobody, keeps its stage, and frees its contact: new';
-const KEY = 'the key of an erased lead answers so, whatever is sent with it, and nothing is written';
-const NO_BYTE = 'no file of the database has a byte of an erased person, whatever happened to the lead before';
+const NOBODY = 'an erased lead cannot be found, keeps its stage, and frees its contact: new';
+const KEY = 'the key of an erased lead returns that it is erased, whatever the data, and nothing is written';
+const NO_BYTE = 'no file of the database has a byte of personal data of an erased lead, whatever happened to the lead before';
 
 /** Faults of erasure. */
 export const ERASURE_BUGS: readonly PlantedBug[] = [
@@ -41,13 +41,13 @@ export const ERASURE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a lead that has become another since it was looked at is erased all the same',
     suite: ON_SQLITE,
-    caughtBy: 'a lead that has changed since it was looked at is left alone, if that is asked for',
+    caughtBy: 'a lead that has changed since the expected time is not erased',
     patches: [{ file: SQLITE, find: "if (expectedUpdatedAt && $DIFFERS) return { kind: 'stale' } as const;", put: '' }],
   },
   {
     name: 'an erasure is not told to the feed',
     suite: ON_SQLITE,
-    caughtBy: 'the feed tells what is left of it',
+    caughtBy: 'the feed has what is left of an erased lead',
     patches: [{ file: SQLITE, text: `erased_at = ?1, \${marked('erased', '?1')}`, put: 'erased_at = ?1' }],
   },
 ];
@@ -69,7 +69,7 @@ export const MONGO_ERASURE_BUGS: readonly PlantedBug[] = [
   {
     name: 'on MongoDB, an erased lead keeps its note',
     suite: ON_MONGO,
-    caughtBy: 'an erased document has nothing of its person',
+    caughtBy: 'an erased document has no personal data',
     patches: [
       {
         file: MONGO,

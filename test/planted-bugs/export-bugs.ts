@@ -12,7 +12,7 @@ export const EXPORT_BUGS: readonly PlantedBug[] = [
   {
     name: 'a page of a walk leaves out the first lead of the next',
     suite: 'test/contract/sqlite-store.test.ts',
-    caughtBy: 'leads come lowest id first, whatever the order they were created in, and the pages make the whole',
+    caughtBy: 'leads are sorted by id, lowest first, and the pages together have every lead once',
     patches: [
       {
         file: 'src/store/pages.ts',
@@ -67,7 +67,7 @@ export const EXPORT_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/rpc/export-leads.ts',
-        find: "throw new ConnectError('the service stops: go on with the resume token', Code.Unavailable);",
+        find: "throw new ConnectError('the service is stopping: continue with the resume token', Code.Unavailable);",
         put: 'return;',
       },
     ],

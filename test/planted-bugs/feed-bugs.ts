@@ -5,11 +5,11 @@ const MONGO = 'src/store/mongo/lead-changes.ts';
 const ON_SQLITE = 'test/contract/sqlite-store.test.ts';
 const ON_MONGO = 'test/contract/mongo-store.test.ts';
 const OVER_RPC = 'test/integration/change-feed.test.ts';
-const OLDER_STATE = 'to acknowledge an older state does not hide a newer one';
-const ONE_WRITE = 'a lead that has changed is marked, whenever one looks';
-const ANY_CLOCK = 'a lead is reached whatever the clock said of whoever wrote it, also behind those that were told';
+const OLDER_STATE = 'acknowledging an older state does not hide a newer one';
+const ONE_WRITE = 'a changed lead is never visible without its entry in the feed';
+const ANY_CLOCK = 'a lead is in the feed whatever the clock of its writer, even before entries already read';
 const ONCE_MORE =
-  'all leads of a studio can be had once more, a part at a time, and an acknowledgement of before does not count';
+  'all leads of a studio can be resent, in parts, and earlier acknowledgements do not count';
 
 /** Faults of the feed of changes, on SQLite and wherever it is the same. */
 export const FEED_BUGS: readonly PlantedBug[] = [
@@ -81,7 +81,7 @@ export const FEED_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/usecases/watch-lead-changes.ts',
-        find: 'revisions?.get(nameOfChanged(change)) !== change.revision',
+        find: 'revisions?.get(keyOfChanged(change)) !== change.revision',
         put: 'change.revision >= 0',
       },
     ],

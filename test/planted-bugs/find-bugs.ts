@@ -2,7 +2,7 @@ import type { PlantedBug } from './planted-bug.ts';
 
 const ON_SQLITE = 'test/contract/sqlite-store.test.ts';
 const ON_MONGODB = 'test/contract/mongo-store.test.ts';
-const FOUND = 'are found, open and closed, and nobody else’s';
+const FOUND = 'are found, open and closed, and no others';
 
 /** Faults of what finds the leads of a contact, on any store and on SQLite. */
 export const FIND_BUGS: readonly PlantedBug[] = [
@@ -21,7 +21,7 @@ export const FIND_BUGS: readonly PlantedBug[] = [
   {
     name: 'what closed leads are found by is not made anew',
     suite: ON_SQLITE,
-    caughtBy: 'closed ones are found as contacts are compared then, by former rules too while that goes on',
+    caughtBy: 'closed leads are found by the new region, and during the renewal by former rules, too',
     patches: [
       {
         file: 'src/store/sqlite/claim-renewals.ts',
@@ -63,7 +63,7 @@ export const FIND_MONGO_BUGS: readonly PlantedBug[] = [
   {
     name: 'on MongoDB, a lead is closed with the claims of its former contact',
     suite: ON_MONGODB,
-    caughtBy: 'are not closed with the claims of a contact that was corrected since',
+    caughtBy: 'cannot be closed with the claims of a former contact',
     patches: [
       {
         file: 'src/store/mongo/leads.ts',

@@ -1,7 +1,7 @@
 import type { PlantedBug } from './planted-bug.ts';
 
 const BY_RPC = 'test/integration/import-leads.test.ts';
-const CLOSED = 'claim nothing, stand in nobody’s way, and are found by their contact and their key';
+const CLOSED = 'claims no contact, blocks no other lead, and finds the lead by contact and key';
 
 /** Faults of imports. */
 export const IMPORT_BUGS: readonly PlantedBug[] = [

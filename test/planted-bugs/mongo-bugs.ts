@@ -8,7 +8,7 @@ const LEADS = 'src/store/mongo/leads.ts';
 const INDEXES = 'test/contract/mongo-indexes.test.ts';
 const CONCERNS = 'test/contract/mongo-concerns.test.ts';
 const EACH_COMMAND =
-  'each command that goes out asks for a majority and its disks: readConcernLevel=local&w=1&journal=false';
+  'each command requires a majority and its disks: readConcernLevel=local&w=1&journal=false';
 const CONNECTION = 'src/store/mongo/connection.ts';
 
 /** Faults of the store on MongoDB. */
@@ -16,7 +16,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
   {
     name: 'the contact is looked at before the key',
     suite: STORE,
-    caughtBy: 'a retry is replayed and not told that its own lead is in the way',
+    caughtBy: 'a replay is not refused because of the open lead that it created',
     patches: [
       {
         file: LEADS,
@@ -29,7 +29,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
   {
     name: 'on MongoDB, the index of keys is not unique',
     suite: STORE,
-    caughtBy: 'one key with 50 different bodies makes one lead, the rest are conflicts',
+    caughtBy: 'one key with 50 different bodies creates one lead; the rest are conflicts',
     patches: [
       {
         file: 'src/store/mongo/indexes.ts',
@@ -55,7 +55,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     name: 'a creation is answered without a look at the indexes that began after it',
     suite: INDEXES,
     caughtBy:
-      'with idempotencyKey dropped in that moment, of creations for one key at two cores never two leads are answered',
+      'with idempotencyKey dropped at that moment, creations for one key at two cores never return two leads',
     patches: [
       { file: 'src/store/mongo/index-guard.ts', find: 'fault = await vouching.fault(deadline);', put: '' },
       {
@@ -68,7 +68,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
   {
     name: 'a partial index is taken for one that holds for every lead',
     suite: INDEXES,
-    caughtBy: 'with an index that is partial nothing is created, the core says so, and goes on when it is dropped',
+    caughtBy: 'with an index that is partial nothing is created, the check reports it, and creations succeed once it is dropped',
     patches: [
       {
         file: 'src/store/mongo/indexes.ts',
@@ -112,7 +112,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
   {
     name: 'on MongoDB, closing a lead frees its key',
     suite: STORE,
-    caughtBy: 'a replay answers the lead as it is now, also after it was closed and the contact went to another',
+    caughtBy: 'a replay returns the current lead, even after it was closed and another lead has the contact',
     patches: [
       {
         file: LEADS,
@@ -131,7 +131,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
   {
     name: 'a lead is moved, whatever it has become since it was read',
     suite: STORE,
-    caughtBy: '20 moves of one lead at once each get an updatedAt of their own, and the highest stays',
+    caughtBy: '20 concurrent moves of one lead get different values of updatedAt, and the highest is stored',
     patches: [
       {
         file: LEADS,
@@ -159,7 +159,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
   {
     name: 'a lead that stays open claims anew with each move',
     suite: STORE,
-    caughtBy: 'a move that leaves a lead open leaves its claims',
+    caughtBy: 'a move between open stages keeps the claims',
     patches: [
       {
         file: LEADS,
@@ -172,7 +172,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
   {
     name: 'on MongoDB, claims are made anew, whatever became of the lead since it was read',
     suite: STORE,
-    caughtBy: 'a lead that was closed, opened again or renewed since it was read keeps what it has',
+    caughtBy: 'a lead that was closed, reopened or renewed after it was read keeps its claims',
     patches: [
       {
         file: 'src/store/mongo/claim-renewals.ts',
@@ -184,14 +184,14 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
   {
     name: 'on MongoDB, a page begins with the last lead of the one before',
     suite: STORE,
-    caughtBy: 'there are never more than the limit, and the pages make the whole',
+    caughtBy: 'a page has at most the limit, and the pages together have every lead once',
     patches: [{ file: LEADS, find: '{ $lt: leadKey(studioId, after) }', put: '{ $lte: leadKey(studioId, after) }' }],
     inSoak: true,
   },
   {
     name: 'on MongoDB, what was found by a secret is remembered',
     suite: STORE,
-    caughtBy: 'a replaced secret is dead at once, for every process',
+    caughtBy: 'a replaced secret is invalid immediately, in every process',
     patches: [
       {
         file: 'src/store/mongo/api-keys.ts',
@@ -258,7 +258,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
   {
     name: 'what was done is told by the clocks of who did it',
     suite: STORE,
-    caughtBy: 'is told in the order in which it was done to a studio or a key, whatever the clocks of who did it say',
+    caughtBy: 'are in the order of the changes to a studio or key, whatever the clocks of the writers',
     patches: [
       { file: 'src/store/mongo/audit.ts', find: 'Math.max(place, event.time.getTime())', put: 'event.time.getTime()' },
     ],

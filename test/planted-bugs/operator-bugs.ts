@@ -20,7 +20,7 @@ export const OPERATOR_BUGS: readonly PlantedBug[] = [
     name: 'the log on a terminal is laid out as it is',
     suite: 'test/security/terminal.test.ts',
     caughtBy: 'the log on a terminal shows it written out',
-    patches: [{ file: 'common/logger.ts', find: 'JSON.parse(line, forTheEyes)', put: 'JSON.parse(line)' }],
+    patches: [{ file: 'common/logger.ts', find: 'JSON.parse(line, printableValue)', put: 'JSON.parse(line)' }],
   },
   {
     name: 'a token may be as short as one likes',
@@ -36,13 +36,13 @@ export const OPERATOR_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'gateway/plugins/admission.ts',
-        find: 'if (wait) await wait;',
-        put: 'wait?.catch(() => {});',
+        find: 'if (refusal) await refusal;',
+        put: 'refusal?.catch(() => {});',
       },
       {
         file: 'gateway/plugins/admission.ts',
         find: 'await count(request.state.key, reply);',
-        put: 'await wait; await count(request.state.key, reply);',
+        put: 'await refusal; await count(request.state.key, reply);',
       },
     ],
   },
@@ -85,7 +85,7 @@ export const OPERATOR_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'gateway/metrics.ts',
-        find: "gauge(registry, 'lead_intake_gateway_quota_up', $ABOUT, asked(quota), 'min')",
+        find: "gauge(registry, 'lead_intake_gateway_quota_up', $ABOUT, isUp(quota), 'min')",
         put: "gauge(registry, 'lead_intake_gateway_quota_up', $ABOUT, () => 1, 'min')",
       },
     ],

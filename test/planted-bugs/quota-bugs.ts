@@ -6,12 +6,12 @@ const CLIENT = 'gateway/quota/redis-client.ts';
 
 const SENTINEL_SUITE = 'test/contract/redis-sentinel-quota.test.ts';
 
-const EARLY = 'who comes before the time that was told is refused, at whatever moment of a window; who waits is not';
+const EARLY = 'a request before the announced time is refused, at any moment of a window, and one after it is not';
 const RELENTLESS =
-  'a key that never stops asking is admitted less than a second after its window, with a whole new one';
-const PUT_BACK_LATE = 'what is put back after the end of its window is in no other';
-const SHARED = 'shares it among its twenty keys, of however many requests at once';
-const SENT_ONCE = 'a request whose answer is lost was counted at most once: nothing is sent a second time';
+  'a key that sends requests without pause is admitted less than a second after its window, with a whole new one';
+const PUT_BACK_LATE = 'a refund after the end of its window does not count in another';
+const SHARED = 'shares it among its twenty keys, with any number of concurrent requests';
+const SENT_ONCE = 'a request whose reply is lost is counted at most once: no command is sent again';
 
 /** Faults in how requests are counted, and in what is told of it. */
 export const QUOTA_BUGS: readonly PlantedBug[] = [
@@ -38,7 +38,7 @@ export const QUOTA_BUGS: readonly PlantedBug[] = [
     name: 'in memory, a refusal puts off the end for who keeps asking',
     suite: MEMORY.suite,
     caughtBy: RELENTLESS,
-    patches: [{ file: MEMORY.file, find: 'told.window && leftMs > 0', put: 'told.window' }],
+    patches: [{ file: MEMORY.file, find: 'reported.window && leftMs > 0', put: 'reported.window' }],
     inSoak: true,
   },
   {
@@ -51,7 +51,7 @@ export const QUOTA_BUGS: readonly PlantedBug[] = [
   {
     name: 'a higher limit lets in who was told to wait',
     suite: REDIS.suite,
-    caughtBy: 'who was told a time is refused until then, also by a gateway with a higher limit',
+    caughtBy: 'a refused key stays refused until the announced time, even by a gateway with a higher limit',
     patches: [
       {
         file: REDIS.file,
@@ -74,7 +74,7 @@ export const QUOTA_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: REDIS.file,
-        text: `if count > 0 and math.abs(endOf(left) - ARGV[i]) < \${SAME_END_WITHIN_MS} then`,
+        text: `if count > 0 and math.abs(endOf(left) - ARGV[i]) < \${END_TOLERANCE_MS} then`,
         put: 'if count > 0 then',
       },
     ],
@@ -82,7 +82,7 @@ export const QUOTA_BUGS: readonly PlantedBug[] = [
   {
     name: 'a list in the place of a counter stays there, and keeps its key from being counted',
     suite: REDIS.suite,
-    caughtBy: 'a list in the place of a counter is counted for nothing, and replaced',
+    caughtBy: 'a list in place of a counter is ignored and replaced',
     patches: [{ file: REDIS.file, text: "or redis.call('TYPE', counter).ok ~= 'string'", put: '' }],
   },
   {
@@ -104,7 +104,7 @@ export const QUOTA_BUGS: readonly PlantedBug[] = [
     name: 'sentinels that are all away are asked no more',
     suite: SENTINEL_SUITE,
     caughtBy:
-      'sentinels that are away cost nothing while their Redis stands, and refusals without waiting at the start',
+      'without sentinels a connected gateway works, and a new one refuses immediately',
     patches: [
       { file: CLIENT, find: 'sentinelRetryStrategy: () => RETRY_MS', put: 'sentinelRetryStrategy: () => null' },
     ],
@@ -120,30 +120,30 @@ export const QUOTA_BUGS: readonly PlantedBug[] = [
     name: 'in Redis, what the studio refuses is let in where the key has requests left',
     suite: REDIS.suite,
     caughtBy: SHARED,
-    patches: [{ file: REDIS.file, text: 'if looks[i].refuses then', put: 'if looks[i].refuses and i == 1 then' }],
+    patches: [{ file: REDIS.file, text: 'if evaluated[i].refuses then', put: 'if evaluated[i].refuses and i == 1 then' }],
   },
   {
     name: 'in memory, what the studio refuses is taken out of the window of the key',
     suite: MEMORY.suite,
-    caughtBy: 'that refuses takes nothing from a key, nor a key that refuses from the studio',
+    caughtBy: 'that refuses does not count for the key, nor does a key that refuses count for the studio',
     patches: [
       {
         file: MEMORY.file,
         find: 'const windows: number[] = [];',
-        put: 'const windows: number[] = []; if (looks[0]?.window && !looks[0].refuses && !admitted) looks[0].window.count += 1;',
+        put: 'const windows: number[] = []; if (evaluated[0]?.window && !evaluated[0].refuses && !admitted) evaluated[0].window.count += 1;',
       },
     ],
   },
   {
     name: 'in memory, callers are told of the key, whatever is left to the studio',
     suite: MEMORY.suite,
-    caughtBy: 'is told of as soon as it will be used up before the key, and the key otherwise',
-    patches: [{ file: MEMORY.file, find: 'tellsMore(first, second) ? second : first', put: 'first' }],
+    caughtBy: 'is reported when it has fewer requests left than the key, and the key otherwise',
+    patches: [{ file: MEMORY.file, find: 'isMoreRestrictive(first, second) ? second : first', put: 'first' }],
   },
   {
     name: 'in memory, what is put back is put back for the key alone',
     suite: MEMORY.suite,
-    caughtBy: 'gets back what is put back, and so does the key',
+    caughtBy: 'gets a refund together with the key',
     patches: [{ file: MEMORY.file, find: 'namesOf(bearer).entries()', put: 'namesOf(bearer).slice(0, 1).entries()' }],
   },
   {
@@ -153,15 +153,15 @@ export const QUOTA_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'gateway/api-key-cache.ts',
-        find: 'known && this.#clock() < known.untilMs ? known.caller : undefined',
-        put: 'known?.caller',
+        find: 'entry && this.#clock() < entry.expiresAtMs ? entry.caller : undefined',
+        put: 'entry?.caller',
       },
     ],
   },
   {
     name: 'on SQLite, that the quota of a studio has changed is not kept for the audit',
     suite: 'test/contract/sqlite-store.test.ts',
-    caughtBy: 'is kept of quotas that change, from and to which, in the write of whatever else changes',
+    caughtBy: 'record changes of quotas with the old and the new limit, in the same write as other changes',
     patches: [{ file: 'src/store/sqlite/directory.ts', find: 'if (quota !== quotaBefore) $THEN', put: '' }],
   },
   {
@@ -181,6 +181,6 @@ export const QUOTA_BUGS: readonly PlantedBug[] = [
     suite: 'test/e2e/http/core-away.test.ts',
     caughtBy:
       'who has used up the quota is told nothing of it where the key cannot be checked: the request was not counted',
-    patches: [{ file: 'gateway/plugins/check-key-of-refused.ts', find: 'tellNoQuota(reply);', put: '' }],
+    patches: [{ file: 'gateway/plugins/check-key-before-refusal.ts', find: 'removeQuotaHeaders(reply);', put: '' }],
   },
 ];

@@ -73,8 +73,8 @@ export const SECURITY_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'gateway/pipelined-requests.ts',
-        find: 'if (this.#socket.writable) this.#carryOut(next);',
-        put: 'if (next) this.#carryOut(next);',
+        find: 'if (this.#socket.writable) this.#handle(next);',
+        put: 'if (next) this.#handle(next);',
       },
     ],
     inSoak: true,

@@ -22,7 +22,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     name: 'the contact is looked up before the key',
     isSeenOutside: true,
     suite: STORE,
-    caughtBy: 'a retry is replayed and not told that its own lead is in the way',
+    caughtBy: 'a replay is not refused because of the open lead that it created',
     patches: [
       {
         file: LEADS,
@@ -36,7 +36,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     name: 'the index of keys is not unique',
     isSeenOutside: true,
     suite: STORE,
-    caughtBy: 'one key with 50 different bodies makes one lead, the rest are conflicts',
+    caughtBy: 'one key with 50 different bodies creates one lead; the rest are conflicts',
     patches: [
       {
         file: MOVE_LEADS,
@@ -59,20 +59,20 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a transaction relies on indexes as they were before it began',
     suite: INDEXES,
-    caughtBy: 'one that is lost after a creation was asked for, and before it is written, lets it not through',
+    caughtBy: 'an index lost between the call and the write of a creation makes the creation fail',
     patches: [{ file: 'src/store/sqlite/group-commit.ts', find: 'this.#indexes?.look();', put: '' }],
   },
   {
     name: 'an index is made again within a transaction that reads share',
     suite: INDEXES,
-    caughtBy: 'one that is made again in the turn of a read is there for good',
+    caughtBy: 'an index recreated in the turn of a read stays',
     patches: [{ file: 'src/store/sqlite/unique-indexes.ts', find: 'this.#beforeLook();', put: '' }],
     inSoak: true,
   },
   {
     name: 'reads share a transaction for longer than a turn',
     suite: STORE,
-    caughtBy: 'see what another process has written before they were asked for, turn by turn',
+    caughtBy: 'see what another process has written before them, turn by turn',
     patches: [
       {
         file: 'src/store/sqlite/shared-transaction.ts',
@@ -84,7 +84,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
   {
     name: 'an index of SQLite that leaves leads out is taken for one that holds for all',
     suite: INDEXES,
-    caughtBy: 'with one that is partial of its name nothing is created, also after a start, until it is dropped',
+    caughtBy: 'with an index that is partial of the same name nothing is created, even after a restart, until it is dropped',
     patches: [
       { file: 'src/store/sqlite/unique-indexes.ts', find: 'unique === 1 && partial === 0', put: 'unique === 1' },
     ],
@@ -93,20 +93,20 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a store to which nothing can be written says that it is well',
     suite: STORE,
-    caughtBy: 'has the store say that it is not well, until one can be made again',
+    caughtBy: 'makes the check fail until writes succeed again',
     patches: [{ file: 'src/store/sqlite/group-commit.ts', find: 'this.#doubt = error;', put: '' }],
   },
   {
     name: 'a database file is for everybody on the machine to read',
     suite: STORE,
-    caughtBy: 'the files are their owner’s alone, also in a folder that everybody may enter',
+    caughtBy: 'the files are accessible to their owner only, even in a folder open to all',
     patches: [{ file: 'src/store/sqlite/open-database.ts', find: "closeSync(openSync(path, 'a', 0o600));", put: '' }],
     inSoak: true,
   },
   {
     name: 'a write is answered before its transaction is committed',
     suite: STORE,
-    caughtBy: 'are all refused, and none of them is there, when the commit fails',
+    caughtBy: 'all fail, and none is stored, when the commit fails',
     patches: [
       {
         file: 'src/store/sqlite/group-commit.ts',
@@ -118,7 +118,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a commit does not wait for the disk',
     suite: STORE,
-    caughtBy: 'a write is answered when the disk has it: WAL, and a wait for the disk at every commit',
+    caughtBy: 'the journal mode is WAL, and every commit waits for the disk',
     patches: [
       {
         file: 'src/store/sqlite/open-database.ts',
@@ -131,7 +131,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a write that fails half-way leaves its half',
     suite: STORE,
-    caughtBy: 'undo all of a write that fails half-way, and nothing else',
+    caughtBy: 'roll back all of a write that fails half-way, and nothing else',
     patches: [
       {
         file: 'src/store/sqlite/group-commit.ts',
@@ -144,7 +144,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a write that fails takes its neighbours along',
     suite: STORE,
-    caughtBy: 'lose none of them when one fails',
+    caughtBy: 'all succeed except one that fails',
     patches: [
       {
         file: 'src/store/sqlite/group-commit.ts',
@@ -182,7 +182,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
   {
     name: 'closing a lead frees its key',
     suite: STORE,
-    caughtBy: 'a replay answers the lead as it is now, also after it was closed and the contact went to another',
+    caughtBy: 'a replay returns the current lead, even after it was closed and another lead has the contact',
     patches: [
       {
         file: LEADS,
@@ -251,7 +251,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a lead is reopened without its contact',
     suite: STORE,
-    caughtBy: 'a reopened lead takes its contact again',
+    caughtBy: 'a reopened lead claims its contact again',
     patches: [
       { file: LEADS, find: 'claimed.take(studio, claims.contactKeys, { number, isOpen: becomesOpen });', put: '' },
     ],
@@ -280,7 +280,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
   {
     name: 'the listing begins with the oldest',
     suite: STORE,
-    caughtBy: 'leads come highest id first, whatever the order they were created in',
+    caughtBy: 'leads are sorted by id, highest first, whatever the order of creation',
     patches: [{ file: LEADS, text: 'ORDER BY id DESC', put: 'ORDER BY id ASC' }],
     inSoak: true,
   },
@@ -288,14 +288,14 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     name: 'a page begins with the last lead of the one before',
     isSeenOutside: true,
     suite: STORE,
-    caughtBy: 'there are never more than the limit, and the pages make the whole',
+    caughtBy: 'a page has at most the limit, and the pages together have every lead once',
     patches: [{ file: LEADS, text: 'id < unhex', put: 'id <= unhex' }],
     inSoak: true,
   },
   {
     name: 'what was found by a secret is remembered',
     suite: STORE,
-    caughtBy: 'a replaced secret is dead at once, for every process',
+    caughtBy: 'a replaced secret is invalid immediately, in every process',
     patches: [
       {
         file: 'src/store/sqlite/api-keys.ts',
@@ -315,12 +315,12 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a studio has room for a 21st key',
     suite: STORE,
-    caughtBy: 'of 30 keys asked for at once, 20 are written',
+    caughtBy: 'of 30 concurrent creations of keys, 20 succeed',
     patches: [
       {
         file: 'src/domain/api-key.ts',
-        find: 'length: LIVE_KEYS_PER_STUDIO',
-        put: 'length: LIVE_KEYS_PER_STUDIO + 1',
+        find: 'length: MAX_LIVE_KEYS',
+        put: 'length: MAX_LIVE_KEYS + 1',
       },
     ],
     inSoak: true,
@@ -359,8 +359,8 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
       'of two things wrong with a request the earlier one in the order of checks is told, and nothing is written: revoked key, used up quota',
     patches: [
       {
-        file: 'gateway/plugins/check-key-of-refused.ts',
-        find: 'key.isChecked ? error : await core.authenticate(checked(key, request.id)).then(() => error, itself)',
+        file: 'gateway/plugins/check-key-before-refusal.ts',
+        find: 'key.isChecked ? error : await core.authenticate(bearerToCheck(key, request.id)).then(() => error, itself)',
         put: 'error',
       },
     ],
@@ -372,8 +372,8 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
       'is not touched by a request that is refused before it: no key, suspended studio, missing scope, unknown path',
     patches: [
       {
-        file: 'gateway/plugins/check-key-of-refused.ts',
-        find: 'await uncount(key, reply, quota);',
+        file: 'gateway/plugins/check-key-before-refusal.ts',
+        find: 'await refundRequest(key, reply, quota);',
         put: "reply.removeHeader('ratelimit').removeHeader('ratelimit-policy');",
       },
     ],
@@ -467,29 +467,29 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a lead does not claim the text of its contact',
     suite: STORE,
-    caughtBy: 'who has not heard of the new region creates no second lead of the same text, however late',
+    caughtBy: 'a late call with claims of the old region creates no second lead for the same text',
     patches: [
-      { file: 'src/domain/claims.ts', find: 'if (!isSameEverywhere(contact)) keys.push(textKey(contact));', put: '' },
+      { file: 'src/domain/claims.ts', find: 'if (!isRegionIndependent(contact)) keys.push(textKey(contact));', put: '' },
     ],
   },
   {
     name: 'former regions are not held to',
     suite: STORE,
     caughtBy:
-      'the same text gets no second open lead when the region changes from DE to null: before, while and after claims are renewed',
+      'the same text never gets a second open lead when the region changes from DE to null: before, during and after the renewal',
     patches: [{ file: 'src/domain/claims.ts', find: '[contactRule, ...formerRules]', put: '[contactRule]' }],
   },
   {
     name: 'a region that changes once more lets the ones before be forgotten',
     suite: STORE,
-    caughtBy: 'a region that changes and changes back, or on, while claims are renewed is held to in every form',
+    caughtBy: 'a region that changes again during a renewal applies in every form',
     patches: [{ file: 'src/domain/claim-renewal.ts', find: '...before.formerRules', put: '...[]' }],
     inSoak: true,
   },
   {
     name: 'a put of a studio erases what it does not give',
     suite: STORE,
-    caughtBy: 'what a put of a studio does not give stays as it is',
+    caughtBy: 'fields that a put of a studio omits stay unchanged',
     patches: [
       {
         file: 'src/store/region-after-put.ts',
@@ -501,7 +501,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
   {
     name: 'claims are made anew, whatever became of the lead since it was read',
     suite: STORE,
-    caughtBy: 'a lead that was closed, opened again or renewed since it was read keeps what it has',
+    caughtBy: 'a lead that was closed, reopened or renewed after it was read keeps its claims',
     patches: [
       {
         file: 'src/store/sqlite/claim-renewals.ts',
@@ -513,7 +513,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a lead in another’s way keeps all that it claimed',
     suite: STORE,
-    caughtBy: 'of two open leads that became one contact, neither keeps anybody off who is another by now',
+    caughtBy: 'of two open leads whose contacts became equal, neither blocks a contact that is different now',
     patches: [
       {
         file: 'src/store/sqlite/claim-renewals.ts',
@@ -525,7 +525,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a lead that is renewed lets go only of the claims that it says it has',
     suite: STORE,
-    caughtBy: 'leads whose claims somebody has taken from them by hand are renewed like all others',
+    caughtBy: 'leads whose claims were deleted directly in the database are renewed like all others',
     patches: [
       {
         file: 'src/store/sqlite/claim-renewals.ts',
@@ -537,7 +537,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a studio whose claims cannot be made anew keeps those behind it waiting',
     suite: STORE,
-    caughtBy: 'what keeps the claims of one studio from being made anew keeps no other’s, and is told',
+    caughtBy: 'an error in the renewal of one studio is reported and does not stop that of others',
     patches: [
       {
         file: 'src/usecases/renew-claims.ts',

@@ -5,9 +5,9 @@ const MONGO = 'test/contract/mongo-store.test.ts';
 const CHECKED = 'src/store/checked.ts';
 
 const A_LEAD =
-  "a lead whose stage is 'qualified': nobody but who asks for it notices, and what it claims stays claimed";
+  "a lead whose stage is 'qualified': only requests for it fail, and its claims stay";
 
-const A_HERD = 'of 30 members and 30 sources put at once through 1 store(s), as many are written as there is room for';
+const A_HERD = 'of 30 members and 30 sources put concurrently through 1 store(s), as many are written as the bounds allow';
 
 /** Faults of how records are taken that this release did not write. */
 export const UNREADABLE_BUGS: readonly PlantedBug[] = [
@@ -20,7 +20,7 @@ export const UNREADABLE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a page ends where many leads in a row cannot be read',
     suite: SQLITE,
-    caughtBy: 'leads that cannot be read, however many, hide none of those before and behind them, and fill no page',
+    caughtBy: 'many unreadable leads hide no readable ones and do not fill pages',
     patches: [{ file: 'src/store/pages.ts', find: 'reads < MAX_READS || $MORE', put: 'reads < 1 || $MORE' }],
   },
   {
@@ -39,7 +39,7 @@ export const UNREADABLE_BUGS: readonly PlantedBug[] = [
     name: 'a renewal of claims is gone on with, whatever stands there',
     suite: SQLITE,
     caughtBy:
-      "a renewal whose claim_renewal is 'soon': its studio is suspended, and all claims are made anew when it is put",
+      "a renewal whose claim_renewal is 'soon': its studio is suspended, and a put renews all claims",
     patches: [
       {
         file: CHECKED,
@@ -52,7 +52,7 @@ export const UNREADABLE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a key that cannot be read gives its slot away',
     suite: SQLITE,
-    caughtBy: "a key whose name is '': it opens nothing, is listed, has its slot, and can be revoked",
+    caughtBy: "a key whose name is '': it has no credential, is listed, keeps its slot, and can be revoked",
     patches: [
       {
         file: 'src/store/sqlite/api-keys.ts',
@@ -133,7 +133,7 @@ export const UNREADABLE_MONGO_BUGS: readonly PlantedBug[] = [
   {
     name: 'a studio that has no room for an event is not suspended',
     suite: MONGO,
-    caughtBy: 'is suspended, with an event in the place of the earlier ones',
+    caughtBy: 'can be suspended, with an event that replaces the earlier ones',
     patches: [
       {
         file: 'src/store/mongo/audit.ts',
@@ -145,14 +145,14 @@ export const UNREADABLE_MONGO_BUGS: readonly PlantedBug[] = [
   {
     name: 'reads of leads take their history along',
     suite: 'test/contract/mongo-plans.test.ts',
-    caughtBy: 'no read but that of the events brings a history along',
+    caughtBy: 'only reads of audit events fetch the history',
     patches: [{ file: 'src/store/mongo/documents.ts', find: 'projection: { history: 0 }', put: 'projection: {}' }],
     inSoak: true,
   },
   {
     name: 'a key that cannot be read counts for nothing',
     suite: MONGO,
-    caughtBy: 'a key whose name is undefined: it opens nothing, is listed, has its slot, and can be revoked',
+    caughtBy: 'a key whose name is undefined: it has no credential, is listed, keeps its slot, and can be revoked',
     patches: [
       {
         file: 'src/store/mongo/api-keys.ts',

@@ -6,10 +6,10 @@ const BY_RPC = 'test/integration/update-lead.test.ts';
 const IN_SQLITE = 'src/store/sqlite/lead-updates.ts';
 const IN_MONGODB = 'src/store/mongo/lead-updates.ts';
 
-const FREES = 'of an open lead frees the former one, and takes the other';
+const FREES = 'of an open lead: the former contact becomes free and the new one taken';
 const ORIGINAL =
-  'a repetition is answered what the creation was, whatever was corrected since, also after the next start';
-const REOPENED = 'whoever opens a lead again while it is corrected claims the other one';
+  'a replay returns the original data, whatever was corrected since, even after a restart';
+const REOPENED = 'a reopening during a correction claims the corrected contact';
 
 /** Faults of what corrects leads, on any store and on SQLite. */
 export const UPDATE_BUGS: readonly PlantedBug[] = [
@@ -82,7 +82,7 @@ export const UPDATE_MONGO_BUGS: readonly PlantedBug[] = [
   {
     name: 'on MongoDB, claims are made anew of a contact that was corrected since',
     suite: ON_MONGODB,
-    caughtBy: 'so does one whose contact was written otherwise, and claims the same',
+    caughtBy: 'so does a lead whose contact got another spelling with equal claims',
     patches: [{ file: 'src/store/mongo/claim-renewals.ts', find: "'contact.value': lead.contact.value", put: '...{}' }],
     inSoak: true,
   },
@@ -100,7 +100,7 @@ export const UPDATE_MONGO_BUGS: readonly PlantedBug[] = [
     name: 'a correction is answered without a look at the indexes that began after it',
     suite: 'test/contract/mongo-indexes.test.ts',
     caughtBy:
-      'with openContact dropped in that moment, of two leads at two cores never both are answered as having got one contact',
+      'with openContact dropped at that moment, corrections of two leads to one contact at two cores never both succeed',
     patches: [
       {
         file: 'src/store/mongo/index-guard.ts',

@@ -10,10 +10,10 @@ export const VERSION_ONE_BUGS: readonly PlantedBug[] = [
     name: 'a lead claims its contact by the region of today alone',
     suite: 'test/contract/sqlite-store.test.ts',
     caughtBy:
-      'the same text gets no second open lead when the region changes from DE to null: before, while and after claims are renewed',
+      'the same text never gets a second open lead when the region changes from DE to null: before, during and after the renewal',
     patches: [
       { file: CLAIMS, find: '[contactRule, ...formerRules]', put: '[contactRule]' },
-      { file: CLAIMS, find: 'if (!isSameEverywhere(contact)) keys.push(textKey(contact));', put: '' },
+      { file: CLAIMS, find: 'if (!isRegionIndependent(contact)) keys.push(textKey(contact));', put: '' },
     ],
     inSoak: true,
   },
@@ -45,7 +45,7 @@ export const VERSION_ONE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a failed commit is answered as done',
     suite: 'test/contract/sqlite-store.test.ts',
-    caughtBy: 'are all refused, and none of them is there, when the commit fails',
+    caughtBy: 'all fail, and none is stored, when the commit fails',
     patches: [
       {
         file: 'src/store/sqlite/group-commit.ts',

@@ -9,39 +9,39 @@ import { times } from '../support/builders.ts';
 const callerOf = (apiKeyId: string) => create(AuthenticateApiKeyResponseSchema, { apiKeyId });
 
 test('of more callers than are kept in mind, whoever came first is forgotten', () => {
-  const known = new ApiKeyCache(API_KEY_CACHE_MS);
+  const cache = new ApiKeyCache(API_KEY_CACHE_MS);
   const hashes = times(MAX_CACHED_KEYS + 1, (index) => hashKeySecret(`key ${index}`));
 
-  for (const [index, hash] of hashes.entries()) known.know(hash, callerOf(`${index}`));
+  for (const [index, hash] of hashes.entries()) cache.set(hash, callerOf(`${index}`));
 
   const [first, second, last] = [0, 1, -1].map((index) => hashes.at(index) as Uint8Array);
-  expect(known.get(first as Uint8Array)).toBeUndefined();
-  expect(known.get(second as Uint8Array)?.apiKeyId).toBe('1');
-  expect(known.get(last as Uint8Array)?.apiKeyId).toBe(`${MAX_CACHED_KEYS}`);
+  expect(cache.get(first as Uint8Array)).toBeUndefined();
+  expect(cache.get(second as Uint8Array)?.apiKeyId).toBe('1');
+  expect(cache.get(last as Uint8Array)?.apiKeyId).toBe(`${MAX_CACHED_KEYS}`);
 });
 
 test('whoever is forgotten is not known, and others are', () => {
-  const known = new ApiKeyCache(API_KEY_CACHE_MS);
+  const cache = new ApiKeyCache(API_KEY_CACHE_MS);
   const [one, other] = [hashKeySecret('one'), hashKeySecret('other')];
-  known.know(one, callerOf('one'));
-  known.know(other, callerOf('other'));
+  cache.set(one, callerOf('one'));
+  cache.set(other, callerOf('other'));
 
-  known.forget(one);
+  cache.delete(one);
 
-  expect(known.get(one)).toBeUndefined();
-  expect(known.get(other)?.apiKeyId).toBe('other');
+  expect(cache.get(one)).toBeUndefined();
+  expect(cache.get(other)?.apiKeyId).toBe('other');
 });
 
 test('nobody is known for longer than told, however often they are asked for, and then anew', () => {
   let nowMs = 5;
-  const known = new ApiKeyCache(100, () => nowMs);
+  const cache = new ApiKeyCache(100, () => nowMs);
   const secret = hashKeySecret('one');
-  known.know(secret, callerOf('before'));
+  cache.set(secret, callerOf('before'));
 
-  for (; nowMs < 105; nowMs += 1) expect(known.get(secret)?.apiKeyId).toBe('before');
-  expect(known.get(secret)).toBeUndefined();
+  for (; nowMs < 105; nowMs += 1) expect(cache.get(secret)?.apiKeyId).toBe('before');
+  expect(cache.get(secret)).toBeUndefined();
 
-  known.know(secret, callerOf('after'));
+  cache.set(secret, callerOf('after'));
   nowMs += 99;
-  expect(known.get(secret)?.apiKeyId).toBe('after');
+  expect(cache.get(secret)?.apiKeyId).toBe('after');
 });

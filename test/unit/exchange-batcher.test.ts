@@ -1,13 +1,13 @@
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { createOtlpTracer } from '../../common/otlp-tracer.ts';
-import { type Asked, ExchangeBatcher, type Result, Unanswered } from '../../gateway/exchange-batcher.ts';
+import { type BatchItem, ExchangeBatcher, type Result, NoResponse } from '../../gateway/exchange-batcher.ts';
 import { times } from '../support/builders.ts';
 import { startOtlpReceiver } from '../support/otlp-receiver.ts';
 
 /** How long a request may take; milliseconds. */
 const TIMEOUT_MS = 5000;
 
-/** How many requests may be unanswered. */
+/** How many requests may be pending. */
 const MAX_PENDING_REQUESTS = 2048;
 
 /** How many requests go over one call. */
@@ -16,15 +16,15 @@ const MAX_IN_CALL = 1_000_000;
 /** The other side of one call: it does what the test says. */
 class OtherSide {
   /** What it has read, message by message. */
-  readonly messages: (readonly Asked<string>[])[] = [];
+  readonly messages: (readonly BatchItem<string>[])[] = [];
   /** Whether the collector has said that nothing more comes. */
   hasAll = false;
-  readonly #incoming: AsyncIterable<readonly Asked<string>[]>;
+  readonly #incoming: AsyncIterable<readonly BatchItem<string>[]>;
   readonly #outgoing: (readonly Result<string>[])[] = [];
   #end: { readonly error?: unknown } | undefined;
   #wake = () => {};
 
-  constructor(messages: AsyncIterable<readonly Asked<string>[]>) {
+  constructor(messages: AsyncIterable<readonly BatchItem<string>[]>) {
     this.#incoming = messages;
   }
 
@@ -75,20 +75,20 @@ class OtherSide {
  * A collector, and the other side of each of its calls in the order in which they began.
  *
  * @param reads whether the first call is read from its beginning
- * @param gatherMs how long it gathers while a message has no result
+ * @param lingerMs how long it gathers while a message has no result
  */
-function controlled({ reads = true, gatherMs }: { reads?: boolean; gatherMs?: number } = {}) {
+function controlled({ reads = true, lingerMs }: { reads?: boolean; lingerMs?: number } = {}) {
   const calls: OtherSide[] = [];
-  const collector = new ExchangeBatcher<string, string>(
+  const batcher = new ExchangeBatcher<string, string>(
     (messages) => {
       const call = new OtherSide(messages);
       if (calls.push(call) > 1 || reads) call.read();
       return call.results();
     },
-    { timeoutMs: TIMEOUT_MS, mostInMessage: 64, gatherMs },
+    { timeoutMs: TIMEOUT_MS, maxPerMessage: 64, lingerMs },
   );
   const ask = (request: string, sharedAs?: string) => {
-    const answer = collector.ask(request, `id of ${request}`, sharedAs);
+    const answer = batcher.send(request, `id of ${request}`, sharedAs);
     // Looked at later, or not at all.
     answer.catch(() => {});
     return answer;
@@ -103,7 +103,7 @@ async function turn(): Promise<void> {
 }
 
 /** A collector whose call is begun: it has answered one request. */
-async function begun(options: { gatherMs?: number } = {}) {
+async function begun(options: { lingerMs?: number } = {}) {
   const all = controlled(options);
   const first = all.ask('first');
   await turn();
@@ -112,7 +112,7 @@ async function begun(options: { gatherMs?: number } = {}) {
   return all;
 }
 
-const UNANSWERED = { constructor: Unanswered };
+const UNANSWERED = { constructor: NoResponse };
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
@@ -166,7 +166,7 @@ describe('what goes together', () => {
     expect(await Promise.all(answers)).toEqual(['answer to one', 'answer to two', 'answer to three']);
   });
 
-  test('a request of the next turn does not wait for one that is unanswered, nor for the slow', async () => {
+  test('a request of the next turn does not wait for one that is pending, nor for the slow', async () => {
     const { call, ask } = await begun();
     const slow = ask('slow');
     await turn();
@@ -213,10 +213,10 @@ describe('what goes together', () => {
 });
 
 describe('gathering', () => {
-  const GATHER_MS = 5;
+  const LINGER_MS = 5;
 
   test('a lone request waits for nobody, whatever was asked before', async () => {
-    const { call, ask } = await begun({ gatherMs: GATHER_MS });
+    const { call, ask } = await begun({ lingerMs: LINGER_MS });
     const one = ask('one');
     await turn();
     call(0).answer(1);
@@ -230,7 +230,7 @@ describe('gathering', () => {
   });
 
   test('what comes before the message before has a result goes together, with its first result', async () => {
-    const { call, ask } = await begun({ gatherMs: GATHER_MS });
+    const { call, ask } = await begun({ lingerMs: LINGER_MS });
     const [one, slow] = [ask('one'), ask('slow')];
     await turn();
     const later = ['three', 'four'].map((name) => ask(name));
@@ -253,12 +253,12 @@ describe('gathering', () => {
   });
 
   test('it goes without a result when that lets itself be waited for', async () => {
-    const { call, ask } = await begun({ gatherMs: GATHER_MS });
+    const { call, ask } = await begun({ lingerMs: LINGER_MS });
     const slow = ask('slow');
     await turn();
     const next = ask('next');
     await turn();
-    vi.advanceTimersByTime(GATHER_MS - 1);
+    vi.advanceTimersByTime(LINGER_MS - 1);
     await turn();
     expect(call(0).requests).toEqual(['first', 'slow']);
 
@@ -273,7 +273,7 @@ describe('gathering', () => {
   });
 
   test('a full message waits for nothing', async () => {
-    const { call, ask } = await begun({ gatherMs: GATHER_MS });
+    const { call, ask } = await begun({ lingerMs: LINGER_MS });
     const answers = [ask('one')];
     await turn();
     for (const index of times(63, (each) => each)) answers.push(ask(`No. ${index}`));
@@ -289,7 +289,7 @@ describe('gathering', () => {
   });
 
   test('what is gathered when the call ends goes over the next one', async () => {
-    const { call, ask } = await begun({ gatherMs: GATHER_MS });
+    const { call, ask } = await begun({ lingerMs: LINGER_MS });
     const one = ask('one');
     await turn();
     const two = ask('two');
@@ -305,7 +305,7 @@ describe('gathering', () => {
   });
 
   test('who comes while it is gathered shares a request that was not sent', async () => {
-    const { call, ask } = await begun({ gatherMs: GATHER_MS });
+    const { call, ask } = await begun({ lingerMs: LINGER_MS });
     const other = ask('other');
     await turn();
     const early = ask('early', 'name');
@@ -401,7 +401,7 @@ describe('sharing', () => {
     expect(await again).toBe('answer to new');
   });
 
-  test('who shares takes no place of its own among the unanswered', async () => {
+  test('who shares takes no place of its own among the pending', async () => {
     const { call, ask } = await begun();
     const shared = times(3 * MAX_PENDING_REQUESTS, () => ask('one', 'name'));
     const others = times(MAX_PENDING_REQUESTS - 1, (index) => ask(`No. ${index}`));
@@ -420,20 +420,20 @@ test('of those that share a request, the other side goes on with the first trace
   const tracer = createOtlpTracer('test', receiver.url);
   const goneOnWith: (string | undefined)[] = [];
   let index = 0;
-  const collector = new ExchangeBatcher<string, string>(
+  const batcher = new ExchangeBatcher<string, string>(
     async function* (messages) {
       for await (const message of messages) {
         goneOnWith.push(...message.map(({ span }) => span?.traceparent));
         yield message.map(() => ({ index: index++, answer: 'shared' }));
       }
     },
-    { timeoutMs: TIMEOUT_MS, mostInMessage: 64 },
+    { timeoutMs: TIMEOUT_MS, maxPerMessage: 64 },
   );
   // Who opens the call is sent at once, and shares with nobody.
-  await collector.ask('first', 'id');
+  await batcher.send('first', 'id');
   const notKept = tracer.begin('not kept', `00-${'1'.repeat(32)}-${'2'.repeat(16)}-00`);
   const kept = ['first', 'second', 'third'].map((name) => tracer.begin(name, undefined));
-  await Promise.all([notKept, ...kept].map((span) => collector.ask('one', 'id', 'name', span)));
+  await Promise.all([notKept, ...kept].map((span) => batcher.send('one', 'id', 'name', span)));
   for (const span of [notKept, ...kept]) span.end({ failed: false });
   await tracer.close();
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
@@ -516,7 +516,7 @@ describe('a result that nobody waits for', () => {
   });
 });
 
-describe('too many unanswered', () => {
+describe('too many pending', () => {
   test('are refused at once, until there is room again', async () => {
     const { call, ask } = await begun();
     const answers = times(MAX_PENDING_REQUESTS, (index) => ask(`No. ${index}`));
@@ -593,23 +593,23 @@ describe('a call that fails', () => {
   test('before it has carried anything fails all that waits for it, and the next request tries anew', async () => {
     let isAway = true;
     let begins = 0;
-    const collector = new ExchangeBatcher<string, string>(
+    const batcher = new ExchangeBatcher<string, string>(
       async function* (messages) {
         begins += 1;
         if (isAway) throw new Error(`away ${begins}`);
         for await (const message of messages) yield message.map(({ request }, index) => ({ index, answer: request }));
       },
-      { timeoutMs: TIMEOUT_MS, mostInMessage: 64 },
+      { timeoutMs: TIMEOUT_MS, maxPerMessage: 64 },
     );
 
-    const refused = await Promise.allSettled(times(100, (index) => collector.ask(`${index}`, 'id')));
+    const refused = await Promise.allSettled(times(100, (index) => batcher.send(`${index}`, 'id')));
     expect(new Set(refused.map((each) => each.status === 'rejected' && each.reason.message))).toEqual(
       new Set(['away 1']),
     );
-    await expect(collector.ask('again', 'id')).rejects.toThrow('away 2');
+    await expect(batcher.send('again', 'id')).rejects.toThrow('away 2');
 
     isAway = false;
-    expect(await collector.ask('at last', 'id')).toBe('at last');
+    expect(await batcher.send('at last', 'id')).toBe('at last');
     expect(begins).toBe(3);
   });
 
@@ -687,13 +687,13 @@ describe('a call that the other side ends', () => {
   });
 
   test('before it has read anything, fails what waits for it', async () => {
-    const collector = new ExchangeBatcher<string, string>(async function* () {}, {
+    const batcher = new ExchangeBatcher<string, string>(async function* () {}, {
       timeoutMs: TIMEOUT_MS,
-      mostInMessage: 64,
+      maxPerMessage: 64,
     });
 
-    await expect(collector.ask('one', 'id')).rejects.toMatchObject(UNANSWERED);
-    await expect(collector.ask('two', 'id')).rejects.toMatchObject(UNANSWERED);
+    await expect(batcher.send('one', 'id')).rejects.toMatchObject(UNANSWERED);
+    await expect(batcher.send('two', 'id')).rejects.toMatchObject(UNANSWERED);
   });
 });
 
@@ -701,7 +701,7 @@ test('a call is followed by another before it has carried too much, and no reque
   vi.useRealTimers();
   const carried: number[] = [];
   let open = 0;
-  const collector = new ExchangeBatcher<number, number>(
+  const batcher = new ExchangeBatcher<number, number>(
     async function* (messages) {
       const call = carried.push(0) - 1;
       open += 1;
@@ -712,13 +712,13 @@ test('a call is followed by another before it has carried too much, and no reque
       }
       open -= 1;
     },
-    { timeoutMs: TIMEOUT_MS, mostInMessage: 64 },
+    { timeoutMs: TIMEOUT_MS, maxPerMessage: 64 },
   );
   const count = MAX_IN_CALL + 100_000;
   let wrong = 0;
 
   for (let asked = 0; asked < count; asked += 2000) {
-    const answers = await Promise.all(times(2000, (index) => collector.ask(asked + index, 'id')));
+    const answers = await Promise.all(times(2000, (index) => batcher.send(asked + index, 'id')));
     wrong += answers.filter((answer, index) => answer !== 2 * (asked + index)).length;
   }
 

@@ -39,9 +39,9 @@ describe('sent requests', () => {
     const requests = sent(2000);
     for (let place = 1; place < 2000; place += 1) expect(requests.take(place)).toBe(`request ${place}`);
 
-    expect(requests.unanswered()).toEqual(['request 0']);
+    expect(requests.pending()).toEqual(['request 0']);
     expect(requests.take(0)).toBe('request 0');
-    expect(requests.unanswered()).toEqual([]);
+    expect(requests.pending()).toEqual([]);
   });
 
   test.each([-1, 3, 2 ** 31, 0.5])('there is none at %s, and asking for it changes nothing', (place) => {
@@ -49,6 +49,6 @@ describe('sent requests', () => {
 
     expect(requests.take(place)).toBeUndefined();
     expect(requests.count).toBe(3);
-    expect(requests.unanswered()).toEqual(['request 0', 'request 1', 'request 2']);
+    expect(requests.pending()).toEqual(['request 0', 'request 1', 'request 2']);
   });
 });
