@@ -3,7 +3,7 @@ import { CONTRACT_RULES, type RuleId } from '../../conformance/contract-rules.ts
 import { NOT_VERIFIABLE } from '../../conformance/not-verifiable.ts';
 import { CHECKS } from '../../conformance/verify.ts';
 
-test('every rule of the contract is checked from outside, or it is said why not', () => {
+test('every rule of the contract is checked from outside, or there is a reason why not', () => {
   const checked = new Set<string>(CHECKS.flatMap(({ rules }) => rules));
   const unexplained = Object.keys(CONTRACT_RULES).filter(
     (rule) => !checked.has(rule) && !NOT_VERIFIABLE[rule as RuleId],

@@ -32,7 +32,7 @@ async function verify(
   return { status, printed, progress };
 }
 
-test('a deployment that keeps the contract: a table for people, progress beside it, status 0', async () => {
+test('a deployment that keeps the contract: a table, progress on standard error, status 0', async () => {
   const { status, printed, progress } = await verify(service.url, { typed: studio.secret });
 
   expect(printed).toMatch(/^passed +4\.1\.1 +The same key with the same data/m);
@@ -57,7 +57,7 @@ test('JSON for programs', async () => {
   expect(status).toBe(0);
 });
 
-test('a deployment that breaks a rule: the rule, what was seen, status 1', async () => {
+test('a deployment that breaks a rule: the rule, the reason, status 1', async () => {
   const faulty = createServer(async (request, response) => {
     const body = request.method === 'POST' ? await text(request) : undefined;
     const headers = Object.entries(request.headers).filter(([name]) => !['host', 'connection'].includes(name));

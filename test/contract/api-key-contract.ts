@@ -64,7 +64,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
       expect(await store.listApiKeys(STUDIO_ID)).toEqual([key]);
     });
 
-    test("a source of the key's studio is found together with the key, as it is now, and no other studio's", async () => {
+    test("the credential includes the current source of the key's studio, and none of another studio", async () => {
       const { secretSha256 } = await issued();
       const source = aLeadSource();
       const foreign = aLeadSource({ studioId: 'studio-2', id: newId() });
@@ -80,13 +80,13 @@ export function apiKeyContract(opened: () => OpenedStore): void {
       expect(await found(source)).toEqual({ ...source, enabled: false });
     });
 
-    test('an unknown secret opens nothing', async () => {
+    test('an unknown secret has no credential', async () => {
       await issued();
 
       expect(await store.findCredential(aSecretHash())).toBeNull();
     });
 
-    test("keys come highest id first, and another studio's are never seen", async () => {
+    test('keys are sorted by id, highest first, without those of other studios', async () => {
       await store.putStudio(aStudio({ id: 'studio-2' }), BY);
       const keys = times(3, () => anApiKey());
       for (const key of [keys[1], keys[0], keys[2]]) await issued(key);
@@ -105,7 +105,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
         through = (index) => all[index % all.length] as Store;
       });
 
-      test('of 30 keys asked for at once, 20 are written', async () => {
+      test('of 30 concurrent creations of keys, 20 succeed', async () => {
         const keys = times(30, () => anApiKey());
 
         const written = await Promise.all(keys.map((key, index) => through(index).createApiKey(key, NOW)));
@@ -114,7 +114,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
         expect(await store.listApiKeys(STUDIO_ID)).toEqual(keys.filter((_, index) => written[index]).toReversed());
       });
 
-      test('of 30 expired keys replaced at once, 20 come back to life', async () => {
+      test('of 30 concurrent replacements of expired keys, 20 succeed', async () => {
         const keys: ApiKey[] = [];
         for (const batch of [0, 1]) {
           const expiresAt = plus(NOW, batch + 1);
@@ -132,7 +132,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
         expect(await store.createApiKey(anApiKey(), plus(NOW, 2))).toBe(false);
       });
 
-      test('of 10 replacements of one key at once, one secret opens it afterwards', async () => {
+      test('after 10 concurrent replacements of one key, exactly one secret is valid', async () => {
         const key = await issued();
         const replacements = times(10, () => replacement(key));
 
@@ -146,7 +146,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
         expect(found[0]).toBeNull();
       });
 
-      test('a key that is revoked while others replace it stays revoked', async () => {
+      test('a key that is revoked during concurrent replacements stays revoked', async () => {
         const key = await issued();
         const revokedAt = plus(NOW, 1);
         const replacements = times(10, () => replacement(key, { expiresAt: plus(NOW, 2 * DAY_MS) }));
@@ -161,7 +161,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
       });
     });
 
-    test('each studio has a limit of its own', async () => {
+    test('each studio has its own limit of keys', async () => {
       await store.putStudio(aStudio({ id: 'studio-2' }), BY);
       await issuedToTheLimit();
 
@@ -169,7 +169,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
       await issued(anApiKey({ studioId: 'studio-2' }));
     });
 
-    test('a key that was not written opens nothing', async () => {
+    test('a refused key has no credential', async () => {
       await issuedToTheLimit();
       const refused = anApiKey();
 
@@ -178,7 +178,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
       expect(await store.listApiKeys(STUDIO_ID)).toHaveLength(MAX_LIVE_KEYS);
     });
 
-    test('an expired key frees its place from the very millisecond of its expiry', async () => {
+    test('an expired key frees its slot at the millisecond of its expiry', async () => {
       const expiresAt = plus(NOW, 1000);
       await issuedToTheLimit({ expiresAt });
 
@@ -186,7 +186,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
       await issued(anApiKey(), expiresAt);
     });
 
-    test('a revoked key frees its place, once', async () => {
+    test('a revoked key frees its slot, once', async () => {
       const [first] = await issuedToTheLimit();
       await store.revokeApiKey(STUDIO_ID, first?.id as string, BY);
       await store.revokeApiKey(STUDIO_ID, first?.id as string, BY);
@@ -195,7 +195,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
       expect(await store.createApiKey(anApiKey(), NOW)).toBe(false);
     });
 
-    test('expired and revoked keys are listed on, and may be any number', async () => {
+    test('revoked keys stay listed, without a limit', async () => {
       for (const _ of [1, 2]) {
         for (const key of await issuedToTheLimit()) await store.revokeApiKey(STUDIO_ID, key.id, BY);
       }
@@ -204,7 +204,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
       expect(await store.listApiKeys(STUDIO_ID)).toHaveLength(3 * MAX_LIVE_KEYS);
     });
 
-    test('replacing gives another secret, hint and issuer, and leaves the rest', async () => {
+    test('replacing a key changes its secret, hint and issuer only', async () => {
       const key = await issued();
       const { secretSha256, ...rest } = replacement(key, { memberId: 'member-2' });
 
@@ -215,7 +215,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
       expect(await store.listApiKeys(STUDIO_ID)).toEqual([renewed]);
     });
 
-    test('replacing with another expiry sets it', async () => {
+    test('replacing a key can change its expiry', async () => {
       const key = await issued();
       const expiresAt = plus(NOW, 30 * DAY_MS);
 
@@ -223,7 +223,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
       expect(await store.listApiKeys(STUDIO_ID)).toMatchObject([{ expiresAt }]);
     });
 
-    test('a replaced secret is dead at once, for every process', async () => {
+    test('a replaced secret is invalid immediately, in every process', async () => {
       const another = await opened().another();
       const key = await issued();
       expect(await another.findCredential(key.secretSha256)).toMatchObject({ key: { id: key.id } });
@@ -237,7 +237,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
       }
     });
 
-    test('a live key keeps its place when it is replaced, and takes no second one', async () => {
+    test('a live key keeps its slot when it is replaced', async () => {
       const [first, second] = await issuedToTheLimit();
       expect(await store.replaceApiKey(replacement(first as ApiKey))).toMatchObject({ kind: 'replaced' });
       expect(await store.createApiKey(anApiKey(), NOW)).toBe(false);
@@ -248,7 +248,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
       expect(await store.createApiKey(anApiKey(), NOW)).toBe(false);
     });
 
-    test('an expired key that comes back to life counts towards the limit', async () => {
+    test('an expired key that is replaced counts towards the limit again', async () => {
       const early = await issued(anApiKey({ expiresAt: plus(NOW, 1) }));
       const now = plus(NOW, 1);
       const revival = replacement(early, { now, expiresAt: plus(now, DAY_MS) });
@@ -264,7 +264,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
       expect(await store.createApiKey(anApiKey(), now)).toBe(false);
     });
 
-    test('a key whose place went to another needs a new one, also to a process whose clock is behind', async () => {
+    test('a key whose slot was reused needs a new one, even for a process whose clock is behind', async () => {
       const early = await issued(anApiKey({ expiresAt: plus(NOW, 10) }));
       for (const key of times(MAX_LIVE_KEYS, () => anApiKey())) await issued(key, plus(NOW, 10));
 
@@ -273,7 +273,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
       expect(await store.replaceApiKey(behind)).toEqual({ kind: 'limit-reached' });
     });
 
-    test('an expired key without another expiry is left alone', async () => {
+    test('an expired key is not replaced without a new expiry', async () => {
       const key = await issued(anApiKey({ expiresAt: plus(NOW, 1) }));
 
       expect(await store.replaceApiKey(replacement(key, { now: plus(NOW, 1) }))).toEqual({ kind: 'expired' });
@@ -292,7 +292,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
       expect(await (await opened().reopen()).listApiKeys(STUDIO_ID)).toEqual([revoked]);
     });
 
-    test('a revoked key is known as revoked at once, for every process', async () => {
+    test('a revocation is visible immediately, in every process', async () => {
       const another = await opened().another();
       const key = await issued();
 
@@ -315,7 +315,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
       expect(await store.listApiKeys(STUDIO_ID)).toEqual([key]);
     });
 
-    test('a credential follows the studio and its issuer at once, for every process', async () => {
+    test('a credential reflects its studio and issuer immediately, in every process', async () => {
       const another = await opened().another();
       const { secretSha256 } = await issued();
       const seen = async () => {
@@ -351,8 +351,8 @@ export function apiKeyContract(opened: () => OpenedStore): void {
     });
   });
 
-  describe('the quota of a key and of a studio', () => {
-    test('is there for who authenticates, also after the next start, and goes when it is taken away', async () => {
+  describe('quotas of keys and studios', () => {
+    test('are part of a credential, survive a restart, and can be removed', async () => {
       const key = anApiKey();
       await store.putStudio(aStudio(), BY);
       await store.putMember(aMember());
@@ -377,7 +377,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
       expect(await limits()).toEqual([null, null]);
     });
 
-    test('stays when anything else changes, a secret too', async () => {
+    test('do not change when anything else does, including the secret', async () => {
       const key = anApiKey();
       await store.putStudio(aStudio({ quotaLimit: 70 }), BY);
       await store.createApiKey(key, NOW);
@@ -385,7 +385,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
       const secret = { secretSha256: aSecretHash(), secretHint: 'hint', expiresAt: null };
 
       await store.replaceApiKey({ studioId: STUDIO_ID, keyId: key.id, memberId: 'member-2', ...secret, now: NOW });
-      await store.noteApiKeyUse({ studioId: STUDIO_ID, keyId: key.id, now: NOW, unlessSince: plus(NOW, -1) });
+      await store.recordApiKeyUse({ studioId: STUDIO_ID, keyId: key.id, now: NOW, unlessSince: plus(NOW, -1) });
       await store.putStudio({ id: STUDIO_ID, status: 'suspended', regionCode: 'DE' }, BY);
 
       const credential = await store.findCredential(secret.secretSha256);
@@ -393,7 +393,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
       expect(await store.revokeApiKey(STUDIO_ID, key.id, BY)).toMatchObject({ quotaLimit: 50 });
     });
 
-    test('of a key is put by its studio alone', async () => {
+    test('of a key cannot be put through another studio', async () => {
       const key = anApiKey();
       await store.putStudio(aStudio(), BY);
       await store.createApiKey(key, NOW);
@@ -404,7 +404,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
       expect(await store.listApiKeys(STUDIO_ID)).toEqual([key]);
     });
 
-    test('is one of those that were put at once, and the audit leads from each to the next', async () => {
+    test('put concurrently end as one of them, with an unbroken chain of audit events', async () => {
       const key = anApiKey();
       await store.putStudio(aStudio(), BY);
       await store.createApiKey(key, NOW);
@@ -440,7 +440,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
       unlessSince: plus(NOW, unlessMs),
     });
 
-    test('is kept, unless one is that is late enough, and outlives a new secret', async () => {
+    test('is stored unless a recent one is, and stays when the secret is replaced', async () => {
       await store.putStudio(aStudio(), BY);
       const key = anApiKey();
       await store.createApiKey(key, NOW);
@@ -450,11 +450,11 @@ export function apiKeyContract(opened: () => OpenedStore): void {
       };
       expect(await lastUse()).toBeNull();
 
-      await store.noteApiKeyUse(use(key, 1000, -59_000));
-      await store.noteApiKeyUse(use(key, 2000, 999));
+      await store.recordApiKeyUse(use(key, 1000, -59_000));
+      await store.recordApiKeyUse(use(key, 2000, 999));
       expect(await lastUse()).toEqual(plus(NOW, 1000));
-      await store.noteApiKeyUse(use(key, 3000, 1000));
-      await store.noteApiKeyUse({ ...use(key, 9000, 9000), studioId: 'studio-2' });
+      await store.recordApiKeyUse(use(key, 3000, 1000));
+      await store.recordApiKeyUse({ ...use(key, 9000, 9000), studioId: 'studio-2' });
       expect(await lastUse()).toEqual(plus(NOW, 3000));
       expect(await store.findCredential(key.secretSha256)).toMatchObject({ key: { lastUsedAt: plus(NOW, 3000) } });
 

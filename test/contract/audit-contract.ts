@@ -27,7 +27,7 @@ export function auditContract(opened: () => OpenedStore): void {
   });
   const { created, moved } = actionsOn(() => store);
 
-  describe('who did what', () => {
+  describe('audit events', () => {
     const event = {
       studioId: STUDIO_ID,
       caller: null,
@@ -38,7 +38,7 @@ export function auditContract(opened: () => OpenedStore): void {
       time: NOW,
     };
 
-    test('is kept of a studio and its keys, newest first, with whom and when, also after the next start', async () => {
+    test('record changes of a studio and its keys, newest first, with actor and time, and survive a restart', async () => {
       const at = (ms: number, memberId: string | null) => ({ memberId, now: plus(NOW, ms) });
       await store.putStudio(aStudio(), at(0, null));
       await store.putStudio(aStudio({ regionCode: 'DE' }), at(1, 'nobody'));
@@ -82,7 +82,7 @@ export function auditContract(opened: () => OpenedStore): void {
       expect(await store.listAuditEvents('studio-2', null)).toEqual([]);
     });
 
-    test('is kept of quotas that change, from and to which, in the write of whatever else changes', async () => {
+    test('record changes of quotas with the old and the new limit, in the same write as other changes', async () => {
       const at = (ms: number, caller?: string) => ({ memberId: 'member-1', caller, now: plus(NOW, ms) });
       const put = { id: STUDIO_ID, status: undefined, regionCode: undefined };
       await store.putStudio(aStudio({ quotaLimit: 100 }), at(0));
@@ -121,7 +121,7 @@ export function auditContract(opened: () => OpenedStore): void {
       );
     });
 
-    test('is kept of a lead, and changes nothing of how the lead is read', async () => {
+    test('record changes of a lead, without effect on how the lead is read', async () => {
       const lead = await created();
       const { id: leadId, studioId } = lead;
       const move = { studioId, leadId, claims: claimsOf(lead) };
@@ -142,7 +142,7 @@ export function auditContract(opened: () => OpenedStore): void {
       expect(await store.listAuditEvents('studio-2', leadId)).toEqual([]);
     });
 
-    test('is kept with the program that did it, of everything that is kept', async () => {
+    test('include the calling program, for every action', async () => {
       const by = (caller: string) => ({ memberId: 'member-1', caller, now: NOW });
       await store.putStudio(aStudio(), by('studio-maker'));
       await store.putStudio(aStudio({ status: 'suspended' }), by('studio-stopper'));
@@ -169,7 +169,7 @@ export function auditContract(opened: () => OpenedStore): void {
       );
     });
 
-    test('is nothing of what was refused', async () => {
+    test('do not record what was refused', async () => {
       await store.putStudio(aStudio(), BY);
       const lead = await created();
       await moved(lead, 'won');
@@ -186,7 +186,7 @@ export function auditContract(opened: () => OpenedStore): void {
       expect(await store.listAuditEvents(studioId, null)).toHaveLength(1);
     });
 
-    test('is told in the order in which it was done to a studio or a key, whatever the clocks of who did it say', async () => {
+    test('are in the order of the changes to a studio or key, whatever the clocks of the writers', async () => {
       const key = anApiKey();
       const secret = { secretSha256: aSecretHash(), secretHint: 'hint', expiresAt: null };
       const by = (ms: number, memberId: string) => ({ memberId, now: plus(NOW, ms) });
@@ -205,7 +205,7 @@ export function auditContract(opened: () => OpenedStore): void {
       expect(doersOf(key.id)).toEqual(['further-behind', 'behind', key.memberId]);
     });
 
-    test('is one event for each change, in their order, of however many that come at once through two stores', async () => {
+    test('record each of many concurrent changes through two stores once, in order', async () => {
       const another = await opened().another();
       const lead = await created();
       const { id: leadId, studioId } = lead;

@@ -13,7 +13,7 @@ export function changeLeadStageContract(opened: () => OpenedStore): void {
   });
   const { created, moved, everyLead } = actionsOn(() => store);
 
-  describe('moving leads', () => {
+  describe('changing stages', () => {
     const everyMove = [...OPEN_STAGES, ...CLOSED_STAGES].flatMap((from) =>
       [...OPEN_STAGES, ...CLOSED_STAGES].filter((to) => to !== from).map((to) => ({ from, to })),
     );
@@ -37,7 +37,7 @@ export function changeLeadStageContract(opened: () => OpenedStore): void {
     });
 
     test.each([...OPEN_STAGES, ...CLOSED_STAGES])(
-      'moving a lead that is %s to where it is writes nothing',
+      'moving a lead that is %s to its own stage writes nothing',
       async (stage) => {
         const lead = await created();
         const before = stage === 'new' ? lead : await moved(lead, stage);
@@ -100,7 +100,7 @@ export function changeLeadStageContract(opened: () => OpenedStore): void {
       expect(await everyLead()).toHaveLength(5);
     });
 
-    test('a closed lead that moves to the other closed stage leaves its contact to the lead that has it', async () => {
+    test('a move between closed stages does not take the contact from another lead', async () => {
       const first = await created();
       await moved(first, 'won');
       const second = await created(aLead({ contact: first.contact }));
@@ -111,7 +111,7 @@ export function changeLeadStageContract(opened: () => OpenedStore): void {
       expect(await store.createLead(third, claimsOf(third))).toEqual({ kind: 'already-open', leadId: second.id });
     });
 
-    test('a reopened lead takes its contact again', async () => {
+    test('a reopened lead claims its contact again', async () => {
       const first = await created();
       await moved(first, 'lost');
       await moved(first, 'contacted');
@@ -121,7 +121,7 @@ export function changeLeadStageContract(opened: () => OpenedStore): void {
       expect(await store.createLead(second, claimsOf(second))).toEqual({ kind: 'already-open', leadId: first.id });
     });
 
-    test('a reopened lead takes the contact as it is compared now', async () => {
+    test('a reopened lead gets the claims of the current rule', async () => {
       const first = await created();
       await moved(first, 'lost');
       await moved(first, 'new', { claims: claimsOf(first, { contactKeys: [aClaim('compared-otherwise')] }) });

@@ -39,7 +39,7 @@ export function claimContract(opened: () => OpenedStore): void {
       return now;
     }
 
-    test('one claim in common is enough to stand in the way, whichever it is', async () => {
+    test('one common claim is enough for a refusal, whichever it is', async () => {
       const [first, second] = [aLead(), aLead()];
       await created(first, claimsOf(first, { contactKeys: [aClaim('a'), aClaim('b')] }));
 
@@ -58,7 +58,7 @@ export function claimContract(opened: () => OpenedStore): void {
       await created(second, claimsOf(second, { contactKeys: [aClaim('c')] }));
     });
 
-    test('200 leads at once of which each has a claim in common with two others: none has one with another that is open', async () => {
+    test('of 200 concurrent leads that each share a claim with two others, no two open ones share a claim', async () => {
       const another = await opened().another();
 
       await Promise.all(
@@ -75,7 +75,7 @@ export function claimContract(opened: () => OpenedStore): void {
       expect(claimed.length).toBeGreaterThanOrEqual(14);
     });
 
-    test('closing frees every claim, and opening again takes those that are given then', async () => {
+    test('closing releases every claim, and reopening takes the claims given with it', async () => {
       const first = aLead();
       await created(first, claimsOf(first, { contactKeys: [aClaim('a'), aClaim('b')] }));
       await moved(first, 'won');
@@ -95,7 +95,7 @@ export function claimContract(opened: () => OpenedStore): void {
       expect(claiming).toMatchObject({ id: first.id, claims: { contactKeys: [aClaim('c'), aClaim('b')] } });
     });
 
-    test('a move that leaves a lead open leaves its claims', async () => {
+    test('a move between open stages keeps the claims', async () => {
       const lead = aLead();
       await created(lead, claimsOf(lead, { contactKeys: [aClaim('a')] }));
       await moved(lead, 'contacted', { claims: claimsOf(lead, { contactKeys: [aClaim('b')] }) });
@@ -103,7 +103,7 @@ export function claimContract(opened: () => OpenedStore): void {
       expect(await claimsNow()).toMatchObject([{ claims: { contactKeys: [aClaim('a')] } }]);
     });
 
-    test('a lead tells what it claims, and by which rule', async () => {
+    test('listed claims include the rule that they were made by', async () => {
       await put('DE');
       await createNow(phone());
       await createNow({ type: 'email', value: 'ada@example.org' });
@@ -118,7 +118,7 @@ export function claimContract(opened: () => OpenedStore): void {
       [null, 'DE'],
       ['DE', 'FR'],
     ])(
-      'the same text gets no second open lead when the region changes from %s to %s: before, while and after claims are renewed',
+      'the same text never gets a second open lead when the region changes from %s to %s: before, during and after the renewal',
       async (before, after) => {
         await put(before);
         expect(await createNow(phone())).toMatchObject({ kind: 'created' });
@@ -140,7 +140,7 @@ export function claimContract(opened: () => OpenedStore): void {
       },
     );
 
-    test('who has not heard of the new region creates no second lead of the same text, however late', async () => {
+    test('a late call with claims of the old region creates no second lead for the same text', async () => {
       await put('DE');
       const late = aLead({ contact: phone() });
       const lateClaims = claimsOf(late, openClaims(phone(), aStudio({ regionCode: 'DE' })));
@@ -152,7 +152,7 @@ export function claimContract(opened: () => OpenedStore): void {
       expect(await store.createLead(late, lateClaims)).toMatchObject({ kind: 'already-open' });
     });
 
-    test('after its turn a lead is held to by the new region alone', async () => {
+    test('after the renewal only the new region applies to a lead', async () => {
       await put('DE');
       await createNow(phone());
       await put(null);
@@ -164,7 +164,7 @@ export function claimContract(opened: () => OpenedStore): void {
       expect(await createNow(phone('0307654321'))).toMatchObject({ kind: 'already-open' });
     });
 
-    test('a region that becomes known unites what was typed in two ways, from the renewal on', async () => {
+    test('a newly set region makes two spellings of a number equal, from the renewal on', async () => {
       await put(null);
       await createNow(phone());
       await put('DE');
@@ -173,7 +173,7 @@ export function claimContract(opened: () => OpenedStore): void {
       expect(await createNow(phone('+49 30 7654321'))).toMatchObject({ kind: 'already-open' });
     });
 
-    test('two open leads that become one contact both stay, are told, and hold others off', async () => {
+    test('two open leads whose contacts become equal both stay open, are reported, and block further leads', async () => {
       await put(null);
       const [first, second] = [await createNow(phone()), await createNow(phone('+49 30 7654321'))];
       if (first.kind !== 'created' || second.kind !== 'created') throw new Error('not created');
@@ -191,7 +191,7 @@ export function claimContract(opened: () => OpenedStore): void {
       expect(await createNow(phone())).toMatchObject({ kind: 'already-open', leadId: first.lead.id });
     });
 
-    test('of two open leads that became one contact, neither keeps anybody off who is another by now', async () => {
+    test('of two open leads whose contacts became equal, neither blocks a contact that is different now', async () => {
       await put('DE');
       expect(await createNow(phone())).toMatchObject({ kind: 'created' });
       expect(await createNow(phone('+43 30 7654321'))).toMatchObject({ kind: 'created' });
@@ -204,7 +204,7 @@ export function claimContract(opened: () => OpenedStore): void {
       expect(await createNow(phone('0043 30 7654321'))).toMatchObject({ kind: 'already-open' });
     });
 
-    test('what keeps the claims of one studio from being made anew keeps no other’s, and is told', async () => {
+    test('an error in the renewal of one studio is reported and does not stop that of others', async () => {
       await put('DE');
       await createNow(phone());
       await put(null);
@@ -230,7 +230,7 @@ export function claimContract(opened: () => OpenedStore): void {
       expect(await renewals()).toMatchObject([{ step: 'first' }, { step: 'second' }]);
     });
 
-    test('all can be made anew from the beginning, by the first rule, too; also those of which that is under way', async () => {
+    test('all claims can be renewed again, by the first rule too, and even during a renewal', async () => {
       const again = () => renewAllClaims({ store, clock: () => NOW });
       const extension = phone('030 1234567 x200');
       await put('DE');
@@ -255,7 +255,7 @@ export function claimContract(opened: () => OpenedStore): void {
       expect(await createNow(phone('030 1234567'))).toMatchObject({ kind: 'created' });
     });
 
-    test('a renewal that is broken off goes on where it was, also in another process', async () => {
+    test('an interrupted renewal continues where it stopped, even in another process', async () => {
       await put('DE');
       for (const index of times(250, (each) => each)) await createNow(phone(`030 ${1_000_000 + index}`));
       await put(null);
@@ -263,8 +263,8 @@ export function claimContract(opened: () => OpenedStore): void {
       let pages = 0;
       const brokenOff: Store = {
         ...store,
-        async noteClaimRenewal(...renewal) {
-          const noted = await store.noteClaimRenewal(...renewal);
+        async saveClaimRenewal(...renewal) {
+          const noted = await store.saveClaimRenewal(...renewal);
           if (++pages === 1) breakOff.abort();
           return noted;
         },
@@ -285,7 +285,7 @@ export function claimContract(opened: () => OpenedStore): void {
       expect(await renewals()).toMatchObject([{ step: 'second', after: null }]);
     });
 
-    test('two processes that renew at once, with leads that come and go, leave the claims of now and no others', async () => {
+    test('two concurrent renewals, while leads are created and closed, leave exactly the current claims', async () => {
       await put('DE');
       const leads: Lead[] = [];
       for (const index of times(60, (each) => each)) {
@@ -313,7 +313,7 @@ export function claimContract(opened: () => OpenedStore): void {
       for (const lead of leads.slice(30)) expect(await createNow(lead.contact)).toMatchObject({ kind: 'already-open' });
     });
 
-    test('a lead that was closed, opened again or renewed since it was read keeps what it has', async () => {
+    test('a lead that was closed, reopened or renewed after it was read keeps its claims', async () => {
       const lead = await created();
       const [read] = await claimsNow();
       if (!read) throw new Error('no lead');
@@ -340,7 +340,7 @@ export function claimContract(opened: () => OpenedStore): void {
       expect(await keysOfLead()).toEqual([aClaim('renewed')]);
     });
 
-    test('a region that changes and changes back, or on, while claims are renewed is held to in every form', async () => {
+    test('a region that changes again during a renewal applies in every form', async () => {
       await put('DE');
       await createNow(phone());
       await put('FR');
@@ -357,7 +357,7 @@ export function claimContract(opened: () => OpenedStore): void {
       expect(await createNow(phone('+49 30 7654321'))).toMatchObject({ kind: 'already-open' });
     });
 
-    test('a put that changes no region begins no renewal, and leaves one that is under way', async () => {
+    test('a put without a new region starts no renewal and does not change one in progress', async () => {
       await put('DE');
       expect(await renewals()).toEqual([]);
       await put(null);
@@ -367,7 +367,7 @@ export function claimContract(opened: () => OpenedStore): void {
       expect(await renewals()).toEqual(before);
     });
 
-    test('nothing of a lead but its claims changes', async () => {
+    test('a renewal changes nothing but the claims', async () => {
       await put('DE');
       await createNow(phone());
       const before = await everyLead();

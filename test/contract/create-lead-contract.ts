@@ -69,7 +69,7 @@ export function createLeadContract(opened: () => OpenedStore): void {
       expect(await everyLead()).toEqual([first]);
     });
 
-    test('the same data hashed in another way is a conflict', async () => {
+    test('a fingerprint of another version is a conflict', async () => {
       const first = aLead();
       const claims = claimsOf(first);
       await created(first, claims);
@@ -100,7 +100,7 @@ export function createLeadContract(opened: () => OpenedStore): void {
       await created(other, claimsOf(other, { idempotencyKey }));
     });
 
-    test('a retry is replayed and not told that its own lead is in the way', async () => {
+    test('a replay is not refused because of the open lead that it created', async () => {
       const lead = aLead();
       const claims = claimsOf(lead);
       await created(lead, claims);
@@ -122,7 +122,7 @@ export function createLeadContract(opened: () => OpenedStore): void {
       });
     });
 
-    test('a replay answers the lead as it is now, also after it was closed and the contact went to another', async () => {
+    test('a replay returns the current lead, even after it was closed and another lead has the contact', async () => {
       const lead = aLead();
       const claims = claimsOf(lead);
       await created(lead, claims);
@@ -157,15 +157,15 @@ export function createLeadContract(opened: () => OpenedStore): void {
       await created(b, claimsOf(b, { contactKeys: [aClaim('KeY')] }));
     });
 
-    test('an unknown key, an unknown lead and an empty studio are no faults', async () => {
+    test('an unknown key, an unknown lead and an empty studio are not errors', async () => {
       expect(await store.findLeadByIdempotencyKey(STUDIO_ID, newId())).toBeNull();
       expect(await store.findLead(STUDIO_ID, newId())).toBeNull();
       expect(await everyLead()).toEqual([]);
     });
   });
 
-  describe('leads that are created closed', () => {
-    test('claim nothing, stand in nobody’s way, and are found by their contact and their key', async () => {
+  describe('creating closed leads', () => {
+    test('claims no contact, blocks no other lead, and finds the lead by contact and key', async () => {
       const open = await created();
       const closed = aLead({ stage: 'won', contact: open.contact, updatedAt: plus(open.createdAt, 5000) });
       const claims = claimsOf(closed);
@@ -185,7 +185,7 @@ export function createLeadContract(opened: () => OpenedStore): void {
       expect(await store.createLead(rival, claimsOf(rival))).toEqual({ kind: 'already-open', leadId: closed.id });
     });
 
-    test('wait to be told since they were written', async () => {
+    test('puts the lead into the change feed as of the time of writing', async () => {
       const lead = aLead({ createdAt: new Date('2019-05-04T00:00:00Z') });
       await store.createLead(lead, claimsOf(lead), NOW);
 
@@ -193,7 +193,7 @@ export function createLeadContract(opened: () => OpenedStore): void {
     });
   });
 
-  describe('many creations at once', () => {
+  describe('concurrent creations', () => {
     const kinds = (outcomes: readonly CreateLeadOutcome[]) =>
       Object.fromEntries(
         Object.entries(Object.groupBy(outcomes, ({ kind }) => kind)).map(([kind, list]) => [kind, list?.length]),
@@ -208,7 +208,7 @@ export function createLeadContract(opened: () => OpenedStore): void {
         through = (index) => all[index % all.length] as Store;
       });
 
-      test('200 identical creations make one lead, and all get it', async () => {
+      test('200 identical creations create one lead, and all get it', async () => {
         const lead = aLead();
         const claims = claimsOf(lead);
 
@@ -222,7 +222,7 @@ export function createLeadContract(opened: () => OpenedStore): void {
         expect(outcomes.map((outcome) => 'lead' in outcome && outcome.lead)).toEqual(times(200, () => only));
       });
 
-      test('one key with 50 different bodies makes one lead, the rest are conflicts', async () => {
+      test('one key with 50 different bodies creates one lead; the rest are conflicts', async () => {
         const idempotencyKey = newId();
 
         const outcomes = await Promise.all(
@@ -238,7 +238,7 @@ export function createLeadContract(opened: () => OpenedStore): void {
         );
       });
 
-      test('200 keys for one contact make one lead, the rest are told which', async () => {
+      test('200 keys for one contact create one lead; the rest get its id', async () => {
         const { contact } = aLead();
 
         const outcomes = await Promise.all(
@@ -274,7 +274,7 @@ export function createLeadContract(opened: () => OpenedStore): void {
         expect(await everyLead()).toHaveLength(1);
       });
 
-      test('200 leads that have nothing in common are all made', async () => {
+      test('200 unrelated leads are all created', async () => {
         const leads = times(200, () => aLead());
 
         const outcomes = await Promise.all(leads.map((lead, index) => through(index).createLead(lead, claimsOf(lead))));
@@ -283,7 +283,7 @@ export function createLeadContract(opened: () => OpenedStore): void {
         expect(await everyLead()).toEqual(leads.toReversed());
       });
 
-      test('20 closed leads of one contact reopened at once: one opens, the rest are told which', async () => {
+      test('20 closed leads of one contact reopened concurrently: one opens, the rest get its id', async () => {
         const { contact } = aLead();
         const closed: Lead[] = [];
         for (const lead of times(20, () => aLead({ contact }))) {
@@ -313,7 +313,7 @@ export function createLeadContract(opened: () => OpenedStore): void {
         );
       });
 
-      test('reopening and creating for one contact at once: one of them has it', async () => {
+      test('concurrent reopening and creation for one contact: one succeeds', async () => {
         const lead = await created();
         const claims = claimsOf(lead);
         await moved(lead, 'lost');
@@ -341,7 +341,7 @@ export function createLeadContract(opened: () => OpenedStore): void {
         ]);
       });
 
-      test('20 moves of one lead at once each get an updatedAt of their own, and the highest stays', async () => {
+      test('20 concurrent moves of one lead get different values of updatedAt, and the highest is stored', async () => {
         const lead = await created();
         const claims = claimsOf(lead);
 

@@ -14,7 +14,7 @@ export function directoryContract(opened: () => OpenedStore): void {
   const { created, everyLead } = actionsOn(() => store);
 
   describe('the directory', () => {
-    test('a studio is found as it was put, and put again as it was put last', async () => {
+    test('a studio is found as it was put last', async () => {
       for (const studio of [aStudio(), aStudio({ status: 'suspended' }), aStudio()]) {
         expect(await store.putStudio(studio, BY)).toEqual(studio);
         expect(await store.findStudio(STUDIO_ID)).toEqual(studio);
@@ -22,7 +22,7 @@ export function directoryContract(opened: () => OpenedStore): void {
       expect(await store.findStudio('studio-2')).toBeNull();
     });
 
-    test('what a put of a studio does not give stays as it is', async () => {
+    test('fields that a put of a studio omits stay unchanged', async () => {
       await store.putStudio(aStudio({ regionCode: 'DE' }), BY);
       const asItIs = { id: STUDIO_ID, status: undefined, regionCode: undefined };
 
@@ -33,7 +33,7 @@ export function directoryContract(opened: () => OpenedStore): void {
       expect(await store.findStudio(STUDIO_ID)).toMatchObject({ status: 'suspended', regionCode: null });
     });
 
-    test('a studio that is not there is not made without a status', async () => {
+    test('a put without a status does not create a studio', async () => {
       expect(await store.putStudio({ id: STUDIO_ID, status: undefined, regionCode: 'DE' }, BY)).toBeNull();
       expect(await store.findStudio(STUDIO_ID)).toBeNull();
     });
@@ -43,7 +43,7 @@ export function directoryContract(opened: () => OpenedStore): void {
       expect(await store.putStudio(put, BY)).toEqual(aStudio());
     });
 
-    test('putting a studio again leaves its members, sources, keys and leads alone', async () => {
+    test('putting a studio again does not change its members, sources, keys or leads', async () => {
       const [source, key] = [aLeadSource(), anApiKey()];
       await store.putStudio(aStudio(), BY);
       await store.putMember(aMember());
@@ -59,7 +59,7 @@ export function directoryContract(opened: () => OpenedStore): void {
       expect(await everyLead()).toEqual([lead]);
     });
 
-    test('many first puts of one studio at once make one studio', async () => {
+    test('concurrent first puts of one studio create one studio', async () => {
       const another = await opened().another();
 
       await Promise.all(times(20, (index) => (index % 2 ? store : another).putStudio(aStudio(), BY)));
@@ -67,7 +67,7 @@ export function directoryContract(opened: () => OpenedStore): void {
       expect(await store.findStudio(STUDIO_ID)).toEqual(aStudio());
     });
 
-    test('a member and a source of no studio are not written', async () => {
+    test('members and sources of an unknown studio are not written', async () => {
       const source = aLeadSource();
 
       expect(await store.putMember(aMember())).toBe('no-studio');
@@ -90,7 +90,7 @@ export function directoryContract(opened: () => OpenedStore): void {
       expect(await store.findMember(STUDIO_ID, 'Member-1')).toBeNull();
     });
 
-    test('a removed member is answered once, and nobody else is removed', async () => {
+    test('removing a member returns it once and removes no other', async () => {
       await store.putStudio(aStudio(), BY);
       await store.putStudio(aStudio({ id: 'studio-2' }), BY);
       const others = [aMember({ id: 'member-2' }), aMember({ studioId: 'studio-2' })];
@@ -103,7 +103,7 @@ export function directoryContract(opened: () => OpenedStore): void {
       for (const member of others) expect(await store.findMember(member.studioId, member.id)).toEqual(member);
     });
 
-    test('many changes of one directory at once all stay', async () => {
+    test('concurrent changes of one directory are all stored', async () => {
       const another = await opened().another();
       await store.putStudio(aStudio(), BY);
       const sources = times(10, () => aLeadSource());
@@ -135,7 +135,7 @@ export function directoryContract(opened: () => OpenedStore): void {
       expect(await store.findLeadSource(STUDIO_ID, theirs.id)).toBeNull();
     });
 
-    test('a removed source is answered once, is none then, and makes room for another', async () => {
+    test('removing a source returns it once and makes room for another', async () => {
       await store.putStudio(aStudio(), BY);
       await store.putStudio(aStudio({ id: 'studio-2' }), BY);
       const sources = times(MAX_LEAD_SOURCES, () => aLeadSource());
@@ -152,7 +152,7 @@ export function directoryContract(opened: () => OpenedStore): void {
     });
 
     test.each([{ stores: 1 }, { stores: 2 }])(
-      'of 30 members and 30 sources put at once through $stores store(s), as many are written as there is room for',
+      'of 30 members and 30 sources put concurrently through $stores store(s), as many are written as the bounds allow',
       async ({ stores }) => {
         const all = stores === 1 ? [store] : [store, await opened().another()];
         const through = (index: number) => all[index % all.length] as Store;
@@ -174,7 +174,7 @@ export function directoryContract(opened: () => OpenedStore): void {
       },
     );
 
-    test('in a studio that has more than the bound, each member and source can be put and removed, and none is added', async () => {
+    test('in a studio above the bounds, members and sources can be changed and removed, but not added', async () => {
       await store.putStudio(aStudio(), BY);
       const members = times(MAX_MEMBERS + 2, (index) => aMember({ id: `member-${index}` }));
       const sources = times(MAX_LEAD_SOURCES + 2, () => aLeadSource());
@@ -190,7 +190,7 @@ export function directoryContract(opened: () => OpenedStore): void {
       expect(await store.putMember(aMember({ id: 'another' }))).toBe('limit-reached');
     });
 
-    test('sources are listed in pages, by id, that make the whole', async () => {
+    test('sources are listed by id, in pages that together have every source once', async () => {
       await store.putStudio(aStudio(), BY);
       const sources = times(MAX_LEAD_SOURCES + 5, () => aLeadSource());
       await opened().fill({ sources });
@@ -206,7 +206,7 @@ export function directoryContract(opened: () => OpenedStore): void {
       expect(third).toEqual({ records: sources.slice(MAX_LEAD_SOURCES), next: null });
     });
 
-    test('studios are listed by the bytes of their ids, as they were put last, in pages that make the whole', async () => {
+    test('studios are listed by the bytes of their ids, in pages that together have every studio once', async () => {
       const ids = ['-', '0', '9', 'A', 'Z', '_', 'a', 'aA', 'aa', 'z'.repeat(64)];
       for (const id of ids.toReversed()) await store.putStudio(aStudio({ id }), BY);
       await store.putStudio({ id: 'a', status: 'suspended', regionCode: 'DE' }, BY);
@@ -220,7 +220,7 @@ export function directoryContract(opened: () => OpenedStore): void {
       expect(await store.listStudios('b', 1)).toEqual({ records: studios.slice(9), next: null });
     });
 
-    test('a studio whose id is none is passed over', async () => {
+    test('a studio with an invalid id is skipped', async () => {
       await opened().makeStudios('first', 'not an id', 'x'.repeat(65), 'ä', '', 'third');
 
       expect((await store.listStudios(null, 1)).next).toBe('first');
@@ -228,7 +228,7 @@ export function directoryContract(opened: () => OpenedStore): void {
       expect([records.map(({ id }) => id), next]).toEqual([['first', 'third'], null]);
     });
 
-    test('two studios may have a source of the same id', async () => {
+    test('two studios can have sources with the same id', async () => {
       await store.putStudio(aStudio(), BY);
       await store.putStudio(aStudio({ id: 'studio-2' }), BY);
       const mine = aLeadSource();

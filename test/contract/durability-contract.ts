@@ -33,7 +33,7 @@ export function durabilityContract(opened: () => OpenedStore): void {
   describe('text', () => {
     const longest = { astral: '🦉'.repeat(2000), 'three bytes each': '語'.repeat(2000) };
 
-    test.each(Object.entries({ ...HARD_TEXTS, ...longest }))('%s: stored and answered unchanged', async (_, text) => {
+    test.each(Object.entries({ ...HARD_TEXTS, ...longest }))('%s: stored and returned unchanged', async (_, text) => {
       const [name, value] = [cut(text, BOUNDS.name.max), cut(text, BOUNDS.phone.max)];
       const lead = await created(aLead({ displayName: name, contact: { type: 'phone', value }, note: text }));
       const source = aLeadSource({ name });
@@ -50,8 +50,8 @@ export function durabilityContract(opened: () => OpenedStore): void {
     });
   });
 
-  describe('keeping and closing', () => {
-    test('what was answered as written is there after the store was opened again', async () => {
+  describe('restarting and closing', () => {
+    test('acknowledged writes survive a restart', async () => {
       const [source, key] = [aLeadSource(), anApiKey()];
       await store.putStudio(aStudio({ regionCode: 'DE' }), BY);
       await store.putMember(aMember());
@@ -75,7 +75,7 @@ export function durabilityContract(opened: () => OpenedStore): void {
       expect(await reopened.createLead(rival, claimsOf(rival))).toEqual({ kind: 'already-open', leadId: next.id });
     });
 
-    test('what one process was answered as written, another sees at once', async () => {
+    test('an acknowledged write is visible to other processes immediately', async () => {
       const another = await opened().another();
       const lead = await created();
 
@@ -87,7 +87,7 @@ export function durabilityContract(opened: () => OpenedStore): void {
       await expect(store.check()).resolves.toBeUndefined();
     });
 
-    test('writes under way when the store is closed are finished', async () => {
+    test('closing waits for writes in flight', async () => {
       const another = await opened().another();
       const leads = times(20, () => aLead());
       const writes = leads.map((lead) => store.createLead(lead, claimsOf(lead)));
@@ -98,7 +98,7 @@ export function durabilityContract(opened: () => OpenedStore): void {
       expect(await leadsIn(another, STUDIO_ID, null, 100)).toEqual(leads.toReversed());
     });
 
-    test('closing twice is no fault, and leaves other stores on the same data alone', async () => {
+    test('a store can be closed twice without effect on other stores of the same data', async () => {
       const another = await opened().another();
       await store.close();
       await store.close();
@@ -117,7 +117,7 @@ export function durabilityContract(opened: () => OpenedStore): void {
       findStudio: (closed) => closed.findStudio(STUDIO_ID),
     };
 
-    test.each(Object.entries(callsOf))('a closed store says that it is not available: %s', async (_, call) => {
+    test.each(Object.entries(callsOf))('a closed store is unavailable: %s', async (_, call) => {
       await store.close();
 
       await expect(call(store)).rejects.toBeInstanceOf(StoreUnavailable);

@@ -35,7 +35,7 @@ export function findLeadsContract(damages: readonly Damage[], opened: () => Open
       byId(await store.findLeadsOfContact(studioId, contactKeys));
     const found = (contact: Contact, studio = aStudio()) => foundBy(openClaims(contact, studio).contactKeys);
 
-    test('are found, open and closed, and nobody else’s', async () => {
+    test('are found, open and closed, and no others', async () => {
       const contact = anEmail();
       const leads = [
         await moved(await created(aLead({ contact })), 'won'),
@@ -53,7 +53,7 @@ export function findLeadsContract(damages: readonly Damage[], opened: () => Open
       expect(await foundBy(claimsOf(theirs).contactKeys, 'studio-3')).toEqual([]);
     });
 
-    test('are found by any of their keys, each once, also after the next start', async () => {
+    test('are found by any of their claims, each once, even after a restart', async () => {
       const [open, closed] = [aLead(), aLead()];
       const keys = (...names: string[]) => ({ contactKeys: names.map(aClaim) });
       await created(open, claimsOf(open, keys('a', 'b')));
@@ -69,7 +69,7 @@ export function findLeadsContract(damages: readonly Damage[], opened: () => Open
       expect(await foundBy([aClaim('x')])).toEqual([]);
     });
 
-    test('are found wherever they are moved, and closed ones keep the contact from nobody', async () => {
+    test('are found in every stage, and closed ones do not block the contact', async () => {
       const lead = await created();
       for (const stage of ['won', 'lost', 'contacted', 'lost', 'new', 'won'] as const) {
         const now = await moved(lead, stage);
@@ -81,7 +81,7 @@ export function findLeadsContract(damages: readonly Damage[], opened: () => Open
     });
 
     test.each(['new', 'lost'] as const)(
-      'are found by what was corrected, and no longer by what was before: %s',
+      'are found by the corrected contact and not by the former one: %s',
       async (stage) => {
         const lead = await created();
         if (stage !== 'new') await moved(lead, stage);
@@ -96,7 +96,7 @@ export function findLeadsContract(damages: readonly Damage[], opened: () => Open
       },
     );
 
-    test('are not closed with the claims of a contact that was corrected since', async () => {
+    test('cannot be closed with the claims of a former contact', async () => {
       const lead = await created();
       const now = await corrected(lead, anEmail());
       const { studioId, id: leadId } = lead;
@@ -107,7 +107,7 @@ export function findLeadsContract(damages: readonly Damage[], opened: () => Open
       expect(await found(now.contact)).toEqual([now]);
     });
 
-    test('that are more than are looked at: so many, the open one among them', async () => {
+    test('above the bound: as many as the bound are found, including the open one', async () => {
       const contact = anEmail();
       const leads = times(MAX_LEADS_PER_CONTACT + 5, () => aLead());
       // Not all at once: each call has four seconds.
@@ -125,7 +125,7 @@ export function findLeadsContract(damages: readonly Damage[], opened: () => Open
       expect(all).toContainEqual(open);
     }, 120_000);
 
-    test('are found without those that cannot be read, which are reported', async () => {
+    test('are found without unreadable ones, which are reported', async () => {
       const contact = anEmail();
       const [bad, good] = [aLead({ contact }), aLead({ contact })];
       await created(bad);
@@ -152,7 +152,7 @@ export function findLeadsContract(damages: readonly Damage[], opened: () => Open
         return moved(lead, 'lost', { claims });
       }
 
-      test('closed ones are found as contacts are compared then, by former rules too while that goes on', async () => {
+      test('closed leads are found by the new region, and during the renewal by former rules, too', async () => {
         await put('DE');
         const lead = await closedIn('DE', phone('030 7654321'));
         expect(await found(phone('+49 30 7654321'), inRegion('DE'))).toEqual([lead]);
@@ -169,7 +169,7 @@ export function findLeadsContract(damages: readonly Damage[], opened: () => Open
         expect(await found(phone('030 7654321'), inRegion('AT'))).toEqual([lead]);
       });
 
-      test('an open one and closed ones of the same contact are made anew side by side', async () => {
+      test('an open lead and closed leads of one contact are renewed together', async () => {
         await put('DE');
         const closed = [await closedIn('DE', phone('030 7654321')), await closedIn('DE', phone('+49 30 7654321'))];
         const contact = phone('030/7654321');
@@ -181,7 +181,7 @@ export function findLeadsContract(damages: readonly Damage[], opened: () => Open
         expect(await found(phone('+49 30 7654321'), inRegion('AT'))).toEqual([closed[1]]);
       });
 
-      test('one that was opened again since it was read keeps what it claims', async () => {
+      test('a lead that was reopened after it was read keeps its claims', async () => {
         const lead = await moved(await created(), 'lost');
         const [read] = (await store.listClaims(STUDIO_ID, null, 10)).leads as [ClaimingLead];
         expect(read).toMatchObject({ id: lead.id, isOpen: false });

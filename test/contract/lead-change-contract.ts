@@ -40,7 +40,7 @@ export function leadChangeContract(damages: readonly Damage[], opened: () => Ope
       );
     const acknowledgeAll = async () => acknowledge(...(await changes()));
 
-    test('a new lead waits, whole, until it is acknowledged', async () => {
+    test('a new lead is in the feed, complete, until it is acknowledged', async () => {
       const lead = await created(aLead({ note: 'Calls back.', sourceId: newId() }));
 
       const [change] = await changes();
@@ -56,7 +56,7 @@ export function leadChangeContract(damages: readonly Damage[], opened: () => Ope
       expect(await acknowledge(change)).toBe(0);
     });
 
-    test('a lead that has changed since it was acknowledged waits again, with what is new', async () => {
+    test('a lead that changes after its acknowledgement is in the feed again, with the new changes', async () => {
       const lead = await created();
       const [creation] = await changes();
       await acknowledge(creation);
@@ -73,7 +73,7 @@ export function leadChangeContract(damages: readonly Damage[], opened: () => Ope
       expect(change?.revision).toBeGreaterThan(creation?.revision ?? Number.NaN);
     });
 
-    test('a correction makes a lead wait, and one that changes nothing does not', async () => {
+    test('a correction puts a lead into the feed, and one that changes nothing does not', async () => {
       const lead = await created();
       await acknowledgeAll();
       const now = plus(lead.createdAt, 5000);
@@ -103,7 +103,7 @@ export function leadChangeContract(damages: readonly Damage[], opened: () => Ope
       ]);
     });
 
-    test('what has happened since the last acknowledgement is told as one change, of the state of now', async () => {
+    test('all changes since the last acknowledgement are one entry with the current state', async () => {
       const lead = await created();
       for (const [seconds, stage] of [
         [1, 'contacted'],
@@ -126,7 +126,7 @@ export function leadChangeContract(damages: readonly Damage[], opened: () => Ope
       ]);
     });
 
-    test('each change has at least its time as its revision: so it is higher than those that a restore has forgotten', async () => {
+    test('a revision is at least the time of the change, and so higher than those lost by a restore', async () => {
       const lead = await created();
       const { studioId, id: leadId } = lead;
       await moved(lead, 'won');
@@ -141,7 +141,7 @@ export function leadChangeContract(damages: readonly Damage[], opened: () => Ope
       expect((await changes())[0]?.revision).toBe(now.getTime() + 5000);
     });
 
-    test('to acknowledge an older state does not hide a newer one', async () => {
+    test('acknowledging an older state does not hide a newer one', async () => {
       const lead = await created();
       const [older] = await changes();
       await moved(lead, 'contacted');
@@ -154,7 +154,7 @@ export function leadChangeContract(damages: readonly Damage[], opened: () => Ope
       expect(await changes()).toEqual([]);
     });
 
-    test('a lead that has changed is marked, whenever one looks', async () => {
+    test('a changed lead is never visible without its entry in the feed', async () => {
       const other = await opened().another();
       const lead = await created();
       await acknowledgeAll();
@@ -168,7 +168,7 @@ export function leadChangeContract(damages: readonly Damage[], opened: () => Ope
       expect(await looking).toMatchObject([{ lead: { id: lead.id, stage: 'won' } }]);
     });
 
-    test('what changes nothing makes nobody wait: repetitions, refusals, the stage that it has, other claims', async () => {
+    test('replays, refusals, a move to the same stage and renewed claims are not in the feed', async () => {
       const lead = aLead({ contact: { type: 'phone', value: '030 1234567' } });
       const claims = claimsOf(lead);
       await store.createLead(lead, claims);
@@ -185,7 +185,7 @@ export function leadChangeContract(damages: readonly Damage[], opened: () => Ope
       expect(await changes()).toEqual([]);
     });
 
-    test('those come first whose changes began first, whatever happened to them later; as many as are asked for', async () => {
+    test('entries are sorted by their first unacknowledged change, up to the limit', async () => {
       const leads: Lead[] = [];
       for (const seconds of [3, 1, 2]) leads.push(await created(aLead({ createdAt: plus(NOW, 1000 * seconds) })));
       const [third, first, second] = leads as [Lead, Lead, Lead];
@@ -200,7 +200,7 @@ export function leadChangeContract(damages: readonly Damage[], opened: () => Ope
       expect(await changedIds()).toEqual([second.id, third.id, first.id]);
     });
 
-    test('a lead is reached whatever the clock said of whoever wrote it, also behind those that were told', async () => {
+    test('a lead is in the feed whatever the clock of its writer, even before entries already read', async () => {
       await created(aLead({ createdAt: NOW }));
       await acknowledgeAll();
       for (const createdAt of [plus(NOW, 10 * 365 * 86_400_000), new Date(1), plus(NOW, -86_400_000)]) {
@@ -210,7 +210,7 @@ export function leadChangeContract(damages: readonly Damage[], opened: () => Ope
       }
     });
 
-    test('leads of all studios wait together, and are acknowledged by studio', async () => {
+    test('the feed has the leads of all studios, and an acknowledgement names the studio', async () => {
       await store.putStudio(aStudio({ id: 'studio-2' }), BY);
       const [one, other] = [await created(), await created(aLead({ studioId: 'studio-2' }))];
       const [change] = await changes();
@@ -226,7 +226,7 @@ export function leadChangeContract(damages: readonly Damage[], opened: () => Ope
       expect((await changes()).length).toBe(2);
     });
 
-    test('what waits and what is acknowledged outlasts the process', async () => {
+    test('entries and acknowledgements survive a restart', async () => {
       const [waits, known] = [await created(), await created()];
       await acknowledge(await changeOf(known));
 
@@ -235,7 +235,7 @@ export function leadChangeContract(damages: readonly Damage[], opened: () => Ope
       expect(await changedIds()).toEqual([waits.id]);
     });
 
-    test('all leads of a studio can be had once more, a part at a time, and an acknowledgement of before does not count', async () => {
+    test('all leads of a studio can be resent, in parts, and earlier acknowledgements do not count', async () => {
       await store.putStudio(aStudio({ id: 'studio-2' }), BY);
       const elsewhere = await created(aLead({ studioId: 'studio-2' }));
       const leads: Lead[] = [];
@@ -270,7 +270,7 @@ export function leadChangeContract(damages: readonly Damage[], opened: () => Ope
       expect(await store.resendLeads('studio-3', null, 4, now)).toEqual({ leads: 0, next: null });
     });
 
-    test('how many wait is counted up to a bound, and told with the time of the first', async () => {
+    test('the number of entries is counted up to a bound, with the time of the first', async () => {
       expect(await store.measureLeadChanges(10)).toEqual({ leads: 0, since: null });
       for (const seconds of [2, 1, 3]) await created(aLead({ createdAt: plus(NOW, 1000 * seconds) }));
 
@@ -280,7 +280,7 @@ export function leadChangeContract(damages: readonly Damage[], opened: () => Ope
       expect(await store.measureLeadChanges(10)).toEqual({ leads: 0, since: null });
     });
 
-    test('a lead that cannot be read waits, is reported, and holds nobody up', async () => {
+    test('an unreadable lead stays in the feed, is reported, and does not block others', async () => {
       const broken: Lead[] = [];
       for (const index of times(5, (index) => index)) {
         broken.push(await created(aLead({ createdAt: plus(NOW, index) })));
@@ -295,7 +295,7 @@ export function leadChangeContract(damages: readonly Damage[], opened: () => Ope
       expect((await changes()).length).toBe(6);
     });
 
-    test('a copy that two consumers keep is the store in the end, however many writers there are', async () => {
+    test('a copy kept by two consumers equals the store in the end, with many writers', async () => {
       const others = [store, await opened().another()];
       const leads: Lead[] = [];
       for (const _ of times(10, () => 0)) leads.push(await created());

@@ -39,7 +39,7 @@ export function leadErasureContract(damages: readonly Damage[], opened: () => Op
       });
 
     test.each(['new', 'won'] as const)(
-      'an erased lead is there for nobody, keeps its stage, and frees its contact: %s',
+      'an erased lead cannot be found, keeps its stage, and frees its contact: %s',
       async (stage) => {
         const lead = await created(aLead({ note: 'Calls back.' }));
         const other = await created();
@@ -62,7 +62,7 @@ export function leadErasureContract(damages: readonly Damage[], opened: () => Op
       },
     );
 
-    test('the key of an erased lead answers so, whatever is sent with it, and nothing is written', async () => {
+    test('the key of an erased lead returns that it is erased, whatever the data, and nothing is written', async () => {
       const lead = aLead();
       const claims = claimsOf(lead);
       await created(lead, claims);
@@ -76,7 +76,7 @@ export function leadErasureContract(damages: readonly Damage[], opened: () => Op
       expect((await store.listLeads(STUDIO_ID, null, 10)).records).toEqual([]);
     });
 
-    test('to erase a lead again changes nothing: not when it was, not its events, not the feed', async () => {
+    test('erasing a lead again changes nothing: neither its time nor its events nor the feed', async () => {
       const lead = await created();
       const first = await erase(lead);
       const [change] = await store.listLeadChanges(10);
@@ -88,7 +88,7 @@ export function leadErasureContract(damages: readonly Damage[], opened: () => Op
       expect((await store.listAuditEvents(STUDIO_ID, lead.id)).map(({ action }) => action)).toEqual(['lead-erased']);
     });
 
-    test('a lead that has changed since it was looked at is left alone, if that is asked for', async () => {
+    test('a lead that has changed since the expected time is not erased', async () => {
       const lead = await created();
       await rename(lead, 'Ada King');
       const { studioId, id: leadId } = lead;
@@ -103,7 +103,7 @@ export function leadErasureContract(damages: readonly Damage[], opened: () => Op
       expect(await eraseAsSeen(lead.updatedAt)).toMatchObject({ kind: 'erased' });
     });
 
-    test('the feed tells what is left of it', async () => {
+    test('the feed has what is left of an erased lead', async () => {
       const lead = await created();
       const outcome = await erase(lead);
 
@@ -117,7 +117,7 @@ export function leadErasureContract(damages: readonly Damage[], opened: () => Op
       ]);
     });
 
-    test('who did what to it before stays, beside who erased it', async () => {
+    test('earlier audit events stay, beside that of the erasure', async () => {
       const lead = await created();
       await move(lead, 'won');
       await erase(lead);
@@ -128,7 +128,7 @@ export function leadErasureContract(damages: readonly Damage[], opened: () => Op
       ]);
     });
 
-    test('what is not there, or in another studio, is not found', async () => {
+    test('an unknown lead and a lead of another studio are not found', async () => {
       const lead = await created();
 
       expect(await erase({ ...lead, studioId: 'studio-2' })).toEqual({ kind: 'not-found' });
@@ -136,7 +136,7 @@ export function leadErasureContract(damages: readonly Damage[], opened: () => Op
       expect(await store.findLead(STUDIO_ID, lead.id)).toEqual(lead);
     });
 
-    test('a lead that cannot be read can be erased, as long as its stage and times can', async () => {
+    test('an unreadable lead can be erased if its stage and times are readable', async () => {
       const [lead, lost] = [await created(), await created()];
       await opened().damage(emptyName(damages), lead);
       await opened().damage({ kind: 'lead', field: 'stage', value: 'qualified' }, lost);
@@ -146,7 +146,7 @@ export function leadErasureContract(damages: readonly Damage[], opened: () => Op
       expect((await store.listLeads(STUDIO_ID, null, 10)).records).toEqual([]);
     });
 
-    test('of corrections and erasures at once, none brings anything back', async () => {
+    test('concurrent corrections never restore data of an erased lead', async () => {
       const other = await opened().another();
       const leads: Lead[] = [];
       for (const _ of times(10, () => 0)) leads.push(await created());
@@ -164,7 +164,7 @@ export function leadErasureContract(damages: readonly Damage[], opened: () => Op
       for (const { lead } of await store.listLeadChanges(100)) expect(lead).not.toHaveProperty('displayName');
     });
 
-    test('erased leads can be walked through, part by part', async () => {
+    test('erased leads are listed in pages', async () => {
       const leads: Lead[] = [];
       for (const _ of times(7, () => 0)) leads.push(await created());
       const erased = leads.filter((_, index) => index % 2 === 0);
@@ -182,7 +182,7 @@ export function leadErasureContract(damages: readonly Damage[], opened: () => Op
       expect(await store.walkErasedLeads('studio-2', null, 3)).toEqual({ leads: [], next: null });
     });
 
-    test('many erased leads in a row hide none of those behind them', async () => {
+    test('many erased leads in a row hide no others', async () => {
       const first = await created();
       const leads: Lead[] = [];
       for (const _ of times(60, () => 0)) leads.push(await created());

@@ -15,7 +15,7 @@ export function listLeadsContract(opened: () => OpenedStore): void {
   const { created, moved, everyLead } = actionsOn(() => store);
 
   describe('listing leads', () => {
-    test('leads come highest id first, whatever the order they were created in', async () => {
+    test('leads are sorted by id, highest first, whatever the order of creation', async () => {
       const leads = times(9, () => aLead());
       const shuffled = [4, 0, 8, 2, 6, 1, 7, 3, 5].map((index) => leads[index] as Lead);
       for (const lead of shuffled) await created(lead);
@@ -23,7 +23,7 @@ export function listLeadsContract(opened: () => OpenedStore): void {
       expect(await everyLead()).toEqual(leads.toReversed());
     });
 
-    test('ids of every kind have their place, the highest and the lowest too', async () => {
+    test('ids of every UUID version sort by value, including the lowest and the highest', async () => {
       const ids = [
         'ffffffff-ffff-ffff-ffff-ffffffffffff',
         'fedcba98-7654-4321-8fed-cba987654321',
@@ -38,7 +38,7 @@ export function listLeadsContract(opened: () => OpenedStore): void {
       expect(await leadsIn(store, STUDIO_ID, ids[4] as string, 10)).toEqual([]);
     });
 
-    test('there are never more than the limit, and the pages make the whole', async () => {
+    test('a page has at most the limit, and the pages together have every lead once', async () => {
       const leads = times(10, () => aLead());
       for (const lead of leads) await created(lead);
       const newestFirst = leads.toReversed();
@@ -50,7 +50,7 @@ export function listLeadsContract(opened: () => OpenedStore): void {
       expect([first, second, third]).toEqual([newestFirst.slice(0, 4), newestFirst.slice(4, 8), newestFirst.slice(8)]);
     });
 
-    test('a page may follow an id that no lead has', async () => {
+    test('a page can start after an id that no lead has', async () => {
       const [older, between, newer] = [aLead(), newId(), aLead()];
       await created(older);
       await created(newer);
@@ -58,7 +58,7 @@ export function listLeadsContract(opened: () => OpenedStore): void {
       expect(await leadsIn(store, STUDIO_ID, between, 10)).toEqual([older]);
     });
 
-    test('a lead stays where it is when it moves to another stage', async () => {
+    test('a change of stage does not change the order', async () => {
       const leads = times(3, () => aLead());
       for (const lead of leads) await created(lead);
       const won = await moved(leads[1] as Lead, 'won');
@@ -95,14 +95,14 @@ export function listLeadsContract(opened: () => OpenedStore): void {
       }
     }
 
-    test('leads come lowest id first, whatever the order they were created in, and the pages make the whole', async () => {
+    test('leads are sorted by id, lowest first, and the pages together have every lead once', async () => {
       const leads = times(10, () => aLead());
       for (const index of [4, 0, 8, 2, 6, 9, 1, 7, 3, 5]) await created(leads[index] as Lead);
 
       for (const limit of [1, 3, 5, 9, 10, 11]) expect(await walked(limit)).toEqual(leads);
     });
 
-    test('ids of every kind have their place, the highest and the lowest too', async () => {
+    test('ids of every UUID version sort by value, including the lowest and the highest', async () => {
       const ids = [
         '00000000-0000-0000-0000-000000000000',
         '0a000000-0000-8000-b000-000000000000',
@@ -116,7 +116,7 @@ export function listLeadsContract(opened: () => OpenedStore): void {
       expect(await store.walkLeads(STUDIO_ID, ids[4] as string, 10)).toEqual({ records: [], next: null });
     });
 
-    test('a page may follow an id that no lead has', async () => {
+    test('a page can start after an id that no lead has', async () => {
       const [older, between, newer] = [aLead(), newId(), aLead()];
       await created(older);
       await created(newer);
@@ -124,7 +124,7 @@ export function listLeadsContract(opened: () => OpenedStore): void {
       expect(await store.walkLeads(STUDIO_ID, between, 10)).toEqual({ records: [newer], next: null });
     });
 
-    test('leads that are created and moved meanwhile neither shift nor double those that were there', async () => {
+    test('leads created or moved during a walk neither shift nor duplicate others', async () => {
       const leads = times(6, () => aLead());
       for (const lead of leads) await created(lead);
 

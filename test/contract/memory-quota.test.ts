@@ -17,7 +17,7 @@ quotaContract('memory', {
   redisUrl: () => undefined,
 });
 
-test('of keys whose windows are over nothing is held: ten times as many take no more memory than twice as many', async () => {
+test('ended windows hold no memory: those of ten times as many keys take no more than those of twice as many', async () => {
   setFlagsFromString('--expose-gc');
   const collectGarbage = runInNewContext('gc');
   let nowMs = 0;

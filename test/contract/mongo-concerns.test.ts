@@ -23,7 +23,7 @@ const READS = ['find', 'aggregate', 'count', 'distinct'];
 const BODY_AT = 21;
 const OP_MSG = 2013;
 
-describeWithMongo('whatever DATABASE_URL asks for', (mongoUrl) => {
+describeWithMongo('whatever options DATABASE_URL has', (mongoUrl) => {
   let proxy: TcpProxy;
   let commands: Document[];
 
@@ -47,7 +47,7 @@ describeWithMongo('whatever DATABASE_URL asks for', (mongoUrl) => {
   const urlWith = (options: string) => `mongodb://127.0.0.1:${proxy.port}/test-${randomUUID()}?${options}`;
   const named = (names: readonly string[]) => commands.filter((command) => names.includes(nameOf(command)));
 
-  test.each(HARMFUL)('each command that goes out asks for a majority and its disks: %s', async (options) => {
+  test.each(HARMFUL)('each command requires a majority and its disks: %s', async (options) => {
     const store = await openMongoStore(urlWith(options));
     onTestFinished(() => store.close());
     await useAllOf(store);
@@ -68,7 +68,7 @@ describeWithMongo('whatever DATABASE_URL asks for', (mongoUrl) => {
     for (const { $readPreference } of commands) expect($readPreference?.mode ?? 'primary').toMatch(/^primary/);
   });
 
-  test.each(HARMFUL)('what is read is asked of the primary: %s', async (options) => {
+  test.each(HARMFUL)('reads go to the primary: %s', async (options) => {
     // The driver does not say so to a server that stands alone.
     const connection = await connect(urlWith(options));
     onTestFinished(() => connection.close());
@@ -102,11 +102,11 @@ async function useAllOf(store: Store): Promise<void> {
     await store.renewClaims(studioId, { ...lead, claims }, claimsOf(aLead()));
   }
   await store.putStudio({ ...studio, regionCode: 'DE' }, BY);
-  for (const renewal of await store.listClaimRenewals()) await store.noteClaimRenewal(renewal, null);
+  for (const renewal of await store.listClaimRenewals()) await store.saveClaimRenewal(renewal, null);
   await store.createApiKey(key, NOW);
   const secret = { secretSha256: aSecretHash(), secretHint: 'zzzz', expiresAt: null };
   await store.replaceApiKey({ studioId, keyId: key.id, memberId: member.id, ...secret, now: NOW });
-  await store.noteApiKeyUse({ studioId, keyId: key.id, now: NOW, unlessSince: NOW });
+  await store.recordApiKeyUse({ studioId, keyId: key.id, now: NOW, unlessSince: NOW });
   await store.findCredential(secret.secretSha256, source.id);
   await store.listApiKeys(studioId);
   await store.revokeApiKey(studioId, key.id, BY);

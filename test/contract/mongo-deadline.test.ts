@@ -93,7 +93,7 @@ describeWithMongoServer('the deadline of a call to MongoDB', () => {
       }),
   };
 
-  test('a call is given up in time when each of its steps is late, and fails', async () => {
+  test('a call whose steps are all late fails in time', async () => {
     proxy.loseReplies({ of: isCommand('find', 'insert', 'update'), count: Number.POSITIVE_INFINITY, afterMs: LATE_MS });
 
     await Promise.all(Object.entries(calls).map(([name, call]) => expectGivenUp(call(), name)));
@@ -102,13 +102,13 @@ describeWithMongoServer('the deadline of a call to MongoDB', () => {
     expect(proxy.lost()).toBeGreaterThan(Object.keys(calls).length);
   });
 
-  test('so is one to a database that is silent', async () => {
+  test('so does a call to a silent database', async () => {
     mongo.pause();
 
     await Promise.all(Object.entries(calls).map(([name, call]) => expectGivenUp(call(), name)));
   });
 
-  test('so is one that waits for its turn behind another that does not end', async () => {
+  test('so does a call that waits behind another that does not end', async () => {
     mongo.pause();
     const contested = aLead();
     const itsClaims = claimsOf(contested);
@@ -121,7 +121,7 @@ describeWithMongoServer('the deadline of a call to MongoDB', () => {
     ]);
   });
 
-  test('what was given up stands in nobody’s way once the database answers again', async () => {
+  test('a call that was given up does not block others once the database replies again', async () => {
     const another = aLead();
     const itsClaims = claimsOf(another);
     mongo.pause();
@@ -134,7 +134,7 @@ describeWithMongoServer('the deadline of a call to MongoDB', () => {
     expect(found).toMatchObject({ fingerprint: itsClaims.fingerprint });
   });
 
-  test('when all connections break under load, again and again, each time calls are answered again by themselves', async () => {
+  test('after each of several losses of all connections under load, calls succeed again', async () => {
     for (const _ of times(4, () => 0)) {
       let isOver = false;
       const callers = times(32, async () => {
@@ -152,7 +152,7 @@ describeWithMongoServer('the deadline of a call to MongoDB', () => {
     }
   });
 
-  test('connections break as the next command is sent over them: whose creation that was may ask again', async () => {
+  test('a creation that fails because its connection breaks can be repeated', async () => {
     proxy.breakAfterReplies(0.05);
     const failed: [Lead, LeadClaims][] = [];
     const over = performance.now() + BREAKING_MS;

@@ -117,7 +117,7 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
     ['idempotencyKey', 'one key', sharingKey],
     ['openContact', 'one contact', sharingContact],
   ] as const)(
-    'with %s dropped in that moment, of creations for %s at two cores never two leads are answered',
+    'with %s dropped at that moment, creations for %s at two cores never return two leads',
     async (name, _what, sharing) => {
       const { leads, open } = await aDatabase();
       const cores = [await open(), await open()];
@@ -139,7 +139,7 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
     },
   );
 
-  test('with openContact dropped in that moment, of two leads at two cores never both are answered as having got one contact', async () => {
+  test('with openContact dropped at that moment, corrections of two leads to one contact at two cores never both succeed', async () => {
     const { leads, open } = await aDatabase();
     const cores = [await open(), await open()] as const;
 
@@ -161,7 +161,7 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
     }
   });
 
-  test('an index that was dropped is made again by itself, and then all goes on', async () => {
+  test('a dropped index is recreated automatically, and then creations succeed', async () => {
     const { leads, open } = await aDatabase();
     const store = await open();
     const lead = aLead();
@@ -190,32 +190,35 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
       { unique: true },
     ],
     ['in another order', /has the key/, { 'idempotency.key': 1, studioId: 1 }, { unique: true }],
-  ])('with an index %s nothing is created, the core says so, and goes on when it is dropped', async (...given) => {
-    const [, says, key, options] = given;
-    const { url, leads, open } = await aDatabase();
-    const named = { name: 'idempotencyKey', ...options };
-    const itsKey = Object.keys(key).length > 0 ? key : { studioId: 1, 'idempotency.key': 1 };
-    await leads.createIndex(itsKey as Record<string, 1>, named);
-    const store = await open();
-    // A server may have ours beside it: then all is well.
-    const names = (await leads.indexes()).map(({ name }) => name);
-    if (named.name !== 'idempotencyKey' && names.includes('idempotencyKey')) {
+  ])(
+    'with an index %s nothing is created, the check reports it, and creations succeed once it is dropped',
+    async (...given) => {
+      const [, says, key, options] = given;
+      const { url, leads, open } = await aDatabase();
+      const named = { name: 'idempotencyKey', ...options };
+      const itsKey = Object.keys(key).length > 0 ? key : { studioId: 1, 'idempotency.key': 1 };
+      await leads.createIndex(itsKey as Record<string, 1>, named);
+      const store = await open();
+      // A server may have ours beside it: then all is well.
+      const names = (await leads.indexes()).map(({ name }) => name);
+      if (named.name !== 'idempotencyKey' && names.includes('idempotencyKey')) {
+        expect(await create(store)).toMatchObject({ kind: 'created' });
+        return;
+      }
+      await untilChecked(store, says);
+      const told = await checked(store);
+      expect(told).toMatch(/^nothing is created: leads\.idempotencyKey .*cannot be made: another index stands/);
+      await expect(create(store)).rejects.toBeInstanceOf(StoreUnavailable);
+      expect(await leads.countDocuments()).toBe(0);
+      expect(await doctorSays(url)).toEqual([expect.stringMatching(says)]);
+
+      await leads.dropIndex(named.name);
+      await untilChecked(store, /^well$/);
       expect(await create(store)).toMatchObject({ kind: 'created' });
-      return;
-    }
-    await untilChecked(store, says);
-    const told = await checked(store);
-    expect(told).toMatch(/^nothing is created: leads\.idempotencyKey .*cannot be made: another index stands/);
-    await expect(create(store)).rejects.toBeInstanceOf(StoreUnavailable);
-    expect(await leads.countDocuments()).toBe(0);
-    expect(await doctorSays(url)).toEqual([expect.stringMatching(says)]);
+    },
+  );
 
-    await leads.dropIndex(named.name);
-    await untilChecked(store, /^well$/);
-    expect(await create(store)).toMatchObject({ kind: 'created' });
-  });
-
-  test('an index does its work under any name', async () => {
+  test('an index works under any name', async () => {
     const { database, leads, open } = await aDatabase();
     await leads.createIndex({ studioId: 1, 'idempotency.key': 1 }, { name: 'another', unique: true });
 
@@ -228,7 +231,7 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
 
   describe('where duplicates stand,', () => {
     test.each(['key', 'contact'] as const)(
-      'with one %s: the core and the doctor name them, and nothing of what is in them; without them all goes on',
+      'with one %s: the core and the doctor name the leads and none of their data; without them creations succeed',
       async (by) => {
         const { url, leads, store, first, second } = await aDatabaseWithDuplicates(by);
 
@@ -247,7 +250,7 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
       },
     );
 
-    test('leads are read, a retry of one that stands alone is replayed, and a lead can be closed', async () => {
+    test('leads are read, an unambiguous retry is replayed, and a lead can be closed', async () => {
       const { store, alone, claims, closed, first } = await aDatabaseWithDuplicates('key');
 
       expect(await store.findLead(STUDIO_ID, alone.id)).toEqual(alone);
@@ -260,7 +263,7 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
       expect(await store.findLead(STUDIO_ID, closed.id)).toMatchObject({ stage: 'lost' });
     });
 
-    test('leads are corrected, and an open one gets no other contact', async () => {
+    test('leads can be corrected, but an open one cannot get another contact', async () => {
       const { store, alone, closed } = await aDatabaseWithDuplicates('key');
       const { contact } = aLead();
 
@@ -271,7 +274,7 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
     });
 
     test.each(['key', 'contact'] as const)(
-      'with one %s, a retry of one of them is not answered: nobody knows which was',
+      'with one %s, a retry of a duplicate fails: it is unknown which lead was returned',
       async (by) => {
         const { store, first, itsClaims } = await aDatabaseWithDuplicates(by);
 
@@ -283,7 +286,7 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
     );
   });
 
-  test('without the index of slots no key is answered as made beyond the limit, and keys can be revoked', async () => {
+  test('without the index of slots no key is created beyond the limit, and keys can be revoked', async () => {
     const { database, open } = await aDatabase();
     const cores = [await open(), await open()];
     const [store] = cores as [Store];
@@ -327,13 +330,13 @@ describe('an index as MongoDB lists it', () => {
     ['with a TTL', listing({ expireAfterSeconds: 60 }), 'has a TTL'],
     // Duplicates may be written until it is built.
     ['not built yet', { spec: listing({}), buildUUID: new UUID() }, 'is being built'],
-  ])('holds for nothing when it is %s', async (_what, listed, says) => {
+  ])('does not count when it is %s', async (_what, listed, says) => {
     expect(await faultsOf(listed)).toEqual([expect.stringContaining(says)]);
     expect(await faultsOf(listed, listing({}))).toEqual([]);
   });
 });
 
-test('a database that is away: the check says why, and nothing secret of the address', async () => {
+test('when the database is unreachable, the check says why, without credentials of the address', async () => {
   const store = await openMongoStore(`mongodb://somebody:open-sesame@127.0.0.1:${await freePort()}/leads`);
   onTestFinished(() => store.close());
 

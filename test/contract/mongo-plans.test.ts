@@ -270,7 +270,7 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
       atMost: 1,
     },
     "a key's use": {
-      call: () => store.noteApiKeyUse({ studioId, keyId, now: NOW, unlessSince: NOW }),
+      call: () => store.recordApiKeyUse({ studioId, keyId, now: NOW, unlessSince: NOW }),
       by: ['_id_'],
       atMost: 1,
     },
@@ -324,7 +324,7 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
     },
     'how far a renewal has come': {
       call: () =>
-        store.noteClaimRenewal(
+        store.saveClaimRenewal(
           { studio: aStudio(), renewal: { step: 'last', since: NOW, after: null, formerRules: [] } },
           null,
         ),
@@ -360,7 +360,7 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
     'the sources': { call: () => store.listLeadSources(studioId, null, PAGE), by: ['_id_'], atMost: 1 },
   };
 
-  test.for(Object.entries(calls))('%s goes by an index', async ([, { call, by, atMost }]) => {
+  test.for(Object.entries(calls))('%s uses an index', async ([, { call, by, atMost }]) => {
     const plans = await plansOf(call);
     // The index's name matters: by another one that begins with the studio, all of the studio's would be walked.
     const expected = by.map((name) => ({ scans: false, indexes: [expect.stringMatching(`^(?:${name})$`)] }));
@@ -369,7 +369,7 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
   });
 
   const others = Object.entries(calls).filter(([, { call }]) => !call.toString().includes('listAuditEvents'));
-  test('no read but that of the events brings a history along', async () => {
+  test('only reads of audit events fetch the history', async () => {
     for (const [name, { call }] of others) {
       received = [];
       await call();
@@ -382,18 +382,18 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
   });
 
   const pages = Object.entries(calls).filter(([name]) => name.includes('page'));
-  test.for(pages)('%s is found in order, not sorted', async ([, { call }]) => {
+  test.for(pages)('%s is read in order, without a sort', async ([, { call }]) => {
     expect(await plansOf(call)).toMatchObject([{ sorts: false }]);
   });
 
-  test('every method that asks the database is in this suite', () => {
+  test('this suite covers every method of the store', () => {
     const asked = Object.values(calls).flatMap(({ call }) =>
       [...call.toString().matchAll(/store\.(\w+)/g)].map(([, method]) => method),
     );
     expect(new Set(asked)).toEqual(new Set(Object.keys(store)));
   });
 
-  test('a query without an index is told from the others', async () => {
+  test('a query without an index is recognised', async () => {
     const leads = database().collection('leads');
     expect(await plansOf(() => leads.findOne({ displayName: 'Ada' }))).toMatchObject([{ scans: true }]);
     const sorted = leads.find({ studioId }).sort({ displayName: 1 }).limit(PAGE);

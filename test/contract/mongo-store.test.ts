@@ -106,7 +106,7 @@ function idOf(kind: Damage['kind'], { studioId, id }: { readonly studioId: strin
 }
 
 describeWithMongo('MongoDB', (mongoUrl) => {
-  describe('a studio whose document has no room left', () => {
+  describe('a studio whose document is full', () => {
     const studioId = STUDIO_ID;
     let client: MongoClient;
     let store: Store;
@@ -142,7 +142,7 @@ describeWithMongo('MongoDB', (mongoUrl) => {
       await client.close();
     });
 
-    test('is suspended, with an event in the place of the earlier ones', async () => {
+    test('can be suspended, with an event that replaces the earlier ones', async () => {
       for (const status of ['suspended', 'active'] as const) await store.putStudio(aStudio({ status }), BY);
       await fillUp();
 
@@ -154,7 +154,7 @@ describeWithMongo('MongoDB', (mongoUrl) => {
       expect(await store.listAuditEvents(studioId, null)).toMatchObject([{ from: 'active', to: 'suspended' }]);
     }, 60_000);
 
-    test('is suspended, also where no event has room', async () => {
+    test('can be suspended even where no event fits', async () => {
       await fillUp();
 
       await expect(store.putStudio(aStudio({ status: 'suspended' }), BY)).resolves.toMatchObject({
@@ -211,7 +211,7 @@ describeWithMongo('MongoDB', (mongoUrl) => {
       },
     };
   };
-  test('an erased document has nothing of its person', async () => {
+  test('an erased document has no personal data', async () => {
     const url = new URL(`/test-${randomUUID()}`, mongoUrl()).href;
     const [store, client] = [await openMongoStore(url), new MongoClient(url)];
     onTestFinished(async () => {

@@ -45,7 +45,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
       return decisions;
     }
 
-    test('of many requests at once exactly the limit is admitted', async () => {
+    test('of many concurrent requests exactly the limit is admitted', async () => {
       const quota = await opened(25);
       const apiKeyId = newId();
 
@@ -54,7 +54,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
       expect(decisions.filter(({ admitted }) => admitted)).toHaveLength(25);
     });
 
-    test('what remains counts down to nothing and stays there', async () => {
+    test('the remaining count goes down to 0 and stays there', async () => {
       const decisions = await consumed(await opened(3), newId(), 5);
 
       expect(decisions.map(({ admitted, limit, remaining }) => [admitted, limit, remaining])).toEqual([
@@ -72,7 +72,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
       expect(decisions.map(({ admitted }) => admitted)).toEqual([true, false]);
     });
 
-    test('keys are apart', async () => {
+    test('keys are counted separately', async () => {
       const quota = await opened(1);
       const [one, other] = [newId(), newId()];
       await consumed(quota, one, 2);
@@ -81,7 +81,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
       expect(await quota.consume(one)).toMatchObject({ admitted: false });
     });
 
-    test('the time to the end of the window is never more than the window, and requests do not prolong it', async () => {
+    test('the time to the reset is at most the window, and requests do not prolong it', async () => {
       const decisions = await consumed(await opened(5), newId(), 20);
 
       const resets = decisions.map(({ resetSeconds }) => resetSeconds);
@@ -115,7 +115,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
       };
     }
 
-    test('who comes before the time that was told is refused, at whatever moment of a window; who waits is not', async () => {
+    test('a request before the announced time is refused, at any moment of a window, and one after it is not', async () => {
       const policy = { limit: 1, windowSeconds: 2 };
       for (let refusedAtMs = 0; refusedAtMs < 2000; refusedAtMs += 130) {
         const key = await askedInTurn(policy);
@@ -136,7 +136,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
       }
     });
 
-    test('whenever requests come, each is decided as was told before', async () => {
+    test('whenever requests come, each decision agrees with the times announced before', async () => {
       const aPolicy = fc.record({
         limit: fc.integer({ min: 1, max: 3 }),
         windowSeconds: fc.integer({ min: 1, max: 3 }),
@@ -159,7 +159,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
       );
     });
 
-    test('a key that never stops asking is admitted less than a second after its window, with a whole new one', async () => {
+    test('a key that sends requests without pause is admitted less than a second after its window, with a whole new one', async () => {
       const policy = { limit: 3, windowSeconds: 1 };
       const key = await askedInTurn(policy);
       onTestFinished(async () => void (await key.close()));
@@ -175,7 +175,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
       expect(key.log.filter(({ decision }) => decision.remaining === 2).length).toBeGreaterThanOrEqual(2);
     });
 
-    test('what is put back is there for exactly one other, of the same key', async () => {
+    test('a refund admits exactly one more request, of the same key', async () => {
       const quota = await opened(3);
       const [apiKeyId, other] = [newId(), newId()];
       const [{ windows } = { windows: [] }] = await consumed(quota, apiKeyId, 3);
@@ -188,7 +188,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
       expect(await quota.consume(other)).toMatchObject({ admitted: false });
     });
 
-    test('what is put back lets nobody in before the time that was told', async () => {
+    test('a refund admits no request before the announced time', async () => {
       const quota = await opened(1);
       const apiKeyId = newId();
       const { windows } = await quota.consume(apiKeyId);
@@ -199,7 +199,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
       expect(await quota.consume(apiKeyId)).toMatchObject({ admitted: false });
     });
 
-    test('what is put back neither prolongs the window nor begins a new one, also when it was all there was', async () => {
+    test('a refund neither prolongs the window nor starts a new one, even when it empties the count', async () => {
       const quota = await opened(1, 2);
       const apiKeyId = newId();
       const start = performance.now();
@@ -216,7 +216,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
       expect(await quota.consume(apiKeyId)).toMatchObject({ admitted: true, resetSeconds: 2 });
     });
 
-    test('what is put back after the end of its window is in no other', async () => {
+    test('a refund after the end of its window does not count in another', async () => {
       const quota = await opened(2, 1);
       const [idle, busy] = [newId(), newId()];
       const { windows: ofIdle } = await quota.consume(idle);
@@ -235,7 +235,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
       const aKeyOf = (studioId: string) => ({ apiKeyId: newId(), studioId });
       const admittedOf = (decisions: readonly QuotaDecision[]) => decisions.filter(({ admitted }) => admitted);
 
-      test('shares it among its twenty keys, of however many requests at once', async () => {
+      test('shares it among its twenty keys, with any number of concurrent requests', async () => {
         const quotas = await Promise.all(times(gateways, () => openedPlain()));
         const studioId = newId();
         const keys = times(20, () => aKeyOf(studioId));
@@ -249,7 +249,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
         expect(new Set(decisions.filter(({ admitted }) => !admitted).map(({ of }) => of))).toContain('studio');
       });
 
-      test('is told of as soon as it will be used up before the key, and the key otherwise', async () => {
+      test('is reported when it has fewer requests left than the key, and the key otherwise', async () => {
         const quota = await openedPlain();
         const studioId = newId();
         const [one, other] = [aKeyOf(studioId), aKeyOf(studioId)];
@@ -269,7 +269,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
         expect(await told(aKeyOf(newId()))).toEqual([true, 'key', 3, 2]);
       });
 
-      test('that refuses takes nothing from a key, nor a key that refuses from the studio', async () => {
+      test('that refuses does not count for the key, nor does a key that refuses count for the studio', async () => {
         const quota = await openedPlain();
         const studioId = newId();
         const [one, other] = [aKeyOf(studioId), aKeyOf(studioId)];
@@ -285,7 +285,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
         });
       });
 
-      test('counts only what it admits: a refused request begins no window', async () => {
+      test('counts only admitted requests: a refused one starts no window', async () => {
         const quota = await openedPlain(2);
         const studioId = newId();
         const [one, late] = [aKeyOf(studioId), aKeyOf(studioId)];
@@ -299,7 +299,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
         expect(decision).toMatchObject({ admitted: true, resetSeconds: 2 });
       });
 
-      test('of two windows that refuse, the one that refuses for longer is told, and holds', async () => {
+      test('of two windows that refuse, the one that refuses for longer is reported and applies', async () => {
         const quota = await openedPlain(10);
         const studioId = newId();
         const [early, late] = [aKeyOf(studioId), aKeyOf(studioId)];
@@ -319,7 +319,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
         expect(await quota.consume(aKeyOf(studioId), limits)).toMatchObject({ admitted: true });
       });
 
-      test('gets back what is put back, and so does the key', async () => {
+      test('gets a refund together with the key', async () => {
         const quota = await openedPlain();
         const studioId = newId();
         const [one, other] = [aKeyOf(studioId), aKeyOf(studioId)];
@@ -332,7 +332,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
         expect(await quota.consume(other, limits)).toMatchObject({ admitted: false });
       });
 
-      test('that was not counted gets nothing back', async () => {
+      test('gets no refund when it was not counted', async () => {
         const quota = await openedPlain();
         const studioId = newId();
         const [one, other] = [aKeyOf(studioId), aKeyOf(studioId)];
@@ -345,7 +345,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
         expect(await quota.consume(other, { key: 9, studio: 2 })).toMatchObject({ admitted: false });
       });
 
-      test('that gets a higher limit, or none, admits at once; one that gets a lower one refuses at once', async () => {
+      test('applies a higher, lower or removed limit immediately', async () => {
         const quota = await openedPlain();
         const bearer = aKeyOf(newId());
         for (let count = 0; count < 4; count += 1) await quota.consume(bearer, { key: 100, studio: 10 });
@@ -356,7 +356,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
         expect(await quota.consume(bearer, { key: 100, studio: 6 })).toMatchObject({ admitted: false, of: 'studio' });
       });
 
-      test('and a key by the same name are apart', async () => {
+      test('and a key of the same name are counted separately', async () => {
         const quota = await openedPlain();
         const id = newId();
         await quota.consume({ apiKeyId: newId(), studioId: id }, { key: 9, studio: 1 });
@@ -367,14 +367,14 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
       });
     });
 
-    test('it is ready, which costs no key a request', async () => {
+    test('it is ready, which counts for no key', async () => {
       const quota = await opened(1);
 
       expect(await Promise.all(times(3, () => quota.ready()))).toEqual([true, true, true]);
       expect(await quota.consume(newId())).toMatchObject({ admitted: true });
     });
 
-    test('a closed quota is not ready, counts nothing and may be closed again', async () => {
+    test('a closed quota is not ready, counts nothing and can be closed again', async () => {
       const quota = await opened(1);
       await quota.consume(newId());
       await quota.close();

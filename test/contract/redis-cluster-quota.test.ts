@@ -68,7 +68,7 @@ describeWithRedisServer('Redis Cluster quota', () => {
     }
   });
 
-  test('nothing is admitted in time for keys of a node that is silent, and all are again when it is back', async () => {
+  test('keys of a silent node are refused in time, and admitted when it is back', async () => {
     const quota = open(anyNode(), 1000);
     onTestFinished(() => quota.close());
     const ids = times(60, newId);
@@ -97,7 +97,7 @@ describeWithRedisServer('Redis Cluster quota', () => {
     await expect.poll(all, { timeout: RECOVERS_WITHIN_MS }).toBe(true);
   });
 
-  test('a request whose answer is lost was counted at most once: nothing is sent a second time', async () => {
+  test('a request whose reply is lost is counted at most once: no command is sent again', async () => {
     const [node] = nodes as [RedisServer];
     const proxy = await startProxy('127.0.0.1', Number(new URL(node.url).port));
     onTestFinished(() => proxy.stop());

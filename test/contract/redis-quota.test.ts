@@ -96,7 +96,7 @@ describeWithRedisServer('Redis quota on a server of its own', () => {
   });
 
   describe.each(OUTAGES)('while Redis is $name', ({ begin, end }) => {
-    test('from the start, nothing is admitted, in time; afterwards the same quota counts', async () => {
+    test('from the start, nothing is admitted, in time, and afterwards the same quota works', async () => {
       await begin(server);
       const quota = open(server.url);
       await expectUnavailable(quota);
@@ -105,7 +105,7 @@ describeWithRedisServer('Redis quota on a server of its own', () => {
       await expectRecovered(quota);
     });
 
-    test('from some moment on, nothing is admitted, in time; afterwards the same quota counts', async () => {
+    test('from some moment on, nothing is admitted, in time, and afterwards the same quota works', async () => {
       const quota = open(server.url);
       expect(await quota.consume(newId())).toMatchObject({ admitted: true });
 
@@ -115,7 +115,7 @@ describeWithRedisServer('Redis quota on a server of its own', () => {
       await expectRecovered(quota);
     });
 
-    test('once that has lasted a while, refusals cost no waiting, and so hold no memory', async () => {
+    test('after a while, requests are refused immediately and so hold no memory', async () => {
       const quota = open(server.url);
       expect(await quota.ready()).toBe(true);
       await begin(server);
@@ -131,7 +131,7 @@ describeWithRedisServer('Redis quota on a server of its own', () => {
       expect(performance.now() - start).toBeLessThan(2000);
     });
 
-    test('many requests at once are refused without a warning', async () => {
+    test('many concurrent requests are refused without a warning', async () => {
       const quota = open(server.url);
       expect(await quota.ready()).toBe(true);
       const warned = vi.fn();
@@ -146,7 +146,7 @@ describeWithRedisServer('Redis quota on a server of its own', () => {
       expect(warned).not.toHaveBeenCalled();
     });
 
-    test('an error does not tell the password', async () => {
+    test('an error does not contain the password', async () => {
       await begin(server);
       const error = await outcomeOf(open(server.url));
 
@@ -161,7 +161,7 @@ describeWithRedisServer('Redis quota on a server of its own', () => {
     });
   });
 
-  test('a replica is left at once: after a failover the same address leads to another server', async () => {
+  test('a connection to a replica is closed immediately: after a failover the address leads to another server', async () => {
     const connection = async () =>
       /id=(\d+) .* user=gateway /.exec(String(await server.command('CLIENT', 'LIST')))?.[1];
     const quota = open(server.url);
@@ -174,7 +174,7 @@ describeWithRedisServer('Redis quota on a server of its own', () => {
     await expect.poll(connection).not.toBeOneOf([before, undefined]);
   });
 
-  test('of a studio with a limit there is an entry beside that of the key, and another while it is refused', async () => {
+  test('a studio with a limit has an entry beside that of the key, and another while it is refused', async () => {
     const quota = createRedisQuota(60, server.url, false);
     onTestFinished(() => quota.close());
     const bearer = { apiKeyId: newId(), studioId: 'studio-1' };
@@ -187,7 +187,7 @@ describeWithRedisServer('Redis quota on a server of its own', () => {
     expect(await names()).toEqual([...counters, 'lead-intake:quota:refusal:studio:studio-1'].toSorted());
   });
 
-  test('when Redis forgets its data, a studio has a whole window again, with each of its keys', async () => {
+  test('when Redis loses its data, a studio has a whole window again, with each of its keys', async () => {
     const quota = createRedisQuota(60, server.url, false);
     onTestFinished(() => quota.close());
     const limits = { key: 5, studio: 2 };
@@ -202,7 +202,7 @@ describeWithRedisServer('Redis quota on a server of its own', () => {
     expect(await admitted()).toEqual([true, true, false]);
   });
 
-  test('when Redis forgets its data and scripts, windows begin anew and no request fails', async () => {
+  test('when Redis loses its data and scripts, new windows start and no request fails', async () => {
     const quota = open(server.url, { limit: 1, windowSeconds: 60 });
     const apiKeyId = newId();
     expect(await quota.consume(apiKeyId)).toMatchObject({ admitted: true });
@@ -214,7 +214,7 @@ describeWithRedisServer('Redis quota on a server of its own', () => {
     expect(await quota.consume(apiKeyId)).toMatchObject({ admitted: false });
   });
 
-  test('in Redis a key has one entry, which ends with its window', async () => {
+  test('a key has one entry in Redis, which expires with its window', async () => {
     const quota = open(server.url);
     const apiKeyId = newId();
     for (let request = 0; request < 3; request += 1) await quota.consume(apiKeyId);
@@ -225,7 +225,7 @@ describeWithRedisServer('Redis quota on a server of its own', () => {
     expect(ttlMs).toBeLessThanOrEqual(60_000);
   });
 
-  test('of a key that is refused there is another entry, which ends with the time that was told', {
+  test('a refused key has another entry, which expires at the announced time', {
     tags: ['7.1', '8.retry-after'],
   }, async () => {
     const quota = open(server.url, { limit: 1, windowSeconds: 60 });
@@ -254,7 +254,7 @@ describeWithRedisServer('Redis quota on a server of its own', () => {
     expect(await quota.ready()).toBe(true);
   });
 
-  test('a window that began under a longer policy ends as soon as one of the new length', async () => {
+  test('a window that started under a longer policy ends within the new length', async () => {
     const apiKeyId = newId();
     await open(server.url, { limit: 1, windowSeconds: 3600 }).consume(apiKeyId);
     const quota = open(server.url, { limit: 1, windowSeconds: 1 });
@@ -269,7 +269,7 @@ describeWithRedisServer('Redis quota on a server of its own', () => {
   test.each([
     ['a higher limit', { limit: 5, windowSeconds: 60 }],
     ['a shorter window', { limit: 1, windowSeconds: 1 }],
-  ])('who was told a time is refused until then, also by a gateway with %s', async (_, policy) => {
+  ])('a refused key stays refused until the announced time, even by a gateway with %s', async (_, policy) => {
     const apiKeyId = newId();
     const before = open(server.url, { limit: 1, windowSeconds: 60 });
     await before.consume(apiKeyId);
@@ -281,7 +281,7 @@ describeWithRedisServer('Redis quota on a server of its own', () => {
     expect(await after.consume(apiKeyId)).toMatchObject({ admitted: false, resetSeconds: 59 });
   });
 
-  test('a higher limit holds at once for a key that was not refused', async () => {
+  test('a higher limit applies immediately to a key that was not refused', async () => {
     const apiKeyId = newId();
     await open(server.url, { limit: 1, windowSeconds: 60 }).consume(apiKeyId);
 
@@ -290,7 +290,7 @@ describeWithRedisServer('Redis quota on a server of its own', () => {
     expect(decision).toMatchObject({ admitted: true, remaining: 3 });
   });
 
-  test('gateways of release 1.0 and these count together', async () => {
+  test('gateways of release 1.0 and of this one share counters', async () => {
     const [apiKeyId, quota] = [newId(), open(server.url, { limit: 4, windowSeconds: 60 })];
     const name = `lead-intake:quota:${apiKeyId}`;
     // What one of release 1.0 does.
@@ -333,7 +333,7 @@ describeWithRedisServer('Redis quota on a server of its own', () => {
       if (expires) await server.command('PEXPIRE', name, '30000');
     }
 
-    test.each(STRANGE)('%s in the place of a counter is counted for nothing, and replaced', async (_, ...command) => {
+    test.each(STRANGE)('%s in place of a counter is ignored and replaced', async (_, ...command) => {
       const [apiKeyId, quota] = [newId(), open(server.url, LIMIT_OF_TWO)];
       const name = `lead-intake:quota:${apiKeyId}`;
       await leave(name, command);
@@ -351,13 +351,13 @@ describeWithRedisServer('Redis quota on a server of its own', () => {
       expect(await server.command('PTTL', name)).toBeGreaterThan(30_000);
     });
 
-    test.each(STRANGE)('%s in the place of the probe is no reason not to be ready', async (_, ...command) => {
+    test.each(STRANGE)('%s in place of the readiness probe does not affect readiness', async (_, ...command) => {
       await leave('lead-intake:quota:ready', command);
 
       expect(await open(server.url).ready()).toBe(true);
     });
 
-    test.each(STRANGE)('%s where something is put back takes nothing from anybody', async (_, ...command) => {
+    test.each(STRANGE)('%s in place of a refunded counter does not affect requests', async (_, ...command) => {
       const [apiKeyId, quota] = [newId(), open(server.url, LIMIT_OF_TWO)];
       const { windows } = await quota.consume(apiKeyId);
       const name = `lead-intake:quota:${apiKeyId}`;
@@ -370,7 +370,7 @@ describeWithRedisServer('Redis quota on a server of its own', () => {
     });
   });
 
-  test('a counter that does not expire is counted for nothing, and replaced', async () => {
+  test('a counter that does not expire is ignored and replaced', async () => {
     const [apiKeyId, quota] = [newId(), open(server.url, LIMIT_OF_TWO)];
     await server.command('SET', `lead-intake:quota:${apiKeyId}`, '1');
 
@@ -381,7 +381,7 @@ describeWithRedisServer('Redis quota on a server of its own', () => {
   test.each([
     ['does not expire', []],
     ['expires in a year', ['PX', String(365 * 86_400_000)]],
-  ])('a refusal that %s refuses nobody', async (_, expiry) => {
+  ])('a refusal that %s is ignored', async (_, expiry) => {
     const [apiKeyId, quota] = [newId(), open(server.url, LIMIT_OF_TWO)];
     const name = `lead-intake:quota:refusal:${apiKeyId}`;
     await server.command('SET', name, '', ...expiry);
@@ -389,7 +389,7 @@ describeWithRedisServer('Redis quota on a server of its own', () => {
     expect(await quota.consume(apiKeyId)).toMatchObject({ admitted: true });
   });
 
-  test('a counter that is above every limit refuses for a window, no longer', async () => {
+  test('a counter above every limit refuses for a window, no longer', async () => {
     const [apiKeyId, quota] = [newId(), open(server.url, { limit: 2, windowSeconds: 1 })];
     await server.command('SET', `lead-intake:quota:${apiKeyId}`, '999999999999999', 'EX', '3000000');
 
@@ -398,7 +398,7 @@ describeWithRedisServer('Redis quota on a server of its own', () => {
     expect(await quota.consume(apiKeyId)).toMatchObject({ admitted: true, remaining: 1 });
   });
 
-  test('a request whose answer is lost was counted at most once: nothing is sent a second time', async () => {
+  test('a request whose reply is lost is counted at most once: no command is sent again', async () => {
     const proxy = await startProxy('127.0.0.1', Number(new URL(server.url).port));
     onTestFinished(() => proxy.stop());
     const quota = open(server.url.replace(/:\d+$/, `:${proxy.port}`));

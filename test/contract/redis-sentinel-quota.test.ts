@@ -14,7 +14,7 @@ vi.setConfig({ testTimeout: 3 * TAKES_OVER_WITHIN_MS });
 /** What a key may ask for in a window. */
 const LIMIT = 10;
 
-describeWithRedisServer('Redis quota by way of sentinels', () => {
+describeWithRedisServer('Redis quota with sentinels', () => {
   describe('whose Redis dies', () => {
     let redis: RedisWithSentinel;
     beforeEach(async () => {
@@ -22,7 +22,7 @@ describeWithRedisServer('Redis quota by way of sentinels', () => {
       return () => redis.stop();
     });
 
-    test('the replica goes on with the counts that it has, for the same gateway; meanwhile nothing is admitted', async () => {
+    test('the replica takes over with its counts, for the same gateway, and nothing is admitted meanwhile', async () => {
       const [quota, apiKeyId] = [open(redis), newId()];
       expect(await admitted(quota, apiKeyId, 4)).toBe(4);
       await replicated(redis);
@@ -34,7 +34,7 @@ describeWithRedisServer('Redis quota by way of sentinels', () => {
       expect(await admitted(quota, apiKeyId, LIMIT)).toBe(LIMIT - 4);
     });
 
-    test('what the replica had not been told of may be asked for once more, and nothing else', async () => {
+    test('only counts that had not been replicated can be used again', async () => {
       const [quota, apiKeyId] = [open(redis), newId()];
       expect(await admitted(quota, apiKeyId, 4)).toBe(4);
       await replicated(redis);
@@ -49,7 +49,7 @@ describeWithRedisServer('Redis quota by way of sentinels', () => {
       expect(await admitted(quota, apiKeyId, LIMIT)).toBe(LIMIT - 4);
     });
 
-    test('a connection to the old one, which has become a replica, is left', async () => {
+    test('a connection to the old primary, now a replica, is closed', async () => {
       const [quota, apiKeyId] = [open(redis), newId()];
       expect(await admitted(quota, apiKeyId, 4)).toBe(4);
       await replicated(redis);
@@ -65,7 +65,7 @@ describeWithRedisServer('Redis quota by way of sentinels', () => {
     });
   });
 
-  test('sentinels that are away cost nothing while their Redis stands, and refusals without waiting at the start', async () => {
+  test('without sentinels a connected gateway works, and a new one refuses immediately', async () => {
     const redis = await startRedisWithSentinel();
     onTestFinished(() => redis.stop());
     const quota = open(redis);
@@ -81,7 +81,7 @@ describeWithRedisServer('Redis quota by way of sentinels', () => {
     await expectRecovered(late);
   });
 
-  test('a quota whose sentinels are all away can be closed', async () => {
+  test('a quota whose sentinels are all unreachable can be closed', async () => {
     const quota = quotaOfKeys(createRedisQuota(60, 'redis+sentinel://127.0.0.1:1/quota', false), LIMIT);
     await expect(quota.consume(newId())).rejects.toBeInstanceOf(QuotaUnavailable);
 

@@ -24,7 +24,7 @@ function personalBytes(index: number, lead: Lead): Buffer[] {
   ];
 }
 
-test('no file of the database has a byte of an erased person, whatever happened to the lead before', async () => {
+test('no file of the database has a byte of personal data of an erased lead, whatever happened to the lead before', async () => {
   const folder = temporaryFolder();
   const store = openSqliteStore(join(folder, 'leads.db'));
   onTestFinished(() => store.close());

@@ -81,7 +81,7 @@ describe('the indexes in SQLite', () => {
     ['leads', 'leads_by_idempotency_key', 'DROP INDEX leads_by_idempotency_key'],
     ['contact_claims', 'contact_claims_by_contact', COPIED_CLAIMS],
   ])(
-    'what keeps %s unique is made again at once when it is gone: nothing is let in meanwhile',
+    'the unique index of %s is recreated immediately when it is lost, and no duplicate is written meanwhile',
     async (table, index, loss) => {
       const { store, byHand } = aDatabase();
       const lead = aLead();
@@ -100,7 +100,7 @@ describe('the indexes in SQLite', () => {
     },
   );
 
-  test('one that is made again in the turn of a read is there for good', async () => {
+  test('an index recreated in the turn of a read stays', async () => {
     const { store, byHand } = aDatabase();
     const [lead, next] = [aLead(), aLead()];
     await create(store, lead);
@@ -141,7 +141,7 @@ describe('the indexes in SQLite', () => {
       /has other columns/,
     ],
   ])(
-    'with one %s of its name nothing is created, also after a start, until it is dropped',
+    'with an index %s of the same name nothing is created, even after a restart, until it is dropped',
     async (_what, sql, says) => {
       const { path, open, store, byHand } = aDatabase();
       byHand.exec(`DROP INDEX leads_by_idempotency_key; ${sql}`);
@@ -160,7 +160,7 @@ describe('the indexes in SQLite', () => {
     },
   );
 
-  test('one that is lost after a creation was asked for, and before it is written, lets it not through', async () => {
+  test('an index lost between the call and the write of a creation makes the creation fail', async () => {
     const { store, byHand } = aDatabase();
     const creation = create(store);
 
@@ -172,7 +172,7 @@ describe('the indexes in SQLite', () => {
     expect(leadsIn(byHand)).toBe(0);
   });
 
-  test('one that cannot be made because another process writes is missing until it is made', async () => {
+  test('an index that cannot be created because another process writes is created later', async () => {
     const { store, byHand } = aDatabase();
     byHand.exec('DROP INDEX leads_by_idempotency_key; BEGIN IMMEDIATE');
 
@@ -183,7 +183,7 @@ describe('the indexes in SQLite', () => {
     await expect.poll(() => checked(store), { timeout: 10_000 }).toBe('well');
   });
 
-  test('one that was dropped while nothing ran is made at the start', async () => {
+  test('an index dropped while no process ran is created at the start', async () => {
     const { open, store, byHand } = aDatabase();
     await store.close();
     byHand.exec('DROP INDEX leads_by_idempotency_key');
@@ -197,7 +197,7 @@ describe('the indexes in SQLite', () => {
     expect(names).toContain('leads_by_idempotency_key');
   });
 
-  test('an index does its work under any name', async () => {
+  test('an index works under any name', async () => {
     const { store, byHand } = aDatabase();
     byHand.exec(`
       DROP INDEX leads_by_idempotency_key;
@@ -207,7 +207,7 @@ describe('the indexes in SQLite', () => {
     expect(await create(store)).toMatchObject({ kind: 'created' });
   });
 
-  test('a table of keys without its limits: no key is made, keys can be revoked, and leads are created', async () => {
+  test('with a table of keys without its constraints, no key is created, keys can be revoked, and leads are created', async () => {
     const { store, byHand } = aDatabase();
     const key = anApiKey();
     await store.putStudio(aStudio(), BY);
@@ -230,7 +230,7 @@ describe('the indexes in SQLite', () => {
   test.each([
     ['closed', `UPDATE leads SET stage = 'lost' WHERE id = ${ID_BYTES}`],
     ['deleted', `DELETE FROM leads WHERE id = ${ID_BYTES}`],
-  ])('a lead that somebody has %s by hand keeps its contact from nobody', async (_, sql) => {
+  ])('a lead %s directly in the database does not block its contact', async (_, sql) => {
     const { store, byHand } = aDatabase();
     const lead = aLead();
     await create(store, lead);
@@ -241,7 +241,7 @@ describe('the indexes in SQLite', () => {
 
   describe('where duplicates stand,', () => {
     test.each(['key', 'contact'] as const)(
-      'with one %s: core and doctor name them, and nothing of what is in them',
+      'with one %s: core and doctor name the leads and none of their data',
       async (by) => {
         const { path, open, store, byHand, first, second } = await aDatabaseWithDuplicates(by);
 
@@ -266,7 +266,7 @@ describe('the indexes in SQLite', () => {
       },
     );
 
-    test('leads are read, a retry of one that stands alone is replayed, and a lead can be closed', async () => {
+    test('leads are read, an unambiguous retry is replayed, and a lead can be closed', async () => {
       const { store, alone, claims, closed, first, itsClaims } = await aDatabaseWithDuplicates('key');
       expect(await checked(store)).toMatch(/cannot be made/);
 
@@ -284,7 +284,7 @@ describe('the indexes in SQLite', () => {
       await expect(move(store, closed, 'new')).rejects.toBeInstanceOf(StoreUnavailable);
     });
 
-    test('leads are corrected, and an open one gets no other contact', async () => {
+    test('leads can be corrected, but an open one cannot get another contact', async () => {
       const { store, alone, closed } = await aDatabaseWithDuplicates('key');
       expect(await checked(store)).toMatch(/cannot be made/);
       const { contact } = aLead();

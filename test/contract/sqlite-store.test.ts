@@ -223,7 +223,7 @@ describe('SQLite', () => {
       for (const lead of times(count, () => aLead({ note: 'x'.repeat(2000) }))) await create(store, lead);
     };
 
-    test('goes into the database while the store is in use, without whoever commits', async () => {
+    test('is checkpointed while the store is in use, outside of commits', async () => {
       const store = openStore();
       await createOneByOne(store, 1);
       const before = inDatabaseFile();
@@ -233,7 +233,7 @@ describe('SQLite', () => {
       await vi.waitFor(() => expect(inDatabaseFile()).toBeGreaterThan(before), { timeout: 10_000 });
     });
 
-    test('is gone when the store is closed, and with it all that held the file', async () => {
+    test('is removed when the store is closed, and no handle of the file stays open', async () => {
       const store = openStore();
       await createOneByOne(store, 200);
       await store.close();
@@ -244,7 +244,7 @@ describe('SQLite', () => {
       expect(idsIn(reader)).toHaveLength(200);
     });
 
-    test('goes into the database when it has grown long, should nobody else see to it', async () => {
+    test('is checkpointed by SQLite itself when it has grown long', async () => {
       const database = connect();
 
       expect(database.prepare('PRAGMA wal_autocheckpoint').get()).toEqual({ wal_autocheckpoint: 16_384 });
@@ -252,7 +252,7 @@ describe('SQLite', () => {
   });
 
   describe('opening', () => {
-    test('a write is answered when the disk has it: WAL, and a wait for the disk at every commit', () => {
+    test('the journal mode is WAL, and every commit waits for the disk', () => {
       const database = connect();
 
       expect(database.prepare('PRAGMA journal_mode').get()).toEqual({ journal_mode: 'wal' });
@@ -260,18 +260,18 @@ describe('SQLite', () => {
       expect(database.prepare('PRAGMA synchronous').get()).toEqual({ synchronous: 2 });
     });
 
-    test('a key of no studio cannot be written', () => {
+    test('foreign keys are enforced', () => {
       expect(connect().prepare('PRAGMA foreign_keys').get()).toEqual({ foreign_keys: 1 });
     });
 
-    test('a folder made for the database is its owner’s alone', () => {
+    test('a folder created for the database is accessible to its owner only', () => {
       path = join(folder, 'new', 'leads.db');
       connect();
 
       expect(statSync(join(folder, 'new')).mode & 0o777).toBe(0o700);
     });
 
-    test('the files are their owner’s alone, also in a folder that everybody may enter', async () => {
+    test('the files are accessible to their owner only, even in a folder open to all', async () => {
       chmodSync(folder, 0o755);
       const store = openStore();
       await create(store, aLead());
@@ -291,7 +291,7 @@ describe('SQLite', () => {
         },
         /a part of its path is a file/,
       ],
-    ])('one that %s is refused with its name and what to do about it', (_what, arrange, says) => {
+    ])('a path that %s is refused by name, with what to do', (_what, arrange, says) => {
       arrange();
 
       expect(() => openSqliteStore(path)).toThrow(StoreUnavailable);
@@ -299,7 +299,7 @@ describe('SQLite', () => {
       expect(() => openSqliteStore(path)).toThrow(says);
     });
 
-    test('a database of a newer release is refused and left as it is', () => {
+    test('a database of a newer release is refused and not changed', () => {
       const database = connect();
       const newer = schemaVersion(database) + 1;
       database.exec(`PRAGMA user_version = ${newer}`);
@@ -330,7 +330,7 @@ describe('SQLite', () => {
       expect(outputs).toEqual(['opened', 'opened']);
     });
 
-    test('two processes asked for the same make it once', async () => {
+    test('two processes with the same creations create each lead once', async () => {
       const store = openStore();
       const outputs = await inProcesses(
         2,
@@ -356,7 +356,7 @@ describe('SQLite', () => {
     });
   });
 
-  test('leads whose ids are none, however many, hide no others, and no page goes in circles', async () => {
+  test('many leads with invalid ids hide no others, and the pages do not loop', async () => {
     const store = openStore();
     const [first, last] = [
       aLead({ id: '00000000-0000-4000-8000-000000000001', createdAt: NOW }),
@@ -378,7 +378,7 @@ describe('SQLite', () => {
     expect(await store.listLeads(STUDIO_ID, last.id, 1)).toEqual({ records: [first], next: null });
   });
 
-  test('leads that somebody has opened or closed by hand are moved like all others, and found', async () => {
+  test('leads opened or closed directly in the database can be moved and found like all others', async () => {
     const store = await openSqliteStore(path);
     const leads = [aLead(), aLead()];
     const byHand = new DatabaseSync(path);
@@ -403,7 +403,7 @@ describe('SQLite', () => {
     await store.close();
   });
 
-  test('leads whose claims somebody has taken from them by hand are renewed like all others', async () => {
+  test('leads whose claims were deleted directly in the database are renewed like all others', async () => {
     const store = await openSqliteStore(path);
     const put = (regionCode: 'DE' | 'AT') =>
       store.putStudio({ id: STUDIO_ID, status: 'active', regionCode }, { memberId: null, now: NOW });
@@ -435,7 +435,7 @@ describe('SQLite', () => {
   });
 
   describe('writes that share a transaction', () => {
-    test('are there for another connection when they are answered', async () => {
+    test('are visible to other connections when they are acknowledged', async () => {
       const store = openStore();
       const observer = connect();
       const leads = times(20, () => aLead());
@@ -447,7 +447,7 @@ describe('SQLite', () => {
       expect(seen).toEqual(times(20, () => true));
     });
 
-    test('lose none of them when one fails', async () => {
+    test('all succeed except one that fails', async () => {
       const store = openStore();
       const leads = times(4, () => aLead());
       const ofNoStudio = anApiKey({ studioId: 'nowhere' });
@@ -469,7 +469,7 @@ describe('SQLite', () => {
       expect(await store.listApiKeys('nowhere')).toEqual([]);
     });
 
-    test('undo all of a write that fails half-way, and nothing else', async () => {
+    test('roll back all of a write that fails half-way, and nothing else', async () => {
       const database = connect();
       const commits = new GroupCommit(database);
       const insert = (id: string) =>
@@ -491,7 +491,7 @@ describe('SQLite', () => {
       ]);
     });
 
-    test('are all refused, and none of them is there, when the commit fails', async () => {
+    test('all fail, and none is stored, when the commit fails', async () => {
       const database = connect();
       const commits = new GroupCommit(database);
       const store = { ...sqliteLeads(database, commits), ...sqliteDirectory(database, commits) };
@@ -516,7 +516,7 @@ describe('SQLite', () => {
   });
 
   describe('reads that share a transaction', () => {
-    test('see what another process has written before they were asked for, turn by turn', async () => {
+    test('see what another process has written before them, turn by turn', async () => {
       const [store, another] = [openStore(), openStore()];
       const lead = aLead();
       await create(another, lead);
@@ -540,7 +540,7 @@ describe('SQLite', () => {
       }
     });
 
-    test('keep nobody from what he does with the file, once they are answered', async () => {
+    test('hold no lock on the file once they have returned', async () => {
       const store = openStore();
       const lead = aLead();
       await create(store, lead);
@@ -553,7 +553,7 @@ describe('SQLite', () => {
       expect(other.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()).toMatchObject({ busy: 0 });
     });
 
-    test('are answered when the store is checked, written to and closed in the same turn', async () => {
+    test('return when the store is checked, written to and closed in the same turn', async () => {
       const store = openStore();
       const [lead, next] = [aLead(), aLead()];
       await create(store, lead);
@@ -572,7 +572,7 @@ describe('SQLite', () => {
   });
 
   describe('a write that cannot be made', () => {
-    test('is answered as unavailable while another process holds the database, and leaves nothing', async () => {
+    test('fails as unavailable while another process locks the database, and stores nothing', async () => {
       const store = openStore();
       await store.putStudio(aStudio(), BY);
       const other = connect();
@@ -596,7 +596,7 @@ describe('SQLite', () => {
       expect(await store.createLead(lead, claims)).toEqual({ kind: 'created', lead });
     });
 
-    test('has the store say that it is not well, until one can be made again', async () => {
+    test('makes the check fail until writes succeed again', async () => {
       const store = openStore();
       await create(store, aLead());
       await store.check();
@@ -613,7 +613,7 @@ describe('SQLite', () => {
       await store.check();
     });
 
-    test('is answered as unavailable when the disk is full, and what was written before stays', async () => {
+    test('fails as unavailable when the disk is full, and earlier writes stay', async () => {
       const database = connect();
       const store = sqliteLeads(database, new GroupCommit(database));
       const first = aLead();
@@ -633,7 +633,7 @@ describe('SQLite', () => {
     });
   });
 
-  test('no query reads a whole table or sorts what it found', () => {
+  test('no query scans a whole table or sorts', () => {
     const database = connect();
     const queries: string[] = [];
     const prepare = database.prepare.bind(database);

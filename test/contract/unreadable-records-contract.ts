@@ -32,7 +32,7 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
   });
   const { created, moved, everyLead } = actionsOn(() => store);
 
-  describe('what the database holds is not always what was written', () => {
+  describe('unreadable records', () => {
     const damagesOf = (...kinds: readonly Damage['kind'][]) =>
       damages.filter(({ kind }) => kinds.includes(kind)).map((damage) => ({ title: titleOf(damage), damage }));
     const [unknownStage, unknownStatus, unknownScope] = ['stage', 'status', 'scopes'].map((word) =>
@@ -44,69 +44,66 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
       await store.putMember(aMember());
     });
 
-    test.each(damagesOf('lead'))(
-      '$title: nobody but who asks for it notices, and what it claims stays claimed',
-      async ({ damage }) => {
-        const leads = times(3, () => aLead());
-        const claims = leads.map((lead) => claimsOf(lead));
-        for (const [index, lead] of leads.entries()) await created(lead, claims[index]);
-        const theirs = await created(aLead({ studioId: 'studio-2' }));
-        const [oldest, bad, newest] = leads as [Lead, Lead, Lead];
-        await opened().damage(damage, bad);
+    test.each(damagesOf('lead'))('$title: only requests for it fail, and its claims stay', async ({ damage }) => {
+      const leads = times(3, () => aLead());
+      const claims = leads.map((lead) => claimsOf(lead));
+      for (const [index, lead] of leads.entries()) await created(lead, claims[index]);
+      const theirs = await created(aLead({ studioId: 'studio-2' }));
+      const [oldest, bad, newest] = leads as [Lead, Lead, Lead];
+      await opened().damage(damage, bad);
 
-        // Together, so that they are read together.
-        const [own, ...others] = await Promise.allSettled([
-          store.findLead(STUDIO_ID, bad.id),
-          store.findLead('studio-2', theirs.id),
-          store.findLead(STUDIO_ID, newest.id),
-          everyLead(),
-          everyLead('studio-2'),
-        ]);
-        expect(own).toMatchObject({ status: 'rejected', reason: { constructor: UnreadableRecord, kind: 'lead' } });
-        expect(others.map((other) => 'value' in other && other.value)).toEqual([
-          theirs,
-          newest,
-          [newest, oldest],
-          [theirs],
-        ]);
-        expect(opened().reported).toMatchObject([{ kind: 'lead', id: bad.id }]);
+      // Batching, so that they are read together.
+      const [own, ...others] = await Promise.allSettled([
+        store.findLead(STUDIO_ID, bad.id),
+        store.findLead('studio-2', theirs.id),
+        store.findLead(STUDIO_ID, newest.id),
+        everyLead(),
+        everyLead('studio-2'),
+      ]);
+      expect(own).toMatchObject({ status: 'rejected', reason: { constructor: UnreadableRecord, kind: 'lead' } });
+      expect(others.map((other) => 'value' in other && other.value)).toEqual([
+        theirs,
+        newest,
+        [newest, oldest],
+        [theirs],
+      ]);
+      expect(opened().reported).toMatchObject([{ kind: 'lead', id: bad.id }]);
 
-        // The original answer does not depend on where the lead stands by now.
-        const isLater = /^(?:stage|updated_?at)$/i.test(damage.field);
-        const { idempotencyKey, fingerprint } = claims[1] as LeadClaims;
-        const repeated = await Promise.allSettled([
-          store.createLead({ ...bad, id: newId() }, claims[1] as LeadClaims),
-          store.findLeadByIdempotencyKey(STUDIO_ID, idempotencyKey),
-        ]);
-        expect(repeated.map((outcome) => ('value' in outcome ? outcome.value : outcome.reason.name))).toEqual(
-          isLater
-            ? [
-                { kind: 'replayed', lead: bad },
-                { lead: bad, fingerprint },
-              ]
-            : times(2, () => 'UnreadableRecord'),
-        );
-        const rival = aLead({ contact: bad.contact });
-        expect(await store.createLead(rival, claimsOf(rival))).toEqual({ kind: 'already-open', leadId: bad.id });
-        const move = {
-          studioId: STUDIO_ID,
-          leadId: bad.id,
-          stage: 'won',
-          claims: claimsOf(bad),
-          memberId: null,
-          now: NOW,
-        } as const;
-        await expect(store.changeLeadStage(move)).rejects.toThrow(UnreadableRecord);
-        expect(await store.listAuditEvents(STUDIO_ID, bad.id)).toEqual([]);
-        // Claims are made anew as long as it can be read what of.
-        const claiming = damage.field.startsWith('contact') ? [oldest, newest] : leads;
-        expect((await openClaimsIn(store, STUDIO_ID)).map(({ id }) => id)).toEqual(claiming.map(({ id }) => id));
-        expect(await everyLead()).toEqual([newest, oldest]);
-      },
-    );
+      // The original answer does not depend on where the lead stands by now.
+      const isLater = /^(?:stage|updated_?at)$/i.test(damage.field);
+      const { idempotencyKey, fingerprint } = claims[1] as LeadClaims;
+      const repeated = await Promise.allSettled([
+        store.createLead({ ...bad, id: newId() }, claims[1] as LeadClaims),
+        store.findLeadByIdempotencyKey(STUDIO_ID, idempotencyKey),
+      ]);
+      expect(repeated.map((outcome) => ('value' in outcome ? outcome.value : outcome.reason.name))).toEqual(
+        isLater
+          ? [
+              { kind: 'replayed', lead: bad },
+              { lead: bad, fingerprint },
+            ]
+          : times(2, () => 'UnreadableRecord'),
+      );
+      const rival = aLead({ contact: bad.contact });
+      expect(await store.createLead(rival, claimsOf(rival))).toEqual({ kind: 'already-open', leadId: bad.id });
+      const move = {
+        studioId: STUDIO_ID,
+        leadId: bad.id,
+        stage: 'won',
+        claims: claimsOf(bad),
+        memberId: null,
+        now: NOW,
+      } as const;
+      await expect(store.changeLeadStage(move)).rejects.toThrow(UnreadableRecord);
+      expect(await store.listAuditEvents(STUDIO_ID, bad.id)).toEqual([]);
+      // Claims are made anew as long as it can be read what of.
+      const claiming = damage.field.startsWith('contact') ? [oldest, newest] : leads;
+      expect((await openClaimsIn(store, STUDIO_ID)).map(({ id }) => id)).toEqual(claiming.map(({ id }) => id));
+      expect(await everyLead()).toEqual([newest, oldest]);
+    });
 
     test.each(damagesOf('creation'))(
-      '$title is not said to conflict with its own repetition, and its lead is as readable as ever',
+      '$title: its replay is an error and not a conflict, and the lead stays readable',
       async ({ damage }) => {
         const lead = aLead();
         const claims = claimsOf(lead);
@@ -129,7 +126,7 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
     );
 
     test.each(damagesOf('claim'))(
-      '$title: it is reported and left as it is, and the contact of its lead stays taken',
+      '$title: it is reported and unchanged, and its contact stays claimed',
       async ({ damage }) => {
         const [first, bad, last] = times(3, () => aLead()) as [Lead, Lead, Lead];
         for (const lead of [first, bad, last]) await created(lead);
@@ -145,7 +142,7 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
       },
     );
 
-    test('leads that cannot be read, however many, hide none of those before and behind them, and fill no page', async () => {
+    test('many unreadable leads hide no readable ones and do not fill pages', async () => {
       const leads = times(240, () => aLead());
       await Promise.all(leads.map((lead) => store.createLead(lead, claimsOf(lead))));
       const isBad = (index: number) => (index >= 60 && index < 180) || index % 10 === 0 || index === 239;
@@ -158,7 +155,7 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
       expect(pages.map(({ records }) => records.length)).toEqual([25, 25, 25, 25, good.length - 100]);
     });
 
-    test('a page that finds nothing but leads that cannot be read leads on to the next', async () => {
+    test('a page with unreadable leads only has a next page', async () => {
       const first = await created();
       const bad = times(1500, () => aLead());
       await Promise.all(bad.map((lead) => store.createLead(lead, claimsOf(lead))));
@@ -171,7 +168,7 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
       expect(pages.flatMap(({ records }) => records)).toEqual([last, first]);
     });
 
-    test('a walk passes over leads that cannot be read, however many', async () => {
+    test('a walk skips any number of unreadable leads', async () => {
       const leads = times(240, () => aLead());
       await Promise.all(leads.map((lead) => store.createLead(lead, claimsOf(lead))));
       const isBad = (index: number) => index === 0 || (index >= 60 && index < 180) || index === 239;
@@ -198,7 +195,7 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
     }
 
     test.each(damagesOf('key').filter(({ damage }) => damage !== unknownScope))(
-      '$title: it opens nothing, is listed, has its slot, and can be revoked',
+      '$title: it has no credential, is listed, keeps its slot, and can be revoked',
       async ({ damage }) => {
         const keys = times(MAX_LIVE_KEYS, () => anApiKey());
         for (const key of keys) expect(await store.createApiKey(key, NOW)).toBe(true);
@@ -235,7 +232,7 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
       },
     );
 
-    test('of a key that cannot be read everything else is told', async () => {
+    test('a key whose name is unreadable has all its other fields', async () => {
       const key = anApiKey();
       await store.createApiKey(key, NOW);
       for (const damage of damages)
@@ -244,7 +241,7 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
       expect(await store.listApiKeys(STUDIO_ID)).toEqual([{ ...key, name: NO_NAME, expiresAt: NO_TIME }]);
     });
 
-    test('of a key whose hint cannot be read everything else is told, and an empty text for the hint', async () => {
+    test('a key whose hint is unreadable has an empty hint and all its other fields', async () => {
       const key = anApiKey();
       await store.createApiKey(key, NOW);
       for (const damage of damages)
@@ -253,7 +250,7 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
       expect(await store.listApiKeys(STUDIO_ID)).toEqual([{ ...key, secretHint: '', expiresAt: NO_TIME }]);
     });
 
-    test('a scope that nobody knows grants nothing, and takes nothing from the others', async () => {
+    test('an unknown scope grants nothing and does not affect the others', async () => {
       const key = anApiKey({ scopes: ['leads.read'] });
       await store.createApiKey(key, NOW);
       await opened().damage(unknownScope, key);
@@ -289,7 +286,7 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
     });
 
     test.each(['active', 'suspended'] as const)(
-      'a studio with a status that nobody knows is made %s, which is kept as an event that knows of none before',
+      'a studio with an unknown status can be made %s, with an audit event without a previous status',
       async (status) => {
         await opened().damage(unknownStatus, { studioId: STUDIO_ID, id: STUDIO_ID });
 
@@ -301,7 +298,7 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
     );
 
     test.each(damagesOf('renewal'))(
-      '$title: its studio is suspended, and all claims are made anew when it is put',
+      '$title: its studio is suspended, and a put renews all claims',
       async ({ damage }) => {
         const other = aStudio({ id: 'studio-2' });
         await store.putStudio(other, BY);
@@ -335,7 +332,7 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
       expect(await store.removeMember(STUDIO_ID, 'member-1')).toBeNull();
     });
 
-    test.each(damagesOf('source'))('$title is none, until it is put again', async ({ damage }) => {
+    test.each(damagesOf('source'))('$title does not exist until it is put again', async ({ damage }) => {
       const key = anApiKey();
       const sources = times(3, () => aLeadSource());
       await store.createApiKey(key, NOW);
@@ -362,7 +359,7 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
 
     // A store that keeps its events by themselves has no such damage.
     const inTheWay = [...damagesOf('lead with events'), ...damagesOf('key with events')];
-    test.each(inTheWay)('$title: changing it is not to be repeated, and changes nothing', async ({ damage }) => {
+    test.each(inTheWay)('$title: a change of it fails permanently and writes nothing', async ({ damage }) => {
       const lead = await created();
       const key = anApiKey();
       await store.createApiKey(key, NOW);
@@ -386,7 +383,7 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
       expect(await store.findCredential(key.secretSha256)).toMatchObject({ key });
     });
 
-    test('what is said of a record that cannot be read has nothing of what it holds', async () => {
+    test('the error about an unreadable record has none of its contents', async () => {
       const lead = await created(aLead({ note: 'calls back after six' }));
       await opened().damage({ ...unknownStage, value: 'between-jobs' }, lead);
 

@@ -61,10 +61,10 @@ export function updateLeadContract(damages: readonly Damage[], opened: () => Ope
       ['contact', { contact: { type: 'phone', value: '+49 30 1234567' } }],
       ['source', { sourceId: newId() }],
       ['note', { note: 'Moved away.' }],
-      ['source, which is taken away', { sourceId: null }],
-      ['note, which is taken away', { note: null }],
-      ['fields, all together', { displayName: 'Eda', contact: anEmail(), sourceId: newId(), note: 'New.' }],
-    ])('a lead gets another %s, and nothing else of it changes', async (_, correction) => {
+      ['source, to none', { sourceId: null }],
+      ['note, to none', { note: null }],
+      ['all fields', { displayName: 'Eda', contact: anEmail(), sourceId: newId(), note: 'New.' }],
+    ])('nothing but the corrected fields changes: %s', async (_, correction) => {
       const lead = await created(aLead({ sourceId: newId(), note: 'Calls back.' }));
       const neighbour = await created();
 
@@ -76,7 +76,7 @@ export function updateLeadContract(damages: readonly Damage[], opened: () => Ope
       expect((await store.listLeads(STUDIO_ID, null, 10)).records).toEqual([neighbour, expected]);
     });
 
-    test('updatedAt grows with each, also when the clock went back', async () => {
+    test('updatedAt grows with each update, even when the clock goes back', async () => {
       const lead = await created();
 
       const once = await updated(lead, { note: 'one' }, { now: plus(lead.updatedAt, -DAY_MS) });
@@ -86,7 +86,7 @@ export function updateLeadContract(damages: readonly Damage[], opened: () => Ope
       expect(twice.updatedAt).toEqual(plus(lead.updatedAt, DAY_MS));
     });
 
-    test('to the values that are there, nothing is written', async () => {
+    test('an update to the current values writes nothing', async () => {
       const lead = await created(aLead({ note: 'same' }));
       const { displayName, contact, sourceId, note } = lead;
 
@@ -98,7 +98,7 @@ export function updateLeadContract(damages: readonly Damage[], opened: () => Ope
       expect(await eventsOf(lead)).toEqual([]);
     });
 
-    test('of a lead that has changed since the time that was expected is stale, and writes nothing', async () => {
+    test('an update of a lead that has changed since the expected time is stale and writes nothing', async () => {
       const lead = await created();
       const now = await updated(lead, { note: 'first' }, { expectedUpdatedAt: lead.updatedAt });
 
@@ -121,8 +121,8 @@ export function updateLeadContract(damages: readonly Damage[], opened: () => Ope
       expect(await found(lead)).toEqual(lead);
     });
 
-    describe('of the contact', () => {
-      test('of an open lead frees the former one, and takes the other', async () => {
+    describe('the contact', () => {
+      test('of an open lead: the former contact becomes free and the new one taken', async () => {
         const lead = await created();
         const contact = anEmail();
 
@@ -132,7 +132,7 @@ export function updateLeadContract(damages: readonly Damage[], opened: () => Ope
         expect(await holderOf(lead.contact)).toBe('created');
       });
 
-      test('to one that has another open lead is refused with its id, and nothing is written', async () => {
+      test('of another open lead cannot be taken: the refusal has the id, and nothing is written', async () => {
         const [lead, other] = [await created(), await created()];
 
         const outcome = await update(lead, { contact: other.contact, note: 'x' });
@@ -144,7 +144,7 @@ export function updateLeadContract(damages: readonly Damage[], opened: () => Ope
         expect(await holderOf(other.contact)).toBe(other.id);
       });
 
-      test('to one of whose claims another lead has any is refused, and leaves every claim as it was', async () => {
+      test('that shares any claim with another open lead cannot be taken, and all claims stay', async () => {
         const [lead, other] = [aLead(), aLead()];
         await created(lead, claimsOf(lead, { contactKeys: [aClaim('a'), aClaim('b')] }));
         await created(other, claimsOf(other, { contactKeys: [aClaim('c')] }));
@@ -159,7 +159,7 @@ export function updateLeadContract(damages: readonly Damage[], opened: () => Ope
         expect(await claimsNow()).toEqual(before);
       });
 
-      test('to the same one, written otherwise, keeps it taken, and is kept as it was typed', async () => {
+      test('in another spelling stays taken and is stored as typed', async () => {
         const lead = await created(aLead({ contact: email('Ada@Example.org') }));
 
         const now = await updated(lead, { contact: email('ada@example.org') });
@@ -169,7 +169,7 @@ export function updateLeadContract(damages: readonly Damage[], opened: () => Ope
         expect(await holderOf(email('ADA@example.org'))).toBe(lead.id);
       });
 
-      test('takes what is given, of which the lead may have some already, and nothing else', async () => {
+      test('gets exactly the given claims, including those that the lead already has', async () => {
         const lead = aLead();
         await created(lead, claimsOf(lead, { contactKeys: [aClaim('a'), aClaim('b')] }));
         const contact = anEmail();
@@ -188,7 +188,7 @@ export function updateLeadContract(damages: readonly Damage[], opened: () => Ope
       test.each<[string, Correction]>([
         ['other fields', { note: 'x' }],
         ['the contact that it has', {}],
-      ])('a lead that gets %s keeps what it claims', async (_, correction) => {
+      ])('a lead that gets %s keeps its claims', async (_, correction) => {
         const lead = aLead();
         await created(lead, claimsOf(lead, { contactKeys: [aClaim('a')] }));
         const claims = claimsOf(lead, { contactKeys: [aClaim('b')] });
@@ -198,7 +198,7 @@ export function updateLeadContract(damages: readonly Damage[], opened: () => Ope
         expect(await claimsNow()).toMatchObject([{ id: lead.id, claims: { contactKeys: [aClaim('a')] } }]);
       });
 
-      test.each(['won', 'lost'] as const)('of a lead that is %s takes and frees nothing', async (stage) => {
+      test.each(['won', 'lost'] as const)('of a lead that is %s: no contact becomes taken or free', async (stage) => {
         const closed = await moved(await created(), stage);
         const [former, other] = [await created(aLead({ contact: closed.contact })), await created()];
 
@@ -212,7 +212,7 @@ export function updateLeadContract(damages: readonly Damage[], opened: () => Ope
         expect(await store.changeLeadStage(reopening)).toEqual({ kind: 'already-open', leadId: other.id });
       });
 
-      test('of a closed lead keeps it from being opened again with the claims of the former one', async () => {
+      test('of a closed lead: it cannot be reopened with the claims of the former contact', async () => {
         const closed = await moved(await created(), 'lost');
         const now = await updated(closed, { contact: anEmail() });
         const { studioId, id: leadId } = closed;
@@ -231,7 +231,7 @@ export function updateLeadContract(damages: readonly Damage[], opened: () => Ope
         expect(await holderOf(now.contact)).toBe(leadId);
       });
 
-      test('whoever opens a lead again while it is corrected claims the other one', async () => {
+      test('a reopening during a correction claims the corrected contact', async () => {
         const closed = await moved(await created(), 'lost');
         const contact = anEmail();
         const disturbed: Store = {
@@ -251,7 +251,7 @@ export function updateLeadContract(damages: readonly Damage[], opened: () => Ope
         expect(await holderOf(closed.contact)).toBe('created');
       });
 
-      test('is freed by closing, as one that was given at first', async () => {
+      test('becomes free when the lead is closed, like the original one', async () => {
         const lead = await created();
         const now = await updated(lead, { contact: anEmail() });
 
@@ -262,8 +262,8 @@ export function updateLeadContract(damages: readonly Damage[], opened: () => Ope
       });
     });
 
-    describe('and its creation', () => {
-      test('a repetition is answered what the creation was, whatever was corrected since, also after the next start', async () => {
+    describe('replays after a correction', () => {
+      test('a replay returns the original data, whatever was corrected since, even after a restart', async () => {
         const lead = aLead({ sourceId: newId(), note: 'As I said.' });
         const claims = claimsOf(lead);
         await created(lead, claims);
@@ -281,7 +281,7 @@ export function updateLeadContract(damages: readonly Damage[], opened: () => Ope
         expect(await found(lead)).toEqual(twice);
       });
 
-      test('what was absent in it is absent in its repetition', async () => {
+      test('fields that were absent in the creation are absent in the replay', async () => {
         const lead = aLead({ sourceId: null, note: null });
         const claims = claimsOf(lead);
         await created(lead, claims);
@@ -293,7 +293,7 @@ export function updateLeadContract(damages: readonly Damage[], opened: () => Ope
         });
       });
 
-      test('the corrected data under its key are a conflict', async () => {
+      test('the corrected data with the same key are a conflict', async () => {
         const lead = aLead();
         const { idempotencyKey } = claimsOf(lead);
         await created(lead, claimsOf(lead, { idempotencyKey }));
@@ -305,7 +305,7 @@ export function updateLeadContract(damages: readonly Damage[], opened: () => Ope
         });
       });
 
-      test('its key stays its own when its contact has gone to another', async () => {
+      test('the key replays even when another lead has the original contact', async () => {
         const lead = aLead();
         const claims = claimsOf(lead);
         await created(lead, claims);
@@ -316,7 +316,7 @@ export function updateLeadContract(damages: readonly Damage[], opened: () => Ope
       });
     });
 
-    test('is kept as an event with the names of the fields, in their order, and none of their values', async () => {
+    test('an audit event has the names of the changed fields, in order, and no values', async () => {
       const lead = await created();
       const once = await updated(lead, { note: 'Moved.', displayName: 'Eda' }, { memberId: 'member-2' });
       const all = { note: null, sourceId: newId(), contact: anEmail(), displayName: 'Ida' };
@@ -336,7 +336,7 @@ export function updateLeadContract(damages: readonly Damage[], opened: () => Ope
       ]);
     });
 
-    describe.each([{ stores: 1 }, { stores: 2 }])('at once, through $stores store(s)', ({ stores }) => {
+    describe.each([{ stores: 1 }, { stores: 2 }])('concurrently, through $stores store(s)', ({ stores }) => {
       let through: (index: number) => Store;
       beforeEach(async () => {
         const all = stores === 1 ? [store] : [store, await opened().another()];
@@ -346,7 +346,7 @@ export function updateLeadContract(damages: readonly Damage[], opened: () => Ope
       const leadsOf = (outcomes: readonly UpdateLeadOutcome[]) =>
         outcomes.flatMap((outcome) => (outcome.kind === 'updated' ? [outcome.lead] : []));
 
-      test('20 of one lead are each written, with a time and an event of its own', async () => {
+      test('20 updates of one lead are all written, each with its own time and event', async () => {
         const lead = await created();
 
         const outcomes = await Promise.all(
@@ -360,7 +360,7 @@ export function updateLeadContract(damages: readonly Damage[], opened: () => Ope
         expect((await eventsOf(lead)).map(({ memberId }) => memberId)).toEqual(doers.toReversed());
       });
 
-      test('of 20 that expect the same time, one is written', async () => {
+      test('of 20 updates that expect the same time, one is written', async () => {
         const lead = await created();
 
         const outcomes = await Promise.all(
@@ -373,7 +373,7 @@ export function updateLeadContract(damages: readonly Damage[], opened: () => Ope
         expect(outcomes.filter(({ kind }) => kind === 'stale')).toHaveLength(19);
       });
 
-      test('20 leads that get one contact: one has it, the rest are told which', async () => {
+      test('of 20 leads that get one contact, one succeeds and the rest get its id', async () => {
         const contact = anEmail();
         const leads: Lead[] = [];
         for (const lead of times(20, () => aLead())) leads.push(await created(lead));
@@ -388,7 +388,7 @@ export function updateLeadContract(damages: readonly Damage[], opened: () => Ope
         expect(await holderOf(contact)).toBe(winner?.id);
       });
 
-      test('creating, reopening and correcting for one contact: one has it', async () => {
+      test('of creation, reopening and correction for one contact, one succeeds', async () => {
         const contact = anEmail();
         const closed = await moved(await created(aLead({ contact })), 'lost');
         const other = await created();
@@ -424,7 +424,7 @@ export function updateLeadContract(damages: readonly Damage[], opened: () => Ope
       });
     });
 
-    describe('while claims are made anew', () => {
+    describe('during a renewal of claims', () => {
       const phone = (value: string): Contact => ({ type: 'phone', value });
       const put = (regionCode: Studio['regionCode']) =>
         store.putStudio({ id: STUDIO_ID, status: 'active', regionCode }, { memberId: null, now: NOW });
@@ -438,7 +438,7 @@ export function updateLeadContract(damages: readonly Damage[], opened: () => Ope
       }
       const held = { version: 2, region: 'DE' } as const;
 
-      test('a lead that got another contact since it was read keeps what it claims by that', async () => {
+      test('a lead that got another contact after it was read keeps the new claims', async () => {
         const lead = await created();
         const [read] = (await claimsNow()) as [ClaimingLead];
         const contact = anEmail();
@@ -450,7 +450,7 @@ export function updateLeadContract(damages: readonly Damage[], opened: () => Ope
         expect(await claimsNow()).toEqual(before);
       });
 
-      test('so does one whose contact was written otherwise, and claims the same', async () => {
+      test('so does a lead whose contact got another spelling with equal claims', async () => {
         const lead = await created(aLead({ contact: email('Ada@example.org') }));
         const [read] = (await claimsNow()) as [ClaimingLead];
         await updated(lead, { contact: email('ada@example.org') });
@@ -460,7 +460,7 @@ export function updateLeadContract(damages: readonly Damage[], opened: () => Ope
         expect(await claimsNow()).toMatchObject([{ claims: { contactKeys: read.claims.contactKeys } }]);
       });
 
-      test('a contact that was corrected by the former region is held to by the new one after all steps', async () => {
+      test('a contact corrected by the former region has the claims of the new one after all steps', async () => {
         await put('DE');
         const lead = await createNow(phone('030 7654321'));
         const byFormer = openClaims(phone('030 1234567'), aStudio({ regionCode: 'DE' }));
@@ -476,7 +476,7 @@ export function updateLeadContract(damages: readonly Damage[], opened: () => Ope
         expect(await claimsNow()).toEqual([{ id: lead.id, contact, isOpen: true, claims }]);
       });
 
-      test('corrections through one store and renewals through another leave the claims of each contact, and no others', async () => {
+      test('concurrent corrections and renewals through two stores leave exactly the claims of each contact', async () => {
         await put('DE');
         const leads: Lead[] = [];
         for (const index of times(20, (each) => each)) leads.push(await createNow(phone(`030 ${1_000_000 + index}`)));
@@ -501,7 +501,7 @@ export function updateLeadContract(damages: readonly Damage[], opened: () => Ope
       });
     });
 
-    describe('of what cannot be read', () => {
+    describe('unreadable leads', () => {
       const ofKind = (kind: Damage['kind']) =>
         damages.filter((damage) => damage.kind === kind).map((damage) => ({ ...damage, title: titleOf(damage) }));
 
@@ -517,7 +517,7 @@ export function updateLeadContract(damages: readonly Damage[], opened: () => Ope
         expect(await holderOf(lead.contact)).toBe(lead.id);
       });
 
-      test.each(ofKind('original'))('$title is nothing to anybody but a repetition of its creation', async (damage) => {
+      test.each(ofKind('original'))('$title: only the replay of its creation fails', async (damage) => {
         const lead = aLead();
         const claims = claimsOf(lead);
         await created(lead, claims);
@@ -540,7 +540,7 @@ export function updateLeadContract(damages: readonly Damage[], opened: () => Ope
 
       // A store that keeps its events by themselves has no such damage.
       test.runIf(ofKind('lead with events').length > 0).each(ofKind('lead with events'))(
-        '$title: updating it is not to be repeated, and changes nothing',
+        '$title: an update fails permanently and writes nothing',
         async (damage) => {
           const lead = await created();
           await opened().damage(damage, lead);

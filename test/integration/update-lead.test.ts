@@ -139,7 +139,7 @@ describe('UpdateLead', () => {
     expect(outcomes.flatMap((outcome) => ('value' in outcome ? [outcome.value] : []))).toEqual([await read(lead)]);
   });
 
-  test('of the contact of an open lead frees the former one, and takes the other, or names the lead that has it', async () => {
+  test('of the contact of an open lead: the former contact becomes free and the new one taken, or names the lead that has it', async () => {
     const lead = await aLead();
     const contact = anEmail();
     await update({ id: lead.id, contact });

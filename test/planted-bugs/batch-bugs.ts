@@ -215,7 +215,7 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
   {
     name: 'what one request was refused for, the gateway tells its neighbours too',
     suite: COLLECTED,
-    caughtBy: 'one that fails fails alone, with what the other side said',
+    caughtBy: 'a request that fails does not affect others, and gets the error of the other side',
     patches: [
       {
         file: COLLECTOR,
@@ -228,7 +228,7 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
   {
     name: 'a late result is taken for that of the next request',
     suite: COLLECTED,
-    caughtBy: 'its late result is nobody else’s, and the call goes on',
+    caughtBy: 'its late result goes to no other request, and the call continues',
     patches: [
       {
         file: COLLECTOR,
@@ -240,7 +240,7 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
   {
     name: 'an answer is shared with who comes after the request for it is sent',
     suite: COLLECTED,
-    caughtBy: 'who comes after it is sent has a request of its own',
+    caughtBy: 'a request made after it was sent is separate',
     patches: [
       {
         file: COLLECTOR,
@@ -252,7 +252,7 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
   {
     name: 'what MongoDB answers to a batch is given to the wrong request',
     suite: GATHERED,
-    caughtBy: 'requests of one turn go together, at most 64, and each gets its own answer',
+    caughtBy: 'requests of one turn are sent together, at most 64, and each gets its own result',
     patches: [
       { file: GATHERER, find: 'resolve(answers[index] as Answer)', put: 'resolve(answers.at(-index) as Answer)' },
     ],
@@ -260,7 +260,7 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
   {
     name: 'of requests that are the same, those after the first go in batches of their own',
     suite: GATHERED,
-    caughtBy: 'requests that are the same go as one, and nobody who comes later is told what a batch under way reads',
+    caughtBy: 'equal requests are sent as one, and later ones do not share the result of a batch in flight',
     patches: [
       {
         file: GATHERER,
@@ -273,7 +273,7 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
   {
     name: 'one request whose time is over takes its batch along',
     suite: GATHERED,
-    caughtBy: 'a request whose deadline is over is not begun, and those beside it are',
+    caughtBy: 'a request whose deadline has passed is not sent, and others are',
     patches: [
       {
         file: GATHERER,
@@ -287,8 +287,8 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
       },
       {
         file: GATHERER,
-        find: 'const batch: Sharing<Request, Answer, Asker>[] = [];',
-        put: 'const batch: Sharing<Request, Answer, Asker>[] = []; const deadlines = [...this.#waiting.values()].flat().map(({ deadline }) => deadline);',
+        find: 'const batch: Sharing<Request, Answer, Caller>[] = [];',
+        put: 'const batch: Sharing<Request, Answer, Caller>[] = []; const deadlines = [...this.#waiting.values()].flat().map(({ deadline }) => deadline);',
       },
     ],
     inSoak: true,

@@ -70,7 +70,7 @@ export const CONNECTION_BUGS: readonly PlantedBug[] = [
   {
     name: 'files are taken as one look has found them',
     suite: 'test/unit/watched-files.test.ts',
-    caughtBy: 'what is written in two steps is taken once, when it is whole',
+    caughtBy: 'files written in two steps are loaded once, when they are complete',
     patches: [
       {
         file: 'common/watched-files.ts',

@@ -158,19 +158,19 @@ export const CORE_BUGS: readonly PlantedBug[] = [
       {
         file: 'common/readiness.ts',
         find: 'return this.#latest;',
-        put: "return this.#look().then(() => undefined, () => 'away');",
+        put: "return this.#check().then(() => undefined, () => 'away');",
       },
     ],
   },
   {
     name: 'why something is not ready is told once, and never again',
     suite: 'test/unit/readiness.test.ts',
-    caughtBy: 'the log has the reason once when it changes, again while it lasts, and a line when it is over',
+    caughtBy: 'the reason is logged when it changes and again while it lasts, and its end is logged',
     patches: [
       {
         file: 'common/readiness.ts',
         find: 'if (logged?.reason === reason && now - logged.at < LOG_INTERVAL_MS) return;',
-        put: 'if (told) return;',
+        put: 'if (logged) return;',
       },
     ],
   },

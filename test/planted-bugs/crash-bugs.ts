@@ -122,7 +122,7 @@ export const CRASH_BUGS: readonly PlantedBug[] = [
     name: 'the error of a connection to the core that is ended ends the gateway',
     suite: 'test/unit/core-sessions.test.ts',
     caughtBy:
-      'a core that closes an idle connection as the next call comes has that over another one, and nobody dies of it',
+      'when the core closes an idle connection as the next call comes, the call uses another one, and its error does not end the process',
     patches: [{ file: 'gateway/core-sessions.ts', find: "session.on('error', ignoreError);", put: 'return stream;' }],
     inSoak: true,
   },
@@ -143,7 +143,7 @@ export const CRASH_BUGS: readonly PlantedBug[] = [
   {
     name: 'a call waits for a connection to the core for ever',
     suite: 'test/unit/core-sessions.test.ts',
-    caughtBy: 'a call that has no connection in time is over',
+    caughtBy: 'a call that gets no connection in time fails',
     patches: [
       { file: 'gateway/core-sessions.ts', find: 'this.#withTimeout(super.request(...call))', put: 'super.request(...call)' },
     ],

@@ -134,11 +134,11 @@ export const MONGO_FEED_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'on MongoDB, what is beyond the ceiling is never looked for',
-    suite: 'test/unit/oldest-changes.test.ts',
-    caughtBy: 'finds what comes to stand behind all that was found before',
+    suite: 'test/unit/changes-by-time.test.ts',
+    caughtBy: 'finds changes that sort before or after all that was found',
     patches: [
       {
-        file: 'src/store/mongo/oldest-changes.ts',
+        file: 'src/store/mongo/changes-by-time.ts',
         find: 'found.length === count || ceiling === ACKNOWLEDGED',
         put: 'found.length >= 0 || ceiling === ACKNOWLEDGED',
       },

@@ -25,7 +25,7 @@ export const OPERATOR_BUGS: readonly PlantedBug[] = [
   {
     name: 'a token may be as short as one likes',
     suite: 'test/unit/config.test.ts',
-    caughtBy: 'is a fault when it can be guessed, and is not repeated: hunter2xxxxxxxxxxxxxxxxxxxxxxxx',
+    caughtBy: 'is a fault when it is too short, and is not in the message: hunter2xxxxxxxxxxxxxxxxxxxxxxxx',
     patches: [{ file: 'common/settings.ts', find: 'value.length < MIN_TOKEN_LENGTH', put: 'value.length === 0' }],
   },
   {

@@ -29,7 +29,7 @@ const fromOutside = (bug: PlantedBug): PlantedBug => ({
   ...bug,
   name: `${bug.name}, seen from outside`,
   suite: 'test/conformance/sqlite.test.ts',
-  caughtBy: 'a deployment of ours keeps every rule that can be seen from outside',
+  caughtBy: 'a deployment of this release keeps every rule that can be checked from outside',
 });
 
 const ON_SQLITE = [

@@ -112,7 +112,7 @@ export const QUOTA_BUGS: readonly PlantedBug[] = [
   {
     name: 'the database of a Redis that sentinels name is always the first',
     suite: 'test/unit/gateway-config.test.ts',
-    caughtBy: 'that names sentinels is read whole',
+    caughtBy: 'that names sentinels is parsed completely',
     patches: [{ file: 'gateway/quota/sentinel-address.ts', find: 'db: Number(db)', put: 'db: 0' }],
     inSoak: true,
   },
@@ -149,7 +149,7 @@ export const QUOTA_BUGS: readonly PlantedBug[] = [
   {
     name: 'a gateway goes by the quotas that it once knew for as long as a key is used',
     suite: 'test/unit/api-key-cache.test.ts',
-    caughtBy: 'nobody is known for longer than told, however often they are asked for, and then anew',
+    caughtBy: 'an entry expires after its lifetime, however often it is read, and can be set again',
     patches: [
       {
         file: 'gateway/api-key-cache.ts',

@@ -549,7 +549,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
   {
     name: 'the rule of the release before is forgotten before its claims are made anew',
     suite: 'test/upgrade/upgrade.test.ts',
-    caughtBy: 'gives no contact of that time a second open lead, at any moment',
+    caughtBy: 'never gives a contact of that release a second open lead',
     patches: [
       {
         file: 'src/store/sqlite/migrations.ts',
@@ -562,7 +562,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a number that a studio got in a transaction that is undone is remembered',
     suite: 'test/unit/studio-numbers.test.ts',
-    caughtBy: 'is not remembered of a transaction that is undone: it may be another’s next',
+    caughtBy: 'is not cached of a transaction that is rolled back: another studio may get it',
     patches: [
       {
         file: 'src/store/sqlite/studio-numbers.ts',
@@ -578,7 +578,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
   {
     name: 'the number of a studio whose row is gone is given to the next',
     suite: CONVERSION,
-    caughtBy: 'gives the number of a studio to no other, also where somebody has deleted it',
+    caughtBy: 'never reuses the number of a studio, even when it was deleted',
     patches: [
       {
         file: 'src/store/sqlite/migrations.ts',
@@ -591,7 +591,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     name: 'what refers to leads goes with those that are moved',
     suite: CONVERSION,
     caughtBy:
-      'leaves the tables of somebody’s own as they are that refer to its leads, and the views that cannot be read',
+      'does not change additional tables that refer to leads, or broken views',
     patches: [
       {
         file: 'src/store/sqlite/migrate.ts',
@@ -604,7 +604,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
   {
     name: 'leads that were moved stay where they were as well',
     suite: CONVERSION,
-    caughtBy: 'answers as it did: leads, repetitions, lists, claims, renewals, events and keys',
+    caughtBy: 'returns the same leads, replays, lists, claims, renewals, events and keys',
     patches: [
       {
         file: MOVE_LEADS,
@@ -622,7 +622,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a lead whose id is none is left behind by the conversion',
     suite: CONVERSION,
-    caughtBy: 'keeps ids that are none, apart from each other and from all that are',
+    caughtBy: 'keeps invalid ids, distinct from each other and from valid ones',
     patches: [
       {
         file: MOVE_LEADS,
@@ -639,20 +639,20 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a text of sixteen bytes is taken for a UUID by the conversion',
     suite: CONVERSION,
-    caughtBy: 'keeps ids that are none, apart from each other and from all that are',
+    caughtBy: 'keeps invalid ids, distinct from each other and from valid ones',
     patches: [{ file: MOVE_LEADS, text: '< 16 THEN CAST', put: '< 17 THEN CAST' }],
     inSoak: true,
   },
   {
     name: 'what leads claim is not converted',
     suite: CONVERSION,
-    caughtBy: 'creates nothing again, gives an open lead’s contact to nobody, and a closed one’s to the next',
+    caughtBy: 'replays every creation, and blocks the contacts of open leads only',
     patches: [{ file: MOVE_LEADS, find: 'insert.run(upToLast);', put: '' }],
   },
   {
     name: 'a half-converted file is served',
     suite: CONVERSION,
-    caughtBy: 'shows nothing of itself to who opens the store, and to the doctor that it is half done',
+    caughtBy: 'is complete for any process that opens the store, and reported by the doctor while half done',
     patches: [
       {
         file: 'src/store/sqlite/migrate.ts',

@@ -58,7 +58,7 @@ export const VERSION_ONE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a command that the driver never ends is taken for done',
     suite: 'test/unit/bounded-collection.test.ts',
-    caughtBy: 'a find that the driver never ends is given up, and told as failed',
+    caughtBy: 'a find that the driver never finishes is given up and reported as failed',
     patches: [
       {
         file: 'src/store/mongo/bounded-collection.ts',

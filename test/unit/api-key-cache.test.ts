@@ -8,7 +8,7 @@ import { times } from '../support/builders.ts';
 
 const callerOf = (apiKeyId: string) => create(AuthenticateApiKeyResponseSchema, { apiKeyId });
 
-test('of more callers than are kept in mind, whoever came first is forgotten', () => {
+test('evicts the oldest entry when it is full', () => {
   const cache = new ApiKeyCache(API_KEY_CACHE_MS);
   const hashes = times(MAX_CACHED_KEYS + 1, (index) => hashKeySecret(`key ${index}`));
 
@@ -20,7 +20,7 @@ test('of more callers than are kept in mind, whoever came first is forgotten', (
   expect(cache.get(last as Uint8Array)?.apiKeyId).toBe(`${MAX_CACHED_KEYS}`);
 });
 
-test('whoever is forgotten is not known, and others are', () => {
+test('forgets a deleted caller and no other', () => {
   const cache = new ApiKeyCache(API_KEY_CACHE_MS);
   const [one, other] = [hashKeySecret('one'), hashKeySecret('other')];
   cache.set(one, callerOf('one'));
@@ -32,7 +32,7 @@ test('whoever is forgotten is not known, and others are', () => {
   expect(cache.get(other)?.apiKeyId).toBe('other');
 });
 
-test('nobody is known for longer than told, however often they are asked for, and then anew', () => {
+test('an entry expires after its lifetime, however often it is read, and can be set again', () => {
   let nowMs = 5;
   const cache = new ApiKeyCache(100, () => nowMs);
   const secret = hashKeySecret('one');

@@ -5,12 +5,12 @@ import { anApiKey, DAY_MS, NOW, plus } from '../support/builders.ts';
 describe('a key', () => {
   const key = anApiKey({ expiresAt: plus(NOW, 1000) });
 
-  test('lives until the very millisecond of its expiry', () => {
+  test('is live until the millisecond of its expiry', () => {
     expect(isLive(key, plus(NOW, 999))).toBe(true);
     expect(isLive(key, plus(NOW, 1000))).toBe(false);
   });
 
-  test('is dead once revoked, whatever the time', () => {
+  test('is not live once revoked, whatever the time', () => {
     expect(isLive({ ...key, revokedAt: plus(NOW, 500) }, NOW)).toBe(false);
   });
 });

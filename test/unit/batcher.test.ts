@@ -36,7 +36,7 @@ async function turn(): Promise<void> {
 
 const numbers = (from: number, to: number) => times(to - from, (index) => from + index);
 
-test('a lone request goes at the end of its turn', async () => {
+test('a single request is sent at the end of its turn', async () => {
   const { batches, ask } = controlledBatches();
 
   const answer = ask(1);
@@ -47,7 +47,7 @@ test('a lone request goes at the end of its turn', async () => {
   expect(await answer).toBe(10);
 });
 
-test('requests of one turn go together, at most 64, and each gets its own answer', async () => {
+test('requests of one turn are sent together, at most 64, and each gets its own result', async () => {
   const { batches, ask } = controlledBatches();
 
   const answers = numbers(0, 150).map((request) => ask(request));
@@ -60,7 +60,7 @@ test('requests of one turn go together, at most 64, and each gets its own answer
   expect(await Promise.all(answers)).toEqual(numbers(0, 150).map((request) => request * 10));
 });
 
-test('who comes later does not wait for a batch under way, until four are', async () => {
+test('a later request does not wait for a batch in flight unless four are', async () => {
   const { batches, ask } = controlledBatches();
   const answers: Promise<number>[] = [];
 
@@ -78,7 +78,7 @@ test('who comes later does not wait for a batch under way, until four are', asyn
   expect(await Promise.all(answers)).toEqual(numbers(0, 10).map((request) => request * 10));
 });
 
-test('what is left over when four are under way goes as they end', async () => {
+test('requests beyond four batches in flight are sent as those end', async () => {
   const { batches, ask } = controlledBatches();
   const answers = numbers(0, 1000).map((request) => ask(request));
 
@@ -93,7 +93,7 @@ test('what is left over when four are under way goes as they end', async () => {
   expect(batches.flatMap(({ requests }) => requests)).toEqual(numbers(0, 1000));
 });
 
-test('a batch that fails fails those in it, and nobody else', async () => {
+test('a batch that fails rejects its own requests only', async () => {
   const { batches, ask } = controlledBatches();
   const first = Promise.allSettled(numbers(0, 64).map((request) => ask(request)));
   const second = Promise.all(numbers(64, 128).map((request) => ask(request)));
@@ -109,7 +109,7 @@ test('a batch that fails fails those in it, and nobody else', async () => {
   expect(await second).toEqual(numbers(64, 128).map((request) => request * 10));
 });
 
-test('batches that fail make room for others as those do that succeed', async () => {
+test('failed batches make room for others like successful ones', async () => {
   const { batches, ask } = controlledBatches();
   for (const round of numbers(0, 10)) {
     const answer = ask(round);
@@ -126,7 +126,7 @@ test('batches that fail make room for others as those do that succeed', async ()
   expect(batches.slice(10).map(({ requests }) => requests)).toEqual([[10], [11], [12], [13]]);
 });
 
-test('a request whose deadline is over is not begun, and those beside it are', async () => {
+test('a request whose deadline has passed is not sent, and others are', async () => {
   const { batches, ask } = controlledBatches();
   const over = new AbortController();
   for (const request of numbers(0, 4)) {
@@ -146,7 +146,7 @@ test('a request whose deadline is over is not begun, and those beside it are', a
   expect(await beside).toBe(510);
 });
 
-test('requests whose deadlines are all over leave nothing behind that would stop the next one', async () => {
+test('requests whose deadlines have all passed do not block the next one', async () => {
   const { batches, ask } = controlledBatches();
   const over = new AbortController();
   over.abort(new Error('too late'));
@@ -161,18 +161,18 @@ test('requests whose deadlines are all over leave nothing behind that would stop
   expect(await answer).toBe(10);
 });
 
-test('a batch knows who asked for each of its requests', async () => {
-  let asker: string | undefined;
+test('a batch knows the caller of each of its requests', async () => {
+  let caller: string | undefined;
   const batches: (readonly (string | undefined)[])[] = [];
   const gathered = new Batcher<number, number, string>(
-    async (requests, askers) => {
-      batches.push(askers);
+    async (requests, callers) => {
+      batches.push(callers);
       return requests;
     },
-    () => asker,
+    () => caller,
   );
   const ask = (of: string | undefined, deadline = new AbortController().signal) => {
-    asker = of;
+    caller = of;
     return gathered.ask(1, deadline).catch(() => {});
   };
 
@@ -181,7 +181,7 @@ test('a batch knows who asked for each of its requests', async () => {
   expect(batches).toEqual([['Ada', undefined, 'Grace', 'Ada']]);
 });
 
-test('requests that are the same go as one, and nobody who comes later is told what a batch under way reads', async () => {
+test('equal requests are sent as one, and later ones do not share the result of a batch in flight', async () => {
   const { batches, ask } = controlledBatches((request) => request % 100);
   const herd = times(1000, () => ask(7));
   const others = numbers(0, 100).map((request) => ask(request));
@@ -201,23 +201,23 @@ test('requests that are the same go as one, and nobody who comes later is told w
   expect(await late).toBe(1070);
 });
 
-test('a batch knows who asked, also those whose request went as one with another', async () => {
-  let asker = '';
+test('a batch knows all callers, including those of merged requests', async () => {
+  let caller = '';
   const known: (readonly (string | undefined)[])[] = [];
   const gathered = new Batcher<number, number, string>(
-    async (requests, askers) => {
-      known.push(askers);
+    async (requests, callers) => {
+      known.push(callers);
       return requests;
     },
-    () => asker,
+    () => caller,
     (request) => request,
   );
   const askAs = (name: string, request: number) => {
-    asker = name;
+    caller = name;
     return gathered.ask(request, new AbortController().signal);
   };
 
   await Promise.all([askAs('Ada', 1), askAs('Grace', 2), askAs('Alan', 1)]);
 
-  expect(known.map((askers) => askers.toSorted())).toEqual([['Ada', 'Alan', 'Grace']]);
+  expect(known.map((callers) => callers.toSorted())).toEqual([['Ada', 'Alan', 'Grace']]);
 });

@@ -24,7 +24,7 @@ test.each<[string, (collection: Collection) => Promise<unknown>]>([
   ['find', (collection) => collection.findOne({})],
   ['find', (collection) => collection.find({}).toArray()],
   ['insert', (collection) => collection.insertMany([{}, {}])],
-])('a %s that the driver never ends is given up, and told as failed', async (command, work) => {
+])('a %s that the driver never finishes is given up and reported as failed', async (command, work) => {
   const told: unknown[] = [];
   const collection = boundedCollection(silent, MAX_MS, (...begun) => {
     told.push(begun[0]);
@@ -40,7 +40,7 @@ test.each<[string, (collection: Collection) => Promise<unknown>]>([
   expect(told).toEqual([command, false]);
 });
 
-test('one that ends leaves nothing behind, watched or not', async () => {
+test('a command that ends leaves no timer, observed or not', async () => {
   const answering = { findOne: async () => ({ answer: 42 }) } as unknown as Collection;
   expect(await boundedCollection(answering, MAX_MS, undefined).findOne({})).toEqual({ answer: 42 });
 });

@@ -12,7 +12,7 @@ const faultOf = (text: string) => {
   return undefined;
 };
 
-test('a file says who may do what', () => {
+test('a file lists the callers and their permissions', () => {
   const callers: CallerEntries = {
     website: { may: ['gateway'], tokens: [{ ...aToken(), created: '2026-11-23' }, aToken('b')] },
     'crm-1.berlin': {
@@ -26,7 +26,7 @@ test('a file says who may do what', () => {
   expect(parseCallers(fileOf({}))).toEqual({});
 });
 
-describe('what is no file of callers is told, whole, without what stands in it', () => {
+describe('what is not a callers file is told, whole, without what stands in it', () => {
   test.each<[fault: RegExp, text: string]>([
     [/^is not JSON$/, ''],
     [/^is not JSON$/, 'website: secret'],
@@ -79,18 +79,18 @@ describe('what is no file of callers is told, whole, without what stands in it',
     expect(faultOf(text)).not.toMatch(/secret/i);
   });
 
-  test('every fault of it is told', () => {
+  test('all its faults are reported', () => {
     const faults = faultOf(fileOf({ a: { may: [] }, b: { may: ['read'], tokens: [{}] } }));
     expect(faults).toMatch(/a\/may .*; b\/tokens\/0 must have required property 'sha256'/);
   });
 
-  test('not even one that stands where an object has its own', () => {
+  test('a key named like a property of objects is not special', () => {
     expect(faultOf('{"callers":{"__proto__":{"may":["operator"]}}}')).toMatch(/names have/);
     expect(parseCallers(fileOf({ constructor: { may: ['read'] } }))).toEqual({ constructor: { may: ['read'] } });
   });
 });
 
-test('a subject is the same however its attributes are ordered, and another for anything else', () => {
+test('subjects are equal in any order of attributes, and differ in anything else', () => {
   expect(subjectForm({ CN: 'a', O: 'b' })).toBe(subjectForm({ O: 'b', CN: 'a' }));
   const others = [
     { CN: 'a' },

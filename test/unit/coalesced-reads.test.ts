@@ -14,7 +14,7 @@ function controlledReads() {
   return { begun, read };
 }
 
-test('who comes while an equal read is under way gets what a later one reads, never that one', async () => {
+test('a caller that comes during an equal read gets the result of a later one', async () => {
   const { begun, read } = controlledReads();
   const first = read();
   const later = [read(), read(), read()];
@@ -29,7 +29,7 @@ test('who comes while an equal read is under way gets what a later one reads, ne
   expect(await Promise.all(later)).toEqual(['after', 'after', 'after']);
 });
 
-test('a read that comes when none is under way begins at once', async () => {
+test('a read starts immediately when none is in flight', async () => {
   const { begun, read } = controlledReads();
   const first = read();
   begun[0]?.resolve('one');
@@ -40,7 +40,7 @@ test('a read that comes when none is under way begins at once', async () => {
   expect(begun).toHaveLength(2);
 });
 
-test('a read that fails fails those who share it, and nobody else', async () => {
+test('a read that fails rejects the callers that share it and no others', async () => {
   const { begun, read } = controlledReads();
   const first = read();
   const second = read();
@@ -53,7 +53,7 @@ test('a read that fails fails those who share it, and nobody else', async () => 
   expect(await second).toBe('fine');
 });
 
-test('reads of different names know nothing of each other', async () => {
+test('reads with different names are independent', async () => {
   const { begun, read } = controlledReads();
 
   read('one');

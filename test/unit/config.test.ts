@@ -76,7 +76,7 @@ describe("the core's configuration", () => {
 describe('a core that others can reach', () => {
   const reachable = ['0.0.0.0', '::', '192.0.2.1', 'core.example.org'];
 
-  test.each(reachable)('does not start on %s when nothing tells friend from foe', (CORE_HOST) => {
+  test.each(reachable)('does not start on %s without a means to authenticate callers', (CORE_HOST) => {
     expect(faultsOf({ CORE_HOST })).toEqual([
       `CORE_HOST is ${CORE_HOST}, which others can reach: set CORE_CALLERS_FILE, CORE_TOKEN or CORE_TLS_CLIENT_CA_FILE`,
     ]);
@@ -90,17 +90,17 @@ describe('a core that others can reach', () => {
     ).toEqual([]);
   });
 
-  test('does not start with TLS alone: it tells the core to its callers, not them to the core', () => {
+  test('does not start with TLS alone, which authenticates the core but not its callers', () => {
     expect(faultsOf({ CORE_HOST: '0.0.0.0', CORE_TLS_CERT_FILE: cert, CORE_TLS_KEY_FILE: key })).toHaveLength(1);
   });
 
-  test('does not start with a token that says nothing', () => {
+  test('does not start with an empty token', () => {
     expect(faultsOf({ CORE_HOST: '0.0.0.0', CORE_TOKEN: '' })).not.toEqual([]);
     expect(faultsOf({ CORE_HOST: '0.0.0.0', CORE_TOKEN_FILE: empty })).not.toEqual([]);
   });
 
   test.each(['127.0.0.1', '127.8.9.10', '::1', 'localhost'])(
-    'nobody else reaches %s: nothing is needed',
+    'needs nothing on %s, which others cannot reach',
     (CORE_HOST) => {
       expect(faultsOf({ CORE_HOST })).toEqual([]);
     },
@@ -125,14 +125,14 @@ describe('TLS', () => {
     { CORE_TLS_CLIENT_CA_FILE: ca },
     { CORE_TLS_CERT_FILE: cert, CORE_TLS_CLIENT_CA_FILE: ca },
     { CORE_TLS_KEY_FILE: key, CORE_TLS_CLIENT_CA_FILE: ca },
-  ])('by halves is a fault: %o', (env) => {
+  ])('in part only is a fault: %o', (env) => {
     expect(faultsOf(env)).not.toEqual([]);
   });
 
   test.each([
     { CORE_TLS_CERT_FILE: empty, CORE_TLS_KEY_FILE: empty },
     { CORE_TLS_CERT_FILE: cert, CORE_TLS_KEY_FILE: key, CORE_TLS_CLIENT_CA_FILE: empty },
-  ])('with an empty file is a fault, and never no TLS: %o', (env) => {
+  ])('with an empty file is a fault and does not disable TLS: %o', (env) => {
     expect(faultsOf({ CORE_TOKEN: TOKEN, ...env })).not.toEqual([]);
   });
 
@@ -149,7 +149,7 @@ describe("the core's token", () => {
   });
 
   test.each(['abc\nhunter2', ' hunter2', 'hunter2 ', 'hunter2\u20ac', 'hunter2\u0001', 'hunter2\t'])(
-    'is a fault when no header can carry it, and is not repeated: %j',
+    'is a fault when it cannot be sent in a header, and is not in the message: %j',
     (CORE_TOKEN) => {
       expect(faultsOf({ CORE_TOKEN })).toEqual([expect.stringMatching(/^CORE_TOKEN must be /)]);
       expect(faultsOf({ CORE_TOKEN }).join()).not.toContain('hunter2');
@@ -157,7 +157,7 @@ describe("the core's token", () => {
   );
 
   test.each(['hunter2', `hunter2${'x'.repeat(24)}`])(
-    'is a fault when it can be guessed, and is not repeated: %s',
+    'is a fault when it is too short, and is not in the message: %s',
     (CORE_TOKEN) => {
       const told = ['CORE_TOKEN must have at least 32 characters: openssl rand -hex 32 makes one'];
       expect(faultsOf({ CORE_TOKEN })).toEqual(told);
@@ -188,7 +188,7 @@ describe('the address of the database', () => {
     'mongodb://host/?hunter2=1&unknown',
     'mongodb+srv://user:hunter2@host.example:27017/x',
     'mongodb://',
-  ])('%s is none that the driver understands', (DATABASE_URL) => {
+  ])('%s is rejected by the driver', (DATABASE_URL) => {
     expect(() => readDatabaseUrl({ DATABASE_URL })).toThrow(/DATABASE_URL is refused by the driver: /);
   });
 

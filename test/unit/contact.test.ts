@@ -1,12 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { openClaims } from '../../src/domain/claims.ts';
-import {
-  type Contact,
-  contactForm,
-  firstContactForm,
-  isRegionCode,
-  type RegionCode,
-} from '../../src/domain/contact.ts';
+import { type Contact, contactForm, contactFormV1, isRegionCode, type RegionCode } from '../../src/domain/contact.ts';
 
 const email = (value: string): Contact => ({ type: 'email', value });
 const phone = (value: string): Contact => ({ type: 'phone', value });
@@ -108,7 +102,7 @@ describe('phone numbers', () => {
     '+++',
     '000',
     'x',
-  ])('no text is too strange to be compared: %s', (text) => {
+  ])('any text can be compared: %s', (text) => {
     for (const region of ['DE', 'US', null] as const) expect(typeof normalisePhone(text, region)).toBe('string');
   });
 });
@@ -121,8 +115,8 @@ describe('the first rule', () => {
     [phone('030 1234567 x12'), 'DE', '+49301234567'],
     [phone('030 1234567'), null, '0301234567'],
     [phone('0049 30 1234567'), null, '+49301234567'],
-  ])('is what open leads of that time claim by: %o in %s', (contact, region, form) => {
-    expect(firstContactForm(contact, region)).toBe(form);
+  ])('gives the form of open leads from before the second rule: %o in %s', (contact, region, form) => {
+    expect(contactFormV1(contact, region)).toBe(form);
   });
 });
 
@@ -169,7 +163,7 @@ describe('contacts are different', () => {
 });
 
 describe('what is kept of a contact', () => {
-  test('does not tell the contact, and never changes: open leads are found by it', () => {
+  test('does not reveal the contact and never changes, because open leads are found by it', () => {
     expect(contactKey(email('Ada@Example.org'), null)).toBe('bLP1Z-HDzzAqVsriqO_SCQ6ujK8_UQwGy90GqZ97oyU');
     expect(contactKey(phone('+49 30 1234567'), null)).toBe('1bVM1MkIr1ZMlGLQ6XVTQjkzv-mDSW5_zGmUiERzqNM');
   });

@@ -8,7 +8,7 @@ import { apiKeyToWire, auditEventToWire, leadToWire, memberToWire, studioToWire 
 import { aLead, aMember, anApiKey, aStudio, NOW, STUDIO_ID } from '../support/builders.ts';
 
 // What stands in one message with the answers of others must be one that can be written.
-describe('whatever is given to be sent is a message that can be written, or a fault on the spot', () => {
+describe('every value to be sent is converted to a valid message or rejected at conversion', () => {
   const event = {
     studioId: STUDIO_ID,
     memberId: null,
@@ -29,7 +29,7 @@ describe('whatever is given to be sent is a message that can be written, or a fa
 
   test.each(Object.entries(sent))('%s', (_, send) => {
     for (const word of ['qualified', 'toString', '__proto__', '', 1, null, undefined]) {
-      expect(() => send(word as never)).toThrow('a word that has no number on the wire');
+      expect(() => send(word as never)).toThrow('unknown enum value: it has no number on the wire');
     }
   });
 

@@ -10,7 +10,7 @@ const problemOfFaults = (...fields: readonly string[]) => {
   );
 };
 
-test('what the core finds wrong with a request, its caller is told in the words of the public API', () => {
+test('faults found by the core are reported with the field names of the public API', () => {
   expect(problemOfFaults('idempotencyKey', 'contact.email')).toMatchObject({
     code: 'integration_invalid_request',
     faults: [
@@ -21,7 +21,7 @@ test('what the core finds wrong with a request, its caller is told in the words 
 });
 
 test.each(['studioId', 'secretSha256', 'request', 'items'])(
-  'no caller is told to mend what the gateway sent: %s',
+  'a fault of the gateway is not reported as the fault of the caller: %s',
   (field) => {
     expect(problemOfFaults('displayName', field)).toMatchObject({ code: 'integration_unavailable', faults: [] });
   },

@@ -14,7 +14,7 @@ import { CoreSessions } from '../../gateway/core-sessions.ts';
 import { anAuthority } from '../support/certificates.ts';
 import { startProxy } from '../support/tcp-proxy.ts';
 
-test('a core that closes an idle connection as the next call comes has that over another one, and nobody dies of it', async () => {
+test('when the core closes an idle connection as the next call comes, the call uses another one, and its error does not end the process', async () => {
   const { server, connections } = await aCore();
   const sessions = new CoreSessions(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
   onTestFinished(() => sessions.abort());
@@ -30,7 +30,7 @@ test('a core that closes an idle connection as the next call comes has that over
   expect(first.listenerCount('error')).toBeGreaterThan(0);
 });
 
-test('many calls over one connection leave no listeners behind', async () => {
+test('many calls over one connection leave no listeners', async () => {
   const { server } = await aCore();
   const sessions = new CoreSessions(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
   onTestFinished(() => sessions.abort());
@@ -42,7 +42,7 @@ test('many calls over one connection leave no listeners behind', async () => {
   expect(session.listenerCount('error')).toBe(before);
 });
 
-test('a core that stands still and goes on is reached again by each call that comes meanwhile, or that call is over', async () => {
+test('each call made while the core is suspended reaches it when it resumes, or fails', async () => {
   const authority = await anAuthority('core-authority');
   const { key, cert } = await authority.issue('localhost', 'server');
   const server = createSecureServer({ key, cert })
@@ -80,7 +80,7 @@ test('a core that stands still and goes on is reached again by each call that co
   expect(await begin()).toBeDefined();
 });
 
-test('a call that has no connection in time is over', async () => {
+test('a call that gets no connection in time fails', async () => {
   const silent = createTcpServer().listen(0, '127.0.0.1');
   await once(silent, 'listening');
   onTestFinished(() => void silent.close());

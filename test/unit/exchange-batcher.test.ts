@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { createOtlpTracer } from '../../common/otlp-tracer.ts';
-import { type BatchItem, ExchangeBatcher, type Result, NoResponse } from '../../gateway/exchange-batcher.ts';
+import { type BatchItem, ExchangeBatcher, NoResponse, type Result } from '../../gateway/exchange-batcher.ts';
 import { times } from '../support/builders.ts';
 import { startOtlpReceiver } from '../support/otlp-receiver.ts';
 
@@ -125,7 +125,7 @@ afterEach(() => {
 });
 
 describe('what goes together', () => {
-  test('a lone request goes at once, with the name that it has in the log', async () => {
+  test('a single request is sent immediately, with its id for the log', async () => {
     const { call, calls, ask } = await begun();
 
     const answer = ask('one');
@@ -155,7 +155,7 @@ describe('what goes together', () => {
     expect(await Promise.all(answers)).toEqual(names.map((name) => `answer to ${name}`));
   });
 
-  test('so do those that come before there is a call', async () => {
+  test('so do requests made before there is a call', async () => {
     const { call, calls, ask } = controlled();
     const answers = ['one', 'two', 'three'].map((name) => ask(name));
     await turn();
@@ -166,7 +166,7 @@ describe('what goes together', () => {
     expect(await Promise.all(answers)).toEqual(['answer to one', 'answer to two', 'answer to three']);
   });
 
-  test('a request of the next turn does not wait for one that is pending, nor for the slow', async () => {
+  test('a request of the next turn does not wait for pending ones', async () => {
     const { call, ask } = await begun();
     const slow = ask('slow');
     await turn();
@@ -181,7 +181,7 @@ describe('what goes together', () => {
     expect(await slow).toBe('answer to slow');
   });
 
-  test('one that fails fails alone, with what the other side said', async () => {
+  test('a request that fails does not affect others, and gets the error of the other side', async () => {
     const { call, ask } = await begun();
     const [bad, good] = [ask('bad'), ask('good')];
     await turn();
@@ -195,7 +195,7 @@ describe('what goes together', () => {
     await expect(good).resolves.toBe('fine');
   });
 
-  test('what comes while the other side does not read goes in full messages once it does', async () => {
+  test('requests made while the other side does not read are sent in full messages once it does', async () => {
     const { call, ask } = controlled({ reads: false });
     const answers: Promise<string>[] = [];
     for (const index of times(130, (each) => each)) {
@@ -215,7 +215,7 @@ describe('what goes together', () => {
 describe('gathering', () => {
   const LINGER_MS = 5;
 
-  test('a lone request waits for nobody, whatever was asked before', async () => {
+  test('a single request does not wait, whatever was sent before', async () => {
     const { call, ask } = await begun({ lingerMs: LINGER_MS });
     const one = ask('one');
     await turn();
@@ -229,7 +229,7 @@ describe('gathering', () => {
     expect(await two).toBe('answer to two');
   });
 
-  test('what comes before the message before has a result goes together, with its first result', async () => {
+  test('requests made before the last message has a result are sent together at its first result', async () => {
     const { call, ask } = await begun({ lingerMs: LINGER_MS });
     const [one, slow] = [ask('one'), ask('slow')];
     await turn();
@@ -252,7 +252,7 @@ describe('gathering', () => {
     expect(await Promise.all([slow, ...later, last])).toHaveLength(4);
   });
 
-  test('it goes without a result when that lets itself be waited for', async () => {
+  test('they are sent without a result after the linger time', async () => {
     const { call, ask } = await begun({ lingerMs: LINGER_MS });
     const slow = ask('slow');
     await turn();
@@ -272,7 +272,7 @@ describe('gathering', () => {
     await slow;
   });
 
-  test('a full message waits for nothing', async () => {
+  test('a full message does not wait', async () => {
     const { call, ask } = await begun({ lingerMs: LINGER_MS });
     const answers = [ask('one')];
     await turn();
@@ -288,7 +288,7 @@ describe('gathering', () => {
     await Promise.all(answers);
   });
 
-  test('what is gathered when the call ends goes over the next one', async () => {
+  test('what is gathered when the call ends is sent over the next one', async () => {
     const { call, ask } = await begun({ lingerMs: LINGER_MS });
     const one = ask('one');
     await turn();
@@ -304,7 +304,7 @@ describe('gathering', () => {
     expect(await two).toBe('answer to two');
   });
 
-  test('who comes while it is gathered shares a request that was not sent', async () => {
+  test('a request can share another that is gathered and not yet sent', async () => {
     const { call, ask } = await begun({ lingerMs: LINGER_MS });
     const other = ask('other');
     await turn();
@@ -323,7 +323,7 @@ describe('gathering', () => {
 });
 
 describe('sharing', () => {
-  test('requests of one name share one request and its answer, as long as it is not sent', async () => {
+  test('requests of one name share one request and its result as long as it is not sent', async () => {
     const { call, ask } = await begun();
     const together = [ask('one', 'name'), ask('another', 'name'), ask('third', 'name')];
     const different = ask('one', 'other name');
@@ -345,7 +345,7 @@ describe('sharing', () => {
     ]);
   });
 
-  test('who comes after it is sent has a request of its own', async () => {
+  test('a request made after it was sent is separate', async () => {
     const { call, ask } = await begun();
     const before = ask('before', 'name');
     await turn();
@@ -361,7 +361,7 @@ describe('sharing', () => {
     expect(await after).toBe('answer to after');
   });
 
-  test('neither does one that is sent again take others in', async () => {
+  test('a request that is sent again is not shared either', async () => {
     const { call, ask } = await begun();
     const seenNot = ask('old', 'name');
     await turn();
@@ -374,7 +374,7 @@ describe('sharing', () => {
     expect([await seenNot, await later]).toEqual(['answer to old', 'answer to new']);
   });
 
-  test('a failure is shared like an answer, and not remembered', async () => {
+  test('a failure is shared like a result, and not cached', async () => {
     const { call, ask } = await begun();
     const together = [ask('one', 'name'), ask('two', 'name')];
     await turn();
@@ -387,7 +387,7 @@ describe('sharing', () => {
     expect(await again).toBe('answer to three');
   });
 
-  test('nor is one whose time was over before it was sent', async () => {
+  test('nor is a timeout before it was sent', async () => {
     const { call, ask } = controlled({ reads: false });
     const old = ask('old', 'name');
     vi.advanceTimersByTime(TIMEOUT_MS);
@@ -401,7 +401,7 @@ describe('sharing', () => {
     expect(await again).toBe('answer to new');
   });
 
-  test('who shares takes no place of its own among the pending', async () => {
+  test('a shared request counts once among the pending', async () => {
     const { call, ask } = await begun();
     const shared = times(3 * MAX_PENDING_REQUESTS, () => ask('one', 'name'));
     const others = times(MAX_PENDING_REQUESTS - 1, (index) => ask(`No. ${index}`));
@@ -413,7 +413,7 @@ describe('sharing', () => {
   });
 });
 
-test('of those that share a request, the other side goes on with the first trace that is kept, and the others lead there', async () => {
+test('a shared request continues the first sampled trace, and the others link to it', async () => {
   vi.useRealTimers();
   const receiver = await startOtlpReceiver();
   onTestFinished(() => receiver.stop());
@@ -445,7 +445,7 @@ test('of those that share a request, the other side goes on with the first trace
 });
 
 describe('deadlines', () => {
-  test('a request without an answer in time is given up, and those beside it are answered', async () => {
+  test('a request without a result in time fails, and others get theirs', async () => {
     const { call, ask } = await begun();
     const slow = ask('slow');
     await turn();
@@ -459,7 +459,7 @@ describe('deadlines', () => {
     expect(await later).toBe('answer to later');
   });
 
-  test('its late result is nobody else’s, and the call goes on', async () => {
+  test('its late result goes to no other request, and the call continues', async () => {
     const { call, calls, ask } = await begun();
     const slow = ask('slow');
     await turn();
@@ -477,7 +477,7 @@ describe('deadlines', () => {
     expect(calls).toHaveLength(1);
   });
 
-  test('one that was not sent in time is not sent at all', async () => {
+  test('a request that was not sent in time is not sent at all', async () => {
     const { call, ask } = controlled({ reads: false });
     const late = times(100, (index) => ask(`late ${index}`));
     vi.advanceTimersByTime(TIMEOUT_MS);
@@ -493,7 +493,7 @@ describe('deadlines', () => {
   });
 });
 
-describe('a result that nobody waits for', () => {
+describe('an unexpected result', () => {
   test.each<[string, number]>([
     ['of a request that was never sent', 7],
     ['of one that is answered already', 0],
@@ -517,7 +517,7 @@ describe('a result that nobody waits for', () => {
 });
 
 describe('too many pending', () => {
-  test('are refused at once, until there is room again', async () => {
+  test('are refused immediately until there is room again', async () => {
     const { call, ask } = await begun();
     const answers = times(MAX_PENDING_REQUESTS, (index) => ask(`No. ${index}`));
     await expect(ask('one too many')).rejects.toMatchObject(UNANSWERED);
@@ -543,7 +543,7 @@ describe('too many pending', () => {
       'refusals',
       (call) => call.send(times(MAX_PENDING_REQUESTS, (index) => ({ index: 1 + index, error: new Error('refused') }))),
     ],
-  ])('make room by %s, each by one', async (_, end) => {
+  ])('make room one by one by %s', async (_, end) => {
     const { calls, call, ask } = await begun();
     for (const round of times(3, (each) => each)) {
       const answers = times(MAX_PENDING_REQUESTS, (index) => ask(`${round} ${index}`));
@@ -560,7 +560,7 @@ describe('too many pending', () => {
 });
 
 describe('a call that fails', () => {
-  test('fails what it carried with its error, and what was only gathered goes over the next one', async () => {
+  test('fails what it carried with its error, and what was only gathered is sent over the next one', async () => {
     const { calls, call, ask } = await begun();
     const carried = [ask('one'), ask('two')];
     await turn();
@@ -578,7 +578,7 @@ describe('a call that fails', () => {
     expect(call(0).hasAll).toBe(true);
   });
 
-  test('leaves the results that came before as they are', async () => {
+  test('keeps the results that came before', async () => {
     const { call, ask } = await begun();
     const [one, two] = [ask('one'), ask('two')];
     await turn();
@@ -590,7 +590,7 @@ describe('a call that fails', () => {
     await expect(two).rejects.toThrow('cut off');
   });
 
-  test('before it has carried anything fails all that waits for it, and the next request tries anew', async () => {
+  test('before it has carried anything fails all that waits for it, and the next request starts another', async () => {
     let isAway = true;
     let begins = 0;
     const batcher = new ExchangeBatcher<string, string>(
@@ -613,7 +613,7 @@ describe('a call that fails', () => {
     expect(begins).toBe(3);
   });
 
-  test('again and again fails each request once, and none for ever', async () => {
+  test('repeatedly fails each request once, and no later ones', async () => {
     const { calls, ask } = controlled();
     for (const round of times(20, (each) => each)) {
       const answer = ask(`${round}`);
@@ -627,7 +627,7 @@ describe('a call that fails', () => {
 });
 
 describe('a call that the other side ends', () => {
-  test('idle, makes the next request begin another', async () => {
+  test('when idle is replaced at the next request', async () => {
     const { calls, call, ask } = await begun();
     call(0).end();
     await turn();
@@ -640,7 +640,7 @@ describe('a call that the other side ends', () => {
     expect(await answer).toBe('answer to next');
   });
 
-  test('has not looked at what it did not answer: that goes over another one, with all that came since', async () => {
+  test('did not process what has no result: that is sent over another one, with all that came since', async () => {
     const { calls, call, ask } = await begun();
     const [one, two, three] = [ask('one'), ask('two'), ask('three')];
     await turn();
@@ -657,7 +657,7 @@ describe('a call that the other side ends', () => {
     );
   });
 
-  test('three times, is asked no more: what it never looked at fails', async () => {
+  test('three times is not retried: what it never processed fails', async () => {
     const { calls, call, ask } = await begun();
     const answer = ask('one');
     for (const attempt of times(3, (each) => each)) {
@@ -671,7 +671,7 @@ describe('a call that the other side ends', () => {
     expect(calls).toHaveLength(3);
   });
 
-  test('is not asked again what has waited too long', async () => {
+  test('does not get a timed-out request again', async () => {
     const { calls, call, ask } = await begun();
     const answer = ask('one');
     await turn();
@@ -686,7 +686,7 @@ describe('a call that the other side ends', () => {
     await turn();
   });
 
-  test('before it has read anything, fails what waits for it', async () => {
+  test('before it has read anything fails what waits for it', async () => {
     const batcher = new ExchangeBatcher<string, string>(async function* () {}, {
       timeoutMs: TIMEOUT_MS,
       maxPerMessage: 64,
@@ -697,7 +697,7 @@ describe('a call that the other side ends', () => {
   });
 });
 
-test('a call is followed by another before it has carried too much, and no request gets lost or is answered by another', async () => {
+test('a call is replaced before it has carried too much, and no request is lost or gets the result of another', async () => {
   vi.useRealTimers();
   const carried: number[] = [];
   let open = 0;

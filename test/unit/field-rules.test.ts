@@ -131,7 +131,7 @@ describe('email', () => {
     'a\u007f@b',
     'a\u0085@b',
     'a\u009f@b',
-  ])('white space and control characters do not belong in one: %j', (value) => {
+  ])('must not contain white space or control characters: %j', (value) => {
     expectFault(emailFault, value, /white space or control/);
   });
 });
@@ -160,7 +160,7 @@ describe('uuid', () => {
   const uuid = (version: string, variant: string) => `01234567-89ab-${version}def-${variant}123-456789abcdef`;
   const hex = [...'0123456789abcdef'];
 
-  test.each(hex)('version %s is known or not', (version) => {
+  test.each(hex)('accepts version %s exactly as the contract does', (version) => {
     for (const variant of hex) {
       const known = '12345678'.includes(version) && '89ab'.includes(variant);
       for (const value of [uuid(version, variant), uuid(version, variant).toUpperCase()]) {

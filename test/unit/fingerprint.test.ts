@@ -60,13 +60,13 @@ describe('fingerprints', () => {
     expect(sameData(a, b)).toBe(false);
   });
 
-  test('made in another way they are never equal', () => {
+  test('of different versions are never equal', () => {
     const fingerprint = fingerprintOf(capture);
 
     expect(sameData(fingerprint, { ...fingerprint, version: fingerprint.version + 1 })).toBe(false);
   });
 
-  test('of version 1 stay what they are: retries are recognised by them as long as the lead exists', () => {
+  test('of version 1 never change, because retries are recognised by them as long as the lead exists', () => {
     expect(fingerprintOf(capture)).toEqual({ version: 1, sha256: '78Xe3ptzlgZulXqJ8EonTnngcZnSZzIVHHGwcvNDlII' });
     expect(fingerprintOf({ ...capture, sourceId: null, note: null })).toEqual({
       version: 1,

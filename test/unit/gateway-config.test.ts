@@ -27,12 +27,12 @@ describe('the address of Redis', () => {
     'redis+sentinel://one/quota/first',
     'redis+sentinel://user:hunter2%zz@one/quota',
     'redis+sentinel://user:hunter2/z@one/quota',
-  ])('%s is none, and is not repeated', (REDIS_URL) => {
+  ])('%s is refused, and is not in the message', (REDIS_URL) => {
     expect(() => readGatewayConfig({ REDIS_URL })).toThrow(/REDIS_URL must be redis:/);
     expect(() => readGatewayConfig({ REDIS_URL })).not.toThrow(/hunter2/);
   });
 
-  test('that names sentinels is read whole', () => {
+  test('that names sentinels is parsed completely', () => {
     expect(readSentinelAddress('redis+sentinel://user:p%40ss@one,[::1]:26380/my.quota-1/3')).toEqual({
       sentinels: [
         { host: 'one', port: 26_379 },
@@ -45,7 +45,7 @@ describe('the address of Redis', () => {
     });
   });
 
-  test('that names sentinels leads to no cluster', () => {
+  test('that names sentinels cannot be used with a cluster', () => {
     const REDIS_URL = 'redis+sentinel://one/quota';
     expect(() => readGatewayConfig({ REDIS_URL, REDIS_CLUSTER: 'yes' })).toThrow(/REDIS_CLUSTER must be no/);
   });

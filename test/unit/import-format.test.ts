@@ -25,7 +25,7 @@ const FILES = {
 describe.each(['csv', 'ndjson'] as const)('a file of %s', (format) => {
   const fileOf = FILES[format];
 
-  test('is read the same however it comes, with or without the mark of UTF-8 in front', async () => {
+  test('is read the same however it is split, with or without a byte order mark', async () => {
     const names = ['Jürgen', '山田太郎', '😀', 'Ada\u{2028}Lovelace'];
     for (const mark of ['', '\u{feff}']) {
       const bytes = Buffer.from(mark + fileOf(names));
@@ -35,7 +35,7 @@ describe.each(['csv', 'ndjson'] as const)('a file of %s', (format) => {
     }
   });
 
-  test('in another encoding has the lines refused that would be spoilt, and those alone', async () => {
+  test('in another encoding has only the lines refused that would be misread', async () => {
     const latin1 = Buffer.from(fileOf(['Ada', 'Jürgen', 'Grace']), 'latin1');
 
     const lines = await linesOf(format, latin1);
@@ -44,7 +44,7 @@ describe.each(['csv', 'ndjson'] as const)('a file of %s', (format) => {
     expect(lines[1]?.line).toBe(format === 'csv' ? 3 : 2);
   });
 
-  test('that cannot be read to its end says why', async () => {
+  test('that cannot be read to its end reports why', async () => {
     async function* failing() {
       yield Buffer.from(fileOf(['Ada']));
       throw new Error('the disk is gone');
@@ -53,7 +53,7 @@ describe.each(['csv', 'ndjson'] as const)('a file of %s', (format) => {
     await expect(Array.fromAsync(lines)).rejects.toThrow('the disk is gone');
   });
 
-  test('that is empty, or shorter than the mark, has no leads', async () => {
+  test('that is empty, or shorter than a byte order mark, has no leads', async () => {
     expect(await linesOf(format, Buffer.alloc(0), 1)).toEqual([]);
     expect(await linesOf(format, Buffer.from('\n'))).toEqual([]);
   });

@@ -8,7 +8,7 @@ const sent = (count: number) => {
 };
 
 describe('sent requests', () => {
-  test('are found by their places, once each, in any order', () => {
+  test('are found by index, once each, in any order', () => {
     const requests = sent(3);
 
     expect([2, 0, 2, 1, 0].map((place) => requests.take(place))).toEqual([
@@ -20,7 +20,7 @@ describe('sent requests', () => {
     ]);
   });
 
-  test('keep their places when those before them are let go of', () => {
+  test('keep their indices when earlier ones are released', () => {
     const requests = sent(2000);
     for (let place = 0; place < 1500; place += 1) requests.take(place);
 
@@ -35,7 +35,7 @@ describe('sent requests', () => {
     ]);
   });
 
-  test('one that is long without an answer keeps nothing from being found behind it', () => {
+  test('one without a result for long does not hide later ones', () => {
     const requests = sent(2000);
     for (let place = 1; place < 2000; place += 1) expect(requests.take(place)).toBe(`request ${place}`);
 
@@ -44,7 +44,7 @@ describe('sent requests', () => {
     expect(requests.pending()).toEqual([]);
   });
 
-  test.each([-1, 3, 2 ** 31, 0.5])('there is none at %s, and asking for it changes nothing', (place) => {
+  test.each([-1, 3, 2 ** 31, 0.5])('taking none at %s changes nothing', (place) => {
     const requests = sent(3);
 
     expect(requests.take(place)).toBeUndefined();

@@ -7,14 +7,14 @@ import { times } from '../support/builders.ts';
 const ALPHABET = [...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'];
 
 describe('key secrets', () => {
-  test('begin with lik_ and go on with 48 characters that need no quoting anywhere', () => {
+  test('are lik_ and 48 characters that need no quoting anywhere', () => {
     for (const secret of times(100, newKeySecret)) {
       expect(secret).toMatch(/^lik_[A-Za-z0-9_-]{48}$/);
       expect(isKeySecret(secret)).toBe(true);
     }
   });
 
-  test('are all different, in every part that is drawn', () => {
+  test('are all different, in every random part', () => {
     const secrets = times(1000, newKeySecret);
 
     expect(new Set(secrets).size).toBe(1000);
@@ -28,7 +28,7 @@ describe('key secrets', () => {
     }
   });
 
-  test('every single wrong character is noticed', () => {
+  test('every single wrong character is detected', () => {
     const secret = newKeySecret();
     const forged = [...secret].flatMap((right, at) =>
       ALPHABET.filter((wrong) => wrong !== right).map((wrong) => secret.slice(0, at) + wrong + secret.slice(at + 1)),
@@ -38,7 +38,7 @@ describe('key secrets', () => {
     expect(forged.filter(isKeySecret)).toEqual([]);
   });
 
-  test('two neighbours that changed places are noticed', () => {
+  test('two swapped neighbours are detected', () => {
     const secret = newKeySecret();
     const swapped = times(51, (at) => secret.slice(0, at) + secret[at + 1] + secret[at] + secret.slice(at + 2)).filter(
       (text) => text !== secret,
@@ -63,7 +63,7 @@ describe('key secrets', () => {
     expect(isKeySecret(change(newKeySecret()))).toBe(false);
   });
 
-  test('are kept as the SHA-256 of the whole text', () => {
+  test('are stored as the SHA-256 of the whole text', () => {
     const secret = newKeySecret();
 
     expect(hashKeySecret(secret)).toEqual(createHash('sha256').update(secret, 'utf8').digest());
@@ -72,7 +72,7 @@ describe('key secrets', () => {
     );
   });
 
-  test('a key of an earlier release stays one', () => {
+  test('a key of an earlier release stays valid', () => {
     const zeros = `lik_${Buffer.from(`${'00'.repeat(32)}190a55ad`, 'hex').toString('base64url')}`;
 
     expect(isKeySecret(zeros)).toBe(true);

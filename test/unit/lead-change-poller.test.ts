@@ -3,7 +3,7 @@ import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { LeadChangePoller } from '../../src/usecases/lead-change-poller.ts';
 import { aLead, aStudio, BY, claimsOf, times } from '../support/builders.ts';
 
-test('looks that find the same are the same, so that a thousand who watch cost what one costs', async () => {
+test('polls with equal results return the same object, so that a thousand consumers cost as much as one', async () => {
   const store = openSqliteStore(':memory:');
   onTestFinished(() => store.close());
   await store.putStudio(aStudio(), BY);

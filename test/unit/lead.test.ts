@@ -14,7 +14,7 @@ describe('leads', () => {
     expect(isOpen(stage)).toBe(open);
   });
 
-  test('a replay shows the lead as it was created', () => {
+  test('a replay returns the lead as it was created', () => {
     const lead = aLead({ note: 'as typed' });
 
     expect(asCreated({ ...lead, stage: 'won', updatedAt: plus(lead.createdAt, 5000) })).toEqual(lead);
@@ -28,7 +28,7 @@ describe('the next update', () => {
     ['at the same millisecond', 0, 1],
     ['a millisecond earlier', -1, 1],
     ['a year earlier', -31_536_000_000, 1],
-  ])('asked for %s, is later than the one before', (_, ahead, grows) => {
+  ])('requested %s, is later than the one before', (_, ahead, grows) => {
     expect(nextUpdate(NOW, plus(NOW, ahead))).toEqual(plus(NOW, grows));
   });
 });

@@ -4,7 +4,7 @@ import { newId, timeOfId } from '../../src/domain/new-id.ts';
 import { times } from '../support/builders.ts';
 
 describe('ids', () => {
-  test('tell when they were made', () => {
+  test('contain the time of their creation', () => {
     const before = Date.now();
     const time = timeOfId(newId()).getTime();
 
@@ -19,7 +19,7 @@ describe('ids', () => {
     }
   });
 
-  test('each is higher than the one before, also within one millisecond', () => {
+  test('each is higher than the one before, even within one millisecond', () => {
     const ids = times(50_000, newId);
 
     expect(ids.filter((id, index) => index > 0 && id <= (ids[index - 1] as string))).toEqual([]);

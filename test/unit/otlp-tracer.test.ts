@@ -1,7 +1,7 @@
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createOtlpTracer } from '../../common/otlp-tracer.ts';
-import { keptOf, sharedChild, type Tracer } from '../../common/tracing.ts';
+import { sampledSpans, sharedChild, type Tracer } from '../../common/tracing.ts';
 import { heapBytes } from '../support/heap.ts';
 import { type ReceivedSpan, startOtlpReceiver } from '../support/otlp-receiver.ts';
 
@@ -9,7 +9,7 @@ import { type ReceivedSpan, startOtlpReceiver } from '../support/otlp-receiver.t
 const SPANS = 100_000;
 const SPAN_BYTES = 500;
 
-test('a receiver that takes nothing costs no more memory than the spans that may wait', async () => {
+test('a receiver that reads nothing costs no more memory than the bounded queue of spans', async () => {
   const sockets: Socket[] = [];
   const receiver = createServer((socket) => sockets.push(socket.pause()));
   await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));
@@ -47,7 +47,7 @@ describe('a traceparent', () => {
     ['with flags that nobody knows yet', `00-${TRACE_ID}-${SPAN_ID}-03`],
     ['of a later version', `01-${TRACE_ID}-${SPAN_ID}-01`],
     ['of a later version that says more', `cc-${TRACE_ID}-${SPAN_ID}-01-what-the-future-will-be-like`],
-  ])('%s is gone on with, and what comes of it is one of version 00', async (_, traceparent) => {
+  ])('%s is continued, as one of version 00', async (_, traceparent) => {
     let own = '';
     const [span] = await received((tracer) => {
       const begun = tracer.begin('listLeads', traceparent);
@@ -70,14 +70,14 @@ describe('a traceparent', () => {
     `00-${TRACE_ID}-${'0'.repeat(16)}-01`,
     `ff-${TRACE_ID}-${SPAN_ID}-01`,
     `00-${TRACE_ID}-${SPAN_ID}-01\n${TRACE_ID}`,
-  ])('that is none begins a trace: %j', async (traceparent) => {
+  ])('that is invalid starts a new trace: %j', async (traceparent) => {
     const [span] = await received((tracer) => tracer.begin('listLeads', traceparent).end(WELL));
     expect(span?.parentSpanId).toBe('');
     expect(span?.traceId).toMatch(/^[\da-f]{32}$/);
     expect(span?.traceId).not.toBe(TRACE_ID);
   });
 
-  test('that does not want to be kept is passed on as such, and nothing is sent', async () => {
+  test('that is not sampled is passed on as such, and nothing is sent', async () => {
     const passedOn: string[] = [];
     const spans = await received((tracer) => {
       const span = tracer.begin('listLeads', `00-${TRACE_ID}-${SPAN_ID}-00`);
@@ -91,11 +91,11 @@ describe('a traceparent', () => {
   });
 });
 
-describe('what many share', () => {
-  test('is linked with each of them, in both directions, once', async () => {
+describe('a span shared by many', () => {
+  test('is linked with each of them once, in both directions', async () => {
     const spans = await received((tracer) => {
       const calls = Array.from({ length: 500 }, () => tracer.begin('CreateLead', undefined));
-      const [first, ...others] = keptOf([...calls, undefined, ...calls]);
+      const [first, ...others] = sampledSpans([...calls, undefined, ...calls]);
       if (first) sharedChild(first, others, 'sqlite commit', {}).end(WELL);
       for (const call of calls) call.end(WELL);
     });
@@ -110,7 +110,7 @@ describe('what many share', () => {
     );
   });
 
-  test('is linked with one that is over, too', async () => {
+  test('is linked with one that has ended, too', async () => {
     const spans = await received((tracer) => {
       const [first, over] = [tracer.begin('GetLead', undefined), tracer.begin('GetLead', undefined)];
       over.end(WELL);

@@ -21,7 +21,7 @@ describe('every planted bug, tried or not,', () => {
   });
 });
 
-test('each planted bug has a name of its own, by which a process is told of it', () => {
+test('each planted bug has a unique name, by which it is planted in a process', () => {
   const names = ALL_BUGS.map(({ name }) => name);
   expect(new Set(names).size).toBe(names.length);
   expect(names).toEqual(expect.arrayContaining(Object.values(VERSION_ONE_FAULTS).flat()));
@@ -75,7 +75,7 @@ describe('a patch', () => {
     ['is there twice', 'now()', 'more often'],
     ['is no whole code', 'if (this.isLocked', 'nowhere'],
     ['is more than one member', "name: 'opened', by: this.#hinges", 'nowhere'],
-  ])('says what to do when what it looks for %s', (_, find, often) => {
+  ])('says what to do when its quote %s', (_, find, often) => {
     expect(() => put(find, '')).toThrow(`door.ts is to have this exactly once, and has it ${often}:\n  ${find}\nTell`);
   });
 

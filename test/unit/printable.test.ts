@@ -13,16 +13,16 @@ test.each([
   expect(printable(text)).toBe(shown);
 });
 
-test('what people write is shown as it is', () => {
+test('ordinary text is not changed', () => {
   for (const text of ['Zoë Müller-Ωmega', '日本語 العربية עברית', '👩‍👩‍👧 é́', 'C:\\new "x"'])
     expect(printable(text)).toBe(text);
 });
 
-test('of a text in lines only the lines are kept', () => {
+test('line feeds of a text in lines are kept', () => {
   expect(printableLines('a\nb\rc')).toBe('a\nb\\u000dc');
 });
 
-test('JSON for a terminal is the same value, and has nothing that a terminal obeys but the ends of its lines', () => {
+test('JSON for a terminal has the same value, and no control characters but line feeds', () => {
   fc.assert(
     fc.property(fc.jsonValue({ stringUnit: fc.nat(0x2fff).map((code) => String.fromCodePoint(code)) }), (value) => {
       const json = printableJson(value);

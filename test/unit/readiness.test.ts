@@ -18,7 +18,7 @@ function aPart() {
     log,
   );
   onTestFinished(() => readiness.close());
-  readiness.begin();
+  readiness.start();
   const looked = async (more = 1) => {
     const enough = state.looks + more;
     await vi.waitUntil(() => state.looks >= enough, { timeout: 10_000 });
@@ -27,7 +27,7 @@ function aPart() {
   return { state, readiness, lines, looked };
 }
 
-test('however many ask, it is looked at once a second', async () => {
+test('the check runs once a second, whatever the number of callers', async () => {
   const { state, readiness } = aPart();
   const until = performance.now() + 1500;
   let asked = 0;
@@ -42,7 +42,7 @@ test('however many ask, it is looked at once a second', async () => {
   expect(state.looks).toBeLessThanOrEqual(3);
 });
 
-test('the log has the reason once when it changes, again while it lasts, and a line when it is over', async () => {
+test('the reason is logged when it changes and again while it lasts, and its end is logged', async () => {
   const { state, readiness, lines, looked } = aPart();
   const now = vi.spyOn(performance, 'now');
   onTestFinished(() => now.mockRestore());
@@ -51,7 +51,7 @@ test('the log has the reason once when it changes, again while it lasts, and a l
 
   state.fault = new Error('does not answer', { cause: new Error('connect ECONNREFUSED') });
   await looked(2);
-  const line = { level: 40, msg: 'not ready: the part is not there', lastsMs: expect.any(Number) };
+  const line = { level: 40, msg: 'not ready: the part is unavailable', lastsMs: expect.any(Number) };
   expect(lines).toEqual([{ ...line, reason: 'does not answer: connect ECONNREFUSED' }]);
 
   state.fault = new Error('indexes are missing: openContact');
@@ -66,10 +66,10 @@ test('the log has the reason once when it changes, again while it lasts, and a l
 
   state.fault = undefined;
   await looked(2);
-  expect(lines.slice(3)).toEqual([{ level: 30, lastedMs: expect.any(Number), msg: 'the part is there again' }]);
+  expect(lines.slice(3)).toEqual([{ level: 30, lastedMs: expect.any(Number), msg: 'the part is available again' }]);
 });
 
-test('no credentials of an address are in what is told', async () => {
+test('credentials in an address are not reported', async () => {
   const { state, readiness, lines, looked } = aPart();
   state.fault = new Error('cannot reach mongodb://user:pa:ss@host:1/db, nor mongodb+srv://other:secret@far/');
   await looked(2);
@@ -77,7 +77,7 @@ test('no credentials of an address are in what is told', async () => {
   expect(JSON.stringify(lines)).not.toMatch(/pa:ss|secret|user/);
 });
 
-test('whoever waits for a change is woken by it, also when it came before the wait, and by a signal', async () => {
+test('a wait for a change ends at the change, even one before the wait, or at a signal', async () => {
   const { state, readiness, looked } = aPart();
   await readiness.fault();
   const { changeCount } = readiness;

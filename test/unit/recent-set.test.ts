@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { RecentSet } from '../../src/store/mongo/recent-set.ts';
 import { times } from '../support/builders.ts';
 
-test('what was seen is known, until ten thousand others were seen since', () => {
+test('an entry is known until ten thousand others were seen after it', () => {
   const seen = new RecentSet();
   expect([seen.see('a'), seen.see('b'), seen.see('a')]).toEqual([false, false, true]);
 

@@ -44,7 +44,7 @@ const TEXTS: readonly string[] = [
   ]),
 ];
 
-describe('a schema of the document and the rule of the core allow the same texts', () => {
+describe('a schema of the document and the rule of the core accept the same texts', () => {
   test.each<[string, object, (text: string) => Fault]>([
     ['displayName', displayName, displayNameFault],
     ['note', note, noteFault],
@@ -55,7 +55,7 @@ describe('a schema of the document and the rule of the core allow the same texts
     for (const text of TEXTS) expect({ text, allowed: allows(schema, text) }).toEqual({ text, allowed: !fault(text) });
   });
 
-  test('e-mail, but for control characters beyond ASCII, which readers of bytes would take letters for', () => {
+  test('e-mail, except for control characters beyond ASCII, which readers of bytes would mistake letters for', () => {
     const beyondAscii = /[\x80-\x9f]/g;
     for (const text of TEXTS) {
       const allowed = !emailFault(text.replaceAll(beyondAscii, 'x'));
@@ -63,7 +63,7 @@ describe('a schema of the document and the rule of the core allow the same texts
     }
   });
 
-  test('phone, but for the digits, which a schema cannot count in every script', () => {
+  test('phone, except for the number of digits, which a schema cannot count in every script', () => {
     for (const text of TEXTS) {
       const fault = phoneFault(text);
       const allowed = !fault || fault === 'must contain at least 3 digits';

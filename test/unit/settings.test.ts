@@ -48,7 +48,7 @@ function faultsOf(env: Environment): readonly string[] {
 }
 
 describe('settings', () => {
-  test('have their fallbacks when nothing is set, and no value without one', () => {
+  test('have their defaults when nothing is set, and no value without one', () => {
     expect(readSettings(table, {})).toEqual({ HOST: 'localhost', PORT: 80, MODE: 'safe' });
   });
 
@@ -75,13 +75,13 @@ describe('settings', () => {
     expect(() => readSettings(table, env)).toThrow(/3 faults:\n {2}- PORT .*\n {2}- TOKEN .*\n {2}- MODE .*$/);
   });
 
-  test('tell all broken rules between them together', () => {
+  test('report all broken rules between settings together', () => {
     expect(() => readSettings(table, {}, () => ['A needs B', 'C needs D'])).toThrow(
       expect.objectContaining({ name: 'SettingsError', faults: ['A needs B', 'C needs D'] }),
     );
   });
 
-  test('may be read by a rule between them', () => {
+  test('can be checked by a rule between them', () => {
     const rule = ({ HOST, PORT }: { HOST: string; PORT: number }) => (HOST === 'h' && PORT === 1 ? ['seen'] : []);
 
     expect(() => readSettings(table, { HOST: 'h', PORT: '1' }, rule)).toThrow(/seen/);
@@ -90,17 +90,17 @@ describe('settings', () => {
 });
 
 describe('a setting in a file', () => {
-  test('is what the file says, without the line end that editors leave', () => {
+  test('has the contents of the file, without the final line end', () => {
     for (const contents of [TOKEN, `${TOKEN}\n`, `${TOKEN}\r\n`, ` ${TOKEN} \n\n`]) {
       expect(readSettings(table, { TOKEN_FILE: fileWith(contents) }).TOKEN?.reveal()).toBe(TOKEN);
     }
   });
 
-  test('stands in for an empty one in the environment', () => {
+  test('replaces an empty one in the environment', () => {
     expect(readSettings(table, { TOKEN: '', TOKEN_FILE: fileWith(TOKEN) }).TOKEN?.reveal()).toBe(TOKEN);
   });
 
-  test('cannot be set in the environment as well', () => {
+  test('cannot be combined with one in the environment', () => {
     expect(faultsOf({ TOKEN: 'a', TOKEN_FILE: fileWith('a') })).toEqual([
       'TOKEN is set, and TOKEN_FILE too: set one of them',
     ]);
@@ -113,7 +113,7 @@ describe('a setting in a file', () => {
     expect(faultsOf({ TOKEN_FILE: folder })).toEqual([`TOKEN names a file that cannot be read: ${folder} (EISDIR)`]);
   });
 
-  test('that is empty is never a secret that anybody could guess', () => {
+  test('that is empty is never an empty secret', () => {
     for (const contents of ['', '\n', ' \r\n']) {
       const env = { TOKEN_FILE: fileWith(contents) };
       // A fault or unset: both keep a service from taking the empty text for its secret.
@@ -121,7 +121,7 @@ describe('a setting in a file', () => {
     }
   });
 
-  test('is only looked for where the table says so', () => {
+  test('is read only where the table allows it', () => {
     expect(readSettings(table, { HOST_FILE: fileWith('elsewhere') }).HOST).toBe('localhost');
   });
 });

@@ -13,7 +13,7 @@ beforeEach(() => {
 });
 
 describe('the number of a studio', () => {
-  test('is its own, for good', () => {
+  test('is unique and permanent', () => {
     expect(studios.of('one')).toBeUndefined();
     const [one, two] = [studios.give('one'), studios.give('two')];
 
@@ -23,7 +23,7 @@ describe('the number of a studio', () => {
     }
   });
 
-  test('is not remembered of a transaction that is undone: it may be another’s next', () => {
+  test('is not cached of a transaction that is rolled back: another studio may get it', () => {
     database.exec('BEGIN');
     const given = studios.give('undone');
     expect(studios.inWrite('undone')).toBe(given);
@@ -34,7 +34,7 @@ describe('the number of a studio', () => {
     expect(studios.give('undone')).not.toBe(given);
   });
 
-  test('is found of however many studios, of which fifty thousand are remembered', () => {
+  test('is found for any number of studios, of which fifty thousand are cached', () => {
     database.exec('BEGIN');
     const given = times(50_001, (index) => studios.give(`studio-${index}`));
     database.exec('COMMIT');

@@ -20,17 +20,17 @@ function twoFiles() {
   const taken: string[][] = [];
   const lines: Record<string, unknown>[] = [];
   const log = pino({ base: null, timestamp: false }, { write: (line) => void lines.push(JSON.parse(line)) });
-  const take = (...contents: string[]) => {
+  const reload = (...contents: string[]) => {
     if (contents.includes('bad')) throw new Error('it is bad');
     taken.push(contents);
     return { count: taken.length };
   };
-  const stop = watchFiles({ what: 'letters', files: paths.map(file), take }, log);
+  const stop = watchFiles({ what: 'letters', files: paths.map(file), reload }, log);
   onTestFinished(stop);
   return { paths, taken, lines, stop };
 }
 
-test('what is written in two steps is taken once, when it is whole', async () => {
+test('files written in two steps are loaded once, when they are complete', async () => {
   const { paths, taken, lines } = twoFiles();
   // More often than they are looked at, and for longer.
   for (let step = 2; step < 22; step += 1) {
@@ -39,12 +39,10 @@ test('what is written in two steps is taken once, when it is whole', async () =>
   }
 
   await expect.poll(() => taken, NOTICED).toEqual([['20', '21']]);
-  expect(lines).toEqual([
-    { level: 30, files: paths, count: 1, msg: 'letters are in use as their files have them now' },
-  ]);
+  expect(lines).toEqual([{ level: 30, files: paths, count: 1, msg: 'letters reloaded' }]);
 }, 30_000);
 
-test('what cannot be used is told once, and again when something else is wrong; what was taken is not taken again', async () => {
+test('invalid files are reported once, and again for another fault, and unchanged contents are not loaded again', async () => {
   const { paths, taken, lines } = twoFiles();
   const [a, b] = paths;
   writeFileSync(a, 'bad');
@@ -61,7 +59,7 @@ test('what cannot be used is told once, and again when something else is wrong; 
   await expect.poll(() => lines, NOTICED).toHaveLength(3);
 }, 30_000);
 
-test('nothing is taken any more once that is ended', async () => {
+test('nothing is loaded after the watch is stopped', async () => {
   const { paths, taken, stop } = twoFiles();
   stop();
   writeFileSync(paths[0], '2');
@@ -69,4 +67,4 @@ test('nothing is taken any more once that is ended', async () => {
   expect(taken).toEqual([]);
 });
 
-const WARNING = 'letters stay as they were: their files cannot be used';
+const WARNING = 'letters not reloaded: their files cannot be used';

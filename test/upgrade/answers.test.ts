@@ -61,11 +61,11 @@ function answersAsBefore({ made, answers }: Written, openCopy: () => Promise<Sto
   const isErased = ({ idempotencyKey }: MadeLead) =>
     (answers[`created with ${idempotencyKey}`] as { kind?: string } | null)?.kind === 'erased';
 
-  test('is answered from as that release did', async () => {
+  test('returns the same results as that release', async () => {
     expect(await answersOf(await open(), made)).toMatchObject(answers);
   });
 
-  test('repeats every creation, and creates none again of a lead that was erased', async () => {
+  test('replays every creation, except of erased leads, whose keys stay in use', async () => {
     const store = await open();
     for (const lead of made.leads) {
       const answer = await createAgain(store, lead);
@@ -74,7 +74,7 @@ function answersAsBefore({ made, answers }: Written, openCopy: () => Promise<Sto
     }
   });
 
-  test('gives no contact of an open lead a second one', async () => {
+  test('gives no contact of an open lead a second lead', async () => {
     const store = await open();
     const open_ = made.studioIds.flatMap((id) =>
       (answers[`claims of ${id}`] as { id: string }[]).map((each) => each.id),

@@ -8,14 +8,14 @@ import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { errorSummary } from '../../common/error-summary.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { examineDatabase, openStore } from '../../src/store/open-store.ts';
-import { openInParts } from '../../src/store/sqlite/open-database.ts';
+import { openInSteps } from '../../src/store/sqlite/open-database.ts';
 import { hashesIn, hashText } from '../../src/store/sqlite/stored-ids.ts';
 import type { UnreadableRecord } from '../../src/store/store.ts';
 import { createLead } from '../../src/usecases/create-lead.ts';
 import { aStudio, BY, times } from '../support/builders.ts';
 import { openClaimsIn } from '../support/open-claims.ts';
 import { addressOf, run, temporaryFolder } from '../support/processes.ts';
-import { idTextOf } from '../support/sqlite-hand.ts';
+import { idTextOf } from '../support/raw-sqlite.ts';
 
 const fileOf = (name: string) => join(import.meta.dirname, name);
 
@@ -46,7 +46,7 @@ function byHand() {
 }
 
 describe('a SQLite file of schema 3', () => {
-  test('answers as it did: leads, repetitions, lists, claims, renewals, events and keys', async () => {
+  test('returns the same leads, replays, lists, claims, renewals, events and keys', async () => {
     const { store } = await open();
     const { answers } = made;
     // That release told no programs apart.
@@ -84,7 +84,7 @@ describe('a SQLite file of schema 3', () => {
     });
   });
 
-  test('creates nothing again, gives an open lead’s contact to nobody, and a closed one’s to the next', async () => {
+  test('replays every creation, and blocks the contacts of open leads only', async () => {
     const { store } = await open();
     const creating = (asked: object, idempotencyKey: string) =>
       createLead({ store, newId }, { ...(asked as (typeof made.leads)[number]), idempotencyKey }).catch(
@@ -103,7 +103,7 @@ describe('a SQLite file of schema 3', () => {
     }
   });
 
-  test('keeps its leads apart from a UUID behind which something else stands', async () => {
+  test('distinguishes its leads from UUIDs with trailing bytes', async () => {
     const [{ studioId, id }] = made.leads;
     byHand()
       .prepare(`
@@ -121,7 +121,7 @@ describe('a SQLite file of schema 3', () => {
     await expect(store.check()).resolves.toBeUndefined();
   });
 
-  test('leaves the tables of somebody’s own as they are that refer to its leads, and the views that cannot be read', async () => {
+  test('does not change additional tables that refer to leads, or broken views', async () => {
     const database = byHand();
     database.exec(`
       CREATE TABLE own (
@@ -141,7 +141,7 @@ describe('a SQLite file of schema 3', () => {
     await expect(store.check()).resolves.toBeUndefined();
   });
 
-  test('gives the number of a studio to no other, also where somebody has deleted it', async () => {
+  test('never reuses the number of a studio, even when it was deleted', async () => {
     const { store } = await open();
     const database = byHand();
     database.exec('DELETE FROM studio_numbers WHERE number = (SELECT max(number) FROM studio_numbers)');
@@ -154,7 +154,7 @@ describe('a SQLite file of schema 3', () => {
     expect((await store.listLeads('another', null, 100)).records).toHaveLength(1);
   });
 
-  test('keeps ids that are none, apart from each other and from all that are', async () => {
+  test('keeps invalid ids, distinct from each other and from valid ones', async () => {
     const { store, reported } = await open();
     const { ids, readable, idempotencyKey, keys, withOddKey, withOddSource, withOddClaims, withOddTime } = made.odd;
 
@@ -183,7 +183,7 @@ describe('a SQLite file of schema 3', () => {
     expect(count).toBe(ids.length);
   });
 
-  test('whose index of keys is missing, and in which two leads have one key, is converted, and says what is in the way', async () => {
+  test('without its index of keys and with duplicate keys is converted, and the check names the duplicates', async () => {
     const [first, second] = made.leads;
     const database = byHand();
     database.exec('DROP INDEX leads_by_idempotency_key');
@@ -345,7 +345,7 @@ describe.each(Object.entries(FORMER))('the conversion of many leads, of %s', { t
     fill(former);
   });
 
-  test('that is killed time and again goes on where it was, and loses and doubles nothing', async () => {
+  test('continues after each kill, without loss or duplicates', async () => {
     const before = formerContents(former);
     // After a transaction, in the middle of one, and right at the beginning.
     for (const [transactions, pauseMs] of [
@@ -372,7 +372,7 @@ describe.each(Object.entries(FORMER))('the conversion of many leads, of %s', { t
     await store.check();
   });
 
-  test('by two processes at once, or more, is the same as by one', async () => {
+  test('has the same result by several processes at once', async () => {
     const before = formerContents(former);
 
     const processes = times(3, converting);
@@ -382,9 +382,9 @@ describe.each(Object.entries(FORMER))('the conversion of many leads, of %s', { t
     expectSame(contents(), before);
   });
 
-  test('shows nothing of itself to who opens the store, and to the doctor that it is half done', async () => {
+  test('is complete for any process that opens the store, and reported by the doctor while half done', async () => {
     const stopping = new AbortController();
-    const opening = openInParts(path, { stopping: stopping.signal, progressed: () => stopping.abort() });
+    const opening = openInSteps(path, { stopping: stopping.signal, onProgress: () => stopping.abort() });
     await expect(opening).rejects.toBe(stopping.signal.reason);
 
     expect(await examineDatabase(`sqlite:${path}`)).toMatchObject({ contents: { release: 'half-converted' } });
@@ -394,13 +394,13 @@ describe.each(Object.entries(FORMER))('the conversion of many leads, of %s', { t
     expect(await examineDatabase(`sqlite:${path}`)).toMatchObject({ contents: { release: 'this', indexFaults: [] } });
   });
 
-  test('lets nobody of the release before write a lead, also who had opened the file already', async () => {
+  test('makes writes of the previous release fail, even through connections opened before', async () => {
     const earlier = byHand();
     const statements = former.writes.map((sql) =>
       sql.startsWith('CREATE') ? { run: () => earlier.exec(sql) } : earlier.prepare(sql),
     );
     const stopping = new AbortController();
-    const opening = openInParts(path, { stopping: stopping.signal, progressed: () => stopping.abort() });
+    const opening = openInSteps(path, { stopping: stopping.signal, onProgress: () => stopping.abort() });
     await expect(opening).rejects.toBe(stopping.signal.reason);
 
     for (const statement of statements)
@@ -410,7 +410,7 @@ describe.each(Object.entries(FORMER))('the conversion of many leads, of %s', { t
       expect(() => statement.run()).toThrow(/no such column|no column named|already exists/);
   });
 
-  test('is told on the core’s log, ends with the core on SIGTERM, and is over before the next one serves', async () => {
+  test('is logged by the core, stops with it on SIGTERM, and completes before the next core serves', async () => {
     const env = { DATABASE_URL: `sqlite:${path}` };
     const first = run('src/main.ts', { env });
     await first.printed(/"done":\d+,"total":\d+,"perSecond":\d+,"secondsLeft":\d+,.*is being converted/);
@@ -423,10 +423,10 @@ describe.each(Object.entries(FORMER))('the conversion of many leads, of %s', { t
   });
 });
 
-test('no conversion is told of a new file', async () => {
+test('a new file reports no conversion', async () => {
   const told: object[] = [];
   const file = join(temporaryFolder(), 'new.db');
-  const database = await openInParts(file, { progressed: (progress) => told.push(progress) });
+  const database = await openInSteps(file, { onProgress: (progress) => told.push(progress) });
   database.close();
 
   expect(told).toEqual([]);

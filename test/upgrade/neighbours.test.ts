@@ -4,10 +4,10 @@ import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { MongoClient } from 'mongodb';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { RELEASE_OVER_MS } from '../../src/domain/claim-renewal.ts';
+import { MAX_UPGRADE_MS } from '../../src/domain/claim-renewal.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { renewClaims } from '../../src/usecases/renew-claims.ts';
-import { servesCore, servesGateway, startBalancer } from '../support/balancer.ts';
+import { isCoreServing, isGatewayReady, startBalancer } from '../support/balancer.ts';
 import { plus, times } from '../support/builders.ts';
 import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
@@ -42,7 +42,7 @@ for (const release of process.env.SOAK ? RELEASES : RELEASES.slice(0, 1)) {
   describeWithRelease(release, `release ${release.version} and this one`, (folder) => {
     describeWithMongo('on one database', (mongoUrl) => {
       describeWithRedis('and one Redis', (redisUrl) => {
-        test('are replaced by each other one by one under load, forth, back and forth, and no request fails', async () => {
+        test('replace each other one process at a time under load, forth, back and forth, and no request fails', async () => {
           const databaseUrl = aDatabase(mongoUrl());
           const deployment = await deploy(folder, { databaseUrl, redisUrl: redisUrl() });
           const { cores, gateways, secret, url } = deployment;
@@ -81,7 +81,7 @@ for (const release of process.env.SOAK ? RELEASES : RELEASES.slice(0, 1)) {
       });
     });
 
-    test('SQLite: its gateway goes on with this core on the converted file; the way back is the copy, as it was', async () => {
+    test('SQLite: its gateway works with this core on the converted file, and the way back is the backup', async () => {
       const path = join(temporaryFolder(), 'leads.db');
       const copy = `${path}.copy`;
       const [coreUrl, gatewayUrl] = [await aUrl(), await aUrl()];
@@ -94,7 +94,7 @@ for (const release of process.env.SOAK ? RELEASES : RELEASES.slice(0, 1)) {
         running.child.kill('SIGTERM');
         expect(await running.ended()).toBe(0);
       };
-      const isReady = () => vi.waitUntil(() => servesGateway(gatewayUrl).catch(() => false), { timeout: 30_000 });
+      const isReady = () => vi.waitUntil(() => isGatewayReady(gatewayUrl).catch(() => false), { timeout: 30_000 });
       const ofRelease = startCore(folder);
       await addressOf(ofRelease);
       run('gateway/main.ts', {
@@ -157,7 +157,7 @@ async function runCommand(args: readonly string[], env: Record<string, string>):
 async function renewAllAtOnce(databaseUrl: string): Promise<void> {
   const store = await openStore(databaseUrl);
   try {
-    for (let now = new Date(); (await renewClaims({ store, clock: () => now })) > 0; now = plus(now, RELEASE_OVER_MS));
+    for (let now = new Date(); (await renewClaims({ store, clock: () => now })) > 0; now = plus(now, MAX_UPGRADE_MS));
   } finally {
     await store.close();
   }
@@ -207,10 +207,10 @@ async function deploy(
 ): Promise<Deployment> {
   const common = { CORE_TOKEN, SHUTDOWN_DRAIN_MS: `${DRAIN_MS}` };
   const coreUrls = await Promise.all(times(2, aUrl));
-  const toCores = await startBalancer(coreUrls, servesCore, PROBE_MS);
+  const toCores = await startBalancer(coreUrls, isCoreServing, PROBE_MS);
   onTestFinished(() => toCores.stop());
   const gatewayUrls = await Promise.all(times(2, aUrl));
-  const toGateways = await startBalancer(gatewayUrls, servesGateway, PROBE_MS);
+  const toGateways = await startBalancer(gatewayUrls, isGatewayReady, PROBE_MS);
   onTestFinished(() => toGateways.stop());
 
   const cores = coreUrls.map((url) =>

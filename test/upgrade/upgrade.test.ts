@@ -3,7 +3,7 @@ import { copyFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { CALLS_OVER_MS, RELEASE_OVER_MS } from '../../src/domain/claim-renewal.ts';
+import { MAX_STALE_CALL_MS, MAX_UPGRADE_MS } from '../../src/domain/claim-renewal.ts';
 import { openClaims } from '../../src/domain/claims.ts';
 import type { Contact } from '../../src/domain/contact.ts';
 import { newId } from '../../src/domain/new-id.ts';
@@ -61,7 +61,7 @@ describeWithMongo('a MongoDB database of release 1.0', (mongoUrl) => {
       return openStore(url);
     },
     made,
-    RELEASE_OVER_MS,
+    MAX_UPGRADE_MS,
   );
 });
 
@@ -86,11 +86,11 @@ function upgrades(openCopy: () => Promise<Store>, { leads, keys }: Made, release
   const renew = (now: Date) => renewClaims({ store, clock: () => now });
   /** As long as it takes; gives when it was over. */
   async function renewAll(): Promise<void> {
-    for (let now = start; (await renew(now)) > 0; now = plus(now, CALLS_OVER_MS + releaseOverMs));
+    for (let now = start; (await renew(now)) > 0; now = plus(now, MAX_STALE_CALL_MS + releaseOverMs));
   }
   const open = leads.filter(({ contact }) => contact.value !== 'closed@example.org');
 
-  test('answers every creation of that time again, before and after its claims are made anew', async () => {
+  test('replays every creation of that release, before and after the renewal of claims', async () => {
     for (const _ of ['before', 'after']) {
       for (const { studioId, idempotencyKey, contact, id, ...more } of leads) {
         const answer = await create(studioId, contact, idempotencyKey, more);
@@ -100,19 +100,19 @@ function upgrades(openCopy: () => Promise<Store>, { leads, keys }: Made, release
     }
   });
 
-  test('gives no contact of that time a second open lead, at any moment', async () => {
+  test('never gives a contact of that release a second open lead', async () => {
     // Whose studio had lost its region is held to by a region that nobody knows any more, until its turn.
     for (const { studioId, contact } of open.filter(({ studioId }) => studioId !== 'lost-its-region')) {
       expect(await create(studioId, contact)).toBe('LEAD_ALREADY_OPEN');
     }
-    for (let now = start; (await renew(now)) > 0; now = plus(now, CALLS_OVER_MS)) {
+    for (let now = start; (await renew(now)) > 0; now = plus(now, MAX_STALE_CALL_MS)) {
       for (const { studioId, contact } of open) expect(await create(studioId, contact)).toBe('LEAD_ALREADY_OPEN');
-      if (now.getTime() > start.getTime() + releaseOverMs + 10 * CALLS_OVER_MS) throw new Error('never over');
+      if (now.getTime() > start.getTime() + releaseOverMs + 10 * MAX_STALE_CALL_MS) throw new Error('never over');
     }
     for (const { studioId, contact } of open) expect(await create(studioId, contact)).toBe('LEAD_ALREADY_OPEN');
   });
 
-  test('lets in what the first rule took for the same, after the claims are made anew', async () => {
+  test('accepts contacts that only the first rule took for equal, after the renewal', async () => {
     const others = ['u@strasse.de', '1-800-CONTACTS', '030 1234567 x200'].map(
       (value): Contact => ({ type: value.includes('@') ? 'email' : 'phone', value }),
     );
@@ -131,7 +131,7 @@ function upgrades(openCopy: () => Promise<Store>, { leads, keys }: Made, release
     }
   });
 
-  test('finds every lead of that time by its contact, open or closed, after the claims are made anew', async () => {
+  test('finds every lead of that release by its contact, open or closed, after the renewal', async () => {
     await renewAll();
 
     for (const { studioId, contact, id } of leads) {
@@ -144,7 +144,7 @@ function upgrades(openCopy: () => Promise<Store>, { leads, keys }: Made, release
     }
   });
 
-  test('keeps closing and opening leads of that time', async () => {
+  test('can close and reopen leads of that release', async () => {
     const [first] = leads;
     if (!first) throw new Error('no lead');
     const { studioId, id: leadId, contact } = first;
@@ -157,7 +157,7 @@ function upgrades(openCopy: () => Promise<Store>, { leads, keys }: Made, release
     await expect(move('new')).rejects.toThrow(Refusal);
   });
 
-  test('has all leads, keys and events of that time', async () => {
+  test('has all leads, keys and events of that release', async () => {
     const made = leads.filter(({ studioId }) => studioId === 'in-germany').map(({ id }) => id);
     expect((await store.listLeads('in-germany', null, 100)).records.map(({ id }) => id)).toEqual(made.toReversed());
     expect((await store.listApiKeys('in-germany')).map(({ id }) => id)).toEqual(keys.toReversed());

@@ -38,7 +38,7 @@ const LACKS: Readonly<Record<string, readonly string[]>> = {
   ],
   'a database of the release before': ['the rule of the release before is forgotten before its claims are made anew'],
   'what comes so far only through another fault': ['a word that nobody knows goes out as undefined'],
-  'a studio whose document has no room left': ['a studio that has no room for an event is not suspended'],
+  'a studio whose document is full': ['a studio that has no room for an event is not suspended'],
   'somebody who takes claims from leads by hand': [
     'a lead that is renewed lets go only of the claims that it says it has',
   ],

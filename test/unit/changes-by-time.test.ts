@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
+import { ChangesByTime } from '../../src/store/mongo/changes-by-time.ts';
 import type { Collections } from '../../src/store/mongo/collections.ts';
 import { ACKNOWLEDGED } from '../../src/store/mongo/documents.ts';
-import { OldestChanges } from '../../src/store/mongo/oldest-changes.ts';
 import { times } from '../support/builders.ts';
 
 /** How many leads the engine can sort in the time that it has. */
@@ -40,7 +40,7 @@ const NOW = Date.now();
 const LEADS = 20_000;
 
 /** Looks until one is answered, as callers do who try again. */
-async function find(oldest: OldestChanges, engine: SortingEngine, count: number): Promise<number[]> {
+async function find(oldest: ChangesByTime, engine: SortingEngine, count: number): Promise<number[]> {
   for (let attempt = 0; attempt < 60; attempt += 1) {
     const found = await oldest.find(engine, count).catch(() => undefined);
     if (found) return found.map(({ changes }) => changes?.since?.getTime() ?? Number.NaN);
@@ -52,13 +52,13 @@ test.each([
   ['an hour', 3_600_000],
   ['a day', 86_400_000],
   ['ten years', 3_650 * 86_400_000],
-])('takes 20,000 leads of %s in their order, also where the engine cannot sort them all', async (_, span) => {
+])('takes 20,000 leads of %s in order, even where the engine cannot sort them all', async (_, span) => {
   const engine = new SortingEngine();
   for (const index of times(LEADS, (index) => index)) {
     engine.waiting.add(NOW - span + Math.floor((index * span) / LEADS));
   }
   const inOrder = [...engine.waiting].sort((a, b) => a - b);
-  const oldest = new OldestChanges();
+  const oldest = new ChangesByTime();
 
   const taken: number[] = [];
   while (engine.waiting.size > 0) {
@@ -72,10 +72,10 @@ test.each([
   expect(engine.sorted).toBeLessThan(10 * inOrder.length);
 });
 
-test('finds what comes to stand behind all that was found before', async () => {
+test('finds changes that sort before or after all that was found', async () => {
   const engine = new SortingEngine();
   for (const index of times(1000, (index) => index)) engine.waiting.add(NOW - 1_000_000 + index);
-  const oldest = new OldestChanges();
+  const oldest = new ChangesByTime();
   await find(oldest, engine, 100);
   engine.waiting.clear();
 
