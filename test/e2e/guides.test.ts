@@ -1,0 +1,356 @@
+import { spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { anAuthority, writeCertificate } from '../support/certificates.ts';
+import { commandsIn, missingTools, type Outcome, runCommands } from '../support/examples.ts';
+import { MARKDOWN_PAGES } from '../support/markdown.ts';
+import { describeWithMongo } from '../support/mongodb.ts';
+import { addressOf, hasShellAndCurl, ROOT, run, temporaryFolder, watch } from '../support/processes.ts';
+import { startRedisWithSentinel } from '../support/redis-sentinel.ts';
+import { describeWithRedis, describeWithRedisServer, freePort } from '../support/servers.ts';
+import { aSeparateService, LEADS } from '../support/service.ts';
+
+// Each command starts npx and a Node of its own.
+vi.setConfig({ testTimeout: 120_000 });
+
+const guide = (name: string) => readFileSync(join(ROOT, 'docs', name), 'utf8');
+const DEPLOY = guide('how-to/deploy.md');
+const DATABASES = guide('how-to/databases.md');
+const CALLERS = guide('how-to/callers.md');
+const QUOTAS = guide('how-to/quotas.md');
+const BACKUP = guide('how-to/backup.md');
+const ERASE = guide('how-to/erase.md');
+const UPGRADE = guide('how-to/upgrade.md');
+const MOVE = guide('how-to/move-leads.md');
+const COPY = guide('how-to/keep-a-copy.md');
+const OBSERVABILITY = guide('reference/observability.md');
+
+const TOKEN = 'the token of the tests of the guides';
+
+type Texts = Readonly<Record<string, string>>;
+
+/** Returns the commands of a page below a marker comment, with each text of the page replaced by that of the test. */
+function commandsWith(page: string, mark: string, replacements: Texts = {}): string {
+  return Object.entries(replacements).reduce(
+    (commands, [text, replacement]) => {
+      if (!commands.includes(text)) throw new Error(`the commands marked ${mark} do not contain ${text}`);
+      return commands.replaceAll(text, replacement);
+    },
+    commandsIn(page, mark),
+  );
+}
+
+/** Runs commands that must succeed; returns what they printed. */
+async function printed(commands: string, env: Texts = {}): Promise<string> {
+  const { status, stdout, stderr }: Outcome = await runCommands(commands, env);
+  expect({ status, stderr }).toEqual({ status: 0, stderr: expect.any(String) });
+  return stdout;
+}
+
+/** Starts commands that serve until the end of the test. */
+function serve(commands: string, env: Texts = {}) {
+  const child = spawn('bash', ['-ec', commands], {
+    cwd: ROOT,
+    env: { ...process.env, SHUTDOWN_DRAIN_MS: '0', ...env },
+    stdio: ['pipe', 'pipe', 'pipe'],
+    detached: true,
+  });
+  const running = watch(child);
+  onTestFinished(async () => {
+    // The process group: npm and a shell are between bash and the process.
+    process.kill(-(child.pid as number), 'SIGKILL');
+    await running.ended();
+  });
+  return running;
+}
+
+/** Waits until a gateway reports that it and its core are ready. */
+const expectReady = (url: string) =>
+  expect.poll(() => fetch(`${url}/readyz`).then(({ status }) => status, String), { timeout: 60_000 }).toBe(200);
+
+/** Free ports of a core and a gateway, their addresses, and a file with a token. */
+async function aPlace() {
+  const folder = temporaryFolder();
+  const [CORE_PORT, GATEWAY_PORT] = [`${await freePort()}`, `${await freePort()}`];
+  const tokenFile = join(folder, 'core-token');
+  writeFileSync(tokenFile, TOKEN);
+  const [coreUrl, url] = [`http://127.0.0.1:${CORE_PORT}`, `http://127.0.0.1:${GATEWAY_PORT}`];
+  return { folder, tokenFile, coreUrl, url, ports: { CORE_PORT, GATEWAY_PORT } };
+}
+
+/** A SQLite database with a studio `STUDIO`, its owner, a key and three leads, made by the command line. */
+async function aDatabase() {
+  const folder = temporaryFolder();
+  const path = join(folder, 'lead-intake.db');
+  const env = { DATABASE_URL: `sqlite:${path}` };
+  const cli = async (...args: string[]) => JSON.parse(await printed(`npx lead-intake --json ${args.join(' ')}`, env));
+  const csv = join(folder, 'leads.csv');
+  writeFileSync(
+    csv,
+    `displayName,email,stage,createTime
+Ada,ada@example.org,won,2024-05-04T10:00:00Z
+Grace,grace@example.org,contacted,2024-05-05T10:00:00Z
+Mary,mary@example.org,new,2024-05-06T10:00:00Z
+`,
+  );
+  await cli('studios', 'put', 'STUDIO', '--region', 'DE');
+  await cli('members', 'put', 'STUDIO', 'owner', '--role', 'owner');
+  const key = await cli('keys', 'create', 'STUDIO', '--member', 'owner', '--name', 'Website');
+  await printed(`npx lead-intake leads import STUDIO ${csv}`, env);
+  const leads = async () => (await printed('npx lead-intake leads export', env)).trim().split('\n').filter(Boolean);
+  const [lead = ''] = await leads();
+  return { folder, path, env, cli, key, lead: JSON.parse(lead), leads };
+}
+
+describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
+  describeWithMongo('deploy.md', (mongoUrl) => {
+    describeWithRedis('with a Redis', (redisUrl) => {
+      test('start a core and a gateway, which are well and keep the contract', async () => {
+        const { tokenFile, coreUrl, url, ports } = await aPlace();
+        const database = `${mongoUrl()}guides-${randomUUID()}`;
+        const core = serve(
+          commandsWith(DEPLOY, 'deploy-core', {
+            '/run/secrets/core-token': tokenFile,
+            'mongodb://db-1,db-2,db-3/lead-intake?replicaSet=rs0': database,
+          }),
+          ports,
+        );
+        const gateway = serve(
+          commandsWith(DEPLOY, 'deploy-gateway', {
+            '/run/secrets/core-token': tokenFile,
+            'http://core:50051': coreUrl,
+            'https://api.example.com': url,
+            'redis://redis:6379': redisUrl(),
+          }),
+          ports,
+        );
+        await expectReady(url);
+
+        const settings = {
+          DATABASE_URL: database,
+          CORE_URL: coreUrl,
+          CORE_TOKEN_FILE: tokenFile,
+          REDIS_URL: redisUrl(),
+          PUBLIC_URL: url,
+        };
+        expect(await printed(commandsWith(DEPLOY, 'doctor'), settings)).toMatch(/^well +database/m);
+
+        await printed('npx lead-intake studios put s1\nnpx lead-intake members put s1 me --role owner', settings);
+        const key = JSON.parse(
+          await printed('npx lead-intake --json keys create s1 --member me --name Website', settings),
+        );
+        const verify = commandsWith(DEPLOY, 'verify', { 'lik_…': key.secret, 'https://api.example.com': url });
+        expect(await printed(verify)).toContain(' 0 are broken');
+
+        // A log of each process, and a request that is found in both.
+        const folder = temporaryFolder();
+        const response = await fetch(`${url}${LEADS}`, { headers: { authorization: `Bearer ${key.secret}` } });
+        const requestId = response.headers.get('x-request-id') ?? '';
+        await Promise.all([core, gateway].map((process) => process.printed(new RegExp(`"requestId":"${requestId}`))));
+        writeFileSync(join(folder, 'core.log'), core.output());
+        writeFileSync(join(folder, 'gateway.log'), gateway.output());
+        const find = commandsWith(OBSERVABILITY, 'find-request', { '8d6f…': requestId });
+        expect(await printed(`cd ${folder}\n${find}`)).toMatch(/^gateway\.log:.*"listLeads"[\s\S]*^core\.log:/m);
+      });
+
+      test('start several gateways and several cores on one port', async () => {
+        const { url, coreUrl, ports } = await aPlace();
+        const cores = commandsWith(DEPLOY, 'several-cores', { 'mongodb://…': `${mongoUrl()}guides-${randomUUID()}` });
+        const gateways = commandsWith(DEPLOY, 'several-gateways', { 'redis://redis:6379': redisUrl() });
+        const core = serve(cores, ports);
+        serve(gateways, { ...ports, CORE_URL: coreUrl });
+        await expectReady(url);
+        await expect.poll(() => core.output().match(/Server listening/g)?.length, { timeout: 30_000 }).toBe(4);
+      });
+    });
+
+    test('databases.md: a core on MongoDB', async () => {
+      const { ports } = await aPlace();
+      const address = 'mongodb://user:password@db-1,db-2,db-3/lead-intake?replicaSet=rs0&tls=true';
+      const commands = commandsWith(DATABASES, 'mongodb', { [address]: `${mongoUrl()}guides-${randomUUID()}` });
+      await addressOf(serve(commands, ports));
+    });
+
+    test('move-leads.md: all leads, with their stages and creation times', async () => {
+      const { folder, path, leads } = await aDatabase();
+      const before = await leads();
+      const target = `${mongoUrl()}guides-${randomUUID()}`;
+      const commands = commandsWith(MOVE, 'move-leads', {
+        'sqlite:data/lead-intake.db': `sqlite:${path}`,
+        'mongodb://db-1,db-2,db-3/lead-intake?replicaSet=rs0': target,
+        'leads.ndjson': join(folder, 'leads.ndjson'),
+      });
+      await printed(commands);
+
+      const after = (await printed('npx lead-intake leads export', { DATABASE_URL: target })).trim().split('\n');
+      const kept = (line: string) => {
+        const { displayName, contact, stage, createTime } = JSON.parse(line);
+        return { displayName, contact, stage, createTime };
+      };
+      expect(before).toHaveLength(3);
+      expect(after.map(kept).toSorted()).toEqual(before.map(kept).toSorted());
+    });
+  });
+
+  describeWithRedis('databases.md', (redisUrl) => {
+    test('a core on a SQLite file, and a gateway with a Redis', async () => {
+      const { folder, url, coreUrl, ports } = await aPlace();
+      const path = join(folder, 'lead-intake.db');
+      serve(commandsWith(DATABASES, 'sqlite', { 'sqlite:data/lead-intake.db': `sqlite:${path}` }), ports);
+      const redis = commandsWith(DATABASES, 'redis', { 'rediss://user:password@redis:6380': redisUrl() });
+      serve(redis, { ...ports, CORE_URL: coreUrl });
+      await expectReady(url);
+    });
+  });
+
+  describeWithRedisServer('databases.md, with a sentinel', () => {
+    test('a gateway finds the primary', async () => {
+      const redis = await startRedisWithSentinel();
+      onTestFinished(() => redis.stop());
+      const { folder, url, ports } = await aPlace();
+      const core = run('src/main.ts', { env: { DATABASE_URL: `sqlite:${join(folder, 'leads.db')}` } });
+      const address = 'redis+sentinel://user:password@sentinel-1:26379,sentinel-2:26379,sentinel-3:26379/quota';
+      const commands = commandsWith(DATABASES, 'redis-sentinel', { [address]: redis.url });
+      serve(commands, { ...ports, CORE_URL: await addressOf(core) });
+      await expectReady(url);
+    });
+  });
+
+  test('callers.md: each program has a token of its own, and the core serves the gateway', async () => {
+    const { folder, url, coreUrl, ports } = await aPlace();
+    const file = join(folder, 'callers.json');
+    const authority = await anAuthority('An authority');
+    const { cert } = writeCertificate(folder, 'reporting', await authority.issue('reporting', 'client'));
+    const created = await printed(
+      commandsWith(CALLERS, 'callers', { '/etc/lead-intake/callers.json': file, 'reporting.pem': cert }),
+    );
+    const [token = ''] = /lic_[\w-]{48}/.exec(created) ?? [];
+    const tokenFile = join(folder, 'website-token');
+    writeFileSync(tokenFile, token);
+    expect(Object.keys(JSON.parse(readFileSync(file, 'utf8')).callers)).toEqual(['website', 'crm-berlin', 'reporting']);
+
+    // Without TLS the core rejects a file with a caller that has only a certificate.
+    await printed(`npx lead-intake callers remove reporting --file ${file}`);
+    const database = { DATABASE_URL: `sqlite:${join(folder, 'leads.db')}` };
+    serve(commandsWith(CALLERS, 'callers-core', { '/etc/lead-intake/callers.json': file }), { ...ports, ...database });
+    const gateway = commandsWith(CALLERS, 'callers-gateway', { '/run/secrets/website-token': tokenFile });
+    serve(gateway, { ...ports, CORE_URL: coreUrl });
+    await expectReady(url);
+  });
+
+  test('callers.md: a leaked key is found and revoked', async () => {
+    const { folder, env, key } = await aDatabase();
+    const file = join(folder, 'leaked-file.log');
+    writeFileSync(file, `GET /?key=${key.secret}\n`);
+    const commands = commandsWith(CALLERS, 'leaked-key', {
+      'leaked-file.log': file,
+      'my-studio': 'STUDIO',
+      '0197…': key.id,
+    });
+    const output = await printed(commands, env);
+    expect(output).toContain(key.id);
+    expect(output).toContain('revokedAt');
+    expect(output).not.toContain(key.secret);
+  });
+
+  test('quotas.md: a studio and a key have quotas of their own, and the key the default again', async () => {
+    const { env, cli, key } = await aDatabase();
+    await printed(commandsWith(QUOTAS, 'quotas', { KEY: key.id }), env);
+    expect(await cli('studios', 'get', 'STUDIO')).toMatchObject({ quotaLimit: 5000 });
+    const changes = await printed(commandsWith(OBSERVABILITY, 'audit').split('\n')[0] ?? '', env);
+    expect(changes.match(/quota/g)?.length).toBeGreaterThanOrEqual(3);
+  });
+
+  test('observability.md: the events of a studio and of a lead', async () => {
+    const { env, cli, lead } = await aDatabase();
+    await cli('leads', 'stage', 'STUDIO', lead.id, 'lost');
+    const output = await printed(commandsWith(OBSERVABILITY, 'audit', { '--lead LEAD': `--lead ${lead.id}` }), env);
+    expect(output).toContain('api-key-created');
+    expect(output).toContain('lost');
+  });
+
+  test('erase.md: a lead, the leads of a contact, and those closed long ago', async () => {
+    const { env, leads, lead, path } = await aDatabase();
+    const output = await printed(commandsWith(ERASE, 'erase', { 'STUDIO LEAD': `STUDIO ${lead.id}` }), env);
+    expect(output).toMatch(/\d/);
+    // Imported leads have just changed: a minute of tests cannot make them long closed.
+    expect((await leads()).map((line) => JSON.parse(line).displayName)).toEqual(
+      ['Ada', 'Grace', 'Mary'].filter((name) => name !== 'Ada' && name !== lead.displayName),
+    );
+    rmSync(path);
+  });
+
+  test('backup.md: a restore erases again what was erased since the backup, and sends all leads once more', async () => {
+    const { folder, path, env, leads, lead, cli } = await aDatabase();
+    const files = {
+      'leads-backup.db': join(folder, 'leads-backup.db'),
+      'erasures.ndjson': join(folder, 'erasures.ndjson'),
+    };
+    const [backup = '', journal = ''] = commandsWith(BACKUP, 'backup', files).trim().split('\n');
+    await printed(backup, env);
+    await cli('leads', 'erase', 'STUDIO', lead.id);
+    await printed(journal, env);
+
+    for (const suffix of ['', '-wal', '-shm']) rmSync(path + suffix, { force: true });
+    await printed(`cp ${files['leads-backup.db']} ${path}`);
+    expect(await leads()).toHaveLength(3);
+    const restore = commandsWith(BACKUP, 'restore', { 'erasures.ndjson': files['erasures.ndjson'] });
+    await printed(restore, env);
+    expect(await leads()).toHaveLength(2);
+  });
+
+  test('upgrade.md: the file of an earlier release is copied, and its claims are recomputed here and for 1.0', async () => {
+    const folder = temporaryFolder();
+    const [path, copy] = [join(folder, 'leads.db'), join(folder, 'leads-before.db')];
+    await printed(`cp ${join(ROOT, 'test/upgrade/sqlite-1.0.db')} ${path}`);
+    const env = { DATABASE_URL: `sqlite:${path}` };
+    await printed(commandsWith(UPGRADE, 'upgrade-copy', { 'leads-before.db': copy }), env);
+    const versionOf = (file: string) => {
+      using database = new DatabaseSync(file, { readOnly: true });
+      return database.prepare('PRAGMA user_version').get();
+    };
+    expect(versionOf(copy)).toEqual(versionOf(path));
+    const core = run('src/main.ts', { env });
+    await addressOf(core);
+    await core.kill();
+    await printed(commandsWith(UPGRADE, 'claims'), env);
+    await printed(commandsWith(UPGRADE, 'going-back'), env);
+    expect(versionOf(path)).not.toEqual(versionOf(copy));
+  });
+
+  test('keep-a-copy.md: all leads are sent again', async () => {
+    const { env } = await aDatabase();
+    expect(await printed(commandsWith(COPY, 'resend'), env)).toContain('3');
+  });
+});
+
+/** A block of a page of another folder, by its first line. */
+const blockOf = (path: string, firstLine: string): string => {
+  const block = MARKDOWN_PAGES.find((page) => page.path === path)?.blocks.find(({ name }) => name === firstLine);
+  if (!block) throw new Error(`${path} has no commands that begin with ${firstLine}`);
+  return block.commands;
+};
+
+test.skipIf(!hasShellAndCurl)('the quick start of /docs creates a lead and reads it', async () => {
+  const service = await aSeparateService();
+  const { secret } = await service.aStudioWithKey();
+  const page = 'gateway/docs/pages/quick-start.md';
+  const create = blockOf(page, 'KEY=lik_…').replace('lik_…', secret).replace('{{publicUrl}}', service.url);
+  const created = await printed(create);
+  expect(created).toContain('"stage":"new"');
+  const [, id = ''] = /"id":"([^"]+)"/.exec(created) ?? [];
+  const variables = create.split('\n').slice(0, 2).join('\n');
+  const read = blockOf(page, 'curl "$API?limit=10" -H "Authorization: Bearer $KEY"');
+  const answers = await printed(`${variables}\n${read.replace('019cade2-11c0-7e52-b6a4-91f0c3d7e845', id)}`);
+  expect(answers.match(new RegExp(id, 'g'))).toHaveLength(2);
+});
+
+test.skipIf(missingTools(['bash --version']).length > 0)('the outbox driver runs as its page shows', async () => {
+  const file = join(temporaryFolder(), 'website.db');
+  const commands = blockOf('test/outbox/README.md', `OUTBOX_DATABASE='{"kind":"sqlite","file":"/tmp/website.db"}' \\`);
+  const output = await printed(commands.replace('/tmp/website.db', file));
+  expect(JSON.parse(output.trim().split('\n').at(-1) ?? '')).not.toHaveProperty('error');
+});
