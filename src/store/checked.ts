@@ -1,4 +1,4 @@
-import { BOUNDS, crmIdFault, isUuidAsKept } from '../../common/rules/field-rules.ts';
+import { BOUNDS, crmIdFault, isCanonicalUuid } from '../../common/rules/field-rules.ts';
 import { API_KEY_SCOPES, type ApiKey, type ApiKeyScope, HINT_LENGTH } from '../domain/api-key.ts';
 import { AUDIT_ACTIONS, type AuditEvent } from '../domain/audit.ts';
 import { type ClaimRenewal, RENEWAL_STEPS } from '../domain/claim-renewal.ts';
@@ -12,42 +12,42 @@ import { isQuotaLimit } from '../domain/quota-limit.ts';
 import { type LeadSource, MEMBER_ROLES, type Member, STUDIO_STATUSES, type Studio } from '../domain/studio.ts';
 import { type ClaimingLead, type ReportUnreadable, UnreadableRecord } from './store.ts';
 
-/**
- * Every record is checked as it is read: what the database holds is not always what this release wrote. The checks are
- * written out, because a page has a hundred leads.
+/*
+ * Every record is checked when it is read, because the database may hold records that this release did not write. The checks are
+ * hand-written for speed: a page has a hundred leads.
  */
 
-/** A record as the database gives it, with whatever stands in its fields. */
+/** A record as the database returns it, with fields of any type. */
 export type Unchecked<Record> = { readonly [Field in keyof Record]: unknown };
 
-/** A record that was checked. */
+/** The result of checking a record. */
 export type Checked<Record> = Record | UnreadableRecord;
 
-/** What stands where the name of a key cannot be read. */
+/** Replaces the unreadable name of a key. */
 export const NO_NAME = '(cannot be read)';
 
-/** What stands where a time of a key cannot be read; as an expiry, it is long past. */
+/** Replaces an unreadable time of a key; as an expiry, it is long past. */
 export const NO_TIME = new Date(0);
 
-/** The times that a protobuf timestamp can tell; milliseconds since 1970. */
+/** The range of a protobuf timestamp; milliseconds since 1970. */
 const FIRST_TIME_MS = Date.parse('0001-01-01T00:00:00.000Z');
 const LAST_TIME_MS = Date.parse('9999-12-31T23:59:59.999Z');
 
 const SHA256_BYTES = 32;
 
-/** The longest text of those that an event tells: a word, or the names of all fields that can be corrected. */
+/** The maximum length of the texts of an event: a stage or status, or the names of all correctable fields. */
 const MAX_TEXT = Math.max(
   ...[...LEAD_STAGES, ...STUDIO_STATUSES, CORRECTABLE_FIELDS.join()].map(({ length }) => length),
 );
 
-/** The record. @throws UnreadableRecord */
-export function whole<Record>(record: Record): Exclude<Record, UnreadableRecord> {
+/** Returns a readable record. @throws UnreadableRecord */
+export function readableOrThrow<Record>(record: Record): Exclude<Record, UnreadableRecord> {
   if (record instanceof UnreadableRecord) throw record;
   return record as Exclude<Record, UnreadableRecord>;
 }
 
-/** The record, or null, and then it is reported: whatever depends on it is closed. */
-export function wholeOrNull<Record>(
+/** Returns a readable record; reports an unreadable one and returns null. */
+export function readableOrNull<Record>(
   record: Record,
   report: ReportUnreadable,
 ): Exclude<Record, UnreadableRecord> | null {
@@ -62,18 +62,18 @@ export function checkedLead(read: Unchecked<Lead>): Checked<Lead> {
 }
 
 /**
- * A lead for the repetition of its creation. That asks for what never changes: where it stands by now, and since when, may be
- * what nobody knows.
+ * Checks a lead for a replay of its creation. An unreadable stage or time of change is replaced, because a replay returns what was
+ * created.
  *
- * @param original what it was created with, where that was corrected since
+ * @param original what it was created with, if it was corrected since
  */
 export function checkedEarlierLead(
   read: Unchecked<Lead>,
   original: Unchecked<OriginalFields> | undefined,
 ): Checked<Lead> {
   if (original && faultOfOriginal(original)) return unreadable('lead', read, 'original');
-  const standsSomewhere = isOneOf(LEAD_STAGES, read.stage) && isTime(read.updatedAt);
-  const now = standsSomewhere ? read : { ...read, stage: 'new', updatedAt: read.createdAt };
+  const isStageReadable = isOneOf(LEAD_STAGES, read.stage) && isTime(read.updatedAt);
+  const now = isStageReadable ? read : { ...read, stage: 'new', updatedAt: read.createdAt };
   return checkedLead(original ? { ...now, ...original } : now);
 }
 
@@ -88,16 +88,15 @@ function faultOfLead(read: Unchecked<Lead>): keyof Lead | undefined {
   return isTime(read.updatedAt) ? undefined : 'updatedAt';
 }
 
-/** What is kept of a lead that was erased. */
 export function checkedErasedLead(read: Unchecked<ErasedLead>): Checked<ErasedLead> {
   const { id, stage, createdAt, updatedAt, erasedAt } = read;
   if (!isUuid(id)) return unreadable('lead', read, 'id');
   if (!isOneOf(LEAD_STAGES, stage)) return unreadable('lead', read, 'stage');
-  const isTold = [createdAt, updatedAt, erasedAt].every(isTime);
-  return isTold ? (read as ErasedLead) : unreadable('lead', read, 'erasedAt');
+  const areTimesReadable = [createdAt, updatedAt, erasedAt].every(isTime);
+  return areTimesReadable ? (read as ErasedLead) : unreadable('lead', read, 'erasedAt');
 }
 
-/** What of a lead's changes can be read: kinds that nobody knows, and times that are none, say nothing. */
+/** Checks the changes of a lead; unknown kinds and invalid times are left out. */
 export function checkedLeadChange(
   lead: Checked<Lead | ErasedLead>,
   { revision, since, kinds }: Unchecked<Omit<LeadChange, 'lead' | 'kinds'>> & { readonly kinds: object },
@@ -122,7 +121,6 @@ function faultOfOriginal({ displayName, sourceId, note }: Unchecked<OriginalFiel
   return note === null || isText(note, BOUNDS.note.max) ? undefined : 'note';
 }
 
-/** What a lead was made with. */
 export function checkedFingerprint(
   read: Unchecked<Fingerprint>,
   lead: { readonly studioId: unknown; readonly id: unknown },
@@ -130,7 +128,7 @@ export function checkedFingerprint(
   return isFingerprint(read) ? (read as Fingerprint) : unreadable('lead', lead, 'fingerprint');
 }
 
-/** A scope that nobody knows grants nothing, and takes nothing from the others; one that stands there often is one. */
+/** Checks a key. Unknown scopes grant nothing and do not invalidate the others; duplicates count once. */
 export function checkedApiKey(read: Unchecked<ApiKey>): Checked<ApiKey> {
   const field = faultOfApiKey(read);
   return field === undefined
@@ -154,10 +152,10 @@ function faultOfApiKey(read: Unchecked<ApiKey>): keyof ApiKey | undefined {
 }
 
 /**
- * A key as far as it can be read, for those who look at keys and revoke them: NO_NAME and NO_TIME stand for a name and a
- * time that cannot be read, the empty text for another text. It opens nothing, so it is shown as expired.
+ * Returns the readable parts of an unreadable key, so that it can be listed and revoked. NO_NAME and NO_TIME replace an unreadable
+ * name or time, the empty text any other text. It grants no access, so it appears as expired.
  *
- * @returns null when it has no id by which it could be revoked
+ * @returns null when it has no valid id by which to revoke it
  */
 export function legibleApiKey(read: Unchecked<ApiKey>): ApiKey | null {
   const { id, studioId, memberId, name, scopes, createdAt, revokedAt, secretSha256, secretHint } = read;
@@ -179,7 +177,7 @@ export function legibleApiKey(read: Unchecked<ApiKey>): ApiKey | null {
   };
 }
 
-/** Unknown means closed: a studio that cannot be read is suspended, and nobody guesses at its region. */
+/** Checks a studio. An unreadable one is reported, suspended, and has no region unless that is readable. */
 export function checkedStudio(read: Unchecked<Studio> & Pick<Studio, 'id'>, report: ReportUnreadable): Studio {
   const field = faultOfStudio(read);
   if (field === undefined) return read as Studio;
@@ -194,7 +192,7 @@ export function checkedStudio(read: Unchecked<Studio> & Pick<Studio, 'id'>, repo
   };
 }
 
-/** A studio in a list, where only what has an id can be led to. */
+/** Checks a studio in a list, which must have a valid id. */
 export const checkedListedStudio = (
   read: Unchecked<Studio> & Pick<Studio, 'id'>,
   report: ReportUnreadable,
@@ -208,7 +206,6 @@ function faultOfStudio({ status, regionCode, quotaLimit, formerRules }: Unchecke
   return isRules(formerRules) ? undefined : 'formerRules';
 }
 
-/** How far a studio's claims are made anew. */
 export function checkedRenewal(read: Unchecked<ClaimRenewal>, studioId: string): Checked<ClaimRenewal> {
   const { step, since, after, formerRules } = read;
   const isWhole =
@@ -216,11 +213,11 @@ export function checkedRenewal(read: Unchecked<ClaimRenewal>, studioId: string):
   return isWhole ? (read as ClaimRenewal) : unreadable('studio', { studioId, id: studioId }, 'renewal');
 }
 
-/** The rules that a renewal still holds to; undefined when that cannot be read. */
+/** The former rules of a renewal; undefined: unreadable. */
 export const formerRulesIn = (renewal: Checked<ClaimRenewal> | null): unknown =>
   renewal instanceof UnreadableRecord ? undefined : (renewal?.formerRules ?? []);
 
-/** What a lead claims, and what that is made of; the rest of it may be what it likes: a stage that nobody knows is an open one. */
+/** Checks the claims of a lead and what they are computed from; the rest is not checked. An unknown stage counts as open. */
 export function checkedClaimingLead(
   studioId: string,
   {
@@ -238,12 +235,12 @@ export function checkedClaimingLead(
   return { id, contact, isOpen: isOpen(stage as LeadStage), claims: { contactKeys, contactRule } };
 }
 
-/** What a lead claims, or the lead when that cannot be read. */
+/** The claims of a lead, or an UnreadableRecord if they are undefined. */
 export const claimsOrFault = (lead: Lead, contactKeys: readonly string[] | undefined): Checked<readonly string[]> =>
   contactKeys ?? unreadable('lead', lead, 'claims');
 
-/** The record whose history it is, when that is no list: nothing can be added to it. Absent is empty. */
-export const faultOfHistory = (
+/** Returns an UnreadableRecord if the history of a record is not a list, so that no event can be added. An absent one is empty. */
+export const historyFault = (
   kind: UnreadableRecord['kind'],
   record: { readonly studioId: unknown; readonly id: unknown },
   history: unknown,
@@ -281,7 +278,7 @@ function faultOfEvent(read: Unchecked<AuditEvent>): keyof AuditEvent | undefined
   return read.to === null || isText(read.to, MAX_TEXT) ? undefined : 'to';
 }
 
-/** What is no id may be anything, and is not repeated. */
+/** An invalid id may contain anything, so it is replaced. */
 function unreadable(
   kind: UnreadableRecord['kind'],
   { studioId, id }: { readonly studioId: unknown; readonly id: unknown },
@@ -291,12 +288,11 @@ function unreadable(
   return new UnreadableRecord(kind, { studioId: idText(studioId), id: idText(id) }, field);
 }
 
-/** A UUID as it is written: in lower case. */
-export const isUuid = (value: unknown): value is string => typeof value === 'string' && isUuidAsKept(value);
+export const isUuid = (value: unknown): value is string => typeof value === 'string' && isCanonicalUuid(value);
 
 const isCrmId = (value: unknown): value is string => typeof value === 'string' && crmIdFault(value) === undefined;
 
-/** A text that could have been written. A code point has at most two units, and what is longer would burst a message. */
+/** Whether a text may have been written by this service. A code point has at most two UTF-16 units; a longer text could exceed the message size. */
 const isText = (value: unknown, max: number): value is string =>
   typeof value === 'string' && value.length >= 1 && value.length <= 2 * max;
 
@@ -320,7 +316,7 @@ function isContact(value: unknown): value is Contact {
   return isOneOf(CONTACT_TYPES, type) && isText(text, BOUNDS[type].max);
 }
 
-/** A time that can be told. What is no time at all is neither after the first nor before the last. */
+/** Whether a value is a valid time that a protobuf timestamp can represent. */
 function isTime(value: unknown): value is Date {
   if (!(value instanceof Date)) return false;
   const ms = value.getTime();

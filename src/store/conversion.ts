@@ -1,13 +1,12 @@
-/** How far the conversion of a database file that an earlier release wrote has come, since this process began with it. */
+/** The progress of converting the database file of an earlier release, since this process started. */
 export interface ConversionProgress {
-  /** How many records were converted, and how many there were to convert. */
+  /** The number of converted records, and of all records to convert. */
   readonly done: number;
   readonly total: number;
 }
 
-/** Who waits for it. */
 export interface ConversionWatch {
-  /** Breaks it off; the next start goes on from there. */
+  /** Aborts the conversion; the next start resumes it. */
   readonly stopping?: AbortSignal | undefined;
-  progressed?(progress: ConversionProgress): void;
+  onProgress?(progress: ConversionProgress): void;
 }

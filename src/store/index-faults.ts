@@ -1,20 +1,20 @@
 import { StoreUnavailable } from './store.ts';
 
-/** How many groups of records that stand in each other's way are told, and how many of each. */
+/** The maximum number of reported groups of duplicates, and of records in a group. */
 export const MAX_GROUPS = 10;
 export const MAX_IN_GROUP = 10;
 
-/** What is answered while an index is not as it must be; the faults are sentences. */
-export const nothingIsCreated = (faults: readonly string[]): StoreUnavailable =>
+/** The error of a write that needs an index which is missing or invalid. @param faults sentences */
+export const creationsRefused = (faults: readonly string[]): StoreUnavailable =>
   new StoreUnavailable(`nothing is created: ${faults.join('. ')}`);
 
 /**
- * Says which records stand in an index's way; undefined when none does.
+ * Describes the records that conflict with a unique index; undefined: none does.
  *
- * @param groups the names of those of which it allows one alone, oldest first; at most MAX_GROUPS of MAX_IN_GROUP
+ * @param groups the names of the records in each group of duplicates, oldest first; at most MAX_GROUPS of MAX_IN_GROUP
  */
-export function saysOfDuplicates(groups: readonly (readonly string[])[]): string | undefined {
+export function describeDuplicates(groups: readonly (readonly string[])[]): string | undefined {
   if (groups.length === 0) return undefined;
-  const told = groups.map((names) => names.join(' = ')).join('; ');
-  return `of these only one each may stand, as a rule the first: ${told}${groups.length < MAX_GROUPS ? '' : '; …'}`;
+  const listed = groups.map((names) => names.join(' = ')).join('; ');
+  return `duplicates, of which only one each may remain, usually the first: ${listed}${groups.length < MAX_GROUPS ? '' : '; …'}`;
 }

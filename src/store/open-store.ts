@@ -5,69 +5,67 @@ import { examineMongo } from './mongo/examine-mongo.ts';
 import { openMongoStore } from './mongo/mongo-store.ts';
 import { type Backup, type BackupWatch, backUpFile } from './sqlite/backup.ts';
 import { examineSqlite } from './sqlite/examine-sqlite.ts';
-import { openInParts } from './sqlite/open-database.ts';
+import { openInSteps } from './sqlite/open-database.ts';
 import { openSqliteStore } from './sqlite/sqlite-store.ts';
 import { type Vacuumed, vacuumFile } from './sqlite/vacuum.ts';
 import { type ReportUnreadable, type Store, type StoreObserver, StoreUnavailable } from './store.ts';
 
-/*
- * The one place that knows which adapters there are: everybody else has a database's address, and asks here.
- */
+/* The only module that knows the adapters. */
 
 /**
- * Opens the store that an address names.
+ * Opens the store at an address.
  *
  * @param databaseUrl `sqlite:PATH`, `mongodb://…` or `mongodb+srv://…`
- * @param observer is told of every command to the database
- * @param report is told of every record that cannot be read where a call goes on without it
- * @param watch is told how far a file of an earlier release is converted, and may break that off
- * @throws StoreUnavailable when a file cannot be opened, with what to do about it; a server need not be there yet
+ * @param observer observes every command to the database
+ * @param report called for each unreadable record that a call skips
+ * @param watch observes the conversion of an earlier release's file, and may abort it
+ * @throws StoreUnavailable when a file cannot be opened, with what to do; a server may be unavailable
  */
-export async function openStore<Asker>(
+export async function openStore<Caller>(
   databaseUrl: string,
-  observer?: StoreObserver<Asker>,
+  observer?: StoreObserver<Caller>,
   report?: ReportUnreadable,
   watch: ConversionWatch = {},
 ): Promise<Store> {
   const path = filePathIn(databaseUrl);
   if (path === undefined) return openMongoStore(databaseUrl, observer, report);
-  return openSqliteStore(path, observer, report, await openInParts(path, watch));
+  return openSqliteStore(path, observer, report, await openInSteps(path, watch));
 }
 
-/** Looks at the database that an address names, and changes nothing in it. */
+/** Examines the database at an address without changing it. */
 export async function examineDatabase(databaseUrl: string): Promise<DatabaseState> {
   const path = filePathIn(databaseUrl);
   return path === undefined ? examineMongo(databaseUrl) : examineSqlite(path);
 }
 
 /**
- * Writes the file that an address names anew, without what was erased.
+ * Rewrites the database file at an address without erased data.
  *
- * @throws StoreUnavailable when it names a server, which sees to its files itself
+ * @throws StoreUnavailable when the address names a server
  */
 export function vacuumDatabase(databaseUrl: string): Vacuumed {
   const path = filePathIn(databaseUrl);
-  if (path === undefined) throw new StoreUnavailable('DATABASE_URL names a server: its own tools write its files anew');
+  if (path === undefined) throw new StoreUnavailable('DATABASE_URL names a server: compact it with its own tools');
   return vacuumFile(path);
 }
 
 /**
- * Writes the file that an address names, as it is now, into a new file. A core may go on.
+ * Backs up the database file at an address to a new file. A core may keep running.
  *
- * @throws StoreUnavailable when it names a server, or with what is wrong with either file; the reason of `watch.ending`
+ * @throws StoreUnavailable when the address names a server, or with what is wrong with either file; the reason of `watch.ending`
  */
 export async function backUpDatabase(databaseUrl: string, file: string, watch: BackupWatch): Promise<Backup> {
   const path = filePathIn(databaseUrl);
-  if (path === undefined) throw new StoreUnavailable('DATABASE_URL names a server: its own tools make its backups');
+  if (path === undefined) throw new StoreUnavailable('DATABASE_URL names a server: back it up with its own tools');
   return backUpFile(path, file, watch);
 }
 
-/** What is wrong with an address, as the end of the sentence "DATABASE_URL …". */
+/** What is wrong with an address, as the end of the sentence "DATABASE_URL …"; undefined: it is valid. */
 export function databaseUrlFault(databaseUrl: string): string | undefined {
   if (/^mongodb(?:\+srv)?:\/\//.test(databaseUrl)) return mongoUrlFault(databaseUrl);
   return filePathIn(databaseUrl) ? undefined : 'must be sqlite:PATH, mongodb://… or mongodb+srv://…';
 }
 
-/** The path in the address of a file; undefined in any other. */
+/** The path in a `sqlite:` address; undefined in any other. */
 const filePathIn = (databaseUrl: string): string | undefined =>
   databaseUrl.startsWith('sqlite:') ? databaseUrl.slice('sqlite:'.length) : undefined;

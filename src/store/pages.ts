@@ -1,24 +1,23 @@
 import { type Checked, isUuid } from './checked.ts';
 import { type Page, type ReportUnreadable, UnreadableRecord } from './store.ts';
 
-/** How many records at least are read at once after a first read that had some which cannot be read. */
-const MIN_READ_AGAIN = 100;
+/** The minimum size of further reads, after a first read with unreadable records. */
+const MIN_NEXT_READ = 100;
 
-/** How often a page reads on past records that cannot be read, before it ends short. */
+/** The maximum number of reads for a page; after it, the page ends short. */
 const MAX_READS = 10;
 
-/** Where records are read from. */
 interface Listing<Stored, Record> {
-  /** Reads at most so many records that follow an id, in the order of the list; null: from its beginning. */
+  /** Reads at most `count` records after an id, in the order of the list; null: from its start. */
   read(after: string | null, count: number): Promise<readonly Stored[]> | readonly Stored[];
   idOf(stored: Stored): string;
-  /** Null: it is passed over, as if it were not there. */
+  /** Returns null for a record that does not belong in the list. */
   check(stored: Stored): Checked<Record> | null;
 }
 
 /**
- * A page of a list, full as long as there are records that can be read. Others are passed over and reported: so none of them
- * hides what follows, and no run of them takes longer than MAX_READS.
+ * Reads a page of a list. Unreadable records are skipped and reported, and do not count towards `limit`; a run of them costs at most
+ * MAX_READS reads.
  */
 export async function readPage<Stored, Record extends { readonly id: string }>(
   { read, idOf, check }: Listing<Stored, Record>,
@@ -27,10 +26,10 @@ export async function readPage<Stored, Record extends { readonly id: string }>(
 ): Promise<Page<Record>> {
   const records: Record[] = [];
   let position = after;
-  // A next page can only follow an id that a page token has room for.
+  // A page must end at a valid UUID, because a page token has room for nothing else.
   for (let reads = 0; reads < MAX_READS || !isUuid(position); reads += 1) {
-    // One more than asked for tells whether there is another page.
-    const count = Math.max(limit + 1 - records.length, reads === 0 ? 0 : MIN_READ_AGAIN);
+    // One more than `limit` shows whether there is a next page.
+    const count = Math.max(limit + 1 - records.length, reads === 0 ? 0 : MIN_NEXT_READ);
     const found = await read(position, count);
     for (const stored of found) {
       const record = check(stored);

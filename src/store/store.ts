@@ -10,15 +10,17 @@ import type { Acknowledgement, LeadChange } from '../domain/lead-change.ts';
 import type { LeadSource, Member, MemberRole, Studio } from '../domain/studio.ts';
 
 /**
- * The store port. Each method is one atomic promise: it is kept whole or not at all, also when the process dies in the
- * middle, when several processes call at once, and when the answer gets lost. What is answered as written is durable.
+ * The store port. Each method is one atomic promise: it takes effect entirely or not at all, also when the process dies
+ * half-way, when several processes call it concurrently, and when the response is lost. A write that resolves is durable.
  *
- * A method that cannot keep its promise now, or cannot know whether it did, rejects with StoreUnavailable; repeating the
- * call is then safe. `test/contract/store-contract.ts` holds every "must" below against every adapter.
+ * A method that cannot keep its promise now, or cannot know whether it did, rejects with StoreUnavailable; the call may then be
+ * repeated safely. `test/contract/store-contract.ts` tests every "must" below on every adapter.
  *
- * What the database holds is not always what this release wrote. Every record is checked as it is read. One that cannot be
- * read must make no difference to any call but those that ask for that very record, and what it is closed for must stay
- * closed; a call that goes on without it must report it.
+ * The database may hold records that this release did not write, so every record is checked when it is read. An unreadable one
+ * must affect no call except those for that very record, and what it blocks must stay blocked. A call that skips it must report it.
+ *
+ * Throughout: lists are limited to `limit` records. `after` restricts a list to ids above it, and `before` to ids below it; null
+ * starts at the end of the list. `next` is the id to continue after; null: there are no more.
  */
 export interface Store
   extends LeadStore,
@@ -29,15 +31,15 @@ export interface Store
     AuditStore,
     ClaimRenewalStore {
   /**
-   * Must resolve only when the store can answer and keep what it is given, and every index is as it must be. Rejects with
-   * StoreUnavailable otherwise, whose message and causes say why, in words that have ids of leads and keys and nothing else of them.
+   * Must resolve only if the store can read and write and every unique index is valid. Otherwise rejects with StoreUnavailable,
+   * whose message and causes give the reason; of leads and keys they contain nothing but ids.
    */
   check(): Promise<void>;
-  /** Lets go of the database after the writes under way; may be called twice. */
+  /** Closes the store after the writes in flight; may be called twice. */
   close(): Promise<void>;
 }
 
-/** The store cannot answer, or does not know what became of a write. */
+/** The store is unavailable, or the outcome of a write is unknown. */
 export class StoreUnavailable extends Error {
   constructor(message: string, cause?: unknown) {
     super(message, { cause });
@@ -45,22 +47,22 @@ export class StoreUnavailable extends Error {
   }
 }
 
-/** What the store keeps records of. */
+/** The kinds of stored records. */
 export type RecordKind = 'lead' | 'API key' | 'studio' | 'member' | 'lead source' | 'event';
 
 /**
- * A record that is there and is not as this release writes it: another program, another release or somebody's hand did. It
- * says which one and where, never what stands there.
+ * A stored record that this release cannot read, because another program, another release or a person wrote it. The error
+ * identifies the record and the field, and never contains the field's value.
  */
 export class UnreadableRecord extends Error {
   readonly kind: RecordKind;
   readonly studioId: string;
   readonly id: string;
-  /** The first field that is missing, of the wrong type, or none of the words that are known. */
+  /** The first field that is missing, of the wrong type, or not a known value. */
   readonly field: string;
 
   constructor(kind: RecordKind, { studioId, id }: { readonly studioId: string; readonly id: string }, field: string) {
-    super(`the ${kind} ${id} of studio ${studioId} cannot be read: ${field} is not as it must be`);
+    super(`the ${kind} ${id} of studio ${studioId} cannot be read: ${field} is invalid`);
     this.name = 'UnreadableRecord';
     this.kind = kind;
     this.studioId = studioId;
@@ -69,13 +71,12 @@ export class UnreadableRecord extends Error {
   }
 }
 
-/** Is told of a record that cannot be read where a call goes on without it. */
+/** Called for each unreadable record that a call skips. */
 export type ReportUnreadable = (record: UnreadableRecord) => void;
 
-/** A part of a list. */
+/** A page of a list. */
 export interface Page<Record> {
   readonly records: readonly Record[];
-  /** The id after which the list goes on; null: it ends here. */
   readonly next: string | null;
 }
 
@@ -83,67 +84,67 @@ export interface Page<Record> {
 export interface StoreCommand {
   readonly system: 'sqlite' | 'mongodb';
   readonly name: 'commit' | 'find' | 'insert' | 'update';
-  /** How many reads or writes share it. */
+  /** The number of reads or writes that it combines. */
   readonly size: number;
 }
 
 /**
- * Is told of every command to the database, and for whom it goes there.
+ * Observes the commands to the database, and the callers that each one is for.
  *
- * @typeParam Asker what it knows by whom the store is asked; the store keeps that, and gives it back as it is
+ * @typeParam Caller identifies a caller to the observer; opaque to the store
  */
-export interface StoreObserver<Asker> {
+export interface StoreObserver<Caller> {
   /**
-   * By whom the store is asked: must be called while what was asked of the store is being done, and before that waits for
-   * others to go together with. Undefined: by nobody whom it needs to know.
+   * Returns the current caller, or undefined. The store must call it in the caller's asynchronous context: before a request waits
+   * to be combined with others.
    */
-  asker(): Asker | undefined;
+  caller(): Caller | undefined;
   /**
-   * A command goes to the database.
+   * Must be called when a command is sent.
    *
-   * @param askers for whom; one who is there twice has asked twice
-   * @returns is told whether it was done
+   * @param callers one for each request that the command combines
+   * @returns called when the command ends, with whether it succeeded
    */
-  commandBegins(command: StoreCommand, askers: readonly (Asker | undefined)[]): (isDone: boolean) => void;
+  commandStarted(command: StoreCommand, callers: readonly (Caller | undefined)[]): (isDone: boolean) => void;
 }
 
 /**
- * What became of a creation. A replayed lead has the name, source and note that it was created with; its contact and stage are
- * those of now, or where the stage cannot be read, the first one.
+ * The outcome of a creation. A replayed lead has the name, source and note that it was created with, and its current contact and
+ * stage; an unreadable stage is replaced by the first one.
  */
 export type CreateLeadOutcome =
   | { readonly kind: 'created'; readonly lead: Lead }
   | { readonly kind: 'replayed'; readonly lead: Lead }
   | { readonly kind: 'idempotency-conflict' }
-  /** The key has created a lead that was erased since. */
+  /** The idempotency key created a lead that has been erased since. */
   | { readonly kind: 'erased' }
   | { readonly kind: 'already-open'; readonly leadId: string };
 
-/** The lead that a key has created, as a replay answers it, and what it was made with. */
+/** The lead that an idempotency key created, as in CreateLeadOutcome, and the fingerprint of its data. */
 export interface EarlierCreation {
   readonly lead: Lead;
   readonly fingerprint: Fingerprint;
 }
 
-/** That a key has created a lead whose data were erased: nobody knows any more what it was created with. */
+/** An idempotency key whose lead was erased, its fingerprint included. */
 export interface ErasedCreation {
   readonly kind: 'erased';
 }
 
-/** What became of erasing a lead; one that was erased before stays as it was then. */
+/** The outcome of an erasure. */
 export type EraseLeadOutcome =
   | { readonly kind: 'erased'; readonly lead: ErasedLead }
   | { readonly kind: 'not-found' }
-  /** It is not as it was expected, and was left alone. */
+  /** The lead has changed since the expected time; nothing was written. */
   | { readonly kind: 'stale' };
 
-/** What became of a change of stage. */
+/** The outcome of a change of stage. */
 export type ChangeLeadStageOutcome =
   | { readonly kind: 'changed' | 'unchanged'; readonly lead: Lead }
   | { readonly kind: 'already-open'; readonly leadId: string }
   | { readonly kind: 'not-found' | 'other-contact' };
 
-/** What became of an update; stale: the lead has changed since the time that was expected. */
+/** The outcome of an update; `stale`: the lead has changed since the expected time. */
 export type UpdateLeadOutcome =
   | { readonly kind: 'updated' | 'unchanged'; readonly lead: Lead }
   | { readonly kind: 'already-open'; readonly leadId: string }
@@ -151,57 +152,53 @@ export type UpdateLeadOutcome =
 
 export interface LeadStore {
   /**
-   * Writes a new lead together with its claims, unless it is open and one of them is taken in the studio. Must look at the
-   * idempotency key first: taken with the same fingerprint is a replay, with another a conflict; only then at the
-   * contact, of which it is enough that one of its keys is another lead's. Of any number of simultaneous calls with one
-   * idempotency key, or with a contact key in common, exactly one must create. What a lead that cannot be read claims stays
-   * claimed.
+   * createLead must store a new lead and its claims in one write. It must check in this order:
    *
-   * @param now since when the creation waits to be told; unless given, since the lead was created
-   * @throws UnreadableRecord when it cannot be told what the key created
+   * 1. If the idempotency key has created a lead in the studio, returns `replayed` (same fingerprint), `idempotency-conflict`
+   *    (another one) or `erased`.
+   * 2. If the lead is open and another open lead of the studio has one of its contact keys, returns `already-open`.
+   *
+   * Of any number of concurrent calls with one idempotency key, or with a contact key in common, exactly one must create. The claims
+   * of an unreadable lead must stay taken.
+   *
+   * @param now when the creation's entry in the change feed begins; default: the lead's `createdAt`
+   * @throws UnreadableRecord when the lead of the idempotency key is unreadable
    */
   createLead(lead: Lead, claims: LeadClaims, now?: Date): Promise<CreateLeadOutcome>;
 
-  /** The lead that an idempotency key created in the studio, whatever became of it since. @throws UnreadableRecord */
+  /** Returns the lead that an idempotency key has created in the studio, whatever happened to it since. @throws UnreadableRecord */
   findLeadByIdempotencyKey(studioId: string, idempotencyKey: string): Promise<EarlierCreation | ErasedCreation | null>;
 
-  /** A lead of the studio; must not find another studio's. @throws UnreadableRecord */
+  /** Returns a lead of the studio; must not return another studio's. @throws UnreadableRecord */
   findLead(studioId: string, leadId: string): Promise<Lead | null>;
 
   /**
-   * Leads of the studio, highest id first, at most `limit`. Must pass over those that cannot be read, so that all others
-   * are reached; a page has fewer than `limit` and still a next one only after hundreds of them in a row.
-   *
-   * @param before only leads with a lower id than this; null: from the highest
+   * Lists the leads of the studio, highest id first. Must skip unreadable ones, so that all others are reached. Only after hundreds of
+   * those in a row may a page have fewer than `limit` leads and a `next`.
    */
   listLeads(studioId: string, before: string | null, limit: number): Promise<Page<Lead>>;
 
-  /**
-   * The same the other way round: lowest id first. So whoever walks to the end meets every lead that was there when the walk
-   * began, once.
-   *
-   * @param after only leads with a higher id than this; null: from the lowest
-   */
+  /** Lists as listLeads does, but lowest id first. A walk to the end must return each lead that existed at its start exactly once. */
   walkLeads(studioId: string, after: string | null, limit: number): Promise<Page<Lead>>;
 
   /**
-   * Leads of the studio of which one of the keys is: what an open one claims, and what a closed one would have claimed when it was
-   * closed, corrected or renewed. Each once, in any order; of more than MAX_LEADS_PER_CONTACT so many, the open ones among them. Must
-   * pass over those that cannot be read, and must not find another studio's.
+   * Returns the leads of the studio with one of the contact keys: those claimed by open leads, and those that closed leads would have
+   * claimed when they were last closed, corrected or renewed. Each lead once, in any order. Of more than MAX_LEADS_PER_CONTACT leads,
+   * must return that many, open ones first. Must skip unreadable ones, and must not return another studio's.
    */
   findLeadsOfContact(studioId: string, contactKeys: readonly string[]): Promise<Lead[]>;
 
   /**
-   * Moves a lead to a stage. Must write nothing when it is there already; otherwise `updatedAt` becomes `now`, or the
-   * next millisecond after the one before. Closing frees the contact in the same write; reopening takes it again, and
-   * must answer already-open, and write nothing, when another lead has it. A change must be kept as an event in the same
-   * write.
+   * changeLeadStage must move a lead to a stage and store an event, in one write. Returns `unchanged`, and writes nothing, if the lead
+   * is in that stage already. `updatedAt` becomes `now`, but at least one millisecond later than before.
    *
-   * One that stays open, or closed, keeps what it claims, or is found by. One that is to be closed or opened again, and has another
-   * contact than the claims are of, must be left as it is, and is answered as such.
+   * - Closing must free the lead's claims in the same write. Reopening must take them in the same write; it returns `already-open`,
+   *   and writes nothing, if another lead has one.
+   * - A lead that stays open, or stays closed, must keep its contact keys.
+   * - Closing or reopening a lead whose contact differs from `claims.contact` returns `other-contact` and writes nothing.
    *
-   * @param change `claims`: what the lead claims when it is opened again, and is found by once it is closed
-   * @throws UnreadableRecord, having written nothing
+   * @param change `claims`: what the lead claims when reopened, and is found by when closed
+   * @throws UnreadableRecord, without writing
    */
   changeLeadStage(change: {
     readonly studioId: string;
@@ -214,15 +211,18 @@ export interface LeadStore {
   }): Promise<ChangeLeadStageOutcome>;
 
   /**
-   * Gives a lead other values of some fields. Must look at the expected time first: another is stale. Must write nothing when
-   * all values are there already; otherwise `updatedAt` grows as with a stage. An open lead that gets another contact frees what
-   * it claims and takes the claims of that in the same write, and must answer already-open, and write nothing, when another lead
-   * has one of these. A closed one takes nothing, and is found by the claims from then on. One that keeps its contact keeps what it
-   * claims. What the lead was created with must be
-   * kept in the first such write, for repetitions of its creation; the event, in each.
+   * updateLead must change some fields of a lead and store an event, in one write. It must check `expectedUpdatedAt` first: returns
+   * `stale` if the lead's `updatedAt` differs. Returns `unchanged`, and writes nothing, if all values are equal already. Otherwise
+   * `updatedAt` grows as in changeLeadStage.
    *
-   * @param change `claims`: of the contact, if there is another; `expectedUpdatedAt`: null when nothing is expected
-   * @throws UnreadableRecord, having written nothing
+   * - A new contact of an open lead must free the old claims and take the new ones in the same write; it returns `already-open`, and
+   *   writes nothing, if another lead has one.
+   * - A new contact of a closed lead takes nothing; the lead is found by the new keys from then on.
+   * - An unchanged contact keeps its claims.
+   * - The first update must store what the lead was created with, for replays.
+   *
+   * @param change `claims`: of the new contact; `expectedUpdatedAt`: null: any
+   * @throws UnreadableRecord, without writing
    */
   updateLead(change: {
     readonly studioId: string;
@@ -237,46 +237,44 @@ export interface LeadStore {
 }
 
 /**
- * Which leads have changes that no consumer has acknowledged. Every write of LeadStore that changes a lead must mark it in the same
- * write, and give it another revision; a lead that was never acknowledged is marked, also one that an earlier release wrote.
+ * The change feed. Every write of LeadStore that changes a lead must mark it in the same write and give it a higher revision. A lead
+ * that was never acknowledged is marked, including one that an earlier release wrote.
  */
 export interface LeadChangeStore {
   /**
-   * Leads with unacknowledged changes, as they are now; must be durable. Those come first whose changes began first, as far as
-   * the clocks of those who wrote them agree. Leads that cannot be read are passed over.
+   * Returns leads with unacknowledged changes, in their current state, which must be durable. Leads are ordered by their first
+   * unacknowledged change, as far as the clocks of the writers agree. Skips unreadable ones.
    */
   listLeadChanges(limit: number): Promise<LeadChange[]>;
 
   /**
-   * Ends the changes of each lead that still has the revision that is named; one that has changed since must stay marked.
+   * Unmarks each lead that still has the given revision; one that has changed since must stay marked.
    *
    * @param acknowledgements at most MAX_ACKNOWLEDGEMENTS
-   * @returns how many leads have no unacknowledged change any more that had one
+   * @returns the number of leads that were unmarked
    */
   acknowledgeLeadChanges(acknowledgements: readonly Acknowledgement[]): Promise<number>;
 
   /**
-   * Marks the next `limit` leads of a studio, lowest id first, as if they had changed. Must give each another revision: an earlier
-   * acknowledgement must not count for it.
+   * Marks the next `limit` leads of a studio, lowest id first, as if they had changed. Must give each a new revision, so that an
+   * earlier acknowledgement does not apply.
    *
-   * @param after only leads with a higher id than this; null: from the lowest
-   * @returns how many were marked, and the id that the next such leads follow; null: there are no more
+   * @returns the number of leads that were marked
    */
   resendLeads(studioId: string, after: string | null, limit: number, now: Date): Promise<ResentLeads>;
 
   /**
-   * Marks the leads of a studio that a release wrote which marked none; where there can be none, nothing is to be done.
+   * Marks the leads of a studio that were written by a release without marks. Does nothing in a store that cannot have any.
    *
-   * @param after only leads with a higher id than this; null: from the lowest
-   * @param last only leads up to this one; null: to the highest
+   * @param last the highest id to mark; null: no limit
    */
   markUnmarked(studioId: string, after: string | null, last: string | null): Promise<void>;
 
-  /** How many leads have unacknowledged changes, counted up to a bound, and when the first of those began. */
+  /** Returns the number of leads with unacknowledged changes, counted up to `bound`, and the time of the first such change. */
   measureLeadChanges(bound: number): Promise<{ readonly leads: number; readonly since: Date | null }>;
 }
 
-/** What became of a part of a studio's leads that were to be sent once more. */
+/** The outcome of a part of a resend. */
 export interface ResentLeads {
   readonly leads: number;
   readonly next: string | null;
@@ -284,12 +282,12 @@ export interface ResentLeads {
 
 export interface LeadErasureStore {
   /**
-   * Erases what a lead tells of its person: name, contact, source and note, what it was created with, and all that was computed from
-   * them, its claims included. Its id, its idempotency key, its times and its stage stay. Must be one write, with its event; from then
-   * on no other method may find the lead, its contact is free, and its key answers `erased`. Must also erase a lead of which nothing but its stage and times can be
-   * read.
+   * eraseLead must delete a lead's personal data in one write with its event: name, contact, source, note, what it was created with,
+   * and everything computed from these, including its claims. Id, idempotency key, times and stage remain. From then on no other method
+   * may return the lead, its contact is free, and its idempotency key yields `erased`. A lead of which only the stage and times are
+   * readable must be erased, too. A lead that is erased already is returned unchanged.
    *
-   * @throws UnreadableRecord when these cannot be read either, having written nothing
+   * @throws UnreadableRecord when stage or times are unreadable, without writing
    */
   eraseLead(erasure: {
     readonly studioId: string;
@@ -297,16 +295,11 @@ export interface LeadErasureStore {
     readonly memberId: string | null;
     readonly caller?: string | null | undefined;
     readonly now: Date;
-    /** When the lead must have changed last, to be erased; absent: whenever. One that is erased already stays as it is. */
+    /** Returns `stale` if the lead's `updatedAt` differs; absent: any. */
     readonly expectedUpdatedAt?: Date;
   }): Promise<EraseLeadOutcome>;
 
-  /**
-   * The erased ones among the next `limit` leads of a studio, lowest id first, and the id that the next such leads follow; null:
-   * there are no more. One that cannot be read is passed over.
-   *
-   * @param after only leads with a higher id than this; null: from the lowest
-   */
+  /** Returns the erased leads among the next `limit` leads of a studio, lowest id first. Skips unreadable ones. */
   walkErasedLeads(
     studioId: string,
     after: string | null,
@@ -314,7 +307,7 @@ export interface LeadErasureStore {
   ): Promise<{ readonly leads: readonly ErasedLead[]; readonly next: string | null }>;
 }
 
-/** What became of replacing a key's secret. */
+/** The outcome of replacing a key's secret. */
 export type ReplaceApiKeyOutcome =
   | { readonly kind: 'replaced'; readonly key: ApiKey }
   | { readonly kind: 'not-found' | 'revoked' | 'expired' | 'limit-reached' };
@@ -325,27 +318,26 @@ export interface Credential {
   readonly studio: Studio;
   /** The issuer's role; null when the issuer is no longer a member. */
   readonly issuerRole: MemberRole | null;
-  /** The source that was asked about too; null when the studio has none such. */
+  /** The requested source; null: none was requested, or the studio does not have it. */
   readonly source: LeadSource | null;
 }
 
 export interface ApiKeyStore {
   /**
-   * Writes a new key, unless LIVE_KEYS_PER_STUDIO keys of the studio are live at `now`, also when many are asked for at
-   * once; one that cannot be read counts until it is revoked. Answers whether it was written; it must be, together with an
-   * event that its issuer created it.
+   * createApiKey must store a new key and an event in one write, unless MAX_LIVE_KEYS keys of the studio are live at `now`;
+   * the limit must hold for concurrent calls. An unreadable key counts as live until it is revoked. Returns whether the key was stored.
    */
   createApiKey(key: ApiKey, now: Date, caller?: string | null): Promise<boolean>;
 
-  /** All keys of the studio, highest id first; one that cannot be read must be there as legibleApiKey tells it. */
+  /** Returns all keys of the studio, highest id first; an unreadable one must be included, as legibleApiKey shows it. */
   listApiKeys(studioId: string): Promise<ApiKey[]>;
 
   /**
-   * Gives a key another secret and issuer, and another expiry if one is given. The old secret must be dead when this
-   * resolves. A revoked key is left alone, and so is one past its expiry at `now` without another. One that comes back
-   * to life counts towards the limit like a new one. A replacement must be kept as an event in the same write.
+   * replaceApiKey must give a key a new secret, a new issuer and, unless `expiresAt` is null, a new expiry, and store an event, in one
+   * write. The old secret must be invalid when it resolves. A revoked key is not changed, nor one that would be expired at `now`. An
+   * expired key that becomes live counts towards the limit like a new one.
    *
-   * @throws UnreadableRecord, having written nothing
+   * @throws UnreadableRecord, without writing
    */
   replaceApiKey(replacement: {
     readonly studioId: string;
@@ -359,22 +351,22 @@ export interface ApiKeyStore {
   }): Promise<ReplaceApiKeyOutcome>;
 
   /**
-   * Revokes a key, which must be kept as an event in the same write; a revoked one stays as it is. Must revoke one that
-   * cannot be read, too. Answers the key, or null when the studio has no such key.
+   * revokeApiKey must revoke a key, also an unreadable one, and store an event, in one write. A revoked key is returned unchanged.
+   * Returns null when the studio has no such key.
    */
   revokeApiKey(studioId: string, keyId: string, by: AuditContext): Promise<ApiKey | null>;
 
   /**
-   * Gives a key a quota of its own; null takes that away. Must change nothing else of the key. Another one than before must be
-   * kept as an event in the same write.
+   * putApiKeyQuota must set the quota of a key, or remove it (null), and nothing else. A changed quota must be stored with an event in
+   * one write.
    *
-   * @returns the key as it is then; null when the studio has no such key
-   * @throws UnreadableRecord, having written nothing
+   * @returns the key after the change; null when the studio has no such key
+   * @throws UnreadableRecord, without writing
    */
   putApiKeyQuota(studioId: string, keyId: string, limit: number | null, by: AuditContext): Promise<ApiKey | null>;
 
-  /** Keeps when a key was used, unless a use since another moment is kept already. */
-  noteApiKeyUse(use: {
+  /** Stores the time of a key's use, unless a use after `unlessSince` is stored already. */
+  recordApiKeyUse(use: {
     readonly studioId: string;
     readonly keyId: string;
     readonly now: Date;
@@ -382,83 +374,74 @@ export interface ApiKeyStore {
   }): Promise<void>;
 
   /**
-   * The key with this secret and what it depends on; must see every change that was answered before. A key that cannot be
-   * read opens nothing, a studio that cannot be read is suspended, a member that cannot be read has no role.
+   * Returns the key with this secret and what its rights depend on; must see every change that resolved before the call. An unreadable
+   * key is not returned; an unreadable studio is suspended; an unreadable member has no role.
    *
-   * @param sourceId what else to read of the key's studio; a UUID in lower case
+   * @param sourceId a source of the key's studio to read as well; a UUID in lower case
    */
   findCredential(secretSha256: Uint8Array, sourceId?: string): Promise<Credential | null>;
 }
 
-/** A studio's record, as far as it is to change; what is undefined stays as it is. */
+/** Changes to a studio's record; undefined fields do not change. */
 export interface StudioPut {
   readonly id: string;
-  /** A studio that is not there yet needs one. */
+  /** Required for a new studio. */
   readonly status: Studio['status'] | undefined;
   readonly regionCode: RegionCode | null | undefined;
   readonly quotaLimit?: number | null | undefined;
 }
 
-/** What became of putting what a studio may have only so many of. */
+/** The outcome of putting a member or a source, whose number is limited. */
 export type PutOutcome = 'put' | 'no-studio' | 'limit-reached';
 
 export interface DirectoryStore {
   /**
-   * Creates a studio, or changes what is given, also of one that cannot be read; must leave its members and sources alone.
-   * Another status or quota than before must be kept as an event in the same write, and so must the first ones. Must suspend a studio
-   * that has no room for an event, too. Another region must begin a renewal of the claims (`renewalAfter`) in the same write.
+   * putStudio must create a studio, or change the given fields of one, also of an unreadable one; its members and sources must not
+   * change. A new status or quota, including the first, must be stored with an event in the same write; a studio without room for
+   * an event must still be suspended. A new region must begin a claim renewal (`renewalAfter`) in the same write.
    *
-   * @returns the studio as it is then; null when there is none, and no status to make one with
+   * @returns the studio after the change; null: it does not exist, and `status` is undefined
    */
   putStudio(studio: StudioPut, by: AuditContext): Promise<Studio | null>;
 
-  /** A studio's record; one that cannot be read is suspended, and has no region. */
+  /** Returns a studio; an unreadable one is suspended and has no region. */
   findStudio(studioId: string): Promise<Studio | null>;
 
-  /**
-   * Studios as findStudio tells them, lowest id first by the bytes of the id, at most `limit`; one whose id is none is passed
-   * over.
-   *
-   * @param after only studios with a higher id than this; null: from the lowest
-   */
+  /** Lists the studios as findStudio returns them, ordered by the bytes of their ids. Skips those with an invalid id. */
   listStudios(after: string | null, limit: number): Promise<Page<Studio>>;
 
   /**
-   * Creates or replaces a member. Must write nothing when there is no such studio, or when it would be one more than
-   * MAX_MEMBERS, also when many are put at once; one that is there can be put whatever their number.
+   * putMember must create or replace a member. A new member must not be stored when the studio does not exist or has MAX_MEMBERS
+   * members, which must hold for concurrent calls.
    */
   putMember(member: Member): Promise<PutOutcome>;
 
-  /** A member; one whose role nobody knows is none. */
+  /** Returns a member; null when its role is unknown. */
   findMember(studioId: string, memberId: string): Promise<Member | null>;
 
-  /** Removes a member; answers who was removed, if anybody whose role is known. */
+  /** Removes a member and returns it; null when there was none, or its role is unknown. */
   removeMember(studioId: string, memberId: string): Promise<Member | null>;
 
-  /** Creates or replaces a source; the same as of members must hold of sources and MAX_LEAD_SOURCES. */
+  /** putLeadSource must create or replace a source, as putMember does, with the limit MAX_LEAD_SOURCES. */
   putLeadSource(source: LeadSource): Promise<PutOutcome>;
 
-  /** Removes a source; answers which was removed, if any that can be read. */
+  /** Removes a source and returns it; null when there was none, or it is unreadable. */
   removeLeadSource(studioId: string, sourceId: string): Promise<LeadSource | null>;
 
-  /** A source; one that cannot be read is none. */
+  /** Returns a source; null when it is unreadable. */
   findLeadSource(studioId: string, sourceId: string): Promise<LeadSource | null>;
 
-  /**
-   * Sources of the studio that can be read, lowest id first, at most `limit`.
-   *
-   * @param after only sources with a higher id than this; null: from the lowest
-   */
+  /** Lists the readable sources of the studio, lowest id first. */
   listLeadSources(studioId: string, after: string | null, limit: number): Promise<Page<LeadSource>>;
 }
 
-/** A studio whose leads' claims are made anew. */
+/** A studio with a claim renewal in progress. */
 export interface StudioRenewal {
   readonly studio: Studio;
   readonly renewal: ClaimRenewal;
 }
 
-/** A lead, and what it claims, or is found by once it is closed. */
+/** A lead with its claims, or the contact keys that it is found by when closed. */
 export interface ClaimingLead {
   readonly id: string;
   readonly contact: Contact;
@@ -468,17 +451,12 @@ export interface ClaimingLead {
 
 export interface ClaimRenewalStore {
   /**
-   * Every studio whose leads' claims are to be made anew, by id; also those that a release wrote which knew the first
-   * rule only: of these, everything is to be renewed. One of which it cannot be read how far it has come is left out.
+   * Returns every studio with a claim renewal in progress, by id, including those written by a release that knew only the first contact
+   * rule: these need a complete renewal. Skips studios whose renewal is unreadable.
    */
   listClaimRenewals(): Promise<StudioRenewal[]>;
 
-  /**
-   * What the next `limit` leads of a studio claim, lowest id first, and the id that the next such leads follow; null: there are no
-   * more. One whose claims cannot be read is left out, and keeps them.
-   *
-   * @param after only leads with a higher id than this; null: from the lowest
-   */
+  /** Returns the claims of the next `limit` leads of a studio, lowest id first. Skips leads with unreadable claims, which keep them. */
   listClaims(
     studioId: string,
     after: string | null,
@@ -486,20 +464,19 @@ export interface ClaimRenewalStore {
   ): Promise<{ readonly leads: ClaimingLead[]; readonly next: string | null }>;
 
   /**
-   * Gives a lead other claims, and changes nothing else of it. Must write nothing unless it is still as open or closed as it was
-   * read, has that contact, and claims that.
-   * What another lead claims must stay that one's; the lead gets what is free.
+   * renewClaims must replace the claims of a lead and nothing else, and write nothing if the lead's contact, claims or being open have
+   * changed since it was read. A key that another lead claims must stay with that lead; this one gets the others.
    *
    * @returns the lead that has one of the claims; null when none has, or nothing was written
    */
   renewClaims(studioId: string, lead: ClaimingLead, claims: OpenClaims): Promise<string | null>;
 
   /**
-   * Notes how far a renewal has come; null: there is none, or it is over. Must write nothing unless it still stands as it was read.
+   * Stores the progress of a renewal; `next` null: it is complete. Must write nothing if the stored progress differs from `read`.
    *
    * @returns whether it was written
    */
-  noteClaimRenewal(
+  saveClaimRenewal(
     read: { readonly studio: Studio; readonly renewal: ClaimRenewal | null },
     next: ClaimRenewal | null,
   ): Promise<boolean>;
@@ -507,8 +484,8 @@ export interface ClaimRenewalStore {
 
 export interface AuditStore {
   /**
-   * What was done to a studio and its keys, or to one of its leads; newest first, at most EVENTS_KEPT. Must tell what was
-   * done to one of them in the order in which it was done. What cannot be read is passed over.
+   * Returns the events of a studio and its keys, or of one of its leads; newest first, at most MAX_AUDIT_EVENTS. Must return the events
+   * of one record in the order in which they happened. Skips unreadable ones.
    *
    * @param leadId null: the studio and its keys
    */

@@ -1,9 +1,9 @@
 import { Binary, UUID } from 'mongodb';
 import { type ApiKey, isLive, KEY_SLOTS } from '../../domain/api-key.ts';
 import { quotaLimitText } from '../../domain/quota-limit.ts';
-import { type Checked, legibleApiKey, whole, wholeOrNull } from '../checked.ts';
+import { type Checked, legibleApiKey, readableOrNull, readableOrThrow } from '../checked.ts';
 import { type ApiKeyStore, type ReplaceApiKeyOutcome, type ReportUnreadable, UnreadableRecord } from '../store.ts';
-import { actor, refusedHistory, remember, updateAndRemember } from './audit.ts';
+import { actor, historyRefusal, updateWithEvents, withEvents } from './audit.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import {
   apiKeyDocument,
@@ -20,12 +20,12 @@ import type { StudioReads } from './studio-reads.ts';
 
 /** API keys and their slots, in MongoDB. */
 export function mongoApiKeys(connection: Connection, studioReads: StudioReads, report: ReportUnreadable): ApiKeyStore {
-  const { apiKeys, call, gathered } = connection;
+  const { apiKeys, call, batched } = connection;
   const mutex = new KeyedMutex();
-  const keysBySecret = gathered<Uint8Array, ApiKey | null>(async ({ apiKeys }, secrets) => {
+  const keysBySecret = batched<Uint8Array, ApiKey | null>(async ({ apiKeys }, secrets) => {
     const filter = { secretSha256: { $in: secrets.map((hash) => new Binary(hash)) } };
     const found = await apiKeys.find(filter, WITHOUT_HISTORY).toArray();
-    const keys = found.flatMap((document) => wholeOrNull(apiKeyOf(document), report) ?? []);
+    const keys = found.flatMap((document) => readableOrNull(apiKeyOf(document), report) ?? []);
     const keysThere = new Map(keys.map((key) => [hexOf(key.secretSha256), key]));
     return secrets.map((hash) => keysThere.get(hexOf(hash)) ?? null);
   });
@@ -37,7 +37,7 @@ export function mongoApiKeys(connection: Connection, studioReads: StudioReads, r
       call(async () => {
         const found = await apiKeys.find({ studioId }, WITHOUT_HISTORY).sort({ _id: -1 }).toArray();
         return found.flatMap(
-          (document) => wholeOrNull(apiKeyOf(document), report) ?? legibleApiKey(apiKeyIn(document)) ?? [],
+          (document) => readableOrNull(apiKeyOf(document), report) ?? legibleApiKey(apiKeyIn(document)) ?? [],
         );
       }),
 
@@ -47,7 +47,7 @@ export function mongoApiKeys(connection: Connection, studioReads: StudioReads, r
       call((deadline) =>
         untilKnown(deadline, async () => {
           const _id = new UUID(keyId);
-          await updateAndRemember(
+          await updateWithEvents(
             apiKeys,
             // Whatever stands there that is no time: it is none of ours.
             { studioId, _id, revokedAt: { $not: { $type: 'date' } } },
@@ -55,7 +55,7 @@ export function mongoApiKeys(connection: Connection, studioReads: StudioReads, r
             { action: 'api-key-revoked', ...actor({ memberId, caller }), time: now },
           );
           const found = await apiKeys.findOne({ studioId, _id }, WITHOUT_HISTORY);
-          return { key: found && (wholeOrNull(apiKeyOf(found), report) ?? legibleApiKey(apiKeyIn(found))) };
+          return { key: found && (readableOrNull(apiKeyOf(found), report) ?? legibleApiKey(apiKeyIn(found))) };
         }),
       ).then(({ key }) => key),
 
@@ -68,7 +68,7 @@ export function mongoApiKeys(connection: Connection, studioReads: StudioReads, r
           if (!key || key instanceof UnreadableRecord || key.quotaLimit === limit) return { key };
           deadline.throwIfAborted();
           const before = key.quotaLimit;
-          const isChanged = await updateAndRemember(
+          const isChanged = await updateWithEvents(
             apiKeys,
             { studioId, _id, quotaLimit: before },
             { quotaLimit: limit },
@@ -82,9 +82,9 @@ export function mongoApiKeys(connection: Connection, studioReads: StudioReads, r
           );
           return isChanged ? { key: { ...key, quotaLimit: limit } } : undefined;
         }),
-      ).then(({ key }) => whole(key)),
+      ).then(({ key }) => readableOrThrow(key)),
 
-    noteApiKeyUse: ({ studioId, keyId, now, unlessSince }) =>
+    recordApiKeyUse: ({ studioId, keyId, now, unlessSince }) =>
       call(async () => {
         const _id = new UUID(keyId);
         // Not tried again: the next use will do.
@@ -101,8 +101,8 @@ export function mongoApiKeys(connection: Connection, studioReads: StudioReads, r
         const { studioId, memberId } = key;
         const studio = await studioReads.ask({ studioId, memberId, sourceId }, deadline);
         if (!studio) return null;
-        const member = wholeOrNull(memberOf(studio, memberId), report);
-        const source = sourceId === undefined ? null : wholeOrNull(sourceOf(studio, sourceId), report);
+        const member = readableOrNull(memberOf(studio, memberId), report);
+        const source = sourceId === undefined ? null : readableOrNull(sourceOf(studio, sourceId), report);
         return { key, studio: studioOf(studio, report), issuerRole: member?.role ?? null, source };
       }),
   };
@@ -164,18 +164,18 @@ const keyReplacer =
                   expiresAt: renewed.expiresAt,
                   slot,
                 },
-                $push: remember({ action: 'api-key-replaced', ...actor({ memberId, caller }), time: now }),
+                $push: withEvents({ action: 'api-key-replaced', ...actor({ memberId, caller }), time: now }),
               },
             );
             return matchedCount === 1 ? { kind: 'replaced', key: renewed } : undefined;
           } catch (error) {
-            const refused = await refusedHistory(apiKeys, { kind: 'API key', studioId, id: keyId, _id }, error);
+            const refused = await historyRefusal(apiKeys, { kind: 'API key', studioId, id: keyId, _id }, error);
             if (refused) return refused;
             throw error;
           }
         }),
       ),
-    ).then(whole);
+    ).then(readableOrThrow);
 
 /** A slot that nobody holds just now, or undefined. Any of them: neighbours who ask at once should not meet. */
 async function freeSlot(

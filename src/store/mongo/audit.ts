@@ -1,6 +1,6 @@
 import { type Collection, type Filter, MongoServerError, type UpdateFilter, type WithId } from 'mongodb';
-import { type Actor, type AuditEvent, EVENTS_KEPT } from '../../domain/audit.ts';
-import { type Checked, checkedEvent, faultOfHistory, wholeOrNull } from '../checked.ts';
+import { type Actor, type AuditEvent, MAX_AUDIT_EVENTS } from '../../domain/audit.ts';
+import { type Checked, checkedEvent, historyFault, readableOrNull } from '../checked.ts';
 import type { AuditStore, ReportUnreadable, UnreadableRecord } from '../store.ts';
 import type { Connection } from './connection.ts';
 import { type HistoryEntry, leadKey, READ } from './documents.ts';
@@ -20,13 +20,13 @@ const REFUSED_HISTORY = new Set([10334, 17419, 285999133, 2, 14]);
  * event of what was not done, or what was done without its event, whichever is written first. Nor would a clock tell the
  * order of two events, which here is that of the writes.
  *
- * The price is that a history is bounded, and goes with its document. An event takes less than 200 bytes, so EVENTS_KEPT of
+ * The price is that a history is bounded, and goes with its document. An event takes less than 200 bytes, so MAX_AUDIT_EVENTS of
  * them take less than 200 KB of the 16 MB that a document may have; the write that adds one drops the oldest. Whoever
  * wants anything else of the document reads it without its history.
  */
 export function mongoAudit({ leads, apiKeys, studios, call }: Connection, report: ReportUnreadable): AuditStore {
   const eventsOf = (history: unknown, subject: Subject) =>
-    Array.isArray(history) ? history.flatMap((entry) => wholeOrNull(eventOf(entry, subject), report) ?? []) : [];
+    Array.isArray(history) ? history.flatMap((entry) => readableOrNull(eventOf(entry, subject), report) ?? []) : [];
   return {
     listAuditEvents: (studioId, leadId) =>
       call(async () => {
@@ -48,8 +48,8 @@ export function mongoAudit({ leads, apiKeys, studios, call }: Connection, report
 export const actor = ({ memberId, caller }: Actor) => ({ memberId, ...(caller && { caller }) });
 
 /** What makes a document's history longer, as a part of an update. */
-export const remember = (...entries: HistoryEntry[]) => ({
-  history: { $each: entries, $slice: -EVENTS_KEPT },
+export const withEvents = (...entries: HistoryEntry[]) => ({
+  history: { $each: entries, $slice: -MAX_AUDIT_EVENTS },
 });
 
 /**
@@ -58,14 +58,14 @@ export const remember = (...entries: HistoryEntry[]) => ({
  *
  * @returns whether there was one
  */
-export async function updateAndRemember<Document extends { readonly history?: readonly HistoryEntry[] }>(
+export async function updateWithEvents<Document extends { readonly history?: readonly HistoryEntry[] }>(
   collection: Collection<Document>,
   filter: Filter<Document>,
   $set: Partial<Document>,
   ...entries: HistoryEntry[]
 ): Promise<boolean> {
   const changes = [
-    { $set, $push: remember(...entries) },
+    { $set, $push: withEvents(...entries) },
     { $set: { ...$set, history: entries } },
     { $set, $unset: { history: 1 } },
   ];
@@ -83,14 +83,14 @@ export async function updateAndRemember<Document extends { readonly history?: re
  * The document that was not changed, when what the server refused was to add to a history that is no list: trying again would
  * never help.
  */
-export async function refusedHistory<Document extends { readonly history?: readonly HistoryEntry[] }>(
+export async function historyRefusal<Document extends { readonly history?: readonly HistoryEntry[] }>(
   collection: Collection<Document>,
   { _id, ...record }: Pick<UnreadableRecord, 'kind' | 'studioId' | 'id'> & Pick<WithId<Document>, '_id'>,
   error: unknown,
 ): Promise<UnreadableRecord | undefined> {
   if (!isRefusal(error)) return undefined;
   const found = await collection.findOne({ studioId: record.studioId, _id } as Filter<Document>, HISTORY);
-  return found ? faultOfHistory(record.kind, record, found.history) : undefined;
+  return found ? historyFault(record.kind, record, found.history) : undefined;
 }
 
 const isRefusal = (error: unknown): boolean =>
@@ -123,6 +123,6 @@ function newestFirst(histories: readonly (readonly AuditEvent[])[]): AuditEvent[
   return placed
     .toReversed()
     .sort((a, b) => b.place - a.place)
-    .slice(0, EVENTS_KEPT)
+    .slice(0, MAX_AUDIT_EVENTS)
     .map(({ event }) => event);
 }

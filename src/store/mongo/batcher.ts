@@ -4,21 +4,21 @@ const MAX_IN_BATCH = 64;
 /** How many batches are under way at once. While that many are, what comes gathers: under load batches grow by themselves. */
 const BATCHES_AT_ONCE = 4;
 
-interface Waiting<Request, Answer, Asker> {
+interface Waiting<Request, Answer, Caller> {
   readonly request: Request;
   readonly deadline: AbortSignal;
-  readonly asker: Asker | undefined;
+  readonly caller: Caller | undefined;
   readonly resolve: (answer: Answer) => void;
   readonly reject: (error: unknown) => void;
 }
 
 /** Those that are to get the same answer. */
-type Sharing<Request, Answer, Asker> = [Waiting<Request, Answer, Asker>, ...Waiting<Request, Answer, Asker>[]];
+type Sharing<Request, Answer, Caller> = [Waiting<Request, Answer, Caller>, ...Waiting<Request, Answer, Caller>[]];
 
-/** @param askers who made the requests */
-type Perform<Request, Answer, Asker> = (
+/** @param callers who made the requests */
+type Perform<Request, Answer, Caller> = (
   requests: readonly Request[],
-  askers: readonly (Asker | undefined)[],
+  callers: readonly (Caller | undefined)[],
 ) => Promise<readonly Answer[]>;
 
 /**
@@ -26,27 +26,27 @@ type Perform<Request, Answer, Asker> = (
  * that are the same go as one, so that a herd costs no more than one of it. A lone request waits for nobody; and what a batch
  * reads, it reads after everybody in it came.
  */
-export class Batcher<Request, Answer, Asker = undefined> {
-  readonly #perform: Perform<Request, Answer, Asker>;
-  readonly #asker: () => Asker | undefined;
+export class Batcher<Request, Answer, Caller = undefined> {
+  readonly #perform: Perform<Request, Answer, Caller>;
+  readonly #caller: () => Caller | undefined;
   readonly #nameOf: (request: Request) => unknown;
   /** By their names, in the order in which the first of each came. */
-  readonly #waiting = new Map<unknown, Sharing<Request, Answer, Asker>>();
+  readonly #waiting = new Map<unknown, Sharing<Request, Answer, Caller>>();
   #underWay = 0;
   #isScheduled = false;
 
   /**
    * @param perform gives an answer for each request, in their order; when it fails, they all do
-   * @param asker tells who makes a request
+   * @param caller tells who makes a request
    * @param nameOf gives the same for requests that are to get the same answer; unless told, each is one of its own
    */
   constructor(
-    perform: Perform<Request, Answer, Asker>,
-    asker: () => Asker | undefined = () => undefined,
+    perform: Perform<Request, Answer, Caller>,
+    caller: () => Caller | undefined = () => undefined,
     nameOf: (request: Request) => unknown = (request) => request,
   ) {
     this.#perform = perform;
-    this.#asker = asker;
+    this.#caller = caller;
     this.#nameOf = nameOf;
   }
 
@@ -54,7 +54,7 @@ export class Batcher<Request, Answer, Asker = undefined> {
   ask(request: Request, deadline: AbortSignal): Promise<Answer> {
     return new Promise((resolve, reject) => {
       const name = this.#nameOf(request);
-      const waiting = { request, deadline, asker: this.#asker(), resolve, reject };
+      const waiting = { request, deadline, caller: this.#caller(), resolve, reject };
       const sharing = this.#waiting.get(name);
       if (sharing) sharing.push(waiting);
       else this.#waiting.set(name, [waiting]);
@@ -75,8 +75,8 @@ export class Batcher<Request, Answer, Asker = undefined> {
   }
 
   /** Takes as many different requests as go together, and all that are the same as one of these. */
-  #nextBatch(): Sharing<Request, Answer, Asker>[] {
-    const batch: Sharing<Request, Answer, Asker>[] = [];
+  #nextBatch(): Sharing<Request, Answer, Caller>[] {
+    const batch: Sharing<Request, Answer, Caller>[] = [];
     for (const [name, sharing] of this.#waiting) {
       if (batch.length === MAX_IN_BATCH) break;
       this.#waiting.delete(name);
@@ -87,12 +87,12 @@ export class Batcher<Request, Answer, Asker = undefined> {
     return batch;
   }
 
-  async #begin(batch: readonly Sharing<Request, Answer, Asker>[]): Promise<void> {
+  async #begin(batch: readonly Sharing<Request, Answer, Caller>[]): Promise<void> {
     this.#underWay += 1;
     try {
       const answers = await this.#perform(
         batch.map(([{ request }]) => request),
-        batch.flat().map(({ asker }) => asker),
+        batch.flat().map(({ caller }) => caller),
       );
       for (const [index, sharing] of batch.entries())
         for (const { resolve } of sharing) resolve(answers[index] as Answer);

@@ -15,7 +15,7 @@ const COMMANDS: Readonly<Record<string, StoreCommand['name']>> = {
 };
 
 /** Is told that a command begins, and by what it gives then, whether it was done. */
-export type CommandBegins = (name: StoreCommand['name'], size: number) => (isDone: boolean) => void;
+export type CommandStarted = (name: StoreCommand['name'], size: number) => (isDone: boolean) => void;
 
 /**
  * A collection whose commands all end, and are told. The driver's own monitoring would tell them too, but reads every answer
@@ -28,7 +28,7 @@ export type CommandBegins = (name: StoreCommand['name'], size: number) => (isDon
 export function boundedCollection<Schema extends Document>(
   collection: Collection<Schema>,
   mostMs: number,
-  begins: CommandBegins | undefined,
+  begins: CommandStarted | undefined,
 ): Collection<Schema> {
   const attend = async <Result>(
     name: StoreCommand['name'],

@@ -1,7 +1,7 @@
 import { UUID } from 'mongodb';
 import type { ClaimRenewal } from '../../domain/claim-renewal.ts';
 import { CONTACT_RULE_VERSION, type OpenClaims } from '../../domain/claims.ts';
-import { wholeOrNull } from '../checked.ts';
+import { readableOrNull } from '../checked.ts';
 import type { ClaimingLead, ClaimRenewalStore, ReportUnreadable } from '../store.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import {
@@ -37,7 +37,7 @@ export function mongoClaimRenewals(connection: Connection, report: ReportUnreada
           .sort({ _id: 1 })
           .toArray();
         return found.flatMap((document) => {
-          const renewal = wholeOrNull(renewalOf(document), report);
+          const renewal = readableOrNull(renewalOf(document), report);
           return renewal ? [{ studio: studioOf(document, report), renewal }] : [];
         });
       }),
@@ -53,13 +53,13 @@ export function mongoClaimRenewals(connection: Connection, report: ReportUnreada
           .toArray();
         const claiming = found
           .filter((lead) => !isErased(lead))
-          .flatMap((lead) => wholeOrNull(claimingLeadOf(studioId, lead), report) ?? []);
+          .flatMap((lead) => readableOrNull(claimingLeadOf(studioId, lead), report) ?? []);
         return { leads: claiming, next: found.length < limit ? null : (found.at(-1)?._id.id.toString() ?? null) };
       }),
 
     renewClaims: claimRenewer(connection),
 
-    noteClaimRenewal: ({ studio, renewal }, next) =>
+    saveClaimRenewal: ({ studio, renewal }, next) =>
       call(async () => {
         // Not tried again: whoever renews begins again where it is noted.
         const { matchedCount } = await studios.updateOne(

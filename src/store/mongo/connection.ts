@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Db, MongoClient, type MongoError, ReadConcern, WriteConcern } from 'mongodb';
 import { STORE_CALL_MS, STORE_CLOSE_MS, STORE_SILENCE_MS } from '../../../common/deadlines.ts';
-import { nothingIsCreated, saysOfDuplicates } from '../index-faults.ts';
+import { creationsRefused, describeDuplicates } from '../index-faults.ts';
 import { type StoreObserver, StoreUnavailable } from '../store.ts';
-import { type Collections, collectionsOf, type Together } from './collections.ts';
+import { type Batching, type Collections, collectionsOf } from './collections.ts';
 import { duplicatesUnder } from './duplicates.ts';
 import { type Indexes, IndexKeeper } from './index-keeper.ts';
 import { type Index, indexFaults, makeIndex, PROMISED } from './indexes.ts';
@@ -23,7 +23,7 @@ const ATTEMPTS = 8;
 const FIRST_PAUSE_MS = 10;
 
 /** The database, for the adapter's parts. */
-export interface Connection extends Collections, Together {
+export interface Connection extends Collections, Batching {
   /** Whether the unique indexes stand that every promise rests on. */
   readonly indexes: Indexes;
   /**
@@ -59,7 +59,7 @@ const CONCERNS = {
  * @param url `mongodb://…` or `mongodb+srv://…`, with the database's name in its path; default `lead-intake`
  * @param observer is told of every command
  */
-export async function connect<Asker>(url: string, observer?: StoreObserver<Asker>): Promise<Connection> {
+export async function connect<Caller>(url: string, observer?: StoreObserver<Caller>): Promise<Connection> {
   const client = new MongoClient(url, {
     appName: 'lead-intake',
     socketTimeoutMS: STORE_SILENCE_MS,
@@ -76,7 +76,7 @@ export async function connect<Asker>(url: string, observer?: StoreObserver<Asker
   const lasting = new ReconnectingClient(client, closing.signal);
   const indexes = new IndexKeeper({
     look: (collection) => lasting.ask(() => indexFaults(database, collection)),
-    make: (index) => patiently(url, closing.signal, (patient) => makeOrSayWhyNot(patient, index)),
+    make: (index) => withSlowClient(url, closing.signal, (patient) => buildIndex(patient, index)),
   });
   const firstSight = lasting.connecting.then(() => indexes.see());
   const keeping = firstSight.then(() => indexes.keep(closing.signal));
@@ -107,7 +107,7 @@ export async function connect<Asker>(url: string, observer?: StoreObserver<Asker
     async check() {
       const faults = await Promise.all(PROMISED.map((collection) => indexes.fault(collection)));
       const found = faults.filter((fault) => fault !== undefined);
-      if (found.length > 0) throw nothingIsCreated(found);
+      if (found.length > 0) throw creationsRefused(found);
     },
 
     async close() {
@@ -163,7 +163,7 @@ export async function untilKnown<Outcome>(
  *
  * @param closing ends it, finished or not
  */
-export async function patiently<Result>(
+export async function withSlowClient<Result>(
   url: string,
   closing: AbortSignal | undefined,
   work: (database: Db) => Promise<Result>,
@@ -184,14 +184,14 @@ export async function patiently<Result>(
 }
 
 /** Makes an index; gives what keeps it from being made, in words that have ids of documents and nothing of what is in them. */
-async function makeOrSayWhyNot(database: Db, index: Index): Promise<string | undefined> {
+async function buildIndex(database: Db, index: Index): Promise<string | undefined> {
   try {
     await makeIndex(database, index);
     return undefined;
   } catch (error) {
     // Servers word it differently when documents stand in the way, and some tell what is in them.
     if (INDEX_CONFLICTS.includes((error as MongoError).code)) return 'another index stands in its place: drop that one';
-    return saysOfDuplicates(await duplicatesUnder(database, index)) ?? (error as Error).message;
+    return describeDuplicates(await duplicatesUnder(database, index)) ?? (error as Error).message;
   }
 }
 

@@ -1,11 +1,11 @@
 import type { AuditContext } from '../../domain/audit.ts';
 import { quotaLimitText } from '../../domain/quota-limit.ts';
 import { type LeadSource, MAX_LEAD_SOURCES, MAX_MEMBERS, STUDIO_STATUSES, type Studio } from '../../domain/studio.ts';
-import { type Checked, isOneOf, wholeOrNull } from '../checked.ts';
+import { type Checked, isOneOf, readableOrNull } from '../checked.ts';
 import { readPage } from '../pages.ts';
 import { regionAfterPut } from '../region-after-put.ts';
 import type { DirectoryStore, PutOutcome, ReportUnreadable, StudioPut } from '../store.ts';
-import { actor, updateAndRemember } from './audit.ts';
+import { actor, updateWithEvents } from './audit.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import {
   AFTER_ALL_STUDIOS,
@@ -61,13 +61,13 @@ export function mongoDirectory(connection: Connection, reads: StudioReads, repor
     findMember: (studioId, memberId) =>
       call(async (deadline) => {
         const studio = await reads.ask({ studioId, memberId }, deadline);
-        return studio && wholeOrNull(memberOf(studio, memberId), report);
+        return studio && readableOrNull(memberOf(studio, memberId), report);
       }),
 
     removeMember: (studioId, memberId) =>
       call(async () => {
         const before = await remove(studioId, `members.${memberId}`);
-        return before && wholeOrNull(memberOf(before, memberId), report);
+        return before && readableOrNull(memberOf(before, memberId), report);
       }),
 
     putLeadSource: ({ studioId, id, name, enabled }) =>
@@ -76,13 +76,13 @@ export function mongoDirectory(connection: Connection, reads: StudioReads, repor
     removeLeadSource: (studioId, sourceId) =>
       call(async () => {
         const before = await remove(studioId, `sources.${sourceId}`);
-        return before && wholeOrNull(sourceOf(before, sourceId), report);
+        return before && readableOrNull(sourceOf(before, sourceId), report);
       }),
 
     findLeadSource: (studioId, sourceId) =>
       call(async (deadline) => {
         const studio = await reads.ask({ studioId, sourceId }, deadline);
-        return studio && wholeOrNull(sourceOf(studio, sourceId), report);
+        return studio && readableOrNull(sourceOf(studio, sourceId), report);
       }),
 
     listLeadSources: (studioId, after, limit) =>
@@ -141,7 +141,7 @@ function studioPutter({ studios, call }: Connection, report: ReportUnreadable): 
     const isChanged =
       entries.length === 0
         ? Object.keys(change).length === 0 || (await studios.updateOne(asItWas, { $set: change })).matchedCount === 1
-        : await updateAndRemember(studios, asItWas, change, ...entries);
+        : await updateWithEvents(studios, asItWas, change, ...entries);
     const studio = {
       id: found._id,
       status: status ?? before.status,

@@ -1,7 +1,7 @@
 import { Binary, UUID } from 'mongodb';
 import type { ApiKey, ApiKeyScope } from '../../domain/api-key.ts';
 import type { AuditEvent } from '../../domain/audit.ts';
-import { type ClaimRenewal, renewalFromFirstRule } from '../../domain/claim-renewal.ts';
+import { type ClaimRenewal, renewalFromRuleV1 } from '../../domain/claim-renewal.ts';
 import { CONTACT_RULE_VERSION, type ContactRule, type OpenClaims } from '../../domain/claims.ts';
 import type { Contact, RegionCode } from '../../domain/contact.ts';
 import type { Correction, OriginalFields } from '../../domain/correction.ts';
@@ -24,8 +24,8 @@ import {
   checkedStudio,
   formerRulesIn,
   isRegion,
+  readableOrThrow,
   type Unchecked,
-  whole,
 } from '../checked.ts';
 import type { ClaimingLead, EarlierCreation, ErasedCreation, ReportUnreadable } from '../store.ts';
 
@@ -206,7 +206,7 @@ export function closedClaimsDocument(leadId: string, { contactKeys, contactRule 
 export const closedClaim = (contactKey: string, leadId: string): string => `closed:${contactKey}:${leadId}`;
 
 /** What finds all leads of a contact by one of its keys, open and closed. */
-export const claimsUnder = (contactKey: string): (string | RegExp)[] => [
+export const claimsWithKey = (contactKey: string): (string | RegExp)[] => [
   openClaim(contactKey),
   new RegExp(`^closed:${contactKey}:`),
 ];
@@ -277,14 +277,14 @@ export const claimingLeadOf = (
   });
 
 /** A claim's key: a hash in base64url. */
-const KEY_OF_CLAIM = /^(?:open|closed):([\w-]{43})/;
+const CLAIM_KEY = /^(?:open|closed):([\w-]{43})/;
 
 /** The keys among the claims of a lead. */
 export const contactKeysIn = (claims: LeadDocument['openContactKey']): string[] =>
-  [claims].flat().flatMap((claim) => (typeof claim === 'string' && KEY_OF_CLAIM.exec(claim)?.[1]) || []);
+  [claims].flat().flatMap((claim) => (typeof claim === 'string' && CLAIM_KEY.exec(claim)?.[1]) || []);
 
 /** What the lead of a document was made with. */
-export function keptFingerprint({ _id, studioId, idempotency }: LeadDocument): Checked<Fingerprint> {
+export function storedFingerprint({ _id, studioId, idempotency }: LeadDocument): Checked<Fingerprint> {
   return checkedFingerprint(
     { version: idempotency?.fingerprintVersion, sha256: idempotency?.fingerprint },
     { studioId, id: uuidText(_id?.id) },
@@ -295,7 +295,7 @@ export function keptFingerprint({ _id, studioId, idempotency }: LeadDocument): C
 export const creationOf = (document: LeadDocument): EarlierCreation | ErasedCreation =>
   isErased(document)
     ? { kind: 'erased' }
-    : { lead: whole(earlierLeadOf(document)), fingerprint: whole(keptFingerprint(document)) };
+    : { lead: readableOrThrow(earlierLeadOf(document)), fingerprint: readableOrThrow(storedFingerprint(document)) };
 
 export function apiKeyDocument({ id, secretSha256, ...fields }: ApiKey, slot: string): ApiKeyDocument {
   return { _id: new UUID(id), ...fields, secretSha256: new Binary(secretSha256), slot };
@@ -348,7 +348,7 @@ export function renewalOf({ _id, claimVersion, regionCode, renewal }: StudioDocu
     return checkedRenewal({ step, since, after: after === null ? null : uuidText(after), formerRules }, _id);
   }
   if (claimVersion === CONTACT_RULE_VERSION) return null;
-  return renewalFromFirstRule(isRegion(regionCode) ? regionCode : null);
+  return renewalFromRuleV1(isRegion(regionCode) ? regionCode : null);
 }
 
 /** The fields that say how far a renewal has come. */

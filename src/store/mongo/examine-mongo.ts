@@ -1,14 +1,14 @@
 import type { Db } from 'mongodb';
 import type { ServerState, SilentServer } from '../database-state.ts';
-import { saysOfDuplicates } from '../index-faults.ts';
-import { patiently } from './connection.ts';
+import { describeDuplicates } from '../index-faults.ts';
+import { withSlowClient } from './connection.ts';
 import { duplicatesUnder } from './duplicates.ts';
 import { INDEXED, indexFaults } from './indexes.ts';
 
 /** Looks at a database without changing anything. */
 export async function examineMongo(url: string): Promise<ServerState | SilentServer> {
   try {
-    return await patiently(url, undefined, look);
+    return await withSlowClient(url, undefined, look);
   } catch (reason) {
     return { kind: 'silent server', product: 'MongoDB', reason };
   }
@@ -27,7 +27,7 @@ async function look(database: Db): Promise<ServerState> {
     time: hello.localTime,
     indexFaults: await Promise.all(
       faults.map(async ({ index, says }) => {
-        const hindrance = saysOfDuplicates(await duplicatesUnder(database, index));
+        const hindrance = describeDuplicates(await duplicatesUnder(database, index));
         return hindrance === undefined ? says : `${says}; ${hindrance}`;
       }),
     ),

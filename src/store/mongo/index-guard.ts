@@ -1,7 +1,7 @@
 import { type Document, UUID } from 'mongodb';
 import { correctedFields } from '../../domain/correction.ts';
 import { isOpen, type Lead } from '../../domain/lead.ts';
-import { nothingIsCreated } from '../index-faults.ts';
+import { creationsRefused } from '../index-faults.ts';
 import { replayOutcome } from '../replay-outcome.ts';
 import type { ApiKeyStore, ClaimRenewalStore, LeadStore } from '../store.ts';
 import { type Connection, untilKnown } from './connection.ts';
@@ -23,7 +23,7 @@ export function guardLeads(store: LeadStore, connection: Connection): LeadStore 
     const found = await call(() =>
       leads.findOne({ studioId, 'idempotency.key': new UUID(idempotencyKey) }, WITHOUT_HISTORY),
     );
-    if (found && !(await standsAlone(found, connection))) throw nothingIsCreated([fault]);
+    if (found && !(await standsAlone(found, connection))) throw creationsRefused([fault]);
     return found;
   }
 
@@ -37,14 +37,14 @@ export function guardLeads(store: LeadStore, connection: Connection): LeadStore 
       const before = vouching.lastFault();
       if (before !== undefined) {
         const lead = await store.findLead(studioId, leadId);
-        if (lead && takesClaims(lead)) throw nothingIsCreated([before]);
+        if (lead && takesClaims(lead)) throw creationsRefused([before]);
       }
       const outcome = await change();
       const isWritten = outcome.kind === 'changed' || outcome.kind === 'updated';
       const fault = isWritten && (await vouching.fault(deadline));
       if (!fault) return outcome;
       const changed = await call(() => leads.findOne({ studioId, _id: leadKey(studioId, leadId) }, WITHOUT_HISTORY));
-      if (!changed || !(await standsAlone(changed, connection))) throw nothingIsCreated([fault]);
+      if (!changed || !(await standsAlone(changed, connection))) throw creationsRefused([fault]);
       return outcome;
     });
 
@@ -62,7 +62,7 @@ export function guardLeads(store: LeadStore, connection: Connection): LeadStore 
           if (fault === undefined) return outcome;
         }
         const earlier = await soleLead(lead.studioId, claims.idempotencyKey, fault);
-        if (!earlier || earlier._id.id.toString() === lead.id) throw nothingIsCreated([fault]);
+        if (!earlier || earlier._id.id.toString() === lead.id) throw creationsRefused([fault]);
         return replayOutcome(creationOf(earlier), claims.fingerprint);
       }),
 
@@ -111,10 +111,10 @@ export function guardApiKeys(store: ApiKeyStore, connection: Connection): ApiKey
   const vouchedFor = <Result>(work: () => Promise<Result>): Promise<Result> =>
     connection.calls(async (deadline) => {
       const before = vouching.lastFault();
-      if (before !== undefined) throw nothingIsCreated([before]);
+      if (before !== undefined) throw creationsRefused([before]);
       const result = await work();
       const fault = await vouching.fault(deadline);
-      if (fault !== undefined) throw nothingIsCreated([fault]);
+      if (fault !== undefined) throw creationsRefused([fault]);
       return result;
     });
   return {
@@ -131,7 +131,7 @@ export function guardClaimRenewals(store: ClaimRenewalStore, connection: Connect
     ...store,
     async renewClaims(...renewal) {
       const fault = vouching.lastFault();
-      if (fault !== undefined) throw nothingIsCreated([fault]);
+      if (fault !== undefined) throw creationsRefused([fault]);
       return store.renewClaims(...renewal);
     },
   };

@@ -3,10 +3,10 @@ import { CoalescedReads } from '../../../common/coalesced-reads.ts';
 import { INDEXED, type Index, type Indexed, type IndexFault } from './indexes.ts';
 
 /** How often the indexes are looked at while nobody creates anything; milliseconds. */
-const LOOK_EVERY_MS = 1000;
+const CHECK_INTERVAL_MS = 1000;
 
 /** The longest pause between two attempts to make an index; milliseconds. Each may read a whole collection. */
-const MAKE_AGAIN_MS = 60_000;
+const REBUILD_DELAY_MS = 60_000;
 
 /** How the keeper gets at the indexes. */
 interface Hands {
@@ -34,7 +34,7 @@ export class IndexKeeper implements Indexes {
   readonly #faults = new Map<Indexed, readonly IndexFault[]>();
   /** Why an index could not be made. */
   readonly #hindrances = new Map<Index, string>();
-  #pauseMs = LOOK_EVERY_MS;
+  #pauseMs = CHECK_INTERVAL_MS;
   #makeAgainAt = 0;
 
   constructor(hands: Hands) {
@@ -53,7 +53,7 @@ export class IndexKeeper implements Indexes {
   /** Looks from time to time, and makes what is missing, until the signal. Never rejects. */
   async keep(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      await sleep(LOOK_EVERY_MS, undefined, { signal, ref: false }).catch(() => {});
+      await sleep(CHECK_INTERVAL_MS, undefined, { signal, ref: false }).catch(() => {});
       if (!signal.aborted) await this.see();
     }
   }
@@ -62,12 +62,12 @@ export class IndexKeeper implements Indexes {
   async see(): Promise<void> {
     try {
       const faults = await this.#lookAtAll();
-      if (faults.length === 0) this.#pauseMs = LOOK_EVERY_MS;
+      if (faults.length === 0) this.#pauseMs = CHECK_INTERVAL_MS;
       if (faults.length === 0 || performance.now() < this.#makeAgainAt) return;
       for (const { index } of faults) await this.#make(index);
       await this.#lookAtAll();
       this.#makeAgainAt = performance.now() + this.#pauseMs;
-      this.#pauseMs = Math.min(this.#pauseMs * 2, MAKE_AGAIN_MS);
+      this.#pauseMs = Math.min(this.#pauseMs * 2, REBUILD_DELAY_MS);
     } catch {
       // The database does not answer: whoever asks for a look of their own is told.
     }

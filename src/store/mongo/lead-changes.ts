@@ -1,8 +1,9 @@
 import type { Filter, UpdateFilter } from 'mongodb';
 import { type ChangeKind, type LeadChange, nextRevision } from '../../domain/lead-change.ts';
-import { type Checked, checkedLeadChange, wholeOrNull } from '../checked.ts';
-import { readPastUnreadable } from '../read-past-unreadable.ts';
+import { type Checked, checkedLeadChange, readableOrNull } from '../checked.ts';
+import { readReadable } from '../read-readable.ts';
 import type { LeadChangeStore, ReportUnreadable } from '../store.ts';
+import { ChangesByTime } from './changes-by-time.ts';
 import type { Connection } from './connection.ts';
 import {
   ACKNOWLEDGED,
@@ -15,7 +16,6 @@ import {
   leadOf,
   WITHOUT_HISTORY,
 } from './documents.ts';
-import { OldestChanges } from './oldest-changes.ts';
 
 /** What stands in a lead that an earlier release wrote, which marked none: before every change. */
 const BEFORE_ALL = new Date(0);
@@ -45,14 +45,14 @@ export const stillMarked = ({ changes }: LeadDocument) => ({ 'changes.revision':
 /** The feed of changes, in MongoDB: a lead's mark stands in its document. */
 export function mongoLeadChanges(connection: Connection, report: ReportUnreadable): LeadChangeStore {
   const { leads, call } = connection;
-  const oldest = new OldestChanges();
+  const oldest = new ChangesByTime();
   return {
     listLeadChanges: (limit) =>
       call(() =>
-        readPastUnreadable(
+        readReadable(
           limit,
           (count) => oldest.find(connection, count),
-          (document) => wholeOrNull(leadChangeOf(document), report),
+          (document) => readableOrNull(leadChangeOf(document), report),
         ),
       ),
 
@@ -104,10 +104,10 @@ export function mongoLeadChanges(connection: Connection, report: ReportUnreadabl
 
     measureLeadChanges: (bound) =>
       call(async () => {
-        const [first] = await readPastUnreadable(
+        const [first] = await readReadable(
           1,
           (count) => oldest.find(connection, count),
-          (document) => wholeOrNull(leadChangeOf(document), report),
+          (document) => readableOrNull(leadChangeOf(document), report),
         );
         const isWaiting = { 'changes.since': { $lt: ACKNOWLEDGED } } as Filter<LeadDocument>;
         return { leads: await leads.countDocuments(isWaiting, { limit: bound }), since: first?.since ?? null };

@@ -1,8 +1,8 @@
 import type { UpdateFilter } from 'mongodb';
 import { nextUpdate } from '../../domain/lead.ts';
-import { type Checked, whole, wholeOrNull } from '../checked.ts';
+import { type Checked, readableOrNull, readableOrThrow } from '../checked.ts';
 import { type EraseLeadOutcome, type LeadErasureStore, type ReportUnreadable, UnreadableRecord } from '../store.ts';
-import { actor, refusedHistory, remember } from './audit.ts';
+import { actor, historyRefusal, withEvents } from './audit.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import {
   erasedLeadOf,
@@ -36,7 +36,7 @@ export function mongoLeadErasure({ leads, call }: Connection, report: ReportUnre
         const begin = after === null ? { $gte: leadKey(studioId, FIRST_ID) } : { $gt: leadKey(studioId, after) };
         const _id = { ...begin, $lte: leadKey(studioId, LAST_ID) };
         const found = await leads.find({ studioId, _id }, WITHOUT_HISTORY).sort({ _id: 1 }).limit(limit).toArray();
-        const erased = found.filter(isErased).flatMap((each) => wholeOrNull(erasedLeadOf(each), report) ?? []);
+        const erased = found.filter(isErased).flatMap((each) => readableOrNull(erasedLeadOf(each), report) ?? []);
         return { leads: erased, next: found.length < limit ? null : (found.at(-1)?._id.id.toString() ?? null) };
       }),
 
@@ -61,17 +61,17 @@ export function mongoLeadErasure({ leads, call }: Connection, report: ReportUnre
                 ...mark,
                 $set: { ...mark.$set, updatedAt: time, erasedAt: time, openContactKey: formerClosedClaim(leadId) },
                 $unset: PERSONAL,
-                $push: remember({ action: 'lead-erased', ...actor({ memberId, caller }), time }),
+                $push: withEvents({ action: 'lead-erased', ...actor({ memberId, caller }), time }),
               } as UpdateFilter<LeadDocument>,
             );
           } catch (error) {
-            const refused = await refusedHistory(leads, { kind: 'lead', studioId, id: leadId, _id }, error);
+            const refused = await historyRefusal(leads, { kind: 'lead', studioId, id: leadId, _id }, error);
             if (refused) return refused;
             throw error;
           }
           // What is there now tells, whoever wrote it.
           return undefined;
         }),
-      ).then(whole),
+      ).then(readableOrThrow),
   };
 }

@@ -1,8 +1,8 @@
 import { correctedFields } from '../../domain/correction.ts';
 import { isOpen, nextUpdate } from '../../domain/lead.ts';
-import { type Checked, whole } from '../checked.ts';
+import { type Checked, readableOrThrow } from '../checked.ts';
 import { type LeadStore, UnreadableRecord, type UpdateLeadOutcome } from '../store.ts';
-import { actor, refusedHistory, remember } from './audit.ts';
+import { actor, historyRefusal, withEvents } from './audit.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import {
   claimsDocument,
@@ -16,7 +16,7 @@ import {
 import { isDuplicate } from './is-duplicate.ts';
 import { KeyedMutex } from './keyed-mutex.ts';
 import { marked, stillMarked } from './lead-changes.ts';
-import { otherHolder } from './lead-in-the-way.ts';
+import { otherOpenLead } from './open-lead-conflict.ts';
 
 /** Corrects leads, in MongoDB. */
 export function leadUpdater({ leads, call }: Connection): LeadStore['updateLead'] {
@@ -58,7 +58,7 @@ export function leadUpdater({ leads, call }: Connection): LeadStore['updateLead'
                 ...(corrected.includes('contact') && claimed),
                 ...(found.original === undefined && { original: originalDocument(lead) }),
               },
-              $push: remember({
+              $push: withEvents({
                 action: 'lead-updated',
                 ...actor({ memberId, caller }),
                 time: updatedAt,
@@ -68,13 +68,13 @@ export function leadUpdater({ leads, call }: Connection): LeadStore['updateLead'
           );
           return matchedCount === 1 ? { kind: 'updated', lead: { ...lead, ...correction, updatedAt } } : undefined;
         } catch (error) {
-          if (isDuplicate(error)) return otherHolder(leads, _id, claims);
+          if (isDuplicate(error)) return otherOpenLead(leads, _id, claims);
           maybeWritten = updatedAt;
-          const refused = await refusedHistory(leads, { kind: 'lead', studioId, id: leadId, _id }, error);
+          const refused = await historyRefusal(leads, { kind: 'lead', studioId, id: leadId, _id }, error);
           if (refused) return refused;
           throw error;
         }
       };
       return mutex.take([`${studioId} ${leadId}`], () => untilKnown(deadline, attempt));
-    }).then(whole);
+    }).then(readableOrThrow);
 }

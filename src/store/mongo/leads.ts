@@ -10,7 +10,7 @@ import {
   MAX_LEADS_PER_CONTACT,
   nextUpdate,
 } from '../../domain/lead.ts';
-import { type Checked, whole, wholeOrNull } from '../checked.ts';
+import { type Checked, readableOrNull, readableOrThrow } from '../checked.ts';
 import { readPage } from '../pages.ts';
 import { replayOutcome } from '../replay-outcome.ts';
 import {
@@ -20,17 +20,16 @@ import {
   type ReportUnreadable,
   UnreadableRecord,
 } from '../store.ts';
-import { actor, refusedHistory, remember } from './audit.ts';
+import { actor, historyRefusal, withEvents } from './audit.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import {
   claimsDocument,
-  claimsUnder,
+  claimsWithKey,
   closedClaimsDocument,
   creationOf,
   earlierLeadOf,
   FIRST_ID,
   isErased,
-  keptFingerprint,
   LAST_ID,
   type LeadDocument,
   type LeadKey,
@@ -38,13 +37,14 @@ import {
   leadKey,
   openClaim,
   presentLeadOf,
+  storedFingerprint,
   WITHOUT_HISTORY,
 } from './documents.ts';
 import { isDuplicate } from './is-duplicate.ts';
 import { KeyedMutex } from './keyed-mutex.ts';
 import { marked, stillMarked } from './lead-changes.ts';
-import { alreadyOpen, otherHolder } from './lead-in-the-way.ts';
 import { leadUpdater } from './lead-updates.ts';
+import { alreadyOpen, otherOpenLead } from './open-lead-conflict.ts';
 import { RecentSet } from './recent-set.ts';
 
 /**
@@ -63,8 +63,8 @@ export function mongoLeads(connection: Connection, report: ReportUnreadable): Le
 function leadCreator(connection: Connection): LeadStore['createLead'] {
   const { call } = connection;
   const mutex = new KeyedMutex();
-  const inserts = gatheredInserts(connection);
-  const whatIsThere = hindranceReader(connection);
+  const inserts = batchedInserts(connection);
+  const whatIsThere = conflictReader(connection);
   const keys = new RecentSet();
 
   function create(
@@ -104,12 +104,12 @@ function leadCreator(connection: Connection): LeadStore['createLead'] {
         () => create(lead, claims, deadline, { isKeySeen, now }),
         () => whatIsThere(lead, claims, deadline),
       );
-    }).then(whole);
+    }).then(readableOrThrow);
 }
 
 /** Writes what can be written; tells for each document what it was refused for, if it was. */
-const gatheredInserts = ({ gathered }: Connection) =>
-  gathered<LeadDocument, { readonly refusal?: WriteError | undefined }>(async ({ leads }, documents) => {
+const batchedInserts = ({ batched }: Connection) =>
+  batched<LeadDocument, { readonly refusal?: WriteError | undefined }>(async ({ leads }, documents) => {
     try {
       // The server is to drop what it gets to only after the call has stopped waiting.
       await leads.insertMany(documents, { ordered: false, maxTimeMS: STORE_SILENCE_MS });
@@ -146,9 +146,9 @@ const gatheredInserts = ({ gathered }: Connection) =>
  * A crash leaves nothing to repair at any of these moments: the one insert has put lead, key and claims there, or nothing,
  * and looking writes nothing. Whoever asks again finds the lead by its key, or writes it.
  */
-function hindranceReader({ gathered }: Connection) {
-  const byKey = leadsByKey(gathered);
-  const byContact = leadsByContact(gathered);
+function conflictReader({ batched }: Connection) {
+  const byKey = leadsByKey(batched);
+  const byContact = leadsByContact(batched);
   return async (
     lead: Lead,
     { idempotencyKey, contactKeys, fingerprint: claimed }: LeadClaims,
@@ -165,7 +165,7 @@ function hindranceReader({ gathered }: Connection) {
     const own = early ?? (await byKey.ask(key, deadline));
     if (own) {
       if (isErased(own)) return { kind: 'erased' };
-      const [earlier, fingerprint] = [earlierLeadOf(own), keptFingerprint(own)];
+      const [earlier, fingerprint] = [earlierLeadOf(own), storedFingerprint(own)];
       if (earlier instanceof UnreadableRecord) return earlier;
       if (fingerprint instanceof UnreadableRecord) return fingerprint;
       // The same id: an insert of this very call, of which only the answer was lost.
@@ -177,8 +177,8 @@ function hindranceReader({ gathered }: Connection) {
 }
 
 /** Finds leads by their idempotency keys. */
-const leadsByKey = (gathered: Connection['gathered']) =>
-  gathered<{ readonly studioId: string; readonly idempotencyKey: string }, LeadDocument | null>(
+const leadsByKey = (batched: Connection['batched']) =>
+  batched<{ readonly studioId: string; readonly idempotencyKey: string }, LeadDocument | null>(
     async ({ leads }, keys) => {
       const filter = ofEachStudio(keys, (ofStudio) => ({
         'idempotency.key': { $in: ofStudio.map(({ idempotencyKey }) => new UUID(idempotencyKey)) },
@@ -191,8 +191,8 @@ const leadsByKey = (gathered: Connection['gathered']) =>
   );
 
 /** Finds leads that are open for a contact, by any of the keys that it has. */
-const leadsByContact = (gathered: Connection['gathered']) =>
-  gathered<{ readonly studioId: string; readonly contactKeys: readonly string[] }, LeadDocument | null>(
+const leadsByContact = (batched: Connection['batched']) =>
+  batched<{ readonly studioId: string; readonly contactKeys: readonly string[] }, LeadDocument | null>(
     async ({ leads }, contacts) => {
       const filter = ofEachStudio(contacts, (ofStudio) => ({
         openContactKey: { $in: ofStudio.flatMap(({ contactKeys }) => contactKeys) },
@@ -220,10 +220,10 @@ function ofEachStudio<Request extends { readonly studioId: string }>(
 }
 
 function leadReader(
-  { leads, call, gathered }: Connection,
+  { leads, call, batched }: Connection,
   report: ReportUnreadable,
 ): Pick<LeadStore, 'findLeadByIdempotencyKey' | 'findLead' | 'listLeads' | 'walkLeads' | 'findLeadsOfContact'> {
-  const leadsById = gathered<LeadKey, Checked<Lead> | null>(async ({ leads }, keys) => {
+  const leadsById = batched<LeadKey, Checked<Lead> | null>(async ({ leads }, keys) => {
     const studioIds = [...new Set(keys.map(({ studioId }) => studioId))];
     const found = await leads
       .find({ studioId: { $in: studioIds }, _id: { $in: [...keys] } }, WITHOUT_HISTORY)
@@ -238,12 +238,13 @@ function leadReader(
         (found) => found && creationOf(found),
       ),
 
-    findLead: (studioId, leadId) => call((deadline) => leadsById.ask(leadKey(studioId, leadId), deadline)).then(whole),
+    findLead: (studioId, leadId) =>
+      call((deadline) => leadsById.ask(leadKey(studioId, leadId), deadline)).then(readableOrThrow),
 
     findLeadsOfContact: (studioId, contactKeys) =>
       call(async () => {
         // By the start of a text, because some engines look at each end of a stretch by itself where a field holds several.
-        const openContactKey = { $in: contactKeys.flatMap(claimsUnder) as string[] };
+        const openContactKey = { $in: contactKeys.flatMap(claimsWithKey) as string[] };
         const found = await leads
           .find({ studioId, openContactKey }, WITHOUT_HISTORY)
           .limit(MAX_LEADS_PER_CONTACT)
@@ -254,7 +255,7 @@ function leadReader(
         const first = isCut ? await leads.find(open, WITHOUT_HISTORY).toArray() : [];
         const each = new Map([...first, ...found].map((lead) => [nameOf(lead._id), lead])).values();
         return [...each.take(MAX_LEADS_PER_CONTACT)].flatMap(
-          (document) => wholeOrNull(presentLeadOf(document), report) ?? [],
+          (document) => readableOrNull(presentLeadOf(document), report) ?? [],
         );
       }),
 
@@ -307,7 +308,7 @@ function stageChanger({ leads, call }: Connection): LeadStore['changeLeadStage']
             {
               ...mark,
               $set: { ...mark.$set, stage, updatedAt, ...claimsAfterMove(lead, stage, claims) },
-              $push: remember({
+              $push: withEvents({
                 action: 'lead-stage-changed',
                 ...actor({ memberId, caller }),
                 time: updatedAt,
@@ -320,14 +321,14 @@ function stageChanger({ leads, call }: Connection): LeadStore['changeLeadStage']
         } catch (error) {
           if (!isDuplicate(error)) {
             maybeWritten = updatedAt;
-            const refused = await refusedHistory(leads, { kind: 'lead', studioId, id: leadId, _id }, error);
+            const refused = await historyRefusal(leads, { kind: 'lead', studioId, id: leadId, _id }, error);
             if (refused) return refused;
             throw error;
           }
-          return otherHolder(leads, _id, claims);
+          return otherOpenLead(leads, _id, claims);
         }
       });
-    }).then(whole);
+    }).then(readableOrThrow);
 }
 
 /** What changes of a lead's claims with its stage. One that stays open or closed keeps what it has, which may be renewed meanwhile. */

@@ -20,9 +20,9 @@ import { studioReads } from './studio-reads.ts';
  * @param observer is told of every command
  * @param report is told of every record that cannot be read where a call goes on without it
  */
-export async function openMongoStore<Asker>(
+export async function openMongoStore<Caller>(
   url: string,
-  observer?: StoreObserver<Asker>,
+  observer?: StoreObserver<Caller>,
   report?: ReportUnreadable,
 ): Promise<Store> {
   const connection = await connect(url, observer);

@@ -1,5 +1,5 @@
 import type { Batcher } from './batcher.ts';
-import type { Together } from './collections.ts';
+import type { Batching } from './collections.ts';
 import { READ, STUDIO_FIELDS, type StudioDocument } from './documents.ts';
 
 /** What to read of a studio: always its own record, and of what it contains only these. */
@@ -13,8 +13,8 @@ interface StudioRead {
 export type StudioReads = Pick<Batcher<StudioRead, StudioDocument | null>, 'ask'>;
 
 /** Answers each read with a document that has at least what was asked for. */
-export function studioReads({ gathered }: Together): StudioReads {
-  return gathered(async ({ studios }, reads) => {
+export function studioReads({ batched }: Batching): StudioReads {
+  return batched(async ({ studios }, reads) => {
     const projection: Record<string, 1> = { ...STUDIO_FIELDS };
     for (const { memberId, sourceId } of reads) {
       if (memberId !== undefined) projection[`members.${memberId}`] = 1;

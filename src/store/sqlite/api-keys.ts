@@ -1,7 +1,7 @@
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
 import { type ApiKey, isLive, KEY_SLOTS } from '../../domain/api-key.ts';
 import { quotaLimitText } from '../../domain/quota-limit.ts';
-import { legibleApiKey, whole, wholeOrNull } from '../checked.ts';
+import { legibleApiKey, readableOrNull, readableOrThrow } from '../checked.ts';
 import type { ApiKeyStore, ReportUnreadable } from '../store.ts';
 import { auditWriter } from './audit.ts';
 import type { GroupCommit } from './group-commit.ts';
@@ -17,7 +17,7 @@ export function sqliteApiKeys(
   const apiKeys = apiKeyTable(database);
   const { selectById, selectAll, selectCredential, updateRevoked, updateQuota, updateUse, keep } = apiKeys;
 
-  const legible = (row: Row) => wholeOrNull(apiKeyOf(row), report) ?? legibleApiKey(apiKeyIn(row));
+  const legible = (row: Row) => readableOrNull(apiKeyOf(row), report) ?? legibleApiKey(apiKeyIn(row));
 
   return {
     createApiKey: keyCreator(commits, apiKeys),
@@ -44,7 +44,7 @@ export function sqliteApiKeys(
       return commits.write(() => {
         const row = selectById.get(studioId, keyId);
         if (!row) return null;
-        const key = whole(apiKeyOf(row));
+        const key = readableOrThrow(apiKeyOf(row));
         if (key.quotaLimit === limit) return key;
         updateQuota.run(limit, studioId, keyId);
         const fromTo = { from: quotaLimitText(key.quotaLimit), to: quotaLimitText(limit) };
@@ -54,7 +54,7 @@ export function sqliteApiKeys(
       });
     },
 
-    noteApiKeyUse({ studioId, keyId, now, unlessSince }) {
+    recordApiKeyUse({ studioId, keyId, now, unlessSince }) {
       return commits.write(() => {
         updateUse.run({ studioId, id: keyId, now: now.getTime(), unlessSince: unlessSince.getTime() });
       });
@@ -64,11 +64,11 @@ export function sqliteApiKeys(
       const row = selectCredential.get(sourceId, secretSha256);
       if (!row) return null;
       const { apiKey, studio, role, sourceName, sourceEnabled } = credentialIn(row);
-      const key = wholeOrNull(apiKeyOf(apiKey), report);
+      const key = readableOrNull(apiKeyOf(apiKey), report);
       if (!key) return null;
       const { studioId, memberId } = key;
       const member =
-        role === null ? null : wholeOrNull(memberOf({ studio_id: studioId, id: memberId, role } as Row), report);
+        role === null ? null : readableOrNull(memberOf({ studio_id: studioId, id: memberId, role } as Row), report);
       const source =
         sourceName === null
           ? null
@@ -77,7 +77,7 @@ export function sqliteApiKeys(
         key,
         studio: studioOf(studio, report),
         issuerRole: member?.role ?? null,
-        source: wholeOrNull(source, report),
+        source: readableOrNull(source, report),
       };
     },
   };
@@ -204,7 +204,7 @@ function keyReplacer(
     return commits.write(() => {
       const row = selectById.get(studioId, keyId);
       if (!row) return { kind: 'not-found' };
-      const key = whole(apiKeyOf(row));
+      const key = readableOrThrow(apiKeyOf(row));
       if (key.revokedAt) return { kind: 'revoked' };
       const renewed: ApiKey = { ...key, memberId, secretSha256, secretHint, expiresAt: expiresAt ?? key.expiresAt };
       if (!isLive(renewed, now)) return { kind: 'expired' };

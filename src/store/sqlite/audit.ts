@@ -1,16 +1,16 @@
 import type { DatabaseSync } from 'node:sqlite';
-import { type Actor, type AuditEvent, EVENTS_KEPT } from '../../domain/audit.ts';
-import { wholeOrNull } from '../checked.ts';
+import { type Actor, type AuditEvent, MAX_AUDIT_EVENTS } from '../../domain/audit.ts';
+import { readableOrNull } from '../checked.ts';
 import type { AuditStore, ReportUnreadable } from '../store.ts';
 import { auditEventOf, EVENT_COLUMNS } from './rows.ts';
 
 /** Who did what, in SQLite: an event stands in the transaction of what it tells of. */
 export function sqliteAudit(database: DatabaseSync, report: ReportUnreadable = () => {}): AuditStore {
   const select = database.prepare(`
-    SELECT ${EVENT_COLUMNS} FROM audit_events WHERE studio_id = ? AND lead_id IS ? ORDER BY number DESC LIMIT ${EVENTS_KEPT}`);
+    SELECT ${EVENT_COLUMNS} FROM audit_events WHERE studio_id = ? AND lead_id IS ? ORDER BY number DESC LIMIT ${MAX_AUDIT_EVENTS}`);
   return {
     async listAuditEvents(studioId, leadId) {
-      return select.all(studioId, leadId).flatMap((row) => wholeOrNull(auditEventOf(row), report) ?? []);
+      return select.all(studioId, leadId).flatMap((row) => readableOrNull(auditEventOf(row), report) ?? []);
     },
   };
 }

@@ -8,7 +8,7 @@ import { fileFault } from './file-fault.ts';
 import { resultCodeOf } from './result-codes.ts';
 
 /** How often it is looked how far a backup is; milliseconds. */
-const LOOK_EVERY_MS = 500;
+const CHECK_INTERVAL_MS = 500;
 
 /** SQLite's result codes for what is wrong with the file that is read: damaged, and no database. */
 const FAULTS_OF_SOURCE: readonly (number | undefined)[] = [11, 26];
@@ -27,7 +27,7 @@ export type BackupMessage =
 /** Who follows a backup. */
 export interface BackupWatch {
   /** Is told now and then how far it is; bytes, of about so many. */
-  progressed?(written: number, total: number): void;
+  onProgress?(written: number, total: number): void;
   /** Breaks it off. */
   readonly ending?: AbortSignal;
 }
@@ -78,7 +78,7 @@ async function makeFile(partial: string): Promise<void> {
 }
 
 /** Has the one statement done that writes it, and ends it with `watch.ending`. */
-async function write(path: string, partial: string, { progressed, ending }: BackupWatch): Promise<void> {
+async function write(path: string, partial: string, { onProgress, ending }: BackupWatch): Promise<void> {
   ending?.throwIfAborted();
   const child = fork(new URL('./backup-process.ts', import.meta.url), [path, partial], { stdio: 'ignore' });
   const end = () => child.kill('SIGKILL');
@@ -92,10 +92,10 @@ async function write(path: string, partial: string, { progressed, ending }: Back
   const looks = setInterval(() => {
     if (total !== undefined)
       stat(partial).then(
-        ({ size }) => progressed?.(size, total ?? size),
+        ({ size }) => onProgress?.(size, total ?? size),
         () => {},
       );
-  }, LOOK_EVERY_MS);
+  }, CHECK_INTERVAL_MS);
   try {
     const [status, signal] = await once(child, 'close');
     ending?.throwIfAborted();

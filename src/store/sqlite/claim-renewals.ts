@@ -1,6 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { isOpen, type LeadStage } from '../../domain/lead.ts';
-import { wholeOrNull } from '../checked.ts';
+import { readableOrNull } from '../checked.ts';
 import type { ClaimRenewalStore, ReportUnreadable } from '../store.ts';
 import { contactClaims } from './contact-claims.ts';
 import type { GroupCommit } from './group-commit.ts';
@@ -36,7 +36,7 @@ export function sqliteClaimRenewals(
   return {
     async listClaimRenewals() {
       return selectDue.all().flatMap((row) => {
-        const renewal = wholeOrNull(renewalOf(row), report);
+        const renewal = readableOrNull(renewalOf(row), report);
         return renewal ? [{ studio: studioOf(row, report), renewal }] : [];
       });
     },
@@ -46,7 +46,7 @@ export function sqliteClaimRenewals(
       if (studio === undefined) return { leads: [], next: null };
       const rows = selectPage.all(studio, after ?? BEFORE_ALL_IDS, limit);
       const present = rows.filter(({ erased_at }) => erased_at === null);
-      const leads = present.flatMap((row) => wholeOrNull(claimingLeadOf(studioId, row), report) ?? []);
+      const leads = present.flatMap((row) => readableOrNull(claimingLeadOf(studioId, row), report) ?? []);
       return { leads, next: rows.length < limit ? null : idText(rows.at(-1)?.id as string) };
     },
 
@@ -70,7 +70,7 @@ export function sqliteClaimRenewals(
       });
     },
 
-    noteClaimRenewal({ studio, renewal }, next) {
+    saveClaimRenewal({ studio, renewal }, next) {
       return commits.write(() => {
         const { id, regionCode } = studio;
         const { changes } = updateRenewal.run({

@@ -1,7 +1,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { quotaLimitText } from '../../domain/quota-limit.ts';
 import { MAX_LEAD_SOURCES, MAX_MEMBERS, STUDIO_STATUSES, type Studio } from '../../domain/studio.ts';
-import { isOneOf, wholeOrNull } from '../checked.ts';
+import { isOneOf, readableOrNull } from '../checked.ts';
 import { readPage } from '../pages.ts';
 import { regionAfterPut } from '../region-after-put.ts';
 import type { DirectoryStore, ReportUnreadable } from '../store.ts';
@@ -121,13 +121,13 @@ function sqliteMembers(
 
     async findMember(studioId, memberId) {
       const row = selectMember.get(studioId, memberId);
-      return row ? wholeOrNull(memberOf(row), report) : null;
+      return row ? readableOrNull(memberOf(row), report) : null;
     },
 
     removeMember(studioId, memberId) {
       return commits.write(() => {
         const row = deleteMember.get(studioId, memberId);
-        return row ? wholeOrNull(memberOf(row), report) : null;
+        return row ? readableOrNull(memberOf(row), report) : null;
       });
     },
   };
@@ -162,13 +162,13 @@ function sqliteLeadSources(
     removeLeadSource(studioId, sourceId) {
       return commits.write(() => {
         const row = deleteSource.get(studioId, sourceId);
-        return row ? wholeOrNull(leadSourceOf(row), report) : null;
+        return row ? readableOrNull(leadSourceOf(row), report) : null;
       });
     },
 
     async findLeadSource(studioId, sourceId) {
       const row = selectSource.get(studioId, sourceId);
-      return row ? wholeOrNull(leadSourceOf(row), report) : null;
+      return row ? readableOrNull(leadSourceOf(row), report) : null;
     },
 
     async listLeadSources(studioId, first, limit) {

@@ -13,9 +13,9 @@ const OTHERS = 0o077;
 
 /** Looks at a database file and the folder it is in, and changes nothing; whatever was found before a fault is told, too. */
 export async function examineSqlite(path: string): Promise<FileState> {
-  let found: FileState = { kind: 'file', path, isThere: existsSync(path) };
+  let found: FileState = { kind: 'file', path, exists: existsSync(path) };
   try {
-    if (found.isThere) {
+    if (found.exists) {
       await access(path, constants.R_OK | constants.W_OK);
       const isOpenToOthers = ((await stat(path)).mode & OTHERS) !== 0;
       found = { ...found, contents: { ...look(path), isOpenToOthers } };

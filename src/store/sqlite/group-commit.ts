@@ -1,12 +1,12 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { type StoreObserver, StoreUnavailable } from '../store.ts';
 
-interface PendingWrite<Asker> {
+interface PendingWrite<Caller> {
   /** Does the write inside the transaction, perhaps once more after that was undone; gives what answers it once it is durable. */
   readonly perform: () => () => void;
   readonly reject: (error: unknown) => void;
   /** For whom it is written. */
-  readonly asker: Asker | undefined;
+  readonly caller: Caller | undefined;
   /** The indexes that it knew to be missing when it was asked for: it relies on all others. */
   readonly missing: readonly unknown[];
 }
@@ -24,12 +24,12 @@ interface Reliance {
  * Lets the writes that arrive in one turn of the event loop share a transaction, and so its wait for the disk. Each is answered
  * after the commit, and one that fails takes none of its neighbours along. A lone write waits for nobody.
  */
-export class GroupCommit<Asker = undefined> {
+export class GroupCommit<Caller = undefined> {
   readonly #database: DatabaseSync;
   readonly #committed: () => unknown;
-  readonly #observer: StoreObserver<Asker> | undefined;
+  readonly #observer: StoreObserver<Caller> | undefined;
   readonly #indexes: Reliance | undefined;
-  #pending: PendingWrite<Asker>[] = [];
+  #pending: PendingWrite<Caller>[] = [];
   #doubt: unknown = new StoreUnavailable('nothing was written yet');
 
   /**
@@ -40,7 +40,7 @@ export class GroupCommit<Asker = undefined> {
   constructor(
     database: DatabaseSync,
     committed: () => unknown = () => {},
-    observer?: StoreObserver<Asker>,
+    observer?: StoreObserver<Caller>,
     indexes?: Reliance,
   ) {
     this.#database = database;
@@ -62,8 +62,8 @@ export class GroupCommit<Asker = undefined> {
         return () => resolve(result);
       };
       const missing = this.#indexes?.missing ?? [];
-      const asker = this.#observer?.asker();
-      if (this.#pending.push({ perform, reject, asker, missing }) === 1) setImmediate(() => this.flush());
+      const caller = this.#observer?.caller();
+      if (this.#pending.push({ perform, reject, caller, missing }) === 1) setImmediate(() => this.flush());
     });
   }
 
@@ -72,9 +72,9 @@ export class GroupCommit<Asker = undefined> {
     const writes = this.#pending;
     this.#pending = [];
     if (writes.length === 0) return;
-    const finish = this.#observer?.commandBegins(
+    const finish = this.#observer?.commandStarted(
       { system: 'sqlite', name: 'commit', size: writes.length },
-      writes.map(({ asker }) => asker),
+      writes.map(({ caller }) => caller),
     );
     try {
       this.#begin();
@@ -101,7 +101,7 @@ export class GroupCommit<Asker = undefined> {
   }
 
   /** Hardly any write fails, and a savepoint costs as much as an insert: they get one each only once one has failed. */
-  #performAll(writes: readonly PendingWrite<Asker>[]): (() => void)[] {
+  #performAll(writes: readonly PendingWrite<Caller>[]): (() => void)[] {
     try {
       return writes.map((write) => this.#perform(write));
     } catch (error) {
@@ -114,7 +114,7 @@ export class GroupCommit<Asker = undefined> {
     }
   }
 
-  #performAlone(write: PendingWrite<Asker>): () => void {
+  #performAlone(write: PendingWrite<Caller>): () => void {
     this.#database.exec('SAVEPOINT one_write');
     try {
       const answer = this.#perform(write);
@@ -127,7 +127,7 @@ export class GroupCommit<Asker = undefined> {
     }
   }
 
-  #perform({ perform, reject, missing }: PendingWrite<Asker>): () => void {
+  #perform({ perform, reject, missing }: PendingWrite<Caller>): () => void {
     if (this.#indexes?.missing.some((index) => !missing.includes(index))) {
       return () => reject(new StoreUnavailable('an index was lost before it was written'));
     }

@@ -1,7 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { correctedFields } from '../../domain/correction.ts';
 import { isOpen, type Lead } from '../../domain/lead.ts';
-import { nothingIsCreated } from '../index-faults.ts';
+import { creationsRefused } from '../index-faults.ts';
 import { replayOutcome } from '../replay-outcome.ts';
 import type { ApiKeyStore, LeadStore } from '../store.ts';
 import type { UniqueIndexes } from './unique-indexes.ts';
@@ -18,7 +18,7 @@ export function guardLeads(store: LeadStore, database: DatabaseSync, indexes: Un
   /** The one lead with a key. */
   async function soleLead(studioId: string, idempotencyKey: string, fault: string) {
     const { leads } = countByKey.get(studioId, idempotencyKey) as { leads: number };
-    if (leads > 1) throw nothingIsCreated([fault]);
+    if (leads > 1) throw creationsRefused([fault]);
     return store.findLeadByIdempotencyKey(studioId, idempotencyKey);
   }
 
@@ -29,7 +29,7 @@ export function guardLeads(store: LeadStore, database: DatabaseSync, indexes: Un
   ): Promise<void> {
     const fault = indexes.fault('leads');
     const lead = fault === undefined ? null : await store.findLead(studioId, leadId);
-    if (fault !== undefined && lead && takesClaims(lead)) throw nothingIsCreated([fault]);
+    if (fault !== undefined && lead && takesClaims(lead)) throw creationsRefused([fault]);
   }
 
   return {
@@ -39,7 +39,7 @@ export function guardLeads(store: LeadStore, database: DatabaseSync, indexes: Un
       const fault = indexes.fault('leads');
       if (fault === undefined) return store.createLead(lead, claims, now);
       const earlier = await soleLead(lead.studioId, claims.idempotencyKey, fault);
-      if (!earlier) throw nothingIsCreated([fault]);
+      if (!earlier) throw creationsRefused([fault]);
       return replayOutcome(earlier, claims.fingerprint);
     },
 
@@ -69,7 +69,7 @@ export function guardApiKeys(store: ApiKeyStore, indexes: UniqueIndexes): ApiKey
     <Args extends unknown[], Result>(work: (...args: Args) => Promise<Result>) =>
     async (...args: Args): Promise<Result> => {
       const fault = indexes.fault('api_keys');
-      if (fault !== undefined) throw nothingIsCreated([fault]);
+      if (fault !== undefined) throw creationsRefused([fault]);
       return work(...args);
     };
   return { ...store, createApiKey: whileUnique(store.createApiKey), replaceApiKey: whileUnique(store.replaceApiKey) };

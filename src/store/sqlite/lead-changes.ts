@@ -1,7 +1,7 @@
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
 import type { ChangeKind, LeadChange } from '../../domain/lead-change.ts';
-import { type Checked, checkedLeadChange, wholeOrNull } from '../checked.ts';
-import { readPastUnreadable } from '../read-past-unreadable.ts';
+import { type Checked, checkedLeadChange, readableOrNull } from '../checked.ts';
+import { readReadable } from '../read-readable.ts';
 import type { LeadChangeStore, ReportUnreadable } from '../store.ts';
 import type { GroupCommit } from './group-commit.ts';
 import { prepareLists } from './row-lists.ts';
@@ -61,10 +61,10 @@ export function sqliteLeadChanges(
 
   return {
     listLeadChanges: async (limit) =>
-      readPastUnreadable(
+      readReadable(
         limit,
         (count) => select.all(count),
-        (row) => wholeOrNull(leadChangeOf(row), report),
+        (row) => readableOrNull(leadChangeOf(row), report),
       ),
 
     acknowledgeLeadChanges: (acknowledgements) =>

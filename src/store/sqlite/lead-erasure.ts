@@ -1,6 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { isOpen, nextUpdate } from '../../domain/lead.ts';
-import { whole, wholeOrNull } from '../checked.ts';
+import { readableOrNull, readableOrThrow } from '../checked.ts';
 import type { LeadErasureStore, ReportUnreadable } from '../store.ts';
 import { auditWriter } from './audit.ts';
 import { contactClaims } from './contact-claims.ts';
@@ -48,7 +48,7 @@ export function sqliteLeadErasure(
         const studio = studios.inWrite(studioId);
         const row = studio === undefined ? undefined : select.get(studio, leadId);
         if (studio === undefined || !row) return { kind: 'not-found' } as const;
-        const kept = whole(erasedLeadOf(studioId, row));
+        const kept = readableOrThrow(erasedLeadOf(studioId, row));
         if (!isErased(row)) {
           if (expectedUpdatedAt && expectedUpdatedAt.getTime() !== kept.updatedAt.getTime())
             return { kind: 'stale' } as const;
@@ -70,7 +70,7 @@ export function sqliteLeadErasure(
     async walkErasedLeads(studioId, after, limit) {
       const studio = studios.of(studioId);
       const rows = studio === undefined ? [] : selectNext.all(studio, after ?? '', limit);
-      const leads = rows.filter(isErased).flatMap((row) => wholeOrNull(erasedLeadOf(studioId, row), report) ?? []);
+      const leads = rows.filter(isErased).flatMap((row) => readableOrNull(erasedLeadOf(studioId, row), report) ?? []);
       return { leads, next: rows.length < limit ? null : idText(rows.at(-1)?.[0] as string) };
     },
   };

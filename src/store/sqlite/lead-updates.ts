@@ -1,7 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { correctedFields } from '../../domain/correction.ts';
 import { isOpen, nextUpdate } from '../../domain/lead.ts';
-import { claimsOrFault, whole } from '../checked.ts';
+import { claimsOrFault, readableOrThrow } from '../checked.ts';
 import type { LeadStore } from '../store.ts';
 import { auditWriter } from './audit.ts';
 import { contactClaims } from './contact-claims.ts';
@@ -33,7 +33,7 @@ export function leadUpdater(database: DatabaseSync, commits: Pick<GroupCommit, '
     commits.write(() => {
       const studio = studios.inWrite(studioId);
       const row = studio === undefined ? undefined : select.get(studio, leadId);
-      const lead = row && whole(presentLeadOf(studioId, row));
+      const lead = row && readableOrThrow(presentLeadOf(studioId, row));
       if (studio === undefined || !lead) return { kind: 'not-found' };
       if (expectedUpdatedAt && expectedUpdatedAt.getTime() !== lead.updatedAt.getTime()) return { kind: 'stale' };
       const corrected = correctedFields(lead, correction);
@@ -41,7 +41,7 @@ export function leadUpdater(database: DatabaseSync, commits: Pick<GroupCommit, '
       const [number, contactKeys] = row.slice(-2) as [number, Uint8Array];
       if (corrected.includes('contact')) {
         // What cannot be read cannot be freed either.
-        const before = whole(claimsOrFault(lead, hashesIn(contactKeys)));
+        const before = readableOrThrow(claimsOrFault(lead, hashesIn(contactKeys)));
         const itself = { number, isOpen: isOpen(lead.stage) };
         const holder = itself.isOpen ? claimed.holderOf(studio, claims.contactKeys, number) : undefined;
         if (holder !== undefined) return { kind: 'already-open', leadId: holder };

@@ -1,7 +1,7 @@
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
 import { isSameContact } from '../../domain/contact.ts';
 import { isOpen, type Lead, MAX_LEADS_PER_CONTACT, nextUpdate } from '../../domain/lead.ts';
-import { whole, wholeOrNull } from '../checked.ts';
+import { readableOrNull, readableOrThrow } from '../checked.ts';
 import { readPage } from '../pages.ts';
 import { replayOutcome } from '../replay-outcome.ts';
 import type { LeadStore, Page, ReportUnreadable } from '../store.ts';
@@ -15,10 +15,10 @@ import {
   CREATION_COLUMNS,
   earlierLeadOf,
   isErased,
-  keptFingerprint,
   LEAD_COLUMNS,
   number,
   presentLeadOf,
+  storedFingerprint,
 } from './rows.ts';
 import { hashBytes, hashesBytes, hashesIn, idText } from './stored-ids.ts';
 import { studioNumbers } from './studio-numbers.ts';
@@ -76,8 +76,8 @@ function leadTable(database: DatabaseSync) {
     const row = studio === undefined ? undefined : selectByKey.get(studio, idempotencyKey);
     if (!row) return null;
     if (isErased(row)) return { kind: 'erased' } as const;
-    const lead = whole(earlierLeadOf(studioId, row));
-    return { lead, fingerprint: whole(keptFingerprint(studioId, row)) };
+    const lead = readableOrThrow(earlierLeadOf(studioId, row));
+    return { lead, fingerprint: readableOrThrow(storedFingerprint(studioId, row)) };
   };
 
   const keep = auditWriter(database);
@@ -173,7 +173,7 @@ function leadReader(
     async findLead(studioId, leadId) {
       const studio = studios.of(studioId);
       const row = studio === undefined ? undefined : selectById.get(studio, leadId);
-      return row ? whole(presentLeadOf(studioId, row)) : null;
+      return row ? readableOrThrow(presentLeadOf(studioId, row)) : null;
     },
 
     async findLeadsOfContact(studioId, contactKeys) {
@@ -182,7 +182,7 @@ function leadReader(
       const rows = contactKeys.flatMap((key) => selectOfContact.all(studio, ...entriesOf(key)));
       // A lead has several keys, of which it may be found by more than one.
       const each = new Map(rows.map((row) => [row[0], row])).values().take(MAX_LEADS_PER_CONTACT);
-      return [...each].flatMap((row) => wholeOrNull(presentLeadOf(studioId, row), report) ?? []);
+      return [...each].flatMap((row) => readableOrNull(presentLeadOf(studioId, row), report) ?? []);
     },
 
     listLeads: (studioId, before, limit) => page(studioId, selectPage, before ?? AFTER_ALL_IDS, limit),
@@ -199,7 +199,7 @@ function stageChanger(
     return commits.write(() => {
       const studio = studios.inWrite(studioId);
       const row = studio === undefined ? undefined : selectToMove.get(studio, leadId);
-      const lead = row && whole(presentLeadOf(studioId, row));
+      const lead = row && readableOrThrow(presentLeadOf(studioId, row));
       if (studio === undefined || !lead) return { kind: 'not-found' };
       if (lead.stage === stage) return { kind: 'unchanged', lead };
       const number = row.at(-4) as number;

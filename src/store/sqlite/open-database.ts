@@ -37,12 +37,12 @@ export function openDatabase(path: string): DatabaseSync {
  *
  * @throws the reason of `watch.stopping`, and then the next start goes on from there
  */
-export async function openInParts(path: string, { stopping, progressed }: ConversionWatch): Promise<DatabaseSync> {
+export async function openInSteps(path: string, { stopping, onProgress }: ConversionWatch): Promise<DatabaseSync> {
   let database: DatabaseSync | undefined;
   try {
     database = connected(path);
     for (const progress of migration(database, path)) {
-      progressed?.(progress);
+      onProgress?.(progress);
       await setImmediate();
       stopping?.throwIfAborted();
     }

@@ -40,7 +40,7 @@ export const LEAD_COLUMNS = `
   hex(id), display_name, contact_type, contact_value, iif(source_id IS NULL, NULL, hex(source_id)), note, stage,
   ${number('created_at')}, ${number('updated_at')}, ${number('erased_at')}`;
 
-/** The columns of a lead and of what it was created with, in the order in which earlierLeadOf and keptFingerprint take them. */
+/** The columns of a lead and of what it was created with, in the order in which earlierLeadOf and storedFingerprint take them. */
 export const CREATION_COLUMNS = `${LEAD_COLUMNS}, original, ${number('fingerprint_version')}, hex(fingerprint)`;
 
 /** The columns of a key, also where other tables are joined to it. */
@@ -118,7 +118,7 @@ function leadIn(studioId: string, row: readonly SQLOutputValue[]): Unchecked<Lea
 }
 
 /** @param row CREATION_COLUMNS */
-export function keptFingerprint(studioId: string, row: readonly SQLOutputValue[]): Checked<Fingerprint> {
+export function storedFingerprint(studioId: string, row: readonly SQLOutputValue[]): Checked<Fingerprint> {
   const [version, sha256] = row.slice(-2);
   const read = { version, sha256: hashText(Buffer.from(sha256 as string, 'hex')) };
   return checkedFingerprint(read, { studioId, id: idText(row[0] as string) });

@@ -1,4 +1,4 @@
-import { nothingIsCreated } from '../index-faults.ts';
+import { creationsRefused } from '../index-faults.ts';
 import { type ReportUnreadable, type Store, type StoreObserver, StoreUnavailable } from '../store.ts';
 import { sqliteApiKeys } from './api-keys.ts';
 import { sqliteAudit } from './audit.ts';
@@ -24,9 +24,9 @@ import { writeProbe } from './write-probe.ts';
  * @param database the file, where it is open already
  * @throws StoreUnavailable with what is wrong with the file, also when a newer release has written it
  */
-export function openSqliteStore<Asker>(
+export function openSqliteStore<Caller>(
   path: string,
-  observer?: StoreObserver<Asker>,
+  observer?: StoreObserver<Caller>,
   report: ReportUnreadable = () => {},
   database = openDatabase(path),
 ): Store {
@@ -45,7 +45,7 @@ export function openSqliteStore<Asker>(
     async check() {
       indexes.look();
       const faults = [indexes.fault('leads'), indexes.fault('api_keys')].filter((fault) => fault !== undefined);
-      if (faults.length > 0) throw nothingIsCreated(faults);
+      if (faults.length > 0) throw creationsRefused(faults);
       if (commits.doubt === undefined) return;
       // Not for its own sake: whoever asks wants to know whether a lead would be kept.
       const written = commits.write(() => writeProbe(database));

@@ -1,5 +1,5 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import { MAX_GROUPS, MAX_IN_GROUP, saysOfDuplicates } from '../index-faults.ts';
+import { describeDuplicates, MAX_GROUPS, MAX_IN_GROUP } from '../index-faults.ts';
 import { idText } from './stored-ids.ts';
 
 /** A unique index that promises rest on. */
@@ -48,7 +48,7 @@ interface IndexFault {
 }
 
 /** The first and the longest pause between two attempts to make an index, each of which may read a whole table; milliseconds. */
-const MAKE_AGAIN_MS = 1000;
+const REBUILD_DELAY_MS = 1000;
 const MAX_REBUILD_DELAY_MS = 60_000;
 
 /**
@@ -62,7 +62,7 @@ export class UniqueIndexes {
   /** The schema's number at the last look; undefined: there was none that counts. */
   #seen: number | undefined;
   #faults: readonly IndexFault[] = [];
-  #pauseMs = MAKE_AGAIN_MS;
+  #pauseMs = REBUILD_DELAY_MS;
   #makeAgainAt = 0;
 
   /** @param beforeLook ends a transaction that only reads: a look may write */
@@ -93,7 +93,7 @@ export class UniqueIndexes {
     if (!isNew && (this.#faults.length === 0 || performance.now() < this.#makeAgainAt)) return;
     this.#seen = version;
     this.#faults = faultsIn(this.#database);
-    if (this.#faults.length === 0) this.#pauseMs = MAKE_AGAIN_MS;
+    if (this.#faults.length === 0) this.#pauseMs = REBUILD_DELAY_MS;
     else this.#make();
   }
 
@@ -136,7 +136,7 @@ function saysOf(faults: readonly IndexFault[]): string | undefined {
 /** The indexes that are not there or not as they have to be, and the rows that stand in their way. */
 export function faultsWithDuplicates(database: DatabaseSync): readonly string[] {
   return faultsIn(database).map(({ index, says }) => {
-    const duplicates = saysOfDuplicates(duplicatesUnder(database, index));
+    const duplicates = describeDuplicates(duplicatesUnder(database, index));
     return duplicates === undefined ? says : `${says}; ${duplicates}`;
   });
 }
@@ -177,7 +177,7 @@ function remake(database: DatabaseSync, { index, says }: IndexFault): IndexFault
   } catch (error) {
     if (!database.isTransaction) throw error;
     database.exec('ROLLBACK TO one_index; RELEASE one_index');
-    const hindrance = saysOfDuplicates(duplicatesUnder(database, index)) ?? (error as Error).message;
+    const hindrance = describeDuplicates(duplicatesUnder(database, index)) ?? (error as Error).message;
     return { index, says: `${says}, and cannot be made: ${hindrance}` };
   }
 }

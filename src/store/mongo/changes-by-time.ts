@@ -14,7 +14,7 @@ const AHEAD_MS = 3_600_000;
  * ceiling only, which follows what was found. It is no more than a guess of where enough leads are: when there are fewer below it, it is
  * raised, until nothing is left out. So no lead is missed, whatever time stands in it.
  */
-export class OldestChanges {
+export class ChangesByTime {
   #ceiling = ACKNOWLEDGED;
   /** The highest ceiling up to which a look was answered. */
   #answered = new Date(0);

@@ -13,7 +13,7 @@ export function alreadyOpen(holder: LeadDocument): Checked<AlreadyOpen> {
 }
 
 /** The lead that was in the way of a change; undefined when nobody else is, by now. */
-export async function otherHolder(
+export async function otherOpenLead(
   leads: Collection<LeadDocument>,
   { studioId, id }: LeadKey,
   { contactKeys }: OpenClaims,
