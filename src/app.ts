@@ -26,8 +26,8 @@ import { openStore } from './store/open-store.ts';
 /**
  * Starts the core: store, use cases, RPCs, port.
  *
- * @param stopping breaks off what takes long before it serves
- * @throws Error when the certificates cannot be used, the store cannot be opened or the port is taken
+ * @param stopping aborted to interrupt a long start, such as the conversion of a database
+ * @throws Error if the certificates are invalid, the store cannot be opened or the port is in use
  */
 export async function startCore(config: CoreConfig, stopping?: AbortSignal): Promise<Running> {
   const credentials = new TlsCredentials(coreTls(config));
@@ -35,7 +35,7 @@ export async function startCore(config: CoreConfig, stopping?: AbortSignal): Pro
   const metrics = config.CORE_METRICS_ADDRESS && createCoreMetrics();
   const tracer = await openTracer('core', config.OTEL_EXPORTER_OTLP_ENDPOINT);
   const observer = storeObserver(metrics, tracer);
-  const watch = { stopping, progressed: conversionLog(log) };
+  const watch = { stopping, onProgress: conversionLog(log) };
   const store = await openStore(config.DATABASE_URL.reveal(), observer, unreadableRecordLog(log), watch);
   const draining = new AbortController();
   const readiness = new Readiness('the database', () => store.check(), log);
@@ -55,28 +55,28 @@ export async function startCore(config: CoreConfig, stopping?: AbortSignal): Pro
         readiness,
         draining: draining.signal,
         observer: callObserver(log, metrics, tracer),
-        batchCame: metrics?.batchCame,
+        batchReceived: metrics?.batchReceived,
       },
     );
     metricsServer = await serveMetrics(metrics?.registry, config.CORE_METRICS_ADDRESS, log);
     const port = connectionListener(server.server);
     const url = await server.listen({ host: config.CORE_HOST, port: config.CORE_PORT });
-    const stopFollowing = followCallers(config.CORE_CALLERS_FILE?.file, callers, log);
+    const stopWatching = watchCallers(config.CORE_CALLERS_FILE?.file, callers, log);
     const stopRenewing = keepClaimsRenewed({ store, clock: systemClock }, log);
-    readiness.begin();
+    readiness.start();
     return {
       url,
       metricsUrl: metricsServer?.url,
       drainMs: config.SHUTDOWN_DRAIN_MS,
-      leavePort: port.leave,
+      stopAccepting: port.stopAccepting,
       async stop() {
         draining.abort();
-        // Whoever balances load must see the health check turn before the port closes.
+        // Load balancers must see the health check fail before the port closes.
         await sleep(config.SHUTDOWN_DRAIN_MS);
         stopRenewing();
-        stopFollowing();
+        stopWatching();
         await server.close();
-        await port.left();
+        await port.closed();
         readiness.close();
         await Promise.all([store.close(), metricsServer?.close(), tracer?.close()]);
       },
@@ -89,12 +89,12 @@ export async function startCore(config: CoreConfig, stopping?: AbortSignal): Pro
   }
 }
 
-/** Has the core know the callers that their file names, whenever it names others. */
-function followCallers(file: SettingFile | undefined, callers: Callers, log: Logger): () => void {
-  const take = (text: string) => {
+/** Reloads the callers file when it changes. */
+function watchCallers(file: SettingFile | undefined, callers: Callers, log: Logger): () => void {
+  const reload = (text: string) => {
     const entries = parseCallers(text);
     callers.replace(entries);
     return { callers: Object.keys(entries).length };
   };
-  return watchFiles({ what: 'callers', files: file ? [file] : [], take }, log);
+  return watchFiles({ what: 'callers', files: file ? [file] : [], reload }, log);
 }

@@ -3,34 +3,34 @@ import { Ajv, type ErrorObject } from 'ajv';
 import { CRM_ID_PATTERN } from '../common/rules/field-rules.ts';
 import { CALLER_ROLES, type CallerRole } from './domain/caller.ts';
 
-/** A token of a caller, as the file has it. */
+/** A caller's token in the callers file. */
 export interface CallerToken {
   /** 64 hexadecimal digits. */
   readonly sha256: string;
-  /** The day it was made. */
+  /** The day of its creation. */
   readonly created?: string;
 }
 
-/** What a certificate says of whom it was issued to: values by attribute, as `{ "CN": "crm", "O": "Example" }`. */
+/** The subject of a certificate: values by attribute, such as `{ "CN": "crm", "O": "Example" }`. */
 export type CertificateSubject = Readonly<Record<string, string | readonly string[]>>;
 
-/** A caller, as the file has it. */
+/** A caller in the callers file. */
 export interface CallerEntry {
   readonly may: readonly CallerRole[];
-  /** The ids of its studios; left out: all. */
+  /** The ids of the studios it may access; absent: all. */
   readonly studios?: readonly string[];
-  /** The older one first. */
+  /** Oldest first. */
   readonly tokens?: readonly CallerToken[];
   readonly certificateSubject?: CertificateSubject;
 }
 
-/** Callers by name. */
+/** The callers by name. */
 export type CallerEntries = Readonly<Record<string, CallerEntry>>;
 
-/** How many callers there may be: each is a label's value of a metric. */
+/** The maximum number of callers. Each name is a label value of a metric. */
 export const MAX_NAMED_CALLERS = 500;
 
-/** How many tokens a caller may have: the one it is to present, and the one it presents until then. */
+/** The maximum number of tokens of a caller: during a rotation it has the old one and the new one. */
 export const MAX_TOKENS = 2;
 
 const NAME = '^[a-z0-9][a-z0-9._-]{0,62}$';
@@ -85,40 +85,40 @@ const SCHEMA = {
 const isCallersFile = new Ajv({ allErrors: true, allowUnionTypes: true }).compile<{ callers: CallerEntries }>(SCHEMA);
 
 /**
- * Reads what a file of callers says.
+ * Parses a callers file.
  *
- * @throws Error whose message ends the sentence "The file …", with every fault
+ * @throws Error whose message is the end of a sentence "The file …" and lists all faults
  */
 export function parseCallers(text: string): CallerEntries {
   const parsed = fromJson(text);
   if (!isCallersFile(parsed)) {
     const faults = new Set((isCallersFile.errors ?? []).map(sentenceOf));
-    throw new Error(`is no file of callers: ${[...faults].join('; ')}`);
+    throw new Error(`is not a callers file: ${[...faults].join('; ')}`);
   }
   const names = new Map<string, string>();
   for (const [name, caller] of Object.entries(parsed.callers)) {
     for (const credential of credentialsOf(caller)) {
       const other = names.get(credential);
-      if (other !== undefined) throw new Error(`names one token or certificate twice: for ${other} and for ${name}`);
+      if (other !== undefined) throw new Error(`has the same token or certificate twice: for ${other} and for ${name}`);
       names.set(credential, name);
     }
   }
   return parsed.callers;
 }
 
-/** What is kept of a token: its SHA-256, in hexadecimal digits. */
+/** Returns the stored form of a token: its SHA-256, in hexadecimal digits. */
 export const tokenHash = (token: string): string => hash('sha256', token, 'hex');
 
-/** How a token's hash begins: tells a caller's two apart, and says nothing of the token. */
+/** Returns the first digits of a token's hash: they identify one of a caller's tokens without revealing it. */
 export const tokenDigits = (sha256: string): string => sha256.slice(0, 8);
 
-/** What a caller is known by: hashes of tokens, and the form of a subject. */
+/** Returns the lookup keys of a caller's credentials: the hashes of its tokens, and the key of its certificate subject. */
 export const credentialsOf = ({ tokens = [], certificateSubject }: CallerEntry): string[] => [
   ...tokens.map(({ sha256 }) => sha256),
   ...(certificateSubject ? [subjectForm(certificateSubject)] : []),
 ];
 
-/** The same text for all that say the same of a subject, and for nothing else. */
+/** Returns a text that is equal for equal subjects only, whatever the order of their attributes. */
 export const subjectForm = (subject: CertificateSubject): string =>
   JSON.stringify(Object.entries(subject).sort(([a], [b]) => (a < b ? -1 : 1)));
 
@@ -126,12 +126,12 @@ function fromJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // What the parser says quotes the file.
+    // The parser's message quotes the file, which may contain secrets.
     throw new Error('is not JSON');
   }
 }
 
-/** Never with a value: who has put a token where its hash belongs would find that in the log. */
+/** Describes a fault without quoting values: a token in the place of its hash must not get into the log. */
 function sentenceOf({ instancePath, keyword, message, params, propertyName }: ErrorObject): string {
   const where = instancePath.replace(/^\/callers\/?/, '') || 'the file';
   if (keyword === 'propertyNames' || propertyName !== undefined) {

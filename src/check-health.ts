@@ -1,6 +1,6 @@
 /**
- * Asks the core on this machine whether it serves; status 0 when it does. For a container's health check; a core with TLS
- * is better asked from outside.
+ * Checks the health of the core on this machine; exits with status 0 if it serves. For a container's health check. It does not
+ * speak TLS: check a core with TLS from outside.
  */
 import { createClient } from '@connectrpc/connect';
 import { createGrpcTransport } from '@connectrpc/connect-node';
@@ -8,7 +8,7 @@ import { readSettings } from '../common/settings.ts';
 import { Health, HealthCheckResponse_ServingStatus as Status } from '../proto/gen/health/v1/health_pb.ts';
 import { coreSettings } from './config.ts';
 
-// Nothing else of them: a file that cannot be used now is no fault of a core that holds to what it said before.
+// Only this setting: a callers file that is invalid now must not fail the check of a core that runs with the previous contents.
 const { CORE_PORT } = readSettings({ CORE_PORT: coreSettings.CORE_PORT }, process.env);
 const baseUrl = `http://127.0.0.1:${CORE_PORT}`;
 const health = createClient(Health, createGrpcTransport({ baseUrl }));

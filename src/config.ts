@@ -23,40 +23,41 @@ export const coreSettings = {
   CORE_PROCESSES: {
     parse: processCount,
     fallback: '1',
-    about: 'how many processes serve on that port, on MongoDB; `auto`: as many as the machine has processors',
+    about: 'number of processes that share the port, on MongoDB only; `auto`: one per processor',
   },
   CORE_TOKEN: commonSettings.CORE_TOKEN,
   CORE_CALLERS_FILE: {
     parse: callersFile,
     about:
-      'file of the programs that may call the core, and what each may do, as `npx lead-intake callers` writes it; read again when it changes',
+      'callers file: the programs that may call the core, and the rights of each, as `npx lead-intake callers` writes it; reloaded when it changes',
   },
-  CORE_TLS_CERT_FILE: { parse: file, about: 'certificate chain (PEM) of the core; with its key: TLS' },
+  CORE_TLS_CERT_FILE: { parse: file, about: 'certificate chain (PEM) of the core; with its key, it enables TLS' },
   CORE_TLS_KEY_FILE: { parse: file, about: 'private key (PEM) of the core' },
   CORE_TLS_CLIENT_CA_FILE: {
     parse: file,
-    about: 'authorities (PEM) that callers must have a certificate of: mutual TLS',
+    about: 'certificate authorities (PEM) of callers, which must then present a certificate (mutual TLS)',
   },
   CORE_CONNECTION_MAX_AGE_MS: {
     parse: integer(1000, 86_400_000),
     fallback: '300000',
     about:
-      'how long callers stay on one connection before the core has them go over to another, a tenth more or less; milliseconds',
+      'maximum age of a connection, plus or minus 10 %; the core then has its caller open another one; milliseconds',
   },
   CORE_REFLECTION: {
     parse: yesOrNo,
     fallback: 'no',
-    about: 'whether tools such as grpcurl may ask the core what there is to call: yes or no',
+    about: 'whether the core serves gRPC reflection, for tools such as grpcurl: yes or no',
   },
   DATABASE_URL: {
     parse: databaseUrl,
     fallback: 'sqlite:data/lead-intake.db',
     fromFile: true,
-    about: 'where leads are kept: `sqlite:PATH`, `mongodb://…` or `mongodb+srv://…`',
+    about: 'database: `sqlite:PATH`, `mongodb://…` or `mongodb+srv://…`',
   },
   CORE_METRICS_ADDRESS: {
     parse: address,
-    about: '`HOST:PORT` where the core tells its metrics to Prometheus, at `/metrics`, to whoever asks; unset: nowhere',
+    about:
+      '`HOST:PORT` where the core serves metrics for Prometheus, at `/metrics`, without authentication; unset: nowhere',
   },
   LOG_LEVEL: commonSettings.LOG_LEVEL,
   OTEL_EXPORTER_OTLP_ENDPOINT: commonSettings.OTEL_EXPORTER_OTLP_ENDPOINT,
@@ -69,14 +70,14 @@ export type CoreConfig = SettingsOf<typeof coreSettings>;
 /** @throws SettingsError */
 export const readCoreConfig = (env: Environment): CoreConfig => readSettings(coreSettings, env, rulesBetween);
 
-/** What the core shows and whom it trusts over TLS. */
+/** Returns the core's TLS certificate, its key and the authorities of client certificates. */
 export const coreTls = (config: CoreConfig): TlsFiles => ({
   cert: config.CORE_TLS_CERT_FILE,
   key: config.CORE_TLS_KEY_FILE,
   ca: config.CORE_TLS_CLIENT_CA_FILE,
 });
 
-/** The one setting that the operator's command line shares with the core. @throws SettingsError */
+/** Reads the one core setting that the command line needs. @throws SettingsError */
 export const readDatabaseUrl = (env: Environment): Secret =>
   readSettings({ DATABASE_URL: coreSettings.DATABASE_URL }, env).DATABASE_URL;
 
@@ -88,7 +89,9 @@ function rulesBetween(config: CoreConfig): string[] {
     faults.push('CORE_TLS_CERT_FILE and CORE_TLS_KEY_FILE must be set together');
   }
   if (config.CORE_PROCESSES > 1 && config.DATABASE_URL.reveal().startsWith('sqlite:')) {
-    faults.push('CORE_PROCESSES needs MongoDB: into a file of SQLite one process writes at a time');
+    faults.push(
+      'CORE_PROCESSES needs MongoDB, as only one process can write to a SQLite file: set it to 1, or change DATABASE_URL',
+    );
   }
   if (CORE_TLS_CLIENT_CA_FILE && !CORE_TLS_CERT_FILE) {
     faults.push('CORE_TLS_CLIENT_CA_FILE needs CORE_TLS_CERT_FILE and CORE_TLS_KEY_FILE');
@@ -101,7 +104,7 @@ function rulesBetween(config: CoreConfig): string[] {
   return faults;
 }
 
-/** A file of callers, and what it says as the process starts. */
+/** The callers file, and its contents when the process started. */
 interface CallersFile {
   readonly file: SettingFile;
   readonly entries: CallerEntries;
@@ -116,7 +119,7 @@ function callersFile(path: string): CallersFile {
   }
 }
 
-/** An address may carry a password, so its value is a secret. */
+/** The URL may contain a password, so the value is a secret. */
 function databaseUrl(text: string): Secret {
   const fault = databaseUrlFault(text);
   if (fault) throw new Error(fault);

@@ -2,19 +2,18 @@ import type { Logger } from 'pino';
 import { Throttle } from '../common/throttle.ts';
 import type { ConversionProgress } from './store/conversion.ts';
 
-/** How often it is told; milliseconds. */
-const TOLD_EVERY_MS = 5000;
+const LOG_INTERVAL_MS = 5000;
 
-/** Tells how far the conversion of a database file is, and how long it will take. */
+/** Logs the progress of the conversion of a database file, and the estimated time left. */
 export function conversionLog(log: Logger): (progress: ConversionProgress) => void {
-  const progress = new Throttle(TOLD_EVERY_MS);
+  const progress = new Throttle(LOG_INTERVAL_MS);
   let began: { readonly done: number; readonly at: number } | undefined;
   return ({ done, total }) => {
-    // How long it took to the first records, with the tables changed before, tells nothing of what is left.
+    // The time before the first call includes changes of the schema, so the speed is measured from there on.
     if (!began) began = { done, at: performance.now() };
-    else if (progress.isDue()) {
+    else if (progress.allow()) {
       const speed = speedSince(began, { done, total });
-      log.info({ done, total, ...speed }, 'the database file of an earlier release is being converted');
+      log.info({ done, total, ...speed }, 'converting the database file of an earlier release');
     }
   };
 }

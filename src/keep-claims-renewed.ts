@@ -4,48 +4,48 @@ import { Throttle } from '../common/throttle.ts';
 import type { Dependencies } from './usecases/dependencies.ts';
 import { type RenewalObserver, renewClaims } from './usecases/renew-claims.ts';
 
-/** How often it is looked whether claims are to be made anew; milliseconds. */
-const LOOK_EVERY_MS = 5000;
+/** The interval between checks for due renewal steps; milliseconds. */
+const CHECK_INTERVAL_MS = 5000;
 
-/** How often the log tells how far a long renewal has come; milliseconds. */
-const TOLD_EVERY_MS = 10_000;
+/** The minimum interval between log lines about the progress of renewals; milliseconds. */
+const PROGRESS_LOG_INTERVAL_MS = 10_000;
 
-/** How often the log tells that a studio's renewal fails, and of how many studios in that time; milliseconds. */
-const FAILURE_TOLD_EVERY_MS = 600_000;
+/** A failing renewal is logged once per studio and interval, for at most this many studios; milliseconds. */
+const FAILURE_LOG_INTERVAL_MS = 600_000;
 const MAX_LOGGED_FAILURES = 100;
 
 /**
- * Makes claims of leads anew whenever that is due, for as long as the process runs; whoever else does so, too.
+ * Carries out claim renewals in the background when they are due. Several processes may do so concurrently.
  *
- * @returns stops it: nothing new is begun, and what is under way ends with the store
+ * @returns a function that stops it: no further step begins, and one in progress ends when the store closes
  */
 export function keepClaimsRenewed(deps: Pick<Dependencies, 'store' | 'clock'>, log: Logger): () => void {
   const stopping = new AbortController();
-  const progress = new Throttle(TOLD_EVERY_MS);
-  const failures = new Throttle(FAILURE_TOLD_EVERY_MS, MAX_LOGGED_FAILURES);
+  const progress = new Throttle(PROGRESS_LOG_INTERVAL_MS);
+  const failures = new Throttle(FAILURE_LOG_INTERVAL_MS, MAX_LOGGED_FAILURES);
   const observer = {
-    progressed({ studio, renewal: { step, after } }: Renewal, renewed: number) {
-      if (!progress.isDue()) return;
-      log.info({ studioId: studio.id, step, after, renewed }, 'claims are being made anew');
+    onProgress({ studio, renewal: { step, after } }: Renewal, renewed: number) {
+      if (!progress.allow()) return;
+      log.info({ studioId: studio.id, step, after, renewed }, 'claim renewal in progress');
     },
     stepEnded({ studio, renewal: { step } }: Renewal, renewed: number) {
-      log.info({ studioId: studio.id, step, renewed }, 'claims were made anew');
+      log.info({ studioId: studio.id, step, renewed }, 'claim renewal step complete');
     },
     leadInTheWay: (studioId: string, leadId: string, holderId: string) =>
-      log.warn({ studioId, leadId, holderId }, 'two open leads have one contact'),
+      log.warn({ studioId, leadId, holderId }, 'two open leads have the same contact; close one of them'),
     failed({ studio, renewal: { step } }: Renewal, error: unknown) {
-      if (!failures.isDue(studio.id)) return;
-      log.warn({ studioId: studio.id, step, err: error }, 'claims cannot be made anew');
+      if (!failures.allow(studio.id)) return;
+      log.warn({ studioId: studio.id, step, err: error }, 'claim renewal failed');
     },
   };
-  void keepOn();
+  void renewLoop();
   return () => stopping.abort();
 
-  async function keepOn(): Promise<void> {
+  async function renewLoop(): Promise<void> {
     while (!stopping.signal.aborted) {
-      // A store that is away is told of by readiness; what is due stays due.
+      // Readiness reports an unavailable store; due steps stay due.
       await renewClaims(deps, observer, stopping.signal).catch(() => {});
-      await sleep(LOOK_EVERY_MS, undefined, { signal: stopping.signal, ref: false }).catch(() => {});
+      await sleep(CHECK_INTERVAL_MS, undefined, { signal: stopping.signal, ref: false }).catch(() => {});
     }
   }
 }

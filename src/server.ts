@@ -3,87 +3,86 @@ import { Code } from '@connectrpc/connect';
 import { fastifyConnectPlugin } from '@connectrpc/connect-fastify';
 import fastify, { type FastifyInstance, LogController } from 'fastify';
 import type { Logger } from 'pino';
-import { MAX_CALL_MS } from '../common/deadlines.ts';
+import { CORE_AFTER_CLOSE_MS, MAX_CALL_MS } from '../common/deadlines.ts';
 import type { Readiness } from '../common/readiness.ts';
 import type { TlsCredentials, TlsPem } from '../common/tls-credentials.ts';
 import type { CoreConfig } from './config.ts';
+import { closureReporter } from './http2/closure-log.ts';
 import { limitConnections } from './http2/connection-limits.ts';
 import { Connections, streamOf } from './http2/connections.ts';
-import { endedReporter } from './http2/ended-stream-log.ts';
-import { closeGracefully } from './http2/graceful-close.ts';
 import { enforceKeepalive } from './http2/keepalive.ts';
 import { enforceMaxConnectionAge } from './http2/max-connection-age.ts';
 import { endUnfinishedStreams } from './http2/unfinished-streams.ts';
 import { endUnreadResponses } from './http2/unread-responses.ts';
 import { valuesOf } from './rpc/caller-access.ts';
-import { admitKnownCallers, identifier } from './rpc/caller-authentication.ts';
+import { admitKnownCallers, callerIdentifier } from './rpc/caller-authentication.ts';
 import type { Callers } from './rpc/callers.ts';
 import { connectionDraining } from './rpc/connection-draining.ts';
 import type { ItemContext } from './rpc/items.ts';
 import type { CallObserver } from './rpc/observation.ts';
-import { mayLast, routes } from './rpc/routes.ts';
+import { isBidiStream, routes } from './rpc/routes.ts';
 import { callRunner, runCalls } from './rpc/run-call.ts';
 import { safeJson } from './rpc/safe-json.ts';
 import type { Dependencies } from './usecases/dependencies.ts';
 
-/** The largest message a caller may send, packed or not; bytes. The largest lead has about 10 KB, batches their own bound. */
+/**
+ * The maximum size of a message, compressed or not; bytes. The largest lead has about 10 KB. Methods with lists have a bound of
+ * their own.
+ */
 const MAX_CALL_BYTES = 64 * 1024;
 
-/** What a server has around it. */
+/** The dependencies of the server besides the use cases'. */
 interface CoreContext {
-  /** Who may call it. */
   readonly callers: Callers;
-  /** What it shows and whom it trusts over TLS; without a certificate it speaks none. */
+  /** Without a certificate the server does not use TLS. */
   readonly credentials: TlsCredentials;
-  /** Whether the store is there. */
+  /** The readiness of the store. */
   readonly readiness: Readiness;
-  /** Aborted when the core means to stop, some time before it does. */
+  /** Aborted when shutdown begins, a drain time before the port closes. */
   readonly draining: AbortSignal;
   readonly log: Logger;
-  /** Is told of every call. */
   readonly observer: CallObserver | undefined;
-  readonly batchCame: ItemContext['batchCame'];
+  readonly batchReceived: ItemContext['batchReceived'];
 }
 
-/**
- * Puts the core's RPCs on one HTTP/2 port, for gRPC, gRPC-Web and Connect alike; with TLS, for HTTP/1.1 too.
- *
- * @param context what it has around it
- */
+/** Serves the core's RPCs on one HTTP/2 port, for gRPC, gRPC-Web and Connect; with TLS, over HTTP/1.1 too. */
 export async function createCoreServer(
   config: CoreConfig,
   deps: Dependencies,
-  { callers, credentials, log, readiness, draining, observer, batchCame }: CoreContext,
+  { callers, credentials, log, readiness, draining, observer, batchReceived }: CoreContext,
 ): Promise<FastifyInstance> {
   const app = fastify({
     ...transport(credentials.pem),
     loggerInstance: log,
-    // One of its own for each call would cost as much as the line that it writes.
+    // A child logger per call would cost as much as the log line itself.
     childLoggerFactory: (parent) => parent,
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: MAX_CALL_BYTES,
-    // A session that is closed for being idle goes on to read, which is what `CallerConnection.end` is careful of.
+    // Fastify would close idle sessions, and a closed session keeps reading: see `CallerConnection.cutOff`.
     http2SessionTimeout: 0,
   }) as unknown as FastifyInstance;
-  const followNoMore = credentials.follow(log, (pem) => secureServerOf(app).setSecureContext(pem));
-  app.addHook('onClose', async () => followNoMore());
-  const identify = identifier(callers);
+  const unfollow = credentials.watch(log, (pem) => secureServerOf(app).setSecureContext(pem));
+  app.addHook('onClose', async () => unfollow());
+  const identify = callerIdentifier(callers);
   const connections = new Connections(app);
-  const tell = endedReporter(log);
-  limitConnections(app, connections, { identify, tell });
+  const report = closureReporter(log);
+  limitConnections(app, connections, { identify, report });
   enforceMaxConnectionAge(app, connections, config.CORE_CONNECTION_MAX_AGE_MS);
-  endUnfinishedStreams(app, mayLast);
-  closeGracefully(app, connections);
-  endUnreadResponses(app, connections, tell);
-  enforceKeepalive(app, connections, tell);
+  endUnfinishedStreams(app, isBidiStream);
+  endUnreadResponses(app, connections, report);
+  enforceKeepalive(app, connections, report);
   const ending = new AbortController();
-  app.addHook('preClose', async () => ending.abort());
+  app.addHook('preClose', async () => {
+    // The grace period of connections begins before the calls on them end.
+    for (const connection of connections) connection.close(CORE_AFTER_CLOSE_MS);
+    ending.abort();
+  });
   answerUnknownCalls(app);
   const run = callRunner(log, observer);
   await app.register(fastifyConnectPlugin, {
     routes: routes(deps, {
       run,
-      batchCame,
+      batchReceived,
       serving: { store: readiness, draining, ending: ending.signal },
       reflects: config.CORE_REFLECTION,
     }),
@@ -101,15 +100,15 @@ export async function createCoreServer(
   return app;
 }
 
-/** As the protocols have it: a gRPC client that got a plain 404 would see a server that breaks off. */
+/** Responds to unknown methods as the protocols require: a gRPC client would take a plain 404 for a transport failure. */
 function answerUnknownCalls(app: FastifyInstance): void {
   app.setNotFoundHandler((request, reply) => {
     const stream = streamOf(reply);
     if (!stream || !request.headers['content-type']?.startsWith('application/grpc')) return reply.code(404).send();
     reply.hijack();
     const headers = { 'content-type': 'application/grpc', 'grpc-status': Code.Unimplemented };
-    // Nothing may follow the headers: then they are the trailers, too.
-    stream.respond({ ...headers, 'grpc-message': 'there is no such method' }, { endStream: true });
+    // The headers end the stream, so they are the trailers too ("Trailers-Only").
+    stream.respond({ ...headers, 'grpc-message': 'unknown method' }, { endStream: true });
   });
 }
 
@@ -119,5 +118,5 @@ function transport(pem: TlsPem) {
   return { http2: true, https: pem.ca ? { ...tls, requestCert: true, rejectUnauthorized: true } : tls } as const;
 }
 
-/** The server of a core that speaks TLS. */
+/** The server of a core with TLS. */
 const secureServerOf = (app: FastifyInstance) => app.server as unknown as Http2SecureServer;

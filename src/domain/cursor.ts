@@ -15,8 +15,8 @@ export const pageTokenAfter = (list: ListName, studioId: string, id: string): st
  * @rule 4.3.cursor 4.3.own-cursor
  */
 export function idBeforePage(list: ListName, studioId: string, token: string): string | undefined {
-  const place = positionOf(list, studioId, token);
-  return place?.length === ID_BYTES ? idFromBytes(place) : undefined;
+  const position = positionOf(list, studioId, token);
+  return position?.length === ID_BYTES ? idFromBytes(position) : undefined;
 }
 
 /** Returns the token of the page of studios that follows one of them. */

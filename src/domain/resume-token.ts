@@ -18,7 +18,7 @@ export const resumeTokenAfter = (scope: string, { studioId, leadId }: ExportPosi
 
 /** Returns the lead after which an export resumes; undefined if the token was not issued for this scope. */
 export function exportPosition(scope: string, token: string): ExportPosition | undefined {
-  const place = positionOf('export', scope, token);
-  if (place === undefined || place.length <= ID_BYTES) return undefined;
-  return { studioId: place.toString('utf8', ID_BYTES), leadId: idFromBytes(place.subarray(0, ID_BYTES)) };
+  const position = positionOf('export', scope, token);
+  if (position === undefined || position.length <= ID_BYTES) return undefined;
+  return { studioId: position.toString('utf8', ID_BYTES), leadId: idFromBytes(position.subarray(0, ID_BYTES)) };
 }

@@ -13,8 +13,8 @@ const CHECKSUM_BYTES = 16;
  *
  * @param scope what the request that presents the token must be about, such as a studio's id
  */
-export function makeToken(kind: TokenKind, scope: string, place: Uint8Array): string {
-  const head = Buffer.concat([Buffer.of(KINDS[kind]), place]);
+export function makeToken(kind: TokenKind, scope: string, position: Uint8Array): string {
+  const head = Buffer.concat([Buffer.of(KINDS[kind]), position]);
   return Buffer.concat([head, checksum(scope, head)]).toString('base64url');
 }
 

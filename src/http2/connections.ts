@@ -8,17 +8,17 @@ import {
 import type { Socket } from 'node:net';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 
-/** The last stream that there can be: who is told of it goes on with all that is begun. */
+/** The highest stream id. A GOAWAY with it lets the peer continue all open streams. */
 const LAST_STREAM_ID = 2 ** 31 - 1;
 
-/** A connection to the core's port, from the moment it is taken to its end. */
+/** A connection to the core's port, from its acceptance to its end. */
 export class CallerConnection {
-  /** What the kernel gave; with TLS, what TLS is spoken over. */
+  /** The TCP socket; with TLS, the one below it. */
   readonly socket: Socket;
-  /** Undefined until HTTP/2 is spoken on it. */
+  /** Undefined before the HTTP/2 session begins, and for HTTP/1.1. */
   session: ServerHttp2Session | undefined;
-  /** Whether nothing more is begun on it. */
-  isEnding = false;
+  /** Whether the connection was cut off: no further call begins on it. */
+  isCutOff = false;
   readonly #draining = new AbortController();
 
   constructor(socket: Socket) {
@@ -26,23 +26,23 @@ export class CallerConnection {
   }
 
   /**
-   * How much waits for the kernel to take it; bytes. Node tells that nowhere else: what HTTP/2 sends goes past the socket that
-   * it belongs to.
+   * The amount of data that the kernel has not accepted yet; bytes. Node exposes it nowhere else: HTTP/2 writes bypass the
+   * buffer of the socket.
    */
   get queuedBytes(): number {
     return (this.socket as { _handle?: { writeQueueSize?: number } | null })._handle?.writeQueueSize ?? 0;
   }
 
-  /** Aborted when its caller is to go over to another connection: calls that last until somebody ends them end then. */
+  /** Aborted when the connection is drained; open-ended calls then end. */
   get draining(): AbortSignal {
     return this.#draining.signal;
   }
 
   /**
-   * Has a caller go over to another connection, and goes on with what was begun on this one.
+   * Asks the caller to open another connection, and continues the calls in flight on this one.
    *
-   * Said in two steps, as nghttp2 takes what still comes between the saying and the sending: after the first nothing more is
-   * taken, and the second tells from where on nothing was. Callers may make what lies behind that again, unseen as it was.
+   * Sends two GOAWAY frames, because nghttp2 accepts streams that arrive while the first is being sent. The first announces the
+   * end; the second, after a ping round trip, names the last stream that was processed. Callers can safely retry later streams.
    */
   drain(): void {
     this.#draining.abort();
@@ -55,83 +55,85 @@ export class CallerConnection {
   }
 
   /**
-   * Cuts off a caller: nothing more is begun, and after a time in which an answer can still be sent the connection is closed.
+   * Cuts off the caller: no further call begins, and the connection is destroyed after a time in which pending responses can be
+   * sent.
    *
-   * Not by closing the session, which goes on to read: Node 26 aborts when a caller then opens and resets streams.
+   * It does not close the session: a closed session keeps reading, and Node 26 aborts if the peer then opens and resets streams.
    *
-   * @param withinMs the time
+   * @param timeoutMs the time
    */
-  end(withinMs: number): void {
-    if (this.isEnding) return;
-    this.isEnding = true;
-    // The server is not told of what comes nevertheless, so that it costs next to nothing.
+  cutOff(timeoutMs: number): void {
+    if (this.isCutOff) return;
+    this.isCutOff = true;
+    // Further streams do not reach the server, so they cost almost nothing.
     this.session?.removeAllListeners('stream').on('stream', (stream) => stream.on('error', () => {}));
-    // Without a fault in it: with one, clients let go of the answer that is still to come.
+    // NO_ERROR, because clients discard pending responses on any other code.
     if (this.session && !this.session.destroyed) this.session.goaway(constants.NGHTTP2_NO_ERROR);
-    this.#destroy(withinMs);
+    this.#destroyAfter(timeoutMs);
   }
 
-  /** Has callers begin nothing more here, and closes the connection when what they have begun is done, or after a time. */
-  close(withinMs: number): void {
+  /** Accepts no further calls, and closes the connection when those in flight have ended, or after a time. */
+  close(timeoutMs: number): void {
     this.session?.close();
-    this.#destroy(withinMs);
+    this.#destroyAfter(timeoutMs);
   }
 
-  /** A session that has ended waits without a bound for the other side to close the connection, or to read, as well. */
-  #destroy(withinMs: number): void {
-    setTimeout(() => this.socket.destroy(), withinMs).unref();
+  /** Bounds the time that a closed session waits for the peer to read, or to close the connection too. */
+  #destroyAfter(timeoutMs: number): void {
+    setTimeout(() => this.socket.destroy(), timeoutMs).unref();
   }
 }
 
-/** Who is at the other end of a connection: the same for the kernel's socket and for what is spoken over it. */
+/** Returns the peer's address, which is the same for the TCP socket and the TLS socket on top of it. */
 const peerOf = ({ remoteAddress, remotePort }: Pick<Socket, 'remoteAddress' | 'remotePort'>) =>
   `${remoteAddress} ${remotePort}`;
 
-/** Every connection of a server. */
+/** The open connections of a server. */
 export class Connections {
   readonly #byPeer = new Map<string, CallerConnection>();
-  #onTaken: (connection: CallerConnection) => void = () => {};
-  readonly #bySpeaker = new WeakMap<Socket | ServerHttp2Session, CallerConnection>();
+  #onAccepted: (connection: CallerConnection) => void = () => {};
+  /** By HTTP/2 session, or by TLS socket for HTTP/1.1. */
+  readonly #byTransport = new WeakMap<Socket | ServerHttp2Session, CallerConnection>();
 
   constructor(app: FastifyInstance) {
     const server = app.server as unknown as Http2Server;
-    // Before the server itself, which begins to speak.
+    // Prepended: the server's own listener starts the protocol.
     server.prependListener('connection', (socket: Socket) => {
       const [peer, connection] = [peerOf(socket), new CallerConnection(socket)];
       this.#byPeer.set(peer, connection);
       socket.once('close', () => {
         if (this.#byPeer.get(peer) === connection) this.#byPeer.delete(peer);
       });
-      this.#onTaken(connection);
+      this.#onAccepted(connection);
     });
     server.prependListener('secureConnection', (secure: Socket) => {
       const connection = this.#byPeer.get(peerOf(secure));
-      if (connection) this.#bySpeaker.set(secure, connection);
+      if (connection) this.#byTransport.set(secure, connection);
     });
     server.on('session', (session) => {
       const connection = this.#byPeer.get(peerOf(session.socket));
       if (!connection) return;
       connection.session = session;
-      this.#bySpeaker.set(session, connection);
+      this.#byTransport.set(session, connection);
     });
   }
 
-  /** Has somebody told of each connection when it is taken. */
-  onTaken(listener: (connection: CallerConnection) => void): void {
-    this.#onTaken = listener;
+  /** Sets the function that is called for each new connection. */
+  onAccepted(listener: (connection: CallerConnection) => void): void {
+    this.#onAccepted = listener;
   }
 
   [Symbol.iterator](): Iterator<CallerConnection> {
     return this.#byPeer.values();
   }
 
-  /** The connection that a request comes over; undefined when that is gone. */
+  /** Returns the connection of a request; undefined if it has closed. */
   of({ raw }: FastifyRequest): CallerConnection | undefined {
     const { stream } = raw as unknown as Partial<Http2ServerRequest>;
-    return this.#bySpeaker.get(stream ? (stream.session as ServerHttp2Session) : raw.socket);
+    return this.#byTransport.get(stream ? (stream.session as ServerHttp2Session) : raw.socket);
   }
 }
 
-/** The stream of a call; undefined in HTTP/1.1. */
+/** Returns the HTTP/2 stream of a call; undefined for HTTP/1.1. */
 export const streamOf = ({ raw }: FastifyReply): ServerHttp2Stream | undefined =>
   (raw as { stream?: ServerHttp2Stream }).stream;

@@ -1,58 +1,58 @@
 import type { FastifyInstance } from 'fastify';
 import { type CallerConnection, type Connections, streamOf } from './connections.ts';
 
-/** By what part of it the age of a connection may differ from the greatest: those of one moment do not end in one moment. */
+/** The fraction by which the age of a connection differs from the maximum, so that connections opened together do not end together. */
 const JITTER = 0.1;
 
-/** How long a caller may take to close a connection on which nothing is under way any more; milliseconds. */
-const CLOSED_WITHIN_MS = 5000;
+/** The time within which the peer has to close a drained connection without calls; milliseconds. */
+const CLOSE_TIMEOUT_MS = 5000;
 
-/** What is known of a connection on which something was called. */
-interface Life {
-  /** From when on it is old. */
-  readonly oldAt: number;
-  underWay: number;
-  isOver: boolean;
+/** The state of a connection on which a call was made. */
+interface ConnectionAge {
+  /** When the connection reaches its maximum age. */
+  readonly expiresAt: number;
+  inFlight: number;
+  isDraining: boolean;
 }
 
 /**
- * Has callers go over to another connection with the first call after a greatest age, so that load finds its balance: else they
- * stay for as long as they live at the core to which their first connection has led. Where none comes, but something is under way,
- * they are told at twice that age. Calls that last until somebody ends them end then; what else is under way goes on to its end.
+ * Has callers open another connection with the first call after a maximum age. This balances load: without it, a caller stays
+ * for its lifetime at the core that its first connection reached. If no further call comes but calls are in flight, the
+ * connection is drained at twice that age. Open-ended calls then end; other calls in flight continue to their end.
  *
- * A connection on which nothing is called does not end: it is no load, and a caller with one call at a time cannot meet its end.
+ * A connection without calls is not drained: it is no load, and a caller that makes one call at a time never loses one.
  */
 export function enforceMaxConnectionAge(app: FastifyInstance, connections: Connections, maxAgeMs: number): void {
-  const lives = new WeakMap<CallerConnection, Life>();
+  const ages = new WeakMap<CallerConnection, ConnectionAge>();
   app.addHook('onRequest', async (request, reply) => {
     const connection = connections.of(request);
     if (!connection) return;
-    const life = lives.get(connection) ?? begin(connection, jittered(maxAgeMs));
-    life.underWay += 1;
+    const age = ages.get(connection) ?? track(connection, jittered(maxAgeMs));
+    age.inFlight += 1;
     reply.raw.once('close', () => {
-      life.underWay -= 1;
-      // Not before: of a session that is closed Node reads on, see `CallerConnection.end`.
-      if (life.isOver && life.underWay === 0) connection.close(CLOSED_WITHIN_MS);
+      age.inFlight -= 1;
+      // Not before: Node keeps reading from a closed session, see `CallerConnection.cutOff`.
+      if (age.isDraining && age.inFlight === 0) connection.close(CLOSE_TIMEOUT_MS);
     });
-    if (life.isOver || performance.now() < life.oldAt) return;
-    life.isOver = true;
+    if (age.isDraining || performance.now() < age.expiresAt) return;
+    age.isDraining = true;
     connection.drain();
     if (!streamOf(reply)) reply.header('connection', 'close');
   });
 
-  function begin(connection: CallerConnection, ageMs: number): Life {
-    const life: Life = { oldAt: performance.now() + ageMs, underWay: 0, isOver: false };
-    lives.set(connection, life);
-    // What is under way may be a call that lasts for ever, and no other may ever come. Whoever makes others now and then is told
-    // with one of these: one that is on its way as the connection is left is refused, and not every library repeats it.
+  function track(connection: CallerConnection, ageMs: number): ConnectionAge {
+    const age: ConnectionAge = { expiresAt: performance.now() + ageMs, inFlight: 0, isDraining: false };
+    ages.set(connection, age);
+    // The only call may be open-ended, and no other may follow. A caller that makes occasional calls is drained during one of
+    // them: a call that crosses the GOAWAY is refused, and not every library retries it.
     const timer = setTimeout(() => {
-      if (life.underWay === 0) return;
+      if (age.inFlight === 0) return;
       connection.drain();
-      // HTTP/1.1 says so with its next answer.
-      life.isOver = connection.session !== undefined;
+      // HTTP/1.1 announces the end in its next response instead.
+      age.isDraining = connection.session !== undefined;
     }, 2 * ageMs).unref();
     connection.socket.once('close', () => clearTimeout(timer));
-    return life;
+    return age;
   }
 }
 

@@ -3,30 +3,30 @@ import type { FastifyInstance } from 'fastify';
 import { REQUEST_ARRIVAL_MS } from '../../common/deadlines.ts';
 import { streamOf } from './connections.ts';
 
-/** How many calls a caller may have under way on one connection. */
+/** The maximum number of concurrent streams of a connection. */
 const MAX_STREAMS = 256;
 
-/** How long a caller may go on with a request that is answered already; milliseconds. */
-const AFTER_ANSWER_MS = 1000;
+/** How long a caller may continue to send a request after its response; milliseconds. */
+const AFTER_RESPONSE_MS = 1000;
 
 /**
- * Keeps callers who do not end their requests from holding memory. A message that is too
- * large is answered before it has been read to its end, and its stream would stay as long as the connection.
+ * Destroys streams whose request does not end, so that they do not hold memory. A message that is too large gets its response
+ * before it was read to its end, and its stream would otherwise stay open as long as the connection.
  *
- * @param mayLast whether a call by this path may go on sending for as long as it likes
+ * @param isOpenEnded whether a call with this path may keep sending indefinitely
  */
-export function endUnfinishedStreams(app: FastifyInstance, mayLast: (path: string) => boolean): void {
+export function endUnfinishedStreams(app: FastifyInstance, isOpenEnded: (path: string) => boolean): void {
   app.addHook('onRequest', async (request, reply) => {
     const stream = streamOf(reply);
-    if (stream && !mayLast(request.url)) {
+    if (stream && !isOpenEnded(request.url)) {
       const timer = setTimeout(() => stream.destroy(), REQUEST_ARRIVAL_MS).unref();
       request.raw.once('end', () => clearTimeout(timer));
-      // One that is reset has no end, and would be kept for as long as the timer.
+      // A stream that is reset emits no end; without this, the timer would keep it in memory.
       stream.once('close', () => clearTimeout(timer));
     }
-    // Not at once: the answer's trailers are still on their way.
+    // Not immediately: the response's trailers are still being sent.
     stream?.once('finish', () => {
-      if (!stream.readableEnded) setTimeout(() => stream.destroy(), AFTER_ANSWER_MS).unref();
+      if (!stream.readableEnded) setTimeout(() => stream.destroy(), AFTER_RESPONSE_MS).unref();
     });
   });
 

@@ -1,179 +1,184 @@
 import type { ServerResponse } from 'node:http';
 import type { Writable } from 'node:stream';
 import type { FastifyInstance } from 'fastify';
-import { asksForHealth } from '../rpc/caller-authentication.ts';
+import { isHealthPath } from '../rpc/caller-authentication.ts';
+import type { ReportClosure } from './closure-log.ts';
 import { type CallerConnection, type Connections, streamOf } from './connections.ts';
-import type { ReportEnded } from './ended-stream-log.ts';
 
-/** How often it is looked whether callers take what they are sent; milliseconds. */
-const LOOK_MS = 1000;
+/** The interval between checks whether callers read their responses; milliseconds. */
+const CHECK_INTERVAL_MS = 1000;
 
 /**
- * How many looks may find that nothing was taken. They are counted, not timed: a process that stood still finds one look
- * over, and not that all others have not read.
+ * The number of successive checks without progress after which a response is destroyed. Counted, not timed: after a suspension
+ * of this process, one check has passed, and not the time of all callers.
  */
 export const MAX_STALLED_CHECKS = 30;
 
-/** From how many on a caller counts as one who does not read, and not as one who reads slowly. */
-const NOT_SLOW_LOOKS = 10;
+/** The number of checks without progress from which a caller counts as stalled rather than slow. */
+const MIN_STALLED_CHECKS = 10;
 
-/** What is written goes in pieces no larger than that, so that it is seen whether some of it is taken; bytes. */
-const PIECE_BYTES = 16 * 1024;
+/** Larger writes are split into chunks of this size, so that partial progress is visible; bytes. */
+const CHUNK_BYTES = 16 * 1024;
 
-/** How much may be unsent in all; bytes. More than can come at once for callers who read. */
+/** The maximum of unsent data of all connections; bytes. Callers that read do not cause that much at a time. */
 export const MAX_UNSENT_BYTES = 64 * 1024 * 1024;
 
-/** From how much on whoever has not read what they asked for waits before they are given more; bytes. */
-const MUCH_UNSENT_BYTES = MAX_UNSENT_BYTES / 4;
+/** From this much unsent data on, new calls of connections with unread responses wait; bytes. */
+const BACKPRESSURE_BYTES = MAX_UNSENT_BYTES / 4;
 
-/** How many of those who wait are let in after a look: all at once, they would be answered before it is seen how much that is. */
+/** The number of waiting calls admitted after a check. If all were, their responses would pile up before the next check. */
 const MAX_ADMITTED = 64;
 
-/** How much is written before it is looked how much of that is unsent; bytes. */
-const LOOK_AFTER_BYTES = 2 * 1024 * 1024;
+/** After this much written data, the amount of unsent data is measured again; bytes. */
+const MEASURE_INTERVAL_BYTES = 2 * 1024 * 1024;
 
-/** An answer that is not sent to its end. */
-interface Answer {
+/** A response that is not yet sent completely. */
+interface UnreadResponse {
   readonly to: Writable;
   readonly connection: CallerConnection | undefined;
-  /** How much of it was written so far, and had been taken when it was last looked at; bytes. */
+  /** The amount written so far, and the amount that the peer had taken at the last check; bytes. */
   written: number;
   taken: number;
-  /** How many looks have found that nothing was taken. */
-  looks: number;
+  /** The number of successive checks without progress. */
+  stalledChecks: number;
 }
 
-/** A connection on which something is unsent. */
+/** A connection with unsent data. */
 interface Holder {
   readonly connection: CallerConnection;
   bytes: number;
-  looks: number;
+  stalledChecks: number;
 }
 
 /**
- * Ends answers of which their callers take nothing for a time; and, as soon as all together hold too much, connections:
- * those first that have taken nothing for longest, or else hold most. Who reads slowly is neither. Before it comes to that,
- * whoever has unread answers is given no more.
+ * Destroys responses that their callers do not read for a time. If all connections together hold too much unsent data, it also
+ * cuts off connections: the longest stalled first, then those that hold most. Slow readers are neither. Before that limit is
+ * reached, new calls of connections with unread responses wait.
  */
-export function endUnreadResponses(app: FastifyInstance, connections: Connections, tell: ReportEnded): void {
-  const unread = new UnreadResponses(connections, tell);
+export function endUnreadResponses(app: FastifyInstance, connections: Connections, report: ReportClosure): void {
+  const unread = new UnreadResponses(connections, report);
   app.addHook('onRequest', async (request, reply) => {
     const { raw } = reply;
     const connection = connections.of(request);
-    if (!asksForHealth(request.url) && !(await unread.turnCame(connection, raw))) return reply.hijack();
+    if (!isHealthPath(request.url) && !(await unread.admit(connection, raw))) return reply.hijack();
     unread.watch(raw, streamOf(reply) ?? raw, connection);
   });
-  const looking = setInterval(() => unread.look(), LOOK_MS).unref();
-  app.addHook('onClose', async () => clearInterval(looking));
+  const timer = setInterval(() => unread.check(), CHECK_INTERVAL_MS).unref();
+  app.addHook('onClose', async () => clearInterval(timer));
 }
 
 class UnreadResponses {
   readonly #connections: Connections;
-  readonly #tell: ReportEnded;
-  readonly #answers = new Set<Answer>();
-  /** How much was unsent when it was last looked at, and how much was written since. */
+  readonly #report: ReportClosure;
+  readonly #responses = new Set<UnreadResponse>();
+  /** The unsent data when last measured, and the data written since; bytes. */
   #unsent = 0;
   #written = 0;
-  #nextLook = Promise.withResolvers<void>();
-  /** How many of those who waited were let in since the last look. */
-  #letIn = 0;
+  #nextCheck = Promise.withResolvers<void>();
+  /** The number of waiting calls admitted since the last check. */
+  #admitted = 0;
 
-  constructor(connections: Connections, tell: ReportEnded) {
+  constructor(connections: Connections, report: ReportClosure) {
     this.#connections = connections;
-    this.#tell = tell;
+    this.#report = report;
   }
 
-  /** Resolves to true when a caller may be given more, to false when they have gone while they waited. */
-  async turnCame(connection: CallerConnection | undefined, answer: Writable): Promise<boolean> {
+  /** Waits until a call may begin. Resolves to false if its caller disconnected meanwhile. */
+  async admit(connection: CallerConnection | undefined, response: Writable): Promise<boolean> {
     for (let waited = false; ; waited = true) {
-      if (!this.#isToWait(connection) && (!waited || this.#letIn++ < MAX_ADMITTED)) return true;
-      await this.#nextLook.promise;
-      if (answer.destroyed || connection?.isEnding) return false;
+      if (!this.#mustWait(connection) && (!waited || this.#admitted++ < MAX_ADMITTED)) return true;
+      await this.#nextCheck.promise;
+      if (response.destroyed || connection?.isCutOff) return false;
     }
   }
 
   /**
-   * Watches an answer from its beginning to its end.
+   * Watches a response from its beginning to its end.
    *
-   * @param raw where it is written
-   * @param to where it stands until it is sent
+   * @param raw the response as it is written
+   * @param to the stream that buffers it until it is sent
    */
   watch(raw: ServerResponse, to: Writable, connection: CallerConnection | undefined): void {
-    const answer: Answer = { to, connection, written: 0, taken: 0, looks: 0 };
-    this.#answers.add(answer);
-    raw.once('close', () => this.#answers.delete(answer));
+    const response: UnreadResponse = { to, connection, written: 0, taken: 0, stalledChecks: 0 };
+    this.#responses.add(response);
+    raw.once('close', () => this.#responses.delete(response));
     const write = raw.write.bind(raw) as (...args: unknown[]) => boolean;
     raw.write = (chunk: Uint8Array, ...rest: unknown[]) => {
       let at = 0;
-      for (; at + PIECE_BYTES < chunk.length; at += PIECE_BYTES) write(chunk.subarray(at, at + PIECE_BYTES));
-      const isTaken = write(chunk.subarray(at), ...rest);
+      for (; at + CHUNK_BYTES < chunk.length; at += CHUNK_BYTES) write(chunk.subarray(at, at + CHUNK_BYTES));
+      const isBelowHighWaterMark = write(chunk.subarray(at), ...rest);
       this.#written += chunk.length;
-      answer.written += chunk.length;
-      if (this.#written >= LOOK_AFTER_BYTES) this.#endSomeIfTooMuch();
-      return isTaken;
+      response.written += chunk.length;
+      if (this.#written >= MEASURE_INTERVAL_BYTES) this.#enforceLimit();
+      return isBelowHighWaterMark;
     };
   }
 
-  /** Looks whether callers take what they are sent. */
-  look(): void {
-    for (const answer of this.#answers) {
-      const { writableLength } = answer.to;
-      // Not whether less is unsent than before: what goes on and on has the next piece written as soon as one is taken.
-      const taken = answer.written - writableLength;
-      answer.looks = writableLength > 0 && taken <= answer.taken ? answer.looks + 1 : 0;
-      answer.taken = taken;
-      if (answer.looks <= MAX_STALLED_CHECKS) continue;
-      this.#tell('an answer that was not read');
-      answer.to.destroy();
+  /** Checks the progress of all responses. */
+  check(): void {
+    for (const response of this.#responses) {
+      const { writableLength } = response.to;
+      // Comparing unsent amounts instead would misjudge streams, which write the next message when one is taken.
+      const taken = response.written - writableLength;
+      response.stalledChecks = writableLength > 0 && taken <= response.taken ? response.stalledChecks + 1 : 0;
+      response.taken = taken;
+      if (response.stalledChecks <= MAX_STALLED_CHECKS) continue;
+      this.#report('response: not read');
+      response.to.destroy();
     }
-    this.#endSomeIfTooMuch();
-    this.#letIn = 0;
-    this.#nextLook.resolve();
-    this.#nextLook = Promise.withResolvers();
+    this.#enforceLimit();
+    this.#admitted = 0;
+    this.#nextCheck.resolve();
+    this.#nextCheck = Promise.withResolvers();
   }
 
-  /** Whether more had better not be begun for a caller: much is unsent in all, and some of it is theirs. */
-  #isToWait(connection: CallerConnection | undefined): boolean {
+  /** Whether a new call has to wait: much data is unsent in total, and some of it on the call's connection. */
+  #mustWait(connection: CallerConnection | undefined): boolean {
     return (
       connection !== undefined &&
-      this.#unsent + this.#written > MUCH_UNSENT_BYTES &&
+      this.#unsent + this.#written > BACKPRESSURE_BYTES &&
       (connection.queuedBytes > 0 ||
-        this.#answers.values().some((answer) => answer.connection === connection && answer.to.writableLength > 0))
+        this.#responses.values().some((each) => each.connection === connection && each.to.writableLength > 0))
     );
   }
 
-  #endSomeIfTooMuch(): void {
+  /** Measures the unsent data, and cuts off connections if it exceeds the limit. */
+  #enforceLimit(): void {
     this.#written = 0;
-    const held = this.#holders();
-    this.#unsent = held.reduce((sum, { bytes }) => sum + bytes, 0);
+    const holders = this.#holders();
+    this.#unsent = holders.reduce((sum, { bytes }) => sum + bytes, 0);
     if (this.#unsent <= MAX_UNSENT_BYTES) return;
-    for (const { connection, bytes } of held.sort((a, b) => b.looks - a.looks || b.bytes - a.bytes)) {
-      this.#tell('a connection, too much was not read');
-      // Not the answers alone: what was handed to the kernel's side is held for as long as the connection.
-      connection.end(0);
-      for (const answer of this.#answers) if (answer.connection === connection) this.#answers.delete(answer);
+    for (const { connection, bytes } of holders.sort(
+      (a, b) => b.stalledChecks - a.stalledChecks || b.bytes - a.bytes,
+    )) {
+      this.#report('connection: too much unread data');
+      // Not only its responses: data handed to the socket is held as long as the connection.
+      connection.cutOff(0);
+      for (const response of this.#responses) {
+        if (response.connection === connection) this.#responses.delete(response);
+      }
       this.#unsent -= bytes;
-      // Not only as much as it takes: the next would come with the next write.
+      // Down to half of the limit, or the next write would exceed it again.
       if (this.#unsent <= MAX_UNSENT_BYTES / 2) return;
     }
   }
 
-  /** The connections on which something is unsent, how much that is, and how many looks have found it so. */
+  /** Returns the connections with unsent data. */
   #holders(): Holder[] {
-    const held = new Map<CallerConnection, Holder>();
+    const holders = new Map<CallerConnection, Holder>();
     for (const connection of this.#connections) {
-      if (connection.queuedBytes === 0 || connection.isEnding) continue;
-      held.set(connection, { connection, bytes: 0, looks: 0 });
+      if (connection.queuedBytes === 0 || connection.isCutOff) continue;
+      holders.set(connection, { connection, bytes: 0, stalledChecks: 0 });
     }
-    for (const { to, connection, looks } of this.#answers) {
+    for (const { to, connection, stalledChecks } of this.#responses) {
       if (!connection || to.writableLength === 0) continue;
-      const holder = held.get(connection) ?? { connection, bytes: 0, looks: 0 };
+      const holder = holders.get(connection) ?? { connection, bytes: 0, stalledChecks: 0 };
       holder.bytes += to.writableLength;
-      if (looks >= NOT_SLOW_LOOKS) holder.looks = Math.max(holder.looks, looks);
-      held.set(connection, holder);
+      if (stalledChecks >= MIN_STALLED_CHECKS) holder.stalledChecks = Math.max(holder.stalledChecks, stalledChecks);
+      holders.set(connection, holder);
     }
-    // The kernel's side has some of what belongs to answers, and all of those that were written to their end.
-    for (const holder of held.values()) holder.bytes = Math.max(holder.bytes, holder.connection.queuedBytes);
-    return [...held.values()];
+    // The socket's queue holds part of the data of pending responses, and all unsent data of completely written ones.
+    for (const holder of holders.values()) holder.bytes = Math.max(holder.bytes, holder.connection.queuedBytes);
+    return [...holders.values()];
   }
 }

@@ -3,13 +3,13 @@ import { ApiKeyService, type AuthenticateApiKeyRequest } from '../../proto/gen/l
 import type { Caller } from '../domain/caller.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
 import { createApiKey, listApiKeys, replaceApiKey, revokeApiKey } from '../usecases/manage-api-keys.ts';
-import { answerBatches } from './batches.ts';
+import { executeBatches } from './batches.ts';
 import { operationOf } from './call.ts';
 import { actorOf, callerOf, memberOrOperator } from './caller-access.ts';
 import { apiKeyScope, apiKeyToWire, bearerToWire, dateFromWire } from './convert.ts';
 import type { ItemContext } from './items.ts';
 
-/** API keys over RPC. */
+/** Implements ApiKeyService. */
 export function apiKeyService(deps: Dependencies, items: ItemContext): ServiceImpl<typeof ApiKeyService> {
   return {
     async createApiKey({ studioId, memberId, name, scopes, expireTime }, context) {
@@ -44,12 +44,12 @@ export function apiKeyService(deps: Dependencies, items: ItemContext): ServiceIm
 
     authenticateApiKey: (request, context) => authenticate(request, callerOf(context)),
     batchAuthenticateApiKeys: (batches, handler) =>
-      answerBatches(
+      executeBatches(
         batches,
         items,
         {
           operation: operationOf(ApiKeyService.method.authenticateApiKey),
-          answer: (request, _bearer, caller) => authenticate(request, caller),
+          execute: (request, _bearer, caller) => authenticate(request, caller),
         },
         handler,
       ),

@@ -4,14 +4,14 @@ import type { Caller } from '../domain/caller.ts';
 import { Faults } from '../domain/refusal.ts';
 import type { Credential } from '../store/store.ts';
 import { actsForKeysOnly, forbidden } from './caller-access.ts';
-import { answerItems, type Item, type ItemContext, MAX_ITEMS, noteCount, refuseUnlessScoped } from './items.ts';
+import { executeItems, type Item, type ItemContext, MAX_ITEMS, noteCount, refuseUnlessScoped } from './items.ts';
 
 /**
- * The batch methods of release 1.0, for its gateways while they are being replaced: what the exchange does, with a list for each
- * part of an item.
+ * The batch methods of release 1.0, for its gateways during a rolling upgrade. They do what the exchange does, but a message has
+ * a list for each part of an item.
  */
 
-/** Requests that were sent together, what each is called in the log, and with whose key it came. */
+/** A message of a batch method. Each list has one element per request, or is empty. */
 interface Batch<Request> {
   readonly requests: readonly Request[];
   readonly requestIds: readonly string[];
@@ -19,52 +19,52 @@ interface Batch<Request> {
   readonly secretSha256s?: readonly Uint8Array[];
 }
 
-/** What the requests of a batch method are to this server. */
+/** How the requests of a batch method are executed. */
 interface BatchMethod<Request, Response> {
-  /** What each request would be called as a call of its own. */
+  /** The name of the method that executes a single request. */
   readonly operation: string;
-  /** What a request names besides a lead: read together with the key it came with. */
+  /** Returns the lead source to read together with the key. */
   readonly sourceIdOf?: (request: Request) => string | undefined;
-  /** How many leads a result may have; 1 unless told. */
+  /** Returns the maximum number of leads in a result; default: 1. */
   readonly leadsOf?: (request: Request) => number;
-  /** How many results go into a message. */
-  readonly mostResults?: number;
-  /** What the key has to allow; undefined: nothing is asked for but what it says itself. */
+  /** The maximum number of results in a message. */
+  readonly maxResults?: number;
+  /** The scope that the key must have; undefined: any. */
   readonly scope?: ApiKeyScope;
-  /** @param bearer of the key that the request came with, authenticated */
-  readonly answer: (request: Request, bearer: Credential | undefined, caller: Caller) => Promise<Response>;
+  /** @param bearer the authenticated bearer of the request's key, if it has one */
+  readonly execute: (request: Request, bearer: Credential | undefined, caller: Caller) => Promise<Response>;
 }
 
-/** Answers each request on its own. @throws ConnectError invalid_argument when a message has not as many names or keys */
-export function answerBatches<Request extends object, Response extends object>(
+/** Executes each request independently. @throws ConnectError invalid_argument if the lists of a message differ in length */
+export function executeBatches<Request extends object, Response extends object>(
   batches: AsyncIterable<Batch<Request>>,
   context: ItemContext,
-  { operation, sourceIdOf, leadsOf = () => 1, mostResults = MAX_ITEMS, scope, answer }: BatchMethod<Request, Response>,
+  { operation, sourceIdOf, leadsOf = () => 1, maxResults = MAX_ITEMS, scope, execute }: BatchMethod<Request, Response>,
   handler: Pick<HandlerContext, 'signal' | 'values'>,
 ) {
-  return answerItems(batches, context, { itemsOf, partOf: () => 1 / mostResults }, handler);
+  return executeItems(batches, context, { itemsOf, fractionOf: () => 1 / maxResults }, handler);
 
   function itemsOf({ requests, requestIds, traceparents, secretSha256s = [] }: Batch<Request>, caller: Caller) {
     refuseUnlessComplete(requests.length, { requestIds, traceparents, secretSha256s });
     if (scope && secretSha256s.length === 0 && actsForKeysOnly(caller)) {
-      throw forbidden(caller.name, 'may ask only with the key that each request came with');
+      throw forbidden(caller.name, 'must send the API key of each request');
     }
     return requests.map(
-      (request, place): Item<Answered<Response>> => ({
-        call: { operation, requestId: requestIds[place], request, traceparent: traceparents[place], caller },
+      (request, index): Item<Success<Response>> => ({
+        call: { operation, requestId: requestIds[index], request, traceparent: traceparents[index], caller },
         leads: leadsOf(request),
-        answer: async (authenticate) => {
-          const secretSha256 = secretSha256s[place];
+        execute: async (authenticate) => {
+          const secretSha256 = secretSha256s[index];
           const bearer = secretSha256 && (await authenticate(secretSha256, sourceIdOf?.(request)));
           if (bearer) refuseUnlessScoped(bearer, scope);
-          return { outcome: { case: 'response', value: await answer(request, bearer, caller) } };
+          return { outcome: { case: 'response', value: await execute(request, bearer, caller) } };
         },
       }),
     );
   }
 }
 
-interface Answered<Response> {
+interface Success<Response> {
   readonly outcome: { readonly case: 'response'; readonly value: Response };
 }
 

@@ -1,21 +1,21 @@
 import type { DescMethod } from '@bufbuild/protobuf';
 import type { Caller } from '../domain/caller.ts';
 
-/** A request of a caller: a call of its own, or one of a batch. */
+/** A call, or an item of one, as it is logged, counted and traced. */
 export interface Call {
-  /** The method's name; with its service, where that is not one of this package. */
+  /** The method's name, preceded by the service's if that is not one of `leadintake.v1`. */
   readonly operation: string;
-  /** What its caller names it; whatever is no fit name stays out of the log. */
+  /** The caller's id of the request; not logged if it is not a valid one. */
   readonly requestId: string | undefined;
-  /** What it carries; undefined when that was not read. */
+  /** The message; undefined if it was not read. */
   readonly request: object | undefined;
-  /** What trace it belongs to: W3C `traceparent`, if its caller sent one. */
+  /** The W3C `traceparent`, if the caller sent one. */
   readonly traceparent: string | undefined;
-  /** Who makes it; undefined: nobody who is let in. */
+  /** Undefined: not authenticated. */
   readonly caller: Caller | undefined;
 }
 
-/** What a call is, by its method and headers. */
+/** Returns a call by its method and headers, without its message. */
 export function callOf(method: DescMethod, header: Headers, caller: Caller | undefined): Call {
   return {
     operation: operationOf(method),

@@ -8,18 +8,18 @@ import type { LeadIntakeService } from '../../proto/gen/leadintake/v1/lead_intak
 import type { Caller, CallerRole } from '../domain/caller.ts';
 import { Refusal } from '../domain/refusal.ts';
 
-/** Which callers a method is for: whoever may do one of these. */
-type For<Service extends { readonly method: object }> = Readonly<
+/** The roles of each method; a caller needs one of them. */
+type RolesOf<Service extends { readonly method: object }> = Readonly<
   Record<keyof Service['method'], readonly CallerRole[]>
 >;
 
-const LEADS: For<typeof LeadIntakeService> = {
+const LEADS: RolesOf<typeof LeadIntakeService> = {
   createLead: ['crm'],
   getLead: ['crm', 'read'],
   listLeads: ['crm', 'read'],
   exportLeads: ['crm', 'read'],
   findLeads: ['crm', 'read'],
-  // Of release 1.0's gateways; each request has a key, or its caller may do the same without.
+  // For gateways of release 1.0. A caller without the `crm` role must send an API key with each request.
   batchCreateLeads: ['crm', 'gateway'],
   batchGetLeads: ['crm', 'gateway'],
   batchListLeads: ['crm', 'gateway'],
@@ -28,17 +28,17 @@ const LEADS: For<typeof LeadIntakeService> = {
   importLeads: ['crm'],
   eraseLead: ['crm'],
   eraseContact: ['crm'],
-  // There is one feed, and what is read of it is to be acknowledged: a consumer's, not a reader's.
+  // Not for the `read` role: there is one feed, and its consumer has to acknowledge what it reads.
   pullLeadChanges: ['crm'],
   watchLeadChanges: ['crm'],
   acknowledgeLeadChanges: ['crm'],
   resendLeads: ['crm', 'operator'],
 };
 
-const EXCHANGE: For<typeof ExchangeService> = { exchange: ['gateway'] };
+const EXCHANGE: RolesOf<typeof ExchangeService> = { exchange: ['gateway'] };
 
-const API_KEYS: For<typeof ApiKeyService> = {
-  // Whoever has a key made can see leads by it.
+const API_KEYS: RolesOf<typeof ApiKeyService> = {
+  // Not for the `operator` role: a new key would give access to leads.
   createApiKey: ['crm'],
   listApiKeys: ['crm', 'operator', 'read'],
   replaceApiKey: ['crm'],
@@ -47,7 +47,7 @@ const API_KEYS: For<typeof ApiKeyService> = {
   batchAuthenticateApiKeys: ['crm', 'gateway'],
 };
 
-const DIRECTORY: For<typeof DirectoryService> = {
+const DIRECTORY: RolesOf<typeof DirectoryService> = {
   putStudio: ['crm', 'operator'],
   getStudio: ['crm', 'operator', 'read'],
   listStudios: ['crm', 'operator', 'read'],
@@ -59,7 +59,7 @@ const DIRECTORY: For<typeof DirectoryService> = {
   listLeadSources: ['crm', 'operator', 'read'],
 };
 
-const AUDIT: For<typeof AuditService> = { listAuditEvents: ['crm', 'operator', 'read'] };
+const AUDIT: RolesOf<typeof AuditService> = { listAuditEvents: ['crm', 'operator', 'read'] };
 
 const BY_SERVICE: Readonly<Record<string, Readonly<Record<string, readonly CallerRole[]>>>> = {
   'leadintake.v1.LeadIntakeService': LEADS,
@@ -71,39 +71,39 @@ const BY_SERVICE: Readonly<Record<string, Readonly<Record<string, readonly Calle
 
 const CALLER = createContextKey<Caller | undefined>(undefined, { description: 'caller' });
 
-/** What goes with each call of a caller. */
+/** Returns context values with the caller. */
 export const valuesOf = (caller: Caller | undefined): ContextValues => createContextValues().set(CALLER, caller);
 
-/** Who makes a call that was let in. */
+/** Returns the caller of an admitted call. */
 export function callerOf({ values }: { readonly values: ContextValues }): Caller {
   const caller = values.get(CALLER);
-  if (!caller) throw new Error('a call without a caller was let in');
+  if (!caller) throw new Error('admitted call has no caller');
   return caller;
 }
 
-/** By whom something is done, for the audit. */
+/** Returns the caller as the audit log names it. */
 export const actorOf = (context: { readonly values: ContextValues }): { readonly caller: string | null } => ({
   caller: callerOf(context).name,
 });
 
-/** Who manages keys: null, where a named caller that may be the operator names no member. */
+/** Returns the member who manages keys; null: the operator, if a named caller with that role names no member. */
 export function memberOrOperator(memberId: string, context: { readonly values: ContextValues }): string | null {
   const { name, may } = callerOf(context);
-  // Of a caller without a name the audit could say nothing at all.
+  // For a caller without a name, the audit log would not record anyone.
   return memberId === '' && name !== null && may.has('operator') ? null : memberId;
 }
 
-/** The same, where anybody may call. */
+/** Returns the caller of a method that also serves unauthenticated ones. */
 export const callerIfAny = ({ values }: { readonly values: ContextValues }): Caller | undefined => values.get(CALLER);
 
-/** Why a caller may not call a method; undefined: it may. Health and reflection are for all whom the server lets in. */
+/** Returns why a caller may not call a method; undefined: it may. Health and reflection are for all callers. */
 export function refusalOf({ name, may }: Caller, { parent, name: method, localName }: DescMethod): Refusal | undefined {
   const roles = BY_SERVICE[parent.typeName]?.[localName];
   if (!roles || roles.some((role) => may.has(role))) return undefined;
-  return forbidden(name, `may not call ${method}: it needs ${roles.join(' or ')} in the file of callers`);
+  return forbidden(name, `may not call ${method}: it needs ${roles.join(' or ')} in the callers file`);
 }
 
-/** Whether a caller may ask for a lead only on behalf of an API key: others name a studio themselves. */
+/** Whether a caller may access leads only with an API key; others name a studio themselves. */
 export const actsForKeysOnly = ({ may, studios }: Caller): boolean => !may.has('crm') || studios !== undefined;
 
 /** Whether a caller may call any method of a service. */
@@ -113,37 +113,33 @@ export function mayUse({ may }: Caller, serviceName: string): boolean {
 }
 
 /**
- * Refuses a request that is about a studio which its caller has nothing to do with, or about all studios when it has to do with
- * some only.
+ * Refuses a request about a studio that its caller may not access, or about all studios if it may access only some.
  *
  * @throws Refusal CALLER_FORBIDDEN
  */
 export function refuseOtherStudios({ name, studios }: Caller, request: object): void {
-  // What comes with a key is about the key's studio, which is looked at where the key is.
+  // A request with an API key is about the key's studio, which is checked when the key is authenticated.
   if (!studios || 'secretSha256' in request) return;
-  const asked = studioOf(request);
-  if (asked !== undefined && studios.has(asked)) return;
-  throw forbidden(name, 'may ask about its own studios only, and has to name one');
+  const studioId = studioOf(request);
+  if (studioId !== undefined && studios.has(studioId)) return;
+  throw forbidden(name, 'may access only its own studios, and must name one');
 }
 
 export const forbidden = (name: string | null, what: string): Refusal =>
   new Refusal('CALLER_FORBIDDEN', `The caller ${name} ${what}.`, { metadata: { caller: name ?? '' } });
 
-/** What ends a call that its caller may not make any more. */
-export const withdrawnNow = (): Refusal =>
-  new Refusal(
-    'CALLER_UNAUTHENTICATED',
-    'What this call was let in with is no longer valid, or allows something else now.',
-  );
+/** The refusal that ends a stream whose caller's rights were changed or revoked. */
+export const accessWithdrawn = (): Refusal =>
+  new Refusal('CALLER_UNAUTHENTICATED', "The caller's credential was revoked, or its rights have changed.");
 
-/** Wherever requests name a studio. An empty id names none. */
-interface NamesStudios {
+/** The fields in which requests name a studio. */
+interface StudioFields {
   readonly studioId?: string;
   readonly studio?: { readonly id: string };
   readonly member?: { readonly studioId: string };
   readonly leadSource?: { readonly studioId: string };
 }
 
-function studioOf({ studioId, studio, member, leadSource }: NamesStudios): string | undefined {
+function studioOf({ studioId, studio, member, leadSource }: StudioFields): string | undefined {
   return studioId ?? studio?.id ?? member?.studioId ?? leadSource?.studioId;
 }

@@ -12,15 +12,15 @@ import type { Callers } from './callers.ts';
 import { connectErrorOf } from './refusals.ts';
 import type { RunCall } from './run-call.ts';
 
-/** Who makes a request; undefined: nobody who may call. */
+/** Returns the caller of a request; undefined: not authenticated. */
 export type Identify = (request: FastifyRequest) => Caller | undefined;
 
-/** Knows callers by what their requests present. */
-export function identifier(callers: Callers): Identify {
-  /** What was read of a certificate holds as long as its connection. */
+/** Identifies callers by the token or certificate of their requests. */
+export function callerIdentifier(callers: Callers): Identify {
+  /** The certificate subjects by socket: a certificate does not change during a connection. */
   const subjects = new WeakMap<object, CertificateSubject | undefined>();
   return ({ headers, raw }) => {
-    // Of HTTP/2, each stream has a stand-in of its own for the socket, which the session's is not.
+    // In HTTP/2, `raw.socket` is a proxy object per stream; the session's socket is the same for all streams.
     const socket = (raw as unknown as Partial<Http2ServerRequest>).stream?.session?.socket ?? raw.socket;
     if (!subjects.has(socket)) subjects.set(socket, subjectOf(socket as TLSSocket));
     return callers.of({ authorization: headers.authorization, certificateSubject: subjects.get(socket) });
@@ -32,23 +32,23 @@ function subjectOf(socket: Partial<TLSSocket>): CertificateSubject | undefined {
   return socket.getPeerCertificate?.().subject as CertificateSubject | undefined;
 }
 
-/** Whether a path belongs to a service that is open to callers without a token: probes carry no secrets. */
-export const asksForHealth = (path: string): boolean => path.startsWith(`/${Health.typeName}/`);
+/** Whether a path belongs to the health service, which is open to unauthenticated callers: probes carry no secrets. */
+export const isHealthPath = (path: string): boolean => path.startsWith(`/${Health.typeName}/`);
 
 /**
- * Lets in only known callers, each to the methods that are for it; to Health also those that present nothing. Who presents a
- * wrong token is to learn it from Health: it would be served nothing else. A call is turned away before its body is read.
+ * Admits authenticated callers to the methods that their roles allow, and callers without a token to Health. A wrong token is
+ * refused by Health too, because every other method would refuse it. A call is refused before its body is read.
  */
 export function admitKnownCallers(run: RunCall): (context: HandlerContext) => Promise<void> {
   return async (context) => {
     const { service, method, requestHeader } = context;
     const caller = callerIfAny(context);
     if (service.typeName === Health.typeName) {
-      // Not run as other calls are: nobody wants a line of each probe.
-      if (!caller && requestHeader.has('authorization')) throw connectErrorOf(unknown());
+      // Without `run`: probes are not logged.
+      if (!caller && requestHeader.has('authorization')) throw connectErrorOf(unauthenticated());
       return;
     }
-    const refusal = caller ? refusalOf(caller, method) : unknown();
+    const refusal = caller ? refusalOf(caller, method) : unauthenticated();
     if (!refusal) return;
     await run(callOf(method, requestHeader, caller), async () => {
       throw refusal;
@@ -56,5 +56,5 @@ export function admitKnownCallers(run: RunCall): (context: HandlerContext) => Pr
   };
 }
 
-const unknown = () =>
-  new Refusal('CALLER_UNAUTHENTICATED', 'The call carries no token that this service knows, and no such certificate.');
+const unauthenticated = () =>
+  new Refusal('CALLER_UNAUTHENTICATED', 'The call has no valid token, and no certificate of a known caller.');

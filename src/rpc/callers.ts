@@ -9,47 +9,47 @@ import {
 } from '../callers-file.ts';
 import { ANY_CALLER, type Caller } from '../domain/caller.ts';
 
-/** What a call says of who makes it. */
+/** The credentials that a call presents. */
 export interface Presented {
   readonly authorization: string | undefined;
-  /** Whom the certificate of its connection was issued to, if an authority of ours says so. */
+  /** The subject of the connection's certificate, if a trusted authority issued it. */
   readonly certificateSubject: CertificateSubject | undefined;
 }
 
-interface Known {
+interface KnownCaller {
   readonly caller: Caller;
   readonly withdraw: () => void;
 }
 
-/** Who may call this service. */
+/** The programs that may call the core. */
 export class Callers {
-  /** By the SHA-256 of a token in hexadecimal digits, or by the form of a certificate's subject. */
-  #known = new Map<string, Known>();
-  /** What the one token that may do everything hashes to; not once a file has named it, also when that names it no more. */
+  /** By a token's SHA-256 in hexadecimal digits, or by a certificate subject's form. */
+  #known = new Map<string, KnownCaller>();
+  /** The hash of CORE_TOKEN, which has all rights; undefined from when a callers file lists it, also after it no longer does. */
   #tokenHash: string | undefined;
-  readonly #namesCallers: boolean;
+  readonly #hasFile: boolean;
 
   /**
-   * @param token may do everything, unless the file says what it may do
-   * @param entries undefined: callers are not told apart
+   * @param token has all rights unless the callers file lists it
+   * @param entries the callers file; undefined: there is none
    */
   constructor(token: Secret | undefined, entries: CallerEntries | undefined) {
     this.#tokenHash = token && tokenHash(token.reveal());
-    this.#namesCallers = entries !== undefined;
+    this.#hasFile = entries !== undefined;
     if (entries) this.replace(entries);
   }
 
-  /** Takes over what the file says now. Whatever may do something else than before is withdrawn. */
+  /** Replaces the callers file's entries. Withdraws callers whose rights have changed. */
   replace(entries: CallerEntries): void {
     const before = this.#known;
     this.#known = new Map();
     for (const [name, entry] of Object.entries(entries)) {
       for (const { sha256 } of entry.tokens ?? []) {
         if (sha256 === this.#tokenHash) this.#tokenHash = undefined;
-        this.#take(sha256, callerOf(name, entry, tokenDigits(sha256)), before);
+        this.#add(sha256, callerOf(name, entry, tokenDigits(sha256)), before);
       }
       const { certificateSubject: subject } = entry;
-      if (subject) this.#take(subjectForm(subject), callerOf(name, entry, 'certificate'), before);
+      if (subject) this.#add(subjectForm(subject), callerOf(name, entry, 'certificate'), before);
     }
     for (const [credential, { withdraw }] of before) {
       if (this.#known.get(credential)?.withdraw !== withdraw) withdraw();
@@ -57,31 +57,25 @@ export class Callers {
   }
 
   /**
-   * Who makes a call; undefined: nobody who may. What it presents as a token has to be one, whatever its certificate.
+   * Returns the caller with these credentials; undefined: not authenticated. A token must be valid even if the certificate is.
    *
-   * The hash of a token that somebody guesses may be looked up in however long it takes: knowing how a hash begins does not
-   * help to find a token of it.
+   * The lookup by hash need not take constant time: knowing the beginning of a hash does not help to find its token.
    */
   of({ authorization, certificateSubject }: Presented): Caller | undefined {
-    if (this.asksForNothing) return ANY_CALLER;
+    if (!this.#hasFile && this.#tokenHash === undefined) return ANY_CALLER;
     if (authorization === undefined) {
       return certificateSubject && this.#known.get(subjectForm(certificateSubject))?.caller;
     }
     const [, token] = /^Bearer (.+)$/.exec(authorization) ?? [];
-    // Nothing at all is no token, whatever hash somebody has put into the file by mistake.
+    // An empty token is never valid, even if the file lists its hash by mistake.
     if (token === undefined) return undefined;
     const presented = tokenHash(token);
     return this.#known.get(presented)?.caller ?? (presented === this.#tokenHash ? ANY_CALLER : undefined);
   }
 
-  /** Whether whoever reaches it may do everything. */
-  get asksForNothing(): boolean {
-    return !this.#namesCallers && this.#tokenHash === undefined;
-  }
-
-  #take(credential: string, caller: Caller, before: ReadonlyMap<string, Known>): void {
+  #add(credential: string, caller: Caller, before: ReadonlyMap<string, KnownCaller>): void {
     const former = before.get(credential);
-    if (former && sameRights(former.caller, caller)) {
+    if (former && hasSameRights(former.caller, caller)) {
       this.#known.set(credential, former);
       return;
     }
@@ -95,8 +89,8 @@ function callerOf(name: string, { may, studios }: CallerEntry, credential: strin
   return { ...ANY_CALLER, name, may: new Set(may), studios: studios && new Set(studios), credential };
 }
 
-const sameRights = (a: Caller, b: Caller): boolean =>
-  a.name === b.name && same(a.may, b.may) && same(a.studios, b.studios);
+const hasSameRights = (a: Caller, b: Caller): boolean =>
+  a.name === b.name && isEqualSet(a.may, b.may) && isEqualSet(a.studios, b.studios);
 
-const same = (a?: ReadonlySet<string>, b?: ReadonlySet<string>): boolean =>
+const isEqualSet = (a?: ReadonlySet<string>, b?: ReadonlySet<string>): boolean =>
   a === b || (a !== undefined && b !== undefined && a.size === b.size && a.isSubsetOf(b));

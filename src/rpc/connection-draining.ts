@@ -1,6 +1,6 @@
 import { createContextKey } from '@connectrpc/connect';
 
-/** Aborted when the caller is to go over to another connection: a call that lasts until somebody ends it ends then. */
+/** Aborted when the call's connection is drained; open-ended calls then end, and the caller opens another connection. */
 export const connectionDraining = createContextKey<AbortSignal>(new AbortController().signal, {
-  description: 'aborted when the connection is to be left',
+  description: 'aborted when the connection is drained',
 });

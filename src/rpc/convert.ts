@@ -21,15 +21,15 @@ import type { LeadSource, Member, MemberRole, Studio } from '../domain/studio.ts
 import type { Credential } from '../store/store.ts';
 
 /**
- * A word of the domain and its number on the wire; what is unspecified or unknown there is undefined here. What is no word
- * here is a fault of the one answer that has it: as undefined it would be one of the message, which many answers share.
+ * Maps an enum between the domain and the wire. A wire value that is unspecified or unknown becomes undefined. An unknown domain
+ * value throws, so that it fails only its own result: undefined would fail the message, which many results share.
  */
 function enumeration<Word extends string, Wire extends number>(wireOf: Record<Word, Wire>) {
   const wordOf = new Map(Object.entries<Wire>(wireOf).map(([word, wire]) => [wire as number, word as Word]));
   return {
     toWire(word: Word): Wire {
       const wire = Object.hasOwn(wireOf, word) ? wireOf[word] : undefined;
-      if (wire === undefined) throw new Error('a word that has no number on the wire');
+      if (wire === undefined) throw new Error('unknown enum value: it has no number on the wire');
       return wire;
     },
     fromWire: (wire: number): Word | undefined => wordOf.get(wire),
@@ -86,12 +86,12 @@ export function contactFromWire(contact: leads.Contact | undefined): Contact | u
   return value?.case ? { type: value.case, value: value.value } : undefined;
 }
 
-/** The source that a creation names; what is none is refused later, in its turn. */
+/** Returns the source that a creation names, if its id is valid. An invalid id is refused later, in the order of the contract. */
 export function sourceIdFromWire(sourceId: string | undefined): string | undefined {
   return sourceId !== undefined && uuidFault(sourceId) === undefined ? sourceId.toLowerCase() : undefined;
 }
 
-/** Written out, not made by `create`, which costs several times as much: a page has many leads. */
+/** Builds the message as a literal: `create` costs several times as much, and a page has many leads. */
 export function leadToWire(lead: Lead, view: LeadView | undefined): leads.Lead {
   const { contact, sourceId, note } = lead;
   return {
@@ -108,7 +108,6 @@ export function leadToWire(lead: Lead, view: LeadView | undefined): leads.Lead {
   };
 }
 
-/** What is left of a lead. */
 export const erasedLeadToWire = ({ id, studioId, stage, createdAt, updatedAt, erasedAt }: ErasedLead): leads.Lead =>
   create(leads.LeadSchema, {
     id,
@@ -119,7 +118,7 @@ export const erasedLeadToWire = ({ id, studioId, stage, createdAt, updatedAt, er
     eraseTime: timestampToWire(erasedAt),
   });
 
-/** A lead with its changes, written out as the lead is. */
+/** Builds the message as a literal, as `leadToWire` does. */
 export function leadChangeToWire({ lead, revision, since, kinds }: LeadChange): leads.LeadChange {
   return {
     $typeName: leads.LeadChangeSchema.typeName,
@@ -160,7 +159,6 @@ export function apiKeyToWire(key: ApiKey): keys.ApiKey {
   });
 }
 
-/** What the bearer of a key may do. */
 export function bearerToWire({ key, studio }: Credential): keys.AuthenticateApiKeyResponse {
   return create(keys.AuthenticateApiKeyResponseSchema, {
     studioId: key.studioId,
@@ -207,7 +205,7 @@ export function dateFromWire(time: Timestamp | undefined): Date | undefined {
   return time && timestampDate(time);
 }
 
-/** Whole milliseconds, rounded up; 0 when none is given, -1 for a negative one. */
+/** Returns whole milliseconds, rounded up; 0 if absent, -1 if negative. */
 export function durationMsFromWire(duration: Duration | undefined): number {
   if (!duration) return 0;
   return duration.seconds < 0n || duration.nanos < 0 ? -1 : Math.ceil(durationMs(duration));

@@ -18,7 +18,7 @@ import { putApiKeyQuota } from '../usecases/put-api-key-quota.ts';
 import { actorOf } from './caller-access.ts';
 import { apiKeyToWire, leadSourceToWire, memberRole, memberToWire, studioStatus, studioToWire } from './convert.ts';
 
-/** The CRM's directory over RPC. */
+/** Implements DirectoryService. */
 export function directoryService(deps: Dependencies): ServiceImpl<typeof DirectoryService> {
   return {
     async putStudio({ studio, memberId, updateMask }, context) {
@@ -66,10 +66,10 @@ export function directoryService(deps: Dependencies): ServiceImpl<typeof Directo
   };
 }
 
-/** What a mask may name. */
+/** The fields that an update mask may name. */
 const STUDIO_FIELDS = ['status', 'region_code', 'quota_limit'];
 
-/** What of a studio changes: without a mask what is given, with one what it names. */
+/** Returns the changes of a studio: the fields that the mask names, or without a mask those that are present. */
 function studioPut(studio: Studio, memberId: string | undefined, mask: FieldMask | undefined): PutStudioCommand {
   const { id, status, regionCode, quotaLimit } = studio;
   const faults = new Faults();
@@ -79,7 +79,7 @@ function studioPut(studio: Studio, memberId: string | undefined, mask: FieldMask
   const changes = (path: string, isGiven: boolean) => (mask?.paths.length ? mask.paths.includes(path) : isGiven);
   return {
     id,
-    status: changes('status', status !== StudioStatus.UNSPECIFIED) ? studioStatus.fromWire(status) : 'as it is',
+    status: changes('status', status !== StudioStatus.UNSPECIFIED) ? studioStatus.fromWire(status) : 'unchanged',
     regionCode: changes('region_code', regionCode !== undefined) ? (regionCode ?? null) : undefined,
     quotaLimit: changes('quota_limit', quotaLimit !== undefined) ? (quotaLimit ?? null) : undefined,
     memberId,

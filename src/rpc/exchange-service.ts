@@ -12,7 +12,7 @@ import { getLead } from '../usecases/get-lead.ts';
 import { listLeads, pageLimit } from '../usecases/list-leads.ts';
 import { bearerToWire, contactFromWire, sourceIdFromWire } from './convert.ts';
 import {
-  answerItems,
+  executeItems,
   type Item,
   type ItemContext,
   type ItemResult,
@@ -21,22 +21,22 @@ import {
   refuseUnlessScoped,
 } from './items.ts';
 
-/** A message of results is full from so many bytes on; a page of the longest leads alone has a megabyte. */
+/** A message of results is full from this size on; bytes. A single page of the longest leads has a megabyte. */
 const FULL_BYTES = 64 * 1024;
 
 type Request = ExchangeItem['request'];
 type Kind = NonNullable<Request['case']>;
-type Asked<K extends Kind> = Extract<Request, { case: K }>['value'];
+type RequestOf<K extends Kind> = Extract<Request, { case: K }>['value'];
 
-/** What is told of an item, once that is known. */
-interface Told {
+/** What the log line of an item has instead of its request; filled in during execution. */
+interface Summary {
   studioId?: string;
   apiKeyId?: string;
   leadId?: string;
 }
 
-/** What an item is answered with. */
-interface Answer {
+/** The result of an item that succeeded. */
+interface Success {
   readonly outcome:
     | { readonly case: 'body'; readonly value: Uint8Array }
     | { readonly case: 'bearer'; readonly value: AuthenticateApiKeyResponse };
@@ -44,22 +44,21 @@ interface Answer {
   readonly replayed?: boolean;
 }
 
-/** What can be asked for. */
+/** How a kind of item is executed. */
 interface Operation<K extends Kind> {
   readonly name: string;
-  /** What the key has to allow. */
+  /** The scope that the key must have; absent: any. */
   readonly scope?: ApiKeyScope;
-  /** @param bearer whose key allows it */
-  answer(bearer: Credential, asked: Asked<K>, told: Told): Promise<Answer>;
+  execute(bearer: Credential, request: RequestOf<K>, summary: Summary): Promise<Success>;
 }
 
-/** What callers of the public API ask for, over RPC. */
+/** Implements ExchangeService. */
 export function exchangeService(deps: Dependencies, context: ItemContext): ServiceImpl<typeof ExchangeService> {
   const operations: { readonly [K in Kind]: Operation<K> } = {
     authenticate: {
       name: 'AuthenticateApiKey',
-      async answer(bearer, _asked, told) {
-        told.apiKeyId = bearer.key.id;
+      async execute(bearer, _request, summary) {
+        summary.apiKeyId = bearer.key.id;
         return { outcome: { case: 'bearer', value: bearerToWire(bearer) } };
       },
     },
@@ -67,11 +66,11 @@ export function exchangeService(deps: Dependencies, context: ItemContext): Servi
     createLead: {
       name: 'CreateLead',
       scope: 'leads.create',
-      async answer(bearer, { idempotencyKey, displayName, contact, sourceId, note }, told) {
+      async execute(bearer, { idempotencyKey, displayName, contact, sourceId, note }, summary) {
         const studioId = bearer.studio.id;
         const command = { studioId, idempotencyKey, displayName, contact: contactFromWire(contact), sourceId, note };
         const { lead, replayed } = await createLead(deps, command, bearer);
-        told.leadId = lead.id;
+        summary.leadId = lead.id;
         return { outcome: { case: 'body', value: json({ lead: publicLead(lead) }) }, leadId: lead.id, replayed };
       },
     },
@@ -79,8 +78,8 @@ export function exchangeService(deps: Dependencies, context: ItemContext): Servi
     getLead: {
       name: 'GetLead',
       scope: 'leads.read',
-      async answer({ studio }, { leadId }, told) {
-        told.leadId = leadId;
+      async execute({ studio }, { leadId }, summary) {
+        summary.leadId = leadId;
         const lead = await getLead(deps, { studioId: studio.id, leadId, view: 'basic' });
         return { outcome: { case: 'body', value: json({ lead: publicLead(lead) }) } };
       },
@@ -90,7 +89,7 @@ export function exchangeService(deps: Dependencies, context: ItemContext): Servi
       name: 'ListLeads',
       scope: 'leads.read',
       // @rule 2.4.leads 2.4.nextCursor
-      async answer({ studio }, { pageSize, pageToken }) {
+      async execute({ studio }, { pageSize, pageToken }) {
         const page = await listLeads(deps, { studioId: studio.id, pageSize, pageToken, view: 'basic' });
         const body = json({ leads: page.leads.map(publicLead), nextCursor: page.nextPageToken || null });
         return { outcome: { case: 'body', value: body } };
@@ -99,29 +98,29 @@ export function exchangeService(deps: Dependencies, context: ItemContext): Servi
   };
 
   return {
-    exchange: (messages, handler) => answerItems(messages, context, { itemsOf, partOf }, handler),
+    exchange: (messages, handler) => executeItems(messages, context, { itemsOf, fractionOf }, handler),
   };
 
-  function itemsOf({ items }: ExchangeRequest, caller: Caller): Item<Answer>[] {
+  function itemsOf({ items }: ExchangeRequest, caller: Caller): Item<Success>[] {
     const faults = new Faults();
     noteCount(faults, 'items', items.length);
     faults.refuseIfAny();
     return items.map((item) => itemOf(item, caller));
   }
 
-  function itemOf({ requestId, traceparent, secretSha256, request }: ExchangeItem, caller: Caller): Item<Answer> {
-    const told: Told = {};
+  function itemOf({ requestId, traceparent, secretSha256, request }: ExchangeItem, caller: Caller): Item<Success> {
+    const summary: Summary = {};
     const operation = request.case && (operations[request.case] as Operation<Kind>);
     return {
-      call: { operation: operation?.name ?? 'Exchange', requestId, request: told, traceparent, caller },
+      call: { operation: operation?.name ?? 'Exchange', requestId, request: summary, traceparent, caller },
       leads: request.case === 'listLeads' ? pageLimit(request.value.pageSize) : 1,
-      async answer(authenticate) {
+      async execute(authenticate) {
         const sourceId = request.case === 'createLead' ? sourceIdFromWire(request.value.sourceId) : undefined;
         const bearer = await authenticate(secretSha256, sourceId);
-        told.studioId = bearer.studio.id;
+        summary.studioId = bearer.studio.id;
         if (!operation) throw unknownRequest();
         refuseUnlessScoped(bearer, operation.scope);
-        return operation.answer(bearer, request.value as Asked<Kind>, told);
+        return operation.execute(bearer, request.value as RequestOf<Kind>, summary);
       },
     };
   }
@@ -129,12 +128,12 @@ export function exchangeService(deps: Dependencies, context: ItemContext): Servi
 
 function unknownRequest(): Refusal {
   const faults = new Faults();
-  faults.note('request', 'must be one that this release knows');
+  faults.note('request', 'must be known to this release');
   return faults.refusal();
 }
 
 const json = (body: object): Uint8Array => Buffer.from(JSON.stringify(body));
 
-function partOf({ outcome }: ItemResult<Answer>): number {
+function fractionOf({ outcome }: ItemResult<Success>): number {
   return Math.max(1 / MAX_ITEMS, outcome.case === 'body' ? outcome.value.length / FULL_BYTES : 0);
 }

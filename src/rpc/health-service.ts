@@ -5,22 +5,22 @@ import { callerIfAny, forbidden, mayUse } from './caller-access.ts';
 import { connectionDraining } from './connection-draining.ts';
 import { connectErrorOf } from './refusals.ts';
 
-/** How many callers without a token may watch at once. A watcher is kept in memory for as long as it likes. */
+/** The maximum number of concurrent unauthenticated watchers. A watcher occupies memory until it disconnects. */
 export const MAX_UNAUTHENTICATED_WATCHERS = 64;
 
-/** What decides whether a server serves. */
+/** What determines the health status. */
 export interface Serving {
-  /** Whether what it needs is there. */
+  /** The readiness of the store. */
   readonly store: Readiness;
-  /** Aborted when the server means to stop, some time before it does. */
+  /** Aborted when shutdown begins, a drain time before the port closes. */
   readonly draining: AbortSignal;
-  /** Aborted when the server stops: whoever watches is let go. */
+  /** Aborted when the server stops; watches then end. */
   readonly ending: AbortSignal;
 }
 
 /**
- * The standard health check (`grpc.health.v1`), for the whole server ('') and for each of its services alike: they share
- * one store. Whoever asks is told what the one look of the second has found.
+ * Implements the standard health check (`grpc.health.v1`). The whole server ('') and its services have the same status, because
+ * they share one store. All requests within a second share one check of the store.
  */
 export function healthService(serviceNames: readonly string[], serving: Serving): ServiceImpl<typeof Health> {
   const { store, draining, ending } = serving;
@@ -29,10 +29,10 @@ export function healthService(serviceNames: readonly string[], serving: Serving)
     const isServing = !draining.aborted && (await store.fault()) === undefined;
     return isServing ? Status.SERVING : Status.NOT_SERVING;
   };
-  let strangers = 0;
+  let unauthenticatedWatchers = 0;
   return {
     async check({ service }, context) {
-      if (!known.includes(service)) throw new ConnectError('there is no such service', Code.NotFound);
+      if (!known.includes(service)) throw new ConnectError('unknown service', Code.NotFound);
       const caller = callerIfAny(context);
       if (caller && !mayUse(caller, service)) throw connectErrorOf(forbidden(caller.name, 'may not use this service'));
       return { status: await statusNow() };
@@ -45,25 +45,25 @@ export function healthService(serviceNames: readonly string[], serving: Serving)
 
     async *watch({ service }, context) {
       const { signal, values } = context;
-      const isStranger = callerIfAny(context) === undefined;
-      if (isStranger && strangers >= MAX_UNAUTHENTICATED_WATCHERS) {
-        throw new ConnectError(`${MAX_UNAUTHENTICATED_WATCHERS} watch already`, Code.ResourceExhausted);
+      const isUnauthenticated = callerIfAny(context) === undefined;
+      if (isUnauthenticated && unauthenticatedWatchers >= MAX_UNAUTHENTICATED_WATCHERS) {
+        throw new ConnectError('too many watchers without a token: present one', Code.ResourceExhausted);
       }
-      strangers += Number(isStranger);
+      unauthenticatedWatchers += Number(isUnauthenticated);
       try {
-        const over = AbortSignal.any([signal, ending, values.get(connectionDraining)]);
+        const end = AbortSignal.any([signal, ending, values.get(connectionDraining)]);
         const isKnown = known.includes(service);
-        for (let told: Status | undefined; !over.aborted; ) {
+        for (let sent: Status | undefined; !end.aborted; ) {
           const { changeCount } = store;
-          // A server that is about to stop says so at once, and has no more to say then.
-          const next = draining.aborted ? over : AbortSignal.any([over, draining]);
+          // The beginning of shutdown is sent immediately, and is the last change.
+          const next = draining.aborted ? end : AbortSignal.any([end, draining]);
           const status = isKnown ? await statusNow() : Status.SERVICE_UNKNOWN;
-          if (status !== told) yield { status };
-          told = status;
+          if (status !== sent) yield { status };
+          sent = status;
           await store.changed(changeCount, next);
         }
       } finally {
-        strangers -= Number(isStranger);
+        unauthenticatedWatchers -= Number(isUnauthenticated);
       }
     },
   };

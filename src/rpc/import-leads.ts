@@ -11,7 +11,7 @@ import { type ImportedLead, importLeads, type LeadImport } from '../usecases/imp
 import { contactFromWire, dateFromWire, leadStage } from './convert.ts';
 import { connectErrorOf, statusOf } from './refusals.ts';
 
-/** Imports leads over RPC. */
+/** Implements ImportLeads. */
 export const leadImporter =
   (deps: Dependencies) =>
   async ({ studioId, leads }: ImportLeadsRequest) => {

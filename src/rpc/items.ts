@@ -1,4 +1,4 @@
-import { setImmediate as turnOver } from 'node:timers/promises';
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import type { HandlerContext } from '@connectrpc/connect';
 import { textOfHash } from '../../common/rules/key-secret.ts';
 import { currentSpan, type Span } from '../../common/tracing.ts';
@@ -16,182 +16,183 @@ import type { RunCall } from './run-call.ts';
 import { withSharedSpan } from './shared-span.ts';
 import { takeUntil } from './take-until.ts';
 
-/** How many items a message may carry, and how many results one carries at most. */
+/** The maximum number of items in a message, and of results in a message. */
 export const MAX_ITEMS = 100;
 
-/** How many leads items of a call may ask for that their caller has not taken yet, before no more are read. */
-const MAX_OPEN = 1000;
+/** While the items of a call whose results its caller has not taken request this many leads, no further message is read. */
+const MAX_PENDING_LEADS = 1000;
 
-/** Something that is asked for, together with others. */
-export interface Item<Answer> {
+/** A request that shares a message with others. */
+export interface Item<Success> {
   /** What it would be as a call of its own. */
   readonly call: Call;
-  /** How many leads its result may have; at least 1. */
+  /** The maximum number of leads in its result; at least 1. */
   readonly leads: number;
-  /** @param authenticate what came with a key; once for all of a message that came with the same */
-  readonly answer: (authenticate: Authenticate) => Promise<Answer>;
+  /** @param authenticate authenticates a key once for all items of a message that have the same key and source */
+  readonly execute: (authenticate: Authenticate) => Promise<Success>;
 }
 
 /**
- * Authenticates the bearer of a key, and reads a source of its studio, too.
+ * Authenticates the bearer of a key, and reads a source of its studio in the same step.
  *
  * @param sourceId a UUID in lower case
  */
 export type Authenticate = (secretSha256: Uint8Array, sourceId?: string) => Promise<Credential>;
 
-/** An item that failed, or was refused. */
-interface Failed {
+/** The outcome of an item that failed or was refused. */
+interface Failure {
   readonly outcome: { readonly case: 'error'; readonly value: Status };
 }
 
-/** What became of an item, by its place among all of its call. */
-export type ItemResult<Answer> = { readonly index: number } & (Answer | Failed);
+/** The result of an item; `index` is its position among all items of the call. */
+export type ItemResult<Success> = { readonly index: number } & (Success | Failure);
 
-/** How items are answered. */
+/** The dependencies of item processing. */
 export interface ItemContext {
   readonly run: RunCall;
   readonly authenticate: BearerAuthenticator;
-  /** Aborted when the server wants to stop: then no more is read, and the call ends when what was read is answered. */
+  /** Aborted when the server stops: no further message is read, and the call ends after the results of those that were. */
   readonly ending: AbortSignal;
-  /** Is told how many items of a kind a message carried. */
-  readonly batchCame?: ((operation: string, items: number) => void) | undefined;
+  /** Called with the number of items per operation of a message. */
+  readonly batchReceived?: ((operation: string, items: number) => void) | undefined;
 }
 
-/** What the messages of a call carry. */
-interface Carried<Message, Answer> {
-  /** @throws Refusal when they are not as they should be */
-  readonly itemsOf: (message: Message, caller: Caller) => readonly Item<Answer>[];
-  /** What part of a message a result fills. */
-  readonly partOf: (result: ItemResult<Answer>) => number;
+/** How a method's messages are decomposed into items, and results combined into messages. */
+interface MessageFormat<Message, Success> {
+  /** @throws Refusal if the message is invalid */
+  readonly itemsOf: (message: Message, caller: Caller) => readonly Item<Success>[];
+  /** Returns the fraction of a message that a result fills. */
+  readonly fractionOf: (result: ItemResult<Success>) => number;
 }
 
 /**
- * Answers each item on its own. Results that are known together go together, and nobody waits for a slower neighbour.
+ * Executes the items of all messages independently of each other. Results that are ready together share a message; none waits for
+ * a slower one.
  *
- * @throws ConnectError invalid_argument when a message has no items, or too many
+ * @throws ConnectError invalid_argument if a message has no items, or too many
  */
-export async function* answerItems<Message, Answer extends object>(
+export async function* executeItems<Message, Success extends object>(
   messages: AsyncIterable<Message>,
-  { run, authenticate, ending, batchCame }: ItemContext,
-  { itemsOf, partOf }: Carried<Message, Answer>,
+  { run, authenticate, ending, batchReceived }: ItemContext,
+  { itemsOf, fractionOf }: MessageFormat<Message, Success>,
   { signal, values }: Pick<HandlerContext, 'signal' | 'values'>,
-): AsyncGenerator<{ results: ItemResult<Answer>[] }> {
+): AsyncGenerator<{ results: ItemResult<Success>[] }> {
   const caller = callerOf({ values });
   const authenticateForCaller: Authenticate = (secretSha256, sourceId) =>
     authenticate(secretSha256, sourceId, caller.studios);
-  const known: Known<Answer>[] = [];
+  const ready: Ready<Success>[] = [];
   let begun = 0;
-  /** How many leads are asked for and not told. */
-  let open = 0;
-  const moreKnown = new Signal();
-  const moreTold = new Signal();
+  /** The number of leads requested by items whose results are not sent yet. */
+  let pendingLeads = 0;
+  const moreReady = new Condition();
+  const moreSent = new Condition();
 
   let reading = true;
   const allRead = readAll().finally(() => {
     reading = false;
-    moreKnown.give();
+    moreReady.notify();
   });
-  // Told below, when everything that was begun is answered.
+  // Rethrown below, after the results of all items that were begun.
   allRead.catch(() => {});
 
-  while (reading || open > 0) {
-    if (known.length === 0) {
-      await moreKnown.wait();
+  while (reading || pendingLeads > 0) {
+    if (ready.length === 0) {
+      await moreReady.wait();
       continue;
     }
-    const told = known.splice(0, countThatFits(known, partOf));
-    open -= leadsOf(told);
-    moreTold.give();
-    yield { results: told.map(({ result }) => result) };
+    const sent = ready.splice(0, countThatFits(ready, fractionOf));
+    pendingLeads -= leadsOf(sent);
+    moreSent.notify();
+    yield { results: sent.map(({ result }) => result) };
   }
   await allRead.catch((error) => {
     throw connectErrorOf(error);
   });
 
   async function readAll(): Promise<void> {
-    // Whoever is gone takes no results: what waits for that would wait, and be kept, for ever.
-    const over = AbortSignal.any([ending, signal, caller.withdrawn, values.get(connectionDraining)]);
-    signal.addEventListener('abort', () => moreTold.give());
-    for await (const message of takeUntil(over, messages)) {
+    // A caller that has disconnected takes no results; without its signal, a pending wait would never end.
+    const end = AbortSignal.any([ending, signal, caller.withdrawn, values.get(connectionDraining)]);
+    signal.addEventListener('abort', () => moreSent.notify());
+    for await (const message of takeUntil(end, messages)) {
       const items = itemsOf(message, caller);
-      if (batchCame) tellOf(items, batchCame);
+      if (batchReceived) reportBatch(items, batchReceived);
       const authenticateOnce = oncePerSecret(authenticateForCaller);
       for (const [position, item] of items.entries()) begin(begun + position, item, authenticateOnce);
       begun += items.length;
-      open += leadsOf(items);
-      // What is known by now goes out before the next message is begun: so both sides work at the same time.
-      await turnOver();
-      while (open >= MAX_OPEN && !signal.aborted) await moreTold.wait();
+      pendingLeads += leadsOf(items);
+      // Ready results are sent before the next message begins, so that both peers work in parallel.
+      await yieldToEventLoop();
+      while (pendingLeads >= MAX_PENDING_LEADS && !signal.aborted) await moreSent.wait();
     }
   }
 
-  function begin(index: number, { call, leads, answer }: Item<Answer>, authenticateOnce: Authenticate): void {
-    run(call, () => answer(authenticateOnce))
+  function begin(index: number, { call, leads, execute }: Item<Success>, authenticateOnce: Authenticate): void {
+    run(call, () => execute(authenticateOnce))
       .then(
-        (answered) => ({ ...answered, index }),
+        (success) => ({ ...success, index }),
         (error) => ({ index, outcome: { case: 'error', value: statusOf(connectErrorOf(error)) } }) as const,
       )
       .then((result) => {
-        known.push({ result, leads });
-        moreKnown.give();
+        ready.push({ result, leads });
+        moreReady.notify();
       });
   }
 }
 
-/** What is known and not told. */
-interface Known<Answer> {
-  readonly result: ItemResult<Answer>;
-  /** How many leads were asked for. */
+/** A result that is not sent yet. */
+interface Ready<Success> {
+  readonly result: ItemResult<Success>;
+  /** The number of leads that its item requested. */
   readonly leads: number;
 }
 
 const leadsOf = (items: readonly { readonly leads: number }[]): number =>
   items.reduce((sum, { leads }) => sum + leads, 0);
 
-/** How many of what is known go into a message. */
-function countThatFits<Answer>(
-  known: readonly Known<Answer>[],
-  partOf: (result: ItemResult<Answer>) => number,
+/** Returns how many of the ready results fit into a message. */
+function countThatFits<Success>(
+  ready: readonly Ready<Success>[],
+  fractionOf: (result: ItemResult<Success>) => number,
 ): number {
   let full = 0;
-  const first = known.findIndex(({ result }) => {
+  const first = ready.findIndex(({ result }) => {
     const isFull = full >= 1;
-    full += partOf(result);
+    full += fractionOf(result);
     return isFull;
   });
-  return first === -1 ? known.length : first;
+  return first === -1 ? ready.length : first;
 }
 
-function tellOf(items: readonly Item<unknown>[], batchCame: (operation: string, items: number) => void): void {
+function reportBatch(items: readonly Item<unknown>[], batchReceived: (operation: string, items: number) => void): void {
   const counts = new Map<string, number>();
   for (const { call } of items) counts.set(call.operation, (counts.get(call.operation) ?? 0) + 1);
-  for (const [operation, count] of counts) batchCame(operation, count);
+  for (const [operation, count] of counts) batchReceived(operation, count);
 }
 
-/** Authenticates the key of many items of a message once, for each source they name: they all came before that. */
+/** Authenticates each key and source once for all items of a message, which all arrived before that. */
 function oncePerSecret(authenticate: Authenticate): Authenticate {
-  const asked = new Map<string, { readonly askers: (Span | undefined)[]; readonly bearer: Promise<Credential> }>();
+  const begun = new Map<string, { readonly spans: (Span | undefined)[]; readonly bearer: Promise<Credential> }>();
   return (secretSha256, sourceId) => {
-    // A source's id has no space, so nothing that is no hash can have the name of one with a source.
-    const name = `${textOfHash(secretSha256)} ${sourceId}`;
-    const same = asked.get(name) ?? ask(secretSha256, sourceId);
-    asked.set(name, same);
-    same.askers.push(currentSpan.getStore());
-    return same.bearer;
+    // A source id contains no space, so no other hash, however malformed, can produce the same key.
+    const key = `${textOfHash(secretSha256)} ${sourceId}`;
+    const shared = begun.get(key) ?? begin(secretSha256, sourceId);
+    begun.set(key, shared);
+    shared.spans.push(currentSpan.getStore());
+    return shared.bearer;
   };
 
-  function ask(secretSha256: Uint8Array, sourceId: string | undefined) {
-    const askers: (Span | undefined)[] = [];
-    // Once all of the message are there: it is done for each of them.
+  function begin(secretSha256: Uint8Array, sourceId: string | undefined) {
+    const spans: (Span | undefined)[] = [];
+    // Deferred until all items of the message have added their spans.
     const bearer = Promise.resolve().then(() =>
-      withSharedSpan(askers, 'authenticate', () => authenticate(secretSha256, sourceId)),
+      withSharedSpan(spans, 'authenticate', () => authenticate(secretSha256, sourceId)),
     );
-    return { askers, bearer };
+    return { spans, bearer };
   }
 }
 
 /**
- * Refuses what a key does not allow.
+ * Refuses an item whose key lacks a scope.
  *
  * @throws Refusal SCOPE_FORBIDDEN
  * @rule 5.9
@@ -201,23 +202,26 @@ export function refuseUnlessScoped({ key }: Credential, scope: ApiKeyScope | und
   throw new Refusal('SCOPE_FORBIDDEN', `The key does not have the scope ${scope}.`);
 }
 
-/** Notes it as a fault when a message has no items, or too many. */
+/** Adds a fault if a message has no items, or too many. */
 export function noteCount(faults: Faults, name: string, count: number): void {
   if (count < 1 || count > MAX_ITEMS) faults.note(name, `must be 1 to ${MAX_ITEMS}`);
 }
 
-/** Lets one wait until others have given it and every promise is kept that can be: what is known together goes together. */
-class Signal {
-  #given = () => {};
+/**
+ * Lets one function wait for a notification. It resumes on the next tick, after all promises that settle in this one: results
+ * that become ready together are sent together.
+ */
+class Condition {
+  #resume = () => {};
 
   wait(): Promise<void> {
     return new Promise((resolve) => {
-      this.#given = () => process.nextTick(resolve);
+      this.#resume = () => process.nextTick(resolve);
     });
   }
 
-  give(): void {
-    this.#given();
-    this.#given = () => {};
+  notify(): void {
+    this.#resume();
+    this.#resume = () => {};
   }
 }

@@ -25,17 +25,17 @@ type LeadChangeMethods = Pick<
   'pullLeadChanges' | 'watchLeadChanges' | 'acknowledgeLeadChanges' | 'resendLeads'
 >;
 
-/** The feed of changes over RPC. */
+/** Implements the methods of the change feed. */
 export function leadChangeMethods(
   deps: Dependencies,
   { run, ending }: { readonly run: RunCall; readonly ending: AbortSignal },
 ): LeadChangeMethods {
-  const looks = new LeadChangePoller(deps.store);
+  const poller = new LeadChangePoller(deps.store);
   const endOf = (context: HandlerContext) =>
     AbortSignal.any([context.signal, ending, callerOf(context).withdrawn, context.values.get(connectionDraining)]);
   return {
     async pullLeadChanges({ max, wait }, context) {
-      const changes = await pullLeadChanges(looks, { max, waitMs: durationMsFromWire(wait) }, endOf(context));
+      const changes = await pullLeadChanges(poller, { max, waitMs: durationMsFromWire(wait) }, endOf(context));
       return { changes: changes.map(leadChangeToWire) };
     },
 
@@ -46,8 +46,8 @@ export function leadChangeMethods(
     },
 
     async acknowledgeLeadChanges({ acknowledgements }) {
-      const seen = acknowledgements.map((each) => ({ ...each, revision: Number(each.revision) }));
-      return { acknowledgedCount: await acknowledgeLeadChanges(deps, looks, seen) };
+      const converted = acknowledgements.map((each) => ({ ...each, revision: Number(each.revision) }));
+      return { acknowledgedCount: await acknowledgeLeadChanges(deps, poller, converted) };
     },
 
     resendLeads: ({ studioId, pageToken }) => resendLeads(deps, { studioId, pageToken }),
@@ -55,7 +55,7 @@ export function leadChangeMethods(
 
   async function* messagesOf(caller: Caller, request: WatchLeadChangesRequest, end: AbortSignal) {
     refuseOtherStudios(caller, request);
-    for await (const changes of takeUntil(end, watchLeadChanges(looks, end))) {
+    for await (const changes of takeUntil(end, watchLeadChanges(poller, end))) {
       yield create(WatchLeadChangesResponseSchema, { changes: changes.map(leadChangeToWire) });
     }
   }

@@ -19,7 +19,7 @@ import { findLeads } from '../usecases/find-leads.ts';
 import { getLead } from '../usecases/get-lead.ts';
 import { listLeads, pageLimit } from '../usecases/list-leads.ts';
 import { updateLead } from '../usecases/update-lead.ts';
-import { answerBatches } from './batches.ts';
+import { executeBatches } from './batches.ts';
 import { operationOf } from './call.ts';
 import { actorOf } from './caller-access.ts';
 import { contactFromWire, erasedLeadToWire, leadStage, leadToWire, sourceIdFromWire } from './convert.ts';
@@ -29,10 +29,10 @@ import type { ItemContext } from './items.ts';
 import { leadChangeMethods } from './lead-changes.ts';
 import { updateFromWire } from './lead-update.ts';
 
-/** A page of the longest leads has a megabyte: a message with more than a few would be too large for its reader. */
-const PAGES_IN_A_MESSAGE = 3;
+/** The maximum number of pages in a message. A page of the longest leads has a megabyte, and clients limit the message size. */
+const MAX_PAGES_PER_MESSAGE = 3;
 
-/** Leads over RPC. */
+/** Implements LeadIntakeService. */
 export function leadIntakeService(deps: Dependencies, context: ItemContext): ServiceImpl<typeof LeadIntakeService> {
   return {
     createLead: (request) => create(request),
@@ -92,39 +92,39 @@ export function leadIntakeService(deps: Dependencies, context: ItemContext): Ser
   }
 }
 
-/** What single methods do, for gateways of release 1.0, which send many requests in a message. */
+/** The batch methods, which gateways of release 1.0 use. */
 function batchMethods(context: ItemContext, { create, get, list }: SingleMethods): BatchMethods {
   const { method } = LeadIntakeService;
   return {
     batchCreateLeads: (batches, handler) =>
-      answerBatches(
+      executeBatches(
         batches,
         context,
         {
           operation: operationOf(method.createLead),
           scope: 'leads.create',
           sourceIdOf: (request) => sourceIdFromWire(request.sourceId),
-          answer: forBearer(create),
+          execute: forBearer(create),
         },
         handler,
       ),
     batchGetLeads: (batches, handler) =>
-      answerBatches(
+      executeBatches(
         batches,
         context,
-        { operation: operationOf(method.getLead), scope: 'leads.read', answer: forBearer(get) },
+        { operation: operationOf(method.getLead), scope: 'leads.read', execute: forBearer(get) },
         handler,
       ),
     batchListLeads: (batches, handler) =>
-      answerBatches(
+      executeBatches(
         batches,
         context,
         {
           operation: operationOf(method.listLeads),
           scope: 'leads.read',
           leadsOf: ({ pageSize }) => pageLimit(pageSize),
-          mostResults: PAGES_IN_A_MESSAGE,
-          answer: forBearer(list),
+          maxResults: MAX_PAGES_PER_MESSAGE,
+          execute: forBearer(list),
         },
         handler,
       ),
@@ -142,18 +142,18 @@ interface SingleMethods {
   list(request: ListLeadsRequest): Promise<{ leads: WireLead[]; nextPageToken: string }>;
 }
 
-/** What came with a key is about the key's studio, and names none itself. @rule 1.own-studio 5.2 */
+/** Executes a request with a key in the key's studio; the request itself must name none. @rule 1.own-studio 5.2 */
 function forBearer<Request extends { studioId: string }, Response>(
-  answer: (request: Request, bearer?: Credential) => Promise<Response>,
+  execute: (request: Request, bearer?: Credential) => Promise<Response>,
 ) {
   return async (request: Request, bearer?: Credential): Promise<Response> => {
-    if (!bearer) return answer(request);
+    if (!bearer) return execute(request);
     const faults = new Faults();
     if (request.studioId !== '') faults.note('studioId', 'must be empty: it is the studio of the key');
     faults.refuseIfAny();
-    // Into the message itself: so the line about it in the log tells of the studio, too.
+    // In the message itself, so that the log line has the studio too.
     request.studioId = bearer.studio.id;
-    return answer(request, bearer);
+    return execute(request, bearer);
   };
 }
 

@@ -3,7 +3,7 @@ import type { Faults } from '../domain/refusal.ts';
 import type { UpdateLeadCommand } from '../usecases/update-lead.ts';
 import { contactFromWire, dateFromWire } from './convert.ts';
 
-/** What a mask may name, and without one, whether it is given. */
+/** The fields that an update mask may name, each with whether a lead without a mask contains it. */
 const FIELDS: Readonly<Record<string, (lead: Lead) => boolean>> = {
   display_name: ({ displayName }) => displayName !== '',
   contact: ({ contact }) => contact !== undefined,
@@ -12,7 +12,7 @@ const FIELDS: Readonly<Record<string, (lead: Lead) => boolean>> = {
 };
 const PATHS = Object.keys(FIELDS);
 
-/** What of a lead changes: with a mask what it names, without one what is given. Notes what is wrong with the mask. */
+/** Returns the changes of a lead: the fields that the mask names, or without a mask those that are present. Adds the faults of the mask. */
 export function updateFromWire(request: UpdateLeadRequest, faults: Faults): UpdateLeadCommand {
   const { studioId, lead, updateMask, expectedUpdateTime, memberId } = request;
   const paths = updateMask?.paths ?? [];

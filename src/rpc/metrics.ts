@@ -5,26 +5,26 @@ import type { TlsCredentials } from '../../common/tls-credentials.ts';
 import type { Caller } from '../domain/caller.ts';
 import type { LeadChangeStore, StoreCommand } from '../store/store.ts';
 
-/** Everything that the core counts. Each label has a closed list of values: nothing that a caller sends is one. */
+/** The core's metrics. Each label has a closed set of values; nothing that a caller sends becomes one. */
 export interface CoreMetrics {
   readonly registry: Registry;
   callBegan(): void;
   callFinished(operation: string, outcome: string, durationMs: number, isReplay: boolean): void;
-  /** One of the named callers has made a call. */
+  /** Counts a call by its caller, if that has a name. */
   callerCalled(caller: Caller): void;
-  /** A message came with so many requests. */
-  batchCame(operation: string, requests: number): void;
-  /** A command goes to the database; what this gives is told whether it was done. */
+  /** Records the number of requests in a message. */
+  batchReceived(operation: string, requests: number): void;
+  /** Begins a database command; the returned function records its end. */
   storeCommand(command: StoreCommand): (isDone: boolean) => void;
-  /** Has it told how many leads have changes that nobody has acknowledged. */
+  /** Exports how many leads have unacknowledged changes, and since when. */
   watchLeadChanges(store: Pick<LeadChangeStore, 'measureLeadChanges'>): void;
-  /** Has it told how long the certificates last. */
+  /** Exports when the certificates expire. */
   watchCertificates(credentials: TlsCredentials): void;
-  /** Has it told whether the store is there, and whether the core means to stop. */
+  /** Exports whether the store is available, and whether the core is shutting down. */
   watchReadiness(store: Readiness, draining: AbortSignal): void;
 }
 
-/** What is shown from the start, so that not even the first fault is missed. */
+/** The series that are exported from the start, so that a rate includes their first event. */
 const OPERATIONS = [
   'CreateLead',
   'GetLead',
@@ -33,73 +33,73 @@ const OPERATIONS = [
   'AcknowledgeLeadChanges',
   'ExportLeads',
 ];
-const FROM_THE_START = ['ok', 'INTERNAL', 'UNAVAILABLE'];
+const OUTCOMES = ['ok', 'INTERNAL', 'UNAVAILABLE'];
 
-/** Up to how many leads with unacknowledged changes are counted: whoever looks wants to know whether they become more. */
+/** The maximum to which leads with unacknowledged changes are counted. It suffices to see whether they accumulate. */
 const MAX_COUNTED = 100_000;
 
-/** For how long a count holds; milliseconds. On some databases it takes a second. */
-const COUNT_HOLDS_MS = 30_000;
+/** How long a count is cached; milliseconds. Counting can take a second. */
+const COUNT_TTL_MS = 30_000;
 
 export function createCoreMetrics(): CoreMetrics {
   const registry = createRegistry();
   const calls = new Histogram({
     name: 'lead_intake_core_call_duration_seconds',
-    help: 'Calls by operation and outcome (ok, the reason of a refusal, or a status), and how long they took.',
+    help: 'Duration of calls by operation and outcome (ok, the reason of a refusal, or a status).',
     labelNames: ['operation', 'outcome'],
     buckets: DURATIONS,
     registers: [registry],
   });
-  for (const operation of OPERATIONS) for (const outcome of FROM_THE_START) calls.zero({ operation, outcome });
+  for (const operation of OPERATIONS) for (const outcome of OUTCOMES) calls.zero({ operation, outcome });
   const batches = new Histogram({
     name: 'lead_intake_core_batch_requests',
-    help: 'Messages of batch calls by operation, and how many requests each carried.',
+    help: 'Requests per message of batch calls by operation.',
     labelNames: ['operation'],
     buckets: SIZES,
     registers: [registry],
   });
   const commands = new Histogram({
     name: 'lead_intake_core_store_duration_seconds',
-    help: 'Commands to the store by what they do and whether they succeeded, and how long they took.',
+    help: 'Duration of database commands by command and outcome.',
     labelNames: ['command', 'outcome'],
     buckets: DURATIONS,
     registers: [registry],
   });
   const sizes = new Histogram({
     name: 'lead_intake_core_store_batch_size',
-    help: 'Commands to the store by what they do, and how many writes or reads shared each.',
+    help: 'Writes or reads per database command by command.',
     labelNames: ['command'],
     buckets: SIZES,
     registers: [registry],
   });
   const callsOfCallers = new Counter({
     name: 'lead_intake_core_caller_calls_total',
-    help: "Calls of named callers, by what they were known by: the beginning of a token's SHA-256, or `certificate`.",
+    help: "Calls of named callers by credential: the beginning of a token's SHA-256, or `certificate`.",
     labelNames: ['caller', 'credential'],
     registers: [registry],
   });
   const replays = new Counter({
     name: 'lead_intake_core_replays_total',
-    help: 'Creations that were answered with the lead of an earlier request.',
+    help: 'Creations that returned the lead of an earlier request.',
     registers: [registry],
   });
-  let underWay = 0;
-  gauge(registry, 'lead_intake_core_calls_under_way', 'Calls that have no outcome yet.', () => underWay);
+  let inFlight = 0;
+  gauge(registry, 'lead_intake_core_calls_under_way', 'Calls in flight.', () => inFlight);
 
   return {
     registry,
     callBegan() {
-      underWay += 1;
+      inFlight += 1;
     },
     callFinished(operation, outcome, durationMs, isReplay) {
-      underWay -= 1;
+      inFlight -= 1;
       calls.observe({ operation, outcome }, durationMs / 1000);
       if (isReplay) replays.inc();
     },
     callerCalled({ name: caller, credential }) {
       if (caller !== null && credential !== null) callsOfCallers.inc({ caller, credential });
     },
-    batchCame: (operation, requests) => batches.observe({ operation }, requests),
+    batchReceived: (operation, requests) => batches.observe({ operation }, requests),
     storeCommand({ name: command, size }) {
       const began = performance.now();
       sizes.observe({ command }, size);
@@ -111,8 +111,14 @@ export function createCoreMetrics(): CoreMetrics {
       gaugeExpiries(registry, 'lead_intake_core_certificate_expiry_timestamp_seconds', credentials),
     watchReadiness(store, draining) {
       const isUp = async () => Number((await store.fault()) === undefined);
-      gauge(registry, 'lead_intake_core_store_up', 'Whether the store answers and is complete.', isUp, 'min');
-      gauge(registry, 'lead_intake_core_stopping', 'Whether it means to stop.', () => Number(draining.aborted), 'max');
+      gauge(registry, 'lead_intake_core_store_up', 'Whether the store is available and complete.', isUp, 'min');
+      gauge(
+        registry,
+        'lead_intake_core_stopping',
+        'Whether the core is stopping.',
+        () => Number(draining.aborted),
+        'max',
+      );
     },
   };
 }
@@ -120,25 +126,25 @@ export function createCoreMetrics(): CoreMetrics {
 function gaugeLeadChanges(registry: Registry, store: Pick<LeadChangeStore, 'measureLeadChanges'>): void {
   let counted: { readonly at: number; readonly changes: ReturnType<typeof store.measureLeadChanges> } | undefined;
   const measure = () => {
-    if (!counted || performance.now() - counted.at > COUNT_HOLDS_MS) {
+    if (!counted || performance.now() - counted.at > COUNT_TTL_MS) {
       counted = { at: performance.now(), changes: store.measureLeadChanges(MAX_COUNTED) };
     }
     return counted.changes;
   };
-  // A store that is away must not take the other metrics along.
-  const unlessAway = (look: () => Promise<number>) => () => look().catch(() => Number.NaN);
+  // An unavailable store must not fail the export of the other metrics.
+  const orNaN = (read: () => Promise<number>) => () => read().catch(() => Number.NaN);
   gauge(
     registry,
     'lead_intake_core_changes_waiting',
-    `Leads with changes that no consumer has acknowledged, counted up to ${MAX_COUNTED}.`,
-    unlessAway(async () => (await measure()).leads),
+    `Leads with unacknowledged changes, counted up to ${MAX_COUNTED}.`,
+    orNaN(async () => (await measure()).leads),
     'max',
   );
   gauge(
     registry,
     'lead_intake_core_changes_oldest_seconds',
-    'How long ago the oldest of them began; 0: there are none.',
-    unlessAway(async () => {
+    'Age of the oldest unacknowledged change; 0: there is none.',
+    orNaN(async () => {
       const { since } = await measure();
       return since ? Math.max(0, Date.now() - since.getTime()) / 1000 : 0;
     }),

@@ -4,66 +4,66 @@ import { currentSpan, type Tracer } from '../../common/tracing.ts';
 import type { Call } from './call.ts';
 import type { CoreMetrics } from './metrics.ts';
 
-/** Is told of every call when it begins. */
+/** Called when a call begins. */
 export type CallObserver = (call: Call) => ObservedCall;
 
 interface ObservedCall {
-  /** Does the call's work, if it matters what is done during the call. */
-  readonly during?: (<Answer>(body: () => Promise<Answer>) => Promise<Answer>) | undefined;
+  /** Executes the call within its span, if it is traced. */
+  readonly during?: (<Response>(body: () => Promise<Response>) => Promise<Response>) | undefined;
   /**
-   * Is told how it ended.
+   * Called when the call ends.
    *
    * @param outcome `ok`, the reason of a refusal, or a status
-   * @param answer what was answered, or the facts of the refusal
+   * @param response the response, or the metadata of the refusal
    */
-  finish(outcome: string, answer: object): void;
+  finish(outcome: string, response: object): void;
 }
 
-/** Outcomes that are faults of ours. */
+/** The outcomes that are failures of the service. */
 const FAULTS = new Set(['INTERNAL', 'UNAVAILABLE', 'UNKNOWN']);
 
-/** Writes a line about every call, counts and traces it; undefined when nobody would see any of that. */
+/** Returns an observer that logs, counts and traces calls; undefined if all of that is disabled. */
 export function callObserver(
   log: Logger,
   metrics: CoreMetrics | undefined,
   tracer?: Tracer | undefined,
 ): CallObserver | undefined {
-  const isWritten = log.isLevelEnabled('info');
-  if (!isWritten && !metrics && !tracer) return undefined;
+  const isLogged = log.isLevelEnabled('info');
+  if (!isLogged && !metrics && !tracer) return undefined;
   return ({ operation, requestId, request, traceparent, caller }) => {
     const began = performance.now();
     metrics?.callBegan();
     const span = tracer?.begin(operation, traceparent);
-    const finish = (outcome: string, answer: object) => {
+    const finish = (outcome: string, response: object) => {
       const durationMs = Math.round((performance.now() - began) * 100) / 100;
-      const isReplay = (answer as Named).replayed;
+      const isReplay = (response as LoggedFields).replayed;
       metrics?.callFinished(operation, outcome, durationMs, isReplay === true);
       if (caller) metrics?.callerCalled(caller);
-      if (!isWritten && !span) return;
-      const { leads }: Named = request ?? {};
-      const told = {
+      if (!isLogged && !span) return;
+      const { leads }: LoggedFields = request ?? {};
+      const attributes = {
         requestId,
         caller: caller?.name ?? undefined,
         operation,
         outcome,
         replayed: isReplay,
         leads,
-        ...namesIn(request ?? {}, answer),
+        ...idsIn(request ?? {}, response),
       };
-      span?.end({ failed: FAULTS.has(outcome), attributes: told });
-      if (isWritten) log.info({ ...told, durationMs });
+      span?.end({ failed: FAULTS.has(outcome), attributes });
+      if (isLogged) log.info({ ...attributes, durationMs });
     };
     return { during: span && ((body) => currentSpan.run(span, body)), finish };
   };
 }
 
-/** What requests and answers may have of what a line names. Texts of requests are not checked yet. */
-interface Named {
+/** The fields of requests and responses that are logged. Those of requests are not validated yet. */
+interface LoggedFields {
   readonly studioId?: string;
   readonly apiKeyId?: string;
   readonly leadId?: string;
   readonly replayed?: boolean;
-  /** How many leads an export has sent. */
+  /** The number of leads that an export has sent. */
   readonly leads?: number;
   readonly lead?: { readonly id: string };
   readonly apiKey?: { readonly id: string };
@@ -72,12 +72,12 @@ interface Named {
   readonly leadSource?: { readonly studioId: string };
 }
 
-/** What a call was about; nothing else of what it carried. */
-function namesIn(request: Named, answer: Named) {
+/** Returns the valid ids in a request and its response. Nothing else of them is logged. */
+function idsIn(request: LoggedFields, response: LoggedFields) {
   const { studio, member, leadSource, lead } = request;
-  const studioId = answer.studioId ?? request.studioId ?? studio?.id ?? member?.studioId ?? leadSource?.studioId;
-  const apiKeyId = answer.apiKeyId ?? answer.apiKey?.id ?? request.apiKeyId;
-  const leadId = answer.lead?.id ?? answer.leadId ?? request.leadId ?? lead?.id;
+  const studioId = response.studioId ?? request.studioId ?? studio?.id ?? member?.studioId ?? leadSource?.studioId;
+  const apiKeyId = response.apiKeyId ?? response.apiKey?.id ?? request.apiKeyId;
+  const leadId = response.lead?.id ?? response.leadId ?? request.leadId ?? lead?.id;
   return {
     studioId: studioId !== undefined && crmIdFault(studioId) === undefined ? studioId : undefined,
     apiKeyId: apiKeyId !== undefined && uuidFault(apiKeyId) === undefined ? apiKeyId : undefined,

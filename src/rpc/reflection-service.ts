@@ -6,8 +6,8 @@ import type { ServerReflection, ServerReflectionRequest } from '../../proto/gen/
 import { takeUntil } from './take-until.ts';
 
 /**
- * The standard reflection (`grpc.reflection.v1`): tells tools such as grpcurl what there is to call. What errors carry as
- * details is told as well, or tools would show its bytes.
+ * Implements the standard reflection (`grpc.reflection.v1`) for tools such as grpcurl. It includes the types of error details,
+ * which tools could otherwise only show as bytes.
  *
  * @param ending aborted when the server stops
  */
@@ -22,8 +22,8 @@ export function reflectionService(
   );
   const registry = createRegistry(...files.values());
 
-  function answer({ messageRequest: { case: question, value } }: ServerReflectionRequest) {
-    switch (question) {
+  function respond({ messageRequest: { case: kind, value } }: ServerReflectionRequest) {
+    switch (kind) {
       case 'listServices':
         return {
           case: 'listServicesResponse',
@@ -32,17 +32,17 @@ export function reflectionService(
       case 'fileByFilename':
         return descriptorOf(files.get(value), value);
       case 'fileContainingSymbol':
-        // A method or a field stands in the file of what it belongs to.
+        // A method or field is in the file of its service or message.
         return descriptorOf((registry.get(value) ?? registry.get(value.replace(/\.[^.]*$/, '')))?.file, value);
       default:
-        return failed(Code.Unimplemented, 'nothing here has extensions');
+        return failed(Code.Unimplemented, 'extensions are not supported');
     }
   }
 
   return {
     async *serverReflectionInfo(requests) {
       for await (const request of takeUntil(ending, requests)) {
-        yield { validHost: request.host, originalRequest: request, messageResponse: answer(request) };
+        yield { validHost: request.host, originalRequest: request, messageResponse: respond(request) };
       }
     },
   };
@@ -53,11 +53,11 @@ function withDependencies(file: DescFile): DescFile[] {
 }
 
 function descriptorOf(file: DescFile | undefined, name: string) {
-  if (!file) return failed(Code.NotFound, `there is no ${name}`);
-  const whole = [...new Set(withDependencies(file))];
+  if (!file) return failed(Code.NotFound, `not found: ${name}`);
+  const files = [...new Set(withDependencies(file))];
   return {
     case: 'fileDescriptorResponse',
-    value: { fileDescriptorProto: whole.map(({ proto }) => toBinary(FileDescriptorProtoSchema, proto)) },
+    value: { fileDescriptorProto: files.map(({ proto }) => toBinary(FileDescriptorProtoSchema, proto)) },
   } as const;
 }
 

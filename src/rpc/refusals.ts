@@ -7,10 +7,10 @@ import type { RefusalReason as WireReason } from '../../proto/gen/leadintake/v1/
 import { Refusal, type RefusalReason } from '../domain/refusal.ts';
 import { StoreUnavailable } from '../store/store.ts';
 
-/** What all reasons of this service belong to, in ErrorInfo. */
+/** The domain of this service's reasons in ErrorInfo. */
 const DOMAIN = 'leadintake';
 
-/** The status of every refusal. */
+/** The status of each refusal. */
 const CODES: Record<RefusalReason, Code> & Record<Exclude<keyof typeof WireReason, 'UNSPECIFIED'>, Code> = {
   INVALID_REQUEST: Code.InvalidArgument,
   SOURCE_INVALID: Code.FailedPrecondition,
@@ -34,18 +34,18 @@ const CODES: Record<RefusalReason, Code> & Record<Exclude<keyof typeof WireReaso
 };
 
 /**
- * What a caller may see of anything that was thrown: a refusal with its details, `unavailable` when the store is away or
- * does not know, and a bare `internal` for the rest.
+ * Converts anything thrown to the error that the caller gets: a refusal with its details, `unavailable` if the store is
+ * unavailable or cannot know the outcome, and `internal` without details for everything else.
  */
 export function connectErrorOf(error: unknown): ConnectError {
   if (error instanceof ConnectError) return error;
   if (error instanceof Refusal) return refused(error);
   return error instanceof StoreUnavailable
-    ? new ConnectError('the store is not available', Code.Unavailable)
+    ? new ConnectError('the store is unavailable', Code.Unavailable)
     : new ConnectError('internal error', Code.Internal);
 }
 
-/** An error of one request, to stand in the answer to a batch. */
+/** Converts an error to the status of an item in a response. */
 export function statusOf({ code, rawMessage, details }: ConnectError): Status {
   const outgoing = details.filter((detail) => 'desc' in detail);
   return create(StatusSchema, {

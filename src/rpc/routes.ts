@@ -20,36 +20,36 @@ import { leadIntakeService } from './lead-intake-service.ts';
 import { reflectionService } from './reflection-service.ts';
 import type { RunCall } from './run-call.ts';
 
-/** The largest message with a batch; bytes. A hundred of the largest leads have about 1 MB. */
+/** The maximum size of a message with a list; bytes. A hundred of the largest leads have about 1 MB. */
 const MAX_BATCH_BYTES = 1024 * 1024;
 
 const SERVICES = [LeadIntakeService, ExchangeService, ApiKeyService, DirectoryService, AuditService];
 
-const STREAMING = new Set(
+const BIDI_STREAM_PATHS = new Set(
   [...SERVICES, Health, ServerReflection]
     .flatMap(({ methods }) => methods)
     .filter(({ methodKind }) => methodKind === 'bidi_streaming')
     .map((method) => `/${method.parent.typeName}/${method.name}`),
 );
 
-/** Whether a call by this path may go on sending for as long as it likes. */
-export const mayLast = (path: string): boolean => STREAMING.has(path);
+/** Whether a path is that of a bidirectional stream, whose caller may keep sending indefinitely. */
+export const isBidiStream = (path: string): boolean => BIDI_STREAM_PATHS.has(path);
 
-/** What the core serves with, besides its use cases. */
-export interface Server {
+/** The dependencies of the services besides the use cases'. */
+interface RouteContext {
   readonly run: RunCall;
-  readonly batchCame: ItemContext['batchCame'];
+  readonly batchReceived: ItemContext['batchReceived'];
   readonly serving: Serving;
-  /** Whether tools may ask what there is to call. */
+  /** Whether to serve reflection. */
   readonly reflects: boolean;
 }
 
-/** Every RPC that the core answers. */
+/** Returns the routes of all services. */
 export function routes(
   deps: Dependencies,
-  { run, batchCame, serving, reflects }: Server,
+  { run, batchReceived, serving, reflects }: RouteContext,
 ): (router: ConnectRouter) => void {
-  const items = { run, batchCame, authenticate: bearerAuthenticator(deps), ending: serving.ending };
+  const items = { run, batchReceived, authenticate: bearerAuthenticator(deps), ending: serving.ending };
   const names = SERVICES.map((service) => service.typeName);
   return (router) => {
     serve(router, LeadIntakeService, leadIntakeService(deps, items));
@@ -64,22 +64,22 @@ export function routes(
   };
 }
 
-/** What is otherwise than usual of a method whose messages are many: only batches may be large (imports are some), and exports last for hours. */
-const UNUSUAL: Readonly<Partial<Record<DescMethod['methodKind'], Partial<ConnectRouterOptions>>>> = {
+/** The options of streams that differ from the defaults: messages with lists may be larger, and exports take hours. */
+const STREAM_OPTIONS: Readonly<Partial<Record<DescMethod['methodKind'], Partial<ConnectRouterOptions>>>> = {
   bidi_streaming: { readMaxBytes: MAX_BATCH_BYTES },
   server_streaming: { maxTimeoutMs: MAX_EXPORT_MS },
 };
 
-/** Calls whose one message has many of something. */
-const LISTS: ReadonlySet<DescMethod> = new Set([
+/** The unary methods whose request is a list. */
+const LIST_METHODS: ReadonlySet<DescMethod> = new Set([
   LeadIntakeService.method.importLeads,
   LeadIntakeService.method.acknowledgeLeadChanges,
 ]);
 
 function serve<Service extends DescService>(router: ConnectRouter, service: Service, impl: ServiceImpl<Service>): void {
   for (const method of service.methods) {
-    const answer = impl[method.localName as keyof typeof impl] as MethodImpl<typeof method>;
-    const unusual = LISTS.has(method) ? UNUSUAL.bidi_streaming : UNUSUAL[method.methodKind];
-    router.rpc(method, answer, unusual);
+    const implementation = impl[method.localName as keyof typeof impl] as MethodImpl<typeof method>;
+    const options = LIST_METHODS.has(method) ? STREAM_OPTIONS.bidi_streaming : STREAM_OPTIONS[method.methodKind];
+    router.rpc(method, implementation, options);
   }
 }

@@ -8,31 +8,27 @@ import { callerOf, refuseOtherStudios } from './caller-access.ts';
 import type { CallObserver } from './observation.ts';
 import { connectErrorOf } from './refusals.ts';
 
-/**
- * Runs what a caller asked for, and lets it be observed. Rejects with what the caller may see; the text of a fault stays in
- * the log.
- */
-export type RunCall = <Answer extends object>(
+/** Executes a call and observes it. Rejects with the error that the caller gets; the text of a fault is only logged. */
+export type RunCall = <Response extends object>(
   call: Call,
-  body: () => Promise<Answer>,
-  messageOf?: (answer: Answer) => object,
-) => Promise<Answer>;
+  body: () => Promise<Response>,
+  messageOf?: (response: Response) => object,
+) => Promise<Response>;
 
-/** Runs calls on behalf of a log, and of an observer if there is one. */
 export function callRunner(log: Logger, observer: CallObserver | undefined): RunCall {
-  return async (call, body, messageOf = (answer) => answer) => {
+  return async (call, body, messageOf = (response) => response) => {
     const { operation } = call;
     const requestId = isRequestId(call.requestId) ? call.requestId : undefined;
     const observed = observer?.({ ...call, requestId });
     const finish = observed?.finish;
     try {
-      const answer = await (observed?.during ? observed.during(body) : body());
-      finish?.('ok', messageOf(answer));
-      return answer;
+      const response = await (observed?.during ? observed.during(body) : body());
+      finish?.('ok', messageOf(response));
+      return response;
     } catch (thrown) {
       const error = connectErrorOf(thrown);
       const isFault = error !== thrown && !(thrown instanceof Refusal);
-      if (isFault) log.error({ err: thrown, operation, requestId }, 'a call failed');
+      if (isFault) log.error({ err: thrown, operation, requestId }, 'call failed');
       if (thrown instanceof Refusal) finish?.(thrown.reason, thrown.metadata);
       else finish?.(CODES[error.code], {});
       throw error;
@@ -40,7 +36,7 @@ export function callRunner(log: Logger, observer: CallObserver | undefined): Run
   };
 }
 
-/** What the statuses are called where calls are counted. */
+/** The names of statuses in logs and metrics. */
 const CODES: Record<Code, string> = {
   [Code.Canceled]: 'CANCELED',
   [Code.Unknown]: 'UNKNOWN',
@@ -60,7 +56,7 @@ const CODES: Record<Code, string> = {
   [Code.Unauthenticated]: 'UNAUTHENTICATED',
 };
 
-/** Runs every call of the server but streams, which run what they carry or themselves, and probes, of which nobody wants a line. */
+/** Executes unary calls with `run`. Streams use it per item or by themselves; probes are not logged. */
 export function runCalls(run: RunCall): Interceptor {
   return (next) => (request) => {
     if (request.stream || request.service.typeName === Health.typeName) return next(request);

@@ -3,9 +3,10 @@ import type { Call } from './call.ts';
 import type { RunCall } from './run-call.ts';
 
 /**
- * Runs a call that is answered with many messages, as RunCall does one with a single answer: it is over when the last was taken.
+ * Executes a call with a stream of responses, as RunCall executes one with a single response. The call ends when its caller has
+ * taken the last message.
  *
- * @param signal aborted when its caller has left, or its deadline has passed
+ * @param signal aborted when the caller disconnects, or the deadline has passed
  */
 export async function* runStream<Message>(
   run: RunCall,
@@ -14,12 +15,12 @@ export async function* runStream<Message>(
   signal: AbortSignal,
 ): AsyncGenerator<Message> {
   const end = Promise.withResolvers<object>();
-  // Told below, to whoever still asks.
+  // Rethrown below, if a consumer still waits.
   const ended = run(call, () => end.promise);
   ended.catch(() => {});
-  const leave = () => end.reject(reasonOf(signal));
-  // Who leaves while a message waits to be taken is not heard of otherwise: no further one is asked for.
-  signal.addEventListener('abort', leave);
+  const cancel = () => end.reject(reasonOf(signal));
+  // A caller that disconnects between two messages requests no further one, so only the signal reports it.
+  signal.addEventListener('abort', cancel);
   try {
     for await (const message of messages) {
       if (signal.aborted) throw reasonOf(signal);
@@ -29,12 +30,12 @@ export async function* runStream<Message>(
   } catch (error) {
     end.reject(error);
   } finally {
-    // Only where it was left at a message: whatever ended it before has been told.
-    leave();
-    signal.removeEventListener('abort', leave);
+    // Has an effect only if the consumer stopped at a message; otherwise the promise is settled.
+    cancel();
+    signal.removeEventListener('abort', cancel);
   }
   await ended;
 }
 
 const reasonOf = ({ reason }: AbortSignal): ConnectError =>
-  reason instanceof ConnectError ? reason : new ConnectError('the caller has left', Code.Canceled);
+  reason instanceof ConnectError ? reason : new ConnectError('the caller has disconnected', Code.Canceled);

@@ -3,8 +3,8 @@ import { Code, ConnectError } from '@connectrpc/connect';
 const UTF8 = new TextDecoder('utf-8', { fatal: true });
 
 /**
- * How messages in JSON are read. The library takes bytes that are no text for U+FFFD, and repeats a piece of what is no
- * JSON in its error, which callers write to their logs.
+ * The options for parsing JSON messages. The library replaces invalid UTF-8 with U+FFFD, and quotes part of invalid JSON in its
+ * error, which callers may log; both are refused here instead.
  */
 export const safeJson = {
   ignoreUnknownFields: true,

@@ -1,18 +1,18 @@
-import { currentSpan, keptOf, type Span, sharedChild } from '../../common/tracing.ts';
+import { currentSpan, type Span, sampledSpans, sharedChild } from '../../common/tracing.ts';
 import { Refusal } from '../domain/refusal.ts';
 
 /**
- * Does once what several calls need, and traces it as what they share. What a single call needs is done as a part of that:
- * it needs no span of its own.
+ * Does work that several calls share, within a span that is linked to all of theirs. Work of a single call is done within that
+ * call's span.
  *
- * @param askers the calls, as far as they are traced
+ * @param spans the spans of the calls
  */
 export async function withSharedSpan<Result>(
-  askers: Iterable<Span | undefined>,
+  spans: Iterable<Span | undefined>,
   name: string,
   work: () => Promise<Result>,
 ): Promise<Result> {
-  const [first, ...others] = keptOf(askers);
+  const [first, ...others] = sampledSpans(spans);
   if (!first) return work();
   if (others.length === 0) return currentSpan.run(first, work);
   const span = sharedChild(first, others, name, {}, 'internal');

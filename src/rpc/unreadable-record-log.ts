@@ -2,17 +2,17 @@ import type { Logger } from 'pino';
 import { Throttle } from '../../common/throttle.ts';
 import type { ReportUnreadable } from '../store/store.ts';
 
-/** How long nothing more is said of a record; milliseconds. */
-const SAID_EVERY_MS = 3_600_000;
+/** The interval in which a record is logged at most once; milliseconds. */
+const LOG_INTERVAL_MS = 3_600_000;
 
-/** Of how many records it is said in that time: what stands in the database must not fill the disk of the log. */
+/** The maximum number of records logged in that time, so that damaged data cannot fill the disk. */
 const MAX_LOG_LINES = 1000;
 
-/** Writes a line about each record that cannot be read, however often it is come across. */
+/** Logs unreadable records, each at most once per interval. */
 export function unreadableRecordLog(log: Logger): ReportUnreadable {
-  const seldom = new Throttle(SAID_EVERY_MS, MAX_LOG_LINES);
+  const throttle = new Throttle(LOG_INTERVAL_MS, MAX_LOG_LINES);
   return ({ kind, studioId, id, field }) => {
-    if (!seldom.isDue(`${kind} ${studioId} ${id}`)) return;
-    log.error({ kind, studioId, id, field }, 'a record cannot be read');
+    if (!throttle.allow(`${kind} ${studioId} ${id}`)) return;
+    log.error({ kind, studioId, id, field }, 'unreadable record');
   };
 }

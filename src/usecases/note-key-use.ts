@@ -9,7 +9,7 @@ const WRITE_INTERVAL_MS = 60_000;
  * Returns a function that records the last use of keys, each at most once a minute. It works in the background: requests
  * neither wait for the write nor fail with it.
  */
-export function keyUseNoter(store: Pick<ApiKeyStore, 'noteApiKeyUse'>): (key: ApiKey, now: Date) => void {
+export function keyUseNoter(store: Pick<ApiKeyStore, 'recordApiKeyUse'>): (key: ApiKey, now: Date) => void {
   /** The keys whose use was written, or attempted, in the current minute. */
   const noted = new Set<string>();
   let began = 0;
@@ -25,6 +25,6 @@ export function keyUseNoter(store: Pick<ApiKeyStore, 'noteApiKeyUse'>): (key: Ap
     if (noted.has(id)) return;
     noted.add(id);
     const unlessSince = new Date(time - WRITE_INTERVAL_MS);
-    outsideRequest(() => store.noteApiKeyUse({ studioId, keyId: id, now, unlessSince })).catch(() => {});
+    outsideRequest(() => store.recordApiKeyUse({ studioId, keyId: id, now, unlessSince })).catch(() => {});
   };
 }

@@ -22,7 +22,7 @@ export async function renewAllClaims({ store, clock }: RenewAllClaimsDependencie
   const left: string[] = [];
   for await (const studio of everyStudio({ store })) {
     const renewal = renewals.get(studio.id) ?? null;
-    const isNoted = await store.noteClaimRenewal({ studio, renewal }, fullRenewal(studio, clock()));
+    const isNoted = await store.saveClaimRenewal({ studio, renewal }, fullRenewal(studio, clock()));
     (isNoted ? begun : left).push(studio.id);
   }
   return { begun, left };

@@ -9,7 +9,7 @@ const MAX_LEADS_PER_PAGE = 100;
 /** Observes claim renewals. */
 export interface RenewalObserver {
   /** Called when a step's progress was stored. @param renewed the number of leads whose claims changed */
-  progressed?(renewal: StudioRenewal, renewed: number): void;
+  onProgress?(renewal: StudioRenewal, renewed: number): void;
   /** Called when a step is complete. @param renewed the number of leads whose claims changed */
   stepEnded?(renewal: StudioRenewal, renewed: number): void;
   /** Called when two open leads have the same contact by the current rule: `holderId` holds the claim, `leadId` the rest of its own. */
@@ -64,13 +64,13 @@ export async function renewClaims(
       await store.markUnmarked(studio.id, renewal.after, next);
       const noted = next === null ? nextStep(renewal, clock()) : { ...renewal, after: next };
       // Another process has progressed further, or the region has changed: the next run reads the new state.
-      if (!(await store.noteClaimRenewal(current, noted))) return false;
+      if (!(await store.saveClaimRenewal(current, noted))) return false;
       if (next === null || noted === null) {
         observer.stepEnded?.(begun, renewed);
         return true;
       }
       current = { studio, renewal: noted };
-      observer.progressed?.(current, renewed);
+      observer.onProgress?.(current, renewed);
     }
   }
 

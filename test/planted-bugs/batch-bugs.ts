@@ -17,11 +17,11 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     suite: EXCHANGED,
     caughtBy: 'in one message',
     patches: [
-      { file: ITEMS, find: 'let open = 0;', put: 'let open = 0; let place = 0;' },
+      { file: ITEMS, find: 'let pendingLeads = 0;', put: 'let pendingLeads = 0; let place = 0;' },
       {
         file: ITEMS,
-        find: 'told.map(({ result }) => result)',
-        put: 'told.map(({ result }) => ({ ...result, index: place++ }))',
+        find: 'sent.map(({ result }) => result)',
+        put: 'sent.map(({ result }) => ({ ...result, index: place++ }))',
       },
     ],
   },
@@ -39,9 +39,9 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: ITEMS,
-        find: 'told.map(({ result }) => result)',
-        put: `told.map(({ result }) => {
-          const { outcome } = (told.find((one) => one.result.outcome.case === 'error') ?? { result }).result;
+        find: 'sent.map(({ result }) => result)',
+        put: `sent.map(({ result }) => {
+          const { outcome } = (sent.find((one) => one.result.outcome.case === 'error') ?? { result }).result;
           return { ...result, outcome };
         })`,
       },
@@ -54,7 +54,7 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/rpc/batches.ts',
-        find: 'const secretSha256 = secretSha256s[place];',
+        find: 'const secretSha256 = secretSha256s[index];',
         put: 'const [secretSha256] = secretSha256s;',
       },
     ],
@@ -79,8 +79,8 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: ITEMS,
-        find: 'asked.get(name)',
-        put: '[...asked].find(([each]) => each.startsWith(textOfHash(secretSha256)))?.[1]',
+        find: 'begun.get(key)',
+        put: '[...begun].find(([each]) => each.startsWith(textOfHash(secretSha256)))?.[1]',
       },
     ],
   },
@@ -103,8 +103,8 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: ITEMS,
-        find: 'const name = $NAME;',
-        put: "const name = textOfHash(secretSha256) + (sourceId ?? '');",
+        find: 'const key = $KEY;',
+        put: "const key = textOfHash(secretSha256) + (sourceId ?? '');",
       },
     ],
   },
@@ -124,8 +124,8 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
       { file: EXCHANGE, find: 'refuseUnlessScoped(bearer, operation.scope);', put: '' },
       {
         file: EXCHANGE,
-        find: 'return operation.answer($$$ASKED);',
-        put: 'const answer = await operation.answer($$$ASKED); refuseUnlessScoped(bearer, operation.scope); return answer;',
+        find: 'return operation.execute($$$REQUEST);',
+        put: 'const result = await operation.execute($$$REQUEST); refuseUnlessScoped(bearer, operation.scope); return result;',
       },
     ],
     inSoak: true,
@@ -167,8 +167,8 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: ITEMS,
-        find: 'const told = known.splice(0, $COUNT);',
-        put: 'const told = known.splice(0);',
+        find: 'const sent = ready.splice(0, $COUNT);',
+        put: 'const sent = ready.splice(0);',
       },
     ],
   },
@@ -264,8 +264,8 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: GATHERER,
-        find: 'if (sharing) sharing.push(waiting); else $REST',
-        put: 'this.#waiting.set(sharing ? waiting : name, [waiting]);',
+        find: 'if (equal) equal.push(pending); else $REST',
+        put: 'this.#pending.set(equal ? pending : key, [pending]);',
       },
     ],
     inSoak: true,
@@ -278,17 +278,17 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
       {
         file: GATHERER,
         find: 'const [first, ...others] = $IN_TIME;',
-        put: 'const [first, ...others] = sharing; if (deadlines.some((deadline) => deadline.aborted)) continue;',
+        put: 'const [first, ...others] = equal; if (deadlines.some((deadline) => deadline.aborted)) continue;',
       },
       {
         file: GATHERER,
-        find: 'for (const { deadline, reject } of sharing) if (deadline.aborted) reject(deadline.reason);',
-        put: "for (const { deadline, reject } of sharing) if (deadlines.some((deadline) => deadline.aborted)) reject(deadline.reason ?? new Error('with its batch'));",
+        find: 'for (const { deadline, reject } of equal) if (deadline.aborted) reject(deadline.reason);',
+        put: "for (const { deadline, reject } of equal) if (deadlines.some((deadline) => deadline.aborted)) reject(deadline.reason ?? new Error('with its batch'));",
       },
       {
         file: GATHERER,
-        find: 'const batch: Sharing<Request, Answer, Caller>[] = [];',
-        put: 'const batch: Sharing<Request, Answer, Caller>[] = []; const deadlines = [...this.#waiting.values()].flat().map(({ deadline }) => deadline);',
+        find: 'const batch: EqualRequests<Request, Result, Caller>[] = [];',
+        put: 'const batch: EqualRequests<Request, Result, Caller>[] = []; const deadlines = [...this.#pending.values()].flat().map(({ deadline }) => deadline);',
       },
     ],
     inSoak: true,

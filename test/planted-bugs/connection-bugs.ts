@@ -12,7 +12,7 @@ export const CONNECTION_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/http2/max-connection-age.ts',
-        find: 'if (life.underWay === 0) return;',
+        find: 'if (age.inFlight === 0) return;',
         put: 'return;',
       },
     ],

@@ -6,7 +6,7 @@ const CALLER_AUTHENTICATION = 'src/rpc/caller-authentication.ts';
 const CALLER_ACCESS = 'src/rpc/caller-access.ts';
 const CALLERS = 'test/integration/callers.test.ts';
 const HEALTH_SERVICE = 'src/rpc/health-service.ts';
-const STRANGERS = 'src/http2/connection-limits.ts';
+const CONNECTION_LIMITS = 'src/http2/connection-limits.ts';
 
 /** Faults of the core's port, of health and of stopping. */
 export const CORE_BUGS: readonly PlantedBug[] = [
@@ -55,7 +55,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: CALLER_ACCESS,
-        find: 'asked !== undefined && studios.has(asked)',
+        find: 'studioId !== undefined && studios.has(studioId)',
         put: 'asked === undefined || studios.has(asked)',
       },
     ],
@@ -127,7 +127,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: CALLER_AUTHENTICATION,
-        find: "if (!caller && requestHeader.has('authorization')) throw connectErrorOf(unknown());",
+        find: "if (!caller && requestHeader.has('authorization')) throw connectErrorOf(unauthenticated());",
         put: '',
       },
     ],
@@ -148,7 +148,13 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     name: 'watchers of health are as many as they like',
     suite: HEALTH,
     caughtBy: 'without a token is for so many at once, and with it for everybody; who leaves makes room',
-    patches: [{ file: HEALTH_SERVICE, find: 'isStranger && strangers >= MAX_UNAUTHENTICATED_WATCHERS', put: 'false' }],
+    patches: [
+      {
+        file: HEALTH_SERVICE,
+        find: 'isUnauthenticated && unauthenticatedWatchers >= MAX_UNAUTHENTICATED_WATCHERS',
+        put: 'false',
+      },
+    ],
   },
   {
     name: 'each who asks has the store looked at',
@@ -178,14 +184,18 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     name: 'a connection goes on after a call without the token',
     suite: PORT,
     caughtBy: 'a connection ends with the first call that comes with none where it needs the token, which is answered',
-    patches: [{ file: STRANGERS, find: 'return connection.end(AFTER_REFUSAL_MS);', put: 'return;' }],
+    patches: [{ file: CONNECTION_LIMITS, find: 'return connection.cutOff(AFTER_REFUSAL_MS);', put: 'return;' }],
   },
   {
     name: 'strangers keep the connections that they have',
     suite: PORT,
     caughtBy: 'silent connections are so many at most, let everybody in who has the token, and cut off no watcher',
     patches: [
-      { file: STRANGERS, find: 'if (strangers.size <= MAX_UNAUTHENTICATED_CONNECTIONS) return;', put: 'return;' },
+      {
+        file: CONNECTION_LIMITS,
+        find: 'if (unauthenticated.size <= MAX_UNAUTHENTICATED_CONNECTIONS) return;',
+        put: 'return;',
+      },
     ],
   },
   {
@@ -194,8 +204,8 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     caughtBy: 'a probe may go on and on, and a connection with far more of them than any probe has ends',
     patches: [
       {
-        file: STRANGERS,
-        find: 'return stranger.begun <= MAX_CALLS_PER_SECOND && stranger.underWay <= MAX_CONCURRENT_CALLS;',
+        file: CONNECTION_LIMITS,
+        find: 'return use.begun <= MAX_CALLS_PER_SECOND && use.inFlight <= MAX_CONCURRENT_CALLS;',
         put: 'return true;',
       },
     ],
@@ -207,8 +217,8 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/http2/unread-responses.ts',
-        find: 'if (answer.looks <= MAX_STALLED_CHECKS) continue;',
-        put: 'if (answer) continue;',
+        find: 'if (response.stalledChecks <= MAX_STALLED_CHECKS) continue;',
+        put: 'if (response) continue;',
       },
     ],
   },
@@ -219,8 +229,8 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/http2/keepalive.ts',
-        find: 'if (looks < MAX_MISSED_PINGS) continue;',
-        put: 'if (looks) continue;',
+        find: 'if (missed < MAX_MISSED_PINGS) continue;',
+        put: 'if (missed) continue;',
       },
     ],
   },

@@ -145,7 +145,11 @@ export const CRASH_BUGS: readonly PlantedBug[] = [
     suite: 'test/unit/core-sessions.test.ts',
     caughtBy: 'a call that gets no connection in time fails',
     patches: [
-      { file: 'gateway/core-sessions.ts', find: 'this.#withTimeout(super.request(...call))', put: 'super.request(...call)' },
+      {
+        file: 'gateway/core-sessions.ts',
+        find: 'this.#withTimeout(super.request(...call))',
+        put: 'super.request(...call)',
+      },
     ],
   },
 ];

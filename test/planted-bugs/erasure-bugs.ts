@@ -6,7 +6,8 @@ const ON_SQLITE = 'test/contract/sqlite-store.test.ts';
 const ON_MONGO = 'test/contract/mongo-store.test.ts';
 const NOBODY = 'an erased lead cannot be found, keeps its stage, and frees its contact: new';
 const KEY = 'the key of an erased lead returns that it is erased, whatever the data, and nothing is written';
-const NO_BYTE = 'no file of the database has a byte of personal data of an erased lead, whatever happened to the lead before';
+const NO_BYTE =
+  'no file of the database has a byte of personal data of an erased lead, whatever happened to the lead before';
 
 /** Faults of erasure. */
 export const ERASURE_BUGS: readonly PlantedBug[] = [

@@ -57,7 +57,7 @@ export const EXPORT_BUGS: readonly PlantedBug[] = [
     name: 'nobody is told of an export whose reader has left',
     suite: STREAM,
     caughtBy: 'who leaves in the middle has no more read for them, and that is told',
-    patches: [{ file: 'src/rpc/run-stream.ts', find: "signal.addEventListener('abort', leave);", put: '' }],
+    patches: [{ file: 'src/rpc/run-stream.ts', find: "signal.addEventListener('abort', cancel);", put: '' }],
     inSoak: true,
   },
   {

@@ -7,8 +7,7 @@ const IN_ONE_INSERT =
 const LEADS = 'src/store/mongo/leads.ts';
 const INDEXES = 'test/contract/mongo-indexes.test.ts';
 const CONCERNS = 'test/contract/mongo-concerns.test.ts';
-const EACH_COMMAND =
-  'each command requires a majority and its disks: readConcernLevel=local&w=1&journal=false';
+const EACH_COMMAND = 'each command requires a majority and its disks: readConcernLevel=local&w=1&journal=false';
 const CONNECTION = 'src/store/mongo/connection.ts';
 
 /** Faults of the store on MongoDB. */
@@ -20,7 +19,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: LEADS,
-        find: 'const early = await byKey.ask(key, deadline);',
+        find: 'const early = await byKey.submit(key, deadline);',
         put: 'const early = null as LeadDocument | null;',
       },
       { file: LEADS, find: 'if (own) $THEN', put: 'if (contact) return alreadyOpen(contact); if (own) $THEN' },
@@ -54,8 +53,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
   {
     name: 'a creation is answered without a look at the indexes that began after it',
     suite: INDEXES,
-    caughtBy:
-      'with idempotencyKey dropped at that moment, creations for one key at two cores never return two leads',
+    caughtBy: 'with idempotencyKey dropped at that moment, creations for one key at two cores never return two leads',
     patches: [
       { file: 'src/store/mongo/index-guard.ts', find: 'fault = await vouching.fault(deadline);', put: '' },
       {
@@ -68,7 +66,8 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
   {
     name: 'a partial index is taken for one that holds for every lead',
     suite: INDEXES,
-    caughtBy: 'with an index that is partial nothing is created, the check reports it, and creations succeed once it is dropped',
+    caughtBy:
+      'with an index that is partial nothing is created, the check reports it, and creations succeed once it is dropped',
     patches: [
       {
         file: 'src/store/mongo/indexes.ts',
@@ -195,8 +194,8 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/store/mongo/api-keys.ts',
-        find: 'const key = await keysBySecret.ask(secretSha256, deadline);',
-        put: `const key = seen.get(hexOf(secretSha256)) ?? (await keysBySecret.ask(secretSha256, deadline));
+        find: 'const key = await keysBySecret.submit(secretSha256, deadline);',
+        put: `const key = seen.get(hexOf(secretSha256)) ?? (await keysBySecret.submit(secretSha256, deadline));
               if (key) seen.set(hexOf(secretSha256), key);`,
       },
       {
@@ -216,9 +215,9 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
       { file: LEADS, find: 'const document = leadDocument(lead, claims, now);', put: '' },
       {
         file: LEADS,
-        find: 'const { refusal } = await inserts.ask(document, deadline);',
+        find: 'const { refusal } = await inserts.submit(document, deadline);',
         put: `const document = leadDocument({ ...lead, id: crypto.randomUUID() }, claims, now);
-        const { refusal } = await inserts.ask(document, deadline);`,
+        const { refusal } = await inserts.submit(document, deadline);`,
       },
     ],
   },

@@ -103,8 +103,7 @@ export const QUOTA_BUGS: readonly PlantedBug[] = [
   {
     name: 'sentinels that are all away are asked no more',
     suite: SENTINEL_SUITE,
-    caughtBy:
-      'without sentinels a connected gateway works, and a new one refuses immediately',
+    caughtBy: 'without sentinels a connected gateway works, and a new one refuses immediately',
     patches: [
       { file: CLIENT, find: 'sentinelRetryStrategy: () => RETRY_MS', put: 'sentinelRetryStrategy: () => null' },
     ],
@@ -120,7 +119,9 @@ export const QUOTA_BUGS: readonly PlantedBug[] = [
     name: 'in Redis, what the studio refuses is let in where the key has requests left',
     suite: REDIS.suite,
     caughtBy: SHARED,
-    patches: [{ file: REDIS.file, text: 'if evaluated[i].refuses then', put: 'if evaluated[i].refuses and i == 1 then' }],
+    patches: [
+      { file: REDIS.file, text: 'if evaluated[i].refuses then', put: 'if evaluated[i].refuses and i == 1 then' },
+    ],
   },
   {
     name: 'in memory, what the studio refuses is taken out of the window of the key',

@@ -84,7 +84,8 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
   {
     name: 'an index of SQLite that leaves leads out is taken for one that holds for all',
     suite: INDEXES,
-    caughtBy: 'with an index that is partial of the same name nothing is created, even after a restart, until it is dropped',
+    caughtBy:
+      'with an index that is partial of the same name nothing is created, even after a restart, until it is dropped',
     patches: [
       { file: 'src/store/sqlite/unique-indexes.ts', find: 'unique === 1 && partial === 0', put: 'unique === 1' },
     ],
@@ -469,7 +470,11 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     suite: STORE,
     caughtBy: 'a late call with claims of the old region creates no second lead for the same text',
     patches: [
-      { file: 'src/domain/claims.ts', find: 'if (!isRegionIndependent(contact)) keys.push(textKey(contact));', put: '' },
+      {
+        file: 'src/domain/claims.ts',
+        find: 'if (!isRegionIndependent(contact)) keys.push(textKey(contact));',
+        put: '',
+      },
     ],
   },
   {
@@ -590,8 +595,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
   {
     name: 'what refers to leads goes with those that are moved',
     suite: CONVERSION,
-    caughtBy:
-      'does not change additional tables that refer to leads, or broken views',
+    caughtBy: 'does not change additional tables that refer to leads, or broken views',
     patches: [
       {
         file: 'src/store/sqlite/migrate.ts',

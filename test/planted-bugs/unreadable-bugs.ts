@@ -4,10 +4,10 @@ const SQLITE = 'test/contract/sqlite-store.test.ts';
 const MONGO = 'test/contract/mongo-store.test.ts';
 const CHECKED = 'src/store/checked.ts';
 
-const A_LEAD =
-  "a lead whose stage is 'qualified': only requests for it fail, and its claims stay";
+const A_LEAD = "a lead whose stage is 'qualified': only requests for it fail, and its claims stay";
 
-const A_HERD = 'of 30 members and 30 sources put concurrently through 1 store(s), as many are written as the bounds allow';
+const A_HERD =
+  'of 30 members and 30 sources put concurrently through 1 store(s), as many are written as the bounds allow';
 
 /** Faults of how records are taken that this release did not write. */
 export const UNREADABLE_BUGS: readonly PlantedBug[] = [
@@ -38,8 +38,7 @@ export const UNREADABLE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a renewal of claims is gone on with, whatever stands there',
     suite: SQLITE,
-    caughtBy:
-      "a renewal whose claim_renewal is 'soon': its studio is suspended, and a put renews all claims",
+    caughtBy: "a renewal whose claim_renewal is 'soon': its studio is suspended, and a put renews all claims",
     patches: [
       {
         file: CHECKED,
@@ -99,7 +98,7 @@ export const UNREADABLE_MONGO_BUGS: readonly PlantedBug[] = [
       {
         file: 'src/store/mongo/leads.ts',
         find: '[nameOf(document._id), presentLeadOf(document)]',
-        put: '[nameOf(document._id), whole(presentLeadOf(document))]',
+        put: '[nameOf(document._id), readableOrThrow(presentLeadOf(document))]',
       },
     ],
   },

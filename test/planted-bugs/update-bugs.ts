@@ -7,8 +7,7 @@ const IN_SQLITE = 'src/store/sqlite/lead-updates.ts';
 const IN_MONGODB = 'src/store/mongo/lead-updates.ts';
 
 const FREES = 'of an open lead: the former contact becomes free and the new one taken';
-const ORIGINAL =
-  'a replay returns the original data, whatever was corrected since, even after a restart';
+const ORIGINAL = 'a replay returns the original data, whatever was corrected since, even after a restart';
 const REOPENED = 'a reopening during a correction claims the corrected contact';
 
 /** Faults of what corrects leads, on any store and on SQLite. */
