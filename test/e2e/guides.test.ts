@@ -60,8 +60,8 @@ function serve(commands: string, env: Texts = {}) {
   });
   const running = watch(child);
   onTestFinished(async () => {
-    // The process group: npm and a shell are between bash and the process.
-    process.kill(-(child.pid as number), 'SIGKILL');
+    // The process group: npm and a shell are between bash and the process. None is left if the process failed.
+    if (child.exitCode === null) process.kill(-(child.pid as number), 'SIGKILL');
     await running.ended();
   });
   return running;
@@ -351,6 +351,8 @@ test.skipIf(!hasShellAndCurl)('the quick start of /docs creates a lead and reads
 test.skipIf(missingTools(['bash --version']).length > 0)('the outbox driver runs as its page shows', async () => {
   const file = join(temporaryFolder(), 'website.db');
   const commands = blockOf('test/outbox/README.md', `OUTBOX_DATABASE='{"kind":"sqlite","file":"/tmp/website.db"}' \\`);
-  const output = await printed(commands.replace('/tmp/website.db', file));
+  const add = commands.replace('/tmp/website.db', file);
+  await printed(add.replace(/ add '.*'/, ' set-up'));
+  const output = await printed(add);
   expect(JSON.parse(output.trim().split('\n').at(-1) ?? '')).not.toHaveProperty('error');
 });
