@@ -96,17 +96,17 @@ export function auditContract(opened: () => OpenedStore): void {
       await store.putApiKeyQuota(STUDIO_ID, key.id, 7, at(7));
       await store.putApiKeyQuota(STUDIO_ID, key.id, null, at(8));
 
-      const told = { ...event, memberId: 'member-1' };
-      const ofStudio = { ...told, action: 'studio-quota-changed' };
-      const ofKey = { ...told, action: 'api-key-quota-changed', apiKeyId: key.id };
+      const byMember = { ...event, memberId: 'member-1' };
+      const ofStudio = { ...byMember, action: 'studio-quota-changed' };
+      const ofKey = { ...byMember, action: 'api-key-quota-changed', apiKeyId: key.id };
       store = await opened().reopen();
       expect(await store.listAuditEvents(STUDIO_ID, null)).toEqual(
         [
-          { ...told, action: 'studio-status-changed', to: 'active' },
+          { ...byMember, action: 'studio-status-changed', to: 'active' },
           { ...ofStudio, to: '100' },
-          { ...told, action: 'api-key-created', apiKeyId: key.id, time: plus(NOW, 1) },
+          { ...byMember, action: 'api-key-created', apiKeyId: key.id, time: plus(NOW, 1) },
           {
-            ...told,
+            ...byMember,
             action: 'studio-status-changed',
             caller: 'crm',
             time: plus(NOW, 2),
@@ -131,11 +131,11 @@ export function auditContract(opened: () => OpenedStore): void {
       if (last.kind !== 'changed') throw new Error(last.kind);
       const { updatedAt } = last.lead;
 
-      const told = { ...event, action: 'lead-stage-changed', leadId };
+      const byMember = { ...event, action: 'lead-stage-changed', leadId };
       store = await opened().reopen();
       expect(await store.listAuditEvents(studioId, leadId)).toEqual([
-        { ...told, memberId: null, time: updatedAt, from: 'contacted', to: 'won' },
-        { ...told, memberId: 'member-2', time: plus(updatedAt, -1), from: 'new', to: 'contacted' },
+        { ...byMember, memberId: null, time: updatedAt, from: 'contacted', to: 'won' },
+        { ...byMember, memberId: 'member-2', time: plus(updatedAt, -1), from: 'new', to: 'contacted' },
       ]);
       expect(await store.findLead(studioId, leadId)).toEqual(last.lead);
       expect(await store.listAuditEvents(studioId, null)).toEqual([]);
@@ -199,10 +199,10 @@ export function auditContract(opened: () => OpenedStore): void {
 
       store = await opened().reopen();
       const events = await store.listAuditEvents(STUDIO_ID, null);
-      const doersOf = (apiKeyId: string | null) =>
+      const actorsOf = (apiKeyId: string | null) =>
         events.filter((event) => event.apiKeyId === apiKeyId).map(({ memberId }) => memberId);
-      expect(doersOf(null)).toEqual(['further-behind', 'behind', 'ahead']);
-      expect(doersOf(key.id)).toEqual(['further-behind', 'behind', key.memberId]);
+      expect(actorsOf(null)).toEqual(['further-behind', 'behind', 'ahead']);
+      expect(actorsOf(key.id)).toEqual(['further-behind', 'behind', key.memberId]);
     });
 
     test('record each of many concurrent changes through two stores once, in order', async () => {

@@ -21,7 +21,7 @@ export function claimContract(opened: () => OpenedStore): void {
 
   describe('claims', () => {
     const phone = (value = '030 7654321') => ({ type: 'phone', value }) as const;
-    /** Creates a lead as it would be by the studio as it is now, and gives what became of it. */
+    /** Creates a lead with claims by the studio's current region, and returns the outcome. */
     async function createNow(contact: Lead['contact']): Promise<CreateLeadOutcome> {
       const lead = aLead({ contact });
       const studio = (await store.findStudio(STUDIO_ID)) ?? aStudio();
@@ -32,7 +32,7 @@ export function claimContract(opened: () => OpenedStore): void {
       store.putStudio({ id: STUDIO_ID, status: 'active', regionCode }, { memberId: null, now });
     const renewals = async () => (await store.listClaimRenewals()).map(({ renewal }) => renewal);
     const claimsNow = () => openClaimsIn(store, STUDIO_ID);
-    /** Takes all steps of a renewal, each when it may begin. */
+    /** Runs all steps of the renewals, each at its earliest time; returns the time after the last. */
     async function renewAll(from = NOW): Promise<Date> {
       let now = from;
       while ((await renewClaims(clock(now))) > 0) now = plus(now, MAX_STALE_CALL_MS);
@@ -54,7 +54,7 @@ export function claimContract(opened: () => OpenedStore): void {
           leadId: first.id,
         });
       }
-      // What was refused has left none of its claims.
+      // The refused lead has left no claims.
       await created(second, claimsOf(second, { contactKeys: [aClaim('c')] }));
     });
 
@@ -71,7 +71,7 @@ export function claimContract(opened: () => OpenedStore): void {
 
       const claimed = (await claimsNow()).flatMap(({ claims }) => claims.contactKeys);
       expect(new Set(claimed).size).toBe(claimed.length);
-      // No two neighbours are both free.
+      // No two neighbouring claims are both free.
       expect(claimed.length).toBeGreaterThanOrEqual(14);
     });
 
@@ -177,12 +177,12 @@ export function claimContract(opened: () => OpenedStore): void {
       await put(null);
       const [first, second] = [await createNow(phone()), await createNow(phone('+49 30 7654321'))];
       if (first.kind !== 'created' || second.kind !== 'created') throw new Error('not created');
-      const told: string[][] = [];
+      const reported: string[][] = [];
       await put('DE');
 
-      await renewClaims(clock(NOW), { leadInTheWay: (_, leadId, holderId) => told.push([leadId, holderId]) });
+      await renewClaims(clock(NOW), { leadInTheWay: (_, leadId, holderId) => reported.push([leadId, holderId]) });
 
-      expect(told).toEqual([[first.lead.id, second.lead.id]]);
+      expect(reported).toEqual([[first.lead.id, second.lead.id]]);
       for (const text of ['030 7654321', '+49 30 7654321', '030/7654321']) {
         expect(await createNow(phone(text))).toMatchObject({ kind: 'already-open' });
       }
@@ -218,15 +218,15 @@ export function claimContract(opened: () => OpenedStore): void {
           return store.listClaims(studioId, ...page);
         },
       };
-      const told: string[] = [];
+      const reported: string[] = [];
 
       const renewing = renewClaims(
         { store: faulty, clock: () => NOW },
-        { failed: ({ studio }, error) => told.push(`${studio.id}: ${(error as Error).message}`) },
+        { failed: ({ studio }, error) => reported.push(`${studio.id}: ${(error as Error).message}`) },
       );
 
       await expect(renewing).rejects.toThrow('the fault');
-      expect(told).toEqual(['a-studio-before: the fault']);
+      expect(reported).toEqual(['a-studio-before: the fault']);
       expect(await renewals()).toMatchObject([{ step: 'first' }, { step: 'second' }]);
     });
 
@@ -242,7 +242,7 @@ export function claimContract(opened: () => OpenedStore): void {
       const first = { version: 1, region: 'DE' };
       expect(await renewals()).toMatchObject([{ step: 'first', since: NOW, after: null, formerRules: [first] }]);
       await renewClaims(clock(NOW));
-      // By the first rule an extension is none of the number.
+      // The first rule ignores extensions.
       expect(await createNow(phone('030 1234567'))).toMatchObject({ kind: 'already-open' });
 
       await put(null);
@@ -259,29 +259,29 @@ export function claimContract(opened: () => OpenedStore): void {
       await put('DE');
       for (const index of times(250, (each) => each)) await createNow(phone(`030 ${1_000_000 + index}`));
       await put(null);
-      const breakOff = new AbortController();
+      const interruption = new AbortController();
       let pages = 0;
-      const brokenOff: Store = {
+      const interrupted: Store = {
         ...store,
         async saveClaimRenewal(...renewal) {
           const noted = await store.saveClaimRenewal(...renewal);
-          if (++pages === 1) breakOff.abort();
+          if (++pages === 1) interruption.abort();
           return noted;
         },
       };
-      await renewClaims({ store: brokenOff, clock: () => NOW }, {}, breakOff.signal);
+      await renewClaims({ store: interrupted, clock: () => NOW }, {}, interruption.signal);
       const [half] = await renewals();
       expect(half).toMatchObject({ step: 'first', after: expect.any(String) });
-      const isRenewed = async () =>
+      const renewedCount = async () =>
         (await claimsNow()).filter(({ claims }) => claims.contactRule.region === null).length;
-      expect(await isRenewed()).toBe(100);
+      expect(await renewedCount()).toBe(100);
 
       store = await opened().reopen();
       let renewed = 0;
       await renewClaims(clock(NOW), { stepEnded: (_, count) => (renewed += count) });
 
       expect(renewed).toBe(150);
-      expect(await isRenewed()).toBe(250);
+      expect(await renewedCount()).toBe(250);
       expect(await renewals()).toMatchObject([{ step: 'second', after: null }]);
     });
 
@@ -294,15 +294,15 @@ export function claimContract(opened: () => OpenedStore): void {
       }
       await put(null);
       const another = await opened().another();
-      const coming = Promise.all(times(40, (index) => createNow(phone(`030 ${3_000_000 + index}`))));
-      const going = Promise.all(leads.slice(0, 30).map((lead) => moved(lead, 'lost')));
+      const creating = Promise.all(times(40, (index) => createNow(phone(`030 ${3_000_000 + index}`))));
+      const closing = Promise.all(leads.slice(0, 30).map((lead) => moved(lead, 'lost')));
 
       let now = NOW;
       while ((await store.listClaimRenewals()).length > 0) {
         await Promise.all([renewClaims(clock(now)), renewClaims({ store: another, clock: () => now })]);
         now = plus(now, MAX_STALE_CALL_MS);
       }
-      await Promise.all([coming, going]);
+      await Promise.all([creating, closing]);
 
       const claiming = await claimsNow();
       expect(claiming).toHaveLength(30 + 40);

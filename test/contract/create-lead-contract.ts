@@ -32,19 +32,6 @@ export function createLeadContract(opened: () => OpenedStore): void {
       expect(await everyLead()).toEqual([lead]);
     });
 
-    test('an absent source and note stay absent', async () => {
-      const lead = await created(aLead({ sourceId: null, note: null }));
-
-      expect(await store.findLead(lead.studioId, lead.id)).toMatchObject({ sourceId: null, note: null });
-    });
-
-    test('times keep their millisecond', async () => {
-      const createdAt = new Date('2026-12-31T23:59:59.999Z');
-      const lead = await created(aLead({ createdAt }));
-
-      expect((await store.findLead(lead.studioId, lead.id))?.createdAt.getTime()).toBe(createdAt.getTime());
-    });
-
     test('the same key with the same data is a replay of the first lead', async () => {
       const first = aLead();
       const claims = claimsOf(first);
@@ -105,7 +92,7 @@ export function createLeadContract(opened: () => OpenedStore): void {
       const claims = claimsOf(lead);
       await created(lead, claims);
 
-      // The contact's slot is taken, by the very lead that this key created.
+      // The contact is claimed, by the lead that this key created.
       expect(await store.createLead({ ...lead, id: newId() }, claims)).toMatchObject({ kind: 'replayed' });
     });
 
@@ -199,7 +186,7 @@ export function createLeadContract(opened: () => OpenedStore): void {
         Object.entries(Object.groupBy(outcomes, ({ kind }) => kind)).map(([kind, list]) => [kind, list?.length]),
       );
 
-    // Alone, and through a second store on the same data: what one process may keep in mind, two may not.
+    // Through one store, and through two on the same data, which share no memory.
     describe.each([{ stores: 1 }, { stores: 2 }])('through $stores store(s)', ({ stores }) => {
       let through: (index: number) => Store;
 

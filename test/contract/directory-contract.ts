@@ -24,12 +24,12 @@ export function directoryContract(opened: () => OpenedStore): void {
 
     test('fields that a put of a studio omits stay unchanged', async () => {
       await store.putStudio(aStudio({ regionCode: 'DE' }), BY);
-      const asItIs = { id: STUDIO_ID, status: undefined, regionCode: undefined };
+      const unchanged = { id: STUDIO_ID, status: undefined, regionCode: undefined };
 
-      expect(await store.putStudio({ ...asItIs, status: 'suspended' }, BY)).toMatchObject({ regionCode: 'DE' });
-      expect(await store.putStudio({ ...asItIs, regionCode: 'FR' }, BY)).toMatchObject({ status: 'suspended' });
-      expect(await store.putStudio(asItIs, BY)).toMatchObject({ status: 'suspended', regionCode: 'FR' });
-      expect(await store.putStudio({ ...asItIs, regionCode: null }, BY)).toMatchObject({ regionCode: null });
+      expect(await store.putStudio({ ...unchanged, status: 'suspended' }, BY)).toMatchObject({ regionCode: 'DE' });
+      expect(await store.putStudio({ ...unchanged, regionCode: 'FR' }, BY)).toMatchObject({ status: 'suspended' });
+      expect(await store.putStudio(unchanged, BY)).toMatchObject({ status: 'suspended', regionCode: 'FR' });
+      expect(await store.putStudio({ ...unchanged, regionCode: null }, BY)).toMatchObject({ regionCode: null });
       expect(await store.findStudio(STUDIO_ID)).toMatchObject({ status: 'suspended', regionCode: null });
     });
 

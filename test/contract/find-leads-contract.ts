@@ -10,7 +10,7 @@ import { aClaim, aLead, aStudio, claimsOf, NOW, plus, STUDIO_ID, times } from '.
 import type { Damage, OpenedStore } from './opened-store.ts';
 import { actionsOn } from './store-actions.ts';
 
-/** What `src/store/store.ts` promises of who looks for the leads of a contact, held against one adapter. */
+/** The promises of `findLeadsOfContact`. */
 export function findLeadsContract(damages: readonly Damage[], opened: () => OpenedStore): void {
   describe('the leads of a contact', () => {
     let store: Store;
@@ -65,7 +65,7 @@ export function findLeadsContract(damages: readonly Damage[], opened: () => Open
       expect(await foundBy([aClaim('c')])).toEqual([lost]);
       expect(await foundBy([aClaim('b')])).toEqual(byId([open, lost]));
       expect(await foundBy(['a', 'b', 'c'].map(aClaim))).toEqual(byId([open, lost]));
-      // It is found as it is compared when it is closed.
+      // Closing a lead replaces its claims.
       expect(await foundBy([aClaim('x')])).toEqual([]);
     });
 
@@ -110,7 +110,7 @@ export function findLeadsContract(damages: readonly Damage[], opened: () => Open
     test('above the bound: as many as the bound are found, including the open one', async () => {
       const contact = anEmail();
       const leads = times(MAX_LEADS_PER_CONTACT + 5, () => aLead());
-      // Not all at once: each call has four seconds.
+      // In parts, because each call has a deadline of four seconds.
       for (let done = 0; done < leads.length; done += 40) {
         const some = leads.slice(done, done + 40);
         await Promise.all(some.map((lead) => store.createLead(lead, claimsOf(lead))));

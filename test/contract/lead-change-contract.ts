@@ -1,4 +1,4 @@
-import { setImmediate as turnOver } from 'node:timers/promises';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Lead, LeadStage } from '../../src/domain/lead.ts';
 import type { LeadChange } from '../../src/domain/lead-change.ts';
@@ -8,7 +8,7 @@ import { aLead, aStudio, BY, claimsOf, NOW, plus, STUDIO_ID, times } from '../su
 import { type Damage, emptyName, type OpenedStore } from './opened-store.ts';
 import { actionsOn } from './store-actions.ts';
 
-/** More than any test makes. */
+/** More leads than any test creates. */
 const ALL = 1000;
 
 /** The promises of `LeadChangeStore`. */
@@ -35,7 +35,7 @@ export function leadChangeContract(damages: readonly Damage[], opened: () => Ope
         seen.flatMap((change) =>
           change
             ? [{ studioId: change.lead.studioId, leadId: change.lead.id, revision: change.revision }]
-            : expect.fail('there is no such change'),
+            : expect.fail('the change does not exist'),
         ),
       );
     const acknowledgeAll = async () => acknowledge(...(await changes()));
@@ -159,13 +159,13 @@ export function leadChangeContract(damages: readonly Damage[], opened: () => Ope
       const lead = await created();
       await acknowledgeAll();
 
-      const looking = (async () => {
-        while ((await other.findLead(lead.studioId, lead.id))?.stage !== 'won') await turnOver();
+      const reading = (async () => {
+        while ((await other.findLead(lead.studioId, lead.id))?.stage !== 'won') await nextTurn();
         return other.listLeadChanges(1);
       })();
       await moved(lead, 'won');
 
-      expect(await looking).toMatchObject([{ lead: { id: lead.id, stage: 'won' } }]);
+      expect(await reading).toMatchObject([{ lead: { id: lead.id, stage: 'won' } }]);
     });
 
     test('replays, refusals, a move to the same stage and renewed claims are not in the feed', async () => {
@@ -179,7 +179,7 @@ export function leadChangeContract(damages: readonly Damage[], opened: () => Ope
       expect(await store.createLead(rival, claimsOf(rival))).toMatchObject({ kind: 'already-open' });
       expect(await moved(lead, 'new')).toMatchObject({ kind: 'unchanged' });
       const [claiming] = (await store.listClaims(STUDIO_ID, null, 1)).leads;
-      if (!claiming) throw new Error('it claims nothing');
+      if (!claiming) throw new Error('the lead has no claims');
       await store.renewClaims(STUDIO_ID, claiming, { ...claiming.claims, contactKeys: claimsOf(aLead()).contactKeys });
 
       expect(await changes()).toEqual([]);
@@ -227,12 +227,12 @@ export function leadChangeContract(damages: readonly Damage[], opened: () => Ope
     });
 
     test('entries and acknowledgements survive a restart', async () => {
-      const [waits, known] = [await created(), await created()];
-      await acknowledge(await changeOf(known));
+      const [pending, acknowledged] = [await created(), await created()];
+      await acknowledge(await changeOf(acknowledged));
 
       store = await opened().reopen();
 
-      expect(await changedIds()).toEqual([waits.id]);
+      expect(await changedIds()).toEqual([pending.id]);
     });
 
     test('all leads of a studio can be resent, in parts, and earlier acknowledgements do not count', async () => {
@@ -242,8 +242,8 @@ export function leadChangeContract(damages: readonly Damage[], opened: () => Ope
       for (const _ of times(5, () => 0)) leads.push(await created());
       const before = await changes();
       await acknowledge(...before);
-      const waits = await created();
-      const now = plus(waits.createdAt, 60_000);
+      const pending = await created();
+      const now = plus(pending.createdAt, 60_000);
 
       let after: string | null = null;
       const parts: number[] = [];
@@ -256,14 +256,14 @@ export function leadChangeContract(damages: readonly Damage[], opened: () => Ope
       expect(parts).toEqual([4, 2]);
       expect(await acknowledge(...before)).toBe(0);
       const again = await changes();
-      expect(again.map(({ lead }) => lead.id).sort()).toEqual([...leads, waits].map(({ id }) => id).sort());
+      expect(again.map(({ lead }) => lead.id).sort()).toEqual([...leads, pending].map(({ id }) => id).sort());
       expect(again.find(({ lead }) => lead.id === leads[0]?.id)).toMatchObject({
         lead: leads[0],
         since: now,
         kinds: [{ kind: 'resent', time: now }],
       });
-      expect(await changeOf(waits)).toMatchObject({
-        since: waits.createdAt,
+      expect(await changeOf(pending)).toMatchObject({
+        since: pending.createdAt,
         kinds: [{ kind: 'created' }, { kind: 'resent' }],
       });
       expect(await changeOf(elsewhere)).toBeUndefined();

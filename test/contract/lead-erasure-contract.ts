@@ -6,7 +6,7 @@ import { aLead, aStudio, BY, claimsOf, NOW, plus, STUDIO_ID, times } from '../su
 import { type Damage, emptyName, type OpenedStore } from './opened-store.ts';
 import { actionsOn } from './store-actions.ts';
 
-/** Everything that `LeadErasureStore` promises, held against one adapter. */
+/** The promises of `LeadErasureStore`. */
 export function leadErasureContract(damages: readonly Damage[], opened: () => OpenedStore): void {
   describe('erasing leads', () => {
     let store: Store;
@@ -97,9 +97,9 @@ export function leadErasureContract(damages: readonly Damage[], opened: () => Op
         store.eraseLead({ studioId, leadId, memberId: null, now, expectedUpdatedAt });
 
       expect(await eraseAsSeen(lead.updatedAt)).toEqual({ kind: 'stale' });
-      const there = await store.findLead(studioId, leadId);
-      expect(there?.displayName).toBe('Ada King');
-      expect(await eraseAsSeen(there?.updatedAt ?? NOW)).toMatchObject({ kind: 'erased' });
+      const current = await store.findLead(studioId, leadId);
+      expect(current?.displayName).toBe('Ada King');
+      expect(await eraseAsSeen(current?.updatedAt ?? NOW)).toMatchObject({ kind: 'erased' });
       expect(await eraseAsSeen(lead.updatedAt)).toMatchObject({ kind: 'erased' });
     });
 

@@ -83,7 +83,7 @@ export function listLeadsContract(opened: () => OpenedStore): void {
   });
 
   describe('walking through leads', () => {
-    /** All leads of a studio, page after page. */
+    /** Reads all leads of a studio, page by page. */
     async function walked(limit: number, studioId = STUDIO_ID): Promise<Lead[]> {
       const all: Lead[] = [];
       for (let after: string | null = null; ; ) {
@@ -140,7 +140,7 @@ export function listLeadsContract(opened: () => OpenedStore): void {
     });
 
     test("another studio's leads are never seen, and a studio without leads has none", async () => {
-      // One whose leads stand before, and one whose leads stand behind.
+      // Studios that sort before and after this one.
       const others = ['studio-0', 'studio-2'];
       const mine = await created();
       for (const studioId of others) await created(aLead({ studioId }));

@@ -54,7 +54,7 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
     const { idempotencyKey, contactKeys } = itsClaims;
     const same = by === 'key' ? { idempotencyKey } : { contactKeys };
     await opened.leads.insertOne(leadDocument(second, claimsOf(second, same)));
-    await untilChecked(store, /cannot be made/);
+    await untilChecked(store, /cannot be built/);
     return { ...opened, store, alone, claims, closed, first, second, itsClaims };
   }
 
@@ -207,7 +207,7 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
       }
       await untilChecked(store, says);
       const told = await checked(store);
-      expect(told).toMatch(/^nothing is created: leads\.idempotencyKey .*cannot be made: another index stands/);
+      expect(told).toMatch(/^no records are created: leads\.idempotencyKey .*cannot be built: another index/);
       await expect(create(store)).rejects.toBeInstanceOf(StoreUnavailable);
       expect(await leads.countDocuments()).toBe(0);
       expect(await doctorSays(url)).toEqual([expect.stringMatching(says)]);

@@ -5,7 +5,7 @@ import { newId } from '../../src/domain/new-id.ts';
 import { collectionsOf } from '../../src/store/mongo/collections.ts';
 import type { Connection } from '../../src/store/mongo/connection.ts';
 import { apiKeyDocument, type HistoryEntry, leadDocument } from '../../src/store/mongo/documents.ts';
-import { INDEXES, makeIndex } from '../../src/store/mongo/indexes.ts';
+import { INDEXES, createIndex } from '../../src/store/mongo/indexes.ts';
 import { storeOn } from '../../src/store/mongo/mongo-store.ts';
 import type { Store } from '../../src/store/store.ts';
 import {
@@ -80,7 +80,7 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
     received = [];
     client.on('commandStarted', (event) => sent.push(...queriesOf(event)));
     client.on('commandSucceeded', ({ reply }) => received.push(...((reply as Document).cursor?.firstBatch ?? [])));
-    for (const index of INDEXES) await makeIndex(database(), index);
+    for (const index of INDEXES) await createIndex(database(), index);
     const collections = collectionsOf(database());
     const { leads, apiKeys } = collections;
     const connection: Connection = {

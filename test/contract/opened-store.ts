@@ -2,26 +2,26 @@ import { inspect } from 'node:util';
 import type { LeadSource, Member } from '../../src/domain/studio.ts';
 import type { Store, UnreadableRecord } from '../../src/store/store.ts';
 
-/** A store with nothing in it, of which a test may do what it likes. */
+/** An empty store for one test, with access to its database. */
 export interface OpenedStore {
   readonly store: Store;
   /** Closes the store and opens its data again, like a restart of the process. */
   reopen(): Promise<Store>;
-  /** A second store on the same data, as a second process would have. */
+  /** Opens a second store on the same data, like a second process. */
   another(): Promise<Store>;
-  /** What the stores have reported as unreadable. */
+  /** The records that the stores have reported as unreadable. */
   readonly reported: readonly UnreadableRecord[];
-  /** Writes into records that are there, past the store, as somebody's hand would. */
+  /** Overwrites a field of existing records directly in the database. */
   damage(damage: Damage, ...records: readonly { readonly studioId: string; readonly id: string }[]): Promise<void>;
-  /** Gives a studio members and sources, past the store: as many as a release without a bound could. */
+  /** Inserts members and sources directly into the database, without the bounds. */
   fill(content: { readonly members?: readonly Member[]; readonly sources?: readonly LeadSource[] }): Promise<void>;
-  /** Makes active studios past the store, whatever their ids are. */
+  /** Inserts active studios directly into the database, with any ids. */
   makeStudios(...ids: readonly string[]): Promise<void>;
-  /** Closes every store that was opened, and removes the data. */
+  /** Closes all stores and removes the data. */
   dispose(): Promise<void>;
 }
 
-/** What may stand in a field of a record that this release did not write; undefined: nothing. */
+/** A value that this release would not write into a field of a record; undefined removes the field. */
 export interface Damage {
   readonly kind:
     | 'lead'
@@ -36,12 +36,12 @@ export interface Damage {
     | 'event'
     | 'lead with events'
     | 'key with events';
-  /** As the database calls it. */
+  /** Its name in the database. */
   readonly field: string;
   readonly value: unknown;
 }
 
-/** How a test is named that does the damage. */
+/** Describes a damage in the title of a test. */
 export const titleOf = ({ kind, field, value }: Damage) =>
   `a ${kind} whose ${field} is ${value instanceof Date ? 'a date' : inspect(value, { breakLength: Infinity }).slice(0, 30)}`;
 

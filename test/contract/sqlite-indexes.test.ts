@@ -222,7 +222,7 @@ describe('the indexes in SQLite', () => {
       CREATE INDEX api_keys_by_slot ON api_keys (studio_id, slot)`);
 
     await expect(store.createApiKey(anApiKey(), NOW)).rejects.toBeInstanceOf(StoreUnavailable);
-    expect(await checked(store)).toMatch(/api_keys_by_slot is not there as it must be/);
+    expect(await checked(store)).toMatch(/api_keys_by_slot is invalid/);
     expect(await store.revokeApiKey(STUDIO_ID, key.id, BY)).toMatchObject({ revokedAt: NOW });
     expect(await create(store)).toMatchObject({ kind: 'created' });
   });
@@ -268,7 +268,7 @@ describe('the indexes in SQLite', () => {
 
     test('leads are read, an unambiguous retry is replayed, and a lead can be closed', async () => {
       const { store, alone, claims, closed, first, itsClaims } = await aDatabaseWithDuplicates('key');
-      expect(await checked(store)).toMatch(/cannot be made/);
+      expect(await checked(store)).toMatch(/cannot be built/);
 
       expect(await store.findLead(STUDIO_ID, alone.id)).toEqual(alone);
       expect((await store.listLeads(STUDIO_ID, null, 10)).records).toHaveLength(4);
@@ -286,7 +286,7 @@ describe('the indexes in SQLite', () => {
 
     test('leads can be corrected, but an open one cannot get another contact', async () => {
       const { store, alone, closed } = await aDatabaseWithDuplicates('key');
-      expect(await checked(store)).toMatch(/cannot be made/);
+      expect(await checked(store)).toMatch(/cannot be built/);
       const { contact } = aLead();
 
       expect(await correct(store, alone, { note: 'x' })).toMatchObject({ kind: 'updated' });

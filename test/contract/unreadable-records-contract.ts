@@ -52,7 +52,7 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
       const [oldest, bad, newest] = leads as [Lead, Lead, Lead];
       await opened().damage(damage, bad);
 
-      // Batching, so that they are read together.
+      // Concurrently, so that one batch reads them.
       const [own, ...others] = await Promise.allSettled([
         store.findLead(STUDIO_ID, bad.id),
         store.findLead('studio-2', theirs.id),
@@ -69,15 +69,15 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
       ]);
       expect(opened().reported).toMatchObject([{ kind: 'lead', id: bad.id }]);
 
-      // The original answer does not depend on where the lead stands by now.
-      const isLater = /^(?:stage|updated_?at)$/i.test(damage.field);
+      // A replay returns the original data, so it does not depend on the current stage and time.
+      const isMutable = /^(?:stage|updated_?at)$/i.test(damage.field);
       const { idempotencyKey, fingerprint } = claims[1] as LeadClaims;
       const repeated = await Promise.allSettled([
         store.createLead({ ...bad, id: newId() }, claims[1] as LeadClaims),
         store.findLeadByIdempotencyKey(STUDIO_ID, idempotencyKey),
       ]);
       expect(repeated.map((outcome) => ('value' in outcome ? outcome.value : outcome.reason.name))).toEqual(
-        isLater
+        isMutable
           ? [
               { kind: 'replayed', lead: bad },
               { lead: bad, fingerprint },
@@ -96,7 +96,7 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
       } as const;
       await expect(store.changeLeadStage(move)).rejects.toThrow(UnreadableRecord);
       expect(await store.listAuditEvents(STUDIO_ID, bad.id)).toEqual([]);
-      // Claims are made anew as long as it can be read what of.
+      // Claims can be renewed as long as the contact is readable.
       const claiming = damage.field.startsWith('contact') ? [oldest, newest] : leads;
       expect((await openClaimsIn(store, STUDIO_ID)).map(({ id }) => id)).toEqual(claiming.map(({ id }) => id));
       expect(await everyLead()).toEqual([newest, oldest]);
@@ -211,7 +211,7 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
         const listed = await store.listApiKeys(STUDIO_ID);
         expect(listed.map(({ id }) => id)).toEqual(keys.map(({ id }) => id).toReversed());
         expect(listed.at(-1)).toMatchObject({ id: bad.id, expiresAt: NO_TIME });
-        // What is told of it has room in an answer, whatever stands there.
+        // A listed key fits into a response, whatever the record has.
         expect(JSON.stringify(listed.at(-1)).length).toBeLessThan(2000);
         expect(opened().reported).toMatchObject(expect.arrayContaining([expect.objectContaining({ id: bad.id })]));
         const { studioId, id: keyId, memberId } = bad;
@@ -357,9 +357,9 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
       expect(await store.listAuditEvents(STUDIO_ID, null)).toMatchObject([{ from: 'active', to: 'suspended' }]);
     });
 
-    // A store that keeps its events by themselves has no such damage.
-    const inTheWay = [...damagesOf('lead with events'), ...damagesOf('key with events')];
-    test.each(inTheWay)('$title: a change of it fails permanently and writes nothing', async ({ damage }) => {
+    // Only for stores that keep events in the record itself.
+    const eventDamages = [...damagesOf('lead with events'), ...damagesOf('key with events')];
+    test.each(eventDamages)('$title: a change of it fails permanently and writes nothing', async ({ damage }) => {
       const lead = await created();
       const key = anApiKey();
       await store.createApiKey(key, NOW);
@@ -389,9 +389,7 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
 
       const fault = await store.findLead(STUDIO_ID, lead.id).catch((error) => error);
 
-      expect(fault.message).toBe(
-        `the lead ${lead.id} of studio ${STUDIO_ID} cannot be read: stage is not as it must be`,
-      );
+      expect(fault.message).toBe(`the lead ${lead.id} of studio ${STUDIO_ID} cannot be read: stage is invalid`);
       expect(inspect(fault)).not.toMatch(/between-jobs|calls back|Ada|example\.org/);
     });
   });

@@ -14,7 +14,7 @@ import { openClaimsIn } from '../support/open-claims.ts';
 import { type Damage, type OpenedStore, titleOf } from './opened-store.ts';
 import { actionsOn } from './store-actions.ts';
 
-/** What `src/store/store.ts` promises of updates, held against one adapter. */
+/** The promises of `updateLead`. */
 export function updateLeadContract(damages: readonly Damage[], opened: () => OpenedStore): void {
   describe('updating leads', () => {
     let store: Store;
@@ -45,7 +45,7 @@ export function updateLeadContract(damages: readonly Damage[], opened: () => Ope
       return outcome.lead;
     }
 
-    /** What becomes of a creation for a contact: the id of the lead that has it, or whether it was free. */
+    /** Creates a lead for a contact; returns the id of the open lead that has the contact, or `created`. */
     async function holderOf(contact: Contact): Promise<string> {
       const lead = aLead({ contact });
       const outcome = await store.createLead(lead, claimsOf(lead));
@@ -356,8 +356,8 @@ export function updateLeadContract(damages: readonly Damage[], opened: () => Ope
         const leads = leadsOf(outcomes).sort((a, b) => a.updatedAt.getTime() - b.updatedAt.getTime());
         expect(new Set(leads.map(({ updatedAt }) => updatedAt.getTime())).size).toBe(20);
         expect(await found(lead)).toEqual(leads.at(-1));
-        const doers = leads.map(({ note }) => note?.replace('note ', 'm-'));
-        expect((await eventsOf(lead)).map(({ memberId }) => memberId)).toEqual(doers.toReversed());
+        const actors = leads.map(({ note }) => note?.replace('note ', 'm-'));
+        expect((await eventsOf(lead)).map(({ memberId }) => memberId)).toEqual(actors.toReversed());
       });
 
       test('of 20 updates that expect the same time, one is written', async () => {
@@ -432,7 +432,7 @@ export function updateLeadContract(damages: readonly Damage[], opened: () => Ope
         const lead = aLead({ contact });
         return created(lead, claimsOf(lead, openClaims(contact, (await store.findStudio(STUDIO_ID)) ?? aStudio())));
       };
-      /** Takes all steps of a renewal, each when it may begin. */
+      /** Runs all steps of the renewals, each at its earliest time. */
       async function renewAll(): Promise<void> {
         for (let now = NOW; (await renewClaims({ store, clock: () => now })) > 0; now = plus(now, MAX_STALE_CALL_MS)) {}
       }
@@ -467,7 +467,7 @@ export function updateLeadContract(damages: readonly Damage[], opened: () => Ope
         await put('AT');
         expect(await renewClaims({ store, clock: () => NOW })).toBe(1);
 
-        // Its call had read the studio before the region changed.
+        // The correction had read the studio before the region changed.
         await updated(lead, { contact: phone('030 1234567') }, { claims: byFormer });
         await renewAll();
 
@@ -538,7 +538,7 @@ export function updateLeadContract(damages: readonly Damage[], opened: () => Ope
         expect(await holderOf(twice.contact)).toBe(lead.id);
       });
 
-      // A store that keeps its events by themselves has no such damage.
+      // Only for stores that keep events in the record itself.
       test.runIf(ofKind('lead with events').length > 0).each(ofKind('lead with events'))(
         '$title: an update fails permanently and writes nothing',
         async (damage) => {
