@@ -8,18 +8,18 @@ import { aLead, aLeadSource, aMember, anApiKey, aSecretHash, aStudio, BY, claims
 import { describeWithMongo } from '../support/mongodb.ts';
 import { startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 
-/** What an address may ask for; a core must not heed it. */
+/** Options in an address that a core must ignore. */
 const HARMFUL = [
   'readConcernLevel=local&w=1&journal=false',
   'readConcernLevel=available&w=0',
   'w=1&wtimeoutMS=1&readPreference=secondaryPreferred',
 ];
 
-/** Commands that change something, and those that read what is stored. */
+/** Commands that write, and commands that read stored data. */
 const WRITES = ['insert', 'update', 'delete', 'findAndModify', 'createIndexes', 'dropIndexes', 'bulkWrite'];
 const READS = ['find', 'aggregate', 'count', 'distinct'];
 
-/** Before the body of a message come its head, of 16 bytes, its flags, and the kind of its first section. */
+/** The body of a message follows a head of 16 bytes, the flags, and the kind of the first section. */
 const BODY_AT = 21;
 const OP_MSG = 2013;
 
@@ -30,7 +30,7 @@ describeWithMongo('whatever options DATABASE_URL has', (mongoUrl) => {
   beforeAll(async () => {
     const { hostname, port } = new URL(mongoUrl());
     proxy = await startProxy(hostname, Number(port));
-    // Reads along, and lets everything pass.
+    // Records the commands and drops nothing.
     proxy.loseReplies({
       of: (request) => {
         const command = commandIn(request);
@@ -62,14 +62,14 @@ describeWithMongo('whatever options DATABASE_URL has', (mongoUrl) => {
     for (const { readConcern, ...read } of reads) {
       expect({ [nameOf(read)]: readConcern }).toEqual({ [nameOf(read)]: { level: 'majority' } });
     }
-    // What else there is tells of the server, and reads or writes nothing that is stored.
+    // All other commands are about the server and not about stored data.
     const others = new Set(commands.map(nameOf).filter((name) => ![...WRITES, ...READS].includes(name)));
     expect([...others].filter((name) => !/^(?:hello|ismaster|endSessions|listIndexes)$/i.test(name))).toEqual([]);
     for (const { $readPreference } of commands) expect($readPreference?.mode ?? 'primary').toMatch(/^primary/);
   });
 
   test.each(HARMFUL)('reads go to the primary: %s', async (options) => {
-    // The driver does not say so to a server that stands alone.
+    // The driver does not send the read preference to a standalone server.
     const connection = await connect(urlWith(options));
     onTestFinished(() => connection.close());
 
@@ -79,7 +79,7 @@ describeWithMongo('whatever options DATABASE_URL has', (mongoUrl) => {
   });
 });
 
-/** Calls what there is to call, so that every kind of command goes out. */
+/** Calls every method that sends a kind of command of its own. */
 async function useAllOf(store: Store): Promise<void> {
   const [studio, member, source, lead, key] = [aStudio(), aMember(), aLeadSource(), aLead(), anApiKey()];
   const { id: studioId } = studio;
@@ -115,7 +115,7 @@ async function useAllOf(store: Store): Promise<void> {
   await store.check();
 }
 
-/** The command in a message as the driver sends it: one at a time over a connection, its body first. */
+/** Decodes the command of a message. The driver sends one at a time over a connection, its body first. */
 function commandIn(message: Buffer): Document | undefined {
   if (message.readInt32LE(12) !== OP_MSG) return undefined;
   const length = message.readInt32LE(BODY_AT);

@@ -20,20 +20,20 @@ import { describeWithMongoServer, isCommand, type MongoWireServer, startWireServ
 import { sizeOf } from '../support/size-of.ts';
 import { startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 
-// Without a deadline the calls would go on for half a minute, and a test is to see them end.
+// Without a deadline the calls take half a minute; the tests must last long enough to see that.
 vi.setConfig({ testTimeout: 120_000 });
 
-/** A call has 4 s, and without a deadline each of these would take more than 20 s: neither is near. */
-const GIVEN_UP_WITHIN_MS = 10_000;
+/** Well between the deadline of a call, 4 s, and the 20 s or more that these calls take without one. */
+const MAX_CALL_MS = 10_000;
 
-/** Within the time that the database may be silent, so that by itself no step of a call takes too long. */
+/** Shorter than the allowed silence of the database, so that no single step of a call is too slow. */
 const LATE_MS = 1200;
 
-/** How long connections break, one by one; milliseconds. In some hundred cases the driver never ends a command. */
+/** How long connections keep breaking; milliseconds. In one of some hundred cases the driver never finishes a command. */
 const BREAKING_MS = sizeOf('BREAKING_MS', { usual: 8000, soak: 60_000 });
 
-/** After so long the driver looks for its server at once, instead of waiting for its time to do so. */
-const LOOKS_AT_ONCE_MS = 700;
+/** After this time the driver checks its server immediately instead of at the next interval. */
+const HEARTBEAT_PAUSE_MS = 700;
 
 describeWithMongoServer('the deadline of a call to MongoDB', () => {
   let mongo: MongoWireServer;
@@ -68,7 +68,7 @@ describeWithMongoServer('the deadline of a call to MongoDB', () => {
   const create = (another = aLead(), itsClaims: LeadClaims = claimsOf(another)) => store.createLead(another, itsClaims);
   const { studioId, id: leadId } = lead;
 
-  /** Calls that repeat their steps until they know what became of them. */
+  /** Calls that repeat their steps until they know their outcome. */
   const calls: Record<string, () => Promise<unknown>> = {
     createLead: () => create(),
     changeLeadStage: () =>
@@ -98,7 +98,7 @@ describeWithMongoServer('the deadline of a call to MongoDB', () => {
 
     await Promise.all(Object.entries(calls).map(([name, call]) => expectGivenUp(call(), name)));
 
-    // Several steps of each came and went: it was not the silence of one that ended it.
+    // Each call had several steps, so that not the silence of one step ended it.
     expect(proxy.lost()).toBeGreaterThan(Object.keys(calls).length);
   });
 
@@ -114,7 +114,7 @@ describeWithMongoServer('the deadline of a call to MongoDB', () => {
     const itsClaims = claimsOf(contested);
 
     await Promise.all([
-      // One key, then one contact, then one studio's keys: whoever comes first has the turn.
+      // Calls for one idempotency key, one contact, and the keys of one studio; the first of each blocks the others.
       ...times(20, () => expectGivenUp(create({ ...contested, id: randomUUID() }, itsClaims))),
       ...times(20, () => expectGivenUp(create(aLead({ contact: contested.contact })))),
       ...times(20, () => expectGivenUp(store.createApiKey(anApiKey(), NOW), 'createApiKey')),
@@ -140,7 +140,7 @@ describeWithMongoServer('the deadline of a call to MongoDB', () => {
       const callers = times(32, async () => {
         while (!isOver) await store.findStudio(STUDIO_ID).catch(() => sleep(5));
       });
-      await sleep(LOOKS_AT_ONCE_MS);
+      await sleep(HEARTBEAT_PAUSE_MS);
 
       proxy.refuse();
       await sleep(30);
@@ -172,8 +172,8 @@ describeWithMongoServer('the deadline of a call to MongoDB', () => {
   });
 
   async function expectGivenUp(call: Promise<unknown>, name = 'createLead'): Promise<void> {
-    const begun = performance.now();
+    const startedAt = performance.now();
     await expect(call, name).rejects.toBeInstanceOf(StoreUnavailable);
-    expect(performance.now() - begun, name).toBeLessThan(GIVEN_UP_WITHIN_MS);
+    expect(performance.now() - startedAt, name).toBeLessThan(MAX_CALL_MS);
   }
 });

@@ -16,11 +16,11 @@ import { freePort } from '../support/servers.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
 
-/** Within so long a core has seen what is wrong, or right again; its pauses grow to a minute, but not in a test. */
-const SEEN_WITHIN_MS = 20_000;
+/** How long a core takes to notice a change of the indexes. Its pauses grow to a minute, but not within a test. */
+const NOTICE_MS = 20_000;
 
 describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
-  /** A database of one's own: its address, an operator's way to it, and stores on it. */
+  /** Creates a database: its address, a direct connection, and a way to open stores on it. */
   async function aDatabase() {
     const url = new URL(`/test-${randomUUID()}`, mongoUrl()).href;
     const client = await new MongoClient(url).connect();
@@ -39,23 +39,23 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
     return { url, database, leads: database.collection<LeadDocument>('leads'), open };
   }
 
-  /** Leads with one key, or one contact, that somebody wrote past the index, and it is gone. */
+  /** Creates a database without one unique index, and with two leads that it would not allow. */
   async function aDatabaseWithDuplicates(by: 'key' | 'contact') {
     const opened = await aDatabase();
     const store = await opened.open();
     const [alone, closed, first] = [aLead(), aLead(), aLead()];
-    const [claims, itsClaims] = [claimsOf(alone), claimsOf(first)];
+    const [claims, firstClaims] = [claimsOf(alone), claimsOf(first)];
     await store.createLead(alone, claims);
     await store.createLead(closed, claimsOf(closed));
     await move(store, closed, 'lost');
-    await store.createLead(first, itsClaims);
+    await store.createLead(first, firstClaims);
     await opened.leads.dropIndex(by === 'key' ? 'idempotencyKey' : 'openContact');
     const second = aLead();
-    const { idempotencyKey, contactKeys } = itsClaims;
+    const { idempotencyKey, contactKeys } = firstClaims;
     const same = by === 'key' ? { idempotencyKey } : { contactKeys };
     await opened.leads.insertOne(leadDocument(second, claimsOf(second, same)));
     await untilChecked(store, /cannot be built/);
-    return { ...opened, store, alone, claims, closed, first, second, itsClaims };
+    return { ...opened, store, alone, claims, closed, first, second, firstClaims };
   }
 
   const move = (store: Store, lead: Lead, stage: LeadStage) =>
@@ -81,17 +81,17 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
 
   const create = (store: Store, lead = aLead(), claims: LeadClaims = claimsOf(lead)) => store.createLead(lead, claims);
 
-  /** What a check says; "well" when it resolves. */
+  /** Returns the message of a failed check, or "ok". */
   const checked = (store: Store) =>
     store.check().then(
-      () => 'well',
+      () => 'ok',
       (error) => {
         expect(error).toBeInstanceOf(StoreUnavailable);
         return errorSummary(error);
       },
     );
-  const untilChecked = (store: Store, says: RegExp) =>
-    expect.poll(() => checked(store), { timeout: SEEN_WITHIN_MS }).toMatch(says);
+  const untilChecked = (store: Store, pattern: RegExp) =>
+    expect.poll(() => checked(store), { timeout: NOTICE_MS }).toMatch(pattern);
 
   const leadsAnswered = (outcomes: readonly PromiseSettledResult<CreateLeadOutcome>[]) =>
     new Set(
@@ -101,10 +101,10 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
       }),
     );
 
-  /** What another creation has in common with the first. */
+  /** Derives another creation that shares a unique value with the first. */
   type Sharing = (lead: Lead, claims: LeadClaims) => [Lead, LeadClaims];
   const sharingKey: Sharing = (_lead, { idempotencyKey, fingerprint }) => {
-    // Of another contact, whose index does not keep it out.
+    // Of another contact, so that only the index of keys can reject it.
     const another = aLead();
     return [another, claimsOf(another, { idempotencyKey, fingerprint })];
   };
@@ -123,17 +123,17 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
       const cores = [await open(), await open()];
 
       for (const _ of times(5, () => 0)) {
-        for (const core of cores) await untilChecked(core, /^well$/);
+        for (const core of cores) await untilChecked(core, /^ok$/);
         const lead = aLead();
         const claims = claimsOf(lead);
         await leads.dropIndex(name);
 
-        const ask = (core: Store) => times(5, () => create(core, ...sharing(lead, claims)));
-        const atOnce = await Promise.allSettled(cores.flatMap(ask));
-        const afterwards = await Promise.allSettled(cores.flatMap(ask));
+        const createAll = (core: Store) => times(5, () => create(core, ...sharing(lead, claims)));
+        const meanwhile = await Promise.allSettled(cores.flatMap(createAll));
+        const afterwards = await Promise.allSettled(cores.flatMap(createAll));
 
-        expect(leadsAnswered([...atOnce, ...afterwards]).size).toBeLessThan(2);
-        // So that the index can be made again.
+        expect(leadsAnswered([...meanwhile, ...afterwards]).size).toBeLessThan(2);
+        // So that the index can be recreated.
         await leads.deleteMany({});
       }
     },
@@ -144,7 +144,7 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
     const cores = [await open(), await open()] as const;
 
     for (const _ of times(5, () => 0)) {
-      for (const core of cores) await untilChecked(core, /^well$/);
+      for (const core of cores) await untilChecked(core, /^ok$/);
       const both = [aLead(), aLead()] as const;
       for (const lead of both) await create(cores[0], lead);
       const { contact } = aLead();
@@ -156,7 +156,7 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
 
       const answered = outcomes.filter((outcome) => outcome.status === 'fulfilled' && outcome.value.kind === 'updated');
       expect(answered.length).toBeLessThan(2);
-      // So that the index can be made again.
+      // So that the index can be recreated.
       await leads.deleteMany({});
     }
   });
@@ -170,11 +170,11 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
     await leads.dropIndexes();
 
     await expect
-      .poll(() => create(store).catch(() => 'not yet'), { timeout: SEEN_WITHIN_MS })
+      .poll(() => create(store).catch(() => 'not yet'), { timeout: NOTICE_MS })
       .toMatchObject({
         kind: 'created',
       });
-    await untilChecked(store, /^well$/);
+    await untilChecked(store, /^ok$/);
     expect(await create(store, aLead({ contact: lead.contact }))).toMatchObject({ kind: 'already-open' });
   });
 
@@ -193,27 +193,27 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
   ])(
     'with an index %s nothing is created, the check reports it, and creations succeed once it is dropped',
     async (...given) => {
-      const [, says, key, options] = given;
+      const [, pattern, key, options] = given;
       const { url, leads, open } = await aDatabase();
       const named = { name: 'idempotencyKey', ...options };
-      const itsKey = Object.keys(key).length > 0 ? key : { studioId: 1, 'idempotency.key': 1 };
-      await leads.createIndex(itsKey as Record<string, 1>, named);
+      const indexKey = Object.keys(key).length > 0 ? key : { studioId: 1, 'idempotency.key': 1 };
+      await leads.createIndex(indexKey as Record<string, 1>, named);
       const store = await open();
-      // A server may have ours beside it: then all is well.
+      // A server may allow the correct index beside it, which is enough.
       const names = (await leads.indexes()).map(({ name }) => name);
       if (named.name !== 'idempotencyKey' && names.includes('idempotencyKey')) {
         expect(await create(store)).toMatchObject({ kind: 'created' });
         return;
       }
-      await untilChecked(store, says);
-      const told = await checked(store);
-      expect(told).toMatch(/^no records are created: leads\.idempotencyKey .*cannot be built: another index/);
+      await untilChecked(store, pattern);
+      const message = await checked(store);
+      expect(message).toMatch(/^no records are created: leads\.idempotencyKey .*cannot be built: another index/);
       await expect(create(store)).rejects.toBeInstanceOf(StoreUnavailable);
       expect(await leads.countDocuments()).toBe(0);
-      expect(await doctorSays(url)).toEqual([expect.stringMatching(says)]);
+      expect(await doctorFaults(url)).toEqual([expect.stringMatching(pattern)]);
 
       await leads.dropIndex(named.name);
-      await untilChecked(store, /^well$/);
+      await untilChecked(store, /^ok$/);
       expect(await create(store)).toMatchObject({ kind: 'created' });
     },
   );
@@ -229,23 +229,22 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
     expect(await create(store)).toMatchObject({ kind: 'created' });
   });
 
-  describe('where duplicates stand,', () => {
+  describe('with duplicates', () => {
     test.each(['key', 'contact'] as const)(
       'with one %s: the core and the doctor name the leads and none of their data; without them creations succeed',
       async (by) => {
         const { url, leads, store, first, second } = await aDatabaseWithDuplicates(by);
 
-        const said = await checked(store);
-        const told = [said, await create(store).catch(errorSummary), ...(await doctorSays(url))];
-        expect(told).toHaveLength(3);
-        for (const text of told) {
+        const messages = [await checked(store), await create(store).catch(errorSummary), ...(await doctorFaults(url))];
+        expect(messages).toHaveLength(3);
+        for (const text of messages) {
           expect(text).toContain(`${STUDIO_ID}/${first.id} = ${STUDIO_ID}/${second.id}`);
           expect(text).not.toContain('open:');
           expect(text).not.toContain(first.contact.value);
         }
 
         await leads.deleteOne({ '_id.id': new UUID(second.id) });
-        await untilChecked(store, /^well$/);
+        await untilChecked(store, /^ok$/);
         expect(await create(store)).toMatchObject({ kind: 'created' });
       },
     );
@@ -276,10 +275,12 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
     test.each(['key', 'contact'] as const)(
       'with one %s, a retry of a duplicate fails: it is unknown which lead was returned',
       async (by) => {
-        const { store, first, itsClaims } = await aDatabaseWithDuplicates(by);
+        const { store, first, firstClaims } = await aDatabaseWithDuplicates(by);
 
-        await expect(create(store, { ...first, id: randomUUID() }, itsClaims)).rejects.toBeInstanceOf(StoreUnavailable);
-        await expect(store.findLeadByIdempotencyKey(STUDIO_ID, itsClaims.idempotencyKey)).rejects.toBeInstanceOf(
+        await expect(create(store, { ...first, id: randomUUID() }, firstClaims)).rejects.toBeInstanceOf(
+          StoreUnavailable,
+        );
+        await expect(store.findLeadByIdempotencyKey(STUDIO_ID, firstClaims.idempotencyKey)).rejects.toBeInstanceOf(
           StoreUnavailable,
         );
       },
@@ -294,7 +295,7 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
     await store.putMember(aMember());
     const key = anApiKey();
     await store.createApiKey(key, NOW);
-    // Nothing can be made again while there is another index in its place.
+    // Another index in its place keeps it from being recreated.
     await database.collection('apiKeys').dropIndex('slot');
     await database.collection('apiKeys').createIndex({ studioId: 1, slot: 1 }, { name: 'slot' });
 
@@ -304,11 +305,11 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
     expect(outcomes.filter(({ status }) => status === 'fulfilled')).toEqual([]);
     expect(await store.revokeApiKey(STUDIO_ID, key.id, BY)).toMatchObject({ revokedAt: NOW });
     expect((await store.findCredential(key.secretSha256))?.key.revokedAt).toEqual(NOW);
-    // Leads have indexes of their own.
+    // Leads have other indexes.
     expect(await create(store)).toMatchObject({ kind: 'created' });
   });
 
-  async function doctorSays(url: string): Promise<string[]> {
+  async function doctorFaults(url: string): Promise<string[]> {
     const findings = await examine(['core'], { DATABASE_URL: url });
     return findings.filter(({ verdict }) => verdict === 'fault').map(({ says }) => says);
   }
@@ -317,27 +318,27 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
 describe('an index as MongoDB lists it', () => {
   const [openContact] = INDEXES;
   const listing = (more: Document): Document => ({ v: 2, key: openContact?.key, name: 'x', unique: true, ...more });
-  /** What a server that lists this is found to have wrong; no server that tests start has all of it. */
+  /** Returns the faults of a listing. No server in tests can produce all of them. */
   const faultsOf = async (...listed: Document[]) => {
     const others = INDEXES.slice(1).map(({ key, name, unique }) => ({ v: 2, key, name, unique }));
     const command = async () => ({ cursor: { firstBatch: [...others, ...listed] } });
-    return (await indexFaults({ command } as unknown as Db, 'leads')).map(({ says }) => says);
+    return (await indexFaults({ command } as unknown as Db, 'leads')).map(({ fault }) => fault);
   };
 
   test.each([
     ['hidden', listing({ hidden: true }), 'is hidden'],
     ['with a collation', listing({ collation: { locale: 'en', strength: 1 } }), 'has a collation'],
     ['with a TTL', listing({ expireAfterSeconds: 60 }), 'has a TTL'],
-    // Duplicates may be written until it is built.
+    // It does not prevent duplicates until it is built.
     ['not built yet', { spec: listing({}), buildUUID: new UUID() }, 'is being built'],
-  ])('does not count when it is %s', async (_what, listed, says) => {
-    expect(await faultsOf(listed)).toEqual([expect.stringContaining(says)]);
+  ])('does not count when it is %s', async (_what, listed, fault) => {
+    expect(await faultsOf(listed)).toEqual([expect.stringContaining(fault)]);
     expect(await faultsOf(listed, listing({}))).toEqual([]);
   });
 });
 
 test('when the database is unreachable, the check says why, without credentials of the address', async () => {
-  const store = await openMongoStore(`mongodb://somebody:open-sesame@127.0.0.1:${await freePort()}/leads`);
+  const store = await openMongoStore(`mongodb://user:open-sesame@127.0.0.1:${await freePort()}/leads`);
   onTestFinished(() => store.close());
 
   const error = await store.check().catch((error) => error);

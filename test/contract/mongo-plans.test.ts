@@ -5,7 +5,7 @@ import { newId } from '../../src/domain/new-id.ts';
 import { collectionsOf } from '../../src/store/mongo/collections.ts';
 import type { Connection } from '../../src/store/mongo/connection.ts';
 import { apiKeyDocument, type HistoryEntry, leadDocument } from '../../src/store/mongo/documents.ts';
-import { INDEXES, createIndex } from '../../src/store/mongo/indexes.ts';
+import { createIndex, INDEXES } from '../../src/store/mongo/indexes.ts';
 import { storeOn } from '../../src/store/mongo/mongo-store.ts';
 import type { Store } from '../../src/store/store.ts';
 import {
@@ -23,23 +23,23 @@ import {
 } from '../support/builders.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
 
-/** As many that a walk over all of something, or over all of one studio's, shows in the plan. */
+/** Enough that a scan of a collection, or of one studio, shows in the plan. */
 const STUDIOS = 100;
 const BUSY_STUDIOS = 4;
 const LEADS_PER_BUSY_STUDIO = 1000;
 const LIVE_KEYS = 10;
 const REVOKED_KEYS = 10;
 
-/** A studio whose leads all came before those of the others: a walk back from the newest lead meets them last. */
+/** A studio whose leads are all older than those of the others, so that a scan from the newest lead reaches them last. */
 const QUIET_STUDIO_ID = 'studio-50';
 const QUIET_LEADS = 50;
 
-/** A page of the usual size; one lead more is read, and tells whether another follows. */
+/** The usual page size. One more lead is read, to know whether another page follows. */
 const PAGE = 25;
 
 type PlannedStore = Omit<Store, 'check' | 'close'>;
 
-/** A query as the adapter sent it. */
+/** A query of the adapter. */
 interface Query {
   readonly collection: string;
   readonly filter: Document;
@@ -47,14 +47,14 @@ interface Query {
   readonly limit: number | undefined;
 }
 
-/** How the engine answers a query. */
+/** How the engine executes a query. */
 interface Plan {
   readonly indexes: string[];
-  /** Whether all of the collection is looked at. */
+  /** Whether it scans the whole collection. */
   readonly scans: boolean;
-  /** Whether what was found is sorted, so that a page costs as much as all pages. */
+  /** Whether it sorts its results, so that a page costs as much as all pages. */
   readonly sorts: boolean;
-  /** Entries of indexes and documents that were looked at, whichever are more; only MongoDB says. */
+  /** The index entries or documents examined, whichever are more; only MongoDB reports it. */
   readonly examined: number | undefined;
 }
 
@@ -97,7 +97,7 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
     await store.putMember(aMember());
     const early = times(QUIET_LEADS, () => aLead({ studioId: QUIET_STUDIO_ID }));
     await leads.insertMany(early.map((each) => leadDocument(each, claimsOf(each))));
-    // The leads of the others arrive in between each other.
+    // The leads of the busy studios are interleaved.
     for (let batch = 0; batch < LEADS_PER_BUSY_STUDIO; batch += 250) {
       const documents = times(250 * BUSY_STUDIOS, (index) => {
         const each = aLead({ studioId: studioOf(index % BUSY_STUDIOS) });
@@ -126,7 +126,7 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
     await client.close();
   });
 
-  /** The plans of all queries that a call of the store makes, in the order in which they were sent. */
+  /** Returns the plans of all queries of a call, in the order in which they were sent. */
   async function plansOf(call: () => Promise<unknown>): Promise<Plan[]> {
     sent = [];
     await call();
@@ -141,7 +141,7 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
   const { studioId, id: leadId, contact } = lead;
   const keyId = key.id;
   const correction = { studioId, claims, expectedUpdatedAt: null, memberId: null, now: NOW };
-  /** Calls of all methods, with the index that each query has to go by and how much it may look at. */
+  /** Calls of all methods, with the index that each query must use and how much it may examine. */
   const calls: Record<string, { call: () => Promise<unknown>; by: string[]; atMost: number }> = {
     'a creation that was made before': {
       call: () => store.createLead(aLead({ contact }), claims),
@@ -236,7 +236,7 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
     "a key's creation": {
       call: () => store.createApiKey(anApiKey(), NOW),
       by: ['slot'],
-      // The slots are looked up one by one: for each an entry, and one to find out that there are no more.
+      // One index entry for each slot, and one for the end.
       atMost: 50,
     },
     'the keys of a studio': {
@@ -362,7 +362,7 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
 
   test.for(Object.entries(calls))('%s uses an index', async ([, { call, by, atMost }]) => {
     const plans = await plansOf(call);
-    // The index's name matters: by another one that begins with the studio, all of the studio's would be walked.
+    // The name matters: another index that starts with the studio would need a scan of the whole studio.
     const expected = by.map((name) => ({ scans: false, indexes: [expect.stringMatching(`^(?:${name})$`)] }));
     expect(plans).toMatchObject(expected);
     for (const { examined } of plans) expect(examined ?? 0).toBeLessThanOrEqual(atMost);
@@ -387,10 +387,10 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
   });
 
   test('this suite covers every method of the store', () => {
-    const asked = Object.values(calls).flatMap(({ call }) =>
+    const called = Object.values(calls).flatMap(({ call }) =>
       [...call.toString().matchAll(/store\.(\w+)/g)].map(([, method]) => method),
     );
-    expect(new Set(asked)).toEqual(new Set(Object.keys(store)));
+    expect(new Set(called)).toEqual(new Set(Object.keys(store)));
   });
 
   test('a query without an index is recognised', async () => {
@@ -401,7 +401,7 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
   });
 });
 
-/** What a command asks for. A write is explained as the search for what it changes: some engines explain only that. */
+/** Returns the queries of a command. Of a write it is the search for its documents: some engines explain only that. */
 function queriesOf({ commandName, command }: CommandStartedEvent): Query[] {
   const query = { collection: command[commandName], sort: undefined, limit: undefined };
   switch (commandName) {
@@ -434,13 +434,13 @@ function planOf(explained: Document): Plan {
   };
 }
 
-/** DocumentDB walks an index over a whole collection too: then it only says which collection. */
+/** DocumentDB can also scan an index of a whole collection; then its condition has only the collection. */
 function isWholeCollection(step: Document): boolean {
   const condition: string | undefined = step['Index Cond'];
   return condition !== undefined && !/\b(?:document|object_id)\b/.test(condition);
 }
 
-/** A plan's steps, from the last to the first. Both engines nest them, each under names of its own. */
+/** Returns the steps of a plan, from the last to the first. Both engines nest them, under different names. */
 function stepsOf(plan: Document): Document[] {
   const { queryPlan, inputStage, inputStages, Plans } = plan;
   const before: Document[] = [queryPlan, inputStage, inputStages, Plans].flat().filter(Boolean);

@@ -10,7 +10,7 @@ import { describeWithMongo } from '../support/mongodb.ts';
 import type { Damage, OpenedStore } from './opened-store.ts';
 import { storeContract } from './store-contract.ts';
 
-/** Where the records of each kind are. */
+/** The collection of each kind of record. */
 const COLLECTIONS = {
   lead: 'leads',
   creation: 'leads',
@@ -111,14 +111,14 @@ describeWithMongo('MongoDB', (mongoUrl) => {
     let client: MongoClient;
     let store: Store;
 
-    /** Fills the document to the last byte. */
+    /** Fills the document up to MongoDB's limit. */
     async function fillUp() {
       const studios = client.db().collection<StudioDocument>('studios');
       const sources = Object.fromEntries(times(15_000, () => [newId(), { name: '🦉'.repeat(160), enabled: true }]));
       await studios.updateOne({ _id: studioId }, { $set: { sources } });
       let filler = 0;
       for (const size of [1_000_000, 100_000, 10_000, 1000, 100, 10, 1]) {
-        const isTaken = async () => {
+        const fits = async () => {
           filler += 1;
           const change = { $set: { [`filler${filler}`]: 'x'.repeat(size) } };
           return studios.updateOne({ _id: studioId }, change).then(
@@ -126,7 +126,7 @@ describeWithMongo('MongoDB', (mongoUrl) => {
             () => false,
           );
         };
-        while (await isTaken());
+        while (await fits());
       }
     }
 
@@ -234,8 +234,8 @@ describeWithMongo('MongoDB', (mongoUrl) => {
     await store.eraseLead(change);
 
     const document = JSON.stringify(await client.db().collection('leads').findOne({}));
-    const told = ['Ada', 'Calls', contact.value, lead.sourceId, claims.fingerprint.sha256, ...claims.contactKeys];
-    for (const text of told) expect(document).not.toContain(text);
+    const personal = ['Ada', 'Calls', contact.value, lead.sourceId, claims.fingerprint.sha256, ...claims.contactKeys];
+    for (const text of personal) expect(document).not.toContain(text);
     expect(document).toContain(leadId);
     expect(document).toContain(claims.idempotencyKey);
   });

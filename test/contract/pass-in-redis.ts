@@ -2,14 +2,14 @@ import type { QuotaBearer } from '../../gateway/quota/quota-port.ts';
 import type { RedisClient } from '../../gateway/quota/redis-client.ts';
 import { windowNames } from '../../gateway/quota/redis-window.ts';
 
-/** What there is of a key and its studio expires so much earlier: that is all that time does there. */
+/** Brings the expiry of all entries of a key and its studio forward, which is all that time does to them. */
 const PASS = `
 for _, key in ipairs(KEYS) do
   local expires = redis.call('PEXPIRETIME', key)
   if expires > 0 then redis.call('PEXPIREAT', key, expires - ARGV[1]) end
 end`;
 
-/** Has time pass for an API key and its studio in Redis, without waiting; whole milliseconds. */
+/** Lets time pass for an API key and its studio in Redis, without waiting; whole milliseconds. */
 export async function passInRedis(redis: RedisClient, bearer: QuotaBearer, ms: number): Promise<void> {
   const names = windowNames(bearer, redis.isCluster).flatMap(({ counter, refusal }) => [counter, refusal]);
   await redis.eval(PASS, names.length, ...names, ms);

@@ -7,38 +7,38 @@ import { type Quota, type QuotaBearer, type QuotaDecision, QuotaUnavailable } fr
 import { newId } from '../../src/domain/new-id.ts';
 import { times } from '../support/builders.ts';
 import { bearerOf, type KeyPolicy, type QuotaOfKeys, quotaOfKeys } from './quota-of-keys.ts';
-import { type Decided, expectTrueToItsWord } from './quota-times.ts';
+import { type Decided, expectConsistentTimes } from './quota-times.ts';
 
-/** Where one adapter's quotas are opened. */
+/** How to open the quotas of one adapter. */
 export interface QuotaOpener {
-  /** A quota that has counted nothing of the keys of this test. The suite closes it. */
+  /** Opens a quota; the keys of the tests are new to it. The suite closes it. */
   open(windowSeconds: number): Promise<Quota>;
-  /** How many of those count together, as gateways do. */
+  /** How many quotas share their counters, like gateways. */
   readonly gateways: number;
-  /** Has time pass for a key and its studio, without waiting; milliseconds. */
+  /** Lets time pass for a key and its studio, without waiting; milliseconds. */
   pass(bearer: QuotaBearer, ms: number): Promise<void>;
-  /** What makes `openQuota` open the same; known once tests run. */
+  /** The address with which `openQuota` opens the same quota; known when tests run. */
   redisUrl(): string | undefined;
   readonly isCluster?: boolean;
 }
 
-/** So long that no test sees its end. */
+/** Longer than any test. */
 const A_MINUTE = 60;
 
-/** Everything that `gateway/quota/quota-port.ts` promises while what counts is there, held against one adapter. */
+/** Everything that `gateway/quota/quota-port.ts` promises while the counting server is available, for one adapter. */
 export function quotaContract(name: string, opener: QuotaOpener): void {
   const { open, gateways, pass, redisUrl, isCluster = false } = opener;
   describe(`quota contract: ${name}`, () => {
-    async function openedPlain(windowSeconds = A_MINUTE): Promise<Quota> {
+    async function openedQuota(windowSeconds = A_MINUTE): Promise<Quota> {
       const quota = await open(windowSeconds);
       onTestFinished(() => quota.close());
       return quota;
     }
 
     const opened = async (limit: number, windowSeconds?: number): Promise<QuotaOfKeys> =>
-      quotaOfKeys(await openedPlain(windowSeconds), limit);
+      quotaOfKeys(await openedQuota(windowSeconds), limit);
 
-    /** One request after the other. */
+    /** Makes requests one after the other. */
     async function consumed(quota: QuotaOfKeys, apiKeyId: string, count: number): Promise<QuotaDecision[]> {
       const decisions: QuotaDecision[] = [];
       for (let index = 0; index < count; index += 1) decisions.push(await quota.consume(apiKeyId));
@@ -90,8 +90,8 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
       expect(resets.at(-1)).toBeGreaterThan(0);
     });
 
-    /** A key that is asked for by several gateways in turn, in its own time, and what it was answered. */
-    async function askedInTurn(policy: KeyPolicy) {
+    /** A key that is used at several gateways in turn, with its own clock and a log of the decisions. */
+    async function keyUsedInTurn(policy: KeyPolicy) {
       const quotas = (await Promise.all(times(gateways, () => open(policy.windowSeconds)))).map((quota) =>
         quotaOfKeys(quota, policy.limit),
       );
@@ -101,7 +101,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
       const now = () => performance.now() + passedMs;
       return {
         log,
-        async ask(): Promise<QuotaDecision> {
+        async use(): Promise<QuotaDecision> {
           const sentAt = now();
           const decision = await (quotas[log.length % gateways] as QuotaOfKeys).consume(apiKeyId);
           log.push({ sentAt, gotAt: now(), decision });
@@ -118,20 +118,20 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
     test('a request before the announced time is refused, at any moment of a window, and one after it is not', async () => {
       const policy = { limit: 1, windowSeconds: 2 };
       for (let refusedAtMs = 0; refusedAtMs < 2000; refusedAtMs += 130) {
-        const key = await askedInTurn(policy);
-        await key.ask();
-        // Who was refused at once is told just the window.
-        await key.ask();
+        const key = await keyUsedInTurn(policy);
+        await key.use();
+        // A request that is refused immediately gets the whole window as its time.
+        await key.use();
         await key.pass(refusedAtMs);
-        const { admitted, resetSeconds } = await key.ask();
-        // On a busy machine the window can be over.
+        const { admitted, resetSeconds } = await key.use();
+        // On a busy machine the window may have ended.
         if (!admitted) {
           await key.pass(resetSeconds * 1000 - 60);
-          const early = await key.ask();
+          const early = await key.use();
           await key.pass(early.resetSeconds * 1000);
-          expect(await key.ask()).toMatchObject({ admitted: true });
+          expect(await key.use()).toMatchObject({ admitted: true });
         }
-        expectTrueToItsWord(policy, key.log);
+        expectConsistentTimes(policy, key.log);
         await key.close();
       }
     });
@@ -147,13 +147,13 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
       });
       await fc.assert(
         fc.asyncProperty(aPolicy, pauses, async (policy, pausesMs) => {
-          const key = await askedInTurn(policy);
+          const key = await keyUsedInTurn(policy);
           for (const pauseMs of pausesMs) {
-            await key.ask();
+            await key.use();
             await key.pass(pauseMs);
           }
           await key.close();
-          expectTrueToItsWord(policy, key.log);
+          expectConsistentTimes(policy, key.log);
         }),
         { numRuns: gateways > 1 ? 60 : 1000 },
       );
@@ -161,17 +161,17 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
 
     test('a key that sends requests without pause is admitted less than a second after its window, with a whole new one', async () => {
       const policy = { limit: 3, windowSeconds: 1 };
-      const key = await askedInTurn(policy);
+      const key = await keyUsedInTurn(policy);
       onTestFinished(async () => void (await key.close()));
 
-      // At least two windows, each of which lasts for less than two seconds.
+      // At least two windows, each shorter than two seconds.
       const end = performance.now() + 4500;
       while (performance.now() < end) {
-        await key.ask();
+        await key.use();
         await sleep(15);
       }
 
-      expectTrueToItsWord(policy, key.log);
+      expectConsistentTimes(policy, key.log);
       expect(key.log.filter(({ decision }) => decision.remaining === 2).length).toBeGreaterThanOrEqual(2);
     });
 
@@ -210,7 +210,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
       await quota.refund(apiKeyId, windows);
       const again = await quota.consume(apiKeyId);
 
-      // On a busy machine the window can be over.
+      // On a busy machine the window may have ended.
       if (performance.now() - start < 2000) expect(again).toMatchObject({ admitted: true, resetSeconds: 1 });
       await sleep(began + 2000 + 5 - performance.now());
       expect(await quota.consume(apiKeyId)).toMatchObject({ admitted: true, resetSeconds: 2 });
@@ -236,7 +236,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
       const admittedOf = (decisions: readonly QuotaDecision[]) => decisions.filter(({ admitted }) => admitted);
 
       test('shares it among its twenty keys, with any number of concurrent requests', async () => {
-        const quotas = await Promise.all(times(gateways, () => openedPlain()));
+        const quotas = await Promise.all(times(gateways, () => openedQuota()));
         const studioId = newId();
         const keys = times(20, () => aKeyOf(studioId));
         const limits = { key: 10, studio: 47 };
@@ -250,27 +250,27 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
       });
 
       test('is reported when it has fewer requests left than the key, and the key otherwise', async () => {
-        const quota = await openedPlain();
+        const quota = await openedQuota();
         const studioId = newId();
         const [one, other] = [aKeyOf(studioId), aKeyOf(studioId)];
-        const told = async (bearer: QuotaBearer) => {
+        const consumed = async (bearer: QuotaBearer) => {
           const { admitted, of, limit, remaining } = await quota.consume(bearer, LIMITS);
           return [admitted, of, limit, remaining];
         };
 
-        expect(await told(one)).toEqual([true, 'key', 3, 2]);
-        expect(await told(one)).toEqual([true, 'key', 3, 1]);
-        expect(await told(other)).toEqual([true, 'key', 3, 2]);
-        expect(await told(one)).toEqual([true, 'key', 3, 0]);
-        expect(await told(one)).toEqual([false, 'key', 3, 0]);
-        expect(await told(other)).toEqual([true, 'studio', 5, 0]);
-        expect(await told(other)).toEqual([false, 'studio', 5, 0]);
-        expect(await told(aKeyOf(studioId))).toEqual([false, 'studio', 5, 0]);
-        expect(await told(aKeyOf(newId()))).toEqual([true, 'key', 3, 2]);
+        expect(await consumed(one)).toEqual([true, 'key', 3, 2]);
+        expect(await consumed(one)).toEqual([true, 'key', 3, 1]);
+        expect(await consumed(other)).toEqual([true, 'key', 3, 2]);
+        expect(await consumed(one)).toEqual([true, 'key', 3, 0]);
+        expect(await consumed(one)).toEqual([false, 'key', 3, 0]);
+        expect(await consumed(other)).toEqual([true, 'studio', 5, 0]);
+        expect(await consumed(other)).toEqual([false, 'studio', 5, 0]);
+        expect(await consumed(aKeyOf(studioId))).toEqual([false, 'studio', 5, 0]);
+        expect(await consumed(aKeyOf(newId()))).toEqual([true, 'key', 3, 2]);
       });
 
       test('that refuses does not count for the key, nor does a key that refuses count for the studio', async () => {
-        const quota = await openedPlain();
+        const quota = await openedQuota();
         const studioId = newId();
         const [one, other] = [aKeyOf(studioId), aKeyOf(studioId)];
         await Promise.all(times(20, () => quota.consume(one, LIMITS)));
@@ -278,7 +278,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
         const ofOther = await Promise.all(times(20, () => quota.consume(other, LIMITS)));
 
         expect(admittedOf(ofOther)).toHaveLength(2);
-        // What the studio refused, the key still has.
+        // A request that the studio refused was not counted for the key.
         expect(await quota.consume(other, { key: 3, studio: undefined })).toMatchObject({
           admitted: true,
           remaining: 0,
@@ -286,7 +286,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
       });
 
       test('counts only admitted requests: a refused one starts no window', async () => {
-        const quota = await openedPlain(2);
+        const quota = await openedQuota(2);
         const studioId = newId();
         const [one, late] = [aKeyOf(studioId), aKeyOf(studioId)];
         const limits = { key: 1, studio: 1 };
@@ -294,19 +294,19 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
         expect(await quota.consume(late, limits)).toMatchObject({ admitted: false, of: 'studio' });
         await pass(late, 1500);
 
-        // Had the refusal begun one, less than a second of it would be left.
+        // If the refusal had started a window, less than a second of it would be left.
         const decision = await quota.consume(late, { key: 1, studio: undefined });
         expect(decision).toMatchObject({ admitted: true, resetSeconds: 2 });
       });
 
       test('of two windows that refuse, the one that refuses for longer is reported and applies', async () => {
-        const quota = await openedPlain(10);
+        const quota = await openedQuota(10);
         const studioId = newId();
         const [early, late] = [aKeyOf(studioId), aKeyOf(studioId)];
         const limits = { key: 1, studio: 2 };
         await quota.consume(early, limits);
         await pass(early, 4000);
-        // Of the late key alone time did not pass.
+        // No time has passed for the late key.
         await quota.consume(late, limits);
 
         const { admitted, of, resetSeconds } = await quota.consume(late, limits);
@@ -320,7 +320,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
       });
 
       test('gets a refund together with the key', async () => {
-        const quota = await openedPlain();
+        const quota = await openedQuota();
         const studioId = newId();
         const [one, other] = [aKeyOf(studioId), aKeyOf(studioId)];
         const limits = { key: 1, studio: 1 };
@@ -333,7 +333,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
       });
 
       test('gets no refund when it was not counted', async () => {
-        const quota = await openedPlain();
+        const quota = await openedQuota();
         const studioId = newId();
         const [one, other] = [aKeyOf(studioId), aKeyOf(studioId)];
         await quota.consume(other, { key: 9, studio: 2 });
@@ -346,7 +346,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
       });
 
       test('applies a higher, lower or removed limit immediately', async () => {
-        const quota = await openedPlain();
+        const quota = await openedQuota();
         const bearer = aKeyOf(newId());
         for (let count = 0; count < 4; count += 1) await quota.consume(bearer, { key: 100, studio: 10 });
 
@@ -357,7 +357,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
       });
 
       test('and a key of the same name are counted separately', async () => {
-        const quota = await openedPlain();
+        const quota = await openedQuota();
         const id = newId();
         await quota.consume({ apiKeyId: newId(), studioId: id }, { key: 9, studio: 1 });
 
@@ -399,9 +399,9 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
 }
 
 /**
- * Has a process of its own open a quota, use it and close it. Gives what it printed when it came to its end by itself.
+ * Opens, uses and closes a quota in another process, and returns its output once it has ended by itself.
  *
- * @throws Error when something kept it alive, or it failed
+ * @throws Error when something keeps the process alive, or it fails
  */
 export async function processWithClosedQuota(redisUrl: string | undefined, isCluster: boolean): Promise<string> {
   const script = `

@@ -1,18 +1,18 @@
 import type { Quota, QuotaDecision } from '../../gateway/quota/quota-port.ts';
 
-/** How many requests a key may make in how long a window. */
+/** The limit of requests in a window. */
 export interface KeyPolicy {
   readonly limit: number;
   readonly windowSeconds: number;
 }
 
-/** A quota as it is for keys whose studios have none: each is asked for by its id alone. */
+/** A quota of keys whose studios have none, so that the id of a key is enough. */
 export interface QuotaOfKeys extends Pick<Quota, 'ready' | 'close'> {
   consume(apiKeyId: string): Promise<QuotaDecision>;
   refund(apiKeyId: string, windows: readonly number[]): Promise<void>;
 }
 
-/** Each key is the only one of its studio. */
+/** Wraps a quota so that each key is the only one of its studio. */
 export const quotaOfKeys = (quota: Quota, limit: number): QuotaOfKeys => ({
   consume: (apiKeyId) => quota.consume(bearerOf(apiKeyId), { key: limit, studio: undefined }),
   refund: (apiKeyId, windows) => quota.refund(bearerOf(apiKeyId), windows),
@@ -20,5 +20,5 @@ export const quotaOfKeys = (quota: Quota, limit: number): QuotaOfKeys => ({
   close: () => quota.close(),
 });
 
-/** Who comes with a key that is the only one of its studio. */
+/** The bearer of a key that is the only one of its studio. */
 export const bearerOf = (apiKeyId: string) => ({ apiKeyId, studioId: `studio-of-${apiKeyId}` });

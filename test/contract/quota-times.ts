@@ -2,33 +2,33 @@ import { expect } from 'vitest';
 import type { QuotaDecision } from '../../gateway/quota/quota-port.ts';
 import type { KeyPolicy } from './quota-of-keys.ts';
 
-/** A decision, made at some moment between two; milliseconds. */
+/** A decision, made between two times; milliseconds. */
 export interface Decided {
   readonly sentAt: number;
   readonly gotAt: number;
   readonly decision: QuotaDecision;
 }
 
-/** What two clocks that count whole milliseconds may differ by; milliseconds. */
+/** The tolerance between two clocks with whole milliseconds; milliseconds. */
 const SLACK_MS = 2;
 
 /**
- * Holds what one key was answered, one request after the other, against what it was told: nobody is let in before a time
- * that was told within the window, nobody is refused after all that was told, and never for a second more than the window.
- * A decision was made at a moment that is known only so well; nothing is held against it that may have been otherwise.
+ * Expects the decisions on consecutive requests of one key to agree with the times announced before: no request is admitted
+ * before a time announced within the window, none is refused after all announced times, and none for a second longer than the
+ * window. The exact time of a decision is unknown between `sentAt` and `gotAt`; a decision fails only if no time in between allows it.
  */
-export function expectTrueToItsWord({ limit, windowSeconds }: KeyPolicy, log: readonly Decided[]): void {
+export function expectConsistentTimes({ limit, windowSeconds }: KeyPolicy, log: readonly Decided[]): void {
   const windowMs = windowSeconds * 1000;
   let admitted = 0;
-  /** Between which moments the window ends. */
+  /** The earliest and the latest time at which the window can end. */
   let end = { earliest: Number.NEGATIVE_INFINITY, latest: Number.NEGATIVE_INFINITY };
-  /** Until when the key must be refused, and until when it may be. */
+  /** Until when the key must be refused, and until when it can be. */
   let refused = { surely: Number.NEGATIVE_INFINITY, atMost: Number.NEGATIVE_INFINITY };
 
   for (const [index, { sentAt, gotAt, decision }] of log.entries()) {
     const where = `decision ${index}, the last of ${JSON.stringify(log.slice(Math.max(0, index - 9), index + 1))}`;
     const { resetSeconds, remaining } = decision;
-    const toldMs = resetSeconds * 1000;
+    const announcedMs = resetSeconds * 1000;
 
     if (!decision.admitted) {
       expect(admitted, where).toBe(limit);
@@ -36,8 +36,8 @@ export function expectTrueToItsWord({ limit, windowSeconds }: KeyPolicy, log: re
       expect(sentAt, `${where}: refused for too long`).toBeLessThanOrEqual(refused.atMost + SLACK_MS);
       const isSurelyWithin = gotAt + SLACK_MS < end.earliest;
       const isPerhapsWithin = sentAt - SLACK_MS < end.latest;
-      if (isSurelyWithin) refused.surely = Math.max(refused.surely, sentAt + toldMs - SLACK_MS);
-      if (isPerhapsWithin) refused.atMost = Math.max(refused.atMost, Math.min(gotAt + toldMs, end.latest + 1000));
+      if (isSurelyWithin) refused.surely = Math.max(refused.surely, sentAt + announcedMs - SLACK_MS);
+      if (isPerhapsWithin) refused.atMost = Math.max(refused.atMost, Math.min(gotAt + announcedMs, end.latest + 1000));
       else expect(resetSeconds, where).toBe(1);
     } else if (gotAt >= refused.surely && gotAt >= end.earliest - SLACK_MS && remaining === limit - 1) {
       admitted = 1;
@@ -45,9 +45,9 @@ export function expectTrueToItsWord({ limit, windowSeconds }: KeyPolicy, log: re
       refused = { surely: Number.NEGATIVE_INFINITY, atMost: end.latest };
     } else {
       admitted += 1;
-      expect(admitted, `${where}: let in too early`).toBeLessThanOrEqual(limit);
+      expect(admitted, `${where}: admitted too early`).toBeLessThanOrEqual(limit);
       expect(remaining, where).toBe(limit - admitted);
-      expect(sentAt, `${where}: let in to a window that is over`).toBeLessThanOrEqual(end.latest + SLACK_MS);
+      expect(sentAt, `${where}: admitted to a window that has ended`).toBeLessThanOrEqual(end.latest + SLACK_MS);
     }
 
     const leastSeconds = Math.ceil((end.earliest - gotAt - SLACK_MS) / 1000);

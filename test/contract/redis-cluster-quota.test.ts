@@ -60,7 +60,7 @@ describeWithRedisServer('Redis Cluster quota', () => {
   test('gateways share one window, whichever node the address of each names', async () => {
     const gateways = nodes.map((node) => open(node.url, 20));
     for (const quota of gateways) onTestFinished(() => quota.close());
-    // Of every node.
+    // Keys on every node.
     for (const apiKeyId of times(12, newId)) {
       const decisions = await Promise.all(times(60, (index) => gateways[index % 3]?.consume(apiKeyId)));
 
@@ -77,9 +77,9 @@ describeWithRedisServer('Redis Cluster quota', () => {
     nodes[2]?.pause();
     const outcomes = await Promise.all(
       ids.map(async (id) => {
-        const asked = performance.now();
+        const startedAt = performance.now();
         const outcome = await quota.consume(id).catch((error) => error);
-        return { outcome, tookMs: performance.now() - asked };
+        return { outcome, tookMs: performance.now() - startedAt };
       }),
     );
     nodes[2]?.resume();
@@ -87,7 +87,7 @@ describeWithRedisServer('Redis Cluster quota', () => {
     const refused = outcomes.filter(({ outcome }) => outcome instanceof QuotaUnavailable);
     expect(refused.length).toBeGreaterThan(0);
     expect(refused.length).toBeLessThan(60);
-    // Twice the bound: 60 answers at once on a busy machine.
+    // Twice the bound, for 60 concurrent responses on a busy machine.
     expect(Math.max(...outcomes.map(({ tookMs }) => tookMs))).toBeLessThan(2 * QUOTA_TIMEOUT_MS);
     const all = () =>
       Promise.all(ids.map((id) => quota.consume(id))).then(
@@ -107,7 +107,7 @@ describeWithRedisServer('Redis Cluster quota', () => {
     onTestFinished(() => quota.close());
     const ids = times(30, newId);
     await Promise.all(ids.map((id) => quota.consume(id)));
-    // One whose count that node holds.
+    // A key whose count is on that node.
     const here = ((await node.command('KEYS', '*')) as string[]).map(
       (name) => /^lead-intake:quota:([^{]+)/.exec(name)?.[1],
     );

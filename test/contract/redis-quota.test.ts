@@ -53,7 +53,7 @@ describeWithRedis('Redis quota', (redisUrl) => {
   });
 });
 
-/** What a Redis can do to those who count in it. */
+/** A way in which Redis can fail. */
 interface Outage {
   readonly name: string;
   begin(server: RedisServer): unknown;
@@ -127,7 +127,7 @@ describeWithRedisServer('Redis quota on a server of its own', () => {
         expect(await outcomeOf(quota)).toBeInstanceOf(QuotaUnavailable);
       }
 
-      // Less than half of what waiting for each would take.
+      // Less than half of the time that waiting for each would take.
       expect(performance.now() - start).toBeLessThan(2000);
     });
 
@@ -240,7 +240,7 @@ describeWithRedisServer('Redis quota on a server of its own', () => {
     expect(ttlMs).toBeLessThanOrEqual(resetSeconds * 1000);
   });
 
-  test('a user who may do no more than docs/how-to/databases.md says is enough', async () => {
+  test('a user with only the permissions in docs/how-to/databases.md is enough', async () => {
     const guide = readFileSync(join(ROOT, 'docs/how-to/databases.md'), 'utf8');
     const [, commands = '', names = ''] = /`((?:\+\w+ ?)+)` on\s+`(~[^`]+)`/.exec(guide) ?? [];
     await server.command('ACL', 'SETUSER', 'narrow', 'on', '>narrow', names, ...commands.split(' '));
@@ -293,7 +293,7 @@ describeWithRedisServer('Redis quota on a server of its own', () => {
   test('gateways of release 1.0 and of this one share counters', async () => {
     const [apiKeyId, quota] = [newId(), open(server.url, { limit: 4, windowSeconds: 60 })];
     const name = `lead-intake:quota:${apiKeyId}`;
-    // What one of release 1.0 does.
+    // The commands of release 1.0.
     const consumedBefore = async () => {
       await server.command('SET', name, '0', 'EX', '60', 'NX');
       return server.command('INCRBY', name, '1');
@@ -307,8 +307,8 @@ describeWithRedisServer('Redis quota on a server of its own', () => {
     expect(await quota.consume(apiKeyId)).toMatchObject({ admitted: false });
   });
 
-  /** What somebody else can have left under a counter's name. */
-  const STRANGE: readonly [name: string, ...command: [string, ...string[]]][] = [
+  /** Commands that leave an unexpected value under a counter's name. */
+  const UNEXPECTED: readonly [name: string, ...command: [string, ...string[]]][] = [
     ['a list', 'RPUSH', 'NAME', '1'],
     ['a hash', 'HSET', 'NAME', 'count', '1'],
     ['a set', 'SADD', 'NAME', '1'],
@@ -317,10 +317,10 @@ describeWithRedisServer('Redis quota on a server of its own', () => {
     ['an empty text', 'SET', 'NAME', ''],
     ['a text', 'SET', 'NAME', 'many'],
     ['a fraction', 'SET', 'NAME', '1.5'],
-    ['a number that begins with nought', 'SET', 'NAME', '01'],
-    ['a number below nought', 'SET', 'NAME', '-1000'],
+    ['a number with a leading zero', 'SET', 'NAME', '01'],
+    ['a negative number', 'SET', 'NAME', '-1000'],
     ['the largest number of Redis', 'SET', 'NAME', '9223372036854775807'],
-    ['a number that is none of Redis', 'SET', 'NAME', '1e300'],
+    ['a number that is invalid in Redis', 'SET', 'NAME', '1e300'],
   ];
   const LIMIT_OF_TWO = { limit: 2, windowSeconds: 60 };
 
@@ -333,7 +333,7 @@ describeWithRedisServer('Redis quota on a server of its own', () => {
       if (expires) await server.command('PEXPIRE', name, '30000');
     }
 
-    test.each(STRANGE)('%s in place of a counter is ignored and replaced', async (_, ...command) => {
+    test.each(UNEXPECTED)('%s in place of a counter is ignored and replaced', async (_, ...command) => {
       const [apiKeyId, quota] = [newId(), open(server.url, LIMIT_OF_TWO)];
       const name = `lead-intake:quota:${apiKeyId}`;
       await leave(name, command);
@@ -351,22 +351,29 @@ describeWithRedisServer('Redis quota on a server of its own', () => {
       expect(await server.command('PTTL', name)).toBeGreaterThan(30_000);
     });
 
-    test.each(STRANGE)('%s in place of the readiness probe does not affect readiness', async (_, ...command) => {
-      await leave('lead-intake:quota:ready', command);
+    test('a value in place of the readiness probe does not affect readiness', async () => {
+      const quota = open(server.url);
+      for (const [value, ...command] of UNEXPECTED) {
+        await server.command('DEL', 'lead-intake:quota:ready');
+        await leave('lead-intake:quota:ready', command);
 
-      expect(await open(server.url).ready()).toBe(true);
+        expect(await quota.ready(), value).toBe(true);
+      }
     });
 
-    test.each(STRANGE)('%s in place of a refunded counter does not affect requests', async (_, ...command) => {
-      const [apiKeyId, quota] = [newId(), open(server.url, LIMIT_OF_TWO)];
-      const { windows } = await quota.consume(apiKeyId);
-      const name = `lead-intake:quota:${apiKeyId}`;
-      await server.command('DEL', name);
-      await leave(name, command);
+    test('a value in place of a refunded counter does not affect requests', async () => {
+      const quota = open(server.url, LIMIT_OF_TWO);
+      for (const [value, ...command] of UNEXPECTED) {
+        const apiKeyId = newId();
+        const { windows } = await quota.consume(apiKeyId);
+        const name = `lead-intake:quota:${apiKeyId}`;
+        await server.command('DEL', name);
+        await leave(name, command);
 
-      await quota.refund(apiKeyId, windows);
+        await quota.refund(apiKeyId, windows);
 
-      expect(await quota.consume(apiKeyId)).toMatchObject({ admitted: true, remaining: 1 });
+        expect(await quota.consume(apiKeyId), value).toMatchObject({ admitted: true, remaining: 1 });
+      }
     });
   });
 
@@ -403,7 +410,7 @@ describeWithRedisServer('Redis quota on a server of its own', () => {
     onTestFinished(() => proxy.stop());
     const quota = open(server.url.replace(/:\d+$/, `:${proxy.port}`));
     const apiKeyId = newId();
-    // Scripts and their names are known from now on.
+    // Redis knows the scripts after the first call.
     await quota.consume(apiKeyId);
     proxy.loseReplies({ of: (request) => request.includes(apiKeyId) });
 
@@ -430,7 +437,7 @@ function outcomeOf(quota: QuotaOfKeys): Promise<unknown> {
   return quota.consume(newId()).catch((error: unknown) => error);
 }
 
-/** What an action comes to, when that takes no longer than the port promises. On a busy machine it may be late once. */
+/** Runs an action that must end within the time that the port promises. On a busy machine it may be late once. */
 async function inTime<T>(action: () => Promise<T>): Promise<T> {
   const tookMs: number[] = [];
   while (tookMs.length < 2) {

@@ -6,12 +6,12 @@ import { type RedisWithSentinel, replicationOf, startRedisWithSentinel } from '.
 import { describeWithRedisServer, type RedisServer } from '../support/servers.ts';
 import { quotaOfKeys } from './quota-of-keys.ts';
 
-/** How long a replica may take to take over on a busy machine; milliseconds. */
-const TAKES_OVER_WITHIN_MS = 20_000;
+/** How long a failover may take on a busy machine; milliseconds. */
+const FAILOVER_MS = 20_000;
 
-vi.setConfig({ testTimeout: 3 * TAKES_OVER_WITHIN_MS });
+vi.setConfig({ testTimeout: 3 * FAILOVER_MS });
 
-/** What a key may ask for in a window. */
+/** The requests of a key in a window. */
 const LIMIT = 10;
 
 describeWithRedisServer('Redis quota with sentinels', () => {
@@ -97,25 +97,25 @@ function open({ url }: RedisWithSentinel) {
 
 type Quota = ReturnType<typeof open>;
 
-/** How many of so many requests are let in, one after the other. */
+/** Returns how many of `count` consecutive requests are admitted. */
 async function admitted(quota: Quota, apiKeyId: string, count: number): Promise<number> {
   let admitted = 0;
   for (let request = 0; request < count; request += 1) if ((await quota.consume(apiKeyId)).admitted) admitted += 1;
   return admitted;
 }
 
-/** Waits until the replica has all that its primary has. */
+/** Waits until the replica is in sync with its primary. */
 async function replicated({ primary, replica }: RedisWithSentinel): Promise<void> {
   const asOf = Number((await replicationOf(primary)).master_repl_offset);
   await expect
-    .poll(async () => Number((await replicationOf(replica)).slave_repl_offset), { timeout: TAKES_OVER_WITHIN_MS })
+    .poll(async () => Number((await replicationOf(replica)).slave_repl_offset), { timeout: FAILOVER_MS })
     .toBeGreaterThanOrEqual(asOf);
 }
 
 async function expectRole(server: RedisServer, role: 'master' | 'slave'): Promise<void> {
-  await expect.poll(async () => (await replicationOf(server)).role, { timeout: TAKES_OVER_WITHIN_MS }).toBe(role);
+  await expect.poll(async () => (await replicationOf(server)).role, { timeout: FAILOVER_MS }).toBe(role);
 }
 
 async function expectRecovered(quota: Quota): Promise<void> {
-  await expect.poll(() => quota.ready(), { timeout: TAKES_OVER_WITHIN_MS }).toBe(true);
+  await expect.poll(() => quota.ready(), { timeout: FAILOVER_MS }).toBe(true);
 }

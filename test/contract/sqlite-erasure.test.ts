@@ -9,10 +9,10 @@ import { hashBytes } from '../../src/store/sqlite/stored-ids.ts';
 import { aLead, aStudio, BY, claimsOf, plus, times } from '../support/builders.ts';
 import { temporaryFolder } from '../support/processes.ts';
 
-/** So many that pages fill, split and are moved about. */
+/** Enough leads to fill, split and move pages of the file. */
 const LEADS = 600;
 
-/** What a lead tells of its person, as bytes that may stand in a file. */
+/** The personal data of a lead, as bytes that a file can have. */
 function personalBytes(index: number, lead: Lead): Buffer[] {
   const { sha256 } = claimsOf(lead).fingerprint;
   return [
@@ -61,7 +61,7 @@ test('no file of the database has a byte of personal data of an erased lead, wha
       personalBytes(index, lead).filter((bytes) => files.some((file) => file.includes(bytes))),
     );
   };
-  // Nearly all of it is gone at once. Pieces stay where pages were split, until the file is written anew.
+  // Nearly all of it is gone immediately. Pieces stay where pages were split, until a vacuum rewrites the file.
   await expect.poll(() => found().length, { timeout: 20_000 }).toBeLessThan(50);
   vacuumDatabase(`sqlite:${join(folder, 'leads.db')}`);
   expect(found()).toEqual([]);

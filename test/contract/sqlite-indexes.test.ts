@@ -12,7 +12,7 @@ import { aLead, aMember, anApiKey, aStudio, BY, claimsOf, NOW, STUDIO_ID } from 
 import { temporaryFolder } from '../support/processes.ts';
 import { ID_BYTES, LEAD_NUMBER } from '../support/raw-sqlite.ts';
 
-/** A database of one's own: its path, an operator's way to it, and stores on it. */
+/** Creates a database: its path, a direct connection, and a store on it. */
 function aDatabase() {
   const path = join(temporaryFolder(), 'leads.db');
   const open = () => {
@@ -21,9 +21,9 @@ function aDatabase() {
     return store;
   };
   const store = open();
-  const byHand = new DatabaseSync(path);
-  onTestFinished(() => byHand.close());
-  return { path, open, store, byHand };
+  const direct = new DatabaseSync(path);
+  onTestFinished(() => direct.close());
+  return { path, open, store, direct };
 }
 
 const create = (store: Store, lead = aLead(), claims = claimsOf(lead)) => store.createLead(lead, claims);
@@ -41,36 +41,36 @@ const correct = (store: Store, lead: Lead, correction: Correction) =>
     memberId: null,
     now: NOW,
   });
-const checked = (store: Store) => store.check().then(() => 'well', errorSummary);
+const checked = (store: Store) => store.check().then(() => 'ok', errorSummary);
 const leadsIn = (database: DatabaseSync) => database.prepare('SELECT count(*) AS leads FROM leads').get()?.leads;
 
-async function doctorSays(path: string): Promise<string[]> {
+async function doctorFaults(path: string): Promise<string[]> {
   const findings = await examine(['core'], { DATABASE_URL: `sqlite:${path}` });
   return findings.filter(({ verdict }) => verdict === 'fault').map(({ says }) => says);
 }
 
-/** Two leads of which an index allows one, written past it, and it is gone. */
+/** Creates a database without one unique index, and with two leads that it would not allow. */
 async function aDatabaseWithDuplicates(by: 'key' | 'contact') {
   const opened = aDatabase();
-  const { store, byHand } = opened;
+  const { store, direct } = opened;
   const [alone, closed, first, second] = [aLead(), aLead(), aLead(), aLead()];
-  const [claims, itsClaims] = [claimsOf(alone), claimsOf(first)];
+  const [claims, firstClaims] = [claimsOf(alone), claimsOf(first)];
   await create(store, alone, claims);
   await create(store, closed);
   await move(store, closed, 'lost');
-  await create(store, first, itsClaims);
+  await create(store, first, firstClaims);
   await create(store, second);
-  byHand.exec(by === 'key' ? 'DROP INDEX leads_by_idempotency_key' : COPIED_CLAIMS);
+  direct.exec(by === 'key' ? 'DROP INDEX leads_by_idempotency_key' : COPIED_CLAIMS);
   const [table, number, column] =
     by === 'key' ? ['leads', 'number', 'idempotency_key'] : ['contact_claims', 'lead_number', 'contact_key'];
   const its = `${number} = ${LEAD_NUMBER}`;
-  byHand
+  direct
     .prepare(`UPDATE ${table} SET ${column} = (SELECT ${column} FROM ${table} WHERE ${its}) WHERE ${its}`)
     .run(first.id, second.id);
-  return { ...opened, alone, claims, closed, first, second, itsClaims };
+  return { ...opened, alone, claims, closed, first, second, firstClaims };
 }
 
-/** A table of claims as somebody has it who copied it: its key is a part of the table, so it cannot be dropped alone. */
+/** Replaces the table of claims by a copy without its primary key, which cannot be dropped alone. */
 const COPIED_CLAIMS = `
   CREATE TABLE copy AS SELECT * FROM contact_claims;
   DROP TABLE contact_claims;
@@ -83,39 +83,39 @@ describe('the indexes in SQLite', () => {
   ])(
     'the unique index of %s is recreated immediately when it is lost, and no duplicate is written meanwhile',
     async (table, index, loss) => {
-      const { store, byHand } = aDatabase();
+      const { store, direct } = aDatabase();
       const lead = aLead();
       const claims = claimsOf(lead);
       await create(store, lead, claims);
 
-      byHand.exec(loss);
+      direct.exec(loss);
 
       const another = aLead({ contact: lead.contact });
       expect(await create(store, { ...another, contact: lead.contact })).toMatchObject({ kind: 'already-open' });
       expect(await create(store, { ...lead, id: randomUUID() }, claims)).toMatchObject({ kind: 'replayed' });
-      expect(byHand.prepare('SELECT "unique" FROM pragma_index_list(?) WHERE name = ?').get(table, index)).toEqual({
+      expect(direct.prepare('SELECT "unique" FROM pragma_index_list(?) WHERE name = ?').get(table, index)).toEqual({
         unique: 1,
       });
-      expect(await checked(store)).toBe('well');
+      expect(await checked(store)).toBe('ok');
     },
   );
 
   test('an index recreated in the turn of a read stays', async () => {
-    const { store, byHand } = aDatabase();
+    const { store, direct } = aDatabase();
     const [lead, next] = [aLead(), aLead()];
     await create(store, lead);
-    byHand.exec(
+    direct.exec(
       'DROP INDEX leads_by_idempotency_key; CREATE INDEX leads_by_idempotency_key ON leads (studio_number, stage)',
     );
     await expect(create(store)).rejects.toBeInstanceOf(StoreUnavailable);
 
     const reading = store.findLead(STUDIO_ID, lead.id);
-    byHand.exec('DROP INDEX leads_by_idempotency_key');
+    direct.exec('DROP INDEX leads_by_idempotency_key');
     await expect(create(store, next)).resolves.toEqual({ kind: 'created', lead: next });
 
     expect(await reading).toEqual(lead);
     expect(
-      byHand.prepare("SELECT 1 FROM pragma_index_list('leads') WHERE name = 'leads_by_idempotency_key'").get(),
+      direct.prepare("SELECT 1 FROM pragma_index_list('leads') WHERE name = 'leads_by_idempotency_key'").get(),
     ).toBeDefined();
   });
 
@@ -142,55 +142,55 @@ describe('the indexes in SQLite', () => {
     ],
   ])(
     'with an index %s of the same name nothing is created, even after a restart, until it is dropped',
-    async (_what, sql, says) => {
-      const { path, open, store, byHand } = aDatabase();
-      byHand.exec(`DROP INDEX leads_by_idempotency_key; ${sql}`);
+    async (_what, sql, fault) => {
+      const { path, open, store, direct } = aDatabase();
+      direct.exec(`DROP INDEX leads_by_idempotency_key; ${sql}`);
 
       for (const each of [store, open()]) {
-        expect(await checked(each)).toMatch(says);
+        expect(await checked(each)).toMatch(fault);
         await expect(create(each)).rejects.toBeInstanceOf(StoreUnavailable);
         expect((await each.listLeads(STUDIO_ID, null, 10)).records).toEqual([]);
       }
-      expect(leadsIn(byHand)).toBe(0);
-      expect(await doctorSays(path)).toEqual([expect.stringMatching(says)]);
+      expect(leadsIn(direct)).toBe(0);
+      expect(await doctorFaults(path)).toEqual([expect.stringMatching(fault)]);
 
-      byHand.exec('DROP INDEX leads_by_idempotency_key');
-      expect(await checked(store)).toBe('well');
+      direct.exec('DROP INDEX leads_by_idempotency_key');
+      expect(await checked(store)).toBe('ok');
       expect(await create(store)).toMatchObject({ kind: 'created' });
     },
   );
 
   test('an index lost between the call and the write of a creation makes the creation fail', async () => {
-    const { store, byHand } = aDatabase();
+    const { store, direct } = aDatabase();
     const creation = create(store);
 
-    byHand.exec(`
+    direct.exec(`
       DROP INDEX leads_by_idempotency_key;
       CREATE INDEX leads_by_idempotency_key ON leads (studio_number, idempotency_key)`);
 
     await expect(creation).rejects.toBeInstanceOf(StoreUnavailable);
-    expect(leadsIn(byHand)).toBe(0);
+    expect(leadsIn(direct)).toBe(0);
   });
 
   test('an index that cannot be created because another process writes is created later', async () => {
-    const { store, byHand } = aDatabase();
-    byHand.exec('DROP INDEX leads_by_idempotency_key; BEGIN IMMEDIATE');
+    const { store, direct } = aDatabase();
+    direct.exec('DROP INDEX leads_by_idempotency_key; BEGIN IMMEDIATE');
 
     expect(await checked(store)).toMatch(/leads_by_idempotency_key is missing/);
     await expect(create(store)).rejects.toBeInstanceOf(StoreUnavailable);
 
-    byHand.exec('ROLLBACK');
-    await expect.poll(() => checked(store), { timeout: 10_000 }).toBe('well');
+    direct.exec('ROLLBACK');
+    await expect.poll(() => checked(store), { timeout: 10_000 }).toBe('ok');
   });
 
   test('an index dropped while no process ran is created at the start', async () => {
-    const { open, store, byHand } = aDatabase();
+    const { open, store, direct } = aDatabase();
     await store.close();
-    byHand.exec('DROP INDEX leads_by_idempotency_key');
+    direct.exec('DROP INDEX leads_by_idempotency_key');
 
     open();
 
-    const names = byHand
+    const names = direct
       .prepare('SELECT name FROM pragma_index_list(?)')
       .all('leads')
       .map(({ name }) => name);
@@ -198,23 +198,23 @@ describe('the indexes in SQLite', () => {
   });
 
   test('an index works under any name', async () => {
-    const { store, byHand } = aDatabase();
-    byHand.exec(`
+    const { store, direct } = aDatabase();
+    direct.exec(`
       DROP INDEX leads_by_idempotency_key;
       CREATE UNIQUE INDEX another ON leads (studio_number, idempotency_key)`);
 
-    expect(await checked(store)).toBe('well');
+    expect(await checked(store)).toBe('ok');
     expect(await create(store)).toMatchObject({ kind: 'created' });
   });
 
   test('with a table of keys without its constraints, no key is created, keys can be revoked, and leads are created', async () => {
-    const { store, byHand } = aDatabase();
+    const { store, direct } = aDatabase();
     const key = anApiKey();
     await store.putStudio(aStudio(), BY);
     await store.putMember(aMember());
     await store.createApiKey(key, NOW);
-    // As an operator's copy of the table has it, which then gets an index in the place of ours.
-    byHand.exec(`
+    // A copy of the table, with another index in place of the original one.
+    direct.exec(`
       PRAGMA foreign_keys = OFF;
       CREATE TABLE copy AS SELECT * FROM api_keys;
       DROP TABLE api_keys;
@@ -231,43 +231,43 @@ describe('the indexes in SQLite', () => {
     ['closed', `UPDATE leads SET stage = 'lost' WHERE id = ${ID_BYTES}`],
     ['deleted', `DELETE FROM leads WHERE id = ${ID_BYTES}`],
   ])('a lead %s directly in the database does not block its contact', async (_, sql) => {
-    const { store, byHand } = aDatabase();
+    const { store, direct } = aDatabase();
     const lead = aLead();
     await create(store, lead);
-    byHand.prepare(sql).run(lead.id);
+    direct.prepare(sql).run(lead.id);
 
     expect(await create(store, aLead({ contact: lead.contact }))).toMatchObject({ kind: 'created' });
   });
 
-  describe('where duplicates stand,', () => {
+  describe('with duplicates', () => {
     test.each(['key', 'contact'] as const)(
       'with one %s: core and doctor name the leads and none of their data',
       async (by) => {
-        const { path, open, store, byHand, first, second } = await aDatabaseWithDuplicates(by);
+        const { path, open, store, direct, first, second } = await aDatabaseWithDuplicates(by);
 
-        const told = [
+        const messages = [
           await checked(store),
           await checked(open()),
           await create(store).catch(errorSummary),
-          ...(await doctorSays(path)),
+          ...(await doctorFaults(path)),
         ];
-        expect(told).toHaveLength(4);
-        for (const text of told) {
+        expect(messages).toHaveLength(4);
+        for (const text of messages) {
           expect(text).toContain(`${STUDIO_ID}/${first.id} = ${STUDIO_ID}/${second.id}`);
           expect(text).not.toContain('open:');
           expect(text).not.toContain(first.contact.value);
         }
-        expect(leadsIn(byHand)).toBe(4);
+        expect(leadsIn(direct)).toBe(4);
 
-        byHand.prepare(`DELETE FROM contact_claims WHERE lead_number = ${LEAD_NUMBER}`).run(second.id);
-        byHand.prepare(`DELETE FROM leads WHERE id = ${ID_BYTES}`).run(second.id);
-        await expect.poll(() => checked(store), { timeout: 10_000 }).toBe('well');
+        direct.prepare(`DELETE FROM contact_claims WHERE lead_number = ${LEAD_NUMBER}`).run(second.id);
+        direct.prepare(`DELETE FROM leads WHERE id = ${ID_BYTES}`).run(second.id);
+        await expect.poll(() => checked(store), { timeout: 10_000 }).toBe('ok');
         expect(await create(store)).toMatchObject({ kind: 'created' });
       },
     );
 
     test('leads are read, an unambiguous retry is replayed, and a lead can be closed', async () => {
-      const { store, alone, claims, closed, first, itsClaims } = await aDatabaseWithDuplicates('key');
+      const { store, alone, claims, closed, first, firstClaims } = await aDatabaseWithDuplicates('key');
       expect(await checked(store)).toMatch(/cannot be built/);
 
       expect(await store.findLead(STUDIO_ID, alone.id)).toEqual(alone);
@@ -276,9 +276,9 @@ describe('the indexes in SQLite', () => {
       expect(await store.findLeadByIdempotencyKey(STUDIO_ID, claims.idempotencyKey)).toMatchObject({ lead: alone });
       expect(await move(store, first, 'won')).toMatchObject({ kind: 'changed' });
       expect(await move(store, alone, 'contacted')).toMatchObject({ kind: 'changed' });
-      // Nobody knows which of the two was answered.
-      await expect(create(store, { ...first, id: randomUUID() }, itsClaims)).rejects.toBeInstanceOf(StoreUnavailable);
-      await expect(store.findLeadByIdempotencyKey(STUDIO_ID, itsClaims.idempotencyKey)).rejects.toBeInstanceOf(
+      // It is unknown which of the two was returned.
+      await expect(create(store, { ...first, id: randomUUID() }, firstClaims)).rejects.toBeInstanceOf(StoreUnavailable);
+      await expect(store.findLeadByIdempotencyKey(STUDIO_ID, firstClaims.idempotencyKey)).rejects.toBeInstanceOf(
         StoreUnavailable,
       );
       await expect(move(store, closed, 'new')).rejects.toBeInstanceOf(StoreUnavailable);

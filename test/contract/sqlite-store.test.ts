@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
 import { text } from 'node:stream/consumers';
-import { setImmediate as turnOver } from 'node:timers/promises';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { MAX_STALE_CALL_MS } from '../../src/domain/claim-renewal.ts';
 import { openClaims } from '../../src/domain/claims.ts';
@@ -30,7 +30,7 @@ const remove = (folder: string) => rmSync(folder, { recursive: true, force: true
 
 const OF_LEAD = `studio_number = ${STUDIO_NUMBER} AND id = ${ID_BYTES}`;
 
-/** Where records are, and by what they are found there; the parameters are the ids of the studio and of the record. */
+/** The table of each kind of record, and the condition to find one by the ids of the studio and of the record. */
 const TABLES = {
   lead: ['leads', OF_LEAD],
   creation: ['leads', OF_LEAD],
@@ -46,7 +46,7 @@ const TABLES = {
   'key with events': ['audit_events', 'studio_id = ? AND api_key_id = ?'],
 } as const;
 
-/** What does not fit into the driver's numbers. */
+/** Outside the range of the driver's numbers. */
 const FAR = 2n ** 63n - 1n;
 
 const DAMAGES: readonly Damage[] = (
@@ -177,7 +177,7 @@ describe('SQLite', () => {
     return store;
   }
 
-  /** A connection as the store has it. */
+  /** Opens a connection like the store's. */
   function connect(): DatabaseSync {
     const database = openDatabase(path);
     closing.push(() => database.isOpen && database.close());
@@ -191,7 +191,7 @@ describe('SQLite', () => {
       .all()
       .map(({ id }) => id);
 
-  /** Runs a script in so many processes; it knows `path` and when to `start`. Gives what each printed. */
+  /** Runs a script, which has `path` and the time to `start`, in several processes; returns the output of each. */
   async function inProcesses(count: number, script: string): Promise<string[]> {
     const moduleUrl = (name: string) => JSON.stringify(import.meta.resolve(`../../src/${name}`));
     const whole = `
@@ -204,15 +204,15 @@ describe('SQLite', () => {
       ${script}`;
     const processes = times(count, () => {
       const child = spawn(process.execPath, ['--input-type=module', '--eval', whole]);
-      return { child, lines: createInterface(child.stdout), complaint: text(child.stderr) };
+      return { child, lines: createInterface(child.stdout), errors: text(child.stderr) };
     });
     await Promise.all(processes.map(({ lines }) => once(lines, 'line')));
     const start = Date.now() + 100;
     for (const { child } of processes) child.stdin.write(`${start}\n`);
     return Promise.all(
-      processes.map(async ({ lines, complaint }) => {
+      processes.map(async ({ lines, errors }) => {
         const printed = await Array.fromAsync(lines);
-        return printed.join('\n') || (await complaint);
+        return printed.join('\n') || (await errors);
       }),
     );
   }
@@ -291,12 +291,12 @@ describe('SQLite', () => {
         },
         /a part of its path is a file/,
       ],
-    ])('a path that %s is refused by name, with what to do', (_what, arrange, says) => {
+    ])('a path that %s is refused by name, with what to do', (_what, arrange, message) => {
       arrange();
 
       expect(() => openSqliteStore(path)).toThrow(StoreUnavailable);
       expect(() => openSqliteStore(path)).toThrow(`the database file ${path} `);
-      expect(() => openSqliteStore(path)).toThrow(says);
+      expect(() => openSqliteStore(path)).toThrow(message);
     });
 
     test('a database of a newer release is refused and not changed', () => {
@@ -313,7 +313,7 @@ describe('SQLite', () => {
     });
 
     test('two processes that start on one new file both open it', async () => {
-      // They meet at every file anew, as nearly as the clock tells. When they miss each other, both open it all the more.
+      // Both open each file at about the same time. Where they miss each other, opening succeeds all the more.
       const outputs = await inProcesses(
         2,
         `for (let file = 0; file < 60; file += 1) {
@@ -346,7 +346,7 @@ describe('SQLite', () => {
 
       const kinds = outputs.flatMap((output) => JSON.parse(output) as string[]);
       const count = (kind: string) => kinds.filter((each) => each === kind).length;
-      // Of 50 keys for 25 contacts, 25 make a lead; each is asked for 8 times.
+      // Of 50 keys for 25 contacts, 25 create a lead; each key is used 8 times.
       expect([count('created'), count('replayed'), count('already-open')]).toEqual([25, 25 * 7, 25 * 8]);
       expect((await store.listLeads(STUDIO_ID, null, 100)).records).toHaveLength(25);
     });
@@ -377,7 +377,7 @@ describe('SQLite', () => {
   test('leads opened or closed directly in the database can be moved and found like all others', async () => {
     const store = await openSqliteStore(path);
     const leads = [aLead(), aLead()];
-    const byHand = new DatabaseSync(path);
+    const direct = new DatabaseSync(path);
     const move = ({ id: leadId, ...lead }: Lead, stage: 'lost' | 'new') => {
       const claims = claimsOf({ id: leadId, ...lead });
       return store.changeLeadStage({ studioId: STUDIO_ID, leadId, stage, claims, memberId: null, now: NOW });
@@ -389,13 +389,13 @@ describe('SQLite', () => {
         ['new', 'lost'],
       ] as const) {
         await move(lead, stage);
-        byHand.prepare(`UPDATE leads SET stage = ? WHERE id = ${ID_BYTES}`).run(other, lead.id);
+        direct.prepare(`UPDATE leads SET stage = ? WHERE id = ${ID_BYTES}`).run(other, lead.id);
 
         expect(await move(lead, stage)).toMatchObject({ kind: 'changed' });
         expect(await store.findLeadsOfContact(STUDIO_ID, claimsOf(lead).contactKeys)).toMatchObject([{ stage }]);
       }
     }
-    byHand.close();
+    direct.close();
     await store.close();
   });
 
@@ -408,22 +408,22 @@ describe('SQLite', () => {
     const [first, second] = [aLead({ contact }), aLead({ contact })];
     const claims = openClaims(contact, { regionCode: 'DE', formerRules: [] });
     await store.createLead(first, claimsOf(first, claims));
-    const byHand = new DatabaseSync(path);
-    byHand.prepare(`DELETE FROM contact_claims WHERE lead_number = ${LEAD_NUMBER}`).run(first.id);
+    const direct = new DatabaseSync(path);
+    direct.prepare(`DELETE FROM contact_claims WHERE lead_number = ${LEAD_NUMBER}`).run(first.id);
     expect(await store.createLead(second, claimsOf(second, claims))).toMatchObject({ kind: 'created' });
-    byHand
+    direct
       .prepare(`UPDATE leads SET ${setColumn('contact_keys')} WHERE id = ${ID_BYTES}`)
-      .run('a claim of somebody else, of thirty-two.'.slice(0, 32), second.id);
-    byHand.close();
+      .run('a claim of another lead, of thirty-two.'.slice(0, 32), second.id);
+    direct.close();
     await put('AT');
-    const inTheWay: string[][] = [];
+    const reported: string[][] = [];
 
     let now = NOW;
-    const leadInTheWay = (_: string, leadId: string, holderId: string) => inTheWay.push([leadId, holderId]);
+    const leadInTheWay = (_: string, leadId: string, holderId: string) => reported.push([leadId, holderId]);
     while ((await renewClaims({ store, clock: () => now }, { leadInTheWay })) > 0) now = plus(now, MAX_STALE_CALL_MS);
 
     expect(await store.listClaimRenewals()).toEqual([]);
-    expect(inTheWay.every(([leadId, holderId]) => leadId !== holderId)).toBe(true);
+    expect(reported.every(([leadId, holderId]) => leadId !== holderId)).toBe(true);
     const { leads } = await store.listClaims(STUDIO_ID, null, 10);
     const { contactKeys } = openClaims(contact, { regionCode: 'AT', formerRules: [] });
     expect(leads.flatMap((lead) => lead.claims.contactKeys).toSorted()).toEqual(contactKeys.toSorted());
@@ -494,7 +494,7 @@ describe('SQLite', () => {
       const leads = times(3, () => aLead());
 
       const writes = leads.map((lead) => create(store, lead));
-      // A broken reference that is only looked at when the transaction ends.
+      // A broken reference that is only checked when the transaction ends.
       const spoiler = commits.write(() => {
         database.exec(`
           PRAGMA defer_foreign_keys = ON;
@@ -506,7 +506,7 @@ describe('SQLite', () => {
         expect(outcome).toEqual({ status: 'rejected', reason: expect.any(StoreUnavailable) });
       }
       expect(idsIn(connect())).toEqual([]);
-      // Repeating the calls is safe, and works.
+      // The calls can be repeated.
       for (const lead of leads) expect(await create(store, lead)).toMatchObject({ kind: 'created' });
     });
   });
@@ -541,11 +541,11 @@ describe('SQLite', () => {
       const lead = aLead();
       await create(store, lead);
       await Promise.all(times(3, () => store.findLead(STUDIO_ID, lead.id)));
-      await turnOver();
+      await nextTurn();
 
       const other = connect();
       other.exec("UPDATE leads SET note = 'by hand'");
-      // As long as somebody reads what was there before, the log cannot be emptied.
+      // The log cannot be truncated while a reader uses an older snapshot.
       expect(other.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()).toMatchObject({ busy: 0 });
     });
 
@@ -605,7 +605,7 @@ describe('SQLite', () => {
       }
 
       other.exec('ROLLBACK');
-      // Nobody else has to write something first.
+      // Without a write in between.
       await store.check();
     });
 
