@@ -3,16 +3,16 @@ import { Api } from '../../conformance/api.ts';
 import { CHECKS, type Report, verify } from '../../conformance/verify.ts';
 import { aService } from '../support/service.ts';
 
-/** How long a run may take on a busy machine; milliseconds. */
+/** The timeout of a run on a busy machine; milliseconds. */
 const RUN_MS = 180_000;
 
 /**
- * Holds a service of ours against the contract, from outside.
+ * Checks a service of this release against the contract, from outside.
  *
- * @param core the core's settings, known once tests run
+ * @param core the core's settings, known when tests run
  */
 export function expectConformance(core: () => Record<string, string>): void {
-  // Enough for the checks, and soon used up and there again.
+  // A quota large enough for the checks, and small enough to be used up.
   const service = aService(() => ({ core: core(), gateway: { QUOTA_LIMIT: '400', QUOTA_WINDOW_SECONDS: '2' } }));
   let report: Report;
 

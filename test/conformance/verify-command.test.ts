@@ -15,7 +15,7 @@ beforeAll(async () => {
   studio = await service.aStudioWithKey();
 });
 
-/** Runs the command with a key on its standard input, or in its environment. */
+/** Runs the command with a key on standard input, or in the environment. */
 async function verify(
   baseUrl: string,
   key: { readonly typed: string } | { readonly set: string },
@@ -70,7 +70,7 @@ test('a deployment that breaks a rule: the rule, the reason, status 1', async ()
       headers: headers as [string, string][],
       ...(body !== undefined && { body }),
     }).then(async (answer) => ({ status: answer.status, headers: answer.headers, text: await answer.text() }));
-    // What a proxy with good intentions does.
+    // A header that a well-meant proxy may add.
     response.writeHead(status, {
       'content-type': answered.get('content-type') ?? '',
       'access-control-allow-origin': '*',
@@ -90,12 +90,12 @@ test('a deployment that breaks a rule: the rule, the reason, status 1', async ()
 });
 
 test.each([
-  ['a key that nobody has', () => service.url, /^the key must be one with both scopes; it is answered with 401/],
-  ['nobody at the address', () => 'http://127.0.0.1:65535', /^the deployment does not answer: .*ECONNREFUSED/],
-])('%s: said in a line, status 2', async (_what, baseUrl, said) => {
+  ['an unknown key', () => service.url, /^the key must be one with both scopes; it is answered with 401/],
+  ['no server at the address', () => 'http://127.0.0.1:65535', /^the deployment does not answer: .*ECONNREFUSED/],
+])('%s: reported in one line, status 2', async (_what, baseUrl, message) => {
   const { status, printed, progress } = await verify(baseUrl(), { set: 'lik_nobody' });
 
-  expect(progress).toMatch(said);
+  expect(progress).toMatch(message);
   expect(printed).toBe('');
   expect(status).toBe(2);
 });

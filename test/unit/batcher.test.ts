@@ -2,17 +2,17 @@ import { expect, test } from 'vitest';
 import { Batcher } from '../../src/store/mongo/batcher.ts';
 import { times } from '../support/builders.ts';
 
-/** A batch under way, which ends when the test says so. */
+/** A batch in flight, which the test ends. */
 interface Batch {
   readonly requests: readonly number[];
   answer(): void;
   fail(error: Error): void;
 }
 
-/** Batcher requests, each answered with ten times itself. */
+/** A batcher whose requests each result in ten times themselves. */
 function controlledBatches(nameOf?: (request: number) => unknown) {
   const batches: Batch[] = [];
-  const gathered = new Batcher<number, number>(
+  const batcher = new Batcher<number, number>(
     (requests) => {
       const answers = Promise.withResolvers<number[]>();
       batches.push({
@@ -25,11 +25,11 @@ function controlledBatches(nameOf?: (request: number) => unknown) {
     undefined,
     nameOf,
   );
-  const ask = (request: number, deadline = new AbortController().signal) => gathered.ask(request, deadline);
-  return { batches, ask };
+  const submit = (request: number, deadline = new AbortController().signal) => batcher.submit(request, deadline);
+  return { batches, submit };
 }
 
-/** Ends a turn of the event loop, and what follows from it in the next one. */
+/** Waits for the end of this turn of the event loop and the next. */
 async function turn(): Promise<void> {
   for (const _ of times(2, () => 0)) await new Promise(setImmediate);
 }
@@ -37,9 +37,9 @@ async function turn(): Promise<void> {
 const numbers = (from: number, to: number) => times(to - from, (index) => from + index);
 
 test('a single request is sent at the end of its turn', async () => {
-  const { batches, ask } = controlledBatches();
+  const { batches, submit } = controlledBatches();
 
-  const answer = ask(1);
+  const answer = submit(1);
   await turn();
 
   expect(batches.map(({ requests }) => requests)).toEqual([[1]]);
@@ -48,29 +48,29 @@ test('a single request is sent at the end of its turn', async () => {
 });
 
 test('requests of one turn are sent together, at most 64, and each gets its own result', async () => {
-  const { batches, ask } = controlledBatches();
+  const { batches, submit } = controlledBatches();
 
-  const answers = numbers(0, 150).map((request) => ask(request));
+  const answers = numbers(0, 150).map((request) => submit(request));
   await turn();
   await turn();
 
   expect(batches.map(({ requests }) => requests)).toEqual([numbers(0, 64), numbers(64, 128), numbers(128, 150)]);
-  // In whatever order the batches end.
+  // The batches end in another order.
   for (const batch of batches.toReversed()) batch.answer();
   expect(await Promise.all(answers)).toEqual(numbers(0, 150).map((request) => request * 10));
 });
 
 test('a later request does not wait for a batch in flight unless four are', async () => {
-  const { batches, ask } = controlledBatches();
+  const { batches, submit } = controlledBatches();
   const answers: Promise<number>[] = [];
 
   for (const request of numbers(0, 10)) {
-    answers.push(ask(request));
+    answers.push(submit(request));
     await turn();
   }
   expect(batches.map(({ requests }) => requests)).toEqual([[0], [1], [2], [3]]);
 
-  // What has come in the meantime goes together, in place of the one that ended.
+  // The requests made meanwhile are sent together, in place of the batch that ended.
   batches[2]?.answer();
   await turn();
   expect(batches.slice(4).map(({ requests }) => requests)).toEqual([numbers(4, 10)]);
@@ -79,8 +79,8 @@ test('a later request does not wait for a batch in flight unless four are', asyn
 });
 
 test('requests beyond four batches in flight are sent as those end', async () => {
-  const { batches, ask } = controlledBatches();
-  const answers = numbers(0, 1000).map((request) => ask(request));
+  const { batches, submit } = controlledBatches();
+  const answers = numbers(0, 1000).map((request) => submit(request));
 
   for (let ended = 0; ended < 16; ended += 1) {
     await turn();
@@ -94,9 +94,9 @@ test('requests beyond four batches in flight are sent as those end', async () =>
 });
 
 test('a batch that fails rejects its own requests only', async () => {
-  const { batches, ask } = controlledBatches();
-  const first = Promise.allSettled(numbers(0, 64).map((request) => ask(request)));
-  const second = Promise.all(numbers(64, 128).map((request) => ask(request)));
+  const { batches, submit } = controlledBatches();
+  const first = Promise.allSettled(numbers(0, 64).map((request) => submit(request)));
+  const second = Promise.all(numbers(64, 128).map((request) => submit(request)));
   await turn();
   await turn();
 
@@ -110,16 +110,16 @@ test('a batch that fails rejects its own requests only', async () => {
 });
 
 test('failed batches make room for others like successful ones', async () => {
-  const { batches, ask } = controlledBatches();
+  const { batches, submit } = controlledBatches();
   for (const round of numbers(0, 10)) {
-    const answer = ask(round);
+    const answer = submit(round);
     await turn();
     batches[round]?.fail(new Error('cut off'));
     await expect(answer).rejects.toThrow('cut off');
   }
 
   for (const request of numbers(10, 15)) {
-    ask(request);
+    submit(request);
     await turn();
   }
 
@@ -127,14 +127,14 @@ test('failed batches make room for others like successful ones', async () => {
 });
 
 test('a request whose deadline has passed is not sent, and others are', async () => {
-  const { batches, ask } = controlledBatches();
+  const { batches, submit } = controlledBatches();
   const over = new AbortController();
   for (const request of numbers(0, 4)) {
-    ask(request);
+    submit(request);
     await turn();
   }
-  const late = ask(50, over.signal);
-  const beside = ask(51);
+  const late = submit(50, over.signal);
+  const beside = submit(51);
   await turn();
 
   over.abort(new Error('too late'));
@@ -147,15 +147,15 @@ test('a request whose deadline has passed is not sent, and others are', async ()
 });
 
 test('requests whose deadlines have all passed do not block the next one', async () => {
-  const { batches, ask } = controlledBatches();
+  const { batches, submit } = controlledBatches();
   const over = new AbortController();
   over.abort(new Error('too late'));
 
-  const late = await Promise.allSettled(numbers(0, 200).map((request) => ask(request, over.signal)));
+  const late = await Promise.allSettled(numbers(0, 200).map((request) => submit(request, over.signal)));
   expect(late.every(({ status }) => status === 'rejected')).toBe(true);
   expect(batches).toEqual([]);
 
-  const answer = ask(1);
+  const answer = submit(1);
   await turn();
   batches[0]?.answer();
   expect(await answer).toBe(10);
@@ -164,30 +164,36 @@ test('requests whose deadlines have all passed do not block the next one', async
 test('a batch knows the caller of each of its requests', async () => {
   let caller: string | undefined;
   const batches: (readonly (string | undefined)[])[] = [];
-  const gathered = new Batcher<number, number, string>(
+  const batcher = new Batcher<number, number, string>(
     async (requests, callers) => {
       batches.push(callers);
       return requests;
     },
     () => caller,
   );
-  const ask = (of: string | undefined, deadline = new AbortController().signal) => {
+  const submit = (of: string | undefined, deadline = new AbortController().signal) => {
     caller = of;
-    return gathered.ask(1, deadline).catch(() => {});
+    return batcher.submit(1, deadline).catch(() => {});
   };
 
-  await Promise.all([ask('Ada'), ask('late', AbortSignal.abort()), ask(undefined), ask('Grace'), ask('Ada')]);
+  await Promise.all([
+    submit('Ada'),
+    submit('late', AbortSignal.abort()),
+    submit(undefined),
+    submit('Grace'),
+    submit('Ada'),
+  ]);
 
   expect(batches).toEqual([['Ada', undefined, 'Grace', 'Ada']]);
 });
 
 test('equal requests are sent as one, and later ones do not share the result of a batch in flight', async () => {
-  const { batches, ask } = controlledBatches((request) => request % 100);
-  const herd = times(1000, () => ask(7));
-  const others = numbers(0, 100).map((request) => ask(request));
+  const { batches, submit } = controlledBatches((request) => request % 100);
+  const herd = times(1000, () => submit(7));
+  const others = numbers(0, 100).map((request) => submit(request));
   await turn();
   await turn();
-  const late = ask(107);
+  const late = submit(107);
   await turn();
 
   expect(batches.map(({ requests }) => requests)).toEqual([
@@ -203,21 +209,21 @@ test('equal requests are sent as one, and later ones do not share the result of 
 
 test('a batch knows all callers, including those of merged requests', async () => {
   let caller = '';
-  const known: (readonly (string | undefined)[])[] = [];
-  const gathered = new Batcher<number, number, string>(
+  const seen: (readonly (string | undefined)[])[] = [];
+  const batcher = new Batcher<number, number, string>(
     async (requests, callers) => {
-      known.push(callers);
+      seen.push(callers);
       return requests;
     },
     () => caller,
     (request) => request,
   );
-  const askAs = (name: string, request: number) => {
+  const submitAs = (name: string, request: number) => {
     caller = name;
-    return gathered.ask(request, new AbortController().signal);
+    return batcher.submit(request, new AbortController().signal);
   };
 
-  await Promise.all([askAs('Ada', 1), askAs('Grace', 2), askAs('Alan', 1)]);
+  await Promise.all([submitAs('Ada', 1), submitAs('Grace', 2), submitAs('Alan', 1)]);
 
-  expect(known.map((callers) => callers.toSorted())).toEqual([['Ada', 'Alan', 'Grace']]);
+  expect(seen.map((callers) => callers.toSorted())).toEqual([['Ada', 'Alan', 'Grace']]);
 });

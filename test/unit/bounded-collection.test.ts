@@ -13,7 +13,7 @@ afterEach(() => {
   expect(left).toBe(0);
 });
 
-/** A collection of a driver that does not end what it is told to do. */
+/** A collection of a driver whose commands never end. */
 const silent = {
   findOne: () => new Promise(() => {}),
   insertMany: () => new Promise(() => {}),
@@ -25,19 +25,19 @@ test.each<[string, (collection: Collection) => Promise<unknown>]>([
   ['find', (collection) => collection.find({}).toArray()],
   ['insert', (collection) => collection.insertMany([{}, {}])],
 ])('a %s that the driver never finishes is given up and reported as failed', async (command, work) => {
-  const told: unknown[] = [];
+  const reported: unknown[] = [];
   const collection = boundedCollection(silent, MAX_MS, (...begun) => {
-    told.push(begun[0]);
-    return (ok) => told.push(ok);
+    reported.push(begun[0]);
+    return (ok) => reported.push(ok);
   });
   const outcome = expect(work(collection)).rejects.toThrow(`within ${MAX_MS} ms`);
 
   vi.advanceTimersByTime(MAX_MS - 1);
-  expect(told).toEqual([command]);
+  expect(reported).toEqual([command]);
   vi.advanceTimersByTime(1);
 
   await outcome;
-  expect(told).toEqual([command, false]);
+  expect(reported).toEqual([command, false]);
 });
 
 test('a command that ends leaves no timer, observed or not', async () => {

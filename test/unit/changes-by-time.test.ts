@@ -4,12 +4,12 @@ import type { Collections } from '../../src/store/mongo/collections.ts';
 import { ACKNOWLEDGED } from '../../src/store/mongo/documents.ts';
 import { times } from '../support/builders.ts';
 
-/** How many leads the engine can sort in the time that it has. */
+/** The number of leads that the engine can sort in time. */
 const SORTABLE = 1000;
 
-/** An engine that sorts all that matches, and fails when that is too much. */
+/** An engine that sorts everything that matches, and fails when that is too much. */
 class SortingEngine {
-  readonly waiting = new Set<number>();
+  readonly pending = new Set<number>();
   sorted = 0;
 
   readonly leads = {
@@ -22,8 +22,8 @@ class SortingEngine {
           return cursor;
         },
         toArray: async () => {
-          const matching = [...this.waiting].filter((time) => time < filter['changes.since'].$lt.getTime());
-          if (matching.length > SORTABLE) throw new Error('it took too long');
+          const matching = [...this.pending].filter((time) => time < filter['changes.since'].$lt.getTime());
+          if (matching.length > SORTABLE) throw new Error('sorting took too long');
           this.sorted += matching.length;
           return matching
             .sort((a, b) => a - b)
@@ -39,13 +39,13 @@ class SortingEngine {
 const NOW = Date.now();
 const LEADS = 20_000;
 
-/** Looks until one is answered, as callers do who try again. */
-async function find(oldest: ChangesByTime, engine: SortingEngine, count: number): Promise<number[]> {
+/** Retries until the engine succeeds, as callers do. */
+async function find(changes: ChangesByTime, engine: SortingEngine, count: number): Promise<number[]> {
   for (let attempt = 0; attempt < 60; attempt += 1) {
-    const found = await oldest.find(engine, count).catch(() => undefined);
-    if (found) return found.map(({ changes }) => changes?.since?.getTime() ?? Number.NaN);
+    const found = await changes.find(engine, count).catch(() => undefined);
+    if (found) return found.map(({ changes: { since } = {} }) => since?.getTime() ?? Number.NaN);
   }
-  throw new Error('no look was answered');
+  throw new Error('no attempt succeeded');
 }
 
 test.each([
@@ -55,34 +55,34 @@ test.each([
 ])('takes 20,000 leads of %s in order, even where the engine cannot sort them all', async (_, span) => {
   const engine = new SortingEngine();
   for (const index of times(LEADS, (index) => index)) {
-    engine.waiting.add(NOW - span + Math.floor((index * span) / LEADS));
+    engine.pending.add(NOW - span + Math.floor((index * span) / LEADS));
   }
-  const inOrder = [...engine.waiting].sort((a, b) => a - b);
-  const oldest = new ChangesByTime();
+  const inOrder = [...engine.pending].sort((a, b) => a - b);
+  const changes = new ChangesByTime();
 
   const taken: number[] = [];
-  while (engine.waiting.size > 0) {
-    const found = await find(oldest, engine, 200);
-    for (const time of found) engine.waiting.delete(time);
+  while (engine.pending.size > 0) {
+    const found = await find(changes, engine, 200);
+    for (const time of found) engine.pending.delete(time);
     taken.push(...found);
   }
 
   expect(taken).toEqual(inOrder);
-  // Not each look all of them: that would be 1,000,000.
+  // If each call sorted all of them, it would be 1,000,000.
   expect(engine.sorted).toBeLessThan(10 * inOrder.length);
 });
 
 test('finds changes that sort before or after all that was found', async () => {
   const engine = new SortingEngine();
-  for (const index of times(1000, (index) => index)) engine.waiting.add(NOW - 1_000_000 + index);
-  const oldest = new ChangesByTime();
-  await find(oldest, engine, 100);
-  engine.waiting.clear();
+  for (const index of times(1000, (index) => index)) engine.pending.add(NOW - 1_000_000 + index);
+  const changes = new ChangesByTime();
+  await find(changes, engine, 100);
+  engine.pending.clear();
 
   for (const time of [NOW, NOW + 10 * 365 * 86_400_000, 1, ACKNOWLEDGED.getTime() - 1]) {
-    engine.waiting.add(time);
-    expect(await find(oldest, engine, 100)).toEqual([time]);
-    engine.waiting.delete(time);
+    engine.pending.add(time);
+    expect(await find(changes, engine, 100)).toEqual([time]);
+    engine.pending.delete(time);
   }
-  expect(await find(oldest, engine, 100)).toEqual([]);
+  expect(await find(changes, engine, 100)).toEqual([]);
 });

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { CoalescedReads } from '../../common/coalesced-reads.ts';
 
-/** Reads that end when the test says so. */
+/** Reads that the test ends. */
 function controlledReads() {
   const reads = new CoalescedReads();
   const begun: PromiseWithResolvers<string>[] = [];

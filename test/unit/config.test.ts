@@ -19,7 +19,7 @@ const key = fileWith('key.pem', 'a private key');
 const ca = fileWith('ca.pem', 'an authority');
 const empty = fileWith('empty', '');
 
-/** As short as a token may be. */
+/** A token of the minimum length. */
 const TOKEN = 'token'.padEnd(32, '.');
 
 function faultsOf(env: Record<string, string>): readonly string[] {
@@ -159,9 +159,9 @@ describe("the core's token", () => {
   test.each(['hunter2', `hunter2${'x'.repeat(24)}`])(
     'is a fault when it is too short, and is not in the message: %s',
     (CORE_TOKEN) => {
-      const told = ['CORE_TOKEN must have at least 32 characters: openssl rand -hex 32 makes one'];
-      expect(faultsOf({ CORE_TOKEN })).toEqual(told);
-      expect(faultsOf({ CORE_TOKEN_FILE: fileWith('short', `${CORE_TOKEN}\n`) })).toEqual(told);
+      const expected = ['CORE_TOKEN must have at least 32 characters: openssl rand -hex 32 makes one'];
+      expect(faultsOf({ CORE_TOKEN })).toEqual(expected);
+      expect(faultsOf({ CORE_TOKEN_FILE: fileWith('short', `${CORE_TOKEN}\n`) })).toEqual(expected);
       expect(faultsOf({ CORE_TOKEN: CORE_TOKEN.padEnd(32, 'x') })).toEqual([]);
     },
   );

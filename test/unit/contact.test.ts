@@ -10,7 +10,7 @@ const contactKey = (contact: Contact, regionCode: RegionCode | null) =>
 
 describe('phone numbers', () => {
   test.each<[typed: string, region: RegionCode | null, normalised: string]>([
-    // With a country code, the region does not matter.
+    // With a country code, the region is ignored.
     ['+49 30 1234567', null, '+49301234567'],
     ['+49 30 1234567', 'US', '+49301234567'],
     ['+49 (0)30 123 45 67', null, '+49301234567'],
@@ -24,14 +24,14 @@ describe('phone numbers', () => {
     ['(+49) 30 1234567', null, '+49301234567'],
     ['\u202a+49 30 1234567\u202c', null, '+49301234567'],
     ['+39 06 12345678', null, '+390612345678'],
-    // Without one, it is the region's.
+    // Without one, the number is of the region.
     ['030 1234567', 'DE', '+49301234567'],
     ['(030) 123-45-67', 'DE', '+49301234567'],
     ['030.1234567', 'DE', '+49301234567'],
     ['06 12345678', 'IT', '+390612345678'],
     ['212-555-0123', 'US', '+12125550123'],
     ['1 (212) 555-0123', 'US', '+12125550123'],
-    // Nobody knows the region: the digits.
+    // Without a region: the digits.
     ['030 1234567', null, '0301234567'],
     ['030/123-4567', null, '0301234567'],
     ['1234567', null, '1234567'],
@@ -40,7 +40,7 @@ describe('phone numbers', () => {
     ['030 1234567 x12', 'DE', '+49301234567;ext=12'],
     ['030 1234567 x13', 'DE', '+49301234567;ext=13'],
     ['tel:+49-30-1234567;ext=12', null, '+49301234567;ext=12'],
-    // With letters in it, and no possible number: the text, without what separates.
+    // Letters and no possible number: the text without separators.
     ['1-800-FLOWERS', 'US', '1800flowers'],
     ['1-800-CONTACTS', 'US', '1800contacts'],
     ['1-800-CONTACTS', 'DE', '1800contacts'],
@@ -67,7 +67,7 @@ describe('phone numbers', () => {
     ['𝟎𝟑𝟎 𝟏𝟐𝟑𝟒𝟓𝟔𝟕', 'DE', '+49301234567'],
     ['𝟘𝟛𝟘 𝟣𝟤𝟥𝟺𝟻𝟼𝟽', 'DE', '+49301234567'],
     ['0٣० １𝟐3', null, '030123'],
-    // Numbers that nobody can have: their digits, and the plus.
+    // Impossible numbers: the digits and the plus.
     ['+999 123 456 789', null, '+999123456789'],
     ['00999 123 456 789', null, '+999123456789'],
     ['+1 23', null, '+123'],
@@ -85,7 +85,7 @@ describe('phone numbers', () => {
       .map((codePoint) => String.fromCodePoint(codePoint))
       .filter((character) => /\p{Nd}/u.test(character));
 
-    // They come in runs from zero to nine, by the rules of Unicode.
+    // Unicode assigns them in runs from zero to nine.
     const read = digits.map((digit) => normalisePhone(`1${digit}1`, null));
 
     expect(digits.length % 10).toBe(0);

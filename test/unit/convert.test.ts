@@ -7,7 +7,7 @@ import { LeadSchema } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { apiKeyToWire, auditEventToWire, leadToWire, memberToWire, studioToWire } from '../../src/rpc/convert.ts';
 import { aLead, aMember, anApiKey, aStudio, NOW, STUDIO_ID } from '../support/builders.ts';
 
-// What stands in one message with the answers of others must be one that can be written.
+// A value that cannot be encoded would fail a whole message with the results of others.
 describe('every value to be sent is converted to a valid message or rejected at conversion', () => {
   const event = {
     studioId: STUDIO_ID,

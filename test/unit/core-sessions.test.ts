@@ -26,7 +26,7 @@ test('when the core closes an idle connection as the next call comes, the call u
   const second = await call(sessions);
 
   expect(second === first).toBe(false);
-  // Its error comes when its socket is closed: without a listener that would end the process.
+  // Its error is emitted when its socket is closed, and would end the process without a listener.
   expect(first.listenerCount('error')).toBeGreaterThan(0);
 });
 
@@ -70,7 +70,7 @@ test('each call made while the core is suspended reaches it when it resumes, or 
   await sleep(200);
   proxy.silence();
   await sleep(150);
-  // The connection was silent for long enough: it is asked for a sign of life, while the long call still goes over it.
+  // The connection has been silent long enough for a ping, while the long call is still open.
   const asked = begin();
   await sleep(1500);
   proxy.heal();

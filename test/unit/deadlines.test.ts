@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 
 const SOURCE = readFileSync(join(import.meta.dirname, '../../common/deadlines.ts'), 'utf8');
 
-/** Loads the deadlines with one of them changed. */
+/** Loads the deadlines with one value changed. */
 function loadWith(name: string, ms: number): Promise<unknown> {
   const changed = SOURCE.replace(new RegExp(`(const ${name} =)[^;]+;`), `$1 ${ms};`);
   expect(changed).not.toBe(SOURCE);

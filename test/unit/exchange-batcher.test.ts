@@ -4,20 +4,20 @@ import { type BatchItem, ExchangeBatcher, NoResponse, type Result } from '../../
 import { times } from '../support/builders.ts';
 import { startOtlpReceiver } from '../support/otlp-receiver.ts';
 
-/** How long a request may take; milliseconds. */
+/** The timeout of a request; milliseconds. */
 const TIMEOUT_MS = 5000;
 
-/** How many requests may be pending. */
+/** The maximum number of pending requests. */
 const MAX_PENDING_REQUESTS = 2048;
 
-/** How many requests go over one call. */
+/** The number of requests after which a call is replaced. */
 const MAX_IN_CALL = 1_000_000;
 
-/** The other side of one call: it does what the test says. */
+/** The other side of one call, controlled by the test. */
 class OtherSide {
-  /** What it has read, message by message. */
+  /** The messages read so far. */
   readonly messages: (readonly BatchItem<string>[])[] = [];
-  /** Whether the collector has said that nothing more comes. */
+  /** Whether the batcher has ended the request. */
   hasAll = false;
   readonly #incoming: AsyncIterable<readonly BatchItem<string>[]>;
   readonly #outgoing: (readonly Result<string>[])[] = [];
@@ -28,18 +28,18 @@ class OtherSide {
     this.#incoming = messages;
   }
 
-  /** Begins to read whatever comes. */
+  /** Starts to read messages. */
   async read(): Promise<void> {
     for await (const message of this.#incoming) this.messages.push(message);
     this.hasAll = true;
   }
 
-  /** What it has read, in order. */
+  /** The requests read so far, in order. */
   get requests(): string[] {
     return this.messages.flat().map(({ request }) => request);
   }
 
-  /** Answers requests by their place in the call; each with its own text, unless told otherwise. */
+  /** Sends results for requests by their indices in the call. */
   answer(...indexes: readonly number[]): void {
     const { requests } = this;
     this.send(indexes.map((index) => ({ index, answer: `answer to ${requests[index]}` })));
@@ -50,7 +50,7 @@ class OtherSide {
     this.#wake();
   }
 
-  /** Ends the call, after what it has sent; with an error if there is one. */
+  /** Ends the call after the results sent so far, optionally with an error. */
   end(error?: unknown): void {
     this.#end = error === undefined ? {} : { error };
     this.#wake();
@@ -72,10 +72,10 @@ class OtherSide {
 }
 
 /**
- * A collector, and the other side of each of its calls in the order in which they began.
+ * A batcher, and the other side of each of its calls in the order in which they started.
  *
- * @param reads whether the first call is read from its beginning
- * @param lingerMs how long it gathers while a message has no result
+ * @param reads whether the other side reads the first call from its start
+ * @param lingerMs how long the batcher gathers requests while a message has no result
  */
 function controlled({ reads = true, lingerMs }: { reads?: boolean; lingerMs?: number } = {}) {
   const calls: OtherSide[] = [];
@@ -87,38 +87,38 @@ function controlled({ reads = true, lingerMs }: { reads?: boolean; lingerMs?: nu
     },
     { timeoutMs: TIMEOUT_MS, maxPerMessage: 64, lingerMs },
   );
-  const ask = (request: string, sharedAs?: string) => {
+  const submit = (request: string, sharedAs?: string) => {
     const answer = batcher.send(request, `id of ${request}`, sharedAs);
-    // Looked at later, or not at all.
+    // Awaited later, or not at all.
     answer.catch(() => {});
     return answer;
   };
   const call = (index: number) => calls[index] as OtherSide;
-  return { calls, call, ask };
+  return { calls, call, submit };
 }
 
-/** Ends a turn of the event loop, and what follows from it in the next ones. */
+/** Waits for the end of this turn of the event loop and the next ones. */
 async function turn(): Promise<void> {
   for (const _ of times(3, () => 0)) await new Promise(setImmediate);
 }
 
-/** A collector whose call is begun: it has answered one request. */
+/** A batcher whose call has started and has had one result. */
 async function begun(options: { lingerMs?: number } = {}) {
   const all = controlled(options);
-  const first = all.ask('first');
+  const first = all.submit('first');
   await turn();
   all.call(0).answer(0);
   await first;
   return all;
 }
 
-const UNANSWERED = { constructor: NoResponse };
+const NO_RESPONSE = { constructor: NoResponse };
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
 });
 afterEach(() => {
-  // Whatever was asked is answered or refused, and waits for nothing.
+  // Every request has ended and has no timer left.
   const left = vi.getTimerCount();
   vi.useRealTimers();
   expect(left).toBe(0);
@@ -126,9 +126,9 @@ afterEach(() => {
 
 describe('what goes together', () => {
   test('a single request is sent immediately, with its id for the log', async () => {
-    const { call, calls, ask } = await begun();
+    const { call, calls, submit } = await begun();
 
-    const answer = ask('one');
+    const answer = submit('one');
     await turn();
 
     expect(calls).toHaveLength(1);
@@ -138,10 +138,10 @@ describe('what goes together', () => {
   });
 
   test('requests of one turn share messages of at most 64', async () => {
-    const { call, ask } = await begun();
+    const { call, submit } = await begun();
 
     const names = times(150, (index) => `No. ${index}`);
-    const answers = names.map((name) => ask(name));
+    const answers = names.map((name) => submit(name));
     await turn();
 
     expect(
@@ -150,14 +150,14 @@ describe('what goes together', () => {
         .map(({ length }) => length),
     ).toEqual([64, 64, 22]);
     expect(call(0).requests.slice(1)).toEqual(names);
-    // In any order, some together.
+    // The results come in another order, some together.
     for (let index = 150; index > 0; index -= 3) call(0).answer(index, index - 2, index - 1);
     expect(await Promise.all(answers)).toEqual(names.map((name) => `answer to ${name}`));
   });
 
   test('so do requests made before there is a call', async () => {
-    const { call, calls, ask } = controlled();
-    const answers = ['one', 'two', 'three'].map((name) => ask(name));
+    const { call, calls, submit } = controlled();
+    const answers = ['one', 'two', 'three'].map((name) => submit(name));
     await turn();
 
     expect(calls).toHaveLength(1);
@@ -167,11 +167,11 @@ describe('what goes together', () => {
   });
 
   test('a request of the next turn does not wait for pending ones', async () => {
-    const { call, ask } = await begun();
-    const slow = ask('slow');
+    const { call, submit } = await begun();
+    const slow = submit('slow');
     await turn();
 
-    const fast = ask('fast');
+    const fast = submit('fast');
     await turn();
     expect(call(0).requests).toEqual(['first', 'slow', 'fast']);
     call(0).answer(2);
@@ -182,8 +182,8 @@ describe('what goes together', () => {
   });
 
   test('a request that fails does not affect others, and gets the error of the other side', async () => {
-    const { call, ask } = await begun();
-    const [bad, good] = [ask('bad'), ask('good')];
+    const { call, submit } = await begun();
+    const [bad, good] = [submit('bad'), submit('good')];
     await turn();
 
     call(0).send([
@@ -196,10 +196,10 @@ describe('what goes together', () => {
   });
 
   test('requests made while the other side does not read are sent in full messages once it does', async () => {
-    const { call, ask } = controlled({ reads: false });
+    const { call, submit } = controlled({ reads: false });
     const answers: Promise<string>[] = [];
     for (const index of times(130, (each) => each)) {
-      answers.push(ask(`No. ${index}`));
+      answers.push(submit(`No. ${index}`));
       if (index % 20 === 0) await turn();
     }
 
@@ -216,13 +216,13 @@ describe('gathering', () => {
   const LINGER_MS = 5;
 
   test('a single request does not wait, whatever was sent before', async () => {
-    const { call, ask } = await begun({ lingerMs: LINGER_MS });
-    const one = ask('one');
+    const { call, submit } = await begun({ lingerMs: LINGER_MS });
+    const one = submit('one');
     await turn();
     call(0).answer(1);
     await one;
 
-    const two = ask('two');
+    const two = submit('two');
     await turn();
     expect(call(0).requests).toEqual(['first', 'one', 'two']);
     call(0).answer(2);
@@ -230,12 +230,12 @@ describe('gathering', () => {
   });
 
   test('requests made before the last message has a result are sent together at its first result', async () => {
-    const { call, ask } = await begun({ lingerMs: LINGER_MS });
-    const [one, slow] = [ask('one'), ask('slow')];
+    const { call, submit } = await begun({ lingerMs: LINGER_MS });
+    const [one, slow] = [submit('one'), submit('slow')];
     await turn();
-    const later = ['three', 'four'].map((name) => ask(name));
+    const later = ['three', 'four'].map((name) => submit(name));
     await turn();
-    const last = ask('five');
+    const last = submit('five');
     await turn();
     expect(call(0).messages).toHaveLength(2);
 
@@ -253,10 +253,10 @@ describe('gathering', () => {
   });
 
   test('they are sent without a result after the linger time', async () => {
-    const { call, ask } = await begun({ lingerMs: LINGER_MS });
-    const slow = ask('slow');
+    const { call, submit } = await begun({ lingerMs: LINGER_MS });
+    const slow = submit('slow');
     await turn();
-    const next = ask('next');
+    const next = submit('next');
     await turn();
     vi.advanceTimersByTime(LINGER_MS - 1);
     await turn();
@@ -273,14 +273,14 @@ describe('gathering', () => {
   });
 
   test('a full message does not wait', async () => {
-    const { call, ask } = await begun({ lingerMs: LINGER_MS });
-    const answers = [ask('one')];
+    const { call, submit } = await begun({ lingerMs: LINGER_MS });
+    const answers = [submit('one')];
     await turn();
-    for (const index of times(63, (each) => each)) answers.push(ask(`No. ${index}`));
+    for (const index of times(63, (each) => each)) answers.push(submit(`No. ${index}`));
     await turn();
     expect(call(0).messages).toHaveLength(2);
 
-    answers.push(ask('the last'));
+    answers.push(submit('the last'));
     await turn();
 
     expect(call(0).messages.map(({ length }) => length)).toEqual([1, 1, 64]);
@@ -289,10 +289,10 @@ describe('gathering', () => {
   });
 
   test('what is gathered when the call ends is sent over the next one', async () => {
-    const { call, ask } = await begun({ lingerMs: LINGER_MS });
-    const one = ask('one');
+    const { call, submit } = await begun({ lingerMs: LINGER_MS });
+    const one = submit('one');
     await turn();
-    const two = ask('two');
+    const two = submit('two');
     await turn();
 
     call(0).end(new Error('cut off'));
@@ -305,12 +305,12 @@ describe('gathering', () => {
   });
 
   test('a request can share another that is gathered and not yet sent', async () => {
-    const { call, ask } = await begun({ lingerMs: LINGER_MS });
-    const other = ask('other');
+    const { call, submit } = await begun({ lingerMs: LINGER_MS });
+    const other = submit('other');
     await turn();
-    const early = ask('early', 'name');
+    const early = submit('early', 'name');
     await turn();
-    const late = ask('late', 'name');
+    const late = submit('late', 'name');
     await turn();
     call(0).answer(1);
     await other;
@@ -324,10 +324,10 @@ describe('gathering', () => {
 
 describe('sharing', () => {
   test('requests of one name share one request and its result as long as it is not sent', async () => {
-    const { call, ask } = await begun();
-    const together = [ask('one', 'name'), ask('another', 'name'), ask('third', 'name')];
-    const different = ask('one', 'other name');
-    const unnamed = ask('one');
+    const { call, submit } = await begun();
+    const together = [submit('one', 'name'), submit('another', 'name'), submit('third', 'name')];
+    const different = submit('one', 'other name');
+    const unnamed = submit('one');
     await turn();
 
     expect(call(0).requests.slice(1)).toEqual(['one', 'one', 'one']);
@@ -346,15 +346,15 @@ describe('sharing', () => {
   });
 
   test('a request made after it was sent is separate', async () => {
-    const { call, ask } = await begun();
-    const before = ask('before', 'name');
+    const { call, submit } = await begun();
+    const before = submit('before', 'name');
     await turn();
 
-    const after = ask('after', 'name');
+    const after = submit('after', 'name');
     await turn();
     expect(call(0).requests).toEqual(['first', 'before', 'after']);
 
-    // The answer of the one that was sent before is not that of the one that came after.
+    // The result of the earlier request is not used for the later one.
     call(0).answer(1);
     expect(await before).toBe('answer to before');
     call(0).answer(2);
@@ -362,38 +362,38 @@ describe('sharing', () => {
   });
 
   test('a request that is sent again is not shared either', async () => {
-    const { call, ask } = await begun();
-    const seenNot = ask('old', 'name');
+    const { call, submit } = await begun();
+    const unprocessed = submit('old', 'name');
     await turn();
     call(0).end();
-    const later = ask('new', 'name');
+    const later = submit('new', 'name');
     await turn();
 
     expect(call(1).requests.toSorted()).toEqual(['new', 'old']);
     call(1).answer(0, 1);
-    expect([await seenNot, await later]).toEqual(['answer to old', 'answer to new']);
+    expect([await unprocessed, await later]).toEqual(['answer to old', 'answer to new']);
   });
 
   test('a failure is shared like a result, and not cached', async () => {
-    const { call, ask } = await begun();
-    const together = [ask('one', 'name'), ask('two', 'name')];
+    const { call, submit } = await begun();
+    const together = [submit('one', 'name'), submit('two', 'name')];
     await turn();
     call(0).send([{ index: 1, error: new Error('refused') }]);
     for (const each of together) await expect(each).rejects.toThrow('refused');
 
-    const again = ask('three', 'name');
+    const again = submit('three', 'name');
     await turn();
     call(0).answer(2);
     expect(await again).toBe('answer to three');
   });
 
   test('nor is a timeout before it was sent', async () => {
-    const { call, ask } = controlled({ reads: false });
-    const old = ask('old', 'name');
+    const { call, submit } = controlled({ reads: false });
+    const old = submit('old', 'name');
     vi.advanceTimersByTime(TIMEOUT_MS);
-    await expect(old).rejects.toMatchObject(UNANSWERED);
+    await expect(old).rejects.toMatchObject(NO_RESPONSE);
 
-    const again = ask('new', 'name');
+    const again = submit('new', 'name');
     call(0).read();
     await turn();
     expect(call(0).requests).toEqual(['new']);
@@ -402,9 +402,9 @@ describe('sharing', () => {
   });
 
   test('a shared request counts once among the pending', async () => {
-    const { call, ask } = await begun();
-    const shared = times(3 * MAX_PENDING_REQUESTS, () => ask('one', 'name'));
-    const others = times(MAX_PENDING_REQUESTS - 1, (index) => ask(`No. ${index}`));
+    const { call, submit } = await begun();
+    const shared = times(3 * MAX_PENDING_REQUESTS, () => submit('one', 'name'));
+    const others = times(MAX_PENDING_REQUESTS - 1, (index) => submit(`No. ${index}`));
     await turn();
 
     call(0).answer(...times(MAX_PENDING_REQUESTS, (index) => 1 + index));
@@ -418,27 +418,27 @@ test('a shared request continues the first sampled trace, and the others link to
   const receiver = await startOtlpReceiver();
   onTestFinished(() => receiver.stop());
   const tracer = createOtlpTracer('test', receiver.url);
-  const goneOnWith: (string | undefined)[] = [];
+  const continued: (string | undefined)[] = [];
   let index = 0;
   const batcher = new ExchangeBatcher<string, string>(
     async function* (messages) {
       for await (const message of messages) {
-        goneOnWith.push(...message.map(({ span }) => span?.traceparent));
+        continued.push(...message.map(({ span }) => span?.traceparent));
         yield message.map(() => ({ index: index++, answer: 'shared' }));
       }
     },
     { timeoutMs: TIMEOUT_MS, maxPerMessage: 64 },
   );
-  // Who opens the call is sent at once, and shares with nobody.
+  // The request that opens the call is sent immediately and not shared.
   await batcher.send('first', 'id');
-  const notKept = tracer.begin('not kept', `00-${'1'.repeat(32)}-${'2'.repeat(16)}-00`);
-  const kept = ['first', 'second', 'third'].map((name) => tracer.begin(name, undefined));
-  await Promise.all([notKept, ...kept].map((span) => batcher.send('one', 'id', 'name', span)));
-  for (const span of [notKept, ...kept]) span.end({ failed: false });
+  const unsampled = tracer.begin('unsampled', `00-${'1'.repeat(32)}-${'2'.repeat(16)}-00`);
+  const sampled = ['first', 'second', 'third'].map((name) => tracer.begin(name, undefined));
+  await Promise.all([unsampled, ...sampled].map((span) => batcher.send('one', 'id', 'name', span)));
+  for (const span of [unsampled, ...sampled]) span.end({ failed: false });
   await tracer.close();
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
 
-  expect(goneOnWith).toEqual([undefined, kept[0]?.traceparent]);
+  expect(continued).toEqual([undefined, sampled[0]?.traceparent]);
   const [first, ...others] = receiver.spans.map(({ name, traceId, spanId }) => ({ name, id: { traceId, spanId } }));
   expect([first?.name, ...others.map(({ name }) => name)]).toEqual(['first', 'second', 'third']);
   expect(receiver.spans.map(({ links }) => links)).toEqual([others.map(({ id }) => id), [first?.id], [first?.id]]);
@@ -446,43 +446,43 @@ test('a shared request continues the first sampled trace, and the others link to
 
 describe('deadlines', () => {
   test('a request without a result in time fails, and others get theirs', async () => {
-    const { call, ask } = await begun();
-    const slow = ask('slow');
+    const { call, submit } = await begun();
+    const slow = submit('slow');
     await turn();
     vi.advanceTimersByTime(TIMEOUT_MS - 1);
-    const later = ask('later');
+    const later = submit('later');
     await turn();
 
     vi.advanceTimersByTime(1);
-    await expect(slow).rejects.toMatchObject(UNANSWERED);
+    await expect(slow).rejects.toMatchObject(NO_RESPONSE);
     call(0).answer(2);
     expect(await later).toBe('answer to later');
   });
 
   test('its late result goes to no other request, and the call continues', async () => {
-    const { call, calls, ask } = await begun();
-    const slow = ask('slow');
+    const { call, calls, submit } = await begun();
+    const slow = submit('slow');
     await turn();
     vi.advanceTimersByTime(TIMEOUT_MS);
-    await expect(slow).rejects.toMatchObject(UNANSWERED);
+    await expect(slow).rejects.toMatchObject(NO_RESPONSE);
 
-    const next = ask('next');
+    const next = submit('next');
     await turn();
     call(0).answer(1);
     await turn();
     call(0).answer(2);
 
     expect(await next).toBe('answer to next');
-    await expect(slow).rejects.toMatchObject(UNANSWERED);
+    await expect(slow).rejects.toMatchObject(NO_RESPONSE);
     expect(calls).toHaveLength(1);
   });
 
   test('a request that was not sent in time is not sent at all', async () => {
-    const { call, ask } = controlled({ reads: false });
-    const late = times(100, (index) => ask(`late ${index}`));
+    const { call, submit } = controlled({ reads: false });
+    const late = times(100, (index) => submit(`late ${index}`));
     vi.advanceTimersByTime(TIMEOUT_MS);
-    for (const each of late) await expect(each).rejects.toMatchObject(UNANSWERED);
-    const inTime = ask('in time');
+    for (const each of late) await expect(each).rejects.toMatchObject(NO_RESPONSE);
+    const inTime = submit('in time');
 
     call(0).read();
     await turn();
@@ -499,8 +499,8 @@ describe('an unexpected result', () => {
     ['of one that is answered already', 0],
     ['of a place that is none', -1],
   ])('%s is ignored', async (_, index) => {
-    const { call, calls, ask } = await begun();
-    const answer = ask('one');
+    const { call, calls, submit } = await begun();
+    const answer = submit('one');
     await turn();
 
     call(0).send([{ index, answer: 'wrong' }]);
@@ -518,16 +518,16 @@ describe('an unexpected result', () => {
 
 describe('too many pending', () => {
   test('are refused immediately until there is room again', async () => {
-    const { call, ask } = await begun();
-    const answers = times(MAX_PENDING_REQUESTS, (index) => ask(`No. ${index}`));
-    await expect(ask('one too many')).rejects.toMatchObject(UNANSWERED);
+    const { call, submit } = await begun();
+    const answers = times(MAX_PENDING_REQUESTS, (index) => submit(`No. ${index}`));
+    await expect(submit('one too many')).rejects.toMatchObject(NO_RESPONSE);
     await turn();
-    await expect(ask('still')).rejects.toMatchObject(UNANSWERED);
+    await expect(submit('still')).rejects.toMatchObject(NO_RESPONSE);
 
     call(0).answer(1);
     await answers[0];
-    const next = ask('next');
-    await expect(ask('again')).rejects.toMatchObject(UNANSWERED);
+    const next = submit('next');
+    await expect(submit('again')).rejects.toMatchObject(NO_RESPONSE);
     await turn();
     call(0).answer(...times(MAX_PENDING_REQUESTS, (index) => 2 + index));
 
@@ -544,10 +544,10 @@ describe('too many pending', () => {
       (call) => call.send(times(MAX_PENDING_REQUESTS, (index) => ({ index: 1 + index, error: new Error('refused') }))),
     ],
   ])('make room one by one by %s', async (_, end) => {
-    const { calls, call, ask } = await begun();
+    const { calls, call, submit } = await begun();
     for (const round of times(3, (each) => each)) {
-      const answers = times(MAX_PENDING_REQUESTS, (index) => ask(`${round} ${index}`));
-      await expect(ask('one too many')).rejects.toThrow();
+      const answers = times(MAX_PENDING_REQUESTS, (index) => submit(`${round} ${index}`));
+      await expect(submit('one too many')).rejects.toThrow();
       await turn();
       const current = calls.at(-1) as OtherSide;
       if (round === 0) end(current);
@@ -561,13 +561,13 @@ describe('too many pending', () => {
 
 describe('a call that fails', () => {
   test('fails what it carried with its error, and what was only gathered is sent over the next one', async () => {
-    const { calls, call, ask } = await begun();
-    const carried = [ask('one'), ask('two')];
+    const { calls, call, submit } = await begun();
+    const carried = [submit('one'), submit('two')];
     await turn();
     const failure = new Error('cut off');
 
     call(0).end(failure);
-    const gathered = ask('three');
+    const gathered = submit('three');
     for (const each of carried) await expect(each).rejects.toBe(failure);
     await turn();
 
@@ -579,8 +579,8 @@ describe('a call that fails', () => {
   });
 
   test('keeps the results that came before', async () => {
-    const { call, ask } = await begun();
-    const [one, two] = [ask('one'), ask('two')];
+    const { call, submit } = await begun();
+    const [one, two] = [submit('one'), submit('two')];
     await turn();
 
     call(0).answer(1);
@@ -614,9 +614,9 @@ describe('a call that fails', () => {
   });
 
   test('repeatedly fails each request once, and no later ones', async () => {
-    const { calls, ask } = controlled();
+    const { calls, submit } = controlled();
     for (const round of times(20, (each) => each)) {
-      const answer = ask(`${round}`);
+      const answer = submit(`${round}`);
       await turn();
       calls.at(-1)?.end(new Error(`cut off ${round}`));
       await expect(answer).rejects.toThrow(`cut off ${round}`);
@@ -628,25 +628,25 @@ describe('a call that fails', () => {
 
 describe('a call that the other side ends', () => {
   test('when idle is replaced at the next request', async () => {
-    const { calls, call, ask } = await begun();
+    const { calls, call, submit } = await begun();
     call(0).end();
     await turn();
     expect(call(0).hasAll).toBe(true);
     expect(calls).toHaveLength(1);
 
-    const answer = ask('next');
+    const answer = submit('next');
     await turn();
     call(1).answer(0);
     expect(await answer).toBe('answer to next');
   });
 
   test('did not process what has no result: that is sent over another one, with all that came since', async () => {
-    const { calls, call, ask } = await begun();
-    const [one, two, three] = [ask('one'), ask('two'), ask('three')];
+    const { calls, call, submit } = await begun();
+    const [one, two, three] = [submit('one'), submit('two'), submit('three')];
     await turn();
     call(0).answer(2);
     call(0).end();
-    const four = ask('four');
+    const four = submit('four');
     await turn();
 
     expect(calls).toHaveLength(2);
@@ -658,25 +658,25 @@ describe('a call that the other side ends', () => {
   });
 
   test('three times is not retried: what it never processed fails', async () => {
-    const { calls, call, ask } = await begun();
-    const answer = ask('one');
+    const { calls, call, submit } = await begun();
+    const answer = submit('one');
     for (const attempt of times(3, (each) => each)) {
       await turn();
       expect(call(attempt).requests.at(-1)).toBe('one');
       call(attempt).end();
     }
 
-    await expect(answer).rejects.toMatchObject(UNANSWERED);
+    await expect(answer).rejects.toMatchObject(NO_RESPONSE);
     await turn();
     expect(calls).toHaveLength(3);
   });
 
   test('does not get a timed-out request again', async () => {
-    const { calls, call, ask } = await begun();
-    const answer = ask('one');
+    const { calls, call, submit } = await begun();
+    const answer = submit('one');
     await turn();
     vi.advanceTimersByTime(TIMEOUT_MS);
-    await expect(answer).rejects.toMatchObject(UNANSWERED);
+    await expect(answer).rejects.toMatchObject(NO_RESPONSE);
 
     call(0).end();
     await turn();
@@ -692,8 +692,8 @@ describe('a call that the other side ends', () => {
       maxPerMessage: 64,
     });
 
-    await expect(batcher.send('one', 'id')).rejects.toMatchObject(UNANSWERED);
-    await expect(batcher.send('two', 'id')).rejects.toMatchObject(UNANSWERED);
+    await expect(batcher.send('one', 'id')).rejects.toMatchObject(NO_RESPONSE);
+    await expect(batcher.send('two', 'id')).rejects.toMatchObject(NO_RESPONSE);
   });
 });
 

@@ -32,7 +32,7 @@ describe('bounds', () => {
   });
 });
 
-/** Every text of a length, and what makes it valid otherwise. */
+/** The text fields with their bounds, and how to make a valid text of a length. */
 const texts: {
   field: string;
   rule: Rule;

@@ -6,12 +6,12 @@ import { HARD_TEXTS } from '../support/builders.ts';
 
 const NOT_UTF8 = 'is not UTF-8: save the file in that encoding';
 
-/** What each line of a file of one format is read as; the file comes in pieces of a size. */
+/** Reads the lines of a file in one format, in chunks of a size. */
 async function linesOf(format: keyof typeof IMPORT_FORMATS, bytes: Buffer, size = bytes.length): Promise<ImportLine[]> {
-  const pieces = Array.from({ length: Math.ceil(bytes.length / size) }, (_, index) =>
+  const chunks = Array.from({ length: Math.ceil(bytes.length / size) }, (_, index) =>
     bytes.subarray(index * size, (index + 1) * size),
   );
-  return Array.fromAsync(IMPORT_FORMATS[format](Readable.from(pieces), 's1'));
+  return Array.fromAsync(IMPORT_FORMATS[format](Readable.from(chunks), 's1'));
 }
 
 const namesOf = (lines: readonly ImportLine[]) =>

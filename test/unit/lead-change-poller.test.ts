@@ -12,14 +12,14 @@ test('polls with equal results return the same object, so that a thousand consum
     await store.createLead(lead, claimsOf(lead));
   };
   await create();
-  const looks = new LeadChangePoller(store);
+  const poller = new LeadChangePoller(store);
 
-  const first = await looks.now();
-  const all = await Promise.all(times(1000, () => looks.next()));
-  for (const look of all) expect(look).toBe(first);
+  const first = await poller.now();
+  const all = await Promise.all(times(1000, () => poller.next()));
+  for (const poll of all) expect(poll).toBe(first);
   await create();
-  const second = await looks.now();
+  const second = await poller.now();
   expect(second).not.toBe(first);
   expect(second.changes).toHaveLength(2);
-  expect(await looks.now()).toBe(second);
+  expect(await poller.now()).toBe(second);
 });

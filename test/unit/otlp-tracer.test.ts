@@ -5,7 +5,7 @@ import { sampledSpans, sharedChild, type Tracer } from '../../common/tracing.ts'
 import { heapBytes } from '../support/heap.ts';
 import { type ReceivedSpan, startOtlpReceiver } from '../support/otlp-receiver.ts';
 
-/** How many spans there are, and what a span that is kept takes at the least; bytes. */
+/** The number of spans, and the minimum memory of a queued span; bytes. */
 const SPANS = 100_000;
 const SPAN_BYTES = 500;
 
@@ -27,7 +27,7 @@ test('a receiver that reads nothing costs no more memory than the bounded queue 
   expect(heapBytes() - before).toBeLessThan((SPANS * SPAN_BYTES) / 3);
 });
 
-/** What a receiver gets of what is traced. */
+/** Returns the spans that a receiver gets. */
 async function received(work: (tracer: Tracer) => void): Promise<readonly ReceivedSpan[]> {
   const receiver = await startOtlpReceiver();
   onTestFinished(() => receiver.stop());
@@ -39,23 +39,23 @@ async function received(work: (tracer: Tracer) => void): Promise<readonly Receiv
 
 const TRACE_ID = '0af7651916cd43dd8448eb211c80319c';
 const SPAN_ID = 'b7ad6b7169203331';
-const WELL = { failed: false };
+const SUCCESS = { failed: false };
 
 describe('a traceparent', () => {
   test.each([
     ['of version 00', `00-${TRACE_ID}-${SPAN_ID}-01`],
-    ['with flags that nobody knows yet', `00-${TRACE_ID}-${SPAN_ID}-03`],
+    ['with unknown flags', `00-${TRACE_ID}-${SPAN_ID}-03`],
     ['of a later version', `01-${TRACE_ID}-${SPAN_ID}-01`],
     ['of a later version that says more', `cc-${TRACE_ID}-${SPAN_ID}-01-what-the-future-will-be-like`],
   ])('%s is continued, as one of version 00', async (_, traceparent) => {
-    let own = '';
+    let continued = '';
     const [span] = await received((tracer) => {
       const begun = tracer.begin('listLeads', traceparent);
-      own = begun.traceparent;
-      begun.end(WELL);
+      continued = begun.traceparent;
+      begun.end(SUCCESS);
     });
     expect(span).toMatchObject({ traceId: TRACE_ID, parentSpanId: SPAN_ID });
-    expect(own).toBe(`00-${TRACE_ID}-${span?.spanId}-01`);
+    expect(continued).toBe(`00-${TRACE_ID}-${span?.spanId}-01`);
   });
 
   test.each([
@@ -71,7 +71,7 @@ describe('a traceparent', () => {
     `ff-${TRACE_ID}-${SPAN_ID}-01`,
     `00-${TRACE_ID}-${SPAN_ID}-01\n${TRACE_ID}`,
   ])('that is invalid starts a new trace: %j', async (traceparent) => {
-    const [span] = await received((tracer) => tracer.begin('listLeads', traceparent).end(WELL));
+    const [span] = await received((tracer) => tracer.begin('listLeads', traceparent).end(SUCCESS));
     expect(span?.parentSpanId).toBe('');
     expect(span?.traceId).toMatch(/^[\da-f]{32}$/);
     expect(span?.traceId).not.toBe(TRACE_ID);
@@ -83,8 +83,8 @@ describe('a traceparent', () => {
       const span = tracer.begin('listLeads', `00-${TRACE_ID}-${SPAN_ID}-00`);
       const part = span.child('core ListLeads', {});
       passedOn.push(part.traceparent);
-      part.end(WELL);
-      span.end(WELL);
+      part.end(SUCCESS);
+      span.end(SUCCESS);
     });
     expect(passedOn).toEqual([expect.stringMatching(new RegExp(`^00-${TRACE_ID}-[\\da-f]{16}-00$`))]);
     expect(spans).toEqual([]);
@@ -96,8 +96,8 @@ describe('a span shared by many', () => {
     const spans = await received((tracer) => {
       const calls = Array.from({ length: 500 }, () => tracer.begin('CreateLead', undefined));
       const [first, ...others] = sampledSpans([...calls, undefined, ...calls]);
-      if (first) sharedChild(first, others, 'sqlite commit', {}).end(WELL);
-      for (const call of calls) call.end(WELL);
+      if (first) sharedChild(first, others, 'sqlite commit', {}).end(SUCCESS);
+      for (const call of calls) call.end(SUCCESS);
     });
 
     const [first, ...others] = spans.filter(({ name }) => name === 'CreateLead');
@@ -113,9 +113,9 @@ describe('a span shared by many', () => {
   test('is linked with one that has ended, too', async () => {
     const spans = await received((tracer) => {
       const [first, over] = [tracer.begin('GetLead', undefined), tracer.begin('GetLead', undefined)];
-      over.end(WELL);
-      sharedChild(first, [over], 'mongodb find', {}).end(WELL);
-      first.end(WELL);
+      over.end(SUCCESS);
+      sharedChild(first, [over], 'mongodb find', {}).end(SUCCESS);
+      first.end(SUCCESS);
     });
 
     const [over, shared] = spans;

@@ -7,7 +7,7 @@ import { ALL_BUGS } from '../planted-bugs/planted-bugs.ts';
 import { VERSION_ONE_FAULTS } from '../planted-bugs/version-one-bugs.ts';
 import { ROOT } from '../support/processes.ts';
 
-/** Said at once, and for all of them, by what takes no time: to try them takes minutes. */
+/** Checks the quotes of all planted bugs in seconds; trying the bugs takes minutes. */
 describe('every planted bug, tried or not,', () => {
   test.each(ALL_BUGS)('fits the product: $name', ({ patches, suite }) => {
     expect(existsSync(join(ROOT, suite)), `${suite} is to catch it, and is not there`).toBe(true);
@@ -16,7 +16,7 @@ describe('every planted bug, tried or not,', () => {
       const source = sources.get(patch.file) ?? readFileSync(join(ROOT, patch.file), 'utf8');
       sources.set(patch.file, patched(source, patch));
     }
-    // A variant that cannot be loaded is caught by everything, and shows nothing.
+    // A variant that cannot be loaded fails every test and proves nothing.
     for (const faulty of sources.values()) expect(() => stripTypeScriptTypes(faulty)).not.toThrow();
   });
 });

@@ -4,10 +4,10 @@ import { times } from '../support/builders.ts';
 
 test('an entry is known until ten thousand others were seen after it', () => {
   const seen = new RecentSet();
-  expect([seen.see('a'), seen.see('b'), seen.see('a')]).toEqual([false, false, true]);
+  expect([seen.add('a'), seen.add('b'), seen.add('a')]).toEqual([false, false, true]);
 
-  for (const name of times(9999, (index) => `other ${index}`)) seen.see(name);
+  for (const name of times(9999, (index) => `other ${index}`)) seen.add(name);
 
-  expect(seen.see('a')).toBe(true);
-  expect(seen.see('b')).toBe(false);
+  expect(seen.add('a')).toBe(true);
+  expect(seen.add('b')).toBe(false);
 });

@@ -23,7 +23,7 @@ const lengths = (...all: readonly number[]) =>
   all.flatMap((length) => ['x', '1', ASTRAL].map((of) => of.repeat(length)));
 const UUID = '0b4c1d6a-9d3e-4a53-8a5f-6f1f0f0d7c11';
 
-/** Texts at every bound and of every kind that a rule tells apart. */
+/** Texts at every bound and of every kind that a rule distinguishes. */
 const TEXTS: readonly string[] = [
   ...lengths(0, 1, 3, 4, 5, 63, 64, 65, 159, 160, 161, 253, 254, 255, 511, 512, 513, 1999, 2000, 2001),
   ...lengths(252, 253).map((local) => `${local}@b`),

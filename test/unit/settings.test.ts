@@ -27,7 +27,7 @@ function fileWith(contents: string): string {
   return path;
 }
 
-/** As short as a token may be. */
+/** A token of the minimum length. */
 const TOKEN = 'secret'.padEnd(32, '.');
 
 const table = {
@@ -64,7 +64,7 @@ describe('settings', () => {
     );
   });
 
-  test('tell all faults together', () => {
+  test('report all faults together', () => {
     const env = { PORT: '70000', MODE: 'slow', TOKEN: 't', TOKEN_FILE: '/nowhere' };
 
     expect(faultsOf(env)).toEqual([
@@ -116,7 +116,7 @@ describe('a setting in a file', () => {
   test('that is empty is never an empty secret', () => {
     for (const contents of ['', '\n', ' \r\n']) {
       const env = { TOKEN_FILE: fileWith(contents) };
-      // A fault or unset: both keep a service from taking the empty text for its secret.
+      // Either a fault or unset, so that no service uses the empty text as its secret.
       if (faultsOf(env).length === 0) expect(readSettings(table, env).TOKEN).toBeUndefined();
     }
   });
@@ -147,18 +147,18 @@ describe('secrets', () => {
     ['an error', () => inspect(new Error(`failed with ${hidden}`, { cause: hidden }))],
   ];
 
-  test.each(prints)('are not told by %s', (_, print) => expect(print()).not.toContain('hunter2'));
+  test.each(prints)('are not revealed by %s', (_, print) => expect(print()).not.toContain('hunter2'));
 
-  test('are told to whoever asks for them', () => expect(hidden.reveal()).toBe('hunter2'));
+  test('are revealed by `reveal`', () => expect(hidden.reveal()).toBe('hunter2'));
 
-  test('are not told by the settings they are in', () => {
+  test('are not revealed by the settings that contain them', () => {
     const settings = readSettings(table, { TOKEN });
 
     expect(settings.TOKEN?.reveal()).toBe(TOKEN);
     expect(inspect(settings, { depth: null }) + JSON.stringify(settings)).not.toContain(TOKEN);
   });
 
-  test('are not told by a fault', () => {
+  test('are not revealed by a fault', () => {
     expect(faultsOf({ TOKEN: 'hunter2', TOKEN_FILE: '/nowhere' }).join()).not.toContain('hunter2');
   });
 });

@@ -7,64 +7,64 @@ import { file } from '../../common/settings.ts';
 import { watchFiles } from '../../common/watched-files.ts';
 import { temporaryFolder } from '../support/processes.ts';
 
-/** Longer than two looks; milliseconds. */
+/** Longer than two checks of the files; milliseconds. */
 const NOTICED_MS = 3500;
 
 const NOTICED = { timeout: 15_000 };
 
-/** Two files that are followed, what was taken of them, and what was told. */
+/** Two watched files, the contents loaded from them, and what was logged. */
 function twoFiles() {
   const folder = temporaryFolder();
   const paths = [join(folder, 'a'), join(folder, 'b')] as const;
   for (const path of paths) writeFileSync(path, '1');
-  const taken: string[][] = [];
+  const loaded: string[][] = [];
   const lines: Record<string, unknown>[] = [];
   const log = pino({ base: null, timestamp: false }, { write: (line) => void lines.push(JSON.parse(line)) });
   const reload = (...contents: string[]) => {
     if (contents.includes('bad')) throw new Error('it is bad');
-    taken.push(contents);
-    return { count: taken.length };
+    loaded.push(contents);
+    return { count: loaded.length };
   };
   const stop = watchFiles({ what: 'letters', files: paths.map(file), reload }, log);
   onTestFinished(stop);
-  return { paths, taken, lines, stop };
+  return { paths, loaded, lines, stop };
 }
 
 test('files written in two steps are loaded once, when they are complete', async () => {
-  const { paths, taken, lines } = twoFiles();
-  // More often than they are looked at, and for longer.
+  const { paths, loaded, lines } = twoFiles();
+  // Changed more often than the files are checked, over several checks.
   for (let step = 2; step < 22; step += 1) {
     writeFileSync(step % 2 === 0 ? paths[0] : paths[1], `${step}`);
     await sleep(200);
   }
 
-  await expect.poll(() => taken, NOTICED).toEqual([['20', '21']]);
+  await expect.poll(() => loaded, NOTICED).toEqual([['20', '21']]);
   expect(lines).toEqual([{ level: 30, files: paths, count: 1, msg: 'letters reloaded' }]);
 }, 30_000);
 
 test('invalid files are reported once, and again for another fault, and unchanged contents are not loaded again', async () => {
-  const { paths, taken, lines } = twoFiles();
+  const { paths, loaded, lines } = twoFiles();
   const [a, b] = paths;
   writeFileSync(a, 'bad');
   await sleep(NOTICED_MS);
   rmSync(b);
   await sleep(NOTICED_MS);
-  const says = (fault: string) => ({ level: 40, files: paths, fault, msg: WARNING });
-  expect(lines).toEqual([says('it is bad'), says(`${b} cannot be read (ENOENT)`)]);
+  const warning = (fault: string) => ({ level: 40, files: paths, fault, msg: WARNING });
+  expect(lines).toEqual([warning('it is bad'), warning(`${b} cannot be read (ENOENT)`)]);
 
   for (const path of paths) writeFileSync(path, '1');
   await sleep(NOTICED_MS);
-  expect(taken).toEqual([]);
+  expect(loaded).toEqual([]);
   writeFileSync(a, 'bad');
   await expect.poll(() => lines, NOTICED).toHaveLength(3);
 }, 30_000);
 
 test('nothing is loaded after the watch is stopped', async () => {
-  const { paths, taken, stop } = twoFiles();
+  const { paths, loaded, stop } = twoFiles();
   stop();
   writeFileSync(paths[0], '2');
   await sleep(NOTICED_MS);
-  expect(taken).toEqual([]);
+  expect(loaded).toEqual([]);
 });
 
 const WARNING = 'letters not reloaded: their files cannot be used';

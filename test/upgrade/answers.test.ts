@@ -12,18 +12,18 @@ import { temporaryFolder } from '../support/processes.ts';
 import { answersOf, type Made, type MadeLead } from './answers.ts';
 import { type Collections, dropDatabase, restoreDocuments } from './mongo-documents.ts';
 
-/** What a release wrote, and what its store answered. */
+/** A fixture: what a release wrote, and what its store returned. */
 interface Written {
   readonly made: Made;
   readonly answers: Record<string, unknown>;
-  /** What a MongoDB database had. */
+  /** The documents of a MongoDB database. */
   readonly collections?: Collections;
 }
 
 const pathOf = (name: string) => join(import.meta.dirname, name);
 const written = (name: string): Written => JSON.parse(readFileSync(pathOf(name), 'utf8'));
 
-/** The releases of which there are databases with answers, as `write-database.ts` writes them. */
+/** The releases that have fixtures with answers, written by `write-database.ts`. */
 const RELEASES = readdirSync(import.meta.dirname).flatMap(
   (name) => /^sqlite-(1\.[1-9]\d*)\.json$/.exec(name)?.[1] ?? [],
 );

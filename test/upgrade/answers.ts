@@ -4,14 +4,14 @@ import type { Store } from '../../src/store/store.ts';
 import { findLeads } from '../../src/usecases/find-leads.ts';
 import { openClaimsIn } from '../support/open-claims.ts';
 
-/** What a database was made of. */
+/** The data that a database was created with. */
 export interface Made {
   readonly studioIds: readonly string[];
   readonly leads: readonly MadeLead[];
   readonly secrets: readonly string[];
 }
 
-/** A lead as it was asked for, and the id that was answered. */
+/** A lead as requested, and the id that was returned. */
 export interface MadeLead {
   readonly studioId: string;
   readonly idempotencyKey: string;
@@ -22,7 +22,7 @@ export interface MadeLead {
   readonly id: string;
 }
 
-/** All that a store answers about what a database was made of, as JSON. */
+/** Returns everything that a store returns about that data, as JSON. */
 export async function answersOf(store: Store, { studioIds, leads, secrets }: Made): Promise<Record<string, unknown>> {
   const answers: Record<string, unknown> = {};
   for (const id of studioIds) {
@@ -45,7 +45,7 @@ export async function answersOf(store: Store, { studioIds, leads, secrets }: Mad
     const hash = createHash('sha256').update(secret).digest();
     answers[`opened by ${secret}`] = await store.findCredential(hash);
   }
-  // Those of one moment come in any order.
+  // Changes of one moment have no defined order.
   answers.changes = (await store.listLeadChanges(100)).toSorted((a, b) => (a.lead.id < b.lead.id ? -1 : 1));
   answers.renewals = await store.listClaimRenewals();
   return JSON.parse(JSON.stringify(answers));

@@ -19,7 +19,7 @@ import { idTextOf } from '../support/raw-sqlite.ts';
 
 const fileOf = (name: string) => join(import.meta.dirname, name);
 
-/** What the file of schema 3 was made of, and how its release answered. */
+/** The data in the file of schema 3, and what its release returned. */
 const made = JSON.parse(readFileSync(fileOf('sqlite-schema-3.json'), 'utf8'));
 const asJson = (value: unknown) => JSON.parse(JSON.stringify(value));
 
@@ -37,7 +37,7 @@ async function open() {
   return { store, reported };
 }
 
-function byHand() {
+function direct() {
   const database = new DatabaseSync(path, { timeout: 5000 });
   onTestFinished(() => {
     if (database.isOpen) database.close();
@@ -49,7 +49,7 @@ describe('a SQLite file of schema 3', () => {
   test('returns the same leads, replays, lists, claims, renewals, events and keys', async () => {
     const { store } = await open();
     const { answers } = made;
-    // That release told no programs apart.
+    // That release did not record the calling program.
     const eventsOf = (subject: string) => answers.events[subject].map((event: object) => ({ ...event, caller: null }));
 
     for (const { studioId, id, idempotencyKey } of made.leads) {
@@ -67,7 +67,7 @@ describe('a SQLite file of schema 3', () => {
       );
       expect(asJson(await store.listAuditEvents(studioId, null))).toEqual(eventsOf(studioId));
     }
-    // All claims are made anew, for closed leads to be found by theirs; what was under way before goes on as it was.
+    // All claims are renewed so that closed leads can be found; renewals that were in progress continue.
     const renewals = await store.listClaimRenewals();
     const before = answers.renewals.map(({ studio, ...renewal }: { studio: object }) => ({
       ...renewal,
@@ -105,7 +105,7 @@ describe('a SQLite file of schema 3', () => {
 
   test('distinguishes its leads from UUIDs with trailing bytes', async () => {
     const [{ studioId, id }] = made.leads;
-    byHand()
+    direct()
       .prepare(`
         INSERT INTO leads (
           studio_id, id, display_name, contact_type, contact_value, stage, created_at, updated_at, contact_keys,
@@ -122,7 +122,7 @@ describe('a SQLite file of schema 3', () => {
   });
 
   test('does not change additional tables that refer to leads, or broken views', async () => {
-    const database = byHand();
+    const database = direct();
     database.exec(`
       CREATE TABLE own (
         studio_id TEXT, lead_id TEXT, FOREIGN KEY (studio_id, lead_id) REFERENCES leads (studio_id, id) ON DELETE CASCADE
@@ -136,14 +136,14 @@ describe('a SQLite file of schema 3', () => {
     const { store } = await open();
 
     expect(count).toBeGreaterThan(0);
-    expect(byHand().prepare('SELECT count(*) AS count FROM own').get()).toEqual({ count });
-    expect(byHand().prepare('SELECT count(*) AS count FROM names').get()).toEqual({ count });
+    expect(direct().prepare('SELECT count(*) AS count FROM own').get()).toEqual({ count });
+    expect(direct().prepare('SELECT count(*) AS count FROM names').get()).toEqual({ count });
     await expect(store.check()).resolves.toBeUndefined();
   });
 
   test('never reuses the number of a studio, even when it was deleted', async () => {
     const { store } = await open();
-    const database = byHand();
+    const database = direct();
     database.exec('DELETE FROM studio_numbers WHERE number = (SELECT max(number) FROM studio_numbers)');
 
     const { studioId, ...lead } = made.leads[0];
@@ -166,7 +166,7 @@ describe('a SQLite file of schema 3', () => {
       ...times(ids.length, () => 'id'),
       'sourceId',
     ]);
-    const { leads, differentIds, differentKeys } = byHand()
+    const { leads, differentIds, differentKeys } = direct()
       .prepare(
         'SELECT count(*) AS leads, count(DISTINCT id) AS differentIds, count(DISTINCT idempotency_key) AS differentKeys FROM leads JOIN studio_numbers ON studio_numbers.number = studio_number WHERE studio_id = ?',
       )
@@ -174,10 +174,10 @@ describe('a SQLite file of schema 3', () => {
     expect([leads, differentIds, differentKeys]).toEqual(times(3, () => records.length + unreadable));
     expect(await store.findLeadByIdempotencyKey('odd', idempotencyKey)).toMatchObject({ lead: { id: readable } });
     expect(keys).toHaveLength(withOddKey.length);
-    const text = byHand().prepare('SELECT count(*) AS leads FROM leads WHERE id = CAST(? AS BLOB)');
+    const text = direct().prepare('SELECT count(*) AS leads FROM leads WHERE id = CAST(? AS BLOB)');
     expect(text.get('lead-1')).toEqual({ leads: 1 });
-    // They keep their contacts, as any open lead does.
-    const { count } = byHand()
+    // They keep the claims of their contacts, like any open lead.
+    const { count } = direct()
       .prepare('SELECT count(*) AS count FROM contact_claims JOIN leads ON lead_number = number WHERE length(id) <> 16')
       .get() as { count: number };
     expect(count).toBe(ids.length);
@@ -185,7 +185,7 @@ describe('a SQLite file of schema 3', () => {
 
   test('without its index of keys and with duplicate keys is converted, and the check names the duplicates', async () => {
     const [first, second] = made.leads;
-    const database = byHand();
+    const database = direct();
     database.exec('DROP INDEX leads_by_idempotency_key');
     database.prepare('UPDATE leads SET idempotency_key = ? WHERE id = ?').run(first.idempotencyKey, second.id);
     database.close();
@@ -197,23 +197,23 @@ describe('a SQLite file of schema 3', () => {
   });
 });
 
-/** More leads than go into a few transactions. */
+/** More leads than fit into a few transactions. */
 const MANY = 50_000;
 
-/** What stands in the tables of an earlier schema, and in those of today, lead by lead. */
+/** The contents of the tables, lead by lead, in a form that is equal for both schemas. */
 type Contents = readonly (readonly unknown[])[];
 
-/** How an earlier schema keeps leads. */
+/** How an earlier schema stores leads. */
 interface Former {
   readonly file: string;
-  /** Its columns for claims, to insert into, and their values of a lead with a claim and of one without, in SQL. */
+  /** The columns for claims, and their values for a lead with a claim and for one without, in SQL. */
   readonly columns: string;
   readonly open: string;
   readonly closed: string;
-  /** What a lead claims, the rule's version and its region, and the claim that is kept for it, in SQL. */
+  /** The claims of a lead, the version and region of their rule, and the stored claim, in SQL. */
   readonly claims: string;
   readonly hasTableOfClaims: boolean;
-  /** What its programs write, none of which may succeed once the conversion has begun. */
+  /** Writes of that release, none of which may succeed once the conversion has started. */
   readonly writes: readonly string[];
 }
 
@@ -257,7 +257,7 @@ const FORMER: Readonly<Record<string, Former>> = {
 };
 
 function formerContents({ claims }: Former): Contents {
-  const database = byHand();
+  const database = direct();
   const rows = database
     .prepare(`
       SELECT studio_id, id, display_name, contact_type, contact_value, source_id, note, stage, created_at, updated_at,
@@ -270,7 +270,7 @@ function formerContents({ claims }: Former): Contents {
 }
 
 function contents(): Contents {
-  const database = byHand();
+  const database = direct();
   const rows = database
     .prepare(`
       SELECT studio_id, ${idTextOf('id')}, display_name, contact_type, contact_value, iif(source_id IS NULL, NULL, ${idTextOf('source_id')}), note, stage,
@@ -292,16 +292,16 @@ function contents(): Contents {
   return rows;
 }
 
-/** Says of the first lead that is not as it was, and not of all. */
+/** Compares leads; reports the first difference only. */
 function expectSame(now: Contents, before: Contents): void {
   expect(now).toHaveLength(before.length);
   const changed = now.findIndex((lead, index) => !isDeepStrictEqual(lead, before[index]));
   if (changed >= 0) expect(now[changed]).toEqual(before[changed]);
 }
 
-/** Puts many leads into the file, as its release has them: of three studios, every fourth one closed. */
+/** Fills the file with many leads of three studios, every fourth one closed, as its release stores them. */
 function fill({ columns, open, closed, hasTableOfClaims }: Former): void {
-  const database = byHand();
+  const database = direct();
   const insertWith = (claims: string) =>
     database.prepare(`
       INSERT INTO leads (studio_id, id, display_name, contact_type, contact_value, source_id, note, stage, created_at, updated_at,
@@ -336,7 +336,7 @@ function fill({ columns, open, closed, hasTableOfClaims }: Former): void {
 }
 
 const converting = () => run('test/upgrade/convert.ts', { args: [path] });
-/** What the conversion says after its so manieth transaction. */
+/** Matches the output of the conversion after `count` transactions. */
 const nth = (count: number) => new RegExp(`(?:\\d+ of \\d+\\n[^]*){${count}}`);
 
 describe.each(Object.entries(FORMER))('the conversion of many leads, of %s', { timeout: 120_000 }, (_, former) => {
@@ -347,7 +347,7 @@ describe.each(Object.entries(FORMER))('the conversion of many leads, of %s', { t
 
   test('continues after each kill, without loss or duplicates', async () => {
     const before = formerContents(former);
-    // After a transaction, in the middle of one, and right at the beginning.
+    // After a transaction, within one, and at the very start.
     for (const [transactions, pauseMs] of [
       [0, 20],
       [1, 0],
@@ -366,7 +366,7 @@ describe.each(Object.entries(FORMER))('the conversion of many leads, of %s', { t
     expect(await last.ended()).toBe(0);
 
     expectSame(contents(), before);
-    const left = byHand().prepare("SELECT name FROM sqlite_schema WHERE name LIKE 'former%'").all();
+    const left = direct().prepare("SELECT name FROM sqlite_schema WHERE name LIKE 'former%'").all();
     expect(left).toEqual([]);
     const { store } = await open();
     await store.check();
@@ -395,7 +395,7 @@ describe.each(Object.entries(FORMER))('the conversion of many leads, of %s', { t
   });
 
   test('makes writes of the previous release fail, even through connections opened before', async () => {
-    const earlier = byHand();
+    const earlier = direct();
     const statements = former.writes.map((sql) =>
       sql.startsWith('CREATE') ? { run: () => earlier.exec(sql) } : earlier.prepare(sql),
     );
@@ -424,10 +424,10 @@ describe.each(Object.entries(FORMER))('the conversion of many leads, of %s', { t
 });
 
 test('a new file reports no conversion', async () => {
-  const told: object[] = [];
+  const reported: object[] = [];
   const file = join(temporaryFolder(), 'new.db');
-  const database = await openInSteps(file, { onProgress: (progress) => told.push(progress) });
+  const database = await openInSteps(file, { onProgress: (progress) => reported.push(progress) });
   database.close();
 
-  expect(told).toEqual([]);
+  expect(reported).toEqual([]);
 });

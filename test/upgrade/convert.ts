@@ -1,4 +1,4 @@
-/** Opens a SQLite file as a core does; says how far the conversion is after each of its transactions, and when it is over. */
+/** Opens a SQLite file like a core; prints the progress of the conversion after each transaction, and `over` at its end. */
 import { openInSteps } from '../../src/store/sqlite/open-database.ts';
 
 const path = process.argv[2] ?? '';

@@ -3,7 +3,7 @@ import { BSON, type Document, MongoClient } from 'mongodb';
 /** Documents in MongoDB's Extended JSON, by the names of their collections. */
 export type Collections = Readonly<Record<string, Document>>;
 
-/** All documents of the database at an address. */
+/** Returns all documents of a database. */
 export const documentsOf = (url: string): Promise<Collections> =>
   withDatabase(url, async (database) => {
     const all: Record<string, Document> = {};

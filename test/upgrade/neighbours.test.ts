@@ -20,23 +20,23 @@ vi.setConfig({ testTimeout: 600_000 });
 
 const CORE_TOKEN = 'the token of two releases side by side';
 
-/** How often a balancer asks who is ready; milliseconds. A stopping process serves on for much longer. */
+/** The probe interval of the balancers; milliseconds. Much shorter than the drain of a stopping process. */
 const PROBE_MS = 25;
 const DRAIN_MS = 2000;
 const CALLERS = 4;
 
-/** How many rounds of requests are served between two replacements. */
+/** The number of rounds of requests between two replacements. */
 const ROUNDS_BETWEEN = 12;
 
-/** The pause of a caller between two rounds: what counts is that they never stop, not how many they are; milliseconds. */
+/** The pause of a caller between two rounds; milliseconds. Requests must be continuous, not many. */
 const PAUSE_MS = 50;
 
-/** How many of the creations are repeated in the end, spread over all. */
+/** The number of creations that are replayed at the end, spread over all. */
 const REPEATED = 200;
 
-// Before the last one there are those that it was held to itself.
+// Each release was tested against its own predecessors, so CI tests the last one only.
 for (const release of process.env.SOAK ? RELEASES : RELEASES.slice(0, 1)) {
-  // It knew the first rule of contacts only, and no exchange: a gateway of this release is not ready with its cores.
+  // Release 1.0.0 has only the first rule of contacts and no exchange: a gateway of this release is not ready with its cores.
   const isFirst = release.version === '1.0.0';
 
   describeWithRelease(release, `release ${release.version} and this one`, (folder) => {
@@ -55,18 +55,18 @@ for (const release of process.env.SOAK ? RELEASES : RELEASES.slice(0, 1)) {
             }
             await load.more();
           };
-          // Of neighbours that know each other's exchange, either may be ahead.
+          // Of releases that both have the exchange, either side can be updated first.
           const forth = isFirst ? [...cores, ...gateways] : [...gateways.slice(0, 1), ...cores, ...gateways.slice(1)];
 
           await replace(forth, ROOT);
-          await renewAllAtOnce(databaseUrl);
+          await completeRenewals(databaseUrl);
           const extension = '030 1234567 x200';
-          const { text } = await ask(url, secret, 201, { capture: aCapture({ contact: aPhone(extension) }) });
+          const { text } = await request(url, secret, 201, { capture: aCapture({ contact: aPhone(extension) }) });
           if (isFirst) await commandLine('claims', '--again', '--renew');
 
           await replace([...gateways, ...cores], folder);
           for (const value of [extension, ...(isFirst ? ['030 1234567'] : [])]) {
-            const refused = await ask(url, secret, 409, { capture: aCapture({ contact: aPhone(value) }) });
+            const refused = await request(url, secret, 409, { capture: aCapture({ contact: aPhone(value) }) });
             expect(refused.headers.get('link')).toContain(JSON.parse(text).lead.id);
           }
           await expectAllThere(deployment, load.created);
@@ -76,7 +76,7 @@ for (const release of process.env.SOAK ? RELEASES : RELEASES.slice(0, 1)) {
           await load.stop();
           expect(load.failures).toEqual([]);
           await expectAllThere(deployment, load.created);
-          for (const { capture } of load.created.slice(0, 100)) await ask(url, secret, 409, { capture });
+          for (const { capture } of load.created.slice(0, 100)) await request(url, secret, 409, { capture });
         });
       });
     });
@@ -113,7 +113,7 @@ for (const release of process.env.SOAK ? RELEASES : RELEASES.slice(0, 1)) {
         return load.created;
       };
       const isReplayed = async ({ key, capture, text }: Created) =>
-        (await ask(gatewayUrl, secret, 201, { capture, key })).text === text;
+        (await request(gatewayUrl, secret, 201, { capture, key })).text === text;
 
       const before = await serveSome();
       await stop(ofRelease);
@@ -128,7 +128,7 @@ for (const release of process.env.SOAK ? RELEASES : RELEASES.slice(0, 1)) {
       const schemas = [path, copy].map(schemaOf);
       const returned = startCore(folder);
       if (schemas[0] === schemas[1]) {
-        // Nothing to go back from: it serves on.
+        // The schema is the same, so the release can use the file.
         await addressOf(returned);
         await isReady();
         for (const each of [...before, ...after]) expect(await isReplayed(each)).toBe(true);
@@ -147,14 +147,14 @@ for (const release of process.env.SOAK ? RELEASES : RELEASES.slice(0, 1)) {
 
 const aPhone = (value: string) => ({ type: 'phone', value });
 
-/** Carries out a command of this release's command line. */
+/** Runs a command of this release's command line. */
 async function runCommand(args: readonly string[], env: Record<string, string>): Promise<void> {
   const running = run('operator/cli.ts', { args, env });
   expect({ status: await running.ended(), output: running.output() }).toMatchObject({ status: 0 });
 }
 
-/** Has all claims made anew that wait for their time. */
-async function renewAllAtOnce(databaseUrl: string): Promise<void> {
+/** Completes all renewals of claims without waiting for their times. */
+async function completeRenewals(databaseUrl: string): Promise<void> {
   const store = await openStore(databaseUrl);
   try {
     for (let now = new Date(); (await renewClaims({ store, clock: () => now })) > 0; now = plus(now, MAX_UPGRADE_MS));
@@ -172,7 +172,7 @@ function schemaOf(path: string): unknown {
   }
 }
 
-/** A database of the test's own. */
+/** Returns the address of a new database, dropped at the end of the test. */
 function aDatabase(mongoUrl: string): string {
   const databaseUrl = new URL(`/test-${randomUUID()}`, mongoUrl).href;
   onTestFinished(async () => {
@@ -183,19 +183,19 @@ function aDatabase(mongoUrl: string): string {
   return databaseUrl;
 }
 
-/** Where a process runs, of one release or another. */
+/** An address at which a process of either release runs. */
 interface Place {
-  /** Stops the process that is there, and has one of that release take its place. */
+  /** Stops the current process and starts one of a release in its place. */
   replaceBy(release: string): Promise<void>;
 }
 
 interface Deployment {
   readonly cores: readonly Place[];
   readonly gateways: readonly Place[];
-  /** Where gateways are reached. */
+  /** The address of the gateways' balancer. */
   readonly url: string;
   readonly secret: string;
-  /** The ids of all leads of the studio, by the core's word. */
+  /** The ids of all leads of the studio, as listed by the core. */
   leadIds(): Promise<string[]>;
   startLoad(): Load;
 }
@@ -269,7 +269,7 @@ function aPlace(balancer: Balancer, url: string, file: string, env: Record<strin
   };
 }
 
-/** What was asked to be created, and the answer that it got. */
+/** A creation and its response. */
 interface Created {
   readonly key: string;
   readonly capture: object;
@@ -279,26 +279,26 @@ interface Created {
 interface Load {
   readonly created: readonly Created[];
   readonly failures: readonly unknown[];
-  /** Waits until more was served. */
+  /** Waits for another ROUNDS_BETWEEN rounds. */
   more(): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** Creates leads, repeats creations, is refused a second lead, reads and lists, as callers do, until it is stopped. */
+/** Runs callers that create, replay, attempt a second lead, read and list, until stopped. */
 function startLoad(url: string, secret: string): Load {
   const created: Created[] = [];
   const failures: unknown[] = [];
   let isOver = false;
   const round = async () => {
     const [capture, key] = [aCapture(), randomUUID()];
-    const { text } = await ask(url, secret, 201, { capture, key });
+    const { text } = await request(url, secret, 201, { capture, key });
     const { id } = JSON.parse(text).lead;
-    const repeated = await ask(url, secret, 201, { capture, key });
+    const repeated = await request(url, secret, 201, { capture, key });
     expect(repeated.text).toBe(text);
     expect(repeated.headers.get('idempotent-replayed')).toBe('true');
-    expect((await ask(url, secret, 409, { capture })).headers.get('link')).toContain(id);
-    expect(JSON.parse((await ask(url, secret, 200, { path: `/${id}` })).text)).toEqual(JSON.parse(text));
-    expect(JSON.parse((await ask(url, secret, 200, { path: '?limit=1' })).text).leads).toHaveLength(1);
+    expect((await request(url, secret, 409, { capture })).headers.get('link')).toContain(id);
+    expect(JSON.parse((await request(url, secret, 200, { path: `/${id}` })).text)).toEqual(JSON.parse(text));
+    expect(JSON.parse((await request(url, secret, 200, { path: '?limit=1' })).text).leads).toHaveLength(1);
     created.push({ key, capture, text });
   };
   const callers = times(CALLERS, async () => {
@@ -321,8 +321,8 @@ function startLoad(url: string, secret: string): Load {
   };
 }
 
-/** Asks, and once more where a connection was closed that had been open for the next request: HTTP leaves that to callers. */
-async function ask(
+/** Sends a request, and once more when its idle connection was closed: HTTP leaves that retry to clients. */
+async function request(
   url: string,
   secret: string,
   status: number,
@@ -349,16 +349,16 @@ async function ask(
   return { text, headers: response.headers };
 }
 
-/** Every lead that was acknowledged is there once, and creations are answered as they were. */
+/** Expects every acknowledged lead to be stored once, and replays to return the original response. */
 async function expectAllThere(deployment: Deployment, created: readonly Created[]): Promise<void> {
-  // Others may come while they are looked at.
+  // More leads may be created during the check.
   const acknowledged = created.slice();
   const ids = await deployment.leadIds();
   expect(new Set(ids).size).toBe(ids.length);
   const there = new Set(ids);
   expect(acknowledged.map(({ text }) => JSON.parse(text).lead.id).filter((id) => !there.has(id))).toEqual([]);
   const repeat = async ({ key, capture, text }: Created) => {
-    expect((await ask(deployment.url, deployment.secret, 201, { capture, key })).text).toBe(text);
+    expect((await request(deployment.url, deployment.secret, 201, { capture, key })).text).toBe(text);
   };
   const every = Math.ceil(acknowledged.length / REPEATED);
   const repeated = acknowledged.filter((_, index) => index % every === 0);

@@ -19,7 +19,7 @@ import { describeWithMongo } from '../support/mongodb.ts';
 import { openClaimsIn } from '../support/open-claims.ts';
 import { dropDatabase, restoreDocuments } from './mongo-documents.ts';
 
-/** What the release before was asked for, and the id that it answered. */
+/** The leads as requested from the previous release with the ids that it returned, and its keys. */
 interface Made {
   readonly leads: readonly {
     readonly studioId: string;
@@ -45,7 +45,7 @@ describe('a SQLite file of release 1.0', () => {
       return openStore(`sqlite:${path}`);
     },
     readJson('sqlite-1.0.json'),
-    // No process of that release can be at work beside this one.
+    // On SQLite no process of that release can run beside this one.
     0,
   );
 });
@@ -84,7 +84,7 @@ function upgrades(openCopy: () => Promise<Store>, { leads, keys }: Made, release
       { studioId, idempotencyKey, displayName: 'Grace Hopper', contact, sourceId: more.sourceId, note: more.note },
     ).catch((error: Refusal) => error.reason);
   const renew = (now: Date) => renewClaims({ store, clock: () => now });
-  /** As long as it takes; gives when it was over. */
+  /** Runs all steps of the renewals. */
   async function renewAll(): Promise<void> {
     for (let now = start; (await renew(now)) > 0; now = plus(now, MAX_STALE_CALL_MS + releaseOverMs));
   }
@@ -101,13 +101,14 @@ function upgrades(openCopy: () => Promise<Store>, { leads, keys }: Made, release
   });
 
   test('never gives a contact of that release a second open lead', async () => {
-    // Whose studio had lost its region is held to by a region that nobody knows any more, until its turn.
+    // Claims of the studio that lost its region are by a region that is unknown until their renewal.
     for (const { studioId, contact } of open.filter(({ studioId }) => studioId !== 'lost-its-region')) {
       expect(await create(studioId, contact)).toBe('LEAD_ALREADY_OPEN');
     }
     for (let now = start; (await renew(now)) > 0; now = plus(now, MAX_STALE_CALL_MS)) {
       for (const { studioId, contact } of open) expect(await create(studioId, contact)).toBe('LEAD_ALREADY_OPEN');
-      if (now.getTime() > start.getTime() + releaseOverMs + 10 * MAX_STALE_CALL_MS) throw new Error('never over');
+      if (now.getTime() > start.getTime() + releaseOverMs + 10 * MAX_STALE_CALL_MS)
+        throw new Error('the renewal does not end');
     }
     for (const { studioId, contact } of open) expect(await create(studioId, contact)).toBe('LEAD_ALREADY_OPEN');
   });

@@ -1,6 +1,6 @@
 /*
- * Writes a database with something of all that this release can put into one, through its use cases, and what its store then
- * answers, for the releases to come:
+ * Writes a database with every kind of data that this release can store, through its use cases, and a file with what its store
+ * returns, as fixtures for later releases:
  *
  *   npm run release:database sqlite:test/upgrade/sqlite-1.1.db test/upgrade/sqlite-1.1.json
  *   npm run release:database mongodb://… test/upgrade/mongodb-1.1.json
@@ -93,7 +93,7 @@ for (const { lead, revision } of (await store.listLeadChanges(100)).slice(0, 3))
     { studioId: lead.studioId, leadId: lead.id, revision },
   ]);
 }
-// Its claims are being made anew.
+// A studio with a renewal of claims in progress.
 await create('moves', byPhone('030 7654321'));
 await putStudio(deps, { ...berlin, id: 'moves', regionCode: 'AT', quotaLimit: null });
 await create('suspended', byEmail('u@example.org'));
