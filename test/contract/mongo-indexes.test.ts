@@ -299,8 +299,8 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
     await database.collection('apiKeys').dropIndex('slot');
     await database.collection('apiKeys').createIndex({ studioId: 1, slot: 1 }, { name: 'slot' });
 
-    const asked = cores.flatMap((core) => times(MAX_LIVE_KEYS, () => core.createApiKey(anApiKey(), NOW)));
-    const outcomes = await Promise.allSettled(asked);
+    const creations = cores.flatMap((core) => times(MAX_LIVE_KEYS, () => core.createApiKey(anApiKey(), NOW)));
+    const outcomes = await Promise.allSettled(creations);
 
     expect(outcomes.filter(({ status }) => status === 'fulfilled')).toEqual([]);
     expect(await store.revokeApiKey(STUDIO_ID, key.id, BY)).toMatchObject({ revokedAt: NOW });

@@ -143,12 +143,12 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
   const correction = { studioId, claims, expectedUpdatedAt: null, memberId: null, now: NOW };
   /** Calls of all methods, with the index that each query must use and how much it may examine. */
   const calls: Record<string, { call: () => Promise<unknown>; by: string[]; atMost: number }> = {
-    'a creation that was made before': {
+    'a replay': {
       call: () => store.createLead(aLead({ contact }), claims),
       by: ['idempotencyKey'],
       atMost: 1,
     },
-    'creations in several studios at once that were made before': {
+    'concurrent replays in several studios': {
       call: async () => {
         const create = (studioId: string) => store.createLead(aLead({ studioId, contact }), claims);
         const createInBoth = () => Promise.all([studioId, studioOf(1)].map(create));
@@ -274,8 +274,8 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
       by: ['_id_'],
       atMost: 1,
     },
-    'what was done to a lead': { call: () => store.listAuditEvents(studioId, leadId), by: ['_id_'], atMost: 1 },
-    'what was done to a studio and its keys': {
+    'the audit events of a lead': { call: () => store.listAuditEvents(studioId, leadId), by: ['_id_'], atMost: 1 },
+    'the audit events of a studio and its keys': {
       call: () => store.listAuditEvents(studioId, null),
       by: ['_id_', 'slot'],
       atMost: LIVE_KEYS + REVOKED_KEYS + 2,
@@ -285,29 +285,33 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
       by: ['_id_'],
       atMost: PAGE + 1,
     },
-    "a lead's claims, made anew": {
+    "a renewal of a lead's claims": {
       call: () => store.renewClaims(studioId, { id: leadId, contact, isOpen: true, claims }, claimsOf(aLead())),
       by: ['_id_|openContact'],
       atMost: 1,
     },
-    'leads whose changes wait': { call: () => store.listLeadChanges(PAGE), by: ['changedSince'], atMost: PAGE + 2 },
-    'how many wait': { call: () => store.measureLeadChanges(PAGE), by: ['changedSince'], atMost: PAGE + 2 },
-    'changes that are acknowledged': {
+    'the change feed': { call: () => store.listLeadChanges(PAGE), by: ['changedSince'], atMost: PAGE + 2 },
+    'the length of the change feed': {
+      call: () => store.measureLeadChanges(PAGE),
+      by: ['changedSince'],
+      atMost: PAGE + 2,
+    },
+    'an acknowledgement of changes': {
       call: () => store.acknowledgeLeadChanges([{ studioId, leadId, revision: 0 }]),
       by: ['_id_'],
       atMost: 1,
     },
-    'leads that are to be sent once more': {
+    'resending leads': {
       call: () => store.resendLeads(studioId, leadId, 1, NOW),
       by: ['_id_', '_id_'],
       atMost: 2,
     },
-    'leads of an earlier release': {
+    'marking leads of an earlier release': {
       call: () => store.markUnmarked(studioId, leadId, leadId),
       by: ['_id_|changedSince'],
       atMost: 1,
     },
-    'a lead that is to be erased': {
+    'erasing a lead': {
       call: () => store.eraseLead({ studioId, leadId: newId(), memberId: null, now: NOW }),
       by: ['_id_'],
       atMost: 1,
@@ -322,7 +326,7 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
       by: ['claimVersion'],
       atMost: 1,
     },
-    'how far a renewal has come': {
+    'the progress of a renewal': {
       call: () =>
         store.saveClaimRenewal(
           { studio: aStudio(), renewal: { step: 'last', since: NOW, after: null, formerRules: [] } },
@@ -332,18 +336,18 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
       atMost: 1,
     },
     'putting a studio': { call: () => store.putStudio(aStudio(), BY), by: ['_id_', '_id_'], atMost: 1 },
-    'leads of several studios at once, by their ids': {
+    'concurrent reads of leads by id, in several studios': {
       call: () =>
         Promise.all([lead.id, closedLead.id, newId()].map((id, index) => store.findLead(studioOf(index), id))),
       by: ['_id_'],
       atMost: 6,
     },
-    'several keys at once, by the hashes of their secrets': {
+    'concurrent reads of keys by the hashes of their secrets': {
       call: () => Promise.all(times(3, () => store.findCredential(aSecretHash()))),
       by: ['secret'],
       atMost: 6,
     },
-    'several studios at once': {
+    'concurrent reads of several studios': {
       call: () => Promise.all(times(3, (index) => store.findLeadSource(studioOf(index), newId()))),
       by: ['_id_'],
       atMost: 6,

@@ -87,7 +87,7 @@ const OUTAGES: readonly Outage[] = [
   },
 ];
 
-describeWithRedisServer('Redis quota on a server of its own', () => {
+describeWithRedisServer('Redis quota on a dedicated server', () => {
   let server: RedisServer;
 
   beforeEach(async () => {

@@ -436,7 +436,7 @@ export function updateLeadContract(damages: readonly Damage[], opened: () => Ope
       async function renewAll(): Promise<void> {
         for (let now = NOW; (await renewClaims({ store, clock: () => now })) > 0; now = plus(now, MAX_STALE_CALL_MS)) {}
       }
-      const held = { version: 2, region: 'DE' } as const;
+      const contactRule = { version: 2, region: 'DE' } as const;
 
       test('a lead that got another contact after it was read keeps the new claims', async () => {
         const lead = await created();
@@ -445,7 +445,9 @@ export function updateLeadContract(damages: readonly Damage[], opened: () => Ope
         await updated(lead, { contact });
         const before = await claimsNow();
 
-        expect(await store.renewClaims(STUDIO_ID, read, { contactKeys: [aClaim('x')], contactRule: held })).toBeNull();
+        expect(
+          await store.renewClaims(STUDIO_ID, read, { contactKeys: [aClaim('x')], contactRule: contactRule }),
+        ).toBeNull();
 
         expect(await claimsNow()).toEqual(before);
       });
@@ -455,7 +457,9 @@ export function updateLeadContract(damages: readonly Damage[], opened: () => Ope
         const [read] = (await claimsNow()) as [ClaimingLead];
         await updated(lead, { contact: email('ada@example.org') });
 
-        expect(await store.renewClaims(STUDIO_ID, read, { contactKeys: [aClaim('x')], contactRule: held })).toBeNull();
+        expect(
+          await store.renewClaims(STUDIO_ID, read, { contactKeys: [aClaim('x')], contactRule: contactRule }),
+        ).toBeNull();
 
         expect(await claimsNow()).toMatchObject([{ claims: { contactKeys: read.claims.contactKeys } }]);
       });

@@ -82,7 +82,7 @@ export const EXPORT_BUGS: readonly PlantedBug[] = [
   {
     name: 'a formula in full width is not defused',
     suite: CSV_CELLS,
-    caughtBy: 'that would be run as a formula has an apostrophe in front: "＝"',
+    caughtBy: 'that would run as a formula starts with an apostrophe: "＝"',
     patches: [{ file: CSV, find: "/^'*[=+\\-@\\t\\r\\n＝＋－＠]/u", put: "/^'*[=+\\-@\\t\\r\\n]/u" }],
     inSoak: true,
   },

@@ -7,7 +7,7 @@ export const OPERATOR_BUGS: readonly PlantedBug[] = [
   {
     name: 'a terminal is sent what turns the direction of writing',
     suite: 'test/unit/printable.test.ts',
-    caughtBy: 'what turns the direction is written out',
+    caughtBy: 'direction marks is written out',
     patches: [{ file: 'common/printable.ts', text: '\\p{Bidi_Control}', put: '' }],
   },
   {

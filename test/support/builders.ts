@@ -19,7 +19,7 @@ export const plus = (moment: Date, ms: number): Date => new Date(moment.getTime(
 
 export { DAY_MS };
 
-/** The studio that everything belongs to unless a test says otherwise. */
+/** The default studio. */
 export const STUDIO_ID = 'studio-1';
 
 /** A list of `count` items. */

@@ -39,7 +39,7 @@ export interface BulkMethod {
   /** `Service/Method`. */
   readonly rpc: string;
   /** Builds a message that is valid both as JSON and for gRPC clients. */
-  messageOf(asked: readonly RequestedCreation[]): object;
+  messageOf(requested: readonly RequestedCreation[]): object;
   answerOf(result: CreationResult): Created | undefined;
   /** Sends messages with Connect's client; yields each message of results as JSON. */
   send(transport: Transport, messages: AsyncIterable<object>): AsyncIterable<readonly CreationResult[]>;
@@ -49,7 +49,9 @@ const registry = createRegistry(ErrorInfoSchema, BadRequestSchema);
 
 const BATCHES: BulkMethod = {
   rpc: 'LeadIntakeService/BatchCreateLeads',
-  messageOf: (asked) => ({ requests: asked.map(({ of, creation }) => ({ studioId: of.owner.studioId, ...creation })) }),
+  messageOf: (requested) => ({
+    requests: requested.map(({ of, creation }) => ({ studioId: of.owner.studioId, ...creation })),
+  }),
   answerOf: ({ response }) => (response ? { lead: response.lead, replayed: response.replayed ?? false } : undefined),
   async *send(transport, messages) {
     const client = createClient(LeadIntakeService, transport);
@@ -62,8 +64,8 @@ const BATCHES: BulkMethod = {
 
 const EXCHANGE: BulkMethod = {
   rpc: 'ExchangeService/Exchange',
-  messageOf: (asked) => ({
-    items: asked.map(({ of, creation }) => ({
+  messageOf: (requested) => ({
+    items: requested.map(({ of, creation }) => ({
       secretSha256: of.secretSha256.toString('base64'),
       createLead: creation,
     })),

@@ -87,7 +87,7 @@ export async function createContainer(
     run(...command) {
       const running = call(command);
       onTestFinished(async () => {
-        // What ends when it is told to stop must not be waited for twice; the container's process is not our child.
+        // Only if it is still running. The container's process is not a child of this one.
         const pid = pidOf(running.output());
         if (pid !== undefined && running.child.exitCode === null) process.kill(pid, 'SIGKILL');
         await running.ended();

@@ -77,7 +77,7 @@ export const DOCUMENTED_ANSWERS: readonly DocumentedAnswer[] = operations.flatMa
   ),
 );
 
-/** A request as it was sent. */
+/** A sent request. */
 interface SentRequest {
   readonly method: string;
   /** Path and query. */

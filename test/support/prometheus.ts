@@ -62,14 +62,14 @@ export async function startPrometheus(targets: Readonly<Record<string, string>>)
   ];
   const child = spawn('prometheus', options, { stdio: ['ignore', 'ignore', 'inherit'] });
   killOnExit(child);
-  const ask = async (path: string) => {
+  const fetchData = async (path: string) => {
     const { data, error } = JSON.parse(await (await fetch(`${url}/api/v1/${path}`)).text());
     if (error !== undefined) throw new Error(error);
     return data;
   };
   // Prometheus takes some seconds before its first scrape.
   const hasScraped = async () => {
-    const { activeTargets } = await ask('targets').catch(() => ({ activeTargets: [] }));
+    const { activeTargets } = await fetchData('targets').catch(() => ({ activeTargets: [] }));
     const up = activeTargets.filter(({ health }: { health: string }) => health === 'up');
     return up.length === Object.keys(targets).length;
   };
@@ -81,12 +81,12 @@ export async function startPrometheus(targets: Readonly<Record<string, string>>)
   return {
     alerts: rules.groups.flatMap((group) => group.rules.flatMap(({ alert }) => alert ?? [])),
     async firing() {
-      const { alerts } = await ask('alerts');
+      const { alerts } = await fetchData('alerts');
       return alerts.filter(({ state }: { state: string }) => state === 'firing');
     },
     async values(query) {
       const range = { start: `${startedAt}`, end: `${Date.now() / 1000}`, step: '0.5' };
-      const { result } = await ask(`query_range?${new URLSearchParams({ query, ...range })}`);
+      const { result } = await fetchData(`query_range?${new URLSearchParams({ query, ...range })}`);
       return result.map(({ values }: { values: [number, string][] }) =>
         values.map(([, value]) => Number(value)).filter(Number.isFinite),
       );

@@ -20,13 +20,13 @@ test('a file lists the callers and their permissions', () => {
       studios: ['studio_1'],
       certificateSubject: { CN: 'crm', OU: ['a', 'b'] },
     },
-    nobody: { may: ['read'] },
+    unused: { may: ['read'] },
   };
   expect(parseCallers(fileOf(callers))).toEqual(callers);
   expect(parseCallers(fileOf({}))).toEqual({});
 });
 
-describe('what is not a callers file is told, whole, without what stands in it', () => {
+describe('an invalid callers file is reported in full, without its contents', () => {
   test.each<[fault: RegExp, text: string]>([
     [/^is not JSON$/, ''],
     [/^is not JSON$/, 'website: secret'],

@@ -47,7 +47,7 @@ describe("the core's configuration", () => {
     expect(DATABASE_URL.reveal()).toBe('sqlite:data/lead-intake.db');
   });
 
-  test('tells all faults together', () => {
+  test('reports all faults together', () => {
     const faults = faultsOf({
       CORE_PORT: 'x',
       CORE_TLS_CERT_FILE: '/nowhere',
@@ -65,7 +65,7 @@ describe("the core's configuration", () => {
     ]);
   });
 
-  test('does not tell its secrets', () => {
+  test('does not reveal its secrets', () => {
     const config = readCoreConfig({ CORE_TOKEN: `hunter2${TOKEN}`, DATABASE_URL: 'sqlite:hunter2.db' });
 
     expect(inspect(config, { depth: null }) + JSON.stringify(config)).not.toContain('hunter2');
@@ -108,7 +108,7 @@ describe('a core that others can reach', () => {
 });
 
 describe('TLS', () => {
-  test('is what the files say', () => {
+  test('has the contents of the files', () => {
     const config = readCoreConfig({
       CORE_TLS_CERT_FILE: cert,
       CORE_TLS_KEY_FILE: key,

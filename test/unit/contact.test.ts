@@ -35,7 +35,7 @@ describe('phone numbers', () => {
     ['030 1234567', null, '0301234567'],
     ['030/123-4567', null, '0301234567'],
     ['1234567', null, '1234567'],
-    // Extensions are part of what is compared.
+    // Extensions count in the comparison.
     ['+49 30 1234567 ext. 12', null, '+49301234567;ext=12'],
     ['030 1234567 x12', 'DE', '+49301234567;ext=12'],
     ['030 1234567 x13', 'DE', '+49301234567;ext=13'],
@@ -162,7 +162,7 @@ describe('contacts are different', () => {
   });
 });
 
-describe('what is kept of a contact', () => {
+describe('the key of a contact', () => {
   test('does not reveal the contact and never changes, because open leads are found by it', () => {
     expect(contactKey(email('Ada@Example.org'), null)).toBe('bLP1Z-HDzzAqVsriqO_SCQ6ujK8_UQwGy90GqZ97oyU');
     expect(contactKey(phone('+49 30 1234567'), null)).toBe('1bVM1MkIr1ZMlGLQ6XVTQjkzv-mDSW5_zGmUiERzqNM');

@@ -71,11 +71,11 @@ test('each call made while the core is suspended reaches it when it resumes, or 
   proxy.silence();
   await sleep(150);
   // The connection has been silent long enough for a ping, while the long call is still open.
-  const asked = begin();
+  const meanwhile = begin();
   await sleep(1500);
   proxy.heal();
 
-  const over = Promise.all([ended, asked]).then(() => 'over');
+  const over = Promise.all([ended, meanwhile]).then(() => 'over');
   expect(await Promise.race([over, sleep(6000, 'waiting')])).toBe('over');
   expect(await begin()).toBeDefined();
 });
@@ -88,8 +88,8 @@ test('a call that gets no connection in time fails', async () => {
   const sessions = new CoreSessions(`https://localhost:${port}`, {}, {}, 200);
   onTestFinished(() => sessions.abort());
 
-  const told = sessions.request('POST', '/', {}, {}).catch(({ message }) => message);
-  expect(await Promise.race([told, sleep(4000, 'nothing')])).toContain('no connection within 200 ms');
+  const message = sessions.request('POST', '/', {}, {}).catch(({ message }) => message);
+  expect(await Promise.race([message, sleep(4000, 'nothing')])).toContain('no connection within 200 ms');
 });
 
 async function aCore(): Promise<{ server: Http2Server; connections: readonly ServerHttp2Session[] }> {

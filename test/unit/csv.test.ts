@@ -4,17 +4,17 @@ import { describe, expect, test } from 'vitest';
 import { CSV_HEADER, csvLines, defused, restored } from '../../operator/csv.ts';
 import { aLead, HARD_TEXTS, NOW, plus } from '../support/builders.ts';
 
-/** How what a spreadsheet runs begins: `=`, `+`, `-`, `@` in both widths, and white space that it passes over. */
-const BEGINNINGS = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'];
+/** The starts of a formula in spreadsheets: `=`, `+`, `-`, `@` in both widths, and white space that is skipped. */
+const FORMULA_STARTS = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'];
 
-/** Texts of which many are such. */
+/** Texts, many of which start like a formula. */
 const someText = fc
-  .tuple(fc.array(fc.constantFrom("'", ...BEGINNINGS), { maxLength: 3 }), fc.string({ unit: 'binary' }))
-  .map(([beginning, rest]) => beginning.join('') + rest);
+  .tuple(fc.array(fc.constantFrom("'", ...FORMULA_STARTS), { maxLength: 3 }), fc.string({ unit: 'binary' }))
+  .map(([start, rest]) => start.join('') + rest);
 
 describe('a cell of CSV', () => {
-  test.each(BEGINNINGS)('that would be run as a formula has an apostrophe in front: %j', (beginning) => {
-    expect(defused(`${beginning}cmd|' /C calc'!A0`)).toBe(`'${beginning}cmd|' /C calc'!A0`);
+  test.each(FORMULA_STARTS)('that would run as a formula starts with an apostrophe: %j', (start) => {
+    expect(defused(`${start}cmd|' /C calc'!A0`)).toBe(`'${start}cmd|' /C calc'!A0`);
   });
 
   test.each([
@@ -30,22 +30,22 @@ describe('a cell of CSV', () => {
     expect(restored(cell)).toBe(text);
   });
 
-  test.each(['a\rb', 'a\nb', 'a;=b', 'a\t=b'])('that some readers would end earlier stands in quotes: %j', (note) => {
+  test.each(['a\rb', 'a\nb', 'a;=b', 'a\t=b'])('that some readers would split is quoted: %j', (note) => {
     expect(csvLines([aLead({ note })])).toContain(`,"${note}",`);
   });
 
-  test('never begins as a formula does, and gives back the very text', () => {
+  test('never starts like a formula, and can be restored exactly', () => {
     fc.assert(
       fc.property(someText, (text) => {
         const cell = defused(text);
-        expect(BEGINNINGS).not.toContain(cell[0]);
+        expect(FORMULA_STARTS).not.toContain(cell[0]);
         expect(restored(cell)).toBe(text);
       }),
     );
   });
 });
 
-test('another reader of RFC 4180 reads every text as it was', () => {
+test('another reader of RFC 4180 reads every text unchanged', () => {
   const texts = [...Object.values(HARD_TEXTS), '=1+1', "'=1", 'a,b;c', '"', '\r', '\n', 'x\ny', ' '];
   const leads = texts.map((text, index) =>
     aLead({

@@ -124,7 +124,7 @@ afterEach(() => {
   expect(left).toBe(0);
 });
 
-describe('what goes together', () => {
+describe('batching', () => {
   test('a single request is sent immediately, with its id for the log', async () => {
     const { call, calls, submit } = await begun();
 
@@ -717,9 +717,9 @@ test('a call is replaced before it has carried too much, and no request is lost 
   const count = MAX_IN_CALL + 100_000;
   let wrong = 0;
 
-  for (let asked = 0; asked < count; asked += 2000) {
-    const answers = await Promise.all(times(2000, (index) => batcher.send(asked + index, 'id')));
-    wrong += answers.filter((answer, index) => answer !== 2 * (asked + index)).length;
+  for (let sent = 0; sent < count; sent += 2000) {
+    const answers = await Promise.all(times(2000, (index) => batcher.send(sent + index, 'id')));
+    wrong += answers.filter((answer, index) => answer !== 2 * (sent + index)).length;
   }
 
   expect(wrong).toBe(0);

@@ -79,7 +79,7 @@ describe.each(texts)('$field', ({ rule, min, max, ofLength }) => {
     expectFault(rule, '');
   });
 
-  test('refuses NUL, wherever it stands', () => {
+  test('refuses NUL at any position', () => {
     const valid = ofLength(10, '7');
     for (const at of [0, 5, 10]) expectFault(rule, `${valid.slice(0, at)}\0${valid.slice(at)}`, /NUL/);
   });

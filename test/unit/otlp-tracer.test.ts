@@ -46,7 +46,7 @@ describe('a traceparent', () => {
     ['of version 00', `00-${TRACE_ID}-${SPAN_ID}-01`],
     ['with unknown flags', `00-${TRACE_ID}-${SPAN_ID}-03`],
     ['of a later version', `01-${TRACE_ID}-${SPAN_ID}-01`],
-    ['of a later version that says more', `cc-${TRACE_ID}-${SPAN_ID}-01-what-the-future-will-be-like`],
+    ['of a later version with more fields', `cc-${TRACE_ID}-${SPAN_ID}-01-what-the-future-will-be-like`],
   ])('%s is continued, as one of version 00', async (_, traceparent) => {
     let continued = '';
     const [span] = await received((tracer) => {

@@ -35,7 +35,7 @@ describe('a patch', () => {
         if (this.isLocked && now() - this.lockedAt < LOCKED_MS) {
           throw new Error('locked');
         }
-        this.tell({ name: 'opened', by: this.#hinges, at: now() });
+        this.emit({ name: 'opened', by: this.#hinges, at: now() });
         database.exec(\`
           UPDATE doors
           SET open = 1\`);
@@ -52,13 +52,13 @@ describe('a patch', () => {
     ],
     ['a statement, on one', "if ($IS) { throw new Error('locked'); }", '', '{\n        \n        this.tell'],
     ['a member of an object', "name: 'opened'", "name: 'shut'", "{ name: 'shut', by: this"],
-    ['a whole object', "{ name: 'opened', $$$MORE }", '{ $$$MORE }', 'this.tell({ by: this.#hinges, at: now() })'],
+    ['a whole object', "{ name: 'opened', $$$MORE }", '{ $$$MORE }', 'this.emit({ by: this.#hinges, at: now() })'],
     ['a field', 'readonly #hinges = new Set<string>()', 'readonly #hinges = new Map()', '#hinges = new Map();'],
     [
       'what it does not name',
-      'this.tell($WHAT)',
-      'setImmediate(() => this.tell($WHAT))',
-      "this.tell({ name: 'opened', by",
+      'this.emit($WHAT)',
+      'setImmediate(() => this.emit($WHAT))',
+      "this.emit({ name: 'opened', by",
     ],
   ])('finds %s', (_, find, change, result) => {
     expect(put(find, change)).toContain(result);

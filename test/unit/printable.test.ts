@@ -5,10 +5,10 @@ import { printable, printableJson, printableLines } from '../../common/printable
 test.each([
   ['an escape sequence', '\u001b[2J', '\\u001b[2J'],
   ['its form in one character', '\u009b2J', '\\u009b2J'],
-  ['what goes back to the beginning of the line', 'a\rb\bc', 'a\\u000db\\u0008c'],
-  ['the end of a line', 'a\nb\u0085c\u2028d\u2029e', 'a\\u000ab\\u0085c\\u2028d\\u2029e'],
-  ['what cannot be seen', 'a\0b\tc\u007f', 'a\\u0000b\\u0009c\\u007f'],
-  ['what turns the direction', '\u202ea\u2066b\u200fc\u061cd', '\\u202ea\\u2066b\\u200fc\\u061cd'],
+  ['carriage return and backspace', 'a\rb\bc', 'a\\u000db\\u0008c'],
+  ['line ends', 'a\nb\u0085c\u2028d\u2029e', 'a\\u000ab\\u0085c\\u2028d\\u2029e'],
+  ['invisible characters', 'a\0b\tc\u007f', 'a\\u0000b\\u0009c\\u007f'],
+  ['direction marks', '\u202ea\u2066b\u200fc\u061cd', '\\u202ea\\u2066b\\u200fc\\u061cd'],
 ])('%s is written out', (_, text, shown) => {
   expect(printable(text)).toBe(shown);
 });

@@ -52,7 +52,7 @@ describe('settings', () => {
     expect(readSettings(table, {})).toEqual({ HOST: 'localhost', PORT: 80, MODE: 'safe' });
   });
 
-  test('are what the environment says', () => {
+  test('are read from the environment', () => {
     const settings = readSettings(table, { HOST: 'h', PORT: '1', TOKEN, MODE: 'fast', OTHER: 'x' });
 
     expect({ ...settings, TOKEN: settings.TOKEN?.reveal() }).toEqual({ HOST: 'h', PORT: 1, TOKEN, MODE: 'fast' });

@@ -86,18 +86,18 @@ describe('a SQLite file of schema 3', () => {
 
   test('replays every creation, and blocks the contacts of open leads only', async () => {
     const { store } = await open();
-    const creating = (asked: object, idempotencyKey: string) =>
-      createLead({ store, newId }, { ...(asked as (typeof made.leads)[number]), idempotencyKey }).catch(
+    const creating = (lead: object, idempotencyKey: string) =>
+      createLead({ store, newId }, { ...(lead as (typeof made.leads)[number]), idempotencyKey }).catch(
         ({ reason }) => reason,
       );
 
-    for (const asked of made.leads) {
-      const answer = await creating(asked, asked.idempotencyKey);
-      expect(answer).toMatchObject({ replayed: true, lead: { id: asked.id, stage: 'new' } });
+    for (const lead of made.leads) {
+      const answer = await creating(lead, lead.idempotencyKey);
+      expect(answer).toMatchObject({ replayed: true, lead: { id: lead.id, stage: 'new' } });
     }
-    for (const asked of made.leads) {
-      const { stage } = made.answers.leads[asked.id];
-      const answer = await creating(asked, newId());
+    for (const lead of made.leads) {
+      const { stage } = made.answers.leads[lead.id];
+      const answer = await creating(lead, newId());
       if (stage === 'won' || stage === 'lost') expect(answer).toMatchObject({ replayed: false });
       else expect(answer).toBe('LEAD_ALREADY_OPEN');
     }

@@ -30,9 +30,9 @@ const deps = { store, clock: systemClock, newId };
 
 const leads: MadeLead[] = [];
 async function create(studioId: string, contact: Contact, more: Pick<MadeLead, 'sourceId' | 'note'> = {}) {
-  const asked = { studioId, idempotencyKey: newId(), displayName: 'Grace Hopper 👩🏽‍🚀', contact, ...more };
-  const { lead } = await createLead(deps, { sourceId: undefined, note: undefined, ...asked });
-  leads.push({ ...asked, id: lead.id });
+  const requested = { studioId, idempotencyKey: newId(), displayName: 'Grace Hopper 👩🏽‍🚀', contact, ...more };
+  const { lead } = await createLead(deps, { sourceId: undefined, note: undefined, ...requested });
+  leads.push({ ...requested, id: lead.id });
   return lead;
 }
 const byEmail = (value: string): Contact => ({ type: 'email', value });
@@ -56,8 +56,8 @@ const website = await createApiKey(deps, { ...owner, name: 'Website', scopes, ex
 await putApiKeyQuota(deps, { ...owner, keyId: website.key.id, quotaLimit: 50 });
 const shop = await createApiKey(deps, { ...owner, name: 'Shop', scopes: ['leads.create'], expiresAt });
 const replaced = await replaceApiKey(deps, { ...owner, keyId: shop.key.id, expiresAt: undefined });
-const gone = await createApiKey(deps, { ...owner, name: 'Gone', scopes, expiresAt });
-await revokeApiKey(deps, { studioId: 'berlin', memberId: null, caller: 'operator', keyId: gone.key.id });
+const revoked = await createApiKey(deps, { ...owner, name: 'Gone', scopes, expiresAt });
+await revokeApiKey(deps, { studioId: 'berlin', memberId: null, caller: 'operator', keyId: revoked.key.id });
 
 await create('berlin', byEmail('new@straße.example'), { sourceId: form, note: 'Calls back.\n\u{2028}' });
 await create('berlin', byPhone('030 1234567 x200'));
@@ -99,7 +99,7 @@ await putStudio(deps, { ...berlin, id: 'moves', regionCode: 'AT', quotaLimit: nu
 await create('suspended', byEmail('u@example.org'));
 await putStudio(deps, { ...berlin, id: 'suspended', status: 'suspended', regionCode: undefined, memberId: 'owner' });
 
-const secrets = [website, shop, replaced, gone].map(({ secret }) => secret);
+const secrets = [website, shop, replaced, revoked].map(({ secret }) => secret);
 const made: Made = { studioIds: ['berlin', 'moves', 'suspended'], leads, secrets };
 const answers = await answersOf(store, made);
 await store.close();
