@@ -3,7 +3,7 @@ import { newId } from '../../src/domain/new-id.ts';
 import type { Store } from '../../src/store/store.ts';
 import { aClaim, aLead, claimsOf, DAY_MS, NOW, plus, STUDIO_ID } from '../support/builders.ts';
 import type { OpenedStore } from './opened-store.ts';
-import { actionsOn, CLOSED_STAGES, OPEN_STAGES } from './store-actions.ts';
+import { actionsOn, CLOSED_STAGES, moveLead, OPEN_STAGES } from './store-actions.ts';
 
 /** The promises of `changeLeadStage`. */
 export function changeLeadStageContract(opened: () => OpenedStore): void {
@@ -21,14 +21,7 @@ export function changeLeadStageContract(opened: () => OpenedStore): void {
           const lead = await created(aLead({ sourceId: newId(), note: 'stays' }));
           const before = from === 'new' ? lead : await moved(lead, from);
 
-          const outcome = await store.changeLeadStage({
-            studioId: lead.studioId,
-            leadId: lead.id,
-            stage: to,
-            claims: claimsOf(lead),
-            memberId: null,
-            now: plus(before.updatedAt, 5),
-          });
+          const outcome = await moveLead(store, lead, to, { now: plus(before.updatedAt, 5) });
 
           const expected = { ...lead, stage: to, updatedAt: plus(before.updatedAt, 5) };
           expect(outcome).toEqual({ kind: 'changed', lead: expected });
@@ -42,14 +35,7 @@ export function changeLeadStageContract(opened: () => OpenedStore): void {
         const lead = await created();
         const before = stage === 'new' ? lead : await moved(lead, stage);
 
-        const outcome = await store.changeLeadStage({
-          studioId: lead.studioId,
-          leadId: lead.id,
-          stage,
-          claims: claimsOf(lead),
-          memberId: null,
-          now: plus(before.updatedAt, DAY_MS),
-        });
+        const outcome = await moveLead(store, lead, stage, { now: plus(before.updatedAt, DAY_MS) });
 
         expect(outcome).toEqual({ kind: 'unchanged', lead: before });
         expect(await store.findLead(lead.studioId, lead.id)).toEqual(before);
@@ -142,14 +128,7 @@ export function changeLeadStageContract(opened: () => OpenedStore): void {
       const closed = await moved(first, 'lost');
       const second = await created(aLead({ contact: first.contact }));
 
-      const outcome = await store.changeLeadStage({
-        studioId: first.studioId,
-        leadId: first.id,
-        stage,
-        claims: claimsOf(first),
-        memberId: null,
-        now: plus(closed.updatedAt, DAY_MS),
-      });
+      const outcome = await moveLead(store, first, stage, { now: plus(closed.updatedAt, DAY_MS) });
 
       expect(outcome).toEqual({ kind: 'already-open', leadId: second.id });
       expect(await everyLead()).toEqual([second, closed]);

@@ -4,7 +4,7 @@ import { newId } from '../../src/domain/new-id.ts';
 import type { CreateLeadOutcome, Store } from '../../src/store/store.ts';
 import { aClaim, aLead, claimsOf, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
 import type { OpenedStore } from './opened-store.ts';
-import { actionsOn, OPEN_STAGES } from './store-actions.ts';
+import { actionsOn, moveLead, OPEN_STAGES } from './store-actions.ts';
 
 /** The promises of `createLead`, and of concurrent writes for one key or contact. */
 export function createLeadContract(opened: () => OpenedStore): void {
@@ -310,14 +310,7 @@ export function createLeadContract(opened: () => OpenedStore): void {
             const rival = aLead({ contact: lead.contact });
             return index % 2 === 0
               ? through(index >> 1).createLead(rival, claimsOf(rival))
-              : through(index >> 1).changeLeadStage({
-                  studioId: lead.studioId,
-                  leadId: lead.id,
-                  stage: 'new',
-                  claims,
-                  memberId: null,
-                  now: NOW,
-                });
+              : moveLead(through(index >> 1), lead, 'new', { claims });
           }),
         );
 
@@ -333,16 +326,7 @@ export function createLeadContract(opened: () => OpenedStore): void {
         const claims = claimsOf(lead);
 
         const outcomes = await Promise.all(
-          times(20, (index) =>
-            through(index).changeLeadStage({
-              studioId: lead.studioId,
-              leadId: lead.id,
-              stage: OPEN_STAGES[index % 4] as LeadStage,
-              claims,
-              memberId: null,
-              now: NOW,
-            }),
-          ),
+          times(20, (index) => moveLead(through(index), lead, OPEN_STAGES[index % 4] as LeadStage, { claims })),
         );
 
         const changes = outcomes.flatMap((outcome) => (outcome.kind === 'changed' ? [outcome.lead] : []));

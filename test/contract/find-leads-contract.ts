@@ -8,7 +8,7 @@ import type { ClaimingLead, Store } from '../../src/store/store.ts';
 import { renewClaims } from '../../src/usecases/renew-claims.ts';
 import { aClaim, aLead, aStudio, claimsOf, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
 import type { Damage, OpenedStore } from './opened-store.ts';
-import { actionsOn } from './store-actions.ts';
+import { actionsOn, correctLead } from './store-actions.ts';
 
 /** The promises of `findLeadsOfContact`. */
 export function findLeadsContract(damages: readonly Damage[], opened: () => OpenedStore): void {
@@ -22,10 +22,7 @@ export function findLeadsContract(damages: readonly Damage[], opened: () => Open
     const anEmail = (): Contact => ({ type: 'email', value: `${newId()}@example.org` });
 
     async function corrected(lead: Lead, contact: Contact): Promise<Lead> {
-      const { studioId, id: leadId } = lead;
-      const claims = openClaims(contact, aStudio());
-      const change = { studioId, leadId, correction: { contact }, claims, expectedUpdatedAt: null };
-      const outcome = await store.updateLead({ ...change, memberId: null, now: NOW });
+      const outcome = await correctLead(store, lead, { contact });
       if (outcome.kind !== 'updated') throw new Error(`the lead was not corrected: ${outcome.kind}`);
       return outcome.lead;
     }

@@ -6,7 +6,7 @@ import { newId } from '../../src/domain/new-id.ts';
 import type { Store } from '../../src/store/store.ts';
 import { aLead, aStudio, BY, claimsOf, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
 import { type Damage, emptyName, type OpenedStore } from './opened-store.ts';
-import { actionsOn } from './store-actions.ts';
+import { actionsOn, correctLead, moveLead } from './store-actions.ts';
 
 /** More leads than any test creates. */
 const ALL = 1000;
@@ -21,11 +21,8 @@ export function leadChangeContract(damages: readonly Damage[], opened: () => Ope
     });
     const { created } = actionsOn(() => store);
 
-    async function moved(lead: Lead, stage: LeadStage, now = plus(lead.updatedAt, 1000), to: Store = store) {
-      const { studioId, id: leadId } = lead;
-      const change = { studioId, leadId, stage, claims: claimsOf(lead), memberId: null, now };
-      return to.changeLeadStage(change);
-    }
+    const move = (lead: Lead, stage: LeadStage, now = plus(lead.updatedAt, 1000), to: Store = store) =>
+      moveLead(to, lead, stage, { now });
 
     const changes = () => store.listLeadChanges(ALL);
     const changedIds = async () => (await changes()).map(({ lead }) => lead.id);
@@ -61,7 +58,7 @@ export function leadChangeContract(damages: readonly Damage[], opened: () => Ope
       const [creation] = await changes();
       await acknowledge(creation);
       const now = plus(lead.createdAt, 5000);
-      await moved(lead, 'contacted', now);
+      await move(lead, 'contacted', now);
 
       const change = await changeOf(lead);
       expect(change).toEqual({
@@ -77,17 +74,7 @@ export function leadChangeContract(damages: readonly Damage[], opened: () => Ope
       const lead = await created();
       await acknowledgeAll();
       const now = plus(lead.createdAt, 5000);
-      const { studioId, id: leadId } = lead;
-      const correct = (displayName: string) =>
-        store.updateLead({
-          studioId,
-          leadId,
-          correction: { displayName },
-          claims: claimsOf(lead),
-          expectedUpdatedAt: null,
-          memberId: null,
-          now,
-        });
+      const correct = (displayName: string) => correctLead(store, lead, { displayName }, now);
 
       expect(await correct(lead.displayName)).toMatchObject({ kind: 'unchanged' });
       expect(await changes()).toEqual([]);
@@ -110,7 +97,7 @@ export function leadChangeContract(damages: readonly Damage[], opened: () => Ope
         [2, 'lost'],
         [3, 'new'],
       ] as const) {
-        await moved(lead, stage, plus(lead.createdAt, 1000 * seconds));
+        await move(lead, stage, plus(lead.createdAt, 1000 * seconds));
       }
 
       expect(await changes()).toEqual([
@@ -129,7 +116,7 @@ export function leadChangeContract(damages: readonly Damage[], opened: () => Ope
     test('a revision is at least the time of the change, and so higher than those lost by a restore', async () => {
       const lead = await created();
       const { studioId, id: leadId } = lead;
-      await moved(lead, 'won');
+      await move(lead, 'won');
       const [moving] = await changes();
       expect(moving?.revision).toBeGreaterThanOrEqual(moving?.lead.updatedAt.getTime() ?? Number.NaN);
       const now = plus(lead.createdAt, 86_400_000);
@@ -144,7 +131,7 @@ export function leadChangeContract(damages: readonly Damage[], opened: () => Ope
     test('acknowledging an older state does not hide a newer one', async () => {
       const lead = await created();
       const [older] = await changes();
-      await moved(lead, 'contacted');
+      await move(lead, 'contacted');
       const [newer] = await changes();
 
       expect(await acknowledge(older)).toBe(0);
@@ -163,7 +150,7 @@ export function leadChangeContract(damages: readonly Damage[], opened: () => Ope
         while ((await other.findLead(lead.studioId, lead.id))?.stage !== 'won') await nextTurn();
         return other.listLeadChanges(1);
       })();
-      await moved(lead, 'won');
+      await move(lead, 'won');
 
       expect(await reading).toMatchObject([{ lead: { id: lead.id, stage: 'won' } }]);
     });
@@ -177,7 +164,7 @@ export function leadChangeContract(damages: readonly Damage[], opened: () => Ope
 
       expect(await store.createLead(aLead({ contact: lead.contact }), claims)).toMatchObject({ kind: 'replayed' });
       expect(await store.createLead(rival, claimsOf(rival))).toMatchObject({ kind: 'already-open' });
-      expect(await moved(lead, 'new')).toMatchObject({ kind: 'unchanged' });
+      expect(await move(lead, 'new')).toMatchObject({ kind: 'unchanged' });
       const [claiming] = (await store.listClaims(STUDIO_ID, null, 1)).leads;
       if (!claiming) throw new Error('the lead has no claims');
       await store.renewClaims(STUDIO_ID, claiming, { ...claiming.claims, contactKeys: claimsOf(aLead()).contactKeys });
@@ -191,12 +178,12 @@ export function leadChangeContract(damages: readonly Damage[], opened: () => Ope
       const [third, first, second] = leads as [Lead, Lead, Lead];
 
       expect(await changedIds()).toEqual([first.id, second.id, third.id]);
-      await moved(first, 'contacted', plus(NOW, 60_000));
+      await move(first, 'contacted', plus(NOW, 60_000));
       expect(await changedIds()).toEqual([first.id, second.id, third.id]);
       expect((await store.listLeadChanges(2)).map(({ lead }) => lead.id)).toEqual([first.id, second.id]);
 
       await acknowledge(await changeOf(first));
-      await moved(first, 'lost', plus(NOW, 70_000));
+      await move(first, 'lost', plus(NOW, 70_000));
       expect(await changedIds()).toEqual([second.id, third.id, first.id]);
     });
 
@@ -323,7 +310,7 @@ export function leadChangeContract(damages: readonly Damage[], opened: () => Ope
         const stages: readonly LeadStage[] = ['contacted', 'trial_booked', 'won', 'new'];
         for (let step = 0; step < 40; step += 1) {
           const lead = leads[(step * 7 + seed) % leads.length] as Lead;
-          await moved(lead, stages[(step + seed) % stages.length] as LeadStage, plus(NOW, step), to);
+          await move(lead, stages[(step + seed) % stages.length] as LeadStage, plus(NOW, step), to);
         }
       };
       const consuming = others.map(consume);

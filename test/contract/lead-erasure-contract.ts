@@ -4,7 +4,7 @@ import { newId } from '../../src/domain/new-id.ts';
 import { type Store, UnreadableRecord } from '../../src/store/store.ts';
 import { aLead, aStudio, BY, claimsOf, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
 import { type Damage, emptyName, type OpenedStore } from './opened-store.ts';
-import { actionsOn } from './store-actions.ts';
+import { actionsOn, correctLead, moveLead } from './store-actions.ts';
 
 /** The promises of `LeadErasureStore`. */
 export function leadErasureContract(damages: readonly Damage[], opened: () => OpenedStore): void {
@@ -19,24 +19,9 @@ export function leadErasureContract(damages: readonly Damage[], opened: () => Op
     const erase = ({ studioId, id }: Lead, now = plus(new Date(), 60_000), from = store) =>
       from.eraseLead({ studioId, leadId: id, memberId: 'member-1', now });
     const move = (lead: Lead, stage: Lead['stage']) =>
-      store.changeLeadStage({
-        studioId: lead.studioId,
-        leadId: lead.id,
-        stage,
-        claims: claimsOf(lead),
-        memberId: null,
-        now: plus(lead.createdAt, 1000),
-      });
-    const rename = (lead: Lead, name: string, from = store) =>
-      from.updateLead({
-        studioId: lead.studioId,
-        leadId: lead.id,
-        correction: { displayName: name },
-        claims: claimsOf(lead),
-        expectedUpdatedAt: null,
-        memberId: null,
-        now: plus(lead.createdAt, 2000),
-      });
+      moveLead(store, lead, stage, { now: plus(lead.createdAt, 1000) });
+    const rename = (lead: Lead, displayName: string, from = store) =>
+      correctLead(from, lead, { displayName }, plus(lead.createdAt, 2000));
 
     test.each(['new', 'won'] as const)(
       'an erased lead cannot be found, keeps its stage, and frees its contact: %s',

@@ -4,8 +4,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { errorSummary } from '../../common/error-summary.ts';
 import { examine } from '../../operator/doctor/examine.ts';
 import { MAX_LIVE_KEYS } from '../../src/domain/api-key.ts';
-import type { Correction } from '../../src/domain/correction.ts';
-import type { Lead, LeadClaims, LeadStage } from '../../src/domain/lead.ts';
+import type { Lead, LeadClaims } from '../../src/domain/lead.ts';
 import { type LeadDocument, leadDocument } from '../../src/store/mongo/documents.ts';
 import { INDEXES, indexFaults } from '../../src/store/mongo/indexes.ts';
 import { openMongoStore } from '../../src/store/mongo/mongo-store.ts';
@@ -13,6 +12,7 @@ import { type CreateLeadOutcome, type Store, StoreUnavailable } from '../../src/
 import { aLead, aMember, anApiKey, aStudio, BY, claimsOf, NOW, STUDIO_ID, times } from '../support/builders.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
 import { freePort } from '../support/servers.ts';
+import { correctLead, moveLead } from './store-actions.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
 
@@ -47,7 +47,7 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
     const [claims, firstClaims] = [claimsOf(alone), claimsOf(first)];
     await store.createLead(alone, claims);
     await store.createLead(closed, claimsOf(closed));
-    await move(store, closed, 'lost');
+    await moveLead(store, closed, 'lost');
     await store.createLead(first, firstClaims);
     await opened.leads.dropIndex(by === 'key' ? 'idempotencyKey' : 'openContact');
     const second = aLead();
@@ -57,27 +57,6 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
     await untilChecked(store, /cannot be built/);
     return { ...opened, store, alone, claims, closed, first, second, firstClaims };
   }
-
-  const move = (store: Store, lead: Lead, stage: LeadStage) =>
-    store.changeLeadStage({
-      studioId: lead.studioId,
-      leadId: lead.id,
-      stage,
-      claims: claimsOf(lead),
-      memberId: null,
-      now: NOW,
-    });
-
-  const correct = (store: Store, lead: Lead, correction: Correction) =>
-    store.updateLead({
-      studioId: lead.studioId,
-      leadId: lead.id,
-      correction,
-      claims: claimsOf({ ...lead, ...correction }),
-      expectedUpdatedAt: null,
-      memberId: null,
-      now: NOW,
-    });
 
   const create = (store: Store, lead = aLead(), claims: LeadClaims = claimsOf(lead)) => store.createLead(lead, claims);
 
@@ -151,7 +130,7 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
       await leads.dropIndex('openContact');
 
       const outcomes = await Promise.allSettled(
-        both.map((lead, index) => correct(cores[index % 2] as Store, lead, { contact })),
+        both.map((lead, index) => correctLead(cores[index % 2] as Store, lead, { contact })),
       );
 
       const answered = outcomes.filter((outcome) => outcome.status === 'fulfilled' && outcome.value.kind === 'updated');
@@ -256,9 +235,9 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
       expect((await store.listLeads(STUDIO_ID, null, 10)).records).toHaveLength(4);
       expect(await create(store, { ...alone, id: randomUUID() }, claims)).toEqual({ kind: 'replayed', lead: alone });
       expect(await store.findLeadByIdempotencyKey(STUDIO_ID, claims.idempotencyKey)).toMatchObject({ lead: alone });
-      expect(await move(store, alone, 'contacted')).toMatchObject({ kind: 'changed' });
-      expect(await move(store, first, 'won')).toMatchObject({ kind: 'changed' });
-      await expect(move(store, closed, 'new')).rejects.toBeInstanceOf(StoreUnavailable);
+      expect(await moveLead(store, alone, 'contacted')).toMatchObject({ kind: 'changed' });
+      expect(await moveLead(store, first, 'won')).toMatchObject({ kind: 'changed' });
+      await expect(moveLead(store, closed, 'new')).rejects.toBeInstanceOf(StoreUnavailable);
       expect(await store.findLead(STUDIO_ID, closed.id)).toMatchObject({ stage: 'lost' });
     });
 
@@ -266,9 +245,9 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
       const { store, alone, closed } = await aDatabaseWithDuplicates('key');
       const { contact } = aLead();
 
-      expect(await correct(store, alone, { note: 'x' })).toMatchObject({ kind: 'updated' });
-      expect(await correct(store, closed, { contact })).toMatchObject({ kind: 'updated' });
-      await expect(correct(store, alone, { contact })).rejects.toBeInstanceOf(StoreUnavailable);
+      expect(await correctLead(store, alone, { note: 'x' })).toMatchObject({ kind: 'updated' });
+      expect(await correctLead(store, closed, { contact })).toMatchObject({ kind: 'updated' });
+      await expect(correctLead(store, alone, { contact })).rejects.toBeInstanceOf(StoreUnavailable);
       expect(await store.findLead(STUDIO_ID, alone.id)).toMatchObject({ contact: alone.contact });
     });
 

@@ -4,13 +4,12 @@ import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { errorSummary } from '../../common/error-summary.ts';
 import { examine } from '../../operator/doctor/examine.ts';
-import type { Correction } from '../../src/domain/correction.ts';
-import type { Lead, LeadStage } from '../../src/domain/lead.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { type Store, StoreUnavailable } from '../../src/store/store.ts';
 import { aLead, aMember, anApiKey, aStudio, BY, claimsOf, NOW, STUDIO_ID } from '../support/builders.ts';
 import { temporaryFolder } from '../support/processes.ts';
 import { ID_BYTES, LEAD_NUMBER } from '../support/raw-sqlite.ts';
+import { correctLead, moveLead } from './store-actions.ts';
 
 /** Creates a database: its path, a direct connection, and a store on it. */
 function aDatabase() {
@@ -27,20 +26,6 @@ function aDatabase() {
 }
 
 const create = (store: Store, lead = aLead(), claims = claimsOf(lead)) => store.createLead(lead, claims);
-const move = (store: Store, { studioId, id: leadId, ...lead }: Lead, stage: LeadStage) => {
-  const claims = claimsOf({ studioId, id: leadId, ...lead });
-  return store.changeLeadStage({ studioId, leadId, stage, claims, memberId: null, now: NOW });
-};
-const correct = (store: Store, lead: Lead, correction: Correction) =>
-  store.updateLead({
-    studioId: lead.studioId,
-    leadId: lead.id,
-    correction,
-    claims: claimsOf({ ...lead, ...correction }),
-    expectedUpdatedAt: null,
-    memberId: null,
-    now: NOW,
-  });
 const checked = (store: Store) => store.check().then(() => 'ok', errorSummary);
 const leadsIn = (database: DatabaseSync) => database.prepare('SELECT count(*) AS leads FROM leads').get()?.leads;
 
@@ -57,7 +42,7 @@ async function aDatabaseWithDuplicates(by: 'key' | 'contact') {
   const [claims, firstClaims] = [claimsOf(alone), claimsOf(first)];
   await create(store, alone, claims);
   await create(store, closed);
-  await move(store, closed, 'lost');
+  await moveLead(store, closed, 'lost');
   await create(store, first, firstClaims);
   await create(store, second);
   direct.exec(by === 'key' ? 'DROP INDEX leads_by_idempotency_key' : COPIED_CLAIMS);
@@ -274,14 +259,14 @@ describe('the indexes in SQLite', () => {
       expect((await store.listLeads(STUDIO_ID, null, 10)).records).toHaveLength(4);
       expect(await create(store, { ...alone, id: randomUUID() }, claims)).toEqual({ kind: 'replayed', lead: alone });
       expect(await store.findLeadByIdempotencyKey(STUDIO_ID, claims.idempotencyKey)).toMatchObject({ lead: alone });
-      expect(await move(store, first, 'won')).toMatchObject({ kind: 'changed' });
-      expect(await move(store, alone, 'contacted')).toMatchObject({ kind: 'changed' });
+      expect(await moveLead(store, first, 'won')).toMatchObject({ kind: 'changed' });
+      expect(await moveLead(store, alone, 'contacted')).toMatchObject({ kind: 'changed' });
       // It is unknown which of the two was returned.
       await expect(create(store, { ...first, id: randomUUID() }, firstClaims)).rejects.toBeInstanceOf(StoreUnavailable);
       await expect(store.findLeadByIdempotencyKey(STUDIO_ID, firstClaims.idempotencyKey)).rejects.toBeInstanceOf(
         StoreUnavailable,
       );
-      await expect(move(store, closed, 'new')).rejects.toBeInstanceOf(StoreUnavailable);
+      await expect(moveLead(store, closed, 'new')).rejects.toBeInstanceOf(StoreUnavailable);
     });
 
     test('leads can be corrected, but an open one cannot get another contact', async () => {
@@ -289,9 +274,9 @@ describe('the indexes in SQLite', () => {
       expect(await checked(store)).toMatch(/cannot be built/);
       const { contact } = aLead();
 
-      expect(await correct(store, alone, { note: 'x' })).toMatchObject({ kind: 'updated' });
-      expect(await correct(store, closed, { contact })).toMatchObject({ kind: 'updated' });
-      await expect(correct(store, alone, { contact })).rejects.toBeInstanceOf(StoreUnavailable);
+      expect(await correctLead(store, alone, { note: 'x' })).toMatchObject({ kind: 'updated' });
+      expect(await correctLead(store, closed, { contact })).toMatchObject({ kind: 'updated' });
+      await expect(correctLead(store, alone, { contact })).rejects.toBeInstanceOf(StoreUnavailable);
       expect(await store.findLead(STUDIO_ID, alone.id)).toMatchObject({ contact: alone.contact });
     });
   });

@@ -23,6 +23,7 @@ import { renewClaims } from '../../src/usecases/renew-claims.ts';
 import { aLead, anApiKey, aStudio, BY, claimsOf, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
 import { ID_BYTES, idTextOf, LEAD_NUMBER, STUDIO_NUMBER, setColumn } from '../support/raw-sqlite.ts';
 import type { Damage, OpenedStore } from './opened-store.ts';
+import { moveLead } from './store-actions.ts';
 import { storeContract } from './store-contract.ts';
 
 const newFolder = () => mkdtempSync(join(tmpdir(), 'lead-intake-'));
@@ -378,20 +379,16 @@ describe('SQLite', () => {
     const store = await openSqliteStore(path);
     const leads = [aLead(), aLead()];
     const direct = new DatabaseSync(path);
-    const move = ({ id: leadId, ...lead }: Lead, stage: 'lost' | 'new') => {
-      const claims = claimsOf({ id: leadId, ...lead });
-      return store.changeLeadStage({ studioId: STUDIO_ID, leadId, stage, claims, memberId: null, now: NOW });
-    };
     for (const lead of leads) {
       await store.createLead(lead, claimsOf(lead));
       for (const [stage, other] of [
         ['lost', 'new'],
         ['new', 'lost'],
       ] as const) {
-        await move(lead, stage);
+        await moveLead(store, lead, stage);
         direct.prepare(`UPDATE leads SET stage = ? WHERE id = ${ID_BYTES}`).run(other, lead.id);
 
-        expect(await move(lead, stage)).toMatchObject({ kind: 'changed' });
+        expect(await moveLead(store, lead, stage)).toMatchObject({ kind: 'changed' });
         expect(await store.findLeadsOfContact(STUDIO_ID, claimsOf(lead).contactKeys)).toMatchObject([{ stage }]);
       }
     }
@@ -518,16 +515,7 @@ describe('SQLite', () => {
       await create(another, lead);
       for (const stage of ['contacted', 'trial_booked', 'won'] as const) {
         expect(await store.findLead(STUDIO_ID, lead.id)).not.toMatchObject({ stage });
-        const { contact, contactKeys, contactRule } = claimsOf(lead);
-        const claims = { contact, contactKeys, contactRule };
-        await another.changeLeadStage({
-          studioId: STUDIO_ID,
-          leadId: lead.id,
-          stage,
-          claims,
-          memberId: null,
-          now: NOW,
-        });
+        await moveLead(another, lead, stage);
         const [found, page] = await Promise.all([
           store.findLead(STUDIO_ID, lead.id),
           store.listLeads(STUDIO_ID, null, 1),

@@ -50,7 +50,7 @@ describe('a patch', () => {
       'false',
       'if (this.isLocked && false) {',
     ],
-    ['a statement, on one', "if ($IS) { throw new Error('locked'); }", '', '{\n        \n        this.tell'],
+    ['a statement, on one', "if ($IS) { throw new Error('locked'); }", '', '{\n        \n        this.emit'],
     ['a member of an object', "name: 'opened'", "name: 'shut'", "{ name: 'shut', by: this"],
     ['a whole object', "{ name: 'opened', $$$MORE }", '{ $$$MORE }', 'this.emit({ by: this.#hinges, at: now() })'],
     ['a field', 'readonly #hinges = new Set<string>()', 'readonly #hinges = new Map()', '#hinges = new Map();'],
