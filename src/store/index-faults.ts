@@ -6,7 +6,7 @@ export const MAX_IN_GROUP = 10;
 
 /** The error of a write that needs an index which is missing or invalid. @param faults sentences */
 export const creationsRefused = (faults: readonly string[]): StoreUnavailable =>
-  new StoreUnavailable(`nothing is created: ${faults.join('. ')}`);
+  new StoreUnavailable(`no records are created: ${faults.join('. ')}`);
 
 /**
  * Describes the records that conflict with a unique index; undefined: none does.

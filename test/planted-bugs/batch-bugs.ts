@@ -254,7 +254,7 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     suite: GATHERED,
     caughtBy: 'requests of one turn are sent together, at most 64, and each gets its own result',
     patches: [
-      { file: GATHERER, find: 'resolve(answers[index] as Answer)', put: 'resolve(answers.at(-index) as Answer)' },
+      { file: GATHERER, find: 'resolve(results[index] as Result)', put: 'resolve(results.at(-index) as Result)' },
     ],
   },
   {

@@ -55,7 +55,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     suite: INDEXES,
     caughtBy: 'with idempotencyKey dropped at that moment, creations for one key at two cores never return two leads',
     patches: [
-      { file: 'src/store/mongo/index-guard.ts', find: 'fault = await vouching.fault(deadline);', put: '' },
+      { file: 'src/store/mongo/index-guard.ts', find: 'fault = await guard.fault(deadline);', put: '' },
       {
         file: 'src/store/mongo/index-guard.ts',
         find: 'if (fault === undefined) return outcome;',

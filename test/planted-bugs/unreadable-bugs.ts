@@ -118,8 +118,8 @@ export const UNREADABLE_MONGO_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/store/mongo/directory.ts',
-        find: 'const fits = { $or: [{ [entry]: { $exists: true } }, { $expr: { $lt: [count, most] } }] };',
-        put: `const fits = { $or: [{ [entry]: { $exists: true } }, { $expr: { $lt: [count, most] } }] };
+        find: 'const fits = { $or: [{ [entry]: { $exists: true } }, { $expr: { $lt: [count, max] } }] };',
+        put: `const fits = { $or: [{ [entry]: { $exists: true } }, { $expr: { $lt: [count, max] } }] };
         if (!(await studios.findOne({ _id: studioId, ...fits }))) return 'limit-reached';`,
       },
       {

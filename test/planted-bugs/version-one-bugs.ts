@@ -62,8 +62,8 @@ export const VERSION_ONE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/store/mongo/bounded-collection.ts',
-        find: 'Promise.race([work(), givenUp])',
-        put: 'Promise.race([work(), givenUp.catch(() => undefined)])',
+        find: 'Promise.race([work(), timeout])',
+        put: 'Promise.race([work(), timeout.catch(() => undefined)])',
       },
     ],
     inSoak: true,

@@ -26,8 +26,8 @@ export function mongoApiKeys(connection: Connection, studioReads: StudioReads, r
     const filter = { secretSha256: { $in: secrets.map((hash) => new Binary(hash)) } };
     const found = await apiKeys.find(filter, WITHOUT_HISTORY).toArray();
     const keys = found.flatMap((document) => readableOrNull(apiKeyOf(document), report) ?? []);
-    const keysThere = new Map(keys.map((key) => [hexOf(key.secretSha256), key]));
-    return secrets.map((hash) => keysThere.get(hexOf(hash)) ?? null);
+    const keysFound = new Map(keys.map((key) => [hexOf(key.secretSha256), key]));
+    return secrets.map((hash) => keysFound.get(hexOf(hash)) ?? null);
   });
 
   return {
@@ -49,7 +49,7 @@ export function mongoApiKeys(connection: Connection, studioReads: StudioReads, r
           const _id = new UUID(keyId);
           await updateWithEvents(
             apiKeys,
-            // Whatever stands there that is no time: it is none of ours.
+            // An invalid time was not written by this service, so the key counts as not revoked.
             { studioId, _id, revokedAt: { $not: { $type: 'date' } } },
             { revokedAt: now, slot: keyId },
             { action: 'api-key-revoked', ...actor({ memberId, caller }), time: now },
@@ -87,7 +87,7 @@ export function mongoApiKeys(connection: Connection, studioReads: StudioReads, r
     recordApiKeyUse: ({ studioId, keyId, now, unlessSince }) =>
       call(async () => {
         const _id = new UUID(keyId);
-        // Not tried again: the next use will do.
+        // Not retried: the next use is recorded anyway.
         await apiKeys.updateOne(
           { studioId, _id, $or: [{ lastUsedAt: null }, { lastUsedAt: { $lte: unlessSince } }] },
           { $set: { lastUsedAt: now } },
@@ -96,10 +96,10 @@ export function mongoApiKeys(connection: Connection, studioReads: StudioReads, r
 
     findCredential: (secretSha256, sourceId) =>
       call(async (deadline) => {
-        const key = await keysBySecret.ask(secretSha256, deadline);
+        const key = await keysBySecret.submit(secretSha256, deadline);
         if (!key) return null;
         const { studioId, memberId } = key;
-        const studio = await studioReads.ask({ studioId, memberId, sourceId }, deadline);
+        const studio = await studioReads.submit({ studioId, memberId, sourceId }, deadline);
         if (!studio) return null;
         const member = readableOrNull(memberOf(studio, memberId), report);
         const source = sourceId === undefined ? null : readableOrNull(sourceOf(studio, sourceId), report);
@@ -112,9 +112,9 @@ const keyCreator =
   ({ apiKeys, call }: Connection, mutex: KeyedMutex): ApiKeyStore['createApiKey'] =>
   (key, now, caller) =>
     call((deadline) =>
-      mutex.take([key.studioId], () =>
+      mutex.run([key.studioId], () =>
         untilKnown(deadline, async (attempt) => {
-          // An attempt before this one may have been written, and only its answer lost.
+          // An earlier attempt may have been written and its response lost.
           if (
             attempt > 0 &&
             (await apiKeys.findOne({ studioId: key.studioId, _id: new UUID(key.id) }, WITHOUT_HISTORY))
@@ -135,20 +135,20 @@ const keyReplacer =
   ({ apiKeys, call }: Connection, mutex: KeyedMutex): ApiKeyStore['replaceApiKey'] =>
   ({ studioId, keyId, memberId, caller, secretSha256, secretHint, expiresAt, now }) =>
     call((deadline) =>
-      mutex.take([studioId], () =>
+      mutex.run([studioId], () =>
         untilKnown<Checked<ReplaceApiKeyOutcome>>(deadline, async () => {
           const _id = new UUID(keyId);
           const found = await apiKeys.findOne({ studioId, _id }, WITHOUT_HISTORY);
           if (!found) return { kind: 'not-found' };
           const key = apiKeyOf(found);
           if (key instanceof UnreadableRecord) return key;
-          // The new secret is there already: an attempt before this one was written, and only its answer lost.
+          // An earlier attempt was written and its response lost.
           if (Buffer.from(key.secretSha256).equals(secretSha256)) return { kind: 'replaced', key };
           if (key.revokedAt) return { kind: 'revoked' };
           const renewed = { ...key, memberId, secretSha256, secretHint, expiresAt: expiresAt ?? key.expiresAt };
           if (!isLive(renewed, now)) return { kind: 'expired' };
-          // A live key keeps its slot; one that comes back to life needs one. So does one that only seems to live,
-          // because this clock is behind that of the process which gave its slot away.
+          // A live key keeps its slot; an expired one needs a new one. So does one that only seems live, because this clock
+          // is behind that of the process that freed its slot.
           const keepsSlot = isLive(key, now) && KEY_SLOTS.includes(found.slot);
           const slot = keepsSlot ? found.slot : await freeSlot(apiKeys, studioId, now, deadline);
           if (slot === undefined) return { kind: 'limit-reached' };
@@ -177,7 +177,7 @@ const keyReplacer =
       ),
     ).then(readableOrThrow);
 
-/** A slot that nobody holds just now, or undefined. Any of them: neighbours who ask at once should not meet. */
+/** Returns a free slot, or undefined. A random one, so that concurrent calls rarely conflict. */
 async function freeSlot(
   apiKeys: Connection['apiKeys'],
   studioId: string,
@@ -185,7 +185,7 @@ async function freeSlot(
   deadline: AbortSignal,
 ): Promise<string | undefined> {
   const holders = await apiKeys.find({ studioId, slot: { $in: KEY_SLOTS } }, WITHOUT_HISTORY).toArray();
-  // One that cannot be read may be live: it has its slot until it is revoked.
+  // An unreadable key may be live: it keeps its slot until it is revoked.
   const live = holders.filter((holder) => {
     const key = apiKeyOf(holder);
     return key instanceof UnreadableRecord || isLive(key, now);
@@ -193,7 +193,7 @@ async function freeSlot(
   for (const expired of holders.filter((holder) => !live.includes(holder))) {
     const { _id, expiresAt } = expired;
     deadline.throwIfAborted();
-    // Only while it is still the expired key that was read.
+    // Only if it is still the expired key that was read.
     await apiKeys.updateOne({ studioId, _id, expiresAt }, { $set: { slot: _id.toString() } });
   }
   const free = KEY_SLOTS.filter((slot) => !live.some((holder) => holder.slot === slot));

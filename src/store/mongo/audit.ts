@@ -5,24 +5,23 @@ import type { AuditStore, ReportUnreadable, UnreadableRecord } from '../store.ts
 import type { Connection } from './connection.ts';
 import { type HistoryEntry, leadKey, READ } from './documents.ts';
 
-/** How the events of documents are read: nothing else of them. */
+/** Reads only the history of a document. */
 const HISTORY = { ...READ, projection: { history: 1 } } as const;
 
-/** What a server says of a document that has no room for more (the last is FerretDB's), or whose history is no list. */
-const REFUSED_HISTORY = new Set([10334, 17419, 285999133, 2, 14]);
+/** Error codes for a document that is too large (the last is FerretDB's), or whose history is not a list. */
+const HISTORY_ERRORS = new Set([10334, 17419, 285999133, 2, 14]);
 
 /**
- * Who did what, in MongoDB: every document has its own history, which grows in the very write that it tells of. There is no
- * moment at which one of the two is missing, and nothing to repair after a crash.
+ * The audit log in MongoDB. Every document contains its own history, and an event is added in the same write as the change. Neither
+ * exists without the other at any moment, so there is nothing to repair after a crash.
  *
- * A collection of events would need a second write. Only a transaction makes one of two, which a standalone server does not
- * have, and which spans shards as soon as the two documents do not lie on one; without it, a crash in between leaves an
- * event of what was not done, or what was done without its event, whichever is written first. Nor would a clock tell the
- * order of two events, which here is that of the writes.
+ * A separate collection would need a second write in a transaction. A standalone server has no transactions, and on a sharded cluster
+ * one would span shards. Without one, a crash in between leaves an event without its change or a change without its event. Events would
+ * also have to be ordered by clocks; here their order is that of the writes.
  *
- * The price is that a history is bounded, and goes with its document. An event takes less than 200 bytes, so MAX_AUDIT_EVENTS of
- * them take less than 200 KB of the 16 MB that a document may have; the write that adds one drops the oldest. Whoever
- * wants anything else of the document reads it without its history.
+ * The price: a history is bounded, and deleted with its document. An event takes less than 200 bytes, so MAX_AUDIT_EVENTS of them take
+ * less than 200 KB of the 16 MB limit of a document; the write that adds one drops the oldest. All other reads of a document leave out
+ * its history.
  */
 export function mongoAudit({ leads, apiKeys, studios, call }: Connection, report: ReportUnreadable): AuditStore {
   const eventsOf = (history: unknown, subject: Subject) =>
@@ -44,19 +43,19 @@ export function mongoAudit({ leads, apiKeys, studios, call }: Connection, report
   };
 }
 
-/** Who did it, as an entry has it. */
+/** The actor of an event, as stored. */
 export const actor = ({ memberId, caller }: Actor) => ({ memberId, ...(caller && { caller }) });
 
-/** What makes a document's history longer, as a part of an update. */
+/** The `$push` of an update that adds events to a document's history. */
 export const withEvents = (...entries: HistoryEntry[]) => ({
   history: { $each: entries, $slice: -MAX_AUDIT_EVENTS },
 });
 
 /**
- * Changes a document that must be changed whatever it holds, and keeps events of it. Where the history takes no more, it
- * is begun anew; where there is no room for that either, it goes, and what it took makes room for the change.
+ * Updates a document with events, whatever its history holds. If the history cannot grow, it is replaced by the new events; if there is
+ * no room for these either, it is removed, which makes room for the update.
  *
- * @returns whether there was one
+ * @returns whether a document matched
  */
 export async function updateWithEvents<Document extends { readonly history?: readonly HistoryEntry[] }>(
   collection: Collection<Document>,
@@ -80,8 +79,7 @@ export async function updateWithEvents<Document extends { readonly history?: rea
 }
 
 /**
- * The document that was not changed, when what the server refused was to add to a history that is no list: trying again would
- * never help.
+ * Returns an UnreadableRecord if an update failed because the document's history is not a list, so that a retry would not help.
  */
 export async function historyRefusal<Document extends { readonly history?: readonly HistoryEntry[] }>(
   collection: Collection<Document>,
@@ -94,9 +92,9 @@ export async function historyRefusal<Document extends { readonly history?: reado
 }
 
 const isRefusal = (error: unknown): boolean =>
-  error instanceof MongoServerError && REFUSED_HISTORY.has(Number(error.code));
+  error instanceof MongoServerError && HISTORY_ERRORS.has(Number(error.code));
 
-/** What an event is about. */
+/** What an event refers to. */
 interface Subject {
   readonly studioId: string;
   readonly leadId?: string;
@@ -109,8 +107,8 @@ function eventOf(entry: HistoryEntry | null, subject: Subject): Checked<AuditEve
 }
 
 /**
- * What happened to one document keeps its order, whatever the clocks of those said who did it: there nothing counts as older
- * than what came before it.
+ * Merges histories, newest event first. Events of one document keep their order even if the writers' clocks disagree: none counts as
+ * older than the event before it.
  */
 function newestFirst(histories: readonly (readonly AuditEvent[])[]): AuditEvent[] {
   const placed = histories.flatMap((events) => {

@@ -1,105 +1,106 @@
-/** How many different requests go into one batch. */
-const MAX_IN_BATCH = 64;
+/** The maximum number of different requests in a batch. */
+const MAX_BATCH_SIZE = 64;
 
-/** How many batches are under way at once. While that many are, what comes gathers: under load batches grow by themselves. */
-const BATCHES_AT_ONCE = 4;
+/** The maximum number of concurrent batches. While they are in flight, requests accumulate, so batches grow with the load. */
+const MAX_BATCHES_IN_FLIGHT = 4;
 
-interface Waiting<Request, Answer, Caller> {
+interface PendingRequest<Request, Result, Caller> {
   readonly request: Request;
   readonly deadline: AbortSignal;
   readonly caller: Caller | undefined;
-  readonly resolve: (answer: Answer) => void;
+  readonly resolve: (result: Result) => void;
   readonly reject: (error: unknown) => void;
 }
 
-/** Those that are to get the same answer. */
-type Sharing<Request, Answer, Caller> = [Waiting<Request, Answer, Caller>, ...Waiting<Request, Answer, Caller>[]];
+/** Equal requests, which share one result. */
+type EqualRequests<Request, Result, Caller> = [
+  PendingRequest<Request, Result, Caller>,
+  ...PendingRequest<Request, Result, Caller>[],
+];
 
-/** @param callers who made the requests */
-type Perform<Request, Answer, Caller> = (
+/** @param callers one for each submitted request, equal ones included */
+type Perform<Request, Result, Caller> = (
   requests: readonly Request[],
   callers: readonly (Caller | undefined)[],
-) => Promise<readonly Answer[]>;
+) => Promise<readonly Result[]>;
 
 /**
- * Lets requests that come together go to the database together: a command costs it many times what a document costs. Those
- * that are the same go as one, so that a herd costs no more than one of it. A lone request waits for nobody; and what a batch
- * reads, it reads after everybody in it came.
+ * Combines concurrent requests into one database command, because a command costs many times as much as a document. Equal requests
+ * are sent once, however many there are. A single request is not delayed. A batch reads only after all of its requests arrived.
  */
-export class Batcher<Request, Answer, Caller = undefined> {
-  readonly #perform: Perform<Request, Answer, Caller>;
+export class Batcher<Request, Result, Caller = undefined> {
+  readonly #perform: Perform<Request, Result, Caller>;
   readonly #caller: () => Caller | undefined;
-  readonly #nameOf: (request: Request) => unknown;
-  /** By their names, in the order in which the first of each came. */
-  readonly #waiting = new Map<unknown, Sharing<Request, Answer, Caller>>();
-  #underWay = 0;
+  readonly #keyOf: (request: Request) => unknown;
+  /** By key, in the order of arrival of the first equal request. */
+  readonly #pending = new Map<unknown, EqualRequests<Request, Result, Caller>>();
+  #inFlight = 0;
   #isScheduled = false;
 
   /**
-   * @param perform gives an answer for each request, in their order; when it fails, they all do
+   * @param perform returns a result for each request, in order; if it rejects, all requests do
    * @param caller tells who makes a request
-   * @param nameOf gives the same for requests that are to get the same answer; unless told, each is one of its own
+   * @param keyOf returns the same key for equal requests; default: no requests are equal
    */
   constructor(
-    perform: Perform<Request, Answer, Caller>,
+    perform: Perform<Request, Result, Caller>,
     caller: () => Caller | undefined = () => undefined,
-    nameOf: (request: Request) => unknown = (request) => request,
+    keyOf: (request: Request) => unknown = (request) => request,
   ) {
     this.#perform = perform;
     this.#caller = caller;
-    this.#nameOf = nameOf;
+    this.#keyOf = keyOf;
   }
 
-  /** @param deadline after it, the request is not begun */
-  ask(request: Request, deadline: AbortSignal): Promise<Answer> {
+  /** @param deadline the request is not sent after it */
+  submit(request: Request, deadline: AbortSignal): Promise<Result> {
     return new Promise((resolve, reject) => {
-      const name = this.#nameOf(request);
-      const waiting = { request, deadline, caller: this.#caller(), resolve, reject };
-      const sharing = this.#waiting.get(name);
-      if (sharing) sharing.push(waiting);
-      else this.#waiting.set(name, [waiting]);
+      const key = this.#keyOf(request);
+      const pending = { request, deadline, caller: this.#caller(), resolve, reject };
+      const equal = this.#pending.get(key);
+      if (equal) equal.push(pending);
+      else this.#pending.set(key, [pending]);
       this.#schedule();
     });
   }
 
-  /** At the end of the turn of the event loop, so that all who come in it go together. */
+  /** Sends a batch at the end of the event loop's turn, so that all requests of the turn are combined. */
   #schedule(): void {
-    if (this.#isScheduled || this.#waiting.size === 0 || this.#underWay >= BATCHES_AT_ONCE) return;
+    if (this.#isScheduled || this.#pending.size === 0 || this.#inFlight >= MAX_BATCHES_IN_FLIGHT) return;
     this.#isScheduled = true;
     setImmediate(() => {
       this.#isScheduled = false;
       const batch = this.#nextBatch();
-      if (batch.length > 0) this.#begin(batch);
+      if (batch.length > 0) this.#send(batch);
       this.#schedule();
     });
   }
 
-  /** Takes as many different requests as go together, and all that are the same as one of these. */
-  #nextBatch(): Sharing<Request, Answer, Caller>[] {
-    const batch: Sharing<Request, Answer, Caller>[] = [];
-    for (const [name, sharing] of this.#waiting) {
-      if (batch.length === MAX_IN_BATCH) break;
-      this.#waiting.delete(name);
-      for (const { deadline, reject } of sharing) if (deadline.aborted) reject(deadline.reason);
-      const [first, ...others] = sharing.filter(({ deadline }) => !deadline.aborted);
+  /** Removes the next batch from the pending requests, and rejects those past their deadline. */
+  #nextBatch(): EqualRequests<Request, Result, Caller>[] {
+    const batch: EqualRequests<Request, Result, Caller>[] = [];
+    for (const [key, equal] of this.#pending) {
+      if (batch.length === MAX_BATCH_SIZE) break;
+      this.#pending.delete(key);
+      for (const { deadline, reject } of equal) if (deadline.aborted) reject(deadline.reason);
+      const [first, ...others] = equal.filter(({ deadline }) => !deadline.aborted);
       if (first) batch.push([first, ...others]);
     }
     return batch;
   }
 
-  async #begin(batch: readonly Sharing<Request, Answer, Caller>[]): Promise<void> {
-    this.#underWay += 1;
+  async #send(batch: readonly EqualRequests<Request, Result, Caller>[]): Promise<void> {
+    this.#inFlight += 1;
     try {
-      const answers = await this.#perform(
+      const results = await this.#perform(
         batch.map(([{ request }]) => request),
         batch.flat().map(({ caller }) => caller),
       );
-      for (const [index, sharing] of batch.entries())
-        for (const { resolve } of sharing) resolve(answers[index] as Answer);
+      for (const [index, equal] of batch.entries()) for (const { resolve } of equal) resolve(results[index] as Result);
     } catch (error) {
       for (const { reject } of batch.flat()) reject(error);
     }
-    this.#underWay -= 1;
+    this.#inFlight -= 1;
     this.#schedule();
   }
 }

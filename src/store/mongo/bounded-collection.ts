@@ -2,7 +2,7 @@ import type { Collection, Document } from 'mongodb';
 import type { StoreCommand } from '../store.ts';
 import { isDuplicate } from './is-duplicate.ts';
 
-/** What each method of a collection that the adapter uses does. */
+/** The command of each method that the adapter uses. */
 const COMMANDS: Readonly<Record<string, StoreCommand['name']>> = {
   findOne: 'find',
   insertOne: 'insert',
@@ -14,36 +14,38 @@ const COMMANDS: Readonly<Record<string, StoreCommand['name']>> = {
   findOneAndUpdate: 'update',
 };
 
-/** Is told that a command begins, and by what it gives then, whether it was done. */
+/** Called when a command starts; the returned function is called when it ends, with whether it succeeded. */
 export type CommandStarted = (name: StoreCommand['name'], size: number) => (isDone: boolean) => void;
 
 /**
- * A collection whose commands all end, and are told. The driver's own monitoring would tell them too, but reads every answer
- * a second time for it.
+ * A collection whose commands are bounded in time and observed. The driver's own command monitoring would parse every response a
+ * second time.
  *
- * @param mostMs how long a command may take, its wait for a connection and its repetition by the driver included. The driver
- *   has bounds of its own for each step, but what it sends over a connection at the very moment at which that is lost never
- *   ends; and whoever waited for that would wait for ever, with everybody who waits for their turn behind them.
+ * @param timeoutMs timeout of a command, including the wait for a connection and the driver's retry. The driver bounds each step, but
+ *   a command that it sends at the very moment its connection is lost never ends, and everything behind it would wait for ever.
  */
 export function boundedCollection<Schema extends Document>(
   collection: Collection<Schema>,
-  mostMs: number,
-  begins: CommandStarted | undefined,
+  timeoutMs: number,
+  onStart: CommandStarted | undefined,
 ): Collection<Schema> {
-  const attend = async <Result>(
+  const observe = async <Result>(
     name: StoreCommand['name'],
     size: number,
     work: () => Promise<Result>,
   ): Promise<Result> => {
-    const finish = begins?.(name, size);
-    const { promise: givenUp, reject } = Promise.withResolvers<never>();
-    const timer = setTimeout(() => reject(new Error(`the driver did not end a command within ${mostMs} ms`)), mostMs);
+    const finish = onStart?.(name, size);
+    const { promise: timeout, reject } = Promise.withResolvers<never>();
+    const timer = setTimeout(
+      () => reject(new Error(`the driver did not end a command within ${timeoutMs} ms`)),
+      timeoutMs,
+    );
     try {
-      const result = await Promise.race([work(), givenUp]);
+      const result = await Promise.race([work(), timeout]);
       finish?.(true);
       return result;
     } catch (error) {
-      // Refused by an index: what it was sent for, it did.
+      // A refusal by a unique index is an expected result.
       finish?.(isDuplicate(error));
       throw error;
     } finally {
@@ -58,14 +60,14 @@ export function boundedCollection<Schema extends Document>(
       if (command) {
         return (...args: unknown[]) => {
           const size = name === 'insertMany' ? (args[0] as unknown[]).length : 1;
-          return attend(command, size, () => method.apply(target, args));
+          return observe(command, size, () => method.apply(target, args));
         };
       }
       if (name !== 'find') return method.bind(target);
       return (...args: unknown[]) => {
         const cursor = method.apply(target, args);
         const toArray = cursor.toArray.bind(cursor);
-        cursor.toArray = () => attend('find', 1, toArray);
+        cursor.toArray = () => observe('find', 1, toArray);
         return cursor;
       };
     },

@@ -2,37 +2,36 @@ import type { Filter } from 'mongodb';
 import type { Collections } from './collections.ts';
 import { ACKNOWLEDGED, type LeadDocument, WITHOUT_HISTORY } from './documents.ts';
 
-/** The first step by which the ceiling is raised; milliseconds. Each further one is twice as long. */
+/** The first step by which the ceiling is raised; each further one is twice as long; milliseconds. */
 const FIRST_STEP_MS = 1000;
 
-/** A ceiling this far ahead of the clock leaves nothing out that is likely to be there; milliseconds. */
+/** No change is likely to be further ahead of the clock than this; milliseconds. */
 const AHEAD_MS = 3_600_000;
 
 /**
- * Finds leads by the time of their first unacknowledged change, oldest first. An engine that walks the index in order needs no help.
- * Others sort everything that matches, so that each look would cost as much as all leads that wait: for their sake a look goes up to a
- * ceiling only, which follows what was found. It is no more than a guess of where enough leads are: when there are fewer below it, it is
- * raised, until nothing is left out. So no lead is missed, whatever time stands in it.
+ * Finds leads by the time of their first unacknowledged change, oldest first. Some engines do not read the index in order but sort all
+ * matches, so that each query would cost as much as all marked leads. Therefore a query is limited to times below a ceiling, which
+ * follows the leads that were found. The ceiling is only an estimate: when it leaves too few leads, it is raised, eventually beyond every
+ * time. So no lead is missed, whatever its time.
  */
 export class ChangesByTime {
   #ceiling = ACKNOWLEDGED;
-  /** The highest ceiling up to which a look was answered. */
-  #answered = new Date(0);
+  /** The ceiling of the last successful query. */
+  #lastSuccess = new Date(0);
 
-  /** @param leads where to look */
   async find({ leads }: Pick<Collections, 'leads'>, count: number): Promise<LeadDocument[]> {
     for (let step = FIRST_STEP_MS; ; step *= 2) {
       const ceiling = this.#ceiling;
       try {
         const filter = { 'changes.since': { $lt: ceiling } } as Filter<LeadDocument>;
         const found = await leads.find(filter, WITHOUT_HISTORY).sort({ 'changes.since': 1 }).limit(count).toArray();
-        this.#answered = ceiling;
+        this.#lastSuccess = ceiling;
         if (found.length === count) this.#lowerTo(found);
         if (found.length === count || ceiling === ACKNOWLEDGED) return found;
       } catch (error) {
-        // Perhaps too many match: half as far is tried next.
+        // Perhaps too many leads match: halve the distance for the next call.
         const highest = Math.min(ceiling.getTime(), Date.now() + AHEAD_MS);
-        this.#ceiling = new Date((Math.min(this.#answered.getTime(), highest) + highest) / 2);
+        this.#ceiling = new Date((Math.min(this.#lastSuccess.getTime(), highest) + highest) / 2);
         throw error;
       }
       const raised = ceiling.getTime() + step;
@@ -40,7 +39,7 @@ export class ChangesByTime {
     }
   }
 
-  /** As many again are enough for the next look, and for what was written meanwhile. */
+  /** Lowers the ceiling so that about twice as many leads as found are below it: enough for the next call and for new changes. */
   #lowerTo(found: readonly LeadDocument[]): void {
     const [first = 0, last = 0] = [found[0], found.at(-1)].map((lead) => lead?.changes?.since?.getTime());
     const lowered = last + Math.max(last - first, 1);

@@ -25,7 +25,7 @@ import {
 } from './documents.ts';
 import { isDuplicate } from './is-duplicate.ts';
 
-/** Claims that are made anew, in MongoDB. */
+/** Claim renewals, in MongoDB. */
 export function mongoClaimRenewals(connection: Connection, report: ReportUnreadable): ClaimRenewalStore {
   const { leads, studios, call } = connection;
   return {
@@ -61,9 +61,9 @@ export function mongoClaimRenewals(connection: Connection, report: ReportUnreada
 
     saveClaimRenewal: ({ studio, renewal }, next) =>
       call(async () => {
-        // Not tried again: whoever renews begins again where it is noted.
+        // Not retried: the next run of the renewal resumes at the stored progress.
         const { matchedCount } = await studios.updateOne(
-          { _id: studio.id, regionCode: studio.regionCode, ...asItWasRead(renewal) },
+          { _id: studio.id, regionCode: studio.regionCode, ...storedProgress(renewal) },
           { $set: renewalFields(next) },
         );
         return matchedCount === 1;
@@ -71,10 +71,11 @@ export function mongoClaimRenewals(connection: Connection, report: ReportUnreada
   };
 }
 
-function asItWasRead(renewal: ClaimRenewal | null) {
+/** A condition that the stored progress has not changed. */
+function storedProgress(renewal: ClaimRenewal | null) {
   if (renewal === null) return { claimVersion: CONTACT_RULE_VERSION, renewal: null };
   const { step, since, after } = renewal;
-  // Noted for the first time: so far it only followed from what is not there.
+  // Stored for the first time: so far the renewal was implied by absent fields.
   const isNew = since.getTime() === 0 && after === null;
   return {
     'renewal.step': isNew ? null : step,
@@ -84,7 +85,7 @@ function asItWasRead(renewal: ClaimRenewal | null) {
 }
 
 function claimRenewer({ leads, call }: Connection): ClaimRenewalStore['renewClaims'] {
-  /** The claims that other leads have of those that one wants, and the first lead that has some. */
+  /** Returns which of the claims other leads have, and the first such lead. */
   async function claimsOfOthers(studioId: string, leadId: string, { contactKeys }: OpenClaims) {
     const openContactKey = { $in: contactKeys.map(openClaim) };
     const found = await leads.find({ studioId, openContactKey }, { ...READ, projection: CLAIM_FIELDS }).toArray();
@@ -102,7 +103,7 @@ function claimRenewer({ leads, call }: Connection): ClaimRenewalStore['renewClai
       return untilKnown(deadline, async () => {
         const { version, region } = lead.claims.contactRule;
         try {
-          // Only as it was read: closed, opened again, corrected or renewed since, it is left alone.
+          // Only if the lead was not closed, reopened, corrected or renewed since it was read.
           await leads.updateOne(
             {
               studioId,
@@ -122,7 +123,7 @@ function claimRenewer({ leads, call }: Connection): ClaimRenewalStore['renewClai
           const others = await claimsOfOthers(studioId, lead.id, claims);
           const free = claims.contactKeys.filter((key) => !others.taken.includes(key));
           holder = others.holder;
-          // Some claim it must have: the one that it has is its own.
+          // A lead must have a claim; it keeps its own.
           wanted = { ...claims, contactKeys: free.length > 0 ? free : lead.claims.contactKeys };
           return undefined;
         }
@@ -130,7 +131,7 @@ function claimRenewer({ leads, call }: Connection): ClaimRenewalStore['renewClai
     }).then(({ holder }) => holder);
 }
 
-/** What a lead claims, as it was stored when it was read. */
+/** The claims of a lead as they were stored when it was read. */
 function storedClaims({ id, isOpen, claims: { contactKeys, contactRule } }: ClaimingLead): string | string[] {
   if (!isOpen) return contactKeys.length === 0 ? formerClosedClaim(id) : contactKeys.map((key) => closedClaim(key, id));
   return contactRule.version === 1 ? openClaim(contactKeys[0] ?? '') : contactKeys.map(openClaim);

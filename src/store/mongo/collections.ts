@@ -5,44 +5,43 @@ import { Batcher } from './batcher.ts';
 import { boundedCollection, type CommandStarted } from './bounded-collection.ts';
 import type { ApiKeyDocument, LeadDocument, StudioDocument } from './documents.ts';
 
-/** What the adapter keeps records in. Every command ends, and is told as one for whoever asks at that moment. */
+/** The collections of the adapter. Every command is bounded in time, and observed as one for the current caller. */
 export interface Collections {
   readonly leads: Collection<LeadDocument>;
   readonly apiKeys: Collection<ApiKeyDocument>;
   readonly studios: Collection<StudioDocument>;
 }
 
-/** What several ask for, done with collections whose commands are told as for all of them. */
+/** Combines concurrent requests into one command, which is observed as one for all of their callers. */
 export interface Batching {
-  /** @param nameOf the same for requests that are to get the same answer; unless told, each is one of its own */
+  /** @param keyOf returns the same key for equal requests; default: no requests are equal */
   batched<Request, Answer>(
     perform: (collections: Collections, requests: readonly Request[]) => Promise<readonly Answer[]>,
-    nameOf?: (request: Request) => unknown,
-  ): Pick<Batcher<Request, Answer>, 'ask'>;
+    keyOf?: (request: Request) => unknown,
+  ): Pick<Batcher<Request, Answer>, 'submit'>;
 }
 
-/** @param observer is told of every command */
 export function collectionsOf<Caller>(database: Db, observer?: StoreObserver<Caller>): Collections & Batching {
   const leads = database.collection<LeadDocument>('leads');
   const apiKeys = database.collection<ApiKeyDocument>('apiKeys');
   const studios = database.collection<StudioDocument>('studios');
   const caller = () => observer?.caller();
 
-  const toldBy = (begins: CommandStarted | undefined): Collections => ({
-    leads: boundedCollection(leads, STORE_CALL_MS, begins),
-    apiKeys: boundedCollection(apiKeys, STORE_CALL_MS, begins),
-    studios: boundedCollection(studios, STORE_CALL_MS, begins),
+  const observedBy = (onStart: CommandStarted | undefined): Collections => ({
+    leads: boundedCollection(leads, STORE_CALL_MS, onStart),
+    apiKeys: boundedCollection(apiKeys, STORE_CALL_MS, onStart),
+    studios: boundedCollection(studios, STORE_CALL_MS, onStart),
   });
-  const forAsker = toldBy(
+  const forCaller = observedBy(
     observer && ((name, size) => observer.commandStarted({ system: 'mongodb', name, size }, [caller()])),
   );
-  // Where nobody is told, there is no difference.
   const forAll = (callers: readonly (Caller | undefined)[]) =>
-    observer ? toldBy((name, size) => observer.commandStarted({ system: 'mongodb', name, size }, callers)) : forAsker;
+    observer
+      ? observedBy((name, size) => observer.commandStarted({ system: 'mongodb', name, size }, callers))
+      : forCaller;
 
   return {
-    ...forAsker,
-    batched: (perform, nameOf) =>
-      new Batcher((requests, callers) => perform(forAll(callers), requests), caller, nameOf),
+    ...forCaller,
+    batched: (perform, keyOf) => new Batcher((requests, callers) => perform(forAll(callers), requests), caller, keyOf),
   };
 }

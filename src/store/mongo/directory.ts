@@ -22,12 +22,12 @@ import {
 } from './documents.ts';
 import type { StudioReads } from './studio-reads.ts';
 
-/** Studios with their members and sources, in MongoDB. Every write may be repeated, so an unknown outcome is tried again. */
+/** Studios with their members and sources, in MongoDB. Every write is idempotent, so it is retried after an unknown outcome. */
 export function mongoDirectory(connection: Connection, reads: StudioReads, report: ReportUnreadable): DirectoryStore {
   const { studios, call } = connection;
   const putEntry = entryPutter(connection);
 
-  /** Removes an entry; gives the studio as it was, as far as that entry goes. */
+  /** Removes an entry; returns the studio before, with only that entry. */
   const remove = (studioId: string, entry: string) =>
     studios.findOneAndUpdate({ _id: studioId }, { $unset: { [entry]: 1 } }, { ...READ, projection: { [entry]: 1 } });
 
@@ -36,7 +36,7 @@ export function mongoDirectory(connection: Connection, reads: StudioReads, repor
 
     findStudio: (studioId) =>
       call(async (deadline) => {
-        const found = await reads.ask({ studioId }, deadline);
+        const found = await reads.submit({ studioId }, deadline);
         return found && studioOf(found, report);
       }),
 
@@ -56,11 +56,11 @@ export function mongoDirectory(connection: Connection, reads: StudioReads, repor
         );
       }),
 
-    putMember: ({ studioId, id, role }) => putEntry(studioId, 'members', { id, value: role, most: MAX_MEMBERS }),
+    putMember: ({ studioId, id, role }) => putEntry(studioId, 'members', { id, value: role, max: MAX_MEMBERS }),
 
     findMember: (studioId, memberId) =>
       call(async (deadline) => {
-        const studio = await reads.ask({ studioId, memberId }, deadline);
+        const studio = await reads.submit({ studioId, memberId }, deadline);
         return studio && readableOrNull(memberOf(studio, memberId), report);
       }),
 
@@ -71,7 +71,7 @@ export function mongoDirectory(connection: Connection, reads: StudioReads, repor
       }),
 
     putLeadSource: ({ studioId, id, name, enabled }) =>
-      putEntry(studioId, 'sources', { id, value: { name, enabled }, most: MAX_LEAD_SOURCES }),
+      putEntry(studioId, 'sources', { id, value: { name, enabled }, max: MAX_LEAD_SOURCES }),
 
     removeLeadSource: (studioId, sourceId) =>
       call(async () => {
@@ -81,7 +81,7 @@ export function mongoDirectory(connection: Connection, reads: StudioReads, repor
 
     findLeadSource: (studioId, sourceId) =>
       call(async (deadline) => {
-        const studio = await reads.ask({ studioId, sourceId }, deadline);
+        const studio = await reads.submit({ studioId, sourceId }, deadline);
         return studio && readableOrNull(sourceOf(studio, sourceId), report);
       }),
 
@@ -103,12 +103,12 @@ function studioPutter({ studios, call }: Connection, report: ReportUnreadable): 
     const { id, status, regionCode = null, quotaLimit = null } = put;
     const history = [statusEntry(by, status), ...(quotaLimit === null ? [] : [quotaEntry(by, null, quotaLimit)])];
     const record = { status, regionCode, quotaLimit };
-    // Should it be there meanwhile, this is refused, and tried again as a change.
+    // If the studio was created concurrently, this fails and is retried as a change.
     await studios.insertOne({ _id: id, ...record, ...renewalFields(null), members: {}, sources: {}, history });
     return { studio: { id, ...record, formerRules: [] } };
   }
 
-  /** Changes a studio as it was read; undefined when somebody else has changed it since. */
+  /** Changes a studio; returns undefined if it was changed since it was read. */
   async function changeStudio(
     found: StudioDocument,
     put: StudioPut,
@@ -118,7 +118,7 @@ function studioPutter({ studios, call }: Connection, report: ReportUnreadable): 
     const before = studioOf(found, report);
     const renewalBefore = renewalOf(found);
     const { region, renewal } = regionAfterPut(before, renewalBefore, put, by.now);
-    const asItWas = {
+    const unchanged = {
       _id: found._id,
       status: found.status ?? null,
       regionCode: found.regionCode ?? null,
@@ -140,8 +140,8 @@ function studioPutter({ studios, call }: Connection, report: ReportUnreadable): 
     ];
     const isChanged =
       entries.length === 0
-        ? Object.keys(change).length === 0 || (await studios.updateOne(asItWas, { $set: change })).matchedCount === 1
-        : await updateWithEvents(studios, asItWas, change, ...entries);
+        ? Object.keys(change).length === 0 || (await studios.updateOne(unchanged, { $set: change })).matchedCount === 1
+        : await updateWithEvents(studios, unchanged, change, ...entries);
     const studio = {
       id: found._id,
       status: status ?? before.status,
@@ -163,24 +163,24 @@ function studioPutter({ studios, call }: Connection, report: ReportUnreadable): 
     ).then(({ studio }) => studio);
 }
 
-/** Puts an entry, in one write with the look whether there is room: the database counts, so nobody can be in between. */
+/** Puts an entry. The database counts the entries in the same write, so concurrent calls cannot exceed the limit. */
 const entryPutter =
   ({ studios, call }: Connection) =>
   (
     studioId: string,
     list: 'members' | 'sources',
-    { id, value, most }: { readonly id: string; readonly value: unknown; readonly most: number },
+    { id, value, max }: { readonly id: string; readonly value: unknown; readonly max: number },
   ) =>
     call((deadline) =>
       untilKnown<PutOutcome>(deadline, async () => {
         const entry = `${list}.${id}`;
         const count = { $size: { $objectToArray: { $ifNull: [`$${list}`, {}] } } };
-        const fits = { $or: [{ [entry]: { $exists: true } }, { $expr: { $lt: [count, most] } }] };
+        const fits = { $or: [{ [entry]: { $exists: true } }, { $expr: { $lt: [count, max] } }] };
         const { matchedCount } = await studios.updateOne({ _id: studioId, ...fits }, { $set: { [entry]: value } });
         if (matchedCount === 1) return 'put';
         deadline.throwIfAborted();
-        const isThere = await studios.findOne({ _id: studioId }, { projection: { _id: 1 } });
-        return isThere ? 'limit-reached' : 'no-studio';
+        const exists = await studios.findOne({ _id: studioId }, { projection: { _id: 1 } });
+        return exists ? 'limit-reached' : 'no-studio';
       }),
     );
 

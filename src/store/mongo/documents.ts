@@ -30,31 +30,31 @@ import {
 import type { ClaimingLead, EarlierCreation, ErasedCreation, ReportUnreadable } from '../store.ts';
 
 /**
- * How documents are read. A text that is no UTF-8 shows as such: to the driver it would be a failure of the whole answer, with
- * everybody's documents in it.
+ * Options of all reads. Invalid UTF-8 is decoded with replacement characters; with validation, the driver would fail the whole
+ * response and the other documents in it.
  */
 export const READ = { enableUtf8Validation: false } as const;
 
-/** How leads and keys are read: without their history, which may be many times as long as the rest. */
+/** Reads leads and keys without their history, which may be many times as long as the rest. */
 export const WITHOUT_HISTORY = { ...READ, projection: { history: 0 } } as const;
 
 /**
- * A lead's id, after its studio's: what every collection is ordered by keeps a studio's leads together, in the order of
- * the listing. To the database it is one value, so the fields' order is part of it.
+ * The `_id` of a lead. The studio comes first, so that the index keeps its leads together, in the order of lists. The database
+ * compares it as one value, so the order of the fields matters.
  */
 export interface LeadKey {
   readonly studioId: string;
   readonly id: UUID;
 }
 
-/** What was done to a document, in the order in which it was done. */
+/** An event in the history of a document, which is in the order of the writes. */
 export interface HistoryEntry extends Pick<AuditEvent, 'action' | 'memberId' | 'time'> {
   readonly caller?: string;
   readonly from?: string | null;
   readonly to?: string | null;
 }
 
-/** A lead with its claims: all that decides about it is in the one document that is written. */
+/** A lead with its claims, so that one write of one document decides everything. */
 export interface LeadDocument {
   readonly _id: LeadKey;
   readonly studioId: string;
@@ -66,43 +66,42 @@ export interface LeadDocument {
   readonly createdAt: Date;
   readonly updatedAt: Date;
   /**
-   * What it claims while it is open: no two leads of a studio may have an element in common. What it is found by once it is closed:
-   * each with its own id, so that it is nobody else's. A text instead of a list where the release that wrote it knew the first rule
-   * only, and of a closed lead its id alone.
+   * The claims of an open lead; no two leads of a studio may have one in common. For a closed lead, the keys it is found by, each with
+   * the lead's id, so that it is unique. A release that knew only the first rule wrote a string: the claim, or the id of a closed lead.
    */
   readonly openContactKey: string | readonly string[];
-  /** By which rule it claims; absent: by the first one. */
+  /** The rule of its claims; absent: the first one. */
   readonly contactRule?: ContactRule;
   readonly idempotency: { readonly key: UUID; readonly fingerprint: string; readonly fingerprintVersion: number };
-  /** What it was created with; absent until it is corrected. */
+  /** What it was created with; absent until its first correction. */
   readonly original?: OriginalDocument;
-  /** When what it tells of its person was erased, of which nothing is there any more; absent: it was not. */
+  /** When its personal data were erased; absent: they were not. */
   readonly erasedAt?: Date;
-  /** Absent until it is changed. */
+  /** Absent until the first change. */
   readonly history?: readonly HistoryEntry[];
-  /** Absent where a release wrote it that marked none. */
+  /** Absent if it was written by a release without a change feed. */
   readonly changes?: ChangesDocument;
 }
 
-/** Which changes of a lead no consumer has acknowledged. */
+/** The unacknowledged changes of a lead. */
 export interface ChangesDocument {
-  /** When the first of them happened; ACKNOWLEDGED: there are none. */
+  /** The time of the first of them; ACKNOWLEDGED: there are none. */
   readonly since?: Date;
-  /** How often the lead has changed; absent: never since it was created. */
+  /** The revision of the lead; absent: unchanged since its creation. */
   readonly revision?: number;
-  /** Their kinds, each with the time of the latest; absent: it was created, and that is all. */
+  /** The time of the latest change of each kind; absent: only its creation. */
   readonly kinds?: Readonly<Partial<Record<ChangeKind, Date>>>;
 }
 
-/** Later than every change, so that what happens next is the earlier of the two. */
+/** Later than every change, so that `$min` with the next change replaces it. */
 export const ACKNOWLEDGED = new Date(8.64e15);
 
-/** What a creation was answered with and a correction may have changed since. */
+/** The public fields of a lead as created. */
 interface OriginalDocument extends Omit<OriginalFields, 'sourceId'> {
   readonly sourceId: UUID | null;
 }
 
-/** A key; `slot` is one of its studio's slots while it is live, its own id otherwise. */
+/** A key; `slot` is one of its studio's slots while it is live, otherwise its own id. */
 export interface ApiKeyDocument {
   readonly _id: UUID;
   readonly studioId: string;
@@ -115,24 +114,24 @@ export interface ApiKeyDocument {
   readonly secretSha256: Binary;
   readonly secretHint: string;
   readonly slot: string;
-  /** Absent when it was made by a release that did not keep it. */
+  /** Absent if it was created by a release that did not store it. */
   readonly lastUsedAt?: Date | null;
-  /** Absent, or null, when the key has no quota of its own. */
+  /** Absent or null: the key has no quota of its own. */
   readonly quotaLimit?: number | null;
   /** Absent when it was made by a release that kept none. */
   readonly history?: readonly HistoryEntry[];
 }
 
-/** A studio with its members and sources by id, so that each can be put and removed by itself. */
+/** A studio with its members and sources by id, so that each can be written separately. */
 export interface StudioDocument {
   readonly _id: string;
   readonly status: Studio['status'];
   readonly regionCode: RegionCode | null;
-  /** Absent, or null, when the studio has no quota of its own. */
+  /** Absent or null: the studio has no quota of its own. */
   readonly quotaLimit?: number | null;
-  /** The version of the rule by which all its leads claim, with its region of now; null while they are renewed. */
+  /** The version of the contact rule of all its claims; null during a claim renewal. */
   readonly claimVersion?: number | null;
-  /** Absent, as is the version, when a release wrote it that knew the first rule only. */
+  /** Absent, like the version, if it was written by a release that knew only the first rule. */
   readonly renewal?: RenewalDocument | null;
   readonly members: Readonly<Record<string, MemberRole>>;
   readonly sources: Readonly<Record<string, { readonly name: string; readonly enabled: boolean }>>;
@@ -140,19 +139,19 @@ export interface StudioDocument {
   readonly history?: readonly HistoryEntry[];
 }
 
-/** How far the claims of a studio's leads are made anew. */
+/** The progress of a claim renewal. */
 interface RenewalDocument extends Omit<ClaimRenewal, 'after'> {
   readonly after: UUID | null;
 }
 
-/** What of a studio's document is its record; the rest may be large. */
+/** The fields of a studio's record; the rest may be large. */
 export const STUDIO_FIELDS = { status: 1, regionCode: 1, quotaLimit: 1, claimVersion: 1, renewal: 1 } as const;
 
-/** No lead's id is below the one or above the other: any page is a walk between two ends, within one studio. */
+/** The lowest and the highest possible id of a lead, which bound a page to one studio. */
 export const FIRST_ID = '00000000-0000-0000-0000-000000000000';
 export const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
-/** Higher than every studio's id; none is lower than the empty text. */
+/** Higher than every studio's id. */
 export const AFTER_ALL_STUDIOS = '{';
 
 export const leadKey = (studioId: string, leadId: string): LeadKey => ({ studioId, id: new UUID(leadId) });
@@ -177,12 +176,12 @@ export function leadDocument(
   };
 }
 
-/** The fields that a correction gives other values, as they are stored. */
+/** The fields of a correction, as stored. */
 export function correctionFields({ sourceId, ...others }: Correction) {
   return sourceId === undefined ? others : { ...others, sourceId: uuidOrNull(sourceId) };
 }
 
-/** What a lead was created with, as it is stored. */
+/** The original fields of a lead, as stored. */
 export const originalDocument = ({ displayName, sourceId, note }: OriginalFields): OriginalDocument => ({
   displayName,
   sourceId: uuidOrNull(sourceId),
@@ -191,65 +190,62 @@ export const originalDocument = ({ displayName, sourceId, note }: OriginalFields
 
 const uuidOrNull = (id: string | null): UUID | null => (id === null ? null : new UUID(id));
 
-/** What an open lead claims, as it is stored. */
+/** The claims of an open lead, as stored. */
 export function claimsDocument({ contactKeys, contactRule }: OpenClaims) {
   return { openContactKey: contactKeys.map(openClaim), contactRule };
 }
 
 export const openClaim = (contactKey: string): string => `open:${contactKey}`;
 
-/** What a closed lead is found by, as it is stored. It claims itself alone, so that it needs no exception from the index. */
+/** The keys by which a closed lead is found, as stored. They contain its id, so that the unique index needs no exception. */
 export function closedClaimsDocument(leadId: string, { contactKeys, contactRule }: OpenClaims) {
   return { openContactKey: contactKeys.map((key) => closedClaim(key, leadId)), contactRule };
 }
 
 export const closedClaim = (contactKey: string, leadId: string): string => `closed:${contactKey}:${leadId}`;
 
-/** What finds all leads of a contact by one of its keys, open and closed. */
+/** Conditions for all open and closed leads with a contact key. */
 export const claimsWithKey = (contactKey: string): (string | RegExp)[] => [
   openClaim(contactKey),
   new RegExp(`^closed:${contactKey}:`),
 ];
 
-/** What a closed lead claims that an earlier release has closed, and one that was erased. */
+/** The only claim of a lead that was closed by an earlier release, or that was erased. */
 export const formerClosedClaim = (leadId: string): string => `closed:${leadId}`;
 
-/*
- * Documents as they are read: typed as they were written, and checked, because what is there may be something else.
- */
+/* Reading documents. Their types say what this release writes; each is checked, because the database may hold something else. */
 
 export const leadOf = (document: LeadDocument): Checked<Lead> => checkedLead(leadIn(document));
 
-/** The same; null: it was erased. */
+/** Returns the lead of a document; null: it was erased. */
 export const presentLeadOf = (document: LeadDocument): Checked<Lead> | null =>
   isErased(document) ? null : leadOf(document);
 
-/** Whether what a lead tells of its person was erased. */
+/** Whether the personal data of a lead were erased. */
 export const isErased = ({ erasedAt }: Pick<LeadDocument, 'erasedAt'>): boolean => erasedAt instanceof Date;
 
-/** What is kept of an erased lead. */
 export function erasedLeadOf(document: LeadDocument): Checked<ErasedLead> {
   const { id, studioId, stage, createdAt, updatedAt } = leadIn(document);
   return checkedErasedLead({ id, studioId, stage, createdAt, updatedAt, erasedAt: document.erasedAt });
 }
 
-/** The lead that a creation made before. */
+/** Returns the lead of a document for a replay of its creation. */
 export const earlierLeadOf = (document: LeadDocument): Checked<Lead> =>
   checkedEarlierLead(leadIn(document), originalIn(document));
 
-/** What a lead was created with, whatever stands there; undefined: it was never corrected. */
+/** The unchecked original fields; undefined: the lead was never corrected. */
 function originalIn({ original }: LeadDocument): Unchecked<OriginalFields> | undefined {
   if (original === undefined) return undefined;
   const { displayName, sourceId, note } = Object(original);
   return { displayName, sourceId: sourceId === null ? null : uuidText(sourceId), note };
 }
 
-/** A lead with whatever stands in its fields. */
+/** The unchecked lead of a document. */
 function leadIn({ _id, ...fields }: LeadDocument): Unchecked<Lead> {
   const { studioId, displayName, contact, sourceId, note, stage, createdAt, updatedAt } = fields;
   return {
     id: uuidText(_id?.id),
-    // A document is found by either of the two.
+    // Documents are found by either of the two, so they must agree.
     studioId: studioId === _id?.studioId ? studioId : undefined,
     displayName,
     contact,
@@ -261,7 +257,7 @@ function leadIn({ _id, ...fields }: LeadDocument): Unchecked<Lead> {
   };
 }
 
-/** What an open lead claims, and what that is made of. */
+/** The claims of a lead and what they are computed from. */
 export const CLAIM_FIELDS = { contact: 1, stage: 1, openContactKey: 1, contactRule: 1, erasedAt: 1 } as const;
 
 export const claimingLeadOf = (
@@ -276,14 +272,13 @@ export const claimingLeadOf = (
     contactRule: contactRule ?? { version: 1, region: null },
   });
 
-/** A claim's key: a hash in base64url. */
+/** Matches the contact key in a claim: a hash in base64url. */
 const CLAIM_KEY = /^(?:open|closed):([\w-]{43})/;
 
-/** The keys among the claims of a lead. */
+/** Returns the contact keys in the claims of a lead. */
 export const contactKeysIn = (claims: LeadDocument['openContactKey']): string[] =>
   [claims].flat().flatMap((claim) => (typeof claim === 'string' && CLAIM_KEY.exec(claim)?.[1]) || []);
 
-/** What the lead of a document was made with. */
 export function storedFingerprint({ _id, studioId, idempotency }: LeadDocument): Checked<Fingerprint> {
   return checkedFingerprint(
     { version: idempotency?.fingerprintVersion, sha256: idempotency?.fingerprint },
@@ -291,7 +286,7 @@ export function storedFingerprint({ _id, studioId, idempotency }: LeadDocument):
   );
 }
 
-/** The creation that made the lead of a document. @throws UnreadableRecord */
+/** Returns the creation of the lead of a document. @throws UnreadableRecord */
 export const creationOf = (document: LeadDocument): EarlierCreation | ErasedCreation =>
   isErased(document)
     ? { kind: 'erased' }
@@ -303,7 +298,7 @@ export function apiKeyDocument({ id, secretSha256, ...fields }: ApiKey, slot: st
 
 export const apiKeyOf = (document: ApiKeyDocument): Checked<ApiKey> => checkedApiKey(apiKeyIn(document));
 
-/** A key with whatever stands in its fields. */
+/** The unchecked key of a document. */
 export function apiKeyIn({
   _id,
   secretSha256,
@@ -331,17 +326,16 @@ export function apiKeyIn({
 export const studioOf = (document: StudioDocument, report: ReportUnreadable): Studio =>
   checkedStudio(studioIn(document), report);
 
-/** A studio in a list. */
 export const listedStudioOf = (document: StudioDocument, report: ReportUnreadable): Checked<Studio> =>
   checkedListedStudio(studioIn(document), report);
 
-/** A studio with whatever stands in its fields. */
+/** The unchecked studio of a document. */
 function studioIn(document: StudioDocument): Unchecked<Studio> & Pick<Studio, 'id'> {
   const { _id: id, status, regionCode, quotaLimit = null } = document;
   return { id, status, regionCode, quotaLimit, formerRules: formerRulesIn(renewalOf(document)) };
 }
 
-/** How far the claims of a studio's leads are made anew; null: all are by the rule of today. */
+/** Returns the claim renewal of a studio; null: none is in progress. */
 export function renewalOf({ _id, claimVersion, regionCode, renewal }: StudioDocument): Checked<ClaimRenewal> | null {
   if (renewal) {
     const { step, since, after, formerRules } = renewal;
@@ -351,7 +345,7 @@ export function renewalOf({ _id, claimVersion, regionCode, renewal }: StudioDocu
   return renewalFromRuleV1(isRegion(regionCode) ? regionCode : null);
 }
 
-/** The fields that say how far a renewal has come. */
+/** The progress of a renewal, as stored. */
 export function renewalFields(renewal: ClaimRenewal | null) {
   if (renewal === null) return { claimVersion: CONTACT_RULE_VERSION, renewal: null };
   return {
@@ -360,7 +354,7 @@ export function renewalFields(renewal: ClaimRenewal | null) {
   };
 }
 
-/** A source of a studio, if it is there. */
+/** Returns a source of a studio; null: it does not exist. */
 export function sourceOf({ _id: studioId, sources }: StudioDocument, id: string): Checked<LeadSource> | null {
   const source = entryOf(sources, id);
   return source === undefined
@@ -368,13 +362,13 @@ export function sourceOf({ _id: studioId, sources }: StudioDocument, id: string)
     : checkedLeadSource({ studioId, id, name: source?.name, enabled: source?.enabled });
 }
 
-/** A member of a studio, if it is there. */
+/** Returns a member of a studio; null: it does not exist. */
 export function memberOf({ _id: studioId, members }: StudioDocument, id: string): Checked<Member> | null {
   const role = entryOf(members, id);
   return role === undefined ? null : checkedMember({ studioId, id, role });
 }
 
-/** Ids of members are the CRM's: one may be the name of something that every object has. */
+/** Returns an own property: the CRM may assign an id such as `constructor`, which every object inherits. */
 const entryOf = <Entry>(entries: Readonly<Record<string, Entry>>, id: string): Entry | undefined =>
   Object.hasOwn(Object(entries), id) ? entries[id] : undefined;
 

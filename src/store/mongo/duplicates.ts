@@ -2,14 +2,14 @@ import type { Db, Document } from 'mongodb';
 import { MAX_GROUPS, MAX_IN_GROUP } from '../index-faults.ts';
 import type { Index } from './indexes.ts';
 
-/** How long looking for them may take: it reads the whole collection; milliseconds. */
+/** Timeout of the search, which reads a whole collection; milliseconds. */
 const SEARCH_MS = 600_000;
 
-/** Documents of which a unique index allows one alone: the ids of each group, oldest first, and nothing else of them. */
+/** Finds groups of documents that violate a unique index. Returns only their ids, oldest first. */
 export async function duplicatesUnder(database: Db, { collection, key }: Index): Promise<readonly string[][]> {
   const documents = database.collection(collection);
   const fields = Object.keys(key);
-  // A field may hold several values, each of which the index has; and one that is not there counts as null.
+  // An index has an entry for each value of an array; a missing field counts as null.
   const unwound = fields.map((field) => ({ $unwind: { path: `$${field}`, preserveNullAndEmptyArrays: true } }));
   const values = Object.fromEntries(fields.map((field, place) => [`field${place}`, `$${field}`]));
   const groups = await documents
@@ -36,7 +36,7 @@ export async function duplicatesUnder(database: Db, { collection, key }: Index):
   );
 }
 
-/** A lead is told with its studio, a key by its id alone. */
+/** The studio and id of a lead; the id of a key. */
 function documentName({ _id }: Document): string {
   return _id.studioId === undefined ? String(_id) : `${_id.studioId}/${_id.id}`;
 }

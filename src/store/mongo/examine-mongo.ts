@@ -5,16 +5,16 @@ import { withSlowClient } from './connection.ts';
 import { duplicatesUnder } from './duplicates.ts';
 import { INDEXED, indexFaults } from './indexes.ts';
 
-/** Looks at a database without changing anything. */
+/** Examines a database without changing it. */
 export async function examineMongo(url: string): Promise<ServerState | SilentServer> {
   try {
-    return await withSlowClient(url, undefined, look);
+    return await withSlowClient(url, undefined, examine);
   } catch (reason) {
     return { kind: 'silent server', product: 'MongoDB', reason };
   }
 }
 
-async function look(database: Db): Promise<ServerState> {
+async function examine(database: Db): Promise<ServerState> {
   const hello = await database.command({ hello: 1 });
   const { version } = await database.command({ buildInfo: 1 });
   const isSharded = hello.msg === 'isdbgrid';
@@ -26,9 +26,9 @@ async function look(database: Db): Promise<ServerState> {
     topology: isSharded ? 'sharded cluster' : hello.setName === undefined ? 'standalone server' : 'replica set',
     time: hello.localTime,
     indexFaults: await Promise.all(
-      faults.map(async ({ index, says }) => {
-        const hindrance = describeDuplicates(await duplicatesUnder(database, index));
-        return hindrance === undefined ? says : `${says}; ${hindrance}`;
+      faults.map(async ({ index, fault }) => {
+        const duplicates = describeDuplicates(await duplicatesUnder(database, index));
+        return duplicates === undefined ? fault : `${fault}; ${duplicates}`;
       }),
     ),
   };

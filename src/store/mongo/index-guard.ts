@@ -9,42 +9,41 @@ import { creationOf, type LeadDocument, leadKey, READ, WITHOUT_HISTORY } from '.
 import { INDEXES, type Indexed } from './indexes.ts';
 
 /**
- * Leads, answered as far as the unique indexes vouch for it. While one is known not to stand, nothing that needs it is
- * written. That it stood when a write was made, nobody can know before: somebody may drop it in that moment. So what needs it
- * is answered only after a look that began when it was written: an index that stands then stands on that write, too. What was
- * written in that moment remains, unanswered; should it be one too many, the index cannot be made, and says so.
+ * Guards lead writes that rely on unique indexes. While an index is known to be missing, nothing that needs it is written. An index may
+ * also be dropped during a write, so a write is acknowledged only after a check that began after it: an index that is valid then covers
+ * the write. A write that is not acknowledged remains; if it is a duplicate, the index cannot be rebuilt, and the error names it.
  */
 export function guardLeads(store: LeadStore, connection: Connection): LeadStore {
   const { leads, call, calls } = connection;
-  const vouching = vouchingFor('leads', connection);
+  const guard = indexGuard('leads', connection);
 
-  /** The one lead with a key; none of its claims may be another's as well. */
+  /** Returns the lead of an idempotency key. @throws StoreUnavailable when it shares a claim with another lead */
   async function soleLead(studioId: string, idempotencyKey: string, fault: string): Promise<LeadDocument | null> {
     const found = await call(() =>
       leads.findOne({ studioId, 'idempotency.key': new UUID(idempotencyKey) }, WITHOUT_HISTORY),
     );
-    if (found && !(await standsAlone(found, connection))) throw creationsRefused([fault]);
+    if (found && !(await isUnique(found, connection))) throw creationsRefused([fault]);
     return found;
   }
 
-  /** A change by which a lead may take claims. */
-  const changeVouchedFor = <Outcome extends { readonly kind: string }>(
+  /** Guards a change by which a lead may take claims. */
+  const guardedChange = <Outcome extends { readonly kind: string }>(
     { studioId, leadId }: { readonly studioId: string; readonly leadId: string },
     takesClaims: (lead: Lead) => boolean,
     change: () => Promise<Outcome>,
   ): Promise<Outcome> =>
     calls(async (deadline) => {
-      const before = vouching.lastFault();
+      const before = guard.lastFault();
       if (before !== undefined) {
         const lead = await store.findLead(studioId, leadId);
         if (lead && takesClaims(lead)) throw creationsRefused([before]);
       }
       const outcome = await change();
       const isWritten = outcome.kind === 'changed' || outcome.kind === 'updated';
-      const fault = isWritten && (await vouching.fault(deadline));
+      const fault = isWritten && (await guard.fault(deadline));
       if (!fault) return outcome;
       const changed = await call(() => leads.findOne({ studioId, _id: leadKey(studioId, leadId) }, WITHOUT_HISTORY));
-      if (!changed || !(await standsAlone(changed, connection))) throw creationsRefused([fault]);
+      if (!changed || !(await isUnique(changed, connection))) throw creationsRefused([fault]);
       return outcome;
     });
 
@@ -53,12 +52,12 @@ export function guardLeads(store: LeadStore, connection: Connection): LeadStore 
 
     createLead: (lead, claims, now) =>
       calls(async (deadline) => {
-        let fault = vouching.lastFault();
+        let fault = guard.lastFault();
         if (fault === undefined) {
           const outcome = await store.createLead(lead, claims, now);
-          // What was read is so, with or without an index, and nothing was written.
+          // Nothing was written, and what was read does not depend on an index.
           if (outcome.kind === 'already-open') return outcome;
-          fault = await vouching.fault(deadline);
+          fault = await guard.fault(deadline);
           if (fault === undefined) return outcome;
         }
         const earlier = await soleLead(lead.studioId, claims.idempotencyKey, fault);
@@ -69,84 +68,84 @@ export function guardLeads(store: LeadStore, connection: Connection): LeadStore 
     findLeadByIdempotencyKey: (studioId, idempotencyKey) =>
       calls(async (deadline) => {
         const found = await store.findLeadByIdempotencyKey(studioId, idempotencyKey);
-        const fault = found && (await vouching.fault(deadline));
+        const fault = found && (await guard.fault(deadline));
         if (!fault) return found;
         const sole = await soleLead(studioId, idempotencyKey, fault);
         return sole && creationOf(sole);
       }),
 
     changeLeadStage: (change) => {
-      // Whoever closes a lead claims nothing but its own id.
+      // Closing takes no claims.
       if (!isOpen(change.stage)) return store.changeLeadStage(change);
       const takesClaims = (lead: Lead) => !isOpen(lead.stage);
-      return changeVouchedFor(change, takesClaims, () => store.changeLeadStage(change));
+      return guardedChange(change, takesClaims, () => store.changeLeadStage(change));
     },
 
     updateLead: (change) => {
       const { correction } = change;
       if (correction.contact === undefined) return store.updateLead(change);
       const takesClaims = (lead: Lead) => isOpen(lead.stage) && correctedFields(lead, correction).includes('contact');
-      return changeVouchedFor(change, takesClaims, () => store.updateLead(change));
+      return guardedChange(change, takesClaims, () => store.updateLead(change));
     },
   };
 }
 
-/** Whether no other lead has a claim of this one's, or its key. */
-async function standsAlone(lead: LeadDocument, { leads, call }: Connection): Promise<boolean> {
-  const withAClaim = INDEXES.filter(({ collection, unique }) => collection === 'leads' && unique).map(({ key }) =>
+/** Whether no other lead has one of this lead's claims or its idempotency key. */
+async function isUnique(lead: LeadDocument, { leads, call }: Connection): Promise<boolean> {
+  const withSameValues = INDEXES.filter(({ collection, unique }) => collection === 'leads' && unique).map(({ key }) =>
     Object.fromEntries(Object.keys(key).map((field) => [field, sameAs(lead, field)])),
   );
   const found = await call(() =>
     leads
-      .find({ studioId: lead.studioId, $or: withAClaim }, { ...READ, projection: { _id: 1 } })
+      .find({ studioId: lead.studioId, $or: withSameValues }, { ...READ, projection: { _id: 1 } })
       .limit(2)
       .toArray(),
   );
   return found.length === 1;
 }
 
-/** Keys, as far as the unique indexes vouch for them: only a key that takes a slot or brings a secret needs them. */
+/** Guards the writes of API keys that rely on unique indexes: those that take a slot or store a secret. */
 export function guardApiKeys(store: ApiKeyStore, connection: Connection): ApiKeyStore {
-  const vouching = vouchingFor('apiKeys', connection);
-  const vouchedFor = <Result>(work: () => Promise<Result>): Promise<Result> =>
+  const guard = indexGuard('apiKeys', connection);
+  const guarded = <Result>(work: () => Promise<Result>): Promise<Result> =>
     connection.calls(async (deadline) => {
-      const before = vouching.lastFault();
+      const before = guard.lastFault();
       if (before !== undefined) throw creationsRefused([before]);
       const result = await work();
-      const fault = await vouching.fault(deadline);
+      const fault = await guard.fault(deadline);
       if (fault !== undefined) throw creationsRefused([fault]);
       return result;
     });
   return {
     ...store,
-    createApiKey: (...creation) => vouchedFor(() => store.createApiKey(...creation)),
-    replaceApiKey: (replacement) => vouchedFor(() => store.replaceApiKey(replacement)),
+    createApiKey: (...creation) => guarded(() => store.createApiKey(...creation)),
+    replaceApiKey: (replacement) => guarded(() => store.replaceApiKey(replacement)),
   };
 }
 
-/** Claims that are made anew, while the index stands that keeps a lead from what is another's. */
+/** Refuses claim renewals while the unique index of claims is missing. */
 export function guardClaimRenewals(store: ClaimRenewalStore, connection: Connection): ClaimRenewalStore {
-  const vouching = vouchingFor('leads', connection);
+  const guard = indexGuard('leads', connection);
   return {
     ...store,
     async renewClaims(...renewal) {
-      const fault = vouching.lastFault();
+      const fault = guard.lastFault();
       if (fault !== undefined) throw creationsRefused([fault]);
       return store.renewClaims(...renewal);
     },
   };
 }
 
-function vouchingFor(collection: Indexed, { indexes }: Connection) {
+function indexGuard(collection: Indexed, { indexes }: Connection) {
   return {
     lastFault: () => indexes.lastFault(collection),
-    /** Looks until it has seen; within the deadline. */
+    /** Retries the check until the deadline. */
     fault: async (deadline: AbortSignal) =>
       (await untilKnown(deadline, async () => ({ fault: await indexes.fault(collection) }))).fault,
   };
 }
 
-/** What finds those that have a value of this document's in a field, which may hold several. */
+/** A condition for documents with one of this document's values in a field. */
 function sameAs(document: Document, field: string): unknown {
   const value = field.split('.').reduce((inner, name) => inner?.[name], document);
   return Array.isArray(value) ? { $in: value } : value;

@@ -2,102 +2,102 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { CoalescedReads } from '../../../common/coalesced-reads.ts';
 import { INDEXED, type Index, type Indexed, type IndexFault } from './indexes.ts';
 
-/** How often the indexes are looked at while nobody creates anything; milliseconds. */
+/** The time between two checks of the indexes; milliseconds. */
 const CHECK_INTERVAL_MS = 1000;
 
-/** The longest pause between two attempts to make an index; milliseconds. Each may read a whole collection. */
-const REBUILD_DELAY_MS = 60_000;
+/** The maximum delay between two attempts to build an index, each of which may read a whole collection; milliseconds. */
+const MAX_REBUILD_DELAY_MS = 60_000;
 
-/** How the keeper gets at the indexes. */
-interface Hands {
-  /** Looks at a collection's indexes; rejects when the database does not answer. */
-  look(collection: Indexed): Promise<readonly IndexFault[]>;
-  /** Makes an index; gives why it could not be made, if so. */
-  make(index: Index): Promise<string | undefined>;
+/** Access to the indexes in the database. */
+interface IndexAccess {
+  /** Checks a collection's indexes; rejects when the database does not respond. */
+  check(collection: Indexed): Promise<readonly IndexFault[]>;
+  /** Builds an index; returns why that failed, or undefined. */
+  build(index: Index): Promise<string | undefined>;
 }
 
-/** What may rely on the indexes, and when. */
+/** Whether the unique indexes that every promise relies on are valid. */
 export interface Indexes {
-  /** What was wrong with a collection's indexes at the last look; undefined: nothing. */
+  /** Returns what was wrong with a collection's indexes at the last check; undefined: nothing. */
   lastFault(collection: Indexed): string | undefined;
   /**
-   * What is wrong with them now: gives what a look found that began after the call. One that finds nothing wrong vouches for
-   * all that was written before it, because no unique index stands on two documents of which it allows one.
+   * Returns what a check found that began after the call; undefined: nothing. Valid indexes then cover every write before the check,
+   * because a unique index cannot be built over duplicates.
    */
   fault(collection: Indexed): Promise<string | undefined>;
 }
 
-/** Knows whether the indexes stand that every promise rests on, and makes those that are missing, again and again. */
+/** Checks the indexes periodically, and rebuilds missing ones. */
 export class IndexKeeper implements Indexes {
-  readonly #hands: Hands;
-  readonly #looks = new CoalescedReads();
+  readonly #access: IndexAccess;
+  readonly #checks = new CoalescedReads();
   readonly #faults = new Map<Indexed, readonly IndexFault[]>();
-  /** Why an index could not be made. */
-  readonly #hindrances = new Map<Index, string>();
-  #pauseMs = CHECK_INTERVAL_MS;
-  #makeAgainAt = 0;
+  /** Why the last attempt to build an index failed. */
+  readonly #buildErrors = new Map<Index, string>();
+  #rebuildDelayMs = CHECK_INTERVAL_MS;
+  #nextRebuildAt = 0;
 
-  constructor(hands: Hands) {
-    this.#hands = hands;
+  constructor(access: IndexAccess) {
+    this.#access = access;
   }
 
   lastFault(collection: Indexed): string | undefined {
     const faults = this.#faults.get(collection);
-    return faults ? this.#says(faults) : `nobody has seen yet what indexes ${collection} has`;
+    return faults ? this.#describe(faults) : `the indexes of ${collection} have not been checked yet`;
   }
 
   async fault(collection: Indexed): Promise<string | undefined> {
-    return this.#says(await this.#look(collection));
+    return this.#describe(await this.#check(collection));
   }
 
-  /** Looks from time to time, and makes what is missing, until the signal. Never rejects. */
+  /** Repeats `checkAndRebuild` until the signal aborts. Never rejects. */
   async keep(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await sleep(CHECK_INTERVAL_MS, undefined, { signal, ref: false }).catch(() => {});
-      if (!signal.aborted) await this.see();
+      if (!signal.aborted) await this.checkAndRebuild();
     }
   }
 
-  /** Looks once, and makes what is missing unless that has just failed. Never rejects. */
-  async see(): Promise<void> {
+  /** Checks all indexes, and rebuilds missing ones unless that has failed recently. Never rejects. */
+  async checkAndRebuild(): Promise<void> {
     try {
-      const faults = await this.#lookAtAll();
-      if (faults.length === 0) this.#pauseMs = CHECK_INTERVAL_MS;
-      if (faults.length === 0 || performance.now() < this.#makeAgainAt) return;
-      for (const { index } of faults) await this.#make(index);
-      await this.#lookAtAll();
-      this.#makeAgainAt = performance.now() + this.#pauseMs;
-      this.#pauseMs = Math.min(this.#pauseMs * 2, REBUILD_DELAY_MS);
+      const faults = await this.#checkAll();
+      if (faults.length === 0) this.#rebuildDelayMs = CHECK_INTERVAL_MS;
+      if (faults.length === 0 || performance.now() < this.#nextRebuildAt) return;
+      for (const { index } of faults) await this.#build(index);
+      await this.#checkAll();
+      this.#nextRebuildAt = performance.now() + this.#rebuildDelayMs;
+      this.#rebuildDelayMs = Math.min(this.#rebuildDelayMs * 2, MAX_REBUILD_DELAY_MS);
     } catch {
-      // The database does not answer: whoever asks for a look of their own is told.
+      // The database does not respond; callers of `fault` get the error of their own check.
     }
   }
 
-  async #lookAtAll(): Promise<readonly IndexFault[]> {
-    return (await Promise.all(INDEXED.map((collection) => this.#look(collection)))).flat();
+  async #checkAll(): Promise<readonly IndexFault[]> {
+    return (await Promise.all(INDEXED.map((collection) => this.#check(collection)))).flat();
   }
 
-  #look(collection: Indexed): Promise<readonly IndexFault[]> {
-    return this.#looks.read(collection, async () => {
-      const faults = await this.#hands.look(collection);
+  #check(collection: Indexed): Promise<readonly IndexFault[]> {
+    return this.#checks.read(collection, async () => {
+      const faults = await this.#access.check(collection);
       this.#faults.set(collection, faults);
       return faults;
     });
   }
 
-  async #make(index: Index): Promise<void> {
-    const hindrance = await this.#hands.make(index);
-    if (hindrance === undefined) this.#hindrances.delete(index);
-    else this.#hindrances.set(index, hindrance);
+  async #build(index: Index): Promise<void> {
+    const error = await this.#access.build(index);
+    if (error === undefined) this.#buildErrors.delete(index);
+    else this.#buildErrors.set(index, error);
   }
 
-  /** Where an index that only saves time is missing, nothing else is. */
-  #says(all: readonly IndexFault[]): string | undefined {
+  /** Describes the faults of unique indexes; other indexes only save time. */
+  #describe(all: readonly IndexFault[]): string | undefined {
     const faults = all.filter(({ index }) => index.unique);
     if (faults.length === 0) return undefined;
-    const each = faults.map(({ index, says }) => {
-      const hindrance = this.#hindrances.get(index);
-      return hindrance === undefined ? says : `${says}, and cannot be made: ${hindrance}`;
+    const each = faults.map(({ index, fault }) => {
+      const error = this.#buildErrors.get(index);
+      return error === undefined ? fault : `${fault}, and cannot be built: ${error}`;
     });
     return each.join('. ');
   }

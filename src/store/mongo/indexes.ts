@@ -1,6 +1,6 @@
 import { type Db, type Document, MongoServerError } from 'mongodb';
 
-/** An index; one that is unique is what a promise rests on. */
+/** An index. Promises rely on the unique ones; the others only save time. */
 export interface Index {
   readonly collection: string;
   readonly name: string;
@@ -9,7 +9,7 @@ export interface Index {
 }
 
 /**
- * Every index. None is partial or sparse: a lead always has both of its claims, a key always has a slot. Unique ones of leads
+ * All indexes. None is partial or sparse: a lead always has both of its claims, a key always has a slot. The unique indexes of leads
  * begin with `studioId`, so that the collection can be sharded by it.
  */
 export const INDEXES: readonly Index[] = [
@@ -17,9 +17,9 @@ export const INDEXES: readonly Index[] = [
   { collection: 'leads', name: 'idempotencyKey', key: { studioId: 1, 'idempotency.key': 1 }, unique: true },
   { collection: 'apiKeys', name: 'secret', key: { secretSha256: 1 }, unique: true },
   { collection: 'apiKeys', name: 'slot', key: { studioId: 1, slot: 1 }, unique: true },
-  // Those of all studios are told together.
+  // The change feed covers all studios.
   { collection: 'leads', name: 'changedSince', key: { 'changes.since': 1 }, unique: false },
-  // Each core looks every few seconds for studios whose claims are to be renewed.
+  // Each core polls for studios with a claim renewal.
   { collection: 'studios', name: 'claimVersion', key: { claimVersion: 1 }, unique: false },
 ];
 
@@ -27,52 +27,51 @@ export const INDEXES: readonly Index[] = [
 export const INDEXED = ['leads', 'apiKeys', 'studios'] as const;
 export type Indexed = (typeof INDEXED)[number];
 
-/** Those whose promises rest on them; elsewhere they only save time. */
-export const PROMISED = ['leads', 'apiKeys'] as const satisfies readonly Indexed[];
+/** The collections with unique indexes. */
+export const UNIQUELY_INDEXED = ['leads', 'apiKeys'] as const satisfies readonly Indexed[];
 
-/** An index that is not there, or not as it has to be. */
+/** A missing or invalid index. */
 export interface IndexFault {
   readonly index: Index;
-  /** What is wrong, such as "leads.slot is missing". */
-  readonly says: string;
+  /** Such as "leads.slot is missing". */
+  readonly fault: string;
 }
 
-/** A server's code for a collection that is not there yet. */
+/** The error code for a collection that does not exist. */
 const NAMESPACE_NOT_FOUND = 26;
 
-/** Codes for a field of a command that a server does not know: MongoDB's own, and the one of those who speak its language. */
+/** The error codes for an unknown field of a command: MongoDB's, and that of compatible servers. */
 const UNKNOWN_FIELD = [40415, 9];
 
-/** Makes an index, unless it is there. May be done by several processes at once, and again. */
-export async function makeIndex(database: Db, { collection, name, key, unique }: Index): Promise<void> {
+/** Creates an index unless it exists. Safe to repeat, also concurrently. */
+export async function createIndex(database: Db, { collection, name, key, unique }: Index): Promise<void> {
   await database.collection(collection).createIndex(key, { name, unique });
 }
 
 /**
- * The indexes of a collection that are not there or not as they have to be. An index does its work under any name: its key
- * and what it leaves out decide.
+ * Returns the missing or invalid indexes of a collection. The name of an index does not matter, only its key and options.
  */
 export async function indexFaults(database: Db, collection: string): Promise<readonly IndexFault[]> {
-  const there = await indexesOf(database, collection);
+  const found = await indexesOf(database, collection);
   return INDEXES.filter((index) => index.collection === collection).flatMap((index) => {
-    const withItsKey = there.filter(({ key }) => sameKey(key, index));
-    if (withItsKey.some((each) => weaknesses(each, index).length === 0)) return [];
-    return [{ index, says: `${collection}.${index.name} ${saysOf(index, withItsKey, there)}` }];
+    const withSameKey = found.filter(({ key }) => hasKey(key, index));
+    if (withSameKey.some((each) => weaknesses(each, index).length === 0)) return [];
+    return [{ index, fault: `${collection}.${index.name} ${describe(index, withSameKey, found)}` }];
   });
 }
 
-function saysOf(index: Index, withItsKey: readonly Document[], there: readonly Document[]): string {
-  if (withItsKey.length > 0) {
-    const each = withItsKey.map((found) => `"${found.name}" ${weaknesses(found, index).join(', ')}`);
-    return `is not there as it must be: the index ${each.join('; the index ')}`;
+function describe(index: Index, withSameKey: readonly Document[], all: readonly Document[]): string {
+  if (withSameKey.length > 0) {
+    const each = withSameKey.map((found) => `"${found.name}" ${weaknesses(found, index).join(', ')}`);
+    return `is invalid: the index ${each.join('; the index ')}`;
   }
-  const namesake = there.find(({ name }) => name === index.name);
-  return namesake ? `is not there: the index of that name has the key ${JSON.stringify(namesake.key)}` : 'is missing';
+  const namesake = all.find(({ name }) => name === index.name);
+  return namesake ? `is missing: the index of that name has the key ${JSON.stringify(namesake.key)}` : 'is missing';
 }
 
-const sameKey = (key: unknown, index: Index): boolean => JSON.stringify(key) === JSON.stringify(index.key);
+const hasKey = (key: unknown, index: Index): boolean => JSON.stringify(key) === JSON.stringify(index.key);
 
-/** What keeps an index with the right key from holding for every document, or for good. */
+/** Returns why an index with the right key does not cover every document permanently. */
 function weaknesses(found: Document, index: Index): string[] {
   return [
     index.unique && !found.unique && 'is not unique',
@@ -85,7 +84,7 @@ function weaknesses(found: Document, index: Index): string[] {
   ].filter((weakness) => typeof weakness === 'string');
 }
 
-/** All indexes of a collection; one that is still being built holds for nothing yet, and has its `buildUUID`. */
+/** Returns all indexes of a collection; one with a `buildUUID` is still being built and enforces nothing. */
 async function indexesOf(database: Db, collection: string): Promise<readonly Document[]> {
   try {
     const listed = await listIndexes(database, collection);
@@ -96,20 +95,20 @@ async function indexesOf(database: Db, collection: string): Promise<readonly Doc
   }
 }
 
-/** Databases whose server lists no index before it is built, and does not know how to say of one that it is not. */
-const listReadyOnly = new WeakSet<Db>();
+/** Databases whose server lists only complete indexes and does not know `includeBuildUUIDs`. */
+const listingCompleteOnly = new WeakSet<Db>();
 
 async function listIndexes(database: Db, collection: string): Promise<readonly Document[]> {
-  const includeBuildUUIDs = !listReadyOnly.has(database);
+  const includeBuildUUIDs = !listingCompleteOnly.has(database);
   const command = { listIndexes: collection, ...(includeBuildUUIDs && { includeBuildUUIDs }), cursor: {} };
   try {
-    // No collection has more indexes than go into one batch.
+    // All indexes of a collection fit into the first batch.
     const { cursor } = await database.command(command);
     return cursor.firstBatch;
   } catch (error) {
     const isUnknown = error instanceof MongoServerError && UNKNOWN_FIELD.includes(Number(error.code));
     if (!includeBuildUUIDs || !isUnknown) throw error;
-    listReadyOnly.add(database);
+    listingCompleteOnly.add(database);
     return listIndexes(database, collection);
   }
 }

@@ -1,6 +1,6 @@
 import { MongoServerError } from 'mongodb';
 
-/** The error that a unique index answers. Which index it was is not to be had: engines word it differently. */
+/** Whether a unique index refused a write. Engines word the error differently, so it does not tell which index. */
 export function isDuplicate(error: unknown): boolean {
   return error instanceof MongoServerError && error.code === 11000;
 }

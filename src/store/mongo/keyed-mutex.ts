@@ -1,38 +1,37 @@
 /**
- * Lets one at a time work under a name. The database keeps every promise without it; but a herd on one entry of an index is
- * answered badly by some engines, and slowly by all.
+ * A mutex per key. It is an optimisation: the database enforces uniqueness without it, but many concurrent writes to one index entry
+ * are slow on every engine and fail on some.
  */
 export class KeyedMutex {
   readonly #holders = new Map<string, Promise<unknown>>();
 
   /**
-   * Works when nobody else works under any of the names. Who has to wait looks, at each end of another's work, whether
-   * that has settled the matter, and all who wait look at once.
+   * Runs work while no other work holds any of the keys. A waiter re-checks each time a holder finishes; all waiters check
+   * concurrently, so that one finished creation settles all of them.
    *
-   * @param names of what the work is about
-   * @param look gives undefined when the work has yet to be done
+   * @param check returns the result if the work is no longer needed, else undefined
    */
-  async take<Result>(
-    names: readonly string[],
+  async run<Result>(
+    keys: readonly string[],
     work: () => Promise<Result>,
-    look: () => Promise<Result | undefined> = async () => undefined,
+    check: () => Promise<Result | undefined> = async () => undefined,
   ): Promise<Result> {
     for (;;) {
-      const holders = names.flatMap((name) => this.#holders.get(name) ?? []);
-      if (holders.length === 0) return this.#hold(names, work);
+      const holders = keys.flatMap((key) => this.#holders.get(key) ?? []);
+      if (holders.length === 0) return this.#hold(keys, work);
       await Promise.allSettled(holders);
-      const settled = await look();
-      if (settled !== undefined) return settled;
+      const result = await check();
+      if (result !== undefined) return result;
     }
   }
 
-  async #hold<Result>(names: readonly string[], work: () => Promise<Result>): Promise<Result> {
-    const held = work();
-    for (const name of names) this.#holders.set(name, held);
+  async #hold<Result>(keys: readonly string[], work: () => Promise<Result>): Promise<Result> {
+    const running = work();
+    for (const key of keys) this.#holders.set(key, running);
     try {
-      return await held;
+      return await running;
     } finally {
-      for (const name of names) this.#holders.delete(name);
+      for (const key of keys) this.#holders.delete(key);
     }
   }
 }

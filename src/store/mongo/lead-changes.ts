@@ -17,21 +17,20 @@ import {
   WITHOUT_HISTORY,
 } from './documents.ts';
 
-/** What stands in a lead that an earlier release wrote, which marked none: before every change. */
+/** The mark of a lead that an earlier release wrote; before every change. */
 const BEFORE_ALL = new Date(0);
 
 /**
- * What an update of a lead does so that a change is marked in the same write. Kinds stay until they are acknowledged; a lead that
- * has none, and was never acknowledged, has been created. It may be acknowledged after it was read: then it tells too much, never too
- * little.
+ * The part of an update that marks the lead as changed. Kinds accumulate until they are acknowledged; a lead without any that was never
+ * acknowledged was created. If it is acknowledged after it was read, the mark names too many kinds, never too few.
  *
- * @param found the lead as it was read
+ * @param found the lead as read
  */
 export function marked({ changes, createdAt }: LeadDocument, kind: ChangeKind, time: Date) {
-  const isCreationUntold = !changes?.kinds && changes?.since?.getTime() !== ACKNOWLEDGED.getTime();
+  const isCreationUnacknowledged = !changes?.kinds && changes?.since?.getTime() !== ACKNOWLEDGED.getTime();
   return {
     $set: {
-      ...(isCreationUntold && { 'changes.kinds.created': createdAt }),
+      ...(isCreationUnacknowledged && { 'changes.kinds.created': createdAt }),
       [`changes.kinds.${kind}`]: time,
       'changes.revision': nextRevision(changes?.revision ?? 0, time),
     },
@@ -39,10 +38,10 @@ export function marked({ changes, createdAt }: LeadDocument, kind: ChangeKind, t
   };
 }
 
-/** What finds a lead that has not been marked since it was read: another mark may have another revision than follows from it. */
+/** A condition that the lead was not marked since it was read, because the next revision follows from the one that was read. */
 export const stillMarked = ({ changes }: LeadDocument) => ({ 'changes.revision': changes?.revision ?? null }) as object;
 
-/** The feed of changes, in MongoDB: a lead's mark stands in its document. */
+/** The change feed, in MongoDB: a lead's mark is a part of its document. */
 export function mongoLeadChanges(connection: Connection, report: ReportUnreadable): LeadChangeStore {
   const { leads, call } = connection;
   const oldest = new ChangesByTime();
@@ -80,11 +79,11 @@ export function mongoLeadChanges(connection: Connection, report: ReportUnreadabl
         const _id = { ...begin, $lte: leadKey(studioId, LAST_ID) };
         const found = await leads.find({ studioId, _id }, WITHOUT_HISTORY).sort({ _id: 1 }).limit(limit).toArray();
         if (found.length === 0) return { leads: 0, next: null };
-        // Each by itself: what is marked depends on what was there.
+        // One update each, because the mark depends on the lead.
         await leads.bulkWrite(
           found.map((lead) => ({
             updateOne: {
-              // One that has changed since waits anyway.
+              // A lead that has changed since is marked already.
               filter: { studioId, _id: lead._id, ...stillMarked(lead) },
               update: marked(lead, 'resent', now) as UpdateFilter<LeadDocument>,
             },
@@ -121,7 +120,7 @@ function leadChangeOf(document: LeadDocument): Checked<LeadChange> {
   const lead = isErased(document) ? erasedLeadOf(document) : leadOf(document);
   return checkedLeadChange(lead, {
     revision,
-    // An earlier release wrote none.
+    // BEFORE_ALL is not the time of a change.
     since: since?.getTime?.() === BEFORE_ALL.getTime() ? undefined : since,
     kinds: Object(kinds),
   });

@@ -16,7 +16,7 @@ import {
 } from './documents.ts';
 import { marked, stillMarked } from './lead-changes.ts';
 
-/** Everything in a lead's document that tells of its person, or was computed from that. */
+/** The fields with personal data, or computed from such. */
 const PERSONAL = {
   displayName: 1,
   contact: 1,
@@ -28,7 +28,7 @@ const PERSONAL = {
   'idempotency.fingerprintVersion': 1,
 } as const;
 
-/** Erases leads, in MongoDB. */
+/** Erasure of leads, in MongoDB. */
 export function mongoLeadErasure({ leads, call }: Connection, report: ReportUnreadable): LeadErasureStore {
   return {
     walkErasedLeads: (studioId, after, limit) =>
@@ -46,16 +46,17 @@ export function mongoLeadErasure({ leads, call }: Connection, report: ReportUnre
           const _id = leadKey(studioId, leadId);
           const found = await leads.findOne({ studioId, _id }, WITHOUT_HISTORY);
           if (!found) return { kind: 'not-found' };
-          const kept = erasedLeadOf({ erasedAt: now, ...found });
-          if (kept instanceof UnreadableRecord) return kept;
-          if (isErased(found)) return { kind: 'erased', lead: kept };
-          if (expectedUpdatedAt && expectedUpdatedAt.getTime() !== kept.updatedAt.getTime()) return { kind: 'stale' };
-          const time = nextUpdate(kept.updatedAt, now);
+          const remaining = erasedLeadOf({ erasedAt: now, ...found });
+          if (remaining instanceof UnreadableRecord) return remaining;
+          if (isErased(found)) return { kind: 'erased', lead: remaining };
+          if (expectedUpdatedAt && expectedUpdatedAt.getTime() !== remaining.updatedAt.getTime())
+            return { kind: 'stale' };
+          const time = nextUpdate(remaining.updatedAt, now);
           const mark = marked(found, 'erased', time);
           deadline.throwIfAborted();
           try {
             await leads.updateOne(
-              // Only from the state that was read: somebody else's change in between is looked at first.
+              // Only if the lead is unchanged since it was read; otherwise the next attempt reads it again.
               { studioId, _id, updatedAt: found.updatedAt, ...stillMarked(found) },
               {
                 ...mark,
@@ -69,7 +70,7 @@ export function mongoLeadErasure({ leads, call }: Connection, report: ReportUnre
             if (refused) return refused;
             throw error;
           }
-          // What is there now tells, whoever wrote it.
+          // The next attempt reads the outcome, whichever process wrote it.
           return undefined;
         }),
       ).then(readableOrThrow),

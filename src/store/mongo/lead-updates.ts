@@ -18,14 +18,14 @@ import { KeyedMutex } from './keyed-mutex.ts';
 import { marked, stillMarked } from './lead-changes.ts';
 import { otherOpenLead } from './open-lead-conflict.ts';
 
-/** Corrects leads, in MongoDB. */
+/** Corrections of leads, in MongoDB. */
 export function leadUpdater({ leads, call }: Connection): LeadStore['updateLead'] {
-  // Many at once of one lead would disturb each other, and be tried again, until time is over.
+  // Concurrent updates of one lead would conflict and retry until their deadline.
   const mutex = new KeyedMutex();
   return ({ studioId, leadId, correction, claims, expectedUpdatedAt, memberId, caller, now }) =>
     call((deadline) => {
       const _id = leadKey(studioId, leadId);
-      /** What an attempt before this one may have written: its answer got lost. */
+      /** The `updatedAt` that an earlier attempt may have written, whose response was lost. */
       let maybeWritten: Date | undefined;
       const attempt = async (): Promise<Checked<UpdateLeadOutcome> | undefined> => {
         const found = await leads.findOne({ studioId, _id }, WITHOUT_HISTORY);
@@ -37,7 +37,7 @@ export function leadUpdater({ leads, call }: Connection): LeadStore['updateLead'
           return { kind: 'updated', lead };
         }
         if (expectedUpdatedAt && expectedUpdatedAt.getTime() !== lead.updatedAt.getTime()) {
-          // Somebody else has changed it since: whether this call did before that, nobody knows.
+          // Another call has changed it since; whether this one did before is unknown.
           return maybeWritten ? undefined : { kind: 'stale' };
         }
         if (corrected.length === 0) return { kind: 'unchanged', lead };
@@ -47,7 +47,7 @@ export function leadUpdater({ leads, call }: Connection): LeadStore['updateLead'
         deadline.throwIfAborted();
         try {
           const { matchedCount } = await leads.updateOne(
-            // Only from the state that was read: somebody else's change in between is looked at first.
+            // Only if the lead is unchanged since it was read; otherwise the next attempt reads it again.
             { studioId, _id, stage: lead.stage, updatedAt: lead.updatedAt, ...stillMarked(found) },
             {
               ...mark,
@@ -75,6 +75,6 @@ export function leadUpdater({ leads, call }: Connection): LeadStore['updateLead'
           throw error;
         }
       };
-      return mutex.take([`${studioId} ${leadId}`], () => untilKnown(deadline, attempt));
+      return mutex.run([`${studioId} ${leadId}`], () => untilKnown(deadline, attempt));
     }).then(readableOrThrow);
 }

@@ -48,8 +48,8 @@ import { alreadyOpen, otherOpenLead } from './open-lead-conflict.ts';
 import { RecentSet } from './recent-set.ts';
 
 /**
- * Leads and their claims, in MongoDB. What cannot be read is a value until the call is over: to the call, an error is the
- * database's, and tried again.
+ * Leads and their claims, in MongoDB. Within a call, an unreadable record is a value and not an error, because errors are taken for the
+ * database's and retried.
  */
 export function mongoLeads(connection: Connection, report: ReportUnreadable): LeadStore {
   return {
@@ -64,7 +64,7 @@ function leadCreator(connection: Connection): LeadStore['createLead'] {
   const { call } = connection;
   const mutex = new KeyedMutex();
   const inserts = batchedInserts(connection);
-  const whatIsThere = conflictReader(connection);
+  const findConflict = conflictReader(connection);
   const keys = new RecentSet();
 
   function create(
@@ -75,18 +75,18 @@ function leadCreator(connection: Connection): LeadStore['createLead'] {
   ): Promise<Checked<CreateLeadOutcome>> {
     const document = leadDocument(lead, claims, now);
     return untilKnown(deadline, async () => {
-      // A repetition: an insert would be refused, and have all that go with it done in two.
-      const earlier = isKeySeen ? await whatIsThere(lead, claims, deadline) : undefined;
+      // A likely replay: its insert would be refused, and the batch would need a second command.
+      const earlier = isKeySeen ? await findConflict(lead, claims, deadline) : undefined;
       if (earlier) return earlier;
       try {
-        const { refusal } = await inserts.ask(document, deadline);
+        const { refusal } = await inserts.submit(document, deadline);
         if (refusal) throw refusal;
         return { kind: 'created', lead };
       } catch (error) {
         deadline.throwIfAborted();
-        // Refused by an index, cut off, or silent: what is stored decides.
-        const there = await whatIsThere(lead, claims, deadline);
-        if (there) return there;
+        // Refused by an index, or the outcome is unknown: what is stored decides.
+        const conflict = await findConflict(lead, claims, deadline);
+        if (conflict) return conflict;
         throw error;
       }
     });
@@ -97,28 +97,28 @@ function leadCreator(connection: Connection): LeadStore['createLead'] {
     call((deadline) => {
       const { studioId } = lead;
       const key = `key ${studioId} ${claims.idempotencyKey}`;
-      const isKeySeen = keys.see(key);
+      const isKeySeen = keys.add(key);
       const names = [key, ...claims.contactKeys.map((contactKey) => `contact ${studioId} ${contactKey}`)];
-      return mutex.take(
+      return mutex.run(
         names,
         () => create(lead, claims, deadline, { isKeySeen, now }),
-        () => whatIsThere(lead, claims, deadline),
+        () => findConflict(lead, claims, deadline),
       );
     }).then(readableOrThrow);
 }
 
-/** Writes what can be written; tells for each document what it was refused for, if it was. */
+/** Inserts documents; returns for each one why it was refused, if it was. */
 const batchedInserts = ({ batched }: Connection) =>
   batched<LeadDocument, { readonly refusal?: WriteError | undefined }>(async ({ leads }, documents) => {
     try {
-      // The server is to drop what it gets to only after the call has stopped waiting.
+      // The server must not insert documents after the call has stopped waiting.
       await leads.insertMany(documents, { ordered: false, maxTimeMS: STORE_SILENCE_MS });
       return documents.map(() => ({}));
     } catch (error) {
       if (!(error instanceof MongoBulkWriteError)) throw error;
       const refusals = new Map([error.writeErrors].flat().map((refusal) => [refusal.index, refusal]));
-      // The driver gives this error to a command that failed as a whole, too: then not every document is accounted for,
-      // and the outcome of all of them is unknown.
+      // The driver also throws this error when the whole command failed. Then not every document is accounted for, and the
+      // outcome of all of them is unknown.
       const isKnown = error.insertedCount + refusals.size === documents.length;
       if (!isKnown || error.result.getWriteConcernError()) throw error;
       return documents.map((_, index) => ({ refusal: refusals.get(index) }));
@@ -126,25 +126,24 @@ const batchedInserts = ({ batched }: Connection) =>
   });
 
 /**
- * What stands in the way of a lead: its own earlier creation first, only then another lead with its contact.
+ * Finds what conflicts with a new lead: first an earlier creation with its idempotency key, only then another lead with its contact.
  *
- * Most often it is its own, and then there is nothing else to ask for. If its key has no lead, it is asked who has the contact,
- * and once more who has the key. In between a lead may come, and the one that must not be taken for somebody else's is the
- * caller's own. Were the key not asked for again:
+ * Usually it is the key. If the key has no lead, this reads by contact, and then by key once more. A lead may be committed between these
+ * reads, and the caller's own lead must not be taken for another one. Without the second read by key:
  *
- * 1. A and B ask for the same: one caller, one idempotency key, one contact. It may be one request and its repetition at
- *    another core, or one insert whose answer was lost and its own second attempt.
- * 2. B's insert is refused by an index, or its outcome is unknown; B reads by key, and a majority has no such lead yet.
- * 3. A's lead gets its majority.
- * 4. B reads by contact, finds A's lead, and answers its own caller's repetition with already-open.
+ * 1. A and B are the same creation: one caller, one idempotency key, one contact. They may be a request and its retry at another core,
+ *    or two attempts of one insert whose response was lost.
+ * 2. B's insert is refused by an index, or its outcome is unknown. B reads by key, and finds no majority-committed lead.
+ * 3. A's lead becomes majority-committed.
+ * 4. B reads by contact, finds A's lead, and returns `already-open` to the caller that created it.
  *
- * A lead that is found by its contact was there before the key is asked for again. Key and contact are in one document,
- * and what a majority has is not taken back: if it is A's, the second read by key finds it, too, and B answers a replay. If
- * that finds none, the contact was taken while the key had no lead, which is what already-open says. If neither finds one, then what
- * was in the way is not there yet, or no more: the insert is tried again.
+ * A lead that is found by contact was committed before the second read by key. Key and contact are in one document, and a majority read
+ * is never rolled back: if it is A's lead, the second read by key finds it, too, and B returns a replay. If that finds none, the contact
+ * was taken while the key had no lead, which is what `already-open` means. If neither finds one, the conflicting lead is not committed
+ * yet, or is gone, and the insert is retried.
  *
- * A crash leaves nothing to repair at any of these moments: the one insert has put lead, key and claims there, or nothing,
- * and looking writes nothing. Whoever asks again finds the lead by its key, or writes it.
+ * A crash at any of these points leaves nothing to repair: the one insert has written lead, key and claims, or nothing, and reads write
+ * nothing. A retry finds the lead by its key, or creates it.
  */
 function conflictReader({ batched }: Connection) {
   const byKey = leadsByKey(batched);
@@ -156,19 +155,19 @@ function conflictReader({ batched }: Connection) {
   ): Promise<Checked<CreateLeadOutcome> | undefined> => {
     const { studioId } = lead;
     const key = { studioId, idempotencyKey };
-    const early = await byKey.ask(key, deadline);
-    // A closed lead is in nobody's way, nor anybody in its.
-    const asksContact = !early && isOpen(lead.stage);
-    const contact = !asksContact
+    const early = await byKey.submit(key, deadline);
+    // A closed lead conflicts with no other lead.
+    const readsContact = !early && isOpen(lead.stage);
+    const contact = !readsContact
       ? null
-      : await byContact.ask({ studioId, contactKeys: contactKeys.map(openClaim) }, deadline);
-    const own = early ?? (await byKey.ask(key, deadline));
+      : await byContact.submit({ studioId, contactKeys: contactKeys.map(openClaim) }, deadline);
+    const own = early ?? (await byKey.submit(key, deadline));
     if (own) {
       if (isErased(own)) return { kind: 'erased' };
       const [earlier, fingerprint] = [earlierLeadOf(own), storedFingerprint(own)];
       if (earlier instanceof UnreadableRecord) return earlier;
       if (fingerprint instanceof UnreadableRecord) return fingerprint;
-      // The same id: an insert of this very call, of which only the answer was lost.
+      // The same id: an insert of this call, whose response was lost.
       if (earlier.id === lead.id) return { kind: 'created', lead };
       return replayOutcome({ lead: earlier, fingerprint }, claimed);
     }
@@ -184,13 +183,13 @@ const leadsByKey = (batched: Connection['batched']) =>
         'idempotency.key': { $in: ofStudio.map(({ idempotencyKey }) => new UUID(idempotencyKey)) },
       }));
       const found = await leads.find(filter, WITHOUT_HISTORY).toArray();
-      const there = new Map(found.map((lead) => [`${lead.studioId} ${lead.idempotency.key}`, lead]));
-      return keys.map(({ studioId, idempotencyKey }) => there.get(`${studioId} ${idempotencyKey}`) ?? null);
+      const byKey = new Map(found.map((lead) => [`${lead.studioId} ${lead.idempotency.key}`, lead]));
+      return keys.map(({ studioId, idempotencyKey }) => byKey.get(`${studioId} ${idempotencyKey}`) ?? null);
     },
     ({ studioId, idempotencyKey }) => `${studioId} ${idempotencyKey}`,
   );
 
-/** Finds leads that are open for a contact, by any of the keys that it has. */
+/** Finds open leads of a contact, by any of its keys. */
 const leadsByContact = (batched: Connection['batched']) =>
   batched<{ readonly studioId: string; readonly contactKeys: readonly string[] }, LeadDocument | null>(
     async ({ leads }, contacts) => {
@@ -198,18 +197,18 @@ const leadsByContact = (batched: Connection['batched']) =>
         openContactKey: { $in: ofStudio.flatMap(({ contactKeys }) => contactKeys) },
       }));
       const found = await leads.find(filter, WITHOUT_HISTORY).toArray();
-      const there = new Map(
+      const byKey = new Map(
         found.flatMap((lead) => [lead.openContactKey].flat().map((key) => [`${lead.studioId} ${key}`, lead])),
       );
       return contacts.map(({ studioId, contactKeys }) => {
-        const key = contactKeys.find((key) => there.has(`${studioId} ${key}`));
-        return there.get(`${studioId} ${key}`) ?? null;
+        const key = contactKeys.find((key) => byKey.has(`${studioId} ${key}`));
+        return byKey.get(`${studioId} ${key}`) ?? null;
       });
     },
     ({ studioId, contactKeys }) => `${studioId} ${contactKeys}`,
   );
 
-/** Studio by studio: were all looked for in all studios, each pair of them would be looked up. */
+/** Groups a filter by studio; otherwise the database would look up every value in every studio. */
 function ofEachStudio<Request extends { readonly studioId: string }>(
   requests: readonly Request[],
   wanted: (ofStudio: readonly Request[]) => Filter<LeadDocument>,
@@ -239,17 +238,17 @@ function leadReader(
       ),
 
     findLead: (studioId, leadId) =>
-      call((deadline) => leadsById.ask(leadKey(studioId, leadId), deadline)).then(readableOrThrow),
+      call((deadline) => leadsById.submit(leadKey(studioId, leadId), deadline)).then(readableOrThrow),
 
     findLeadsOfContact: (studioId, contactKeys) =>
       call(async () => {
-        // By the start of a text, because some engines look at each end of a stretch by itself where a field holds several.
+        // By prefix: some engines apply the two bounds of a range to different elements of an array.
         const openContactKey = { $in: contactKeys.flatMap(claimsWithKey) as string[] };
         const found = await leads
           .find({ studioId, openContactKey }, WITHOUT_HISTORY)
           .limit(MAX_LEADS_PER_CONTACT)
           .toArray();
-        // Of more than that, those that are open are to be among them.
+        // Of more leads than that, the open ones must be included.
         const isCut = found.length === MAX_LEADS_PER_CONTACT;
         const open = { studioId, openContactKey: { $in: contactKeys.map(openClaim) } };
         const first = isCut ? await leads.find(open, WITHOUT_HISTORY).toArray() : [];
@@ -285,7 +284,7 @@ function stageChanger({ leads, call }: Connection): LeadStore['changeLeadStage']
   return ({ studioId, leadId, stage, claims, memberId, caller, now }) =>
     call((deadline) => {
       const _id = leadKey(studioId, leadId);
-      /** What an attempt before this one may have written: its answer got lost. */
+      /** The `updatedAt` that an earlier attempt may have written, whose response was lost. */
       let maybeWritten: Date | undefined;
       return untilKnown<Checked<ChangeLeadStageOutcome>>(deadline, async () => {
         const found = await leads.findOne({ studioId, _id }, WITHOUT_HISTORY);
@@ -303,7 +302,7 @@ function stageChanger({ leads, call }: Connection): LeadStore['changeLeadStage']
         deadline.throwIfAborted();
         try {
           const { matchedCount } = await leads.updateOne(
-            // Only from the state that was read: somebody else's change in between is looked at first.
+            // Only if the lead is unchanged since it was read; otherwise the next attempt reads it again.
             { studioId, _id, stage: lead.stage, updatedAt: lead.updatedAt, ...stillMarked(found) },
             {
               ...mark,
@@ -331,7 +330,7 @@ function stageChanger({ leads, call }: Connection): LeadStore['changeLeadStage']
     }).then(readableOrThrow);
 }
 
-/** What changes of a lead's claims with its stage. One that stays open or closed keeps what it has, which may be renewed meanwhile. */
+/** The claims to store with a new stage. A lead that stays open or closed keeps its claims, which a renewal may have changed. */
 function claimsAfterMove({ id, stage: before }: Lead, stage: LeadStage, claims: OpenClaims) {
   if (isOpen(before) === isOpen(stage)) return {};
   return isOpen(stage) ? claimsDocument(claims) : closedClaimsDocument(id, claims);

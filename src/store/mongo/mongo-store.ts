@@ -11,14 +11,14 @@ import { mongoLeads } from './leads.ts';
 import { studioReads } from './studio-reads.ts';
 
 /**
- * Opens the store in MongoDB, or in what speaks its protocol. It uses single-document writes and unique indexes only, so
- * a standalone server, a replica set and a cluster sharded by `studioId` keep the same promises.
+ * Opens the store in MongoDB or a compatible database. It relies only on single-document writes and unique indexes, so a standalone
+ * server, a replica set and a cluster sharded by `studioId` keep the same promises.
  *
- * The database need not be there yet: until it is, every call rejects with StoreUnavailable.
+ * The database may be unavailable; until it is available, every call rejects with StoreUnavailable.
  *
  * @param url `mongodb://…` or `mongodb+srv://…`
- * @param observer is told of every command
- * @param report is told of every record that cannot be read where a call goes on without it
+ * @param observer observes every command
+ * @param report called for each unreadable record that a call skips
  */
 export async function openMongoStore<Caller>(
   url: string,
@@ -29,7 +29,7 @@ export async function openMongoStore<Caller>(
   return { ...storeOn(connection, report), check: connection.check, close: connection.close };
 }
 
-/** Everything that the store does with an open connection. */
+/** The store on an open connection. */
 export function storeOn(connection: Connection, report: ReportUnreadable = () => {}): Omit<Store, 'check' | 'close'> {
   const reads = studioReads(connection);
   return {

@@ -6,20 +6,20 @@ import { type LeadDocument, type LeadKey, leadOf, openClaim, WITHOUT_HISTORY } f
 
 type AlreadyOpen = { readonly kind: 'already-open'; readonly leadId: string };
 
-/** The lead in the way: its id is all that is asked of it. */
+/** The outcome for a lead that has the contact already; only its id must be readable. */
 export function alreadyOpen(holder: LeadDocument): Checked<AlreadyOpen> {
   const lead = leadOf(holder);
   return lead instanceof UnreadableRecord && lead.field === 'id' ? lead : { kind: 'already-open', leadId: lead.id };
 }
 
-/** The lead that was in the way of a change; undefined when nobody else is, by now. */
+/** Returns the outcome for another open lead that has one of the claims; undefined: there is none (any more). */
 export async function otherOpenLead(
   leads: Collection<LeadDocument>,
   { studioId, id }: LeadKey,
   { contactKeys }: OpenClaims,
 ): Promise<Checked<AlreadyOpen> | undefined> {
   const openContactKey = { $in: contactKeys.map(openClaim) };
-  // The very lead may have some of them: by its own change of now, or by somebody else's since.
+  // The lead itself may have some of them, by this change or a concurrent one.
   const found = await leads.find({ studioId, openContactKey }, WITHOUT_HISTORY).toArray();
   const holder = found.find(({ _id }) => !id.equals(_id.id));
   return holder && alreadyOpen(holder);
