@@ -4,8 +4,8 @@ import { describe, expect, test } from 'vitest';
 
 const ROOT = join(import.meta.dirname, '..');
 
-/** What a store's adapter knows besides its database: the port, and what is decided and said the same way on both. */
-const FOR_ADAPTERS = [
+/** What an adapter of the store may import besides its driver: the port, and what both adapters share. */
+const ADAPTER_IMPORTS = [
   'common/deadlines.ts',
   'common/coalesced-reads.ts',
   'src/domain/',
@@ -17,17 +17,17 @@ const FOR_ADAPTERS = [
   'src/store/region-after-put.ts',
   'src/store/replay-outcome.ts',
   'src/store/store.ts',
-  'src/store/read-past-unreadable.ts',
+  'src/store/read-readable.ts',
 ];
 
 /**
- * The rooms, and which others each may know, besides itself: prefixes of paths, the longest that fits counts. What is not
- * listed is not allowed. Nobody knows who stands further down.
+ * The rooms, and what each may import besides itself. Rooms are prefixes of paths; the longest match applies. Only imports listed
+ * here are allowed, and no room imports one further down.
  */
-const MAY_KNOW: Readonly<Record<string, readonly string[]>> = {
+const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   // The contract between the processes.
   'proto/gen/': [],
-  // What both processes share and neither owns.
+  // Shared by both processes, owned by neither.
   'common/rules/': [],
   'common/': ['common/rules/'],
   // The core.
@@ -40,10 +40,10 @@ const MAY_KNOW: Readonly<Record<string, readonly string[]>> = {
   'src/store/pages.ts': ['src/store/checked.ts', 'src/store/store.ts'],
   'src/store/region-after-put.ts': ['src/domain/', 'src/store/checked.ts', 'src/store/store.ts'],
   'src/store/replay-outcome.ts': ['src/domain/', 'src/store/store.ts'],
-  'src/store/read-past-unreadable.ts': [],
-  'src/store/sqlite/': FOR_ADAPTERS,
-  'src/store/mongo/': FOR_ADAPTERS,
-  // Nobody else knows the adapters.
+  'src/store/read-readable.ts': [],
+  'src/store/sqlite/': ADAPTER_IMPORTS,
+  'src/store/mongo/': ADAPTER_IMPORTS,
+  // No other file imports the adapters.
   'src/store/open-store.ts': [
     'src/store/conversion.ts',
     'src/store/database-state.ts',
@@ -72,7 +72,7 @@ const MAY_KNOW: Readonly<Record<string, readonly string[]>> = {
     'src/store/open-store.ts',
     'src/usecases/',
   ],
-  // The gateway knows the core by the contract alone. Its docs know what requests and answers look like, and nothing of how
+  // The gateway shares only the contract with the core. Its docs import the shapes of requests and responses, and nothing of how
   // they are served.
   'gateway/lead-paths.ts': [],
   'gateway/problems.ts': ['proto/gen/'],
@@ -89,7 +89,7 @@ const MAY_KNOW: Readonly<Record<string, readonly string[]>> = {
     'gateway/problems.ts',
     'gateway/schemas.ts',
   ],
-  // Above both processes; nobody knows them.
+  // Above both processes; neither imports them.
   'conformance/': ['common/'],
   'operator/doctor/': [
     'common/',
@@ -115,7 +115,7 @@ const MAY_KNOW: Readonly<Record<string, readonly string[]>> = {
     'src/usecases/',
   ],
   'start.ts': [],
-  // Who uses the service, or tries it.
+  // Clients, measurements and tests.
   'sdk/generate-contract.ts': ['gateway/docs/openapi.ts'],
   'sdk/': [],
   'sdk/outbox/': ['sdk/client.ts', 'sdk/contract.ts', 'sdk/errors.ts'],
@@ -142,19 +142,19 @@ const ONLY_IN: Readonly<Record<string, readonly string[]>> = {
     'gateway/core-problems.ts',
     'gateway/core-sessions.ts',
   ],
-  commander: ['operator/cli.ts'],
+  commander: ['operator/commands/'],
   'csv-stringify/sync': ['operator/csv.ts'],
-  // Only ever loaded by name, when it is asked for.
+  // Loaded dynamically, with traces enabled.
   '@opentelemetry/': ['common/otlp-tracer.ts'],
   '@prometheus-io/client': ['common/metrics.ts', 'src/rpc/metrics.ts', 'gateway/metrics.ts'],
   '@fastify/static': ['gateway/routes/docs.ts'],
-  // Nothing of them runs in a gateway: the pages are made before, and `npm ci` takes out the script.
+  // Neither runs in a gateway: the pages are built before, and `npm ci` copies the script out.
   marked: ['gateway/docs/build/'],
   '@scalar/': ['gateway/docs/build/'],
 };
 
-/** Where what is served stands; others may try it with whatever they like. */
-const SERVED = /^(?:common|src|gateway|operator|conformance|start\.ts)/;
+/** The production code; tests and tools may import any package. */
+const PRODUCTION = /^(?:common|src|gateway|operator|conformance|start\.ts)/;
 
 interface Import {
   readonly file: string;
@@ -166,7 +166,7 @@ const FILES = globSync('**/*.{ts,js,mjs}', {
   exclude: (name) => name === 'node_modules' || name.startsWith('.'),
 }).filter((file) => !/^(?:sdk\/dist|examples\/.*\/(?:gen|types))\//.test(file));
 
-/** Of types too: what a file must know to be read counts as much as what it needs to run. */
+/** All imports, including those of types. */
 const imports: readonly Import[] = FILES.flatMap((file) =>
   [...readFileSync(join(ROOT, file), 'utf8').matchAll(/(?:from|import)\s*\(?\s*['"]([^'"\n]+)['"]/g)].map(
     ([, specifier = '']) => ({
@@ -177,51 +177,51 @@ const imports: readonly Import[] = FILES.flatMap((file) =>
 );
 
 const files = new Set(FILES);
-const amongFiles = imports.filter(({ imported }) => files.has(imported));
+const internalImports = imports.filter(({ imported }) => files.has(imported));
 
 describe('imports run one way', () => {
-  test.each(Object.entries(MAY_KNOW))('%s', (room, known) => {
-    const wrong = amongFiles
+  test.each(Object.entries(ALLOWED_IMPORTS))('%s', (room, allowed) => {
+    const wrong = internalImports
       .filter(({ file, imported }) => roomOf(file) === room && roomOf(imported) !== room)
-      .filter(({ imported }) => !known.some((prefix) => imported.startsWith(prefix)));
+      .filter(({ imported }) => !allowed.some((prefix) => imported.startsWith(prefix)));
     expect(wrong).toEqual([]);
   });
 
-  test('every file stands in a row of the table, and no row is for nobody', () => {
+  test('every file is in a row of the table, and every row has files', () => {
     expect(FILES.filter((file) => roomOf(file) === undefined)).toEqual([]);
-    expect(Object.keys(MAY_KNOW).filter((room) => !FILES.some((file) => roomOf(file) === room))).toEqual([]);
-    expect(amongFiles.length).toBeGreaterThan(1000);
+    expect(Object.keys(ALLOWED_IMPORTS).filter((room) => !FILES.some((file) => roomOf(file) === room))).toEqual([]);
+    expect(internalImports.length).toBeGreaterThan(1000);
   });
 
-  test('nobody knows who stands further down in the table, but who only tries things', () => {
-    const rooms = Object.keys(MAY_KNOW);
-    const upwards = amongFiles.filter(
+  test('no file imports one from a row further down, except for measurements', () => {
+    const rooms = Object.keys(ALLOWED_IMPORTS);
+    const upwards = internalImports.filter(
       ({ file, imported }) => rooms.indexOf(roomOf(file) ?? '') < rooms.indexOf(roomOf(imported) ?? ''),
     );
     expect(upwards.filter(({ file }) => !file.startsWith('bench/'))).toEqual([]);
   });
 
-  test('no file knows itself by way of others', () => {
-    expect(circles()).toEqual([]);
+  test('there is no import cycle', () => {
+    expect(findCycles()).toEqual([]);
   });
 });
 
-test.each(Object.entries(ONLY_IN))('%s is known in its own place only', (name, places) => {
+test.each(Object.entries(ONLY_IN))('%s is imported in its own place only', (name, places) => {
   const users = imports
     .filter(({ imported }) => imported === name || (name.endsWith('/') && imported.startsWith(name)))
-    .filter(({ file }) => SERVED.test(file));
+    .filter(({ file }) => PRODUCTION.test(file));
   expect(users.length).toBeGreaterThan(0);
   expect(users.filter(({ file }) => !places.some((place) => file.startsWith(place)))).toEqual([]);
 });
 
-test('what sends traces is loaded only when they are sent', () => {
-  const users = imports.filter(({ file, imported }) => SERVED.test(file) && imported.endsWith('/otlp-tracer.ts'));
+test('the trace exporter is loaded only with traces enabled', () => {
+  const users = imports.filter(({ file, imported }) => PRODUCTION.test(file) && imported.endsWith('/otlp-tracer.ts'));
   expect(users.map(({ file }) => file)).toEqual(['common/open-tracer.ts']);
   expect(readFileSync(join(ROOT, 'common/open-tracer.ts'), 'utf8')).toContain("await import('./otlp-tracer.ts')");
 });
 
-test('a name that a file offers to others means one thing', () => {
-  // What the two adapters call alike does the same on either database. The conformance kit and the SDK speak as callers do.
+test('an exported name has one meaning', () => {
+  // Equal names in the two adapters have the same meaning. The conformance kit and the SDK use the words of callers.
   const named = FILES.filter((file) => /^(?:common|src|gateway|operator)\//.test(file)).flatMap((file) =>
     [
       ...readFileSync(join(ROOT, file), 'utf8').matchAll(
@@ -236,21 +236,21 @@ test('a name that a file offers to others means one thing', () => {
 });
 
 function roomOf(file: string): string | undefined {
-  return Object.keys(MAY_KNOW)
+  return Object.keys(ALLOWED_IMPORTS)
     .filter((room) => file.startsWith(room))
     .toSorted((a, b) => b.length - a.length)[0];
 }
 
-/** The ways by which a file comes back to itself, one for each file where such a way was closed. */
-function circles(): string[] {
-  const known = Map.groupBy(amongFiles, ({ file }) => file);
+/** Returns the import cycles, one for each file that closes one. */
+function findCycles(): string[] {
+  const importsOf = Map.groupBy(internalImports, ({ file }) => file);
   const found: string[] = [];
   const done = new Set<string>();
-  const visit = (file: string, way: readonly string[]): void => {
-    if (way.includes(file)) found.push([...way.slice(way.indexOf(file)), file].join(' → '));
+  const visit = (file: string, path: readonly string[]): void => {
+    if (path.includes(file)) found.push([...path.slice(path.indexOf(file)), file].join(' → '));
     if (done.has(file)) return;
     done.add(file);
-    for (const { imported } of known.get(file) ?? []) visit(imported, [...way, file]);
+    for (const { imported } of importsOf.get(file) ?? []) visit(imported, [...path, file]);
   };
   for (const file of FILES) visit(file, []);
   return found;

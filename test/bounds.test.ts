@@ -5,27 +5,27 @@ import { ROOT } from './support/processes.ts';
 
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
 
-/** Each row of the tables: what is bounded, how, by which files, and what goes beyond it. */
+/** The rows of the tables: what is bounded, its bound, the files, and the tests that exceed it. */
 const rows = [...read('docs/reference/bounds.md').matchAll(/^\| (?!What |---)(.+) \|$/gm)].map(([, line = '']) => {
   const [what = '', bound = '', where = '', sender = '', reader = ''] = line.split(' | ');
-  return { what, bound, where: paths(where), sender, reader };
+  return { what, bound, where: quotedIn(where), sender, reader };
 });
 
-/** What stands in code quotes. */
-function paths(cell: string): string[] {
+/** Returns the texts in backticks. */
+function quotedIn(cell: string): string[] {
   return [...cell.matchAll(/`([^`]+)`/g)].map(([, path = '']) => path);
 }
 
 const FACTORS: Readonly<Record<string, number>> = { KiB: 1024, MiB: 1024 ** 2, s: 1000, ms: 1 };
 
-/** The named numbers of a bound, each with what it is said to be: bytes, milliseconds or a count. */
+/** The named numbers of a bound with their documented values: bytes, milliseconds or a count. */
 const numbersIn = (bound: string) =>
   [...bound.matchAll(/`([A-Z_]+)` \(([\d,]+)(?: (\w+))?\)/g)].map(([, name = '', digits = '', unit]) => ({
     name,
     value: Number(digits.replaceAll(',', '')) * (unit === undefined ? 1 : (FACTORS[unit] ?? Number.NaN)),
   }));
 
-/** What a constant is in the code, which is a number, a product, or a part of another constant. */
+/** Returns the value of a constant in the code: a number, a product, or a fraction of another constant. */
 function numberOf(name: string, files: readonly string[]): number {
   const sources = files.map(read).join('\n');
   const [, expression] = new RegExp(`^(?:export )?const ${name} = (.+);$`, 'm').exec(sources) ?? [];
@@ -40,21 +40,21 @@ function numberOf(name: string, files: readonly string[]): number {
 }
 
 describe('docs/reference/bounds.md', () => {
-  test('has a row for every thing that has a bound', () => {
+  test('has a row for each bound', () => {
     expect(rows.length).toBeGreaterThan(25);
     expect(rows.flatMap(({ bound }) => numbersIn(bound)).length).toBeGreaterThan(25);
   });
 
-  test.each(rows)('$what: where its bound stands', ({ bound, where }) => {
+  test.each(rows)('$what: the bound in the code', ({ bound, where }) => {
     expect(where.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
     expect(where).not.toEqual([]);
-    const named = paths(bound).filter((name) => /^[A-Z_]+$/.test(name) && !/^QUOTA_/.test(name));
+    const named = quotedIn(bound).filter((name) => /^[A-Z_]+$/.test(name) && !/^QUOTA_/.test(name));
     expect(numbersIn(bound).map(({ name }) => name)).toEqual(named);
     for (const { name, value } of numbersIn(bound))
       expect({ name, value }).toEqual({ name, value: numberOf(name, where) });
   });
 
-  test.each(rows)('$what: by tests that there are', ({ sender, reader }) => {
+  test.each(rows)('$what: existing tests', ({ sender, reader }) => {
     const tests = [...`${sender} ${reader}`.matchAll(/`(test\/[^`]+\.test\.ts)`: "([^"]+)"/g)];
     expect(tests).not.toEqual([]);
     for (const cell of [sender, reader]) if (cell !== '–') expect(cell).toMatch(/^`test\/[^`]+`: "[^"]+"/);

@@ -24,10 +24,10 @@ vi.setConfig({ testTimeout: 120_000 });
 const PROCESSES = ['core', 'gateway'] as const;
 type ProcessName = (typeof PROCESSES)[number];
 
-/** How long building the image may take where nothing of it is there yet; milliseconds. */
-const BUILT_WITHIN_MS = 300_000;
+/** The maximum time to build the image without a cache; milliseconds. */
+const BUILD_TIMEOUT_MS = 300_000;
 
-/** As far as it is about the product. */
+/** The parts of compose.yaml that concern the product. */
 interface Compose {
   readonly services: Record<ProcessName, Service>;
   readonly secrets: Record<string, { readonly file: string }>;
@@ -47,7 +47,7 @@ const compose: Compose = parse(readFileSync(join(ROOT, 'compose.yaml'), 'utf8'))
 const guide = readFileSync(join(ROOT, 'docs/how-to/containers.md'), 'utf8');
 const [, commands = ''] = /<!-- containers -->\n```sh\n([\s\S]*?)```/.exec(guide) ?? [];
 
-test.each(PROCESSES)('compose.yaml gives the %s settings that there are, and its token by a file', (name) => {
+test.each(PROCESSES)('compose.yaml gives the %s existing settings only, and its token by a file', (name) => {
   const { environment, secrets } = compose.services[name];
   const settings = name === 'core' ? coreSettings : gatewaySettings;
   const named = Object.keys(environment).map((setting) => setting.replace(/_FILE$/, ''));
@@ -56,7 +56,7 @@ test.each(PROCESSES)('compose.yaml gives the %s settings that there are, and its
   expect(secrets.map((secret) => `/run/secrets/${secret}`)).toEqual([environment.CORE_TOKEN_FILE]);
 });
 
-test('compose.yaml runs one image, by another command for each process', () => {
+test('compose.yaml runs one image, with a command for each process', () => {
   const { core, gateway } = compose.services;
   expect([core.build, core.image]).toEqual([gateway.build, gateway.image]);
   expect(core.build).toBe('.');
@@ -67,10 +67,10 @@ describeWithImage('the image', () => {
   let image = '';
   beforeAll(async () => {
     image = await buildImage();
-  }, BUILT_WITHIN_MS);
+  }, BUILD_TIMEOUT_MS);
   afterAll(() => removeImage(image));
 
-  test('belongs to root, runs as user node, and shows the commands that it has when it is given none', async () => {
+  test('belongs to root, runs as user node, and prints its commands when it is given none', async () => {
     const container = await createContainer(image);
     expect(await container.exec('id', '--user', '--name')).toEqual({ status: 0, output: 'node\n' });
     const files = await container.exec('find', '/app', '-xdev', '-writable', '-not', '-type', 'l');
@@ -80,7 +80,7 @@ describeWithImage('the image', () => {
     expect(help).toEqual({ status: 0, output: expect.stringContaining('doctor') });
   });
 
-  test('keeps the leads of a core without a database of its own in a volume; SIGTERM ends that with status 0', async () => {
+  test('stores the leads of a core without DATABASE_URL in a volume; SIGTERM ends the core with status 0', async () => {
     const { command, healthcheck } = compose.services.core;
     const container = await createContainer(image, { env: { CORE_PORT: `${await freePort()}` } });
     const health = async () => (await container.exec(...healthcheck.test.slice(1))).status;
@@ -99,7 +99,7 @@ describeWithImage('the image', () => {
 
   describeWithMongo('as compose.yaml has them', (mongoUrl) => {
     describeWithRedis('with a Redis', (redisUrl) => {
-      test('serves, and every command of the guide does what it says', async () => {
+      test('serves, and every command of the guide prints what it shows', async () => {
         const folder = temporaryFolder();
         const [before = '', after = ''] = commands.split(/^docker compose up .*\n/m);
         expect(after).not.toBe('');
@@ -108,8 +108,8 @@ describeWithImage('the image', () => {
 
         const ports = { CORE_PORT: `${await freePort()}`, GATEWAY_PORT: `${await freePort()}` };
         const url = `http://127.0.0.1:${ports.GATEWAY_PORT}`;
-        // Where the services of compose.yaml are on this machine.
-        const here: Record<string, string> = {
+        // The addresses of the services of compose.yaml on this machine.
+        const addresses: Record<string, string> = {
           DATABASE_URL: `${mongoUrl()}containers-${crypto.randomUUID()}`,
           REDIS_URL: redisUrl(),
           CORE_URL: `http://127.0.0.1:${ports.CORE_PORT}`,
@@ -117,7 +117,7 @@ describeWithImage('the image', () => {
         };
         const aService = (name: ProcessName) => {
           const { environment, secrets } = compose.services[name];
-          const env = Object.entries(environment).map(([setting, value]) => [setting, here[setting] ?? value]);
+          const env = Object.entries(environment).map(([setting, value]) => [setting, addresses[setting] ?? value]);
           const files = secrets.map((secret) => [
             `/run/secrets/${secret}`,
             join(folder, compose.secrets[secret]?.file ?? ''),
@@ -137,7 +137,8 @@ describeWithImage('the image', () => {
 
         const lines = after.split('\n').filter((line) => line !== '');
         const printed: string[] = [];
-        for (const line of lines) printed.push(await bash(`${engine({ core, gateway })}\n${line}\necho "status $?"`));
+        for (const line of lines)
+          printed.push(await bash(`${dockerFunctions({ core, gateway })}\n${line}\necho "status $?"`));
         expect(lines.length).toBeGreaterThan(4);
         for (const [index, line] of lines.entries()) {
           const [, answer = ''] = / # → (.+)$/.exec(line) ?? [];
@@ -171,8 +172,8 @@ describeWithImage('the image', () => {
   });
 });
 
-/** A shell's `docker compose exec SERVICE …`, where there is no Docker. */
-function engine(containers: Record<string, Container>): string {
+/** Returns shell functions that run `docker compose exec SERVICE …` without Docker. */
+function dockerFunctions(containers: Record<string, Container>): string {
   const quoted = (words: readonly string[]) => words.map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(' ');
   const entrances = Object.entries(containers).map(
     ([name, { commandPrefix }]) => `enter_${name}() { ${quoted(commandPrefix)} "$@" < /dev/null; }`,

@@ -6,37 +6,37 @@ import { codeMarks, type RuleRow, ruleRows, WITHOUT_CODE, WITHOUT_TEST } from '.
 
 const ROOT = join(import.meta.dirname, '..');
 
-/** How long it may take to read all suites that prove something; milliseconds. */
-const READ_WITHIN_MS = 60_000;
+/** The maximum time to parse all suites with tags; milliseconds. */
+const PARSE_TIMEOUT_MS = 60_000;
 
-/** What keeps a test from being run, or from failing, that reading it for its tags does not tell. */
-const NOT_HELD_TO = /\.fails\b|\bfails: ?true|\bskip\(/;
+/** Ways to skip a test, or to let it fail, that parsing does not detect. */
+const EXEMPTION = /\.fails\b|\bfails: ?true|\bskip\(/;
 
 describe('each rule of the contract', () => {
   let rows: ReadonlyMap<RuleId, RuleRow>;
   beforeAll(async () => {
     rows = new Map((await ruleRows()).map((row) => [row.rule, row]));
-  }, READ_WITHIN_MS);
+  }, PARSE_TIMEOUT_MS);
 
-  test.each(RULE_IDS)('%s is carried out by code and proven by tests that are run, or it is said why not', (rule) => {
+  test.each(RULE_IDS)('%s has code and running tests, or a reason why not', (rule) => {
     const { code, tests } = rows.get(rule) as RuleRow;
     expect({ rule, hasCode: code.length > 0 }).toEqual({ rule, hasCode: WITHOUT_CODE[rule] === undefined });
     expect({ rule, hasTest: tests.length > 0 }).toEqual({ rule, hasTest: WITHOUT_TEST[rule] === undefined });
     for (const { file } of tests) {
       const text = readFileSync(join(ROOT, file), 'utf8').replace(/^\s*\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, '');
-      expect({ file, notHeldTo: NOT_HELD_TO.exec(text)?.[0] }).toEqual({ file, notHeldTo: undefined });
+      expect({ file, exemption: EXEMPTION.exec(text)?.[0] }).toEqual({ file, exemption: undefined });
     }
   });
 
-  test('has its name wherever code names one', () => {
+  test('exists wherever a comment names one', () => {
     expect(codeMarks().filter(({ rule }) => !(rule in RULES))).toEqual([]);
   });
 });
 
 describe('docs/reference/contract.md', () => {
   const sections = readFileSync(join(ROOT, 'docs/reference/contract.md'), 'utf8').split(/^##+ (?=\d)/m);
-  /** Each rule by its name, the section that it stands in, and whether it is marked as decided here. */
-  const said = sections.slice(1).flatMap((section) => {
+  /** Each rule by its name, its section, and whether it is marked as decided by this service. */
+  const rules = sections.slice(1).flatMap((section) => {
     const [number = ''] = /^\d+(?:\.\d+)?/.exec(section) ?? [];
     return [...section.matchAll(/\*\*(\d[\w.-]*)(°?)\*\*/g)].map(([, rule = '', mark]) => ({
       rule,
@@ -46,17 +46,17 @@ describe('docs/reference/contract.md', () => {
   });
 
   test('has every rule, each once', () => {
-    expect(said.map(({ rule }) => rule).toSorted()).toEqual(RULE_IDS.toSorted());
+    expect(rules.map(({ rule }) => rule).toSorted()).toEqual(RULE_IDS.toSorted());
   });
 
-  test('has each in its section', () => {
-    expect(said.filter(({ rule, number }) => rule.slice(0, rule.lastIndexOf('.')) !== number)).toEqual([]);
+  test('has each rule in its section', () => {
+    expect(rules.filter(({ rule, number }) => rule.slice(0, rule.lastIndexOf('.')) !== number)).toEqual([]);
   });
 
-  test('marks what the service has decided', () => {
-    expect(said.filter(({ isDecided }) => isDecided).map(({ rule }) => rule)).toEqual(
+  test('marks the decisions of the service', () => {
+    expect(rules.filter(({ isDecided }) => isDecided).map(({ rule }) => rule)).toEqual(
       expect.arrayContaining(Object.keys(DECIDED_RULES)),
     );
-    expect(said.filter(({ isDecided }) => isDecided)).toHaveLength(Object.keys(DECIDED_RULES).length);
+    expect(rules.filter(({ isDecided }) => isDecided)).toHaveLength(Object.keys(DECIDED_RULES).length);
   });
 });

@@ -10,7 +10,7 @@ import { ROOT, temporaryFolder } from './support/processes.ts';
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
 const json = (path: string) => JSON.parse(read(path));
 
-/** Licences that let the product be used, changed and sold without giving its source away. */
+/** Licences under which the product may be used, changed and sold without publishing its source. */
 const ALLOWED = [
   '(Apache-2.0 AND BSD-3-Clause)',
   '(MIT OR CC0-1.0)',
@@ -22,17 +22,17 @@ const ALLOWED = [
   'MIT',
 ];
 
-/** Everything that runs in production, with its licence. */
+/** The packages that run in production, with their licences. */
 const inProduction = Object.entries<{ dev?: boolean }>(json('package-lock.json').packages)
   .filter(([path, { dev }]) => path !== '' && !dev)
   .map(([path]): { name: string; license?: string } => json(join(path, 'package.json')));
 
-test('everything that runs in production has a licence that is allowed', () => {
+test('every production dependency has an allowed licence', () => {
   expect(inProduction.length).toBeGreaterThan(50);
   expect(inProduction.filter(({ license = 'none' }) => !ALLOWED.includes(license))).toEqual([]);
 });
 
-test('docs/reference/licences.md lists the licence of everything that runs in production, and of nothing else', async () => {
+test('licences.md lists the licence of every production dependency, and of no other', async () => {
   const byLicence = Object.groupBy(inProduction, ({ license = 'none' }) => license);
   const sections = Object.entries(byLicence)
     .toSorted()
@@ -52,7 +52,7 @@ describe('docs/reference/dependencies.md', () => {
   test.each([
     ['that runs in production', production, packageJson.dependencies],
     ['of development', development, packageJson.devDependencies],
-  ])('gives a reason for every direct dependency %s, and no other', (_, section, dependencies) => {
+  ])('has a reason for every direct dependency %s, and no other', (_, section, dependencies) => {
     expect(rowsOf(section)).toEqual(Object.keys(dependencies).toSorted());
   });
 
@@ -63,7 +63,7 @@ describe('docs/reference/dependencies.md', () => {
 });
 
 describe('the audit', () => {
-  /** Runs it against a registry that answers every question alike. */
+  /** Runs the audit against a registry with one response to every request. */
   async function audit(status: number, advisories: object): Promise<{ code: number; output: string }> {
     const registry = createServer(({ method, url = '' }, response) => {
       const name = decodeURIComponent(url.slice(1));
@@ -78,7 +78,7 @@ describe('the audit', () => {
       ...process.env,
       npm_config_registry: `http://127.0.0.1:${port}/`,
       npm_config_fetch_retries: '0',
-      // It keeps what it has once been told of a weakness.
+      // npm caches advisories.
       npm_config_cache: temporaryFolder(),
     };
     return new Promise((resolve) => {
@@ -88,7 +88,7 @@ describe('the audit', () => {
     });
   }
 
-  /** All versions of a package, as far as a registry with only what is installed here knows. */
+  /** Returns the versions of a package in a registry that has only the installed ones. */
   function installed(name: string): object {
     const { version, dependencies } = json(join('node_modules', name, 'package.json'));
     return { [version]: { name, version, dependencies } };
@@ -99,7 +99,7 @@ describe('the audit', () => {
   });
 
   test.each(['high', 'critical'])(
-    'fails on a %s weakness of what runs in production, and names it',
+    'fails on a %s vulnerability of a production dependency, and names it',
     async (severity) => {
       const { code, output } = await audit(200, advisory(severity));
       expect({ code, output }).toEqual({ code: 1, output: expect.stringContaining(`${severity}: fastify`) });
@@ -114,7 +114,7 @@ describe('the audit', () => {
     expect({ code, output }).toEqual({ code: 0, output: expect.stringContaining(', 0 with a grave') });
   });
 
-  test('says loudly that it did not run when the registry does not answer', async () => {
+  test('warns that it did not run when the registry does not support it', async () => {
     const { code, output } = await audit(405, {});
     expect({ code, output }).toEqual({ code: 0, output: expect.stringMatching(/^NOT RUN: the audit\./) });
   });

@@ -4,21 +4,21 @@ import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { createVitest } from 'vitest/node';
 import { ROOT } from './support/processes.ts';
 
-/** How long it may take to load all suites that prove something; milliseconds. */
-const LOADED_WITHIN_MS = 120_000;
+/** The maximum time to load all suites of proofs; milliseconds. */
+const LOAD_TIMEOUT_MS = 120_000;
 
-/** What bash or the pattern of `-t` would read as something else than itself. */
+/** Characters with a special meaning in bash or in the pattern of `-t`. */
 const NOT_LITERAL = /['\\()[\]{}*+?^$]/;
 
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
 
-/** What proves a claim: the tests of a file whose titles, or whose suites' titles, begin so; or a script. */
+/** The proof of a claim: the tests of a file whose titles, or whose suites' titles, begin so; or a script. */
 interface Proof {
   readonly file: string;
   readonly title: string | undefined;
 }
 
-/** What a page claims, row by row of its tables, and what proves it. */
+/** The claims of a page, row by row of its tables, with their proofs. */
 interface Page {
   readonly path: string;
   readonly claims: readonly { readonly claim: string; readonly proofs: readonly Proof[] }[];
@@ -31,12 +31,12 @@ const PAGES: readonly Page[] = ['docs/reference/promises.md', 'docs/explanation/
   ),
 }));
 
-/** The full titles of all tests of each file that proves something, as `-t` reads them. */
+/** The full titles of all tests of each file with proofs, as `-t` matches them. */
 let titles: ReadonlyMap<string, readonly string[]>;
 beforeAll(async () => {
   const proofs = PAGES.flatMap(({ claims }) => claims).flatMap((claim) => claim.proofs);
   titles = await titlesOf([...new Set(proofs.flatMap(({ file, title }) => (title ? file : [])))]);
-}, LOADED_WITHIN_MS);
+}, LOAD_TIMEOUT_MS);
 
 describe.each(PAGES)('$path', ({ path, claims }) => {
   test('has a proof in every row', () => {
@@ -45,26 +45,26 @@ describe.each(PAGES)('$path', ({ path, claims }) => {
     expect(claims).toHaveLength(rows.length);
   });
 
-  test.each(claims)('$claim: by tests that there are', ({ proofs }) => {
+  test.each(claims)('$claim: existing tests', ({ proofs }) => {
     const { scripts } = JSON.parse(read('package.json'));
     for (const { file, title } of proofs) {
       if (title === undefined) expect(Object.keys(scripts)).toContain(file);
       else {
         expect(title).not.toMatch(NOT_LITERAL);
         const named = titles.get(file)?.filter((full) => ` > ${full}`.includes(` > ${title}`)) ?? [];
-        expect({ file, title, isThere: named.length > 0 }).toEqual({ file, title, isThere: true });
+        expect({ file, title, exists: named.length > 0 }).toEqual({ file, title, exists: true });
       }
     }
   });
 });
 
-/** A proof as it stands in the page: `FILE › TITLE`, or `SCRIPT`. */
+/** Parses a proof in a page: `FILE › TITLE`, or `SCRIPT`. */
 function proofOf(text: string): Proof {
   const [file = '', title] = text.replaceAll('`', '').split(' › ');
   return { file, title };
 }
 
-/** Loads suites without running them. In CI, what would not be run in a soak either is no test. */
+/** Loads suites without running them. In CI, a test that would be skipped even in a soak does not count. */
 async function titlesOf(files: readonly string[]): Promise<ReadonlyMap<string, readonly string[]>> {
   vi.stubEnv('SOAK', 'yes');
   const vitest = await createVitest('test', {

@@ -23,7 +23,7 @@ const README = readFileSync(join(ROOT, 'proto/README.md'), 'utf8');
 const makeBundle = (folder: string) =>
   execFileSync('npm', ['run', '--silent', 'proto:bundle', '--', folder], { cwd: ROOT, stdio: 'pipe' });
 
-/** What stands in a folder: the contents of each file by its path, binary ones in base64. */
+/** Returns the contents of a folder's files by path, in base64. */
 function contentsOf(folder: string): Record<string, string> {
   const files = globSync('**', { cwd: folder, withFileTypes: true }).filter((entry) => entry.isFile());
   const paths = files.map(({ parentPath, name }) => join(parentPath, name));
@@ -37,7 +37,7 @@ afterAll(() => rmSync(bundle, { recursive: true }));
 const read = (path: string) => readFileSync(join(bundle, path), 'utf8');
 
 describe('the bundle of the contract', () => {
-  test('has every file of the contract, what these import, and the licence of what is not ours', () => {
+  test('contains every file of the contract, their imports, and the licence of third-party files', () => {
     const ours = globSync('leadintake/v1/*.proto', { cwd: join(ROOT, 'proto') });
     const others = [
       'buf/validate/validate.proto',
@@ -50,7 +50,7 @@ describe('the bundle of the contract', () => {
     for (const licence of others.filter((path) => path.endsWith('LICENSE'))) expect(read(licence)).toContain('Apache');
   });
 
-  test('is the same to the byte when it is made again, in the same place or in another', () => {
+  test('is equal byte for byte when it is built again, in the same folder or another', () => {
     const again = join(temporaryFolder(), 'again');
     mkdirSync(again);
     makeBundle(again);
@@ -60,14 +60,14 @@ describe('the bundle of the contract', () => {
     expect(contentsOf(again)).toEqual(contentsOf(bundle));
   });
 
-  test('takes the place of no folder that holds something else', () => {
+  test('replaces no folder with other contents', () => {
     const folder = temporaryFolder();
     writeFileSync(join(folder, 'thesis.txt'), 'ten years');
     expect(() => makeBundle(folder)).toThrow(`${folder} holds something else than a bundle`);
     expect(readFileSync(join(folder, 'thesis.txt'), 'utf8')).toBe('ten years');
   });
 
-  test('has a descriptor set with the comments of the contract', () => {
+  test('contains a descriptor set with the comments of the contract', () => {
     const set = fromBinary(FileDescriptorSetSchema, readFileSync(join(bundle, 'lead-intake.binpb')));
     const ours = set.file.filter(({ package: name }) => name === 'leadintake.v1');
     expect(ours.length).toBe(globSync('proto/leadintake/v1/*.proto', { cwd: ROOT }).length);
@@ -79,7 +79,7 @@ describe('the bundle of the contract', () => {
   });
 });
 
-test('the options in which rules stand are those that the libraries of protovalidate know', () => {
+test('the options of the rules are those of the protovalidate libraries', () => {
   const set = fromBinary(FileDescriptorSetSchema, readFileSync(join(bundle, 'lead-intake.binpb')));
   const ours = createFileRegistry(set).getFile('buf/validate/validate.proto');
   const theirs = createRegistry(file_buf_validate_validate);
@@ -101,14 +101,14 @@ test('the options in which rules stand are those that the libraries of protovali
   }
 });
 
-/** What kind of values a field has. */
+/** Returns the kind of a field's values. */
 function kindOf({ fieldKind, scalar, message, enum: enumeration, ...field }: DescField | DescExtension) {
   const { listKind } = field as { listKind?: string };
   return { fieldKind, listKind, scalar, message: message?.typeName, enum: enumeration?.typeName };
 }
 
 describeIf(hasCommand('protoc'), 'protoc, with the bundle alone', 'install protobuf-compiler', () => {
-  test('compiles all of it in an empty folder', async () => {
+  test('compiles the bundle in an empty folder', async () => {
     const folder = temporaryFolder();
     cpSync(bundle, folder, { recursive: true });
     const outcome = await runCommands(`cd ${folder}\n${commandsIn(README, 'protoc')}`);
@@ -118,7 +118,7 @@ describeIf(hasCommand('protoc'), 'protoc, with the bundle alone', 'install proto
 });
 
 describeIf(hasCommand('grpcurl'), 'grpcurl, with the descriptor set', 'install grpcurl', () => {
-  test('tells what there is, with its comments, and asks a core', async () => {
+  test('lists the methods, with their comments, and calls a core', async () => {
     const core = await startTestCore();
     onTestFinished(() => core.stop());
     const caller = grpcCaller(`127.0.0.1:${core.port}`);
@@ -145,13 +145,13 @@ describe('the service config', () => {
   const rows = [...README.matchAll(/^\| (`[A-Z].*?) \|/gm)].map(([, cell = '']) => cell);
   const notRepeated = rows.flatMap((cell) => [...cell.matchAll(/`(\w+)`/g)].map(([, method = '']) => method));
 
-  test('names each method of the contract that may be repeated, and its page each that may not, with the reason', () => {
+  test('names each method that may be retried, and its page each other one, with the reason', () => {
     expect(repeated.filter((rpc) => !CONTRACT_RPCS.includes(rpc))).toEqual([]);
     const others = CONTRACT_RPCS.filter((rpc) => !repeated.includes(rpc)).map((rpc) => rpc.split('/')[1]);
     expect(notRepeated.toSorted()).toEqual(others.toSorted());
   });
 
-  test('repeats no stream, and everything that the contract calls free of side effects or idempotent', () => {
+  test('retries no stream, and every method that the contract declares free of side effects or idempotent', () => {
     const set = fromBinary(FileDescriptorSetSchema, readFileSync(join(bundle, 'lead-intake.binpb')));
     const services = [...createFileRegistry(set)].filter((type): type is DescService => type.kind === 'service');
     for (const service of services) {
@@ -163,7 +163,7 @@ describe('the service config', () => {
     }
   });
 
-  test('repeats only what may not have been carried out, up to five times', () => {
+  test('retries only calls that may not have run, up to five times', () => {
     expect(retryPolicy).toMatchObject({ maxAttempts: 5, retryableStatusCodes: ['UNAVAILABLE'] });
   });
 });

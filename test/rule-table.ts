@@ -9,33 +9,33 @@ const textOf = (file: string) => readFileSync(join(ROOT, file), 'utf8');
 /** A test that has the rule as a tag. */
 export interface Proof {
   readonly file: string;
-  /** With those of the suites around it. What stands in it for the values of a table stays as it is. */
+  /** Includes the titles of its suites. Placeholders for the values of a table stay. */
   readonly title: string;
 }
 
-/** A rule, what carries it out, and what proves it. */
+/** A rule, the code that implements it, and the tests that prove it. */
 export interface RuleRow {
   readonly rule: RuleId;
-  /** Files with a `@rule` that names it. */
+  /** Files with a `@rule` comment that names it. */
   readonly code: readonly string[];
   readonly tests: readonly Proof[];
 }
 
-/** Why no code carries a rule out. */
+/** Why no code implements a rule. */
 export const WITHOUT_CODE: Partial<Record<RuleId, string>> = {
   '1.no-browser': 'Nothing sets a CORS header.',
-  '4.2.ignored': 'Nothing looks at them.',
+  '4.2.ignored': 'No code reads them.',
   '6.events': 'There are none.',
   '9.frozen': 'A promise about later releases.',
 };
 
 /** Why no test proves a rule. */
 export const WITHOUT_TEST: Partial<Record<RuleId, string>> = {
-  '6.events': 'There is nothing to see.',
+  '6.events': 'There is nothing to observe.',
   '9.frozen': 'A promise about later releases; of this one, the tests of each field and code show it.',
 };
 
-/** A row for each rule, section by section. */
+/** Returns a row for each rule, section by section. */
 export async function ruleRows(): Promise<readonly RuleRow[]> {
   const tests = await taggedTests();
   const marks = codeMarks();
@@ -46,7 +46,7 @@ export async function ruleRows(): Promise<readonly RuleRow[]> {
   }));
 }
 
-/** Every rule that a comment in the code names after `@rule`, be there such a rule or not. */
+/** Returns every name after `@rule` in a comment of the code, including names of no rule. */
 export function codeMarks(): readonly { readonly file: string; readonly rule: string }[] {
   const files = globSync('{common,gateway,src}/**/*.ts', { cwd: ROOT });
   return files.flatMap((file) => {
@@ -55,7 +55,7 @@ export function codeMarks(): readonly { readonly file: string; readonly rule: st
   });
 }
 
-/** The tests that are run and have tags. The files are read, not loaded. */
+/** Returns the tests that run and have tags. The files are parsed, not executed. */
 async function taggedTests(): Promise<readonly (Proof & { readonly tags: readonly string[] })[]> {
   const vitest = await createVitest('test', {
     config: join(ROOT, 'test/vitest.config.ts'),
@@ -69,7 +69,7 @@ async function taggedTests(): Promise<readonly (Proof & { readonly tags: readonl
       .toSorted((a, b) => a.relativeModuleId.localeCompare(b.relativeModuleId))
       .flatMap((module) => {
         const fault = module.errors()[0];
-        if (fault) throw new Error(`${module.relativeModuleId} cannot be read: ${fault.message}`);
+        if (fault) throw new Error(`${module.relativeModuleId} cannot be parsed: ${fault.message}`);
         return [...module.children.allTests()]
           .filter(({ tags, options }) => tags.length > 0 && options.mode === 'run')
           .map(({ tags, fullName }) => ({

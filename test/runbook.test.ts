@@ -11,7 +11,7 @@ const rules = read('ops/prometheus-rules.yaml');
 const alerts = [...rules.matchAll(/- alert: (\w+)/g)].map(([, name = '']) => name);
 const faults = Object.entries(PROBLEMS).flatMap(([code, { status }]) => (status >= 500 ? [code] : []));
 
-/** Sections by their titles. */
+/** The sections by title. */
 const sections = new Map(
   runbook
     .split(/^#{2,3} /m)
@@ -20,27 +20,27 @@ const sections = new Map(
 );
 
 describe('the runbook', () => {
-  test('has alerts and faults to tell of', () => {
+  test('knows the alerts and faults', () => {
     expect(alerts.length).toBeGreaterThan(10);
     expect(faults).toContain('internal_error');
   });
 
-  test.each([...alerts, ...faults])('says of %s what it means, what to look at and what to do', (name) => {
+  test.each([...alerts, ...faults])('has the meaning, the checks and the remedy of %s', (name) => {
     const section = sections.get(name);
     expect(section).toMatch(/\*\*Means\*\*[\s\S]*\*\*Look\*\*[\s\S]*\*\*(?:Do|do)\*\*/);
   });
 
-  test('has no section of what is gone', () => {
+  test('has no section of another name', () => {
     const titles = [...runbook.matchAll(/^### (.*)$/gm)].map(([, title]) => title);
     expect(titles.toSorted()).toEqual([...alerts, ...faults].toSorted());
   });
 
-  test('is where each alert leads', () => {
+  test('is linked from each alert', () => {
     const anchors = [...rules.matchAll(/runbook: docs\/how-to\/runbook\.md#(\S+)/g)].map(([, anchor]) => anchor);
     expect(anchors).toEqual(alerts.map((name) => name.toLowerCase()));
   });
 
-  test('names panels that the dashboard has, and metrics that the processes tell', () => {
+  test('names only existing panels and metrics', () => {
     const dashboard = read('ops/grafana-dashboard.json');
     const titles = JSON.parse(dashboard).panels.map(({ title }: { title: string }) => title);
     const quoted = [...runbook.matchAll(/(?<!:)"([A-Z][^"?]*)"/g)].map(([, text = '']) => text.replaceAll('\n', ' '));
@@ -50,7 +50,7 @@ describe('the runbook', () => {
         titles.some((title: string) => title.startsWith(text)),
         text,
       ).toBe(true);
-    const told = read('gateway/metrics.ts') + read('src/rpc/metrics.ts');
-    for (const [metric] of runbook.matchAll(/lead_intake_\w+/g)) expect(told).toContain(`'${metric}'`);
+    const sources = read('gateway/metrics.ts') + read('src/rpc/metrics.ts');
+    for (const [metric] of runbook.matchAll(/lead_intake_\w+/g)) expect(sources).toContain(`'${metric}'`);
   });
 });

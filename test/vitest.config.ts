@@ -2,10 +2,10 @@ import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { RULE_TAGS } from './rule-tags.ts';
 
-// Hundreds of processes load the same modules: compiled once, they are there for all of them, and for the next run.
+// Hundreds of processes load the same modules: a compile cache serves all of them, and the next run.
 process.env.NODE_COMPILE_CACHE ??= `${import.meta.dirname}/../node_modules/.cache/compiled`;
 
-/** Suites that take longest. They begin first, so that none of them goes on alone when all others are over. */
+/** The longest suites. They start first, so that none of them runs alone at the end. */
 const LONGEST = [
   'test/planted-bugs/',
   'test/crash/kills',
@@ -18,7 +18,7 @@ const LONGEST = [
   'test/contract/mongo-store',
 ];
 
-/** Suites that load the whole machine: side by side, each would see the other's load. */
+/** Suites that load the whole machine. Concurrently, each would measure the load of the others. */
 const ALONE = [
   'test/world/world.test.ts',
   'test/e2e/two-of-each.test.ts',
@@ -27,7 +27,7 @@ const ALONE = [
   'test/crash/overload.test.ts',
 ];
 
-// Real servers and processes start in the suites; on a small machine they share two cores.
+// The suites start real servers and processes, which share two cores on a small machine.
 const test = { root: `${import.meta.dirname}/..`, testTimeout: 30_000, hookTimeout: 60_000, tags: RULE_TAGS };
 
 function project(name: string, include: string[], more: object) {
@@ -48,8 +48,8 @@ export default defineConfig({
   test: {
     sequence: { sequencer: LongestFirst },
     projects: [
-      // Most of them wait most of the time, for servers, processes and deadlines. A file finds the modules loaded that those
-      // before it needed, so that no test may leave anything in them.
+      // Most of them wait for servers, processes and deadlines most of the time. Files share loaded modules, so no test may leave
+      // state in them.
       project('together', ['test/**/*.test.ts'], { exclude: ALONE, maxWorkers: 4, isolate: false }),
       project('alone', ALONE, { fileParallelism: false, sequence: { groupOrder: 1 } }),
     ],
