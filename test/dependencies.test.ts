@@ -40,7 +40,7 @@ test('licences.md lists the licence of every production dependency, and of no ot
       const names = new Set(packages.map(({ name }) => name));
       return `## ${licence}\n\n${[...names].toSorted().join(', ')}\n`;
     });
-  const page = ['# Licences of what runs in production\n', ...sections].join('\n');
+  const page = ['# Licences of production dependencies\n', ...sections].join('\n');
   await expect(page).toMatchFileSnapshot(join(ROOT, 'docs/reference/licences.md'));
 });
 

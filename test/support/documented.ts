@@ -14,7 +14,7 @@ interface Operation {
   readonly 'x-codeSamples': readonly { readonly lang: string; readonly source: string }[];
   readonly parameters: readonly OrReference<Parameter>[];
   readonly requestBody?: Body;
-  readonly responses: Readonly<Record<string, OrReference<Answer>>>;
+  readonly responses: Readonly<Record<string, OrReference<ResponseObject>>>;
 }
 
 interface Parameter {
@@ -34,7 +34,7 @@ interface MediaType {
   readonly examples?: Readonly<Record<string, { readonly value: unknown }>>;
 }
 
-interface Answer extends Body {
+interface ResponseObject extends Body {
   readonly headers: Readonly<Record<string, { readonly required?: boolean; readonly schema: { type: string } }>>;
 }
 
@@ -55,7 +55,7 @@ const operations = Object.entries(document.paths).flatMap(([template, methods]) 
 );
 
 /** A documented response of an operation. */
-interface DocumentedAnswer {
+interface DocumentedResponse {
   readonly operationId: string;
   readonly status: number;
   /** Defined for errors only. */
@@ -64,7 +64,7 @@ interface DocumentedAnswer {
 }
 
 /** All documented responses. */
-export const DOCUMENTED_ANSWERS: readonly DocumentedAnswer[] = operations.flatMap(({ operationId, responses }) =>
+export const DOCUMENTED_ANSWERS: readonly DocumentedResponse[] = operations.flatMap(({ operationId, responses }) =>
   Object.entries(responses).flatMap(([status, response]) =>
     Object.values(resolved(response).content).flatMap(({ example, examples = { success: { value: example } } }) =>
       Object.entries(examples).map(([code, { value }]) => ({
