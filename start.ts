@@ -1,6 +1,6 @@
 /**
- * Runs the whole service on this machine: the core, then the gateway, each in its own process, as in production. When
- * one ends, the other is stopped and this process ends with the first one's status.
+ * `npm start`: runs the core and the gateway on this machine, each in its own process, as in production. When one exits, the
+ * other is stopped, and this process exits with the status of the first.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -21,10 +21,10 @@ process.on('SIGINT', () => stopAll(0));
 process.on('SIGTERM', () => stopAll(0));
 
 try {
-  // Who tries things out may look around; in production nobody asks.
+  // Reflection lets people who try the service explore its RPCs; in production it is off.
   const coreUrl = await startProcess('src/main.ts', { CORE_REFLECTION: 'yes' });
-  // A database of one's own is left as it is; the embedded one starts with something to try. After the core, which tells how far
-  // it is with the file of an earlier release, and can be stopped.
+  // Only the embedded database gets a demo studio. The core starts first, because it shows the progress of converting the file
+  // of an earlier release, and can be stopped meanwhile.
   const demo = process.env.DATABASE_URL || process.env.DATABASE_URL_FILE ? undefined : makeDemo();
   const gatewayUrl = await startProcess('gateway/main.ts', { CORE_URL: coreUrl });
   console.log(welcome(gatewayUrl, coreUrl, demo));
@@ -36,29 +36,29 @@ try {
 function makeDemo(): Demo {
   const command = [`${HERE}/operator/cli.ts`, 'demo', '--json'];
   const made = spawnSync(process.execPath, command, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] });
-  if (made.status !== 0) throw new Error('the demo studio could not be made');
+  if (made.status !== 0) throw new Error('creating the demo studio failed: see the message above');
   return JSON.parse(made.stdout);
 }
 
-/** Starts a process and gives the address that it says it listens on. Never resolves when the process fails. */
+/** Starts a process and returns the address that it listens on. Never resolves when the process fails. */
 async function startProcess(file: string, defaults: Record<string, string> = {}): Promise<string> {
   const child = spawn(process.execPath, [`${HERE}/${file}`], {
     env: { ...defaults, ...process.env },
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
-    // In a process group of its own a Ctrl-C in the terminal does not reach it: the order of stopping is ours.
+    // In a process group of its own, Ctrl-C in the terminal does not reach it, so that this process decides the order.
     detached: true,
   });
   running.push(child);
   child.once('exit', (code, signal) => {
     running.splice(running.indexOf(child), 1);
-    if (!stopping) console.error(`${file} has ended (${signal ?? `status ${code}`})`);
+    if (!stopping) console.error(`${file} exited (${signal ?? `status ${code}`})`);
     stopAll(code ?? 1);
   });
   const [message] = await once(child, 'message');
   return (message as { url: string }).url;
 }
 
-/** Stops what runs, the gateway before the core it needs, and ends this process. */
+/** Stops the gateway, then the core that it needs, and exits. */
 async function stopAll(status: number): Promise<void> {
   if (stopping) return;
   stopping = true;
@@ -83,7 +83,7 @@ ${demo ? demoHint(gatewayUrl, demo) : ''}`;
 function demoHint(gatewayUrl: string, { studioId, memberId, sourceId, secret }: Demo): string {
   if (secret === null) {
     return `
-The demo key was shown when it was made. Another one:
+The demo key was shown when it was created. To create another one:
   npx lead-intake keys create ${studioId} --member ${memberId} --name "Another key"
 `;
   }
@@ -98,6 +98,6 @@ curl -i ${gatewayUrl}/v1/integrations/leads \\
   -H 'Idempotency-Key: ${crypto.randomUUID()}' \\
   -d '{"displayName":"Ada Lovelace","contact":{"type":"email","value":"ada@example.com"},"sourceId":"${sourceId}"}'
 
-Paste it again: the same answer, no second lead.
+Paste it again: you get the same response, and no second lead.
 `;
 }

@@ -1,14 +1,14 @@
 import type { Api } from './api.ts';
 import type { RuleId } from './contract-rules.ts';
 
-/** Something that a deployment of the contract must do, seen from outside. */
+/** A test of a deployment against rules of the contract, from outside. */
 export interface Check {
-  /** What is expected, as a sentence without a full stop. */
+  /** The expectation, as a sentence without a full stop. */
   readonly title: string;
-  /** What it is part of the proof of. */
+  /** The rules that it tests, in full or in part. */
   readonly rules: readonly RuleId[];
-  /** Why it cannot be made with what is at hand; undefined: it can. */
+  /** Returns why the check cannot run with the given key and settings; undefined: it can. */
   readonly impossible?: (api: Api) => string | undefined;
-  /** Rejects when the expectation is not met; the error's message says what was seen instead. */
+  /** Rejects when the expectation is not met; the error's message has what was observed instead. */
   readonly run: (api: Api) => Promise<void>;
 }

@@ -1,19 +1,19 @@
 import assert from 'node:assert/strict';
 import type { Answer, Api } from './api.ts';
 
-/** How many requests are made at once. */
+/** The number of concurrent requests. */
 export const CONCURRENCY = 20;
 
-/** Does something many times at once. */
-export function concurrently(ask: (index: number) => Promise<Answer>): Promise<Answer[]> {
-  return Promise.all(Array.from({ length: CONCURRENCY }, (_, index) => ask(index)));
+/** Sends CONCURRENCY requests concurrently. */
+export function concurrently(send: (index: number) => Promise<Answer>): Promise<Answer[]> {
+  return Promise.all(Array.from({ length: CONCURRENCY }, (_, index) => send(index)));
 }
 
-/** Expects the studio to have so many leads more after something was done. @throws AssertionError */
+/** Expects an action to add a number of leads to the studio. @throws AssertionError */
 export async function addsLeads(api: Api, count: number, act: () => Promise<void>): Promise<void> {
   const before = await api.allLeads();
   await act();
   const after = await api.allLeads();
   const added = after.length - before.length;
-  assert.equal(added, count, `the studio has ${added} leads more in place of ${count}`);
+  assert.equal(added, count, `${added} leads were added instead of ${count}`);
 }

@@ -8,29 +8,29 @@ const STAGES = ['new', 'contacted', 'trial_booked', 'trial_attended', 'won', 'lo
 const FIELDS = ['createdAt', 'displayName', 'id', 'note', 'sourceId', 'stage', 'updatedAt'];
 const CURSOR = /^[A-Za-z0-9_-]{1,512}$/;
 
-/** The lead of an answer that has one. @throws AssertionError */
+/** Expects a response with a valid lead, and returns the lead. @throws AssertionError */
 export function leadOf(answer: Answer, status: 200 | 201): Lead {
   const body = bodyOf(answer, status, 'application/json');
-  assert.deepEqual(Object.keys(body), ['lead'], `the answer's properties are not just "lead": ${answer.text}`);
+  assert.deepEqual(Object.keys(body), ['lead'], `the response does not have just the property "lead": ${answer.text}`);
   return checkedLead(body.lead);
 }
 
-/** The page of an answer that has one. @throws AssertionError */
+/** Expects a response with a valid page, and returns the page. @throws AssertionError */
 export function pageOf(answer: Answer): Page {
   const body = bodyOf(answer, 200, 'application/json');
   assert.deepEqual(
     Object.keys(body).toSorted(),
     ['leads', 'nextCursor'],
-    `not the properties of a list: ${answer.text}`,
+    `the response does not have the properties of a list: ${answer.text}`,
   );
   const { leads, nextCursor } = body as unknown as Page;
-  assert(Array.isArray(leads), '"leads" is no array');
-  assert(leads.length <= 100, `a page of ${leads.length} leads`);
-  assert(nextCursor === null || CURSOR.test(nextCursor), `not a cursor, nor null: ${nextCursor}`);
+  assert(Array.isArray(leads), '"leads" is not an array');
+  assert(leads.length <= 100, `a page has ${leads.length} leads`);
+  assert(nextCursor === null || CURSOR.test(nextCursor), `nextCursor is neither a cursor nor null: ${nextCursor}`);
   return { leads: leads.map(checkedLead), nextCursor };
 }
 
-/** An error's body. */
+/** The body of an error. */
 export interface Problem {
   readonly type: string;
   readonly title: string;
@@ -41,46 +41,46 @@ export interface Problem {
   readonly requestId: string;
 }
 
-/** Expects a refusal with a status and a code, and gives its body. @throws AssertionError */
+/** Expects an error with a status and a code, and returns its body. @throws AssertionError */
 export function refusalOf(answer: Answer, status: number, code: string): Problem {
   const problem = bodyOf(answer, status, 'application/problem+json') as unknown as Problem;
-  assert.equal(problem.code, code, `refused with ${problem.code} in place of ${code}: ${answer.text}`);
+  assert.equal(problem.code, code, `the code is ${problem.code} instead of ${code}: ${answer.text}`);
   return problem;
 }
 
-/** Expects every field of an error to be as the contract has it. @throws AssertionError */
+/** Expects every field of an error to keep the contract. @throws AssertionError */
 export function checkProblem(problem: Problem, status: number): void {
   const { type, title, code, detail, fields = {}, requestId } = problem;
   assert(
     typeof type === 'string' && (URL.canParse(type) || URL.canParse(type, 'https://example.com')),
-    'no URI as type',
+    '"type" is not a URI',
   );
-  assert(typeof title === 'string' && title !== '', 'no title');
-  assert.equal(problem.status, status, `the body says ${problem.status}, the answer ${status}`);
+  assert(typeof title === 'string' && title !== '', '"title" is missing or empty');
+  assert.equal(problem.status, status, `the body has the status ${problem.status}, the response ${status}`);
   assert.match(code, /^[a-z][a-z0-9_]*$/);
-  assert(detail === undefined || (typeof detail === 'string' && detail !== ''), 'an empty detail');
+  assert(detail === undefined || (typeof detail === 'string' && detail !== ''), '"detail" is empty');
   for (const [name, messages] of Object.entries(fields)) {
     const isList =
       Array.isArray(messages) && messages.every((message) => typeof message === 'string' && message !== '');
-    assert(isList, `the messages of the field ${name} are no list of texts`);
+    assert(isList, `the messages of the field ${name} are not a list of non-empty strings`);
   }
-  assert(typeof requestId === 'string' && /^.{1,128}$/s.test(requestId), `not a request id: ${requestId}`);
+  assert(typeof requestId === 'string' && /^.{1,128}$/s.test(requestId), `"requestId" is invalid: ${requestId}`);
 }
 
 function bodyOf({ status, headers, text }: Answer, expected: number, type: string): Record<string, unknown> {
-  assert.equal(status, expected, `answered with ${status} in place of ${expected}: ${text.slice(0, 500)}`);
+  assert.equal(status, expected, `the status is ${status} instead of ${expected}: ${text.slice(0, 500)}`);
   const mediaType = headers.get('content-type')?.split(';')[0];
-  assert.equal(mediaType, type, `the media type is ${mediaType} in place of ${type}`);
+  assert.equal(mediaType, type, `the media type is ${mediaType} instead of ${type}`);
   try {
     return JSON.parse(text);
   } catch {
-    assert.fail(`not JSON: ${text.slice(0, 500)}`);
+    assert.fail(`the body is not JSON: ${text.slice(0, 500)}`);
   }
 }
 
 function checkedLead(value: unknown): Lead {
   const shown = JSON.stringify(value);
-  assert(typeof value === 'object' && value !== null, `no lead: ${shown}`);
+  assert(typeof value === 'object' && value !== null, `not a lead: ${shown}`);
   assert.deepEqual(Object.keys(value).toSorted(), FIELDS, `not the fields of a lead: ${shown}`);
   const lead = value as Lead;
   assert.match(lead.id, UUID);
@@ -90,10 +90,10 @@ function checkedLead(value: unknown): Lead {
   assert(lead.note === null || typeof lead.note === 'string', `not a note: ${shown}`);
   for (const time of [lead.createdAt, lead.updatedAt]) {
     const [, day] = UTC_TIME.exec(time) ?? [];
-    // A day that the calendar does not have comes back as another one, or as none.
-    const known = new Date(time);
+    // Date turns a day that the calendar does not have into another one, or into an invalid date.
+    const parsed = new Date(time);
     assert(
-      !Number.isNaN(known.getTime()) && known.toISOString().startsWith(day ?? 'none'),
+      !Number.isNaN(parsed.getTime()) && parsed.toISOString().startsWith(day ?? 'none'),
       `not a time in UTC: ${time}`,
     );
   }

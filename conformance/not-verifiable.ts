@@ -1,16 +1,16 @@
 import type { RuleId } from './contract-rules.ts';
 
-/** What one key of one studio does not show from outside, by the rule. Those that other checks prove a part of are here too. */
+/** Why a rule cannot be tested, or not in full, from outside with one key. */
 export const NOT_VERIFIABLE: Partial<Record<RuleId, string>> = {
   '1.own-studio': "needs another studio's lead",
-  '2.4.leads': 'only pages that the studio has leads for',
+  '2.4.leads': 'only as many pages as the studio has leads for',
   '2.6.creation': 'keys are made in the CRM',
   '3.1.stages': 'stages are changed in the CRM',
   '3.2.replaced': 'keys are replaced in the CRM',
   '3.2.revoked': 'keys are revoked in the CRM',
   '3.2.expired': 'needs an expired key',
   '4.1.4': "needs a disabled source, and another studio's",
-  '4.1.6': 'the quota store must be away',
+  '4.1.6': 'needs an unavailable quota store',
   '4.2.current-state': 'stages are changed in the CRM',
   '4.2.not-found': "needs another studio's lead",
   '5.2': "needs another studio's lead",
@@ -27,9 +27,9 @@ export const NOT_VERIFIABLE: Partial<Record<RuleId, string>> = {
   '7.subscription_suspended': 'needs a suspended studio',
   '7.integration_scope_forbidden': 'needs a key with one scope',
   '7.integration_issuer_forbidden': 'needs a key whose issuer may no longer issue keys',
-  '7.integration_rate_unavailable': 'the quota store must be away',
+  '7.integration_rate_unavailable': 'needs an unavailable quota store',
   '7.order': 'needs keys that are refused for other reasons',
-  '7.3': 'the quota store must be away',
+  '7.3': 'needs an unavailable quota store',
   '8.api-keys': 'keys are made in the CRM',
   '8.key-validity': 'keys are made in the CRM',
 };

@@ -3,7 +3,7 @@ import type { Report, RuleResult } from './verify.ts';
 
 const VERDICTS = ['passed', 'in part', 'failed', 'not checked'] as const;
 
-/** Prints what a run found: JSON for programs, a table of the rules for people. */
+/** Prints a report: as JSON, or as a table of the rules. */
 export function showReport(report: Report, json: boolean): void {
   if (json) console.log(printableJson({ ...countsOf(report), ...report }));
   else console.log([...report.rules.flatMap(linesOf), '', summaryOf(report)].join('\n'));
@@ -17,8 +17,8 @@ function linesOf({ rule, text, verdict, why }: RuleResult): string[] {
 
 function summaryOf(report: Report): string {
   const { rules } = countsOf(report).counts;
-  const held = `${rules.passed} rules hold, ${rules['in part']} hold as far as they were checked`;
-  return `${held}, ${rules.failed} are broken, ${rules['not checked']} cannot be checked with one key.`;
+  const passed = `${rules.passed} rules hold, ${rules['in part']} hold as far as they were checked`;
+  return `${passed}, ${rules.failed} are broken, ${rules['not checked']} cannot be checked with one key.`;
 }
 
 function countsOf({ rules }: Report) {

@@ -10,7 +10,7 @@ import { READING_CHECKS } from './checks/reading.ts';
 import { CONTRACT_RULES, RULE_IDS, RULES, type RuleId } from './contract-rules.ts';
 import { NOT_VERIFIABLE } from './not-verifiable.ts';
 
-/** All checks. The one that uses up the key's quota comes last. */
+/** All checks. The one that exhausts the quota of the key is last. */
 export const CHECKS: readonly Check[] = [
   ...ACCESS_CHECKS,
   ...CREATION_CHECKS,
@@ -20,39 +20,37 @@ export const CHECKS: readonly Check[] = [
   ...QUOTA_CHECKS,
 ];
 
-/** What became of a check. */
+/** The outcome of a check. */
 export interface CheckResult {
   readonly title: string;
   readonly rules: readonly RuleId[];
   readonly verdict: 'passed' | 'failed' | 'not made';
-  /** What was seen instead, or why it was not made. */
+  /** What was observed instead, or why the check did not run. */
   readonly why?: string;
 }
 
-/** What is known of a rule after all checks. */
+/** The outcome of all checks of a rule. */
 export interface RuleResult {
   readonly rule: RuleId;
   readonly text: string;
-  /** "in part": what was checked holds, and `why` says what was not. */
+  /** "in part": every check passed, and `why` has what was not checked. */
   readonly verdict: 'passed' | 'in part' | 'failed' | 'not checked';
   readonly why?: string;
 }
 
-/** What a run found. */
 export interface Report {
   readonly rules: readonly RuleResult[];
   readonly checks: readonly CheckResult[];
 }
 
-/** How a run is made. */
 export interface VerifyOptions {
-  /** Whether the key's quota may be used up. */
+  /** Whether to run the check that exhausts the quota of the key. */
   readonly quota: boolean;
-  /** Is told before each check. */
+  /** Called before each check. */
   readonly onCheck?: (title: string, index: number, count: number) => void;
 }
 
-/** There is nothing to check: nobody answers, or the key opens nothing. */
+/** The deployment cannot be tested: it does not answer, or refuses the key. */
 export class CannotVerify extends Error {}
 
 /**
@@ -61,36 +59,35 @@ export class CannotVerify extends Error {}
  * @throws CannotVerify
  */
 export async function preflight(api: Api): Promise<void> {
-  const answers = [() => api.list('limit=1'), () => api.create(aCapture())];
-  for (const ask of answers) {
-    const { status, text } = await ask().catch((error) => {
-      throw new CannotVerify(`the deployment does not answer: ${errorSummary(error)}`);
+  for (const send of [() => api.list('limit=1'), () => api.create(aCapture())]) {
+    const { status, text } = await send().catch((error) => {
+      throw new CannotVerify(`the deployment does not answer: ${errorSummary(error)}; check --base-url`);
     });
     if (status !== 200 && status !== 201) {
       throw new CannotVerify(
-        `the key must be one with both scopes; it is answered with ${status}: ${text.slice(0, 500)}`,
+        `the key is refused with status ${status}: ${text.slice(0, 500)}; use a key with both scopes`,
       );
     }
   }
 }
 
-/** Holds a deployment against the contract, check by check; what one finds keeps no other from being made. */
+/** Runs all checks; one that fails does not stop the others. */
 export async function verify(api: Api, { quota, onCheck = () => {} }: VerifyOptions): Promise<Report> {
   const checks: CheckResult[] = [];
   for (const [index, check] of CHECKS.entries()) {
     onCheck(check.title, index, CHECKS.length);
-    const isLeftOut = !quota && QUOTA_CHECKS.includes(check);
-    checks.push(await make(check, api, isLeftOut ? 'it uses up the quota (--quota)' : check.impossible?.(api)));
+    const isSkipped = !quota && QUOTA_CHECKS.includes(check);
+    checks.push(await runCheck(check, api, isSkipped ? 'it exhausts the quota: add --quota' : check.impossible?.(api)));
   }
-  const rules = RULE_IDS.filter(isHeldAgainst).map((rule) => resultOf(rule, checks));
+  const rules = RULE_IDS.filter(isReported).map((rule) => resultOf(rule, checks));
   return { rules, checks };
 }
 
-/** All of the contract itself; of what the service has decided beside it, that which a check is about. */
-const isHeldAgainst = (rule: RuleId): boolean =>
+/** All rules of the contract are reported; of the rules that this service has added, those with a check. */
+const isReported = (rule: RuleId): boolean =>
   rule in CONTRACT_RULES || CHECKS.some(({ rules }) => rules.includes(rule));
 
-async function make({ title, rules, run }: Check, api: Api, impossible: string | undefined): Promise<CheckResult> {
+async function runCheck({ title, rules, run }: Check, api: Api, impossible: string | undefined): Promise<CheckResult> {
   if (impossible !== undefined) return { title, rules, verdict: 'not made', why: impossible };
   try {
     await run(api);
@@ -105,8 +102,11 @@ function resultOf(rule: RuleId, checks: readonly CheckResult[]): RuleResult {
   const own = checks.filter(({ rules }) => rules.includes(rule));
   const failed = own.find(({ verdict }) => verdict === 'failed');
   if (failed) return { rule, text, verdict: 'failed', why: `${failed.title}: ${failed.why}` };
-  const unseen = [...own.filter(({ verdict }) => verdict === 'not made').map(({ why }) => why), NOT_VERIFIABLE[rule]];
-  const why = unseen.filter((each) => each !== undefined).join('; ');
+  const unchecked = [
+    ...own.filter(({ verdict }) => verdict === 'not made').map(({ why }) => why),
+    NOT_VERIFIABLE[rule],
+  ];
+  const why = unchecked.filter((each) => each !== undefined).join('; ');
   if (!own.some(({ verdict }) => verdict === 'passed')) return { rule, text, verdict: 'not checked', why };
   return why === '' ? { rule, text, verdict: 'passed' } : { rule, text, verdict: 'in part', why };
 }

@@ -25,44 +25,48 @@ import {
 } from '../src/callers-file.ts';
 import type { CallerRole } from '../src/domain/caller.ts';
 
-/** What cannot be done with a file of callers; the message is for the operator. */
+/** A command on the callers file that cannot be carried out; the message is for the operator. */
 export class CallersFault extends Error {}
 
 export const CALLERS_HELP = `
-gateway   what requests with an API key need, and nothing else
-read      see leads, studios, sources, keys and the audit
-crm       that; and write leads, take their changes, keep the directory and manage keys
-operator  the directory, seeing and revoking keys, the audit, and sending leads once more; no leads, and no way to make a key
+Roles:
+  gateway   serve requests with an API key, and nothing else
+  read      read leads, studios, sources, keys and the audit log
+  crm       as read; also write leads, consume the change feed, maintain the
+            directory and manage keys
+  operator  maintain the directory, list and revoke keys, read the audit log,
+            resend leads; cannot read leads or issue keys
 
-A core reads the file again within seconds after each change. To change a token without an outage: \`callers new NAME\` makes a
-second one; give it to the caller; once \`lead_intake_core_caller_calls_total\` shows that the former is not used any more,
-\`callers retire NAME\`.`;
+Cores reload the file within seconds after a change. To rotate a token without
+an outage: issue a second one with \`callers new NAME\` and give it to the caller;
+once \`lead_intake_core_caller_calls_total\` shows that the first is no longer
+used, run \`callers retire NAME\`.`;
 
-/** A caller, as people see it. */
+/** A caller without its secrets. */
 export interface ListedCaller {
   readonly name: string;
   readonly may: readonly CallerRole[];
   /** Undefined: all. */
   readonly studios?: readonly string[] | undefined;
-  /** How the hash of each token begins, as metrics and this list have it, and the day it was made; the older one first. */
+  /** The first digits of the hash of each token, as in metrics, and the day of its creation; the older token first. */
   readonly tokens: readonly string[];
   readonly certificateSubject?: CertificateSubject | undefined;
 }
 
-/** A caller to be, or one that is to get another token or certificate. */
+/** A new caller, or an existing one that gets another token or certificate. */
 export interface NewCaller {
   readonly name: string;
-  /** Undefined: the caller is there. */
+  /** Undefined: the caller exists. */
   readonly may: readonly CallerRole[] | undefined;
   readonly studios: readonly string[] | undefined;
-  /** A PEM file with the certificate that it presents in place of a token. */
+  /** A PEM file with the certificate that it presents instead of a token. */
   readonly certificate: string | undefined;
 }
 
 /**
- * Adds a caller to a file, which is made if it is not there, or gives one a second token.
+ * Adds a caller to the file, which is created if it does not exist, or gives an existing caller a second token.
  *
- * @returns its token, which is kept nowhere; undefined: it presents a certificate
+ * @returns its token, which is not stored; undefined when it presents a certificate
  * @throws CallersFault
  */
 export function addCaller(path: string, { name, may, studios, certificate }: NewCaller): string | undefined {
@@ -70,15 +74,15 @@ export function addCaller(path: string, { name, may, studios, certificate }: New
   change(path, (callers) => {
     const former = Object.hasOwn(callers, name) ? callers[name] : undefined;
     if (former && (may || studios))
-      throw new CallersFault(`there is a caller ${name}: it gets a second token without --may and --studio`);
-    if (!former && !may) throw new CallersFault(`there is no caller ${name}: a new one needs --may`);
+      throw new CallersFault(`caller ${name} exists: for a second token, leave out --may and --studio`);
+    if (!former && !may) throw new CallersFault(`caller ${name} does not exist: to add it, give its roles with --may`);
     const entry: CallerEntry = former ?? { may: may ?? [], ...(studios && { studios }) };
     if (certificate !== undefined) {
       const certificateSubject = subjectIn(certificate);
       const known = entry.certificateSubject;
       if (known && subjectForm(known) !== subjectForm(certificateSubject)) {
         throw new CallersFault(
-          `${name} has a certificate of another subject: add a caller of another name, and \`callers remove ${name}\` once nobody uses the former`,
+          `${name} has a certificate of another subject: add a caller of another name, and run \`callers remove ${name}\` once this one is no longer used`,
         );
       }
       return { ...callers, [name]: { ...entry, certificateSubject } };
@@ -86,7 +90,7 @@ export function addCaller(path: string, { name, may, studios, certificate }: New
     const { tokens = [] } = entry;
     if (tokens.length === MAX_TOKENS) {
       throw new CallersFault(
-        `${name} has ${MAX_TOKENS} tokens: once nobody uses the older one, \`callers retire ${name}\``,
+        `${name} has ${MAX_TOKENS} tokens: once the older one is no longer used, run \`callers retire ${name}\``,
       );
     }
     const created = new Date().toISOString().slice(0, 10);
@@ -96,9 +100,9 @@ export function addCaller(path: string, { name, may, studios, certificate }: New
 }
 
 /**
- * Takes one of its two tokens from a caller.
+ * Removes one of the two tokens of a caller.
  *
- * @param digits how the hash of the token begins; undefined: the older one
+ * @param digits the first digits of the token's hash; undefined: the older token
  * @throws CallersFault
  */
 export const retireToken = (path: string, name: string, digits?: string): ListedCaller[] =>
@@ -106,15 +110,16 @@ export const retireToken = (path: string, name: string, digits?: string): Listed
     const caller = existing(callers, name);
     const { tokens = [] } = caller;
     if (tokens.length < MAX_TOKENS)
-      throw new CallersFault(`${name} has no second token: \`callers new ${name}\` makes one`);
+      throw new CallersFault(`${name} has no second token: issue one with \`callers new ${name}\` first`);
     const [retired, another] =
       digits === undefined ? tokens : tokens.filter(({ sha256 }) => tokenDigits(sha256) === digits);
-    if (!retired) throw new CallersFault(`${name} has no token ${digits}: \`callers list\` shows which it has`);
-    if (digits !== undefined && another) throw new CallersFault(`both tokens of ${name} begin so`);
+    if (!retired) throw new CallersFault(`${name} has no token ${digits}: see \`callers list\``);
+    if (digits !== undefined && another)
+      throw new CallersFault(`both tokens of ${name} begin with ${digits}: remove the caller and add it again`);
     return { ...callers, [name]: { ...caller, tokens: tokens.filter((token) => token !== retired) } };
   });
 
-/** Takes a caller out. @throws CallersFault */
+/** Removes a caller. @throws CallersFault */
 export const removeCaller = (path: string, name: string): ListedCaller[] =>
   change(path, (callers) => {
     existing(callers, name);
@@ -136,7 +141,7 @@ const listed = (callers: CallerEntries): ListedCaller[] =>
 
 function existing(callers: CallerEntries, name: string): CallerEntry {
   const caller = Object.hasOwn(callers, name) ? callers[name] : undefined;
-  if (!caller) throw new CallersFault(`there is no caller ${name}`);
+  if (!caller) throw new CallersFault(`caller ${name} does not exist: see \`callers list\``);
   return caller;
 }
 
@@ -148,7 +153,7 @@ function subjectIn(path: string): CertificateSubject {
   }
 }
 
-/** What of a caller's file is there; undefined: no file. */
+/** Returns the text of the callers file; undefined: no file. */
 function read(path: string): string | undefined {
   try {
     return readFileSync(path, 'utf8');
@@ -175,7 +180,7 @@ function change(path: string, changed: (callers: CallerEntries) => CallerEntries
   return listed(callers);
 }
 
-/** A core reads it at any moment: it must find the former file or the new one, never a part. */
+/** Replaces the file atomically, because a core may read it at any moment. */
 function replaceFile(path: string, former: string | undefined, text: string): void {
   const target = former === undefined ? path : realpathSync(path);
   const next = `${target}.${process.pid}`;
@@ -184,12 +189,12 @@ function replaceFile(path: string, former: string | undefined, text: string): vo
     if (former !== undefined) {
       const { uid, gid, mode } = statSync(target);
       fchmodSync(file, mode & 0o777);
-      // Whoever may not give files away keeps it, and is told by the core that it cannot be read.
+      // Without permission to change the owner, the core reports that it cannot read the file.
       if (process.getuid?.() === 0) chownSync(next, uid, gid);
     }
     writeFileSync(file, text);
     fsyncSync(file);
-    if (read(path) !== former) throw new CallersFault('somebody else has changed the file meanwhile: try again');
+    if (read(path) !== former) throw new CallersFault('the file was changed by another process meanwhile: try again');
     renameSync(next, target);
   } catch (error) {
     rmSync(next, { force: true });

@@ -7,31 +7,31 @@ import { everyStudio } from '../src/usecases/list-studios.ts';
 import { resendLeads } from '../src/usecases/resend-leads.ts';
 import { watchLeadChanges } from '../src/usecases/watch-lead-changes.ts';
 
-/** Up to how many waiting leads are counted. */
+/** The maximum number of pending leads to count. */
 const MAX_COUNTED = 1_000_000;
 
 /**
- * Shows changes of leads as they come, a line each, until the signal. It acknowledges none: consumers get all of them.
+ * Writes one line per change, as changes arrive, until the signal is aborted. Acknowledges none, so consumers get all of them.
  *
- * @param write gets the lines
- * @param tell gets what is said to people beside that
+ * @param write writes the lines
+ * @param log prints messages for people
  */
 export async function watchChanges(
   { store }: Pick<Dependencies, 'store'>,
   {
     json,
     write,
-    tell,
+    log,
     ending,
   }: {
     readonly json: boolean;
     readonly write: (text: string) => Promise<void>;
-    readonly tell: (text: string) => void;
+    readonly log: (text: string) => void;
     readonly ending: AbortSignal;
   },
 ): Promise<void> {
   const { leads, since } = await store.measureLeadChanges(MAX_COUNTED);
-  tell(
+  log(
     since
       ? `${leads} ${leads === 1 ? 'lead waits' : 'leads wait'}, the first since ${since.toISOString()}`
       : 'no lead waits',
@@ -47,16 +47,16 @@ function lineOf({ lead, revision, since, kinds }: LeadChange): string {
 }
 
 /**
- * Has all leads of a studio sent once more, or of all studios. Broken off, it may be done again.
+ * Puts all leads of a studio, or of all studios, into the change feed again. May be repeated after an interruption.
  *
- * @param studioId undefined: of all
- * @param tell is told how many are marked so far
- * @returns how many there were
+ * @param studioId undefined: all studios
+ * @param onProgress called with the number of leads so far
+ * @returns the number of leads
  */
 export async function resendChanges(
   deps: Pick<Dependencies, 'store' | 'clock'>,
   studioId: string | undefined,
-  tell: (count: number) => void,
+  onProgress: (count: number) => void,
 ): Promise<number> {
   let count = 0;
   for await (const id of studioId === undefined ? idsOf(everyStudio(deps)) : [studioId]) {
@@ -65,7 +65,7 @@ export async function resendChanges(
       const part = await resendLeads(deps, { studioId: id, pageToken });
       count += part.leadCount;
       pageToken = part.nextPageToken;
-      if (pageToken !== '') tell(count);
+      if (pageToken !== '') onProgress(count);
     } while (pageToken !== '');
   }
   return count;

@@ -6,12 +6,12 @@ import type { StudioRenewal } from '../src/store/store.ts';
 import type { FoundSecret } from '../src/usecases/find-leaked-keys.ts';
 import type { Finding } from './doctor/finding.ts';
 
-/** A key as people may see it: not even the hash of its secret. */
+/** Returns a key without the hash of its secret. */
 export function publicKey({ secretSha256, ...key }: ApiKey): Omit<ApiKey, 'secretSha256'> {
   return key;
 }
 
-/** What a secret opens that somebody has found: whom to call, and what to revoke. */
+/** Describes a found secret: the key to revoke, its owner, and what it gives access to. */
 export function foundSecret(found: FoundSecret) {
   const { secretHint } = found;
   if (found.key === null) return { secretHint, opens: 'nothing: it is unknown, or was replaced' };
@@ -21,30 +21,30 @@ export function foundSecret(found: FoundSecret) {
   return { secretHint, opens, studioId: studio.id, keyId, name, issuer, lastUsedAt, createdAt, expiresAt, revokedAt };
 }
 
-/** A studio's record, as the CRM put it. */
+/** Returns a studio's record without internal fields. */
 export function publicStudio({ id, status, regionCode, quotaLimit }: Studio): Omit<Studio, 'formerRules'> {
   return { id, status, regionCode, quotaLimit };
 }
 
-/** A lead in a list for the eyes, where a note would have no room. */
+/** Returns the columns of a lead for a table, without the note, which would be too wide. */
 export function listedLead({ id, displayName, contact, stage, createdAt }: Lead) {
   return { id, displayName, contact, stage, createdAt };
 }
 
-/** How far the claims of a studio's leads are made anew. */
+/** Returns the progress of a claim renewal. */
 export function publicRenewal({ studio, renewal: { step, since, after } }: StudioRenewal) {
   return { studio: studio.id, step, since, after };
 }
 
-/** Prints an answer: JSON for programs, a table or a list of fields for people. */
-export function show(answer: unknown, json: boolean): void {
-  if (json) console.log(printableJson(answer));
-  else if (Array.isArray(answer) && answer.length > 0) console.table(answer.map(textFields));
-  else if (Array.isArray(answer)) console.log('none');
-  else for (const [name, value] of Object.entries(textFields(answer))) console.log(`${name.padEnd(12)} ${value}`);
+/** Prints a result: as JSON, or as a table or a list of fields. */
+export function show(result: unknown, json: boolean): void {
+  if (json) console.log(printableJson(result));
+  else if (Array.isArray(result) && result.length > 0) console.table(result.map(textFields));
+  else if (Array.isArray(result)) console.log('none');
+  else for (const [name, value] of Object.entries(textFields(result))) console.log(`${name.padEnd(12)} ${value}`);
 }
 
-/** Prints what a deployment's examination found. */
+/** Prints the findings of `doctor`. */
 export function showFindings(findings: readonly Finding[], json: boolean): void {
   if (json) console.log(printableJson(findings));
   else {

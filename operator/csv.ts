@@ -15,29 +15,28 @@ const COLUMNS = [
   'updateTime',
 ] as const;
 
-/** What some readers take for the end of a cell or of a record, unless it stands in quotes. */
+/** Characters that some readers take for the end of a cell or a record unless they are quoted. */
 const BREAKS = /[\r\n\t;]/;
 
-/** What a spreadsheet would run: a formula, in either width, behind whatever stands in its way already. */
+/** A text that a spreadsheet would run as a formula, in either character width, or such a text behind apostrophes. */
 const FORMULA = /^'*[=+\-@\t\r\n＝＋－＠]/u;
 
 /**
- * A text as a cell that no spreadsheet runs. One that begins as formulas do gets an apostrophe in front; so does one that begins
- * so behind apostrophes, so that each cell is the cell of one text.
+ * Returns a cell that no spreadsheet runs: a text that begins like a formula gets an apostrophe in front. So does such a text behind
+ * apostrophes, so that each cell restores to one text.
  */
 export const defused = (text: string): string => (FORMULA.test(text) ? `'${text}` : text);
 
-/** The text of a cell. */
+/** Returns the text of a cell; the inverse of `defused`. */
 export const restored = (cell: string): string => (cell.startsWith("'") && FORMULA.test(cell) ? cell.slice(1) : cell);
 
-/** The line above all others. */
 export const CSV_HEADER = linesOf([COLUMNS]);
 
-/** Leads as records of RFC 4180. */
+/** Formats leads as records of RFC 4180. */
 export const csvLines = (leads: readonly Lead[]): string =>
   linesOf(leads.map((lead) => cellsOf(lead).map((text) => text && defused(text))));
 
-/** A lead's texts, in the order of the columns; null: there is none. */
+/** Returns the values of a lead in the order of the columns; null: no value. */
 function cellsOf({ id, studioId, displayName, contact, sourceId, note, stage, createdAt, updatedAt }: Lead) {
   const { type, value } = contact;
   const [email, phone] = type === 'email' ? [value, null] : [null, value];

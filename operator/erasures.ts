@@ -1,23 +1,23 @@
 import { createInterface } from 'node:readline';
-import { isUuidAsKept } from '../common/rules/field-rules.ts';
+import { isCanonicalUuid } from '../common/rules/field-rules.ts';
 import { COMMAND_LINE } from '../src/domain/audit.ts';
 import type { Dependencies } from '../src/usecases/dependencies.ts';
 import { everyStudio } from '../src/usecases/list-studios.ts';
 
-/** How many leads are looked at, or erased, at a time. */
-const LEADS_AT_ONCE = 500;
+/** The number of leads that are read, or erased, at a time. */
+const BATCH_SIZE = 500;
 
-/** A lead that was erased, as a line of the journal has it: nothing in it is of a person. */
+/** A line of the journal: an erased lead, without personal data. */
 interface Erasure {
   readonly studioId: string;
   readonly leadId: string;
   readonly eraseTime: string;
 }
 
-/** A line of a journal that is none. */
+/** An invalid line in a journal. */
 export class JournalFault extends Error {}
 
-/** Writes a line of JSON for each lead that was erased, by studio and id. @throws what writing fails with */
+/** Writes one line of JSON per erased lead, in the order of studios and ids. @throws the error of `write` */
 export async function exportErasures(
   deps: Pick<Dependencies, 'store'>,
   write: (text: string) => Promise<void>,
@@ -25,7 +25,7 @@ export async function exportErasures(
   for await (const { id: studioId } of everyStudio(deps)) {
     let after: string | null = null;
     do {
-      const { leads, next } = await deps.store.walkErasedLeads(studioId, after, LEADS_AT_ONCE);
+      const { leads, next } = await deps.store.walkErasedLeads(studioId, after, BATCH_SIZE);
       for (const { id: leadId, erasedAt } of leads) {
         const erasure: Erasure = { studioId, leadId, eraseTime: erasedAt.toISOString() };
         await write(`${JSON.stringify(erasure)}\n`);
@@ -36,45 +36,47 @@ export async function exportErasures(
 }
 
 /**
- * Erases what a journal names, as far as it is there. May be done again.
+ * Erases the leads that a journal names. May be repeated.
  *
- * @returns how many of them are erased now, and how many are not there
- * @throws JournalFault at the first line that is no line of a journal; those before it are erased
+ * @returns the number of erased leads, and of those that do not exist
+ * @throws JournalFault at the first invalid line; the leads of the lines before it are erased
  */
 export async function applyErasures(
   { store, clock }: Pick<Dependencies, 'store' | 'clock'>,
   journal: NodeJS.ReadableStream,
 ): Promise<{ readonly erased: number; readonly notFound: number }> {
   const counts = { erased: 0, notFound: 0 };
-  let part: Erasure[] = [];
-  const applyPart = async () => {
+  let batch: Erasure[] = [];
+  const applyBatch = async () => {
     const outcomes = await Promise.all(
-      part.map(({ studioId, leadId }) =>
+      batch.map(({ studioId, leadId }) =>
         store.eraseLead({ studioId, leadId, memberId: null, caller: COMMAND_LINE, now: clock() }),
       ),
     );
     for (const { kind } of outcomes) counts[kind === 'erased' ? 'erased' : 'notFound'] += 1;
-    part = [];
+    batch = [];
   };
   let number = 0;
   for await (const line of createInterface({ input: journal })) {
     number += 1;
     const erasure = erasureIn(line);
     if (!erasure) {
-      await applyPart();
-      throw new JournalFault(`line ${number} is no line of a journal of erasures`);
+      await applyBatch();
+      throw new JournalFault(
+        `line ${number} is not an entry of a journal of erasures; the lines before it were applied`,
+      );
     }
-    part.push(erasure);
-    if (part.length === LEADS_AT_ONCE) await applyPart();
+    batch.push(erasure);
+    if (batch.length === BATCH_SIZE) await applyBatch();
   }
-  await applyPart();
+  await applyBatch();
   return counts;
 }
 
 function erasureIn(line: string): Erasure | undefined {
   try {
     const erasure = Object(JSON.parse(line)) as Erasure;
-    return typeof erasure.studioId === 'string' && isUuidAsKept(erasure.leadId) ? erasure : undefined;
+    return typeof erasure.studioId === 'string' && isCanonicalUuid(erasure.leadId) ? erasure : undefined;
   } catch {
     return undefined;
   }

@@ -4,20 +4,20 @@ import type { Lead } from '../src/domain/lead.ts';
 import type { ExportPosition } from '../src/domain/resume-token.ts';
 import { CSV_HEADER, csvLines, restored } from './csv.ts';
 
-/** How leads are written. */
+/** A file format of exports. */
 export interface ExportFormat {
-  /** What stands above all leads. */
+  /** The text before all leads. */
   readonly header: string;
-  /** How all that is written so begins; so nothing else is taken for it. */
+  /** The beginning of every file in this format, by which files are recognised. */
   readonly beginning: string;
-  /** Whether a line may end within a pair of quotes, where that ends no record. */
+  /** Whether a quoted line end does not end the record. */
   readonly hasQuotes: boolean;
   linesOf(leads: readonly Lead[]): string;
-  /** The lead of a record, as it was written; undefined when it is none. */
+  /** Returns the position of the lead in a record; undefined when the record is invalid. */
   leadIn(record: string): ExportPosition | undefined;
 }
 
-/** A lead in the contract's JSON (`leadintake.v1.Lead`), in a line which a terminal shows as it is. */
+/** Formats a lead in the JSON form of `leadintake.v1.Lead`, in a line without control characters. */
 function jsonLine({ id, studioId, displayName, contact, sourceId, note, stage, createdAt, updatedAt }: Lead): string {
   const fields = {
     id,
@@ -59,7 +59,6 @@ const CSV: ExportFormat = {
   },
 };
 
-/** Every format, by its name. */
 export const EXPORT_FORMATS = { ndjson: NDJSON, csv: CSV } as const;
 
 const positionAt = (leadId: unknown, studioId: unknown): ExportPosition | undefined =>

@@ -5,32 +5,31 @@ import { exportLeads } from '../src/usecases/export-leads.ts';
 import type { ExportFormat } from './export-format.ts';
 import { type ExportOutput, OutputFault } from './export-output.ts';
 
-/** How often a terminal is told how far an export is; milliseconds. */
-const SHOWN_EVERY_MS = 500;
+/** How often the progress is shown; milliseconds. */
+const PROGRESS_UPDATE_MS = 500;
 
-/** An export that broke off after some of it was written; the cause says why. */
+/** An export that failed after leads were written; the cause has the reason. */
 export class ExportBroken extends Error {
-  /** @param howToGoOn what leads on behind it */
-  constructor(count: number, howToGoOn: string, cause: unknown) {
-    super(`${count} leads were written before; ${howToGoOn} goes on behind them`, { cause });
+  /** @param option the option that continues the export */
+  constructor(count: number, option: string, cause: unknown) {
+    super(`${count} leads were written; continue after them with ${option}`, { cause });
     this.name = 'ExportBroken';
   }
 }
 
-/** What is exported, how and where to. */
 export interface ExportCommand {
-  /** Empty: the leads of all studios. */
+  /** Empty: all studios. */
   readonly studioId: string;
-  /** Empty: from the beginning, or where the output ends. */
+  /** Empty: from the beginning, or from the end of the output. */
   readonly resumeToken: string;
   readonly format: ExportFormat;
   readonly output: ExportOutput;
-  /** Whether the output goes on by itself where it ends. */
+  /** Whether the output is a file, which records its own resume position. */
   readonly isFile: boolean;
 }
 
 /**
- * Writes all leads of a studio, or of all studios, line by line. Whoever closes the pipe that it goes to has enough of it.
+ * Writes all leads of a studio, or of all studios, page by page. A closed pipe ends the export without an error.
  *
  * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND
  * @throws ExportBroken
@@ -44,7 +43,9 @@ export async function writeLeads(deps: Dependencies, command: ExportCommand): Pr
   let [count, resumeToken] = [0, begin];
   try {
     if (last && studioId !== '' && last.studioId !== studioId) {
-      throw new OutputFault(`the file ends with a lead of the studio ${last.studioId}`);
+      throw new OutputFault(
+        `cannot resume: the file ends with a lead of studio ${last.studioId}; name that studio, or another file`,
+      );
     }
     if (!output.written && begin === '') await output.write(format.header);
     for await (const page of exportLeads(deps, { studioId, resumeToken: begin })) {
@@ -55,10 +56,10 @@ export async function writeLeads(deps: Dependencies, command: ExportCommand): Pr
     }
     await output.close();
   } catch (error) {
-    // What went wrong first is told.
+    // The first error is reported.
     await output.close().catch(() => {});
     if (error instanceof OutputFault && error.isClosedPipe) return;
-    // Of a page that could not be written whole, nobody knows how much was.
+    // How much of a page reached the standard output before it failed is unknown.
     if (count === 0 || (error instanceof OutputFault && !isFile)) throw error;
     throw new ExportBroken(count, isFile ? '--resume' : `--resume-from ${resumeToken}`, error);
   } finally {
@@ -66,17 +67,17 @@ export async function writeLeads(deps: Dependencies, command: ExportCommand): Pr
   }
 }
 
-/** Tells a terminal how far an export is, unless the leads themselves go there. */
+/** Shows the progress on a terminal, unless the leads themselves go there. */
 function showProgress(isFile: boolean) {
   const isShown = process.stderr.isTTY && (isFile || !process.stdout.isTTY);
-  const seldom = new Throttle(SHOWN_EVERY_MS);
-  const began = performance.now();
+  const throttle = new Throttle(PROGRESS_UPDATE_MS);
+  const startedAt = performance.now();
   const show = (count: number) => {
-    const perSecond = Math.round((count / (performance.now() - began)) * 1000);
+    const perSecond = Math.round((count / (performance.now() - startedAt)) * 1000);
     process.stderr.write(`\r${count.toLocaleString('en')} leads, ${perSecond.toLocaleString('en')} a second `);
   };
   return {
-    show: (count: number) => isShown && seldom.isDue() && show(count),
+    show: (count: number) => isShown && throttle.allow() && show(count),
     end(count: number) {
       if (!isShown) return;
       show(count);

@@ -4,19 +4,19 @@ import { printableLines } from '../common/printable.ts';
 import type { ExportPosition } from '../src/domain/resume-token.ts';
 import type { ExportFormat } from './export-format.ts';
 
-/** Where an export goes. */
+/** The destination of an export. */
 export interface ExportOutput {
-  /** What it has already; undefined: nothing, not even a header. */
+  /** What it already contains; undefined: nothing, not even a header. */
   readonly written: { readonly last: ExportPosition | undefined } | undefined;
   /** @throws OutputFault */
   write(text: string): Promise<void>;
-  /** Lets go of it once everything is kept; may be called twice. @throws OutputFault */
+  /** Syncs and closes it; may be called twice. @throws OutputFault */
   close(): Promise<void>;
 }
 
-/** What keeps an export from being written, in words for the operator. */
+/** An export that cannot be written; the message is for the operator. */
 export class OutputFault extends Error {
-  /** Whether nobody takes any more of it. */
+  /** Whether the reader closed the pipe. */
   readonly isClosedPipe: boolean;
 
   constructor(message: string, cause?: unknown) {
@@ -26,36 +26,37 @@ export class OutputFault extends Error {
   }
 }
 
-/** The longest record that is one of ours, with room to spare; bytes. */
+/** More than the longest record of an export; bytes. */
 const MAX_RECORD_BYTES = 256 * 1024;
 
 const QUOTE = '"'.charCodeAt(0);
 const LINE_END = '\n'.charCodeAt(0);
 
-/** The standard output; on a terminal nothing of it is obeyed. */
+/** Writes to standard output. A terminal gets control characters escaped. */
 export function standardOutput({ stdout } = process): ExportOutput {
-  // Whoever writes is told by the write.
+  // Each write reports its own error.
   stdout.on('error', () => {});
-  const shown = (text: string) => (stdout.isTTY ? printableLines(text.replaceAll('\r\n', '\n')) : text);
+  const escaped = (text: string) => (stdout.isTTY ? printableLines(text.replaceAll('\r\n', '\n')) : text);
   return {
     written: undefined,
     write: (text) =>
       new Promise((resolve, reject) => {
-        stdout.write(shown(text), (error) => (error ? reject(faultOf('the standard output', error)) : resolve()));
+        stdout.write(escaped(text), (error) => (error ? reject(faultOf('the standard output', error)) : resolve()));
       }),
     async close() {},
   };
 }
 
 /**
- * A file for its owner alone.
+ * Writes to a file that only its owner can read.
  *
- * @param resumes whether to go on where it ends, if it is there: behind its last whole record
- * @throws OutputFault when it is there and is not to be gone on with, or has something else than an export
+ * @param resumes whether to continue an existing file after its last complete record
+ * @throws OutputFault when the file exists and is not to be continued, or is not an export
  */
 export async function fileOutput(path: string, format: ExportFormat, resumes: boolean): Promise<ExportOutput> {
   const file = await open(path, resumes ? 'a+' : 'ax', 0o600).catch((error) => {
-    if (error.code === 'EEXIST') throw new OutputFault(`${path} is there already: --resume goes on where it ends`);
+    if (error.code === 'EEXIST')
+      throw new OutputFault(`${path} exists: name another file, or continue it with --resume`);
     throw faultOf(path, error);
   });
   try {
@@ -83,14 +84,14 @@ export async function fileOutput(path: string, format: ExportFormat, resumes: bo
   }
 }
 
-/** Cuts a half record off the end of a file; tells which lead is its last. */
+/** Truncates a file after its last complete record, and returns the position of that record. */
 async function cutToRecords(file: FileHandle, path: string, format: ExportFormat): Promise<ExportOutput['written']> {
-  const isOurs = format.beginning.startsWith(await textAt(file, 0, format.beginning.length));
+  const isExport = format.beginning.startsWith(await textAt(file, 0, format.beginning.length));
   const { begin, end } = await lastRecord(file, format.hasQuotes);
   const record = await textAt(file, begin, Math.min(end - begin, MAX_RECORD_BYTES));
   const last = format.leadIn(record);
-  if (!isOurs || (end > 0 && last === undefined && record !== format.header)) {
-    throw new OutputFault(`${path} has something else than such an export, and is left as it is`);
+  if (!isExport || (end > 0 && last === undefined && record !== format.header)) {
+    throw new OutputFault(`${path} is not an export in this format: it was left unchanged; name another file`);
   }
   await file.truncate(end);
   return end === 0 ? undefined : { last };
@@ -101,7 +102,7 @@ async function textAt(file: FileHandle, position: number, length: number): Promi
   return buffer.toString('utf8', 0, bytesRead);
 }
 
-/** Where the last whole record of a file begins and ends. */
+/** Returns where the last complete record of a file begins and ends. */
 async function lastRecord(file: FileHandle, hasQuotes: boolean): Promise<{ begin: number; end: number }> {
   let [begin, end, at, isQuoted] = [0, 0, 0, false];
   for await (const chunk of file.createReadStream({ start: 0, autoClose: false })) {

@@ -7,21 +7,21 @@ import { LEAD_STAGES, type LeadStage } from '../src/domain/lead.ts';
 import type { LeadImport } from '../src/usecases/import-leads.ts';
 import { restored } from './csv.ts';
 
-/** A lead of a file, or what is wrong with the line on which it begins. */
+/** A lead of a file, or its fault, with the line on which it begins. */
 export type ImportLine = { readonly line: number } & ({ readonly lead: LeadImport } | { readonly fault: string });
 
-/** The fields of a record, whatever stands in them: those of an export, and idempotencyKey. */
+/** The unchecked fields of a record: those of an export, and idempotencyKey. */
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Reads leads from what was exported, or made like it. */
+/** The parsers of import files, by format. */
 export const IMPORT_FORMATS = { ndjson: ndjsonLines, csv: csvLines } as const;
 
-/** What is told of bytes that another encoding has put there: read as if they were UTF-8, names would be spoilt in silence. */
+/** Reported rather than replaced: decoding another encoding as UTF-8 would silently corrupt names. */
 const NOT_UTF8 = 'is not UTF-8: save the file in that encoding';
 
 /*
- * Both formats are taken apart with each byte as a character of its own (Latin-1): what ends a line or a cell is the same in UTF-8, and
- * what stands in between is decoded by itself.
+ * Both formats are split with each byte as one character (Latin-1), because line and cell delimiters are the same in UTF-8. Each text
+ * in between is then decoded separately.
  */
 
 async function* ndjsonLines(input: Readable, studioId: string): AsyncGenerator<ImportLine> {
@@ -35,7 +35,7 @@ async function* ndjsonLines(input: Readable, studioId: string): AsyncGenerator<I
     const text = utf8Of(bytes);
     const record = text === undefined ? undefined : parsed(text);
     if (text === undefined) yield { line, fault: NOT_UTF8 };
-    else yield record ? { line, ...leadOf(record, studioId) } : { line, fault: 'is no object in JSON' };
+    else yield record ? { line, ...leadOf(record, studioId) } : { line, fault: 'is not a JSON object' };
   }
 }
 
@@ -47,7 +47,7 @@ async function* csvLines(input: Readable, studioId: string): AsyncGenerator<Impo
     relax_column_count: true,
     skip_empty_lines: true,
   });
-  // What reading fails with comes out of the parser, too.
+  // The parser also throws read errors.
   pipeline(bytesOf(input), parser, () => {});
   let line = 2;
   for await (const { record, info } of parser as AsyncIterable<{
@@ -66,19 +66,20 @@ async function* csvLines(input: Readable, studioId: string): AsyncGenerator<Impo
   }
 }
 
-const MARK = Buffer.from('\u{feff}');
+const BYTE_ORDER_MARK = Buffer.from('\u{feff}');
 
-/** The bytes of a file without the mark of UTF-8 in front. */
+/** Returns the bytes of a file without a byte order mark. */
 function bytesOf(input: Readable): Readable {
-  return Readable.from(pieces(), { objectMode: false });
+  return Readable.from(chunks(), { objectMode: false });
 
-  async function* pieces(): AsyncGenerator<Buffer> {
+  async function* chunks(): AsyncGenerator<Buffer> {
     let head: Buffer | undefined = Buffer.alloc(0);
     for await (const chunk of input as AsyncIterable<Buffer>) {
       if (head) head = Buffer.concat([head, chunk]);
       else yield chunk;
-      if (!head || head.length < MARK.length) continue;
-      const rest = head.subarray(head.subarray(0, MARK.length).equals(MARK) ? MARK.length : 0);
+      if (!head || head.length < BYTE_ORDER_MARK.length) continue;
+      const isMarked = head.subarray(0, BYTE_ORDER_MARK.length).equals(BYTE_ORDER_MARK);
+      const rest = head.subarray(isMarked ? BYTE_ORDER_MARK.length : 0);
       head = undefined;
       if (rest.length > 0) yield rest;
     }
@@ -88,7 +89,7 @@ function bytesOf(input: Readable): Readable {
 
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** The text whose bytes are these characters; undefined: they are those of none. */
+/** Decodes a text whose bytes were read as Latin-1; undefined when they are not UTF-8. */
 function utf8Of(bytes: string): string | undefined {
   try {
     return UTF8.decode(Buffer.from(bytes, 'latin1'));
@@ -110,7 +111,7 @@ function leadOf(fields: Fields, studioId: string): { readonly lead: LeadImport }
   const { id, idempotencyKey = keyOf(id ?? fields, studioId), displayName, contact, sourceId, note } = fields;
   const stage = fields.stage === undefined ? 'new' : stageOf(fields.stage);
   const times = { createdAt: timeOf(fields.createTime), updatedAt: timeOf(fields.updateTime) };
-  if (Object.values(times).includes(null)) return { fault: 'has a time that is none' };
+  if (Object.values(times).includes(null)) return { fault: 'has an invalid createTime or updateTime' };
   return {
     lead: {
       idempotencyKey: String(idempotencyKey),
@@ -125,7 +126,7 @@ function leadOf(fields: Fields, studioId: string): { readonly lead: LeadImport }
   };
 }
 
-/** The same key for the same record of a studio, so that an import can be done again: by its id, or by all that it has. */
+/** Derives an idempotency key from the id of a record, or from all its fields, so that an import can be repeated. */
 function keyOf(record: unknown, studioId: string): string {
   const hash = createHash('sha256')
     .update(`${studioId}\0${JSON.stringify(record)}`)
@@ -133,7 +134,7 @@ function keyOf(record: unknown, studioId: string): string {
   return `${hash.slice(0, 8)}-${hash.slice(8, 12)}-8${hash.slice(13, 16)}-8${hash.slice(17, 20)}-${hash.slice(20, 32)}`;
 }
 
-/** In the words of the public API, or of the RPCs. */
+/** Accepts the names of the public API and of the RPCs. */
 const stageOf = (stage: unknown): LeadStage | undefined =>
   LEAD_STAGES.find((each) => each === stage || `LEAD_STAGE_${each.toUpperCase()}` === stage);
 
@@ -146,7 +147,7 @@ function contactOf(contact: unknown): Contact | undefined {
   return type && given.length === 1 ? { type, value: String(Object(contact)[type]) } : undefined;
 }
 
-/** Undefined: there is none; null: it cannot be read. */
+/** Undefined: missing; null: invalid. */
 function timeOf(value: unknown): Date | undefined | null {
   if (value === undefined || value === null) return undefined;
   const time = new Date(String(value));

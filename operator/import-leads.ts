@@ -2,27 +2,26 @@ import { createReadStream, statSync } from 'node:fs';
 import { errorSummary } from '../common/error-summary.ts';
 import { printable } from '../common/printable.ts';
 import type { Dependencies } from '../src/usecases/dependencies.ts';
-import { importLeads, type LeadImport, MAX_IMPORTED_AT_ONCE } from '../src/usecases/import-leads.ts';
+import { importLeads, type LeadImport, MAX_IMPORTED_LEADS } from '../src/usecases/import-leads.ts';
 import { IMPORT_FORMATS } from './import-format.ts';
 import { progressBar } from './progress-bar.ts';
 
-/** How many calls are under way at once. */
-const CALLS_AT_ONCE = 4;
+/** The maximum number of concurrent calls. */
+const MAX_CONCURRENT_CALLS = 4;
 
-/** What became of a file. */
 export interface ImportCounts {
-  /** Written now. */
+  /** Written by this import. */
   readonly imported: number;
-  /** Written by an import before. */
+  /** Written by an earlier import. */
   readonly alreadyThere: number;
-  /** Told by their lines. */
+  /** Reported on standard error, with their lines. */
   readonly refused: number;
 }
 
 /**
- * Imports the leads of a file, as it is read. It may be broken off at any point and done again: what is there is passed over.
+ * Imports the leads of a file while it is read. It may be interrupted at any point and repeated: existing leads are skipped.
  *
- * @throws Refusal STUDIO_NOT_FOUND, StoreUnavailable, and what reading the file fails with
+ * @throws Refusal STUDIO_NOT_FOUND, StoreUnavailable, the error of reading the file
  */
 export async function importFile(
   deps: Dependencies,
@@ -41,11 +40,11 @@ export async function importFile(
     console.error(`line ${line}: ${printable(reason)}`);
   };
   let batch: { line: number; lead: LeadImport }[] = [];
-  let underWay: Promise<void>[] = [];
+  let calls: Promise<void>[] = [];
   const send = async (sent: typeof batch) => {
     const results = await importLeads(deps, { studioId, leads: sent.map(({ lead }) => lead) });
     for (const [index, result] of results.entries()) {
-      if ('refusal' in result) refuse(sent[index]?.line ?? 0, toldOf(result.refusal));
+      if ('refusal' in result) refuse(sent[index]?.line ?? 0, describeRefusal(result.refusal));
       else counts[result.replayed ? 'alreadyThere' : 'imported'] += 1;
     }
     const leads = counts.imported + counts.alreadyThere + counts.refused;
@@ -54,19 +53,19 @@ export async function importFile(
   for await (const each of IMPORT_FORMATS[format](input, studioId)) {
     if ('fault' in each) refuse(each.line, each.fault);
     else batch.push(each);
-    if (batch.length < MAX_IMPORTED_AT_ONCE) continue;
-    underWay.push(send(batch));
+    if (batch.length < MAX_IMPORTED_LEADS) continue;
+    calls.push(send(batch));
     batch = [];
-    if (underWay.length < CALLS_AT_ONCE) continue;
-    await Promise.all(underWay);
-    underWay = [];
+    if (calls.length < MAX_CONCURRENT_CALLS) continue;
+    await Promise.all(calls);
+    calls = [];
   }
-  if (batch.length > 0) underWay.push(send(batch));
-  await Promise.all(underWay);
+  if (batch.length > 0) calls.push(send(batch));
+  await Promise.all(calls);
   return counts;
 }
 
-function toldOf(
+function describeRefusal(
   refusal: Error & { readonly reason: string; readonly faults: readonly { field: string; message: string }[] },
 ): string {
   const faults = refusal.faults.map(({ field, message }) => `${field} ${message}`).join(', ');

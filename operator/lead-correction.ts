@@ -4,19 +4,19 @@ import { CORRECTABLE_FIELDS } from '../src/domain/correction.ts';
 import { Faults } from '../src/domain/refusal.ts';
 import type { UpdateLeadCommand } from '../src/usecases/update-lead.ts';
 
-/** What is told of the input in the help. */
 export const CORRECTION_HELP = `
-The new values come from the standard input, as JSON in the words of the public API; what is not there stays as it is, and null takes
-a source or note away:
-  {"displayName":"Ada","contact":{"type":"email","value":"ada@example.org"},"sourceId":null,"note":"Moved."}
-They are no arguments, because others on the machine can see these.`;
+Reads the new values from standard input, as JSON with the fields of the public
+API. Fields that are left out stay unchanged; null removes a source or note:
+  {"displayName":"Ada","contact":{"type":"email","value":"ada@example.org"},
+   "sourceId":null,"note":"Moved."}
+They are not arguments, because other users of the machine can see those.`;
 
-/** What is no UTF-8 is refused: stored, it would be something else than was meant. */
+/** Fatal, because invalid UTF-8 would be stored as other text. */
 const UTF8 = new TextDecoder('utf-8', { fatal: true });
 
-/** Reads what of a lead is to be corrected. @throws Refusal INVALID_REQUEST */
+/** Reads the fields to correct. @throws Refusal INVALID_REQUEST */
 export async function readCorrection(input: NodeJS.ReadableStream): Promise<UpdateLeadCommand['fields']> {
-  const read = parsed(await buffer(input));
+  const read = parseUtf8Json(await buffer(input));
   const faults = new Faults();
   if (!isObject(read)) faults.note('the standard input', 'must be an object in JSON');
   faults.refuseIfAny();
@@ -29,8 +29,8 @@ export async function readCorrection(input: NodeJS.ReadableStream): Promise<Upda
   return read as UpdateLeadCommand['fields'];
 }
 
-/** What a text in JSON is; undefined when it is none. */
-export function parsed(json: Uint8Array): unknown {
+/** Parses JSON in UTF-8; undefined when it is invalid. */
+export function parseUtf8Json(json: Uint8Array): unknown {
   try {
     return JSON.parse(UTF8.decode(json));
   } catch {
@@ -38,15 +38,15 @@ export function parsed(json: Uint8Array): unknown {
   }
 }
 
-/** What is wrong with the kind of a value; its text is looked at later. */
+/** Returns the fault of a value's type. The store's rules check its text. */
 function faultOf(name: string, value: unknown): string | undefined {
   if (name === 'contact') return isContact(value) ? undefined : 'must have a type, email or phone, and a value';
   const mayBeNull = name !== 'displayName';
   if (typeof value === 'string' || (mayBeNull && value === null)) return undefined;
-  return mayBeNull ? 'must be a text or null' : 'must be a text';
+  return mayBeNull ? 'must be a string or null' : 'must be a string';
 }
 
-/** Whether a value is a contact as the public API has it; its text is looked at later. */
+/** Returns whether a value has the shape of a contact of the public API. The store's rules check its text. */
 export function isContact(value: unknown): value is Contact {
   const { type, value: text, ...more } = Object(value);
   return (type === 'email' || type === 'phone') && typeof text === 'string' && Object.keys(more).length === 0;

@@ -6,17 +6,17 @@ import { checkProblem, leadOf, refusalOf } from '../expectations.ts';
 
 const KEY_INVALID = 'integration_key_invalid';
 
-/** The operations, with a request that would be refused for another reason too. */
+/** For each operation, a request that is also invalid for another reason than its key. */
 const OPERATIONS: readonly ((api: Api, headers: Record<string, string | null>) => Promise<Answer>)[] = [
   (api, headers) => api.create({}, null, { headers }),
   (api, headers) => api.read('no-uuid', { headers }),
   (api, headers) => api.list('limit=0', { headers }),
 ];
 
-/** Who gets in, and how errors look. */
+/** Authentication, and the form of errors. */
 export const ACCESS_CHECKS: readonly Check[] = [
   {
-    title: 'without a key nothing is answered, whatever else is wrong with a request',
+    title: 'a request without a key is refused with 401, whatever else is wrong with it',
     rules: ['5.1', '5.8', '7.integration_key_invalid', '7.order'],
     async run(api) {
       for (const operation of OPERATIONS) {
@@ -25,7 +25,7 @@ export const ACCESS_CHECKS: readonly Check[] = [
     },
   },
   {
-    title: 'a key that nobody has opens nothing',
+    title: 'an unknown key is refused',
     rules: ['5.1', '5.8', '7.integration_key_invalid'],
     async run(api) {
       const unknown = randomBytes(32).toString('base64url');
@@ -35,7 +35,7 @@ export const ACCESS_CHECKS: readonly Check[] = [
     },
   },
   {
-    title: 'a cookie is no key',
+    title: 'a cookie is not accepted as a key',
     rules: ['5.5'],
     async run(api) {
       const headers = { authorization: null, cookie: `session=${randomUUID()}` };
@@ -43,7 +43,7 @@ export const ACCESS_CHECKS: readonly Check[] = [
     },
   },
   {
-    title: 'no answer has a header that lets pages in a browser read it',
+    title: 'no response has a CORS header',
     rules: ['1.no-browser'],
     async run(api) {
       const origin = 'https://shop.example.com';
@@ -52,26 +52,26 @@ export const ACCESS_CHECKS: readonly Check[] = [
         await api.list('limit=1', { headers: { origin } }),
         await api.create(aCapture(), randomUUID(), { headers: { origin } }),
         await api.list('', { headers: { origin, authorization: null } }),
-        await api.ask('OPTIONS', '/v1/integrations/leads', { headers: preflight }),
+        await api.send('OPTIONS', '/v1/integrations/leads', { headers: preflight }),
       ];
       for (const { headers } of answers) {
         const header = [...headers.keys()].find((name) => name.startsWith('access-control-'));
-        assert.equal(header, undefined, `an answer has the header ${header}`);
+        assert.equal(header, undefined, `a response has the header ${header}`);
       }
     },
   },
   {
-    title: 'the operations are under /v1 alone',
+    title: 'the operations exist only under /v1',
     rules: ['9.version'],
     async run(api) {
       for (const path of ['/integrations/leads', '/v0/integrations/leads', '/v2/integrations/leads']) {
-        const { status } = await api.ask('GET', path);
-        assert(status < 200 || status > 299, `${path} is answered with ${status}`);
+        const { status } = await api.send('GET', path);
+        assert(status < 200 || status > 299, `${path} responds with status ${status}`);
       }
     },
   },
   {
-    title: 'every error has the fields of the contract, each within its bounds',
+    title: 'every error has the fields of the contract, each valid',
     rules: [
       '1.media-types',
       '2.5.type',
@@ -96,7 +96,7 @@ export const ACCESS_CHECKS: readonly Check[] = [
       ];
       for (const [answer, status, code] of errors) checkProblem(refusalOf(answer, status, code), status);
       const ids = errors.map(([{ text }]) => JSON.parse(text).requestId);
-      assert.equal(new Set(ids).size, ids.length, 'two requests have one id');
+      assert.equal(new Set(ids).size, ids.length, 'two requests have the same id');
     },
   },
 ];

@@ -7,7 +7,7 @@ import { leadOf, refusalOf } from '../expectations.ts';
 
 const INVALID = 'integration_invalid_request';
 
-/** A row for each bounded text: what is just within its bounds, and what just outside. */
+/** For each bounded text, the longest and shortest valid values, and values just outside the bounds. */
 const BOUNDS: readonly {
   readonly what: string;
   readonly rules: readonly RuleId[];
@@ -40,25 +40,25 @@ const BOUNDS: readonly {
   },
 ];
 
-/** Bodies that are no captures, and the rules that they break. */
+/** Invalid bodies, and the rules that they break. */
 const INVALID_BODIES: readonly (readonly [what: string, rule: RuleId, body: unknown])[] = [
   ['without a name', '2.2.displayName', { contact: anEmail() }],
-  ['with a name that is no text', '2.2.displayName', { ...aCapture(), displayName: 1 }],
+  ['with a name that is not a string', '2.2.displayName', { ...aCapture(), displayName: 1 }],
   ['without a contact', '2.2.contact', { displayName: 'x' }],
   ['with a contact of another type', '2.2.contact', { ...aCapture(), contact: { type: 'fax', value: '12345' } }],
   ['with a contact without a value', '2.2.contact', { ...aCapture(), contact: { type: 'email' } }],
-  ['with more in the contact', '2.2.contact', { ...aCapture(), contact: { ...anEmail(), name: 'x' } }],
-  ['with a source that is no UUID', '2.2.sourceId', { ...aCapture(), sourceId: 'website' }],
-  ['with a note that is no text', '2.2.note', { ...aCapture(), note: 1 }],
+  ['with another property in the contact', '2.2.contact', { ...aCapture(), contact: { ...anEmail(), name: 'x' } }],
+  ['with a source that is not a UUID', '2.2.sourceId', { ...aCapture(), sourceId: 'website' }],
+  ['with a note that is not a string', '2.2.note', { ...aCapture(), note: 1 }],
   ['with another property', '2.2.nothing-else', { ...aCapture(), stage: 'won' }],
-  ['that is a list', '4.1.5', [aCapture()]],
-  ['that is no JSON', '4.1.5', '{"displayName":'],
+  ['that is an array', '4.1.5', [aCapture()]],
+  ['that is not JSON', '4.1.5', '{"displayName":'],
 ];
 
-/** How leads are created, and what is refused. */
+/** Creation of leads, and refusals. */
 export const CREATION_CHECKS: readonly Check[] = [
   {
-    title: 'a new lead is answered with 201 and exactly the fields of the contract',
+    title: 'a creation returns 201 and exactly the fields of the contract',
     rules: [
       '1.media-types',
       '2.1.id',
@@ -76,13 +76,13 @@ export const CREATION_CHECKS: readonly Check[] = [
     },
   },
   {
-    title: 'a new lead has the texts that were given, and null for what was not',
+    title: 'a new lead has the given texts unchanged, and null for those left out',
     rules: ['2.1.displayName', '2.1.note', '2.1.sourceId', '2.2.note', '2.2.sourceId', '2.2.unchanged'],
     async run(api) {
       const texts = { displayName: '  Zoë “Ada” O’Neill-Łukasz  ', note: 'Two\nlines, a tab\t, ünïcödé, 日本' };
       const full = leadOf(await api.create(aCapture(texts)), 201);
-      assert.equal(full.displayName, texts.displayName, 'the name came back changed');
-      assert.equal(full.note, texts.note, 'the note came back changed');
+      assert.equal(full.displayName, texts.displayName, 'the name was changed');
+      assert.equal(full.note, texts.note, 'the note was changed');
       for (const absent of [{}, { note: null, sourceId: null }]) {
         const { note, sourceId } = leadOf(await api.create(aCapture(absent)), 201);
         assert.deepEqual({ note, sourceId }, { note: null, sourceId: null });
@@ -90,7 +90,7 @@ export const CREATION_CHECKS: readonly Check[] = [
     },
   },
   {
-    title: 'the contact is not answered',
+    title: 'the contact is not returned',
     rules: ['2.1.no-contact'],
     async run(api) {
       const contact = anEmail();
@@ -100,17 +100,16 @@ export const CREATION_CHECKS: readonly Check[] = [
     },
   },
   {
-    title: 'a new lead has the source that was given',
+    title: 'a new lead has the given source',
     rules: ['2.1.sourceId', '2.2.sourceId'],
-    impossible: ({ sourceId }) =>
-      sourceId === undefined ? 'no source of the studio was named (LEAD_INTAKE_SOURCE_ID)' : undefined,
+    impossible: ({ sourceId }) => (sourceId === undefined ? 'no source given: set LEAD_INTAKE_SOURCE_ID' : undefined),
     async run(api) {
       const { sourceId } = leadOf(await api.create(aCapture({ sourceId: api.sourceId ?? null })), 201);
       assert.equal(sourceId, api.sourceId?.toLowerCase());
     },
   },
   {
-    title: 'a source that the studio does not have is refused, and nothing is written',
+    title: 'an unknown source is refused, and nothing is written',
     rules: ['4.1.4', '7.integration_source_invalid'],
     run: (api) => refused(api, aCapture({ sourceId: randomUUID() }), 'integration_source_invalid'),
   },
@@ -132,7 +131,7 @@ export const CREATION_CHECKS: readonly Check[] = [
     }),
   ),
   {
-    title: 'an Idempotency-Key that is missing, or no UUID with hyphens, is refused',
+    title: 'an Idempotency-Key that is missing, or not a UUID with hyphens, is refused',
     rules: ['4.1.headers', '7.integration_invalid_request'],
     async run(api) {
       const uuid = randomUUID();
@@ -143,20 +142,20 @@ export const CREATION_CHECKS: readonly Check[] = [
   },
 ];
 
-/** Expects a body to be valid. The shortest contacts are few, so one may have its lead from an earlier run. */
+/** Expects a body to be valid. There are few of the shortest contacts, so one may have an open lead from an earlier run. */
 async function accepted(api: Api, capture: Capture): Promise<void> {
   const answer = await api.create(capture);
   if (answer.status === 409) refusalOf(answer, 409, 'integration_lead_already_open');
   else leadOf(answer, 201);
 }
 
-/** Expects a body to be refused; then its Idempotency-Key and its contact are free. */
+/** Expects a body to be refused, and its Idempotency-Key and contact to stay free. */
 async function refused(api: Api, body: unknown, code = INVALID): Promise<void> {
   const key = randomUUID();
   refusalOf(await api.create(body, key), 400, code);
   const { contact } = (body ?? {}) as Partial<Capture>;
   const isUsable = contact?.type === 'email' && contact.value?.length <= 254 && Object.keys(contact).length === 2;
-  // Whoever was refused with a lead written would be told of a conflict, or of an open lead.
+  // If the refused request had written a lead, this one would get a conflict or an open lead.
   leadOf(await api.create(aCapture(isUsable ? { contact } : {}), key), 201);
 }
 
@@ -167,7 +166,7 @@ function emailOfLength(length: number): Capture['contact'] {
   return { type: 'email', value: `${local}@${label.repeat(Math.ceil(rest / label.length)).slice(0, rest - 3)}xyz` };
 }
 
-/** Digits, by chance. */
+/** Returns random digits. */
 function phoneOfLength(length: number): Capture['contact'] {
   const digits = BigInt(`0x${randomUUID().replaceAll('-', '')}`).toString();
   return { type: 'phone', value: digits.slice(-Math.min(length, 30)).padStart(length, '0') };

@@ -7,22 +7,22 @@ import { leadOf, refusalOf } from '../expectations.ts';
 
 const CONFLICT = 'integration_idempotency_conflict';
 
-/** What an Idempotency-Key promises. */
+/** The guarantees of an Idempotency-Key. */
 export const IDEMPOTENCY_CHECKS: readonly Check[] = [
   {
-    title: 'the same request again gets the original answer, and no second lead',
+    title: 'a repeated request gets the original response, and no second lead',
     rules: ['4.1.1'],
     async run(api) {
       const [capture, key] = [aCapture({ note: 'once' }), randomUUID()];
       await addsLeads(api, 1, async () => {
         const original = await api.create(capture, key);
         leadOf(original, 201);
-        for (let times = 0; times < 3; times += 1) sameAnswer(await api.create(capture, key), original);
+        for (let times = 0; times < 3; times += 1) expectSame(await api.create(capture, key), original);
       });
     },
   },
   {
-    title: 'the same data may be written in another order',
+    title: 'the order of properties does not matter for the same data',
     rules: ['4.1.1', '4.1.same-data'],
     async run(api) {
       const key = randomUUID();
@@ -30,19 +30,19 @@ export const IDEMPOTENCY_CHECKS: readonly Check[] = [
       const original = await api.create({ displayName, contact }, key);
       leadOf(original, 201);
       const reordered = { contact: { value: contact.value, type: contact.type }, displayName };
-      sameAnswer(await api.create(reordered, key), original);
-      sameAnswer(await api.create({ ...reordered, note: null, sourceId: null }, key), original);
+      expectSame(await api.create(reordered, key), original);
+      expectSame(await api.create({ ...reordered, note: null, sourceId: null }, key), original);
     },
   },
   {
-    title: `of ${CONCURRENCY} equal requests at once all get the same answer, and one lead is written`,
+    title: `${CONCURRENCY} equal concurrent requests get the same response, and one lead is written`,
     rules: ['4.1.1', '4.1.at-once'],
     async run(api) {
       const [capture, key] = [aCapture(), randomUUID()];
       await addsLeads(api, 1, async () => {
         const [original, ...others] = await concurrently(() => api.create(capture, key));
         leadOf(original as Answer, 201);
-        for (const other of others) sameAnswer(other, original as Answer);
+        for (const other of others) expectSame(other, original as Answer);
       });
     },
   },
@@ -60,24 +60,24 @@ export const IDEMPOTENCY_CHECKS: readonly Check[] = [
         }
       });
       assert.equal(leadOf(await api.read(id), 200).note, 'first');
-      sameAnswer(await api.create(capture, key), original);
+      expectSame(await api.create(capture, key), original);
     },
   },
   {
-    title: `of ${CONCURRENCY} requests at once with one Idempotency-Key and different data one is created, the others are conflicts`,
+    title: `of ${CONCURRENCY} concurrent requests with one Idempotency-Key and different data, one creates a lead and the others conflict`,
     rules: ['4.1.2'],
     async run(api) {
       const key = randomUUID();
       await addsLeads(api, 1, async () => {
         const answers = await concurrently(() => api.create(aCapture(), key));
         const created = answers.filter(({ status }) => status === 201);
-        assert.equal(created.length, 1, `${created.length} were created`);
+        assert.equal(created.length, 1, `${created.length} leads were created`);
         for (const answer of answers) if (answer.status !== 201) refusalOf(answer, 409, CONFLICT);
       });
     },
   },
   {
-    title: 'an Idempotency-Key whose request was refused is free',
+    title: 'an Idempotency-Key of a refused request stays free',
     rules: ['4.1.success'],
     async run(api) {
       const key = randomUUID();
@@ -87,7 +87,7 @@ export const IDEMPOTENCY_CHECKS: readonly Check[] = [
   },
 ];
 
-function sameAnswer(answer: Answer, original: Answer): void {
-  assert.equal(answer.status, original.status, `answered with ${answer.status}: ${answer.text}`);
-  assert.equal(answer.text, original.text, 'the answer is not the original one');
+function expectSame(answer: Answer, original: Answer): void {
+  assert.equal(answer.status, original.status, `the status is ${answer.status}: ${answer.text}`);
+  assert.equal(answer.text, original.text, 'the body is not the original one');
 }

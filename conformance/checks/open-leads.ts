@@ -7,10 +7,10 @@ import { leadOf, refusalOf } from '../expectations.ts';
 
 const ALREADY_OPEN = 'integration_lead_already_open';
 
-/** A contact has one open lead. */
+/** At most one open lead per contact. */
 export const OPEN_LEAD_CHECKS: readonly Check[] = [
   {
-    title: 'a contact with an open lead gets no second one',
+    title: 'a contact with an open lead gets no second lead',
     rules: ['4.1.3', '7.2', '7.integration_lead_already_open'],
     async run(api) {
       const phone = { type: 'phone', value: `+4930${`${Date.now()}`.slice(-7)}` };
@@ -24,7 +24,7 @@ export const OPEN_LEAD_CHECKS: readonly Check[] = [
     },
   },
   {
-    title: 'whoever opened the lead gets the original answer again, not that the contact is taken',
+    title: 'a repetition of the request that opened the lead gets the original response, not a conflict',
     rules: ['4.1.1', '4.1.3'],
     async run(api) {
       const [capture, key] = [aCapture(), randomUUID()];
@@ -35,7 +35,7 @@ export const OPEN_LEAD_CHECKS: readonly Check[] = [
     },
   },
   {
-    title: 'an Idempotency-Key that found the contact taken is free',
+    title: 'an Idempotency-Key that was refused for an open lead stays free',
     rules: ['4.1.success'],
     async run(api) {
       const [capture, key] = [aCapture(), randomUUID()];
@@ -45,14 +45,14 @@ export const OPEN_LEAD_CHECKS: readonly Check[] = [
     },
   },
   {
-    title: 'of many requests at once for one contact one is created, and the others are told so',
+    title: 'of many concurrent requests for one contact, one creates the lead and the others are refused',
     rules: ['4.1.3'],
     async run(api) {
       const contact = anEmail();
       await addsLeads(api, 1, async () => {
         const answers = await concurrently((index) => api.create(aCapture({ contact, note: `${index}` })));
         const created = answers.filter(({ status }) => status === 201);
-        assert.equal(created.length, 1, `${created.length} were created`);
+        assert.equal(created.length, 1, `${created.length} leads were created`);
         for (const answer of answers) if (answer.status !== 201) refusalOf(answer, 409, ALREADY_OPEN);
       });
     },

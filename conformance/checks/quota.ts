@@ -4,46 +4,46 @@ import type { Answer } from '../api.ts';
 import type { Check } from '../check.ts';
 import { checkProblem, refusalOf } from '../expectations.ts';
 
-/** After how many requests a quota counts as one that cannot be used up. */
+/** The number of requests after which the check gives up exhausting the quota. */
 const MAX_REQUESTS = 20_000;
 
-const TOGETHER = 50;
+const BATCH_SIZE = 50;
 
 /**
- * So long before the time that was told, somebody asks again; milliseconds. The first is surely before the end of the
- * window, whose rest is told rounded up to whole seconds; the second often is after it, and must be refused all the same.
+ * How long before the end of Retry-After requests are sent; milliseconds. The first is certainly before the end of the window, the
+ * rest of which is rounded up to whole seconds; the second often is after it, and must be refused all the same.
  */
-const TOO_EARLY_MS = [1100, 200];
+const EARLY_MS = [1100, 200];
 
-/** What happens to who asks too often. Uses up the key's quota, and waits until it is there again. */
+/** Exhausts the quota of the key, and waits until it is available again. */
 export const QUOTA_CHECKS: readonly Check[] = [
   {
-    title: 'too many requests are refused with the time to wait, again to who does not wait, and no more after it',
+    title: 'too many requests are refused until the time to wait is over, and then admitted',
     rules: ['7.integration_rate_limited', '7.1', '8.retry-after'],
     async run(api) {
-      const ask = () => api.list('limit=1', { takes429: true });
-      let askedAt = 0;
+      const send = () => api.list('limit=1', { returns429: true });
+      let sentAt = 0;
       let refused: Answer | undefined;
-      for (let sent = 0; !refused && sent < MAX_REQUESTS; sent += TOGETHER) {
-        askedAt = performance.now();
-        const answers = await Promise.all(Array.from({ length: TOGETHER }, ask));
+      for (let count = 0; !refused && count < MAX_REQUESTS; count += BATCH_SIZE) {
+        sentAt = performance.now();
+        const answers = await Promise.all(Array.from({ length: BATCH_SIZE }, send));
         refused = answers.find(({ status }) => status !== 200);
       }
-      assert(refused, `${MAX_REQUESTS} requests were not too many`);
+      assert(refused, `${MAX_REQUESTS} requests did not exhaust the quota`);
       let seconds = secondsToWait(refused);
-      for (const earlyMs of TOO_EARLY_MS) {
-        const endsAt = askedAt + seconds * 1000;
+      for (const earlyMs of EARLY_MS) {
+        const endsAt = sentAt + seconds * 1000;
         if (endsAt - earlyMs < performance.now()) continue;
         await wait(endsAt - earlyMs - performance.now());
-        askedAt = performance.now();
-        const again = await ask();
-        // What takes so long may have been decided after that time.
+        sentAt = performance.now();
+        const again = await send();
+        // A late response may have been decided after that time.
         if (performance.now() >= endsAt) break;
-        assert.equal(again.status, 429, `let in ${earlyMs} ms before the time that was told`);
+        assert.equal(again.status, 429, `a request was admitted ${earlyMs} ms before the time to wait was over`);
         seconds = secondsToWait(again);
       }
       await wait(seconds * 1000);
-      assert.equal((await ask()).status, 200, 'refused after the time to wait');
+      assert.equal((await send()).status, 200, 'a request was refused after the time to wait');
     },
   },
 ];
@@ -51,6 +51,6 @@ export const QUOTA_CHECKS: readonly Check[] = [
 function secondsToWait(answer: Answer): number {
   checkProblem(refusalOf(answer, 429, 'integration_rate_limited'), 429);
   const value = answer.headers.get('retry-after') ?? 'none';
-  assert.match(value, /^[1-9]\d*$/, `the time to wait is ${value}`);
+  assert.match(value, /^[1-9]\d*$/, `Retry-After is ${value}`);
   return Number(value);
 }

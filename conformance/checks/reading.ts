@@ -7,10 +7,10 @@ import { leadOf, pageOf, refusalOf } from '../expectations.ts';
 const INVALID = 'integration_invalid_request';
 const LIMIT_RULES = ['4.3.limit', '8.limit'] as const;
 
-/** How leads are read, and listed. */
+/** Reading and listing leads. */
 export const READING_CHECKS: readonly Check[] = [
   {
-    title: 'a lead is read as it was created',
+    title: 'reading a new lead returns it as it was created',
     rules: ['4.2.current-state'],
     async run(api) {
       const created = leadOf(await api.create(aCapture({ note: 'read me' })), 201);
@@ -18,21 +18,21 @@ export const READING_CHECKS: readonly Check[] = [
     },
   },
   {
-    title: 'a lead that nobody has is not found',
+    title: 'an unknown lead is not found',
     rules: ['4.2.not-found', '7.integration_lead_not_found'],
     async run(api) {
       refusalOf(await api.read(randomUUID()), 404, 'integration_lead_not_found');
     },
   },
   {
-    title: 'an id that is no UUID is refused',
+    title: 'an id that is not a UUID is refused',
     rules: ['4.2.id'],
     async run(api) {
       for (const id of ['1', randomUUID().replaceAll('-', '')]) refusalOf(await api.read(id), 400, INVALID);
     },
   },
   {
-    title: 'a list, followed by its cursors to its end, has every lead once, as it is read alone',
+    title: 'a list, followed by cursors to its end, has every lead exactly once',
     rules: ['2.4.leads', '2.4.nextCursor', '4.3.paging', '4.3.cursor', '8.leads'],
     async run(api) {
       const created: Lead[] = [];
@@ -46,7 +46,6 @@ export const READING_CHECKS: readonly Check[] = [
           lead,
         );
       }
-      // The same leads, in pages of another size.
       const inSmallPages = await follow(api, `limit=${Math.max(2, Math.ceil(ids.length / 20))}`);
       assert.deepEqual(
         inSmallPages.map(({ id }) => id),
@@ -56,7 +55,7 @@ export const READING_CHECKS: readonly Check[] = [
     },
   },
   {
-    title: 'a page has as many leads as were asked for, or 25',
+    title: 'a page has as many leads as requested, or 25 by default',
     rules: LIMIT_RULES,
     async run(api) {
       for (let { length } = await api.allLeads(); length < 26; length += 1) {
@@ -68,13 +67,13 @@ export const READING_CHECKS: readonly Check[] = [
         ['limit=26', 26],
       ] as const) {
         const { leads, nextCursor } = pageOf(await api.list(query));
-        assert.equal(leads.length, count, `${leads.length} leads for "${query}"`);
-        if (count < 26) assert.notEqual(nextCursor, null, 'no next page, where there are more leads');
+        assert.equal(leads.length, count, `the query "${query}" returned ${leads.length} leads`);
+        if (count < 26) assert.notEqual(nextCursor, null, 'nextCursor is null although there are more leads');
       }
     },
   },
   {
-    title: 'a limit that is no whole number from 1 to 100 is refused',
+    title: 'a limit that is not a whole number from 1 to 100 is refused',
     rules: LIMIT_RULES,
     async run(api) {
       for (const limit of ['0', '101', '-1', '1.5', 'ten']) {
@@ -83,7 +82,7 @@ export const READING_CHECKS: readonly Check[] = [
     },
   },
   {
-    title: 'what is no cursor of the service is refused',
+    title: 'an invalid cursor is refused',
     rules: ['4.3.cursor', '8.cursor', '7.integration_invalid_request'],
     async run(api) {
       for (const cursor of ['x', 'not~a~cursor', 'A'.repeat(512), 'A'.repeat(513)]) {
@@ -93,12 +92,12 @@ export const READING_CHECKS: readonly Check[] = [
   },
 ];
 
-/** All leads of a list, page by page, each page held against the contract. */
+/** Reads all leads of a list, page by page, and validates each page. */
 async function follow(api: Api, query: string): Promise<Lead[]> {
   const leads: Lead[] = [];
   for (let cursor: string | null | undefined; cursor !== null; ) {
     const page = pageOf(await api.list(cursor === undefined ? query : `${query}&cursor=${cursor}`));
-    assert.notEqual(page.nextCursor, cursor, 'a page leads to itself');
+    assert.notEqual(page.nextCursor, cursor, 'a page returned its own cursor');
     leads.push(...page.leads);
     cursor = page.nextCursor;
   }

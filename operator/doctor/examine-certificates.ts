@@ -4,53 +4,53 @@ import { certificatesIn, pemOf, type TlsFiles } from '../../common/tls-credentia
 import { DAY_MS } from '../../common/units.ts';
 import { type Finding, Notes } from './finding.ts';
 
-/** How long before its end a certificate is to be renewed; days. */
+/** How long before its expiry a certificate should be renewed; days. */
 const RENEW_DAYS = 30;
 
-/** What to do about one that ends. A process reads its files again by itself. */
+/** A process reloads its files when they change. */
 const REMEDY = 'renew it, in the same file';
 
 /**
- * Looks at the certificates in the files that a process speaks TLS with, and at its key. A chain is as good as the worst of it,
- * authorities as the best: those to come stand beside those that go.
+ * Examines the TLS certificates and the key of a process. A chain is valid while all of its certificates are, a list of authorities
+ * while any of them is: during a rotation it has both the old and the new one.
  */
 export function examineCertificates(whose: string, files: TlsFiles): readonly Finding[] {
   const { cert, key, ca } = pemOf(files);
   return [
-    ...examine(`${whose}'s certificate`, cert, (notes, chain) => {
+    ...examinePem(`${whose}'s certificate`, cert, (notes, chain) => {
       if (key && !chain[0]?.checkPrivateKey(createPrivateKey(key)))
         notes.fault('its key belongs to another certificate');
-      examineDates(notes, Math.max(...chain.map(beginOf)), Math.min(...chain.map(endOf)));
+      examineDates(notes, Math.max(...chain.map(startOf)), Math.min(...chain.map(endOf)));
     }),
-    ...examine(`${whose}'s authorities`, ca, (notes, authorities) =>
-      examineDates(notes, Math.min(...authorities.map(beginOf)), Math.max(...authorities.map(endOf))),
+    ...examinePem(`${whose}'s authorities`, ca, (notes, authorities) =>
+      examineDates(notes, Math.min(...authorities.map(startOf)), Math.max(...authorities.map(endOf))),
     ),
   ];
 }
 
-const beginOf = ({ validFromDate }: X509Certificate): number => validFromDate.getTime();
+const startOf = ({ validFromDate }: X509Certificate): number => validFromDate.getTime();
 const endOf = ({ validToDate }: X509Certificate): number => validToDate.getTime();
 
-type Look = (notes: Notes, certificates: readonly X509Certificate[]) => void;
+type Examine = (notes: Notes, certificates: readonly X509Certificate[]) => void;
 
-/** Looks at the certificates of a text (PEM). */
-function examine(what: string, pem: string | undefined, look: Look): readonly Finding[] {
+/** @param pem undefined: not set, no findings */
+function examinePem(what: string, pem: string | undefined, examine: Examine): readonly Finding[] {
   if (pem === undefined) return [];
   const notes = new Notes(what);
   try {
-    look(notes, certificatesIn(pem));
+    examine(notes, certificatesIn(pem));
   } catch (error) {
     notes.fault(`cannot be read: ${errorSummary(error)}`);
   }
   return notes.findings;
 }
 
-/** Times are in milliseconds since 1970. */
+/** @param from and `until`: milliseconds since 1970 */
 function examineDates(notes: Notes, from: number, until: number): void {
   const daysLeft = Math.floor((until - Date.now()) / DAY_MS);
   const end = new Date(until).toISOString();
   if (from > Date.now()) notes.fault(`is not valid before ${new Date(from).toISOString()}`);
-  else if (daysLeft < 0) notes.fault(`has expired at ${end}: ${REMEDY}`);
+  else if (daysLeft < 0) notes.fault(`expired at ${end}: ${REMEDY}`);
   else if (daysLeft < RENEW_DAYS) notes.warning(`expires in ${daysLeft} days: ${REMEDY}`);
   else notes.well(`is valid for ${daysLeft} days, until ${end}`);
 }

@@ -11,10 +11,10 @@ import { Health, HealthCheckResponse_ServingStatus as Serving } from '../../prot
 import { ApiKeyService } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { type Finding, Notes } from './finding.ts';
 
-const OTHER_TOKEN = 'does not take this CORE_TOKEN: it needs the same, or its hash in the file of CORE_CALLERS_FILE';
-const NO_GATEWAY = 'knows this caller, and not as a gateway: it needs `gateway` in the file of CORE_CALLERS_FILE';
+const UNKNOWN_TOKEN = 'does not take this CORE_TOKEN: it needs the same, or its hash in the file of CORE_CALLERS_FILE';
+const MISSING_ROLE = 'refuses this caller as a gateway: add the role `gateway` in the file of CORE_CALLERS_FILE';
 
-/** Asks the core, as the gateway reaches it, whether it serves and takes the token. */
+/** Checks whether the core serves and accepts the token, over the connection that the gateway uses. */
 export async function examineCore(config: GatewayConfig): Promise<readonly Finding[]> {
   const notes = new Notes('core');
   const { CORE_URL } = config;
@@ -28,25 +28,26 @@ export async function examineCore(config: GatewayConfig): Promise<readonly Findi
     });
     const { status } = await createClient(Health, transport).check({}, { timeoutMs: DOCTOR_MS });
     if (status === Serving.SERVING) notes.well(`at ${CORE_URL} serves`);
-    else notes.fault(`at ${CORE_URL} answers, but does not serve: it is stopping, or cannot use its database`);
+    else
+      notes.fault(`at ${CORE_URL} answers, but does not serve: it is stopping or cannot use its database; see its log`);
   } catch (error) {
-    if (isTokenRefused(error)) notes.fault(OTHER_TOKEN);
+    if (isTokenRefused(error)) notes.fault(UNKNOWN_TOKEN);
     else
       notes.fault(
-        `at ${CORE_URL} does not answer: ${errorSummary(error)}. Look at CORE_URL, its certificates, and whether it runs`,
+        `at ${CORE_URL} does not answer: ${errorSummary(error)}. Check CORE_URL, its certificates, and that it is running`,
       );
     return notes.findings;
   }
   try {
-    // No secret has this hash: whoever is let in, as a gateway must be, is told that.
+    // No secret has this hash, so an authorised gateway gets KEY_INVALID.
     const secretSha256 = new Uint8Array(32);
     await createClient(ApiKeyService, transport).authenticateApiKey({ secretSha256 }, { timeoutMs: DOCTOR_MS });
   } catch (error) {
-    // A core says so of health only to those who present another token, not to those who present none.
+    // The health check rejects a wrong token, but not a missing one.
     const reason = ConnectError.from(error).findDetails(ErrorInfoSchema)[0]?.reason;
-    if (reason === 'CALLER_UNAUTHENTICATED') notes.fault(OTHER_TOKEN);
-    else if (reason === 'CALLER_FORBIDDEN') notes.fault(NO_GATEWAY);
-    else if (reason !== 'KEY_INVALID') notes.fault(`answers a call with: ${errorSummary(error)}`);
+    if (reason === 'CALLER_UNAUTHENTICATED') notes.fault(UNKNOWN_TOKEN);
+    else if (reason === 'CALLER_FORBIDDEN') notes.fault(MISSING_ROLE);
+    else if (reason !== 'KEY_INVALID') notes.fault(`fails a call: ${errorSummary(error)}; see its log`);
   }
   return notes.findings;
 }

@@ -1,12 +1,12 @@
 import { SettingsError } from '../../common/settings.ts';
 import { type Finding, Notes } from './finding.ts';
 
-/** Reads settings; undefined when they have faults, each of which is a finding. */
+/** Reads settings; undefined when they have faults, each of which becomes a finding. */
 export function examineSettings<Config>(what: string, read: () => Config): [Config | undefined, readonly Finding[]] {
   const notes = new Notes(what);
   try {
     const config = read();
-    notes.well('can be read, and fit together');
+    notes.well('are valid and consistent');
     return [config, notes.findings];
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error;

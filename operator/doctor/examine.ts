@@ -10,10 +10,10 @@ import { examineSettings } from './examine-settings.ts';
 import { examineStore } from './examine-store.ts';
 import type { Finding } from './finding.ts';
 
-/** Which process's surroundings are looked at. */
+/** The process whose dependencies are examined. */
 export type Part = 'core' | 'gateway';
 
-/** Looks at everything that the processes of a deployment need, from this machine and with these settings. */
+/** Examines everything that the processes of a deployment depend on, from this machine and with these settings. */
 export async function examine(parts: readonly Part[], env: Environment): Promise<readonly Finding[]> {
   const findings = parts.map((part) => (part === 'core' ? examineCoreSide(env) : examineGatewaySide(env)));
   return (await Promise.all(findings)).flat();
@@ -32,6 +32,6 @@ async function examineCoreSide(env: Environment): Promise<readonly Finding[]> {
 async function examineGatewaySide(env: Environment): Promise<readonly Finding[]> {
   const [config, findings] = examineSettings('gateway settings', () => readGatewayConfig(env));
   if (!config) return findings;
-  const asked = await Promise.all([examineCore(config), examineRedis(config), examineGateway(config.PUBLIC_URL)]);
-  return [...findings, ...examineCertificates('gateway', tlsToCore(config)), ...asked.flat()];
+  const remote = await Promise.all([examineCore(config), examineRedis(config), examineGateway(config.PUBLIC_URL)]);
+  return [...findings, ...examineCertificates('gateway', tlsToCore(config)), ...remote.flat()];
 }

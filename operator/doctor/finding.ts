@@ -1,14 +1,14 @@
-/** Something that was looked at, and how it is. */
+/** The result of examining one part of a deployment. */
 export interface Finding {
-  /** What was looked at: `core settings`, `Redis`, … */
+  /** The part: `core settings`, `Redis`, … */
   readonly what: string;
-  /** A warning is no reason not to serve, but somebody should look at it. */
+  /** With a warning the part works, but an operator should act. */
   readonly verdict: 'well' | 'warning' | 'fault';
-  /** How it is; what is not well, with what to do about it. */
+  /** The state of the part; for a warning or fault, also what to do. */
   readonly says: string;
 }
 
-/** Notes findings about one thing. */
+/** Collects the findings about one part. */
 export class Notes {
   readonly findings: Finding[] = [];
   readonly #what: string;
@@ -29,17 +29,17 @@ export class Notes {
     this.findings.push({ what: this.#what, verdict: 'fault', says });
   }
 
-  /** Notes whether a clock agrees with this machine's. @param whose names it, as "the clock of …" */
-  clock(whose: string, time: Date, askedAt: number, precisionMs: number): void {
-    // It was read somewhere between question and answer.
-    const skewMs = time.getTime() - (askedAt + Date.now()) / 2;
+  /** Notes a clock that differs from this machine's. @param whose its owner, as in "the clock of …" */
+  clock(whose: string, time: Date, requestedAt: number, precisionMs: number): void {
+    // It was read between the request and the response.
+    const skewMs = time.getTime() - (requestedAt + Date.now()) / 2;
     if (Math.abs(skewMs) > MAX_SKEW_MS + precisionMs) {
       const seconds = Math.abs(skewMs / 1000).toFixed(1);
-      const way = skewMs > 0 ? 'ahead of' : 'behind';
-      this.warning(`the clock of ${whose} is ${seconds} s ${way} this machine's: let NTP set both`);
+      const direction = skewMs > 0 ? 'ahead of' : 'behind';
+      this.warning(`the clock of ${whose} is ${seconds} s ${direction} this machine's: synchronise both with NTP`);
     }
   }
 }
 
-/** How far two clocks may be from each other before keys expire at visibly different times; milliseconds. */
+/** The maximum difference of two clocks without visible effects on the expiry of keys; milliseconds. */
 const MAX_SKEW_MS = 1000;

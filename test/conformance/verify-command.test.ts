@@ -38,7 +38,7 @@ test('a deployment that keeps the contract: a table, progress on standard error,
   expect(printed).toMatch(/^passed +4\.1\.1 +The same key with the same data/m);
   expect(printed).toMatch(/^not checked +5\.11 .*\n +needs a suspended studio$/m);
   expect(printed).toMatch(/ 0 are broken, \d+ cannot be checked with one key\.\n$/);
-  expect(progress).toMatch(/^ {2}1\/\d+ {2}without a key nothing is answered/);
+  expect(progress).toMatch(/^ {2}1\/\d+ {2}a request without a key is refused with 401/);
   expect(printed + progress).not.toContain(studio.secret);
   expect(status).toBe(0);
 });
@@ -50,7 +50,7 @@ test('JSON for programs', async () => {
   expect(counts.rules).toMatchObject({ failed: 0 });
   expect(rules).toContainEqual({
     rule: '2.3.lead',
-    text: 'A lead is answered as the one property of an object.',
+    text: 'A response with a lead is an object with the one property lead.',
     verdict: 'passed',
   });
   expect(checks[0]).toMatchObject({ verdict: 'passed', rules: expect.arrayContaining(['5.1']) });
@@ -84,13 +84,13 @@ test('a deployment that breaks a rule: the rule, the reason, status 1', async ()
 
   const { status, printed } = await verify(`http://127.0.0.1:${port}`, { set: studio.secret });
 
-  expect(printed).toMatch(/^FAILED +1\.no-browser .*\n.*an answer has the header access-control-allow-origin/m);
+  expect(printed).toMatch(/^FAILED +1\.no-browser .*\n.*a response has the header access-control-allow-origin/m);
   expect(printed).toMatch(/, 1 are broken, /);
   expect(status).toBe(1);
 });
 
 test.each([
-  ['an unknown key', () => service.url, /^the key must be one with both scopes; it is answered with 401/],
+  ['an unknown key', () => service.url, /^the key is refused with status 401/],
   ['no server at the address', () => 'http://127.0.0.1:65535', /^the deployment does not answer: .*ECONNREFUSED/],
 ])('%s: reported in one line, status 2', async (_what, baseUrl, message) => {
   const { status, printed, progress } = await verify(baseUrl(), { set: 'lik_nobody' });

@@ -99,7 +99,7 @@ test('no file is written over, and what keeps a backup from being made is told i
     [`sqlite:${path}`, join(folder, 'nowhere/backup.db'), 'ENOENT'],
     [`sqlite:${free}`, `${free}.backup`, `the database file ${free} is not there\n`],
     [`sqlite:${taken}`, free, `the file ${taken} is not a database`],
-    ['mongodb://127.0.0.1:1/leads', free, 'DATABASE_URL names a server: its own tools make its backups\n'],
+    ['mongodb://127.0.0.1:1/leads', free, 'DATABASE_URL names a server: back it up with its own tools\n'],
   ] as const) {
     expect(await backUp(databaseUrl, file), says).toEqual([1, expect.stringContaining(says)]);
   }
@@ -120,7 +120,7 @@ test('while it is written a terminal is told how far it is; broken off by Ctrl-C
   running.child.kill('SIGINT');
 
   expect(await running.ended()).toBe(1);
-  expect(running.output()).toContain(`broken off: there is no ${file}`);
+  expect(running.output()).toContain(`backup interrupted: ${file} was not written`);
   expect(readdirSync(dirname(file))).toEqual([]);
 });
 

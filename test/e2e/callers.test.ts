@@ -23,7 +23,7 @@ function commands() {
 test('a caller is added, given a second token, relieved of the first, and removed; its tokens are kept nowhere', async () => {
   const { folder, path, cli, refused, token, entries } = commands();
   expect(await refused('list')).toBe('[]\n');
-  expect(await refused('new', 'website')).toMatch(/^1 there is no caller website: a new one needs --may/);
+  expect(await refused('new', 'website')).toMatch(/^1 caller website does not exist: to add it, give its roles with --may/);
 
   const first = await token('website', '--may', 'gateway');
   const crm = await token('crm', '--may', 'crm', 'operator', '--studio', 'studio-1', 'studio-2');
@@ -33,7 +33,7 @@ test('a caller is added, given a second token, relieved of the first, and remove
     website: { may: ['gateway'], tokens: [{ sha256: tokenHash(first) }] },
     crm: { may: ['crm', 'operator'], studios: ['studio-1', 'studio-2'], tokens: [{ sha256: tokenHash(crm) }] },
   });
-  expect(await refused('new', 'website', '--may', 'read')).toMatch(/^1 there is a caller website/);
+  expect(await refused('new', 'website', '--may', 'read')).toMatch(/^1 caller website exists/);
   expect(await refused('retire', 'website')).toMatch(/^1 website has no second token/);
 
   const second = await token('website');
@@ -52,8 +52,8 @@ test('a caller is added, given a second token, relieved of the first, and remove
   expect(entries().website?.tokens).toMatchObject([{ sha256: tokenHash(second) }]);
   await cli('remove', 'website');
   expect(Object.keys(entries())).toEqual(['crm']);
-  expect(await refused('remove', 'website')).toMatch(/^1 there is no caller website/);
-  expect(await refused('new', 'Web Site', '--may', 'read')).toMatch(/^1 The file is no file of callers: names have/);
+  expect(await refused('remove', 'website')).toMatch(/^1 caller website does not exist/);
+  expect(await refused('new', 'Web Site', '--may', 'read')).toMatch(/^1 The file is not a callers file: names have/);
   expect(readFileSync(path, 'utf8')).not.toContain(crm);
   // Nothing of what was refused is left.
   expect(readdirSync(folder)).toEqual(['callers.json']);
@@ -133,9 +133,9 @@ test('a token is changed under load, and no request fails; what is retired opens
     );
   await some();
   const second = await token('website');
-  await core.printed(/callers are in use as their files have them now/);
+  await core.printed(/callers reloaded/);
   writeFileSync(tokenFile, second);
-  await gateway.printed(/tokens for the core are in use as their files have them now/);
+  await gateway.printed(/tokens for the core reloaded/);
   await cli('retire', 'website');
   const bySecond = () =>
     caller.call(

@@ -52,7 +52,7 @@ test('an operator sees and removes sources, more of them than a page has, and is
   const { stderr } = await promisify(execFile)(join(ROOT, 'operator/cli.ts'), ['sources', 'list', 's1'], {
     env: { PATH: process.env.PATH, DATABASE_URL: `sqlite:${path}` },
   });
-  expect(stderr).toContain(`the lead source ${ids[0]} of studio s1 cannot be read: name is not as it must be`);
+  expect(stderr).toContain(`the lead source ${ids[0]} of studio s1 cannot be read: name is invalid`);
 }, 60_000);
 
 test('an operator sets up a studio, issues, replaces, lists and revokes a key, for people and for programs', async () => {
@@ -142,7 +142,7 @@ test('an operator corrects and finds a lead with what the standard input gives, 
   expect(JSON.parse(await find(lead.contact))).toEqual([]);
   await expect(find({ type: 'fax', value: '1' })).rejects.toMatchObject({
     code: 1,
-    stderr: expect.stringContaining('must be a type, email or phone'),
+    stderr: expect.stringContaining('must be a JSON object with a type, email or phone'),
   });
 
   for (const [input, ...said] of [
@@ -150,7 +150,7 @@ test('an operator corrects and finds a lead with what the standard input gives, 
     [
       { stage: 'won', note: 5, contact: { email: 'x' } },
       'stage must be one of',
-      'note must be a text or null',
+      'note must be a string or null',
       'contact',
     ],
     [{ displayName: '', note: '' }, 'INVALID_REQUEST', 'lead.displayName must be 1 to 160', 'lead.note must be 1 to'],
@@ -249,7 +249,7 @@ test('an operator erases a lead, and all that have long been closed, and does so
 
   expect(await json('leads', 'erase', 'studio-1', one.id)).toMatchObject({ id: one.id, stage: 'new' });
   const refused = await cli('leads', 'erase', 'studio-1').catch((error) => error);
-  expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('which lead?') });
+  expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('no lead given') });
   expect(await json('leads', 'erase', '--closed-before', '2099-02-01')).toEqual({ wouldErase: 3 });
   expect(await json('leads', 'erase', 'studio-1', '--closed-before', '2099-02-01', '--yes')).toEqual({ erased: 2 });
   expect(await json('leads', 'erase', '--closed-before', '2099-02-01', '--yes')).toEqual({ erased: 1 });
@@ -277,7 +277,7 @@ test('an operator erases a lead, and all that have long been closed, and does so
   expect(await cli('erasures', 'export')).toMatch(new RegExp(one.id));
   writeFileSync(file, '{}');
   const broken = await cli('erasures', 'apply', file).catch((error) => error);
-  expect(broken).toMatchObject({ code: 1, stderr: 'line 1 is no line of a journal of erasures\n' });
+  expect(broken).toMatchObject({ code: 1, stderr: 'line 1 is not an entry of a journal of erasures; the lines before it were applied\n' });
   expect(await json('vacuum')).toMatchObject({ before: expect.any(Number) });
 }, 120_000);
 
@@ -321,7 +321,7 @@ test('an operator imports what another deployment exported, stopped and begun ag
   writeFileSync(file, `${JSON.stringify(record(1))}\nno JSON\n{"displayName":""}\n{"stage":"sold"}\n`);
   const faulty = await from.cli('--json', 'leads', 'import', 's1', file).catch((error) => error);
   expect(faulty).toMatchObject({ code: 1, stdout: expect.stringContaining('"refused": 3') });
-  expect(faulty.stderr).toMatch(/^line 2: is no object in JSON$/m);
+  expect(faulty.stderr).toMatch(/^line 2: is not a JSON object$/m);
   expect(faulty.stderr).toMatch(/^line 3: INVALID_REQUEST: displayName must be/m);
   const nowhere = await from.cli('leads', 'import', 'nobody', file).catch((error) => error);
   expect(nowhere).toMatchObject({ code: 1, stderr: expect.stringContaining('STUDIO_NOT_FOUND') });

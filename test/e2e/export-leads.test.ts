@@ -142,7 +142,7 @@ describeWithSmallDisks('on a disk of its own', () => {
 
     const { status, output } = await toFile();
     expect(output).toMatch(
-      /out: ENOSPC: no space left on device, write\n\d+ leads were written before; --resume goes on/,
+      /out: ENOSPC: no space left on device, write\n\d+ leads were written; continue after them with --resume/,
     );
     expect(status).toBe(1);
     disk.free();

@@ -91,7 +91,7 @@ describe('npm start', () => {
     execFileSync('pkill', ['-KILL', '-P', String(running.child.pid), '-f', file]);
 
     expect(await running.ended()).toBe(1);
-    expect(running.output()).toContain(`${file} has ended (SIGKILL)`);
+    expect(running.output()).toContain(`${file} exited (SIGKILL)`);
     expect(await isAnswering(url)).toBe(false);
   });
 

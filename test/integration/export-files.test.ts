@@ -160,7 +160,7 @@ describe.each<[FormatName]>([['ndjson'], ['csv']])('a file of %s', (format) => {
     const text = content === 'other' ? other : content;
     writeFileSync(join(folder, 'out'), text);
 
-    await expect(toFile({ format, resumes: true })).rejects.toThrow('has something else than such an export');
+    await expect(toFile({ format, resumes: true })).rejects.toThrow('is not an export in this format');
 
     expect(readFileSync(join(folder, 'out'), 'utf8')).toBe(text);
   });
@@ -182,7 +182,7 @@ describe.each<[FormatName]>([['ndjson'], ['csv']])('a file of %s', (format) => {
     const broken = await toFile({ format, from: awayFrom(3) }).catch((error) => error);
 
     expect(broken).toBeInstanceOf(ExportBroken);
-    expect(broken.message).toBe('200 leads were written before; --resume goes on behind them');
+    expect(broken.message).toBe('200 leads were written; continue after them with --resume');
     expect(broken.cause).toBeInstanceOf(StoreUnavailable);
     expect(await toFile({ format, resumes: true })).toBe(whole);
   });

@@ -1,0 +1,34 @@
+import { Throttle } from '../../common/throttle.ts';
+import { resendChanges, watchChanges } from '../changes.ts';
+import { standardOutput } from '../export-output.ts';
+import { abortOnSignal, isJson, PROGRESS_INTERVAL_MS, program, runOnStore } from './program.ts';
+
+/** Adds the commands for the change feed. */
+export function addChangeCommands(): void {
+  const changes = program
+    .command('changes')
+    .description('inspect the change feed: the leads with changes that consumers have not acknowledged');
+  changes
+    .command('watch')
+    .description('print pending and new changes until Ctrl-C, without acknowledging them')
+    .addHelpText('after', '\nWhile 200 leads are unacknowledged, those after them are not shown.')
+    .action(() =>
+      runOnStore(async (deps) => {
+        const { write } = standardOutput();
+        await watchChanges(deps, { json: isJson(), write, log: console.error, ending: abortOnSignal() });
+      }),
+    );
+  changes
+    .command('resend')
+    .description('put leads into the feed again as if each had changed, for a consumer that has lost its copy')
+    .argument('[studio]', 'studio of the leads (default: all)')
+    .action((studioId: string | undefined) =>
+      runOnStore(async (deps) => {
+        const throttle = new Throttle(PROGRESS_INTERVAL_MS);
+        const onProgress = (count: number) => {
+          if (throttle.allow()) console.error(`${count} leads so far`);
+        };
+        return { resent: await resendChanges(deps, studioId, onProgress) };
+      }),
+    );
+}

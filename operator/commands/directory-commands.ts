@@ -1,0 +1,102 @@
+import { Option } from 'commander';
+import { newId } from '../../src/domain/new-id.ts';
+import type { MemberRole, Studio } from '../../src/domain/studio.ts';
+import {
+  getStudio,
+  listEveryLeadSource,
+  putLeadSource,
+  putMember,
+  putStudio,
+  removeLeadSource,
+  removeMember,
+} from '../../src/usecases/keep-directory.ts';
+import { everyStudio } from '../../src/usecases/list-studios.ts';
+import { publicStudio } from '../cli-output.ts';
+import { AUDITED_MEMBER, DEFAULT_QUOTA_HELP, type QuotaOption, quotaOption } from './options.ts';
+import { BY_HAND, program, runOnStore } from './program.ts';
+
+/** Adds the commands for studios, their members and their lead sources. */
+export function addDirectoryCommands(): void {
+  addStudioCommands();
+  addMemberCommands();
+  addSourceCommands();
+}
+
+interface PutStudioOptions {
+  readonly status?: Studio['status'];
+  readonly region?: string;
+  readonly quota?: QuotaOption;
+  readonly member?: string;
+}
+
+function addStudioCommands(): void {
+  const studios = program.command('studios').description('manage studios');
+  studios
+    .command('put <studio>')
+    .description('create a studio, or change the given settings of one; a new studio is active')
+    .addOption(
+      new Option('--status <status>', 'whether the public API serves the studio').choices(['active', 'suspended']),
+    )
+    .option('--region <code>', 'country of phone numbers without a country code, such as DE; "none" for unknown')
+    .option('--quota <number>', `requests per window of all its keys together; ${DEFAULT_QUOTA_HELP}`, quotaOption)
+    .option(...AUDITED_MEMBER)
+    .action((id: string, { region, quota, member: memberId, ...options }: PutStudioOptions) => {
+      const regionCode = region === 'none' ? null : region;
+      const quotaLimit = quota === 'default' ? null : quota;
+      return runOnStore(async (deps) => {
+        const status = options.status ?? ((await deps.store.findStudio(id)) ? 'unchanged' : 'active');
+        return publicStudio(await putStudio(deps, { id, status, regionCode, quotaLimit, memberId, ...BY_HAND }));
+      });
+    });
+  studios
+    .command('get <studio>')
+    .description('show a studio')
+    .action((id: string) => runOnStore(async (deps) => publicStudio(await getStudio(deps, id))));
+  studios
+    .command('list')
+    .description('list all studios')
+    .action(() => runOnStore(async (deps) => (await Array.fromAsync(everyStudio(deps))).map(publicStudio)));
+}
+
+function addMemberCommands(): void {
+  const members = program.command('members').description('manage the members of a studio');
+  members
+    .command('put <studio> <member>')
+    .description('create or replace a member')
+    .addOption(
+      new Option('--role <role>', 'role in the studio; owners and admins manage its keys')
+        .choices(['owner', 'admin', 'staff'])
+        .makeOptionMandatory(),
+    )
+    .action((studioId: string, id: string, { role }: { role: MemberRole }) =>
+      runOnStore((deps) => putMember(deps, { studioId, id, role })),
+    );
+  members
+    .command('remove <studio> <member>')
+    .description('remove a member; the keys that the member issued stop working')
+    .action((studioId: string, memberId: string) =>
+      runOnStore(async (deps) => ({ removed: await removeMember(deps, { studioId, memberId }) })),
+    );
+}
+
+function addSourceCommands(): void {
+  const sources = program.command('sources').description('manage the lead sources of a studio');
+  sources
+    .command('put <studio> [source]')
+    .description('create or replace a source; without an id, create one with a new id')
+    .requiredOption('--name <name>', 'display name')
+    .option('--disabled', 'refuse new leads from the source')
+    .action((studioId: string, id: string | undefined, { name, disabled }: { name: string; disabled?: boolean }) =>
+      runOnStore((deps) => putLeadSource(deps, { studioId, id: id ?? newId(), name, enabled: !disabled })),
+    );
+  sources
+    .command('list <studio>')
+    .description('list all sources of a studio')
+    .action((studioId: string) => runOnStore((deps) => listEveryLeadSource(deps, studioId)));
+  sources
+    .command('remove <studio> <source>')
+    .description('remove a source; new leads can no longer name it')
+    .action((studioId: string, sourceId: string) =>
+      runOnStore(async (deps) => ({ removed: await removeLeadSource(deps, { studioId, sourceId }) })),
+    );
+}

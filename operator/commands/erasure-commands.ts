@@ -1,0 +1,88 @@
+import { createReadStream } from 'node:fs';
+import type { Command } from 'commander';
+import { Throttle } from '../../common/throttle.ts';
+import { countClosedLeads, eraseClosedLeads } from '../../src/usecases/erase-closed-leads.ts';
+import { eraseContact } from '../../src/usecases/erase-contact.ts';
+import { eraseLead } from '../../src/usecases/erase-lead.ts';
+import { getStudio } from '../../src/usecases/keep-directory.ts';
+import { applyErasures, exportErasures } from '../erasures.ts';
+import { standardOutput } from '../export-output.ts';
+import { CONTACT_HELP, readContact } from '../read-contact.ts';
+import { AUDITED_MEMBER, dateOrTime } from './options.ts';
+import { BY_HAND, PROGRESS_INTERVAL_MS, program, runOnStore } from './program.ts';
+
+/** Adds the commands that erase leads to the group `leads`. */
+export function addEraseCommands(leads: Command): void {
+  leads
+    .command('erase')
+    .description('erase the personal data of leads permanently; ids, idempotency keys, times and stages remain')
+    .argument('[studio]', 'with --closed-before, the only studio to erase in (default: all)')
+    .argument('[lead]', 'the one lead to erase')
+    .option(
+      '--closed-before <date>',
+      'erase all closed leads unchanged since this date, such as 2025-01-31',
+      dateOrTime,
+    )
+    .option('--yes', 'with --closed-before: erase; without it, only the number of leads is printed')
+    .option(...AUDITED_MEMBER)
+    .action(eraseLeads);
+  leads
+    .command('erase-contact <studio>')
+    .description('erase all leads of a contact, including closed ones')
+    .option(...AUDITED_MEMBER)
+    .addHelpText('after', CONTACT_HELP)
+    .action((studioId: string, { member: memberId }: { member?: string }) =>
+      runOnStore(async (deps) =>
+        eraseContact(deps, { studioId, contact: await readContact(process.stdin), memberId, ...BY_HAND }),
+      ),
+    );
+}
+
+/** Adds the commands for the journal of erasures. */
+export function addErasureCommands(): void {
+  const erasures = program
+    .command('erasures')
+    .description('export the journal of erased leads, and apply it to a restored backup');
+  erasures
+    .command('export')
+    .description('write one line of JSON per erased lead, without personal data')
+    .action(() => runOnStore((deps) => exportErasures(deps, standardOutput().write)));
+  erasures
+    .command('apply')
+    .description('erase the leads that a journal names')
+    .argument('[file]', 'output of `erasures export` (default: standard input)')
+    .action((file: string | undefined) =>
+      runOnStore((deps) => applyErasures(deps, file === undefined ? process.stdin : createReadStream(file))),
+    );
+}
+
+interface EraseOptions {
+  readonly closedBefore?: Date;
+  readonly yes?: boolean;
+  readonly member?: string;
+}
+
+async function eraseLeads(
+  studioId: string | undefined,
+  leadId: string | undefined,
+  { closedBefore: before, yes = false, member: memberId }: EraseOptions,
+): Promise<void> {
+  if (before === undefined) {
+    if (studioId === undefined || leadId === undefined)
+      return program.error('error: no lead given: name a studio and a lead, or add --closed-before');
+    return runOnStore((deps) => eraseLead(deps, { studioId, leadId, memberId, ...BY_HAND }));
+  }
+  if (leadId !== undefined) return program.error('error: a lead cannot be combined with --closed-before: give one');
+  await runOnStore(async (deps) => {
+    if (studioId !== undefined) await getStudio(deps, studioId);
+    const count = await countClosedLeads(deps, { studioId, before });
+    if (!yes) return { wouldErase: count };
+    console.error(`erasing ${count} leads`);
+    const throttle = new Throttle(PROGRESS_INTERVAL_MS);
+    const which = { studioId, before, memberId: memberId ?? null, ...BY_HAND };
+    const erased = await eraseClosedLeads(deps, which, (erasedSoFar) => {
+      if (throttle.allow()) console.error(`${erasedSoFar} of ${count} leads erased`);
+    });
+    return { erased };
+  });
+}

@@ -1,0 +1,61 @@
+import { text } from 'node:stream/consumers';
+import { Argument } from 'commander';
+import { printable } from '../../common/printable.ts';
+import { Api } from '../../conformance/api.ts';
+import { showReport } from '../../conformance/show-report.ts';
+import { CannotVerify, preflight, verify } from '../../conformance/verify.ts';
+import { showFindings } from '../cli-output.ts';
+import { examine, type Part } from '../doctor/examine.ts';
+import { isJson, program } from './program.ts';
+
+/** Adds the commands that examine a deployment. */
+export function addExaminationCommands(): void {
+  program
+    .command('doctor')
+    .description('diagnose a deployment: settings, database and indexes, core, Redis, gateway, clocks, certificates')
+    .addArgument(
+      new Argument('[part]', 'process whose settings this environment has (default: both)').choices([
+        'core',
+        'gateway',
+      ]),
+    )
+    .addHelpText('after', '\nChanges nothing. Exit status: 0 without faults, even with warnings; else 1.')
+    .action(async (part?: Part) => {
+      const findings = await examine(part ? [part] : ['core', 'gateway'], process.env);
+      showFindings(findings, isJson());
+      process.exitCode = findings.some(({ verdict }) => verdict === 'fault') ? 1 : 0;
+    });
+  program
+    .command('verify')
+    .description('test a deployment of the public API against its contract, rule by rule, from outside')
+    .requiredOption('--base-url <url>', 'address of the deployment, without /v1')
+    .option('--quota', 'also exhaust the quota of the key, and wait until it is available again')
+    .addHelpText(
+      'after',
+      `
+Creates some hundred leads in the studio of the key: use a throwaway studio, and
+a key with both scopes. The key is read from LEAD_INTAKE_KEY, or from standard
+input. LEAD_INTAKE_SOURCE_ID may name an enabled source of the studio.
+Exit status: 0 if no rule is broken, 1 if one is, 2 if the deployment cannot be
+tested.`,
+    )
+    .action(verifyDeployment);
+}
+
+async function verifyDeployment({ baseUrl, quota = false }: { baseUrl: string; quota?: boolean }): Promise<void> {
+  const secret = process.env.LEAD_INTAKE_KEY || (await text(process.stdin)).trim();
+  const onWait = (seconds: number) => console.error(`quota exhausted: waiting ${seconds} s`);
+  const api = new Api(baseUrl, secret, process.env.LEAD_INTAKE_SOURCE_ID || undefined, onWait);
+  const onCheck = (title: string, index: number, count: number) =>
+    console.error(`${String(index + 1).padStart(3)}/${count}  ${title}`);
+  try {
+    await preflight(api);
+    const report = await verify(api, { quota, onCheck });
+    showReport(report, isJson());
+    process.exitCode = report.rules.some(({ verdict }) => verdict === 'failed') ? 1 : 0;
+  } catch (error) {
+    if (!(error instanceof CannotVerify)) throw error;
+    console.error(printable(error.message));
+    process.exitCode = 2;
+  }
+}

@@ -1,0 +1,109 @@
+import { createReadStream } from 'node:fs';
+import { text } from 'node:stream/consumers';
+import { Argument, Option } from 'commander';
+import type { ApiKeyScope } from '../../src/domain/api-key.ts';
+import { findLeakedKeys } from '../../src/usecases/find-leaked-keys.ts';
+import { createApiKey, listApiKeys, replaceApiKey, revokeApiKey } from '../../src/usecases/manage-api-keys.ts';
+import { putApiKeyQuota } from '../../src/usecases/put-api-key-quota.ts';
+import { foundSecret, publicKey } from '../cli-output.ts';
+import {
+  AUDITED_MEMBER,
+  DEFAULT_QUOTA_HELP,
+  daysFromNow,
+  type QuotaOption,
+  quotaOption,
+  wholeNumber,
+} from './options.ts';
+import { BY_HAND, program, runOnStore } from './program.ts';
+
+const MANAGER = ['--member <id>', 'owner or admin of the studio who issues the secret'] as const;
+const MANAGER_OR_OPERATOR = [
+  '--member <id>',
+  'owner or admin of the studio on whose behalf to act (default: the operator)',
+] as const;
+const DAYS = ['--days <number>', 'validity from now, in days', wholeNumber] as const;
+
+interface CreateKeyOptions {
+  readonly member: string;
+  readonly name: string;
+  readonly scope: ApiKeyScope[];
+  readonly days: number;
+}
+
+/** Adds the commands for API keys. */
+export function addKeyCommands(): void {
+  const keys = program.command('keys').description('manage the API keys of a studio');
+  keys
+    .command('create <studio>')
+    .description('issue a key; its secret is printed once and cannot be shown again')
+    .requiredOption(...MANAGER)
+    .requiredOption('--name <name>', 'display name')
+    .addOption(
+      new Option('--scope <scope...>', 'operations that the key allows')
+        .choices(['leads.read', 'leads.create'])
+        .default(['leads.read', 'leads.create']),
+    )
+    .option(...DAYS, 365)
+    .action((studioId: string, { member: memberId, name, scope: scopes, days }: CreateKeyOptions) =>
+      runOnStore(async (deps) => {
+        const expiresAt = daysFromNow(days);
+        const issued = await createApiKey(deps, { studioId, memberId, name, scopes, expiresAt, ...BY_HAND });
+        return { ...publicKey(issued.key), secret: issued.secret };
+      }),
+    );
+  keys
+    .command('list <studio>')
+    .description('list all keys of a studio, without their secrets')
+    .option(...MANAGER_OR_OPERATOR)
+    .action((studioId: string, { member = null }: { member?: string | null }) =>
+      runOnStore(async (deps) => (await listApiKeys(deps, { studioId, memberId: member })).map(publicKey)),
+    );
+  keys
+    .command('replace <studio> <key>')
+    .description('issue a new secret for a key, printed once; the old secret stops working immediately')
+    .requiredOption(...MANAGER)
+    .option(...DAYS)
+    .action((studioId: string, keyId: string, { member: memberId, days }: { member: string; days?: number }) =>
+      runOnStore(async (deps) => {
+        const expiresAt = days === undefined ? undefined : daysFromNow(days);
+        const issued = await replaceApiKey(deps, { studioId, memberId, keyId, expiresAt, ...BY_HAND });
+        return { ...publicKey(issued.key), secret: issued.secret };
+      }),
+    );
+  keys
+    .command('revoke <studio> <key>')
+    .description('revoke a key permanently')
+    .option(...MANAGER_OR_OPERATOR)
+    .action((studioId: string, keyId: string, { member = null }: { member?: string | null }) =>
+      runOnStore(async (deps) =>
+        publicKey(await revokeApiKey(deps, { studioId, memberId: member, keyId, ...BY_HAND })),
+      ),
+    );
+  keys
+    .command('find')
+    .description('identify the keys whose secrets appear in a file or on standard input')
+    .argument('[file]', 'file to search, such as a log (default: standard input)')
+    .addHelpText(
+      'after',
+      '\nSecrets are not arguments, because other users of the machine can see those.\nThey are never printed.',
+    )
+    .action((file: string | undefined) =>
+      runOnStore(async (deps) => {
+        const input = await text(file === undefined ? process.stdin : createReadStream(file));
+        const { found, misspelt } = await findLeakedKeys(deps, input);
+        if (misspelt > 0) console.error(`ignored ${misspelt} strings like secrets: their checksums are wrong`);
+        return found.map(foundSecret);
+      }),
+    );
+  keys
+    .command('quota <studio> <key>')
+    .description('set the quota of a key; every gateway applies it within a minute')
+    .addArgument(new Argument('<number>', `requests per window; ${DEFAULT_QUOTA_HELP}`).argParser(quotaOption))
+    .option(...AUDITED_MEMBER)
+    .action((studioId: string, keyId: string, quota: QuotaOption, { member: memberId }: { member?: string }) =>
+      runOnStore(async (deps) => {
+        const quotaLimit = quota === 'default' ? undefined : quota;
+        return publicKey(await putApiKeyQuota(deps, { studioId, keyId, quotaLimit, memberId, ...BY_HAND }));
+      }),
+    );
+}

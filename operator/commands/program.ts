@@ -1,0 +1,100 @@
+import { inspect } from 'node:util';
+import { Command } from 'commander';
+import { errorSummary } from '../../common/error-summary.ts';
+import { printableLines } from '../../common/printable.ts';
+import { SettingsError } from '../../common/settings.ts';
+import { Throttle } from '../../common/throttle.ts';
+import { readDatabaseUrl } from '../../src/config.ts';
+import { COMMAND_LINE } from '../../src/domain/audit.ts';
+import { systemClock } from '../../src/domain/clock.ts';
+import { newId } from '../../src/domain/new-id.ts';
+import { Refusal } from '../../src/domain/refusal.ts';
+import type { ConversionProgress } from '../../src/store/conversion.ts';
+import { openStore } from '../../src/store/open-store.ts';
+import { StoreUnavailable, UnreadableRecord } from '../../src/store/store.ts';
+import type { Dependencies } from '../../src/usecases/dependencies.ts';
+import { CallersFault } from '../callers.ts';
+import { show } from '../cli-output.ts';
+import { JournalFault } from '../erasures.ts';
+import { ExportBroken } from '../export-leads.ts';
+import { OutputFault } from '../export-output.ts';
+
+/** The command line. Each file beside this one adds a group of commands to it. */
+export const program = new Command('lead-intake')
+  .description('Administers studios, API keys and leads on the database of DATABASE_URL, and examines deployments.')
+  .option('--json', 'print JSON instead of text')
+  .showHelpAfterError('(add --help for usage)');
+
+/** The caller that the audit log records for commands. */
+export const BY_HAND = { caller: COMMAND_LINE };
+
+/** How often a long command prints its progress; milliseconds. */
+export const PROGRESS_INTERVAL_MS = 5000;
+
+/** Prints a result as JSON or text, as `--json` says. */
+export function showResult(result: unknown): void {
+  show(result, isJson());
+}
+
+export function isJson(): boolean {
+  return program.opts<{ json?: boolean }>().json === true;
+}
+
+/** Runs a command on the store and prints its result, if it has one. */
+export function runOnStore(command: (deps: Dependencies) => Promise<unknown>): Promise<void> {
+  return runReported(async () => {
+    const report = ({ message }: UnreadableRecord) => console.error(message);
+    const databaseUrl = readDatabaseUrl(process.env).reveal();
+    const store = await openStore(databaseUrl, undefined, report, { onProgress: showConversion() });
+    try {
+      const result = await command({ store, clock: systemClock, newId });
+      if (result !== undefined) showResult(result);
+    } finally {
+      await store.close();
+    }
+  });
+}
+
+/** Runs a command, and prints a failure on standard error. A closed pipe is not one: its reader has read enough. */
+export async function runReported(command: () => Promise<void>): Promise<void> {
+  try {
+    await command();
+  } catch (error) {
+    if (error instanceof OutputFault && error.isClosedPipe) return;
+    console.error(printableLines(messageOf(error)));
+    process.exitCode = 1;
+  }
+}
+
+/** Aborts a signal on Ctrl-C or SIGTERM. */
+export function abortOnSignal(reason?: unknown): AbortSignal {
+  const controller = new AbortController();
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => controller.abort(reason));
+  return controller.signal;
+}
+
+function showConversion(): (progress: ConversionProgress) => void {
+  const throttle = new Throttle(PROGRESS_INTERVAL_MS);
+  return ({ done, total }) => {
+    if (throttle.allow())
+      console.error(`converting the database file of an earlier release: ${done} of ${total} records`);
+  };
+}
+
+/** Returns one line for each fault that the operator can fix; for a bug, its stack. */
+function messageOf(error: unknown): string {
+  if (
+    error instanceof SettingsError ||
+    error instanceof OutputFault ||
+    error instanceof JournalFault ||
+    error instanceof CallersFault
+  )
+    return error.message;
+  if (error instanceof ExportBroken) return `${messageOf(error.cause)}\n${error.message}`;
+  if (error instanceof StoreUnavailable || error instanceof UnreadableRecord) return errorSummary(error);
+  // An error of the file system, about a file that an argument names.
+  if (error instanceof Error && 'syscall' in error) return error.message;
+  if (!(error instanceof Refusal)) return inspect(error);
+  const faults = error.faults.map(({ field, message }) => `  ${field} ${message}`);
+  return [`${error.reason}: ${error.message}`, ...faults].join('\n');
+}
