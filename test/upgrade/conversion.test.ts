@@ -413,7 +413,7 @@ describe.each(Object.entries(FORMER))('the conversion of many leads, of %s', { t
   test('is logged by the core, stops with it on SIGTERM, and completes before the next core serves', async () => {
     const env = { DATABASE_URL: `sqlite:${path}` };
     const first = run('src/main.ts', { env });
-    await first.printed(/"done":\d+,"total":\d+,"perSecond":\d+,"secondsLeft":\d+,.*is being converted/);
+    await first.printed(/"done":\d+,"total":\d+,"perSecond":\d+,"secondsLeft":\d+,.*converting the database file/);
     first.child.kill('SIGTERM');
     expect(await first.ended()).toBe(0);
 
