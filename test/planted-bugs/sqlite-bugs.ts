@@ -60,13 +60,13 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     name: 'a transaction relies on indexes as they were before it began',
     suite: INDEXES,
     caughtBy: 'an index lost between the call and the write of a creation makes the creation fail',
-    patches: [{ file: 'src/store/sqlite/group-commit.ts', find: 'this.#indexes?.look();', put: '' }],
+    patches: [{ file: 'src/store/sqlite/group-commit.ts', find: 'this.#indexes?.check();', put: '' }],
   },
   {
     name: 'an index is made again within a transaction that reads share',
     suite: INDEXES,
     caughtBy: 'an index recreated in the turn of a read stays',
-    patches: [{ file: 'src/store/sqlite/unique-indexes.ts', find: 'this.#beforeLook();', put: '' }],
+    patches: [{ file: 'src/store/sqlite/unique-indexes.ts', find: 'this.#beforeCheck();', put: '' }],
     inSoak: true,
   },
   {
@@ -95,7 +95,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     name: 'a store to which nothing can be written says that it is well',
     suite: STORE,
     caughtBy: 'makes the check fail until writes succeed again',
-    patches: [{ file: 'src/store/sqlite/group-commit.ts', find: 'this.#doubt = error;', put: '' }],
+    patches: [{ file: 'src/store/sqlite/group-commit.ts', find: 'this.#lastError = error;', put: '' }],
   },
   {
     name: 'a database file is for everybody on the machine to read',
@@ -571,7 +571,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/store/sqlite/studio-numbers.ts',
-        find: 'give: (studioId) => inWrite(studioId) ?? $INSERTED',
+        find: 'assign: (studioId) => inWrite(studioId) ?? $INSERTED',
         put: `give(studioId) {
           const number = inWrite(studioId) ?? $INSERTED;
           remembered.set(studioId, number);

@@ -68,8 +68,8 @@ export const UNREADABLE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/store/sqlite/directory.ts',
-        find: '(counting.get(studioId)?.count as number) >= most',
-        put: '(counting.get(studioId)?.count as number) > most',
+        find: '(counting.get(studioId)?.count as number) >= max',
+        put: '(counting.get(studioId)?.count as number) > max',
       },
     ],
     inSoak: true,

@@ -15,28 +15,28 @@ beforeEach(() => {
 describe('the number of a studio', () => {
   test('is unique and permanent', () => {
     expect(studios.of('one')).toBeUndefined();
-    const [one, two] = [studios.give('one'), studios.give('two')];
+    const [one, two] = [studios.assign('one'), studios.assign('two')];
 
     expect(one).not.toBe(two);
     for (const each of [studios, studioNumbers(database)]) {
-      expect([each.of('one'), each.give('two')]).toEqual([one, two]);
+      expect([each.of('one'), each.assign('two')]).toEqual([one, two]);
     }
   });
 
   test('is not cached of a transaction that is rolled back: another studio may get it', () => {
     database.exec('BEGIN');
-    const given = studios.give('undone');
+    const given = studios.assign('undone');
     expect(studios.inWrite('undone')).toBe(given);
     database.exec('ROLLBACK');
 
-    expect(studios.give('another')).toBe(given);
+    expect(studios.assign('another')).toBe(given);
     expect(studios.of('undone')).toBeUndefined();
-    expect(studios.give('undone')).not.toBe(given);
+    expect(studios.assign('undone')).not.toBe(given);
   });
 
   test('is found for any number of studios, of which fifty thousand are cached', () => {
     database.exec('BEGIN');
-    const given = times(50_001, (index) => studios.give(`studio-${index}`));
+    const given = times(50_001, (index) => studios.assign(`studio-${index}`));
     database.exec('COMMIT');
 
     for (const _ of times(2, () => 0)) {

@@ -15,7 +15,7 @@ export function sqliteApiKeys(
   report: ReportUnreadable = () => {},
 ): ApiKeyStore {
   const apiKeys = apiKeyTable(database);
-  const { selectById, selectAll, selectCredential, updateRevoked, updateQuota, updateUse, keep } = apiKeys;
+  const { selectById, selectAll, selectCredential, updateRevoked, updateQuota, updateUse, recordEvent } = apiKeys;
 
   const legible = (row: Row) => readableOrNull(apiKeyOf(row), report) ?? legibleApiKey(apiKeyIn(row));
 
@@ -35,7 +35,7 @@ export function sqliteApiKeys(
         const key = legible(row);
         if (key?.revokedAt) return key;
         updateRevoked.run(now.getTime(), studioId, keyId);
-        keep({ studioId, apiKeyId: keyId, action: 'api-key-revoked', memberId, caller, time: now });
+        recordEvent({ studioId, apiKeyId: keyId, action: 'api-key-revoked', memberId, caller, time: now });
         return key && { ...key, revokedAt: now };
       });
     },
@@ -49,7 +49,7 @@ export function sqliteApiKeys(
         updateQuota.run(limit, studioId, keyId);
         const fromTo = { from: quotaLimitText(key.quotaLimit), to: quotaLimitText(limit) };
         const action = 'api-key-quota-changed';
-        keep({ studioId, apiKeyId: keyId, action, memberId, caller, time: now, ...fromTo });
+        recordEvent({ studioId, apiKeyId: keyId, action, memberId, caller, time: now, ...fromTo });
         return { ...key, quotaLimit: limit };
       });
     },
@@ -83,7 +83,7 @@ export function sqliteApiKeys(
   };
 }
 
-/** What selectCredential gives: every request has its key looked up, and there are many columns. */
+/** Splits a row of selectCredential; a list, for speed, because every request reads one. */
 function credentialIn(row: readonly SQLOutputValue[]) {
   const [studio_id, id, member_id, name, scopes, secret_sha256, secret_hint, slot, created_at, ...rest] = row;
   const [expires_at, revoked_at, last_used_at, quota_limit, ...joined] = rest;
@@ -153,7 +153,7 @@ function apiKeyTable(database: DatabaseSync) {
     return KEY_SLOTS.find((slot) => !taken.has(slot));
   };
 
-  const keep = auditWriter(database);
+  const recordEvent = auditWriter(database);
   return {
     insert,
     selectById,
@@ -164,13 +164,13 @@ function apiKeyTable(database: DatabaseSync) {
     updateQuota,
     updateUse,
     takeSlot,
-    keep,
+    recordEvent,
   };
 }
 
 function keyCreator(
   commits: Pick<GroupCommit, 'write'>,
-  { insert, takeSlot, keep }: ApiKeyTable,
+  { insert, takeSlot, recordEvent }: ApiKeyTable,
 ): ApiKeyStore['createApiKey'] {
   return (key, now, caller) => {
     return commits.write(() => {
@@ -190,7 +190,7 @@ function keyCreator(
         quotaLimit: key.quotaLimit,
       });
       const { studioId, id: apiKeyId, memberId } = key;
-      keep({ studioId, apiKeyId, action: 'api-key-created', memberId, caller, time: now });
+      recordEvent({ studioId, apiKeyId, action: 'api-key-created', memberId, caller, time: now });
       return true;
     });
   };
@@ -198,7 +198,7 @@ function keyCreator(
 
 function keyReplacer(
   commits: Pick<GroupCommit, 'write'>,
-  { selectById, updateSecret, takeSlot, keep }: ApiKeyTable,
+  { selectById, updateSecret, takeSlot, recordEvent }: ApiKeyTable,
 ): ApiKeyStore['replaceApiKey'] {
   return ({ studioId, keyId, memberId, caller, secretSha256, secretHint, expiresAt, now }) => {
     return commits.write(() => {
@@ -208,8 +208,8 @@ function keyReplacer(
       if (key.revokedAt) return { kind: 'revoked' };
       const renewed: ApiKey = { ...key, memberId, secretSha256, secretHint, expiresAt: expiresAt ?? key.expiresAt };
       if (!isLive(renewed, now)) return { kind: 'expired' };
-      // A live key keeps its slot; one that comes back to life needs one. So does one that only seems to live, because
-      // this clock is behind that of the process which gave its slot away.
+      // A live key keeps its slot; an expired one needs a new one. So does one that only seems live, because this clock is
+      // behind that of the process that freed its slot.
       const slot = isLive(key, now) && row.slot !== keyId ? null : takeSlot(studioId, now);
       if (slot === undefined) return { kind: 'limit-reached' };
       updateSecret.run({
@@ -221,7 +221,7 @@ function keyReplacer(
         expiresAt: renewed.expiresAt.getTime(),
         slot,
       });
-      keep({ studioId, apiKeyId: keyId, action: 'api-key-replaced', memberId, caller, time: now });
+      recordEvent({ studioId, apiKeyId: keyId, action: 'api-key-replaced', memberId, caller, time: now });
       return { kind: 'replaced', key: renewed };
     });
   };

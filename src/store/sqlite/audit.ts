@@ -4,7 +4,7 @@ import { readableOrNull } from '../checked.ts';
 import type { AuditStore, ReportUnreadable } from '../store.ts';
 import { auditEventOf, EVENT_COLUMNS } from './rows.ts';
 
-/** Who did what, in SQLite: an event stands in the transaction of what it tells of. */
+/** The audit log, in SQLite. An event is inserted in the transaction of its change. */
 export function sqliteAudit(database: DatabaseSync, report: ReportUnreadable = () => {}): AuditStore {
   const select = database.prepare(`
     SELECT ${EVENT_COLUMNS} FROM audit_events WHERE studio_id = ? AND lead_id IS ? ORDER BY number DESC LIMIT ${MAX_AUDIT_EVENTS}`);
@@ -15,10 +15,10 @@ export function sqliteAudit(database: DatabaseSync, report: ReportUnreadable = (
   };
 }
 
-/** Keeps an event; to be called within a write. */
+/** Returns a function that stores an event; to be called within a write. */
 export function auditWriter(
   database: DatabaseSync,
-): (event: Partial<Omit<AuditEvent, keyof Actor>> & Happened) => void {
+): (event: Partial<Omit<AuditEvent, keyof Actor>> & EventBasics) => void {
   const insert = database.prepare(`
     INSERT INTO audit_events (studio_id, lead_id, api_key_id, action, member_id, caller, time, from_value, to_value)
     VALUES (:studioId, :leadId, :apiKeyId, :action, :memberId, :caller, :time, :from, :to)`);
@@ -35,4 +35,4 @@ export function auditWriter(
   }) => void insert.run({ studioId, leadId, apiKeyId, action, memberId, caller, time: time.getTime(), from, to });
 }
 
-type Happened = Pick<AuditEvent, 'studioId' | 'action' | 'time'> & Actor;
+type EventBasics = Pick<AuditEvent, 'studioId' | 'action' | 'time'> & Actor;

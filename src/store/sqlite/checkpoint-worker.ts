@@ -2,33 +2,33 @@ import { DatabaseSync } from 'node:sqlite';
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 
 const port = parentPort;
-if (!port) throw new Error('this file is the thread of Checkpoints');
+if (!port) throw new Error('this module must run as the worker thread of Checkpoints');
 const database = new DatabaseSync(workerData as string, { timeout: 50 });
 
-type Message = 'checkpoint' | 'begin anew' | 'close';
+type Message = 'checkpoint' | 'truncate' | 'close';
 
-/** How soon it is tried again to begin the log anew while others read or write; milliseconds. */
-const TRY_AGAIN_MS = 1000;
+/** The delay before truncating the log is retried while it is in use; milliseconds. */
+const RETRY_DELAY_MS = 1000;
 
 let retry: NodeJS.Timeout | undefined;
 
 port.on('message', (message: Message) => {
-  const asked = new Set([message]);
-  // What was asked for while the last checkpoint ran, one does for all.
-  for (let next = receiveMessageOnPort(port); next; next = receiveMessageOnPort(port)) asked.add(next.message);
+  const messages = new Set([message]);
+  // One checkpoint serves all requests that arrived during the last one.
+  for (let next = receiveMessageOnPort(port); next; next = receiveMessageOnPort(port)) messages.add(next.message);
   clearTimeout(retry);
-  if (asked.has('close')) {
+  if (messages.has('close')) {
     database.close();
     port.close();
     return;
   }
-  // Passive: waits for nobody, and nobody waits for it.
+  // Passive: neither waits for readers and writers nor blocks them.
   database.exec('PRAGMA wal_checkpoint(PASSIVE)');
-  if (asked.has('begin anew') || retry) beginAnew();
+  if (messages.has('truncate') || retry) truncate();
 });
 
-/** Cuts the log off, with what it has of what was erased. Tries for a moment only: whoever writes waits meanwhile. */
-function beginAnew(): void {
+/** Truncates the log, which may contain erased data. Waits only briefly, because it blocks writers. */
+function truncate(): void {
   const isBusy = database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()?.busy !== 0;
-  retry = isBusy ? setTimeout(beginAnew, TRY_AGAIN_MS) : undefined;
+  retry = isBusy ? setTimeout(truncate, RETRY_DELAY_MS) : undefined;
 }

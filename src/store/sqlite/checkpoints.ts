@@ -1,11 +1,11 @@
 import { Worker } from 'node:worker_threads';
 
-/** How many transactions are written before their pages are moved from the log into the database. */
+/** The number of transactions between two checkpoints. */
 const TRANSACTIONS_PER_CHECKPOINT = 64;
 
 /**
- * Moves what was committed from SQLite's write-ahead log into the database file, in a thread of its own: with a large
- * database that means writing pages all over the file, and whoever commits would wait for it.
+ * Checkpoints SQLite's write-ahead log in a worker thread: in a large database, that writes pages all over the file, and commits would
+ * wait for it.
  */
 export class Checkpoints {
   readonly #path: string;
@@ -16,7 +16,7 @@ export class Checkpoints {
     this.#path = path;
   }
 
-  /** Says that a transaction was committed. */
+  /** Counts a committed transaction. */
   committed(): void {
     this.#transactions += 1;
     if (this.#transactions < TRANSACTIONS_PER_CHECKPOINT) return;
@@ -25,25 +25,25 @@ export class Checkpoints {
     this.#worker.postMessage('checkpoint');
   }
 
-  /** Says that something was erased: from the log it goes when that is begun anew. */
+  /** Truncates the log, which may contain data that was just erased. */
   erased(): void {
     this.#worker ??= this.#start();
-    this.#worker.postMessage('begin anew');
+    this.#worker.postMessage('truncate');
   }
 
-  /** Ends after the checkpoint under way, and lets go of the file. */
+  /** Stops the worker after its current checkpoint, and closes its file. */
   async close(): Promise<void> {
     const worker = this.#worker;
     if (!worker) return;
     worker.ref();
     worker.postMessage('close');
-    // However it ends: by an error, too.
+    // Also after an error.
     await new Promise((resolve) => worker.once('exit', resolve));
   }
 
   #start(): Worker {
     const worker = new Worker(new URL('./checkpoint-worker.ts', import.meta.url), { workerData: this.#path });
-    // Nothing is lost without the thread: SQLite itself moves the pages when the log has grown long.
+    // Nothing is lost without the worker: SQLite itself checkpoints a long log (`wal_autocheckpoint`).
     worker.on('error', () => {});
     worker.once('exit', () => {
       this.#worker = undefined;

@@ -11,7 +11,7 @@ import { studioNumbers } from './studio-numbers.ts';
 /** Lower than every lead's id. */
 const BEFORE_ALL_IDS = '';
 
-/** Claims that are made anew, in SQLite. */
+/** Claim renewals, in SQLite. */
 export function sqliteClaimRenewals(
   database: DatabaseSync,
   commits: Pick<GroupCommit, 'write'>,
@@ -58,9 +58,9 @@ export function sqliteClaimRenewals(
         if (isOpen(now.stage as LeadStage) !== wasOpen) return null;
         if (!hashesBytes(before.contactKeys).equals(now.contact_keys as Uint8Array)) return null;
         const lead = { number: now.number as number, isOpen: wasOpen };
-        // Also what it has and does not say, if somebody has changed its row by hand.
+        // Also claims that its row does not list, if it was changed by hand.
         claimed.free(studio, [...before.contactKeys, ...wanted], lead);
-        // A closed one is in nobody's way, and nobody in its.
+        // Closed leads do not conflict.
         const isFree = (key: string) => !wasOpen || claimed.holderOf(studio, [key]) === undefined;
         const holder = wasOpen ? claimed.holderOf(studio, wanted) : undefined;
         const contactKeys = wanted.filter(isFree);

@@ -4,16 +4,15 @@ import { prepareLists } from './row-lists.ts';
 import { hashBytes, idText } from './stored-ids.ts';
 
 /**
- * Which leads have which claims, studios and leads by their numbers; to be used within a write. A claim of an open lead is a key
- * of its contact; a closed lead, which claims nothing, stands behind it: under the key and its own number. So one stretch of one
- * index has all leads of a contact.
+ * The claims of leads; to be used within a write. The entry of an open lead is a contact key. A closed lead claims nothing; its entry is
+ * the key followed by its own number. So all leads of a contact are in one range of one index.
  */
 export interface ContactClaims {
-  /** An open lead that has one of them, by its id, and is not a certain one; undefined when they are free for that one. */
+  /** Returns the id of an open lead other than `otherThan` with one of the claims; undefined: they are free. */
   holderOf(studioNumber: number, contactKeys: readonly string[], otherThan?: number): string | undefined;
-  /** Gives them to a lead. */
+  /** Adds the claims of a lead. */
   take(studioNumber: number, contactKeys: readonly string[], lead: NumberedLead): void;
-  /** Lets go of what a lead has. */
+  /** Removes claims of a lead. */
   free(studioNumber: number, contactKeys: readonly string[], lead: NumberedLead): void;
 }
 
@@ -45,7 +44,7 @@ export function contactClaims(database: DatabaseSync): ContactClaims {
         const [leadNumber, id, stage] = claim as [number, string, LeadStage | null];
         if (leadNumber === otherThan) continue;
         if (stage !== null && isOpen(stage)) return idText(id);
-        // Somebody has closed or deleted the lead by hand, and left its claim.
+        // The lead was closed or deleted by hand, and its claim left behind.
         remove.run(studioNumber, hashBytes(contactKey), leadNumber);
       }
       return undefined;
@@ -68,8 +67,8 @@ function entryOf(contactKey: string, { number, isOpen }: NumberedLead): Buffer {
   return entry;
 }
 
-/** The first and the last entry that there can be under a key. */
-export function entriesOf(contactKey: string): readonly [Buffer, Buffer] {
+/** The range of all entries of a contact key. */
+export function entryRange(contactKey: string): readonly [Buffer, Buffer] {
   const key = hashBytes(contactKey);
   return [key, Buffer.concat([key, Buffer.alloc(NUMBER_BYTES, 0xff)])];
 }

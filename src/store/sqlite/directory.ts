@@ -45,7 +45,7 @@ function sqliteStudios(
     VALUES (:id, :status, :regionCode, :renewal, :quotaLimit)
     ON CONFLICT (id) DO UPDATE
     SET status = :status, region_code = :regionCode, claim_renewal = :renewal, quota_limit = :quotaLimit`);
-  const keep = auditWriter(database);
+  const recordEvent = auditWriter(database);
   return {
     putStudio(put, { memberId, caller, now }) {
       const { id, status, regionCode, quotaLimit } = put;
@@ -58,13 +58,13 @@ function sqliteStudios(
           : { region: regionCode ?? null, renewal: null };
         const from = isOneOf(STUDIO_STATUSES, row?.status) ? row?.status : null;
         if (status !== undefined && status !== from) {
-          keep({ studioId: id, action: 'studio-status-changed', memberId, caller, time: now, from, to: status });
+          recordEvent({ studioId: id, action: 'studio-status-changed', memberId, caller, time: now, from, to: status });
         }
         const quotaBefore = (row?.quota_limit ?? null) as number | null;
         const quota = quotaLimit === undefined ? quotaBefore : quotaLimit;
         if (quota !== quotaBefore) {
           const fromTo = { from: quotaLimitText(before?.quotaLimit ?? null), to: quotaLimitText(quota) };
-          keep({ studioId: id, action: 'studio-quota-changed', memberId, caller, time: now, ...fromTo });
+          recordEvent({ studioId: id, action: 'studio-quota-changed', memberId, caller, time: now, ...fromTo });
         }
         upsertStudio.run({
           id,
@@ -179,5 +179,5 @@ function sqliteLeadSources(
   };
 }
 
-const isFull = (counting: StatementSync, studioId: string, most: number) =>
-  (counting.get(studioId)?.count as number) >= most;
+const isFull = (counting: StatementSync, studioId: string, max: number) =>
+  (counting.get(studioId)?.count as number) >= max;

@@ -8,17 +8,17 @@ import { schemaVersion } from './migrate.ts';
 import { MIGRATIONS, MOVING_LEADS } from './migrations.ts';
 import { faultsWithDuplicates } from './unique-indexes.ts';
 
-/** The bits of a file's mode by which others than its owner get at it. */
+/** The permission bits of group and others. */
 const OTHERS = 0o077;
 
-/** Looks at a database file and the folder it is in, and changes nothing; whatever was found before a fault is told, too. */
+/** Examines a database file and its folder without changing them. Includes what was found before a fault. */
 export async function examineSqlite(path: string): Promise<FileState> {
   let found: FileState = { kind: 'file', path, exists: existsSync(path) };
   try {
     if (found.exists) {
       await access(path, constants.R_OK | constants.W_OK);
       const isOpenToOthers = ((await stat(path)).mode & OTHERS) !== 0;
-      found = { ...found, contents: { ...look(path), isOpenToOthers } };
+      found = { ...found, contents: { ...examineContents(path), isOpenToOthers } };
     }
     const folder = nearestFolder(path);
     await access(folder, constants.W_OK);
@@ -29,8 +29,8 @@ export async function examineSqlite(path: string): Promise<FileState> {
   }
 }
 
-/** @throws Error when it cannot be read, or is no database */
-function look(path: string): Omit<NonNullable<FileState['contents']>, 'isOpenToOthers'> {
+/** @throws Error when the file cannot be read or is not a database */
+function examineContents(path: string): Omit<NonNullable<FileState['contents']>, 'isOpenToOthers'> {
   const database = new DatabaseSync(path, { readOnly: true });
   try {
     const version = schemaVersion(database);
@@ -43,7 +43,7 @@ function look(path: string): Omit<NonNullable<FileState['contents']>, 'isOpenToO
   }
 }
 
-/** The folder that is there already. */
+/** The nearest existing folder above a path. */
 function nearestFolder(path: string): string {
   const folder = dirname(path);
   return existsSync(folder) ? folder : nearestFolder(folder);

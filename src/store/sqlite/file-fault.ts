@@ -1,28 +1,28 @@
 import { resultCodeOf } from './result-codes.ts';
 
-/** What an error of the file system means for a database file, and what to do about it. */
+/** What a file system error means for a database file, and what to do. */
 const FILE_FAULTS: Readonly<Record<string, string>> = {
   EACCES: 'may not be opened by this user: give them the file and its folder, to read and to write',
   EPERM: 'may not be opened by this user: give them the file and its folder, to read and to write',
   EISDIR: 'is a folder: name a file, which may be in it',
-  ENOTDIR: 'cannot be: a part of its path is a file, and no folder',
-  EEXIST: 'cannot be: a part of its path is a file, and no folder',
-  EROFS: 'is on a file system that can only be read: name another place, or mount it for writing',
-  ENOSPC: 'cannot be made, because its disk is full: make room',
+  ENOTDIR: 'cannot be created: a part of its path is a file, not a folder',
+  EEXIST: 'cannot be created: a part of its path is a file, not a folder',
+  EROFS: 'is on a read-only file system: name another place, or mount it for writing',
+  ENOSPC: 'cannot be created, because its disk is full: make room',
 };
 
-/** The same for SQLite's own result codes. */
+/** The same by SQLite's result codes. */
 const SQLITE_FAULTS: Readonly<Record<number, string>> = {
-  5: 'is held by another process that does not let go: end that one',
-  8: 'can only be read: give this user the file and its folder, to read and to write',
-  10: 'cannot be read or written: look at its disk, whether it is full or broken',
+  5: 'is locked by another process: stop that process',
+  8: 'is read-only: give this user the file and its folder, to read and to write',
+  10: 'cannot be read or written: check whether its disk is full or broken',
   11: 'is damaged: restore a backup',
   13: 'cannot be written, because its disk is full: make room',
-  14: 'cannot be opened: look whether this user may write its folder, and whether what is there is a file',
+  14: 'cannot be opened: check whether this user may write its folder, and whether the path is a file',
   26: 'is not a database: name another file, or restore a backup',
 };
 
-/** What keeps a database file from being opened, and what to do, as the end of the sentence "the database file …". */
+/** Why a database file cannot be opened, and what to do, as the end of the sentence "the database file …". */
 export function fileFault(error: unknown): string {
   const { code, message } = error as { code?: string; message: string };
   const resultCode = resultCodeOf(error);

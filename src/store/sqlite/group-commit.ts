@@ -2,46 +2,45 @@ import type { DatabaseSync } from 'node:sqlite';
 import { type StoreObserver, StoreUnavailable } from '../store.ts';
 
 interface PendingWrite<Caller> {
-  /** Does the write inside the transaction, perhaps once more after that was undone; gives what answers it once it is durable. */
+  /** Performs the write in a transaction; may run again after a rollback. Returns what to call once it is durable. */
   readonly perform: () => () => void;
   readonly reject: (error: unknown) => void;
-  /** For whom it is written. */
   readonly caller: Caller | undefined;
-  /** The indexes that it knew to be missing when it was asked for: it relies on all others. */
+  /** The indexes that were known to be missing at the request; the write relies on all others. */
   readonly missing: readonly unknown[];
 }
 
-/** What the writes rely on, and a transaction has to look at. */
-interface Reliance {
-  /** At the last look. */
+/** The indexes that writes rely on. Each transaction checks them. */
+interface IndexCheck {
+  /** At the last check. */
   readonly missing: readonly unknown[];
-  look(): void;
-  /** What a look saw in a transaction that was not committed does not count. */
-  forget(): void;
+  check(): void;
+  /** Discards the result of a check in a transaction that was not committed. */
+  invalidate(): void;
 }
 
 /**
- * Lets the writes that arrive in one turn of the event loop share a transaction, and so its wait for the disk. Each is answered
- * after the commit, and one that fails takes none of its neighbours along. A lone write waits for nobody.
+ * Group commit: writes that arrive in one turn of the event loop share a transaction and its wait for the disk. Each resolves after the
+ * commit. A failed write does not affect the others. A single write is not delayed.
  */
 export class GroupCommit<Caller = undefined> {
   readonly #database: DatabaseSync;
   readonly #committed: () => unknown;
   readonly #observer: StoreObserver<Caller> | undefined;
-  readonly #indexes: Reliance | undefined;
+  readonly #indexes: IndexCheck | undefined;
   #pending: PendingWrite<Caller>[] = [];
-  #doubt: unknown = new StoreUnavailable('nothing was written yet');
+  #lastError: unknown = new StoreUnavailable('nothing has been written yet');
 
   /**
-   * @param committed is called after every commit
-   * @param observer is told of every commit
-   * @param indexes are looked at in every transaction
+   * @param committed called after every commit
+   * @param observer observes every commit
+   * @param indexes checked in every transaction
    */
   constructor(
     database: DatabaseSync,
     committed: () => unknown = () => {},
     observer?: StoreObserver<Caller>,
-    indexes?: Reliance,
+    indexes?: IndexCheck,
   ) {
     this.#database = database;
     this.#committed = committed;
@@ -49,12 +48,12 @@ export class GroupCommit<Caller = undefined> {
     this.#indexes = indexes;
   }
 
-  /** Why a write may fail now: the last transaction did, or there was none yet. Undefined when the last one was committed. */
-  get doubt(): unknown {
-    return this.#doubt;
+  /** The error of the last transaction, or that there was none yet; undefined: it was committed. */
+  get lastError(): unknown {
+    return this.#lastError;
   }
 
-  /** Runs a write; resolves with what it gave, when that is durable. */
+  /** Runs a write; resolves with its result once that is durable. */
   write<Result>(body: () => Result): Promise<Result> {
     return new Promise((resolve, reject) => {
       const perform = () => {
@@ -67,7 +66,7 @@ export class GroupCommit<Caller = undefined> {
     });
   }
 
-  /** Commits what is waiting, now. */
+  /** Commits the pending writes immediately. */
   flush(): void {
     const writes = this.#pending;
     this.#pending = [];
@@ -78,37 +77,37 @@ export class GroupCommit<Caller = undefined> {
     );
     try {
       this.#begin();
-      const answers = this.#performAll(writes);
+      const resolveAll = this.#performAll(writes);
       this.#database.exec('COMMIT');
-      this.#doubt = undefined;
+      this.#lastError = undefined;
       finish?.(true);
-      for (const answer of answers) answer();
+      for (const resolve of resolveAll) resolve();
       this.#committed();
     } catch (error) {
       finish?.(false);
-      this.#doubt = error;
-      this.#indexes?.forget();
+      this.#lastError = error;
+      this.#indexes?.invalidate();
       if (this.#database.isOpen && this.#database.isTransaction) this.#database.exec('ROLLBACK');
-      const unavailable = new StoreUnavailable('the database did not take the writes', error);
+      const unavailable = new StoreUnavailable('the commit failed', error);
       for (const { reject } of writes) reject(unavailable);
     }
   }
 
   #begin(): void {
     this.#database.exec('BEGIN IMMEDIATE');
-    // From here on nobody else changes them.
-    this.#indexes?.look();
+    // No other process can change the schema from here on.
+    this.#indexes?.check();
   }
 
-  /** Hardly any write fails, and a savepoint costs as much as an insert: they get one each only once one has failed. */
+  /** Writes get a savepoint each only after one has failed: that is rare, and a savepoint costs as much as an insert. */
   #performAll(writes: readonly PendingWrite<Caller>[]): (() => void)[] {
     try {
       return writes.map((write) => this.#perform(write));
     } catch (error) {
-      // A full or failing disk may have ended the whole transaction: then nobody's write is there.
+      // A full or failing disk may have ended the whole transaction: then no write took effect.
       if (!this.#database.isTransaction) throw error;
       this.#database.exec('ROLLBACK');
-      this.#indexes?.forget();
+      this.#indexes?.invalidate();
       this.#begin();
       return writes.map((write) => this.#performAlone(write));
     }
@@ -117,9 +116,9 @@ export class GroupCommit<Caller = undefined> {
   #performAlone(write: PendingWrite<Caller>): () => void {
     this.#database.exec('SAVEPOINT one_write');
     try {
-      const answer = this.#perform(write);
+      const resolve = this.#perform(write);
       this.#database.exec('RELEASE one_write');
-      return answer;
+      return resolve;
     } catch (error) {
       if (!this.#database.isTransaction) throw error;
       this.#database.exec('ROLLBACK TO one_write; RELEASE one_write');
@@ -129,7 +128,7 @@ export class GroupCommit<Caller = undefined> {
 
   #perform({ perform, reject, missing }: PendingWrite<Caller>): () => void {
     if (this.#indexes?.missing.some((index) => !missing.includes(index))) {
-      return () => reject(new StoreUnavailable('an index was lost before it was written'));
+      return () => reject(new StoreUnavailable('an index was dropped before the write'));
     }
     return perform();
   }

@@ -7,22 +7,22 @@ import type { ApiKeyStore, LeadStore } from '../store.ts';
 import type { UniqueIndexes } from './unique-indexes.ts';
 
 /**
- * Leads, as far as the unique indexes stand. While one does not, nothing that needs it is written: no lead, and no claim of a
- * lead that is opened again or gets another contact. That it stands until the end of a transaction, the transaction sees to.
+ * Guards lead writes that rely on unique indexes. While one is missing, nothing that needs it is written: no lead, and no claim of a lead
+ * that is reopened or gets another contact. GroupCommit ensures that the indexes exist until the end of a transaction.
  */
 export function guardLeads(store: LeadStore, database: DatabaseSync, indexes: UniqueIndexes): LeadStore {
   const countByKey = database.prepare(`
     SELECT count(*) AS leads FROM leads
     WHERE studio_number = (SELECT number FROM studio_numbers WHERE studio_id = ?) AND idempotency_key = unhex(?, '-')`);
 
-  /** The one lead with a key. */
+  /** Returns the lead of an idempotency key. @throws StoreUnavailable when there are several */
   async function soleLead(studioId: string, idempotencyKey: string, fault: string) {
     const { leads } = countByKey.get(studioId, idempotencyKey) as { leads: number };
     if (leads > 1) throw creationsRefused([fault]);
     return store.findLeadByIdempotencyKey(studioId, idempotencyKey);
   }
 
-  /** Refuses a change by which a lead takes claims, unless the indexes stand. */
+  /** Refuses a change by which a lead takes claims while an index is missing. */
   async function refuseClaims(
     { studioId, leadId }: { readonly studioId: string; readonly leadId: string },
     takesClaims: (lead: Lead) => boolean,
@@ -63,14 +63,14 @@ export function guardLeads(store: LeadStore, database: DatabaseSync, indexes: Un
   };
 }
 
-/** Keys, as far as the unique indexes stand: only a key that takes a slot or brings a secret needs them. */
+/** Guards the writes of API keys that rely on unique indexes: those that take a slot or store a secret. */
 export function guardApiKeys(store: ApiKeyStore, indexes: UniqueIndexes): ApiKeyStore {
-  const whileUnique =
+  const guarded =
     <Args extends unknown[], Result>(work: (...args: Args) => Promise<Result>) =>
     async (...args: Args): Promise<Result> => {
       const fault = indexes.fault('api_keys');
       if (fault !== undefined) throw creationsRefused([fault]);
       return work(...args);
     };
-  return { ...store, createApiKey: whileUnique(store.createApiKey), replaceApiKey: whileUnique(store.replaceApiKey) };
+  return { ...store, createApiKey: guarded(store.createApiKey), replaceApiKey: guarded(store.replaceApiKey) };
 }

@@ -10,10 +10,10 @@ import { idText } from './stored-ids.ts';
 import { studioNumbers } from './studio-numbers.ts';
 
 /**
- * What an UPDATE of leads sets so that a change is marked in the same write. Kinds stay until they are acknowledged; a lead that has
- * none, and was never acknowledged, has been created.
+ * The assignments of an UPDATE that mark a lead as changed. Kinds accumulate until they are acknowledged; a lead without any that was
+ * never acknowledged was created.
  *
- * @param time the parameter that has the time of the change, in milliseconds
+ * @param time the SQL parameter with the time of the change; milliseconds
  */
 export const marked = (kind: ChangeKind, time: string): string => `
   revision = max(revision + 1, ${time}),
@@ -26,14 +26,14 @@ export const marked = (kind: ChangeKind, time: string): string => `
       ELSE '{}'
     END, '$."${kind}"', ${time})`;
 
-/** The feed of changes, in SQLite: a lead's mark stands in its row. */
+/** The change feed, in SQLite: a lead's mark is a part of its row. */
 export function sqliteLeadChanges(
   database: DatabaseSync,
   commits: Pick<GroupCommit, 'write'>,
   report: ReportUnreadable = () => {},
 ): LeadChangeStore {
   const studios = studioNumbers(database);
-  // The studio last: what comes before it is what leadOf takes.
+  // The columns of leadOf come first.
   const select = prepareLists(
     database,
     `SELECT ${LEAD_COLUMNS}, ${number('revision')}, ${number('changed_since')}, change_kinds, studio_id
@@ -85,12 +85,12 @@ export function sqliteLeadChanges(
         return { leads: ids.length, next: ids.length < limit ? null : (ids.sort().at(-1) ?? null) };
       }),
 
-    // The schema has marked them.
+    // The migration marked all leads.
     markUnmarked: async () => {},
 
     async measureLeadChanges(bound) {
       const [leads, since] = measure.get(bound) as [number, number | null];
-      // Who wrote none was an earlier release.
+      // 0: written by an earlier release, which stored no time.
       const first = since === 0 ? (oldestCreation.get()?.[0] as number) : since;
       return { leads, since: first === null ? null : new Date(first) };
     },
@@ -102,13 +102,13 @@ function leadChangeOf(row: readonly SQLOutputValue[]): Checked<LeadChange> {
   const lead = isErased(row) ? erasedLeadOf(studioId as string, row) : leadOf(studioId as string, row);
   return checkedLeadChange(lead, {
     revision,
-    // An earlier release wrote none.
+    // 0: written by an earlier release, which stored no time.
     since: since === 0 ? undefined : new Date(since as number),
     kinds: kindsIn(kinds as string | null, row),
   });
 }
 
-/** Each kind with its time. */
+/** The unchecked time of each kind. */
 function kindsIn(json: string | null, row: readonly SQLOutputValue[]): object {
   const created = row[7];
   try {

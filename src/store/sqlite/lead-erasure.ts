@@ -12,9 +12,9 @@ import { hashesIn, idText } from './stored-ids.ts';
 import { studioNumbers } from './studio-numbers.ts';
 
 /**
- * Erases leads, in SQLite. What is written over is overwritten in the file, too (`secure_delete`), as soon as the log is moved into it.
+ * Erasure of leads, in SQLite. `secure_delete` overwrites the data in the file, too, once the log is checkpointed.
  *
- * @param erased is told after the commit
+ * @param erased called after the commit
  */
 export function sqliteLeadErasure(
   database: DatabaseSync,
@@ -37,10 +37,10 @@ export function sqliteLeadErasure(
       updated_at = ?1, erased_at = ?1, ${marked('erased', '?1')}
     WHERE number = ?2`);
   const claimed = contactClaims(database);
-  // All claims of a studio are looked through: only where it cannot be read which are the lead's.
+  // Scans all claims of a studio; only used when the lead's own list of claims is unreadable.
   const freeAll = database.prepare('DELETE FROM contact_claims WHERE studio_number = ? AND lead_number = ?');
   const studios = studioNumbers(database);
-  const keep = auditWriter(database);
+  const recordEvent = auditWriter(database);
 
   return {
     async eraseLead({ studioId, leadId, memberId, caller, now, expectedUpdatedAt }) {
@@ -48,20 +48,20 @@ export function sqliteLeadErasure(
         const studio = studios.inWrite(studioId);
         const row = studio === undefined ? undefined : select.get(studio, leadId);
         if (studio === undefined || !row) return { kind: 'not-found' } as const;
-        const kept = readableOrThrow(erasedLeadOf(studioId, row));
+        const remaining = readableOrThrow(erasedLeadOf(studioId, row));
         if (!isErased(row)) {
-          if (expectedUpdatedAt && expectedUpdatedAt.getTime() !== kept.updatedAt.getTime())
+          if (expectedUpdatedAt && expectedUpdatedAt.getTime() !== remaining.updatedAt.getTime())
             return { kind: 'stale' } as const;
           const [number, contactKeys] = row.slice(-2) as [number, Uint8Array];
-          const time = nextUpdate(kept.updatedAt, now);
+          const time = nextUpdate(remaining.updatedAt, now);
           const keys = hashesIn(contactKeys);
-          if (keys) claimed.free(studio, keys, { number, isOpen: isOpen(kept.stage) });
+          if (keys) claimed.free(studio, keys, { number, isOpen: isOpen(remaining.stage) });
           else freeAll.run(studio, number);
           erase.run(time.getTime(), number);
-          keep({ studioId, leadId, action: 'lead-erased', memberId, caller, time });
-          return { kind: 'erased', lead: { ...kept, updatedAt: time, erasedAt: time } } as const;
+          recordEvent({ studioId, leadId, action: 'lead-erased', memberId, caller, time });
+          return { kind: 'erased', lead: { ...remaining, updatedAt: time, erasedAt: time } } as const;
         }
-        return { kind: 'erased', lead: kept } as const;
+        return { kind: 'erased', lead: remaining } as const;
       });
       if (outcome.kind === 'erased') erased();
       return outcome;

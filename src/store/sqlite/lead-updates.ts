@@ -12,7 +12,7 @@ import { LEAD_COLUMNS, originalJson, presentLeadOf } from './rows.ts';
 import { hashesBytes, hashesIn } from './stored-ids.ts';
 import { studioNumbers } from './studio-numbers.ts';
 
-/** Corrects leads, in SQLite. */
+/** Corrections of leads, in SQLite. */
 export function leadUpdater(database: DatabaseSync, commits: Pick<GroupCommit, 'write'>): LeadStore['updateLead'] {
   const select = prepareLists(
     database,
@@ -27,7 +27,7 @@ export function leadUpdater(database: DatabaseSync, commits: Pick<GroupCommit, '
     UPDATE leads SET contact_keys = ?, rule_version = ?, rule_region = ? WHERE number = ?`);
   const studios = studioNumbers(database);
   const claimed = contactClaims(database);
-  const keep = auditWriter(database);
+  const recordEvent = auditWriter(database);
 
   return ({ studioId, leadId, correction, claims, expectedUpdatedAt, memberId, caller, now }) =>
     commits.write(() => {
@@ -40,13 +40,13 @@ export function leadUpdater(database: DatabaseSync, commits: Pick<GroupCommit, '
       if (corrected.length === 0) return { kind: 'unchanged', lead };
       const [number, contactKeys] = row.slice(-2) as [number, Uint8Array];
       if (corrected.includes('contact')) {
-        // What cannot be read cannot be freed either.
+        // Unreadable claims cannot be freed.
         const before = readableOrThrow(claimsOrFault(lead, hashesIn(contactKeys)));
         const itself = { number, isOpen: isOpen(lead.stage) };
         const holder = itself.isOpen ? claimed.holderOf(studio, claims.contactKeys, number) : undefined;
         if (holder !== undefined) return { kind: 'already-open', leadId: holder };
         const { contactKeys: wanted, contactRule } = claims;
-        // Also what it has and does not say, if somebody has changed its row by hand.
+        // Also claims that its row does not list, if it was changed by hand.
         claimed.free(studio, [...before, ...wanted], itself);
         claimed.take(studio, wanted, itself);
         updateClaims.run(hashesBytes(wanted), contactRule.version, contactRule.region, number);
@@ -63,7 +63,15 @@ export function leadUpdater(database: DatabaseSync, commits: Pick<GroupCommit, '
         originalJson(lead),
         number,
       );
-      keep({ studioId, leadId, action: 'lead-updated', memberId, caller, time: updatedAt, to: corrected.join() });
+      recordEvent({
+        studioId,
+        leadId,
+        action: 'lead-updated',
+        memberId,
+        caller,
+        time: updatedAt,
+        to: corrected.join(),
+      });
       return { kind: 'updated', lead: updated };
     });
 }

@@ -6,7 +6,7 @@ import { readPage } from '../pages.ts';
 import { replayOutcome } from '../replay-outcome.ts';
 import type { LeadStore, Page, ReportUnreadable } from '../store.ts';
 import { auditWriter } from './audit.ts';
-import { contactClaims, entriesOf } from './contact-claims.ts';
+import { contactClaims, entryRange } from './contact-claims.ts';
 import type { GroupCommit } from './group-commit.ts';
 import { marked } from './lead-changes.ts';
 import { leadUpdater } from './lead-updates.ts';
@@ -23,7 +23,7 @@ import {
 import { hashBytes, hashesBytes, hashesIn, idText } from './stored-ids.ts';
 import { studioNumbers } from './studio-numbers.ts';
 
-/** Higher than every lead's id, so that the first page is asked for like any other. */
+/** Higher than every lead's id; the start of the first page. */
 const AFTER_ALL_IDS = 'ff'.repeat(17);
 
 /** Lower than every lead's id. */
@@ -58,7 +58,7 @@ function leadTable(database: DatabaseSync) {
     "id = unhex(?, '-')",
   );
   const selectByKey = select(CREATION_COLUMNS, "idempotency_key = unhex(?, '-')");
-  // SQLite looks at what a LIMIT is bound to as it plans, and plans anew for each other number; not at what is computed.
+  // `+ 0`, because SQLite replans a query for each new value that is bound to LIMIT, but not for a computed one.
   const selectPage = select(LEAD_COLUMNS, "id < unhex(?, '-') ORDER BY id DESC LIMIT ? + 0");
   const selectNext = select(LEAD_COLUMNS, "id > unhex(?, '-') ORDER BY id LIMIT ? + 0");
   const selectOfContact = prepareLists(
@@ -80,7 +80,7 @@ function leadTable(database: DatabaseSync) {
     return { lead, fingerprint: readableOrThrow(storedFingerprint(studioId, row)) };
   };
 
-  const keep = auditWriter(database);
+  const recordEvent = auditWriter(database);
   const claimed = contactClaims(database);
   return {
     insert,
@@ -93,10 +93,10 @@ function leadTable(database: DatabaseSync) {
     selectOfContact,
     updateStage,
     claimed,
-    keep,
+    recordEvent,
   };
 
-  /** Reads of a studio's leads. */
+  /** Prepares a query of a studio's leads. */
   function select(columns: string, condition: string) {
     return prepareLists(database, `SELECT ${columns} FROM leads WHERE studio_number = ? AND ${condition}`);
   }
@@ -109,10 +109,10 @@ function leadCreator(
   // @rule 4.1.1 4.1.3 4.1.at-once
   return (lead, { idempotencyKey, fingerprint, contactKeys, contactRule }, now = lead.createdAt) => {
     const { studioId, id } = lead;
-    // So that it is remembered.
+    // Caches the studio's number, which a write does not.
     studios.of(studioId);
     return commits.write(() => {
-      const studio = studios.give(studioId);
+      const studio = studios.assign(studioId);
       const holder = isOpen(lead.stage) ? claimed.holderOf(studio, contactKeys) : undefined;
       const number = holder === undefined ? insertLead(studio) : undefined;
       if (number !== undefined) {
@@ -121,13 +121,13 @@ function leadCreator(
       }
       const earlier = findByKey(studioId, studio, idempotencyKey);
       if (earlier) return replayOutcome(earlier, fingerprint);
-      if (holder === undefined) throw new Error('a lead was not written, and nothing stands in its way');
+      if (holder === undefined) throw new Error('the lead was not inserted, and no conflicting lead was found');
       return { kind: 'already-open', leadId: holder };
     });
 
-    /** Gives the number of the lead, or undefined when one with its key, or its id, is there. */
+    /** Returns the number of the lead; undefined: its idempotency key or id exists. */
     function insertLead(studio: number): number | undefined {
-      // By position, in the order of the statement: looking up names takes as long as the rest of it.
+      // Positional, because binding by name takes as long as the rest of the statement.
       const { changes, lastInsertRowid } = insert.run(
         studio,
         id,
@@ -156,7 +156,7 @@ function leadReader(
   { studios, findByKey, selectById, selectPage, selectNext, selectOfContact }: LeadTable,
   report: ReportUnreadable,
 ): Pick<LeadStore, 'findLeadByIdempotencyKey' | 'findLead' | 'listLeads' | 'walkLeads' | 'findLeadsOfContact'> {
-  /** A page of a studio's leads, in the order of a query for those that follow an id. */
+  /** Reads a page with a query for the leads after an id. */
   async function page(studioId: string, query: ListQuery, after: string, limit: number): Promise<Page<Lead>> {
     const studio = studios.of(studioId);
     if (studio === undefined) return { records: [], next: null };
@@ -179,8 +179,8 @@ function leadReader(
     async findLeadsOfContact(studioId, contactKeys) {
       const studio = studios.of(studioId);
       if (studio === undefined) return [];
-      const rows = contactKeys.flatMap((key) => selectOfContact.all(studio, ...entriesOf(key)));
-      // A lead has several keys, of which it may be found by more than one.
+      const rows = contactKeys.flatMap((key) => selectOfContact.all(studio, ...entryRange(key)));
+      // A lead may be found by several of its keys.
       const each = new Map(rows.map((row) => [row[0], row])).values().take(MAX_LEADS_PER_CONTACT);
       return [...each].flatMap((row) => readableOrNull(presentLeadOf(studioId, row), report) ?? []);
     },
@@ -193,7 +193,7 @@ function leadReader(
 
 function stageChanger(
   commits: Pick<GroupCommit, 'write'>,
-  { studios, selectToMove, updateStage, claimed, keep }: LeadTable,
+  { studios, selectToMove, updateStage, claimed, recordEvent }: LeadTable,
 ): LeadStore['changeLeadStage'] {
   return ({ studioId, leadId, stage, claims, memberId, caller, now }) => {
     return commits.write(() => {
@@ -210,7 +210,7 @@ function stageChanger(
         const holder = becomesOpen ? claimed.holderOf(studio, claims.contactKeys) : undefined;
         if (holder !== undefined) return { kind: 'already-open', leadId: holder };
         claimed.free(studio, hashesIn(contactKeys) ?? [], { number, isOpen: wasOpen });
-        // What it has already, if somebody has moved it by hand.
+        // Claims that it has already, if its stage was changed by hand.
         claimed.free(studio, claims.contactKeys, { number, isOpen: becomesOpen });
         claimed.take(studio, claims.contactKeys, { number, isOpen: becomesOpen });
         contactKeys = hashesBytes(claims.contactKeys);
@@ -219,7 +219,7 @@ function stageChanger(
       const updatedAt = nextUpdate(lead.updatedAt, now);
       updateStage.run(stage, updatedAt.getTime(), contactKeys, ruleVersion, ruleRegion, number);
       const [from, to] = [lead.stage, stage];
-      keep({ studioId, leadId, action: 'lead-stage-changed', memberId, caller, time: updatedAt, from, to });
+      recordEvent({ studioId, leadId, action: 'lead-stage-changed', memberId, caller, time: updatedAt, from, to });
       return { kind: 'changed', lead: { ...lead, stage, updatedAt } };
     });
   };

@@ -5,24 +5,24 @@ import { MIGRATIONS, MOVING_LEADS } from './migrations.ts';
 import { MovingLeads } from './move-leads.ts';
 import { resultCodeOf, SQLITE_BUSY } from './result-codes.ts';
 
-/** How long another process may take to begin with the conversion of a large file; milliseconds. */
-const OTHERS_BEGIN_MS = 60_000;
+/** How long another process may take to start converting a large file; milliseconds. */
+const OTHERS_START_MS = 60_000;
 
-/** How many steps of the schema a database has taken. */
+/** The number of migration steps that a database has taken. */
 export function schemaVersion(database: DatabaseSync): number {
   return database.prepare('PRAGMA user_version').get()?.user_version as number;
 }
 
 /**
- * Brings a database's schema up to date, from one transaction to the next: in between, it tells how many leads it has moved.
- * Who does not go on with it leaves the file as it is then; whoever does it next goes on from there.
+ * Migrates a database to the current schema, in several transactions. Yields the progress between them. The caller may stop after any of
+ * them; the next migration resumes there.
  *
  * @throws StoreUnavailable when a newer release has written the file
  */
 export function* migration(database: DatabaseSync, path: string): Generator<ConversionProgress> {
-  // Nothing is written when there is nothing to do: reads are served on a full disk, too.
+  // Writes nothing if the schema is current, so that reads are served on a full disk, too.
   if (schemaVersion(database) === MIGRATIONS.length) return;
-  // Tables of somebody's own may refer to those of leads: they stay as they are, and so do those references.
+  // Tables added by an operator may reference those of leads; they and their references must not change.
   database.exec('PRAGMA foreign_keys = OFF; PRAGMA legacy_alter_table = ON');
   try {
     yield* conversion(database, path);
@@ -32,31 +32,31 @@ export function* migration(database: DatabaseSync, path: string): Generator<Conv
 }
 
 /**
- * Leads in the midst of somebody else's tables would be there by mistake alone.
+ * Refuses a database with tables of another program, because it can only have been named by mistake.
  *
  * @throws StoreUnavailable
  */
 export function refuseForeign(database: DatabaseSync, path: string): void {
-  // In one look: another process may be making the tables of leads.
+  // One statement, because another process may be creating the tables.
   const { version, tables } = database
     .prepare('SELECT user_version AS version, (SELECT count(*) FROM sqlite_schema) AS tables FROM pragma_user_version')
     .get() as { version: number; tables: number };
   if (version === 0 && tables > 0) {
-    throw new StoreUnavailable(`the database file ${path} has tables, and none of leads: name a file of its own`);
+    throw new StoreUnavailable(`the database file ${path} belongs to another program: name a file of its own`);
   }
 }
 
 function* conversion(database: DatabaseSync, path: string): Generator<ConversionProgress> {
-  const giveUp = performance.now() + OTHERS_BEGIN_MS;
+  const giveUp = performance.now() + OTHERS_START_MS;
   let moving: MovingLeads | undefined;
   while (schemaVersion(database) !== MIGRATIONS.length) {
     try {
-      // Two processes may be at one file: each waits here for the other, and does what is left then.
+      // Several processes may convert one file: each waits here for the others, and does what is left.
       inTransaction(database, () => {
         const version = schemaVersion(database);
         if (version > MIGRATIONS.length) {
           throw new StoreUnavailable(
-            `a newer release has written the database file ${path} (schema ${version}, this one knows ${MIGRATIONS.length}): start that release, or go back to the copy of before its first start`,
+            `a newer release has written the database file ${path} (schema ${version}, this one knows ${MIGRATIONS.length}): start that release, or restore the copy from before its first start`,
           );
         }
         if (version === MIGRATIONS.length) return;
@@ -64,7 +64,7 @@ function* conversion(database: DatabaseSync, path: string): Generator<Conversion
         if (schemaVersion(database) === MOVING_LEADS) {
           moving ??= new MovingLeads(database);
           if (moving.moveSome()) return;
-          moving.makeIndex();
+          moving.buildIndex();
         }
         takeSteps(database, MIGRATIONS.length);
       });
@@ -72,12 +72,12 @@ function* conversion(database: DatabaseSync, path: string): Generator<Conversion
       if (resultCodeOf(error) !== SQLITE_BUSY) throw error;
       if (schemaVersion(database) !== MOVING_LEADS && performance.now() > giveUp) throw error;
     }
-    // A new file has nothing to convert.
+    // A new file has no leads to move.
     if (moving && moving.progress.total > 0) yield moving.progress;
   }
 }
 
-/** Takes the steps up to one that are still to be taken. */
+/** Takes the remaining steps up to `last`. */
 function takeSteps(database: DatabaseSync, last: number): void {
   const taken = schemaVersion(database);
   if (taken >= last) return;

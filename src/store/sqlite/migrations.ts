@@ -1,6 +1,6 @@
 /**
- * The schema, one step after the other; `user_version` counts the steps a database has taken. A step that has been released
- * is never edited. Times are whole milliseconds since 1970, ids are lower case.
+ * The migration steps; `user_version` is the number of steps that a database has taken. A released step is never edited, not even its
+ * comments, which SQLite stores. Times are whole milliseconds since 1970, ids are lower case.
  */
 export const MIGRATIONS: readonly string[] = [
   `
@@ -146,7 +146,7 @@ export const MIGRATIONS: readonly string[] = [
     PRIMARY KEY (studio_number, contact_key)
   ) STRICT, WITHOUT ROWID;
   `,
-  // Between these two, the leads are moved, a part at a time (move-leads.ts).
+  // Between these two steps, the leads are moved in parts (move-leads.ts).
   `
   DROP TABLE former_leads;
   DROP TABLE former_contact_claims;
@@ -181,5 +181,5 @@ export const MIGRATIONS: readonly string[] = [
   `,
 ];
 
-/** What a database has taken whose leads are being moved. */
+/** The version of a database whose leads are being moved. */
 export const MOVING_LEADS = 4;

@@ -3,19 +3,17 @@ import type { ConversionProgress } from '../conversion.ts';
 import { resultCodeOf, SQLITE_CONSTRAINT } from './result-codes.ts';
 import { hashBytes, hashText } from './stored-ids.ts';
 
-/** How many rows go in one transaction: what a stop undoes, and another process waits for, takes less than a second or two. */
-const ROWS_AT_ONCE = 20_000;
+/** Rows per transaction: a second or two, which a stop reverts and other processes wait for. */
+const ROWS_PER_TRANSACTION = 20_000;
 
-/** A part of what is to be moved. */
 interface Part {
-  /** Moves some rows within a transaction; gives how many, 0: there are no more. */
+  /** Moves some rows within a transaction; returns their number, 0: there are no more. */
   moveSome(): number;
 }
 
 /**
- * Moves leads and claims from the tables of release 1.0, or of the third step, into those of the fourth, a transaction at a
- * time. What is moved is gone from where it was, in the same transaction: so it can break off anywhere, several processes may
- * do it at once, and the rows to come need hardly more room than those that they replace.
+ * Moves leads and claims from the tables of release 1.0, or of the third step, to those of the fourth. Each transaction deletes what it
+ * has moved, so it can stop anywhere, several processes can do it concurrently, and the file hardly grows.
  */
 export class MovingLeads {
   readonly #database: DatabaseSync;
@@ -27,7 +25,7 @@ export class MovingLeads {
     this.#database = database;
     database.function('hash_bytes', { deterministic: true }, (text) => hashOrText(text as string));
     database.function('hashes_bytes', { deterministic: true }, (text) => hashesOrText(text as string));
-    // Claims lead to the numbers that their leads have got.
+    // Leads first, because claims refer to their new numbers.
     this.#parts = [
       isOfFirstRelease(database) ? firstReleasePart(database) : leadsPart(database, THIRD_STEP),
       claimsPart(database),
@@ -39,7 +37,7 @@ export class MovingLeads {
     return { done: this.#done, total: this.#total };
   }
 
-  /** Moves some, within a transaction; gives whether there were any. */
+  /** Moves some rows within a transaction; returns whether there were any. */
   moveSome(): boolean {
     for (const part of this.#parts) {
       const moved = part.moveSome();
@@ -50,10 +48,10 @@ export class MovingLeads {
   }
 
   /**
-   * Makes the index of keys, within a transaction: over all leads at once that takes a small part of the time which it takes lead
-   * by lead. Where the former one was missing and leads with one key stand in its way, it is still missing.
+   * Builds the index of idempotency keys within a transaction; building it afterwards is many times faster than updating it with each
+   * lead. If the former index was missing and there are duplicates, it stays missing.
    */
-  makeIndex(): void {
+  buildIndex(): void {
     this.#database.exec('SAVEPOINT one_index');
     try {
       this.#database.exec(`
@@ -66,11 +64,10 @@ export class MovingLeads {
   }
 }
 
-/** How many rows a table has. */
 const rowsIn = (database: DatabaseSync, table: string): number =>
   database.prepare(`SELECT count(*) AS rows FROM ${table}`).get()?.rows as number;
 
-/** How a lead says what it claims, and by which rule: columns of its former table, in SQL. */
+/** SQL expressions for the claims of a lead and their rule, in its former table. */
 interface FormerClaims {
   readonly contactKeys: string;
   readonly ruleVersion: string;
@@ -92,11 +89,11 @@ const isOfFirstRelease = (database: DatabaseSync): boolean =>
   database.prepare("SELECT 1 FROM pragma_table_info('former_leads') WHERE name = 'open_contact_key'").get() !==
   undefined;
 
-/** Leads of release 1.0, which had no table of claims: each is moved with its claim, if it is open. */
+/** Leads of release 1.0, which had no table of claims. */
 function firstReleasePart(database: DatabaseSync): Part {
   const leads = leadsPart(database, FIRST_RELEASE);
   const selectLast = database.prepare('SELECT coalesce(max(number), 0) AS last FROM leads');
-  // Of two that somebody has put there in spite of each other, one keeps the claim.
+  // Of duplicates, one keeps the claim.
   const insertClaims = database.prepare(`
     INSERT OR IGNORE INTO contact_claims (studio_number, contact_key, lead_number)
     SELECT studio_number, contact_keys, number FROM leads WHERE number > ? AND contact_keys <> x''
@@ -113,12 +110,12 @@ function firstReleasePart(database: DatabaseSync): Part {
 
 function leadsPart(database: DatabaseSync, { contactKeys, ruleVersion, ruleRegion }: FormerClaims): Part {
   const selectLast = database.prepare(`
-    SELECT max(rowid) AS last FROM (SELECT rowid FROM former_leads ORDER BY rowid LIMIT ${ROWS_AT_ONCE})`);
-  // A row's own number may be any, also one that JavaScript has no number for.
+    SELECT max(rowid) AS last FROM (SELECT rowid FROM former_leads ORDER BY rowid LIMIT ${ROWS_PER_TRANSACTION})`);
+  // A rowid may be beyond JavaScript's safe integers.
   selectLast.setReadBigInts(true);
   const giveNumbers = database.prepare(`
     INSERT OR IGNORE INTO studio_numbers (studio_id) SELECT DISTINCT studio_id FROM former_leads WHERE rowid <= ?`);
-  // A cross join is carried out in the order in which it is written.
+  // SQLite does not reorder a CROSS JOIN.
   const insert = database.prepare(`
     INSERT INTO leads (
       studio_number, id, display_name, contact_type, contact_value, source_id, note, stage, created_at, updated_at,
@@ -145,9 +142,9 @@ function leadsPart(database: DatabaseSync, { contactKeys, ruleVersion, ruleRegio
 function claimsPart(database: DatabaseSync): Part {
   const selectLast = database.prepare(`
     SELECT studio_id, contact_key FROM former_contact_claims ORDER BY studio_id, contact_key
-    LIMIT 1 OFFSET ${ROWS_AT_ONCE - 1}`);
+    LIMIT 1 OFFSET ${ROWS_PER_TRANSACTION - 1}`);
   const upTo = '(studio_id, contact_key) <= (:studio_id, :contact_key)';
-  // A claim of a lead that is not there is nobody's. Of two that somebody has put there in spite of each other, one is kept.
+  // Claims of missing leads are dropped. Of duplicates, one is kept.
   const insertInto = (condition: string) =>
     database.prepare(`
       INSERT OR IGNORE INTO contact_claims (studio_number, contact_key, lead_number)
@@ -171,8 +168,8 @@ function claimsPart(database: DatabaseSync): Part {
 }
 
 /**
- * The bytes of a UUID's text, in SQL. Any other text was put there by another program or by hand, and keeps its own bytes, with
- * one more where it is long, which no text has: so no two become the same, and none becomes a UUID.
+ * SQL for the bytes of a UUID's text. Another text, which this service did not write, keeps its own bytes; a long one gets a further byte
+ * that no UTF-8 text has. So different texts stay different, and none becomes a UUID.
  */
 const idBytes = (id: string): string => `
   CASE
@@ -182,13 +179,13 @@ const idBytes = (id: string): string => `
     ELSE CAST(${id} || x'ff' AS BLOB)
   END`;
 
-/** The bytes of a hash; of another text its own, which are no hash's. */
+/** The bytes of a hash; another text keeps its own bytes, which are not a hash's. */
 function hashOrText(text: string): Uint8Array {
   const isHash = text.length === 43 && hashText(Buffer.from(text, 'base64url')) === text;
   return isHash ? hashBytes(text) : textBytes(text);
 }
 
-/** The bytes of hashes that were separated by spaces; of another text its own, which are no number of hashes. */
+/** The bytes of hashes separated by spaces; another text keeps its own bytes, whose length is not a multiple of a hash's. */
 function hashesOrText(text: string): Uint8Array {
   const all = text.split(' ').map(hashOrText);
   if (text === '') return Buffer.alloc(0);

@@ -9,21 +9,21 @@ import { fileFault } from './file-fault.ts';
 import { migration, refuseForeign } from './migrate.ts';
 import { resultCodeOf, SQLITE_BUSY } from './result-codes.ts';
 
-/** How long a write waits that is made for nobody; milliseconds. */
+/** How long a write without a caller waits for a lock; milliseconds. */
 const SHORT_BUSY_TIMEOUT_MS = 100;
 
-/** The pause between two attempts to enter WAL; milliseconds. */
+/** The delay between two attempts to enter WAL mode; milliseconds. */
 const WAL_RETRY_MS = 5;
 
 /**
- * Opens a database file, made with its folder when it is not there, and brings its schema up to date.
+ * Opens a database file, creating it and its folder if necessary, and migrates its schema.
  *
- * @throws StoreUnavailable with what is wrong with the file and what to do about it, also when a newer release has written it
+ * @throws StoreUnavailable with what is wrong with the file and what to do, also when a newer release has written it
  */
 export function openDatabase(path: string): DatabaseSync {
   let database: DatabaseSync | undefined;
   try {
-    database = connected(path);
+    database = connect(path);
     for (const _ of migration(database, path));
     return database;
   } catch (error) {
@@ -33,14 +33,14 @@ export function openDatabase(path: string): DatabaseSync {
 }
 
 /**
- * The same for a process that goes on meanwhile: a file of an earlier release with millions of leads takes minutes.
+ * Does the same without blocking the event loop: migrating millions of leads takes minutes.
  *
- * @throws the reason of `watch.stopping`, and then the next start goes on from there
+ * @throws the reason of `watch.stopping`; the next start resumes the migration
  */
 export async function openInSteps(path: string, { stopping, onProgress }: ConversionWatch): Promise<DatabaseSync> {
   let database: DatabaseSync | undefined;
   try {
-    database = connected(path);
+    database = connect(path);
     for (const progress of migration(database, path)) {
       onProgress?.(progress);
       await setImmediate();
@@ -58,28 +58,28 @@ const asUnavailable = (path: string, error: unknown): StoreUnavailable =>
     ? error
     : new StoreUnavailable(`the database file ${path} ${fileFault(error)}`, error);
 
-/** The leads are personal data: what is made here is its owner's alone, and SQLite makes the log and its index like the file. */
-function makeFile(path: string): void {
+/** Creates the file for its owner only, because leads are personal data; SQLite creates the log files with the same permissions. */
+function createFile(path: string): void {
   const folder = dirname(resolve(path));
-  makeFolder(folder);
+  createFolder(folder);
   closeSync(openSync(path, 'a', 0o600));
   sync(folder);
 }
 
-function connected(path: string): DatabaseSync {
-  if (path !== ':memory:') makeFile(path);
+function connect(path: string): DatabaseSync {
+  if (path !== ':memory:') createFile(path);
   const database = new DatabaseSync(path, { timeout: SQLITE_BUSY_MS });
   try {
-    // Before anything is changed in it.
+    // Before the first write.
     refuseForeign(database, path);
     enterWal(database);
-    // What is answered as written survives a power cut, not only the end of the process.
+    // A committed write survives a power failure, not only the end of the process.
     database.exec('PRAGMA synchronous = FULL');
     database.exec('PRAGMA foreign_keys = ON');
-    // What is deleted or written over is not to be found in the file any more.
+    // Deleted and overwritten data are removed from the file.
     database.exec('PRAGMA secure_delete = ON');
     database.exec(`PRAGMA cache_size = -${cacheKib(path)}`);
-    // Pages. A thread of its own moves them into the database; here only should it fall behind, or not be there.
+    // Pages. A fallback in case the worker of Checkpoints fails or falls behind.
     database.exec('PRAGMA wal_autocheckpoint = 16384');
     return database;
   } catch (error) {
@@ -89,29 +89,29 @@ function connected(path: string): DatabaseSync {
 }
 
 /**
- * How much of a file SQLite keeps in memory, taken only as it fills: the inner pages of all indexes, and of large files more.
- * Not more of one below 1 GiB: there SQLite looks through all that it keeps after many a commit, for pages beyond the file's
- * end, because it counts a page as kept that it never writes, the one at 1 GiB.
+ * The size of SQLite's page cache: enough for the inner pages of all indexes, and more for large files. Not more below 1 GiB: there,
+ * SQLite searches its whole cache after many commits for pages beyond the end of the file, because it counts the page at 1 GiB, which
+ * it never writes, as cached.
  */
 function cacheKib(path: string): number {
   return path !== ':memory:' && statSync(path).size >= 2 ** 30 ? 65_536 : 16_384;
 }
 
-/** Makes a folder with those above it, where there is none; a power cut takes none of them back. */
-function makeFolder(folder: string): void {
+/** Creates a folder and its parents durably. */
+function createFolder(folder: string): void {
   const highest = mkdirSync(folder, { recursive: true, mode: 0o700 });
   if (highest === undefined) return;
-  for (let made = folder; made.length >= highest.length; made = dirname(made)) sync(dirname(made));
+  for (let created = folder; created.length >= highest.length; created = dirname(created)) sync(dirname(created));
 }
 
-/** What was made in a folder stays once the folder is synced; SQLite does that for its own files only. */
+/** Syncs a folder, so that new files in it survive a power failure; SQLite does that only for its own files. */
 function sync(folder: string): void {
   const opened = openSync(folder, 'r');
   fsyncSync(opened);
   closeSync(opened);
 }
 
-/** Does what another process that is writing must not hold up for long, because everybody here would wait with it. */
+/** Runs work with a short lock timeout, because waiting blocks the whole process. */
 export function withoutWaitingLong(database: DatabaseSync, work: () => void): void {
   database.exec(`PRAGMA busy_timeout = ${SHORT_BUSY_TIMEOUT_MS}`);
   try {
@@ -121,7 +121,7 @@ export function withoutWaitingLong(database: DatabaseSync, work: () => void): vo
   }
 }
 
-/** Entering WAL does not wait for another process that does the same: SQLite answers "busy" at once. */
+/** Enters WAL mode, with retries: SQLite does not wait for another process that does the same, but fails immediately. */
 function enterWal(database: DatabaseSync): void {
   const giveUp = performance.now() + SQLITE_BUSY_MS;
   for (;;) {

@@ -1,12 +1,12 @@
 import type { DatabaseSync, SQLInputValue, SQLOutputValue } from 'node:sqlite';
 
-/** A query whose rows are lists of their columns. */
+/** A query that returns rows as arrays. */
 export interface ListQuery {
   get(...parameters: SQLInputValue[]): SQLOutputValue[] | undefined;
   all(...parameters: SQLInputValue[]): SQLOutputValue[][];
 }
 
-/** Prepares a query that is asked often: the driver makes lists several times as fast as objects. */
+/** Prepares a frequent query: the driver creates arrays several times faster than objects. */
 export function prepareLists(database: DatabaseSync, sql: string): ListQuery {
   const statement = database.prepare(sql);
   statement.setReturnArrays(true);

@@ -26,67 +26,64 @@ import {
 import type { ClaimingLead, ReportUnreadable } from '../store.ts';
 import { hashesIn, hashText, idText } from './stored-ids.ts';
 
-/** A row as the driver gives it. The schema's STRICT tables have the types right; whatever else stands there is checked. */
+/** A row as the driver returns it. STRICT tables guarantee the column types; everything else is checked. */
 export type Row = Record<string, SQLOutputValue>;
 
 /**
- * A column of whole numbers as the driver can read it: a larger number would be a failure of the whole answer, with
- * everybody's rows in it. What is cut off here is beyond every time.
+ * SQL that clamps an integer column to what the driver can read; a larger number would fail the whole query. Clamped values are beyond
+ * every valid time.
  */
 export const number = (column: string) => `min(max(${column}, -9000000000000000), 9000000000000000)`;
 
-/** The columns of a studio's lead, in the order in which leadOf takes them. */
+/** The columns of a lead, in the order of leadOf. */
 export const LEAD_COLUMNS = `
   hex(id), display_name, contact_type, contact_value, iif(source_id IS NULL, NULL, hex(source_id)), note, stage,
   ${number('created_at')}, ${number('updated_at')}, ${number('erased_at')}`;
 
-/** The columns of a lead and of what it was created with, in the order in which earlierLeadOf and storedFingerprint take them. */
+/** The columns of a lead and its creation, in the order of earlierLeadOf and storedFingerprint. */
 export const CREATION_COLUMNS = `${LEAD_COLUMNS}, original, ${number('fingerprint_version')}, hex(fingerprint)`;
 
-/** The columns of a key, also where other tables are joined to it. */
+/** The columns of a key, qualified for joins. */
 export const API_KEY_COLUMNS = `
   api_keys.studio_id, api_keys.id, api_keys.member_id, api_keys.name, api_keys.scopes, api_keys.secret_sha256,
   api_keys.secret_hint, api_keys.slot, ${number('api_keys.created_at')} AS created_at,
   ${number('api_keys.expires_at')} AS expires_at, ${number('api_keys.revoked_at')} AS revoked_at,
   ${number('api_keys.last_used_at')} AS last_used_at, ${number('api_keys.quota_limit')} AS quota_limit`;
 
-/** The columns of a studio. */
 export const STUDIO_COLUMNS = `id, status, region_code, claim_renewal, ${number('quota_limit')} AS quota_limit`;
 
-/** The columns of a source. */
 export const SOURCE_COLUMNS = 'studio_id, id, name, enabled = 1 AS enabled';
 
-/** The columns of an event. */
 export const EVENT_COLUMNS = `
   studio_id, lead_id, api_key_id, action, member_id, caller, ${number('time')} AS time, from_value, to_value`;
 
 /**
- * A lead from a row as a list. The driver makes lists several times as fast as objects, and a page has many rows.
+ * Returns the lead of a row.
  *
- * @param row LEAD_COLUMNS, whatever follows
+ * @param row LEAD_COLUMNS, perhaps followed by others
  */
 export const leadOf = (studioId: string, row: readonly SQLOutputValue[]): Checked<Lead> =>
   checkedLead(leadIn(studioId, row));
 
-/** The same; null: it was erased. */
+/** Returns the lead of a row; null: it was erased. */
 export const presentLeadOf = (studioId: string, row: readonly SQLOutputValue[]): Checked<Lead> | null =>
   isErased(row) ? null : leadOf(studioId, row);
 
-/** Whether what a lead tells of its person was erased. @param row LEAD_COLUMNS, whatever follows */
+/** Whether the personal data of a lead were erased. @param row LEAD_COLUMNS, perhaps followed by others */
 export const isErased = (row: readonly SQLOutputValue[]): boolean => row[ERASED_AT] !== null;
 const ERASED_AT = 9;
 
-/** What is kept of an erased lead. @param row LEAD_COLUMNS, whatever follows */
+/** @param row LEAD_COLUMNS, perhaps followed by others */
 export const erasedLeadOf = (studioId: string, row: readonly SQLOutputValue[]): Checked<ErasedLead> => {
   const { id, stage, createdAt, updatedAt } = leadIn(studioId, row);
   return checkedErasedLead({ id, studioId, stage, createdAt, updatedAt, erasedAt: dateOf(row[ERASED_AT]) });
 };
 
-/** The lead that a creation made before. @param row CREATION_COLUMNS */
+/** Returns the lead of a row for a replay of its creation. @param row CREATION_COLUMNS */
 export const earlierLeadOf = (studioId: string, row: readonly SQLOutputValue[]): Checked<Lead> =>
   checkedEarlierLead(leadIn(studioId, row), originalIn(row.at(-3) as string | null));
 
-/** What a lead was created with, whatever stands there; undefined: it was never corrected. */
+/** The unchecked original fields; undefined: the lead was never corrected. */
 function originalIn(json: string | null): Unchecked<OriginalFields> | undefined {
   if (json === null) return undefined;
   try {
@@ -97,11 +94,11 @@ function originalIn(json: string | null): Unchecked<OriginalFields> | undefined 
   }
 }
 
-/** The same as it is stored. */
+/** The original fields of a lead, as stored. */
 export const originalJson = ({ displayName, sourceId, note }: OriginalFields): string =>
   JSON.stringify({ displayName, sourceId, note });
 
-/** A lead with whatever stands in its columns. */
+/** The unchecked lead of a row. */
 function leadIn(studioId: string, row: readonly SQLOutputValue[]): Unchecked<Lead> {
   const [id, displayName, contactType, contactValue, sourceId, note, stage, createdAt, updatedAt] = row;
   return {
@@ -126,7 +123,7 @@ export function storedFingerprint(studioId: string, row: readonly SQLOutputValue
 
 export const apiKeyOf = (row: Row): Checked<ApiKey> => checkedApiKey(apiKeyIn(row));
 
-/** A key with whatever stands in its columns. */
+/** The unchecked key of a row. */
 export const apiKeyIn = (row: Row): Unchecked<ApiKey> => ({
   id: row.id,
   studioId: row.studio_id,
@@ -144,7 +141,7 @@ export const apiKeyIn = (row: Row): Unchecked<ApiKey> => ({
 
 export const studioOf = (row: Row, report: ReportUnreadable): Studio => checkedStudio(studioIn(row), report);
 
-/** A studio with whatever stands in its columns. */
+/** The unchecked studio of a row. */
 const studioIn = (row: Row): Unchecked<Studio> & Pick<Studio, 'id'> => ({
   id: row.id as string,
   status: row.status,
@@ -153,17 +150,16 @@ const studioIn = (row: Row): Unchecked<Studio> & Pick<Studio, 'id'> => ({
   formerRules: formerRulesIn(renewalOf(row)),
 });
 
-/** A studio in a list. */
 export const listedStudioOf = (row: Row, report: ReportUnreadable): Checked<Studio> =>
   checkedListedStudio(studioIn(row), report);
 
-/** How far the claims of a studio's leads are made anew; null: all are by the rule of today. */
+/** Returns the claim renewal of a studio; null: none is in progress. */
 export function renewalOf({ id, claim_renewal: json }: Row): Checked<ClaimRenewal> | null {
   if (json === null) return null;
   return checkedRenewal(renewalIn(json as string), id as string);
 }
 
-/** A renewal with whatever stands in its fields. */
+/** The unchecked renewal of a studio. */
 function renewalIn(json: string): Unchecked<ClaimRenewal> {
   try {
     const { step, since, after, formerRules } = Object(JSON.parse(json));
@@ -173,14 +169,14 @@ function renewalIn(json: string): Unchecked<ClaimRenewal> {
   }
 }
 
-/** The same as it is stored. */
+/** A renewal, as stored. */
 export const renewalJson = (renewal: ClaimRenewal | null): string | null => {
   if (renewal === null) return null;
   const { step, since, after, formerRules } = renewal;
   return JSON.stringify({ step, since: since.getTime(), after, formerRules });
 };
 
-/** The columns of what a lead claims. */
+/** The columns of a lead's claims, and of what they are computed from. */
 export const CLAIM_COLUMNS = `
   hex(id) AS id, contact_type, contact_value, stage, contact_keys, ${number('rule_version')} AS rule_version, rule_region`;
 

@@ -1,14 +1,14 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 
 /**
- * Lets reads that follow one another without a turn of the event loop share a transaction: to take and to leave the lock of each
- * costs as much as the read. Nothing new can arrive before it ends, so nobody reads what was true before he asked.
+ * A transaction that consecutive reads in one turn of the event loop share, because locking and unlocking costs as much as a read. No
+ * request can arrive before it ends, so no request reads a state from before its arrival.
  */
 export class SharedTransaction {
   readonly #database: DatabaseSync;
   readonly #begin: StatementSync;
   readonly #commit: StatementSync;
-  #isUnderWay = false;
+  #isActive = false;
 
   constructor(database: DatabaseSync) {
     this.#database = database;
@@ -16,20 +16,20 @@ export class SharedTransaction {
     this.#commit = database.prepare('COMMIT');
   }
 
-  /** To be called before a read. */
+  /** Begins the transaction unless one is active; to be called before a read. */
   begin(): void {
-    if (this.#isUnderWay || this.#database.isTransaction) return;
+    if (this.#isActive || this.#database.isTransaction) return;
     this.#begin.run();
-    this.#isUnderWay = true;
-    // That is when all promises that could be kept are kept, and before the next thing is taken from a socket.
+    this.#isActive = true;
+    // Runs after all pending microtasks and before the next I/O event.
     process.nextTick(() => this.end());
   }
 
-  /** To be called before what has a transaction of its own. */
+  /** Ends the transaction; to be called before a transaction that writes. */
   end(): void {
-    if (!this.#isUnderWay) return;
-    this.#isUnderWay = false;
-    // A read that failed may have ended it.
+    if (!this.#isActive) return;
+    this.#isActive = false;
+    // A failed read may have ended it.
     if (this.#database.isOpen && this.#database.isTransaction) this.#commit.run();
   }
 }

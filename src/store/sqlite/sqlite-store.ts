@@ -18,10 +18,10 @@ import { writeProbe } from './write-probe.ts';
 /**
  * Opens the embedded store: one file, shared by the processes of one machine.
  *
- * @param path of the database file, relative to the working folder; `:memory:` for one that is gone when it is closed
- * @param observer is told of every commit
- * @param report is told of every record that cannot be read where a call goes on without it
- * @param database the file, where it is open already
+ * @param path relative to the working folder; `:memory:` for a database that is deleted when closed
+ * @param observer observes every commit
+ * @param report called for each unreadable record that a call skips
+ * @param database the open file, if it was opened before
  * @throws StoreUnavailable with what is wrong with the file, also when a newer release has written it
  */
 export function openSqliteStore<Caller>(
@@ -43,11 +43,11 @@ export function openSqliteStore<Caller>(
     ...sqliteAudit(database, report),
     ...sqliteClaimRenewals(database, commits, report),
     async check() {
-      indexes.look();
+      indexes.check();
       const faults = [indexes.fault('leads'), indexes.fault('api_keys')].filter((fault) => fault !== undefined);
       if (faults.length > 0) throw creationsRefused(faults);
-      if (commits.doubt === undefined) return;
-      // Not for its own sake: whoever asks wants to know whether a lead would be kept.
+      if (commits.lastError === undefined) return;
+      // Checks whether a lead could be stored.
       const written = commits.write(() => writeProbe(database));
       withoutWaitingLong(database, () => commits.flush());
       await written;
@@ -56,7 +56,7 @@ export function openSqliteStore<Caller>(
       if (!database.isOpen) return;
       reads.end();
       commits.flush();
-      // Last, so that it finds nobody who is in its way: then the log ends, too.
+      // The worker's connection must be closed first: the last one to close removes the log.
       await checkpoints.close();
       if (database.isOpen) database.close();
     },
@@ -64,7 +64,7 @@ export function openSqliteStore<Caller>(
   return withStoreErrors(sharingReads(store, reads));
 }
 
-/** What most calls read. */
+/** Lets the most frequent reads share a transaction. */
 function sharingReads(store: Store, reads: SharedTransaction): Store {
   const { findCredential, findLead, listLeads } = store;
   const share =
@@ -76,16 +76,16 @@ function sharingReads(store: Store, reads: SharedTransaction): Store {
   return { ...store, findCredential: share(findCredential), findLead: share(findLead), listLeads: share(listLeads) };
 }
 
-/** What the driver throws when the file fails it, or is closed. */
+/** Error codes of the driver when the file fails or is closed. */
 const DRIVER_ERRORS = new Set(['ERR_SQLITE_ERROR', 'ERR_INVALID_STATE']);
 
-/** Turns the driver's errors into the port's, in every method. */
+/** Translates the driver's errors in every method. */
 function withStoreErrors(store: Store): Store {
   const translated = Object.entries<(...args: never[]) => Promise<unknown>>({ ...store }).map(([name, method]) => [
     name,
     (...args: never[]) =>
       method(...args).catch((error) => {
-        throw DRIVER_ERRORS.has(error?.code) ? new StoreUnavailable('the database does not answer', error) : error;
+        throw DRIVER_ERRORS.has(error?.code) ? new StoreUnavailable('the database cannot be used', error) : error;
       }),
   ]);
   return Object.fromEntries(translated) as Store;

@@ -1,14 +1,13 @@
 /*
- * How ids and hashes stand in the tables of leads: as their bytes, which take less than half of their text's.
+ * The tables of leads store ids and hashes as bytes, which take less than half of the space of texts.
  *
- * SQLite turns the text of a UUID into its bytes by `unhex(?, '-')`, and back by `hex(id)`. The driver gives texts in half the
- * time that it needs for bytes. What is no UUID was put there by another program or by hand: idText has a text for that, too,
- * which leads back to it and which nobody takes for a UUID.
+ * `unhex(?, '-')` turns the text of a UUID into bytes, and `hex(id)` back, because the driver returns texts twice as fast as bytes.
+ * Another id, which this service did not write, gets a unique text from idText that is not a UUID.
  */
 
 const SHA256_BYTES = 32;
 
-/** @param hex what `hex(id)` gave */
+/** @param hex the result of `hex(id)` */
 export function idText(hex: string): string {
   const text = hex.toLowerCase();
   if (text.length !== 32) return text;
@@ -18,19 +17,19 @@ export function idText(hex: string): string {
 /** @param sha256 in base64url */
 export function hashBytes(sha256: string): Buffer {
   const bytes = Buffer.from(sha256, 'base64url');
-  if (bytes.length !== SHA256_BYTES) throw new RangeError('a hash has 32 bytes');
+  if (bytes.length !== SHA256_BYTES) throw new RangeError('a hash must have 32 bytes');
   return bytes;
 }
 
-/** A hash as text; of anything else, a text that is none. */
+/** A hash as base64url; other bytes give a text that is not a hash. */
 export const hashText = (bytes: Uint8Array): string =>
   Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64url');
 
-/** One hash after the other. */
+/** Concatenates hashes. */
 export const hashesBytes = (hashes: readonly string[]): Buffer =>
   hashes.length === 1 ? hashBytes(hashes[0] as string) : Buffer.concat(hashes.map(hashBytes));
 
-/** The hashes that stand one after the other; undefined when something else does. */
+/** Splits concatenated hashes; undefined: the length is not a multiple of a hash's. */
 export function hashesIn(bytes: Uint8Array): string[] | undefined {
   if (bytes.length % SHA256_BYTES !== 0) return undefined;
   return Array.from({ length: bytes.length / SHA256_BYTES }, (_, index) =>

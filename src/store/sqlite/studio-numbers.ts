@@ -1,37 +1,37 @@
 import type { DatabaseSync } from 'node:sqlite';
 
-/** How many are remembered; a process that serves more studios asks again now and then. */
+/** The maximum size of the cache, which is cleared when it is full. */
 const MAX_CACHED_STUDIOS = 50_000;
 
-/** The numbers that stand for studios in the tables of leads. */
+/** The numbers that replace studio ids in the tables of leads. */
 export interface StudioNumbers {
-  /** A studio's number; undefined: it has no leads. Not within a write, because it is remembered. */
+  /** Returns a studio's number; undefined: it has no leads. Caches it, so it must not be called within a write. */
   of(studioId: string): number | undefined;
-  /** The same within a write: one that is given there, and undone with it, may be another's next. */
+  /** Does the same within a write, without caching: a new number may be rolled back and then given to another studio. */
   inWrite(studioId: string): number | undefined;
-  /** A studio's number, which it gets if it has none; within a write. */
-  give(studioId: string): number;
+  /** Returns a studio's number, assigning one if necessary; within a write. */
+  assign(studioId: string): number;
 }
 
 export function studioNumbers(database: DatabaseSync): StudioNumbers {
   const select = database.prepare('SELECT number FROM studio_numbers WHERE studio_id = ?');
   const insert = database.prepare('INSERT INTO studio_numbers (studio_id) VALUES (?)');
-  const remembered = new Map<string, number>();
+  const cache = new Map<string, number>();
 
   const find = (studioId: string) => select.get(studioId)?.number as number | undefined;
-  const inWrite = (studioId: string) => remembered.get(studioId) ?? find(studioId);
+  const inWrite = (studioId: string) => cache.get(studioId) ?? find(studioId);
 
   return {
     of(studioId) {
-      const known = remembered.get(studioId);
+      const known = cache.get(studioId);
       if (known !== undefined) return known;
       const number = find(studioId);
       if (number === undefined) return undefined;
-      if (remembered.size >= MAX_CACHED_STUDIOS) remembered.clear();
-      remembered.set(studioId, number);
+      if (cache.size >= MAX_CACHED_STUDIOS) cache.clear();
+      cache.set(studioId, number);
       return number;
     },
     inWrite,
-    give: (studioId) => inWrite(studioId) ?? Number(insert.run(studioId).lastInsertRowid),
+    assign: (studioId) => inWrite(studioId) ?? Number(insert.run(studioId).lastInsertRowid),
   };
 }

@@ -2,15 +2,15 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { describeDuplicates, MAX_GROUPS, MAX_IN_GROUP } from '../index-faults.ts';
 import { idText } from './stored-ids.ts';
 
-/** A unique index that promises rest on. */
+/** A unique index that promises rely on. */
 interface UniqueIndex {
-  /** What it is there for. */
+  /** The records whose uniqueness it enforces. */
   readonly guards: 'leads' | 'api_keys';
   readonly table: string;
-  /** What has the ids of the studio and of what is guarded, to a row of the table. */
+  /** SQL expressions for the ids of the studio and of the record. */
   readonly studioId: string;
   readonly id: string;
-  /** What it is called when it has to be made again. */
+  /** The name under which it is rebuilt. */
   readonly name: string;
   readonly columns: readonly string[];
 }
@@ -18,7 +18,7 @@ interface UniqueIndex {
 const OF_API_KEYS = { guards: 'api_keys', table: 'api_keys', studioId: 'studio_id', id: 'id' } as const;
 const STUDIO_ID_BY_NUMBER = '(SELECT studio_id FROM studio_numbers WHERE number = studio_number)';
 
-/** Every unique index but those of ids. None is partial: a lead always has a key and a key a slot. */
+/** All unique indexes except those of ids. None is partial: a lead always has an idempotency key, an API key always has a slot. */
 const UNIQUE_INDEXES: readonly UniqueIndex[] = [
   {
     guards: 'leads',
@@ -40,126 +40,126 @@ const UNIQUE_INDEXES: readonly UniqueIndex[] = [
   { ...OF_API_KEYS, name: 'api_keys_by_slot', columns: ['studio_id', 'slot'] },
 ];
 
-/** An index that is not there, or not as it has to be. */
+/** A missing or invalid index. */
 interface IndexFault {
   readonly index: UniqueIndex;
-  /** What is wrong, such as "the index leads_by_slot is missing". */
-  readonly says: string;
+  /** Such as "the index api_keys_by_slot is missing". */
+  readonly fault: string;
 }
 
-/** The first and the longest pause between two attempts to make an index, each of which may read a whole table; milliseconds. */
-const REBUILD_DELAY_MS = 1000;
+/** The first and the maximum delay between two attempts to build an index, each of which may read a whole table; milliseconds. */
+const MIN_REBUILD_DELAY_MS = 1000;
 const MAX_REBUILD_DELAY_MS = 60_000;
 
 /**
- * Knows whether the unique indexes stand that every promise rests on, and makes those that are missing. Whoever changes the
- * schema changes its number, so a look costs next to nothing; and one inside a transaction that writes holds until its end.
+ * Checks the unique indexes, and rebuilds missing ones. Every change of the schema changes its version, so a check costs almost nothing;
+ * within a write transaction, it holds until the end of the transaction.
  */
 export class UniqueIndexes {
   readonly #database: DatabaseSync;
   readonly #schemaVersion: StatementSync;
-  readonly #beforeLook: () => void;
-  /** The schema's number at the last look; undefined: there was none that counts. */
-  #seen: number | undefined;
+  readonly #beforeCheck: () => void;
+  /** The schema version at the last check; undefined: none is valid. */
+  #checkedVersion: number | undefined;
   #faults: readonly IndexFault[] = [];
-  #pauseMs = REBUILD_DELAY_MS;
-  #makeAgainAt = 0;
+  #rebuildDelayMs = MIN_REBUILD_DELAY_MS;
+  #nextRebuildAt = 0;
 
-  /** @param beforeLook ends a transaction that only reads: a look may write */
-  constructor(database: DatabaseSync, beforeLook: () => void) {
+  /** @param beforeCheck ends a read transaction, because a check may write */
+  constructor(database: DatabaseSync, beforeCheck: () => void) {
     this.#database = database;
-    this.#beforeLook = beforeLook;
+    this.#beforeCheck = beforeCheck;
     this.#schemaVersion = database.prepare('PRAGMA schema_version');
-    this.look();
+    this.check();
   }
 
-  /** What is wrong with the indexes that guard something; undefined: nothing was at the last look. */
+  /** Returns what was wrong with the indexes of these records at the last check; undefined: nothing. */
   fault(guarded: UniqueIndex['guards']): string | undefined {
-    // What is wrong may have been put right by now.
-    if (this.#faults.length > 0) this.look();
-    return saysOf(this.#faults.filter(({ index }) => index.guards === guarded));
+    // The fault may have been corrected.
+    if (this.#faults.length > 0) this.check();
+    return describe(this.#faults.filter(({ index }) => index.guards === guarded));
   }
 
-  /** The indexes that were not there, or not as they have to be, at the last look. */
+  /** The indexes that were missing or invalid at the last check. */
   get missing(): readonly UniqueIndex[] {
     return this.#faults.map(({ index }) => index);
   }
 
-  /** Looks at what may have changed, and makes what is missing unless that has just failed. */
-  look(): void {
-    this.#beforeLook();
+  /** Checks the indexes if the schema has changed, and rebuilds missing ones unless that has failed recently. */
+  check(): void {
+    this.#beforeCheck();
     const version = this.#schemaNumber();
-    const isNew = version !== this.#seen;
-    if (!isNew && (this.#faults.length === 0 || performance.now() < this.#makeAgainAt)) return;
-    this.#seen = version;
+    const isChanged = version !== this.#checkedVersion;
+    if (!isChanged && (this.#faults.length === 0 || performance.now() < this.#nextRebuildAt)) return;
+    this.#checkedVersion = version;
     this.#faults = faultsIn(this.#database);
-    if (this.#faults.length === 0) this.#pauseMs = REBUILD_DELAY_MS;
-    else this.#make();
+    if (this.#faults.length === 0) this.#rebuildDelayMs = MIN_REBUILD_DELAY_MS;
+    else this.#rebuild();
   }
 
-  /** What was made or seen in a transaction that was not committed may not be there. */
-  forget(): void {
-    this.#seen = undefined;
+  /** Discards the result of a check in a transaction that was not committed. */
+  invalidate(): void {
+    this.#checkedVersion = undefined;
   }
 
   #schemaNumber(): number {
     return this.#schemaVersion.get()?.schema_version as number;
   }
 
-  #make(): void {
+  #rebuild(): void {
     const database = this.#database;
     const began = database.isTransaction;
     try {
       if (!began) database.exec('BEGIN IMMEDIATE');
-      this.#faults = faultsIn(database).flatMap((fault) => remake(database, fault) ?? []);
+      this.#faults = faultsIn(database).flatMap((fault) => build(database, fault) ?? []);
       if (!began) database.exec('COMMIT');
     } catch (error) {
       if (began) throw error;
-      // Another process writes, or the disk is full: what was made is not there.
+      // The database is locked, or the disk is full.
       if (database.isTransaction) database.exec('ROLLBACK');
       this.#faults = faultsIn(database);
     }
-    // What was made counts once it is durable.
-    this.forget();
+    // A rebuilt index counts once the transaction is committed.
+    this.invalidate();
     if (this.#faults.length === 0) return;
-    this.#seen = this.#schemaNumber();
-    this.#makeAgainAt = performance.now() + this.#pauseMs;
-    this.#pauseMs = Math.min(this.#pauseMs * 2, MAX_REBUILD_DELAY_MS);
+    this.#checkedVersion = this.#schemaNumber();
+    this.#nextRebuildAt = performance.now() + this.#rebuildDelayMs;
+    this.#rebuildDelayMs = Math.min(this.#rebuildDelayMs * 2, MAX_REBUILD_DELAY_MS);
   }
 }
 
-/** What is wrong with the indexes, in sentences; undefined when nothing is. */
-function saysOf(faults: readonly IndexFault[]): string | undefined {
-  return faults.length === 0 ? undefined : faults.map(({ says }) => says).join('. ');
+/** Joins faults to sentences; undefined: there are none. */
+function describe(faults: readonly IndexFault[]): string | undefined {
+  return faults.length === 0 ? undefined : faults.map(({ fault }) => fault).join('. ');
 }
 
-/** The indexes that are not there or not as they have to be, and the rows that stand in their way. */
+/** Returns one text for each missing or invalid index, with the rows that conflict with it. */
 export function faultsWithDuplicates(database: DatabaseSync): readonly string[] {
-  return faultsIn(database).map(({ index, says }) => {
+  return faultsIn(database).map(({ index, fault }) => {
     const duplicates = describeDuplicates(duplicatesUnder(database, index));
-    return duplicates === undefined ? says : `${says}; ${duplicates}`;
+    return duplicates === undefined ? fault : `${fault}; ${duplicates}`;
   });
 }
 
-/** An index does its work under any name: its columns and what it leaves out decide. */
+/** Returns the missing or invalid indexes. The name of an index does not matter, only its columns and options. */
 function faultsIn(database: DatabaseSync): readonly IndexFault[] {
   return UNIQUE_INDEXES.flatMap((index) => {
-    const there = database.prepare('SELECT * FROM pragma_index_list(?)').all(index.table);
-    const withItsColumns = there.filter(({ name }) => columnsOf(database, String(name)) === index.columns.join());
-    const isStanding = withItsColumns.some(({ unique, partial }) => unique === 1 && partial === 0);
-    if (isStanding) return [];
-    const namesake = withItsColumns[0] ?? there.find(({ name }) => name === index.name);
+    const found = database.prepare('SELECT * FROM pragma_index_list(?)').all(index.table);
+    const withSameColumns = found.filter(({ name }) => columnsOf(database, String(name)) === index.columns.join());
+    const isValid = withSameColumns.some(({ unique, partial }) => unique === 1 && partial === 0);
+    if (isValid) return [];
+    const candidate = withSameColumns[0] ?? found.find(({ name }) => name === index.name);
     const weakness =
-      namesake &&
-      (namesake.unique === 0 ? 'is not unique' : namesake.partial === 1 ? 'is partial' : 'has other columns');
-    const says = namesake
-      ? `the index ${index.name} is not there as it must be: "${namesake.name}" ${weakness}`
+      candidate &&
+      (candidate.unique === 0 ? 'is not unique' : candidate.partial === 1 ? 'is partial' : 'has other columns');
+    const fault = candidate
+      ? `the index ${index.name} is invalid: "${candidate.name}" ${weakness}`
       : `the index ${index.name} is missing`;
-    return [{ index, says }];
+    return [{ index, fault }];
   });
 }
 
-/** An index's columns in their order; one with an expression, or that takes different texts for the same, has none. */
+/** The columns of an index in order; empty if it has an expression or a collation other than BINARY. */
 function columnsOf(database: DatabaseSync, index: string): string {
   const columns = database.prepare('SELECT * FROM pragma_index_xinfo(?) WHERE key = 1 ORDER BY seqno').all(index);
   return columns.some(({ name, coll }) => name === null || coll !== 'BINARY')
@@ -167,8 +167,8 @@ function columnsOf(database: DatabaseSync, index: string): string {
     : columns.map(({ name }) => name).join();
 }
 
-/** Makes an index; gives what is wrong when it cannot be made. */
-function remake(database: DatabaseSync, { index, says }: IndexFault): IndexFault | undefined {
+/** Builds an index; returns the fault that remains, if any. */
+function build(database: DatabaseSync, { index, fault }: IndexFault): IndexFault | undefined {
   const { table, name, columns } = index;
   database.exec('SAVEPOINT one_index');
   try {
@@ -177,12 +177,12 @@ function remake(database: DatabaseSync, { index, says }: IndexFault): IndexFault
   } catch (error) {
     if (!database.isTransaction) throw error;
     database.exec('ROLLBACK TO one_index; RELEASE one_index');
-    const hindrance = describeDuplicates(duplicatesUnder(database, index)) ?? (error as Error).message;
-    return { index, says: `${says}, and cannot be made: ${hindrance}` };
+    const reason = describeDuplicates(duplicatesUnder(database, index)) ?? (error as Error).message;
+    return { index, fault: `${fault}, and cannot be built: ${reason}` };
   }
 }
 
-/** Rows of which a unique index allows one alone: the ids of each group, oldest first, and nothing else of them. */
+/** Finds groups of rows that violate a unique index. Returns only their ids, oldest first. */
 function duplicatesUnder(database: DatabaseSync, { table, studioId, id, columns }: UniqueIndex): string[][] {
   const groups = database
     .prepare(

@@ -4,32 +4,35 @@ import { fileFault } from './file-fault.ts';
 import { openDatabase } from './open-database.ts';
 import { resultCodeOf, SQLITE_BUSY } from './result-codes.ts';
 
-/** What a file took before and takes after; bytes. */
+/** The size of a file before and after; bytes. */
 export interface Vacuumed {
   readonly before: number;
   readonly after: number;
 }
 
 /**
- * Writes a database file anew, without what was deleted or written over in it: pages that were split or moved about may keep pieces of
- * that, whatever is done as it is deleted. Whoever writes to the file waits meanwhile.
+ * Rewrites a database file without deleted and overwritten data, pieces of which may remain in split or moved pages despite
+ * `secure_delete`. Blocks writers meanwhile.
  *
- * @throws StoreUnavailable when others keep the file busy, or its disk has no room for the copy
+ * @throws StoreUnavailable when the file is in use, or its disk has no room for the copy
  */
 export function vacuumFile(path: string): Vacuumed {
   const before = statSync(path, { throwIfNoEntry: false })?.size;
-  if (before === undefined) throw new StoreUnavailable(`the database file ${path} is not there`);
+  if (before === undefined) throw new StoreUnavailable(`the database file ${path} does not exist`);
   const database = openDatabase(path);
   try {
     database.exec('VACUUM');
-    // The log has the pages of before.
+    // The log still contains the old pages.
     const { busy } = database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get() as { busy: number };
-    if (busy !== 0) throw new StoreUnavailable('others are reading: what was erased is in the log still; do it again');
+    if (busy !== 0)
+      throw new StoreUnavailable(
+        'the log still contains erased data, because other processes are reading: run it again',
+      );
   } catch (error) {
     if (error instanceof StoreUnavailable) throw error;
     const isBusy = resultCodeOf(error) === SQLITE_BUSY;
-    const says = isBusy ? 'is being written to: do it again, or stop the core meanwhile' : fileFault(error);
-    throw new StoreUnavailable(`the database file ${path} ${says}`, error);
+    const reason = isBusy ? 'is being written to: run it again, or stop the core first' : fileFault(error);
+    throw new StoreUnavailable(`the database file ${path} ${reason}`, error);
   } finally {
     database.close();
   }

@@ -1,11 +1,11 @@
 import type { DatabaseSync } from 'node:sqlite';
 
-/** How much a probe writes: more than most transactions. What is written over finds room where a creation would not; bytes. */
+/** The size of a probe, more than most transactions: a smaller one might fit where a creation would not; bytes. */
 const PROBE_BYTES = 256 * 1024;
 
 /**
- * Writes something, to see whether a transaction can be committed again. Always over the same pages of a table of its own,
- * which it makes itself: on a full disk that has no room for the log, it fails like any other.
+ * Tests whether a transaction can be committed again. It overwrites the same pages of its own table; on a disk without room for the log,
+ * it fails like any write.
  */
 export function writeProbe(database: DatabaseSync): void {
   database.exec(`
