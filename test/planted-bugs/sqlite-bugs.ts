@@ -572,9 +572,9 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
       {
         file: 'src/store/sqlite/studio-numbers.ts',
         find: 'assign: (studioId) => inWrite(studioId) ?? $INSERTED',
-        put: `give(studioId) {
+        put: `assign(studioId) {
           const number = inWrite(studioId) ?? $INSERTED;
-          remembered.set(studioId, number);
+          cache.set(studioId, number);
           return number;
         }`,
       },
