@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { existsSync, globSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -35,6 +36,25 @@ test('settings.md has a row for every setting, and no other', () => {
   const [, table = ''] =
     /<!-- settings -->\n([\s\S]*?)\n<!-- \/settings -->/.exec(read('docs/reference/settings.md')) ?? [];
   expect(table.split('\n').slice(2)).toEqual(settingsRows());
+});
+
+test('command-line.md has every command, and no other', { timeout: 60_000 }, () => {
+  const listedIn = (...group: string[]) => {
+    const help = execFileSync(join(ROOT, 'operator/cli.ts'), [...group, '--help'], { encoding: 'utf8' });
+    const [, list = ''] = /\nCommands:\n([\s\S]*)/.exec(help) ?? [];
+    // Groups of commands have neither arguments nor options.
+    const entries = list.matchAll(/^ {2}(?!help )([a-z-]+)( [<[])?/gm);
+    return [...entries].map(([, name = '', parameters]) => ({ name, mayBeGroup: parameters === undefined }));
+  };
+  const commands = listedIn().flatMap(({ name, mayBeGroup }) => {
+    const subcommands = mayBeGroup ? listedIn(name) : [];
+    return subcommands.length > 0 ? subcommands.map((subcommand) => `${name} ${subcommand.name}`) : [name];
+  });
+  const [table = ''] = read('docs/reference/command-line.md').split(/^## /m);
+  const cells = [...table.matchAll(/^\| (`[^|]+`) \|/gm)].map(([, cell = '']) => cell);
+  const documented = cells.flatMap((cell) => [...cell.matchAll(/`([^`]+)`/g)].map(([, name]) => name));
+  expect(commands.length).toBeGreaterThan(30);
+  expect(documented.toSorted()).toEqual(commands.toSorted());
 });
 
 test('rest-api.md has a row for every problem code, with its status, and no other', () => {
