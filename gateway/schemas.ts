@@ -3,12 +3,12 @@ import { STAGES } from '../common/rules/public-lead.ts';
 import { PROBLEMS } from './problems.ts';
 
 /**
- * The shapes of the public API (JSON Schema), each once: bodies of requests are checked with them, and the OpenAPI
- * document is made of them, which the tests hold every answer against.
+ * The JSON Schemas of the public API. Request bodies are validated with them, and the OpenAPI document contains them; the tests
+ * validate every response against that.
  *
- * They say what every reader of JSON Schema understands alike, and what generators of clients make code of that works.
- * What remains is said by the rules of the core, which the gateway checks too: no half of a surrogate pair, no control
- * character beyond ASCII in an e-mail address, and at least 3 digits, of any script, in a phone number.
+ * They use only what all implementations of JSON Schema interpret alike, and what client generators turn into working code.
+ * The gateway also applies rules of the core that are not in them: no lone surrogates, no control characters beyond ASCII in
+ * an e-mail address, and at least 3 digits, of any script, in a phone number.
  */
 
 const HEX = '[0-9a-fA-F]';
@@ -19,12 +19,12 @@ const UUID = `^(?:${HEX}{8}-${HEX}{4}-[1-8]${HEX}{3}-[89abAB]${HEX}{3}-${HEX}{12
 const NO_NUL = '^[^\\x00]*$';
 
 /**
- * One @ with something on both sides; no white space, and no control character of ASCII. Those beyond ASCII are not named:
- * clients in PHP look at bytes, and would refuse every other letter with such a byte in it.
+ * One @ with text on both sides; no white space and no ASCII control characters. Control characters beyond ASCII are left out,
+ * because clients in PHP match bytes, and would refuse letters that contain such a byte.
  */
 const EMAIL = '^[^@\\s\\x00-\\x1f\\x7f]+@[^@\\s\\x00-\\x1f\\x7f]+$';
 
-/** Without a format: clients in Python would run the pattern on an object, and could not read a single answer. */
+/** Without a format, because clients in Python would apply the pattern to an object and fail on every response. */
 export const uuidSchema = { type: 'string', pattern: UUID } as const;
 
 const lengthOf = ({ min, max }: { readonly min: number; readonly max: number }) =>
@@ -33,7 +33,7 @@ const lengthOf = ({ min, max }: { readonly min: number; readonly max: number }) 
 const displayNameSchema = {
   type: 'string',
   ...lengthOf(BOUNDS.displayName),
-  description: 'Name of the person. Lengths count Unicode code points; text is kept and answered unchanged.',
+  description: 'Name of the person. Lengths count Unicode code points; text is stored and returned unchanged.',
 } as const;
 
 export const emailContactSchema = {
@@ -73,23 +73,23 @@ export const leadCaptureSchema = {
     sourceId: {
       ...uuidSchema,
       type: ['string', 'null'],
-      description: "An enabled lead source of the key's studio, a UUID; null, or left out: none.",
+      description: "The UUID of an enabled lead source of the key's studio; null or left out: none.",
     },
     note: {
       type: ['string', 'null'],
       ...lengthOf(BOUNDS.note),
-      description: 'What the visitor wrote, or what else there is to know; null, or left out: nothing.',
+      description: 'A message of the visitor, or other information; null or left out: none.',
     },
   },
 } as const;
 
-/** Without a pattern: clients in Python would run it on an object. */
+/** Without a pattern, because clients in Python would apply it to an object. */
 const timeSchema = { type: 'string', format: 'date-time' } as const;
 
 export const leadStageSchema = {
   type: 'string',
   enum: STAGES,
-  description: 'Where a lead stands; a new one is `new`.',
+  description: 'The stage of the lead; initially `new`.',
 } as const;
 
 export const leadSchema = {
@@ -100,7 +100,7 @@ export const leadSchema = {
     id: { ...uuidSchema, description: 'A UUID in lower case.' },
     displayName: displayNameSchema,
     stage: leadStageSchema,
-    sourceId: { ...uuidSchema, type: ['string', 'null'], description: 'The lead source, a UUID; null: none.' },
+    sourceId: { ...uuidSchema, type: ['string', 'null'], description: 'The UUID of the lead source; null: none.' },
     note: { type: ['string', 'null'] },
     createdAt: { ...timeSchema, description: 'When the lead was created; UTC, ending in Z.' },
     updatedAt: { ...timeSchema, description: 'When the lead was last changed; UTC, ending in Z.' },
@@ -115,7 +115,6 @@ export const leadResponseSchema = {
   properties: { lead: leadSchema },
 } as const;
 
-/** At most 100 leads: a page that asks for more is refused. */
 export const limitSchema = {
   type: 'integer',
   minimum: 1,
@@ -139,7 +138,7 @@ export const leadListSchema = {
     nextCursor: {
       ...cursorSchema,
       type: ['string', 'null'],
-      description: 'Pass it unchanged as `cursor` to get the next page; null: there is none.',
+      description: 'Pass it unchanged as `cursor` to get the next page; null on the last page.',
     },
   },
 } as const;
@@ -155,8 +154,8 @@ export const problemDetailsSchema = {
   additionalProperties: false,
   required: ['type', 'title', 'status', 'code', 'requestId'],
   properties: {
-    type: { type: 'string', format: 'uri', description: 'Where this code is explained.' },
-    title: { type: 'string', minLength: 1, description: 'What the code means; always the same.' },
+    type: { type: 'string', format: 'uri', description: 'The address of the page about the code.' },
+    title: { type: 'string', minLength: 1, description: 'The meaning of the code; always the same.' },
     status: { type: 'integer', minimum: 400, maximum: 599 },
     code: problemCodeSchema,
     detail: { type: 'string', minLength: 1, description: 'What happened this time, for people.' },
@@ -164,7 +163,7 @@ export const problemDetailsSchema = {
       type: 'object',
       minProperties: 1,
       additionalProperties: { type: 'array', minItems: 1, items: { type: 'string', minLength: 1 } },
-      description: 'What is wrong, by header, parameter, or path into the body such as `contact.value`.',
+      description: 'The faults, by header, parameter, or path into the body such as `contact.value`.',
     },
     requestId: { type: 'string', minLength: 1, maxLength: 128, description: 'The same as in `X-Request-Id`.' },
   },

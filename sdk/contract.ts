@@ -2,7 +2,7 @@
 
 export type Contact = EmailContact | PhoneContact;
 /**
- * Where a lead stands; a new one is `new`.
+ * The stage of the lead; initially `new`.
  */
 export type LeadStage = 'new' | 'contacted' | 'trial_booked' | 'trial_attended' | 'won' | 'lost';
 /**
@@ -27,16 +27,16 @@ export type ProblemCode =
 
 export interface LeadCapture {
   /**
-   * Name of the person. Lengths count Unicode code points; text is kept and answered unchanged.
+   * Name of the person. Lengths count Unicode code points; text is stored and returned unchanged.
    */
   displayName: string;
   contact: Contact;
   /**
-   * An enabled lead source of the key's studio, a UUID; null, or left out: none.
+   * The UUID of an enabled lead source of the key's studio; null or left out: none.
    */
   sourceId?: string | null;
   /**
-   * What the visitor wrote, or what else there is to know; null, or left out: nothing.
+   * A message of the visitor, or other information; null or left out: none.
    */
   note?: string | null;
 }
@@ -60,12 +60,12 @@ export interface Lead {
    */
   id: string;
   /**
-   * Name of the person. Lengths count Unicode code points; text is kept and answered unchanged.
+   * Name of the person. Lengths count Unicode code points; text is stored and returned unchanged.
    */
   displayName: string;
   stage: LeadStage;
   /**
-   * The lead source, a UUID; null: none.
+   * The UUID of the lead source; null: none.
    */
   sourceId: string | null;
   note: string | null;
@@ -87,17 +87,17 @@ export interface LeadList {
    */
   leads: Lead[];
   /**
-   * Pass it unchanged as `cursor` to get the next page; null: there is none.
+   * Pass it unchanged as `cursor` to get the next page; null on the last page.
    */
   nextCursor: string | null;
 }
 export interface ProblemDetails {
   /**
-   * Where this code is explained.
+   * The address of the page about the code.
    */
   type: string;
   /**
-   * What the code means; always the same.
+   * The meaning of the code; always the same.
    */
   title: string;
   status: number;
@@ -107,7 +107,7 @@ export interface ProblemDetails {
    */
   detail?: string;
   /**
-   * What is wrong, by header, parameter, or path into the body such as `contact.value`.
+   * The faults, by header, parameter, or path into the body such as `contact.value`.
    */
   fields?: {
     /**

@@ -5,53 +5,53 @@ import { LEAD, REQUEST_ID } from './examples.ts';
 
 const HEADERS = {
   'X-Request-Id': {
-    description: 'Names the request in our logs: your own name for it, else a new one.',
+    description: 'The id of the request in the logs of the service: yours if it is valid, else a new one.',
     schema: { type: 'string', pattern: '^[A-Za-z0-9._-]{1,128}$' },
     example: REQUEST_ID,
   },
-  'Cache-Control': { description: 'No answer may be kept.', schema: { type: 'string', const: 'no-store' } },
+  'Cache-Control': { description: 'Responses must not be cached.', schema: { type: 'string', const: 'no-store' } },
   RateLimit: {
     description:
-      'Requests that are left in the window (`r`), and seconds to its end (`t`): of the key or of its studio, whichever has fewer left.',
+      'Requests left in the window (`r`) and seconds to its end (`t`), for the key or its studio, whichever has fewer left.',
     schema: { type: 'string', pattern: '^"default";r=\\d+;t=[1-9]\\d*$' },
     example: '"default";r=599;t=60',
   },
   'RateLimit-Policy': {
-    description: 'Requests (`q`) that the key, or its studio with all keys, has per window of so many seconds (`w`).',
+    description: 'Requests (`q`) per window of `w` seconds, for the key, or for all keys of its studio.',
     schema: { type: 'string', pattern: '^"default";q=[1-9]\\d*;w=[1-9]\\d*$' },
     example: '"default";q=600;w=60',
   },
   Location: {
-    description: 'Where the lead is to be read: a reference relative to the address of the request.',
+    description: 'The address of the lead, relative to that of the request.',
     schema: { type: 'string', pattern: '^/.+/[0-9a-f-]{36}$' },
     example: `${LEADS_PATH}/${LEAD.id}`,
   },
   'Idempotent-Replayed': {
-    description: 'There when an earlier request had created the lead.',
+    description: 'Present when an earlier request had created the lead.',
     schema: { type: 'string', const: 'true' },
   },
   Link: {
-    description: 'The open lead; there when the key has the scope `leads.read`.',
+    description: 'The address of the open lead; present when the key has the scope `leads.read`.',
     schema: { type: 'string', pattern: '^<[^>]+>; rel="existing-lead"$' },
   },
   'Retry-After': { description: 'Seconds to wait before the next attempt.', schema: { type: 'integer', minimum: 1 } },
-  'WWW-Authenticate': { description: 'The scheme to authenticate by.', schema: { type: 'string', const: 'Bearer' } },
+  'WWW-Authenticate': { description: 'The authentication scheme.', schema: { type: 'string', const: 'Bearer' } },
 } as const;
 
 type HeaderName = keyof typeof HEADERS;
 
-/** Headers that an answer always carries, and those that it may carry besides. */
+/** Headers that a response always has, and those that it may have. */
 interface HeaderNames {
   readonly always?: readonly HeaderName[];
   readonly sometimes?: readonly HeaderName[];
 }
 
-const EVERYWHERE: readonly HeaderName[] = ['X-Request-Id', 'Cache-Control'];
+const COMMON: readonly HeaderName[] = ['X-Request-Id', 'Cache-Control'];
 
-/** Of the answer to a request that was counted. */
+/** The headers of responses to counted requests. */
 const COUNTED: readonly HeaderName[] = ['RateLimit', 'RateLimit-Policy'];
 
-/** What an error carries besides. Some are found before the request is counted, or after. */
+/** The additional headers of each error. Some errors occur both before and after a request is counted. */
 const PROBLEM_HEADERS: Partial<Record<ProblemCode, HeaderNames>> = {
   integration_invalid_request: { sometimes: COUNTED },
   integration_source_invalid: { always: COUNTED },
@@ -65,7 +65,7 @@ const PROBLEM_HEADERS: Partial<Record<ProblemCode, HeaderNames>> = {
   integration_unavailable: { always: ['Retry-After'], sometimes: COUNTED },
 };
 
-/** The answer to a request that was served. */
+/** Describes a successful response. */
 export function success(
   description: string,
   schema: object,
@@ -81,8 +81,8 @@ export function success(
 }
 
 /**
- * The answer to a request that meets one of these errors, which all have the same status. There is an example of each code. All
- * errors have one schema: generators make a type of their own of whatever is told of one status alone.
+ * Describes the response for these errors, which have the same status, with an example of each code. All errors share one schema,
+ * because client generators create a separate type for each schema of a status.
  */
 export function failure(publicUrl: string, problems: readonly [Problem, ...Problem[]]): object {
   const codes = problems.map(({ code }) => code);
@@ -103,9 +103,9 @@ export function failure(publicUrl: string, problems: readonly [Problem, ...Probl
   };
 }
 
-/** The headers of a status, which can have several answers: what all of them always carry is required. */
+/** Returns the headers of a status with several responses; those that all of them always have are required. */
 function headersOf(answers: readonly HeaderNames[]): object {
-  const names = answers.flatMap(({ always = [], sometimes = [] }) => [...EVERYWHERE, ...always, ...sometimes]);
-  const required = (name: HeaderName) => answers.every(({ always = [] }) => [...EVERYWHERE, ...always].includes(name));
+  const names = answers.flatMap(({ always = [], sometimes = [] }) => [...COMMON, ...always, ...sometimes]);
+  const required = (name: HeaderName) => answers.every(({ always = [] }) => [...COMMON, ...always].includes(name));
   return Object.fromEntries(names.map((name) => [name, { ...HEADERS[name], required: required(name) }]));
 }

@@ -2,14 +2,14 @@ import { CAPTURE, OLDER_LEAD } from './examples.ts';
 
 type Operation = 'createLead' | 'getLead' | 'listLeads';
 
-/** How programs in a language call the operations, by the client that there is for it. */
+/** The code samples of one client library. */
 interface Client {
-  /** As the reference knows it, to colour it. */
+  /** The language for syntax highlighting in the reference. */
   readonly lang: string;
   readonly label: string;
-  /** A program that has a client, and then does something. */
-  readonly program: (publicUrl: string, does: string) => string;
-  readonly does: Readonly<Record<Operation, string>>;
+  /** Returns a program that creates a client and then runs the statements. */
+  readonly program: (publicUrl: string, statements: string) => string;
+  readonly statements: Readonly<Record<Operation, string>>;
 }
 
 const { displayName, contact } = CAPTURE;
@@ -18,15 +18,15 @@ const CLIENTS: readonly Client[] = [
   {
     lang: 'javascript',
     label: 'JavaScript, TypeScript',
-    program: (publicUrl, does) => `\
+    program: (publicUrl, statements) => `\
 import { createLeadIntakeClient } from 'lead-intake-sdk';
 
 const leads = createLeadIntakeClient({
   baseUrl: '${publicUrl}',
   apiKey: process.env.LEAD_INTAKE_KEY ?? '',
 });
-${does}`,
-    does: {
+${statements}`,
+    statements: {
       createLead: `\
 const { lead } = await leads.createLead({
   displayName: '${displayName}',
@@ -45,7 +45,7 @@ for await (const lead of leads.allLeads()) {
   {
     lang: 'php',
     label: 'PHP',
-    program: (publicUrl, does) => `\
+    program: (publicUrl, statements) => `\
 <?php
 
 require 'vendor/autoload.php';
@@ -56,8 +56,8 @@ $leads = new LeadIntakeClient(
     baseUrl: '${publicUrl}',
     apiKey: getenv('LEAD_INTAKE_KEY'),
 );
-${does}`,
-    does: {
+${statements}`,
+    statements: {
       createLead: `\
 $lead = $leads->createLead(new LeadCapture(
     '${displayName}',
@@ -76,7 +76,7 @@ foreach ($leads->allLeads() as $lead) {
   {
     lang: 'python',
     label: 'Python',
-    program: (publicUrl, does) => `\
+    program: (publicUrl, statements) => `\
 import os
 
 from lead_intake import EmailContact, LeadCapture, LeadIntakeClient
@@ -85,8 +85,8 @@ with LeadIntakeClient(
     base_url="${publicUrl}",
     api_key=os.environ["LEAD_INTAKE_KEY"],
 ) as leads:
-${does.replaceAll(/^/gm, '    ')}`,
-    does: {
+${statements.replaceAll(/^/gm, '    ')}`,
+    statements: {
       createLead: `\
 lead = leads.create_lead(LeadCapture(
     "${displayName}",
@@ -103,11 +103,11 @@ for lead in leads.all_leads():
   },
 ];
 
-/** How programs call an operation by the clients that there are; what only curl shows, the reference makes itself. */
+/** Returns a code sample per client library; the reference generates those for curl. */
 export function codeSamples(publicUrl: string, operation: Operation): object[] {
-  return CLIENTS.map(({ lang, label, program, does }) => ({
+  return CLIENTS.map(({ lang, label, program, statements }) => ({
     lang,
     label,
-    source: program(publicUrl, does[operation]),
+    source: program(publicUrl, statements[operation]),
   }));
 }

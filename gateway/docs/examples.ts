@@ -2,16 +2,15 @@ import { displayNameFault, emailFault, PAGE_SIZE, uuidFault } from '../../common
 import type { PublicLead } from '../../common/rules/public-lead.ts';
 import { type FaultyField, invalidRequest, Problem, type ProblemCode } from '../problems.ts';
 
-/** A caller's own id of a lead that is to be created. */
 export const IDEMPOTENCY_KEY = '5f0f9b1c-6c1e-4c55-9a5e-3d2b7f1c8a10';
 
-/** What a website sends after a visitor left an e-mail address. */
+/** The minimal data of a creation. */
 export const CAPTURE = {
   displayName: 'Grace Hopper',
   contact: { type: 'email', value: 'grace@example.com' },
 } as const;
 
-/** A phone number, and everything else that can be given. */
+/** A creation with all optional data. */
 export const FULL_CAPTURE = {
   displayName: 'Alan Turing',
   contact: { type: 'phone', value: '+49 30 123456' },
@@ -19,7 +18,7 @@ export const FULL_CAPTURE = {
   note: 'Asks for a trial on Saturday morning.',
 } as const;
 
-/** What becomes of CAPTURE. */
+/** The lead created from CAPTURE. */
 export const LEAD = {
   id: '019cade2-11c0-7e52-b6a4-91f0c3d7e845',
   displayName: CAPTURE.displayName,
@@ -30,7 +29,7 @@ export const LEAD = {
   updatedAt: '2026-03-02T09:30:00.000Z',
 } as const satisfies PublicLead;
 
-/** What became of FULL_CAPTURE after a few days. */
+/** The lead created from FULL_CAPTURE, a few days later. */
 export const OLDER_LEAD = {
   id: '019c9fd8-d058-7a94-8e13-2b6f4c8d9071',
   displayName: FULL_CAPTURE.displayName,
@@ -41,20 +40,20 @@ export const OLDER_LEAD = {
   updatedAt: '2026-03-01T08:12:45.120Z',
 } as const satisfies PublicLead;
 
-/** Where the page after that lead begins. */
+/** The cursor of the page after that lead. */
 export const CURSOR = 'AQGcn9jQWHqUjhMrb0yNkHFnSxqHMt8q9KHFVL2kF_yY';
 
 export const REQUEST_ID = 'a64eb2e4-de20-4668-8c39-9c91e0a58437';
 
-/** A request of each operation that breaks a rule of the contract. */
+/** The problem of an invalid request, by operation. */
 export const INVALID = {
   createLead: invalid({ displayName: displayNameFault(''), 'contact.value': emailFault('grace') }),
   getLead: invalid({ id: uuidFault('42') }),
   listLeads: invalid({ limit: `must be given once, as a whole number from 1 to ${PAGE_SIZE.max}` }),
 } as const;
 
-/** One error of each code that says more than its title, or that a header goes with which differs from time to time. */
-const PARTICULAR: Partial<Record<ProblemCode, Problem>> = {
+/** Examples with a detail, fields, or headers that vary. */
+const EXAMPLES: Partial<Record<ProblemCode, Problem>> = {
   integration_invalid_request: INVALID.createLead,
   integration_rate_limited: new Problem('integration_rate_limited', {
     detail: "The key's 600 requests per 60 s are used up; wait 17 s.",
@@ -63,9 +62,9 @@ const PARTICULAR: Partial<Record<ProblemCode, Problem>> = {
   method_not_allowed: new Problem('method_not_allowed', { headers: { allow: 'GET, POST' } }),
 };
 
-/** An error of a code. */
+/** Returns an example of a problem. */
 export function exampleOf(code: ProblemCode): Problem {
-  return PARTICULAR[code] ?? new Problem(code);
+  return EXAMPLES[code] ?? new Problem(code);
 }
 
 function invalid(faults: Readonly<Record<string, string | undefined>>): Problem {

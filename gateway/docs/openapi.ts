@@ -18,7 +18,6 @@ import { createLeadOperation, getLeadOperation, listLeadsOperation } from './ope
 import { requestIdParameter } from './parameters.ts';
 import { withReferences } from './references.ts';
 
-/** What the API is called, and what it is for. */
 export const openApiInfo = {
   title: 'Lead Intake API',
   version: '1.0.0',
@@ -26,10 +25,10 @@ export const openApiInfo = {
 } as const;
 
 /**
- * The OpenAPI 3.1 document of the public API. Its schema of a creation is the one that bodies are checked with; what it
- * says of answers is held against every answer that the HTTP tests get.
+ * Returns the OpenAPI 3.1 document of the public API. Request bodies are validated with its schema of a creation; the HTTP tests
+ * validate every response against it.
  *
- * @param publicUrl where callers reach the gateway
+ * @param publicUrl the address of the gateway for callers
  */
 export function openApiDocument(publicUrl: string): object {
   const responses = sharedResponses(publicUrl);
@@ -75,15 +74,15 @@ export function openApiDocument(publicUrl: string): object {
           type: 'http',
           scheme: 'bearer',
           description:
-            'An API key, `lik_…`. Owners and admins of a studio create it in the CRM and choose its scopes; it opens ' +
-            'that studio only. It is a secret: call from your server, never from a page.',
+            'An API key, `lik_…`. Owners and admins of a studio create it in the CRM and choose its scopes; it gives ' +
+            'access to that studio only. It is a secret: call from your server, never from a page.',
         },
       },
     },
   });
 }
 
-/** The errors that every operation may answer with, each status once. */
+/** The errors of every operation, by status. */
 function sharedResponses(publicUrl: string) {
   const problems = (...all: [Problem, ...Problem[]]) => failure(publicUrl, all);
   return {
@@ -102,6 +101,6 @@ const description = (docsUrl: string) => `\
 [Quick start](${docsUrl}/quick-start) · [Idempotency and retries](${docsUrl}/retries) · \
 [Limits and quota](${docsUrl}/limits) · [Problems](${docsUrl}/problems)
 
-Errors are \`application/problem+json\`. Decide by their \`code\`; the page that their \`type\` leads to says whether \
-anything was written, and what to do. Beside those below there are two that need no key: \`route_not_found\` (404), and \
-\`method_not_allowed\` (405), which names the methods of the path in \`Allow\`.`;
+Errors are \`application/problem+json\`. Programs decide by \`code\`; the page at \`type\` says whether anything was written, \
+and what to do. In addition to the errors below, any request can get \`route_not_found\` (404) or \`method_not_allowed\` \
+(405, with the methods of the path in \`Allow\`), even without a key.`;

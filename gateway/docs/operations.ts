@@ -11,24 +11,24 @@ import {
   requestIdParameter,
 } from './parameters.ts';
 
-/** What every operation may answer besides its own, by status. */
+/** The responses of every operation, by status. */
 type CommonAnswers = Readonly<Record<number, object>>;
 
-/** How the document describes `createLead`. */
+/** Describes `createLead`. */
 export function createLeadOperation(publicUrl: string, common: CommonAnswers): object {
   const problems = (...all: [Problem, ...Problem[]]) => failure(publicUrl, all);
   return {
     operationId: 'createLead',
     summary: 'Create a lead',
     description:
-      'Repeat the request with the same `Idempotency-Key` and the same data as often as you like: there is one lead, ' +
-      'and the same answer. Needs the scope `leads.create`.',
+      'Repeating the request with the same `Idempotency-Key` and the same data is safe: there is one lead, and the same ' +
+      'response. Requires the scope `leads.create`.',
     tags: ['Leads'],
     security: [{ apiKey: ['leads.create'] }],
     parameters: [idempotencyKeyParameter, requestIdParameter],
     requestBody: {
       required: true,
-      description: 'JSON in UTF-8, at most 32 KiB, not packed. Nothing is stripped, coerced or trimmed.',
+      description: 'JSON in UTF-8, at most 32 KiB, not compressed. Nothing is stripped, coerced or trimmed.',
       content: {
         'application/json': {
           schema: leadCaptureSchema,
@@ -42,7 +42,7 @@ export function createLeadOperation(publicUrl: string, common: CommonAnswers): o
     'x-codeSamples': codeSamples(publicUrl, 'createLead'),
     responses: {
       201: success(
-        'The lead. This request created it, or an earlier one did.',
+        'The lead, created by this request or an earlier one.',
         leadResponseSchema,
         { lead: LEAD },
         {
@@ -58,12 +58,12 @@ export function createLeadOperation(publicUrl: string, common: CommonAnswers): o
   };
 }
 
-/** How the document describes `getLead`. */
+/** Describes `getLead`. */
 export function getLeadOperation(publicUrl: string, common: CommonAnswers): object {
   return {
     operationId: 'getLead',
     summary: 'Read a lead',
-    description: 'The lead as it stands. Needs the scope `leads.read`.',
+    description: 'Returns the current state of the lead. Requires the scope `leads.read`.',
     tags: ['Leads'],
     security: [{ apiKey: ['leads.read'] }],
     parameters: [idParameter, requestIdParameter],
@@ -77,12 +77,12 @@ export function getLeadOperation(publicUrl: string, common: CommonAnswers): obje
   };
 }
 
-/** How the document describes `listLeads`. */
+/** Describes `listLeads`. */
 export function listLeadsOperation(publicUrl: string, common: CommonAnswers): object {
   return {
     operationId: 'listLeads',
     summary: 'List leads',
-    description: 'One page of the leads of the studio, newest first. Needs the scope `leads.read`.',
+    description: 'Returns one page of the leads of the studio, newest first. Requires the scope `leads.read`.',
     tags: ['Leads'],
     security: [{ apiKey: ['leads.read'] }],
     parameters: [limitParameter, cursorParameter, requestIdParameter],

@@ -5,7 +5,7 @@ export const idempotencyKeyParameter = {
   name: 'Idempotency-Key',
   in: 'header',
   required: true,
-  description: 'Your own id for the lead, a UUID: the same in every repetition, another one for other data.',
+  description: 'Your id for the lead, a UUID: the same in every repetition, a new one for other data.',
   schema: uuidSchema,
   example: IDEMPOTENCY_KEY,
 };
@@ -22,14 +22,14 @@ export const idParameter = {
 export const limitParameter = {
   name: 'limit',
   in: 'query',
-  description: 'How many leads the page may have.',
+  description: 'The maximum number of leads on the page.',
   schema: limitSchema,
 };
 
 export const cursorParameter = {
   name: 'cursor',
   in: 'query',
-  description: 'The `nextCursor` of the page before, unchanged; without it the first page is answered.',
+  description: 'The `nextCursor` of the previous page, unchanged; without it, the first page is returned.',
   schema: cursorSchema,
 };
 
@@ -37,7 +37,7 @@ export const requestIdParameter = {
   name: 'X-Request-Id',
   in: 'header',
   description:
-    'Your own name for the request. It is kept when it has 1 to 128 letters, digits, dots, underscores and hyphens; ' +
-    'else the request gets a new one.',
+    'Your id for the request: 1 to 128 letters, digits, dots, underscores and hyphens. Any other value is replaced by ' +
+    'a new id.',
   schema: { type: 'string' },
 };

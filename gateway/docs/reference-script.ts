@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 
-/** Where the script of the reference lies beside the packages, plain and zipped, since `npm ci` took it out of its package. */
+/** The folder to which `npm ci` extracts the script of the reference, plain and gzipped. */
 export const REFERENCE_FOLDER = join(import.meta.dirname, '../../node_modules/.reference');
 
 export const REFERENCE_SCRIPT = 'scalar.js';

@@ -125,6 +125,6 @@ describe('npm start', () => {
 
     expect(await second.ended()).toBe(1);
     expect(second.output()).toMatch(/EADDRINUSE/);
-    expect(second.output()).toMatch(/gateway\/main.ts has ended/);
+    expect(second.output()).toMatch(/gateway\/main.ts exited/);
   });
 });

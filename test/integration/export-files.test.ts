@@ -168,7 +168,7 @@ describe.each<[FormatName]>([['ndjson'], ['csv']])('a file of %s', (format) => {
   test('that ends with the lead of another studio is not gone on with', async () => {
     await hardLeads();
     const before = await toFile({ format });
-    await expect(toFile({ format, resumes: true, studioId: '-s' })).rejects.toThrow('ends with a lead of the studio s');
+    await expect(toFile({ format, resumes: true, studioId: '-s' })).rejects.toThrow('ends with a lead of studio s');
     expect(readFileSync(join(folder, 'out'), 'utf8')).toBe(before);
   });
 
@@ -202,7 +202,7 @@ test('an export to elsewhere that breaks off tells the token that leads on behin
     );
 
   const broken = await to(first, '', awayFrom(4)).catch((error) => error);
-  const [, resumeToken = ''] = /--resume-from (\S+) /.exec(broken.message) ?? [];
+  const [, resumeToken = ''] = /--resume-from (\S+)$/.exec(broken.message) ?? [];
   await to(rest, resumeToken, store);
 
   expect([...first.texts, ...rest.texts].join('')).toBe(whole);

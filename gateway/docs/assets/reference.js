@@ -1,7 +1,7 @@
 window.Scalar.createApiReference('#reference', {
   // Relative to the page, which may be served under a prefix.
   url: 'v1/openapi.json',
-  // Nothing is asked for elsewhere, and nobody is told who reads this.
+  // No requests to third parties.
   withDefaultFonts: false,
   telemetry: false,
   agent: { disabled: true },

@@ -1,10 +1,10 @@
-/** Makes a collection for Bruno from the OpenAPI document, into the folder that is named: one request for each operation. */
+/** Generates a Bruno collection from the OpenAPI document: one request per operation. Argument: the output folder. */
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type BruRequest, envJsonToBruV2, jsonToBruV2, jsonToCollectionBru } from '@usebruno/lang';
 import { openApiDocument, openApiInfo } from '../openapi.ts';
 
-/** As much of the document as requests are made of. */
+/** The properties of an operation that requests are generated from. */
 interface Operation {
   readonly operationId: string;
   readonly summary: string;
@@ -23,7 +23,7 @@ interface Parameter {
 
 type Examples = Readonly<Record<string, { readonly value: unknown }>>;
 
-/** Which parameters of another operation stand where in an answer. */
+/** The location in a response of each parameter of another operation. */
 interface Link {
   readonly parameters: Readonly<Record<string, string>>;
 }
@@ -39,7 +39,7 @@ function requestOf(path: string, method: string, operation: Operation, seq: numb
   const { summary, description, requestBody, responses } = operation;
   const [status = '', { links = {} } = {}] = Object.entries(responses)[0] ?? [];
   const [example] = Object.values(requestBody?.content['application/json']?.examples ?? {});
-  // What every operation takes besides says nothing of this one.
+  // Without references, which are parameters of every operation.
   const parameters = operation.parameters.filter((parameter) => 'name' in parameter);
   return {
     meta: { name: summary, type: 'http', seq: `${seq}` },
@@ -49,22 +49,22 @@ function requestOf(path: string, method: string, operation: Operation, seq: numb
       body: example ? 'json' : 'none',
       auth: 'inherit',
     },
-    params: parameters.flatMap((each) => (each.in === 'header' ? [] : [{ ...given(each), type: each.in }])),
-    headers: parameters.filter((each) => each.in === 'header').map(given),
+    params: parameters.flatMap((each) => (each.in === 'header' ? [] : [{ ...parameterOf(each), type: each.in }])),
+    headers: parameters.filter((each) => each.in === 'header').map(parameterOf),
     ...(example && { body: { json: JSON.stringify(example.value, null, 2) } }),
-    vars: { res: Object.entries(links).flatMap(([name, link]) => keptFor(name, link)) },
+    vars: { res: Object.entries(links).flatMap(([name, link]) => variablesOf(name, link)) },
     assertions: [{ name: 'res.status', value: `eq ${status}`, enabled: true }],
     docs: description,
   };
 }
 
-/** What has to be given is: in the path, what an answer had before. All else waits to be switched on. */
-function given({ name, in: place, required = false, example = '' }: Parameter) {
+/** Enables required parameters; the id in a path comes from an earlier response. */
+function parameterOf({ name, in: place, required = false, example = '' }: Parameter) {
   return { name, value: place === 'path' ? '{{leadId}}' : example, enabled: required };
 }
 
-/** What later requests need of an answer. */
-function keptFor(name: string, { parameters }: Link) {
+/** Returns the variables that a response sets for later requests. */
+function variablesOf(name: string, { parameters }: Link) {
   return Object.entries(parameters).map(([parameter, pointer]) => ({
     name: `${name}${parameter[0]?.toUpperCase()}${parameter.slice(1)}`,
     value: pointer.replace('$response.body#', 'res.body').replaceAll('/', '.'),

@@ -1,4 +1,4 @@
-/** Makes the pages of the documentation from what is written in `pages/` and `problems/`, into the folder that is named. */
+/** Generates the documentation from `pages/` and `problems/`. Argument: the output folder. */
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { PAGES_FOLDER } from '../pages.ts';

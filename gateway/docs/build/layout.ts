@@ -1,6 +1,6 @@
 import { escapeHtml } from '../pages.ts';
 
-/** Every page, in the order of the menu: where it is and what it is called there. */
+/** The path and the name of every page, in the order of the menu. */
 const MENU = [
   ['/docs', 'Reference'],
   ['/docs/quick-start', 'Quick start'],
@@ -11,19 +11,18 @@ const MENU = [
   ['/docs/problems', 'Problems'],
 ] as const;
 
-interface Framed extends Readonly<Record<'path' | 'title' | 'body', string>> {
+interface PageContent extends Readonly<Record<'path' | 'title' | 'body', string>> {
   readonly markdown?: string;
 }
 
 /**
- * Frames what a page says. No link names a host or begins with a slash: the docs may be served under a prefix.
+ * Returns a complete HTML page. No link has a host or begins with a slash, because the docs may be served under a prefix.
  *
- * @param title text
+ * @param title plain text
  * @param body HTML
- * @param markdown where the same is written without a frame
- * @returns HTML
+ * @param markdown the path of the same page in Markdown
  */
-export function layout({ path, title, body, markdown }: Framed): string {
+export function layout({ path, title, body, markdown }: PageContent): string {
   const link = relativeFrom(path);
   const alternate = markdown ? `<link rel="alternate" type="text/markdown" href="${link(markdown)}">\n` : '';
   const menu = MENU.map(
@@ -51,7 +50,7 @@ ${body}
 `;
 }
 
-/** How a page at a path writes the address of another one: relative to itself. */
+/** Returns a function that makes paths relative to that of a page. */
 export function relativeFrom(path: string): (to: string) => string {
   const up = '../'.repeat(path.split('/').length - 2);
   return (to) => up + to.slice(1);

@@ -2,7 +2,7 @@ import { layout, relativeFrom } from './layout.ts';
 
 const PATH = '/docs';
 
-/** The page on which a browser renders the OpenAPI document, and sends the requests that it describes. */
+/** Returns the page that renders the OpenAPI document and can send its requests. */
 export function referencePage(): string {
   const link = relativeFrom(PATH);
   return layout({

@@ -7,7 +7,7 @@ import { exampleOf, REQUEST_ID } from '../examples.ts';
 import { openApiInfo } from '../openapi.ts';
 import { layout, relativeFrom } from './layout.ts';
 
-/** A page as it is written, and as it is shown. */
+/** A page in Markdown and in HTML. */
 interface WrittenPage {
   readonly path: string;
   readonly markdown: string;
@@ -17,8 +17,7 @@ interface WrittenPage {
 const CODES = Object.keys(PROBLEMS) as ProblemCode[];
 
 /**
- * Renders the written pages: those of `pages/`, and of `problems/` one for each code. What only a running service knows stays
- * `{{name}}`.
+ * Renders the pages of `pages/`, and one page of `problems/` for each code. Values that only a running service knows stay `{{name}}`.
  */
 export function renderPages(): WrittenPage[] {
   const written = ['quick-start', 'retries', 'outbox', 'limits', 'keys', 'problems'].map((name) =>
@@ -57,28 +56,28 @@ ${JSON.stringify(body, null, 2)}
 `;
 }
 
-/** Whoever reads Markdown has it apart from its address, so that its links are whole. */
-const withWholeLinks = (markdown: string): string =>
+/** Makes links absolute, because readers of Markdown have it without its address. */
+const withAbsoluteLinks = (markdown: string): string =>
   markdown
     .replaceAll(/\]\((\/docs\/[\w/-]+)\)/g, ']({{publicUrl}}$1.md)')
     .replaceAll(/\]\((\/[\w./-]*)\)/g, ']({{publicUrl}}$1)');
 
 /**
- * What a program reads to know what there is (llmstxt.org): what the service is, and what the quick start says one reads then.
+ * Returns the index of the documentation for programs (llmstxt.org): the summary, and the pages that the quick start lists.
  */
 export function indexForPrograms(): string {
-  const [, then = ''] = /^## Then\n([\s\S]+)/m.exec(read('pages', 'quick-start')) ?? [];
+  const [, next = ''] = /^## Next\n([\s\S]+)/m.exec(read('pages', 'quick-start')) ?? [];
   const { title, summary } = openApiInfo;
-  return withWholeLinks(`# ${title}
+  return withAbsoluteLinks(`# ${title}
 
 > ${summary}
 
-Each page is there for browsers as well, without \`.md\`.
+Each page is also available as HTML, without \`.md\`.
 
 ## Pages
 
-- [Quick start](/docs/quick-start): a key, a first lead, and reading leads.
-${then.trim()}
+- [Quick start](/docs/quick-start): get a key, create a first lead, and read leads.
+${next.trim()}
 `);
 }
 
@@ -92,7 +91,7 @@ function renderPage(path: string, markdown: string): WrittenPage {
   const [, title = ''] = /^# (.+)$/m.exec(markdown) ?? [];
   const body = `<main class="page">\n${marked.parse(markdown)}</main>`;
   const html = layout({ path, title, body, markdown: `${path}.md` });
-  return { path, markdown: withWholeLinks(markdown), html };
+  return { path, markdown: withAbsoluteLinks(markdown), html };
 }
 
 function read(folder: string, name: string): string {

@@ -1,6 +1,6 @@
 /**
- * Lays the script of the reference out for the gateway to serve. Its package hands it out by a Fastify plugin alone, and loads
- * much that nobody needs here: so the plugin is asked once, at the end of `npm ci`, and never by a gateway.
+ * Extracts the script of the reference for the gateway to serve. Its package offers the script only through a Fastify plugin, which
+ * loads much that is not needed here, so the plugin runs once, at the end of `npm ci`, and never in a gateway.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,11 +9,12 @@ import apiReference from '@scalar/fastify-api-reference';
 import fastify from 'fastify';
 import { REFERENCE_FOLDER, REFERENCE_SCRIPT, ZIPPED_REFERENCE_SCRIPT } from '../reference-script.ts';
 
-const carrier = fastify();
-carrier.register(apiReference, { routePrefix: '/docs', configuration: { url: '/v1/openapi.json' } });
-const { statusCode, rawPayload: script } = await carrier.inject('/docs/js/scalar.js');
-await carrier.close();
-if (statusCode !== 200) throw new Error(`the package of the reference has no script: status ${statusCode}`);
+const app = fastify();
+app.register(apiReference, { routePrefix: '/docs', configuration: { url: '/v1/openapi.json' } });
+const { statusCode, rawPayload: script } = await app.inject('/docs/js/scalar.js');
+await app.close();
+if (statusCode !== 200)
+  throw new Error(`extracting the reference script failed: the plugin returned status ${statusCode}`);
 
 mkdirSync(REFERENCE_FOLDER, { recursive: true });
 writeFileSync(join(REFERENCE_FOLDER, REFERENCE_SCRIPT), script);

@@ -1,4 +1,4 @@
-/** What is used of the language of Bruno's files, whose package has no types. */
+/** Types for the parts of @usebruno/lang that are used; the package has none. */
 declare module '@usebruno/lang' {
   interface Named {
     readonly name: string;
