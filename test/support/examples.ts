@@ -44,7 +44,7 @@ export function describeWithTools(tools: readonly string[], name: string, body: 
   }
 }
 
-/** Starts commands in the project folder that run until they are killed. The last of them must be an `exec`. */
+/** Starts commands in the project folder that run until they are killed. The returned process is the last of them. */
 export function startCommands(commands: string, env: Readonly<Record<string, string>>): ChildProcess {
   return spawn('bash', ['-ec', commands], { cwd: ROOT, env: { ...process.env, ...env }, stdio: 'ignore' });
 }

@@ -50,7 +50,7 @@ async function install(commit: string, folder: string): Promise<void> {
     await execute('git', ['archive', '--output', archive, commit], { cwd: ROOT });
     await execute('tar', ['-xf', archive], { cwd: incomplete });
     await rm(archive);
-    // `execFile` also keeps the output of `npm ci` out of the test report.
+    // Without the advice that `npm ci` prints.
     await execute('npm', ['ci', '--omit=dev', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: incomplete });
     await rename(incomplete, folder);
   } finally {
