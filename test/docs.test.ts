@@ -57,6 +57,16 @@ test('command-line.md has every command, and no other', { timeout: 60_000 }, () 
   expect(documented.toSorted()).toEqual(commands.toSorted());
 });
 
+test('observability.md has a row for every metric, and no other', () => {
+  const sources = ['common/metrics.ts', 'gateway/metrics.ts', 'src/rpc/metrics.ts'].map(read).join('\n');
+  const metrics = [...sources.matchAll(/'(lead_intake_\w+)'/g)].map(([, name]) => name);
+  const [, section = ''] = read('docs/reference/observability.md').split(/^## (?=Metrics)/m);
+  const rows = [...section.matchAll(/^\| (`lead_intake_[^|]+) \|/gm)].map(([, cell = '']) => cell);
+  const documented = rows.flatMap((cell) => [...cell.matchAll(/`([^`]+)`/g)].map(([, name]) => name));
+  expect(metrics.length).toBeGreaterThan(20);
+  expect(documented.toSorted()).toEqual(metrics.toSorted());
+});
+
 test('rest-api.md has a row for every problem code, with its status, and no other', () => {
   const rows = [...read('docs/reference/rest-api.md').matchAll(/^\| (\d{3}) \| `([a-z_]+)` \|/gm)].map(
     ([, status, code]) => [code, Number(status)],
