@@ -1,9 +1,8 @@
-# The one image of the product. What a container of it is, the command decides: `node src/main.ts`, `node gateway/main.ts`,
-# `lead-intake …`.
+# The image of the core (`node src/main.ts`), the gateway (`node gateway/main.ts`) and the command line (`lead-intake …`).
 FROM node:26-slim AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
-# What runs at the end of `npm ci`.
+# The postinstall script of `npm ci`.
 COPY gateway/docs/reference-script.ts gateway/docs/
 COPY gateway/docs/build/take-reference.ts gateway/docs/build/
 RUN npm ci --omit=dev
@@ -19,9 +18,9 @@ COPY src src
 COPY gateway gateway
 COPY operator operator
 COPY conformance conformance
-# npx would make files in this folder, which belongs to root so that no process can change what it runs.
+# A link, because npx would create files in this folder, which belongs to root so that no process can change its own code.
 RUN ln -s /app/operator/cli.ts /usr/local/bin/lead-intake
-# Where a core keeps the embedded database unless DATABASE_URL names another.
+# The folder of the embedded database, the default of DATABASE_URL.
 RUN install -d -m 700 -o node -g node data
 VOLUME /app/data
 USER node

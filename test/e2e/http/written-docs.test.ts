@@ -5,7 +5,7 @@ import { isKeySecret, secretsIn } from '../../../common/rules/key-secret.ts';
 import { PROBLEMS } from '../../../gateway/problems.ts';
 import { bash, hasShellAndCurl } from '../../support/processes.ts';
 import { lines, rawRequest } from '../../support/raw-http.ts';
-import { aCapture, anOwnService, aService, expectProblem, LEADS, PUBLIC_URL } from '../../support/service.ts';
+import { aCapture, aSeparateService, aService, expectProblem, LEADS, PUBLIC_URL } from '../../support/service.ts';
 
 const service = aService({ gateway: { QUOTA_LIMIT: '4321', QUOTA_WINDOW_SECONDS: '77' } });
 
@@ -272,8 +272,8 @@ describe('the page of a problem', () => {
 test('the page of keys says which texts are secrets, as the service sees them', async () => {
   const page = shown(await textOf('/docs/keys'));
   const [shape = ''] = /lik_\[.*\}/.exec(page) ?? [];
-  const vectors = [...page.matchAll(/\n(lik_\S+)\n(a secret|none)/g)];
-  expect(vectors.map(([, , what]) => what)).toEqual(['a secret', 'a secret', 'a secret', 'none', 'none']);
+  const vectors = [...page.matchAll(/\n(lik_\S+)\n(a secret|not a secret)/g)];
+  expect(vectors.map(([, , what]) => what)).toEqual(['a secret', 'a secret', 'a secret', 'not a secret', 'not a secret']);
   for (const [, text = '', what] of vectors) {
     expect([text, isKeySecret(text)]).toEqual([text, what === 'a secret']);
     expect(secretsIn(`KEY="${text}"`).secrets).toEqual(what === 'a secret' ? [text] : []);
@@ -284,7 +284,7 @@ test('the page of keys says which texts are secrets, as the service sees them', 
 describe('the page of limits', () => {
   test("has the service's own quota", async () => {
     const page = shown(await textOf('/docs/limits'));
-    expect(page).toContain('4321 requests in 77 seconds');
+    expect(page).toContain('4321 requests per 77 seconds');
     const { secret } = await service.aStudioWithKey();
     const { headers } = await service.get(secret);
     expect(page).toContain(`RateLimit-Policy: ${headers.get('ratelimit-policy')}`);
@@ -298,7 +298,7 @@ describe('the page of limits', () => {
       ['contact.value of type email', `at most ${email.max}`],
       ['contact.value of type phone', `${phone.min} to ${phone.max}, with at least 3 digits`],
       ['note', `${note.min} to ${note.max}`],
-      ['limit', `1 to ${PAGE_SIZE.max}; ${PAGE_SIZE.fallback} when left out`],
+      ['limit', `1 to ${PAGE_SIZE.max}; ${PAGE_SIZE.fallback} by default`],
       ['cursor', `at most ${pageToken.max} characters`],
     ]) {
       expect(page).toContain(`\n${what}\n${limit}\n`);
@@ -342,7 +342,7 @@ test('the loop of the page on retries creates one lead, also while the service i
 });
 
 test('an address that has a meaning in HTML is shown as it is', async () => {
-  const odd = await anOwnService({ gateway: { PUBLIC_URL: "https://leads.example.test/a&lt;b'" } });
+  const odd = await aSeparateService({ gateway: { PUBLIC_URL: "https://leads.example.test/a&lt;b'" } });
   for (const path of ['/docs/quick-start', '/docs/problems/route_not_found']) {
     expect(shown(await (await fetch(odd.url + path)).text())).toContain("https://leads.example.test/a&lt;b'/");
   }
