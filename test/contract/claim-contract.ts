@@ -7,7 +7,7 @@ import { type CreateLeadOutcome, type Store, StoreUnavailable } from '../../src/
 import { renewAllClaims } from '../../src/usecases/renew-all-claims.ts';
 import { renewClaims } from '../../src/usecases/renew-claims.ts';
 import { aClaim, aLead, aStudio, BY, claimsOf, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
-import { openClaimsIn } from '../support/open-claims.ts';
+import { completeRenewals, openClaimsIn } from '../support/claims.ts';
 import type { OpenedStore } from './opened-store.ts';
 import { actionsOn } from './store-actions.ts';
 
@@ -32,12 +32,6 @@ export function claimContract(opened: () => OpenedStore): void {
       store.putStudio({ id: STUDIO_ID, status: 'active', regionCode }, { memberId: null, now });
     const renewals = async () => (await store.listClaimRenewals()).map(({ renewal }) => renewal);
     const claimsNow = () => openClaimsIn(store, STUDIO_ID);
-    /** Runs all steps of the renewals, each at its earliest time; returns the time after the last. */
-    async function renewAll(from = NOW): Promise<Date> {
-      let now = from;
-      while ((await renewClaims(clock(now))) > 0) now = plus(now, MAX_STALE_CALL_MS);
-      return now;
-    }
 
     test('one common claim is enough for a refusal, whichever it is', async () => {
       const [first, second] = [aLead(), aLead()];
@@ -145,9 +139,9 @@ export function claimContract(opened: () => OpenedStore): void {
       const late = aLead({ contact: phone() });
       const lateClaims = claimsOf(late, openClaims(phone(), aStudio({ regionCode: 'DE' })));
       await put(null);
-      const now = await renewAll();
+      const now = await completeRenewals(store);
       expect(await createNow(phone())).toMatchObject({ kind: 'created' });
-      await renewAll(now);
+      await completeRenewals(store, now);
 
       expect(await store.createLead(late, lateClaims)).toMatchObject({ kind: 'already-open' });
     });
@@ -158,7 +152,7 @@ export function claimContract(opened: () => OpenedStore): void {
       await put(null);
       expect(await createNow(phone('+49 30 7654321'))).toMatchObject({ kind: 'already-open' });
 
-      await renewAll();
+      await completeRenewals(store);
 
       expect(await createNow(phone('+49 30 7654321'))).toMatchObject({ kind: 'created' });
       expect(await createNow(phone('0307654321'))).toMatchObject({ kind: 'already-open' });
@@ -186,7 +180,7 @@ export function claimContract(opened: () => OpenedStore): void {
       for (const text of ['030 7654321', '+49 30 7654321', '030/7654321']) {
         expect(await createNow(phone(text))).toMatchObject({ kind: 'already-open' });
       }
-      await renewAll();
+      await completeRenewals(store);
       await moved(second.lead, 'won');
       expect(await createNow(phone())).toMatchObject({ kind: 'already-open', leadId: first.lead.id });
     });
@@ -197,7 +191,7 @@ export function claimContract(opened: () => OpenedStore): void {
       expect(await createNow(phone('+43 30 7654321'))).toMatchObject({ kind: 'created' });
       await put('AT');
 
-      await renewAll();
+      await completeRenewals(store);
 
       expect(await createNow(phone('+49 30 7654321'))).toMatchObject({ kind: 'created' });
       expect(await createNow(phone())).toMatchObject({ kind: 'already-open' });
@@ -250,7 +244,7 @@ export function claimContract(opened: () => OpenedStore): void {
       const formerRules = [first, { version: 2, region: 'DE' }, { version: 1, region: null }];
       expect(await renewals()).toMatchObject([{ step: 'first', formerRules: expect.arrayContaining(formerRules) }]);
       await put('DE');
-      await renewAll();
+      await completeRenewals(store);
       expect(await claimsNow()).toEqual(claims);
       expect(await createNow(phone('030 1234567'))).toMatchObject({ kind: 'created' });
     });
@@ -353,7 +347,7 @@ export function claimContract(opened: () => OpenedStore): void {
 
       await put('DE', plus(NOW, 2));
       expect((await renewals())[0]?.formerRules.map(({ region }) => region)).toEqual(['FR', null]);
-      await renewAll();
+      await completeRenewals(store);
       expect(await createNow(phone('+49 30 7654321'))).toMatchObject({ kind: 'already-open' });
     });
 
@@ -372,7 +366,7 @@ export function claimContract(opened: () => OpenedStore): void {
       await createNow(phone());
       const before = await everyLead();
       await put(null);
-      await renewAll();
+      await completeRenewals(store);
 
       expect(await everyLead()).toEqual(before);
     });

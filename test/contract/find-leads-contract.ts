@@ -1,12 +1,12 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { MAX_STALE_CALL_MS } from '../../src/domain/claim-renewal.ts';
 import { openClaims } from '../../src/domain/claims.ts';
 import type { Contact } from '../../src/domain/contact.ts';
 import { type Lead, MAX_LEADS_PER_CONTACT } from '../../src/domain/lead.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import type { ClaimingLead, Store } from '../../src/store/store.ts';
 import { renewClaims } from '../../src/usecases/renew-claims.ts';
-import { aClaim, aLead, aStudio, claimsOf, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
+import { aClaim, aLead, aStudio, claimsOf, NOW, STUDIO_ID, times } from '../support/builders.ts';
+import { completeRenewals } from '../support/claims.ts';
 import type { Damage, OpenedStore } from './opened-store.ts';
 import { actionsOn, correctLead } from './store-actions.ts';
 
@@ -139,9 +139,6 @@ export function findLeadsContract(damages: readonly Damage[], opened: () => Open
       const put = (regionCode: 'DE' | 'AT') =>
         store.putStudio({ id: STUDIO_ID, status: 'active', regionCode }, { memberId: null, now: NOW });
       const inRegion = (region: 'DE' | 'AT') => aStudio({ regionCode: region });
-      async function renewAll(): Promise<void> {
-        for (let now = NOW; (await renewClaims({ store, clock: () => now })) > 0; now = plus(now, MAX_STALE_CALL_MS)) {}
-      }
       async function closedIn(region: 'DE' | 'AT', contact: Contact): Promise<Lead> {
         const lead = aLead({ contact });
         const claims = claimsOf(lead, openClaims(contact, inRegion(region)));
@@ -160,7 +157,7 @@ export function findLeadsContract(damages: readonly Damage[], opened: () => Open
         for (const text of ['030 7654321', '+49 30 7654321', '+43 30 7654321']) {
           expect(await found(phone(text), rules)).toEqual([lead]);
         }
-        await renewAll();
+        await completeRenewals(store);
         expect(await found(phone('+49 30 7654321'), inRegion('AT'))).toEqual([]);
         expect(await found(phone('+43 30 7654321'), inRegion('AT'))).toEqual([lead]);
         expect(await found(phone('030 7654321'), inRegion('AT'))).toEqual([lead]);
@@ -172,7 +169,7 @@ export function findLeadsContract(damages: readonly Damage[], opened: () => Open
         const contact = phone('030/7654321');
         const open = await created(aLead({ contact }), claimsOf(aLead(), openClaims(contact, inRegion('DE'))));
         await put('AT');
-        await renewAll();
+        await completeRenewals(store);
 
         expect(await found(phone('030 7654321'), inRegion('AT'))).toEqual(byId([closed[0] as Lead, open]));
         expect(await found(phone('+49 30 7654321'), inRegion('AT'))).toEqual([closed[1]]);

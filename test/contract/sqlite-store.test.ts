@@ -19,8 +19,8 @@ import { schemaVersion } from '../../src/store/sqlite/migrate.ts';
 import { openDatabase } from '../../src/store/sqlite/open-database.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { type Store, StoreUnavailable, type UnreadableRecord } from '../../src/store/store.ts';
-import { renewClaims } from '../../src/usecases/renew-claims.ts';
-import { aLead, anApiKey, aStudio, BY, claimsOf, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
+import { aLead, anApiKey, aStudio, BY, claimsOf, NOW, STUDIO_ID, times } from '../support/builders.ts';
+import { completeRenewals } from '../support/claims.ts';
 import { ID_BYTES, idTextOf, LEAD_NUMBER, STUDIO_NUMBER, setColumn } from '../support/raw-sqlite.ts';
 import type { Damage, OpenedStore } from './opened-store.ts';
 import { moveLead } from './store-actions.ts';
@@ -415,9 +415,8 @@ describe('SQLite', () => {
     await put('AT');
     const reported: string[][] = [];
 
-    let now = NOW;
     const leadInTheWay = (_: string, leadId: string, holderId: string) => reported.push([leadId, holderId]);
-    while ((await renewClaims({ store, clock: () => now }, { leadInTheWay })) > 0) now = plus(now, MAX_STALE_CALL_MS);
+    await completeRenewals(store, NOW, MAX_STALE_CALL_MS, { leadInTheWay });
 
     expect(await store.listClaimRenewals()).toEqual([]);
     expect(reported.every(([leadId, holderId]) => leadId !== holderId)).toBe(true);

@@ -20,7 +20,7 @@ import {
   STUDIO_ID,
   times,
 } from '../support/builders.ts';
-import { openClaimsIn } from '../support/open-claims.ts';
+import { openClaimsIn } from '../support/claims.ts';
 import { type Damage, type OpenedStore, titleOf } from './opened-store.ts';
 import { actionsOn, sourcesIn } from './store-actions.ts';
 

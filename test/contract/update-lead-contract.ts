@@ -1,5 +1,4 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { MAX_STALE_CALL_MS } from '../../src/domain/claim-renewal.ts';
 import { openClaims } from '../../src/domain/claims.ts';
 import type { Contact } from '../../src/domain/contact.ts';
 import type { Correction } from '../../src/domain/correction.ts';
@@ -10,7 +9,7 @@ import { type ClaimingLead, type Store, UnreadableRecord, type UpdateLeadOutcome
 import { changeLeadStage } from '../../src/usecases/change-lead-stage.ts';
 import { renewClaims } from '../../src/usecases/renew-claims.ts';
 import { aClaim, aLead, aStudio, claimsOf, DAY_MS, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
-import { openClaimsIn } from '../support/open-claims.ts';
+import { completeRenewals, openClaimsIn } from '../support/claims.ts';
 import { type Damage, type OpenedStore, titleOf } from './opened-store.ts';
 import { actionsOn } from './store-actions.ts';
 
@@ -432,10 +431,6 @@ export function updateLeadContract(damages: readonly Damage[], opened: () => Ope
         const lead = aLead({ contact });
         return created(lead, claimsOf(lead, openClaims(contact, (await store.findStudio(STUDIO_ID)) ?? aStudio())));
       };
-      /** Runs all steps of the renewals, each at its earliest time. */
-      async function renewAll(): Promise<void> {
-        for (let now = NOW; (await renewClaims({ store, clock: () => now })) > 0; now = plus(now, MAX_STALE_CALL_MS)) {}
-      }
       const contactRule = { version: 2, region: 'DE' } as const;
 
       test('a lead that got another contact after it was read keeps the new claims', async () => {
@@ -473,7 +468,7 @@ export function updateLeadContract(damages: readonly Damage[], opened: () => Ope
 
         // The correction had read the studio before the region changed.
         await updated(lead, { contact: phone('030 1234567') }, { claims: byFormer });
-        await renewAll();
+        await completeRenewals(store);
 
         const contact = phone('030 1234567');
         const claims = openClaims(contact, aStudio({ regionCode: 'AT' }));
@@ -493,7 +488,7 @@ export function updateLeadContract(damages: readonly Damage[], opened: () => Ope
           return update(lead, { contact }, { claims: openClaims(contact, rules) }, another);
         });
         await Promise.all([renewClaims({ store, clock: () => NOW }), ...correcting]);
-        await renewAll();
+        await completeRenewals(store);
 
         const claiming = await claimsNow();
         expect(claiming).toHaveLength(20);

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Contact } from '../../src/domain/contact.ts';
 import type { Store } from '../../src/store/store.ts';
 import { findLeads } from '../../src/usecases/find-leads.ts';
-import { openClaimsIn } from '../support/open-claims.ts';
+import { openClaimsIn } from '../support/claims.ts';
 
 /** The data that a database was created with. */
 export interface Made {

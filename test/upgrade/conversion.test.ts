@@ -13,7 +13,7 @@ import { hashesIn, hashText } from '../../src/store/sqlite/stored-ids.ts';
 import type { UnreadableRecord } from '../../src/store/store.ts';
 import { createLead } from '../../src/usecases/create-lead.ts';
 import { aStudio, BY, times } from '../support/builders.ts';
-import { openClaimsIn } from '../support/open-claims.ts';
+import { openClaimsIn } from '../support/claims.ts';
 import { addressOf, run, temporaryFolder } from '../support/processes.ts';
 import { idTextOf } from '../support/raw-sqlite.ts';
 

@@ -6,9 +6,9 @@ import { MongoClient } from 'mongodb';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { MAX_UPGRADE_MS } from '../../src/domain/claim-renewal.ts';
 import { openStore } from '../../src/store/open-store.ts';
-import { renewClaims } from '../../src/usecases/renew-claims.ts';
 import { isCoreServing, isGatewayReady, startBalancer } from '../support/balancer.ts';
-import { plus, times } from '../support/builders.ts';
+import { times } from '../support/builders.ts';
+import { completeRenewals } from '../support/claims.ts';
 import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
 import { addressOf, ROOT, type RunningProcess, run, temporaryFolder } from '../support/processes.ts';
@@ -59,7 +59,7 @@ for (const release of process.env.SOAK ? RELEASES : RELEASES.slice(0, 1)) {
           const forth = isFirst ? [...cores, ...gateways] : [...gateways.slice(0, 1), ...cores, ...gateways.slice(1)];
 
           await replace(forth, ROOT);
-          await completeRenewals(databaseUrl);
+          await completeRenewalsIn(databaseUrl);
           const extension = '030 1234567 x200';
           const { text } = await request(url, secret, 201, { capture: aCapture({ contact: aPhone(extension) }) });
           if (isFirst) await commandLine('claims', '--again', '--renew');
@@ -154,10 +154,10 @@ async function runCommand(args: readonly string[], env: Record<string, string>):
 }
 
 /** Completes all renewals of claims without waiting for their times. */
-async function completeRenewals(databaseUrl: string): Promise<void> {
+async function completeRenewalsIn(databaseUrl: string): Promise<void> {
   const store = await openStore(databaseUrl);
   try {
-    for (let now = new Date(); (await renewClaims({ store, clock: () => now })) > 0; now = plus(now, MAX_UPGRADE_MS));
+    await completeRenewals(store, new Date(), MAX_UPGRADE_MS);
   } finally {
     await store.close();
   }

@@ -15,8 +15,8 @@ import { createLead } from '../../src/usecases/create-lead.ts';
 import { findLeads } from '../../src/usecases/find-leads.ts';
 import { renewClaims } from '../../src/usecases/renew-claims.ts';
 import { plus } from '../support/builders.ts';
+import { completeRenewals, openClaimsIn } from '../support/claims.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
-import { openClaimsIn } from '../support/open-claims.ts';
 import { dropDatabase, restoreDocuments } from './mongo-documents.ts';
 
 /** The leads as requested from the previous release with the ids that it returned, and its keys. */
@@ -84,10 +84,7 @@ function upgrades(openCopy: () => Promise<Store>, { leads, keys }: Made, release
       { studioId, idempotencyKey, displayName: 'Grace Hopper', contact, sourceId: more.sourceId, note: more.note },
     ).catch((error: Refusal) => error.reason);
   const renew = (now: Date) => renewClaims({ store, clock: () => now });
-  /** Runs all steps of the renewals. */
-  async function renewAll(): Promise<void> {
-    for (let now = start; (await renew(now)) > 0; now = plus(now, MAX_STALE_CALL_MS + releaseOverMs));
-  }
+  const renewAll = () => completeRenewals(store, start, MAX_STALE_CALL_MS + releaseOverMs);
   const open = leads.filter(({ contact }) => contact.value !== 'closed@example.org');
 
   test('replays every creation of that release, before and after the renewal of claims', async () => {
