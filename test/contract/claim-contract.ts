@@ -69,7 +69,7 @@ export function claimContract(opened: () => OpenedStore): void {
       expect(claimed.length).toBeGreaterThanOrEqual(14);
     });
 
-    test('closing releases every claim, and reopening takes the claims given with it', async () => {
+    test('closing releases every claim, and reopening stores the claims given with it', async () => {
       const first = aLead();
       await created(first, claimsOf(first, { contactKeys: [aClaim('a'), aClaim('b')] }));
       await moved(first, 'won');

@@ -496,8 +496,8 @@ describe('deadlines', () => {
 describe('an unexpected result', () => {
   test.each<[string, number]>([
     ['of a request that was never sent', 7],
-    ['of one that is answered already', 0],
-    ['of a place that is none', -1],
+    ['of one that has a result already', 0],
+    ['of an invalid index', -1],
   ])('%s is ignored', async (_, index) => {
     const { call, calls, submit } = await begun();
     const answer = submit('one');
@@ -640,7 +640,7 @@ describe('a call that the other side ends', () => {
     expect(await answer).toBe('answer to next');
   });
 
-  test('did not process what has no result: that is sent over another one, with all that came since', async () => {
+  test('is followed by another one with all requests that have no result and all later ones', async () => {
     const { calls, call, submit } = await begun();
     const [one, two, three] = [submit('one'), submit('two'), submit('three')];
     await turn();
@@ -657,7 +657,7 @@ describe('a call that the other side ends', () => {
     );
   });
 
-  test('three times is not retried: what it never processed fails', async () => {
+  test('is retried three times, then requests without a result fail', async () => {
     const { calls, call, submit } = await begun();
     const answer = submit('one');
     for (const attempt of times(3, (each) => each)) {
