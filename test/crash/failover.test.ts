@@ -5,7 +5,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { connectToCore } from '../support/core-clients.ts';
 import { describeWithMongoServer, startWirePair } from '../support/mongodb.ts';
 import { temporaryFolder } from '../support/processes.ts';
-import { startWatchedRedis } from '../support/redis-sentinel.ts';
+import { startRedisWithSentinel } from '../support/redis-sentinel.ts';
 import { describeWithRedisServer } from '../support/servers.ts';
 import { sizeOf } from '../support/size-of.ts';
 import { type Chance, chanceOf } from './chance.ts';
@@ -57,7 +57,7 @@ describeWithMongoServer('a standby of the database', () => {
 
 describeWithRedisServer('a replica of Redis', () => {
   test('that takes over counts for the same gateway; until then nothing that is refused is written', async () => {
-    const redis = await startWatchedRedis();
+    const redis = await startRedisWithSentinel();
     onTestFinished(() => redis.stop());
     const DATABASE_URL = `sqlite:${join(temporaryFolder(), 'leads.db')}`;
     const deployment = await deployApart({ DATABASE_URL, REDIS_URL: redis.url });

@@ -17,13 +17,13 @@ const THERE_WITHIN_MS = 10_000;
 
 /** Whether such disks can be had here, and what to do where they cannot. */
 export const FORGETFUL_DISKS = {
-  areThere: ['/dev/fuse', PYTHON, FUSERMOUNT].every((path) => existsSync(path)),
+  areAvailable: ['/dev/fuse', PYTHON, FUSERMOUNT].every((path) => existsSync(path)),
   remedy: 'run .ci/install-fuse, on a machine that has /dev/fuse',
 };
 
 /** A suite that needs a disk which can lose its power. */
 export function describeWithForgetfulDisk(name: string, body: () => void): void {
-  describeIf(FORGETFUL_DISKS.areThere, name, FORGETFUL_DISKS.remedy, body);
+  describeIf(FORGETFUL_DISKS.areAvailable, name, FORGETFUL_DISKS.remedy, body);
 }
 
 /** When the power of a disk fails, and what is left on it then. */

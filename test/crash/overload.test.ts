@@ -24,7 +24,7 @@ const MEASURED_MS = 1000 * sizeOf('OVERLOAD_SECONDS', { usual: 0, soak: 10 });
 
 /** How many creations a gateway lets wait for its core, and from how many on it begins no more. */
 const MAX_PENDING_REQUESTS = 2048;
-const BUSY_FROM = 1024;
+const BUSY_THRESHOLD = 1024;
 
 /** More callers than may wait. */
 const CALLERS = MAX_PENDING_REQUESTS + 300;
@@ -34,7 +34,7 @@ const OUTCOME_UNKNOWN = '503, may come again';
 const TURNED_AWAY = `${OUTCOME_UNKNOWN}: nothing was written`;
 
 /** What the gateway's log says of those whom it turns away. */
-const SAID = 'too many requests wait for the core';
+const SAID = 'requests refused: too many are waiting for the core';
 
 /** How many of them come at a time where nothing is to wait. */
 const FEW = 100;
@@ -91,7 +91,7 @@ describe('more than can be done', () => {
 
     const outcomes = Map.groupBy(await asked, (outcome) => outcome);
     expect(new Set(outcomes.keys())).toEqual(new Set([OUTCOME_UNKNOWN, TURNED_AWAY]));
-    expect(outcomes.get(OUTCOME_UNKNOWN)).toHaveLength(BUSY_FROM);
+    expect(outcomes.get(OUTCOME_UNKNOWN)).toHaveLength(BUSY_THRESHOLD);
     expect(memory(service) - before).toBeLessThan(MAX_MEMORY_MB);
     // One line for all of them, in as much time as this took.
     expect(gateway.output().split(SAID)).toHaveLength(2);

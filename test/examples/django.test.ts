@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { describeWithChromium } from '../support/browser.ts';
-import { beginCommands, commandsIn, describeWithTools, runCommands } from '../support/examples.ts';
+import { commandsIn, describeWithTools, runCommands, startCommands } from '../support/examples.ts';
 import { ROOT } from '../support/processes.ts';
 import { PYTHON_TOOL } from '../support/python.ts';
 import { freePort } from '../support/servers.ts';
@@ -23,7 +23,7 @@ describeWithTools([PYTHON_TOOL], 'the recipe for Django', () => {
     let studio: StudioWithKey;
     let env: Record<string, string>;
     let site: string;
-    let server: ReturnType<typeof beginCommands>;
+    let server: ReturnType<typeof startCommands>;
     afterAll(() => {
       server?.kill('SIGKILL');
       rmSync(scratch, { recursive: true });
@@ -49,7 +49,7 @@ END`;
       const commands = [commandsIn(recipe, 'django-set-up'), icon, staff].join('\n');
       const { status, stderr } = await runCommands(commands, env);
       expect(status, stderr).toBe(0);
-      server = beginCommands(commandsIn(recipe, 'django-serve'), env);
+      server = startCommands(commandsIn(recipe, 'django-serve'), env);
       await vi.waitUntil(() => fetch(`${site}/contact/`).catch(() => false), { timeout: 60_000, interval: 100 });
     });
 
@@ -102,7 +102,7 @@ END`;
 
       // As if its time had come.
       onTable('UPDATE lead_intake_outbox SET next_attempt_at = created_at');
-      const worker = beginCommands(commandsIn(recipe, 'django-work'), env);
+      const worker = startCommands(commandsIn(recipe, 'django-work'), env);
       const ended = once(worker, 'exit');
       try {
         await vi.waitUntil(() => states().every(({ state }) => state === 'delivered'), { timeout: 60_000 });

@@ -8,7 +8,7 @@ import { LeadStage, LeadStageSchema } from '../../proto/gen/leadintake/v1/lead_i
 import { deployApart } from '../crash/deployment.ts';
 import { times } from '../support/builders.ts';
 import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
-import { beginCommands, commandsOf, describeWithTools, type Outcome, runCommands } from '../support/examples.ts';
+import { commandsOf, describeWithTools, type Outcome, runCommands, startCommands } from '../support/examples.ts';
 import { CORE_TOKEN, type GrpcCaller, grpcCaller, startTestCore, type TestCore } from '../support/grpc.ts';
 import { temporaryFolder } from '../support/processes.ts';
 import { startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
@@ -73,7 +73,7 @@ async function expectEqualCopy(commands: string): Promise<void> {
   const { leads } = clients;
   const { studioId } = await arrangeStudio(clients);
   const begin = () => {
-    const child = beginCommands(commands.replace('COPY=copy.db ', ''), {
+    const child = startCommands(commands.replace('COPY=copy.db ', ''), {
       CORE_ADDRESS: new URL(deployment.coreUrl).host,
       CORE_TOKEN,
       COPY: copyPath,

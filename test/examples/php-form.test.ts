@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { beginCommands, commandsIn, describeWithTools, runCommands } from '../support/examples.ts';
+import { commandsIn, describeWithTools, runCommands, startCommands } from '../support/examples.ts';
 import { PHP_TOOLS } from '../support/php-website.ts';
 import { ROOT } from '../support/processes.ts';
 import { freePort } from '../support/servers.ts';
@@ -20,7 +20,7 @@ describeWithTools(PHP_TOOLS, 'the contact form in plain PHP', () => {
   let studio: StudioWithKey;
   let proxy: TcpProxy;
   let env: Record<string, string>;
-  let server: ReturnType<typeof beginCommands>;
+  let server: ReturnType<typeof startCommands>;
   afterAll(async () => {
     server.kill('SIGKILL');
     await proxy.stop();
@@ -43,7 +43,7 @@ describeWithTools(PHP_TOOLS, 'the contact form in plain PHP', () => {
     };
     const { status, stderr } = await runCommands(commandsIn(recipe, 'php-form-set-up'), env);
     expect(status, stderr).toBe(0);
-    server = beginCommands(commandsIn(recipe, 'php-form-serve'), env);
+    server = startCommands(commandsIn(recipe, 'php-form-serve'), env);
     await vi.waitUntil(() => form().catch(() => false), { timeout: 60_000, interval: 50 });
   });
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { describeWithChromium } from '../support/browser.ts';
-import { beginCommands, commandsIn, exampleOf, runCommands } from '../support/examples.ts';
+import { commandsIn, exampleOf, runCommands, startCommands } from '../support/examples.ts';
 import { ROOT } from '../support/processes.ts';
 import { describeIf, freePort } from '../support/servers.ts';
 import { aService, type StudioWithKey } from '../support/service.ts';
@@ -31,7 +31,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
   let studio: StudioWithKey;
   let proxy: TcpProxy;
   let env: Record<string, string>;
-  let server: ReturnType<typeof beginCommands> | undefined;
+  let server: ReturnType<typeof startCommands> | undefined;
   afterAll(async () => {
     server?.kill('SIGKILL');
     await proxy?.stop();
@@ -63,7 +63,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
     };
     const { status, stdout, stderr } = await runCommands(commandsIn(recipe, 'wordpress-set-up'), env);
     expect(status, stdout + stderr).toBe(0);
-    server = beginCommands(commandsIn(recipe, 'wordpress-serve'), env);
+    server = startCommands(commandsIn(recipe, 'wordpress-serve'), env);
   });
 
   const cron = async () => {

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { newId } from '../../src/domain/new-id.ts';
-import { askInBatches, openBatches } from '../support/batch-calls.ts';
+import { callInBatches, openBatches } from '../support/batch-calls.ts';
 import { times } from '../support/builders.ts';
 import {
   aCreateLeadRequest,
@@ -86,7 +86,7 @@ describe('each request is answered once, as it would be alone', () => {
       {},
     ];
 
-    const outcomes = await askInBatches<Created>(caller, BATCH_CREATE, [requests]);
+    const outcomes = await callInBatches<Created>(caller, BATCH_CREATE, [requests]);
 
     expect(outcomes).toMatchObject([
       { answer: { replayed: false, lead: { studioId, displayName: 'Ada Lovelace', note: 'new' } } },
@@ -197,16 +197,16 @@ describe('each request is answered once, as it would be alone', () => {
     const rpc = `${service}/${batch[method as keyof typeof batch]}`;
     const alone = await Promise.all(requests.map((request) => outcomeOf(caller.call(`${service}/${method}`, request))));
 
-    const outcomes = await askInBatches(caller, rpc, [requests]);
+    const outcomes = await callInBatches(caller, rpc, [requests]);
     expect(outcomes).toEqual(alone);
     expect(
-      await askInBatches(
+      await callInBatches(
         caller,
         rpc,
         requests.map((request) => [request]),
       ),
     ).toEqual(alone);
-    expect(await askInBatches(caller, rpc, [[...requests].reverse()])).toEqual([...alone].reverse());
+    expect(await callInBatches(caller, rpc, [[...requests].reverse()])).toEqual([...alone].reverse());
     return outcomes;
   }
 });
@@ -430,7 +430,7 @@ describe('the size of a message', () => {
 
     expect([...call.outcomes.values()].filter(({ answer }) => answer?.replayed === false)).toHaveLength(100);
     const lists = times(20, () => ({ studioId, pageSize: 100, view: 'LEAD_VIEW_FULL' }));
-    const pages = await askInBatches<{ leads: WireLead[] }>(caller, 'LeadIntakeService/BatchListLeads', [lists]);
+    const pages = await callInBatches<{ leads: WireLead[] }>(caller, 'LeadIntakeService/BatchListLeads', [lists]);
     for (const { answer } of pages) expect(answer?.leads).toHaveLength(100);
   });
 });

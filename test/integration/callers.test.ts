@@ -332,7 +332,7 @@ describe('a file that changes', () => {
     await list();
 
     file.write('{ "callers": { "reporting": { "may": ["everything"], "tokens": ["s3cret-in-the-wrong-place"] } } }');
-    await core.printed(/callers stay as they were: their files cannot be used/);
+    await core.printed(/callers not reloaded: their files cannot be used/);
     await list();
     file.write('');
     await core.printed(/is not JSON/);
@@ -340,7 +340,7 @@ describe('a file that changes', () => {
     expect(core.output()).not.toContain('s3cret');
 
     file.put({ reporting: entry(token, ['gateway']) });
-    await core.printed(/callers are in use as their files have them now/);
+    await core.printed(/callers reloaded/);
     expect(await refusalOf(list())).toMatchObject(FORBIDDEN);
     file.put({ reporting: entry(token, ['read']) });
     await vi.waitUntil(
@@ -351,7 +351,7 @@ describe('a file that changes', () => {
         ),
       { timeout: 20_000 },
     );
-    expect(core.output().match(/callers stay as they were/g)).toHaveLength(2);
+    expect(core.output().match(/callers not reloaded/g)).toHaveLength(2);
   });
 
   test('a watch ends when its caller may no longer have it', async () => {

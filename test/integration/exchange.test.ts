@@ -6,7 +6,6 @@ import type { PublicLead } from '../../common/rules/public-lead.ts';
 import { leadListSchema, leadResponseSchema } from '../../gateway/schemas.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { HARD_TEXTS, plus, times } from '../support/builders.ts';
-import { openWithoutReading } from '../support/deaf-caller.ts';
 import { expectValid } from '../support/documented.ts';
 import { type ExchangeAnswer, exchange, jsonOf, openExchange } from '../support/exchange-calls.ts';
 import {
@@ -34,6 +33,7 @@ import {
 import { allOutcomes, type Outcome, outcomeOf } from '../support/item-calls.ts';
 import { scrape } from '../support/metrics.ts';
 import { addressOf, run, temporaryFolder } from '../support/processes.ts';
+import { openUnreadCall } from '../support/unread-call.ts';
 
 /** What a message of results is full from; bytes. */
 const FULL_BYTES = 64 * 1024;
@@ -825,7 +825,7 @@ describe('long pages', () => {
     const client = grpcCaller(`127.0.0.1:${own.port}`);
     const reader = await createKey(client);
     await exchange(client, [times(100, () => createItem(aCreation({ note: 'x'.repeat(1000) }), reader))]);
-    const deaf = openWithoutReading<{ index?: number; body: string }>(own.url, 'ExchangeService/Exchange');
+    const deaf = openUnreadCall<{ index?: number; body: string }>(own.url, 'ExchangeService/Exchange');
     onTestFinished(async () => {
       deaf.session.destroy();
       client.close();

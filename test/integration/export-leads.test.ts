@@ -62,7 +62,7 @@ async function aCore(path = join(temporaryFolder(), 'leads.db')) {
       readiness,
       draining: new AbortController().signal,
       observer: callObserver(log, metrics),
-      batchCame: undefined,
+      batchReceived: undefined,
       credentials: new TlsCredentials({}),
     },
   );

@@ -127,7 +127,7 @@ test('however many ask whether a core serves, in whichever way, its store is loo
     readiness,
     draining: new AbortController().signal,
     observer: undefined,
-    batchCame: undefined,
+    batchReceived: undefined,
     credentials: new TlsCredentials({}),
   };
   const server = await createCoreServer(config, { store, clock: systemClock, newId }, surroundings);
@@ -136,7 +136,7 @@ test('however many ask whether a core serves, in whichever way, its store is loo
     await server.close();
     await store.close();
   });
-  readiness.begin();
+  readiness.start();
   const port = Number(new URL(await server.listen({ host: '127.0.0.1', port: 0 })).port);
   const watchers = times(20, () => watch({ port }));
   expect(await Promise.all(watchers.map(({ next }) => next()))).toEqual(watchers.map(() => Status.SERVING));

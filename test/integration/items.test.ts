@@ -9,8 +9,7 @@ import { createConnectTransport, createGrpcTransport } from '@connectrpc/connect
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { newId } from '../../src/domain/new-id.ts';
 import { times } from '../support/builders.ts';
-import { type AskedCreation, type Created, type CreationResult, WAYS } from '../support/creations-together.ts';
-import { openWithoutReading } from '../support/deaf-caller.ts';
+import { BULK_METHODS, type Created, type CreationResult, type RequestedCreation } from '../support/bulk-creations.ts';
 import {
   aCreation,
   CORE_TOKEN,
@@ -24,18 +23,19 @@ import {
 import { countLeads, createKey, type KeyOfStudio } from '../support/grpc-studios.ts';
 import { allOutcomes, openItems } from '../support/item-calls.ts';
 import { addressOf, run, temporaryFolder } from '../support/processes.ts';
-import { idTextOf } from '../support/sqlite-hand.ts';
+import { idTextOf } from '../support/raw-sqlite.ts';
 import { startProxy } from '../support/tcp-proxy.ts';
+import { openUnreadCall } from '../support/unread-call.ts';
 
 /** How many items of a call the core may have begun without having sent their results. */
-const MAX_OPEN = 1000;
+const MAX_PENDING_LEADS = 1000;
 
-/** So long that few leads with it are under way in the network, and not so long that fewer than MAX_OPEN are held for that. */
+/** So long that few leads with it are under way in the network, and not so long that fewer than MAX_PENDING_LEADS are held for that. */
 const LONG_NOTE = '長'.repeat(1000);
 
 /** The methods whose calls go on for as long as both sides like. */
 const LASTING = [
-  ...WAYS.map(({ rpc }) => rpc),
+  ...BULK_METHODS.map(({ rpc }) => rpc),
   'LeadIntakeService/BatchGetLeads',
   'LeadIntakeService/BatchListLeads',
   'ApiKeyService/BatchAuthenticateApiKeys',
@@ -58,21 +58,21 @@ beforeEach(async () => {
 });
 
 /** A creation that is asked for in the test's own studio, unless told. */
-const asked = (overrides: object = {}, of = key): AskedCreation => ({ of, creation: aCreation(overrides) });
+const asked = (overrides: object = {}, of = key): RequestedCreation => ({ of, creation: aCreation(overrides) });
 
 /** The creation, as a call of its own. */
 const create = (creation: object, of = key) =>
   caller.call<Created>('LeadIntakeService/CreateLead', { studioId: of.owner.studioId, ...creation });
 
-describe.each(WAYS)('over $rpc', (way) => {
+describe.each(BULK_METHODS)('over $rpc', (way) => {
   /** Begins a call. */
   function open(on = caller) {
     const call = openItems<CreationResult & { index: number }, Created>(on, way.rpc, way.answerOf);
-    return { ...call, send: (items: readonly AskedCreation[]) => call.send(way.messageOf(items)) };
+    return { ...call, send: (items: readonly RequestedCreation[]) => call.send(way.messageOf(items)) };
   }
 
   /** Sends messages over one call, and gives what became of each item. */
-  async function ask(messages: readonly (readonly AskedCreation[])[], on = caller) {
+  async function ask(messages: readonly (readonly RequestedCreation[])[], on = caller) {
     const call = open(on);
     for (const items of messages) call.send(items);
     return allOutcomes(call, messages.flat().length);
@@ -190,16 +190,18 @@ describe.each(WAYS)('over $rpc', (way) => {
   describe('a caller that does not take its results', () => {
     test('is held back, nobody else is, and it gets them all once it takes them', async () => {
       const { studioId } = key.owner;
-      const deaf = openWithoutReading<CreationResult>(core.url, way.rpc);
+      const deaf = openUnreadCall<CreationResult>(core.url, way.rpc);
       onTestFinished(() => deaf.session.destroy());
       const messages = times(60, () => times(100, () => asked({ note: LONG_NOTE })));
       const sent = deaf.send(messages.map(way.messageOf));
 
-      await expect.poll(() => countLeads(core.path, studioId), { timeout: 20_000 }).toBeGreaterThanOrEqual(MAX_OPEN);
+      await expect
+        .poll(() => countLeads(core.path, studioId), { timeout: 20_000 })
+        .toBeGreaterThanOrEqual(MAX_PENDING_LEADS);
       const other = await createKey(caller);
       for (const _ of times(300, () => 0)) await create(aCreation(), other);
       // One message more than the most, and what the network has taken.
-      expect(countLeads(core.path, studioId)).toBeLessThan(1.5 * MAX_OPEN);
+      expect(countLeads(core.path, studioId)).toBeLessThan(1.5 * MAX_PENDING_LEADS);
 
       const results = await deaf.results();
       await sent;
@@ -340,7 +342,7 @@ describe.each(WAYS)('over $rpc', (way) => {
       ["Connect's gRPC", (options) => createGrpcTransport({ ...options, interceptors: [withToken] })],
     ])('%s: each item is answered as it would be alone', async (_, transport) => {
       const first = asked();
-      const another = (overrides: Partial<Creation> = {}): AskedCreation => ({
+      const another = (overrides: Partial<Creation> = {}): RequestedCreation => ({
         of: key,
         creation: { ...first.creation, idempotencyKey: newId(), ...overrides },
       });

@@ -107,7 +107,7 @@ const complaints = (running: RunningProcess): Record<string, unknown>[] =>
   running
     .output()
     .split('\n')
-    .filter((line) => line.includes('certificates stay as they were'))
+    .filter((line) => line.includes('certificates not reloaded'))
     .map((line) => JSON.parse(line));
 
 describe('a certificate of a core that is replaced', () => {
@@ -139,7 +139,7 @@ describe('a certificate of a core that is replaced', () => {
     const { port, running } = await aLoggingCore(env);
     writeFile('core-key.pem', renewed.key);
 
-    await running.printed(/certificates stay as they were/);
+    await running.printed(/certificates not reloaded/);
     await sleep(SEVERAL_LOOKS_MS);
     expect(complaints(running)).toEqual([
       expect.objectContaining({
@@ -150,7 +150,7 @@ describe('a certificate of a core that is replaced', () => {
     await untilShown(port, former);
 
     writeFile('core.pem', renewed.cert);
-    const [line] = await running.printed(/^.*certificates are in use as their files have them now.*$/m);
+    const [line] = await running.printed(/^.*certificates reloaded.*$/m);
     await untilShown(port, renewed);
     expect(JSON.parse(line).until).toEqual({ [env.CORE_TLS_CERT_FILE ?? '']: expect.stringMatching(/^\d{4}-.*Z$/) });
   });
@@ -173,7 +173,7 @@ describe('a certificate of a core that is replaced', () => {
 
       damage(renewed);
 
-      await running.printed(/certificates stay as they were/);
+      await running.printed(/certificates not reloaded/);
       await sleep(SEVERAL_LOOKS_MS);
       expect(complaints(running).map(({ fault }) => fault)).toEqual([expect.stringMatching(said)]);
       await untilShown(port, former);
@@ -184,8 +184,8 @@ describe('a certificate of a core that is replaced', () => {
   );
 
   test.each([
-    ['is still to come', 1, 2, /is not good before /],
-    ['is past', -2, -1, /has expired at /],
+    ['is still to come', 1, 2, /is not valid before /],
+    ['is past', -2, -1, /expired at /],
   ])('by one that %s leaves the former in use', async (_, from, until, said) => {
     const former = await aCertificate();
     const { port, running } = await aLoggingCore(showing(former));

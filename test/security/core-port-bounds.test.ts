@@ -202,7 +202,7 @@ describe('a core in a process of its own', () => {
     // 88 MB.
     await Promise.all(times(400, () => talk(port, open(NO_WINDOW), page)));
 
-    await core.printed(/"a connection, too much was not read"/);
+    await core.printed(/"connection: too much unread data"/);
     await served();
     expect((await slow).length).toBeGreaterThan(200_000);
   });

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { BOUNDS, PAGE_SIZE } from '../../common/rules/field-rules.ts';
 import { REFERENCE_SCRIPT } from '../../gateway/docs/reference-script.ts';
-import { MAX_UNREAD_BYTES_PER_KEY, TAKEN_WITHIN_MS } from '../../gateway/open-connections.ts';
+import { MAX_UNREAD_BYTES_PER_KEY, READ_TIMEOUT_MS } from '../../gateway/open-connections.ts';
 import { READ_AHEAD_BYTES } from '../../gateway/routes/docs.ts';
 import { times } from '../support/builders.ts';
 import { heapBytes } from '../support/heap.ts';
@@ -101,10 +101,10 @@ test('an unread page, an unread part of the docs and unread answers to nothing a
   await vi.waitUntil(() => callers.every(({ pending }) => !pending));
   const trickle = setInterval(() => callers[1]?.write('x'), 1000);
   onTestFinished(() => clearInterval(trickle));
-  await sleep(TAKEN_WITHIN_MS - 5000);
+  await sleep(READ_TIMEOUT_MS - 5000);
   expect(ends()).toBe(before + 2 * callers.length);
   // Who writes learns of it, and closes its own end, too.
-  await vi.waitFor(() => expect(ends()).toBeLessThanOrEqual(before + callers.length), { timeout: 2 * TAKEN_WITHIN_MS });
+  await vi.waitFor(() => expect(ends()).toBeLessThanOrEqual(before + callers.length), { timeout: 2 * READ_TIMEOUT_MS });
   expect(openScripts()).toBe(0);
   expect((await service.get(studio.secret)).status).toBe(200);
 });
@@ -135,7 +135,7 @@ test('what one key can leave unread on all its connections is bounded', { timeou
   await vi.waitUntil(() => callers.every(({ pending }) => !pending));
   // Each is left with one page that does not fit; before it would be closed for that alone, there are no more than fit.
   await vi.waitFor(() => expect(ends()).toBeLessThanOrEqual(before + callers.length + room), {
-    timeout: TAKEN_WITHIN_MS - 5000,
+    timeout: READ_TIMEOUT_MS - 5000,
   });
   expect(ends()).toBeGreaterThan(before + callers.length);
 });

@@ -1,6 +1,6 @@
 import { type Document, MongoClient, UUID } from 'mongodb';
 import { leadKey } from '../../src/store/mongo/documents.ts';
-import { ID_BYTES, isBytes, STUDIO_NUMBER, setColumn } from '../support/sqlite-hand.ts';
+import { ID_BYTES, isBytes, STUDIO_NUMBER, setColumn } from '../support/raw-sqlite.ts';
 import type { CommandLine } from './command-line.ts';
 
 /** A record of the database. */

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { portToKeep } from '../crash/deployment.ts';
-import { servesCore, servesGateway, startBalancer } from '../support/balancer.ts';
+import { isCoreServing, isGatewayReady, startBalancer } from '../support/balancer.ts';
 import { times } from '../support/builders.ts';
 import { PUBLIC_URL } from '../support/documented.ts';
 import type { MongoWireServer } from '../support/mongodb.ts';
@@ -76,7 +76,7 @@ export async function startLargeWorld(
   );
   const coreUrls = corePorts.map(coreUrlAt);
   await Promise.all(cores.map((core) => core.start()));
-  const toCores = await startBalancer(coreUrls, (url) => servesCore(url, channel), PROBE_MS);
+  const toCores = await startBalancer(coreUrls, (url) => isCoreServing(url, channel), PROBE_MS);
   const balancerPort = Number(new URL(toCores.url).port);
   const coreWays = await Promise.all(times(2, () => startProxy('127.0.0.1', balancerPort)));
   const gateways = gatewayPorts.map((port, index) =>
@@ -90,7 +90,7 @@ export async function startLargeWorld(
   );
   await Promise.all(gateways.map((gateway) => gateway.start()));
   const gatewayUrls = gatewayPorts.map((port) => `http://127.0.0.1:${port}`);
-  const toGateways = await startBalancer(gatewayUrls, servesGateway, PROBE_MS);
+  const toGateways = await startBalancer(gatewayUrls, isGatewayReady, PROBE_MS);
   const gatewayWay = await startProxy('127.0.0.1', Number(new URL(toGateways.url).port));
   const product = [...cores, ...gateways];
   const commandLine = new CommandLine({

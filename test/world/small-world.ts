@@ -104,7 +104,7 @@ const DISKS = { usual: undefined, small: SMALL_DISKS, forgetful: FORGETFUL_DISKS
 /** Where a machine lacks such disks, lives have usual ones; in CI that would hide a fault. */
 async function diskOf(kind: Plan['disk']): Promise<WorldDisk | undefined> {
   const disks = DISKS[kind];
-  if (disks && !disks.areThere) {
+  if (disks && !disks.areAvailable) {
     if (process.env.CI === 'true') throw new Error(`There are no ${kind} disks: ${disks.remedy}.`);
     console.warn(`A life goes without its ${kind} disk. To have one, ${disks.remedy}.`);
     return undefined;

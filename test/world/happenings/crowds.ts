@@ -1,10 +1,10 @@
 import { spawnSync } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
+  ADDRESS_SHARE_DIVISOR,
   MAX_CONNECTIONS,
   MAX_UNREAD_BYTES,
   MAX_UNREAD_BYTES_PER_KEY,
-  PARTS_FOR_ADDRESSES,
 } from '../../../gateway/open-connections.ts';
 import { times } from '../../support/builders.ts';
 import { lines } from '../../support/raw-http.ts';
@@ -35,7 +35,7 @@ const WITHOUT_KEY = 1500;
 const MIN_OF_FILE_BYTES = 32 * 1024;
 
 /** More connections than one address may have; and of how many open files a process then knows. */
-const MAX_PER_ADDRESS = MAX_CONNECTIONS / PARTS_FOR_ADDRESSES;
+const MAX_PER_ADDRESS = MAX_CONNECTIONS / ADDRESS_SHARE_DIVISOR;
 const CONNECTIONS = MAX_PER_ADDRESS + 150;
 const FILES = CONNECTIONS + 500;
 
@@ -52,7 +52,7 @@ const UNREAD = {
     callers: ({ secrets }: LongPages) => times(2 * PAGES, () => askingFor(secrets[0], ADDRESSES[0])),
   },
   'one address': {
-    mostBytes: MAX_UNREAD_BYTES / PARTS_FOR_ADDRESSES,
+    mostBytes: MAX_UNREAD_BYTES / ADDRESS_SHARE_DIVISOR,
     mostOfOneBytes: Number.POSITIVE_INFINITY,
     callers: ({ secrets }: LongPages) => times(7 * PAGES, (index) => askingFor(one(secrets, index), ADDRESSES[0])),
   },
@@ -63,7 +63,7 @@ const UNREAD = {
       times(secrets.length * PAGES, (index) => askingFor(one(secrets, index), one(ADDRESSES, index))),
   },
   'those without a key': {
-    mostBytes: MAX_UNREAD_BYTES / PARTS_FOR_ADDRESSES,
+    mostBytes: MAX_UNREAD_BYTES / ADDRESS_SHARE_DIVISOR,
     mostOfOneBytes: MIN_OF_FILE_BYTES,
     callers: () =>
       times(WITHOUT_KEY, (): Caller => {

@@ -1,6 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { REQUEST_ARRIVAL_MS } from '../../../common/deadlines.ts';
-import { ASK_EVERY_MS, LOOK_EVERY_MS, MIN_TAKEN_BYTES, TAKEN_WITHIN_MS } from '../../../gateway/open-connections.ts';
+import {
+  CHECK_INTERVAL_MS,
+  KERNEL_QUERY_INTERVAL_MS,
+  MIN_READ_BYTES,
+  READ_TIMEOUT_MS,
+} from '../../../gateway/open-connections.ts';
 import { lines } from '../../support/raw-http.ts';
 import { LEADS } from '../../support/service.ts';
 import { now } from '../history.ts';
@@ -28,7 +33,7 @@ const IN_TIME = 0.7;
 /** An address of this machine that nobody else has. */
 const FROM = '127.0.0.20';
 
-const SECONDS = TAKEN_WITHIN_MS / 1000;
+const SECONDS = READ_TIMEOUT_MS / 1000;
 
 /** More requests in one write than are read at a time. */
 const MANY = 2000;
@@ -68,9 +73,9 @@ export async function stay(life: Life, pages: LongPages): Promise<void> {
 function unread({ secrets }: LongPages): Manner[] {
   const [secret = ''] = secrets;
   const page = { ...FROM_NOBODY, says: aPage(secret) };
-  const closedWithinMs = TAKEN_WITHIN_MS + ASK_EVERY_MS + LOOK_EVERY_MS;
+  const closedWithinMs = READ_TIMEOUT_MS + KERNEL_QUERY_INTERVAL_MS + CHECK_INTERVAL_MS;
   const isLong = ({ status, length }: Seen) => status === 200 && length > 500_000;
-  const slow = { ...page, isNarrow: true, takes: Math.round(MIN_TAKEN_BYTES / 2 / SECONDS) };
+  const slow = { ...page, isNarrow: true, takes: Math.round(MIN_READ_BYTES / 2 / SECONDS) };
   return [
     {
       what: 'takes nothing of a page that the gateway has to keep',
@@ -114,7 +119,7 @@ function unended({ secrets }: LongPages): Manner[] {
   ].map(([what = '', says = '', adds = '']) => ({
     what,
     caller: { ...FROM_NOBODY, says, adds },
-    closedWithinMs: REQUEST_ARRIVAL_MS + LOOK_EVERY_MS,
+    closedWithinMs: REQUEST_ARRIVAL_MS + CHECK_INTERVAL_MS,
     isHeld: () => true,
   }));
 }
