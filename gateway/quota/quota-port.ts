@@ -1,18 +1,18 @@
 /**
- * The quota port: how many requests each API key, and each studio that has a limit with all its keys, may make in a fixed window of
- * time. A window begins with a request and ends after a fixed time; the next request then begins another. Of every "must" below,
- * `test/contract/quota-contract.ts` tests every adapter.
+ * The quota port. It limits the requests of each API key, and of each studio with a limit for all its keys, in a window of fixed
+ * length. A window begins with a request; the first request after its end begins the next one. `test/contract/quota-contract.ts`
+ * tests every "must" below on every adapter.
  *
- * A refused caller is told to wait a time in whole seconds, and is refused until that time is over. Rounding up the rest of one
- * window at two moments leads to ends less than a second apart, so a key (or a studio, to which the same applies) is refused
- * until the latest of the ends that callers were told in its window. A request after the end of the window but before that
- * time is told the minimum, one second. That must not extend the refusal, or a caller that keeps trying would never be admitted.
+ * A refused request gets a time to wait in whole seconds, and the key is refused until that time is over. Rounding up the rest of
+ * one window at two moments gives ends less than a second apart, so a key (or a studio, to which the same applies) is refused
+ * until the latest end that was returned in its window. A request after the end of the window but before that time gets the
+ * minimum, one second. That must not extend the refusal, or a caller that keeps trying would never be admitted.
  */
 export interface Quota {
   /**
    * Counts one request in the key's window and, if the studio has a limit, in the studio's: in both, or, when either refuses, in
    * neither. Of any number of concurrent calls in one window, in any number of gateways that share it, exactly `limit` must be
-   * admitted. A refused request must not consume: it neither extends a window, beyond the time that the caller is told, nor takes
+   * admitted. A refused request must not consume: it neither extends a window, beyond the time that the caller gets, nor takes
    * anything from the next one, nor begins one. What a caller was told must hold even if the limits change or requests are
    * refunded meanwhile.
    *
