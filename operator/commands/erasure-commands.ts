@@ -16,8 +16,8 @@ export function addEraseCommands(leads: Command): void {
   leads
     .command('erase')
     .description('erase the personal data of leads permanently; ids, idempotency keys, times and stages remain')
-    .argument('[studio]', 'with --closed-before, the only studio to erase in (default: all)')
-    .argument('[lead]', 'the one lead to erase')
+    .argument('[studio]', 'studio of the lead; with --closed-before, the only studio to erase in (default: all)')
+    .argument('[lead]', 'lead to erase')
     .option(
       '--closed-before <date>',
       'erase all closed leads unchanged since this date, such as 2025-01-31',

@@ -14,7 +14,7 @@ export function addExaminationCommands(): void {
     .command('doctor')
     .description('diagnose a deployment: settings, database and indexes, core, Redis, gateway, clocks, certificates')
     .addArgument(
-      new Argument('[part]', 'process whose settings this environment has (default: both)').choices([
+      new Argument('[part]', 'process to diagnose, whose settings are in this environment (default: both)').choices([
         'core',
         'gateway',
       ]),

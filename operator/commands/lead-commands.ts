@@ -74,7 +74,7 @@ front, and so does such a text behind apostrophes. \`leads import\` removes it.`
     .action(exportLeadsTo);
   leads
     .command('import <studio> <file>')
-    .description('import leads from a file; repeatable, because leads that were imported before are skipped')
+    .description('import leads from a file; safe to repeat, because existing leads are skipped')
     .addOption(new Option('--format <format>', 'input format (default: by the file name)').choices(['ndjson', 'csv']))
     .addHelpText(
       'after',
