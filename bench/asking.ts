@@ -1,19 +1,18 @@
 import { openConnection } from './connection.ts';
 
-/** What came back. */
 export interface Reply {
   readonly status: number;
   readonly text: string;
 }
 
-/** A keep-alive connection on which one asks and waits for the answer. */
+/** A keep-alive connection with one request at a time. */
 export interface Asking {
-  /** Rejects when the connection ends instead, or has ended. */
+  /** Resolves with the response; rejects when the connection ends or has ended. */
   ask(request: Buffer): Promise<Reply>;
   close(): void;
 }
 
-/** Connects to an address; rejects when nobody listens there. */
+/** Connects to an address; rejects when the connection is refused. */
 export async function openAsking(url: string): Promise<Asking> {
   let pending: PromiseWithResolvers<Reply> | undefined;
   let ended: Error | undefined;

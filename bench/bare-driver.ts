@@ -1,30 +1,29 @@
 /**
- * The floor on MongoDB: the bare driver, one command per request, the plain way. Same documents, indexes and concerns as the
- * product's; no HTTP, no rules, nothing else.
+ * The floor on MongoDB: the bare driver with one command per request, and the product's documents, indexes and concerns, but without
+ * HTTP or rules.
  *
  *   DATABASE_URL=mongodb://… node bench/bare-driver.ts
  */
 import { randomUUID } from 'node:crypto';
 import { MongoClient } from 'mongodb';
 import { FIRST_ID, LAST_ID, type LeadDocument, leadDocument, leadKey } from '../src/store/mongo/documents.ts';
-import { INDEXES, makeIndex } from '../src/store/mongo/indexes.ts';
+import { createIndex, INDEXES } from '../src/store/mongo/indexes.ts';
 import { aLead, claimsOf } from '../test/support/builders.ts';
 import type { Pace } from './drive.ts';
 import { serveJobs } from './jobs.ts';
 import { type LoadResult, Tally } from './tally.ts';
 import type { Scenario } from './workload.ts';
 
-/** Something to do. */
 export type DriverJob =
-  /** Make the indexes, and so many leads. No result. */
+  /** Creates the indexes and some leads. No result. */
   | { readonly kind: 'prepare'; readonly leads: number }
-  /** Insert or read; each of the pace's connections stands for a command in flight. Gives a LoadResult. */
+  /** Inserts or reads, with one command in flight per connection of the pace. Returns a LoadResult. */
   | { readonly kind: 'drive'; readonly scenario: Scenario; readonly pace: Pace };
 
 /** The studio of all leads. */
 const studioId = 'demo';
 
-/** One more than a page of the usual size tells whether there is another. */
+/** One more than the page size, to see whether there is a next page. */
 const PAGE_READ = 26;
 
 const client = new MongoClient(process.env.DATABASE_URL ?? '', {
@@ -33,10 +32,10 @@ const client = new MongoClient(process.env.DATABASE_URL ?? '', {
 });
 const leads = client.db().collection<LeadDocument>('leads');
 
-/** What can be asked for. */
+/** The leads that can be read. */
 const known: LeadDocument[] = [];
 
-/** What stands for each kind of request. */
+/** The command of each scenario. */
 const COMMANDS: Readonly<Record<Scenario, () => Promise<unknown>>> = {
   create: () => leads.insertOne(someLead()),
   replay: () => leads.findOne({ studioId, 'idempotency.key': anyKnown().idempotency.key }),
@@ -50,7 +49,7 @@ const COMMANDS: Readonly<Record<Scenario, () => Promise<unknown>>> = {
 
 serveJobs(async (job: DriverJob): Promise<LoadResult | null> => {
   if (job.kind === 'drive') return commandAtPace(COMMANDS[job.scenario], job.pace);
-  for (const index of INDEXES) await makeIndex(client.db(), index);
+  for (const index of INDEXES) await createIndex(client.db(), index);
   known.push(...Array.from({ length: job.leads }, someLead));
   await leads.insertMany(known);
   return null;
@@ -76,7 +75,7 @@ async function commandAtPace(command: () => Promise<unknown>, { connections, dur
 
 const anyKnown = () => known[Math.floor(Math.random() * known.length)] as LeadDocument;
 
-/** The lead that the load on the product consists of, too. */
+/** The same lead as in the load on the product. */
 function someLead(): LeadDocument {
   const lead = aLead({ studioId, sourceId: randomUUID(), note: 'Would like to come on a weekday, after six.' });
   return leadDocument(lead, claimsOf(lead, { idempotencyKey: randomUUID() }));

@@ -1,33 +1,33 @@
 /**
- * How soon a consumer has the changes of leads, and what it costs when nobody takes them.
+ * Measures how soon a consumer of the change feed gets changes, and the cost of unacknowledged ones.
  *
  *   node bench/changes.ts [--waiting 100000] [--leads 2000]
  *
- * - `--waiting`: how many leads wait to be acknowledged before anything is measured
- * - `--leads`: how many are created while a consumer watches, one at a time
+ * - `--waiting`: the number of unacknowledged leads before the measurement
+ * - `--leads`: the number of leads that are created one at a time while a consumer watches
  *
- * On SQLite, or where MONGODB_URL names a server, in a new database there. Prints Markdown.
+ * Uses SQLite, or a new database on the server of MONGODB_URL. Prints Markdown.
  */
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
-import { type AddressInfo, createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import type { LeadChange } from '../proto/gen/leadintake/v1/lead_intake_pb.ts';
-import { openStore } from '../src/store/open-store.ts';
 import { aLead, aStudio, BY, claimsOf, STUDIO_ID, times } from '../test/support/builders.ts';
 import { type CoreClients, connectToCore } from '../test/support/core-clients.ts';
+import { nextMessage } from './jobs.ts';
 import { describeMachine } from './machine.ts';
+import { ownDatabase } from './mongo-database.ts';
 import { startProcess, temporaryFolder } from './processes.ts';
 import { showProgress } from './progress.ts';
 import { runBenchmark } from './run-benchmark.ts';
+import { withStore } from './studio-with-key.ts';
 
-/** What a consumer is to have a change within, in 99 of 100 cases; milliseconds. */
+/** The maximum p99 of the time to a change at a consumer; milliseconds. */
 const TARGET_MS = 100;
 
-/** How many are written, pulled or created at once. */
-const AT_ONCE = 100;
-const ALONGSIDE = 16;
+/** Leads per write or pull, and concurrent creations. */
+const BATCH = 100;
+const CONCURRENCY = 16;
 
 await runBenchmark(run);
 
@@ -36,80 +36,51 @@ async function run(): Promise<void> {
     options: { waiting: { type: 'string', default: '100000' }, leads: { type: 'string', default: '2000' } },
   });
   const [waiting, leads] = [Number(values.waiting), Number(values.leads)];
-  const folder = temporaryFolder();
   const { MONGODB_URL } = process.env;
-  const databaseUrl = MONGODB_URL ? new URL(`/bench-${randomUUID()}`, MONGODB_URL).href : `sqlite:${folder}/leads.db`;
+  const databaseUrl = MONGODB_URL ? ownDatabase(MONGODB_URL) : `sqlite:${temporaryFolder()}/leads.db`;
   await fill(databaseUrl, waiting);
-  const port = await freePort();
-  startProcess('src/main.ts', {
-    env: { DATABASE_URL: databaseUrl, CORE_PORT: `${port}`, LOG_LEVEL: 'silent' },
+  const core = startProcess('src/main.ts', {
+    env: { DATABASE_URL: databaseUrl, CORE_PORT: '0', LOG_LEVEL: 'silent' },
   });
-  const clients = connectToCore(`http://127.0.0.1:${port}`);
-  await serves(clients);
+  const clients = connectToCore((await nextMessage<{ url: string }>(core)).url);
   console.log(
     describeMachine()
       .map((line) => `- ${line}`)
       .join('\n'),
   );
-  console.log(`- ${MONGODB_URL ? 'MongoDB' : 'SQLite'}, ${waiting} leads that wait\n`);
+  console.log(`- ${MONGODB_URL ? 'MongoDB' : 'SQLite'}, ${waiting} unacknowledged leads\n`);
   console.log('| What | Measured |\n|---|---|');
   const row = (what: string, measured: string) => console.log(`| ${what} | ${measured} |`);
-  // Warming up.
+  // Warm-up.
   await createAll(clients, leads);
-  row('creations while they wait', rate(leads, await timed(() => createAll(clients, leads))));
-  row('one pull of 100', `${(await timed(() => clients.leads.pullLeadChanges({ max: AT_ONCE }))).toFixed(1)} ms`);
+  row('creations with unacknowledged leads', rate(leads, await timed(() => createAll(clients, leads))));
+  row('one pull of 100', `${(await timed(() => clients.leads.pullLeadChanges({ max: BATCH }))).toFixed(1)} ms`);
   let count = 0;
-  row(
-    'pulling and acknowledging them all',
-    rate(
-      1,
-      (await timed(async () => {
-        count = await drain(clients);
-      })) / Math.max(count, 1),
-    ),
-  );
-  row('creations while none wait', rate(leads, await timed(() => createAll(clients, leads))));
+  const drainMs = await timed(async () => {
+    count = await drain(clients);
+  });
+  row('pulling and acknowledging all of them', rate(count, drainMs));
+  row('creations without unacknowledged leads', rate(leads, await timed(() => createAll(clients, leads))));
   await drain(clients);
   const delays = (await delaysOf(clients, leads)).sort((a, b) => a - b);
   const at = (share: number) => delays[Math.min(Math.floor(delays.length * share), delays.length - 1)] ?? Number.NaN;
   const p99 = at(0.99);
   row(
-    'from the answer of a creation to its consumer',
+    'from the response to a creation to its consumer',
     `p50 ${at(0.5).toFixed(0)} ms, p99 ${p99.toFixed(0)} ms (target ${TARGET_MS})`,
   );
   clients.close();
 }
 
 async function fill(databaseUrl: string, count: number): Promise<void> {
-  const store = await openStore(databaseUrl);
-  await store.putStudio(aStudio(), BY);
-  const progress = showProgress('leads that wait', count);
-  for (let done = 0; done < count; done += AT_ONCE) {
-    await Promise.all(times(AT_ONCE, () => aLead()).map((lead) => store.createLead(lead, claimsOf(lead))));
-    progress(done);
-  }
-  await store.close();
-}
-
-/** Somebody else may take it first, which would end the benchmark. */
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  return port;
-}
-
-async function serves({ directory }: CoreClients): Promise<void> {
-  for (let attempt = 0; attempt < 100; attempt += 1) {
-    const isServing = await directory.getStudio({ studioId: STUDIO_ID }).then(
-      () => true,
-      () => false,
-    );
-    if (isServing) return;
-    await sleep(200);
-  }
-  throw new Error('the core does not serve');
+  await withStore(databaseUrl, async (store) => {
+    await store.putStudio(aStudio(), BY);
+    const progress = showProgress('unacknowledged leads', count);
+    for (let done = 0; done < count; done += BATCH) {
+      await Promise.all(times(BATCH, () => aLead()).map((lead) => store.createLead(lead, claimsOf(lead))));
+      progress(done);
+    }
+  });
 }
 
 async function timed(work: () => Promise<unknown>): Promise<number> {
@@ -129,41 +100,41 @@ async function create({ leads }: CoreClients): Promise<string> {
 }
 
 async function createAll(clients: CoreClients, count: number): Promise<void> {
-  for (let done = 0; done < count; done += ALONGSIDE) await Promise.all(times(ALONGSIDE, () => create(clients)));
+  for (let done = 0; done < count; done += CONCURRENCY) await Promise.all(times(CONCURRENCY, () => create(clients)));
 }
 
-function seen(changes: readonly LeadChange[]) {
+function acknowledgementsOf(changes: readonly LeadChange[]) {
   return changes.map(({ lead, revision }) => ({ studioId: STUDIO_ID, leadId: lead?.id ?? '', revision }));
 }
 
-/** Takes all that wait; gives how many there were. */
+/** Pulls and acknowledges all changes; returns their number. */
 async function drain({ leads }: CoreClients): Promise<number> {
   for (let count = 0; ; ) {
-    const { changes } = await leads.pullLeadChanges({ max: AT_ONCE });
+    const { changes } = await leads.pullLeadChanges({ max: BATCH });
     if (changes.length === 0) return count;
-    await leads.acknowledgeLeadChanges({ acknowledgements: seen(changes) });
+    await leads.acknowledgeLeadChanges({ acknowledgements: acknowledgementsOf(changes) });
     count += changes.length;
   }
 }
 
-/** How long after the answer to its creation each lead is with one who watches; milliseconds. */
+/** The time from the response to each creation until a watching consumer has the lead; milliseconds. */
 async function delaysOf(clients: CoreClients, count: number): Promise<number[]> {
   const arrivedAt = new Map<string, number>();
-  const leaving = new AbortController();
+  const stopping = new AbortController();
   const watching = (async () => {
-    for await (const { changes } of clients.leads.watchLeadChanges({}, { signal: leaving.signal })) {
+    for await (const { changes } of clients.leads.watchLeadChanges({}, { signal: stopping.signal })) {
       for (const { lead } of changes) arrivedAt.set(lead?.id ?? '', performance.now());
-      await clients.leads.acknowledgeLeadChanges({ acknowledgements: seen(changes) });
+      await clients.leads.acknowledgeLeadChanges({ acknowledgements: acknowledgementsOf(changes) });
     }
   })().catch(() => {});
-  const answeredAt = new Map<string, number>();
+  const respondedAt = new Map<string, number>();
   for (let done = 0; done < count; done += 1) {
-    answeredAt.set(await create(clients), performance.now());
-    // Not in step with the looks.
+    respondedAt.set(await create(clients), performance.now());
+    // Random, so that creations are not in step with the polls.
     await sleep(Math.random() * 20);
   }
   while (arrivedAt.size < count) await sleep(10);
-  leaving.abort();
+  stopping.abort();
   await watching;
-  return [...answeredAt].map(([id, at]) => Math.max(0, (arrivedAt.get(id) ?? Number.NaN) - at));
+  return [...respondedAt].map(([id, at]) => Math.max(0, (arrivedAt.get(id) ?? Number.NaN) - at));
 }

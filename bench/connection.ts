@@ -1,24 +1,23 @@
 import { connect, type Socket } from 'node:net';
 
-/** The longest answer that arrives in one piece; bytes. A longer one is put together, which is slower. */
+/** The maximum size of a response that is read in one piece; a larger one is concatenated, which is slower; bytes. */
 const READ_BUFFER_BYTES = 64 * 1024;
 
-/** A keep-alive HTTP/1.1 connection that carries one request at a time. */
+/** A keep-alive HTTP/1.1 connection with one request at a time. */
 export interface Connection {
-  /** Sends a whole request, head and body, in one piece. Its answer comes to `onAnswer`. */
+  /** Sends a request, head and body. The response is passed to `onAnswer`. */
   send(request: Buffer | string): void;
   close(): void;
 }
 
-/** What becomes of the requests of a connection. */
 export interface Answers {
-  /** @param body the answer's bytes, only good until this returns */
+  /** @param body the bytes of the response, valid until this returns */
   onAnswer(status: number, body: Buffer): void;
-  /** The connection ended, or what came was not understood; its request, if there was one, has no answer. */
+  /** The connection ended, or a response was invalid; a pending request gets no response. */
   onEnd(reason: string): void;
 }
 
-/** Connects to an address and resolves once requests can be sent. Rejects when nobody listens there. */
+/** Connects to an address; rejects when the connection is refused. */
 export function openConnection(url: URL, answers: Answers): Promise<Connection> {
   return new Promise((resolve, reject) => {
     let partial: Buffer | undefined;
@@ -65,20 +64,20 @@ export function openConnection(url: URL, answers: Answers): Promise<Connection> 
 }
 
 /**
- * Reads what load needs to know of an answer: status, and where its body ends. Undefined until all of it is there.
+ * Parses the status and body of a response; undefined: it is incomplete.
  *
- * @throws Error when it has no Content-Length, or more follows than the answer
+ * @throws Error when it has no Content-Length, or further bytes follow
  */
 function parseAnswer(data: Buffer): { status: number; body: Buffer } | undefined {
   const headEnd = data.indexOf('\r\n\r\n');
   if (headEnd < 0) return undefined;
   const head = data.toString('latin1', 0, headEnd);
   const length = /\r\ncontent-length: (\d+)/i.exec(head)?.[1];
-  if (length === undefined) throw new Error('an answer without Content-Length');
+  if (length === undefined) throw new Error('a response without Content-Length');
   const start = headEnd + 4;
   const end = start + Number(length);
   if (data.length < end) return undefined;
-  if (data.length > end) throw new Error('more bytes than the answer has');
+  if (data.length > end) throw new Error('more bytes than the response has');
   // HTTP/1.1 201 Created
   return { status: Number(head.slice(9, 12)), body: data.subarray(start, end) };
 }

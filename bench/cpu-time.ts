@@ -1,20 +1,20 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
 /**
- * The processor time that a process has had so far, all its threads together; microseconds. NaN where Linux does not tell.
- * Of a single request it is a part of a clock tick, in which the kernel tells the time of a whole process.
+ * The processor time of all threads of a process so far; microseconds. NaN where Linux does not provide it. It is summed over threads,
+ * because for whole processes the kernel counts clock ticks, which are longer than a request.
  */
 export function cpuTimeUs(pid: number | undefined): number {
   const threads = attempt(() => readdirSync(`/proc/${pid}/task`)) ?? [];
-  // The first number of three: nanoseconds on a processor.
+  // The first of three numbers: nanoseconds on a processor.
   const times = threads.map((id) => Number.parseInt(read(`/proc/${pid}/task/${id}/schedstat`) ?? '', 10));
   return times.length === 0 ? Number.NaN : times.reduce((sum, time) => sum + time) / 1000;
 }
 
-/** What all processors did since the machine was started, in ticks. NaN where Linux does not tell. */
+/** The time of all processors since the boot of the machine; clock ticks. NaN where Linux does not provide it. */
 export interface ProcessorTicks {
   readonly all: number;
-  /** For which the machine that this one is a guest of gave them to others, though there was something to do. */
+  /** The time that a virtual machine's host gave to other guests while this one had work. */
   readonly stolen: number;
 }
 
@@ -25,7 +25,7 @@ export function processorTicks(): ProcessorTicks {
   return { all: ticks.reduce((sum, each) => sum + each, 0), stolen: ticks[7] ?? Number.NaN };
 }
 
-/** The child of a process whose command line names a file. Undefined where there is no /proc. */
+/** The child of a process that runs a file. Undefined without /proc. */
 export function childRunning(file: string, parent: number): number | undefined {
   const children = read(`/proc/${parent}/task/${parent}/children`)?.trim().split(' ').map(Number) ?? [];
   return children.find((pid) => read(`/proc/${pid}/cmdline`)?.includes(file));

@@ -1,30 +1,29 @@
 import { type Connection, openConnection } from './connection.ts';
 import { type LoadResult, Tally } from './tally.ts';
 
-/** How hard to drive. */
 export interface Pace {
-  /** Keep-alive connections, each with one request in flight at most. */
+  /** Keep-alive connections, each with at most one request in flight. */
   readonly connections: number;
   readonly durationMs: number;
   /**
-   * Requests become due at this rate whether or not earlier ones are answered, and their latency counts from then: an
-   * open loop, in which waiting cannot hide. Undefined: each connection sends as soon as it has its answer.
+   * An open loop: requests become due at this rate whether or not earlier ones have finished, and latency counts from then, so that it
+   * includes queueing. Undefined: each connection sends its next request after each response.
    */
   readonly ratePerSecond?: number | undefined;
 }
 
-/** The requests to send, and the status that they all must be answered with. */
+/** The requests to send, and the expected status. */
 export interface Requests {
   next(): Buffer;
   readonly status: number;
 }
 
-/** How long after its end a load may have requests without an answer; milliseconds. */
-const LAST_ANSWERS_MS = 10_000;
+/** How long the last responses may take after the end of a load; milliseconds. */
+const LAST_RESPONSES_MS = 10_000;
 
 const NEVER = Number.POSITIVE_INFINITY;
 
-/** Sends requests to an address for a while, and counts what becomes of them. Rejects when nobody listens there. */
+/** Sends requests to an address for some time, and counts the results. Rejects when the connection is refused. */
 export async function drive(url: URL, requests: Requests, pace: Pace): Promise<LoadResult> {
   const load = new Load(url, requests, pace);
   await load.open();
@@ -58,15 +57,15 @@ class Load {
   async run(): Promise<LoadResult> {
     this.#isRunning = true;
     this.#start = performance.now();
-    for (const caller of this.#callers) this.#goOn(caller, this.#start);
+    for (const caller of this.#callers) this.#next(caller, this.#start);
     if (this.#pace.ratePerSecond !== undefined) this.#wakeUp();
-    const patience = setTimeout(this.#over.resolve, this.#pace.durationMs + LAST_ANSWERS_MS);
+    const deadline = setTimeout(this.#over.resolve, this.#pace.durationMs + LAST_RESPONSES_MS);
     try {
       await this.#over.promise;
     } finally {
       this.#isRunning = false;
       clearTimeout(this.#alarm);
-      clearTimeout(patience);
+      clearTimeout(deadline);
       for (const caller of this.#callers) {
         if (!this.#idle.has(caller)) this.#tally.failed('not answered');
         caller.connection?.close();
@@ -81,7 +80,7 @@ class Load {
         const now = performance.now();
         if (status === this.#requests.status) this.#tally.answered(caller.due, now);
         else this.#tally.failed(`status ${status}`);
-        this.#goOn(caller, now);
+        this.#next(caller, now);
       },
       onEnd: (reason) => {
         if (!this.#isRunning) {
@@ -90,13 +89,13 @@ class Load {
         }
         this.#tally.failed(reason);
         this.#idle.delete(caller);
-        this.#connect(caller).then(() => this.#goOn(caller, performance.now()), this.#over.reject);
+        this.#connect(caller).then(() => this.#next(caller, performance.now()), this.#over.reject);
       },
     });
   }
 
-  /** Sends a caller's next request when one is due, and lets it rest otherwise. */
-  #goOn(caller: Caller, now: number): void {
+  /** Sends the caller's next request if one is due; otherwise the caller is idle. */
+  #next(caller: Caller, now: number): void {
     const due = this.#nextDue(now);
     if (due <= now) {
       this.#idle.delete(caller);
@@ -115,20 +114,20 @@ class Load {
     return due < this.#start + durationMs ? due : NEVER;
   }
 
-  /** In an open loop: lets those who rest go on when requests become due. */
+  /** In an open loop: lets idle callers send requests that have become due. */
   #wakeUp(): void {
     const now = performance.now();
     for (const caller of this.#idle) {
       if (this.#nextDue(now) > now) break;
-      this.#goOn(caller, now);
+      this.#next(caller, now);
     }
-    // The timer's grain adds up to a millisecond to a latency; a tighter loop would take the processor from what is measured.
+    // The timer adds up to a millisecond to a latency; a busier loop would take processor time from the target.
     const due = this.#nextDue(now);
     if (due !== NEVER) this.#alarm = setTimeout(() => this.#wakeUp(), Math.max(1, Math.ceil(due - now)));
   }
 }
 
-/** A connection, and the moment at which its request was due. */
+/** A connection, and the time at which its request was due. */
 class Caller {
   connection: Connection | undefined;
   due = 0;

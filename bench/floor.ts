@@ -1,11 +1,10 @@
 /**
- * The floor: the least that a lead intake can do, made by hand in one process. Key, count, validation, one durable write,
- * answer; no rule beyond what its three indexes decide, no second process, no layers. What the product costs on top of it
- * is the price of everything else.
+ * The floor: the minimum that a lead intake does, hand-made in one process. Key, count, validation, one durable write, response; no rule
+ * beyond its three indexes, no second process, no layers. The product's additional cost is the price of everything else.
  *
  *   FLOOR_DATABASE=PATH FLOOR_SECRET=lik_… node bench/floor.ts
  *
- * Tells its parent where it listens.
+ * Sends its address to its parent.
  */
 import { hash, randomUUIDv7 } from 'node:crypto';
 import { DatabaseSync } from 'node:sqlite';
@@ -48,7 +47,7 @@ database.exec(`
   CREATE UNIQUE INDEX leads_by_contact ON leads (studio_id, contact_key);
   CREATE UNIQUE INDEX leads_by_idempotency_key ON leads (studio_id, idempotency_key);
 `);
-// Columns under the names of the answer, so that a row is the lead.
+// Columns are named as in the response, so that a row is the lead.
 const LEAD = `id, display_name AS displayName, stage, source_id AS sourceId, note, created_at AS createdAt,
   updated_at AS updatedAt`;
 const begin = database.prepare('BEGIN IMMEDIATE');
@@ -65,7 +64,7 @@ const selectById = database.prepare(`SELECT ${LEAD} FROM leads WHERE studio_id =
 const selectPage = database.prepare(`
   SELECT ${LEAD} FROM leads WHERE studio_id = ? AND id < ? ORDER BY id DESC LIMIT ?`);
 
-/** Who may call, by the hash of the key, with the count of the running window. */
+/** The callers by the hash of the key, with the count of the current window. */
 const callers = new Map([[hash('sha256', FLOOR_SECRET), { studioId: STUDIO_ID, count: 0, windowEndsAt: 0 }]]);
 
 const nullable = (schema: object) => ({ ...schema, type: ['string', 'null'] });
@@ -128,7 +127,7 @@ interface Creation {
   readonly idempotencyKey: string;
 }
 
-let waiting: Creation[] = [];
+let pending: Creation[] = [];
 
 app.post<{ Body: CaptureBody; Headers: { 'idempotency-key': string } }>(
   '/v1/integrations/leads',
@@ -141,14 +140,14 @@ app.post<{ Body: CaptureBody; Headers: { 'idempotency-key': string } }>(
   },
   (request, reply) => {
     const creation = { reply, capture: request.body, idempotencyKey: request.headers['idempotency-key'] };
-    if (waiting.push(creation) === 1) setImmediate(commitWaiting);
+    if (pending.push(creation) === 1) setImmediate(commitPending);
   },
 );
 
-/** The requests of one turn of the event loop share a transaction, and are answered after it is durable. */
-function commitWaiting(): void {
-  const creations = waiting;
-  waiting = [];
+/** Commits the requests of one turn of the event loop in a transaction, then sends the responses. */
+function commitPending(): void {
+  const creations = pending;
+  pending = [];
   begin.run();
   const answers = creations.map(create);
   commit.run();
@@ -208,7 +207,7 @@ app.get<{ Params: { id: string } }>(
   },
 );
 
-/** Above every id. */
+/** Higher than every id. */
 const AFTER_ALL_IDS = 'g';
 
 app.get<{ Querystring: { limit: string; cursor?: string } }>(

@@ -3,43 +3,44 @@ import { join } from 'node:path';
 import { MongoClient } from 'mongodb';
 import { type LeadDocument, leadDocument } from '../src/store/mongo/documents.ts';
 import { openStore } from '../src/store/open-store.ts';
-import { BUSY, type CreatedLead, KnownLeads, QUIET, someLead } from './growth-leads.ts';
+import { BUSY, type CreatedLead, KnownLeads, QUIET, SOURCE_ID, someLead } from './growth-leads.ts';
+import { LeadRequests } from './lead-requests.ts';
 import { ownDatabase, serverName } from './mongo-database.ts';
 import { atTheEnd, temporaryFolder } from './processes.ts';
 import { showProgress } from './progress.ts';
+import { createStudioWithKey, withStore } from './studio-with-key.ts';
 
 const QUIET_LEADS = 100;
 
-/** How many leads go into one transaction, or one command. */
+/** The number of leads in a transaction or command. */
 const CHUNK = 2000;
 
-/** A kind of database. */
 export interface Engine {
   readonly name: string;
   readonly sizes: readonly [small: number, large: number];
-  /** How often calls are made in a round. */
+  /** The number of calls in a round. */
   readonly calls: { readonly reads: number; readonly creations: number; readonly batches: number };
-  /** Makes a database that is gone when the benchmark is over. */
+  /** Creates a database that is removed when the benchmark ends. */
   open(): Promise<Loading>;
 }
 
-/** A database that is being filled. */
 interface Loading {
   readonly url: string;
   insert(leads: readonly CreatedLead[]): Promise<void>;
-  /** Lets go of it; gives how many bytes it has. */
+  /** Closes it; returns its size in bytes. */
   finish(): Promise<number>;
 }
 
-/** A database with its leads. */
+/** A database with its leads, and a key of each studio. */
 export interface LoadedDatabase {
   readonly url: string;
   readonly size: number;
   readonly leads: KnownLeads;
   readonly bytesPerLead: number;
+  readonly secrets: Readonly<Record<string, string>>;
 }
 
-/** @param large how many leads the large database has */
+/** @param large the number of leads of the large database */
 export function sqlite(large: number): Engine {
   return {
     name: `SQLite ${process.versions.sqlite}`,
@@ -52,7 +53,7 @@ export function sqlite(large: number): Engine {
       atTheEnd(() => store.close());
       return {
         url,
-        // What arrives in one turn of the event loop shares a transaction.
+        // Creations in one turn of the event loop share a transaction.
         insert: async (leads) => {
           await Promise.all(leads.map(({ lead, claims }) => store.createLead(lead, claims)));
         },
@@ -72,9 +73,8 @@ export async function mongo(mongoUrl: string): Promise<Engine> {
     calls: { reads: 20, creations: 8, batches: 1 },
     async open() {
       const url = ownDatabase(mongoUrl);
-      // Makes the indexes.
-      const store = await openStore(url);
-      await store.close();
+      // Creates the indexes.
+      await withStore(url, async () => {});
       const client = new MongoClient(url);
       atTheEnd(() => client.close());
       return {
@@ -93,8 +93,8 @@ export async function mongo(mongoUrl: string): Promise<Engine> {
   };
 }
 
-/** Fills a database; the busy studio gets `size` leads. */
-export async function load(engine: Engine, size: number): Promise<LoadedDatabase> {
+/** Creates and fills a database; the busy studio gets `size` leads. */
+export async function loadDatabase(engine: Engine, size: number): Promise<LoadedDatabase> {
   const loading = await engine.open();
   const leads = new KnownLeads(size);
   const progress = showProgress(`${engine.name}: loading ${size.toLocaleString('en')} leads`, size);
@@ -109,5 +109,14 @@ export async function load(engine: Engine, size: number): Promise<LoadedDatabase
     progress(Math.min(done + CHUNK, size));
   }
   const bytes = await loading.finish();
-  return { url: loading.url, size, leads, bytesPerLead: bytes / (size + QUIET_LEADS) };
+  const { url } = loading;
+  const secrets = await withStore(url, async (store) => ({
+    [BUSY]: (await createStudioWithKey(store, BUSY, SOURCE_ID)).secret,
+    [QUIET]: (await createStudioWithKey(store, QUIET, SOURCE_ID)).secret,
+  }));
+  return { url, size, leads, bytesPerLead: bytes / (size + QUIET_LEADS), secrets };
 }
+
+/** Requests of a studio to a gateway on a loaded database. */
+export const requestsTo = (url: string, { secrets }: LoadedDatabase, studioId: string): LeadRequests =>
+  new LeadRequests({ url, secret: secrets[studioId] ?? '', sourceId: SOURCE_ID });

@@ -5,15 +5,15 @@ import { captureFor } from './lead-requests.ts';
 
 /** The studio that grows. */
 export const BUSY = 'busy-studio';
-/** A studio whose leads all came before those of the other one. */
+/** A studio whose leads are all older than those of the busy one. */
 export const QUIET = 'quiet-studio';
-/** The source that all leads of both studios come from. */
+/** The source of all leads. */
 export const SOURCE_ID = randomUUID();
 
-/** A page of the usual size. */
+/** The page size. */
 export const PAGE = 25;
 
-/** How many leads are remembered to be read again: as many of every database, so that its caches hold them. */
+/** The number of leads that are read: the same for each database, so that both caches are equally warm. */
 const SAMPLE = 1000;
 
 export interface CreatedLead {
@@ -21,38 +21,37 @@ export interface CreatedLead {
   readonly claims: LeadClaims;
 }
 
-/** A lead as a form on a website sends it, under the kind of key that falls anywhere into an index. */
+/** A lead as a website's form sends it, with a random idempotency key and contact. */
 export function someLead(studioId: string): CreatedLead {
   const idempotencyKey = randomUUID();
   const lead = aLead({ studioId, ...captureFor(idempotencyKey, SOURCE_ID) });
   return { lead, claims: claimsOf(lead, { idempotencyKey }) };
 }
 
-/** A page, and what it has to show. */
+/** A page, and what it must contain. */
 export interface Page {
   readonly studioId: string;
-  /** The last lead before it; null: it is the first page. */
+  /** The last lead before it; null: none, it is the first page. */
   readonly after: string | null;
   readonly first: string;
-  /** Whether no lead is left after it. */
   readonly isLast: boolean;
 }
 
-/** What is known of a database's leads: what to ask for, and which answers are right. */
+/** The known leads of a database: what to request, and which responses are right. */
 export class KnownLeads {
   readonly #sampleEvery: number;
-  /** Evenly spread, oldest first, each with the lead before it in time. */
+  /** Evenly distributed, oldest first, each with the next older lead. */
   readonly #sample: (CreatedLead & { readonly older: string })[] = [];
   readonly #oldest: string[] = [];
   readonly #newest: Record<string, string> = {};
   #count = 0;
 
-  /** @param count how many leads the busy studio is going to have */
+  /** @param count the future number of leads of the busy studio */
   constructor(count: number) {
     this.#sampleEvery = Math.max(1, Math.floor(count / SAMPLE));
   }
 
-  /** Takes note of leads that were loaded, in their order. */
+  /** Records loaded leads, in order. */
   loaded(leads: readonly CreatedLead[]): void {
     for (const created of leads) {
       const { id, studioId } = created.lead;
@@ -66,13 +65,13 @@ export class KnownLeads {
   }
 
   /**
-   * Takes note of what the busy studio's creations gave.
+   * Records created leads of the busy studio.
    *
-   * @throws Error when that is a lead twice, or one that was there before
+   * @throws Error when one of them is a duplicate or existed before
    */
   created(ids: readonly string[]): void {
     const newest = this.#newest[BUSY] ?? '';
-    if (new Set(ids).size < ids.length || ids.some((id) => id <= newest)) throw new Error('a lead that is not new');
+    if (new Set(ids).size < ids.length || ids.some((id) => id <= newest)) throw new Error('a created lead is not new');
     this.#newest[BUSY] = ids.toSorted().at(-1) ?? newest;
   }
 
@@ -88,7 +87,7 @@ export class KnownLeads {
     return { studioId: BUSY, after: null, first: this.#newest[BUSY] ?? '', isLast: false };
   }
 
-  /** A page around the middle, another one in every turn. */
+  /** A page around the middle, a different one in each turn. */
   middlePage(turn: number): Page {
     const { length } = this.#sample;
     const sampled = this.#sample[Math.floor(length / 2) + (turn % Math.ceil(length / 10))];

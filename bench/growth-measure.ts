@@ -5,18 +5,17 @@ import { median } from './statistics.ts';
 
 export const ROUNDS = 9;
 
-/** What a group commit shares in one transaction. */
+/** Concurrent creations, which share a transaction. */
 export const BATCH = 32;
 
 type Sides = readonly [small: Access, large: Access];
 
-/** What a call cost; milliseconds, and microseconds of processor time for each of its requests. */
+/** The cost of a call: milliseconds, and microseconds of processor time per request. */
 export interface Cost {
   readonly ms: number;
   readonly cpuUs: number;
 }
 
-/** What a kind of call cost. */
 export interface Measurement {
   readonly name: string;
   readonly rounds: readonly (readonly [small: Cost, large: Cost])[];
@@ -27,11 +26,11 @@ interface Kind {
   readonly often: keyof Engine['calls'];
   readonly requests: number;
   /**
-   * Makes one of the times of a round. What else the machine does spoils single calls; a checkpoint falls on single
-   * creations too, but is a part of what they cost.
+   * Combines the times of a round. The median ignores disturbances by the machine; creations need the mean, because a checkpoint affects
+   * single ones but is a part of their cost.
    */
   readonly combine: (times: readonly number[]) => number;
-  /** Makes a call ready; no two turns of a round need to be the same. */
+  /** Prepares the call of a turn. */
   prepare(access: Access, turn: number): Call;
 }
 
@@ -45,7 +44,7 @@ const KINDS: readonly Kind[] = [
     prepare: (access) => access.create(1),
   },
   {
-    name: `create, ${BATCH} at once`,
+    name: `create, ${BATCH} concurrently`,
     often: 'batches',
     requests: BATCH,
     combine: mean,
@@ -67,10 +66,10 @@ const KINDS: readonly Kind[] = [
   },
 ];
 
-/** How many leads a measurement adds to each database. */
+/** The number of leads that a measurement adds to each database. */
 export const leadsAdded = ({ calls }: Engine): number => (ROUNDS + 1) * (calls.creations + calls.batches * BATCH);
 
-/** Makes every call on both sides in turn, so that whatever else happens on the machine happens to both. */
+/** Makes every call on both sides in turn, so that disturbances by the machine affect both. */
 export async function measure({ name, calls }: Engine, sides: Sides): Promise<Measurement[]> {
   for (const access of sides) {
     for (const { lead } of access.leads.sample) await timeOf(access.read(lead.id));
@@ -92,7 +91,7 @@ async function measureRound(kind: Kind, times: number, sides: Sides): Promise<[C
   const spentMs: [number[], number[]] = [[], []];
   const cpuBefore = sides.map((access) => access.cpuTimeUs());
   for (let turn = 0; turn < times; turn += 1) {
-    // Whoever comes first finds the processor's caches full of the other's: that falls to both alike.
+    // The order alternates, because the first side finds the processor's caches filled by the other one.
     for (const which of turn % 2 === 0 ? ([0, 1] as const) : ([1, 0] as const)) {
       spentMs[which].push(await timeOf(kind.prepare(sides[which], turn)));
     }
@@ -104,7 +103,7 @@ async function measureRound(kind: Kind, times: number, sides: Sides): Promise<[C
   return [costOf(0), costOf(1)];
 }
 
-/** Makes a call and gives the time that it took; milliseconds. @throws Error when the answer is not the right one */
+/** Makes a call and returns its time; milliseconds. @throws Error when the response is wrong */
 async function timeOf(call: Call): Promise<number> {
   const start = performance.now();
   const check = await call();

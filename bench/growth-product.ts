@@ -1,47 +1,39 @@
 import { randomUUID } from 'node:crypto';
-import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { MemberRole, StudioStatus } from '../proto/gen/leadintake/v1/directory_pb.ts';
 import { pageTokenAfter } from '../src/domain/cursor.ts';
-import { DAY_MS } from '../test/support/builders.ts';
-import { BOTH_SCOPES, type CoreClients, connectToCore } from '../test/support/core-clients.ts';
 import { type Asking, openAsking } from './asking.ts';
 import { cpuTimeUs } from './cpu-time.ts';
 import { type Access, type Call, expect } from './growth-access.ts';
-import type { LoadedDatabase } from './growth-database.ts';
-import { BUSY, PAGE, QUIET, SOURCE_ID } from './growth-leads.ts';
-import { LeadRequests } from './lead-requests.ts';
+import { type LoadedDatabase, requestsTo } from './growth-database.ts';
+import { BUSY, PAGE, QUIET } from './growth-leads.ts';
 import { atTheEnd } from './processes.ts';
 import { startCoreAndGateway } from './targets.ts';
 
 /**
- * Calls a database as the product's callers do: by REST, through a gateway and a core, over keep-alive connections.
+ * Calls a database by REST, through a gateway and a core, over keep-alive connections.
  *
- * @param connections how many requests can be under way at once
+ * @param connections the maximum number of concurrent requests
  */
-export async function accessProduct({ url: databaseUrl, leads }: LoadedDatabase, connections: number): Promise<Access> {
-  const { url, coreUrl, coreToken, pids } = await startCoreAndGateway({ DATABASE_URL: databaseUrl });
-  const core = connectToCore(coreUrl, coreToken);
-  const requestsTo = async (studioId: string) =>
-    new LeadRequests({ url, secret: await arrangeKey(core, studioId), sourceId: SOURCE_ID });
-  const busy = await requestsTo(BUSY);
-  const quiet = await requestsTo(QUIET);
-  core.close();
+export async function accessProduct(database: LoadedDatabase, connections: number): Promise<Access> {
+  const { leads } = database;
+  const { url, pids } = await startCoreAndGateway({ DATABASE_URL: database.url });
+  const busy = requestsTo(url, database, BUSY);
+  const quiet = requestsTo(url, database, QUIET);
   const callers: Promise<Asking>[] = [];
   const close = async () => {
     for (const caller of callers) (await caller).close();
   };
-  // Before the processes are stopped, which wait for their callers.
+  // Runs before the processes are stopped, which wait for their clients.
   atTheEnd(close);
   let sent = 0;
-  /** On each connection in turn; one opens when its turn comes first, because the gateway closes those that stay silent. */
+  /** Uses the connections in turn. Each opens at its first request, because the gateway closes idle ones. */
   const ask = async (request: Buffer) => {
-    const place = sent % connections;
+    const index = sent % connections;
     sent += 1;
-    callers[place] ??= openAsking(url);
-    return (await callers[place]).ask(request);
+    callers[index] ??= openAsking(url);
+    return (await callers[index]).ask(request);
   };
 
-  /** Sends requests at once; `check` gets the JSON of their answers. */
+  /** Sends requests concurrently; `check` gets the JSON of the responses. */
   const call =
     (status: number, requests: readonly Buffer[], check: (answers: Answer[]) => void): Call =>
     async () => {
@@ -76,26 +68,9 @@ export async function accessProduct({ url: databaseUrl, leads }: LoadedDatabase,
   };
 }
 
-/** What the answers that are asked for carry. */
+/** The parsed body of a response. */
 interface Answer {
   readonly lead?: { readonly id: string };
   readonly leads?: readonly { readonly id: string }[];
   readonly nextCursor?: string | null;
-}
-
-/** Tells a core what the CRM would of a studio that has leads already; gives the secret of a key. */
-export async function arrangeKey({ directory, apiKeys }: CoreClients, studioId: string): Promise<string> {
-  const memberId = 'owner';
-  await directory.putStudio({ studio: { id: studioId, status: StudioStatus.ACTIVE } });
-  await directory.putMember({ member: { studioId, id: memberId, role: MemberRole.OWNER } });
-  await directory.putLeadSource({ leadSource: { studioId, id: SOURCE_ID, name: 'Website form', enabled: true } });
-  const expireTime = timestampFromMs(Date.now() + DAY_MS);
-  const { secret } = await apiKeys.createApiKey({
-    studioId,
-    memberId,
-    name: 'Website',
-    scopes: [...BOTH_SCOPES],
-    expireTime,
-  });
-  return secret;
 }

@@ -1,10 +1,10 @@
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 
-/** What a process says of a job that it was given. */
+/** A process's reply to a job. */
 type Outcome<Result> = { readonly result: Result } | { readonly error: string };
 
-/** In a process of the benchmark: does the jobs that its parent sends, one after the other, and ends with its parent. */
+/** In a child process: performs the jobs that its parent sends, and exits with its parent. */
 export function serveJobs<Job>(perform: (job: Job) => Promise<unknown>): void {
   process.on('message', (job: Job) => {
     perform(job).then(
@@ -15,13 +15,13 @@ export function serveJobs<Job>(perform: (job: Job) => Promise<unknown>): void {
   endWithParent();
 }
 
-/** Ends this process when its parent says so, or is gone. */
+/** Exits this process on SIGTERM or when its parent has exited. */
 export function endWithParent(): void {
   process.once('SIGTERM', () => process.exit(0));
   process.once('disconnect', () => process.exit(0));
 }
 
-/** Has a process do a job; rejects when it cannot. */
+/** Sends a job to a process; rejects when the job fails. */
 export async function perform<Result>(child: ChildProcess, job: object): Promise<Result> {
   child.send(job);
   const outcome = await nextMessage<Outcome<Result>>(child);
@@ -29,14 +29,14 @@ export async function perform<Result>(child: ChildProcess, job: object): Promise
   return outcome.result;
 }
 
-/** Waits for the next message of a process; rejects when the process ends instead. */
+/** Waits for the next message of a process; rejects when the process exits. */
 export async function nextMessage<Message>(child: ChildProcess): Promise<Message> {
   const arrived = new AbortController();
   try {
     return await Promise.race([
       once(child, 'message', arrived).then(([message]) => message as Message),
       once(child, 'exit', arrived).then(([code, signal]) => {
-        throw new Error(`${child.spawnargs.at(-1)} has ended (${signal ?? `status ${code}`})`);
+        throw new Error(`${child.spawnargs.at(-1)} exited (${signal ?? `status ${code}`})`);
       }),
     ]);
   } finally {

@@ -1,6 +1,6 @@
 import type { LeadData } from '../src/domain/fingerprint.ts';
 
-/** What requests of a studio carry. */
+/** What requests of a studio contain. */
 export interface KeyOfStudio {
   /** The bearer key. */
   readonly secret: string;
@@ -8,17 +8,16 @@ export interface KeyOfStudio {
   readonly sourceId: string;
 }
 
-/** Where requests go and what they carry. */
+/** The destination and content of requests. */
 export interface Target extends KeyOfStudio {
   readonly url: string;
 }
 
-/** The page that is asked for by whoever wants one of the usual size. */
 const PAGE_SIZE = 25;
 
 const PATH = '/v1/integrations/leads';
 
-/** A lead as a form on a website sends it; its contact is nobody else's, as long as its idempotency key is. */
+/** A lead as a website's form sends it; its contact is as unique as its idempotency key. */
 export function captureFor(idempotencyKey: string, sourceId: string): LeadData {
   return {
     displayName: 'Ada Lovelace',
@@ -28,7 +27,7 @@ export function captureFor(idempotencyKey: string, sourceId: string): LeadData {
   };
 }
 
-/** Makes the bytes of requests to one target. */
+/** Creates the bytes of requests to a target. */
 export class LeadRequests {
   readonly #target: Target;
   readonly #creationHead: string;
@@ -38,14 +37,13 @@ export class LeadRequests {
     this.#creationHead = `${this.#head('POST', PATH)}content-type: application/json\r\n`;
   }
 
-  /** The creation of the lead that belongs to an idempotency key. */
+  /** The creation with an idempotency key. */
   creation(idempotencyKey: string): Buffer {
     const body = JSON.stringify(captureFor(idempotencyKey, this.#target.sourceId));
     const head = `${this.#creationHead}idempotency-key: ${idempotencyKey}\r\ncontent-length: ${body.length}\r\n\r\n`;
     return Buffer.from(head + body, 'latin1');
   }
 
-  /** One lead. */
   lead(id: string): Buffer {
     return this.#get(`${PATH}/${id}`);
   }

@@ -1,9 +1,9 @@
 /**
- * The load, in a process of its own: gets to know targets, then drives them, as its parent says.
+ * The load generator, a process that prepares and drives targets for its parent.
  *
- * It shares the processors with what it measures, so what it takes itself counts. Against a trivial server, on the same
- * machine, a creation took it 28 µs of processor time, half of which the kernel needs to send and receive; autocannon 9
- * took 90. That is why it writes and reads HTTP itself (connection.ts).
+ * It shares the processors with the targets, so its own processor time matters. Against a trivial server on the same machine, a creation
+ * took it 28 µs, half of which the kernel needs to send and receive; autocannon 9 took 90. Therefore it implements HTTP itself
+ * (connection.ts).
  */
 import { type Asking, openAsking } from './asking.ts';
 import { drive, type Pace } from './drive.ts';
@@ -12,9 +12,8 @@ import type { KeyOfStudio, Target } from './lead-requests.ts';
 import type { LoadResult } from './tally.ts';
 import { EvenWorkload, EXPECTED_STATUS, type Requests, type Scenario, Workload } from './workload.ts';
 
-/** Something to do. */
 export type LoadJob =
-  /** Get to know a target: create so many leads there, and page through them. No result. */
+  /** Creates leads on a target and pages through them. No result. */
   | {
       readonly kind: 'preload';
       readonly workload: string;
@@ -22,7 +21,7 @@ export type LoadJob =
       readonly leads: number;
       readonly connections: number;
     }
-  /** Get to know a target by many keys, to be used evenly: ask for a page with each. No result. */
+  /** Prepares a target with many keys, which are used evenly: reads a page with each. No result. */
   | {
       readonly kind: 'know-keys';
       readonly workload: string;
@@ -31,7 +30,7 @@ export type LoadJob =
       readonly pageSize: number;
       readonly connections: number;
     }
-  /** Drive an address with what it knows. Gives a LoadResult. */
+  /** Drives a prepared target. Returns a LoadResult. */
   | {
       readonly kind: 'drive';
       readonly workload: string;
@@ -40,7 +39,7 @@ export type LoadJob =
       readonly pace: Pace;
     };
 
-/** What it knows of each target, by the target's name. */
+/** The workloads of the prepared targets, by name. */
 const workloads = new Map<string, Requests>();
 
 serveJobs(async (job: LoadJob): Promise<LoadResult | null> => {
@@ -54,11 +53,11 @@ serveJobs(async (job: LoadJob): Promise<LoadResult | null> => {
   }
   const { url, scenario, pace } = job;
   const workload = workloads.get(job.workload);
-  if (!workload) throw new Error(`nothing is known of ${job.workload}`);
+  if (!workload) throw new Error(`${job.workload} was not prepared`);
   return drive(new URL(url), { next: () => workload.request(scenario), status: EXPECTED_STATUS[scenario] }, pace);
 });
 
-/** Afterwards nothing is done for the first time in a while. */
+/** Uses each key once, to fill the caches. */
 async function knowKeys({ url, keys, pageSize, connections }: Extract<LoadJob, { kind: 'know-keys' }>) {
   const workload = new EvenWorkload(
     keys.map((key) => ({ url, ...key })),
@@ -97,9 +96,9 @@ async function preload(target: Target, leads: number, connections: number): Prom
   return workload;
 }
 
-/** Asks, and gives the JSON of the answer; rejects when its status is another. */
+/** Sends a request and returns the JSON of the response; rejects when its status is not the expected one. */
 async function askFor(status: number, request: Buffer, connection: Asking) {
   const answer = await connection.ask(request);
-  if (answer.status !== status) throw new Error(`the answer was ${answer.status}: ${answer.text}`);
+  if (answer.status !== status) throw new Error(`unexpected response ${answer.status}: ${answer.text}`);
   return JSON.parse(answer.text);
 }

@@ -2,12 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { MongoClient } from 'mongodb';
 import { atTheEnd } from './processes.ts';
 
-/** The address of another database on the server of an address. */
-export function withDatabase(mongoUrl: string, name: string): string {
+/** Replaces the database in an address. */
+function withDatabase(mongoUrl: string, name: string): string {
   return mongoUrl.replace(/^([^/]+:\/\/[^/?]+)(?:\/[^?]*)?/, `$1/${name}`);
 }
 
-/** The address of a database that is gone when the benchmark is over. */
+/** Returns the address of a new database that is dropped when the benchmark ends. */
 export function ownDatabase(mongoUrl: string): string {
   const url = withDatabase(mongoUrl, `bench-${randomUUID()}`);
   atTheEnd(async () => {
@@ -21,7 +21,7 @@ export function ownDatabase(mongoUrl: string): string {
   return url;
 }
 
-/** What the server is, and its version. */
+/** The server's name and version. */
 export async function serverName(mongoUrl: string): Promise<string> {
   const client = new MongoClient(mongoUrl);
   try {

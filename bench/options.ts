@@ -2,68 +2,44 @@ import { parseArgs } from 'node:util';
 import type { Rounds } from './rounds.ts';
 import { SCENARIOS } from './workload.ts';
 
-/**
- * What can be measured: the scenarios, the latency of creations at a part of their highest rate, the scenarios with few and with
- * many connections, and with many keys.
- */
+/** The scenarios, the latency of creations below their highest rate, few and many connections, and many keys. */
 const PARTS = [...SCENARIOS, 'p99', 'crowds', 'keys'] as const;
-export type Part = (typeof PARTS)[number];
 
-/** How the product is run: process by process, by `npm start`, with logs, metrics and traces, on MongoDB. */
+/** How the product runs: in processes, by `npm start`, with logs, metrics and traces, on MongoDB. */
 const PLACES = ['product', 'start', 'observed', 'mongodb'] as const;
 
-/** What a short run has time for. */
+/** The places of a quick run. */
 const QUICK_PLACES = 'product,start,mongodb';
-export type Place = (typeof PLACES)[number];
 
 const FULL: Rounds = { rounds: 5, roundMs: 5000, warmUpMs: 2000 };
 const QUICK: Rounds = { rounds: 3, roundMs: 1000, warmUpMs: 750 };
-/** For whoever changes the product and wants to see what it did. */
+/** To see the effect of a change. */
 const ONLY: Rounds = { rounds: 3, roundMs: 3000, warmUpMs: 2000 };
 
-const CONNECTIONS = 64;
-
-/** What the command line asks for. */
+/** The command line options. */
 export interface Options {
-  readonly parts: readonly Part[];
-  readonly places: readonly Place[];
+  readonly parts: readonly (typeof PARTS)[number][];
+  readonly places: readonly (typeof PLACES)[number][];
   readonly rounds: Rounds;
-  readonly connections: number;
-  /** Where CPU profiles go; undefined: nowhere. */
-  readonly profileFolder: string | undefined;
 }
 
-/** @throws Error about what it does not understand */
+/** @throws Error when an option is invalid */
 export function readOptions(): Options {
-  const { values } = parseArgs({
-    options: {
-      quick: { type: 'boolean', default: false },
-      only: { type: 'string' },
-      target: { type: 'string' },
-      connections: { type: 'string', default: String(CONNECTIONS) },
-      profile: { type: 'string' },
-    },
-  });
-  const { quick, only, target, profile } = values;
+  const { quick, only, target } = parseArgs({
+    options: { quick: { type: 'boolean', default: false }, only: { type: 'string' }, target: { type: 'string' } },
+  }).values;
   const chosen = choose('--only', PARTS, only);
   return {
-    // A part of the highest rate can be put on only once that is known.
+    // `p99` needs the highest rate of creations.
     parts: PARTS.filter((part) => chosen.includes(part) || (part === 'create' && chosen.includes('p99'))),
     places: choose('--target', PLACES, target ?? (only ? 'product' : quick ? QUICK_PLACES : undefined)),
     rounds: quick ? QUICK : only ? ONLY : FULL,
-    connections: wholeNumber('--connections', values.connections),
-    profileFolder: profile,
   };
-}
-
-function wholeNumber(option: string, text: string): number {
-  if (!/^[1-9]\d{0,3}$/.test(text)) throw new Error(`${option}: ${text} is no number from 1 to 9999`);
-  return Number(text);
 }
 
 function choose<Name extends string>(option: string, names: readonly Name[], list: string | undefined): Name[] {
   const chosen: readonly string[] = list?.split(',') ?? names;
   const unknown = chosen.find((name) => !(names as readonly string[]).includes(name));
-  if (unknown !== undefined) throw new Error(`${option}: ${unknown} is none of ${names.join(', ')}`);
+  if (unknown !== undefined) throw new Error(`${option}: ${unknown} is not one of ${names.join(', ')}`);
   return names.filter((name) => chosen.includes(name));
 }

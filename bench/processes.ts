@@ -4,55 +4,51 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** How long a process may take to stop before it is killed; milliseconds. The product gives itself ten seconds. */
+/** How long a process may take to stop before it is killed; milliseconds. The product takes at most ten seconds. */
 const STOP_DEADLINE_MS = 12_000;
 
-/** What has to be done before the benchmark ends, however it ends; the last one first. */
-const duties: (() => unknown)[] = [];
+/** Cleanup functions, run in reverse order when the benchmark ends or fails. */
+const cleanups: (() => unknown)[] = [];
 
-/** Has something done before the benchmark ends. */
-export function atTheEnd(duty: () => unknown): void {
-  duties.push(duty);
+/** Registers a cleanup function. */
+export function atTheEnd(cleanup: () => unknown): void {
+  cleanups.push(cleanup);
 }
 
-/** Stops every process, and removes what was made. What cannot be done is told, and does not keep the rest from it. */
+/** Runs all cleanup functions. An error is printed and does not prevent the others. */
 export async function cleanUp(): Promise<void> {
-  for (let duty = duties.pop(); duty; duty = duties.pop()) {
+  for (let cleanup = cleanups.pop(); cleanup; cleanup = cleanups.pop()) {
     try {
-      await duty();
+      await cleanup();
     } catch (error) {
       console.error((error as Error).message);
     }
   }
 }
 
-/** A folder that is gone when the benchmark is over. */
+/** Creates a folder that is removed when the benchmark ends. */
 export function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'lead-intake-bench-'));
   atTheEnd(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
 }
 
-/** How a process is started. */
 export interface StartOptions {
-  readonly args?: readonly string[];
-  /** Its environment, besides PATH. */
+  /** Its environment, in addition to PATH. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Flags for Node. */
-  readonly flags?: readonly string[];
-  /** Its standard output is read by the caller, or goes to the standard error: the report stands alone. */
-  readonly output?: 'read' | 'to standard error' | 'thrown away';
+  /** Its standard output; not the benchmark's own, which has the report. */
+  readonly output?: 'read' | 'to standard error' | 'discarded';
 }
 
-const OUTPUTS = { read: 'pipe', 'to standard error': 2, 'thrown away': 'ignore' } as const;
+const OUTPUTS = { read: 'pipe', 'to standard error': 2, discarded: 'ignore' } as const;
 
-/** Starts a file of the project as a process, which is stopped when the benchmark is over. */
+/** Runs a file of the project in a process, which is stopped when the benchmark ends. */
 export function startProcess(file: string, options: StartOptions = {}): ChildProcess {
-  const { args = [], env = {}, flags = [], output = 'to standard error' } = options;
-  const child = spawn(process.execPath, [...flags, join(import.meta.dirname, '..', file), ...args], {
+  const { env = {}, output = 'to standard error' } = options;
+  const child = spawn(process.execPath, [join(import.meta.dirname, '..', file)], {
     env: { PATH: process.env.PATH, ...env },
     stdio: ['ignore', OUTPUTS[output], 'inherit', 'ipc'],
-    // In a process group of its own a Ctrl-C in the terminal does not reach it: the order of stopping is ours.
+    // In its own process group, so that Ctrl-C does not stop it before its cleanup.
     detached: true,
   });
   atTheEnd(() => stop(child));

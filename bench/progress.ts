@@ -1,8 +1,14 @@
-/** A bar in a terminal, a line for every tenth elsewhere. Gives what reports how much is done. */
-export function showProgress(label: string, total: number): (done: number) => void {
+/**
+ * Shows the progress of work: a bar in a terminal, elsewhere a line for every tenth.
+ *
+ * @returns to be called after each step, or with the number of completed steps
+ */
+export function showProgress(label: string, total: number): (done?: number) => void {
   const { stderr } = process;
+  let steps = 0;
   let shownTenths = 0;
-  return (done) => {
+  return (done = steps + 1) => {
+    steps = done;
     const percent = Math.floor((done / total) * 100);
     if (stderr.isTTY) {
       const bar = '#'.repeat(percent / 4).padEnd(25, '.');

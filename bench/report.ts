@@ -1,42 +1,45 @@
 import { medianOf, type Round, rateRatios, type Series } from './rounds.ts';
 import { median } from './statistics.ts';
 
-/** What a number has to reach, or to stay below. */
+/** A target: a minimum or a maximum of a measured value. */
 export interface Goal {
   readonly about: string;
-  /** What was measured, one number per round. */
+  /** The measured values, one per round. */
   readonly measured: readonly number[];
   readonly atLeast?: number;
   readonly atMost?: number;
-  readonly unit?: string;
 }
 
-/** A series in a table: what it is, and what it is compared to. */
+/** A row of a table. */
 interface Row {
   readonly name: string;
   readonly series: Series;
-  /** Undefined: it is what the others are compared to, or nothing is. */
+  /** The series that it is compared with. */
   readonly base?: Series | undefined;
 }
 
-/** What was measured on one kind of database. */
+/** The measurements on one database. */
 export interface Section {
   readonly title: string;
-  /** What rates are compared to. */
+  /** The target that rates are compared with. */
   readonly base: string;
   readonly rows: Row[];
   readonly goals: Goal[];
 }
 
-/** The rows of what was measured in turn, compared to the target of a name. */
+/** The rows of one measurement, compared with the target `baseName`. */
 export function rowsOf(name: string, all: readonly Series[], baseName: string): Row[] {
   const base = all.find(({ target }) => target === baseName);
   return all.map((series) => ({ name, series, base: series === base ? undefined : base }));
 }
 
+/** The series of a target. */
+export const seriesOf = (target: { readonly name: string } | undefined, all: readonly Series[]): Series | undefined =>
+  all.find((series) => series.target === target?.name);
+
 /** A section's table, as Markdown. */
 export function sectionTable({ rows, base: baseName }: Section): string {
-  // Processes whose time can be told, in the order in which they first come up.
+  // Processes with a known processor time, in the order of their first appearance.
   const processes = [
     ...new Set(
       rows.flatMap(({ series }) =>
@@ -61,31 +64,31 @@ export function sectionTable({ rows, base: baseName }: Section): string {
   return table([...heads, ...processes.map((process) => `${process} µs`), 'stolen %'], ['---', '---'], cells);
 }
 
-/** Which goals are met, as Markdown. */
+/** The goals, and whether they are met, as Markdown. */
 export function goalTable(goals: readonly Goal[]): string {
-  const cells = goals.map(({ about, measured, atLeast, atMost, unit = '' }) => {
+  const cells = goals.map(({ about, measured, atLeast, atMost }) => {
     const value = median(measured);
     const isMet = value >= (atLeast ?? Number.NEGATIVE_INFINITY) && value <= (atMost ?? Number.POSITIVE_INFINITY);
-    const goal = atLeast === undefined ? `at most ${atMost}${unit}` : `at least ${atLeast}${unit}`;
-    return [about, goal, `${spread(measured)}${unit}`, isMet ? 'met' : '**not met**'];
+    const goal = atLeast === undefined ? `at most ${atMost}` : `at least ${atLeast}`;
+    return [about, goal, spread(measured), isMet ? 'met' : '**not met**'];
   });
   return table(['', 'target', 'measured', ''], ['---', '---', '---', '---'], cells);
 }
 
-/** What did not go as it should, a line of Markdown for each. */
+/** The failed requests, a line of Markdown for each kind. */
 export function failureLines({ rows }: Section): string[] {
   return rows.flatMap(({ name, series: { target, failures } }) =>
     Object.entries(failures).map(([what, times]) => `- ${name}, ${target}: ${what}, ${times} times`),
   );
 }
 
-/** Rows as Markdown; numbers stand right, but for the columns that `left` says otherwise of. */
+/** A Markdown table; columns are right-aligned unless `left` has a rule for them. */
 export function table(heads: readonly string[], left: readonly string[], rows: readonly (readonly string[])[]): string {
   const rule = heads.map((_, index) => left[index] ?? '--:');
   return [heads, rule, ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
 }
 
-/** The middle of some numbers, and between what they lie. */
+/** The median, with the lowest and the highest value. */
 export function spread(values: readonly number[]): string {
   const [lowest, middle, highest] = [Math.min(...values), median(values), Math.max(...values)].map((value) =>
     number(value, value < 10 ? 2 : 0),
@@ -93,7 +96,7 @@ export function spread(values: readonly number[]): string {
   return values.length > 1 ? `${middle} (${lowest}–${highest})` : `${middle}`;
 }
 
-/** Empty for what is none. */
+/** Formats a number; empty if it is not finite. */
 export function number(value: number, digits: number): string {
   if (!Number.isFinite(value)) return '';
   return value.toLocaleString('en', { minimumFractionDigits: digits, maximumFractionDigits: digits });

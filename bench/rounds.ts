@@ -5,45 +5,44 @@ import type { LoadResult } from './tally.ts';
 import type { RunningTarget } from './targets.ts';
 import type { Scenario } from './workload.ts';
 
-/** How long is measured. */
 export interface Rounds {
   readonly rounds: number;
   readonly roundMs: number;
-  /** Before the first round, on each target; not measured. */
+  /** Before the first round of each target; not measured. */
   readonly warmUpMs: number;
 }
 
-/** How many times load is put on each target. */
+/** The number of loads on each target. */
 export const loadsOf = ({ rounds }: Rounds): number => 1 + rounds;
 
-/** What one round on one target gave. */
+/** The result of a round on a target. */
 export interface Round extends LoadResult {
   readonly ratePerSecond: number;
-  /** Processor time per request, by process; microseconds, NaN where it cannot be told. */
+  /** Processor time per request, by process; microseconds, NaN if unknown. */
   readonly cpuUs: Readonly<Record<string, number>>;
-  /** What part of the processors' time the host gave to others meanwhile; percent, NaN where it cannot be told. */
+  /** The part of the processors' time that the host gave to other guests; percent, NaN if unknown. */
   readonly stolenPercent: number;
 }
 
-/** All rounds of a scenario on a target. */
+/** The rounds of a scenario on a target. */
 export interface Series {
   readonly target: string;
   readonly rounds: readonly Round[];
-  /** Of the warm-up too. */
+  /** Including the warm-up. */
   readonly failures: Readonly<Record<string, number>>;
 }
 
-/** What is driven: a target, and at which rate; undefined: as fast as it answers. */
+/** A target, and its rate; undefined: the highest. */
 export interface Driven {
   readonly target: RunningTarget;
   readonly ratePerSecond?: number;
 }
 
 /**
- * Puts a scenario's load on targets in turn, round by round, so that whatever else happens on the machine happens to all;
- * who comes first changes with each round.
+ * Drives targets in turn, round by round, so that disturbances by the machine affect all of them; the first target changes with each
+ * round.
  *
- * @param onLoad is told after each of the `loadsOf(rounds)` loads on each target
+ * @param onLoad called after each of the `loadsOf(rounds)` loads on each target
  */
 export async function measure(
   scenario: Scenario,
@@ -67,8 +66,8 @@ export async function measure(
   };
   for (const index of driven.keys()) await turn(index, warmUpMs);
   for (let round = 0; round < rounds; round += 1) {
-    for (const place of driven.keys()) {
-      const index = (place + round) % driven.length;
+    for (const position of driven.keys()) {
+      const index = (position + round) % driven.length;
       series[index]?.rounds.push(await turn(index, roundMs));
     }
   }
@@ -93,16 +92,16 @@ async function driveOnce(target: RunningTarget, scenario: Scenario, pace: Pace):
   };
 }
 
-/** The middle of what the rounds of a series gave. */
+/** The median over the rounds of a series. */
 export function medianOf({ rounds }: Series, value: (round: Round) => number): number {
   return median(rounds.map(value));
 }
 
-/** What part of another series' rate a series reaches, round by round. */
+/** The rates of a series relative to another one, round by round. */
 export const rateRatios = (series: Series, base: Series): number[] =>
   ratios(series, base, ({ ratePerSecond }) => ratePerSecond);
 
-/** What part of another series' value a series has, round by round. */
+/** The values of a series relative to another one, round by round. */
 export function ratios(series: Series, base: Series, value: (round: Round) => number): number[] {
   return series.rounds.map((round, index) => {
     const other = base.rounds[index];

@@ -1,12 +1,11 @@
 import { cleanUp } from './processes.ts';
 
 /**
- * Runs a benchmark, and ends this process; nothing that it made stays, also when it fails or is interrupted. The status is
- * 1 then, and whatever the benchmark has set otherwise.
+ * Runs a benchmark, cleans up, and exits. The exit status is 1 when it fails or is interrupted, otherwise what it has set.
  */
 export async function runBenchmark(run: () => Promise<void>): Promise<never> {
   const interrupted = new Promise<never>((_, reject) => {
-    // The handlers stay, so that a second signal does not cut the cleaning up short.
+    // The handlers stay registered, so that a second signal does not interrupt the cleanup.
     process.on('SIGINT', () => reject(new Error('interrupted')));
     process.on('SIGTERM', () => reject(new Error('stopped')));
   });

@@ -1,18 +1,18 @@
 import { createHistogram } from 'node:perf_hooks';
 
-/** What came of a load. */
+/** The result of a load. */
 export interface LoadResult {
-  /** Answers that were the expected ones. */
+  /** The number of expected responses. */
   readonly answered: number;
-  /** Everything else, counted by what it was. */
+  /** The numbers of all other results, by kind. */
   readonly failures: Readonly<Record<string, number>>;
-  /** From the beginning of the load to its end, or to the last answer after that. */
+  /** From the start of the load to its end, or to the last response after that. */
   readonly seconds: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
 }
 
-/** Counts what becomes of requests. Moments are those of `performance.now()`. */
+/** Counts the results of requests. Times are those of `performance.now()`. */
 export class Tally {
   readonly #latenciesUs = createHistogram();
   readonly #failures: Record<string, number> = {};
@@ -29,7 +29,7 @@ export class Tally {
     this.#failures[reason] = (this.#failures[reason] ?? 0) + 1;
   }
 
-  /** @param start, end between which requests were due */
+  /** @param start the start of the load; `end`: its end */
   result(start: number, end: number): LoadResult {
     return {
       answered: this.#answered,

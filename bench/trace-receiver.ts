@@ -1,4 +1,4 @@
-/** Takes traces by OTLP and throws them away; tells its parent where it listens. */
+/** Receives traces by OTLP and discards them. Sends its address to its parent. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 

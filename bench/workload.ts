@@ -1,22 +1,20 @@
 import { randomUUID } from 'node:crypto';
 import { LeadRequests, type Target } from './lead-requests.ts';
 
-/** The kinds of request: one lead, 25 leads, an earlier creation again, a new lead. */
+/** The kinds of requests: one lead, 25 leads, a repeated creation, a new lead. */
 export const SCENARIOS = ['get', 'list', 'replay', 'create'] as const;
 
-/** What a load consists of. */
 export type Scenario = (typeof SCENARIOS)[number];
 
-/** The status that each kind of request has to be answered with. */
+/** The expected status of each kind of request. */
 export const EXPECTED_STATUS: Readonly<Record<Scenario, number>> = { get: 200, list: 200, replay: 201, create: 201 };
 
-/** Makes up requests. */
+/** Creates random requests. */
 export interface Requests {
-  /** A request of a kind, made up anew. */
   request(scenario: Scenario): Buffer;
 }
 
-/** Makes up requests to one target, which knows some leads. */
+/** Creates requests to a target with known leads. */
 export class Workload implements Requests {
   readonly #requests: LeadRequests;
   readonly #replays: Buffer[] = [];
@@ -42,18 +40,18 @@ export class Workload implements Requests {
     }
   }
 
-  /** The creation of a lead whose idempotency key and contact are those of nobody else. */
+  /** A creation with a new idempotency key and contact. */
   creation(): Buffer {
     return this.#requests.creation(randomUUID());
   }
 
-  /** Lets a lead be read and its creation be repeated from now on. */
+  /** Adds a lead to be read and a creation to be repeated. */
   know(creation: Buffer, leadId: string): void {
     this.#replays.push(creation);
     this.#gets.push(this.#requests.lead(leadId));
   }
 
-  /** The page at a cursor, which belongs to the listing from now on; null: the first. */
+  /** Returns the request for the page at a cursor (null: the first) and adds it to those of `list`. */
   page(cursor: string | null): Buffer {
     if (cursor === null) return this.#firstPage;
     const page = this.#requests.page(cursor);
@@ -62,7 +60,7 @@ export class Workload implements Requests {
   }
 }
 
-/** Makes up creations, and requests for first pages, with many keys evenly. */
+/** Creates creations and requests for first pages, with many keys evenly. */
 export class EvenWorkload implements Requests {
   readonly #requests: readonly LeadRequests[];
   readonly #pageSize: number;
@@ -80,11 +78,11 @@ export class EvenWorkload implements Requests {
       case 'list':
         return requests.page(null, this.#pageSize);
       default:
-        throw new Error(`no lead is known for ${scenario}`);
+        throw new Error(`${scenario} is not possible without known leads`);
     }
   }
 
-  /** The first page with each key. */
+  /** A request for the first page with each key. */
   *everyPage(): Generator<Buffer> {
     for (const requests of this.#requests) yield requests.page(null, this.#pageSize);
   }
