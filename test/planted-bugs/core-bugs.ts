@@ -26,7 +26,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     name: 'of several processes one that dies is not replaced',
     suite: 'test/e2e/several-processes.test.ts',
     caughtBy:
-      'share connections, quota and an address of metrics; one that is killed is replaced, and what it did not cut is answered',
+      'share connections, quota and metrics; one that is killed is replaced, and only its own requests fail',
     patches: [
       {
         file: 'common/process-supervisor.ts',
@@ -237,7 +237,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
   {
     name: 'the deadline of a stop begins before its drain',
     suite: 'test/e2e/processes.test.ts',
-    caughtBy: 'may drain for longer than anything else may take, serves until then, and ends well',
+    caughtBy: 'may drain for longer than any other deadline, serves until then, and ends with status 0',
     patches: [{ file: 'common/run-until-stopped.ts', find: 'running.drainMs + STOP_MS', put: 'STOP_MS' }],
     inSoak: true,
   },

@@ -140,7 +140,7 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
   {
     name: 'what the reference shows of a list in JavaScript prints no names',
     suite: 'test/e2e/sdk-package.test.ts',
-    caughtBy: 'the package does of each operation what the reference shows, in JavaScript and in TypeScript',
+    caughtBy: 'the package runs the reference's sample of each operation, in JavaScript and in TypeScript',
     patches: [
       { file: 'gateway/docs/code-samples.ts', text: 'console.log(lead.displayName);', put: 'console.log(lead.id);' },
     ],

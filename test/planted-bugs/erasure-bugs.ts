@@ -49,7 +49,7 @@ export const ERASURE_BUGS: readonly PlantedBug[] = [
     name: 'an erasure is not told to the feed',
     suite: ON_SQLITE,
     caughtBy: 'the feed has what is left of an erased lead',
-    patches: [{ file: SQLITE, text: `erased_at = ?1, \${marked('erased', '?1')}`, put: 'erased_at = ?1' }],
+    patches: [{ file: SQLITE, text: `erased_at = ?1, \${changeMark('erased', '?1')}`, put: 'erased_at = ?1' }],
   },
 ];
 

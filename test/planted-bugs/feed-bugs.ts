@@ -25,14 +25,14 @@ export const FEED_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/store/sqlite/leads.ts',
-        text: `rule_region = ?5,\n      \${marked('stage-changed', '?2')}`,
+        text: `rule_region = ?5,\n      \${changeMark('stage-changed', '?2')}`,
         put: 'rule_region = ?5',
       },
       {
         file: 'src/store/sqlite/leads.ts',
         find: "return { kind: 'changed', lead: { ...lead, stage, updatedAt } };",
         put: `setTimeout(() => {
-            const mark = "UPDATE leads SET " + marked('stage-changed', '?1') + " WHERE number = ?2";
+            const mark = "UPDATE leads SET " + changeMark('stage-changed', '?1') + " WHERE number = ?2";
             commits.write(() => database.prepare(mark).run(updatedAt.getTime(), leadNumber)).catch(() => {});
           }, 500);
           return { kind: 'changed', lead: { ...lead, stage, updatedAt } };`,
@@ -68,8 +68,8 @@ export const FEED_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: SQLITE,
-        text: `SET \${marked('resent', '?1')} WHERE`,
-        put: `SET \${marked('resent', '?1').replace('max(revision + 1, ?1)', 'revision')} WHERE`,
+        text: `SET \${changeMark('resent', '?1')} WHERE`,
+        put: `SET \${changeMark('resent', '?1').replace('max(revision + 1, ?1)', 'revision')} WHERE`,
       },
     ],
   },

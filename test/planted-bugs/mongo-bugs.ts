@@ -134,7 +134,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: LEADS,
-        find: '{ studioId, _id, stage: lead.stage, updatedAt: lead.updatedAt, ...stillMarked(found) }',
+        find: '{ studioId, _id, stage: lead.stage, updatedAt: lead.updatedAt, ...sameMark(found) }',
         put: '{ studioId, _id }',
       },
     ],

@@ -49,7 +49,7 @@ export const OPERATOR_BUGS: readonly PlantedBug[] = [
   {
     name: 'a backup that is broken off leaves its journal',
     suite: 'test/e2e/backup.test.ts',
-    caughtBy: 'while it is written a terminal is told how far it is; broken off by Ctrl-C, it leaves nothing',
+    caughtBy: 'a terminal shows the progress of a backup; interrupted by Ctrl-C, it leaves no file',
     patches: [{ file: BACKUP, find: "['', '-journal']", put: "['']" }],
   },
   {
@@ -62,13 +62,13 @@ export const OPERATOR_BUGS: readonly PlantedBug[] = [
   {
     name: 'a backup has a name that another file has',
     suite: 'test/e2e/backup.test.ts',
-    caughtBy: 'no file is written over, and what keeps a backup from being made is told in a line',
+    caughtBy: 'no file is overwritten, and what prevents a backup is reported in one line',
     patches: [{ file: BACKUP, find: 'if (existsSync(file)) $THEN', put: '' }],
   },
   {
     name: 'a backup is a copy of the file, without its log',
     suite: 'test/e2e/backup.test.ts',
-    caughtBy: 'a backup has all that is there, and nothing of what was deleted, for its owner alone',
+    caughtBy: 'a backup has all current data, nothing that was deleted, and is readable by its owner only',
     patches: [
       {
         file: 'src/store/sqlite/backup-process.ts',
@@ -81,7 +81,7 @@ export const OPERATOR_BUGS: readonly PlantedBug[] = [
   {
     name: 'a gateway that cannot count says that it can',
     suite: 'test/e2e/alerts.test.ts',
-    caughtBy: 'has every alert fire for a failure that it is there for, and data for every panel of the dashboard',
+    caughtBy: 'fires every alert for the failure it is meant for, and has data for every panel of the dashboard',
     patches: [
       {
         file: 'gateway/metrics.ts',

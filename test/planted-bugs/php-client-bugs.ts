@@ -43,7 +43,7 @@ export const PHP_BUGS: readonly ClientBug[] = [
 export const PHP_OUTBOX_BUGS: readonly ClientBug[] = [
   {
     name: 'a database that fails silently is taken at its word',
-    caughtBy: 'loses nothing silently, however PDO is set',
+    caughtBy: 'loses nothing silently, whatever the settings of PDO',
     says: 'bool',
     patches: [
       {
@@ -55,25 +55,25 @@ export const PHP_OUTBOX_BUGS: readonly ClientBug[] = [
   },
   {
     name: 'data stay after they are delivered',
-    caughtBy: 'does what its README shows: stores, sends, and tells what needs a person',
+    caughtBy: 'does what its README shows: stores, sends, and lists what needs attention',
     says: 'to deeply equal',
     patches: [{ file: TABLE, find: "'state = ?, lead_id = ?, capture = NULL,", put: "'state = ?, lead_id = ?," }],
   },
   {
     name: 'other data under a key that waits are passed over',
-    caughtBy: 'refuses what it cannot do, before anything is written',
+    caughtBy: 'refuses invalid calls before anything is written',
     says: 'to deeply equal',
     patches: [{ file: OUTBOX, find: '!CaptureJson::areSame($json, $stored)', put: 'false' }],
   },
   {
     name: 'what is delivered while a transaction is open can be rolled back',
-    caughtBy: 'refuses what it cannot do, before anything is written',
+    caughtBy: 'refuses invalid calls before anything is written',
     says: 'to deeply equal',
     patches: [{ file: PDO_DATABASE, find: 'return $this->pdo->inTransaction() ||', put: 'return ' }],
   },
   {
     name: 'what never gets an answer is sent before all that is new',
-    caughtBy: 'sends what never gets an answer after all that is new',
+    caughtBy: 'sends leads that never get a response after all new ones',
     says: 'to deeply equal',
     patches: [
       { file: TABLE, find: 'ORDER BY attempts, created_at, idempotency_key LIMIT', put: 'ORDER BY created_at LIMIT' },
@@ -81,7 +81,7 @@ export const PHP_OUTBOX_BUGS: readonly ClientBug[] = [
   },
   {
     name: 'what came of a lead is noted over what a person has changed meanwhile',
-    caughtBy: 'leaves alone what a person has changed while it was sent',
+    caughtBy: 'keeps what a person changed while it was sent',
     says: 'to deeply equal',
     patches: [
       {
@@ -93,7 +93,7 @@ export const PHP_OUTBOX_BUGS: readonly ClientBug[] = [
   },
   {
     name: 'an answer is read to its end, however long it is',
-    caughtBy: 'reads no answer that does not end',
+    caughtBy: 'limits the length of a response',
     says: 'Command failed',
     patches: [{ file: CURL, find: '> Response::MAX_BYTES', put: '> PHP_INT_MAX' }],
   },

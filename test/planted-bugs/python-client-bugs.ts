@@ -52,7 +52,7 @@ export const PYTHON_ASYNCIO_BUGS: readonly ClientBug[] = [
 export const PYTHON_OUTBOX_BUGS: readonly ClientBug[] = [
   {
     name: 'data stays after it is delivered',
-    caughtBy: 'does what its README shows: stores, sends, and tells what needs a person',
+    caughtBy: 'does what its README shows: stores, sends, and lists what needs attention',
     says: 'to deeply equal',
     patches: [
       { file: ROWS, find: 'lead_id = ?, settled_at = ?, capture = NULL,', put: 'lead_id = ?, settled_at = ?,' },
@@ -60,7 +60,7 @@ export const PYTHON_OUTBOX_BUGS: readonly ClientBug[] = [
   },
   {
     name: 'what the worker does is left to the driver to commit',
-    caughtBy: 'takes connections however they are set up, and has committed when it is done',
+    caughtBy: 'accepts connections of any configuration, and has committed when it returns',
     says: 'to deeply equal',
     patches: [
       { file: DATABASE, find: 'self._connection.commit() return changed', put: 'return changed' },
@@ -73,25 +73,25 @@ export const PYTHON_OUTBOX_BUGS: readonly ClientBug[] = [
   },
   {
     name: 'rows are taken for tuples, whatever the website has made of them',
-    caughtBy: 'takes connections however they are set up, and has committed when it is done',
+    caughtBy: 'accepts connections of any configuration, and has committed when it returns',
     says: 'Command failed',
     patches: [{ file: DATABASE, find: 'row.values() if isinstance(row, dict) else row', put: 'row' }],
   },
   {
     name: 'other data under a key that waits is passed over',
-    caughtBy: 'refuses what it cannot do, before anything is written',
+    caughtBy: 'refuses invalid calls before anything is written',
     says: 'to deeply equal',
     patches: [{ file: ROWS, find: 'stored_text is not None and', put: 'False and' }],
   },
   {
     name: 'what is oldest is sent first, however often it was tried',
-    caughtBy: 'sends what was tried least first',
+    caughtBy: 'sends the leads with the fewest attempts first',
     says: 'to match object',
     patches: [{ file: ROWS, find: 'ORDER BY attempts, created_at', put: 'ORDER BY created_at' }],
   },
   {
     name: 'what was mended while the lead was sent is erased with it',
-    caughtBy: 'leaves a row as it is that was changed while its lead was sent',
+    caughtBy: 'keeps a row that was changed while its lead was sent',
     says: 'to match',
     patches: [
       {
@@ -106,7 +106,7 @@ export const PYTHON_OUTBOX_BUGS: readonly ClientBug[] = [
   },
   {
     name: 'an answer is read however long it is',
-    caughtBy: 'takes no answer for one that is longer than any, or has no lead in it',
+    caughtBy: 'rejects a response that is too long, or has no lead in it',
     says: 'to deeply equal',
     patches: [{ file: `${PACKAGE}/_attempt.py`, find: 'return len(self.bytes) > _MAX_CONTENT', put: 'return False' }],
   },

@@ -181,7 +181,7 @@ export const QUOTA_BUGS: readonly PlantedBug[] = [
     name: 'what was not counted is answered with what is left',
     suite: 'test/e2e/http/core-away.test.ts',
     caughtBy:
-      'who has used up the quota is told nothing of it where the key cannot be checked: the request was not counted',
+      'a response to a key that cannot be checked has no quota headers, because the request was not counted',
     patches: [{ file: 'gateway/plugins/check-key-before-refusal.ts', find: 'removeQuotaHeaders(reply);', put: '' }],
   },
 ];

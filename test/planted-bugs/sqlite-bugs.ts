@@ -329,14 +329,14 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a revoked key opens its studio',
     suite: 'test/e2e/http/authentication.test.ts',
-    caughtBy: 'that is revoked opens nothing from that moment, for good',
+    caughtBy: 'that is revoked is refused immediately and permanently',
     patches: [{ file: 'src/domain/api-key.ts', find: 'key.revokedAt === null && $REST', put: '$REST' }],
     inSoak: true,
   },
   {
     name: 'a key is remembered',
     suite: 'test/e2e/http/authentication.test.ts',
-    caughtBy: 'opens until its expiry and nothing after it, until it is replaced with a later one',
+    caughtBy: 'is accepted until its expiry, and again once it is replaced with a later expiry',
     patches: [
       {
         file: 'src/usecases/authenticate-api-key.ts',

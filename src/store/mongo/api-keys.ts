@@ -3,7 +3,7 @@ import { type ApiKey, isLive, KEY_SLOTS } from '../../domain/api-key.ts';
 import { quotaLimitText } from '../../domain/quota-limit.ts';
 import { type Checked, legibleApiKey, readableOrNull, readableOrThrow } from '../checked.ts';
 import { type ApiKeyStore, type ReplaceApiKeyOutcome, type ReportUnreadable, UnreadableRecord } from '../store.ts';
-import { actor, historyRefusal, updateWithEvents, withEvents } from './audit.ts';
+import { actor, historyRefusal, pushEvents, updateWithEvents } from './audit.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import {
   apiKeyDocument,
@@ -164,7 +164,7 @@ const keyReplacer =
                   expiresAt: renewed.expiresAt,
                   slot,
                 },
-                $push: withEvents({ action: 'api-key-replaced', ...actor({ memberId, caller }), time: now }),
+                $push: pushEvents({ action: 'api-key-replaced', ...actor({ memberId, caller }), time: now }),
               },
             );
             return matchedCount === 1 ? { kind: 'replaced', key: renewed } : undefined;

@@ -47,7 +47,7 @@ export function mongoAudit({ leads, apiKeys, studios, call }: Connection, report
 export const actor = ({ memberId, caller }: Actor) => ({ memberId, ...(caller && { caller }) });
 
 /** The `$push` of an update that adds events to a document's history. */
-export const withEvents = (...entries: HistoryEntry[]) => ({
+export const pushEvents = (...entries: HistoryEntry[]) => ({
   history: { $each: entries, $slice: -MAX_AUDIT_EVENTS },
 });
 
@@ -64,7 +64,7 @@ export async function updateWithEvents<Document extends { readonly history?: rea
   ...entries: HistoryEntry[]
 ): Promise<boolean> {
   const changes = [
-    { $set, $push: withEvents(...entries) },
+    { $set, $push: pushEvents(...entries) },
     { $set: { ...$set, history: entries } },
     { $set, $unset: { history: 1 } },
   ];

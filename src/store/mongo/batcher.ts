@@ -39,7 +39,7 @@ export class Batcher<Request, Result, Caller = undefined> {
 
   /**
    * @param perform returns a result for each request, in order; if it rejects, all requests do
-   * @param caller tells who makes a request
+   * @param caller returns the current caller
    * @param keyOf returns the same key for equal requests; default: no requests are equal
    */
   constructor(

@@ -1,7 +1,7 @@
 import type { Filter, UpdateFilter } from 'mongodb';
 import { type ChangeKind, type LeadChange, nextRevision } from '../../domain/lead-change.ts';
 import { type Checked, checkedLeadChange, readableOrNull } from '../checked.ts';
-import { readReadable } from '../read-readable.ts';
+import { readFirstReadable } from '../read-first-readable.ts';
 import type { LeadChangeStore, ReportUnreadable } from '../store.ts';
 import { ChangesByTime } from './changes-by-time.ts';
 import type { Connection } from './connection.ts';
@@ -26,7 +26,7 @@ const BEFORE_ALL = new Date(0);
  *
  * @param found the lead as read
  */
-export function marked({ changes, createdAt }: LeadDocument, kind: ChangeKind, time: Date) {
+export function changeMark({ changes, createdAt }: LeadDocument, kind: ChangeKind, time: Date) {
   const isCreationUnacknowledged = !changes?.kinds && changes?.since?.getTime() !== ACKNOWLEDGED.getTime();
   return {
     $set: {
@@ -39,7 +39,7 @@ export function marked({ changes, createdAt }: LeadDocument, kind: ChangeKind, t
 }
 
 /** A condition that the lead was not marked since it was read, because the next revision follows from the one that was read. */
-export const stillMarked = ({ changes }: LeadDocument) => ({ 'changes.revision': changes?.revision ?? null }) as object;
+export const sameMark = ({ changes }: LeadDocument) => ({ 'changes.revision': changes?.revision ?? null }) as object;
 
 /** The change feed, in MongoDB: a lead's mark is a part of its document. */
 export function mongoLeadChanges(connection: Connection, report: ReportUnreadable): LeadChangeStore {
@@ -48,7 +48,7 @@ export function mongoLeadChanges(connection: Connection, report: ReportUnreadabl
   return {
     listLeadChanges: (limit) =>
       call(() =>
-        readReadable(
+        readFirstReadable(
           limit,
           (count) => oldest.find(connection, count),
           (document) => readableOrNull(leadChangeOf(document), report),
@@ -84,8 +84,8 @@ export function mongoLeadChanges(connection: Connection, report: ReportUnreadabl
           found.map((lead) => ({
             updateOne: {
               // A lead that has changed since is marked already.
-              filter: { studioId, _id: lead._id, ...stillMarked(lead) },
-              update: marked(lead, 'resent', now) as UpdateFilter<LeadDocument>,
+              filter: { studioId, _id: lead._id, ...sameMark(lead) },
+              update: changeMark(lead, 'resent', now) as UpdateFilter<LeadDocument>,
             },
           })),
           { ordered: false },
@@ -103,7 +103,7 @@ export function mongoLeadChanges(connection: Connection, report: ReportUnreadabl
 
     measureLeadChanges: (bound) =>
       call(async () => {
-        const [first] = await readReadable(
+        const [first] = await readFirstReadable(
           1,
           (count) => oldest.find(connection, count),
           (document) => readableOrNull(leadChangeOf(document), report),

@@ -2,7 +2,7 @@ import type { UpdateFilter } from 'mongodb';
 import { nextUpdate } from '../../domain/lead.ts';
 import { type Checked, readableOrNull, readableOrThrow } from '../checked.ts';
 import { type EraseLeadOutcome, type LeadErasureStore, type ReportUnreadable, UnreadableRecord } from '../store.ts';
-import { actor, historyRefusal, withEvents } from './audit.ts';
+import { actor, historyRefusal, pushEvents } from './audit.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import {
   erasedLeadOf,
@@ -14,7 +14,7 @@ import {
   leadKey,
   WITHOUT_HISTORY,
 } from './documents.ts';
-import { marked, stillMarked } from './lead-changes.ts';
+import { changeMark, sameMark } from './lead-changes.ts';
 
 /** The fields with personal data, or computed from such. */
 const PERSONAL = {
@@ -52,17 +52,17 @@ export function mongoLeadErasure({ leads, call }: Connection, report: ReportUnre
           if (expectedUpdatedAt && expectedUpdatedAt.getTime() !== remaining.updatedAt.getTime())
             return { kind: 'stale' };
           const time = nextUpdate(remaining.updatedAt, now);
-          const mark = marked(found, 'erased', time);
+          const mark = changeMark(found, 'erased', time);
           deadline.throwIfAborted();
           try {
             await leads.updateOne(
               // Only if the lead is unchanged since it was read; otherwise the next attempt reads it again.
-              { studioId, _id, updatedAt: found.updatedAt, ...stillMarked(found) },
+              { studioId, _id, updatedAt: found.updatedAt, ...sameMark(found) },
               {
                 ...mark,
                 $set: { ...mark.$set, updatedAt: time, erasedAt: time, openContactKey: formerClosedClaim(leadId) },
                 $unset: PERSONAL,
-                $push: withEvents({ action: 'lead-erased', ...actor({ memberId, caller }), time }),
+                $push: pushEvents({ action: 'lead-erased', ...actor({ memberId, caller }), time }),
               } as UpdateFilter<LeadDocument>,
             );
           } catch (error) {

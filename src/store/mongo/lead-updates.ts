@@ -2,7 +2,7 @@ import { correctedFields } from '../../domain/correction.ts';
 import { isOpen, nextUpdate } from '../../domain/lead.ts';
 import { type Checked, readableOrThrow } from '../checked.ts';
 import { type LeadStore, UnreadableRecord, type UpdateLeadOutcome } from '../store.ts';
-import { actor, historyRefusal, withEvents } from './audit.ts';
+import { actor, historyRefusal, pushEvents } from './audit.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import {
   claimsDocument,
@@ -15,7 +15,7 @@ import {
 } from './documents.ts';
 import { isDuplicate } from './is-duplicate.ts';
 import { KeyedMutex } from './keyed-mutex.ts';
-import { marked, stillMarked } from './lead-changes.ts';
+import { changeMark, sameMark } from './lead-changes.ts';
 import { otherOpenLead } from './open-lead-conflict.ts';
 
 /** Corrections of leads, in MongoDB. */
@@ -43,12 +43,12 @@ export function leadUpdater({ leads, call }: Connection): LeadStore['updateLead'
         if (corrected.length === 0) return { kind: 'unchanged', lead };
         const updatedAt = nextUpdate(lead.updatedAt, now);
         const claimed = isOpen(lead.stage) ? claimsDocument(claims) : closedClaimsDocument(leadId, claims);
-        const mark = marked(found, 'updated', updatedAt);
+        const mark = changeMark(found, 'updated', updatedAt);
         deadline.throwIfAborted();
         try {
           const { matchedCount } = await leads.updateOne(
             // Only if the lead is unchanged since it was read; otherwise the next attempt reads it again.
-            { studioId, _id, stage: lead.stage, updatedAt: lead.updatedAt, ...stillMarked(found) },
+            { studioId, _id, stage: lead.stage, updatedAt: lead.updatedAt, ...sameMark(found) },
             {
               ...mark,
               $set: {
@@ -58,7 +58,7 @@ export function leadUpdater({ leads, call }: Connection): LeadStore['updateLead'
                 ...(corrected.includes('contact') && claimed),
                 ...(found.original === undefined && { original: originalDocument(lead) }),
               },
-              $push: withEvents({
+              $push: pushEvents({
                 action: 'lead-updated',
                 ...actor({ memberId, caller }),
                 time: updatedAt,

@@ -20,7 +20,7 @@ import {
   type ReportUnreadable,
   UnreadableRecord,
 } from '../store.ts';
-import { actor, historyRefusal, withEvents } from './audit.ts';
+import { actor, historyRefusal, pushEvents } from './audit.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import {
   claimsDocument,
@@ -42,7 +42,7 @@ import {
 } from './documents.ts';
 import { isDuplicate } from './is-duplicate.ts';
 import { KeyedMutex } from './keyed-mutex.ts';
-import { marked, stillMarked } from './lead-changes.ts';
+import { changeMark, sameMark } from './lead-changes.ts';
 import { leadUpdater } from './lead-updates.ts';
 import { alreadyOpen, otherOpenLead } from './open-lead-conflict.ts';
 import { RecentSet } from './recent-set.ts';
@@ -298,16 +298,16 @@ function stageChanger({ leads, call }: Connection): LeadStore['changeLeadStage']
         const keepsClaims = isOpen(stage) === isOpen(lead.stage);
         if (!keepsClaims && !isSameContact(lead.contact, claims.contact)) return { kind: 'other-contact' };
         const updatedAt = nextUpdate(lead.updatedAt, now);
-        const mark = marked(found, 'stage-changed', updatedAt);
+        const mark = changeMark(found, 'stage-changed', updatedAt);
         deadline.throwIfAborted();
         try {
           const { matchedCount } = await leads.updateOne(
             // Only if the lead is unchanged since it was read; otherwise the next attempt reads it again.
-            { studioId, _id, stage: lead.stage, updatedAt: lead.updatedAt, ...stillMarked(found) },
+            { studioId, _id, stage: lead.stage, updatedAt: lead.updatedAt, ...sameMark(found) },
             {
               ...mark,
               $set: { ...mark.$set, stage, updatedAt, ...claimsAfterMove(lead, stage, claims) },
-              $push: withEvents({
+              $push: pushEvents({
                 action: 'lead-stage-changed',
                 ...actor({ memberId, caller }),
                 time: updatedAt,

@@ -1,7 +1,7 @@
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
 import type { ChangeKind, LeadChange } from '../../domain/lead-change.ts';
 import { type Checked, checkedLeadChange, readableOrNull } from '../checked.ts';
-import { readReadable } from '../read-readable.ts';
+import { readFirstReadable } from '../read-first-readable.ts';
 import type { LeadChangeStore, ReportUnreadable } from '../store.ts';
 import type { GroupCommit } from './group-commit.ts';
 import { prepareLists } from './row-lists.ts';
@@ -15,7 +15,7 @@ import { studioNumbers } from './studio-numbers.ts';
  *
  * @param time the SQL parameter with the time of the change; milliseconds
  */
-export const marked = (kind: ChangeKind, time: string): string => `
+export const changeMark = (kind: ChangeKind, time: string): string => `
   revision = max(revision + 1, ${time}),
   changed_since = coalesce(changed_since, ${time}),
   change_kinds = json_set(
@@ -45,7 +45,7 @@ export function sqliteLeadChanges(
     WHERE studio_number = ? AND id = unhex(?, '-') AND revision = ? AND changed_since IS NOT NULL`);
   const resend = prepareLists(
     database,
-    `UPDATE leads SET ${marked('resent', '?1')} WHERE number IN (
+    `UPDATE leads SET ${changeMark('resent', '?1')} WHERE number IN (
       SELECT number FROM leads WHERE studio_number = ?2 AND id > unhex(?3, '-') ORDER BY id LIMIT ?4 + 0
     ) RETURNING hex(id)`,
   );
@@ -61,7 +61,7 @@ export function sqliteLeadChanges(
 
   return {
     listLeadChanges: async (limit) =>
-      readReadable(
+      readFirstReadable(
         limit,
         (count) => select.all(count),
         (row) => readableOrNull(leadChangeOf(row), report),

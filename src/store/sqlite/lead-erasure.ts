@@ -5,7 +5,7 @@ import type { LeadErasureStore, ReportUnreadable } from '../store.ts';
 import { auditWriter } from './audit.ts';
 import { contactClaims } from './contact-claims.ts';
 import type { GroupCommit } from './group-commit.ts';
-import { marked } from './lead-changes.ts';
+import { changeMark } from './lead-changes.ts';
 import { prepareLists } from './row-lists.ts';
 import { erasedLeadOf, isErased, LEAD_COLUMNS } from './rows.ts';
 import { hashesIn, idText } from './stored-ids.ts';
@@ -34,7 +34,7 @@ export function sqliteLeadErasure(
     UPDATE leads SET
       display_name = '', contact_type = '', contact_value = '', source_id = NULL, note = NULL, original = NULL,
       contact_keys = x'', fingerprint = x'', fingerprint_version = 0,
-      updated_at = ?1, erased_at = ?1, ${marked('erased', '?1')}
+      updated_at = ?1, erased_at = ?1, ${changeMark('erased', '?1')}
     WHERE number = ?2`);
   const claimed = contactClaims(database);
   // Scans all claims of a studio; only used when the lead's own list of claims is unreadable.

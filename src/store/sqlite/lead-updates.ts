@@ -6,7 +6,7 @@ import type { LeadStore } from '../store.ts';
 import { auditWriter } from './audit.ts';
 import { contactClaims } from './contact-claims.ts';
 import type { GroupCommit } from './group-commit.ts';
-import { marked } from './lead-changes.ts';
+import { changeMark } from './lead-changes.ts';
 import { prepareLists } from './row-lists.ts';
 import { LEAD_COLUMNS, originalJson, presentLeadOf } from './rows.ts';
 import { hashesBytes, hashesIn } from './stored-ids.ts';
@@ -21,7 +21,7 @@ export function leadUpdater(database: DatabaseSync, commits: Pick<GroupCommit, '
   const updateFields = database.prepare(`
     UPDATE leads SET
       display_name = ?1, contact_type = ?2, contact_value = ?3, source_id = unhex(?4, '-'), note = ?5, updated_at = ?6,
-      original = coalesce(original, ?7), ${marked('updated', '?6')}
+      original = coalesce(original, ?7), ${changeMark('updated', '?6')}
     WHERE number = ?8`);
   const updateClaims = database.prepare(`
     UPDATE leads SET contact_keys = ?, rule_version = ?, rule_region = ? WHERE number = ?`);

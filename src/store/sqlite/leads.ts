@@ -8,7 +8,7 @@ import type { LeadStore, Page, ReportUnreadable } from '../store.ts';
 import { auditWriter } from './audit.ts';
 import { contactClaims, entryRange } from './contact-claims.ts';
 import type { GroupCommit } from './group-commit.ts';
-import { marked } from './lead-changes.ts';
+import { changeMark } from './lead-changes.ts';
 import { leadUpdater } from './lead-updates.ts';
 import { type ListQuery, prepareLists } from './row-lists.ts';
 import {
@@ -68,7 +68,7 @@ function leadTable(database: DatabaseSync) {
   );
   const updateStage = database.prepare(`
     UPDATE leads SET stage = ?1, updated_at = ?2, contact_keys = ?3, rule_version = ?4, rule_region = ?5,
-      ${marked('stage-changed', '?2')}
+      ${changeMark('stage-changed', '?2')}
     WHERE number = ?6`);
 
   const studios = studioNumbers(database);

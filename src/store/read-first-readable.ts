@@ -8,7 +8,7 @@ const MAX_SKIPPED = 1000;
  * @param read returns the first `count` records, in order
  * @param check returns null for an unreadable record
  */
-export async function readReadable<Stored, Record>(
+export async function readFirstReadable<Stored, Record>(
   limit: number,
   read: (count: number) => Promise<readonly Stored[]> | readonly Stored[],
   check: (stored: Stored) => Record | null,
