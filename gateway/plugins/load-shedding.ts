@@ -14,7 +14,7 @@ const MAX_DELAY_MS = 1000;
 const LOG_INTERVAL_MS = 10_000;
 
 const OVERLOADED = new Problem('integration_unavailable', {
-  detail: 'Too many requests are waiting, so this one was not begun and nothing was written; repeat it later.',
+  detail: 'Too many requests are waiting, so this one was not begun: nothing was written. Repeat it later.',
   // By the throttled line below, instead of one line per request.
   isLogged: true,
 });
