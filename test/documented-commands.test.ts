@@ -37,9 +37,6 @@ const RUN_BY: Readonly<Record<string, Readonly<Record<string, readonly string[]>
     ],
   },
   'docs/reference/observability.md': { [GUIDES]: ['find-request', 'audit'] },
-  'gateway/docs/pages/quick-start.md': {
-    [GUIDES]: ['KEY=lik_…', 'curl "$API?limit=10" -H "Authorization: Bearer $KEY"'],
-  },
   'test/outbox/README.md': {
     [GUIDES]: [`OUTBOX_DATABASE='{"kind":"sqlite","file":"/tmp/website.db"}' \\`],
   },
@@ -69,6 +66,11 @@ const RUN_BY: Readonly<Record<string, Readonly<Record<string, readonly string[]>
   [`${RECIPE}/wordpress/README.md`]: {
     'test/examples/wordpress.test.ts': ['wordpress-set-up', 'wordpress-serve', 'wordpress-cron'],
   },
+};
+
+/** Pages of `/docs` whose commands a test takes from the page as a gateway serves it, by the address there. */
+const RUN_AS_SERVED: Readonly<Record<string, { readonly file: string; readonly address: string }>> = {
+  'gateway/docs/pages/quick-start.md': { file: 'test/e2e/http/written-docs.test.ts', address: '/docs/quick-start' },
 };
 
 /** The blocks that no test runs, and why. */
@@ -115,6 +117,7 @@ const excused = Object.entries(NOT_RUN).flatMap(([path, reasons]) =>
 test('every block of commands in every page is run by a test, or is on the list with a reason', () => {
   const unknown = withCommands.filter(
     ({ path, name }) =>
+      !(path in RUN_AS_SERVED) &&
       !runners.some((each) => each.path === path && each.name === name) &&
       !excused.some((each) => each.path === path && name.startsWith(each.start)),
   );
@@ -137,6 +140,12 @@ test.each(runners)('$file takes the commands $name from $path', ({ path, name, f
   // A page below docs may be named relative to that folder.
   expect(source).toContain(path.replace(/^docs\/(?=how-to|reference)/, file === GUIDES ? '' : 'docs/'));
   expect(isNamedIn(source, name)).toBe(true);
+});
+
+test.each(Object.values(RUN_AS_SERVED))('$file takes the commands from $address', ({ file, address }) => {
+  const source = readFileSync(join(ROOT, file), 'utf8');
+  expect(source).toContain(`textOf('${address}')`);
+  expect(source).toContain('language-sh');
 });
 
 /** Whether a source names a block as text, or by a template such as `${language}-get`. */

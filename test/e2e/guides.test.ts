@@ -11,7 +11,7 @@ import { describeWithMongo } from '../support/mongodb.ts';
 import { addressOf, hasShellAndCurl, ROOT, run, temporaryFolder, watch } from '../support/processes.ts';
 import { startRedisWithSentinel } from '../support/redis-sentinel.ts';
 import { describeWithRedis, describeWithRedisServer, freePort } from '../support/servers.ts';
-import { aSeparateService, LEADS } from '../support/service.ts';
+import { LEADS } from '../support/service.ts';
 
 // Each command starts npx and a Node of its own.
 vi.setConfig({ testTimeout: 120_000 });
@@ -331,20 +331,6 @@ const blockOf = (path: string, firstLine: string): string => {
   if (!block) throw new Error(`${path} has no commands that begin with ${firstLine}`);
   return block.commands;
 };
-
-test.skipIf(!hasShellAndCurl)('the quick start of /docs creates a lead and reads it', async () => {
-  const service = await aSeparateService();
-  const { secret } = await service.aStudioWithKey();
-  const page = 'gateway/docs/pages/quick-start.md';
-  const create = blockOf(page, 'KEY=lik_…').replace('lik_…', secret).replace('{{publicUrl}}', service.url);
-  const created = await printed(create);
-  expect(created).toContain('"stage":"new"');
-  const [, id = ''] = /"id":"([^"]+)"/.exec(created) ?? [];
-  const variables = create.split('\n').slice(0, 2).join('\n');
-  const read = blockOf(page, 'curl "$API?limit=10" -H "Authorization: Bearer $KEY"');
-  const answers = await printed(`${variables}\n${read.replace('019cade2-11c0-7e52-b6a4-91f0c3d7e845', id)}`);
-  expect(answers.match(new RegExp(id, 'g'))).toHaveLength(2);
-});
 
 test.skipIf(missingTools(['bash --version']).length > 0)('the outbox driver runs as its page shows', async () => {
   const file = join(temporaryFolder(), 'website.db');
