@@ -11,10 +11,10 @@ import {
   closedClaim,
   closedClaimsDocument,
   contactKeysIn,
-  FIRST_ID,
   formerClosedClaim,
   isErased,
-  LAST_ID,
+  lastIdOfFull,
+  leadIdsAfter,
   leadKey,
   openClaim,
   READ,
@@ -44,8 +44,7 @@ export function mongoClaimRenewals(connection: Connection, report: ReportUnreada
 
     listClaims: (studioId, after, limit) =>
       call(async () => {
-        const begin = after === null ? { $gte: leadKey(studioId, FIRST_ID) } : { $gt: leadKey(studioId, after) };
-        const _id = { ...begin, $lte: leadKey(studioId, LAST_ID) };
+        const _id = leadIdsAfter(studioId, after);
         const found = await leads
           .find({ studioId, _id }, { ...READ, projection: CLAIM_FIELDS })
           .sort({ _id: 1 })
@@ -54,7 +53,7 @@ export function mongoClaimRenewals(connection: Connection, report: ReportUnreada
         const claiming = found
           .filter((lead) => !isErased(lead))
           .flatMap((lead) => readableOrNull(claimingLeadOf(studioId, lead), report) ?? []);
-        return { leads: claiming, next: found.length < limit ? null : (found.at(-1)?._id.id.toString() ?? null) };
+        return { leads: claiming, next: lastIdOfFull(found, limit) };
       }),
 
     renewClaims: claimRenewer(connection),

@@ -8,10 +8,10 @@ import type { Connection } from './connection.ts';
 import {
   ACKNOWLEDGED,
   erasedLeadOf,
-  FIRST_ID,
   isErased,
-  LAST_ID,
   type LeadDocument,
+  lastIdOfFull,
+  leadIdsAfter,
   leadKey,
   leadOf,
   WITHOUT_HISTORY,
@@ -75,8 +75,7 @@ export function mongoLeadChanges(connection: Connection, report: ReportUnreadabl
 
     resendLeads: (studioId, after, limit, now) =>
       call(async () => {
-        const begin = after === null ? { $gte: leadKey(studioId, FIRST_ID) } : { $gt: leadKey(studioId, after) };
-        const _id = { ...begin, $lte: leadKey(studioId, LAST_ID) };
+        const _id = leadIdsAfter(studioId, after);
         const found = await leads.find({ studioId, _id }, WITHOUT_HISTORY).sort({ _id: 1 }).limit(limit).toArray();
         if (found.length === 0) return { leads: 0, next: null };
         // One update each, because the mark depends on the lead.
@@ -90,13 +89,12 @@ export function mongoLeadChanges(connection: Connection, report: ReportUnreadabl
           })),
           { ordered: false },
         );
-        return { leads: found.length, next: found.length < limit ? null : (found.at(-1)?._id.id.toString() ?? null) };
+        return { leads: found.length, next: lastIdOfFull(found, limit) };
       }),
 
     markUnmarked: (studioId, after, last) =>
       call(async () => {
-        const begin = after === null ? { $gte: leadKey(studioId, FIRST_ID) } : { $gt: leadKey(studioId, after) };
-        const _id = { ...begin, $lte: leadKey(studioId, last ?? LAST_ID) };
+        const _id = leadIdsAfter(studioId, after, last);
         const isUnmarked = { studioId, _id, 'changes.since': null } as Filter<LeadDocument>;
         await leads.updateMany(isUnmarked, { $set: { 'changes.since': BEFORE_ALL } } as UpdateFilter<LeadDocument>);
       }),

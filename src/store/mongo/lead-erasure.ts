@@ -6,11 +6,11 @@ import { actor, historyRefusal, pushEvents } from './audit.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import {
   erasedLeadOf,
-  FIRST_ID,
   formerClosedClaim,
   isErased,
-  LAST_ID,
   type LeadDocument,
+  lastIdOfFull,
+  leadIdsAfter,
   leadKey,
   WITHOUT_HISTORY,
 } from './documents.ts';
@@ -33,11 +33,10 @@ export function mongoLeadErasure({ leads, call }: Connection, report: ReportUnre
   return {
     walkErasedLeads: (studioId, after, limit) =>
       call(async () => {
-        const begin = after === null ? { $gte: leadKey(studioId, FIRST_ID) } : { $gt: leadKey(studioId, after) };
-        const _id = { ...begin, $lte: leadKey(studioId, LAST_ID) };
+        const _id = leadIdsAfter(studioId, after);
         const found = await leads.find({ studioId, _id }, WITHOUT_HISTORY).sort({ _id: 1 }).limit(limit).toArray();
         const erased = found.filter(isErased).flatMap((each) => readableOrNull(erasedLeadOf(each), report) ?? []);
-        return { leads: erased, next: found.length < limit ? null : (found.at(-1)?._id.id.toString() ?? null) };
+        return { leads: erased, next: lastIdOfFull(found, limit) };
       }),
 
     eraseLead: ({ studioId, leadId, memberId, caller, now, expectedUpdatedAt }) =>

@@ -34,6 +34,7 @@ import {
   type LeadDocument,
   type LeadKey,
   leadDocument,
+  leadIdsAfter,
   leadKey,
   openClaim,
   presentLeadOf,
@@ -271,8 +272,7 @@ function leadReader(
     walkLeads: (studioId, first, limit) =>
       call(() => {
         const read = (after: string | null, count: number) => {
-          const begin = after === null ? { $gte: leadKey(studioId, FIRST_ID) } : { $gt: leadKey(studioId, after) };
-          const _id = { ...begin, $lte: leadKey(studioId, LAST_ID) };
+          const _id = leadIdsAfter(studioId, after);
           return leads.find({ studioId, _id }, WITHOUT_HISTORY).sort({ _id: 1 }).limit(count).toArray();
         };
         return readPage({ read, idOf, check: presentLeadOf }, { after: first, limit }, report);
