@@ -1,45 +1,45 @@
 import type { ProblemDetails } from './contract.ts';
 
-/** More than the longest answer of the service by far; bytes, when nothing is compressed any more. */
+/** The maximum size of a decompressed response; bytes. Far more than the service's longest response. */
 const MAX_RESPONSE_BYTES = 4 * 1024 * 1024;
 
 const UUID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/i;
 
-/** A request of the API. */
+/** A request to the API. */
 export interface ApiRequest {
   readonly method: 'GET' | 'POST';
-  /** Address in full. */
+  /** The absolute URL. */
   readonly url: string;
   readonly headers: Headers;
   readonly body?: string;
-  /** What the body of a success has: one lead, or a list of them. */
-  readonly asksFor: 'lead' | 'leads';
+  /** What the body of a successful response contains: one lead or a list of leads. */
+  readonly expects: 'lead' | 'leads';
 }
 
-/** What came of sending a request once. */
+/** The outcome of sending a request once. */
 export type Attempt =
   | { readonly kind: 'answer'; readonly body: unknown; readonly headers: Headers }
   | { readonly kind: 'problem'; readonly problem: ProblemDetails; readonly headers: Headers }
-  /** `status` and `headers`: of an answer that is not the service's, but of something on the way. */
+  /** `status` and `headers` come from a response of an intermediary such as a proxy, not of the service. */
   | { readonly kind: 'none'; readonly cause: unknown; readonly status?: number; readonly headers?: Headers };
 
-/** Sends a request once. Never throws: what went wrong is the cause of an attempt without an answer. */
+/** Sends a request once. Never throws: a failure becomes the `cause` of an attempt of kind `none`. */
 export async function attempt(
-  { url, asksFor, ...request }: ApiRequest,
+  { url, expects, ...request }: ApiRequest,
   send: typeof fetch,
   signal: AbortSignal,
 ): Promise<Attempt> {
   try {
-    // A redirect would send a creation elsewhere, as a GET or with the secret.
+    // Following a redirect would send the API key to another server, or turn a creation into a GET.
     const response = await send(url, { ...request, signal, redirect: 'manual' });
     const text = await textOf(response);
-    return text === undefined ? tooLong(response) : read(response, text, asksFor);
+    return text === undefined ? tooLong(response) : read(response, text, expects);
   } catch (cause) {
     return { kind: 'none', cause };
   }
 }
 
-/** What came, decoded; undefined when it is longer than an answer of the service may be: the rest is not read. */
+/** Returns the decoded body, or undefined when it exceeds MAX_RESPONSE_BYTES; the rest is then not read. */
 async function textOf({ body }: Response): Promise<string | undefined> {
   const chunks: Uint8Array[] = [];
   let length = 0;
@@ -55,13 +55,13 @@ function tooLong({ status, headers }: Response): Attempt {
   return { kind: 'none', cause: new Error(`the answer ${status} is longer than 4 MiB`), status, headers };
 }
 
-/** What lies on the way answers in the service's place, in JSON as well: only what has the service's form is from it. */
-function read({ status, headers }: Response, text: string, asksFor: ApiRequest['asksFor']): Attempt {
+/** Accepts a response only in the service's own form: proxies and gateways also respond, even with JSON. */
+function read({ status, headers }: Response, text: string, expects: ApiRequest['expects']): Attempt {
   const [mediaType = ''] = (headers.get('content-type') ?? '').split(';');
   const body = parsed(text);
   switch (mediaType.trim().toLowerCase()) {
     case 'application/json': {
-      const isAsked = asksFor === 'leads' ? Array.isArray(body?.leads) : isLead(body?.lead);
+      const isAsked = expects === 'leads' ? Array.isArray(body?.leads) : isLead(body?.lead);
       if (status < 300 && isAsked) return { kind: 'answer', body, headers };
       break;
     }
@@ -73,12 +73,12 @@ function read({ status, headers }: Response, text: string, asksFor: ApiRequest['
   return { kind: 'none', cause: new Error(`the answer ${status} is not one of the service`), status, headers };
 }
 
-/** Whatever else it has, or has not: by its id there is a lead. */
+/** Checks the id only: it proves that the lead exists, and newer services may change other fields. */
 function isLead(value: unknown): boolean {
   return value instanceof Object && 'id' in value && typeof value.id === 'string' && UUID.test(value.id);
 }
 
-/** A problem as it is documented, of one that need not be so in anything but its code. */
+/** Returns the problem in its documented form. Of the body only `code` is guaranteed; other fields get defaults. */
 function problemIn(body: Readonly<Record<string, unknown>>, status: number): ProblemDetails {
   const text = (name: string, otherwise: string): string => {
     const value = body[name];
@@ -105,7 +105,7 @@ function areFields(value: unknown): value is Record<string, string[]> {
   );
 }
 
-/** What is no JSON has nothing. */
+/** Parses JSON; null when the text is not JSON. */
 function parsed(text: string): Readonly<Record<string, unknown>> | null {
   try {
     return JSON.parse(text);
@@ -114,7 +114,7 @@ function parsed(text: string): Readonly<Record<string, unknown>> | null {
   }
 }
 
-/** Failures to connect, by the codes of Node: the request never left. */
+/** Node's error codes for a failed connection: the request was never sent. */
 const NOT_CONNECTED = [
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -124,7 +124,7 @@ const NOT_CONNECTED = [
   'UND_ERR_CONNECT_TIMEOUT',
 ];
 
-/** Whether the attempt, taken alone, may have written something without saying so. */
+/** Whether this attempt alone may have written the lead without reporting it. */
 export function leavesOutcomeOpen(attempt: Attempt): boolean {
   if (attempt.kind === 'answer') return false;
   if (attempt.kind === 'problem') {
@@ -136,21 +136,21 @@ export function leavesOutcomeOpen(attempt: Attempt): boolean {
 }
 
 /**
- * Whether a refusal also settles what earlier attempts have left open: the service has looked at the idempotency key, or
- * at data that would have been refused before, too. Others (a key that is revoked meanwhile, a quota) say nothing of it.
+ * Whether a refusal also settles earlier attempts: the service has looked up the idempotency key, or the data would have
+ * been refused before as well. Other refusals (a key revoked in the meantime, a quota) say nothing about them.
  */
 export function settlesOutcome(attempt: Attempt): boolean {
   return attempt.kind === 'problem' && [400, 409].includes(attempt.problem.status);
 }
 
-/** Whether the same request may succeed later. Every request of the API can be repeated: a creation has its key. */
+/** Whether the same request may succeed later. Every request is safe to repeat: a creation has its idempotency key. */
 export function isWorthRepeating(attempt: Attempt): boolean {
   const status = attempt.kind === 'problem' ? attempt.problem.status : attempt.kind === 'none' ? attempt.status : 200;
-  // Something on the way may answer 200 in the service's place for a while.
+  // A proxy may temporarily respond with 200 in place of the service.
   return status === undefined || status < 300 || status === 408 || status === 429 || status >= 500;
 }
 
-/** How long the answer asks to wait; seconds. */
+/** Returns the `Retry-After` of a response; seconds. */
 export function retryAfterOf({ headers }: { readonly headers?: Headers }): number | undefined {
   const value = headers?.get('retry-after') ?? '';
   return /^\d+$/.test(value) ? Number(value) : undefined;

@@ -2,73 +2,73 @@ import { randomUUID } from 'node:crypto';
 import type { Lead, LeadCapture, LeadList, LeadResponse } from './contract.ts';
 import { type Answer, send } from './send.ts';
 
-/** What a client is made of. */
+/** Options of {@link createLeadIntakeClient}. */
 export interface LeadIntakeClientOptions {
-  /** Where the API is, without `/v1`: `https://api.example.com`. */
+  /** The base URL of the API, without `/v1`: `https://api.example.com`. */
   readonly baseUrl: string;
   /** The secret of an API key, `lik_…`. Keep it on the server. */
   readonly apiKey: string;
-  /** When to give up on a request, over all of its attempts; milliseconds. Unless told, 60,000. */
+  /** The time limit of a request over all of its attempts; milliseconds. Default: 60,000. */
   readonly deadlineMs?: number;
-  /** When to give up on one attempt; milliseconds. Unless told, 10,000. */
+  /** The time limit of one attempt; milliseconds. Default: 10,000. */
   readonly attemptTimeoutMs?: number;
-  /** What sends requests, in place of Node's own. */
+  /** A replacement for the global `fetch`. */
   readonly fetch?: typeof fetch;
 }
 
-/** What one request is to have otherwise. */
+/** Options of one request. */
 export interface RequestOptions {
-  /** Aborted when the caller gives up. */
+  /** Cancels the request, including its retries. */
   readonly signal?: AbortSignal;
-  /** In place of the client's. */
+  /** Overrides the client's deadline; milliseconds. */
   readonly deadlineMs?: number;
 }
 
-/** What one creation is to have otherwise. */
+/** Options of one creation. */
 export interface CreationOptions extends RequestOptions {
   /**
-   * A UUID that stands for this lead, the same whenever its creation is repeated: kept with the data, it survives a crash
-   * of the caller. Unless given, the client makes one for this call and its retries.
+   * A UUID that identifies this creation. Store it with the data and reuse it to repeat the creation after a crash. By
+   * default the client generates one for this call and its retries.
    */
   readonly idempotencyKey?: string;
 }
 
-/** Which page of the list. */
+/** Options of a list request: which page to return. */
 export interface ListOptions extends RequestOptions {
-  /** Leads per page, 1 to 100; unless told, 25. */
+  /** Leads per page, 1 to 100. Default: 25. */
   readonly limit?: number;
-  /** The `nextCursor` of the page before; unless given, the first page. */
+  /** The `nextCursor` of the previous page. Default: the first page. */
   readonly cursor?: string;
 }
 
-/** A lead that there is now, because of this creation or of an earlier one with the same key. */
+/** The lead created by this request, or by an earlier one with the same idempotency key. */
 export interface CreatedLead {
-  /** As it was created. */
+  /** The lead as it was when created. */
   readonly lead: Lead;
-  /** Whether an earlier attempt had created it. */
+  /** Whether an earlier request had created the lead. */
   readonly replayed: boolean;
   readonly idempotencyKey: string;
 }
 
 /**
- * The API with one key. What comes of a request is told by a LeadIntakeError; a TypeError, of an id that cannot stand in a
- * header, comes before anything is sent.
+ * A client of the API with one key. A request that fails rejects with a LeadIntakeError. An idempotency key that is not a
+ * valid header value rejects with a TypeError before anything is sent.
  */
 export interface LeadIntakeClient {
-  /** Creates a lead, and makes sure of it: a creation whose outcome is unknown is repeated with the same key. */
+  /** Creates a lead. Repeats a creation whose outcome is unknown with the same key. */
   createLead(capture: LeadCapture, options?: CreationOptions): Promise<CreatedLead>;
-  /** Reads a lead as it stands. */
+  /** Returns the current state of a lead. */
   getLead(id: string, options?: RequestOptions): Promise<Lead>;
-  /** Reads one page of the list, newest first. */
+  /** Returns one page of leads, newest first. */
   listLeads(options?: ListOptions): Promise<LeadList>;
-  /** All leads, newest first; pages are asked for as they are needed, each with a deadline of its own. */
+  /** Iterates over all leads, newest first. Requests each page when it is needed, with a deadline per page. */
   allLeads(options?: ListOptions): AsyncGenerator<Lead, void, undefined>;
 }
 
 /**
- * Makes a client. It keeps nothing open, and can be used for any number of requests at once.
+ * Creates a client. It holds no connection and can be used for any number of concurrent requests.
  *
- * @throws TypeError when the address or the key cannot be one
+ * @throws TypeError when the base URL or the key is malformed
  */
 export function createLeadIntakeClient({
   baseUrl,
@@ -79,15 +79,15 @@ export function createLeadIntakeClient({
 }: LeadIntakeClientOptions): LeadIntakeClient {
   const leadsUrl = new URL(`${baseUrl.replace(/\/+$/, '')}/v1/integrations/leads`).href;
   const authorization = new Headers({ authorization: `Bearer ${apiKey}` });
-  const sending = { fetch, attemptTimeoutMs, deadlineMs };
+  const defaults = { fetch, attemptTimeoutMs, deadlineMs };
 
   const read = (
-    asksFor: 'lead' | 'leads',
+    expects: 'lead' | 'leads',
     path: string,
-    { signal, deadlineMs = sending.deadlineMs }: RequestOptions,
+    { signal, deadlineMs = defaults.deadlineMs }: RequestOptions,
   ): Promise<Answer> =>
-    send({ method: 'GET', url: leadsUrl + path, headers: authorization, asksFor }, undefined, {
-      ...sending,
+    send({ method: 'GET', url: leadsUrl + path, headers: authorization, expects }, undefined, {
+      ...defaults,
       deadlineMs,
       signal,
     });
@@ -98,13 +98,13 @@ export function createLeadIntakeClient({
   }
 
   return {
-    async createLead(capture, { idempotencyKey = randomUUID(), signal, deadlineMs = sending.deadlineMs } = {}) {
+    async createLead(capture, { idempotencyKey = randomUUID(), signal, deadlineMs = defaults.deadlineMs } = {}) {
       const headers = new Headers(authorization);
       headers.set('content-type', 'application/json');
       headers.set('idempotency-key', idempotencyKey);
       const body = JSON.stringify(capture);
-      const request = { method: 'POST', url: leadsUrl, headers, body, asksFor: 'lead' } as const;
-      const answer = await send(request, idempotencyKey, { ...sending, deadlineMs, signal });
+      const request = { method: 'POST', url: leadsUrl, headers, body, expects: 'lead' } as const;
+      const answer = await send(request, idempotencyKey, { ...defaults, deadlineMs, signal });
       return {
         lead: (answer.body as LeadResponse).lead,
         replayed: answer.headers.has('idempotent-replayed'),

@@ -1,9 +1,9 @@
 import type { ProblemDetails } from './contract.ts';
 
-/** Whether this request has written its lead, over all of its attempts. A request that reads writes nothing. */
+/** Whether any attempt of a request may have written its lead. Always `no` for reads. */
 export type Written = 'no' | 'unknown';
 
-/** What is known of a request that failed, besides why. */
+/** Properties that all errors have in common. */
 interface Failure {
   readonly written: Written;
   readonly idempotencyKey: string | undefined;
@@ -11,16 +11,16 @@ interface Failure {
   readonly cause?: unknown;
 }
 
-/** A request that failed: a ProblemError or a NoAnswerError. */
+/** The base class of request errors: a ProblemError or a NoAnswerError. */
 export class LeadIntakeError extends Error {
   /**
-   * `no`: nothing was written. `unknown`: an attempt may have written the lead; create it again with the same data and
-   * this idempotency key, at any later time, and the answer is the one lead.
+   * `no`: nothing was written. `unknown`: an attempt may have written the lead; repeat the creation at any later time with
+   * the same data and this idempotency key to get that one lead.
    */
   readonly written: Written;
-  /** The key that the creation was sent with, to resume it; undefined for requests that read. */
+  /** The idempotency key of the creation, for resuming it; undefined for reads. */
   readonly idempotencyKey: string | undefined;
-  /** How often the request was sent. */
+  /** The number of times the request was sent. */
   readonly attempts: number;
 
   constructor(message: string, { written, idempotencyKey, attempts, cause }: Failure) {
@@ -33,20 +33,20 @@ export class LeadIntakeError extends Error {
   }
 }
 
-/** The service has answered with a problem, which a retry has not helped, or cannot help. Decide by its code. */
+/** The service refused the request or failed, and retries did not or cannot help. Branch on `code`. */
 export class ProblemError extends LeadIntakeError {
-  /** The address of the page that explains the code. */
+  /** The URL of the page that documents the code. */
   readonly type: string;
   readonly title: string;
   readonly status: number;
   readonly code: ProblemDetails['code'];
-  /** What happened this time, for people. */
+  /** A human-readable explanation of this occurrence. */
   readonly detail: string | undefined;
-  /** What is wrong, by header, parameter, or path into the body such as `contact.value`. */
+  /** Validation messages by header, parameter, or path into the body such as `contact.value`. */
   readonly fields: Readonly<Record<string, readonly string[]>>;
-  /** The name of the last attempt in the logs of the service; empty when the answer does not tell it. */
+  /** The id of the last attempt in the service's logs; empty when the response has none. */
   readonly requestId: string;
-  /** How long the service asks to wait before the next attempt; seconds. */
+  /** The `Retry-After` of the response; seconds. */
   readonly retryAfterSeconds: number | undefined;
 
   constructor(problem: ProblemDetails, failure: Failure & { readonly retryAfterSeconds: number | undefined }) {
@@ -62,9 +62,9 @@ export class ProblemError extends LeadIntakeError {
   }
 }
 
-/** 409: the contact has an open lead, under another key or from elsewhere. A normal outcome: the studio knows it. */
+/** 409: the contact already has an open lead, created with another key or elsewhere. A normal outcome: the studio knows the person. */
 export class LeadAlreadyOpenError extends ProblemError {
-  /** The id of that lead; undefined when the API key may not read leads. */
+  /** The id of the open lead; undefined when the API key may not read leads. */
   readonly existingLeadId: string | undefined;
 
   constructor(
@@ -77,11 +77,11 @@ export class LeadAlreadyOpenError extends ProblemError {
   }
 }
 
-/** 409: the idempotency key has already created a lead, with other data. New data needs a new key. */
+/** 409: the idempotency key was already used to create a lead with different data. New data needs a new key. */
 export class IdempotencyConflictError extends ProblemError {}
 
 /**
- * The service has given no answer that can be understood: the network failed, time was up, or the caller gave up. The
- * cause says which.
+ * No valid response of the service was received: the network failed, the deadline passed, or the caller cancelled. See
+ * `cause`.
  */
 export class NoAnswerError extends LeadIntakeError {}

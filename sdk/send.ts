@@ -10,37 +10,37 @@ import {
 } from './attempt.ts';
 import { IdempotencyConflictError, LeadAlreadyOpenError, NoAnswerError, ProblemError } from './errors.ts';
 
-/** The first back-off, and the longest; milliseconds. */
-const FIRST_BACK_OFF_MS = 500;
-const MAX_BACK_OFF_MS = 30_000;
+/** The first and the maximum backoff; milliseconds. */
+const FIRST_BACKOFF_MS = 500;
+const MAX_BACKOFF_MS = 30_000;
 
-/** With less time left than this, another attempt would more likely confuse the outcome than settle it; milliseconds. */
-const SHORTEST_ATTEMPT_MS = 1000;
+/** The minimum time for another attempt; milliseconds. With less, it would more likely time out and leave the outcome unknown. */
+const MIN_ATTEMPT_MS = 1000;
 
-/** A timer of Node that is longer goes off at once; milliseconds. */
+/** The longest delay of a Node timer; milliseconds. A longer one fires immediately. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
-/** How requests are sent. */
+/** How a request is sent. */
 export interface Sending {
   readonly fetch: typeof fetch;
-  /** When to give up on an attempt and begin another one; milliseconds. */
+  /** The time limit of one attempt; milliseconds. */
   readonly attemptTimeoutMs: number;
-  /** When to give up on the request, whatever the number of attempts; milliseconds. */
+  /** The time limit over all attempts; milliseconds. */
   readonly deadlineMs: number;
-  /** Aborted when the caller gives up. */
+  /** Cancels the request, including its retries. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** What came back in the end. */
+/** A successful response. */
 export interface Answer {
   readonly body: unknown;
   readonly headers: Headers;
 }
 
 /**
- * Sends a request, again and again while that may help and time is left.
+ * Sends a request, and retries while a retry may succeed and time is left.
  *
- * @throws ProblemError or NoAnswerError, which tell whether anything was written
+ * @throws ProblemError or NoAnswerError; `written` reports whether the lead may have been written
  */
 export async function send(
   request: ApiRequest,
@@ -50,8 +50,8 @@ export async function send(
   const end = performance.now() + deadlineMs;
   let attempts = 0;
   let isOpen = false;
-  // Whoever gives up before anything is sent has written nothing.
-  if (signal?.aborted) throw givenUp();
+  // Cancelled before the first attempt: nothing was written.
+  if (signal?.aborted) throw cancelled();
   for (;;) {
     const timeoutMs = Math.min(attemptTimeoutMs, Math.max(0, Math.ceil(end - performance.now())));
     const limits = [AbortSignal.timeout(Math.min(timeoutMs, MAX_TIMER_MS)), ...(signal ? [signal] : [])];
@@ -59,17 +59,17 @@ export async function send(
     attempts += 1;
     if (last.kind === 'answer') return last;
     isOpen = (isOpen && !settlesOutcome(last)) || leavesOutcomeOpen(last);
-    if (signal?.aborted) throw givenUp();
+    if (signal?.aborted) throw cancelled();
 
-    const waitMs = timeToWait(attempts, retryAfterOf(last));
-    const isInTime = performance.now() + waitMs + SHORTEST_ATTEMPT_MS < end;
+    const waitMs = retryDelayMs(attempts, retryAfterOf(last));
+    const isInTime = performance.now() + waitMs + MIN_ATTEMPT_MS < end;
     if (!isWorthRepeating(last) || !isInTime) throw failed(last);
     await wait(waitMs, signal).catch(() => {
-      throw givenUp();
+      throw cancelled();
     });
   }
 
-  function givenUp() {
+  function cancelled() {
     return failed({ kind: 'none', cause: signal?.reason });
   }
 
@@ -80,32 +80,32 @@ export async function send(
       const message = signal?.aborted ? 'The caller has given up' : 'The service has not answered';
       return new NoAnswerError(message, { ...failure, cause: last.cause });
     }
-    const told = { ...failure, retryAfterSeconds: retryAfterOf(last) };
+    const refusal = { ...failure, retryAfterSeconds: retryAfterOf(last) };
     switch (last.problem.code) {
       case 'integration_lead_already_open':
-        return new LeadAlreadyOpenError(leadIn(last.headers), last.problem, told);
+        return new LeadAlreadyOpenError(leadIn(last.headers), last.problem, refusal);
       case 'integration_idempotency_conflict':
-        return new IdempotencyConflictError(last.problem, told);
+        return new IdempotencyConflictError(last.problem, refusal);
       default:
-        return new ProblemError(last.problem, told);
+        return new ProblemError(last.problem, refusal);
     }
   }
 }
 
-/** Doubles with each attempt, by chance up to a half shorter, and never before the service wants the next one. */
-function timeToWait(attempts: number, retryAfterSeconds = 0): number {
-  const half = Math.min(MAX_BACK_OFF_MS, FIRST_BACK_OFF_MS * 2 ** (attempts - 1)) / 2;
+/** Exponential backoff with up to half of it as jitter; never less than `Retry-After`. */
+function retryDelayMs(attempts: number, retryAfterSeconds = 0): number {
+  const half = Math.min(MAX_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** (attempts - 1)) / 2;
   return Math.max(half, retryAfterSeconds * 1000) + Math.random() * half;
 }
 
-/** @throws Error when the caller gives up meanwhile */
+/** @throws Error when the signal is aborted */
 async function wait(waitMs: number, signal: AbortSignal | undefined): Promise<void> {
   for (let restMs = waitMs; restMs > 0; restMs -= MAX_TIMER_MS) {
     await sleep(Math.min(restMs, MAX_TIMER_MS), undefined, { ...(signal && { signal }) });
   }
 }
 
-/** The id of the lead that a `Link: <…>; rel="existing-lead"` leads to. */
+/** Returns the lead id from `Link: <…>; rel="existing-lead"`. */
 function leadIn(headers: Headers): string | undefined {
   return /\/([^/>]+)>; rel="existing-lead"/.exec(headers.get('link') ?? '')?.[1];
 }

@@ -12,7 +12,7 @@ import {
 import { checkedKey } from './keys.ts';
 import { OutboxError } from './outbox-error.ts';
 
-/** Writes a lead into the table within the transaction that is open on the connection, if one is: on SQLite at once. */
+/** Inserts a lead within the connection's open transaction, if any. Synchronous on SQLite. */
 export function add(
   connection: Connection,
   table: string,
@@ -20,37 +20,37 @@ export function add(
   idempotencyKey: string = randomUUID(),
 ): string | Promise<string> {
   const key = checkedKey(idempotencyKey);
-  const steps = adding(table, key, textOf(capture));
-  return isSqlite(connection) ? nowOf(connection, steps) : laterOf(connection, steps);
+  const steps = addSteps(table, key, textOf(capture));
+  return isSqlite(connection) ? runSync(connection, steps) : runAsync(connection, steps);
 }
 
-/** What is to be done, whether the driver's answers come at once or later: yields statements, and is given their results. */
+/** The steps for synchronous and asynchronous drivers alike: yields statements and receives their results. */
 type Steps = Generator<Statement, string, Result>;
 
-function* adding(table: string, key: string, text: string): Steps {
+function* addSteps(table: string, key: string, text: string): Steps {
   const now = Date.now();
   const { changes } = yield {
-    // A conflict that is an error would end a transaction of PostgreSQL.
+    // A unique violation would abort the website's transaction on PostgreSQL.
     sql: `INSERT INTO ${table} (idempotency_key, capture, state, attempts, created_at, next_attempt_at)
           VALUES (?, ?, 'waiting', 0, ?, ?) ON CONFLICT (idempotency_key) DO NOTHING`,
     values: [key, text, now, now],
   };
   if (changes === 1) return key;
   const { rows } = yield { sql: `SELECT capture FROM ${table} WHERE idempotency_key = ?`, values: [key] };
-  const there = rows[0]?.capture;
-  if (typeof there === 'string' && !isSameData(there, text)) {
+  const stored = rows[0]?.capture;
+  if (typeof stored === 'string' && !isSameData(stored, text)) {
     throw new OutboxError(`The key ${key} stands for other data, which is not sent yet: new data needs a new key.`);
   }
   return key;
 }
 
-function nowOf(connection: SqliteConnection, steps: Steps): string {
+function runSync(connection: SqliteConnection, steps: Steps): string {
   let step = steps.next();
   while (!step.done) step = steps.next(carryOut(connection, step.value));
   return step.value;
 }
 
-async function laterOf(connection: Connection, steps: Steps): Promise<string> {
+async function runAsync(connection: Connection, steps: Steps): Promise<string> {
   let step = steps.next();
   while (!step.done) step = steps.next(await carryOut(connection, step.value));
   return step.value;

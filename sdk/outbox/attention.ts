@@ -4,27 +4,27 @@ import { type Connection, carryOut, dateOf, keyIn, type Value } from './connecti
 import { OutboxError } from './outbox-error.ts';
 import { STATUSES_OF_THE_KEY } from './outcome.ts';
 
-/** A lead that a person should look at. */
+/** A lead that needs a person's attention. */
 export interface LeadInNeed {
   readonly idempotencyKey: string;
-  /** `refused`: it is not tried any more. `waiting`: it is, and will be held up again unless somebody does something. */
+  /** `refused`: it is not sent again. `waiting`: it is, but will fail again until someone fixes the cause. */
   readonly state: 'refused' | 'waiting';
   readonly createdAt: Date;
-  /** How often it was taken up to be sent. */
+  /** The number of attempts so far. */
   readonly attempts: number;
-  /** Why it is not delivered; null when nothing is known of it yet. */
+  /** Why it is not delivered; null when not known yet. */
   readonly reason: string | null;
-  /** The data, to help by hand; null when what stands in the table cannot be read. */
+  /** The lead's data; null when the stored text cannot be read. */
   readonly capture: LeadCapture | null;
 }
 
-/** Who waits for longer needs a person, and who was stored by a clock that was so much ahead; milliseconds. */
+/** A lead needs attention when it has waited for longer, or was stored by a clock that was further ahead; milliseconds. */
 const WAITS_TOO_LONG_MS = 24 * 60 * 60 * 1000;
 
 const OF_THE_KEY = STATUSES_OF_THE_KEY.map((status) => `reason LIKE '${status} %'`).join(' OR ');
 const IN_NEED = `state = 'refused' OR (state = 'waiting' AND (created_at < ? OR created_at > ? OR ${OF_THE_KEY}))`;
 
-/** The leads that need a person, oldest first, and how many there are of them. */
+/** Returns the leads that need attention, oldest first, and their total number. */
 export async function needsAttention(
   connection: Connection,
   table: string,
@@ -37,7 +37,7 @@ export async function needsAttention(
     values: times,
   });
   const { rows } = await carryOut(connection, {
-    // A whole number may be larger than drivers read.
+    // As text: the stored integer may exceed what drivers can read.
     sql: `SELECT idempotency_key, state, CAST(created_at AS TEXT) AS created_at, attempts, reason, capture FROM ${table}
           WHERE ${IN_NEED} ORDER BY ${table}.created_at LIMIT ?`,
     values: [...times, limit],
@@ -53,27 +53,27 @@ export async function needsAttention(
   return { count: Number(counted.rows[0]?.total), entries };
 }
 
-/** Has a lead sent again, as it stands or with other data. */
+/** Schedules a lead to be sent again, with its stored data or with new data. */
 export async function retry(connection: Connection, table: string, key: string, capture?: LeadCapture): Promise<void> {
   const data: readonly Value[] = capture === undefined ? [] : [textOf(capture)];
   await changeOne(connection, key, {
     sql: `UPDATE ${table} SET state = 'waiting', attempts = 0, next_attempt_at = ?, reason = NULL
           ${data.length > 0 ? ', capture = ?' : ''} WHERE idempotency_key IN (?, ?) AND state IN ('waiting', 'refused')`,
-    values: [Date.now(), ...data, ...asStored(key)],
+    values: [Date.now(), ...data, ...possibleKeys(key)],
   });
 }
 
-/** Gives a lead up, and erases its data. */
+/** Discards a lead and erases its data. */
 export async function discard(connection: Connection, table: string, key: string): Promise<void> {
   await changeOne(connection, key, {
     sql: `UPDATE ${table} SET state = 'discarded', settled_at = COALESCE(settled_at, ?), capture = NULL, reason = NULL
           WHERE idempotency_key IN (?, ?) AND state IN ('waiting', 'refused', 'discarded')`,
-    values: [Date.now(), ...asStored(key)],
+    values: [Date.now(), ...possibleKeys(key)],
   });
 }
 
-/** Whatever has come into the table can be got out of it; what the outbox has stored is in lower case. */
-const asStored = (key: string): string[] => [String(key), String(key).toLowerCase()];
+/** The outbox stores keys in lower case; keys inserted by other programs are matched as they are. */
+const possibleKeys = (key: string): string[] => [String(key), String(key).toLowerCase()];
 
 async function changeOne(connection: Connection, key: string, statement: Parameters<typeof carryOut>[1]) {
   const { changes } = await carryOut(connection, statement);

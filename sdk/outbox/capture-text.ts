@@ -1,15 +1,15 @@
 import type { LeadCapture } from '../contract.ts';
 
-/** As much as MariaDB's TEXT holds, which the outboxes of other languages may have the table in; bytes of UTF-8. */
+/** The size of MariaDB's TEXT, which the outboxes of other languages use; bytes of UTF-8. */
 const MAX_TEXT_BYTES = 65_535;
 
-/** Half of a character: it has no form in UTF-8. */
+/** Half of a surrogate pair: it cannot be encoded in UTF-8. */
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
 /**
- * What is stored of a lead. Whether the service takes it is for the service to say.
+ * Serializes a lead for the table. Validation is left to the service.
  *
- * @throws TypeError when it is no object that JSON can hold
+ * @throws TypeError when the capture is not an object that JSON can represent
  */
 export function textOf(capture: LeadCapture): string {
   const text = JSON.stringify(capture, (_, value) => {
@@ -25,7 +25,7 @@ export function textOf(capture: LeadCapture): string {
   return text;
 }
 
-/** What was stored; null when it is nothing, or no object. */
+/** Parses stored data; null when it is missing or not an object. */
 export function captureIn(text: string | null | undefined): LeadCapture | null {
   try {
     const value: unknown = JSON.parse(text ?? 'null');
@@ -35,12 +35,12 @@ export function captureIn(text: string | null | undefined): LeadCapture | null {
   }
 }
 
-/** Whether two texts are the same data to the service, whoever wrote them in whatever order. */
+/** Whether two texts are the same data to the service, independent of the order of members. */
 export function isSameData(one: string, other: string): boolean {
   return canonical(JSON.parse(one)) === canonical(JSON.parse(other));
 }
 
-/** The same text for the same data: members in order, null as if it were left out. */
+/** Returns equal text for equal data: members sorted, null members left out. */
 function canonical(value: unknown): string {
   return JSON.stringify(value, (_, inner: unknown) => {
     if (!(inner instanceof Object) || Array.isArray(inner)) return inner;

@@ -4,53 +4,53 @@ import type { Connection } from './connection.ts';
 import { leadsIn, type TakenUp } from './lead-rows.ts';
 import { type Outcome, outcomeOf, reasonOf } from './outcome.ts';
 
-/** How one pass goes. */
+/** Options of one delivery pass. */
 export interface DeliveryOptions {
-  /** How many leads are sent at most; unless told, 100. */
+  /** The maximum number of leads to send. Default: 100. */
   readonly limit?: number;
-  /** How long what is settled stays in the table, without its data; days, unless told 30. */
+  /** How long rows of settled leads stay in the table, without their data; days. Default: 30. */
   readonly keepSettledDays?: number;
   /**
-   * Is told of each lead that is settled, before its data is erased, and waited for. At least once: after a crash it may be
-   * told again. When it throws, the lead stays with its data, and is tried again later.
+   * Called and awaited for each settled lead before its data is erased. Called at least once: a crash may cause a repeat.
+   * When it throws, the lead keeps its data and is retried later.
    */
   readonly onSettled?: (lead: SettledLead) => void | Promise<void>;
-  /** Aborted when the pass is to end, after the lead that is being sent. */
+  /** Ends the pass after the lead in flight. */
   readonly signal?: AbortSignal;
 }
 
-/** A lead that needs not be sent any more. */
+/** A lead that does not have to be sent any more. */
 export interface SettledLead {
   readonly idempotencyKey: string;
-  /** Whether it was created, or the contact had an open lead already. */
+  /** Whether it was created, or its contact already had an open lead. */
   readonly outcome: 'delivered' | 'already_open';
-  /** Of the lead created, or the one that was open; undefined when the API key may not read leads. */
+  /** The id of the created or already open lead; undefined when the API key may not read leads. */
   readonly leadId: string | undefined;
   readonly capture: LeadCapture;
   readonly createdAt: Date;
 }
 
-/** What one pass has done: numbers of leads. */
+/** The result of one pass, as numbers of leads. */
 export interface Delivery {
   readonly delivered: number;
-  /** The contact had an open lead already. */
+  /** Leads whose contact already had an open lead. */
   readonly alreadyOpen: number;
-  /** They need a person. */
+  /** Leads the service refused; they need a person's attention. */
   readonly refused: number;
-  /** They were tried, and wait for their next attempt. */
+  /** Leads tried in this pass that wait for their next attempt. */
   readonly postponed: number;
-  /** All that wait now, due or not. */
+  /** All waiting leads, due or not. */
   readonly waiting: number;
-  /** Why the pass ended before it was through with what was due; null when it was not so. */
+  /** Why the pass stopped before all due leads were tried; null when it did not. */
   readonly stoppedBecause: string | null;
 }
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-/** So many in a row without an answer, and the service is taken to be away. */
-const UNANSWERED_AT_MOST = 3;
+/** After this many consecutive leads without a response, the service is considered unavailable. */
+const MAX_UNANSWERED = 3;
 
-/** One pass over what is due. Each of its statements is committed by itself. */
+/** Makes one pass over the due leads. Each statement is its own transaction. */
 export async function deliver(
   connection: Connection,
   table: string,
@@ -61,7 +61,7 @@ export async function deliver(
   const counts = { delivered: 0, already_open: 0, refused: 0, waiting: 0 };
   const errors: unknown[] = [];
   let unanswered = 0;
-  // Before anything is read that is to be sent: one lead was asked to wait, and all have to.
+  // Check first: when the service asked one lead to wait, all leads wait.
   let stoppedBecause = await leads.pause();
 
   for (const due of stoppedBecause === null ? await leads.due(limit) : []) {
@@ -74,7 +74,7 @@ export async function deliver(
     const isUnanswered = outcome.state === 'waiting' && outcome.holdsForOthers === 'perhaps';
     unanswered = isUnanswered ? unanswered + 1 : 0;
     if (outcome.state !== 'waiting') continue;
-    if (outcome.holdsForOthers === 'yes' || unanswered === UNANSWERED_AT_MOST) stoppedBecause = outcome.reason;
+    if (outcome.holdsForOthers === 'yes' || unanswered === MAX_UNANSWERED) stoppedBecause = outcome.reason;
   }
 
   await leads.deleteSettledBefore(Math.floor(Date.now() - keepSettledDays * DAY_MS));
@@ -89,23 +89,23 @@ export async function deliver(
     stoppedBecause,
   };
 
-  /** Sends a lead, and tells the listener of it. Whatever fails keeps that lead waiting, and no other. */
+  /** Sends a lead and calls the listener. A failure keeps only that lead waiting. */
   async function settled(lead: TakenUp): Promise<Outcome> {
     let failing = '';
     try {
       const outcome = await send(lead, client);
       failing = 'listener: ';
-      await tell(lead, outcome);
+      await notify(lead, outcome);
       return outcome;
     } catch (error) {
       errors.push(error);
-      // Its message may have the visitor's data in it.
+      // The name only: the message may contain the visitor's data.
       const reason = reasonOf(failing + (error instanceof Error ? error.name : typeof error));
       return { state: 'waiting', reason, holdsForOthers: 'no' };
     }
   }
 
-  async function tell({ key, capture, createdAt }: TakenUp, outcome: Outcome): Promise<void> {
+  async function notify({ key, capture, createdAt }: TakenUp, outcome: Outcome): Promise<void> {
     if (outcome.state === 'waiting' || outcome.state === 'refused' || capture === null) return;
     const { state, leadId } = outcome;
     await onSettled?.({ idempotencyKey: key, outcome: state, leadId, capture, createdAt });

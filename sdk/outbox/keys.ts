@@ -2,14 +2,14 @@ import { createHash } from 'node:crypto';
 import type { LeadCapture } from '../contract.ts';
 import { textOf } from './capture-text.ts';
 
-/** What the service takes: versions 1 to 8 of the standard variant, and the two that are all zeros and all ones. */
+/** The UUIDs the service accepts: versions 1 to 8 of the standard variant, nil and max. */
 const UUID =
   /^(?:[\da-f]{8}-[\da-f]{4}-[1-8][\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}|0{8}(?:-0{4}){3}-0{12}|f{8}(?:-f{4}){3}-f{12})$/;
 
 /**
- * A key as the table has it.
+ * Returns the key in its stored form, lower case.
  *
- * @throws TypeError when the service takes no such key
+ * @throws TypeError when the service does not accept such a key
  */
 export function checkedKey(idempotencyKey: string): string {
   const key = String(idempotencyKey).toLowerCase();
@@ -19,11 +19,11 @@ export function checkedKey(idempotencyKey: string): string {
 }
 
 /**
- * The key of a lead that a form has sent: the same for the same form with the same data, another one when either differs.
+ * Derives the idempotency key of a form submission: equal for the same form and data, different when either differs.
  *
- * @param formKey a random text that was sent out with the form, such as a UUID; it is stored nowhere
+ * @param formKey a random string rendered into the form, such as a UUID; it is not stored
  * @returns a UUID of version 8
- * @throws TypeError when there is no form key, or the data cannot be stored
+ * @throws TypeError when the form key is missing or the data cannot be stored
  */
 export function keyFor(formKey: string, capture: LeadCapture): string {
   if (typeof formKey !== 'string' || formKey === '') throw new TypeError('The key of the form must be a text.');

@@ -3,38 +3,38 @@ import { captureIn } from './capture-text.ts';
 import { type Connection, carryOut, dateOf, keyIn, type Result, type Value } from './connection.ts';
 import type { Outcome } from './outcome.ts';
 
-/** A lead that is to be sent now. */
+/** A lead that is due. */
 interface DueLead {
   readonly key: string;
-  /** Until when it waited, as the table has it: a whole number may be larger than drivers read. */
+  /** The stored time as text: the integer may exceed what drivers can read. */
   readonly nextAttemptAt: string;
 }
 
-/** A lead that this worker has taken up. */
+/** A lead that this worker has leased. */
 export interface TakenUp {
   readonly key: string;
-  /** Null when what stands in the table cannot be read. */
+  /** Null when the stored text cannot be read. */
   readonly capture: LeadCapture | null;
   readonly createdAt: Date;
-  /** This one included. */
+  /** Includes this attempt. */
   readonly attempts: number;
-  /** Until when it is this worker's; milliseconds since 1970. */
+  /** When the lease ends; milliseconds since 1970. */
   readonly leaseEnd: number;
 }
 
-/** What a worker reads and writes. Each write is one statement. */
+/** The reads and writes of a worker. Each write is one statement. */
 export interface LeadRows {
-  /** Why nothing is to be sent for a while; null when it may be: the service has asked for a pause that is not over. */
+  /** Returns the reason of a 429 whose `Retry-After` has not passed, during which nothing is sent; otherwise null. */
   pause(): Promise<string | null>;
-  /** What is to be sent now, fewest attempts first: what gets no answer for ever must not keep the others back. */
+  /** Returns the due leads, fewest attempts first: leads that never get a response must not block the others. */
   due(limit: number): Promise<readonly DueLead[]>;
-  /** Takes a lead from the other workers, for a while; undefined when one of them was faster. */
+  /** Leases a lead; undefined when another worker was faster. */
   takeUp(due: DueLead): Promise<TakenUp | undefined>;
-  /** Writes down what came of it, unless somebody has changed it meanwhile; tells whether it has. */
+  /** Stores the outcome unless the row was changed in the meantime; returns whether it was stored. */
   note(lead: TakenUp, outcome: Outcome): Promise<boolean>;
-  /** Removes rows of leads that were settled before then; milliseconds since 1970. */
+  /** Deletes leads that were settled before a time; milliseconds since 1970. */
   deleteSettledBefore(time: number): Promise<void>;
-  /** How many wait, due or not. */
+  /** Counts the waiting leads, due or not. */
   countWaiting(): Promise<number>;
 }
 
@@ -42,22 +42,22 @@ const SECOND_MS = 1000;
 const MINUTE_MS = 60 * SECOND_MS;
 const HOUR_MS = 60 * MINUTE_MS;
 
-/** How long a lead is left to the worker that has taken it up: who is killed meanwhile is waited for that long. */
+/** The lease on a lead in flight. When its worker is killed, the lead is sent again only after this time. */
 const LEASE_MS = 5 * MINUTE_MS;
 
 const FIRST_BACK_OFF_MS = 30 * SECOND_MS;
 const MAX_BACK_OFF_MS = HOUR_MS;
 
-/** Nothing is postponed for longer. */
+/** The maximum delay before the next attempt. */
 const MAX_WAIT_MS = 24 * HOUR_MS;
 
-/** What waits for longer than anything may was written while a clock was ahead: it is due. */
+/** A row whose next attempt is further away was written while a clock was ahead: it counts as due. */
 const CLOCK_WAS_AHEAD_MS = MAX_WAIT_MS + HOUR_MS;
 
-/** So many rows go at once at most: a pass is not held up by them. */
-const DELETED_AT_MOST = 500;
+/** The maximum number of rows that a pass deletes, so that deleting does not delay it. */
+const MAX_DELETED_ROWS = 500;
 
-/** The leads of a table. */
+/** Returns access to the leads of a table. */
 export function leadsIn(connection: Connection, table: string): LeadRows {
   const run = async (sql: string, ...values: Value[]): Promise<Result> => carryOut(connection, { sql, values });
   return {
@@ -95,7 +95,7 @@ export function leadsIn(connection: Connection, table: string): LeadRows {
         nextAttemptAt,
       );
       if (changes !== 1) return undefined;
-      // Only now: until then a person may mend it.
+      // Read after the lease is taken: until then a person may change the data.
       const { rows } = await run(
         `SELECT capture, CAST(created_at AS TEXT) AS created_at, attempts FROM ${table}
          WHERE idempotency_key = ? AND state = 'waiting'`,
@@ -112,7 +112,7 @@ export function leadsIn(connection: Connection, table: string): LeadRows {
 
     async note({ key, attempts, leaseEnd }, outcome) {
       const [set, values] = written(outcome, attempts);
-      // Who has mended, discarded or taken it up meanwhile has the last word.
+      // A concurrent retry, discard or lease takes precedence.
       const { changes } = await run(
         `UPDATE ${table} SET ${set} WHERE idempotency_key = ? AND state = 'waiting' AND next_attempt_at = ?`,
         ...values,
@@ -123,10 +123,10 @@ export function leadsIn(connection: Connection, table: string): LeadRows {
     },
 
     async deleteSettledBefore(time) {
-      // Found first: a DELETE holds the others up however few it finds.
+      // Select first: a DELETE blocks other writers even when it matches no row.
       const { rows } = await run(
         `SELECT idempotency_key FROM ${table} WHERE state IN ('delivered', 'already_open', 'discarded')
-         AND settled_at < ? LIMIT ${DELETED_AT_MOST}`,
+         AND settled_at < ? LIMIT ${MAX_DELETED_ROWS}`,
         time,
       );
       if (rows.length === 0) return;
@@ -141,11 +141,11 @@ export function leadsIn(connection: Connection, table: string): LeadRows {
   };
 }
 
-/** What an outcome changes in the row of a lead: assignments, and their values. */
+/** Returns the assignments that store an outcome, and their values. */
 function written(outcome: Outcome, attempts: number): readonly [string, readonly Value[]] {
   switch (outcome.state) {
     case 'waiting': {
-      const next = Date.now() + timeToWait(attempts, outcome.retryAfterSeconds);
+      const next = Date.now() + retryDelayMs(attempts, outcome.retryAfterSeconds);
       return ['next_attempt_at = ?, reason = ?', [next, outcome.reason]];
     }
     case 'refused':
@@ -157,8 +157,8 @@ function written(outcome: Outcome, attempts: number): readonly [string, readonly
   }
 }
 
-/** Doubles with each attempt, by chance up to a half shorter; never before the service wants the next one. */
-function timeToWait(attempts: number, retryAfterSeconds = 0): number {
+/** Exponential backoff, by jitter up to a half shorter; never less than `Retry-After`. */
+function retryDelayMs(attempts: number, retryAfterSeconds = 0): number {
   const backOffMs = Math.min(MAX_BACK_OFF_MS, FIRST_BACK_OFF_MS * 2 ** (attempts - 1));
   const waitMs = Math.max(retryAfterSeconds * SECOND_MS, backOffMs * (1 - Math.random() / 2));
   return Math.round(Math.min(MAX_WAIT_MS, waitMs));

@@ -1,4 +1,4 @@
-/** The outbox cannot do what it is asked, the way its table stands: the message says why. Nothing was changed. */
+/** The state of the table does not permit the operation; see the message. Nothing was changed. */
 export class OutboxError extends Error {
   override readonly name = 'OutboxError';
 }

@@ -7,33 +7,33 @@ import { type Delivery, type DeliveryOptions, deliver } from './delivery.ts';
 import { checkedTable, DEFAULT_TABLE, setUp, tableStatements } from './table.ts';
 import { run, type WorkerOptions } from './worker.ts';
 
-/** What an outbox is made of. */
+/** Options of {@link createOutbox}. */
 export interface OutboxOptions {
-  /** The name of its table: letters, digits and `_`. Unless told, `lead_intake_outbox`. */
+  /** The table's name: letters, digits and `_`. Default: `lead_intake_outbox`. */
   readonly table?: string;
 }
 
 /**
- * Stores leads in a website's own database first, and sends them later. A database that fails throws what its driver
- * throws; what cannot be done as the table stands, an OutboxError; what cannot be stored at all, a TypeError.
+ * Stores leads in a website's own database first, and sends them later. Database failures throw the driver's errors. An
+ * operation that the table's state does not permit throws an OutboxError, invalid input a TypeError.
  */
 export interface Outbox {
-  /** Makes the table and its index where they are missing. Any number of processes may do so at once. */
+  /** Creates the table and its index if they do not exist. Safe to call concurrently from several processes. */
   setUp(connection: Connection): Promise<void>;
 
-  /** The same as SQL, for migrations of the website's own. */
+  /** Returns the same as SQL, for the website's own migrations. */
   setUpSql(): string;
 
   /**
-   * Writes a lead into the table with one statement, within the transaction that is open on the connection: it is there
-   * when that is committed, and not when it is rolled back. On SQLite it is done when this returns.
+   * Inserts a lead with one statement within the connection's open transaction, and is committed or rolled back with it.
+   * Synchronous on SQLite.
    *
-   * With a key that is there already and the same data, or data that is erased since, nothing happens.
+   * Does nothing when the key is already stored with the same data, or with data that has been erased since.
    *
-   * @param options.idempotencyKey a UUID that stands for this lead's data for ever, such as keyFor makes; unless given, a new one
+   * @param options.idempotencyKey a UUID that identifies this lead's data permanently, such as keyFor returns. Default: a new one
    * @returns the key
-   * @throws TypeError when the data cannot be stored, or the key is no UUID that the service takes; nothing is written then
-   * @throws OutboxError when other data waits under the key
+   * @throws TypeError when the data cannot be stored or the service does not accept the key; nothing is written then
+   * @throws OutboxError when the key is stored with different data
    */
   add(connection: SqliteConnection, capture: LeadCapture, options?: { readonly idempotencyKey?: string }): string;
   add(
@@ -43,22 +43,23 @@ export interface Outbox {
   ): Promise<string>;
 
   /**
-   * Sends what is due, fewest attempts first, then oldest, and erases what has arrived: one pass. Any number of workers may do so at once.
+   * Makes one pass: sends the due leads, fewest attempts first, then oldest, and erases the data of delivered ones. Any
+   * number of workers may run concurrently.
    *
-   * @param connection one on which no transaction is open
-   * @throws AggregateError after the pass, with what was thrown, by `onSettled` for instance: these leads stay, and wait
+   * @param connection a connection without an open transaction
+   * @throws AggregateError after the pass, with the errors thrown, for instance by `onSettled`; their leads keep waiting
    */
   deliver(connection: Connection, client: LeadIntakeClient, options?: DeliveryOptions): Promise<Delivery>;
 
-  /** Delivers again and again until its signal is aborted. It goes on when database or service are away for a while. */
+  /** Delivers repeatedly until its signal is aborted. Continues after failures of the database or the service. */
   run(connection: Connection, client: LeadIntakeClient, options: WorkerOptions): Promise<void>;
 
   /**
-   * The leads that need a person, oldest first, and how many there are in all: those that were refused, those that wait
-   * because of the API key or the studio (401, 402, 403), those that have waited for more than a day, and those that a clock
-   * has stored which was more than a day ahead.
+   * Returns the leads that need a person's attention, oldest first, and their total number: leads that were refused, that
+   * wait because of the API key or the studio (401, 402, 403), that have waited for more than a day, or that were stored by
+   * a clock more than a day ahead.
    *
-   * @param options.limit how many are listed at most; unless told, 100
+   * @param options.limit the maximum number of entries. Default: 100
    */
   needsAttention(
     connection: Connection,
@@ -66,25 +67,25 @@ export interface Outbox {
   ): Promise<{ readonly count: number; readonly entries: readonly LeadInNeed[] }>;
 
   /**
-   * Has a lead sent again as soon as may be, under its key.
+   * Makes a lead due immediately, under its key.
    *
-   * @param capture in place of its data. After an idempotency conflict the key is used up: discard it, and add the lead anew
-   * @throws OutboxError when there is none, or it is settled
+   * @param capture replaces its data. After an idempotency conflict the key cannot be used again: discard it and add the lead anew
+   * @throws OutboxError when there is no such lead, or it is settled
    */
   retry(connection: Connection, idempotencyKey: string, capture?: LeadCapture): Promise<void>;
 
   /**
-   * Gives a lead up, and erases its data.
+   * Discards a lead and erases its data.
    *
-   * @throws OutboxError when there is none, or it has arrived
+   * @throws OutboxError when there is no such lead, or it was delivered
    */
   discard(connection: Connection, idempotencyKey: string): Promise<void>;
 }
 
 /**
- * Makes an outbox. It keeps nothing open and has no state but its table.
+ * Creates an outbox. It holds no connection and no state other than its table.
  *
- * @throws TypeError when the table's name cannot be one
+ * @throws TypeError when the table's name is invalid
  */
 export function createOutbox({ table: name = DEFAULT_TABLE }: OutboxOptions = {}): Outbox {
   const table = checkedTable(name);

@@ -1,30 +1,30 @@
 import type { CreatedLead } from '../client.ts';
 import { LeadAlreadyOpenError, LeadIntakeError, ProblemError } from '../errors.ts';
 
-/** What came of sending a lead. */
+/** The outcome of sending a lead. */
 export type Outcome =
   | { readonly state: 'delivered' | 'already_open'; readonly leadId: string | undefined }
-  /** Repeating changes nothing: it needs a person. */
+  /** A retry cannot help: the lead needs a person's attention. */
   | { readonly state: 'refused'; readonly reason: string }
   | {
-      /** It is to be sent again. */
+      /** The lead is sent again later. */
       readonly state: 'waiting';
       readonly reason: string;
       readonly retryAfterSeconds?: number | undefined;
-      /** Whether any other lead would get the same now, or might: the service is away. */
+      /** Whether other leads would currently get the same outcome; `perhaps` when the service may be unavailable. */
       readonly holdsForOthers: 'yes' | 'perhaps' | 'no';
     };
 
-/** As long as the column is; characters. */
+/** The length of the column `reason`; characters. */
 const MAX_REASON = 1000;
 
-/** The column of the lead's id has no more. */
+/** The length of the column `lead_id`. */
 const UUID_LENGTH = 36;
 
-/** What keeps all leads of the key back, until a person does something about the key. */
+/** Statuses that hold up all leads of an API key until someone fixes the key or the studio. */
 export const STATUSES_OF_THE_KEY = [401, 402, 403];
 
-/** What the answer to a creation means for the lead. */
+/** Returns what the response to a creation means for the lead. */
 export async function outcomeOf(creation: Promise<CreatedLead>): Promise<Outcome> {
   try {
     return { state: 'delivered', leadId: (await creation).lead.id };
@@ -39,7 +39,7 @@ export async function outcomeOf(creation: Promise<CreatedLead>): Promise<Outcome
   }
 }
 
-/** A text as a reason of the table. */
+/** Returns a text in the form of the column `reason`. */
 export function reasonOf(text: string): string {
   const printable = text.replaceAll(/[\p{Control}\p{Surrogate}]+/gu, ' ');
   return [...printable].slice(0, MAX_REASON).join('');
@@ -55,7 +55,7 @@ function outcomeOfProblem(problem: ProblemError): Outcome {
   return { state: 'waiting', reason, retryAfterSeconds, holdsForOthers: isForAll ? 'yes' : 'no' };
 }
 
-/** Why there was no answer, without addresses: the code that Node gives it, or else what the client says. */
+/** Returns why there was no response, without addresses: Node's error code, or else the client's message. */
 function whyNone(cause: unknown): string {
   if (!(cause instanceof Error)) return 'unknown';
   const { code } = (cause.cause ?? {}) as { code?: unknown };

@@ -1,12 +1,12 @@
 import { type Connection, carryOut, isSqlite } from './connection.ts';
 
-/** What the table is called unless told. */
+/** The default name of the table. */
 export const DEFAULT_TABLE = 'lead_intake_outbox';
 
-/** Keeps processes that make the table at once from meeting in PostgreSQL's catalogue; any number will do. */
+/** An arbitrary advisory lock: concurrent CREATE TABLE IF NOT EXISTS can fail in PostgreSQL's catalogue. */
 const SET_UP_LOCK = 7_165_204_417;
 
-/** @throws TypeError when the name would not be safe in a statement */
+/** @throws TypeError when the name is not safe in a statement */
 export function checkedTable(name: string): string {
   if (!/^[A-Za-z_][A-Za-z0-9_]{0,62}$/.test(name)) {
     throw new TypeError('The name of the table must have letters, digits and _ only, and at most 63 of them.');
@@ -14,7 +14,7 @@ export function checkedTable(name: string): string {
   return name;
 }
 
-/** Statements that make the table and its index where they are missing, on SQLite and PostgreSQL alike. */
+/** Returns the statements that create the table and its index if they do not exist, on SQLite and PostgreSQL. */
 export function tableStatements(table: string): string[] {
   return [
     `CREATE TABLE IF NOT EXISTS ${table} (
@@ -28,18 +28,18 @@ export function tableStatements(table: string): string[] {
   lead_id CHAR(36) NULL,
   reason VARCHAR(1000) NULL
 )`,
-    // An index has at most 63 characters in its name, too.
+    // Index names are limited to 63 characters, too.
     `CREATE INDEX IF NOT EXISTS ${table.slice(0, 59)}_due ON ${table} (state, next_attempt_at)`,
   ];
 }
 
-/** Makes the table and its index where they are missing. */
+/** Creates the table and its index if they do not exist. */
 export async function setUp(connection: Connection, table: string): Promise<void> {
   const statements = tableStatements(table);
   if (isSqlite(connection)) {
     for (const sql of statements) carryOut(connection, { sql, values: [] });
   } else {
-    // Sent as one text, they are one transaction, at whose end the lock is given back.
+    // Sent as one query, they are one transaction, which releases the lock at its end.
     await connection.query([`SELECT pg_advisory_xact_lock(${SET_UP_LOCK})`, ...statements].join(';\n'));
   }
 }

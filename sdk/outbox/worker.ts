@@ -3,20 +3,20 @@ import type { LeadIntakeClient } from '../client.ts';
 import type { Connection } from './connection.ts';
 import { type DeliveryOptions, deliver } from './delivery.ts';
 
-/** How a worker goes on. */
+/** Options of a worker. */
 export interface WorkerOptions extends DeliveryOptions {
-  /** Ends the loop when it is aborted, after the lead that is being sent. */
+  /** Ends the loop after the lead in flight. */
   readonly signal: AbortSignal;
-  /** How long to wait between two passes; milliseconds, unless told 5000. */
+  /** The pause between two passes; milliseconds. Default: 5000. */
   readonly pollMs?: number;
-  /** Is told of passes that fail: the database is away, a listener throws. The loop goes on. Unless told, it is printed. */
+  /** Called when a pass fails, for instance when the database is unavailable or a listener throws; the loop continues. Default: `console.error`. */
   readonly onError?: (error: unknown) => void;
 }
 
-/** The longest that is waited after passes that fail; milliseconds. */
+/** The maximum pause after failed passes; milliseconds. */
 const MAX_PAUSE_MS = 60_000;
 
-/** Makes one pass after the other until it is told to end. */
+/** Makes passes until the signal is aborted. */
 export async function run(
   connection: Connection,
   table: string,
@@ -33,7 +33,7 @@ export async function run(
       onError(error);
     }
     const pauseMs = Math.max(pollMs, Math.min(MAX_PAUSE_MS, (2 ** failures - 1) * 1000));
-    // Only its signal ends it early.
+    // An abort only ends the pause early.
     await sleep(pauseMs, undefined, { signal }).catch(() => {});
   }
 }

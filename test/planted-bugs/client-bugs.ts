@@ -165,7 +165,7 @@ export const TYPESCRIPT_BUGS: readonly ClientBug[] = [
     name: 'Retry-After is not waited for',
     caughtBy: 'retry-after/of-a-quota',
     says: 'ms, not 3000 or more',
-    patches: [{ file: SEND, find: 'timeToWait(attempts, retryAfterOf(last))', put: 'timeToWait(attempts)' }],
+    patches: [{ file: SEND, find: 'retryDelayMs(attempts, retryAfterOf(last))', put: 'retryDelayMs(attempts)' }],
   },
   {
     name: 'Retry-After is held against the clock when it is a date',

@@ -48,9 +48,9 @@ export const OUTBOX_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: DELIVERY,
-        find: 'await tell(lead, outcome);',
+        find: 'await notify(lead, outcome);',
         put: `await leads.note(lead, outcome);
-              await tell(lead, outcome);`,
+              await notify(lead, outcome);`,
       },
     ],
     inSoak: true,

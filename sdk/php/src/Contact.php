@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace LeadIntake;
 
-/** How a person is reached. */
+/** A phone number or e-mail address. */
 final class Contact implements \JsonSerializable
 {
     private function __construct(public readonly string $type, public readonly string $value)
@@ -23,7 +23,7 @@ final class Contact implements \JsonSerializable
         return new self('phone', $value);
     }
 
-    /** @return array<string, string> as the API takes it */
+    /** @return array<string, string> the contact in the form of the API */
     public function jsonSerialize(): array
     {
         return ['type' => $this->type, 'value' => $this->value];

@@ -4,12 +4,12 @@ declare(strict_types=1);
 
 namespace LeadIntake;
 
-/** A lead that there is now, because of this creation or of an earlier one with the same key. */
+/** The lead created by this request, or by an earlier one with the same idempotency key. */
 final class CreatedLead
 {
     /**
-     * @param Lead $lead as it was created
-     * @param bool $replayed whether an earlier attempt had created it
+     * @param Lead $lead the lead as it was when created
+     * @param bool $replayed whether an earlier request had created it
      */
     public function __construct(
         public readonly Lead $lead,

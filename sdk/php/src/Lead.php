@@ -5,14 +5,14 @@ declare(strict_types=1);
 namespace LeadIntake;
 
 /**
- * A lead; its contact is in no answer. What an answer leaves out, which those of the service never do, is an empty text, or
- * null for a time.
+ * A lead. The API returns no contact. A field missing from the response, which the service always sends, is an empty
+ * string, or null for a time.
  */
 final class Lead
 {
     /**
      * @param string $id UUID
-     * @param string $stage where the lead stands: a value of LeadStage; the service may come to know others
+     * @param string $stage a value of LeadStage; newer services may return others
      * @param \DateTimeImmutable $createdAt when the lead was created; UTC
      * @param \DateTimeImmutable $updatedAt when the lead was last changed; UTC
      */

@@ -9,8 +9,8 @@ final class LeadCapture implements \JsonSerializable
 {
     /**
      * @param string $displayName name of the person, of 1 to 160 characters
-     * @param ?string $sourceId an enabled lead source of the key's studio; null: none
-     * @param ?string $note what the visitor wrote, or what else there is to know, of 1 to 2,000 characters; null: nothing
+     * @param ?string $sourceId an enabled lead source of the key's studio, or null
+     * @param ?string $note the visitor's message or other remarks, 1 to 2,000 characters, or null
      */
     public function __construct(
         public readonly string $displayName,
@@ -20,7 +20,7 @@ final class LeadCapture implements \JsonSerializable
     ) {
     }
 
-    /** @return array<string, mixed> as the API takes it */
+    /** @return array<string, mixed> the lead in the form of the API */
     public function jsonSerialize(): array
     {
         return array_filter(get_object_vars($this), static fn (mixed $value): bool => $value !== null);

@@ -14,8 +14,8 @@ use LeadIntake\Transport\Transport;
 use Psr\Log\LoggerInterface;
 
 /**
- * The API with one key. What comes of a request is told by a LeadIntakeException; an InvalidArgumentException, of text
- * that cannot be sent, comes before anything is.
+ * A client of the API with one key. A request that fails throws a LeadIntakeException; invalid arguments throw an
+ * InvalidArgumentException before anything is sent.
  */
 final class LeadIntakeClient
 {
@@ -26,15 +26,15 @@ final class LeadIntakeClient
     private readonly Sender $sender;
 
     /**
-     * @param string $baseUrl where the API is, without `/v1`: `https://api.example.com`
+     * @param string $baseUrl the base URL of the API, without `/v1`: `https://api.example.com`
      * @param string $apiKey the secret of an API key, `lik_…`; keep it on the server
-     * @param float $deadlineSeconds when to give up on a request, over all of its attempts
-     * @param float $attemptTimeoutSeconds when to give up on one attempt
-     * @param ?Transport $transport sends the requests, in place of the curl extension
-     * @param ?LoggerInterface $logger is told of attempts that failed, without any secret or person
+     * @param float $deadlineSeconds the time limit of a request over all attempts
+     * @param float $attemptTimeoutSeconds the time limit of one attempt
+     * @param ?Transport $transport sends the requests instead of the curl extension
+     * @param ?LoggerInterface $logger logs failed attempts, without secrets or personal data
      *
-     * @throws \InvalidArgumentException when the address, the key or a time cannot be one
-     * @throws \LogicException when there is nothing to send by
+     * @throws \InvalidArgumentException when the base URL, the key or a time limit is invalid
+     * @throws \LogicException when the curl extension is missing and no transport is given
      */
     public function __construct(
         string $baseUrl,
@@ -59,14 +59,14 @@ final class LeadIntakeClient
     }
 
     /**
-     * Creates a lead, and makes sure of it: a creation whose outcome is unknown is repeated with the same key.
+     * Creates a lead. Repeats a creation whose outcome is unknown with the same key.
      *
-     * @param LeadCapture|array<string, mixed> $capture the lead; an array is sent as it is, in the names of the API
-     * @param ?string $idempotencyKey a UUID that stands for this lead, the same whenever its creation is repeated: kept
-     *     with the data, it survives a crash of the caller; unless given, one is made for this call and its attempts
+     * @param LeadCapture|array<string, mixed> $capture the lead; an array is sent unchanged, with the field names of the API
+     * @param ?string $idempotencyKey a UUID that identifies this creation; store it with the data and reuse it to repeat the
+     *     creation after a crash. By default one is generated for this call and its attempts
      *
      * @throws LeadIntakeException
-     * @throws \InvalidArgumentException when a text is not UTF-8, or the key cannot stand in a header
+     * @throws \InvalidArgumentException when a text is not UTF-8, or the key is not a valid header value
      */
     public function createLead(LeadCapture|array $capture, ?string $idempotencyKey = null): CreatedLead
     {
@@ -86,7 +86,7 @@ final class LeadIntakeClient
     }
 
     /**
-     * Reads a lead as it stands.
+     * Returns the current state of a lead.
      *
      * @throws LeadIntakeException
      */
@@ -96,10 +96,10 @@ final class LeadIntakeClient
     }
 
     /**
-     * Reads one page of the list, newest first.
+     * Returns one page of leads, newest first.
      *
-     * @param ?int $limit leads per page, 1 to 100; unless told, 25
-     * @param ?string $cursor the `nextCursor` of the page before; unless given, the first page
+     * @param ?int $limit leads per page, 1 to 100; default: 25
+     * @param ?string $cursor the `nextCursor` of the previous page; default: the first page
      *
      * @throws LeadIntakeException
      */
@@ -113,9 +113,9 @@ final class LeadIntakeClient
     }
 
     /**
-     * All leads, newest first; pages are asked for as they are needed, each with a deadline of its own.
+     * Iterates over all leads, newest first. Requests each page when it is needed, with a deadline per page.
      *
-     * @param ?int $limit leads per page, 1 to 100; unless told, 25
+     * @param ?int $limit leads per page, 1 to 100; default: 25
      * @return \Generator<int, Lead>
      *
      * @throws LeadIntakeException
@@ -137,7 +137,7 @@ final class LeadIntakeClient
         return $this->sender->send(new Call('GET', $this->leadsUrl . $path, $this->authorization, $read));
     }
 
-    /** A lead as the API answers it: what has an id is one, whatever else is there; a TypeError or an exception when it is none. */
+    /** Reads a lead of a response. Only the id is required; without one, throws a TypeError or an exception. */
     private static function lead(array $lead): Lead
     {
         $id = self::member($lead, 'id');

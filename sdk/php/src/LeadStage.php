@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace LeadIntake;
 
-/** Where a lead stands, as far as this release knows. */
+/** The stages of a lead known to this release. */
 enum LeadStage: string
 {
     case New = 'new';

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace LeadIntake;
 
-/** What the service has against a request, as far as this release knows. */
+/** The problem codes known to this release. */
 enum ProblemCode: string
 {
     case IntegrationInvalidRequest = 'integration_invalid_request';

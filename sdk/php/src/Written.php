@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace LeadIntake;
 
-/** Whether a request has written its lead, over all of its attempts. A request that reads writes nothing. */
+/** Whether any attempt of a request may have written its lead. Always No for reads. */
 enum Written: string
 {
     /** Nothing was written. */

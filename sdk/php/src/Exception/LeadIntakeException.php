@@ -6,14 +6,14 @@ namespace LeadIntake\Exception;
 
 use LeadIntake\Written;
 
-/** A request that failed: a ProblemException or a NoAnswerException. */
+/** The base class of request errors: a ProblemException or a NoAnswerException. */
 abstract class LeadIntakeException extends \RuntimeException
 {
     /**
-     * @param Written $written when it is unknown, create the lead again with the same data and this idempotency key, at
-     *     any later time, and the answer is the one lead
-     * @param ?string $idempotencyKey the key that the creation was sent with; null for requests that read
-     * @param int $attempts how often the request was sent
+     * @param Written $written when unknown, repeat the creation at any later time with the same data and this idempotency
+     *     key to get the one lead
+     * @param ?string $idempotencyKey the idempotency key of the creation; null for reads
+     * @param int $attempts the number of times the request was sent
      */
     public function __construct(
         string $message,

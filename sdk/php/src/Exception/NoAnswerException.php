@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace LeadIntake\Exception;
 
-/** The service has given no answer that can be understood. The previous exception says why: the network, or the time. */
+/** No valid response of the service was received: the network failed or the deadline passed. See getPrevious(). */
 final class NoAnswerException extends LeadIntakeException
 {
 }

@@ -6,17 +6,17 @@ namespace LeadIntake\Exception;
 
 use LeadIntake\Written;
 
-/** The service has answered with a problem, which a retry has not helped, or cannot help. Decide by its code. */
+/** The service refused the request or failed, and retries did not or cannot help. Branch on $problemCode. */
 class ProblemException extends LeadIntakeException
 {
     /**
-     * @param string $type the address of the page that explains the code
-     * @param string $problemCode a value of ProblemCode; the service may come to have others
-     * @param ?string $detail what happened this time, for people
-     * @param array<string, list<string>> $fields what is wrong, by header, parameter, or path into the body such as
+     * @param string $type the URL of the page that documents the code
+     * @param string $problemCode a value of ProblemCode; newer services may return others
+     * @param ?string $detail a human-readable explanation of this occurrence
+     * @param array<string, list<string>> $fields validation messages by header, parameter, or path into the body such as
      *     `contact.value`
-     * @param string $requestId the name of the last attempt in the logs of the service
-     * @param ?int $retryAfterSeconds how long the service asks to wait before the next attempt
+     * @param string $requestId the id of the last attempt in the service's logs
+     * @param ?int $retryAfterSeconds the Retry-After of the response
      */
     public function __construct(
         public readonly string $type,

@@ -7,7 +7,7 @@ namespace LeadIntake\Internal;
 use LeadIntake\Transport\Response;
 
 /**
- * A request, the same in all attempts, and what is made of its answer.
+ * A request, identical in all attempts, and how its response is read.
  *
  * @internal
  * @template T
@@ -17,8 +17,8 @@ final class Call
     /**
      * @param array<string, string> $headers
      * @param \Closure(array<mixed>, Response): T $read throws a TypeError or an
-     *     exception at what the service would not answer
-     * @param ?string $idempotencyKey null for requests that read
+     *     exception when the response is not in the service's form
+     * @param ?string $idempotencyKey null for reads
      */
     public function __construct(
         public readonly string $method,
@@ -30,7 +30,7 @@ final class Call
     ) {
     }
 
-    /** @return T|Failure what was asked for; what the service would not answer is not from the service */
+    /** @return T|Failure the result; a response not in the service's form counts as no response */
     public function outcomeOf(Response $response): mixed
     {
         [$mediaType] = explode(';', $response->header('content-type'));
@@ -44,7 +44,7 @@ final class Call
                 return Problem::of($json, $response);
             }
         } catch (\Exception | \TypeError) {
-            // Not JSON, or not what the service makes of it.
+            // Not JSON, or not in the service's form.
         }
         return Silence::of($response);
     }

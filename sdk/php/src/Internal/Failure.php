@@ -8,28 +8,28 @@ use LeadIntake\Exception\LeadIntakeException;
 use LeadIntake\Written;
 
 /**
- * An attempt that has not given what was asked for.
+ * A failed attempt.
  *
  * @internal
  */
 interface Failure
 {
-    /** What it was, in a few words for the log. */
+    /** A short description for the log. */
     public function name(): string;
 
-    /** How long the answer asks to wait. */
+    /** The Retry-After of the response. */
     public function retryAfterSeconds(): ?int;
 
-    /** Whether the attempt, taken alone, may have written something without saying so. */
+    /** Whether this attempt alone may have written the lead without reporting it. */
     public function leavesOutcomeOpen(): bool;
 
     /**
-     * Whether it also settles what earlier attempts have left open: the service has looked at the idempotency key, or at
-     * data that would have been refused before, too. Others (a revoked key, a quota) say nothing of it.
+     * Whether it also settles earlier attempts: the service has looked up the idempotency key, or the data would have been
+     * refused before as well. Other refusals (a revoked key, a quota) say nothing about them.
      */
     public function settlesOutcome(): bool;
 
-    /** Whether the same request may succeed later. Every request can be repeated: a creation has its key. */
+    /** Whether the same request may succeed later. Every request is safe to repeat: a creation has its idempotency key. */
     public function isWorthRepeating(): bool;
 
     public function toException(Written $written, ?string $idempotencyKey, int $attempts): LeadIntakeException;

@@ -12,7 +12,7 @@ use LeadIntake\Transport\Response;
 use LeadIntake\Written;
 
 /**
- * The service has said no.
+ * A problem returned by the service.
  *
  * @internal
  */
@@ -33,7 +33,7 @@ final class Problem implements Failure
     /**
      * @param array<mixed> $body
      *
-     * @throws \TypeError|\UnexpectedValueException when it is not a problem of the service
+     * @throws \TypeError|\UnexpectedValueException when it is not in the service's form
      */
     public static function of(array $body, Response $response): self
     {
@@ -76,7 +76,7 @@ final class Problem implements Failure
 
     public function toException(Written $written, ?string $idempotencyKey, int $attempts): ProblemException
     {
-        $told = [
+        $problem = [
             'type' => $this->type,
             'title' => $this->title,
             'status' => $this->response->status,
@@ -90,9 +90,9 @@ final class Problem implements Failure
             'attempts' => $attempts,
         ];
         return match ($this->code) {
-            ProblemCode::IntegrationLeadAlreadyOpen->value => new LeadAlreadyOpenException($this->existingLeadId(), ...$told),
-            ProblemCode::IntegrationIdempotencyConflict->value => new IdempotencyConflictException(...$told),
-            default => new ProblemException(...$told),
+            ProblemCode::IntegrationLeadAlreadyOpen->value => new LeadAlreadyOpenException($this->existingLeadId(), ...$problem),
+            ProblemCode::IntegrationIdempotencyConflict->value => new IdempotencyConflictException(...$problem),
+            default => new ProblemException(...$problem),
         };
     }
 
@@ -102,14 +102,14 @@ final class Problem implements Failure
         return is_string($body[$name] ?? null) ? $body[$name] : null;
     }
 
-    /** @return array<string, list<string>> what of it has this shape */
+    /** @return array<string, list<string>> the entries that have this shape */
     private static function fields(mixed $fields): array
     {
         $lists = array_filter(is_array($fields) ? $fields : [], is_array(...));
         return array_map(static fn (array $list): array => array_values(array_filter($list, is_string(...))), $lists);
     }
 
-    /** The id of the lead that a `Link: <…>; rel="existing-lead"` leads to. */
+    /** Returns the lead id from `Link: <…>; rel="existing-lead"`. */
     private function existingLeadId(): ?string
     {
         $isLinked = preg_match('~/([^/>]+)>; *rel="existing-lead"~', $this->response->header('link'), $found);

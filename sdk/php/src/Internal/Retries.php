@@ -7,20 +7,20 @@ namespace LeadIntake\Internal;
 use LeadIntake\Transport\Response;
 
 /**
- * What an answer says of the next attempt, whoever has given it.
+ * What a response, of the service or of a proxy, implies for the next attempt.
  *
  * @internal
  */
 final class Retries
 {
-    /** How long the answer asks to wait; a date would be held against a clock that may be wrong. */
+    /** Returns the Retry-After in seconds. Dates are ignored: the local clock may be wrong. */
     public static function afterSeconds(Response $response): ?int
     {
         $value = $response->header('retry-after');
         return preg_match('/^\d+$/D', $value) ? (int) $value : null;
     }
 
-    /** Whether a status is one that passes. */
+    /** Whether a status may be temporary. */
     public static function mayHelpAfter(int $status): bool
     {
         return $status === 408 || $status === 429 || $status >= 500;

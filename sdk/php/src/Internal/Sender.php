@@ -11,22 +11,22 @@ use LeadIntake\Written;
 use Psr\Log\LoggerInterface;
 
 /**
- * Sends a request again and again while that may help and time is left.
+ * Sends a request, and retries while a retry may succeed and time is left.
  *
  * @internal
  */
 final class Sender
 {
-    /** The first back-off, and the longest. */
+    /** The first and the maximum backoff. */
     private const FIRST_BACK_OFF_SECONDS = 0.5;
     private const MAX_BACK_OFF_SECONDS = 30.0;
 
-    /** With less time left than this, another attempt would more likely confuse the outcome than settle it. */
-    private const SHORTEST_ATTEMPT_SECONDS = 1.0;
+    /** The minimum time for another attempt. With less, it would more likely time out and leave the outcome unknown. */
+    private const MIN_ATTEMPT_SECONDS = 1.0;
 
     /**
-     * @param float $deadlineSeconds when to give up on a request, over all of its attempts
-     * @param float $attemptTimeoutSeconds when to give up on one attempt
+     * @param float $deadlineSeconds the time limit of a request over all attempts
+     * @param float $attemptTimeoutSeconds the time limit of one attempt
      */
     public function __construct(
         private readonly Transport $transport,
@@ -41,7 +41,7 @@ final class Sender
      * @param Call<T> $call
      * @return T
      *
-     * @throws LeadIntakeException which tells whether anything was written
+     * @throws LeadIntakeException $written reports whether the lead may have been written
      */
     public function send(Call $call): mixed
     {
@@ -53,8 +53,8 @@ final class Sender
                 return $outcome;
             }
             $isOpen = ($isOpen && !$outcome->settlesOutcome()) || $outcome->leavesOutcomeOpen();
-            $waitSeconds = self::secondsToWait($attempts, $outcome->retryAfterSeconds() ?? 0);
-            $isInTime = self::now() + $waitSeconds + self::SHORTEST_ATTEMPT_SECONDS < $end;
+            $waitSeconds = self::retryDelaySeconds($attempts, $outcome->retryAfterSeconds() ?? 0);
+            $isInTime = self::now() + $waitSeconds + self::MIN_ATTEMPT_SECONDS < $end;
             if (!$outcome->isWorthRepeating() || !$isInTime) {
                 $written = $call->idempotencyKey !== null && $isOpen ? Written::Unknown : Written::No;
                 throw $outcome->toException($written, $call->idempotencyKey, $attempts);
@@ -83,14 +83,14 @@ final class Sender
         return $call->outcomeOf($response);
     }
 
-    /** Doubles with each attempt, by chance up to a half shorter, and never before the service wants the next one. */
-    private static function secondsToWait(int $attempts, int $retryAfterSeconds): float
+    /** Exponential backoff with up to half of it as jitter; never less than Retry-After. */
+    private static function retryDelaySeconds(int $attempts, int $retryAfterSeconds): float
     {
         $half = min(self::MAX_BACK_OFF_SECONDS, self::FIRST_BACK_OFF_SECONDS * 2 ** ($attempts - 1)) / 2;
         return max($half, $retryAfterSeconds) + mt_rand() / mt_getrandmax() * $half;
     }
 
-    /** A signal that the process handles ends a sleep early. */
+    /** Sleeps for the whole time: a handled signal ends usleep early. */
     private static function sleep(float $seconds): void
     {
         $end = self::now() + $seconds;
@@ -99,7 +99,7 @@ final class Sender
         }
     }
 
-    /** Seconds of a clock that nobody sets. */
+    /** Seconds of the monotonic clock. */
     private static function now(): float
     {
         return hrtime(true) / 1e9;

@@ -10,13 +10,13 @@ use LeadIntake\Transport\TransportException;
 use LeadIntake\Written;
 
 /**
- * The service has not answered: nobody has, or something on the way.
+ * No response of the service: none at all, or one of an intermediary such as a proxy.
  *
  * @internal
  */
 final class Silence implements Failure
 {
-    /** @param ?Response $response what something on the way has answered */
+    /** @param ?Response $response the intermediary's response */
     public function __construct(
         private readonly TransportException $cause,
         private readonly ?Response $response = null,
@@ -50,7 +50,7 @@ final class Silence implements Failure
 
     public function isWorthRepeating(): bool
     {
-        // Something on the way may answer 200 in the service's place for a while.
+        // A proxy may temporarily respond with 200 in place of the service.
         return $this->response === null
             || $this->response->isSuccess()
             || Retries::mayHelpAfter($this->response->status);

@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace LeadIntake\Outbox;
 
 /**
- * A connection to the website's database, as far as an outbox needs one. PdoDatabase is one by PDO; a website that has
- * something else writes its own. Statements have `?` for each parameter, and no `?` otherwise.
+ * A connection to the website's database. PdoDatabase implements it for PDO; implement it for any other library. Statements
+ * contain a `?` for each parameter and no other `?`.
  */
 interface Database
 {
@@ -14,20 +14,20 @@ interface Database
 
     /**
      * @param list<int|string|null> $parameters
-     * @return int how many rows it has written, changed or deleted
+     * @return int the number of rows inserted, changed or deleted
      *
-     * @throws \Exception when the database fails: never is it silent
+     * @throws \Exception when the database fails; a failure must not be silent
      */
     public function execute(string $sql, #[\SensitiveParameter] array $parameters = []): int;
 
     /**
      * @param list<int|string|null> $parameters
-     * @return list<array<string, int|string|null>> rows by the names of their columns; numbers may be texts
+     * @return list<array<string, int|string|null>> rows by column name; numbers may be strings
      *
      * @throws \Exception when the database fails
      */
     public function query(string $sql, array $parameters = []): array;
 
-    /** Whether a transaction is open, so that what is written now could be undone by a rollback. */
+    /** Whether a transaction is open, so that a rollback could undo a write. */
     public function isInTransaction(): bool;
 }

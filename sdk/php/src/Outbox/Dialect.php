@@ -4,12 +4,12 @@ declare(strict_types=1);
 
 namespace LeadIntake\Outbox;
 
-/** The SQL that a database speaks. */
+/** The SQL dialect of a database. */
 enum Dialect
 {
     case SQLite;
 
-    /** MariaDB as well. */
+    /** Also MariaDB. */
     case MySQL;
     case PostgreSQL;
 }

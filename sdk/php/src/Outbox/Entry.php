@@ -9,14 +9,14 @@ final class Entry
 {
     /**
      * @param string $idempotencyKey UUID in lower case
-     * @param ?array<string, mixed> $capture the lead in the names of the API; null once it is erased, or when what is stored
-     *     is no JSON object
-     * @param int $attempts how often it was taken up to be sent
+     * @param ?array<string, mixed> $capture the lead with the field names of the API; null once erased, or when the stored
+     *     text is not a JSON object
+     * @param int $attempts the number of attempts so far
      * @param \DateTimeImmutable $createdAt when it was added, by the website's clock; UTC
      * @param \DateTimeImmutable $nextAttemptAt when it is sent next, while it waits; UTC
-     * @param ?\DateTimeImmutable $settledAt when it was delivered or given up; UTC
-     * @param ?string $leadId of the lead delivered, or of the one that was open already where the service has told it
-     * @param ?string $reason why it is not delivered, for people
+     * @param ?\DateTimeImmutable $settledAt when it was delivered or discarded; UTC
+     * @param ?string $leadId the id of the created lead, or of the already open one if the service returned it
+     * @param ?string $reason why it is not delivered; human-readable
      */
     public function __construct(
         public readonly string $idempotencyKey,

@@ -13,9 +13,8 @@ use LeadIntake\Outbox\Internal\Schema;
 use LeadIntake\Outbox\Internal\Table;
 
 /**
- * Leads are stored first, in a table of the website's own database, and sent later. What is in the table is sent until the
- * service has it, over restarts; what needs a person is told; data are erased once they are delivered. Where the database
- * fails, its own exception comes through.
+ * Stores leads in a table of the website's own database first, and sends them later. Leads in the table are retried until
+ * they are delivered, across restarts; their data are erased after delivery. Exceptions of the database are passed through.
  */
 final class Outbox
 {
@@ -26,7 +25,7 @@ final class Outbox
     /**
      * @param \PDO|Database $database a connection of the website; SQLite, MySQL, MariaDB or PostgreSQL
      *
-     * @throws \InvalidArgumentException when the name can be none, or the database is another one
+     * @throws \InvalidArgumentException when the table name is invalid or the database is not supported
      */
     public function __construct(\PDO|Database $database, string $table = self::TABLE)
     {
@@ -41,12 +40,12 @@ final class Outbox
     }
 
     /**
-     * The key of what a form has sent: the same data from the same page are one lead, as after a double click; other data are
-     * another, as after a visitor has gone back and mended the address.
+     * Derives the idempotency key of a form submission: equal for the same form and data, such as a double click; different
+     * when either differs, such as after the visitor corrects the address.
      *
-     * @param string $formKey a random text that the page carries; it is not stored
-     * @param LeadCapture|array<string, mixed> $capture as it is added then
-     * @return string UUID of version 8
+     * @param string $formKey a random string rendered into the form; it is not stored
+     * @param LeadCapture|array<string, mixed> $capture the same data as given to add()
+     * @return string a UUID of version 8
      *
      * @throws \InvalidArgumentException when the form key is empty, or the lead cannot be stored
      */
@@ -59,7 +58,7 @@ final class Outbox
     }
 
     /**
-     * Makes the table where it is missing; several processes may do it at once.
+     * Creates the table if it does not exist. Safe to call concurrently from several processes.
      *
      * @throws \LogicException when a transaction is open, which it would commit on MySQL
      */
@@ -70,15 +69,18 @@ final class Outbox
     }
 
     /**
-     * Stores a lead, in the transaction that is open: it is there once that is committed. It begins and ends none.
+     * Stores a lead within the open transaction, and is committed or rolled back with it. Neither begins nor ends a
+     * transaction.
      *
-     * @param LeadCapture|array<string, mixed> $capture an array has the names of the API
-     * @param ?string $idempotencyKey a UUID that stands for this lead's data for ever, such as keyFor() makes: the same lead once
-     *     more changes nothing, and neither does any other once the data are erased; unless given, one is made
+     * Does nothing when the key is already stored with the same data, or with data that have been erased since.
+     *
+     * @param LeadCapture|array<string, mixed> $capture an array has the field names of the API
+     * @param ?string $idempotencyKey a UUID that identifies this lead's data permanently, such as keyFor() returns; default: a
+     *     new one
      * @return string the key, in lower case
      *
      * @throws \InvalidArgumentException when the lead cannot be stored, or the key is no UUID; nothing was written
-     * @throws OutboxException when other data wait under the key; nothing was written
+     * @throws OutboxException when the key is stored with different data; nothing was written
      */
     public function add(#[\SensitiveParameter] LeadCapture|array $capture, ?string $idempotencyKey = null): string
     {
@@ -96,18 +98,18 @@ final class Outbox
     }
 
     /**
-     * Sends what is due, one after the other: what was tried least, and of that the oldest first. Several processes may do it
-     * at once. What a killed one was about to send is sent again five minutes later, with the same key: there is one lead.
-     * Nothing is sent while the service has asked to wait (429).
+     * Makes one pass: sends the due leads, fewest attempts first, then oldest. Several processes may run concurrently. A lead
+     * in flight when its process was killed is sent again five minutes later, with the same key: only one lead is created.
+     * Sends nothing during the Retry-After of a 429.
      *
-     * @param int $limit how many to send at most
-     * @param ?callable(Entry, State): void $onSettled is told of each lead that was delivered or was open already, before its
-     *     data are erased: at least once. Where it throws, the lead stays, and is sent again later
-     * @param int $keepSettledDays after how many days an entry is deleted whose data are erased
+     * @param int $limit the maximum number of leads to send
+     * @param ?callable(Entry, State): void $onSettled called for each delivered or already open lead before its data are
+     *     erased; at least once. When it throws, the lead keeps its data and is retried later
+     * @param int $keepSettledDays the days after which entries with erased data are deleted
      *
-     * @throws \LogicException when a transaction is open, whose rollback would undo what was noted
-     * @throws OutboxException when the listener, or what sends and notes, has failed, which the previous exception tells; the
-     *     leads concerned stay, the others were sent
+     * @throws \LogicException when a transaction is open: a rollback would undo the stored outcomes
+     * @throws OutboxException when the listener, sending or storing an outcome failed, see getPrevious(); the leads concerned
+     *     keep waiting, the others were sent
      */
     public function deliver(
         LeadIntakeClient $client,
@@ -125,28 +127,29 @@ final class Outbox
     }
 
     /**
-     * What needs a person, oldest first: what was refused; what waits because of the key or the studio (401, 402, 403); what
-     * has waited for more than a day; and what waits and was added more than a day from now, by a clock that was ahead.
+     * Returns the leads that need a person's attention, oldest first: leads that were refused, that wait because of the API
+     * key or the studio (401, 402, 403), that have waited for more than a day, or that were added by a clock more than a day
+     * ahead.
      */
     public function needsAttention(int $limit = 100): Attention
     {
         return $this->table->needingAttention(self::checkedLimit($limit));
     }
 
-    /** @return list<Entry> the newest ones, whatever became of them */
+    /** @return list<Entry> the newest entries in any state */
     public function newest(int $limit = 100): array
     {
         return $this->table->newest(self::checkedLimit($limit));
     }
 
     /**
-     * Has a lead sent again that was refused or waits, from now on.
+     * Makes a refused or waiting lead due immediately.
      *
-     * @param LeadCapture|array<string, mixed>|null $capture the mended lead; null: as it is. After an idempotency conflict a
-     *     mended one is to be added anew, without that key
+     * @param LeadCapture|array<string, mixed>|null $capture replaces its data; null keeps them. After an idempotency conflict
+     *     add the corrected lead anew, with another key
      *
-     * @throws \InvalidArgumentException when the mended lead cannot be stored
-     * @throws OutboxException when no lead that was refused or waits has this key
+     * @throws \InvalidArgumentException when the new data cannot be stored
+     * @throws OutboxException when no refused or waiting lead has this key
      */
     public function retry(string $idempotencyKey, #[\SensitiveParameter] LeadCapture|array|null $capture = null): void
     {
@@ -156,9 +159,9 @@ final class Outbox
     }
 
     /**
-     * Gives up a lead that was refused or waits, and erases its data.
+     * Discards a refused or waiting lead and erases its data.
      *
-     * @throws OutboxException when no lead that was refused or waits, or was given up, has this key
+     * @throws OutboxException when no refused, waiting or discarded lead has this key
      */
     public function discard(string $idempotencyKey): void
     {

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace LeadIntake\Outbox;
 
-/** What was asked of an outbox cannot be done as its entries stand, or a listener, or what sends and notes, has failed. */
+/** The state of the entries does not permit the operation, or a listener, sending or storing an outcome failed. */
 final class OutboxException extends \RuntimeException
 {
 }

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace LeadIntake\Outbox;
 
-/** A PDO connection, however the website has set it: errors come as exceptions even where its own are silent. */
+/** A PDO connection with any attributes; failures always throw, whatever its error mode. */
 final class PdoDatabase implements Database
 {
     private readonly Dialect $dialect;
@@ -34,7 +34,7 @@ final class PdoDatabase implements Database
     public function query(string $sql, array $parameters = []): array
     {
         return $this->run($sql, $parameters, static fn (\PDOStatement $done): array => array_map(
-            // The website may have names of columns in capitals.
+            // PDO::ATTR_CASE may return column names in upper case.
             array_change_key_case(...),
             $done->fetchAll(\PDO::FETCH_ASSOC),
         ));
@@ -53,7 +53,7 @@ final class PdoDatabase implements Database
         try {
             $statement = $this->pdo->prepare($sql);
             foreach ($parameters as $index => $value) {
-                // As a text, a number fits no LIMIT, and compares as one does.
+                // A number bound as a string is invalid in LIMIT and compares as a string.
                 $type = is_int($value) ? \PDO::PARAM_INT : \PDO::PARAM_STR;
                 $statement->bindValue($index + 1, $value, $value === null ? \PDO::PARAM_NULL : $type);
             }

@@ -4,16 +4,16 @@ declare(strict_types=1);
 
 namespace LeadIntake\Outbox;
 
-/** What a pass over the outbox has done. */
+/** The result of one pass, as numbers of leads. */
 final class Summary
 {
     /**
-     * @param int $delivered leads that the service has now
-     * @param int $alreadyOpen leads whose contact had an open one
-     * @param int $refused leads that need a person
-     * @param int $postponed leads that are sent again later
-     * @param int $waiting all that wait now, those postponed and those of other passes as well
-     * @param ?string $stoppedBecause why the pass has ended before it was through; null: it was through
+     * @param int $delivered leads delivered to the service
+     * @param int $alreadyOpen leads whose contact already had an open lead
+     * @param int $refused leads that need a person's attention
+     * @param int $postponed leads tried in this pass that wait for their next attempt
+     * @param int $waiting all waiting leads, due or not
+     * @param ?string $stoppedBecause why the pass stopped before all due leads were tried; null when it did not
      */
     public function __construct(
         public readonly int $delivered,

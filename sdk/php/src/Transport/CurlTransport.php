@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace LeadIntake\Transport;
 
-/** Sends by PHP's curl extension. */
+/** Sends requests with PHP's curl extension. */
 final class CurlTransport implements Transport
 {
     private const NOT_CONNECTED = [CURLE_COULDNT_RESOLVE_PROXY, CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_CONNECT];
@@ -22,12 +22,12 @@ final class CurlTransport implements Transport
         $curl = curl_init($url);
         curl_setopt_array($curl, [
             CURLOPT_HTTPHEADER => $lines,
-            // Rounded up: 0 would stand for no limit.
+            // Rounded up: 0 means no limit.
             CURLOPT_TIMEOUT_MS => (int) ceil($timeoutSeconds * 1000),
             CURLOPT_WRITEFUNCTION => static function ($curl, string $piece) use (&$answered, &$isTooLong): int {
                 $isTooLong = strlen($answered) + strlen($piece) > Response::MAX_BYTES;
                 if ($isTooLong) {
-                    // Less than the piece ends it.
+                    // Returning less than the piece's length aborts the transfer.
                     return 0;
                 }
                 $answered .= $piece;
@@ -35,7 +35,7 @@ final class CurlTransport implements Transport
             },
             CURLOPT_HEADERFUNCTION => static function ($curl, string $line) use (&$received, &$isHeadWhole): int {
                 if (str_starts_with($line, 'HTTP/')) {
-                    // An interim answer such as 100 has headers of its own.
+                    // An interim response such as 100 has its own headers.
                     [$received, $isHeadWhole] = [[], false];
                 } elseif (trim($line) === '') {
                     $isHeadWhole = true;
@@ -57,11 +57,11 @@ final class CurlTransport implements Transport
         if (!$isWhole) {
             $number = curl_errno($curl);
             $mayHaveArrived = !in_array($number, self::NOT_CONNECTED, true);
-            // What curl says in full names the address.
+            // curl_error() contains the address, so it goes into the previous exception only.
             throw new TransportException((string) curl_strerror($number), $mayHaveArrived, new \RuntimeException(curl_error($curl)));
         }
         $status = curl_getinfo($curl, CURLINFO_RESPONSE_CODE);
-        // Headers that break off curl takes for an answer.
+        // curl accepts truncated headers as a response.
         if (!$isHeadWhole || $status < 200) {
             throw new TransportException('the answer breaks off');
         }

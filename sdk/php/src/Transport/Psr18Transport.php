@@ -11,9 +11,8 @@ use Psr\Http\Message\StreamFactoryInterface;
 use Psr\Http\Message\StreamInterface;
 
 /**
- * Sends by a PSR-18 client. PSR-18 has no way to say when to give up, and none to say that nobody could be connected to:
- * the client needs a timeout of its own and must follow no redirects, and no failure of it is taken for one at which the
- * request never left.
+ * Sends requests with a PSR-18 client. PSR-18 has no timeouts and does not report failed connections: configure the client
+ * with a timeout and without redirects. After any failure the request counts as possibly sent.
  */
 final class Psr18Transport implements Transport
 {
@@ -43,8 +42,7 @@ final class Psr18Transport implements Transport
         } catch (TransportException $error) {
             throw $error;
         } catch (ClientExceptionInterface | \RuntimeException $error) {
-            // Reading the body of an answer that breaks off fails as a stream does.
-            // What the client says may name the address.
+            // Reading a truncated body throws a RuntimeException. The class only: the message may contain the address.
             throw new TransportException($error::class, previous: $error);
         }
     }

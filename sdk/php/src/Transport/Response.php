@@ -4,13 +4,13 @@ declare(strict_types=1);
 
 namespace LeadIntake\Transport;
 
-/** What was answered. */
+/** An HTTP response. */
 final class Response
 {
-    /** The longest body that a transport reads; no answer of the service comes near. */
+    /** The maximum body size that a transport reads; far more than the service's longest response. */
     public const MAX_BYTES = 4 * 1024 * 1024;
 
-    /** @param array<string, string> $headers by their names in lower case */
+    /** @param array<string, string> $headers by lower-case name */
     public function __construct(
         public readonly int $status,
         public readonly array $headers,

@@ -4,13 +4,13 @@ declare(strict_types=1);
 
 namespace LeadIntake\Transport;
 
-/** A request that has no answer. */
+/** A request without a response. */
 final class TransportException extends \RuntimeException
 {
     /**
-     * @param string $message says why, and neither address nor data: it may be stored for people to read; the previous
-     *     exception has the rest
-     * @param bool $mayHaveArrived false only where the request surely never left, as nobody could be connected to
+     * @param string $message the cause, without address or data, since it may be stored for people to read; the previous
+     *     exception has the details
+     * @param bool $mayHaveArrived false only when the request was certainly not sent because the connection failed
      */
     public function __construct(
         string $message,

@@ -11,27 +11,27 @@ use LeadIntake\Outbox\Entry;
 use LeadIntake\Outbox\State;
 
 /**
- * All that is asked of the table, each by one statement. Times are milliseconds since 1970, UTC, of this machine's clock.
+ * The reads and writes of the table; each write is one statement. Times are milliseconds since 1970 of the local clock.
  *
  * @internal
  */
 final class Table
 {
-    /** How long an entry that was taken up is nobody else's. Whoever is killed meanwhile leaves it to be sent again then. */
+    /** The lease on an entry in flight. When its worker is killed, the entry is sent again only after this time. */
     private const LEASE_MS = 5 * 60_000;
 
-    /** No wait is as long. Who waits longer was told so by a clock that was ahead, and has been set right. */
+    /** An entry whose next attempt is further away was written while a clock was ahead: it counts as due. */
     private const LONGER_THAN_ANY_WAIT_MS = 25 * 3_600_000;
 
     private const DAY_MS = 86_400_000;
 
-    /** The years 271,821 before Christ and 275,760 after. */
+    /** The range of JavaScript's Date, which other outboxes use: the years 271,821 BC to 275,760. */
     private const FARTHEST_MS = 8_640_000_000_000_000;
 
-    /** How many settled entries are deleted at once. */
+    /** The maximum number of settled entries that a pass deletes. */
     private const MAX_FORGOTTEN = 500;
 
-    /** What was added more than a day from now had a clock that was ahead: it would else not be told for long. */
+    /** Entries added by a clock more than a day ahead are included: otherwise they would be reported too late. */
     private const NEEDS_ATTENTION = "state = 'refused' OR (state = 'waiting' AND (created_at < ? OR created_at > ?"
         . " OR reason LIKE '401 %' OR reason LIKE '402 %' OR reason LIKE '403 %'))";
 
@@ -55,17 +55,17 @@ final class Table
             try {
                 $this->database->execute($statement);
             } catch (\Exception) {
-                // PostgreSQL refuses whoever makes the same at the same time; then it is there.
+                // PostgreSQL fails concurrent creations of the same table; a second try finds it.
                 $this->database->execute($statement);
             }
         }
     }
 
-    /** Writes an entry unless there is one with its key. */
+    /** Inserts an entry unless its key exists. */
     public function insert(string $key, #[\SensitiveParameter] string $capture): void
     {
         $now = self::now();
-        // Neither ends a transaction of PostgreSQL, and neither passes over another fault, as INSERT IGNORE does.
+        // Neither aborts a transaction on PostgreSQL, and neither hides other errors as INSERT IGNORE does.
         $unlessThere = $this->database->dialect() === Dialect::MySQL
             ? 'ON DUPLICATE KEY UPDATE idempotency_key = idempotency_key'
             : 'ON CONFLICT (idempotency_key) DO NOTHING';
@@ -77,7 +77,7 @@ final class Table
     }
 
     /**
-     * The data stored under a key, as it is known to the statement before.
+     * Returns the data stored under a key, as the preceding insert saw them.
      *
      * @return ?string null: erased
      *
@@ -85,7 +85,7 @@ final class Table
      */
     public function captureOf(string $key): ?string
     {
-        // A transaction of MySQL would otherwise not see what another has written since it began.
+        // A transaction on MySQL otherwise does not see rows committed since it began.
         $lock = $this->database->dialect() === Dialect::MySQL ? ' LOCK IN SHARE MODE' : '';
         $rows = $this->rows("SELECT idempotency_key, capture FROM $this->name WHERE idempotency_key = ?$lock", [$key]);
         return $rows === []
@@ -93,7 +93,7 @@ final class Table
             : self::text($rows[0]['capture']);
     }
 
-    /** @return ?string why nothing is to be sent now: the service has asked to wait, and not for the sake of one lead */
+    /** @return ?string the reason of a 429 whose Retry-After has not passed, during which nothing is sent */
     public function pause(): ?string
     {
         $now = self::now();
@@ -106,8 +106,8 @@ final class Table
     }
 
     /**
-     * @return list<array<string, int|string|null>> rows that are to be sent now: those tried least, so that what never gets an
-     *     answer holds up nothing else; of these the oldest first
+     * @return list<array<string, int|string|null>> the due rows, fewest attempts first, so that leads that never get a
+     *     response do not block the others; then oldest first
      */
     public function due(int $limit): array
     {
@@ -120,11 +120,11 @@ final class Table
     }
 
     /**
-     * Takes up a row to send it.
+     * Leases a row to send it.
      *
      * @param array<string, int|string|null> $row
-     * @return ?Entry as it is now, its next attempt being the end of the lease; null when somebody else has taken it up, or it
-     *     is no longer as it was read
+     * @return ?Entry the current entry, with the end of the lease as its next attempt; null when another worker leased it or
+     *     it was changed
      */
     public function takeUp(array $row): ?Entry
     {
@@ -137,7 +137,7 @@ final class Table
         return $isTaken ? self::entry(['attempts' => $row['attempts'] + 1, 'next_attempt_at' => $lease] + $row) : null;
     }
 
-    /** Erases the data of what the service has. @return bool whether it was still as it was taken up */
+    /** Erases the data of a settled entry. @return bool whether the lease was still held */
     public function settle(Entry $takenUp, State $state, ?string $leadId): bool
     {
         return $this->note(
@@ -147,19 +147,19 @@ final class Table
         );
     }
 
-    /** @return bool whether it was still as it was taken up */
+    /** @return bool whether the lease was still held */
     public function refuse(Entry $takenUp, string $reason): bool
     {
         return $this->note("state = 'refused', reason = ?", [$reason], $takenUp);
     }
 
-    /** @return bool whether it was still as it was taken up */
+    /** @return bool whether the lease was still held */
     public function postpone(Entry $takenUp, int $waitMs, string $reason): bool
     {
         return $this->note('next_attempt_at = ?, reason = ?', [self::now() + $waitMs, $reason], $takenUp);
     }
 
-    /** @return bool whether it waited or was refused */
+    /** @return bool whether a waiting or refused entry has the key */
     public function putBack(string $key, #[\SensitiveParameter] ?string $capture): bool
     {
         $set = "state = 'waiting', attempts = 0, next_attempt_at = ?, reason = NULL";
@@ -171,7 +171,7 @@ final class Table
         return $this->change($set, $values, $key);
     }
 
-    /** @return bool whether it waited or was refused */
+    /** @return bool whether a waiting or refused entry has the key */
     public function discard(string $key): bool
     {
         $set = "state = 'discarded', capture = NULL, reason = NULL, settled_at = ?";
@@ -181,7 +181,7 @@ final class Table
     public function has(string $key, State $state): bool
     {
         $found = "SELECT 1 FROM $this->name WHERE idempotency_key IN (?, ?) AND state = ?";
-        return $this->database->query($found, [...self::asStored($key), $state->value]) !== [];
+        return $this->database->query($found, [...self::possibleKeys($key), $state->value]) !== [];
     }
 
     public function needingAttention(int $limit): Attention
@@ -205,7 +205,7 @@ final class Table
         return (int) $this->database->query("SELECT COUNT(*) AS number FROM $this->name WHERE state = 'waiting'")[0]['number'];
     }
 
-    /** Deletes entries that were settled long ago, and whose data are erased. */
+    /** Deletes entries that were settled more than $keepDays ago. */
     public function forgetSettled(int $keepDays): void
     {
         $rows = $this->rows(
@@ -240,7 +240,7 @@ final class Table
     }
 
     /**
-     * Notes what came of an entry, unless it was changed meanwhile: mended, given up, or taken up by another.
+     * Stores the outcome of an entry, unless it was retried, discarded or leased in the meantime.
      *
      * @param list<int|string|null> $values
      */
@@ -257,25 +257,25 @@ final class Table
     {
         return $this->database->execute(
             "UPDATE $this->name SET $set WHERE idempotency_key IN (?, ?) AND state IN ('waiting', 'refused')",
-            [...$values, ...self::asStored($key)],
+            [...$values, ...self::possibleKeys($key)],
         ) > 0;
     }
 
     /**
-     * Whatever has come into the table can be got out of it; what the outbox has stored is in lower case.
+     * The outbox stores keys in lower case; keys inserted by other programs are matched as they are.
      *
      * @return array{string, string}
      */
-    private static function asStored(string $key): array
+    private static function possibleKeys(string $key): array
     {
         return [$key, strtolower($key)];
     }
 
     /**
      * @param list<int|string|null> $parameters
-     * @return list<array<string, int|string|null>> rows that have their key
+     * @return list<array<string, int|string|null>> rows with their key
      *
-     * @throws \UnexpectedValueException when the connection is set to give rows in another shape
+     * @throws \UnexpectedValueException when the connection is configured to return rows in another form
      */
     private function rows(string $sql, array $parameters = []): array
     {
@@ -288,13 +288,13 @@ final class Table
         return $rows;
     }
 
-    /** PDO can be set to give '' for NULL. */
+    /** PDO::ATTR_ORACLE_NULLS may turn NULL into ''. */
     private static function text(int|float|string|null $value): ?string
     {
         return $value === null || $value === '' ? null : (string) $value;
     }
 
-    /** A time, or the nearest that there is: SQLite takes any number. */
+    /** Converts a stored time to the nearest valid one: SQLite stores any number. */
     private static function time(int|float|string $ms): \DateTimeImmutable
     {
         $ms = (int) max(-self::FARTHEST_MS, min(self::FARTHEST_MS, (float) $ms));
