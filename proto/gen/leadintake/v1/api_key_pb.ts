@@ -17,7 +17,7 @@ export const file_leadintake_v1_api_key: GenFile = /*@__PURE__*/
   fileDesc("ChtsZWFkaW50YWtlL3YxL2FwaV9rZXkucHJvdG8SDWxlYWRpbnRha2UudjEi+gIKBkFwaUtleRIKCgJpZBgBIAEoCRIRCglzdHVkaW9faWQYAiABKAkSEQoJbWVtYmVyX2lkGAMgASgJEgwKBG5hbWUYBCABKAkSKgoGc2NvcGVzGAUgAygOMhoubGVhZGludGFrZS52MS5BcGlLZXlTY29wZRIvCgtjcmVhdGVfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZXhwaXJlX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3Jldm9rZV90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBITCgtzZWNyZXRfaGludBgJIAEoCRIyCg5sYXN0X3VzZWRfdGltZRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASGAoLcXVvdGFfbGltaXQYCyABKA1IAIgBAUIOCgxfcXVvdGFfbGltaXQipgEKE0NyZWF0ZUFwaUtleVJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEhEKCW1lbWJlcl9pZBgCIAEoCRIMCgRuYW1lGAMgASgJEioKBnNjb3BlcxgEIAMoDjIaLmxlYWRpbnRha2UudjEuQXBpS2V5U2NvcGUSLwoLZXhwaXJlX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIk4KFENyZWF0ZUFwaUtleVJlc3BvbnNlEiYKB2FwaV9rZXkYASABKAsyFS5sZWFkaW50YWtlLnYxLkFwaUtleRIOCgZzZWNyZXQYAiABKAkiOgoSTGlzdEFwaUtleXNSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIRCgltZW1iZXJfaWQYAiABKAkiPgoTTGlzdEFwaUtleXNSZXNwb25zZRInCghhcGlfa2V5cxgBIAMoCzIVLmxlYWRpbnRha2UudjEuQXBpS2V5IoEBChRSZXBsYWNlQXBpS2V5UmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSEQoJbWVtYmVyX2lkGAIgASgJEhIKCmFwaV9rZXlfaWQYAyABKAkSLwoLZXhwaXJlX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIk8KFVJlcGxhY2VBcGlLZXlSZXNwb25zZRImCgdhcGlfa2V5GAEgASgLMhUubGVhZGludGFrZS52MS5BcGlLZXkSDgoGc2VjcmV0GAIgASgJIk8KE1Jldm9rZUFwaUtleVJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEhEKCW1lbWJlcl9pZBgCIAEoCRISCgphcGlfa2V5X2lkGAMgASgJIj4KFFJldm9rZUFwaUtleVJlc3BvbnNlEiYKB2FwaV9rZXkYASABKAsyFS5sZWFkaW50YWtlLnYxLkFwaUtleSIyChlBdXRoZW50aWNhdGVBcGlLZXlSZXF1ZXN0EhUKDXNlY3JldF9zaGEyNTYYASABKAwi2QEKGkF1dGhlbnRpY2F0ZUFwaUtleVJlc3BvbnNlEhEKCXN0dWRpb19pZBgBIAEoCRISCgphcGlfa2V5X2lkGAIgASgJEioKBnNjb3BlcxgDIAMoDjIaLmxlYWRpbnRha2UudjEuQXBpS2V5U2NvcGUSHAoPa2V5X3F1b3RhX2xpbWl0GAQgASgNSACIAQESHwoSc3R1ZGlvX3F1b3RhX2xpbWl0GAUgASgNSAGIAQFCEgoQX2tleV9xdW90YV9saW1pdEIVChNfc3R1ZGlvX3F1b3RhX2xpbWl0IogBCh9CYXRjaEF1dGhlbnRpY2F0ZUFwaUtleXNSZXF1ZXN0EjoKCHJlcXVlc3RzGAEgAygLMigubGVhZGludGFrZS52MS5BdXRoZW50aWNhdGVBcGlLZXlSZXF1ZXN0EhMKC3JlcXVlc3RfaWRzGAIgAygJEhQKDHRyYWNlcGFyZW50cxgDIAMoCSJiCiBCYXRjaEF1dGhlbnRpY2F0ZUFwaUtleXNSZXNwb25zZRI+CgdyZXN1bHRzGAEgAygLMi0ubGVhZGludGFrZS52MS5CYXRjaEF1dGhlbnRpY2F0ZUFwaUtleXNSZXN1bHQingEKHkJhdGNoQXV0aGVudGljYXRlQXBpS2V5c1Jlc3VsdBINCgVpbmRleBgBIAEoDRI9CghyZXNwb25zZRgCIAEoCzIpLmxlYWRpbnRha2UudjEuQXV0aGVudGljYXRlQXBpS2V5UmVzcG9uc2VIABIjCgVlcnJvchgDIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzSABCCQoHb3V0Y29tZSpqCgtBcGlLZXlTY29wZRIdChlBUElfS0VZX1NDT1BFX1VOU1BFQ0lGSUVEEAASHAoYQVBJX0tFWV9TQ09QRV9MRUFEU19SRUFEEAESHgoaQVBJX0tFWV9TQ09QRV9MRUFEU19DUkVBVEUQAjLyBAoNQXBpS2V5U2VydmljZRJXCgxDcmVhdGVBcGlLZXkSIi5sZWFkaW50YWtlLnYxLkNyZWF0ZUFwaUtleVJlcXVlc3QaIy5sZWFkaW50YWtlLnYxLkNyZWF0ZUFwaUtleVJlc3BvbnNlElkKC0xpc3RBcGlLZXlzEiEubGVhZGludGFrZS52MS5MaXN0QXBpS2V5c1JlcXVlc3QaIi5sZWFkaW50YWtlLnYxLkxpc3RBcGlLZXlzUmVzcG9uc2UiA5ACARJaCg1SZXBsYWNlQXBpS2V5EiMubGVhZGludGFrZS52MS5SZXBsYWNlQXBpS2V5UmVxdWVzdBokLmxlYWRpbnRha2UudjEuUmVwbGFjZUFwaUtleVJlc3BvbnNlElcKDFJldm9rZUFwaUtleRIiLmxlYWRpbnRha2UudjEuUmV2b2tlQXBpS2V5UmVxdWVzdBojLmxlYWRpbnRha2UudjEuUmV2b2tlQXBpS2V5UmVzcG9uc2USbgoSQXV0aGVudGljYXRlQXBpS2V5EigubGVhZGludGFrZS52MS5BdXRoZW50aWNhdGVBcGlLZXlSZXF1ZXN0GikubGVhZGludGFrZS52MS5BdXRoZW50aWNhdGVBcGlLZXlSZXNwb25zZSIDkAIBEocBChhCYXRjaEF1dGhlbnRpY2F0ZUFwaUtleXMSLi5sZWFkaW50YWtlLnYxLkJhdGNoQXV0aGVudGljYXRlQXBpS2V5c1JlcXVlc3QaLy5sZWFkaW50YWtlLnYxLkJhdGNoQXV0aGVudGljYXRlQXBpS2V5c1Jlc3BvbnNlIgaIAgGQAgEoATABYgZwcm90bzM", [file_google_protobuf_timestamp, file_google_rpc_status]);
 
 /**
- * A key's record. Its secret is told once, when it is made, and kept only as a hash.
+ * A key's record. The secret is returned only when it is issued, and stored only as a hash.
  *
  * @generated from message leadintake.v1.ApiKey
  */
@@ -44,14 +44,14 @@ export type ApiKey = Message<"leadintake.v1.ApiKey"> & {
   memberId: string;
 
   /**
-   * What people call it.
+   * The display name.
    *
    * @generated from field: string name = 4;
    */
   name: string;
 
   /**
-   * What it allows, each scope once.
+   * The scopes, each once.
    *
    * @generated from field: repeated leadintake.v1.ApiKeyScope scopes = 5;
    */
@@ -86,14 +86,14 @@ export type ApiKey = Message<"leadintake.v1.ApiKey"> & {
   secretHint: string;
 
   /**
-   * When a caller last presented the secret and was let in, at most a minute behind; absent while nobody has.
+   * The last successful authentication, accurate to a minute; absent if there was none.
    *
    * @generated from field: google.protobuf.Timestamp last_used_time = 10;
    */
   lastUsedTime?: Timestamp | undefined;
 
   /**
-   * How many requests the key may make in a window; absent: as many as the gateways are set to.
+   * The maximum number of requests per window; absent: the gateways' default.
    *
    * @generated from field: optional uint32 quota_limit = 11;
    */
@@ -157,7 +157,7 @@ export const CreateApiKeyRequestSchema: GenMessage<CreateApiKeyRequest> = /*@__P
   messageDesc(file_leadintake_v1_api_key, 1);
 
 /**
- * Answer to CreateApiKey.
+ * Response of CreateApiKey.
  *
  * @generated from message leadintake.v1.CreateApiKeyResponse
  */
@@ -170,7 +170,7 @@ export type CreateApiKeyResponse = Message<"leadintake.v1.CreateApiKeyResponse">
   apiKey?: ApiKey | undefined;
 
   /**
-   * The secret, shown this once: `lik_` and 48 of `[A-Za-z0-9_-]`.
+   * The secret, returned only here: `lik_` and 48 of `[A-Za-z0-9_-]`.
    *
    * @generated from field: string secret = 2;
    */
@@ -198,7 +198,7 @@ export type ListApiKeysRequest = Message<"leadintake.v1.ListApiKeysRequest"> & {
   studioId: string;
 
   /**
-   * Who asks: 1 to 64 of `[A-Za-z0-9_-]`. Empty: the operator, which a caller has to be by its name in the core's file of callers.
+   * The member: 1 to 64 of `[A-Za-z0-9_-]`. Empty: the operator; the caller needs that role in the core's callers file.
    *
    * @generated from field: string member_id = 2;
    */
@@ -213,7 +213,7 @@ export const ListApiKeysRequestSchema: GenMessage<ListApiKeysRequest> = /*@__PUR
   messageDesc(file_leadintake_v1_api_key, 3);
 
 /**
- * Answer to ListApiKeys.
+ * Response of ListApiKeys.
  *
  * @generated from message leadintake.v1.ListApiKeysResponse
  */
@@ -261,7 +261,7 @@ export type ReplaceApiKeyRequest = Message<"leadintake.v1.ReplaceApiKeyRequest">
   apiKeyId: string;
 
   /**
-   * In the future, at most 366 days ahead; absent: the old one stays.
+   * In the future, at most 366 days ahead; absent: unchanged.
    *
    * @generated from field: google.protobuf.Timestamp expire_time = 4;
    */
@@ -276,7 +276,7 @@ export const ReplaceApiKeyRequestSchema: GenMessage<ReplaceApiKeyRequest> = /*@_
   messageDesc(file_leadintake_v1_api_key, 5);
 
 /**
- * Answer to ReplaceApiKey.
+ * Response of ReplaceApiKey.
  *
  * @generated from message leadintake.v1.ReplaceApiKeyResponse
  */
@@ -289,7 +289,7 @@ export type ReplaceApiKeyResponse = Message<"leadintake.v1.ReplaceApiKeyResponse
   apiKey?: ApiKey | undefined;
 
   /**
-   * The new secret, shown this once.
+   * The new secret, returned only here.
    *
    * @generated from field: string secret = 2;
    */
@@ -317,7 +317,7 @@ export type RevokeApiKeyRequest = Message<"leadintake.v1.RevokeApiKeyRequest"> &
   studioId: string;
 
   /**
-   * Who asks: 1 to 64 of `[A-Za-z0-9_-]`. Empty: the operator, which a caller has to be by its name in the core's file of callers.
+   * The member: 1 to 64 of `[A-Za-z0-9_-]`. Empty: the operator; the caller needs that role in the core's callers file.
    *
    * @generated from field: string member_id = 2;
    */
@@ -339,7 +339,7 @@ export const RevokeApiKeyRequestSchema: GenMessage<RevokeApiKeyRequest> = /*@__P
   messageDesc(file_leadintake_v1_api_key, 7);
 
 /**
- * Answer to RevokeApiKey.
+ * Response of RevokeApiKey.
  *
  * @generated from message leadintake.v1.RevokeApiKeyResponse
  */
@@ -366,7 +366,7 @@ export const RevokeApiKeyResponseSchema: GenMessage<RevokeApiKeyResponse> = /*@_
  */
 export type AuthenticateApiKeyRequest = Message<"leadintake.v1.AuthenticateApiKeyRequest"> & {
   /**
-   * SHA-256 of the whole secret as it was shown: 32 bytes.
+   * SHA-256 of the whole secret as issued: 32 bytes.
    *
    * @generated from field: bytes secret_sha256 = 1;
    */
@@ -381,7 +381,7 @@ export const AuthenticateApiKeyRequestSchema: GenMessage<AuthenticateApiKeyReque
   messageDesc(file_leadintake_v1_api_key, 9);
 
 /**
- * Answer to AuthenticateApiKey.
+ * Response of AuthenticateApiKey.
  *
  * @generated from message leadintake.v1.AuthenticateApiKeyResponse
  */
@@ -401,21 +401,21 @@ export type AuthenticateApiKeyResponse = Message<"leadintake.v1.AuthenticateApiK
   apiKeyId: string;
 
   /**
-   * What the key allows.
+   * The key's scopes.
    *
    * @generated from field: repeated leadintake.v1.ApiKeyScope scopes = 3;
    */
   scopes: ApiKeyScope[];
 
   /**
-   * How many requests the key may make in a window; absent: as many as the gateway is set to.
+   * The maximum number of requests of the key per window; absent: the gateway's default.
    *
    * @generated from field: optional uint32 key_quota_limit = 4;
    */
   keyQuotaLimit?: number | undefined;
 
   /**
-   * How many requests all keys of the studio together may make in a window; absent: as many as the gateway is set to.
+   * The maximum number of requests per window of all keys of the studio together; absent: the gateway's default.
    *
    * @generated from field: optional uint32 studio_quota_limit = 5;
    */
@@ -430,7 +430,7 @@ export const AuthenticateApiKeyResponseSchema: GenMessage<AuthenticateApiKeyResp
   messageDesc(file_leadintake_v1_api_key, 10);
 
 /**
- * Some of the requests of BatchAuthenticateApiKeys.
+ * A message of requests of BatchAuthenticateApiKeys.
  *
  * @generated from message leadintake.v1.BatchAuthenticateApiKeysRequest
  */
@@ -443,14 +443,14 @@ export type BatchAuthenticateApiKeysRequest = Message<"leadintake.v1.BatchAuthen
   requests: AuthenticateApiKeyRequest[];
 
   /**
-   * What each request is called in the log, in the same order; none, or as many as there are requests.
+   * The id of each request in the log, in the same order; empty, or one per request.
    *
    * @generated from field: repeated string request_ids = 2;
    */
   requestIds: string[];
 
   /**
-   * The W3C traceparent of each request, empty where it has none; none, or as many as there are requests.
+   * The W3C traceparent of each request, or empty texts; empty, or one per request.
    *
    * @generated from field: repeated string traceparents = 3;
    */
@@ -465,7 +465,7 @@ export const BatchAuthenticateApiKeysRequestSchema: GenMessage<BatchAuthenticate
   messageDesc(file_leadintake_v1_api_key, 11);
 
 /**
- * Some of the results of BatchAuthenticateApiKeys.
+ * A message of results of BatchAuthenticateApiKeys.
  *
  * @generated from message leadintake.v1.BatchAuthenticateApiKeysResponse
  */
@@ -486,13 +486,13 @@ export const BatchAuthenticateApiKeysResponseSchema: GenMessage<BatchAuthenticat
   messageDesc(file_leadintake_v1_api_key, 12);
 
 /**
- * What became of one request of BatchAuthenticateApiKeys.
+ * The result of one request of BatchAuthenticateApiKeys.
  *
  * @generated from message leadintake.v1.BatchAuthenticateApiKeysResult
  */
 export type BatchAuthenticateApiKeysResult = Message<"leadintake.v1.BatchAuthenticateApiKeysResult"> & {
   /**
-   * Which request: its place among all requests of the call, from 0.
+   * The position of the request among all requests of the call, from 0.
    *
    * @generated from field: uint32 index = 1;
    */
@@ -503,7 +503,7 @@ export type BatchAuthenticateApiKeysResult = Message<"leadintake.v1.BatchAuthent
    */
   outcome: {
     /**
-     * What AuthenticateApiKey would have answered.
+     * The response that AuthenticateApiKey would have returned.
      *
      * @generated from field: leadintake.v1.AuthenticateApiKeyResponse response = 2;
      */
@@ -511,7 +511,7 @@ export type BatchAuthenticateApiKeysResult = Message<"leadintake.v1.BatchAuthent
     case: "response";
   } | {
     /**
-     * What AuthenticateApiKey would have failed with, details included.
+     * The error that AuthenticateApiKey would have returned, with details.
      *
      * @generated from field: google.rpc.Status error = 3;
      */
@@ -528,7 +528,7 @@ export const BatchAuthenticateApiKeysResultSchema: GenMessage<BatchAuthenticateA
   messageDesc(file_leadintake_v1_api_key, 13);
 
 /**
- * What a key allows; the scopes are independent of each other.
+ * The scope of a key. Scopes are independent of each other.
  *
  * @generated from enum leadintake.v1.ApiKeyScope
  */
@@ -554,7 +554,7 @@ export const ApiKeyScope = {
 } as const;
 
 /**
- * What a key allows; the scopes are independent of each other.
+ * The scope of a key. Scopes are independent of each other.
  *
  * @generated from enum leadintake.v1.ApiKeyScope
  */
@@ -567,7 +567,7 @@ export const ApiKeyScopeSchema: GenEnum<ApiKeyScope> = /*@__PURE__*/
   enumDesc(file_leadintake_v1_api_key, 0);
 
 /**
- * Issues the keys with which a customer's website server calls the public API. Refusals: see LeadIntakeService.
+ * Manages the API keys with which the servers of websites call the public API. Refusals: see LeadIntakeService.
  *
  * @generated from service leadintake.v1.ApiKeyService
  */
@@ -584,10 +584,10 @@ export const ApiKeyService: GenService<{
     output: typeof CreateApiKeyResponseSchema;
   },
   /**
-   * Lists all keys of a studio, revoked and expired ones too, newest first. Refused with INVALID_REQUEST,
-   * STUDIO_NOT_FOUND or MEMBER_FORBIDDEN. One whose record cannot be read is told as far as it can be: its expire_time is
-   * 1970-01-01, because it opens nothing, and so is a create_time that cannot be read; its name may be `(cannot be read)`,
-   * other texts empty. It counts towards the 20 until it is revoked.
+   * Lists all keys of a studio, revoked and expired ones too, newest first. Refused with INVALID_REQUEST, STUDIO_NOT_FOUND or
+   * MEMBER_FORBIDDEN. A key with an unreadable record is listed with its readable fields: its expire_time is 1970-01-01, because
+   * it is not valid, as is an unreadable create_time; an unreadable name is `(cannot be read)`, other unreadable texts are empty.
+   * It counts towards the limit of 20 until it is revoked.
    *
    * @generated from rpc leadintake.v1.ApiKeyService.ListApiKeys
    */
@@ -597,9 +597,9 @@ export const ApiKeyService: GenService<{
     output: typeof ListApiKeysResponseSchema;
   },
   /**
-   * Gives a key a new secret; the old one is dead when this returns, and the member becomes the key's issuer.
-   * Refused with INVALID_REQUEST, STUDIO_NOT_FOUND, MEMBER_FORBIDDEN, KEY_NOT_FOUND, KEY_REVOKED, KEY_EXPIRED (past its
-   * expiry and no new one given) or KEY_LIMIT_REACHED (an expired key would come back as the 21st).
+   * Gives a key a new secret. The old one is invalid when this returns, and the member becomes the key's issuer. Refused with
+   * INVALID_REQUEST, STUDIO_NOT_FOUND, MEMBER_FORBIDDEN, KEY_NOT_FOUND, KEY_REVOKED, KEY_EXPIRED (the key has expired and the
+   * request has no new expiry) or KEY_LIMIT_REACHED (renewing an expired key would make it the 21st).
    *
    * @generated from rpc leadintake.v1.ApiKeyService.ReplaceApiKey
    */
@@ -609,7 +609,7 @@ export const ApiKeyService: GenService<{
     output: typeof ReplaceApiKeyResponseSchema;
   },
   /**
-   * Makes a key unusable for good. Revoking twice answers the same. Refused with INVALID_REQUEST, STUDIO_NOT_FOUND,
+   * Revokes a key permanently. Revoking a revoked key changes nothing and returns it. Refused with INVALID_REQUEST, STUDIO_NOT_FOUND,
    * MEMBER_FORBIDDEN or KEY_NOT_FOUND.
    *
    * @generated from rpc leadintake.v1.ApiKeyService.RevokeApiKey
@@ -620,8 +620,8 @@ export const ApiKeyService: GenService<{
     output: typeof RevokeApiKeyResponseSchema;
   },
   /**
-   * Tells what the bearer of a secret may do now. Refused with INVALID_REQUEST, KEY_INVALID (unknown, replaced, revoked
-   * or expired), STUDIO_SUSPENDED, or ISSUER_FORBIDDEN (who issued the key is no longer an owner or an admin).
+   * Authenticates the bearer of a secret. Refused with INVALID_REQUEST, KEY_INVALID (unknown, replaced, revoked or expired),
+   * STUDIO_SUSPENDED, or ISSUER_FORBIDDEN (the key's issuer is no longer an owner or an admin).
    *
    * @generated from rpc leadintake.v1.ApiKeyService.AuthenticateApiKey
    */
@@ -631,8 +631,8 @@ export const ApiKeyService: GenService<{
     output: typeof AuthenticateApiKeyResponseSchema;
   },
   /**
-   * Tells what the bearers of many secrets may do now, each on its own exactly as AuthenticateApiKey does. Requests and
-   * results go as in LeadIntakeService.BatchCreateLeads.
+   * Authenticates the bearers of many secrets, each independently and exactly as AuthenticateApiKey does. Requests and results are
+   * as in LeadIntakeService.BatchCreateLeads.
    *
    * @generated from rpc leadintake.v1.ApiKeyService.BatchAuthenticateApiKeys
    * @deprecated

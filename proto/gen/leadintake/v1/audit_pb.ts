@@ -15,71 +15,71 @@ export const file_leadintake_v1_audit: GenFile = /*@__PURE__*/
   fileDesc("ChlsZWFkaW50YWtlL3YxL2F1ZGl0LnByb3RvEg1sZWFkaW50YWtlLnYxIrkCCgpBdWRpdEV2ZW50EhEKCXN0dWRpb19pZBgBIAEoCRIqCgZhY3Rpb24YAiABKA4yGi5sZWFkaW50YWtlLnYxLkF1ZGl0QWN0aW9uEhYKCW1lbWJlcl9pZBgDIAEoCUgAiAEBEigKBHRpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhcKCmFwaV9rZXlfaWQYBSABKAlIAYgBARIUCgdsZWFkX2lkGAYgASgJSAKIAQESEQoEZnJvbRgHIAEoCUgDiAEBEg8KAnRvGAggASgJSASIAQESEwoGY2FsbGVyGAkgASgJSAWIAQFCDAoKX21lbWJlcl9pZEINCgtfYXBpX2tleV9pZEIKCghfbGVhZF9pZEIHCgVfZnJvbUIFCgNfdG9CCQoHX2NhbGxlciJNChZMaXN0QXVkaXRFdmVudHNSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIUCgdsZWFkX2lkGAIgASgJSACIAQFCCgoIX2xlYWRfaWQiRAoXTGlzdEF1ZGl0RXZlbnRzUmVzcG9uc2USKQoGZXZlbnRzGAEgAygLMhkubGVhZGludGFrZS52MS5BdWRpdEV2ZW50KusCCgtBdWRpdEFjdGlvbhIcChhBVURJVF9BQ1RJT05fVU5TUEVDSUZJRUQQABIgChxBVURJVF9BQ1RJT05fQVBJX0tFWV9DUkVBVEVEEAESIQodQVVESVRfQUNUSU9OX0FQSV9LRVlfUkVQTEFDRUQQAhIgChxBVURJVF9BQ1RJT05fQVBJX0tFWV9SRVZPS0VEEAMSJgoiQVVESVRfQUNUSU9OX1NUVURJT19TVEFUVVNfQ0hBTkdFRBAEEiMKH0FVRElUX0FDVElPTl9MRUFEX1NUQUdFX0NIQU5HRUQQBRIdChlBVURJVF9BQ1RJT05fTEVBRF9VUERBVEVEEAYSHAoYQVVESVRfQUNUSU9OX0xFQURfRVJBU0VEEAcSJQohQVVESVRfQUNUSU9OX1NUVURJT19RVU9UQV9DSEFOR0VEEAgSJgoiQVVESVRfQUNUSU9OX0FQSV9LRVlfUVVPVEFfQ0hBTkdFRBAJMnUKDEF1ZGl0U2VydmljZRJlCg9MaXN0QXVkaXRFdmVudHMSJS5sZWFkaW50YWtlLnYxLkxpc3RBdWRpdEV2ZW50c1JlcXVlc3QaJi5sZWFkaW50YWtlLnYxLkxpc3RBdWRpdEV2ZW50c1Jlc3BvbnNlIgOQAgFiBnByb3RvMw", [file_google_protobuf_timestamp]);
 
 /**
- * One thing that was done.
+ * An entry of the audit log.
  *
  * @generated from message leadintake.v1.AuditEvent
  */
 export type AuditEvent = Message<"leadintake.v1.AuditEvent"> & {
   /**
-   * The studio it belongs to.
+   * The studio.
    *
    * @generated from field: string studio_id = 1;
    */
   studioId: string;
 
   /**
-   * What was done.
+   * The action.
    *
    * @generated from field: leadintake.v1.AuditAction action = 2;
    */
   action: AuditAction;
 
   /**
-   * Who did it: the member that the call named; absent when it named nobody.
+   * The member who did it, as named in the request; absent if it named none.
    *
    * @generated from field: optional string member_id = 3;
    */
   memberId?: string | undefined;
 
   /**
-   * When; whole milliseconds.
+   * The time; whole milliseconds.
    *
    * @generated from field: google.protobuf.Timestamp time = 4;
    */
   time?: Timestamp | undefined;
 
   /**
-   * The key it was done to.
+   * The key that changed.
    *
    * @generated from field: optional string api_key_id = 5;
    */
   apiKeyId?: string | undefined;
 
   /**
-   * The lead it was done to.
+   * The lead that changed.
    *
    * @generated from field: optional string lead_id = 6;
    */
   leadId?: string | undefined;
 
   /**
-   * The status or stage before, in the words of the public API: `active`, `trial_booked`. The quota before, in digits; absent where
-   * that was the one that the gateways are set to.
+   * The previous status or stage, as in the public API: `active`, `trial_booked`. The previous quota, in digits; absent if it was
+   * the gateways' default.
    *
    * @generated from field: optional string from = 7;
    */
   from?: string | undefined;
 
   /**
-   * The status, stage or quota after. Of an update the names of the fields that got other values, never the values, in the words of the
-   * public API: `displayName,contact,sourceId,note`.
+   * The new status, stage or quota. For an update, the names of the changed fields as in the public API, never their values:
+   * `displayName,contact,sourceId,note`.
    *
    * @generated from field: optional string to = 8;
    */
   to?: string | undefined;
 
   /**
-   * By which program, as the core's file of callers names it, or `(command line)`; absent where programs are not told apart.
+   * The program that did it: its name in the core's callers file, or `(command line)`; absent if the caller has no name.
    *
    * @generated from field: optional string caller = 9;
    */
@@ -107,7 +107,7 @@ export type ListAuditEventsRequest = Message<"leadintake.v1.ListAuditEventsReque
   studioId: string;
 
   /**
-   * UUID; absent: what was done to the studio and its keys.
+   * UUID; absent: lists the events of the studio and its keys.
    *
    * @generated from field: optional string lead_id = 2;
    */
@@ -122,7 +122,7 @@ export const ListAuditEventsRequestSchema: GenMessage<ListAuditEventsRequest> = 
   messageDesc(file_leadintake_v1_audit, 1);
 
 /**
- * Answer to ListAuditEvents.
+ * Response of ListAuditEvents.
  *
  * @generated from message leadintake.v1.ListAuditEventsResponse
  */
@@ -143,7 +143,7 @@ export const ListAuditEventsResponseSchema: GenMessage<ListAuditEventsResponse> 
   messageDesc(file_leadintake_v1_audit, 2);
 
 /**
- * What was done.
+ * The action that an event records.
  *
  * @generated from enum leadintake.v1.AuditAction
  */
@@ -169,7 +169,7 @@ export const AuditAction = {
   API_KEY_REVOKED: 3,
 
   /**
-   * A studio was created, suspended or made active again.
+   * A studio was created, suspended or reactivated.
    *
    * @generated from enum value: AUDIT_ACTION_STUDIO_STATUS_CHANGED = 4;
    */
@@ -195,14 +195,14 @@ export const AuditAction = {
   LEAD_ERASED: 7,
 
   /**
-   * A studio got another quota, or none of its own any more.
+   * A studio's quota was set or removed.
    *
    * @generated from enum value: AUDIT_ACTION_STUDIO_QUOTA_CHANGED = 8;
    */
   STUDIO_QUOTA_CHANGED: 8,
 
   /**
-   * A key got another quota, or none of its own any more.
+   * A key's quota was set or removed.
    *
    * @generated from enum value: AUDIT_ACTION_API_KEY_QUOTA_CHANGED = 9;
    */
@@ -210,7 +210,7 @@ export const AuditAction = {
 } as const;
 
 /**
- * What was done.
+ * The action that an event records.
  *
  * @generated from enum leadintake.v1.AuditAction
  */
@@ -223,15 +223,15 @@ export const AuditActionSchema: GenEnum<AuditAction> = /*@__PURE__*/
   enumDesc(file_leadintake_v1_audit, 0);
 
 /**
- * Tells who did what, and when. An event is kept in the same write as what it tells of: neither is there without the other.
- * Refusals: see LeadIntakeService.
+ * The audit log. An event is stored in the same write as the change it records, so neither exists without the other. Refusals: see
+ * LeadIntakeService.
  *
  * @generated from service leadintake.v1.AuditService
  */
 export const AuditService: GenService<{
   /**
-   * Lists what was done to a studio and its keys or, when a lead is named, to that lead; newest first, at most 1000 events.
-   * Refused with INVALID_REQUEST or STUDIO_NOT_FOUND. A lead that is unknown has no events.
+   * Lists the events of a studio and its keys or, if a lead is named, of that lead; newest first, at most 1000. An unknown lead has
+   * no events. Refused with INVALID_REQUEST or STUDIO_NOT_FOUND.
    *
    * @generated from rpc leadintake.v1.AuditService.ListAuditEvents
    */

@@ -17,7 +17,7 @@ export const file_leadintake_v1_directory: GenFile = /*@__PURE__*/
   fileDesc("Ch1sZWFkaW50YWtlL3YxL2RpcmVjdG9yeS5wcm90bxINbGVhZGludGFrZS52MSKVAQoGU3R1ZGlvEgoKAmlkGAEgASgJEisKBnN0YXR1cxgCIAEoDjIbLmxlYWRpbnRha2UudjEuU3R1ZGlvU3RhdHVzEhgKC3JlZ2lvbl9jb2RlGAMgASgJSACIAQESGAoLcXVvdGFfbGltaXQYBCABKA1IAYgBAUIOCgxfcmVnaW9uX2NvZGVCDgoMX3F1b3RhX2xpbWl0IlAKBk1lbWJlchIRCglzdHVkaW9faWQYASABKAkSCgoCaWQYAiABKAkSJwoEcm9sZRgDIAEoDjIZLmxlYWRpbnRha2UudjEuTWVtYmVyUm9sZSJKCgpMZWFkU291cmNlEhEKCXN0dWRpb19pZBgBIAEoCRIKCgJpZBgCIAEoCRIMCgRuYW1lGAMgASgJEg8KB2VuYWJsZWQYBCABKAgikAEKEFB1dFN0dWRpb1JlcXVlc3QSJQoGc3R1ZGlvGAEgASgLMhUubGVhZGludGFrZS52MS5TdHVkaW8SFgoJbWVtYmVyX2lkGAIgASgJSACIAQESLwoLdXBkYXRlX21hc2sYAyABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrQgwKCl9tZW1iZXJfaWQiOgoRUHV0U3R1ZGlvUmVzcG9uc2USJQoGc3R1ZGlvGAEgASgLMhUubGVhZGludGFrZS52MS5TdHVkaW8iJQoQR2V0U3R1ZGlvUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkiOgoRR2V0U3R1ZGlvUmVzcG9uc2USJQoGc3R1ZGlvGAEgASgLMhUubGVhZGludGFrZS52MS5TdHVkaW8iOwoSTGlzdFN0dWRpb3NSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJIlYKE0xpc3RTdHVkaW9zUmVzcG9uc2USJgoHc3R1ZGlvcxgBIAMoCzIVLmxlYWRpbnRha2UudjEuU3R1ZGlvEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSKOAQoVUHV0QXBpS2V5UXVvdGFSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRISCgphcGlfa2V5X2lkGAIgASgJEhgKC3F1b3RhX2xpbWl0GAMgASgNSACIAQESFgoJbWVtYmVyX2lkGAQgASgJSAGIAQFCDgoMX3F1b3RhX2xpbWl0QgwKCl9tZW1iZXJfaWQiQAoWUHV0QXBpS2V5UXVvdGFSZXNwb25zZRImCgdhcGlfa2V5GAEgASgLMhUubGVhZGludGFrZS52MS5BcGlLZXkiOQoQUHV0TWVtYmVyUmVxdWVzdBIlCgZtZW1iZXIYASABKAsyFS5sZWFkaW50YWtlLnYxLk1lbWJlciI6ChFQdXRNZW1iZXJSZXNwb25zZRIlCgZtZW1iZXIYASABKAsyFS5sZWFkaW50YWtlLnYxLk1lbWJlciI7ChNSZW1vdmVNZW1iZXJSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIRCgltZW1iZXJfaWQYAiABKAkiPQoUUmVtb3ZlTWVtYmVyUmVzcG9uc2USJQoGbWVtYmVyGAEgASgLMhUubGVhZGludGFrZS52MS5NZW1iZXIiRgoUUHV0TGVhZFNvdXJjZVJlcXVlc3QSLgoLbGVhZF9zb3VyY2UYASABKAsyGS5sZWFkaW50YWtlLnYxLkxlYWRTb3VyY2UiRwoVUHV0TGVhZFNvdXJjZVJlc3BvbnNlEi4KC2xlYWRfc291cmNlGAEgASgLMhkubGVhZGludGFrZS52MS5MZWFkU291cmNlIkQKF1JlbW92ZUxlYWRTb3VyY2VSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIWCg5sZWFkX3NvdXJjZV9pZBgCIAEoCSJKChhSZW1vdmVMZWFkU291cmNlUmVzcG9uc2USLgoLbGVhZF9zb3VyY2UYASABKAsyGS5sZWFkaW50YWtlLnYxLkxlYWRTb3VyY2UiUgoWTGlzdExlYWRTb3VyY2VzUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAkiYwoXTGlzdExlYWRTb3VyY2VzUmVzcG9uc2USLwoMbGVhZF9zb3VyY2VzGAEgAygLMhkubGVhZGludGFrZS52MS5MZWFkU291cmNlEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSpkCgxTdHVkaW9TdGF0dXMSHQoZU1RVRElPX1NUQVRVU19VTlNQRUNJRklFRBAAEhgKFFNUVURJT19TVEFUVVNfQUNUSVZFEAESGwoXU1RVRElPX1NUQVRVU19TVVNQRU5ERUQQAipuCgpNZW1iZXJSb2xlEhsKF01FTUJFUl9ST0xFX1VOU1BFQ0lGSUVEEAASFQoRTUVNQkVSX1JPTEVfT1dORVIQARIVChFNRU1CRVJfUk9MRV9BRE1JThACEhUKEU1FTUJFUl9ST0xFX1NUQUZGEAMywgYKEERpcmVjdG9yeVNlcnZpY2USTgoJUHV0U3R1ZGlvEh8ubGVhZGludGFrZS52MS5QdXRTdHVkaW9SZXF1ZXN0GiAubGVhZGludGFrZS52MS5QdXRTdHVkaW9SZXNwb25zZRJTCglHZXRTdHVkaW8SHy5sZWFkaW50YWtlLnYxLkdldFN0dWRpb1JlcXVlc3QaIC5sZWFkaW50YWtlLnYxLkdldFN0dWRpb1Jlc3BvbnNlIgOQAgESWQoLTGlzdFN0dWRpb3MSIS5sZWFkaW50YWtlLnYxLkxpc3RTdHVkaW9zUmVxdWVzdBoiLmxlYWRpbnRha2UudjEuTGlzdFN0dWRpb3NSZXNwb25zZSIDkAIBEl0KDlB1dEFwaUtleVF1b3RhEiQubGVhZGludGFrZS52MS5QdXRBcGlLZXlRdW90YVJlcXVlc3QaJS5sZWFkaW50YWtlLnYxLlB1dEFwaUtleVF1b3RhUmVzcG9uc2USTgoJUHV0TWVtYmVyEh8ubGVhZGludGFrZS52MS5QdXRNZW1iZXJSZXF1ZXN0GiAubGVhZGludGFrZS52MS5QdXRNZW1iZXJSZXNwb25zZRJXCgxSZW1vdmVNZW1iZXISIi5sZWFkaW50YWtlLnYxLlJlbW92ZU1lbWJlclJlcXVlc3QaIy5sZWFkaW50YWtlLnYxLlJlbW92ZU1lbWJlclJlc3BvbnNlEloKDVB1dExlYWRTb3VyY2USIy5sZWFkaW50YWtlLnYxLlB1dExlYWRTb3VyY2VSZXF1ZXN0GiQubGVhZGludGFrZS52MS5QdXRMZWFkU291cmNlUmVzcG9uc2USYwoQUmVtb3ZlTGVhZFNvdXJjZRImLmxlYWRpbnRha2UudjEuUmVtb3ZlTGVhZFNvdXJjZVJlcXVlc3QaJy5sZWFkaW50YWtlLnYxLlJlbW92ZUxlYWRTb3VyY2VSZXNwb25zZRJlCg9MaXN0TGVhZFNvdXJjZXMSJS5sZWFkaW50YWtlLnYxLkxpc3RMZWFkU291cmNlc1JlcXVlc3QaJi5sZWFkaW50YWtlLnYxLkxpc3RMZWFkU291cmNlc1Jlc3BvbnNlIgOQAgFiBnByb3RvMw", [file_google_protobuf_field_mask, file_leadintake_v1_api_key]);
 
 /**
- * One studio of the CRM.
+ * A studio of the CRM.
  *
  * @generated from message leadintake.v1.Studio
  */
@@ -37,16 +37,16 @@ export type Studio = Message<"leadintake.v1.Studio"> & {
   status: StudioStatus;
 
   /**
-   * Two capital letters (ISO 3166-1 alpha-2) known to the phone number plan: the country of phone numbers that are typed
-   * without one. A studio that has none compares such numbers by their digits.
+   * ISO 3166-1 alpha-2 code, in upper case, of a region with a phone number plan: the region of phone numbers without a country
+   * code. Without a region, such numbers are compared by their digits.
    *
    * @generated from field: optional string region_code = 3;
    */
   regionCode?: string | undefined;
 
   /**
-   * How many requests all keys of the studio together may make in a window: 1 to 1,000,000,000; absent: as many as the gateways
-   * are set to. A change holds at every gateway within a minute.
+   * The maximum number of requests per window of all the studio's keys together: 1 to 1,000,000,000; absent: the gateways'
+   * default. A change takes effect at every gateway within a minute.
    *
    * @generated from field: optional uint32 quota_limit = 4;
    */
@@ -151,15 +151,15 @@ export type PutStudioRequest = Message<"leadintake.v1.PutStudioRequest"> & {
   studio?: Studio | undefined;
 
   /**
-   * Who does it, for the audit: 1 to 64 of `[A-Za-z0-9_-]`.
+   * The member who does it, for the audit log: 1 to 64 of `[A-Za-z0-9_-]`.
    *
    * @generated from field: optional string member_id = 2;
    */
   memberId?: string | undefined;
 
   /**
-   * Which fields of the studio change: `status`, `region_code`, `quota_limit`. One that is named and not given is erased, as far
-   * as it may be: the region, and the quota. Absent: those that are given.
+   * The fields to change: `status`, `region_code`, `quota_limit`. A region or quota that is named but absent is removed. Absent or
+   * empty: all fields that are present.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 3;
    */
@@ -174,7 +174,7 @@ export const PutStudioRequestSchema: GenMessage<PutStudioRequest> = /*@__PURE__*
   messageDesc(file_leadintake_v1_directory, 3);
 
 /**
- * Answer to PutStudio.
+ * Response of PutStudio.
  *
  * @generated from message leadintake.v1.PutStudioResponse
  */
@@ -216,7 +216,7 @@ export const GetStudioRequestSchema: GenMessage<GetStudioRequest> = /*@__PURE__*
   messageDesc(file_leadintake_v1_directory, 5);
 
 /**
- * Answer to GetStudio.
+ * Response of GetStudio.
  *
  * @generated from message leadintake.v1.GetStudioResponse
  */
@@ -250,7 +250,7 @@ export type ListStudiosRequest = Message<"leadintake.v1.ListStudiosRequest"> & {
   pageSize: number;
 
   /**
-   * Empty for the first page, else the next_page_token of the page before, unchanged.
+   * Empty for the first page, else the next_page_token of the previous page, unchanged.
    *
    * @generated from field: string page_token = 2;
    */
@@ -265,7 +265,7 @@ export const ListStudiosRequestSchema: GenMessage<ListStudiosRequest> = /*@__PUR
   messageDesc(file_leadintake_v1_directory, 7);
 
 /**
- * Answer to ListStudios.
+ * Response of ListStudios.
  *
  * @generated from message leadintake.v1.ListStudiosResponse
  */
@@ -313,14 +313,14 @@ export type PutApiKeyQuotaRequest = Message<"leadintake.v1.PutApiKeyQuotaRequest
   apiKeyId: string;
 
   /**
-   * How many requests the key may make in a window: 1 to 1,000,000,000; absent: as many as the gateways are set to.
+   * The maximum number of requests per window: 1 to 1,000,000,000; absent: the gateways' default.
    *
    * @generated from field: optional uint32 quota_limit = 3;
    */
   quotaLimit?: number | undefined;
 
   /**
-   * Who does it, for the audit: 1 to 64 of `[A-Za-z0-9_-]`.
+   * The member who does it, for the audit log: 1 to 64 of `[A-Za-z0-9_-]`.
    *
    * @generated from field: optional string member_id = 4;
    */
@@ -335,7 +335,7 @@ export const PutApiKeyQuotaRequestSchema: GenMessage<PutApiKeyQuotaRequest> = /*
   messageDesc(file_leadintake_v1_directory, 9);
 
 /**
- * Answer to PutApiKeyQuota.
+ * Response of PutApiKeyQuota.
  *
  * @generated from message leadintake.v1.PutApiKeyQuotaResponse
  */
@@ -377,7 +377,7 @@ export const PutMemberRequestSchema: GenMessage<PutMemberRequest> = /*@__PURE__*
   messageDesc(file_leadintake_v1_directory, 11);
 
 /**
- * Answer to PutMember.
+ * Response of PutMember.
  *
  * @generated from message leadintake.v1.PutMemberResponse
  */
@@ -426,13 +426,13 @@ export const RemoveMemberRequestSchema: GenMessage<RemoveMemberRequest> = /*@__P
   messageDesc(file_leadintake_v1_directory, 13);
 
 /**
- * Answer to RemoveMember.
+ * Response of RemoveMember.
  *
  * @generated from message leadintake.v1.RemoveMemberResponse
  */
 export type RemoveMemberResponse = Message<"leadintake.v1.RemoveMemberResponse"> & {
   /**
-   * The member as it was; absent when there was none, or one with a role that nobody knows.
+   * The removed member; absent if there was none, or its role is unknown.
    *
    * @generated from field: leadintake.v1.Member member = 1;
    */
@@ -468,7 +468,7 @@ export const PutLeadSourceRequestSchema: GenMessage<PutLeadSourceRequest> = /*@_
   messageDesc(file_leadintake_v1_directory, 15);
 
 /**
- * Answer to PutLeadSource.
+ * Response of PutLeadSource.
  *
  * @generated from message leadintake.v1.PutLeadSourceResponse
  */
@@ -517,13 +517,13 @@ export const RemoveLeadSourceRequestSchema: GenMessage<RemoveLeadSourceRequest> 
   messageDesc(file_leadintake_v1_directory, 17);
 
 /**
- * Answer to RemoveLeadSource.
+ * Response of RemoveLeadSource.
  *
  * @generated from message leadintake.v1.RemoveLeadSourceResponse
  */
 export type RemoveLeadSourceResponse = Message<"leadintake.v1.RemoveLeadSourceResponse"> & {
   /**
-   * The source as it was; absent when there was none, or one that cannot be read.
+   * The removed source; absent if there was none, or its record is unreadable.
    *
    * @generated from field: leadintake.v1.LeadSource lead_source = 1;
    */
@@ -551,14 +551,14 @@ export type ListLeadSourcesRequest = Message<"leadintake.v1.ListLeadSourcesReque
   studioId: string;
 
   /**
-   * Sources per page: 0, or more than 1,000, means 1,000, which is all that a studio can have; negative is invalid.
+   * Sources per page: 0 or more than 1,000 means 1,000, the maximum of a studio; negative is invalid.
    *
    * @generated from field: int32 page_size = 2;
    */
   pageSize: number;
 
   /**
-   * Empty for the first page, else the next_page_token of the page before, unchanged, of the same studio.
+   * Empty for the first page, else the next_page_token of the previous page, unchanged, of the same studio.
    *
    * @generated from field: string page_token = 3;
    */
@@ -573,21 +573,21 @@ export const ListLeadSourcesRequestSchema: GenMessage<ListLeadSourcesRequest> = 
   messageDesc(file_leadintake_v1_directory, 19);
 
 /**
- * Answer to ListLeadSources.
+ * Response of ListLeadSources.
  *
  * @generated from message leadintake.v1.ListLeadSourcesResponse
  */
 export type ListLeadSourcesResponse = Message<"leadintake.v1.ListLeadSourcesResponse"> & {
   /**
-   * At most page_size sources, by id; one that cannot be read is left out.
+   * At most page_size sources, by id. Sources with an unreadable record are omitted.
    *
    * @generated from field: repeated leadintake.v1.LeadSource lead_sources = 1;
    */
   leadSources: LeadSource[];
 
   /**
-   * Empty on the last page; else at most 512 of `[A-Za-z0-9_-]`. Only a studio that a release without the bound has filled
-   * needs a second page of 1,000.
+   * Empty on the last page; else at most 512 of `[A-Za-z0-9_-]`. A studio has more than 1,000 sources only if a release without
+   * that limit wrote them.
    *
    * @generated from field: string next_page_token = 2;
    */
@@ -618,7 +618,7 @@ export const StudioStatus = {
   ACTIVE: 1,
 
   /**
-   * The public API answers 402; the CRM's own calls go on. Also told of a studio whose record cannot be read.
+   * The public API responds with 402; RPCs still work. Also reported for a studio with an unreadable record.
    *
    * @generated from enum value: STUDIO_STATUS_SUSPENDED = 2;
    */
@@ -639,7 +639,7 @@ export const StudioStatusSchema: GenEnum<StudioStatus> = /*@__PURE__*/
   enumDesc(file_leadintake_v1_directory, 0);
 
 /**
- * What a member may do.
+ * The role of a member.
  *
  * @generated from enum leadintake.v1.MemberRole
  */
@@ -650,21 +650,21 @@ export const MemberRole = {
   UNSPECIFIED: 0,
 
   /**
-   * May see and issue keys.
+   * May list, issue and revoke keys.
    *
    * @generated from enum value: MEMBER_ROLE_OWNER = 1;
    */
   OWNER: 1,
 
   /**
-   * May see and issue keys.
+   * May list, issue and revoke keys.
    *
    * @generated from enum value: MEMBER_ROLE_ADMIN = 2;
    */
   ADMIN: 2,
 
   /**
-   * May not.
+   * May not manage keys.
    *
    * @generated from enum value: MEMBER_ROLE_STAFF = 3;
    */
@@ -672,7 +672,7 @@ export const MemberRole = {
 } as const;
 
 /**
- * What a member may do.
+ * The role of a member.
  *
  * @generated from enum leadintake.v1.MemberRole
  */
@@ -685,16 +685,16 @@ export const MemberRoleSchema: GenEnum<MemberRole> = /*@__PURE__*/
   enumDesc(file_leadintake_v1_directory, 1);
 
 /**
- * What the CRM tells this service about its studios. Puts create or replace, and may be repeated; removing what is gone
- * is no fault. Refusals: see LeadIntakeService.
+ * The CRM's studios, their members and lead sources. Put methods create or replace, and may be repeated. Removing a record that
+ * does not exist succeeds. Refusals: see LeadIntakeService.
  *
  * @generated from service leadintake.v1.DirectoryService
  */
 export const DirectoryService: GenService<{
   /**
-   * Creates a studio, or changes of its record what is given; all else stays, its members and sources too. After another
-   * region, the claims of open leads are made anew; until then a contact is held to by the old region and by the new one.
-   * Refused with INVALID_REQUEST.
+   * Creates a studio, or changes the given fields of its record. Its members and sources do not change. After a change of the
+   * region, contacts of open leads are compared by the old and by the new region until all claims are recomputed. Refused with
+   * INVALID_REQUEST.
    *
    * @generated from rpc leadintake.v1.DirectoryService.PutStudio
    */
@@ -714,7 +714,7 @@ export const DirectoryService: GenService<{
     output: typeof GetStudioResponseSchema;
   },
   /**
-   * Lists all studios, by id, one bounded page at a time. Refused with INVALID_REQUEST.
+   * Lists all studios, by id, in bounded pages. Refused with INVALID_REQUEST.
    *
    * @generated from rpc leadintake.v1.DirectoryService.ListStudios
    */
@@ -724,8 +724,8 @@ export const DirectoryService: GenService<{
     output: typeof ListStudiosResponseSchema;
   },
   /**
-   * Gives a key a quota of its own, or takes that away. The record's other fields, and what the key has used up, stay. Holds at
-   * every gateway within a minute. Refused with INVALID_REQUEST, STUDIO_NOT_FOUND or KEY_NOT_FOUND.
+   * Sets or removes a key's own quota. Other fields, and the used part of the quota, do not change. Takes effect at every gateway
+   * within a minute. Refused with INVALID_REQUEST, STUDIO_NOT_FOUND or KEY_NOT_FOUND.
    *
    * @generated from rpc leadintake.v1.DirectoryService.PutApiKeyQuota
    */
@@ -746,7 +746,7 @@ export const DirectoryService: GenService<{
     output: typeof PutMemberResponseSchema;
   },
   /**
-   * Removes a member; the keys the member issued stop working until somebody replaces them. Refused with
+   * Removes a member. Keys that the member issued stop working until another member replaces them. Refused with
    * INVALID_REQUEST or STUDIO_NOT_FOUND.
    *
    * @generated from rpc leadintake.v1.DirectoryService.RemoveMember
@@ -768,7 +768,7 @@ export const DirectoryService: GenService<{
     output: typeof PutLeadSourceResponseSchema;
   },
   /**
-   * Removes a lead source: new leads may not name it any more, those that do keep its id. Refused with INVALID_REQUEST or
+   * Removes a lead source. New leads cannot name it; existing ones keep its id. Refused with INVALID_REQUEST or
    * STUDIO_NOT_FOUND.
    *
    * @generated from rpc leadintake.v1.DirectoryService.RemoveLeadSource
@@ -779,7 +779,7 @@ export const DirectoryService: GenService<{
     output: typeof RemoveLeadSourceResponseSchema;
   },
   /**
-   * Lists the lead sources of a studio, by id, one bounded page at a time. Refused with INVALID_REQUEST or STUDIO_NOT_FOUND.
+   * Lists the lead sources of a studio, by id, in bounded pages. Refused with INVALID_REQUEST or STUDIO_NOT_FOUND.
    *
    * @generated from rpc leadintake.v1.DirectoryService.ListLeadSources
    */

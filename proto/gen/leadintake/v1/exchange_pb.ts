@@ -19,7 +19,7 @@ export const file_leadintake_v1_exchange: GenFile = /*@__PURE__*/
   fileDesc("ChxsZWFkaW50YWtlL3YxL2V4Y2hhbmdlLnByb3RvEg1sZWFkaW50YWtlLnYxIj0KD0V4Y2hhbmdlUmVxdWVzdBIqCgVpdGVtcxgBIAMoCzIbLmxlYWRpbnRha2UudjEuRXhjaGFuZ2VJdGVtIqwCCgxFeGNoYW5nZUl0ZW0SEgoKcmVxdWVzdF9pZBgBIAEoCRITCgt0cmFjZXBhcmVudBgCIAEoCRIVCg1zZWNyZXRfc2hhMjU2GAMgASgMEjcKDGF1dGhlbnRpY2F0ZRgEIAEoCzIfLmxlYWRpbnRha2UudjEuQXV0aGVudGljYXRlSXRlbUgAEjQKC2NyZWF0ZV9sZWFkGAUgASgLMh0ubGVhZGludGFrZS52MS5DcmVhdGVMZWFkSXRlbUgAEi4KCGdldF9sZWFkGAYgASgLMhoubGVhZGludGFrZS52MS5HZXRMZWFkSXRlbUgAEjIKCmxpc3RfbGVhZHMYByABKAsyHC5sZWFkaW50YWtlLnYxLkxpc3RMZWFkc0l0ZW1IAEIJCgdyZXF1ZXN0IhIKEEF1dGhlbnRpY2F0ZUl0ZW0iqgEKDkNyZWF0ZUxlYWRJdGVtEhcKD2lkZW1wb3RlbmN5X2tleRgBIAEoCRIUCgxkaXNwbGF5X25hbWUYAiABKAkSJwoHY29udGFjdBgDIAEoCzIWLmxlYWRpbnRha2UudjEuQ29udGFjdBIWCglzb3VyY2VfaWQYBCABKAlIAIgBARIRCgRub3RlGAUgASgJSAGIAQFCDAoKX3NvdXJjZV9pZEIHCgVfbm90ZSIeCgtHZXRMZWFkSXRlbRIPCgdsZWFkX2lkGAEgASgJIjYKDUxpc3RMZWFkc0l0ZW0SEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkiQgoQRXhjaGFuZ2VSZXNwb25zZRIuCgdyZXN1bHRzGAEgAygLMh0ubGVhZGludGFrZS52MS5FeGNoYW5nZVJlc3VsdCK/AQoORXhjaGFuZ2VSZXN1bHQSDQoFaW5kZXgYASABKA0SDgoEYm9keRgCIAEoDEgAEjsKBmJlYXJlchgDIAEoCzIpLmxlYWRpbnRha2UudjEuQXV0aGVudGljYXRlQXBpS2V5UmVzcG9uc2VIABIjCgVlcnJvchgEIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzSAASDwoHbGVhZF9pZBgFIAEoCRIQCghyZXBsYXllZBgGIAEoCEIJCgdvdXRjb21lMmIKD0V4Y2hhbmdlU2VydmljZRJPCghFeGNoYW5nZRIeLmxlYWRpbnRha2UudjEuRXhjaGFuZ2VSZXF1ZXN0Gh8ubGVhZGludGFrZS52MS5FeGNoYW5nZVJlc3BvbnNlKAEwAWIGcHJvdG8z", [file_google_rpc_status, file_leadintake_v1_api_key, file_leadintake_v1_lead_intake]);
 
 /**
- * Some of the items of a call.
+ * A message of items.
  *
  * @generated from message leadintake.v1.ExchangeRequest
  */
@@ -40,27 +40,27 @@ export const ExchangeRequestSchema: GenMessage<ExchangeRequest> = /*@__PURE__*/
   messageDesc(file_leadintake_v1_exchange, 0);
 
 /**
- * Something that is asked for by a key.
+ * A request with an API key.
  *
  * @generated from message leadintake.v1.ExchangeItem
  */
 export type ExchangeItem = Message<"leadintake.v1.ExchangeItem"> & {
   /**
-   * What it is called in the log; may be empty.
+   * The id of the request in the log; may be empty.
    *
    * @generated from field: string request_id = 1;
    */
   requestId: string;
 
   /**
-   * The W3C traceparent of what it is a part of; may be empty.
+   * The W3C traceparent; may be empty.
    *
    * @generated from field: string traceparent = 2;
    */
   traceparent: string;
 
   /**
-   * With whose API key it came: the SHA-256 of the secret, 32 bytes.
+   * The SHA-256 of the API key's secret, 32 bytes.
    *
    * @generated from field: bytes secret_sha256 = 3;
    */
@@ -71,7 +71,7 @@ export type ExchangeItem = Message<"leadintake.v1.ExchangeItem"> & {
    */
   request: {
     /**
-     * Whose key it is, and what that allows.
+     * Returns what the key allows.
      *
      * @generated from field: leadintake.v1.AuthenticateItem authenticate = 4;
      */
@@ -112,7 +112,7 @@ export const ExchangeItemSchema: GenMessage<ExchangeItem> = /*@__PURE__*/
   messageDesc(file_leadintake_v1_exchange, 1);
 
 /**
- * Asks what the key says by itself.
+ * Authenticates the key.
  *
  * @generated from message leadintake.v1.AuthenticateItem
  */
@@ -127,7 +127,7 @@ export const AuthenticateItemSchema: GenMessage<AuthenticateItem> = /*@__PURE__*
   messageDesc(file_leadintake_v1_exchange, 2);
 
 /**
- * Asks for a lead of the key's studio to be created. Fields: see CreateLeadRequest.
+ * Creates a lead in the key's studio. Fields: see CreateLeadRequest.
  *
  * @generated from message leadintake.v1.CreateLeadItem
  */
@@ -161,7 +161,7 @@ export type CreateLeadItem = Message<"leadintake.v1.CreateLeadItem"> & {
   sourceId?: string | undefined;
 
   /**
-   * What else there is to say.
+   * A remark.
    *
    * @generated from field: optional string note = 5;
    */
@@ -176,7 +176,7 @@ export const CreateLeadItemSchema: GenMessage<CreateLeadItem> = /*@__PURE__*/
   messageDesc(file_leadintake_v1_exchange, 3);
 
 /**
- * Asks for a lead of the key's studio.
+ * Reads a lead of the key's studio.
  *
  * @generated from message leadintake.v1.GetLeadItem
  */
@@ -197,7 +197,7 @@ export const GetLeadItemSchema: GenMessage<GetLeadItem> = /*@__PURE__*/
   messageDesc(file_leadintake_v1_exchange, 4);
 
 /**
- * Asks for a page of the leads of the key's studio. Fields: see ListLeadsRequest.
+ * Lists a page of the leads of the key's studio. Fields: see ListLeadsRequest.
  *
  * @generated from message leadintake.v1.ListLeadsItem
  */
@@ -210,7 +210,7 @@ export type ListLeadsItem = Message<"leadintake.v1.ListLeadsItem"> & {
   pageSize: number;
 
   /**
-   * Where it goes on.
+   * The page to list.
    *
    * @generated from field: string page_token = 2;
    */
@@ -225,7 +225,7 @@ export const ListLeadsItemSchema: GenMessage<ListLeadsItem> = /*@__PURE__*/
   messageDesc(file_leadintake_v1_exchange, 5);
 
 /**
- * Some of the results of a call.
+ * A message of results.
  *
  * @generated from message leadintake.v1.ExchangeResponse
  */
@@ -246,13 +246,13 @@ export const ExchangeResponseSchema: GenMessage<ExchangeResponse> = /*@__PURE__*
   messageDesc(file_leadintake_v1_exchange, 6);
 
 /**
- * What became of an item.
+ * The result of an item.
  *
  * @generated from message leadintake.v1.ExchangeResult
  */
 export type ExchangeResult = Message<"leadintake.v1.ExchangeResult"> & {
   /**
-   * Which item: its place among all items of the call, from 0.
+   * The position of the item among all items of the call, from 0.
    *
    * @generated from field: uint32 index = 1;
    */
@@ -263,7 +263,7 @@ export type ExchangeResult = Message<"leadintake.v1.ExchangeResult"> & {
    */
   outcome: {
     /**
-     * To a lead that was created or read, or to a page: the body that the public API answers with, JSON in UTF-8.
+     * The result of CreateLeadItem, GetLeadItem and ListLeadsItem: the response body of the public API, JSON in UTF-8.
      *
      * @generated from field: bytes body = 2;
      */
@@ -271,7 +271,7 @@ export type ExchangeResult = Message<"leadintake.v1.ExchangeResult"> & {
     case: "body";
   } | {
     /**
-     * To AuthenticateItem.
+     * The result of AuthenticateItem.
      *
      * @generated from field: leadintake.v1.AuthenticateApiKeyResponse bearer = 3;
      */
@@ -279,7 +279,7 @@ export type ExchangeResult = Message<"leadintake.v1.ExchangeResult"> & {
     case: "bearer";
   } | {
     /**
-     * What the item was refused for, or failed with, details included.
+     * The refusal or failure of the item, with details.
      *
      * @generated from field: google.rpc.Status error = 4;
      */
@@ -310,21 +310,20 @@ export const ExchangeResultSchema: GenMessage<ExchangeResult> = /*@__PURE__*/
   messageDesc(file_leadintake_v1_exchange, 7);
 
 /**
- * What the edge of the public API asks on behalf of those who call that: everything by the API key that a caller came with.
+ * Executes requests of the public API, each with the API key of its caller. For gateways.
  * Refusals: see LeadIntakeService.
  *
  * @generated from service leadintake.v1.ExchangeService
  */
 export const ExchangeService: GenService<{
   /**
-   * Takes items for as long as the caller likes, and answers each by itself: what happens to one touches no other. A caller
-   * sends any number of messages, each with up to 100 items, while results come as they are known, in any order, one for each
-   * item. When the call fails, items without a result have an unknown outcome: send them again. A service that
-   * stops, or has its caller go over to another connection, ends the call without a failure: what it has not answered then, it has
-   * not looked at.
+   * Executes items, each independently of the others. The client sends any number of messages, each with up to 100 items. Results
+   * are sent as they become available, in any order, one per item. If the call fails, items without a result have an unknown
+   * outcome: send them again. When the service stops or drains the connection, the call ends without a failure, and items without
+   * a result were not processed.
    *
    * Each item's key is authenticated first: refused with KEY_INVALID, STUDIO_SUSPENDED or ISSUER_FORBIDDEN as
-   * AuthenticateApiKey is, or with SCOPE_FORBIDDEN. What is asked for is then about the key's studio.
+   * AuthenticateApiKey is, or with SCOPE_FORBIDDEN. The item is then executed in the key's studio.
    *
    * @generated from rpc leadintake.v1.ExchangeService.Exchange
    */

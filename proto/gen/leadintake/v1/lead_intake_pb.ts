@@ -52,13 +52,13 @@ export const ContactSchema: GenMessage<Contact> = /*@__PURE__*/
   messageDesc(file_leadintake_v1_lead_intake, 0);
 
 /**
- * A person who showed interest in a studio.
+ * A person's interest in a studio.
  *
  * @generated from message leadintake.v1.Lead
  */
 export type Lead = Message<"leadintake.v1.Lead"> & {
   /**
-   * UUID; version 7 for leads made by this service, so ids sort by creation.
+   * UUID; version 7 for leads created by this service, so ids sort by creation time.
    *
    * @generated from field: string id = 1;
    */
@@ -72,14 +72,14 @@ export type Lead = Message<"leadintake.v1.Lead"> & {
   studioId: string;
 
   /**
-   * As it was given, or corrected last.
+   * As created or last corrected.
    *
    * @generated from field: string display_name = 3;
    */
   displayName: string;
 
   /**
-   * As it was given, or corrected last; only with LEAD_VIEW_FULL.
+   * As created or last corrected; only with LEAD_VIEW_FULL.
    *
    * @generated from field: leadintake.v1.Contact contact = 4;
    */
@@ -93,14 +93,14 @@ export type Lead = Message<"leadintake.v1.Lead"> & {
   sourceId?: string | undefined;
 
   /**
-   * As it was given, or corrected last; absent when it has none.
+   * As created or last corrected; absent when it has none.
    *
    * @generated from field: optional string note = 6;
    */
   note?: string | undefined;
 
   /**
-   * Where the lead stands.
+   * The current stage.
    *
    * @generated from field: leadintake.v1.LeadStage stage = 7;
    */
@@ -121,7 +121,7 @@ export type Lead = Message<"leadintake.v1.Lead"> & {
   updateTime?: Timestamp | undefined;
 
   /**
-   * When the lead was erased; only in answers to EraseLead and in changes.
+   * When the lead was erased; only in responses of EraseLead and in changes.
    *
    * @generated from field: optional google.protobuf.Timestamp erase_time = 10;
    */
@@ -192,14 +192,14 @@ export const CreateLeadRequestSchema: GenMessage<CreateLeadRequest> = /*@__PURE_
   messageDesc(file_leadintake_v1_lead_intake, 2);
 
 /**
- * Answer to CreateLead.
+ * Response of CreateLead.
  *
  * @generated from message leadintake.v1.CreateLeadResponse
  */
 export type CreateLeadResponse = Message<"leadintake.v1.CreateLeadResponse"> & {
   /**
-   * The lead as it was created, without its contact: stage NEW, update_time equal to create_time, on a replay too, whatever was
-   * corrected since.
+   * The lead as created, without its contact: stage NEW, update_time equal to create_time. On a replay too, regardless of later
+   * corrections.
    *
    * @generated from field: leadintake.v1.Lead lead = 1;
    */
@@ -241,7 +241,7 @@ export type GetLeadRequest = Message<"leadintake.v1.GetLeadRequest"> & {
   leadId: string;
 
   /**
-   * How much to answer; BASIC when unspecified.
+   * How much of the lead to return; BASIC when unspecified.
    *
    * @generated from field: leadintake.v1.LeadView view = 3;
    */
@@ -256,13 +256,13 @@ export const GetLeadRequestSchema: GenMessage<GetLeadRequest> = /*@__PURE__*/
   messageDesc(file_leadintake_v1_lead_intake, 4);
 
 /**
- * Answer to GetLead.
+ * Response of GetLead.
  *
  * @generated from message leadintake.v1.GetLeadResponse
  */
 export type GetLeadResponse = Message<"leadintake.v1.GetLeadResponse"> & {
   /**
-   * The lead as it is now.
+   * The current state of the lead.
    *
    * @generated from field: leadintake.v1.Lead lead = 1;
    */
@@ -297,14 +297,14 @@ export type ListLeadsRequest = Message<"leadintake.v1.ListLeadsRequest"> & {
   pageSize: number;
 
   /**
-   * Empty for the first page, else the next_page_token of the page before, unchanged, of the same studio.
+   * Empty for the first page, else the next_page_token of the previous page, unchanged, of the same studio.
    *
    * @generated from field: string page_token = 3;
    */
   pageToken: string;
 
   /**
-   * How much to answer; BASIC when unspecified.
+   * How much of the lead to return; BASIC when unspecified.
    *
    * @generated from field: leadintake.v1.LeadView view = 4;
    */
@@ -319,7 +319,7 @@ export const ListLeadsRequestSchema: GenMessage<ListLeadsRequest> = /*@__PURE__*
   messageDesc(file_leadintake_v1_lead_intake, 6);
 
 /**
- * Answer to ListLeads.
+ * Response of ListLeads.
  *
  * @generated from message leadintake.v1.ListLeadsResponse
  */
@@ -360,8 +360,8 @@ export type ExportLeadsRequest = Message<"leadintake.v1.ExportLeadsRequest"> & {
   studioId: string;
 
   /**
-   * Empty to begin, else the resume_token of a message, unchanged, of an export of the same studio_id, at this service or another
-   * of this release on the same leads, at any later time.
+   * Empty to begin, else the resume_token of a message, unchanged, of an export of the same studio_id. Valid at any later time, at
+   * any service of this release with the same database.
    *
    * @generated from field: string resume_token = 2;
    */
@@ -376,20 +376,20 @@ export const ExportLeadsRequestSchema: GenMessage<ExportLeadsRequest> = /*@__PUR
   messageDesc(file_leadintake_v1_lead_intake, 8);
 
 /**
- * Some of what ExportLeads sends.
+ * A message of ExportLeads.
  *
  * @generated from message leadintake.v1.ExportLeadsResponse
  */
 export type ExportLeadsResponse = Message<"leadintake.v1.ExportLeadsResponse"> & {
   /**
-   * At most 100, with everything; none where all that stood here cannot be read.
+   * At most 100, with LEAD_VIEW_FULL; empty if all records of this part are unreadable.
    *
    * @generated from field: repeated leadintake.v1.Lead leads = 1;
    */
   leads: Lead[];
 
   /**
-   * Where to go on behind this message: at most 512 of `[A-Za-z0-9_-]`.
+   * The token to resume after this message: at most 512 of `[A-Za-z0-9_-]`.
    *
    * @generated from field: string resume_token = 2;
    */
@@ -417,7 +417,7 @@ export type FindLeadsRequest = Message<"leadintake.v1.FindLeadsRequest"> & {
   studioId: string;
 
   /**
-   * Required. Where two spellings are one contact, either finds the leads of both.
+   * Required. Any spelling of a contact finds the leads of all its spellings.
    *
    * @generated from field: leadintake.v1.Contact contact = 2;
    */
@@ -431,7 +431,7 @@ export type FindLeadsRequest = Message<"leadintake.v1.FindLeadsRequest"> & {
   pageSize: number;
 
   /**
-   * Empty for the first page, else the next_page_token of the page before, unchanged, of the same studio and contact.
+   * Empty for the first page, else the next_page_token of the previous page, unchanged, of the same studio and contact.
    *
    * @generated from field: string page_token = 4;
    */
@@ -446,14 +446,14 @@ export const FindLeadsRequestSchema: GenMessage<FindLeadsRequest> = /*@__PURE__*
   messageDesc(file_leadintake_v1_lead_intake, 10);
 
 /**
- * Answer to FindLeads.
+ * Response of FindLeads.
  *
  * @generated from message leadintake.v1.FindLeadsResponse
  */
 export type FindLeadsResponse = Message<"leadintake.v1.FindLeadsResponse"> & {
   /**
-   * At most page_size leads with their contacts; all that are open stand on the first page. There is more than one of these only where
-   * another region of the studio made two contacts one.
+   * At most page_size leads with their contacts. All open leads are on the first page; there is more than one only if a change of
+   * the studio's region made two contacts equal.
    *
    * @generated from field: repeated leadintake.v1.Lead leads = 1;
    */
@@ -467,8 +467,8 @@ export type FindLeadsResponse = Message<"leadintake.v1.FindLeadsResponse"> & {
   nextPageToken: string;
 
   /**
-   * Closed leads may be missing: for some minutes after the studio's region or the release has changed, or because the contact has more
-   * than 1,000 leads, of which so many are looked at.
+   * Whether closed leads may be missing: for some minutes after a change of the studio's region or of the release, or because the
+   * contact has more than 1,000 leads, which is the maximum that is searched.
    *
    * @generated from field: bool may_be_incomplete = 3;
    */
@@ -510,7 +510,7 @@ export type ChangeLeadStageRequest = Message<"leadintake.v1.ChangeLeadStageReque
   stage: LeadStage;
 
   /**
-   * Who does it, for the audit: 1 to 64 of `[A-Za-z0-9_-]`.
+   * The member who does it, for the audit log: 1 to 64 of `[A-Za-z0-9_-]`.
    *
    * @generated from field: optional string member_id = 4;
    */
@@ -525,7 +525,7 @@ export const ChangeLeadStageRequestSchema: GenMessage<ChangeLeadStageRequest> = 
   messageDesc(file_leadintake_v1_lead_intake, 12);
 
 /**
- * Answer to ChangeLeadStage.
+ * Response of ChangeLeadStage.
  *
  * @generated from message leadintake.v1.ChangeLeadStageResponse
  */
@@ -574,13 +574,13 @@ export const ImportLeadsRequestSchema: GenMessage<ImportLeadsRequest> = /*@__PUR
   messageDesc(file_leadintake_v1_lead_intake, 14);
 
 /**
- * A lead that came another way. The rules of the first five fields are those of CreateLeadRequest.
+ * A lead from another system. The rules of the first five fields are those of CreateLeadRequest.
  *
  * @generated from message leadintake.v1.LeadImport
  */
 export type LeadImport = Message<"leadintake.v1.LeadImport"> & {
   /**
-   * UUID with hyphens, the same whenever this lead is imported.
+   * UUID with hyphens, the same for every import of this lead.
    *
    * @generated from field: string idempotency_key = 1;
    */
@@ -615,21 +615,21 @@ export type LeadImport = Message<"leadintake.v1.LeadImport"> & {
   note?: string | undefined;
 
   /**
-   * Where it stands; NEW when unspecified.
+   * Its stage; NEW when unspecified.
    *
    * @generated from field: leadintake.v1.LeadStage stage = 6;
    */
   stage: LeadStage;
 
   /**
-   * When it came, from 1970 on; now when absent. Whole milliseconds are kept.
+   * When it was created, from 1970 on; now when absent. Stored in whole milliseconds.
    *
    * @generated from field: google.protobuf.Timestamp create_time = 7;
    */
   createTime?: Timestamp | undefined;
 
   /**
-   * When it last changed, not before create_time; as it was created when absent.
+   * When it last changed, not before create_time; create_time when absent.
    *
    * @generated from field: google.protobuf.Timestamp update_time = 8;
    */
@@ -644,13 +644,13 @@ export const LeadImportSchema: GenMessage<LeadImport> = /*@__PURE__*/
   messageDesc(file_leadintake_v1_lead_intake, 15);
 
 /**
- * Answer to ImportLeads.
+ * Response of ImportLeads.
  *
  * @generated from message leadintake.v1.ImportLeadsResponse
  */
 export type ImportLeadsResponse = Message<"leadintake.v1.ImportLeadsResponse"> & {
   /**
-   * What became of each, in the order of the request.
+   * A result per lead, in the order of the request.
    *
    * @generated from field: repeated leadintake.v1.LeadImportResult results = 1;
    */
@@ -665,7 +665,7 @@ export const ImportLeadsResponseSchema: GenMessage<ImportLeadsResponse> = /*@__P
   messageDesc(file_leadintake_v1_lead_intake, 16);
 
 /**
- * What became of one lead.
+ * The result of importing one lead.
  *
  * @generated from message leadintake.v1.LeadImportResult
  */
@@ -675,7 +675,7 @@ export type LeadImportResult = Message<"leadintake.v1.LeadImportResult"> & {
    */
   outcome: {
     /**
-     * It is there.
+     * The lead was imported, now or by an earlier call.
      *
      * @generated from field: leadintake.v1.LeadImported imported = 1;
      */
@@ -700,7 +700,7 @@ export const LeadImportResultSchema: GenMessage<LeadImportResult> = /*@__PURE__*
   messageDesc(file_leadintake_v1_lead_intake, 17);
 
 /**
- * A lead that is there after its import.
+ * An imported lead.
  *
  * @generated from message leadintake.v1.LeadImported
  */
@@ -713,7 +713,7 @@ export type LeadImported = Message<"leadintake.v1.LeadImported"> & {
   leadId: string;
 
   /**
-   * True when its key had created it before.
+   * True when its key had already created it.
    *
    * @generated from field: bool replayed = 2;
    */
@@ -748,7 +748,7 @@ export type EraseLeadRequest = Message<"leadintake.v1.EraseLeadRequest"> & {
   leadId: string;
 
   /**
-   * Who does it, for the audit: 1 to 64 of `[A-Za-z0-9_-]`.
+   * The member who does it, for the audit log: 1 to 64 of `[A-Za-z0-9_-]`.
    *
    * @generated from field: optional string member_id = 3;
    */
@@ -763,13 +763,13 @@ export const EraseLeadRequestSchema: GenMessage<EraseLeadRequest> = /*@__PURE__*
   messageDesc(file_leadintake_v1_lead_intake, 19);
 
 /**
- * Answer to EraseLead.
+ * Response of EraseLead.
  *
  * @generated from message leadintake.v1.EraseLeadResponse
  */
 export type EraseLeadResponse = Message<"leadintake.v1.EraseLeadResponse"> & {
   /**
-   * What is left of the lead: ids, stage and times.
+   * What remains of the lead: ids, stage and times.
    *
    * @generated from field: leadintake.v1.Lead lead = 1;
    */
@@ -804,7 +804,7 @@ export type EraseContactRequest = Message<"leadintake.v1.EraseContactRequest"> &
   contact?: Contact | undefined;
 
   /**
-   * Who does it, for the audit: 1 to 64 of `[A-Za-z0-9_-]`.
+   * The member who does it, for the audit log: 1 to 64 of `[A-Za-z0-9_-]`.
    *
    * @generated from field: optional string member_id = 3;
    */
@@ -819,21 +819,21 @@ export const EraseContactRequestSchema: GenMessage<EraseContactRequest> = /*@__P
   messageDesc(file_leadintake_v1_lead_intake, 21);
 
 /**
- * Answer to EraseContact.
+ * Response of EraseContact.
  *
  * @generated from message leadintake.v1.EraseContactResponse
  */
 export type EraseContactResponse = Message<"leadintake.v1.EraseContactResponse"> & {
   /**
-   * How many leads this call has erased: up to about 1,000.
+   * The number of leads that this call erased: up to about 1,000.
    *
    * @generated from field: int32 erased_count = 1;
    */
   erasedCount: number;
 
   /**
-   * Whether there may be more: closed ones, for some minutes after the studio's region or the release has changed, or because there are
-   * more than one call erases. Then call again.
+   * Whether leads may remain: closed ones, for some minutes after a change of the studio's region or of the release, or because
+   * there are more than one call erases. Then call again.
    *
    * @generated from field: bool may_be_incomplete = 2;
    */
@@ -848,7 +848,7 @@ export const EraseContactResponseSchema: GenMessage<EraseContactResponse> = /*@_
   messageDesc(file_leadintake_v1_lead_intake, 22);
 
 /**
- * A lead as it is now, with what has happened to it since its changes were acknowledged last.
+ * The current state of a lead, with its changes since the last acknowledgement.
  *
  * @generated from message leadintake.v1.LeadChange
  */
@@ -861,7 +861,7 @@ export type LeadChange = Message<"leadintake.v1.LeadChange"> & {
   lead?: Lead | undefined;
 
   /**
-   * Grows with every change of this lead: of two states of it, the one with the higher revision is the newer.
+   * Grows with every change of this lead: the state with the higher revision is the newer one.
    *
    * @generated from field: int64 revision = 2;
    */
@@ -875,7 +875,7 @@ export type LeadChange = Message<"leadintake.v1.LeadChange"> & {
   firstChangeTime?: Timestamp | undefined;
 
   /**
-   * What kinds of change there were, each once; oldest first.
+   * The kinds of change, each once; oldest first.
    *
    * @generated from field: repeated leadintake.v1.LeadChangeOfKind kinds = 4;
    */
@@ -890,20 +890,20 @@ export const LeadChangeSchema: GenMessage<LeadChange> = /*@__PURE__*/
   messageDesc(file_leadintake_v1_lead_intake, 23);
 
 /**
- * That a kind of change happened to a lead.
+ * A kind of change of a lead, and its time.
  *
  * @generated from message leadintake.v1.LeadChangeOfKind
  */
 export type LeadChangeOfKind = Message<"leadintake.v1.LeadChangeOfKind"> & {
   /**
-   * What happened.
+   * The kind of change.
    *
    * @generated from field: leadintake.v1.LeadChangeKind kind = 1;
    */
   kind: LeadChangeKind;
 
   /**
-   * When it happened last.
+   * When it last happened.
    *
    * @generated from field: google.protobuf.Timestamp time = 2;
    */
@@ -924,15 +924,15 @@ export const LeadChangeOfKindSchema: GenMessage<LeadChangeOfKind> = /*@__PURE__*
  */
 export type PullLeadChangesRequest = Message<"leadintake.v1.PullLeadChangesRequest"> & {
   /**
-   * Leads per answer: 0 means 25, more than 100 means 100; negative is invalid.
+   * Leads per response: 0 means 25, more than 100 means 100; negative is invalid.
    *
    * @generated from field: int32 max = 1;
    */
   max: number;
 
   /**
-   * How long to wait when there are none; absent means not at all, more than 20 s means 20 s; negative is invalid. The call's deadline
-   * has to be later.
+   * How long to wait if there are none; absent means not at all, more than 20 s means 20 s; negative is invalid. The call's
+   * deadline must be longer.
    *
    * @generated from field: google.protobuf.Duration wait = 2;
    */
@@ -947,13 +947,13 @@ export const PullLeadChangesRequestSchema: GenMessage<PullLeadChangesRequest> = 
   messageDesc(file_leadintake_v1_lead_intake, 25);
 
 /**
- * Answer to PullLeadChanges.
+ * Response of PullLeadChanges.
  *
  * @generated from message leadintake.v1.PullLeadChangesResponse
  */
 export type PullLeadChangesResponse = Message<"leadintake.v1.PullLeadChangesResponse"> & {
   /**
-   * Each of another lead; none when there were none in that time.
+   * One per lead; empty if none happened in that time.
    *
    * @generated from field: repeated leadintake.v1.LeadChange changes = 1;
    */
@@ -989,7 +989,7 @@ export const WatchLeadChangesRequestSchema: GenMessage<WatchLeadChangesRequest> 
  */
 export type WatchLeadChangesResponse = Message<"leadintake.v1.WatchLeadChangesResponse"> & {
   /**
-   * Each of another lead; at most 100.
+   * One per lead; at most 100.
    *
    * @generated from field: repeated leadintake.v1.LeadChange changes = 1;
    */
@@ -1045,7 +1045,7 @@ export type LeadChangeAcknowledgement = Message<"leadintake.v1.LeadChangeAcknowl
   leadId: string;
 
   /**
-   * As it was in the LeadChange.
+   * The revision in the LeadChange.
    *
    * @generated from field: int64 revision = 3;
    */
@@ -1060,13 +1060,13 @@ export const LeadChangeAcknowledgementSchema: GenMessage<LeadChangeAcknowledgeme
   messageDesc(file_leadintake_v1_lead_intake, 30);
 
 /**
- * Answer to AcknowledgeLeadChanges.
+ * Response of AcknowledgeLeadChanges.
  *
  * @generated from message leadintake.v1.AcknowledgeLeadChangesResponse
  */
 export type AcknowledgeLeadChangesResponse = Message<"leadintake.v1.AcknowledgeLeadChangesResponse"> & {
   /**
-   * How many leads had changes that were not acknowledged, and have none any more.
+   * The number of leads whose last unacknowledged changes this call acknowledged.
    *
    * @generated from field: int32 acknowledged_count = 1;
    */
@@ -1094,7 +1094,7 @@ export type ResendLeadsRequest = Message<"leadintake.v1.ResendLeadsRequest"> & {
   studioId: string;
 
   /**
-   * Empty for the first call, else the next_page_token of the call before, unchanged, of the same studio.
+   * Empty for the first call, else the next_page_token of the previous call, unchanged, of the same studio.
    *
    * @generated from field: string page_token = 2;
    */
@@ -1109,20 +1109,20 @@ export const ResendLeadsRequestSchema: GenMessage<ResendLeadsRequest> = /*@__PUR
   messageDesc(file_leadintake_v1_lead_intake, 32);
 
 /**
- * Answer to ResendLeads.
+ * Response of ResendLeads.
  *
  * @generated from message leadintake.v1.ResendLeadsResponse
  */
 export type ResendLeadsResponse = Message<"leadintake.v1.ResendLeadsResponse"> & {
   /**
-   * How many leads this call has marked.
+   * The number of leads that this call marked.
    *
    * @generated from field: int32 lead_count = 1;
    */
   leadCount: number;
 
   /**
-   * Empty when all leads of the studio are; else at most 512 of `[A-Za-z0-9_-]`.
+   * Empty when all leads of the studio are marked; else at most 512 of `[A-Za-z0-9_-]`.
    *
    * @generated from field: string next_page_token = 2;
    */
@@ -1150,16 +1150,16 @@ export type UpdateLeadRequest = Message<"leadintake.v1.UpdateLeadRequest"> & {
   studioId: string;
 
   /**
-   * The id of the lead, and the new values of its fields. A studio_id must be the same, or empty; what only the service sets is
-   * not looked at.
+   * The id of the lead, and the new values of its fields. Its studio_id must be empty, or the same as studio_id. Fields that only the service
+   * sets are ignored.
    *
    * @generated from field: leadintake.v1.Lead lead = 2;
    */
   lead?: Lead | undefined;
 
   /**
-   * Which fields change: `display_name`, `contact`, `source_id`, `note`. A source or note that is named and not given is taken
-   * away. A contact is replaced whole, so none of its fields can be named, nor can `*`. Absent or empty: those that are given.
+   * The fields to change: `display_name`, `contact`, `source_id`, `note`. A source or note that is named but absent is removed. A
+   * contact is replaced as a whole, so its fields cannot be named, nor can `*`. Absent or empty: all fields that are present.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 3;
    */
@@ -1173,7 +1173,7 @@ export type UpdateLeadRequest = Message<"leadintake.v1.UpdateLeadRequest"> & {
   expectedUpdateTime?: Timestamp | undefined;
 
   /**
-   * Who does it, for the audit: 1 to 64 of `[A-Za-z0-9_-]`.
+   * The member who does it, for the audit log: 1 to 64 of `[A-Za-z0-9_-]`.
    *
    * @generated from field: optional string member_id = 5;
    */
@@ -1188,7 +1188,7 @@ export const UpdateLeadRequestSchema: GenMessage<UpdateLeadRequest> = /*@__PURE_
   messageDesc(file_leadintake_v1_lead_intake, 34);
 
 /**
- * Answer to UpdateLead.
+ * Response of UpdateLead.
  *
  * @generated from message leadintake.v1.UpdateLeadResponse
  */
@@ -1209,7 +1209,7 @@ export const UpdateLeadResponseSchema: GenMessage<UpdateLeadResponse> = /*@__PUR
   messageDesc(file_leadintake_v1_lead_intake, 35);
 
 /**
- * Some of the requests of BatchCreateLeads.
+ * A message of requests of BatchCreateLeads.
  *
  * @generated from message leadintake.v1.BatchCreateLeadsRequest
  */
@@ -1222,23 +1222,23 @@ export type BatchCreateLeadsRequest = Message<"leadintake.v1.BatchCreateLeadsReq
   requests: CreateLeadRequest[];
 
   /**
-   * What each request is called in the log, in the same order; none, or as many as there are requests.
+   * The id of each request in the log, in the same order; empty, or one per request.
    *
    * @generated from field: repeated string request_ids = 2;
    */
   requestIds: string[];
 
   /**
-   * The W3C traceparent of each request, empty where it has none; none, or as many as there are requests.
+   * The W3C traceparent of each request, or empty texts; empty, or one per request.
    *
    * @generated from field: repeated string traceparents = 3;
    */
   traceparents: string[];
 
   /**
-   * With whose API key each request came: the SHA-256 of its secret, 32 bytes; none, or as many as there are requests. Each
-   * key is authenticated first, and its request refused as AuthenticateApiKey would be. The request is then about the key's
-   * studio, and its own studio_id must be empty; what the key's scopes allow is for the caller to see to.
+   * The SHA-256 of the secret of each request's API key, 32 bytes; empty, or one per request. Each key is authenticated first, and
+   * its request is refused as AuthenticateApiKey would be, or with SCOPE_FORBIDDEN. The request is then executed in the key's
+   * studio, and its own studio_id must be empty.
    *
    * @generated from field: repeated bytes secret_sha256s = 4;
    */
@@ -1253,7 +1253,7 @@ export const BatchCreateLeadsRequestSchema: GenMessage<BatchCreateLeadsRequest> 
   messageDesc(file_leadintake_v1_lead_intake, 36);
 
 /**
- * Some of the results of BatchCreateLeads.
+ * A message of results of BatchCreateLeads.
  *
  * @generated from message leadintake.v1.BatchCreateLeadsResponse
  */
@@ -1274,13 +1274,13 @@ export const BatchCreateLeadsResponseSchema: GenMessage<BatchCreateLeadsResponse
   messageDesc(file_leadintake_v1_lead_intake, 37);
 
 /**
- * What became of one request of BatchCreateLeads.
+ * The result of one request of BatchCreateLeads.
  *
  * @generated from message leadintake.v1.BatchCreateLeadsResult
  */
 export type BatchCreateLeadsResult = Message<"leadintake.v1.BatchCreateLeadsResult"> & {
   /**
-   * Which request: its place among all requests of the call, from 0.
+   * The position of the request among all requests of the call, from 0.
    *
    * @generated from field: uint32 index = 1;
    */
@@ -1291,7 +1291,7 @@ export type BatchCreateLeadsResult = Message<"leadintake.v1.BatchCreateLeadsResu
    */
   outcome: {
     /**
-     * What CreateLead would have answered.
+     * The response that CreateLead would have returned.
      *
      * @generated from field: leadintake.v1.CreateLeadResponse response = 2;
      */
@@ -1299,7 +1299,7 @@ export type BatchCreateLeadsResult = Message<"leadintake.v1.BatchCreateLeadsResu
     case: "response";
   } | {
     /**
-     * What CreateLead would have failed with, details included.
+     * The error that CreateLead would have returned, with details.
      *
      * @generated from field: google.rpc.Status error = 3;
      */
@@ -1316,7 +1316,7 @@ export const BatchCreateLeadsResultSchema: GenMessage<BatchCreateLeadsResult> = 
   messageDesc(file_leadintake_v1_lead_intake, 38);
 
 /**
- * Some of the requests of BatchGetLeads.
+ * A message of requests of BatchGetLeads.
  *
  * @generated from message leadintake.v1.BatchGetLeadsRequest
  */
@@ -1329,23 +1329,23 @@ export type BatchGetLeadsRequest = Message<"leadintake.v1.BatchGetLeadsRequest">
   requests: GetLeadRequest[];
 
   /**
-   * What each request is called in the log, in the same order; none, or as many as there are requests.
+   * The id of each request in the log, in the same order; empty, or one per request.
    *
    * @generated from field: repeated string request_ids = 2;
    */
   requestIds: string[];
 
   /**
-   * The W3C traceparent of each request, empty where it has none; none, or as many as there are requests.
+   * The W3C traceparent of each request, or empty texts; empty, or one per request.
    *
    * @generated from field: repeated string traceparents = 3;
    */
   traceparents: string[];
 
   /**
-   * With whose API key each request came: the SHA-256 of its secret, 32 bytes; none, or as many as there are requests. Each
-   * key is authenticated first, and its request refused as AuthenticateApiKey would be. The request is then about the key's
-   * studio, and its own studio_id must be empty; what the key's scopes allow is for the caller to see to.
+   * The SHA-256 of the secret of each request's API key, 32 bytes; empty, or one per request. Each key is authenticated first, and
+   * its request is refused as AuthenticateApiKey would be, or with SCOPE_FORBIDDEN. The request is then executed in the key's
+   * studio, and its own studio_id must be empty.
    *
    * @generated from field: repeated bytes secret_sha256s = 4;
    */
@@ -1360,7 +1360,7 @@ export const BatchGetLeadsRequestSchema: GenMessage<BatchGetLeadsRequest> = /*@_
   messageDesc(file_leadintake_v1_lead_intake, 39);
 
 /**
- * Some of the results of BatchGetLeads.
+ * A message of results of BatchGetLeads.
  *
  * @generated from message leadintake.v1.BatchGetLeadsResponse
  */
@@ -1381,13 +1381,13 @@ export const BatchGetLeadsResponseSchema: GenMessage<BatchGetLeadsResponse> = /*
   messageDesc(file_leadintake_v1_lead_intake, 40);
 
 /**
- * What became of one request of BatchGetLeads.
+ * The result of one request of BatchGetLeads.
  *
  * @generated from message leadintake.v1.BatchGetLeadsResult
  */
 export type BatchGetLeadsResult = Message<"leadintake.v1.BatchGetLeadsResult"> & {
   /**
-   * Which request: its place among all requests of the call, from 0.
+   * The position of the request among all requests of the call, from 0.
    *
    * @generated from field: uint32 index = 1;
    */
@@ -1398,7 +1398,7 @@ export type BatchGetLeadsResult = Message<"leadintake.v1.BatchGetLeadsResult"> &
    */
   outcome: {
     /**
-     * What GetLead would have answered.
+     * The response that GetLead would have returned.
      *
      * @generated from field: leadintake.v1.GetLeadResponse response = 2;
      */
@@ -1406,7 +1406,7 @@ export type BatchGetLeadsResult = Message<"leadintake.v1.BatchGetLeadsResult"> &
     case: "response";
   } | {
     /**
-     * What GetLead would have failed with, details included.
+     * The error that GetLead would have returned, with details.
      *
      * @generated from field: google.rpc.Status error = 3;
      */
@@ -1423,7 +1423,7 @@ export const BatchGetLeadsResultSchema: GenMessage<BatchGetLeadsResult> = /*@__P
   messageDesc(file_leadintake_v1_lead_intake, 41);
 
 /**
- * Some of the requests of BatchListLeads.
+ * A message of requests of BatchListLeads.
  *
  * @generated from message leadintake.v1.BatchListLeadsRequest
  */
@@ -1436,23 +1436,23 @@ export type BatchListLeadsRequest = Message<"leadintake.v1.BatchListLeadsRequest
   requests: ListLeadsRequest[];
 
   /**
-   * What each request is called in the log, in the same order; none, or as many as there are requests.
+   * The id of each request in the log, in the same order; empty, or one per request.
    *
    * @generated from field: repeated string request_ids = 2;
    */
   requestIds: string[];
 
   /**
-   * The W3C traceparent of each request, empty where it has none; none, or as many as there are requests.
+   * The W3C traceparent of each request, or empty texts; empty, or one per request.
    *
    * @generated from field: repeated string traceparents = 3;
    */
   traceparents: string[];
 
   /**
-   * With whose API key each request came: the SHA-256 of its secret, 32 bytes; none, or as many as there are requests. Each
-   * key is authenticated first, and its request refused as AuthenticateApiKey would be. The request is then about the key's
-   * studio, and its own studio_id must be empty; what the key's scopes allow is for the caller to see to.
+   * The SHA-256 of the secret of each request's API key, 32 bytes; empty, or one per request. Each key is authenticated first, and
+   * its request is refused as AuthenticateApiKey would be, or with SCOPE_FORBIDDEN. The request is then executed in the key's
+   * studio, and its own studio_id must be empty.
    *
    * @generated from field: repeated bytes secret_sha256s = 4;
    */
@@ -1467,7 +1467,7 @@ export const BatchListLeadsRequestSchema: GenMessage<BatchListLeadsRequest> = /*
   messageDesc(file_leadintake_v1_lead_intake, 42);
 
 /**
- * Some of the results of BatchListLeads.
+ * A message of results of BatchListLeads.
  *
  * @generated from message leadintake.v1.BatchListLeadsResponse
  */
@@ -1488,13 +1488,13 @@ export const BatchListLeadsResponseSchema: GenMessage<BatchListLeadsResponse> = 
   messageDesc(file_leadintake_v1_lead_intake, 43);
 
 /**
- * What became of one request of BatchListLeads.
+ * The result of one request of BatchListLeads.
  *
  * @generated from message leadintake.v1.BatchListLeadsResult
  */
 export type BatchListLeadsResult = Message<"leadintake.v1.BatchListLeadsResult"> & {
   /**
-   * Which request: its place among all requests of the call, from 0.
+   * The position of the request among all requests of the call, from 0.
    *
    * @generated from field: uint32 index = 1;
    */
@@ -1505,7 +1505,7 @@ export type BatchListLeadsResult = Message<"leadintake.v1.BatchListLeadsResult">
    */
   outcome: {
     /**
-     * What ListLeads would have answered.
+     * The response that ListLeads would have returned.
      *
      * @generated from field: leadintake.v1.ListLeadsResponse response = 2;
      */
@@ -1513,7 +1513,7 @@ export type BatchListLeadsResult = Message<"leadintake.v1.BatchListLeadsResult">
     case: "response";
   } | {
     /**
-     * What ListLeads would have failed with, details included.
+     * The error that ListLeads would have returned, with details.
      *
      * @generated from field: google.rpc.Status error = 3;
      */
@@ -1530,7 +1530,7 @@ export const BatchListLeadsResultSchema: GenMessage<BatchListLeadsResult> = /*@_
   messageDesc(file_leadintake_v1_lead_intake, 44);
 
 /**
- * What can have happened to a lead.
+ * The kinds of change of a lead.
  *
  * @generated from enum leadintake.v1.LeadChangeKind
  */
@@ -1562,14 +1562,14 @@ export const LeadChangeKind = {
   UPDATED: 3,
 
   /**
-   * Nothing: somebody has asked for it once more.
+   * It did not change; ResendLeads was called.
    *
    * @generated from enum value: LEAD_CHANGE_KIND_RESENT = 4;
    */
   RESENT: 4,
 
   /**
-   * It was erased: the lead has neither name, contact, source nor note any more, but an erase_time.
+   * It was erased: the lead has an erase_time, and no name, contact, source or note.
    *
    * @generated from enum value: LEAD_CHANGE_KIND_ERASED = 5;
    */
@@ -1577,7 +1577,7 @@ export const LeadChangeKind = {
 } as const;
 
 /**
- * What can have happened to a lead.
+ * The kinds of change of a lead.
  *
  * @generated from enum leadintake.v1.LeadChangeKind
  */
@@ -1590,7 +1590,7 @@ export const LeadChangeKindSchema: GenEnum<LeadChangeKind> = /*@__PURE__*/
   enumDesc(file_leadintake_v1_lead_intake, 0);
 
 /**
- * Where a lead stands. Open are all stages but WON and LOST.
+ * The stage of a lead. All stages except WON and LOST are open.
  *
  * @generated from enum leadintake.v1.LeadStage
  */
@@ -1632,7 +1632,7 @@ export const LeadStage = {
 } as const;
 
 /**
- * Where a lead stands. Open are all stages but WON and LOST.
+ * The stage of a lead. All stages except WON and LOST are open.
  *
  * @generated from enum leadintake.v1.LeadStage
  */
@@ -1645,7 +1645,7 @@ export const LeadStageSchema: GenEnum<LeadStage> = /*@__PURE__*/
   enumDesc(file_leadintake_v1_lead_intake, 1);
 
 /**
- * How much of a lead an answer carries.
+ * How much of a lead a response contains.
  *
  * @generated from enum leadintake.v1.LeadView
  */
@@ -1658,7 +1658,7 @@ export const LeadView = {
   UNSPECIFIED: 0,
 
   /**
-   * Everything but the contact.
+   * Everything except the contact.
    *
    * @generated from enum value: LEAD_VIEW_BASIC = 1;
    */
@@ -1673,7 +1673,7 @@ export const LeadView = {
 } as const;
 
 /**
- * How much of a lead an answer carries.
+ * How much of a lead a response contains.
  *
  * @generated from enum leadintake.v1.LeadView
  */
@@ -1686,20 +1686,20 @@ export const LeadViewSchema: GenEnum<LeadView> = /*@__PURE__*/
   enumDesc(file_leadintake_v1_lead_intake, 2);
 
 /**
- * Keeps the sales leads of every studio. A studio never sees another studio's leads.
+ * Manages the sales leads of all studios. Data of one studio is never visible to another.
  *
  * Refusals carry a `google.rpc.ErrorInfo` whose reason is a `RefusalReason` without its prefix; INVALID_REQUEST also
  * carries a `google.rpc.BadRequest` that names each faulty field by its JSON path (`contact.email`). An error without
  * an ErrorInfo (unavailable, deadline_exceeded, internal) leaves the outcome unknown: send the same request again.
  *
- * Text is Unicode; lengths count code points; NUL is invalid. Ids are UUIDs in any letter case, answered in lower case.
+ * Text is Unicode; lengths count code points; NUL is invalid. Ids are UUIDs, accepted in any letter case and returned in lower case.
  *
  * @generated from service leadintake.v1.LeadIntakeService
  */
 export const LeadIntakeService: GenService<{
   /**
-   * Creates a lead, or answers an earlier creation again: the idempotency key decides within the studio and is
-   * remembered as long as the lead exists. Refused with INVALID_REQUEST, STUDIO_NOT_FOUND, SOURCE_INVALID,
+   * Creates a lead, or replays an earlier creation with the same idempotency key. The key is unique within the studio and
+   * stored as long as the lead. Refused with INVALID_REQUEST, STUDIO_NOT_FOUND, SOURCE_INVALID,
    * IDEMPOTENCY_CONFLICT (the key was used with other data) or LEAD_ALREADY_OPEN (ErrorInfo metadata `leadId`).
    *
    * @generated from rpc leadintake.v1.LeadIntakeService.CreateLead
@@ -1710,8 +1710,8 @@ export const LeadIntakeService: GenService<{
     output: typeof CreateLeadResponseSchema;
   },
   /**
-   * Reads one lead. Refused with INVALID_REQUEST, or LEAD_NOT_FOUND for an unknown lead and another studio's alike. Fails with
-   * internal when the lead is there and its record cannot be read.
+   * Reads one lead. Refused with INVALID_REQUEST, or LEAD_NOT_FOUND for an unknown lead and for another studio's lead. Fails with
+   * internal if the lead exists but its record is unreadable.
    *
    * @generated from rpc leadintake.v1.LeadIntakeService.GetLead
    */
@@ -1721,8 +1721,8 @@ export const LeadIntakeService: GenService<{
     output: typeof GetLeadResponseSchema;
   },
   /**
-   * Lists a studio's leads, newest first, one bounded page at a time; one whose record cannot be read is left out. Refused
-   * with INVALID_REQUEST.
+   * Lists a studio's leads, newest first, in bounded pages. Leads with an unreadable record are omitted. Refused with
+   * INVALID_REQUEST.
    *
    * @generated from rpc leadintake.v1.LeadIntakeService.ListLeads
    */
@@ -1732,12 +1732,11 @@ export const LeadIntakeService: GenService<{
     output: typeof ListLeadsResponseSchema;
   },
   /**
-   * Sends all leads of a studio, or of all studios, ordered by studio and then by id, both ascending. Every lead that is there
-   * when the export begins, and is not erased meanwhile, is sent exactly once, as it is at some moment of the export; of those
-   * that are created meanwhile, some may be sent. One whose record cannot be read is left out. Messages come as fast as they are
-   * taken, for as long as that lasts: unlike other calls, an export may have a deadline of up to a day, or none. A service that
-   * stops ends it with unavailable. Whoever has not got all goes on behind the last message that they processed, with its
-   * resume_token. Refused with INVALID_REQUEST or STUDIO_NOT_FOUND.
+   * Sends all leads of a studio, or of all studios, ordered by studio and then by id, both ascending. Every lead that exists when
+   * the export begins, and is not erased during it, is sent exactly once, in a state that it had during the export. Leads created
+   * during the export may be sent. Leads with an unreadable record are omitted. Messages are sent as fast as the client reads
+   * them. Unlike other calls, an export may have a deadline of up to a day, or none. A stopping service ends it with unavailable.
+   * To resume, call again with the resume_token of the last message processed. Refused with INVALID_REQUEST or STUDIO_NOT_FOUND.
    *
    * @generated from rpc leadintake.v1.LeadIntakeService.ExportLeads
    */
@@ -1747,8 +1746,8 @@ export const LeadIntakeService: GenService<{
     output: typeof ExportLeadsResponseSchema;
   },
   /**
-   * Finds a studio's leads of a contact, by the same comparison as CreateLead: the open one first, then closed ones, newest first; one
-   * whose record cannot be read is left out. Refused with INVALID_REQUEST. It cannot be asked for by an address, which others log.
+   * Finds a studio's leads of a contact, with the same comparison as CreateLead: the open one first, then closed ones, newest
+   * first. Leads with an unreadable record are omitted. Refused with INVALID_REQUEST. Not callable by GET, because proxies log URLs.
    *
    * @generated from rpc leadintake.v1.LeadIntakeService.FindLeads
    */
@@ -1758,11 +1757,10 @@ export const LeadIntakeService: GenService<{
     output: typeof FindLeadsResponseSchema;
   },
   /**
-   * Creates many leads, each on its own exactly as CreateLead does: what happens to one touches no other. A caller sends
-   * any number of messages, each with up to 100 requests, while results come as they are known, in any order, one for
-   * each request. When the call fails, requests without a result have an unknown outcome: send them again. A service
-   * that stops, or has its caller go over to another connection, ends the call without a failure: what it has not answered then, it
-   * has not looked at.
+   * Creates many leads, each independently and exactly as CreateLead does. The client sends any number of messages, each with up
+   * to 100 requests. Results are sent as they become available, in any order, one per request. If the call fails, requests without
+   * a result have an unknown outcome: send them again. When the service stops or drains the connection, the call ends without a
+   * failure, and requests without a result were not processed.
    *
    * @generated from rpc leadintake.v1.LeadIntakeService.BatchCreateLeads
    * @deprecated
@@ -1773,7 +1771,7 @@ export const LeadIntakeService: GenService<{
     output: typeof BatchCreateLeadsResponseSchema;
   },
   /**
-   * Reads many leads, each on its own exactly as GetLead does. Requests and results go as in BatchCreateLeads.
+   * Reads many leads, each independently and exactly as GetLead does. Requests and results are as in BatchCreateLeads.
    *
    * @generated from rpc leadintake.v1.LeadIntakeService.BatchGetLeads
    * @deprecated
@@ -1784,7 +1782,7 @@ export const LeadIntakeService: GenService<{
     output: typeof BatchGetLeadsResponseSchema;
   },
   /**
-   * Lists many pages, each on its own exactly as ListLeads does. Requests and results go as in BatchCreateLeads.
+   * Lists many pages, each independently and exactly as ListLeads does. Requests and results are as in BatchCreateLeads.
    *
    * @generated from rpc leadintake.v1.LeadIntakeService.BatchListLeads
    * @deprecated
@@ -1795,8 +1793,8 @@ export const LeadIntakeService: GenService<{
     output: typeof BatchListLeadsResponseSchema;
   },
   /**
-   * Moves a lead to any stage. Moving it to the stage it is in writes nothing. Refused with INVALID_REQUEST,
-   * LEAD_NOT_FOUND, or LEAD_ALREADY_OPEN when reopening while the contact has another open lead.
+   * Moves a lead to any stage. Moving it to its current stage writes nothing. Refused with INVALID_REQUEST, LEAD_NOT_FOUND, or
+   * LEAD_ALREADY_OPEN if a closed lead is reopened while its contact has another open lead.
    *
    * @generated from rpc leadintake.v1.LeadIntakeService.ChangeLeadStage
    */
@@ -1806,11 +1804,11 @@ export const LeadIntakeService: GenService<{
     output: typeof ChangeLeadStageResponseSchema;
   },
   /**
-   * Corrects a lead. An open one that gets another contact frees the former and takes that one at once. When all values are there
-   * already, nothing is written. A repetition of the creation is still answered what the creation was. Refused, in this order,
-   * with INVALID_REQUEST, LEAD_NOT_FOUND, UPDATE_TIME_MISMATCH, SOURCE_INVALID (of another source than it has), or
-   * LEAD_ALREADY_OPEN when it is open and the other contact has an open lead (ErrorInfo metadata `leadId`). Without an
-   * expected_update_time it may be repeated when its outcome is not known; with one, read the lead first.
+   * Corrects a lead. If the contact of an open lead changes, the former contact is released and the new one claimed in the same
+   * write. If no value changes, nothing is written. Replays of the creation still return the original response. Refused, in this
+   * order, with INVALID_REQUEST, LEAD_NOT_FOUND, UPDATE_TIME_MISMATCH, SOURCE_INVALID (only if the source changes), or
+   * LEAD_ALREADY_OPEN if the lead is open and the new contact has another open lead (ErrorInfo metadata `leadId`). If the outcome
+   * is unknown, retry a call without expected_update_time; before retrying one with it, read the lead.
    *
    * @generated from rpc leadintake.v1.LeadIntakeService.UpdateLead
    */
@@ -1820,9 +1818,9 @@ export const LeadIntakeService: GenService<{
     output: typeof UpdateLeadResponseSchema;
   },
   /**
-   * Writes leads that came another way or from before, with their stages and times, each on its own as CreateLead does: its
-   * idempotency key decides, and an open one holds its contact. So a call may be repeated at any time, and the same lead is not written
-   * twice. A source must be the studio's, enabled or not. Refused as a whole with INVALID_REQUEST or STUDIO_NOT_FOUND.
+   * Imports leads from another system with their stages and times. Each is independent and follows the rules of CreateLead: its
+   * idempotency key is unique, and an open lead claims its contact. A repeated call does not write a lead twice. A source must
+   * belong to the studio, enabled or not. Refused as a whole with INVALID_REQUEST or STUDIO_NOT_FOUND.
    *
    * @generated from rpc leadintake.v1.LeadIntakeService.ImportLeads
    */
@@ -1832,10 +1830,10 @@ export const LeadIntakeService: GenService<{
     output: typeof ImportLeadsResponseSchema;
   },
   /**
-   * Erases what a lead tells of its person: name, contact, source and note, and all that was computed from them. Its id, its
-   * idempotency key, its times and its stage stay. From then on there is no such lead for any other method but the feed of changes,
-   * and its contact is free. A repetition of its creation is refused with IDEMPOTENCY_CONFLICT (ErrorInfo metadata `erased`), so that
-   * a late one does not bring the person back. To erase it again changes nothing. Refused with INVALID_REQUEST or LEAD_NOT_FOUND.
+   * Erases the personal data of a lead: name, contact, source and note, and everything computed from them. Its id, idempotency
+   * key, times and stage remain. The lead no longer exists for other methods except the change feed, and its contact is released.
+   * A replay of its creation is refused with IDEMPOTENCY_CONFLICT (ErrorInfo metadata `erased`), so that a late retry does not
+   * store the data again. Erasing an erased lead changes nothing. Refused with INVALID_REQUEST or LEAD_NOT_FOUND.
    *
    * @generated from rpc leadintake.v1.LeadIntakeService.EraseLead
    */
@@ -1845,8 +1843,8 @@ export const LeadIntakeService: GenService<{
     output: typeof EraseLeadResponseSchema;
   },
   /**
-   * Erases all leads of a contact in a studio, closed ones too, as EraseLead does with each; by the same comparison as CreateLead.
-   * Done again, it erases what came since. A lead whose record cannot be read is not found. Refused with INVALID_REQUEST.
+   * Erases all leads of a contact in a studio, closed ones too, each as EraseLead does, with the same comparison as CreateLead.
+   * A repeated call also erases leads created since. Leads with an unreadable record are not found. Refused with INVALID_REQUEST.
    *
    * @generated from rpc leadintake.v1.LeadIntakeService.EraseContact
    */
@@ -1856,13 +1854,13 @@ export const LeadIntakeService: GenService<{
     output: typeof EraseContactResponseSchema;
   },
   /**
-   * Pulls leads of all studios that have changes which nobody has acknowledged, those whose changes began first in front. Waits
-   * when there are none. What is pulled is pulled again until it is acknowledged, also by others: every change arrives at least once.
-   * The first pulls of all bring every lead there is. Refused with INVALID_REQUEST.
+   * Returns leads of all studios with unacknowledged changes, oldest change first. Waits if there are none. Delivery is at least
+   * once: a change is returned again, also to other consumers, until it is acknowledged. Initially every existing lead has a
+   * change. Refused with INVALID_REQUEST.
    *
-   * A consumer keeps its copy right like this: it compares `revision` with what it has of that lead, writes the lead into its copy
-   * unless it has as high a one, and acknowledges after that. Of two consumers, or of one that was slow, either may come last. A change
-   * that a consumer cannot process, it keeps aside and acknowledges, or it stands in the way of those behind it.
+   * To maintain a copy, a consumer compares `revision` with the revision that it has stored for the lead, stores the lead if the
+   * new one is higher, and then acknowledges it. Concurrent or slow consumers may receive states out of order. A change that a
+   * consumer cannot process should be set aside and acknowledged, or it delays later ones.
    *
    * @generated from rpc leadintake.v1.LeadIntakeService.PullLeadChanges
    */
@@ -1872,9 +1870,9 @@ export const LeadIntakeService: GenService<{
     output: typeof PullLeadChangesResponseSchema;
   },
   /**
-   * Sends what PullLeadChanges would pull, as soon as it is there, for as long as the caller likes. Within one call, a state of a
-   * lead is sent once, as long as it stays among the 200 in front; another call sends again what is not acknowledged. As long as 200 leads are not, no others are sent. The call
-   * ends without a failure when the service stops, or has its caller go over to another connection: call again.
+   * Streams what PullLeadChanges would return, as soon as it is available, until the client cancels. Within one call, a state of
+   * a lead is sent once while the lead is among the 200 with the oldest changes; a new call sends unacknowledged changes again. While 200 leads are
+   * unacknowledged, no others are sent. The call ends without a failure when the service stops or drains the connection: call again.
    *
    * @generated from rpc leadintake.v1.LeadIntakeService.WatchLeadChanges
    */
@@ -1884,8 +1882,8 @@ export const LeadIntakeService: GenService<{
     output: typeof WatchLeadChangesResponseSchema;
   },
   /**
-   * Ends the changes of leads that a consumer has processed. A lead that has changed again since stays: to acknowledge an older state
-   * never hides a newer one. What is acknowledged already, and what is not there, makes no difference. Refused with INVALID_REQUEST.
+   * Acknowledges changes that a consumer has processed. A lead that has changed since remains in the feed: acknowledging an older
+   * state never hides a newer one. Unknown and already acknowledged changes are ignored. Refused with INVALID_REQUEST.
    *
    * @generated from rpc leadintake.v1.LeadIntakeService.AcknowledgeLeadChanges
    */
@@ -1895,8 +1893,8 @@ export const LeadIntakeService: GenService<{
     output: typeof AcknowledgeLeadChangesResponseSchema;
   },
   /**
-   * Has the leads of a studio sent once more, as if each had changed: for a consumer that has lost its copy. Does so with up to 500 of
-   * them; with the token of the answer, the next call goes on. Refused with INVALID_REQUEST.
+   * Marks the leads of a studio as changed, for a consumer that has lost its copy. A call marks up to 500 leads; the next call
+   * continues with the token of the response. Refused with INVALID_REQUEST.
    *
    * @generated from rpc leadintake.v1.LeadIntakeService.ResendLeads
    */

@@ -13,8 +13,8 @@ export const file_leadintake_v1_refusal: GenFile = /*@__PURE__*/
   fileDesc("ChtsZWFkaW50YWtlL3YxL3JlZnVzYWwucHJvdG8SDWxlYWRpbnRha2UudjEq7QUKDVJlZnVzYWxSZWFzb24SHgoaUkVGVVNBTF9SRUFTT05fVU5TUEVDSUZJRUQQABIiCh5SRUZVU0FMX1JFQVNPTl9JTlZBTElEX1JFUVVFU1QQARIhCh1SRUZVU0FMX1JFQVNPTl9TT1VSQ0VfSU5WQUxJRBACEh4KGlJFRlVTQUxfUkVBU09OX0tFWV9JTlZBTElEEAMSIwofUkVGVVNBTF9SRUFTT05fU1RVRElPX1NVU1BFTkRFRBAEEiMKH1JFRlVTQUxfUkVBU09OX0lTU1VFUl9GT1JCSURERU4QBRIhCh1SRUZVU0FMX1JFQVNPTl9MRUFEX05PVF9GT1VORBAGEicKI1JFRlVTQUxfUkVBU09OX0lERU1QT1RFTkNZX0NPTkZMSUNUEAcSJAogUkVGVVNBTF9SRUFTT05fTEVBRF9BTFJFQURZX09QRU4QCBIjCh9SRUZVU0FMX1JFQVNPTl9TVFVESU9fTk9UX0ZPVU5EEAkSIwofUkVGVVNBTF9SRUFTT05fTUVNQkVSX0ZPUkJJRERFThAKEiAKHFJFRlVTQUxfUkVBU09OX0tFWV9OT1RfRk9VTkQQCxIkCiBSRUZVU0FMX1JFQVNPTl9LRVlfTElNSVRfUkVBQ0hFRBAMEh4KGlJFRlVTQUxfUkVBU09OX0tFWV9SRVZPS0VEEA0SHgoaUkVGVVNBTF9SRUFTT05fS0VZX0VYUElSRUQQDhIpCiVSRUZVU0FMX1JFQVNPTl9DQUxMRVJfVU5BVVRIRU5USUNBVEVEEA8SKgomUkVGVVNBTF9SRUFTT05fRElSRUNUT1JZX0xJTUlUX1JFQUNIRUQQEBIiCh5SRUZVU0FMX1JFQVNPTl9TQ09QRV9GT1JCSURERU4QERInCiNSRUZVU0FMX1JFQVNPTl9VUERBVEVfVElNRV9NSVNNQVRDSBASEiMKH1JFRlVTQUxfUkVBU09OX0NBTExFUl9GT1JCSURERU4QE2IGcHJvdG8z");
 
 /**
- * Why the service said no: the closed list of `google.rpc.ErrorInfo.reason` (without this enum's prefix) in the domain
- * `leadintake`. A refused request changed nothing. The status code of the call stands behind each.
+ * The reason of a refusal: the closed list of `google.rpc.ErrorInfo.reason` (without this enum's prefix) in the domain
+ * `leadintake`. A refused request changed nothing. The status code of the call is in parentheses.
  *
  * @generated from enum leadintake.v1.RefusalReason
  */
@@ -25,7 +25,7 @@ export const RefusalReason = {
   UNSPECIFIED: 0,
 
   /**
-   * A field breaks a rule of the contract; BadRequest says which. (invalid_argument)
+   * A field is invalid; BadRequest names it. (invalid_argument)
    *
    * @generated from enum value: REFUSAL_REASON_INVALID_REQUEST = 1;
    */
@@ -53,7 +53,7 @@ export const RefusalReason = {
   STUDIO_SUSPENDED: 4,
 
   /**
-   * Who issued the key is no longer an owner or an admin. (permission_denied)
+   * The key's issuer is no longer an owner or an admin. (permission_denied)
    *
    * @generated from enum value: REFUSAL_REASON_ISSUER_FORBIDDEN = 5;
    */
@@ -109,49 +109,49 @@ export const RefusalReason = {
   KEY_LIMIT_REACHED: 12,
 
   /**
-   * The key is revoked, for good. (failed_precondition)
+   * The key is revoked; this is final. (failed_precondition)
    *
    * @generated from enum value: REFUSAL_REASON_KEY_REVOKED = 13;
    */
   KEY_REVOKED: 13,
 
   /**
-   * The key is past its expiry, and no new one was given. (failed_precondition)
+   * The key has expired, and the request has no new expiry. (failed_precondition)
    *
    * @generated from enum value: REFUSAL_REASON_KEY_EXPIRED = 14;
    */
   KEY_EXPIRED: 14,
 
   /**
-   * The caller did not present a token that the core knows, nor a certificate. (unauthenticated)
+   * The caller presented no valid token or certificate. (unauthenticated)
    *
    * @generated from enum value: REFUSAL_REASON_CALLER_UNAUTHENTICATED = 15;
    */
   CALLER_UNAUTHENTICATED: 15,
 
   /**
-   * The studio has 1,000 members, or 1,000 sources, and this would be another one. (failed_precondition)
+   * The studio already has 1,000 members, or 1,000 sources. (failed_precondition)
    *
    * @generated from enum value: REFUSAL_REASON_DIRECTORY_LIMIT_REACHED = 16;
    */
   DIRECTORY_LIMIT_REACHED: 16,
 
   /**
-   * The API key does not allow this. (permission_denied)
+   * The API key lacks the scope. (permission_denied)
    *
    * @generated from enum value: REFUSAL_REASON_SCOPE_FORBIDDEN = 17;
    */
   SCOPE_FORBIDDEN: 17,
 
   /**
-   * The lead has changed since the time that was expected. (aborted)
+   * The lead's update_time is not the expected one. (aborted)
    *
    * @generated from enum value: REFUSAL_REASON_UPDATE_TIME_MISMATCH = 18;
    */
   UPDATE_TIME_MISMATCH: 18,
 
   /**
-   * The caller may not call this method, or not about this studio. Its name is in the metadata as `caller`. (permission_denied)
+   * The caller may not call this method, or not for this studio. Its name is in the metadata as `caller`. (permission_denied)
    *
    * @generated from enum value: REFUSAL_REASON_CALLER_FORBIDDEN = 19;
    */
@@ -159,8 +159,8 @@ export const RefusalReason = {
 } as const;
 
 /**
- * Why the service said no: the closed list of `google.rpc.ErrorInfo.reason` (without this enum's prefix) in the domain
- * `leadintake`. A refused request changed nothing. The status code of the call stands behind each.
+ * The reason of a refusal: the closed list of `google.rpc.ErrorInfo.reason` (without this enum's prefix) in the domain
+ * `leadintake`. A refused request changed nothing. The status code of the call is in parentheses.
  *
  * @generated from enum leadintake.v1.RefusalReason
  */
