@@ -14,21 +14,21 @@ import { describeWithPrometheus, type PrometheusServer, startPrometheus } from '
 import { describeWithRedisServer, startRedis } from '../support/servers.ts';
 import { aCapture, LEADS } from '../support/service.ts';
 
-/** How long an alert may take to fire, or to end, on a busy machine; milliseconds. */
+/** How long an alert may take to fire or to resolve on a busy machine; milliseconds. */
 const CHANGES_WITHIN_MS = 90_000;
 
-/** So many requests that wait that there is an alert. */
+/** Enough pending requests to fire the overload alert. */
 const CROWD = 700;
 
-/** How long a core stands still, and then goes on; milliseconds. */
-const [STILL_MS, ON_MS] = [320, 60];
+/** How long a core is paused, and then runs; milliseconds. */
+const [PAUSED_MS, RUNNING_MS] = [320, 60];
 
-/** How long the gateway serves on once it is to stop; milliseconds. */
+/** How long the gateway keeps serving after SIGTERM; milliseconds. */
 const DRAIN_MS = 30_000;
 
 const HOUR_MS = 3_600_000;
 
-/** For how long certificates are good that are to be renewed. */
+/** The remaining validity of certificates that are due for renewal. */
 const CERTIFICATE_DAYS = 10;
 
 const dashboard = JSON.parse(readFileSync(join(ROOT, 'ops/grafana-dashboard.json'), 'utf8')) as {
@@ -38,8 +38,7 @@ const dashboard = JSON.parse(readFileSync(join(ROOT, 'ops/grafana-dashboard.json
 describeWithPrometheus('a Prometheus that scrapes core and gateway,', () => {
   describeWithRedisServer('with Redis', () => {
     describeWithMongoServer('and MongoDB,', () => {
-      const title =
-        'has every alert fire for a failure that it is there for, and data for every panel of the dashboard';
+      const title = 'fires every alert for the failure it is meant for, and has data for every panel of the dashboard';
       test(title, { timeout: 300_000 }, async () => {
         const redis = await startRedis();
         onTestFinished(() => redis.stop());
@@ -68,8 +67,8 @@ describeWithPrometheus('a Prometheus that scrapes core and gateway,', () => {
         const api = callsOf(deployment, secret);
         const { fire, end, fired } = watchAlerts(prometheus);
 
-        const usual = atOnce(2, api.everything);
-        // Until it has looked for the first time, there are none.
+        const usual = repeat(2, api.everything);
+        // There are no metrics before the first scrape.
         await end('LeadIntakeNoMetrics');
 
         await redis.kill();
@@ -82,16 +81,16 @@ describeWithPrometheus('a Prometheus that scrapes core and gateway,', () => {
         await database.revive();
         await end('LeadIntakeStoreAway', 'LeadIntakeCoreAway');
 
-        const strangers = atOnce(8, () => api.list(NOBODYS_KEY));
+        const strangers = repeat(8, () => api.list(NOBODYS_KEY));
         await fire('LeadIntakeBadKeyStorm');
         for (const loop of [strangers, usual]) await loop.stop();
 
-        const late = atOnce(1, () => standStill(deployment));
+        const late = repeat(1, () => pauseBriefly(deployment));
         await fire('LeadIntakeEventLoopLate');
         await late.stop();
 
         deployment.process('core').child.kill('SIGSTOP');
-        const crowd = atOnce(CROWD, api.create);
+        const crowd = repeat(CROWD, api.create);
         await fire('LeadIntakeOverload', 'LeadIntakeLatencyBudgetFastBurn', 'LeadIntakeLatencyBudgetSlowBurn');
         deployment.process('core').child.kill('SIGCONT');
         await crowd.stop();
@@ -101,12 +100,12 @@ describeWithPrometheus('a Prometheus that scrapes core and gateway,', () => {
         await expectEveryPanelDrawn(prometheus);
         await expiring.kill();
 
-        await letChangesWait(databaseUrl);
-        // What a core has counted holds for half a minute.
+        await backdateChanges(databaseUrl);
+        // A core caches the count of pending changes for half a minute.
         await deployment.kill('core');
         await deployment.restart('core');
         await deployment.serves();
-        const consumer = atOnce(1, () => acknowledgeOne(core));
+        const consumer = repeat(1, () => acknowledgeOne(core));
         await fire('LeadIntakeChangesWait');
         await consumer.stop();
 
@@ -121,7 +120,7 @@ describeWithPrometheus('a Prometheus that scrapes core and gateway,', () => {
   });
 });
 
-/** A core and a gateway that speak TLS with certificates which expire in so many days, and where they tell their metrics. */
+/** A core and a gateway that speak TLS with certificates that expire in `days`, and the addresses of their metrics. */
 async function deployWithCertificates(days: number) {
   const folder = temporaryFolder();
   const authority = await anAuthority('The authority of the tests');
@@ -156,7 +155,7 @@ async function deployWithCertificates(days: number) {
   return { coreMetrics, gatewayMetrics, kill: () => Promise.all([core.kill(), gateway.kill()]) };
 }
 
-/** Waits for alerts, and notes which have fired. */
+/** Waits for alerts, and records which have fired. */
 function watchAlerts(prometheus: PrometheusServer) {
   const fired = new Set<string>();
   const firing = async () => {
@@ -167,7 +166,7 @@ function watchAlerts(prometheus: PrometheusServer) {
   const patience = { timeout: CHANGES_WITHIN_MS, interval: 200 };
   return {
     fired,
-    /** Each of them, at one time or another from now on. */
+    /** Waits until each of them has fired, not necessarily at the same time. */
     async fire(...names: string[]) {
       const missing = new Set(names);
       const look = async () => {
@@ -182,7 +181,7 @@ function watchAlerts(prometheus: PrometheusServer) {
   };
 }
 
-/** What callers ask for, whatever becomes of it. */
+/** The callers' requests; their outcome does not matter. */
 function callsOf({ gatewayUrl }: Deployment, secret: string) {
   const ask = async (path: string, request: RequestInit, key = secret) => {
     const headers = { ...request.headers, authorization: `Bearer ${key}` };
@@ -199,7 +198,7 @@ function callsOf({ gatewayUrl }: Deployment, secret: string) {
   return {
     list,
     create: () => post(aCapture()),
-    /** Something of everything that a panel shows. */
+    /** One request for each outcome that a panel shows. */
     async everything() {
       const [capture, key] = [aCapture(), randomUUID()];
       await post(capture, key);
@@ -213,8 +212,8 @@ function callsOf({ gatewayUrl }: Deployment, secret: string) {
   };
 }
 
-/** Does something again and again, so many times at once, until it is stopped. */
-function atOnce(count: number, work: () => Promise<void>) {
+/** Repeats some work in `count` concurrent loops until it is stopped. */
+function repeat(count: number, work: () => Promise<void>) {
   let isOver = false;
   onTestFinished(() => {
     isOver = true;
@@ -230,17 +229,17 @@ function atOnce(count: number, work: () => Promise<void>) {
   };
 }
 
-/** Has a core do nothing for a while. */
-async function standStill(deployment: Deployment): Promise<void> {
+/** Pauses the core for a moment. */
+async function pauseBriefly(deployment: Deployment): Promise<void> {
   const { child } = deployment.process('core');
   child.kill('SIGSTOP');
-  await sleep(STILL_MS);
+  await sleep(PAUSED_MS);
   child.kill('SIGCONT');
-  await sleep(ON_MS);
+  await sleep(RUNNING_MS);
 }
 
-/** Has all leads look as if nobody had taken them for an hour. */
-async function letChangesWait(databaseUrl: string): Promise<void> {
+/** Makes all leads look as if their changes had been pending for an hour. */
+async function backdateChanges(databaseUrl: string): Promise<void> {
   const client = new MongoClient(databaseUrl);
   try {
     const since = new Date(Date.now() - HOUR_MS);

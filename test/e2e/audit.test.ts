@@ -10,8 +10,8 @@ import { aCapture, aService, leadOf } from '../support/service.ts';
 
 const service = aService();
 
-describe('who did what', () => {
-  test('is told of a studio and its keys, and of a lead, by whoever the call named', async () => {
+describe('the audit log', () => {
+  test('has the changes of a studio, its keys and a lead, each with the member that the call named', async () => {
     const { studioId, memberId, apiKeyId, secret } = await service.aStudioWithKey();
     const { id: leadId } = await leadOf(await service.post(secret, aCapture()), 201);
     const move = { studioId, leadId };
@@ -44,7 +44,7 @@ describe('who did what', () => {
     }
   });
 
-  test('is refused of a studio that is not there, and with a name that cannot be a member', async () => {
+  test('refuses an unknown studio and a member id that is not valid', async () => {
     const { studioId } = await service.aStudioWithKey();
     const studio = { id: studioId, status: StudioStatus.SUSPENDED };
 
@@ -58,7 +58,7 @@ describe('who did what', () => {
 });
 
 describe('the last use of a key', () => {
-  test('is told with the key once a caller was let in, and not when it was turned away', async () => {
+  test('is shown with the key after an admitted request, and not after a refused one', async () => {
     const { studioId, memberId, secret } = await service.aStudioWithKey();
     const lastUse = async () => (await service.apiKeys.listApiKeys({ studioId, memberId })).apiKeys[0]?.lastUsedTime;
     const status = (status: StudioStatus) => service.directory.putStudio({ studio: { id: studioId, status } });
@@ -76,12 +76,12 @@ describe('the last use of a key', () => {
     expect(used).toBeLessThanOrEqual(Date.now());
   });
 
-  test('is written at most once a minute, is never more than a minute behind, and its failing is nobody’s matter', async () => {
+  test('is written at most once a minute, is never more than a minute behind, and a failed write is ignored', async () => {
     const writes: number[] = [];
     let key: ApiKey = anApiKey();
     let fails = false;
     const note = keyUseNoter({
-      async noteApiKeyUse({ now }) {
+      async recordApiKeyUse({ now }) {
         if (fails) throw new Error('the store is away');
         writes.push(now.getTime() - NOW.getTime());
         key = { ...key, lastUsedAt: now };
@@ -89,7 +89,7 @@ describe('the last use of a key', () => {
     });
 
     for (let ms = 0; ms <= 300_000; ms += 250) {
-      // Of many who come at once, all were read before any of them was written.
+      // Concurrent requests all read the key before any of them writes.
       const readTogether = key;
       for (let count = 0; count < 3; count += 1) note(readTogether, plus(NOW, ms));
       expect(ms - (key.lastUsedAt as Date).getTime() + NOW.getTime()).toBeLessThan(60_000);

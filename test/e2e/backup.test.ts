@@ -11,10 +11,10 @@ import { aSmallDisk, describeWithSmallDisks } from '../support/small-disk.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
 
-/** So much that it takes a while to write; megabytes. */
+/** Large enough that writing it takes a while; megabytes. */
 const LARGE_MB = 128;
 
-/** A database of this release, with so much in it besides. */
+/** A database of this release, with some extra megabytes in it. */
 async function aDatabase(megabytes = 1): Promise<string> {
   const path = join(temporaryFolder(), 'leads.db');
   await openSqliteStore(path).close();
@@ -30,18 +30,18 @@ interface Options {
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** Begins a backup of a database. */
+/** Starts a backup of a database. */
 function begin(databaseUrl: string, file: string, { within = [], env = {} }: Options = {}): RunningProcess {
   return run('operator/cli.ts', { args: ['backup', file], env: { DATABASE_URL: databaseUrl, ...env }, within });
 }
 
-/** Makes one, and gives the status and what was printed. */
+/** Makes a backup; returns the exit status and the output. */
 async function backUp(databaseUrl: string, file: string, options: Options = {}) {
   const running = begin(databaseUrl, file, options);
   return [await running.ended(), running.output()];
 }
 
-test('a backup has all that is there, and nothing of what was deleted, for its owner alone', async () => {
+test('a backup has all current data, nothing that was deleted, and is readable by its owner only', async () => {
   const path = await aDatabase(8);
   const hand = new DatabaseSync(path);
   hand.exec('DELETE FROM ballast WHERE n > 2');
@@ -60,7 +60,7 @@ test('a backup has all that is there, and nothing of what was deleted, for its o
   expect(readdirSync(dirname(file))).toEqual([basename(file)]);
 });
 
-test('the file of an earlier release is backed up as it is, before a core converts it', async () => {
+test('the file of an earlier release is backed up unchanged, before a core migrates it', async () => {
   const folder = temporaryFolder();
   const [path, file] = [join(folder, 'leads.db'), join(folder, 'before.db')];
   copyFileSync(join(ROOT, 'test/upgrade/sqlite-1.0.db'), path);
@@ -83,7 +83,7 @@ test('the file of an earlier release is backed up as it is, before a core conver
   expect(contents[1]).toMatchObject({ user_version: 2 });
 });
 
-test('no file is written over, and what keeps a backup from being made is told in a line', async () => {
+test('no file is overwritten, and what prevents a backup is reported in one line', async () => {
   const [path, folder] = [await aDatabase(), temporaryFolder()];
   const [taken, unfinished, free] = ['taken.db', 'unfinished.db', 'free.db'].map((name) => join(folder, name)) as [
     string,
@@ -93,11 +93,11 @@ test('no file is written over, and what keeps a backup from being made is told i
   writeFileSync(taken, 'something else');
   writeFileSync(`${unfinished}.partial`, '');
   for (const [databaseUrl, file, says] of [
-    [`sqlite:${path}`, taken, `${taken} is there already: name another file\n`],
-    [`sqlite:${path}`, path, `${path} is there already: name another file\n`],
-    [`sqlite:${path}`, unfinished, `${unfinished}.partial is there: another backup is under way, or was killed`],
+    [`sqlite:${path}`, taken, `${taken} exists already: name another file\n`],
+    [`sqlite:${path}`, path, `${path} exists already: name another file\n`],
+    [`sqlite:${path}`, unfinished, `${unfinished}.partial exists: another backup is running, or was killed`],
     [`sqlite:${path}`, join(folder, 'nowhere/backup.db'), 'ENOENT'],
-    [`sqlite:${free}`, `${free}.backup`, `the database file ${free} is not there\n`],
+    [`sqlite:${free}`, `${free}.backup`, `the database file ${free} does not exist\n`],
     [`sqlite:${taken}`, free, `the file ${taken} is not a database`],
     ['mongodb://127.0.0.1:1/leads', free, 'DATABASE_URL names a server: back it up with its own tools\n'],
   ] as const) {
@@ -106,7 +106,7 @@ test('no file is written over, and what keeps a backup from being made is told i
   expect(readdirSync(folder).sort()).toEqual(['taken.db', 'unfinished.db.partial']);
 });
 
-test('while it is written a terminal is told how far it is; broken off by Ctrl-C, it leaves nothing', async () => {
+test('a terminal shows the progress of a backup; interrupted by Ctrl-C, it leaves no file', async () => {
   const [path, file] = [await aDatabase(LARGE_MB), join(temporaryFolder(), 'backup.db')];
   const terminal = `--import=data:text/javascript,${encodeURIComponent('process.stderr.isTTY = true')}`;
   const running = begin(`sqlite:${path}`, file, { env: { NODE_OPTIONS: terminal } });
@@ -124,8 +124,8 @@ test('while it is written a terminal is told how far it is; broken off by Ctrl-C
   expect(readdirSync(dirname(file))).toEqual([]);
 });
 
-describeWithForgetfulDisk('a backup that was told to be written', () => {
-  test('is there, whole, after a power cut', async () => {
+describeWithForgetfulDisk('a backup that was reported as written', () => {
+  test('survives a power cut whole', async () => {
     const [path, disk] = [await aDatabase(), await aForgetfulDisk()];
     const file = join(disk.folder, 'backup.db');
     expect(await backUp(`sqlite:${path}`, file)).toEqual([0, expect.stringContaining(file)]);
@@ -143,7 +143,7 @@ describeWithForgetfulDisk('a backup that was told to be written', () => {
 });
 
 describeWithSmallDisks('a backup to a disk that is full', () => {
-  test('says so, and leaves nothing', async () => {
+  test('fails with that reason, and leaves no file', async () => {
     const [path, disk] = [await aDatabase(2), await aSmallDisk(1024)];
     const file = join(disk.folder, 'backup.db');
 

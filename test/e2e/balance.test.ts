@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { type Balancer, servesCore, startBalancer } from '../support/balancer.ts';
+import { type Balancer, isCoreServing, startBalancer } from '../support/balancer.ts';
 import { times } from '../support/builders.ts';
 import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
 import { scrape } from '../support/metrics.ts';
@@ -12,15 +12,15 @@ const MAX_AGE_MS = 2000;
 const PROBE_MS = 50;
 const GATEWAYS = 4;
 
-test('behind a TCP balancer a core that joins has its share within one age of connections, under load, and no request fails', async () => {
+test('a core that joins behind a TCP balancer gets its share of the load within one connection age, and no request fails', async () => {
   const env = {
     DATABASE_URL: `sqlite:${join(temporaryFolder(), 'leads.db')}`,
     CORE_CONNECTION_MAX_AGE_MS: `${MAX_AGE_MS}`,
   };
-  const [first, second] = [await aPlace(), await aPlace()];
-  const startAt = (place: typeof first) => addressOf(run('src/main.ts', { env: { ...env, ...place.env } }));
+  const [first, second] = [await anAddress(), await anAddress()];
+  const startAt = (address: typeof first) => addressOf(run('src/main.ts', { env: { ...env, ...address.env } }));
   await startAt(first);
-  const balancer = await startBalancer([first.url, second.url], servesCore, PROBE_MS);
+  const balancer = await startBalancer([first.url, second.url], isCoreServing, PROBE_MS);
   onTestFinished(() => balancer.stop());
   const gateways = times(GATEWAYS, () =>
     run('gateway/main.ts', { env: { CORE_URL: balancer.url, QUOTA_LIMIT: '1000000000' } }),
@@ -36,16 +36,16 @@ test('behind a TCP balancer a core that joins has its share within one age of co
     while (!isOver) await createAndRead(url, secret).catch((error) => failures.push(error));
   });
   try {
-    await connectionsMore(balancer, GATEWAYS);
+    await moreConnections(balancer, GATEWAYS);
     expect(await creations(first)).toBeGreaterThan(0);
 
     await startAt(second);
     await expect.poll(() => balancer.isUsed(second.url), { timeout: 20_000 }).toBe(true);
-    // Nobody makes two before everybody has made one: their ages differ by a tenth.
-    await connectionsMore(balancer, GATEWAYS);
+    // No gateway opens two connections before each has opened one: their ages differ by a tenth.
+    await moreConnections(balancer, GATEWAYS);
 
     const [firstBefore, secondBefore] = [await creations(first), await creations(second)];
-    await connectionsMore(balancer, 2 * GATEWAYS);
+    await moreConnections(balancer, 2 * GATEWAYS);
     const [firstMade, secondMade] = [(await creations(first)) - firstBefore, (await creations(second)) - secondBefore];
     const share = secondMade / (firstMade + secondMade);
     console.info(`The core that joined has ${Math.round(100 * share)} % of the creations`);
@@ -58,8 +58,8 @@ test('behind a TCP balancer a core that joins has its share within one age of co
   expect(failures).toEqual([]);
 }, 120_000);
 
-/** Where a core is to be, and the settings that have it there. */
-async function aPlace() {
+/** The address of a core that is not started yet, and the settings for it. */
+async function anAddress() {
   const [port, metricsPort] = [await freePort(), await freePort()];
   return {
     url: `http://127.0.0.1:${port}`,
@@ -74,8 +74,8 @@ async function creations({ metricsUrl }: { readonly metricsUrl: string }): Promi
   return (await scrape(metricsUrl)).get(series) ?? 0;
 }
 
-/** Waits until so many connections more were made. */
-async function connectionsMore(balancer: Balancer, count: number): Promise<void> {
+/** Waits until `count` more connections were opened. */
+async function moreConnections(balancer: Balancer, count: number): Promise<void> {
   const before = balancer.opened();
   await expect.poll(() => balancer.opened(), { timeout: 30_000 }).toBeGreaterThanOrEqual(before + count);
 }

@@ -8,7 +8,7 @@ import { anAuthority } from '../support/certificates.ts';
 import { grpcCaller, refusalOf } from '../support/grpc.ts';
 import { addressOf, ROOT, run, temporaryFolder } from '../support/processes.ts';
 
-/** The commands about callers, on a file of their own that is not there yet. */
+/** The `callers` commands, on a file of their own that does not exist yet. */
 function commands() {
   const folder = temporaryFolder();
   const path = join(folder, 'callers.json');
@@ -20,10 +20,12 @@ function commands() {
   return { folder, path, cli, refused, token, entries: () => parseCallers(readFileSync(path, 'utf8')) };
 }
 
-test('a caller is added, given a second token, relieved of the first, and removed; its tokens are kept nowhere', async () => {
+test('a caller is added, gets a second token, loses the first, and is removed; no token is stored', async () => {
   const { folder, path, cli, refused, token, entries } = commands();
   expect(await refused('list')).toBe('[]\n');
-  expect(await refused('new', 'website')).toMatch(/^1 caller website does not exist: to add it, give its roles with --may/);
+  expect(await refused('new', 'website')).toMatch(
+    /^1 caller website does not exist: to add it, give its roles with --may/,
+  );
 
   const first = await token('website', '--may', 'gateway');
   const crm = await token('crm', '--may', 'crm', 'operator', '--studio', 'studio-1', 'studio-2');
@@ -47,7 +49,7 @@ test('a caller is added, given a second token, relieved of the first, and remove
   expect(await refused('retire', 'website', '--token', tokenHash(first).slice(0, 8))).toMatch(
     /^1 website has no token/,
   );
-  // The newer one, which has got out.
+  // The newer one, which has leaked.
   await cli('retire', 'website', '--token', tokenHash(third).slice(0, 8));
   expect(entries().website?.tokens).toMatchObject([{ sha256: tokenHash(second) }]);
   await cli('remove', 'website');
@@ -55,11 +57,11 @@ test('a caller is added, given a second token, relieved of the first, and remove
   expect(await refused('remove', 'website')).toMatch(/^1 caller website does not exist/);
   expect(await refused('new', 'Web Site', '--may', 'read')).toMatch(/^1 The file is not a callers file: names have/);
   expect(readFileSync(path, 'utf8')).not.toContain(crm);
-  // Nothing of what was refused is left.
+  // Refused commands leave no files.
   expect(readdirSync(folder)).toEqual(['callers.json']);
 }, 120_000);
 
-test('a caller presents a certificate; a file that is a link, or none of callers, is left as it is', async () => {
+test('a caller is added with a certificate; a symbolic link stays one, and a file that is not a callers file is left unchanged', async () => {
   const { folder, path, cli, refused, entries } = commands();
   const authority = await anAuthority('authority');
   const { cert } = await authority.issue('crm of ours', 'client');
@@ -75,7 +77,7 @@ test('a caller presents a certificate; a file that is a link, or none of callers
     /twice: for crm and for other/,
   );
   expect(await refused('new', 'other', '--may', 'crm', '--certificate', target)).toMatch(/has no certificate/);
-  // One that is renewed changes nothing; who presents the former is not shut out unseen.
+  // A renewed certificate of the same subject changes nothing; another subject is refused.
   expect(await cli('new', 'crm', '--certificate', certificate)).toBe('');
   writeFileSync(join(folder, 'another.pem'), (await authority.issue('crm of others', 'client')).cert);
   expect(await refused('new', 'crm', '--certificate', join(folder, 'another.pem'))).toMatch(
@@ -92,7 +94,7 @@ test('a caller presents a certificate; a file that is a link, or none of callers
   expect(existsSync(`${target}.next`)).toBe(false);
 }, 120_000);
 
-test('a token is changed under load, and no request fails; what is retired opens nothing more', async () => {
+test('a token is changed under load without a failed request, and the retired token is refused', async () => {
   const { path, cli, token } = commands();
   const first = await token('website', '--may', 'gateway');
   const crm = await token('crm', '--may', 'crm');
@@ -124,29 +126,29 @@ test('a token is changed under load, and no request fails; what is retired opens
       statuses.set(status, (statuses.get(status) ?? 0) + 1);
     }
   });
-  const some = () =>
+  const moreServed = () =>
     vi.waitUntil(
       (
         (before) => () =>
           (statuses.get(200) ?? 0) > before + 50
       )(statuses.get(200) ?? 0),
     );
-  await some();
+  await moreServed();
   const second = await token('website');
   await core.printed(/callers reloaded/);
   writeFileSync(tokenFile, second);
   await gateway.printed(/tokens for the core reloaded/);
   await cli('retire', 'website');
-  const bySecond = () =>
+  const byFirst = () =>
     caller.call(
       'ApiKeyService/AuthenticateApiKey',
       { secretSha256: Buffer.alloc(32) },
       { authorization: `Bearer ${first}` },
     );
-  await vi.waitUntil(async () => (await refusalOf(bySecond())).reason === 'CALLER_UNAUTHENTICATED', {
+  await vi.waitUntil(async () => (await refusalOf(byFirst())).reason === 'CALLER_UNAUTHENTICATED', {
     timeout: 20_000,
   });
-  await some();
+  await moreServed();
   isOver = true;
   await Promise.all(load);
   expect([...statuses.keys()]).toEqual([200]);

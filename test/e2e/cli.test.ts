@@ -14,7 +14,7 @@ import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { aLead, claimsOf, times } from '../support/builders.ts';
 import { bash, ROOT, run, temporaryFolder } from '../support/processes.ts';
 
-/** A command line on a database of its own: gives what it prints, or rejects with its status and what it says. */
+/** The command line on a database of its own: resolves with the output, or rejects with the status and standard error. */
 function commandLine() {
   const path = join(temporaryFolder(), 'leads.db');
   const env = { PATH: process.env.PATH, DATABASE_URL: `sqlite:${path}` };
@@ -29,7 +29,7 @@ function commandLine() {
   return { path, cli, given, json: async (...args: string[]) => JSON.parse(await cli('--json', ...args)) };
 }
 
-test('an operator sees and removes sources, more of them than a page has, and is told which one cannot be read', async () => {
+test('an operator lists more sources than a page has, removes one, and sees which record cannot be read', async () => {
   const { path, cli, json } = commandLine();
   await cli('studios', 'put', 's1');
   const database = new DatabaseSync(path);
@@ -55,7 +55,7 @@ test('an operator sees and removes sources, more of them than a page has, and is
   expect(stderr).toContain(`the lead source ${ids[0]} of studio s1 cannot be read: name is invalid`);
 }, 60_000);
 
-test('an operator sets up a studio, issues, replaces, lists and revokes a key, for people and for programs', async () => {
+test('an operator sets up a studio, and issues, replaces, lists and revokes a key, as text and as JSON', async () => {
   const { cli, json } = commandLine();
   expect(await json('studios', 'put', 's1', '--region', 'DE')).toEqual({
     id: 's1',
@@ -75,7 +75,7 @@ test('an operator sets up a studio, issues, replaces, lists and revokes a key, f
   expect(await json('studios', 'put', 's1', '--quota', '5000')).toMatchObject({ quotaLimit: 5000 });
   expect(await json('studios', 'put', 's1', '--status', 'suspended')).toMatchObject({ quotaLimit: 5000 });
   expect(await json('studios', 'put', 's1', '--quota', 'default')).toMatchObject({ quotaLimit: null });
-  // Nobody is there to hold to the region that it had: what is due is done now, the rest waits for its time.
+  // No core runs that uses the former region, so the step that is due runs now; the next one waits for its time.
   expect(await json('claims')).toMatchObject([{ studio: 's1', step: 'first', after: null }]);
   expect(await json('claims', '--renew')).toMatchObject([{ studio: 's1', step: 'second', after: null }]);
   await cli('members', 'put', 's1', 'owner', '--role', 'owner');
@@ -122,7 +122,7 @@ test('an operator sets up a studio, issues, replaces, lists and revokes a key, f
   expect(await json('members', 'remove', 's1', 'owner')).toEqual({ removed: null });
 }, 120_000);
 
-test('an operator corrects and finds a lead with what the standard input gives, and is told what is wrong with that', async () => {
+test('an operator corrects and finds a lead with data from standard input, and sees what is wrong with the data', async () => {
   const { path, cli, given, json } = commandLine();
   await cli('studios', 'put', 's1');
   const store = openSqliteStore(path);
@@ -163,15 +163,15 @@ test('an operator corrects and finds a lead with what the standard input gives, 
 
 test.each([
   [
-    'a refusal names its reason and the faulty fields',
+    'a refusal with its reason and the faulty fields',
     ['studios', 'put', 'not an id'],
     ['INVALID_REQUEST', 'studio.id'],
   ],
-  ['a studio that is not there', ['keys', 'list', 'nowhere', '--member', 'm'], ['STUDIO_NOT_FOUND']],
-  ['a word that is not known', ['leads', 'stage', 's1', 'x', 'sold'], ['Allowed choices are new, contacted']],
-  ['a quota that is no number', ['keys', 'quota', 's1', 'x', 'many'], ['must be a whole number, at least 1']],
-  ['an option that is missing', ['keys', 'create', 's1', '--name', 'n'], ["required option '--member"]],
-])('%s: said on standard error, with status 1', async (_, args, said) => {
+  ['an unknown studio', ['keys', 'list', 'nowhere', '--member', 'm'], ['STUDIO_NOT_FOUND']],
+  ['an unknown stage', ['leads', 'stage', 's1', 'x', 'sold'], ['Allowed choices are new, contacted']],
+  ['a quota that is not a number', ['keys', 'quota', 's1', 'x', 'many'], ['must be a whole number, at least 1']],
+  ['a missing option', ['keys', 'create', 's1', '--name', 'n'], ["required option '--member"]],
+])('%s: is reported on standard error, with status 1', async (_, args, said) => {
   const { cli } = commandLine();
 
   const failure = await cli(...args).catch((error) => error);
@@ -180,7 +180,7 @@ test.each([
   for (const text of said) expect(failure.stderr).toContain(text);
 });
 
-test('says that the database does not answer when MongoDB is silent, instead of waiting on', async () => {
+test('a command ends with an error when MongoDB does not respond', async () => {
   const server = createServer((socket) => socket.on('error', () => {})).listen(0, '127.0.0.1');
   await once(server, 'listening');
   onTestFinished(() => void server.close());
@@ -190,12 +190,12 @@ test('says that the database does not answer when MongoDB is silent, instead of 
     env: { DATABASE_URL: `mongodb://127.0.0.1:${port}/leads` },
   });
 
-  // It waits for 3 s; without a bound of its own, the driver would for 30.
+  // The command gives up after 3 s; without a timeout of its own, the driver would after 30.
   expect(await Promise.race([cli.ended(), sleep(20_000, 'still waits')])).toBe(1);
   expect(cli.output()).toMatch(/^the database cannot be reached.*\n$/);
 });
 
-test('an operator watches changes without taking them from their consumer, and has those of a studio sent once more', async () => {
+test('an operator watches changes without taking them from their consumer, and resends those of a studio', async () => {
   const { path, cli, json } = commandLine();
   await cli('studios', 'put', 'studio-1');
   const store = openSqliteStore(path);
@@ -223,7 +223,7 @@ test('an operator watches changes without taking them from their consumer, and h
   expect((await store.listLeadChanges(10)).map(({ lead }) => lead.id).sort()).toEqual([first.id, second.id].sort());
 }, 60_000);
 
-test('an operator erases a lead, and all that have long been closed, and does so again after a restore', async () => {
+test('an operator erases one lead, and all closed before a day, and repeats the erasures after a restore', async () => {
   const { path, cli, json } = commandLine();
   await cli('studios', 'put', 'studio-1');
   await cli('studios', 'put', 'studio-2');
@@ -277,11 +277,14 @@ test('an operator erases a lead, and all that have long been closed, and does so
   expect(await cli('erasures', 'export')).toMatch(new RegExp(one.id));
   writeFileSync(file, '{}');
   const broken = await cli('erasures', 'apply', file).catch((error) => error);
-  expect(broken).toMatchObject({ code: 1, stderr: 'line 1 is not an entry of a journal of erasures; the lines before it were applied\n' });
+  expect(broken).toMatchObject({
+    code: 1,
+    stderr: 'line 1 is not an entry of a journal of erasures; the lines before it were applied\n',
+  });
   expect(await json('vacuum')).toMatchObject({ before: expect.any(Number) });
 }, 120_000);
 
-test('an operator imports what another deployment exported, stopped and begun again, and it is the same', async () => {
+test('an operator imports what another deployment exported; an import that was killed and repeated ends the same', async () => {
   const [from, to] = [commandLine(), commandLine()];
   const folder = temporaryFolder();
   const file = join(folder, 'leads.ndjson');
@@ -294,7 +297,7 @@ test('an operator imports what another deployment exported, stopped and begun ag
   });
   writeFileSync(file, times(20_000, (index) => `${JSON.stringify(record(index))}\n`).join(''));
   await from.cli('studios', 'put', 's1');
-  // Killed wherever it is.
+  // Killed at an arbitrary point.
   const args = ['leads', 'import', 's1', file];
   for (const ms of [900, 1500]) {
     const importing = run('operator/cli.ts', { args, env: { DATABASE_URL: `sqlite:${from.path}` } });
@@ -329,7 +332,7 @@ test('an operator imports what another deployment exported, stopped and begun ag
   expect(noFile).toMatchObject({ code: 1, stderr: expect.stringMatching(/ENOENT|no such file/) });
 }, 120_000);
 
-test('the operator finds out whose leaked keys are, and revokes one without being a member', async () => {
+test('the operator finds the owners of leaked keys, and revokes one without being a member', async () => {
   const { cli, given, json } = commandLine();
   await cli('studios', 'put', 's1');
   await cli('members', 'put', 's1', 'boss', '--role', 'owner');

@@ -14,10 +14,10 @@ import { describeWithTools } from '../support/examples.ts';
 import { ROOT } from '../support/processes.ts';
 import { PYTHON_TOOL, pythonWithClient } from '../support/python.ts';
 
-/** A client that the suite is run against. */
+/** A client that the suite runs against. */
 interface Client {
   readonly language: string;
-  /** Gives the driver, and its arguments, from the root of the project, once it has got what it needs. */
+  /** Installs what the driver needs, and returns its command line, relative to the root of the project. */
   command(): Promise<readonly string[]>;
   /** Commands that succeed on a machine that has the language. */
   readonly needs: readonly string[];
@@ -51,7 +51,7 @@ const CLIENTS: readonly Client[] = [
   },
 ];
 
-// A driver that hangs is waited for as long as its conversation may last; what a language needs may be fetched.
+// A driver that hangs runs into the timeout of its conversation; the dependencies of a language may be downloaded.
 vi.setConfig({ hookTimeout: 300_000, testTimeout: 300_000 });
 
 let scratch: string;
@@ -60,7 +60,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(scratch, { recursive: true }));
 
-/** A Python with what the client is built on, the same one for both of its clients. */
+/** A Python with the client's dependencies, shared by both Python clients. */
 let programs: Promise<string> | undefined;
 const pythonWithHttp = async (): Promise<string> => {
   programs ??= pythonWithClient(scratch);
@@ -74,13 +74,13 @@ for (const { language, command: commandOf, needs, bugs } of CLIENTS) {
       command = await commandOf();
     });
 
-    test('does in every conversation what a client must', async () => {
+    test('does in every conversation what a client must do do', async () => {
       const verdicts = await runSuite(command, { folder: ROOT });
       expect(verdicts.filter(({ verdict }) => verdict === 'failed')).toEqual([]);
       expect(verdicts).toHaveLength(readConversations().length);
       for (const { verdict, name, reasons } of verdicts) {
         if (verdict === 'not-supported') console.warn(`NOT SUPPORTED in ${language}: ${name}: ${reasons}`);
-        if (verdict === 'not-run') tellNotRun(name, reasons);
+        if (verdict === 'not-run') reportNotRun(name, reasons);
       }
     });
 
@@ -92,7 +92,7 @@ for (const { language, command: commandOf, needs, bugs } of CLIENTS) {
       const [verdict] = await runSuite(command, { folder, only: [caughtBy] });
 
       if (verdict?.verdict === 'not-run') {
-        tellNotRun(caughtBy, verdict.reasons);
+        reportNotRun(caughtBy, verdict.reasons);
         context.skip();
       }
       expect(verdict).toMatchObject({ verdict: 'failed' });
@@ -108,25 +108,29 @@ describe('a driver', () => {
   };
 
   test.each([
-    ['prints what is no report', 'read request; echo hello; cat', 'the driver has printed what is no report: hello'],
     [
-      'reports of something else',
+      'prints something that is not a report',
+      'read request; echo hello; cat',
+      'the driver has printed what is no report: hello',
+    ],
+    [
+      'reports an unknown request',
       `read request; echo '{"id":7}'; cat`,
       'the driver has reported {"id":7} to request 1',
     ],
     ['ends', 'read request; echo why >&2; exit 3', 'the driver ended with 3; on stderr: why'],
     ['cannot be started', 'exec no-such-program', 'the driver ended with 127'],
-  ])('that %s has failed, and it is told why', async (_, script, reason) => {
+  ])('that %s has failed, with the reason', async (_, script, reason) => {
     const verdict = await verdictOn(script);
     expect(verdict).toMatchObject({ verdict: 'failed', reasons: [expect.stringContaining(reason)] });
   });
 
-  test('that cannot do what is asked has not passed', async () => {
+  test('that does not support the request has not passed', async () => {
     const verdict = await verdictOn(`read request; echo '{"id":1,"unsupported":"no network"}'`);
     expect(verdict).toMatchObject({ verdict: 'not-supported', reasons: ['no network'] });
   });
 
-  test('that does not end by itself has failed', async () => {
+  test('that does not end with status 0 has failed', async () => {
     const verdicts = await runSuite(['sh', '-c', `read request; echo '{"id":1,"unsupported":"any"}'; exit 1`], {
       only: ['creating/created'],
     });
@@ -138,14 +142,14 @@ describe('the conversations', () => {
   const folder = join(ROOT, 'sdk/conformance');
   const read = (path: string) => JSON.parse(readFileSync(join(folder, path), 'utf8'));
 
-  test.each(globSync('conversations/*.json', { cwd: folder }))('%s is as the schema says', (file) => {
+  test.each(globSync('conversations/*.json', { cwd: folder }))('%s is valid by the schema', (file) => {
     const ajv = new Ajv2020({ allErrors: true, allowUnionTypes: true, strictRequired: false });
     addFormats.default(ajv);
     const validate = ajv.compile(read('conversation.schema.json'));
     expect(validate(read(file)), ajv.errorsText(validate.errors)).toBe(true);
   });
 
-  test('have names of their own, and answers that there are', () => {
+  test('have unique names, and use only known answers', () => {
     const conversations = readConversations();
     expect(new Set(conversations.map(({ name }) => name)).size).toBe(conversations.length);
     const used = conversations.flatMap(({ calls }) => calls.flatMap(({ attempts }) => attempts));
@@ -154,8 +158,8 @@ describe('the conversations', () => {
   });
 });
 
-/** A conversation that this machine cannot hold: told on a developer's machine, a failure in CI. */
-function tellNotRun(name: string, reasons: readonly string[]): void {
+/** Reports a conversation that this machine cannot run: a warning on a developer's machine, a failure in CI. */
+function reportNotRun(name: string, reasons: readonly string[]): void {
   if (process.env.CI === 'true') throw new Error(`${name} is not run: ${reasons}`);
   console.warn(`NOT RUN: ${name}: ${reasons}`);
 }

@@ -4,11 +4,11 @@ import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
 import { run, temporaryFolder } from '../support/processes.ts';
 
-/** Anybody but root; to root every file is open. */
+/** Runs a command as a user other than root, who may open every file. */
 const NOBODY = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', '--'];
 const isRoot = process.getuid?.() === 0;
 
-describe('a database file that cannot be used is named, with what to do, in one line and no more; status 1', () => {
+describe('an unusable database file is reported in one line, with what to do, and status 1', () => {
   test.each([
     ['the core', 'src/main.ts', []],
     ['the command line', 'operator/cli.ts', ['studios', 'get', 'demo']],
@@ -24,7 +24,7 @@ describe('a database file that cannot be used is named, with what to do, in one 
   });
 
   test.each([[['studios', 'put', 'demo']], [['vacuum']]])(
-    'a file of something else stays as it is: %j',
+    'a file of another application stays unchanged: %j',
     async (args) => {
       const path = join(temporaryFolder(), 'shop.db');
       const shop = new DatabaseSync(path);
@@ -35,14 +35,12 @@ describe('a database file that cannot be used is named, with what to do, in one 
       const running = run('operator/cli.ts', { args, env: { DATABASE_URL: `sqlite:${path}` } });
 
       expect(await running.ended()).toBe(1);
-      expect(running.output()).toBe(
-        `the database file ${path} has tables, and none of leads: name a file of its own\n`,
-      );
+      expect(running.output()).toBe(`the database file ${path} belongs to another program: name a file of its own\n`);
       expect(readFileSync(path)).toEqual(before);
     },
   );
 
-  test('by npm start, of the file that it chooses itself', async () => {
+  test('by npm start, for its default file', async () => {
     const cwd = temporaryFolder();
     writeFileSync(join(cwd, 'data'), 'no folder');
 
@@ -50,7 +48,7 @@ describe('a database file that cannot be used is named, with what to do, in one 
 
     expect(await running.ended()).toBe(1);
     expect(running.output()).toMatch(
-      /^StoreUnavailable: the database file data\/lead-intake\.db cannot be: a part of its path is a file/m,
+      /^StoreUnavailable: the database file data\/lead-intake\.db cannot be created: a part of its path is a file/m,
     );
     expect(running.output()).not.toMatch(/^ {4}at |Command failed/m);
   });

@@ -69,7 +69,7 @@ describeWithChromium('the docs, in a browser and behind a prefix', (open) => {
   });
 
   test.each(['light', 'dark'] as const)(
-    'every page fits on a phone, and is %s when the phone is',
+    'every page fits on a phone, and follows its colour scheme: %s',
     { timeout: 240_000 },
     async (colorScheme) => {
       const page = await open(`${publicUrl}/docs`, { viewport: PHONE, colorScheme });
@@ -92,7 +92,7 @@ describeWithChromium('the docs, in a browser and behind a prefix', (open) => {
   );
 });
 
-/** Whether a colour is nearer to white or to black. */
+/** Returns whether a colour is nearer to white or to black. */
 function toneOf(colour: string): 'light' | 'dark' {
   const [red = 0, green = 0, blue = 0] = colour.match(/[\d.]+/g)?.map(Number) ?? [];
   return red + green + blue > 382 ? 'light' : 'dark';

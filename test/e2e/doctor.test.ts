@@ -149,7 +149,7 @@ describe('the core', () => {
 });
 
 test.each([
-  ['has expired', -10, -1, /^fault: has expired at .*: renew it/],
+  ['has expired', -10, -1, /^fault: expired at .*: renew it/],
   ['is not valid yet', 1, 100, /^fault: is not valid before /],
   ['ends soon', -10, 20.5, /^warning: expires in 20 days: renew it/],
 ])("the core's certificate %s", async (_what, from, until, said) => {

@@ -13,7 +13,7 @@ import { aSmallDisk, describeWithSmallDisks } from '../support/small-disk.ts';
 
 const LEADS = 1000;
 
-/** Nothing changes what stands there. */
+// Shared by all tests, which only read it.
 let folder: string;
 let env: { DATABASE_URL: string };
 let leads: Lead[];
@@ -35,7 +35,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const CLI = join(ROOT, 'operator/cli.ts');
 
-/** Carries out a command to its end; what it says on both outputs is one text, of any length. */
+/** Runs a command to its end; returns its status, and both outputs as one text. */
 async function ended(command: string, ...args: string[]): Promise<{ status: number; output: string }> {
   const child = { env: { PATH: process.env.PATH, ...env }, maxBuffer: 1e8 };
   const { code = 0, stdout, stderr } = await promisify(execFile)(command, args, child).catch((error) => error);
@@ -52,7 +52,7 @@ const idsIn = (ndjson: string) =>
     .map((line) => JSON.parse(line).id);
 const idsOf = (of: readonly Lead[]) => of.map(({ id }) => id);
 
-test('an operator sees studios, the newest leads of one, and a lead', async () => {
+test('an operator lists studios and the newest leads of one, and reads a lead', async () => {
   const json = async (...args: string[]) => JSON.parse((await cli('--json', ...args)).output);
   expect(await json('studios', 'list')).toEqual([
     { id: 's1', status: 'suspended', regionCode: null, quotaLimit: null },
@@ -73,7 +73,7 @@ test('an operator sees studios, the newest leads of one, and a lead', async () =
   );
 });
 
-test('all leads go to the standard output, and to a file that is broken off and gone on with', async () => {
+test('all leads are exported to standard output, and to a file whose export is interrupted and resumed', async () => {
   expect(idsIn((await cli('leads', 'export')).output)).toEqual(idsOf(leads));
   expect(idsIn((await cli('leads', 'export', '--studio', 's2')).output)).toEqual(idsOf(leads.slice(LEADS / 2)));
 
@@ -87,7 +87,7 @@ test('all leads go to the standard output, and to a file that is broken off and 
   expect((await cli('leads', 'export', '--format', 'csv')).output).toBe(whole);
 });
 
-test('a terminal is shown a CSV of which it obeys nothing', async () => {
+test('a CSV on a terminal has no control characters', async () => {
   const terminal = `--import=data:text/javascript,${encodeURIComponent('process.stdout.isTTY = true')}`;
   const { status, output } = await ended('env', `NODE_OPTIONS=${terminal}`, CLI, 'leads', 'export', '--format', 'csv');
 
@@ -97,27 +97,27 @@ test('a terminal is shown a CSV of which it obeys nothing', async () => {
 });
 
 test.each([
-  ['a studio that is not there', ['leads', 'export', '--studio', 's3', '--output', 'unwritten'], 'STUDIO_NOT_FOUND'],
-  ['a token that is none', ['leads', 'export', '--resume-from', 'x'], 'resumeToken'],
-  ['two places to begin', ['leads', 'export', '--resume', '--resume-from', 'x'], 'cannot be used with'],
-  ['a file that is to be gone on with and not named', ['leads', 'export', '--resume'], '--output'],
-  ['a format that nobody knows', ['leads', 'export', '--format', 'xlsx'], 'ndjson, csv'],
-  ['a folder that is not there', ['leads', 'export', '--output', '/nowhere/out'], '/nowhere/out: ENOENT'],
-  ['leads of a studio that is not there', ['leads', 'list', '--studio', 's3'], 'STUDIO_NOT_FOUND'],
-  ['no leads at all', ['leads', 'list', '--studio', 's1', '--limit', '0'], 'at least 1'],
+  ['an unknown studio', ['leads', 'export', '--studio', 's3', '--output', 'unwritten'], 'STUDIO_NOT_FOUND'],
+  ['an invalid token', ['leads', 'export', '--resume-from', 'x'], 'resumeToken'],
+  ['two positions to resume from', ['leads', 'export', '--resume', '--resume-from', 'x'], 'cannot be used with'],
+  ['--resume without a file', ['leads', 'export', '--resume'], '--output'],
+  ['an unknown format', ['leads', 'export', '--format', 'xlsx'], 'ndjson, csv'],
+  ['a missing folder', ['leads', 'export', '--output', '/nowhere/out'], '/nowhere/out: ENOENT'],
+  ['the leads of an unknown studio', ['leads', 'list', '--studio', 's3'], 'STUDIO_NOT_FOUND'],
+  ['a limit of 0', ['leads', 'list', '--studio', 's1', '--limit', '0'], 'at least 1'],
   [
     'a lead of another studio',
     ['leads', 'get', '--studio', 's1', '01890a5d-ac96-774b-bcce-b302099a8057'],
     'LEAD_NOT_FOUND',
   ],
-])('%s: said with status 1', async (_, args, said) => {
+])('%s: is refused with status 1', async (_, args, said) => {
   const { status, output } = await cli(...args);
 
   expect(status).toBe(1);
   expect(output).toContain(said);
 });
 
-test('who has enough of it and closes the pipe hears nothing of that', async () => {
+test('a reader that closes the pipe early causes no error', async () => {
   const script = `export DATABASE_URL=${env.DATABASE_URL}
     ${CLI} leads export | head -n 1 | wc -l
     echo "\${PIPESTATUS[@]}"`;
@@ -125,14 +125,14 @@ test('who has enough of it and closes the pipe hears nothing of that', async () 
 });
 
 describeIf(process.platform === 'linux', 'on Linux', 'run it there', () => {
-  test('an output that has no room is told, with status 1', async () => {
+  test('a full output device is reported, with status 1', async () => {
     const script = `DATABASE_URL=${env.DATABASE_URL} ${CLI} leads export > /dev/full; echo "status $?"`;
     expect(await bash(script)).toBe('the standard output: ENOSPC: no space left on device, write\nstatus 1\n');
   });
 });
 
-describeWithSmallDisks('on a disk of its own', () => {
-  test('an export that fills it is told, and goes on once there is room, in whole lines', async () => {
+describeWithSmallDisks('on a small disk', () => {
+  test('an export that fills the disk reports it, and resumes with whole lines once there is room', async () => {
     const disk = await aSmallDisk(1024);
     const path = join(disk.folder, 'out');
     const [command = '', ...within] = disk.within;

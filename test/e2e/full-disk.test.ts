@@ -10,8 +10,8 @@ import { aSmallDisk, describeWithSmallDisks, type SmallDisk } from '../support/s
 
 vi.setConfig({ testTimeout: 60_000 });
 
-/** How long a change may take to be seen from outside: cores and gateways look about once a second; milliseconds. */
-const SEEN_WITHIN_MS = 10_000;
+/** How long readiness may take to follow a change: cores and gateways check about once a second; milliseconds. */
+const READINESS_WITHIN_MS = 10_000;
 
 describeWithSmallDisks('a service on SQLite whose disk is full', () => {
   /** A core on a disk of its own. */
@@ -26,7 +26,7 @@ describeWithSmallDisks('a service on SQLite whose disk is full', () => {
     return { core, DATABASE_URL, storeUp };
   }
 
-  /** The same, with a gateway to it. */
+  /** A core on a disk of its own, with a gateway. */
   async function aService(disk: SmallDisk) {
     const { core, ...more } = await aCore(disk);
     const CORE_URL = await addressOf(core);
@@ -49,24 +49,24 @@ describeWithSmallDisks('a service on SQLite whose disk is full', () => {
     };
   }
 
-  test('is not ready from the first refusal on, says so, reads on, and is ready again by itself', async () => {
+  test('is not ready from the first refused write on, keeps reading, and is ready again once there is room', async () => {
     const disk = await aSmallDisk(4096);
     const service = await aService(disk);
-    await expect.poll(service.readyz, { timeout: SEEN_WITHIN_MS }).toBe(200);
+    await expect.poll(service.readyz, { timeout: READINESS_WITHIN_MS }).toBe(200);
     expect((await service.post(crypto.randomUUID(), aCapture())).status).toBe(201);
     expect(await service.storeUp()).toBe(1);
 
     disk.fill();
     const [key, capture] = [crypto.randomUUID(), aCapture({ note: 'x'.repeat(2000) })];
-    // What there was room for already goes in.
+    // The space already allocated to the file takes some writes.
     await expect
       .poll(async () => (await service.post(crypto.randomUUID(), aCapture({ note: 'x'.repeat(2000) }))).status, {
-        timeout: SEEN_WITHIN_MS,
+        timeout: READINESS_WITHIN_MS,
       })
       .toBe(503);
 
-    await expect.poll(service.readyz, { timeout: SEEN_WITHIN_MS }).toBe(503);
-    // And it stays so, however often it is asked, while nothing changes.
+    await expect.poll(service.readyz, { timeout: READINESS_WITHIN_MS }).toBe(503);
+    // It stays not ready, however often it is probed.
     for (const _ of times(25, () => 0)) {
       expect(await service.readyz()).toBe(503);
       await new Promise((resolve) => setTimeout(resolve, 100));
@@ -83,12 +83,12 @@ describeWithSmallDisks('a service on SQLite whose disk is full', () => {
     expect(doctor.output()).toMatch(/FAULT +database +its disk is full/);
 
     disk.free();
-    await expect.poll(service.readyz, { timeout: SEEN_WITHIN_MS }).toBe(200);
+    await expect.poll(service.readyz, { timeout: READINESS_WITHIN_MS }).toBe(200);
     expect(await service.storeUp()).toBe(1);
     expect((await service.post(key, capture)).status).toBe(201);
   });
 
-  test('and that is killed is not ready when it is started again, until there is room', async () => {
+  test('that was killed is not ready after a restart until there is room', async () => {
     const disk = await aSmallDisk(4096);
     const { core: first } = await aService(disk);
     await first.kill();
@@ -99,10 +99,10 @@ describeWithSmallDisks('a service on SQLite whose disk is full', () => {
     expect(await storeUp()).toBe(0);
 
     disk.free();
-    await expect.poll(storeUp, { timeout: SEEN_WITHIN_MS }).toBe(1);
+    await expect.poll(storeUp, { timeout: READINESS_WITHIN_MS }).toBe(1);
   });
 
-  test('and that was stopped says at its next start which file finds no room', async () => {
+  test('that was stopped reports at its next start which file has no room', async () => {
     const disk = await aSmallDisk(4096);
     const { core: first, DATABASE_URL } = await aService(disk);
     first.child.kill('SIGTERM');

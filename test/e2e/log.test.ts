@@ -20,7 +20,7 @@ interface Processes {
   readonly studio: StudioWithKey;
 }
 
-/** Core and gateway as processes of their own, whose output is their log. */
+/** Core and gateway as separate processes, whose output is their log. */
 async function startBoth(env: Record<string, string> = {}): Promise<Processes> {
   const core = run('src/main.ts', {
     env: { ...env, CORE_TOKEN, DATABASE_URL: `sqlite:${join(temporaryFolder(), 'leads.db')}` },
@@ -37,15 +37,15 @@ const LISTENING = /Server listening at (http:\/\/[0-9.:]+)/;
 
 type Line = Readonly<Record<string, unknown>>;
 
-/** The lines about a request, once there is one that ends it. */
+/** The lines of a request, once its last one is written. */
 async function linesAbout(process: RunningProcess, requestId: string): Promise<Line[]> {
   await process.printed(new RegExp(`"requestId":"${requestId}".*"durationMs"`));
   const lines = process.output().split('\n');
   return lines.filter((line) => line.includes(`"requestId":"${requestId}"`)).map((line) => JSON.parse(line) as Line);
 }
 
-/** What a line says, without what every line has. */
-const told = ({ level: _level, time: _time, pid: _pid, hostname: _hostname, durationMs, ...line }: Line) => {
+/** The fields of a line, without those that every line has. */
+const fieldsOf = ({ level: _level, time: _time, pid: _pid, hostname: _hostname, durationMs, ...line }: Line) => {
   expect(durationMs).toEqual(expect.any(Number));
   return line;
 };
@@ -60,7 +60,7 @@ function create({ url, studio }: Processes, requestId: string, idempotencyKey: s
   return { url: `${url}${LEADS}`, init: { method: 'POST', headers, body: JSON.stringify(body) } };
 }
 
-test('a request id leads from the edge to what was stored: who, which operation, how it ended, which lead', {
+test('the lines of gateway and core share a request id, and have the caller, the operation, the outcome and the lead', {
   tags: ['7.2'],
 }, async () => {
   const processes = await startBoth();
@@ -90,12 +90,12 @@ test('a request id leads from the edge to what was stored: who, which operation,
     { ...at, requestId: 'faulty', status: 400, outcome: 'integration_invalid_request' },
   ];
   for (const expected of gatewayLines) {
-    expect((await linesAbout(gateway, String(expected.requestId))).map(told)).toEqual([expected]);
+    expect((await linesAbout(gateway, String(expected.requestId))).map(fieldsOf)).toEqual([expected]);
   }
   const asked = { name: 'core', operation: 'AuthenticateApiKey', outcome: 'ok', ...who };
   const done = { name: 'core', operation: 'CreateLead', studioId };
   for (const [requestId, ...own] of [
-    // The first with a key is asked about by itself; so is one that never gets to the core otherwise.
+    // The first request of a key authenticates it separately; so does one that does not reach the core otherwise.
     ['first', asked, { ...done, outcome: 'ok', replayed: false, leadId }],
     ['again', { ...done, outcome: 'ok', replayed: true, leadId }],
     ['other-data', { ...done, outcome: 'IDEMPOTENCY_CONFLICT' }],
@@ -103,13 +103,13 @@ test('a request id leads from the edge to what was stored: who, which operation,
     ['faulty', asked],
   ] as const) {
     const expected = own.map((line) => ({ ...line, requestId }));
-    await expect.poll(async () => (await linesAbout(core, requestId)).map(told)).toEqual(expected);
+    await expect.poll(async () => (await linesAbout(core, requestId)).map(fieldsOf)).toEqual(expected);
   }
   for (const { output } of [core, gateway]) expect(output()).not.toMatch(/hidden|not to be seen/i);
   for (const { output } of [core, gateway]) expect(output()).not.toContain(studio.secret.slice(4, 40));
 });
 
-test('a request whose caller left before the answer is told, too, and the core tells what became of it', async () => {
+test('a request whose caller disconnects before the response is logged, and the core logs its outcome', async () => {
   const processes = await startBoth();
   const { core, gateway, studio } = processes;
   const headers = { authorization: `Bearer ${studio.secret}`, 'x-request-id': 'left' };
@@ -118,9 +118,9 @@ test('a request whose caller left before the answer is told, too, and the core t
   const sent = once(leaving, 'finish');
   leaving.end();
   await sent;
-  // Whoever is served later is served by a gateway that has seen the one before.
+  // The gateway has seen the request before once it answers a later one.
   await fetch(`${processes.url}/healthz`);
-  // Whoever only closes may still read, as far as anybody can see, and is answered.
+  // A reset, because a peer that only closes its direction may still read, and gets its response.
   leaving.socket?.resetAndDestroy();
 
   const lines = await linesAbout(gateway, 'left');
@@ -130,7 +130,7 @@ test('a request whose caller left before the answer is told, too, and the core t
   expect(await linesAbout(core, 'left')).toContainEqual(expect.objectContaining({ outcome: 'ok' }));
 });
 
-test('a fault is told with its causes, and a text that cannot be read is told as well', async () => {
+test('a fault is logged with its causes, and so is a request whose path cannot be decoded', async () => {
   const { gateway, core, url, studio } = await startBoth();
   core.child.kill('SIGKILL');
   await core.ended();
@@ -146,7 +146,7 @@ test('a fault is told with its causes, and a text that cannot be read is told as
   expect(await linesAbout(gateway, 'no-url')).toEqual([expect.objectContaining(unreadable)]);
 });
 
-test('where lines about requests are not written, nothing is done for them', () => {
+test('no observer is created when the log level excludes request lines', () => {
   const warnings = pino({ level: 'warn' });
   const lines = pino({ level: 'info' });
 
@@ -155,7 +155,7 @@ test('where lines about requests are not written, nothing is done for them', () 
 });
 
 describeIf(hasCommand('script'), 'in a terminal', 'install bsdutils', () => {
-  test('the log is for the eyes', async () => {
+  test('the log is human-readable', async () => {
     const folder = temporaryFolder();
     const env = `DATABASE_URL=sqlite:${folder}/leads.db CORE_PORT=0 SHUTDOWN_DRAIN_MS=0`;
     const command = `${env} timeout -s TERM 5 ${process.execPath} ${ROOT}/src/main.ts`;

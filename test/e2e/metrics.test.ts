@@ -7,7 +7,7 @@ import { times } from '../support/builders.ts';
 import { growth, type Samples } from '../support/metrics.ts';
 import { ROOT } from '../support/processes.ts';
 import { rawConversation } from '../support/raw-http.ts';
-import { aCapture, anOwnService, aService, LEADS, type StudioWithKey } from '../support/service.ts';
+import { aCapture, aSeparateService, aService, LEADS, type StudioWithKey } from '../support/service.ts';
 
 const METRICS = {
   core: { CORE_METRICS_ADDRESS: '127.0.0.1:0' },
@@ -20,7 +20,7 @@ beforeAll(async () => {
   studio = await service.aStudioWithKey();
 });
 
-/** What a piece of work adds to the counts that are looked for. */
+/** The growth of the matching series during some work. */
 async function counted(read: () => Promise<Samples>, name: RegExp, work: () => Promise<unknown>) {
   const before = await read();
   await work();
@@ -28,7 +28,7 @@ async function counted(read: () => Promise<Samples>, name: RegExp, work: () => P
   return Object.fromEntries(Object.entries(grown).filter(([series]) => name.test(series)));
 }
 
-/** One request for every way that a creation can end. */
+/** One request for each outcome of a creation. */
 async function createInEveryWay(): Promise<void> {
   const { secret } = studio;
   const body = aCapture();
@@ -41,7 +41,7 @@ async function createInEveryWay(): Promise<void> {
 }
 
 describe('the metrics', () => {
-  test('of the gateway count every request by operation and outcome, and replays by themselves', async () => {
+  test('of the gateway count requests by operation and outcome, and replays separately', async () => {
     const grown = await counted(service.gatewayMetrics, /_(?:count\{operation=.*outcome|total)/, async () => {
       await createInEveryWay();
       await service.get(studio.secret);
@@ -65,13 +65,13 @@ describe('the metrics', () => {
     });
   });
 
-  test('of the core count every call by operation and outcome, what shared a message, and what shared a commit', async () => {
+  test('of the core count calls by operation and outcome, and the sizes of messages and commits', async () => {
     const grown = await counted(service.coreMetrics, /_(?:count\{|total)/, createInEveryWay);
 
     const of = (operation: string, outcome: string) =>
       `lead_intake_core_call_duration_seconds_count{operation="${operation}",outcome="${outcome}"}`;
     expect(grown).toMatchObject({
-      // The one that does not get to the core otherwise; the key of each other goes along with it.
+      // Of the request that is refused by the gateway; the others carry their key with them.
       [of('AuthenticateApiKey', 'ok')]: 1,
       [of('CreateLead', 'ok')]: 2,
       [of('CreateLead', 'IDEMPOTENCY_CONFLICT')]: 1,
@@ -83,8 +83,8 @@ describe('the metrics', () => {
     });
   });
 
-  test('tell what the quota did', async () => {
-    const own = await anOwnService({ ...METRICS, gateway: { ...METRICS.gateway, QUOTA_LIMIT: '2' } });
+  test('count the decisions of the quota', async () => {
+    const own = await aSeparateService({ ...METRICS, gateway: { ...METRICS.gateway, QUOTA_LIMIT: '2' } });
     const { secret } = await own.aStudioWithKey();
     const grown = await counted(own.gatewayMetrics, /quota_duration_seconds_count/, () =>
       Promise.all(times(5, () => own.get(secret))),
@@ -95,7 +95,7 @@ describe('the metrics', () => {
     });
   });
 
-  test('tell what runs, how it fares, and that everything it needs is there', async () => {
+  test('have the version, the health of the process, and the availability of its dependencies', async () => {
     const gateway = await service.gatewayMetrics();
     const core = await service.coreMetrics();
 
@@ -117,7 +117,7 @@ describe('the metrics', () => {
     expect([gateway.get('lead_intake_gateway_stopping'), core.get('lead_intake_core_stopping')]).toEqual([0, 0]);
   });
 
-  test('have no more series for all that callers make up', async () => {
+  test('have no more series whatever names callers make up', async () => {
     const strange = (): string => randomBytes(6).toString('hex');
     const { host } = new URL(service.url);
     const everything = async () => {
@@ -147,8 +147,8 @@ describe('the metrics', () => {
     expect(before.length).toBeLessThan(1000);
   });
 
-  test('are told at their own address, which tells nothing else', async () => {
-    const own = await anOwnService(METRICS);
+  test('are served at their own address, which serves nothing else', async () => {
+    const own = await aSeparateService(METRICS);
     for (const url of [own.gatewayMetricsUrl, own.coreMetricsUrl]) {
       expect((await fetch(url as string)).headers.get('content-type')).toMatch(/^text\/plain; version=0\.0\.4/);
       expect((await fetch(url as string, { method: 'POST' })).status).toBe(404);
@@ -157,8 +157,8 @@ describe('the metrics', () => {
     expect((await fetch(`${own.url}/metrics`)).status).toBe(404);
   });
 
-  test('are told nowhere unless an address is set', async () => {
-    const own = await anOwnService();
+  test('are not served unless an address is set', async () => {
+    const own = await aSeparateService();
     expect([own.gatewayMetricsUrl, own.coreMetricsUrl]).toEqual([undefined, undefined]);
   });
 });

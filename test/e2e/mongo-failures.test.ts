@@ -8,7 +8,7 @@ import { times } from '../support/builders.ts';
 import { describeWithMongoServer, isCommand, type MongoWireServer, startWireServer } from '../support/mongodb.ts';
 import {
   aCapture,
-  anOwnService,
+  aSeparateService,
   aService,
   expectProblem,
   type LeadJson,
@@ -17,16 +17,16 @@ import {
 } from '../support/service.ts';
 import { type Loss, startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 
-// Many tests wait until somebody gives up, several times.
+// Many tests wait for several timeouts.
 vi.setConfig({ testTimeout: 120_000 });
 
-/** The core gives up on the database after 4 s, the gateway on the core after 5 s; the rest is this machine's. */
+/** The core's deadline for the database is 4 s, the gateway's for the core 5 s; the rest allows for a slow machine. */
 const ANSWERED_WITHIN_MS = 7000;
 
 /** How long recovery may take on a busy machine; milliseconds. */
 const RECOVERS_WITHIN_MS = 15_000;
 
-/** More than the driver opens for commands, and some to watch the server. */
+/** The driver's pool for commands, and some connections that monitor the server. */
 const MAX_CONNECTIONS = 110;
 
 describeWithMongoServer('a service whose MongoDB fails', () => {
@@ -51,16 +51,16 @@ describeWithMongoServer('a service whose MongoDB fails', () => {
     studio = await service.aStudioWithKey();
   });
   afterEach(async () => {
-    // Whatever became of the test: nothing that comes after it would be answered.
+    // Also after a failed test: the later ones need the database.
     proxy.heal();
     mongo.resume();
     await recovered();
   });
 
   describe('when replies to commands get lost', () => {
-    // A creation has four: the key, its studio, the studio again with the source, the insert.
+    // A creation sends four commands: for the key, its studio, the studio again with the source, and the insert.
     test.each(times(5, (index) => index + 1))(
-      'a creation that loses the reply to its command No. %i is answered truly, and a retry makes no second lead',
+      'a creation that loses the reply to its command %i gets a true response, and a retry creates no second lead',
       async (from) => {
         for (const count of [1, 2, 3]) {
           await createWith({ of: isCommand('find', 'insert'), from, count }, { sourceId: studio.sourceId });
@@ -68,18 +68,18 @@ describeWithMongoServer('a service whose MongoDB fails', () => {
       },
     );
 
-    test('an insert that was written, and whose reply is lost, is one lead whatever is answered, many times in a row', async () => {
+    test('an insert whose reply is lost after the write is one lead whatever the response, many times in a row', async () => {
       for (const count of times(15, (index) => 1 + (index % 3))) {
         await createWith({ of: isCommand('insert'), count });
         expect(proxy.lost()).toBeGreaterThan(0);
       }
     });
 
-    test('so is one after which the connection falls silent', async () => {
+    test('an insert after which the connection falls silent is one lead', async () => {
       for (const count of [1, 4]) await createWith({ of: isCommand('insert'), count, by: 'silence' });
     });
 
-    test('so is one of which the replies to all later questions are lost as well, until the retry', async () => {
+    test('an insert is one lead when all later replies are lost as well, until the retry', async () => {
       const [capture, key] = [aCapture(), { 'idempotency-key': randomUUID() }];
       const before = await service.countLeads(studio.studioId);
       let isWritten = false;
@@ -123,7 +123,7 @@ describeWithMongoServer('a service whose MongoDB fails', () => {
       expect(await service.countLeads(studio.studioId)).toBe(1);
     });
 
-    test('many leads for one contact, while replies get lost, are one; the others are told so or may ask again', async () => {
+    test('many leads for one contact, while replies get lost, are one; the other callers get a 409 or may retry', async () => {
       const contact = { type: 'email', value: `${randomUUID()}@example.org` };
       const captures = times(40, (index) => ({ capture: aCapture({ contact, note: `${index}` }), key: randomUUID() }));
       proxy.loseReplies({ of: isCommand('find', 'insert'), from: 10, count: 20 });
@@ -140,7 +140,7 @@ describeWithMongoServer('a service whose MongoDB fails', () => {
       const statuses = again.map(({ status }) => status);
       expect(statuses.filter((status) => status === 201)).toHaveLength(1);
       expect(statuses.filter((status) => status === 409)).toHaveLength(captures.length - 1);
-      // What was said in the trouble was true.
+      // The responses during the failure were true.
       for (const [index, { status }] of first.entries()) expect([503, statuses[index]]).toContain(status);
       expect(await service.countLeads(studio.studioId)).toBe(1);
     });
@@ -180,7 +180,7 @@ describeWithMongoServer('a service whose MongoDB fails', () => {
       ['the reply', { count: 1 }],
       ['the reply, again and again', { count: 3 }],
       ['any reply for a time, the connection being silent', { count: 2, by: 'silence' }],
-    ])('a correction that is written, but loses %s, is one, whatever is answered', async (_, loss) => {
+    ])('a correction that is written, but loses %s, is written once, whatever the response', async (_, loss) => {
       const { studioId } = studio;
       const { id } = await leadOf(await service.post(studio.secret, aCapture()), 201);
       for (const note of ['one', 'two', 'three']) {
@@ -196,7 +196,7 @@ describeWithMongoServer('a service whose MongoDB fails', () => {
 
         const written = await read(id);
         expect(written.note).toBe(note);
-        // Never that the time is not the expected one: it was, when this was written.
+        // Never a mismatch of the expected time: it matched when this was written.
         if (typeof answered === 'number') expect(answered).toBe(Code.Unavailable);
         else expect(timeOf(answered)).toBe(written.updatedAt);
       }
@@ -204,7 +204,7 @@ describeWithMongoServer('a service whose MongoDB fails', () => {
       expect(events).toHaveLength(3);
     });
 
-    /** Creates a lead while replies get lost, then again without; expects that the answers are true and the lead is one. */
+    /** Creates a lead while replies get lost, then retries; expects true responses and a single lead. */
     async function createWith(loss: Loss, overrides: Record<string, unknown> = {}): Promise<void> {
       const [capture, key] = [aCapture(overrides), { 'idempotency-key': randomUUID() }];
       const before = await service.countLeads(studio.studioId);
@@ -224,12 +224,12 @@ describeWithMongoServer('a service whose MongoDB fails', () => {
   });
 
   describe.each<[string, () => void, () => void]>([
-    ['nothing comes through to it', () => proxy.silence(), () => proxy.heal()],
-    ['it answers no command', () => mongo.pause(), () => mongo.resume()],
+    ['no packet reaches it', () => proxy.silence(), () => proxy.heal()],
+    ['it responds to no command', () => mongo.pause(), () => mongo.resume()],
   ])('while %s', (_, begin, end) => {
     beforeEach(begin);
 
-    test('each request is refused in time, and the service is alive and not ready', async () => {
+    test('each request is refused within the deadline, and the service is alive and not ready', async () => {
       for (const ask of [
         () => service.post(studio.secret, aCapture()),
         () => service.get(studio.secret),
@@ -244,7 +244,7 @@ describeWithMongoServer('a service whose MongoDB fails', () => {
       await expectNotReady();
     });
 
-    test('many at once are all refused in time, again and again, and nothing is left of them afterwards', async () => {
+    test('many concurrent requests are all refused within the deadline, repeatedly, and leave no connections behind', async () => {
       for (const _ of times(3, () => 0)) {
         const asked = performance.now();
         const answers = await Promise.all(times(200, () => service.post(studio.secret, aCapture())));
@@ -262,7 +262,7 @@ describeWithMongoServer('a service whose MongoDB fails', () => {
       for (const answer of answers) await leadOf(answer, 201);
     });
 
-    test('a key that was asked for again and again in the meantime makes one lead once it is over', async () => {
+    test('a key that was retried meanwhile creates one lead afterwards', async () => {
       const [capture, key] = [aCapture(), { 'idempotency-key': randomUUID() }];
       for (const answer of await Promise.all(times(20, () => service.post(studio.secret, capture, key)))) {
         await expectProblem(answer, 503, 'integration_unavailable');
@@ -276,10 +276,10 @@ describeWithMongoServer('a service whose MongoDB fails', () => {
     });
   });
 
-  test('a core that starts while its database is away refuses everything, and serves once it is there', async () => {
+  test('a core that starts while its database is unavailable refuses everything, and serves once it is available', async () => {
     proxy.refuse();
     const own = databaseUrl.replace(/[^/]+$/, `test-${randomUUID()}`);
-    const starting = await anOwnService({ core: { DATABASE_URL: own } });
+    const starting = await aSeparateService({ core: { DATABASE_URL: own } });
 
     await expectNotReady(starting);
     await expectProblem(await starting.post(studio.secret, aCapture()), 503, 'integration_unavailable', []);
@@ -292,7 +292,7 @@ describeWithMongoServer('a service whose MongoDB fails', () => {
     expect(await starting.countLeads(studioId)).toBe(1);
   });
 
-  test('a database that is killed under load and comes back has all that was acknowledged, and each retry its one lead', async () => {
+  test('a database that is killed under load and restarted has every acknowledged lead, and each retry gets its one lead', async () => {
     const captures = times(150, () => ({ capture: aCapture(), key: { 'idempotency-key': randomUUID() } }));
     const create = ({ capture, key }: (typeof captures)[number]) => service.post(studio.secret, capture, key);
     const underWay = captures.map(async (each, index) => {
@@ -321,14 +321,14 @@ describeWithMongoServer('a service whose MongoDB fails', () => {
     ['openContact', { studioId: 1, openContactKey: 1 }],
     ['idempotencyKey', { studioId: 1, 'idempotency.key': 1 }],
   ] as const)(
-    'with another index in the place of %s nothing is created, callers hear nothing of it, and all goes on by itself without it',
+    'while another index takes the place of %s nothing is created, no response mentions it, and the service recovers once it is gone',
     async (name, key) => {
       const lead = await leadOf(await service.post(studio.secret, aCapture()), 201);
       const client = new MongoClient(databaseUrl);
       onTestFinished(() => client.close());
       const leads = client.db().collection('leads');
       await leads.dropIndex(name);
-      // Should the core have made it again by now, nothing stands in its place.
+      // The core may have recreated its own index meanwhile.
       await leads
         .createIndex(key, { name })
         .catch(() => leads.dropIndex(name).then(() => leads.createIndex(key, { name })));
@@ -339,7 +339,7 @@ describeWithMongoServer('a service whose MongoDB fails', () => {
       expect(await read(lead.id)).toEqual(lead);
       await vi.waitFor(() => expectNotReady(), { timeout: RECOVERS_WITHIN_MS });
 
-      // What was under way as it was dropped may have been written.
+      // Writes in flight during the drop may have been stored.
       await leads.deleteMany({ '_id.studioId': studio.studioId });
       await leads.dropIndex(name);
       await recovered();
@@ -348,7 +348,7 @@ describeWithMongoServer('a service whose MongoDB fails', () => {
     },
   );
 
-  /** Nothing of this may reach a caller. */
+  /** What no response may contain. */
   const INTERNAL =
     /mongo|ferret|postgres|index|openContact|idempotencyKey|database|127\.0\.0\.1|ECONN|socket|pool|timed out/i;
 

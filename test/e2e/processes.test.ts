@@ -4,13 +4,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { addressOf, run, temporaryFolder } from '../support/processes.ts';
 
-/** Well formed, and nobody's: 32 zero bytes and their checksum. */
+/** A well-formed secret that was never issued: 32 zero bytes and their checksum. */
 const A_SECRET = `lik_${Buffer.concat([Buffer.alloc(32), Buffer.from('190a55ad', 'hex')]).toString('base64url')}`;
 
 const coreSettings = (folder: string) => ({ DATABASE_URL: `sqlite:${join(folder, 'leads.db')}` });
 
 describe('core and gateway as separate processes', () => {
-  test('the gateway is ready while the core serves, and says what is missing while it does not', async () => {
+  test('the gateway is ready while the core serves, and reports why it is not ready otherwise', async () => {
     const folder = temporaryFolder();
     const token = { CORE_TOKEN: 'a token of the test, and a long one' };
     const first = run('src/main.ts', { env: { ...coreSettings(folder), ...token } });
@@ -37,7 +37,7 @@ describe('core and gateway as separate processes', () => {
     await expect.poll(async () => (await fetch(`${url}/readyz`)).status, { timeout: 10_000 }).toBe(200);
   });
 
-  test('a gateway with the wrong token never answers as if the caller were at fault', async () => {
+  test('a gateway with the wrong token responds with 500, not with an error of the caller', async () => {
     const core = run('src/main.ts', {
       env: { ...coreSettings(temporaryFolder()), CORE_TOKEN: 'the right one'.padEnd(32, '.') },
     });
@@ -66,7 +66,7 @@ describe('core and gateway as separate processes', () => {
   });
 });
 
-test('a health check asks the core on its machine, and tells by its status', async () => {
+test('the health check of a core ends with status 0 while it serves, and 1 otherwise', async () => {
   const core = run('src/main.ts', { env: coreSettings(temporaryFolder()) });
   const { port } = new URL(await addressOf(core));
 
@@ -76,11 +76,11 @@ test('a health check asks the core on its machine, and tells by its status', asy
   expect(await run('src/check-health.ts', { env: { CORE_PORT: port } }).ended()).toBe(1);
 });
 
-describe('a configuration with faults', () => {
+describe('an invalid configuration', () => {
   test.each([
     ['src/main.ts', { CORE_PORT: '70000', DATABASE_URL: 'oracle:x', LOG_LEVEL: 'loud' }],
     ['gateway/main.ts', { GATEWAY_PORT: 'http', QUOTA_LIMIT: '0', REDIS_URL: 'memcached://x', CORE_URL: 'here' }],
-  ])('stops the start of %s and is told whole', async (file, env) => {
+  ])('stops %s at start, with all faults listed', async (file, env) => {
     const running = run(file, { env });
 
     expect(await running.ended()).toBe(1);
@@ -88,7 +88,7 @@ describe('a configuration with faults', () => {
     expect(running.output()).not.toMatch(/^ +at /m);
   });
 
-  test('a core that others can reach without token or mutual TLS does not start', async () => {
+  test('of a core that is reachable from other machines, without token or mutual TLS, stops the start', async () => {
     const running = run('src/main.ts', { env: { ...coreSettings(temporaryFolder()), CORE_HOST: '0.0.0.0' } });
 
     expect(await running.ended()).toBe(1);
@@ -97,7 +97,7 @@ describe('a configuration with faults', () => {
 });
 
 describe('an orderly stop of the gateway', () => {
-  test('tells probes and kept-alive connections first, serves on meanwhile, and is not cut short by a second signal', async () => {
+  test('first fails readiness and ends keep-alive, keeps serving meanwhile, and is not cut short by a second signal', async () => {
     const core = run('src/main.ts', { env: coreSettings(temporaryFolder()) });
     const gateway = run('gateway/main.ts', {
       env: { CORE_URL: await addressOf(core), SHUTDOWN_DRAIN_MS: '1500' },
@@ -116,7 +116,7 @@ describe('an orderly stop of the gateway', () => {
     expect(await gateway.ended()).toBe(0);
   });
 
-  test('may drain for longer than anything else may take, serves until then, and ends well', {
+  test('may drain for longer than any other deadline, serves until then, and ends with status 0', {
     timeout: 60_000,
   }, async () => {
     const env = { SHUTDOWN_DRAIN_MS: '11000' };
@@ -129,7 +129,7 @@ describe('an orderly stop of the gateway', () => {
     const ends = Promise.all([core.ended(), gateway.ended()]);
     let servedUntil = told;
     for (let isServing = true; isServing; await sleep(100)) {
-      // Nobody has this key: that is the core's word, by way of the gateway.
+      // A 401 for this unknown key means that the gateway reached the core.
       const headers = { authorization: `Bearer ${A_SECRET}` };
       const answer = await fetch(`${url}/v1/integrations/leads`, { headers }).catch(() => undefined);
       isServing = answer?.status === 401;
@@ -140,7 +140,7 @@ describe('an orderly stop of the gateway', () => {
     expect(servedUntil - told).toBeGreaterThan(10_200);
   });
 
-  test('lets a request that has begun arrive and be answered', async () => {
+  test('completes a request that has begun to arrive', async () => {
     const core = run('src/main.ts', { env: coreSettings(temporaryFolder()) });
     const gateway = run('gateway/main.ts', { env: { CORE_URL: await addressOf(core) } });
     const url = await addressOf(gateway);

@@ -9,7 +9,7 @@ import { addressOf, run, temporaryFolder } from '../support/processes.ts';
 
 const SILENT = { GATEWAY_PORT: '0', LOG_LEVEL: 'silent', SHUTDOWN_DRAIN_MS: '0' };
 
-/** A core that only knows whether it serves, and counts how often it is asked. */
+/** A core that only has the health check, and counts the calls. */
 async function aCountingCore() {
   let asked = 0;
   const server = createServer((request, response) => {
@@ -23,7 +23,7 @@ async function aCountingCore() {
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked: () => asked };
 }
 
-test('however many ask a gateway whether it is ready, the core is asked once a second', async () => {
+test('any number of readiness probes of a gateway check the core once a second', async () => {
   const core = await aCountingCore();
   const gateway = await startGateway(
     readGatewayConfig({ ...SILENT, CORE_URL: core.url, GATEWAY_METRICS_ADDRESS: '127.0.0.1:0' }),
@@ -34,7 +34,7 @@ test('however many ask a gateway whether it is ready, the core is asked once a s
   while (performance.now() < until) {
     const answers = await Promise.all(times(10, () => fetch(`${gateway.url}/readyz`)));
     expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
-    // Whoever reads the metrics is told the same.
+    // The metrics have the same result.
     expect(await (await fetch(gateway.metricsUrl as string)).text()).toContain('lead_intake_gateway_core_up 1');
     asked += answers.length;
   }
@@ -43,7 +43,7 @@ test('however many ask a gateway whether it is ready, the core is asked once a s
   expect(core.asked()).toBeLessThanOrEqual(3);
 });
 
-test('a gateway that stops is not ready from that moment on, whatever the last look has found', async () => {
+test('a gateway that stops is not ready immediately, whatever the last check found', async () => {
   const core = await aCountingCore();
   const gateway = await startGateway(readGatewayConfig({ ...SILENT, SHUTDOWN_DRAIN_MS: '500', CORE_URL: core.url }));
   expect((await fetch(`${gateway.url}/readyz`)).status).toBe(200);
@@ -55,17 +55,17 @@ test('a gateway that stops is not ready from that moment on, whatever the last l
   await stopped;
 });
 
-test('a core whose database is away says why in its log at once, without the credentials of its address', async () => {
+test('a core whose database is unavailable logs the reason at start, without the credentials of its address', async () => {
   const core = run('src/main.ts', { env: { DATABASE_URL: 'mongodb://operator:not-to-be-seen@127.0.0.1:1/leads' } });
   await addressOf(core);
-  await core.printed(/"level":40,.*"reason":"[^"]{5,}".*not ready: the database is not there/);
+  await core.printed(/"level":40,.*"reason":"[^"]{5,}".*not ready: the database is unavailable/);
   expect(core.output()).not.toContain('not-to-be-seen');
 });
 
-test('a gateway whose core is away says why in its log at once, and nothing while it is there', async () => {
+test('a gateway whose core is unavailable logs the reason at start, and nothing while it is available', async () => {
   const core = await aCountingCore();
   const away = run('gateway/main.ts', { env: { CORE_URL: 'http://127.0.0.1:1' } });
-  await away.printed(/"level":40,.*"reason":"[^"]*ECONNREFUSED[^"]*".*not ready: the core is not there/);
+  await away.printed(/"level":40,.*"reason":"[^"]*ECONNREFUSED[^"]*".*not ready: the core is unavailable/);
 
   const there = run('gateway/main.ts', { env: { CORE_URL: core.url } });
   const url = await addressOf(there);
@@ -73,7 +73,7 @@ test('a gateway whose core is away says why in its log at once, and nothing whil
   expect(there.output()).not.toContain('not ready');
 });
 
-test('a gateway whose token the core does not take is not ready, and says why; with the right one it is', async () => {
+test('a gateway whose token the core refuses is not ready, and logs the reason; with the right one it is ready', async () => {
   const CORE_TOKEN = 'the token of the core, as long as it needs';
   const core = run('src/main.ts', { env: { DATABASE_URL: `sqlite:${temporaryFolder()}/leads.db`, CORE_TOKEN } });
   const CORE_URL = await addressOf(core);
@@ -81,9 +81,9 @@ test('a gateway whose token the core does not take is not ready, and says why; w
   const right = run('gateway/main.ts', { env: { CORE_URL, CORE_TOKEN } });
 
   expect((await fetch(`${await addressOf(other)}/readyz`)).status).toBe(503);
-  await other.printed(/"level":40,.*"reason":"it does not take this CORE_TOKEN.*not ready: the core is not there/);
+  await other.printed(/"level":40,.*"reason":"it does not take this CORE_TOKEN.*not ready: the core is unavailable/);
   expect((await fetch(`${await addressOf(right)}/readyz`)).status).toBe(200);
   expect(right.output()).not.toContain('not ready');
-  // The core has no line of each look.
+  // The core does not log each health check.
   expect(core.output()).not.toContain('CALLER_UNAUTHENTICATED');
 });

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { type Balancer, servesCore, servesGateway, startBalancer } from '../support/balancer.ts';
+import { type Balancer, isCoreServing, isGatewayReady, startBalancer } from '../support/balancer.ts';
 import { times } from '../support/builders.ts';
 import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
 import { addressOf, type RunningProcess, run, temporaryFolder } from '../support/processes.ts';
@@ -9,21 +9,21 @@ import { aCapture, LEADS } from '../support/service.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
 
-/** How often a balancer asks who is ready; milliseconds. A stopping process serves on for much longer. */
+/** The balancer's interval of readiness probes; milliseconds. A stopping process keeps serving for much longer. */
 const PROBE_MS = 25;
 const DRAIN_MS = 1500;
 
 const CALLERS = 8;
 
-/** How many requests are served between two restarts. */
+/** The number of requests served between two restarts. */
 const SERVED_BETWEEN = 100;
 
-test('two gateways and two cores are restarted one after the other, and no request fails', async () => {
+test('two gateways and two cores are restarted one by one, and no request fails', async () => {
   const env = { DATABASE_URL: `sqlite:${join(temporaryFolder(), 'leads.db')}`, SHUTDOWN_DRAIN_MS: `${DRAIN_MS}` };
   const startCore = (port = '0') => run('src/main.ts', { env: { ...env, CORE_PORT: port } });
   const cores = times(2, () => startCore());
   const coreUrls = await Promise.all(cores.map(addressOf));
-  const toCores = await startBalancer(coreUrls, servesCore, PROBE_MS);
+  const toCores = await startBalancer(coreUrls, isCoreServing, PROBE_MS);
   onTestFinished(() => toCores.stop());
   const startGateway = (port = '0') =>
     run('gateway/main.ts', {
@@ -31,7 +31,7 @@ test('two gateways and two cores are restarted one after the other, and no reque
     });
   const gateways = times(2, () => startGateway());
   const gatewayUrls = await Promise.all(gateways.map(addressOf));
-  const toGateways = await startBalancer(gatewayUrls, servesGateway, PROBE_MS);
+  const toGateways = await startBalancer(gatewayUrls, isGatewayReady, PROBE_MS);
   onTestFinished(() => toGateways.stop());
   const clients = connectToCore(toCores.url);
   onTestFinished(() => clients.close());
@@ -87,7 +87,7 @@ test('two gateways and two cores are restarted one after the other, and no reque
   expect(written).toBe(served);
 });
 
-/** One of several servers, which is to be ended and started again at its address. */
+/** A server that is to be stopped, and started again at its address. */
 function step(
   balancer: Balancer,
   url: string,
@@ -99,8 +99,8 @@ function step(
 }
 
 /**
- * Creates a lead, and once more where the connection ended that it was sent on: one that nothing was sent on as long as the gateway
- * told others, and then something in the moment in which it is closed. HTTP leaves that to callers.
+ * Creates a lead; retries when the connection was closed. The gateway closes idle keep-alive connections when it stops, and a
+ * request may be sent at that moment. HTTP leaves the retry to the client.
  */
 function create(gatewayUrl: string, secret: string, onRepeated: () => void): Promise<Response> {
   const idempotencyKey = randomUUID();

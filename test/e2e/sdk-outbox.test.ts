@@ -9,10 +9,10 @@ const service = aService();
 
 const capture = (value: string): LeadCapture => ({ displayName: 'Zoë', contact: { type: 'email', value } });
 
-describe('the key of what a form has sent', () => {
+describe('the key of a submitted form', () => {
   const formKey = randomUUID();
 
-  test('is the same for the same form and data, and another one for any other', () => {
+  test('is the same for the same form and data, and differs otherwise', () => {
     const key = keyFor(formKey, capture('zoe@example.com'));
     expect(key).toMatch(/^[\da-f]{8}-[\da-f]{4}-8[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/);
     expect(keyFor(formKey, capture('zoe@example.com'))).toBe(key);
@@ -20,13 +20,13 @@ describe('the key of what a form has sent', () => {
     expect(keyFor(randomUUID(), capture('zoe@example.com'))).not.toBe(key);
   });
 
-  test('is not made of nothing, which all forms would have in common', () => {
+  test('is not derived from an empty form key, which all forms would share', () => {
     expect(() => keyFor('', capture('zoe@example.com'))).toThrow(TypeError);
     expect(() => keyFor(undefined as unknown as string, capture('zoe@example.com'))).toThrow(TypeError);
     expect(() => keyFor(formKey, [] as unknown as LeadCapture)).toThrow(TypeError);
   });
 
-  test('is one that the service takes, and has a form that was mended send a lead of its own', async () => {
+  test('is accepted by the service, and a corrected form creates a second lead', async () => {
     const { studioId, secret } = await service.aStudioWithKey();
     const client = createLeadIntakeClient({ baseUrl: service.url, apiKey: secret });
     const database = new DatabaseSync(':memory:');
@@ -41,7 +41,7 @@ describe('the key of what a form has sent', () => {
   });
 });
 
-test('a connection that gives rows as lists is told so, and nothing is sent', async () => {
+test('a connection that returns rows as arrays is refused, and nothing is sent', async () => {
   const { studioId, secret } = await service.aStudioWithKey();
   const client = createLeadIntakeClient({ baseUrl: service.url, apiKey: secret });
   const database = new DatabaseSync(':memory:', { returnArrays: true });

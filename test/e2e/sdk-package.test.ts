@@ -12,7 +12,7 @@ import { aService } from '../support/service.ts';
 const run = promisify(execFile);
 const tsc = join(ROOT, 'node_modules/.bin/tsc');
 
-/** How a website has its TypeScript checked. */
+/** The compiler options of a website. */
 const CHECK = [
   ...['--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2022', '--types', 'node'],
   ...['--typeRoots', join(ROOT, 'node_modules/@types')],
@@ -20,7 +20,7 @@ const CHECK = [
 
 const service = aService();
 
-/** The machine's own Node and npm, as a website's server has them; not those that this project brings along. */
+/** The machine's own Node and npm, as on a website's server; not those in this project's node_modules. */
 const ownPath = (process.env.PATH ?? '')
   .split(delimiter)
   .filter((folder) => !folder.includes('node_modules'))
@@ -44,7 +44,7 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
-test('the package does what its README shows, in plain JavaScript and checked by TypeScript', async () => {
+test('the package does what its README shows, in plain JavaScript and type-checked', async () => {
   const { studioId, secret } = await service.aStudioWithKey();
   const options = {
     cwd: website,
@@ -83,7 +83,7 @@ test('the package does what its README shows, in plain JavaScript and checked by
   });
 });
 
-test('the package does of each operation what the reference shows, in JavaScript and in TypeScript', async () => {
+test('the package runs the sample of each operation in the reference, in JavaScript and in TypeScript', async () => {
   const { secret } = await service.aStudioWithKey();
   const env = { PATH: ownPath, LEAD_INTAKE_KEY: secret };
   const samples = codeSamplesIn('javascript', service.url);
@@ -97,7 +97,7 @@ test('the package does of each operation what the reference shows, in JavaScript
   await run(tsc, [...CHECK, 'create.ts', 'read.ts', 'list.ts'], { cwd: website });
 });
 
-test('the outbox does what the README and the page show: a form, a worker, what needs a person', async ({
+test('the outbox does what the README and the page show: a form, a worker, entries that need attention', async ({
   onTestFinished,
 }) => {
   const { studioId, secret } = await service.aStudioWithKey();
@@ -115,7 +115,7 @@ test('the outbox does what the README and the page show: a form, a worker, what 
     onContactForm({ formKey, ...grace });
     onContactForm({ formKey, ...grace, email: 'nobody' });`,
   );
-  // The first Node that has SQLite is newer than what the package needs otherwise.
+  // The outbox needs SQLite, so a newer Node than the rest of the package.
   await run(process.execPath, [join(website, 'visits.js')], { cwd: tmpdir(), env });
   const worker = watch(
     spawn(process.execPath, ['send-leads.js'], { cwd: website, env, stdio: ['ignore', 'pipe', 'pipe'] }),

@@ -12,7 +12,7 @@ import { describeWithTools, exampleOf } from '../support/examples.ts';
 import { aPhpWebsite, GUZZLE, PHP_TOOLS, type PhpWebsite } from '../support/php-website.ts';
 import { aService } from '../support/service.ts';
 
-// A machine that is busy installs the package.
+// Installing the package takes a while on a busy machine.
 vi.setConfig({ hookTimeout: 120_000, testTimeout: 60_000 });
 
 const service = aService();
@@ -21,10 +21,10 @@ const README = 'sdk/php/README.md';
 
 const UUID_V8 = /[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}/;
 
-/** What a server in the place of the service answers a lead with. */
+/** The response of a fake service to a lead. */
 type Answering = (lead: { readonly displayName: string }, response: ServerResponse) => unknown;
 
-/** Runs something while such a server is there, given its address. */
+/** Runs something with the address of such a fake service. */
 async function withServer(answering: Answering, run: (url: string) => Promise<void>): Promise<void> {
   const server = createServer(async (request, response) => {
     const body = Buffer.concat(await Array.fromAsync(request)).toString();
@@ -39,7 +39,7 @@ async function withServer(answering: Answering, run: (url: string) => Promise<vo
   }
 }
 
-/** Answers that the lead is there, and no more of it than that takes. */
+/** Responds that the lead was created, with the least that the client needs. */
 const create = (response: ServerResponse) =>
   response.writeHead(201, { 'content-type': 'application/json' }).end(`{"lead":{"id":"${randomUUID()}"}}`);
 
@@ -48,7 +48,7 @@ const refuse = (response: ServerResponse, status: number, code: string) =>
     .writeHead(status, { 'content-type': 'application/problem+json', 'retry-after': '7200' })
     .end(JSON.stringify({ type: 'about:blank', title: 'No', status, code, requestId: 'r-1' }));
 
-/** What programs of a website with an outbox begin with. */
+/** The beginning of the programs of a website with an outbox. */
 const WITH_OUTBOX = `use LeadIntake\\{Contact, LeadCapture, LeadIntakeClient};
   use LeadIntake\\Outbox\\{Database, Dialect, Outbox, OutboxException, PdoDatabase};
   use LeadIntake\\Transport\\{CurlTransport, Psr18Transport, Response, Transport, TransportException};
@@ -60,9 +60,9 @@ const WITH_OUTBOX = `use LeadIntake\\{Contact, LeadCapture, LeadIntakeClient};
   function tell(mixed $what): void { echo json_encode($what), "\\n"; }
 `;
 
-/** What the outbox for PHP must do, beside what all outboxes must (`test/outbox`). Each gets a website of its own. */
+/** What the outbox for PHP must do, in addition to what all outboxes must (`test/outbox`). Each gets a website of its own. */
 const EXPECTATIONS: Readonly<Record<string, (website: PhpWebsite) => Promise<void>>> = {
-  async 'does what its README shows: stores, sends, and tells what needs a person'(website) {
+  async 'does what its README shows: stores, sends, and lists what needs attention'(website) {
     const { secret, studioId } = await service.aStudioWithKey();
     const send = (url: string) => website.run('send-leads.php', { LEAD_INTAKE_URL: url, LEAD_INTAKE_KEY: secret });
     const onTable = (sql: string) =>
@@ -81,7 +81,7 @@ const EXPECTATIONS: Readonly<Record<string, (website: PhpWebsite) => Promise<voi
       storeEnquiry($website, $form);
       storeEnquiry($website, $form);`,
     );
-    // Nobody listens there.
+    // Nothing listens there.
     expect(await send('http://127.0.0.1:1')).toBe('0 delivered, 1 wait');
     await website.runStatements(
       `require 'form.php';
@@ -93,7 +93,7 @@ const EXPECTATIONS: Readonly<Record<string, (website: PhpWebsite) => Promise<voi
     );
     expect(await send(service.url)).toBe('1 delivered, 0 wait');
     expect(await send(service.url)).toBe('0 delivered, 0 wait');
-    // The visitor goes back, and mends the address.
+    // The visitor goes back, and corrects the address.
     await website.runStatements(
       `require 'form.php';
       $form = ['name' => 'Grace H.', 'email' => 'grace.h@example.org', 'message' => 'Zoë 😀', 'key' => 'one page'];
@@ -117,7 +117,7 @@ const EXPECTATIONS: Readonly<Record<string, (website: PhpWebsite) => Promise<voi
     ]);
   },
 
-  async 'loses nothing silently, however PDO is set'(website) {
+  async 'loses nothing silently, whatever the settings of PDO'(website) {
     const { secret } = await service.aStudioWithKey();
     const printed = await website.runStatements(
       `use LeadIntake\\LeadIntakeClient;
@@ -152,7 +152,7 @@ const EXPECTATIONS: Readonly<Record<string, (website: PhpWebsite) => Promise<voi
     ]);
   },
 
-  async 'refuses what it cannot do, before anything is written'(website) {
+  async 'refuses invalid calls before anything is written'(website) {
     const printed = await website.runStatements(
       `use LeadIntake\\{Contact, LeadCapture, LeadIntakeClient};
       use LeadIntake\\Outbox\\Outbox;
@@ -201,7 +201,7 @@ const EXPECTATIONS: Readonly<Record<string, (website: PhpWebsite) => Promise<voi
     ]);
   },
 
-  async 'makes one key of the same data from the same page, and others of all else'(website) {
+  async 'derives one key from the same data of the same page, and different keys otherwise'(website) {
     const printed = await website.runStatements(
       `${WITH_OUTBOX}
       tell([
@@ -221,7 +221,7 @@ const EXPECTATIONS: Readonly<Record<string, (website: PhpWebsite) => Promise<voi
     expect(refused).toMatch(/must not be empty/);
   },
 
-  async 'sends what never gets an answer after all that is new'(website) {
+  async 'sends leads that never get a response after all new ones'(website) {
     const answering: Answering = ({ displayName }, response) =>
       displayName === 'Old' ? response.writeHead(403, { 'content-type': 'text/html' }).end('no') : create(response);
     await withServer(answering, async (url) => {
@@ -238,7 +238,7 @@ const EXPECTATIONS: Readonly<Record<string, (website: PhpWebsite) => Promise<voi
     });
   },
 
-  async 'leaves alone what a person has changed while it was sent'(website) {
+  async 'keeps what a person changed while it was sent'(website) {
     for (const status of [201, 400, 503]) {
       const answering: Answering = async ({ displayName }, response) => {
         if (displayName === 'Ada') {
@@ -273,7 +273,7 @@ const EXPECTATIONS: Readonly<Record<string, (website: PhpWebsite) => Promise<voi
     }
   },
 
-  async 'reads no answer that does not end'(website) {
+  async 'limits the length of a response'(website) {
     const answering: Answering = (_, response) => {
       response.writeHead(201, { 'content-type': 'application/json' }).write('{"lead":{');
       const more = () => {
@@ -303,7 +303,7 @@ const EXPECTATIONS: Readonly<Record<string, (website: PhpWebsite) => Promise<voi
     });
   },
 
-  async 'goes on with the others whatever is thrown at one, and tells it then'(website) {
+  async 'continues with the other leads when one throws, and throws at the end'(website) {
     const { secret, studioId } = await service.aStudioWithKey();
     const printed = await website.runStatements(
       `${WITH_OUTBOX}
@@ -341,7 +341,7 @@ const EXPECTATIONS: Readonly<Record<string, (website: PhpWebsite) => Promise<voi
     expect(await service.countLeads(studioId)).toBe(1);
   },
 
-  async 'sends nothing else while the service has asked to wait'(website) {
+  async 'sends nothing else while the service asks to wait'(website) {
     let asked = 0;
     const answering: Answering = (_, response) => {
       asked++;
@@ -352,7 +352,7 @@ const EXPECTATIONS: Readonly<Record<string, (website: PhpWebsite) => Promise<voi
         `${WITH_OUTBOX}
         foreach (['Ada', 'Eve', 'Mary'] as $name) $outbox->add(lead($name));
         foreach ([1, 2] as $each) tell($outbox->deliver(client()));
-        // A clock that was ahead holds up nobody.
+        // Times written by a clock that was ahead delay nothing.
         $pdo->exec("UPDATE lead_intake_outbox SET next_attempt_at = next_attempt_at + 9e7 WHERE reason IS NOT NULL");
         tell($outbox->deliver(client())->postponed);`,
         { LEAD_INTAKE_URL: url },
@@ -367,7 +367,7 @@ const EXPECTATIONS: Readonly<Record<string, (website: PhpWebsite) => Promise<voi
     });
   },
 
-  async 'tells of rows whatever their times are, and of rows that it cannot read'(website) {
+  async 'lists rows whatever their times, and reports rows that it cannot read'(website) {
     const printed = await website.runStatements(
       `${WITH_OUTBOX}
       $outbox->add(lead('Ada'));

@@ -10,7 +10,7 @@ import { aPhpWebsite, GUZZLE, PHP_TOOLS, type PhpWebsite, PSR_LOG } from '../sup
 import { aService } from '../support/service.ts';
 import { startProxy } from '../support/tcp-proxy.ts';
 
-// A machine that is busy installs the package.
+// Installing the package takes a while on a busy machine.
 vi.setConfig({ hookTimeout: 120_000, testTimeout: 60_000 });
 
 const service = aService();
@@ -26,10 +26,10 @@ describeWithTools(PHP_TOOLS, 'the client for PHP', () => {
     website.write('contact-form.php', exampleOf('sdk/php/README.md', 'contact-form'));
   });
 
-  /** What a program of the website finds in its environment. */
+  /** The environment of a program of the website. */
   const envFor = (secret: string, url: string) => ({ LEAD_INTAKE_URL: url, LEAD_INTAKE_KEY: secret });
 
-  /** Runs statements that have a client. */
+  /** Runs statements with the client's classes imported. */
   const runWith = (statements: string, secret: string, url = service.url, options: string[] = []): Promise<string> =>
     website.runStatements(
       `require 'contact-form.php';
@@ -93,7 +93,7 @@ describeWithTools(PHP_TOOLS, 'the client for PHP', () => {
     expect(printed).toBe(`Mary Grace Ada bool(true)\nbool(true)\n${leads[0].createdAt}`);
   });
 
-  test('sends by a PSR-18 client as well, and tells a logger what failed, and neither secrets nor people', async () => {
+  test('also sends through a PSR-18 client, and logs failures without secrets or personal data', async () => {
     const { secret, studioId } = await service.aStudioWithKey();
     const proxy = await startProxy('127.0.0.1', Number(new URL(service.url).port));
     proxy.loseReplies({ of: (bytes) => bytes.toString('latin1').startsWith('POST ') });
@@ -127,7 +127,7 @@ describeWithTools(PHP_TOOLS, 'the client for PHP', () => {
     expect(await service.countLeads(studioId)).toBe(1);
   });
 
-  test('says what it needs where there is nothing to send by', async () => {
+  test('reports what it needs when there is no transport', async () => {
     const printed = await runWith(
       `try { new LeadIntakeClient($url, $key); } catch (LogicException $error) { echo $error->getMessage(); }`,
       'lik_any',

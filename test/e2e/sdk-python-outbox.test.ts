@@ -16,7 +16,7 @@ import { ROOT, watch } from '../support/processes.ts';
 import { PYTHON_TOOL, pythonWithClient } from '../support/python.ts';
 import { aService } from '../support/service.ts';
 
-// The package and what it needs are fetched, built and installed, on a machine that is busy.
+// The package and its dependencies are downloaded, built and installed, which takes a while on a busy machine.
 vi.setConfig({ hookTimeout: 300_000, testTimeout: 120_000 });
 
 const MYPY = 'mypy==2.4.1';
@@ -25,7 +25,7 @@ const SQLALCHEMY = 'SQLAlchemy==2.1.9';
 const execute = promisify(execFile);
 const service = aService();
 
-/** The programs of the README, by the names of the files that a website has them in. */
+/** The programs of the README, by their file names on a website. */
 const PROGRAMS = {
   'website.py': 'outbox-website',
   'contact_form.py': 'outbox-form',
@@ -34,7 +34,7 @@ const PROGRAMS = {
   'with_sqlalchemy.py': 'outbox-sqlalchemy',
 };
 
-/** The folder of a website that has the programs of the README. */
+/** The folder of a website with the programs of the README. */
 class Website {
   readonly #bin: string;
   readonly folder: string;
@@ -48,7 +48,7 @@ class Website {
     }
   }
 
-  /** Runs one of its programs, or statements, and gives what that prints. */
+  /** Runs one of its programs, or statements; returns the output. */
   async run(program: string, secret = '', url = service.url): Promise<string> {
     const env = { PATH: process.env.PATH, LEAD_INTAKE_URL: url, LEAD_INTAKE_KEY: secret };
     const args = program.endsWith('.py') ? [program] : ['-W', 'error', '-c', program];
@@ -63,7 +63,7 @@ class Website {
     return watch(spawn(join(this.#bin, 'python'), ['send_leads.py'], { cwd: this.folder, env, stdio }));
   }
 
-  /** What stands in the table, oldest first. */
+  /** The rows of the table, oldest first. */
   rows(): Record<string, unknown>[] {
     const database = new DatabaseSync(join(this.folder, 'website.db'), { timeout: 10_000 });
     try {
@@ -74,7 +74,7 @@ class Website {
   }
 }
 
-/** What a program begins with that has an outbox, a connection that commits by itself, and a client if it wants one. */
+/** The beginning of a program with an outbox, a connection in autocommit mode, and a client if it needs one. */
 const PROLOGUE = `
 import os, sqlite3, time, httpx2
 from datetime import datetime
@@ -98,9 +98,9 @@ outbox = Outbox(connect)
 outbox.set_up()
 connection = connect()`;
 
-/** What the outbox for Python must do, beside what all outboxes must (`test/outbox`). Each gets a website of its own. */
+/** What the outbox for Python must do, in addition to what all outboxes must (`test/outbox`). Each gets a website of its own. */
 const EXPECTATIONS: Readonly<Record<string, (website: Website) => Promise<void>>> = {
-  async 'does what its README shows: stores, sends, and tells what needs a person'(website) {
+  async 'does what its README shows: stores, sends, and lists what needs attention'(website) {
     const { secret, studioId } = await service.aStudioWithKey();
     await website.run(`
 import sqlite3, contact_form, website
@@ -137,7 +137,7 @@ except ValueError:
     const why = `^[\\da-f]{8}-[\\da-f]{4}-8[\\da-f]{3}-[89ab][\\da-f]{3}-[\\da-f]{12} refused since \\S+ \\S+: 400 integration_invalid_request: .*contact\\.value: .+\\(request .+\\)$`;
     expect(others).toEqual([expect.stringMatching(new RegExp(why))]);
 
-    // A visitor who goes back and mends the address is not lost, though the lead is there already.
+    // A visitor who goes back and corrects the address is not lost, although the first lead exists.
     await website.run(`
 import contact_form, website
 contact_form.on_contact_form(website.connect(), "a form", "Grace", "grace@example.org", "Zoë 😀")
@@ -145,7 +145,7 @@ contact_form.on_contact_form(website.connect(), "a form", "Grace", "grace@exampl
     expect(website.rows().map(({ state }) => state)).toEqual(['delivered', 'refused', 'waiting']);
   },
 
-  async 'sends what was tried least first'(website) {
+  async 'sends the leads with the fewest attempts first'(website) {
     const { secret } = await service.aStudioWithKey();
     await website.run(
       `${PROLOGUE}
@@ -159,7 +159,7 @@ with client() as leads:
     expect(website.rows()).toMatchObject([{ state: 'waiting' }, { state: 'delivered' }]);
   },
 
-  async 'leaves a row as it is that was changed while its lead was sent'(website) {
+  async 'keeps a row that was changed while its lead was sent'(website) {
     const { secret, studioId } = await service.aStudioWithKey();
     const printed = await website.run(
       `${PROLOGUE}
@@ -197,7 +197,7 @@ with client() as leads:
     expect(printed.split('\n')).toEqual(['0 2 429 slow down', '2']);
   },
 
-  async 'goes on after what nobody has foreseen, and tells it at the end'(website) {
+  async 'continues after an unexpected error, and raises it at the end'(website) {
     const printed = await website.run(`${PROLOGUE}
 for name in ("Ada", "Grace"):
     add(name)
@@ -214,7 +214,7 @@ print(*connection.execute("SELECT state, attempts, reason FROM lead_intake_outbo
     expect(rows).toBe("('waiting', 1, 'RuntimeError') ('waiting', 1, 'RuntimeError')");
   },
 
-  async 'takes no answer for one that is longer than any, or has no lead in it'(website) {
+  async 'rejects a response that is too long, or has no lead in it'(website) {
     const lead = { id: '5f0f9b1c-6c1e-4c55-9a5e-3d2b7f1c8a10' };
     const answers = [
       JSON.stringify({ lead }) + ' '.repeat(4 * 1024 * 1024),
@@ -245,7 +245,7 @@ with client(deadline_seconds=1.1) as leads:
     ]);
   },
 
-  async 'tells whatever stands in the table'(website) {
+  async 'lists rows whatever they contain'(website) {
     const printed = await website.run(`${PROLOGUE}
 for created_at in (10**18, -10**18, time.time_ns() // 1_000_000 + 2 * 86_400_000):
     key = add(str(created_at))
@@ -268,7 +268,7 @@ except OutboxError as error:
     expect(error).toMatch(/^The connection gives the key of a lead as bytes, not as a text/);
   },
 
-  async 'takes connections however they are set up, and has committed when it is done'(website) {
+  async 'accepts connections of any configuration, and has committed when it returns'(website) {
     const { secret, studioId } = await service.aStudioWithKey();
     const printed = await website.run(
       `
@@ -319,7 +319,7 @@ engine.dispose()`,
     for (const { capture } of website.rows()) expect(capture).toBe(null);
   },
 
-  async 'refuses what it cannot do, before anything is written'(website) {
+  async 'refuses invalid calls before anything is written'(website) {
     const printed = await website.run(`
 import sqlite3, uuid
 from lead_intake import EmailContact, LeadCapture
@@ -388,7 +388,7 @@ describeWithTools([PYTHON_TOOL], 'the outbox for Python', () => {
 
   test.for(PYTHON_OUTBOX_BUGS)('is caught when it is faulty: $name', async ({ patches, caughtBy, says }) => {
     const website = aWebsite();
-    // Found before the one that is installed.
+    // Precedes the installed package on the import path.
     cpSync(join(ROOT, 'sdk/python/src'), website.folder, { recursive: true });
     for (const { file, ...patch } of patches) {
       plantInCopy(website.folder, { ...patch, file: file.replace('sdk/python/src/', '') });
@@ -396,7 +396,7 @@ describeWithTools([PYTHON_TOOL], 'the outbox for Python', () => {
     await expect(EXPECTATIONS[caughtBy]?.(website)).rejects.toThrow(says);
   });
 
-  test('is typed, strictly, with all of the client', async () => {
+  test('passes the strict type check, with all of the client', async () => {
     const website = aWebsite();
     const mypy = (...args: string[]) =>
       execute(join(bin, 'mypy'), ['--strict', '--python-version', '3.10', ...args], { cwd: website.folder });

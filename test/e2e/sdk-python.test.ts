@@ -15,7 +15,7 @@ import { PYTHON_TOOL, pythonWithClient } from '../support/python.ts';
 import { aService } from '../support/service.ts';
 import { startProxy } from '../support/tcp-proxy.ts';
 
-// The package and what it needs are fetched, built and installed, on a machine that is busy.
+// The package and its dependencies are downloaded, built and installed, which takes a while on a busy machine.
 vi.setConfig({ hookTimeout: 300_000, testTimeout: 120_000 });
 
 const MYPY = 'mypy==2.4.1';
@@ -37,15 +37,15 @@ describeWithTools([PYTHON_TOOL], 'the client for Python', () => {
     write('contact_form.py', contactForm);
   });
 
-  /** Runs a program of the website against the service, and gives what it prints. */
+  /** Runs a program of the website against the service; returns its output. */
   async function run(program: string, secret: string, url = service.url): Promise<string> {
     const env = { PATH: process.env.PATH, LEAD_INTAKE_URL: url, LEAD_INTAKE_KEY: secret };
-    // Warnings count: of what is not closed, or not awaited.
+    // Warnings, such as of unclosed resources, are errors.
     const { stdout } = await execute(join(bin, 'python'), ['-W', 'error', '-c', program], { cwd: website, env });
     return stdout.trim();
   }
 
-  /** A program that has a client, and does with it what stands in the function. */
+  /** A program that runs `body` with a client. */
   const withClient = (body: string): string => `
 import asyncio, contact_form, lead_intake, os, uuid
 from lead_intake import EmailContact, LeadCapture
@@ -86,7 +86,7 @@ print(*await contact_form.names(leads))`),
     expect(await service.countLeads(studioId)).toBe(1);
   });
 
-  test('reads without asyncio as with it, page by page, times in UTC', async () => {
+  test('reads without asyncio as well, page by page, with times in UTC', async () => {
     const { secret } = await service.aStudioWithKey();
     const printed = await run(
       `
@@ -105,7 +105,7 @@ with LeadIntakeClient(os.environ["LEAD_INTAKE_URL"], os.environ["LEAD_INTAKE_KEY
     expect(printed.split('\n')).toEqual(['Mary Grace Ada', `True True ${createdAt}`]);
   });
 
-  test('sends by a client that it is given, with its own key alone, and leaves it open', async () => {
+  test('uses a given HTTP client, with the API key as the only credentials, and leaves it open', async () => {
     const { secret } = await service.aStudioWithKey();
     const printed = await run(
       `
@@ -120,7 +120,7 @@ with httpx2.Client(auth=("another", "password")) as http:
     expect(printed.split('\n')).toEqual(['LeadList(leads=[], next_cursor=None)', 'False']);
   });
 
-  test('tells a logger what failed, and neither secrets nor people', async () => {
+  test('logs failures without secrets or personal data', async () => {
     const { secret, studioId } = await service.aStudioWithKey();
     const proxy = await startProxy('127.0.0.1', Number(new URL(service.url).port));
     proxy.loseReplies({ of: (bytes) => bytes.toString('latin1').startsWith('POST ') });
@@ -135,7 +135,7 @@ print((await leads.create_lead(grace)).replayed)`),
     expect(await service.countLeads(studioId)).toBe(1);
   });
 
-  test('a task that is cancelled ends at once, whether it waits for an answer or for the next attempt', async () => {
+  test('ends a cancelled task immediately, whether it waits for a response or for the next attempt', async () => {
     const { secret } = await service.aStudioWithKey();
     const proxy = await startProxy('127.0.0.1', Number(new URL(service.url).port));
     proxy.silence();
@@ -157,7 +157,7 @@ await gone.aclose()`),
     expect(printed).toBe('cancelled cancelled');
   });
 
-  test('an attempt that nobody waits for any more ends by itself, and sends nothing', async () => {
+  test('ends an abandoned attempt, and sends nothing for it', async () => {
     let requests = 0;
     const dripping = createServer((_, response) => {
       requests += 1;
@@ -226,7 +226,7 @@ with l.LeadIntakeClient("http://a", "k") as leads:
     ]);
   });
 
-  test('is typed, strictly', async () => {
+  test('passes the strict type check', async () => {
     write('first_lead.py', firstLead);
     write(
       'wrong.py',

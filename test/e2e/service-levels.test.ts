@@ -10,7 +10,7 @@ import { startTestCore } from '../support/grpc.ts';
 import { type Samples, scrape } from '../support/metrics.ts';
 import { ROOT, temporaryFolder } from '../support/processes.ts';
 import { describeIf, hasCommand } from '../support/servers.ts';
-import { aCapture, anOwnService, type Service } from '../support/service.ts';
+import { aCapture, aSeparateService, type Service } from '../support/service.ts';
 
 const RULES = 'prometheus-rules.yaml';
 const rules = readFileSync(join(ROOT, 'ops', RULES), 'utf8');
@@ -20,7 +20,7 @@ interface Panel {
   readonly targets?: readonly { readonly expr: string }[];
 }
 
-/** Every query of the dashboard, with the rate interval that it would have. */
+/** Every query of the dashboard, with a fixed rate interval. */
 const dashboardQueries = (dashboard.panels as Panel[])
   .flatMap(({ targets = [] }) => targets.map(({ expr }) => expr))
   .map((expr) => expr.replaceAll('$__rate_interval', '5m'));
@@ -28,7 +28,7 @@ const dashboardQueries = (dashboard.panels as Panel[])
 /** Every query of a rule. */
 const ruleQueries = [...rules.matchAll(/expr: \|\n((?: {10,}.*\n)+)/g)].map(([, lines = '']) => lines);
 
-/** What a query asks for: each metric that it names, with the labels that it must have. */
+/** The selectors of a query: each metric with its labels. */
 const selectorsIn = (query: string) =>
   [...query.matchAll(/\b(?:lead_intake|nodejs_|process_)[\w:]*(?:\{[^}]*\})?/g)].map(([selector]) => selector);
 
@@ -37,7 +37,7 @@ function promtool(...args: string[]): string {
 }
 
 describeIf(hasCommand('promtool'), 'the rules for Prometheus', 'install promtool, of Prometheus', () => {
-  test('are valid, and each alert fires for what it is there for and for nothing that is usual', () => {
+  test('are valid, and each alert fires for the failure it is meant for and not in normal operation', () => {
     expect(promtool('check', 'rules', RULES)).toContain('SUCCESS');
     expect(promtool('test', 'rules', 'prometheus-rules.test.yaml')).toContain('SUCCESS');
     const tested = readFileSync(join(ROOT, 'ops/prometheus-rules.test.yaml'), 'utf8');
@@ -46,8 +46,8 @@ describeIf(hasCommand('promtool'), 'the rules for Prometheus', 'install promtool
     }
   });
 
-  test('and the dashboard ask for nothing that the processes do not tell', { timeout: 60_000 }, async () => {
-    const service = await anOwnService({
+  test('and the dashboard query only metrics that the processes have', { timeout: 60_000 }, async () => {
+    const service = await aSeparateService({
       core: { CORE_METRICS_ADDRESS: '127.0.0.1:0' },
       gateway: { GATEWAY_METRICS_ADDRESS: '127.0.0.1:0' },
     });
@@ -66,10 +66,10 @@ describeIf(hasCommand('promtool'), 'the rules for Prometheus', 'install promtool
   });
 });
 
-type Telling = Pick<Service, 'gatewayMetrics' | 'coreMetrics'>;
+type MetricsSource = Pick<Service, 'gatewayMetrics' | 'coreMetrics'>;
 
-/** A core and a gateway that have certificates: others tell nothing of any. */
-async function overTls(): Promise<Telling> {
+/** A core and a gateway with certificates, which have metrics that others lack. */
+async function overTls(): Promise<MetricsSource> {
   const folder = temporaryFolder();
   const { cert, key } = writeCertificate(
     folder,
@@ -95,8 +95,8 @@ async function overTls(): Promise<Telling> {
   return { gatewayMetrics: () => scrape(gateway.metricsUrl), coreMetrics: () => scrape(core.metricsUrl) };
 }
 
-/** What both processes tell, with the labels that a scrape adds. */
-async function scrapeBoth(service: Telling): Promise<Samples> {
+/** The samples of both processes, with the labels that a scrape adds. */
+async function scrapeBoth(service: MetricsSource): Promise<Samples> {
   const both = [
     ...[...(await service.gatewayMetrics())].map((sample) => ['gateway', ...sample] as const),
     ...[...(await service.coreMetrics())].map((sample) => ['core', ...sample] as const),
@@ -109,7 +109,7 @@ async function scrapeBoth(service: Telling): Promise<Samples> {
   );
 }
 
-/** Every operation, and the outcomes that a query names. */
+/** Uses every operation, with the outcomes that a query names. */
 async function useEverything(service: Service): Promise<void> {
   const { secret } = await service.aStudioWithKey();
   const body = aCapture();
@@ -121,7 +121,7 @@ async function useEverything(service: Service): Promise<void> {
   await service.get('no key');
 }
 
-/** A test for promtool: after two scrapes, a minute apart, each query has an answer. */
+/** A promtool test: after two scrapes, a minute apart, each query has a result. */
 function queryTest(before: Samples, after: Samples, queries: readonly string[]): string {
   const input_series = [...after].map(([series, value]) => {
     const first = before.get(series) ?? 0;

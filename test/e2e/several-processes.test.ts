@@ -11,7 +11,7 @@ import { CORE_TOKEN, createAt, LEADS } from '../support/service.ts';
 
 const QUOTA_LIMIT = '1000000';
 
-/** The processes that serve, by what each says when it does. */
+/** The ids of the serving processes, by their log lines. */
 const serving = (running: RunningProcess) =>
   [...running.output().matchAll(/"pid":(\d+),.*Server listening at/g)].map(([, pid]) => Number(pid));
 
@@ -30,7 +30,7 @@ async function aRedis() {
   return redis.url;
 }
 
-/** Creates leads over connections of their own until it is told to stop; a connection that is cut counts as a cut. */
+/** Creates leads, each over its own connection, until it is stopped; a failed connection counts as 'cut'. */
 function load(url: string, secret: string) {
   const counts = new Map<string, number>();
   let isOver = false;
@@ -62,14 +62,14 @@ function load(url: string, secret: string) {
 }
 
 describeWithRedisServer('gateways on one port', () => {
-  test('share connections, quota and an address of metrics; one that is killed is replaced, and what it did not cut is answered', async () => {
+  test('share connections, quota and metrics; one that is killed is replaced, and only its own requests fail', async () => {
     const { CORE_URL, clients } = await aCore();
     const { secret } = await arrangeStudio(clients);
     const env = { CORE_URL, CORE_TOKEN, QUOTA_LIMIT, REDIS_URL: await aRedis(), GATEWAY_PROCESSES: '2' };
     const gateway = run('gateway/main.ts', { env: { ...env, GATEWAY_METRICS_ADDRESS: '127.0.0.1:0' } });
     const [, metricsUrl] = await gateway.printed(/"url":"(http:[^"]+\/metrics)"/);
     const url = await addressOf(gateway);
-    await gateway.printed(/"count":2,.*processes serve on one port/);
+    await gateway.printed(/"count":2,.*processes are serving on one port/);
     expect(new Set(serving(gateway)).size).toBe(2);
 
     const under = load(url, secret);
@@ -78,11 +78,11 @@ describeWithRedisServer('gateways on one port', () => {
     const [first = 0] = serving(gateway);
     process.kill(first, 'SIGKILL');
     await expect.poll(() => serving(gateway).length, { timeout: 20_000 }).toBe(3);
-    expect(gateway.output()).toMatch(/"signal":"SIGKILL".*another takes its place/);
+    expect(gateway.output()).toMatch(/"signal":"SIGKILL".*starting another/);
     await under.more(100);
     const { 201: created = 0, cut = 0, ...others } = await under.stop();
     expect(others).toEqual({});
-    // At most one on each connection.
+    // At most the request in flight of each of the four loops.
     expect(cut).toBeLessThanOrEqual(4);
 
     const before = await scrape(metricsUrl);
@@ -99,19 +99,19 @@ describeWithRedisServer('gateways on one port', () => {
     expect(created).toBeGreaterThan(200);
   }, 90_000);
 
-  test('are replaced one by one at SIGHUP, and end together at SIGTERM: no request fails', async () => {
+  test('are replaced one by one on SIGHUP and end together on SIGTERM, without a failed request', async () => {
     const { CORE_URL, clients } = await aCore();
     const { secret } = await arrangeStudio(clients);
     const env = { CORE_URL, CORE_TOKEN, QUOTA_LIMIT, REDIS_URL: await aRedis(), GATEWAY_PROCESSES: '2' };
     const gateway = run('gateway/main.ts', { env: { ...env, SHUTDOWN_DRAIN_MS: '500' } });
     const url = await addressOf(gateway);
-    await gateway.printed(/processes serve on one port/);
+    await gateway.printed(/processes are serving on one port/);
     const before = serving(gateway);
 
     const under = load(url, secret);
     await under.more(50);
     gateway.child.kill('SIGHUP');
-    await gateway.printed(/all processes are replaced/);
+    await gateway.printed(/all processes replaced/);
     await under.more(50);
     expect(Object.keys(await under.stop())).toEqual(['201']);
     const after = serving(gateway).slice(2);
@@ -123,7 +123,7 @@ describeWithRedisServer('gateways on one port', () => {
     for (const pid of after) expect(() => process.kill(pid, 0)).toThrow('ESRCH');
   }, 90_000);
 
-  test('cannot be begun where one cannot, and say why once', async () => {
+  test('do not start when one cannot, and report the reason', async () => {
     const env = {
       REDIS_URL: await aRedis(),
       GATEWAY_PROCESSES: '2',
@@ -133,22 +133,22 @@ describeWithRedisServer('gateways on one port', () => {
     const gateway = run('gateway/main.ts', { env });
     expect(await gateway.ended()).toBe(1);
     expect(gateway.output()).toMatch(/EADDRNOTAVAIL/);
-    expect(gateway.output()).toMatch(/a process has ended before it served \(status 1\)/);
+    expect(gateway.output()).toMatch(/process exited before it served \(status 1\)/);
   });
 });
 
 describeWithMongo('cores on one port', (mongoUrl) => {
-  test('share calls and an address of metrics, and one that is killed is replaced', async () => {
+  test('share calls and metrics, and one that is killed is replaced', async () => {
     const env = { DATABASE_URL: mongoUrl(), CORE_PROCESSES: '2', CORE_METRICS_ADDRESS: '127.0.0.1:0' };
     const { running, CORE_URL } = await aCore(env);
-    await running.printed(/processes serve on one port/);
+    await running.printed(/processes are serving on one port/);
     const [, metricsUrl] = await running.printed(/"url":"(http:[^"]+\/metrics)"/);
     const callers: CoreClients[] = [];
     onTestFinished(() => {
       for (const caller of callers) caller.close();
     });
     const hasServed = (pid: number) => new RegExp(`"pid":${pid},.*"operation":"ListStudios"`).test(running.output());
-    // Whichever has time takes a connection.
+    // The system assigns connections to the processes.
     while (!serving(running).every(hasServed)) {
       const more = Array.from({ length: 8 }, () => connectToCore(CORE_URL, CORE_TOKEN));
       callers.push(...more);
@@ -176,7 +176,7 @@ describeWithMongo('cores on one port', (mongoUrl) => {
   }, 90_000);
 });
 
-describe('several processes where they cannot be', () => {
+describe('an unsupported configuration of several processes', () => {
   test.each([
     ['gateway/main.ts', { GATEWAY_PROCESSES: '2' }, /GATEWAY_PROCESSES needs REDIS_URL/],
     ['gateway/main.ts', { GATEWAY_PROCESSES: 'many' }, /GATEWAY_PROCESSES must be a whole number from 1 to 256/],

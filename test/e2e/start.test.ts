@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { hasShellAndCurl, type RunningProcess, run, temporaryFolder } from '../support/processes.ts';
 
-/** Pastes the `curl` line that `npm start` prints; gives status, headers and body. */
+/** Runs the `curl` line that `npm start` prints; returns status, headers and body. */
 function paste(output: string): { status: number; head: string; body: string } {
   const [line] = /^curl [\s\S]*?}'$/m.exec(output) ?? [];
   if (line === undefined) throw new Error(`there is no curl line in:\n${output}`);
@@ -37,7 +37,7 @@ describe('npm start, with no settings', () => {
     expect(second.body).toBe(first.body);
   });
 
-  test('keeps its leads when started again, and says how to make another key without showing one', async () => {
+  test('keeps its leads across restarts, and prints how to create another key instead of a key', async () => {
     const cwd = temporaryFolder();
     const first = run('start.ts', { cwd });
     const [secret] = await first.printed(/lik_\S{48}/);
@@ -61,7 +61,7 @@ describe('npm start, with no settings', () => {
     expect(await listed.json()).toEqual({ leads: [lead], nextCursor: null });
   });
 
-  test('says where its documentation is', async () => {
+  test('prints the address of its documentation', async () => {
     const running = run('start.ts', { cwd: temporaryFolder() });
     const [, docs = '', openapi = ''] = await running.printed(/Docs {6}(\S+) .* at (\S+)\)/);
 
@@ -76,7 +76,7 @@ describe('npm start, with no settings', () => {
 
     running.child.kill('SIGINT');
 
-    // Its output closes only when no process that it started is left.
+    // Its output closes only after all processes that it started have ended.
     expect(await running.ended()).toBe(0);
     expect(await isAnswering(url)).toBe(false);
     expect(running.output()).not.toMatch(/has ended|Error/);
@@ -105,7 +105,7 @@ describe('npm start', () => {
     expect(await isAnswering(url)).toBe(false);
   });
 
-  test('creates nothing by itself in a database that was named', async () => {
+  test('creates no demo data in a configured database', async () => {
     const cwd = temporaryFolder();
     const running = run('start.ts', { cwd, env: { DATABASE_URL: `sqlite:${join(cwd, 'own.db')}` } });
 
@@ -116,7 +116,7 @@ describe('npm start', () => {
     expect(existsSync(join(cwd, 'data'))).toBe(false);
   });
 
-  test('ends with a fault when a port is taken', async () => {
+  test('ends with status 1 when a port is in use', async () => {
     const cwd = temporaryFolder();
     const first = run('start.ts', { cwd });
     const { port } = new URL(await gatewayOf(first));

@@ -13,7 +13,7 @@ beforeEach(async () => {
 });
 afterEach(() => receiver.stop());
 
-/** Starts a service that is traced; its spans are there once it is disposed of. */
+/** Starts a traced service; its spans are complete after dispose(). */
 function startTraced(env: { core?: Record<string, string>; gateway?: Record<string, string> } = {}): Promise<Service> {
   const traced = { OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url };
   return startService({ core: { ...traced, ...env.core }, gateway: { ...traced, ...env.gateway } });
@@ -23,7 +23,7 @@ interface Tree {
   readonly [name: string]: Tree;
 }
 
-/** What hangs below a span, by process and name. */
+/** The tree of spans below a span, by process and name. */
 function treeBelow(traceId: string, spanId: string): Tree {
   const children = receiver.spans.filter((span) => span.traceId === traceId && span.parentSpanId === spanId);
   return Object.fromEntries(
@@ -35,29 +35,29 @@ function treeBelow(traceId: string, spanId: string): Tree {
 }
 
 /** A trace that a caller has begun, and wants to be kept or not. */
-function aTrace(isKept = true) {
+function aTrace(isSampled = true) {
   const traceId = randomBytes(16).toString('hex');
   const spanId = randomBytes(8).toString('hex');
-  return { traceId, spanId, headers: { traceparent: `00-${traceId}-${spanId}-${isKept ? '01' : '00'}` } };
+  return { traceId, spanId, headers: { traceparent: `00-${traceId}-${spanId}-${isSampled ? '01' : '00'}` } };
 }
 
 const namedBy = (span: ReceivedSpan) => ({ traceId: span.traceId, spanId: span.spanId });
 
-/** The spans of a name that a span leads to: its own parts, and what it is linked with. */
+/** The spans of a name that are children of a span or linked with it. */
 function reachedFrom(from: ReceivedSpan, name: string): ReceivedSpan[] {
   const isPart = (span: ReceivedSpan) => span.traceId === from.traceId && span.parentSpanId === from.spanId;
   const isLinked = (span: ReceivedSpan) => from.links.some((link) => isDeepStrictEqual(link, namedBy(span)));
   return receiver.spans.filter((span) => span.name === name && (isPart(span) || isLinked(span)));
 }
 
-/** What the core did for the creation in a trace. */
+/** The core's span of the creation in a trace. */
 function creationIn(traceId: string): ReceivedSpan {
   const found = receiver.spans.filter((span) => span.traceId === traceId && span.name === 'CreateLead');
   expect(found).toHaveLength(1);
   return found[0] as ReceivedSpan;
 }
 
-/** What a creation leaves behind, where counting it leaves this and it leaves that in the core. */
+/** The spans of a creation, with those of the quota and those inside the core. */
 const creation = (counting: Tree, inCore: Tree): Tree => ({
   'gateway: createLead': {
     ...counting,
@@ -65,13 +65,13 @@ const creation = (counting: Tree, inCore: Tree): Tree => ({
   },
 });
 
-/** What the first creation with a key leaves behind besides. */
+/** The additional spans of the first creation with a key. */
 const keyLookUp = (inCore: Tree): Tree => ({
   'gateway: core AuthenticateApiKey': { 'core: AuthenticateApiKey': inCore },
 });
 
 describe('a trace', () => {
-  test('goes on from the caller through gateway and core to the store, and says nothing of what was sent', async () => {
+  test('continues from the caller through gateway and core to the store, without the content of requests', async () => {
     const service = await startTraced();
     const { secret } = await service.aStudioWithKey();
     const [first, second] = [aTrace(), aTrace()];
@@ -92,7 +92,7 @@ describe('a trace', () => {
     expect(receiver.text()).not.toContain(secret);
   });
 
-  test('leads to what it shares with others, of many that share messages and a commit', async () => {
+  test('is linked with the spans of the messages and the commit that it shares with others', async () => {
     const service = await startTraced();
     const { secret } = await service.aStudioWithKey();
     const traces = Array.from({ length: 20 }, () => aTrace());
@@ -107,7 +107,7 @@ describe('a trace', () => {
   });
 
   test.each(['', 'nonsense', `00-${'0'.repeat(32)}-${'1'.repeat(16)}-01`, `ff-${'1'.repeat(32)}-${'1'.repeat(16)}-01`])(
-    'begins at the gateway when the caller sends none that can be read: %j',
+    'begins at the gateway when the caller sends no valid traceparent: %j',
     async (traceparent) => {
       const service = await startTraced();
       const { secret } = await service.aStudioWithKey();
@@ -120,7 +120,7 @@ describe('a trace', () => {
     },
   );
 
-  test('tells where a request failed', async () => {
+  test('shows where a request failed', async () => {
     const service = await startTraced();
     const { secret } = await service.aStudioWithKey();
     await service.stopCore();
@@ -133,7 +133,7 @@ describe('a trace', () => {
     expect(failed.sort()).toEqual(['core AuthenticateApiKey', 'listLeads']);
   });
 
-  test('that nobody takes costs nothing but the trace', async () => {
+  test('that cannot be exported affects no request, and delays the stop by less than 8 s', async () => {
     await receiver.stop();
     const service = await startTraced();
     const { secret } = await service.aStudioWithKey();
@@ -146,7 +146,7 @@ describe('a trace', () => {
   });
 });
 
-/** Has the core create a lead for each of the traces, all in one message and with one key. */
+/** Creates a lead for each of the traces, all in one message and with one key. */
 async function createTogether(service: Service, secret: string, traces: readonly ReturnType<typeof aTrace>[]) {
   const message = {
     requests: traces.map(() => ({
@@ -176,7 +176,7 @@ function theOne(name: string, traces: readonly { readonly traceId: string }[]): 
   return found[0] as ReceivedSpan;
 }
 
-/** Expects it to be a part of the first call, and linked with each of the others, and these with it. */
+/** Expects a span to be a child of the first call, and links in both directions with each of the others. */
 function expectShared(shared: ReceivedSpan, [first, ...others]: readonly ReceivedSpan[]): void {
   expect(shared).toMatchObject({ traceId: first?.traceId, parentSpanId: first?.spanId });
   expect(shared.links).toEqual(others.map(namedBy));
@@ -184,8 +184,8 @@ function expectShared(shared: ReceivedSpan, [first, ...others]: readonly Receive
   for (const other of others) expect(other.links).toContainEqual(namedBy(shared));
 }
 
-describe('what several requests share', () => {
-  test('stands once: in the trace of the first, linked with all others', async () => {
+describe('a span that several requests share', () => {
+  test('is in the trace of the first, linked with all others', async () => {
     const service = await startTraced();
     const { secret } = await service.aStudioWithKey();
     const traces = Array.from({ length: 5 }, () => aTrace());
@@ -197,7 +197,7 @@ describe('what several requests share', () => {
     expectShared(theOne('sqlite commit', traces), calls);
   });
 
-  test('is in no trace that its caller does not want kept, and in the next one instead', async () => {
+  test('is in the first sampled trace, and not in one that its caller does not sample', async () => {
     const service = await startTraced();
     const { secret } = await service.aStudioWithKey();
     const unwanted = aTrace(false);
@@ -212,7 +212,7 @@ describe('what several requests share', () => {
     expectShared(theOne('sqlite commit', wanted), calls);
   });
 
-  test('is an ordinary part of the only one whose trace is kept', async () => {
+  test('is an ordinary child when only one trace is sampled', async () => {
     const service = await startTraced();
     const { secret } = await service.aStudioWithKey();
     const wanted = aTrace();
@@ -227,7 +227,7 @@ describe('what several requests share', () => {
 describeWithMongo('a trace on MongoDB', (mongoUrl) => {
   const aDatabase = () => new URL(`/test-${randomUUID()}`, mongoUrl()).href;
 
-  test('has what several requests share once, linked with each', async () => {
+  test('has one span of what several requests share, linked with each', async () => {
     const service = await startTraced({ core: { DATABASE_URL: aDatabase() } });
     const { secret } = await service.aStudioWithKey();
     const traces = Array.from({ length: 5 }, () => aTrace());
@@ -238,13 +238,13 @@ describeWithMongo('a trace on MongoDB', (mongoUrl) => {
     expectShared(theOne('mongodb insert', traces), calls);
     const authentication = theOne('authenticate', traces);
     expectShared(authentication, calls);
-    // What is read for it is its own part: of the key, and of the studio.
+    // Its children are the reads of the key and of the studio.
     expect(reachedFrom(authentication, 'mongodb find')).toHaveLength(2);
     for (const call of calls) expect(reachedFrom(call, 'mongodb find')).toEqual([]);
   });
 
   describeWithRedis('and Redis', (redisUrl) => {
-    test('goes on into both', async () => {
+    test('continues into both', async () => {
       const service = await startTraced({
         core: { DATABASE_URL: aDatabase() },
         gateway: { REDIS_URL: redisUrl() },

@@ -8,17 +8,17 @@ import { addressOf, type RunningProcess, run } from '../support/processes.ts';
 import { describeWithRedis } from '../support/servers.ts';
 import { aCapture, LEADS } from '../support/service.ts';
 
-// Four processes and two servers start and work; on a small machine they share two cores.
+// Four processes and two servers share two CPU cores on a small machine.
 vi.setConfig({ testTimeout: 120_000 });
 
-/** How long the slowest of a thousand may take; milliseconds. The gateway gives up on a core after half of it. */
+/** How long the slowest of a thousand requests may take; milliseconds. The gateway's deadline for the core is half of it. */
 const SLOWEST_MS = 10_000;
 
 const HERD = 1000;
 
 describeWithMongo('two cores and two gateways', (mongoUrl) => {
   describeWithRedis('with one Redis', (redisUrl) => {
-    test('of a thousand leads for one contact, asked for at both gateways at once, exactly one is created', {
+    test('of a thousand concurrent leads for one contact, sent to both gateways, exactly one is created', {
       tags: ['4.1.3', '4.1.at-once'],
     }, async () => {
       const { gateways, studio } = await twoOfEach();
@@ -40,7 +40,7 @@ describeWithMongo('two cores and two gateways', (mongoUrl) => {
       expect(slowest(answers)).toBeLessThan(SLOWEST_MS);
     });
 
-    test('a thousand requests with one key and body, at both gateways at once, get one lead in the same bytes', {
+    test('a thousand concurrent requests with one key and body, sent to both gateways, get one lead in the same bytes', {
       tags: ['4.1.1', '4.1.at-once'],
     }, async () => {
       const { gateways, studio } = await twoOfEach();
@@ -56,7 +56,7 @@ describeWithMongo('two cores and two gateways', (mongoUrl) => {
       expect(slowest(answers)).toBeLessThan(SLOWEST_MS);
     });
 
-    test('a quota counts what all gateways let in: exactly as many as it allows, and each key its own', {
+    test('a quota counts the requests of all gateways, and admits exactly its number for each key', {
       tags: ['8.counted', '8.quota'],
     }, async () => {
       const limit = 100;
@@ -76,14 +76,14 @@ describeWithMongo('two cores and two gateways', (mongoUrl) => {
       expect((await get(at(gateways, 1), other.secret)).status).toBe(200);
     });
 
-    test('a key that was revoked or replaced at one core is dead at the next request to the other gateway', {
+    test('a key that was revoked or replaced at one core is refused by the next request to the other gateway', {
       tags: ['3.2.replaced', '3.2.revoked', '5.7'],
     }, async () => {
       const { clients, gateways, studio } = await twoOfEach();
       const { apiKeys } = clients;
       for (const round of times(20, (index) => index)) {
         const { secret, studioId, memberId, apiKeyId } = await studio();
-        // Both have just seen the key good.
+        // Both have the key in their caches.
         for (const gateway of gateways) expect((await get(gateway, secret)).status).toBe(200);
 
         const request = { studioId, memberId, apiKeyId };
@@ -97,15 +97,15 @@ describeWithMongo('two cores and two gateways', (mongoUrl) => {
       }
     });
 
-    test('one gateway and its core stop and start again under load: the others fail no request, and nothing is lost', async () => {
+    test('one gateway and its core are restarted under load: the others fail no request, and no lead is lost', async () => {
       const { studio, processes, gateways, cores, startCore, startGateway } = await twoOfEach();
       const { secret } = await studio();
-      const [goes, stays] = [at(gateways, 0), at(gateways, 1)];
+      const [restarted, other] = [at(gateways, 0), at(gateways, 1)];
       const acknowledged: string[] = [];
       const failed: unknown[] = [];
       let served = 0;
       let over = false;
-      /** Creates, repeats and reads at one gateway, as callers do, until it is over. */
+      /** Creates, repeats and lists leads at one gateway until the test is over. */
       const load = async (gateway: string, fails: (what: unknown) => void) => {
         while (!over) {
           try {
@@ -121,16 +121,16 @@ describeWithMongo('two cores and two gateways', (mongoUrl) => {
             ]) {
               if (answer.status !== expected) fails(answer);
             }
-            if (gateway === stays) served += 3;
+            if (gateway === other) served += 3;
           } catch (error) {
             fails(error);
           }
         }
       };
       const callers = [
-        ...times(8, () => load(stays, (what) => failed.push(what))),
-        // A caller of the one that goes may be refused.
-        ...times(4, () => load(goes, () => {})),
+        ...times(8, () => load(other, (what) => failed.push(what))),
+        // Callers of the gateway that stops may be refused.
+        ...times(4, () => load(restarted, () => {})),
       ];
       try {
         for (const _ of times(3, () => 0)) {
@@ -142,10 +142,10 @@ describeWithMongo('two cores and two gateways', (mongoUrl) => {
           await expect.poll(() => served, { timeout: 10_000 }).toBeGreaterThan(before);
           const core = startCore(at(cores, 0));
           await addressOf(core);
-          const gateway = startGateway(at(cores, 0), goes);
+          const gateway = startGateway(at(cores, 0), restarted);
           await addressOf(gateway);
           processes.push(gateway, core);
-          await expect.poll(async () => (await get(goes, secret)).status, { timeout: 10_000 }).toBe(200);
+          await expect.poll(async () => (await get(restarted, secret)).status, { timeout: 10_000 }).toBe(200);
         }
       } finally {
         over = true;
@@ -153,12 +153,12 @@ describeWithMongo('two cores and two gateways', (mongoUrl) => {
       }
 
       expect(failed).toEqual([]);
-      const found = new Set(await idsOf(stays, secret));
+      const found = new Set(await idsOf(other, secret));
       expect(acknowledged.filter((id) => !found.has(id))).toEqual([]);
       expect(new Set(acknowledged).size).toBe(acknowledged.length);
     });
 
-    /** Has all connections made: what is to be seen is a herd, not a start. */
+    /** Opens all connections, so that the test measures concurrency and not start-up. */
     async function warmUp(gateways: readonly string[], secret: string): Promise<void> {
       const answers = await Promise.all(times(200, (index) => get(at(gateways, index), secret, '?limit=1')));
       expect(tally(answers)).toEqual({ '200': answers.length });
@@ -245,7 +245,7 @@ async function idsOf(gateway: string, secret: string): Promise<string[]> {
   return ids;
 }
 
-/** How often each status and code was answered. */
+/** The number of responses by status and code. */
 function tally(answers: readonly Answer[]): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const { status, json } of answers) {
@@ -257,7 +257,7 @@ function tally(answers: readonly Answer[]): Record<string, number> {
 
 const slowest = (answers: readonly Answer[]) => Math.max(...answers.map(({ ms }) => ms));
 
-/** One of a few, taken in turn. */
+/** An element of a short list, in turn. */
 function at<T>(few: readonly T[], index: number): T {
   return few[index % few.length] as T;
 }

@@ -14,16 +14,16 @@ import { DAY_MS, times } from '../support/builders.ts';
 import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
 import { run, temporaryFolder } from '../support/processes.ts';
+import { ID_BYTES, STUDIO_NUMBER } from '../support/raw-sqlite.ts';
 import { aCapture, aService, expectProblem, leadOf, type StudioWithKey } from '../support/service.ts';
-import { ID_BYTES, STUDIO_NUMBER } from '../support/sqlite-hand.ts';
 
-/** Another program that writes into the database. */
-interface Hand {
-  /** Gives a lead a stage that this release does not know. */
+/** Writes into the database directly, as another program would. */
+interface RawWriter {
+  /** Sets a stage that this release does not know. */
   qualify(studioId: string, leadId: string): Promise<void>;
-  /** Gives a key a scope that this release does not know beside those that it has, and, if wanted, no name. */
+  /** Adds a scope that this release does not know to a key, and removes its name if `broken`. */
   change(keyId: string, broken: boolean): Promise<void>;
-  /** Gives a studio a status that this release does not know. */
+  /** Sets a status that this release does not know. */
   freeze(studioId: string): Promise<void>;
 }
 
@@ -32,7 +32,7 @@ describe('on SQLite', () => {
   const path = join(folder, 'leads.db');
   suite(
     () => `sqlite:${path}`,
-    () => handIn(path),
+    () => writerTo(path),
   );
   afterAll(() => rmSync(folder, { recursive: true }));
 });
@@ -66,7 +66,7 @@ describeWithMongo('on MongoDB', (mongoUrl) => {
   );
 });
 
-function handIn(path: string): Hand {
+function writerTo(path: string): RawWriter {
   const write = async (sql: string, ...values: string[]) => {
     const database = new DatabaseSync(path);
     database.prepare(sql).run(...values);
@@ -85,11 +85,11 @@ function handIn(path: string): Hand {
   };
 }
 
-function suite(databaseUrl: () => string, handOf: () => Hand): void {
+function suite(databaseUrl: () => string, writerOf: () => RawWriter): void {
   const service = aService(() => ({ core: { DATABASE_URL: databaseUrl() } }));
-  let hand: Hand;
+  let writer: RawWriter;
   beforeAll(() => {
-    hand = handOf();
+    writer = writerOf();
   });
 
   const created = async (studio: StudioWithKey) => leadOf(await service.post(studio.secret, aCapture()), 201);
@@ -106,14 +106,14 @@ function suite(databaseUrl: () => string, handOf: () => Hand): void {
     return { id: apiKey?.id ?? '', secret };
   };
 
-  test('what one studio has that cannot be read is nothing to another, however they are asked together', async () => {
+  test('unreadable records of one studio do not affect concurrent requests of another', async () => {
     const [theirs, mine] = [await service.aStudioWithKey(), await service.aStudioWithKey()];
     const [odd, broken] = [await another(theirs), await another(theirs)];
     const [bad, good] = [await created(theirs), await created(theirs)];
     const ours = [await created(mine), await created(mine)].toReversed();
-    await hand.qualify(theirs.studioId, bad.id);
-    await hand.change(odd.id, false);
-    await hand.change(broken.id, true);
+    await writer.qualify(theirs.studioId, bad.id);
+    await writer.change(odd.id, false);
+    await writer.change(broken.id, true);
 
     const statuses = async (of: () => Promise<Response>) => {
       const answers = await Promise.all(times(40, of));
@@ -136,12 +136,12 @@ function suite(databaseUrl: () => string, handOf: () => Hand): void {
     expect(await (await service.get(theirs.secret)).json()).toEqual({ leads: [good], nextCursor: null });
   });
 
-  test('a creation that is repeated when nobody knows where its lead stands gets its answer, and makes no second one', async () => {
+  test('a repeated creation whose lead has an unknown stage gets its response, and creates no second lead', async () => {
     const studio = await service.aStudioWithKey();
     const headers = { 'idempotency-key': randomUUID() };
     const body = aCapture();
     const lead = await leadOf(await service.post(studio.secret, body, headers), 201);
-    await hand.qualify(studio.studioId, lead.id);
+    await writer.qualify(studio.studioId, lead.id);
 
     const repeated = await service.post(studio.secret, body, headers);
     expect(repeated.headers.get('idempotent-replayed')).toBe('true');
@@ -154,10 +154,10 @@ function suite(databaseUrl: () => string, handOf: () => Hand): void {
     expect(await service.countLeads(studio.studioId)).toBe(0);
   });
 
-  test('a key that cannot be read is listed, and revoked', async () => {
+  test('an unreadable key can be listed and revoked', async () => {
     const studio = await service.aStudioWithKey();
     const { studioId, memberId, apiKeyId } = studio;
-    await hand.change(apiKeyId, true);
+    await writer.change(apiKeyId, true);
 
     const { apiKeys } = await service.apiKeys.listApiKeys({ studioId, memberId });
     expect(apiKeys).toMatchObject([{ id: apiKeyId, name: '(cannot be read)', memberId, expireTime: { seconds: 0n } }]);
@@ -165,9 +165,9 @@ function suite(databaseUrl: () => string, handOf: () => Hand): void {
     expect(revoked.apiKey?.revokeTime).toBeDefined();
   });
 
-  test('a studio whose status nobody knows is shut, and open again when it is put', async () => {
+  test('a studio with an unknown status is suspended until it is put again', async () => {
     const studio = await service.aStudioWithKey();
-    await hand.freeze(studio.studioId);
+    await writer.freeze(studio.studioId);
 
     await expectProblem(await service.get(studio.secret), 402, 'subscription_suspended');
     await expectProblem(await service.post(studio.secret, aCapture()), 402, 'subscription_suspended');
@@ -179,7 +179,7 @@ function suite(databaseUrl: () => string, handOf: () => Hand): void {
   });
 }
 
-test('the log says which record cannot be read and where, once an hour for each, and never what it holds', async () => {
+test('the log names each unreadable record and field once an hour, and never its content', async () => {
   const path = join(temporaryFolder(), 'leads.db');
   const core = run('src/main.ts', { env: { DATABASE_URL: `sqlite:${path}` } });
   const [, url = ''] = await core.printed(/Server listening at (http:\/\/[0-9.:]+)/);
@@ -189,7 +189,7 @@ test('the log says which record cannot be read and where, once an hour for each,
     const contact = { value: { case: 'email', value: 'grace@example.org' } } as const;
     const request = { studioId, idempotencyKey: randomUUID(), displayName: 'Grace', contact, note: 'after six' };
     const leadId = (await clients.leads.createLead(request)).lead?.id ?? '';
-    await handIn(path).qualify(studioId, leadId);
+    await writerTo(path).qualify(studioId, leadId);
 
     for (const _ of times(3, () => 0)) await clients.leads.listLeads({ studioId });
     await expect(clients.leads.getLead({ studioId, leadId })).rejects.toThrow('[internal] internal error');
@@ -200,7 +200,7 @@ test('the log says which record cannot be read and where, once an hour for each,
       .split('\n')
       .filter((line) => line.includes('cannot be read'));
     expect(lines.map((line) => JSON.parse(line))).toMatchObject([
-      { kind: 'lead', studioId, id: leadId, field: 'stage', msg: 'a record cannot be read' },
+      { kind: 'lead', studioId, id: leadId, field: 'stage', msg: 'unreadable record' },
       { err: { message: expect.stringContaining(`the lead ${leadId} of studio ${studioId} cannot be read: stage`) } },
     ]);
     expect(core.output()).not.toMatch(/qualified|Grace|grace|after six/);

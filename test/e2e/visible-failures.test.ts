@@ -12,7 +12,7 @@ const METRICS = {
   gateway: { GATEWAY_METRICS_ADDRESS: '127.0.0.1:0' },
 };
 
-/** A service that tells its metrics; stopped when the test is over. */
+/** A service that serves its metrics, stopped after the test. */
 const start = (env: { core?: Record<string, string>; gateway?: Record<string, string> } = {}): Promise<Service> =>
   aSeparateService({ core: { ...METRICS.core, ...env.core }, gateway: { ...METRICS.gateway, ...env.gateway } });
 
@@ -24,13 +24,13 @@ const requests = (operation: string, outcome: string) =>
 const calls = (operation: string, outcome: string) =>
   `lead_intake_core_call_duration_seconds_count{operation="${operation}",outcome="${outcome}"}`;
 
-/** What a series says, again and again. */
+/** Polls the value of a series. */
 const polled = (read: () => Promise<Samples>, series: string) =>
   expect.poll(async () => (await read()).get(series), { timeout: 15_000, interval: 100 });
 
 // Each as docs/how-to/runbook.md tells it.
 describe('the metrics show', () => {
-  test('that the store is away, and that requests end in integration_unavailable for it', async () => {
+  test('that the store is unavailable, and that requests fail with integration_unavailable', async () => {
     const service = await start({ core: { DATABASE_URL: 'mongodb://127.0.0.1:1/away' } });
     expect(isKeySecret(A_SECRET)).toBe(true);
 
@@ -44,7 +44,7 @@ describe('the metrics show', () => {
     expect(gateway.get(requests('listLeads', 'integration_unavailable'))).toBe(1);
   });
 
-  test('that the core is away', async () => {
+  test('that the core is unavailable', async () => {
     const service = await start();
     const { secret } = await service.aStudioWithKey();
     await service.stopCore();
@@ -57,7 +57,7 @@ describe('the metrics show', () => {
     expect(gateway.get(requests('listLeads', 'integration_unavailable'))).toBe(1);
   });
 
-  test('that requests wait for a core that is too slow for them', async () => {
+  test('that requests wait for a core that is too slow', async () => {
     const sockets = new Set<Socket>();
     const silent = createServer((socket) => sockets.add(socket)).listen(0, '127.0.0.1');
     await once(silent, 'listening');
@@ -82,7 +82,7 @@ describe('the metrics show', () => {
     expect(after.get(requests('listLeads', 'integration_unavailable'))).toBe(40);
   });
 
-  test('that keys are guessed, and that the core hears only of those that could be keys', async () => {
+  test('that keys are guessed, and that only well-formed ones reach the core', async () => {
     const service = await start();
     const before = { gateway: await service.gatewayMetrics(), core: await service.coreMetrics() };
 
@@ -95,7 +95,7 @@ describe('the metrics show', () => {
     expect(growth(before.core, await service.coreMetrics())[asked]).toBe(1);
   });
 
-  test('that a process means to stop, for as long as it drains', async () => {
+  test('that a process is stopping while it drains', async () => {
     const service = await startService({
       core: { ...METRICS.core, SHUTDOWN_DRAIN_MS: '1000' },
       gateway: { ...METRICS.gateway, SHUTDOWN_DRAIN_MS: '1000' },
@@ -109,8 +109,8 @@ describe('the metrics show', () => {
   });
 });
 
-describeWithRedisServer('the metrics show, too,', () => {
-  test('that Redis is away, and that requests end in integration_rate_unavailable for it', async () => {
+describeWithRedisServer('the metrics show, with Redis,', () => {
+  test('that Redis is unavailable, and that requests fail with integration_rate_unavailable', async () => {
     const redis = await startRedis();
     onTestFinished(() => redis.stop());
     const service = await start({ gateway: { REDIS_URL: redis.url } });

@@ -60,7 +60,7 @@ const capture = (overrides?: object) => aCreateLeadRequest(studioId, overrides);
 
 const create = (request: object) => caller.call<Created>('LeadIntakeService/CreateLead', request);
 
-/** The batch methods, and a request that each can answer. */
+/** The batch methods, each with a valid request. */
 const BATCH_METHODS: Readonly<Record<string, () => object>> = {
   'LeadIntakeService/BatchCreateLeads': () => capture(),
   'LeadIntakeService/BatchGetLeads': () => ({ studioId, leadId: newId() }),
@@ -187,7 +187,7 @@ describe('each request is answered once, as it would be alone', () => {
     ]);
   });
 
-  /** Expects of a method that only reads that a batch answers what it answers; whichever the order. */
+  /** Expects a batch of reads to have the same results as single calls, in any order. */
   async function expectAsAlone(service: string, method: string, requests: object[]): Promise<Outcome[]> {
     const batch = {
       GetLead: 'BatchGetLeads',
@@ -212,14 +212,14 @@ describe('each request is answered once, as it would be alone', () => {
 });
 
 describe('requests that came with a key', () => {
-  /** What each batch method is asked for a key's studio. */
+  /** A request of each batch method, for the studio of a key. */
   const ASKED: Readonly<Record<string, () => object>> = {
     'LeadIntakeService/BatchCreateLeads': () => capture({ studioId: '' }),
     'LeadIntakeService/BatchGetLeads': () => ({ leadId: newId() }),
     'LeadIntakeService/BatchListLeads': () => ({}),
   };
 
-  /** Sends one request for each key in one message, and gives what became of them. */
+  /** Sends one request for each key in one message; returns the outcomes. */
   async function askWith<Answer>(rpc: string, requests: readonly object[], keys: readonly Buffer[]) {
     const call = openBatches<Answer>(caller, rpc);
     call.send(requests, [], keys);
@@ -228,7 +228,7 @@ describe('requests that came with a key', () => {
     return requests.map((_, index) => call.outcomes.get(index));
   }
 
-  test('are about the studio of the key, whoever is beside them', async () => {
+  test('use the studio of their key, whatever the other requests', async () => {
     const [one, other] = [await aKey(), await aKey()];
     const keys = [one, other, one].map(({ secretSha256 }) => secretSha256);
     const contact = { email: `${newId()}@example.org` };
@@ -269,7 +269,7 @@ describe('requests that came with a key', () => {
     ]);
   });
 
-  test('may name a source of that studio, each its own', async () => {
+  test('may each name a source of their studio', async () => {
     const [one, other] = [await aKey(), await aKey()];
     const [mine, disabled, theirs] = [
       await aSource(true, one.owner.studioId),
@@ -348,7 +348,7 @@ describe('requests that came with a key', () => {
     for (const { owner } of [revoked, suspended, orphaned]) expect(countLeads(core.path, owner.studioId)).toBe(0);
   });
 
-  test.each(Object.entries(ASKED))('have their keys looked at anew for each message: %s', async (rpc, asked) => {
+  test.each(Object.entries(ASKED))('have their keys checked again for each message: %s', async (rpc, asked) => {
     const { owner, secretSha256 } = await aKey();
     const call = openBatches(caller, rpc);
     call.send([asked()], [], [secretSha256]);
@@ -371,7 +371,7 @@ describe('requests that came with a key', () => {
     expect(countLeads(core.path, owner.studioId)).toBe(0);
   });
 
-  test.each(Object.entries(ASKED))('all have one, or none has: %s', async (rpc, asked) => {
+  test.each(Object.entries(ASKED))('must all have a key, or none: %s', async (rpc, asked) => {
     const { owner, secretSha256 } = await aKey();
 
     const refusal = await refusalOf(askWith(rpc, [asked(), asked()], [secretSha256]));
@@ -387,7 +387,7 @@ describe.each(Object.entries(BATCH_METHODS))('a message of %s that is not valid'
     ['has a hundred and one requests', () => [times(101, request)], 'requests'],
     ['names fewer requests than it has', () => [times(2, request), ['one']], 'requestIds'],
     ['names more requests than it has', () => [[request()], ['one', 'two']], 'requestIds'],
-  ])('because it %s fails the call, and what came before it is answered', async (_, message, field) => {
+  ])('because it %s fails the call, and earlier messages get their results', async (_, message, field) => {
     const call = openBatches(caller, rpc);
     call.send(times(100, request));
     call.send(...message());
@@ -416,7 +416,7 @@ describe('the size of a message', () => {
       contact: { email: `${newId()}${'🦉'.repeat(206)}@example.org` },
     });
 
-  test('a hundred of the largest leads fit into one, as do the pages that list them', async () => {
+  test('fits a hundred of the largest leads, as do the pages that list them', async () => {
     const sourceId = await aSource();
     const requests = times(100, () => ({ ...largest(), sourceId }));
     const call = openBatches<Created>(caller, BATCH_CREATE);
@@ -436,7 +436,7 @@ describe('the size of a message', () => {
 });
 
 describe('the log', () => {
-  test('has one line for each request, by the name that its caller gave it, and nothing of what it carried', async () => {
+  test('has one line for each request, with the request id of the caller and without any content', async () => {
     const own = run('src/main.ts', {
       env: { DATABASE_URL: `sqlite:${join(temporaryFolder(), 'leads.db')}`, CORE_TOKEN },
     });

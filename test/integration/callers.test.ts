@@ -53,7 +53,7 @@ const METHODS: Readonly<Record<string, readonly CallerRole[]>> = {
   'AuditService/ListAuditEvents': ['read', 'crm', 'operator'],
 };
 
-/** A file of callers, as an operator or a tool writes it. */
+/** A callers file, replaced atomically as an operator or a tool does. */
 function aFileOf(callers: CallerEntries) {
   const path = join(temporaryFolder(), 'callers.json');
   const write = (text: string) => {
@@ -81,13 +81,13 @@ const entry = (token: string, may: readonly CallerRole[], studios?: readonly str
   ...(studios && { studios }),
 });
 
-/** Makes a call as whoever has a token. */
+/** Makes calls with a token. */
 const as =
   (caller: GrpcCaller, token: string) =>
   (rpc: string, request: object = {}) =>
     caller.call(rpc, request, { authorization: `Bearer ${token}` });
 
-/** Everything that a refusal says, or that the call was let in, and answered or refused by its own rules. */
+/** The refusal of a call, or 'answered'. */
 async function outcomeOf(call: Promise<unknown>) {
   return call.then(
     () => 'answered',
@@ -95,7 +95,7 @@ async function outcomeOf(call: Promise<unknown>) {
   );
 }
 
-/** Whether a call is refused to its caller as such. */
+/** Whether a call is refused because of its caller. */
 async function isForbidden(call: Promise<unknown>): Promise<boolean> {
   const outcome = await outcomeOf(call);
   return typeof outcome === 'object' && outcome.reason === 'CALLER_FORBIDDEN';
@@ -105,7 +105,7 @@ describe('callers of a file', () => {
   test('the table names every method', () =>
     expect(Object.keys(METHODS).toSorted()).toEqual([...CONTRACT_RPCS].toSorted()));
 
-  test.each(CALLER_ROLES)('%s may call what is for it, and nothing else', async (role) => {
+  test.each(CALLER_ROLES)('%s may call its own methods and no others', async (role) => {
     const token = newCoreToken();
     const { caller } = await aCore({ CORE_CALLERS_FILE: aFileOf({ it: entry(token, [role]) }).path });
     const call = (rpc: string) =>
@@ -122,7 +122,7 @@ describe('callers of a file', () => {
     );
   });
 
-  test('nobody else is let in, whatever is set besides; a refusal tells who and what for', async () => {
+  test('no other token is accepted; a refusal names the caller', async () => {
     const token = newCoreToken();
     const { caller } = await aCore({
       CORE_TOKEN: '',
@@ -138,7 +138,7 @@ describe('callers of a file', () => {
     expect(await as(caller, token)('DirectoryService/ListStudios')).toMatchObject({ studios: [] });
   });
 
-  test('the hash of nothing, as a tool writes it that was given none, lets nobody in', async () => {
+  test('the hash of an empty token, as a tool may write it by mistake, admits no caller', async () => {
     const { caller } = await aCore({ CORE_CALLERS_FILE: aFileOf({ mistake: entry('', ['crm']) }).path });
     for (const authorization of ['', 'Bearer', 'Bearer ', 'Basic eDp5', 'x']) {
       expect(await outcomeOf(caller.call('DirectoryService/ListStudios', {}, { authorization }))).toMatchObject(
@@ -147,7 +147,7 @@ describe('callers of a file', () => {
     }
   });
 
-  test('CORE_TOKEN may do everything beside a file, unless that says what it may do', async () => {
+  test('CORE_TOKEN may do everything in addition to a file, unless the file lists it', async () => {
     const file = aFileOf({ other: entry(newCoreToken(), ['read']) });
     const { caller } = await aCore({ CORE_CALLERS_FILE: file.path });
     const studio = { id: 'studio', status: 'STUDIO_STATUS_ACTIVE' };
@@ -157,7 +157,7 @@ describe('callers of a file', () => {
   });
 });
 
-test('CORE_TOKEN that a file has named is never more than that again', async () => {
+test('CORE_TOKEN that a file has listed never regains full access', async () => {
   const file = aFileOf({ website: entry(CORE_TOKEN, ['gateway']) });
   const { caller } = await aCore({ CORE_CALLERS_FILE: file.path });
   const list = () => outcomeOf(caller.call('DirectoryService/ListStudios'));
@@ -167,7 +167,7 @@ test('CORE_TOKEN that a file has named is never more than that again', async () 
 });
 
 describe('a caller of some studios', () => {
-  test('gets at these alone, and at nothing that is about all', async () => {
+  test('has access to these only, and not to methods across all studios', async () => {
     const token = newCoreToken();
     const file = aFileOf({ branch: entry(token, ['crm', 'operator'], ['own']) });
     const { caller } = await aCore({ CORE_CALLERS_FILE: file.path });
@@ -214,7 +214,7 @@ describe('a caller of some studios', () => {
     });
   });
 
-  test('knows no keys of others: as a gateway it answers them as it does unknown ones', async () => {
+  test('as a gateway, gets the same refusal for the keys of other studios as for unknown ones', async () => {
     const token = newCoreToken();
     const file = aFileOf({ branch: entry(token, ['gateway'], ['own']) });
     const { core, caller } = await aCore({ CORE_CALLERS_FILE: file.path });
@@ -245,7 +245,7 @@ describe('a caller of some studios', () => {
     expect(await call.outcome(1)).toMatchObject({ refusal: { reason: 'KEY_INVALID' } });
   });
 
-  test('a gateway may not ask for a studio without a key of it, nor beyond what its scopes allow', async () => {
+  test('as a gateway, may not read a studio without a key of it', async () => {
     const token = newCoreToken();
     const { caller } = await aCore({ CORE_CALLERS_FILE: aFileOf({ website: entry(token, ['gateway']) }).path });
     const stream = caller.open('LeadIntakeService/BatchListLeads', { authorization: `Bearer ${token}` });
@@ -255,7 +255,7 @@ describe('a caller of some studios', () => {
   });
 });
 
-test('the operator sees and revokes keys of any studio without being a member, and nobody else does', async () => {
+test('the operator lists and revokes keys of any studio without being a member, and no other role does', async () => {
   const [operator, crm] = [newCoreToken(), newCoreToken()];
   const file = aFileOf({ platform: entry(operator, ['operator']), crm: entry(crm, ['crm']) });
   const { caller } = await aCore({ CORE_CALLERS_FILE: file.path });
@@ -276,7 +276,7 @@ test('the operator sees and revokes keys of any studio without being a member, a
   }
   const byOperator = as(caller, operator);
   expect(await byOperator('ApiKeyService/ListApiKeys', { studioId })).toMatchObject({ apiKeys: [{ id: apiKey.id }] });
-  // Whoever names a member has to name one that may.
+  // A named member needs the role.
   expect(await refusalOf(byOperator('ApiKeyService/ListApiKeys', { studioId, memberId: 'x' }))).toMatchObject({
     reason: 'MEMBER_FORBIDDEN',
   });
@@ -294,7 +294,7 @@ test('the operator sees and revokes keys of any studio without being a member, a
 });
 
 describe('a file that changes', () => {
-  test('holds at once for calls, and ends those that are open without losing an answer', async () => {
+  test('applies to new calls immediately, and ends open ones without losing a result', async () => {
     const [first, second] = [newCoreToken(), newCoreToken()];
     const tokens = [first, second].map((token) => ({ sha256: tokenHash(token) }));
     const file = aFileOf({ website: { may: ['gateway'], tokens } });
@@ -319,7 +319,7 @@ describe('a file that changes', () => {
     await calls[1]?.ended;
   });
 
-  test('while it cannot be used, what it said before holds; the log says so once, and never what stands in it', async () => {
+  test('and cannot be used leaves the former in use; the log reports it once, without its content', async () => {
     const token = newCoreToken();
     const file = aFileOf({ reporting: entry(token, ['read']) });
     const core = run('src/main.ts', {
@@ -354,7 +354,7 @@ describe('a file that changes', () => {
     expect(core.output().match(/callers not reloaded/g)).toHaveLength(2);
   });
 
-  test('a watch ends when its caller may no longer have it', async () => {
+  test('ends a watch that its caller is no longer allowed', async () => {
     const token = newCoreToken();
     const file = aFileOf({ crm: entry(token, ['crm']) });
     const { caller } = await aCore({ CORE_CALLERS_FILE: file.path });
@@ -365,7 +365,7 @@ describe('a file that changes', () => {
   });
 });
 
-test('log, metrics and audit tell which caller it was', async () => {
+test('log, metrics and audit name the caller', async () => {
   const [token, reader] = [newCoreToken(), newCoreToken()];
   const file = aFileOf({ 'crm-berlin': entry(token, ['crm']), reporting: entry(reader, ['read']) });
   const { core, caller } = await aCore({ CORE_CALLERS_FILE: file.path, CORE_METRICS_ADDRESS: '127.0.0.1:0' });

@@ -19,7 +19,7 @@ import {
   type TestCore,
 } from '../support/grpc.ts';
 
-/** Longer than any test waits for what is to come. */
+/** Longer than any test waits for changes. */
 const LONG = { seconds: 20n, nanos: 0 };
 
 let core: TestCore;
@@ -68,7 +68,7 @@ const seen = (changes: readonly LeadChange[]) =>
   changes.map(({ lead, revision }) => ({ studioId: lead?.studioId ?? '', leadId: lead?.id ?? '', revision }));
 
 describe('pulling changes', () => {
-  test('gives leads whole, oldest first, until they are acknowledged', async () => {
+  test('returns whole leads, oldest first, until they are acknowledged', async () => {
     const client = clientOf();
     const ids = [await created(), await created(), await created()];
 
@@ -89,7 +89,7 @@ describe('pulling changes', () => {
     expect(idsOf((await client.pullLeadChanges({})).changes)).toEqual(ids.slice(2));
   });
 
-  test('waits until there are some, also for what another caller does to an older lead', async () => {
+  test('waits for changes, including those of an older lead by another caller', async () => {
     const client = clientOf();
     const id = await created();
     await client.acknowledgeLeadChanges({ acknowledgements: seen((await client.pullLeadChanges({})).changes) });
@@ -104,7 +104,7 @@ describe('pulling changes', () => {
     }
   });
 
-  test('gives none when there are none in that time, and at once where nobody wants to wait', async () => {
+  test('returns none when there are none in the given time, and immediately without a time', async () => {
     const client = clientOf();
     expect((await client.pullLeadChanges({})).changes).toEqual([]);
     expect((await client.pullLeadChanges({ wait: { seconds: 0n, nanos: 1_500_000 } })).changes).toEqual([]);
@@ -113,7 +113,7 @@ describe('pulling changes', () => {
     });
   });
 
-  test('is refused for what is no number of leads and no time', async () => {
+  test('is refused for invalid numbers and times', async () => {
     const caller = grpcCaller(`127.0.0.1:${core.port}`);
     const refusal = await refusalOf(
       caller.call('LeadIntakeService/PullLeadChanges', { max: -1, wait: { seconds: -1, nanos: 0 } }),
@@ -133,13 +133,13 @@ describe('pulling changes', () => {
     caller.close();
   });
 
-  test('takes as many acknowledgements as it says, in JSON too', async () => {
+  test('accepts the maximum number of acknowledgements, in JSON too', async () => {
     const client = clientOf(createConnectTransport as typeof createGrpcTransport);
     const acknowledgements = times(500, () => ({ studioId: 's'.repeat(64), leadId: newId(), revision: 2n ** 40n }));
     expect(await client.acknowledgeLeadChanges({ acknowledgements })).toMatchObject({ acknowledgedCount: 0 });
   });
 
-  test('who waits gets none, and no fault, when the core stops', async () => {
+  test('returns no changes, and no error, when the core stops', async () => {
     const pull = clientOf().pullLeadChanges({ wait: LONG });
     await sleep(200);
     await core.stop();
@@ -159,7 +159,7 @@ describe('watching changes', () => {
     ['gRPC', createGrpcTransport],
     ['gRPC-Web', createGrpcWebTransport],
     ['Connect', createConnectTransport],
-  ])('over %s, brings what is there and what comes, each state once', async (_, transport) => {
+  ])('over %s, returns existing and new changes, each state once', async (_, transport) => {
     const client = clientOf(transport as typeof createGrpcTransport);
     const before = await created();
     const brought: LeadChange[] = [];
@@ -182,7 +182,7 @@ describe('watching changes', () => {
     expect(await watching).toBe(Code.Canceled);
   });
 
-  test('another call brings again what is not acknowledged; two at once bring the same', async () => {
+  test('repeats unacknowledged changes on another call; two concurrent calls get the same', async () => {
     const id = await created();
     const [first, second] = times(2, () => clientOf().watchLeadChanges({})[Symbol.asyncIterator]());
 
@@ -193,7 +193,7 @@ describe('watching changes', () => {
     expect(idsOf((await third.next()).value.changes)).toEqual([id]);
   });
 
-  test('brings no more leads than 200 that are not acknowledged, and the others once these are', async () => {
+  test('returns at most 200 unacknowledged leads, and the others once these are acknowledged', async () => {
     const client = clientOf();
     for (const _ of times(25, () => 0)) await Promise.all(times(10, () => created(client)));
     const brought = new Map<string, LeadChange>();
@@ -214,7 +214,7 @@ describe('watching changes', () => {
     expect([...brought.keys()].at(-1)).toBe(late);
   }, 30_000);
 
-  test('ends without a fault when the core stops, and goes on at the next one', async () => {
+  test('ends without an error when the core stops', async () => {
     const id = await created();
     const brought: LeadChange[] = [];
     const watching = (async () => {
@@ -230,8 +230,8 @@ describe('watching changes', () => {
   });
 });
 
-describe('sending leads once more', () => {
-  test('brings all of a studio, a part at a time, and no other', async () => {
+describe('resending leads', () => {
+  test('returns all leads of a studio, in pages, and no others', async () => {
     const client = clientOf();
     const ids = [await created(), await created()];
     await client.acknowledgeLeadChanges({ acknowledgements: seen((await client.pullLeadChanges({})).changes) });
@@ -248,7 +248,7 @@ describe('sending leads once more', () => {
     ]);
   });
 
-  test('is refused with a token of something else', async () => {
+  test('is refused with a foreign page token', async () => {
     const caller = grpcCaller(`127.0.0.1:${core.port}`);
     const pageToken = 'A'.repeat(44);
     expect(await refusalOf(caller.call('LeadIntakeService/ResendLeads', { studioId: '', pageToken }))).toMatchObject({

@@ -35,13 +35,13 @@ import { scrape } from '../support/metrics.ts';
 import { addressOf, run, temporaryFolder } from '../support/processes.ts';
 import { openUnreadCall } from '../support/unread-call.ts';
 
-/** What a message of results is full from; bytes. */
+/** The size from which a message of results is full; bytes. */
 const FULL_BYTES = 64 * 1024;
 
-/** How many leads may be asked for that the caller has not taken. */
+/** The maximum number of requested leads that the caller has not read. */
 const MAX_LEADS_OPEN = 1000;
 
-/** The largest message that a gateway reads, and that clients of gRPC read unless told otherwise; bytes. */
+/** The largest message that a gateway reads, and gRPC clients by default; bytes. */
 const MAX_MESSAGE_BYTES = 4 * 1024 * 1024;
 
 let core: TestCore;
@@ -104,7 +104,7 @@ interface ShownPage {
   readonly nextCursor: string | null;
 }
 
-/** A lead as the public API shows it, by what the CRM is told of it. */
+/** The public form of a lead of the CRM API. */
 function shown({ id, displayName, sourceId, note, stage, createTime, updateTime }: WireLead): PublicLead {
   return {
     id,
@@ -119,7 +119,7 @@ function shown({ id, displayName, sourceId, note, stage, createTime, updateTime 
 
 const timeOf = ({ seconds, nanos }: WireTime) => new Date(seconds * 1000 + nanos / 1e6).toISOString();
 
-/** The method that an item stands for, called alone. */
+/** The method that corresponds to an item, as a single call. */
 const createAlone = (creation: object, of = key) =>
   caller.call<{ lead: WireLead; replayed: boolean }>('LeadIntakeService/CreateLead', {
     studioId: of.owner.studioId,
@@ -135,14 +135,14 @@ const authenticateAlone = ({ secretSha256 }: Pick<KeyOfStudio, 'secretSha256'>) 
 const changeStage = (leadId: string, stage: string, { owner: { studioId } } = key) =>
   caller.call('LeadIntakeService/ChangeLeadStage', { studioId, leadId, stage });
 
-/** What became of an item, with the body read. */
+/** The outcome of an item, with its body parsed. */
 function read({ answer, refusal }: Outcome<ExchangeAnswer>) {
   if (!answer) return { refusal };
   const { body, bearer, leadId, replayed } = answer;
   return body ? { json: jsonOf(answer), leadId, replayed } : { bearer, leadId, replayed };
 }
 
-/** Sends items in one message, and gives what became of each. */
+/** Sends items in one message; returns their outcomes. */
 const ask = (...items: readonly object[]) => exchange(caller, [items]);
 
 /** The only answer to an item. */
@@ -217,7 +217,7 @@ describe('each item is answered once, as what it asks for would be alone', () =>
     expect(countLeads(core.path, key.owner.studioId)).toBe(4);
   });
 
-  test('the refusals that stand here for all are of every kind', async () => {
+  test('the compared refusals are of every kind', async () => {
     const told = (await asked()).flatMap(([, expected]) => ('refusal' in expected ? [expected.refusal] : []));
     expect(told).toMatchObject([
       { reason: 'IDEMPOTENCY_CONFLICT' },
@@ -234,7 +234,7 @@ describe('each item is answered once, as what it asks for would be alone', () =>
     ]);
   });
 
-  test('kinds mixed in many messages: each result is that of its own item', async () => {
+  test('each result in many messages of mixed kinds belongs to its own item', async () => {
     const own = await createKey(caller);
     const leads = await Promise.all(times(10, (index) => createAlone(aCreation({ note: `${index}` }))));
     const items = times(560, (index) => {
@@ -269,7 +269,7 @@ describe('each item is answered once, as what it asks for would be alone', () =>
 });
 
 describe('the body', () => {
-  test('of a creation is exactly what the public API shows of the lead, and never its contact', {
+  test('of a creation is exactly the public lead, without its contact', {
     tags: ['2.1.no-contact', '2.1.nothing-else'],
   }, async () => {
     const sourceId = await putSource(caller, key.owner.studioId);
@@ -304,7 +304,7 @@ describe('the body', () => {
     expect(outcomes).toHaveLength(creations.length);
   });
 
-  test('of a lead and of a page is that of the creations, without their contacts', {
+  test('of a lead and of a page has the created leads, without their contacts', {
     tags: ['2.1.no-contact', '2.3.lead', '2.4.leads'],
   }, async () => {
     const created: PublicLead[] = [];
@@ -331,7 +331,7 @@ describe('the body', () => {
     }
   });
 
-  test('of a page leads to the next one, and null tells the last', {
+  test('of a page has the cursor of the next one, and null on the last', {
     tags: ['2.4.nextCursor', '4.3.paging'],
   }, async () => {
     const notes = times(7, (index) => `${index}`);
@@ -350,7 +350,7 @@ describe('the body', () => {
     expect(jsonOf(await answerTo(listItem({}, await createKey(caller))))).toEqual({ leads: [], nextCursor: null });
   });
 
-  test('of a repetition is the original one, byte for byte, whatever became of the lead and its source', {
+  test('of a repetition is the original one, byte for byte, whatever changes of the lead and its source', {
     tags: ['4.1.original'],
   }, async () => {
     const { studioId } = key.owner;
@@ -401,7 +401,7 @@ describe('a key', () => {
     ];
   }
 
-  test('that is refused is so as it is alone, whatever is asked for, before what is asked for is looked at', {
+  test('that is refused has the same refusal as in a single call, before the item is validated', {
     tags: ['5.8', '5.10', '5.11', '7.order'],
   }, async () => {
     const before = countLeads(core.path, '%');
@@ -423,7 +423,7 @@ describe('a key', () => {
     expect(countLeads(core.path, '%')).toBe(before);
   });
 
-  test('that is refused keeps none beside it from being served', async () => {
+  test('that is refused does not affect other items', async () => {
     const refused = await refusedKeys();
 
     const outcomes = await ask(
@@ -440,7 +440,7 @@ describe('a key', () => {
     ['API_KEY_SCOPE_LEADS_READ', ['createLead']],
     ['API_KEY_SCOPE_LEADS_CREATE', ['getLead', 'listLeads']],
   ])(
-    'that has only %s is refused the rest, whatever else is wrong, and nothing is written',
+    'that has only %s is refused other items, whatever else is wrong, and nothing is written',
     { tags: ['5.9', '7.order'] },
     async (scope, forbidden) => {
       const { lead } = await createAlone(aCreation());
@@ -461,7 +461,7 @@ describe('a key', () => {
         if (isForbidden) expect(refusal).toMatchObject({ code: 'PERMISSION_DENIED', reason: 'SCOPE_FORBIDDEN' });
         else if (wrong.includes(item)) expect(refusal?.reason).toMatch(/^(INVALID_REQUEST|SOURCE_INVALID)$/);
         else expect(answer).toBeDefined();
-        // What is refused for its key tells nothing of what is there.
+        // A refusal for the key reveals nothing about the item.
         if (isForbidden) expect(refusal).not.toHaveProperty('fields');
       }
       expect(outcomes[0]?.answer?.bearer?.scopes).toEqual([scope]);
@@ -469,7 +469,7 @@ describe('a key', () => {
     },
   );
 
-  test('that may only read does not learn by a repetition whether there is a lead', { tags: ['5.9'] }, async () => {
+  test('that may only read does not learn from a repetition whether a lead exists', { tags: ['5.9'] }, async () => {
     const creation = aCreation();
     await createAlone(creation);
     const narrow = await createKey(caller, { studioId: key.owner.studioId, scopes: ['API_KEY_SCOPE_LEADS_READ'] });
@@ -479,7 +479,7 @@ describe('a key', () => {
     );
   });
 
-  test('opens its own studio alone, whoever is beside it', { tags: ['1.own-studio', '5.2'] }, async () => {
+  test('gives access to its own studio only, whatever the other items', { tags: ['1.own-studio', '5.2'] }, async () => {
     const other = await createKey(caller);
     const contact = { email: `${newId()}@example.org` };
     const creation = aCreation({ contact });
@@ -507,7 +507,7 @@ describe('a key', () => {
     );
   });
 
-  test('goes on in the pages of its own studio alone', { tags: ['1.own-studio'] }, async () => {
+  test('may continue only the pages of its own studio', { tags: ['1.own-studio'] }, async () => {
     const other = await createKey(caller);
     for (const of of [key, key, other, other]) await createAlone(aCreation(), of);
     const { nextCursor: pageToken } = jsonOf<ShownPage>(await answerTo(listItem({ pageSize: 1 })));
@@ -518,7 +518,7 @@ describe('a key', () => {
     ]);
   });
 
-  test('may name a source of its own studio alone, each item its own', { tags: ['1.own-studio'] }, async () => {
+  test('may name only sources of its own studio, separately for each item', { tags: ['1.own-studio'] }, async () => {
     const other = await createKey(caller);
     const [mine, another, disabled, theirs] = [
       await putSource(caller, key.owner.studioId),
@@ -585,7 +585,7 @@ describe('a key', () => {
     expect(countLeads(core.path, key.owner.studioId)).toBe(2);
   });
 
-  test('is looked at anew for each message, and what may be done with it', {
+  test('is checked again for each message, with its permissions', {
     tags: ['5.8', '5.10', '5.11'],
   }, async () => {
     for (const [change, reason] of [
@@ -619,7 +619,7 @@ describe('an item', () => {
       Buffer.from([0x7a, 3, 1, 2, 3]),
     ]);
 
-  test('that asks for nothing is refused for that, and its neighbours are answered', async () => {
+  test('without a request is refused, and its neighbours get their results', async () => {
     const { secretSha256 } = key;
 
     const outcomes = await ask(createItem(), { secretSha256 }, listItem(), { secretSha256, requestId: 'x' }, {});
@@ -634,7 +634,7 @@ describe('an item', () => {
     expect(countLeads(core.path, key.owner.studioId)).toBe(1);
   });
 
-  test('of a kind that only a later release knows is refused for that, and its neighbours are answered', async () => {
+  test('of a kind of a later release is refused, and its neighbours get their results', async () => {
     const known = requestBytes('ExchangeService/Exchange', { items: [createItem()] });
     const unknown = ofLaterRelease(key);
     // Field 1, of bytes.
@@ -652,7 +652,7 @@ describe('an item', () => {
     expect(countLeads(core.path, key.owner.studioId)).toBe(1);
   });
 
-  test('has a line of its own in the log, by the name that its caller gave it, and nothing of what it carried', async () => {
+  test('has its own log line, with the request id of the caller and without any content', async () => {
     const own = run('src/main.ts', {
       env: { DATABASE_URL: `sqlite:${join(temporaryFolder(), 'leads.db')}`, CORE_TOKEN },
     });
@@ -736,7 +736,7 @@ describe('a message', () => {
   test.each([
     ['no items', 0],
     ['a hundred and one items', 101],
-  ])('with %s fails the call, nothing of it is written, and what came before it is answered', async (_, count) => {
+  ])('with %s fails the call and writes nothing, and earlier messages get their results', async (_, count) => {
     const call = openExchange(caller);
     call.send(times(100, () => createItem()));
     call.send(times(count, () => createItem()));
@@ -752,7 +752,7 @@ describe('a message', () => {
     expect(countLeads(core.path, key.owner.studioId)).toBe(100);
   });
 
-  test('has room for a hundred of the largest items', async () => {
+  test('fits a hundred of the largest items', async () => {
     const sourceId = await putSource(caller, key.owner.studioId);
     const items = times(100, () => ({
       ...createItem(
@@ -781,7 +781,7 @@ describe('long pages', () => {
   };
 
   test.each(Object.entries(LONGEST))(
-    'forty of them come back whole, in messages that can be read: %s',
+    'forty are returned whole, in messages within the limit of gRPC clients: %s',
     async (_, text) => {
       const [displayName, note] = [text(160), text(2000)];
       const leads = await ask(...times(100, () => createItem(aCreation({ displayName, note }))));
@@ -801,7 +801,7 @@ describe('long pages', () => {
     },
   );
 
-  test('share a message with what is short until it is full', async () => {
+  test('share a message with short results until it is full', async () => {
     for (const index of times(30, (each) => each)) await createAlone(aCreation({ note: '🦉'.repeat(1 + 60 * index) }));
     const items = times(
       400,
@@ -813,12 +813,12 @@ describe('long pages', () => {
     await allOutcomes(call, 400);
 
     expectFilledToTheBound(call);
-    // Else nothing would be known of what goes together.
+    // Otherwise the test would not cover shared messages.
     expect(call.messages.some(({ length }) => length > 1)).toBe(true);
     expect(call.messages.length).toBeGreaterThan(4);
   });
 
-  test('are not made for a caller that does not take them, and come all once it does', {
+  test('are not read for a caller that does not read its results, and all arrive once it does', {
     timeout: 60_000,
   }, async () => {
     const own = await startTestCore({ CORE_METRICS_ADDRESS: '127.0.0.1:0' });
@@ -851,7 +851,7 @@ describe('long pages', () => {
     expect(await made()).toBe(240);
   });
 
-  /** Expects no message to have gone on after it was full, and all of them to be such that anybody can read them. */
+  /** Expects that no message grew after it was full, and that every client can read them. */
   function expectFilledToTheBound({ messages, outcomes }: ReturnType<typeof openExchange>): void {
     for (const indexes of messages) {
       const sizes = indexes.map((index) => outcomes.get(index)?.answer?.body?.length ?? 0);

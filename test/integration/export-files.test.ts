@@ -26,7 +26,7 @@ beforeEach(async () => {
   onTestFinished(() => store.close());
 });
 
-/** A studio and its leads, in the order of their ids. */
+/** Creates a studio and its leads, in the order of their ids. */
 async function studioWith(studioId: string, leads: readonly Partial<Lead>[]): Promise<Lead[]> {
   await store.putStudio(aStudio({ id: studioId }), BY);
   const all = leads.map((overrides) => aLead({ studioId, ...overrides }));
@@ -54,7 +54,7 @@ interface ToFile {
   readonly from?: Store;
 }
 
-/** Exports to a file; gives what it has then. */
+/** Exports to a file; returns its content. */
 async function toFile({ name = 'out', format, resumes = false, studioId = '', from = store }: ToFile): Promise<string> {
   const path = join(folder, name);
   await writeLeads(
@@ -76,7 +76,7 @@ function inMemory(): ExportOutput & { readonly texts: string[] } {
   return { texts, written: undefined, write: async (text) => void texts.push(text), close: async () => {} };
 }
 
-/** A store that does not answer from a page on. */
+/** A store that is unavailable from a page on. */
 const awayFrom = (page: number): Store => {
   let asked = 0;
   return {
@@ -102,7 +102,7 @@ test('each line of NDJSON is a lead in the JSON form of the contract', async () 
 });
 
 describe.each<[FormatName]>([['ndjson'], ['csv']])('a file of %s', (format) => {
-  test('that ends anywhere is gone on with to the very file that it would have been', async () => {
+  test('that ends anywhere is resumed to exactly the same file', async () => {
     await hardLeads();
     const whole = await toFile({ name: 'whole', format });
     const path = join(folder, 'out');
@@ -119,7 +119,7 @@ describe.each<[FormatName]>([['ndjson'], ['csv']])('a file of %s', (format) => {
     }
   }, 120_000);
 
-  test('is gone on with when leads were created since, and no line is changed', async () => {
+  test('is resumed after leads were created, and no line is changed', async () => {
     await studioWith(
       's',
       times(150, () => ({})),
@@ -137,13 +137,13 @@ describe.each<[FormatName]>([['ndjson'], ['csv']])('a file of %s', (format) => {
     expect([...added].map(([, id]) => id)).toEqual(later.map(({ id }) => id));
   });
 
-  test('is begun where it is not there, for its owner alone', async () => {
+  test('is created when it is missing, readable by its owner only', async () => {
     await hardLeads();
     expect(await toFile({ format, resumes: true })).toBe(await toFile({ name: 'other', format }));
     expect(statSync(join(folder, 'out')).mode & 0o777).toBe(0o600);
   });
 
-  test('that is there is not written over', async () => {
+  test('that exists is not overwritten', async () => {
     await hardLeads();
     const before = await toFile({ format });
     await expect(toFile({ format })).rejects.toThrow(OutputFault);
@@ -154,7 +154,7 @@ describe.each<[FormatName]>([['ndjson'], ['csv']])('a file of %s', (format) => {
     ['something without lines', 'my notes'],
     ['something in lines', 'my notes\nand more\n'],
     ['the other format', 'other'],
-  ])('that has %s is left as it is', async (_, content) => {
+  ])('that has %s is left unchanged', async (_, content) => {
     await hardLeads();
     const other = await toFile({ name: 'other', format: format === 'csv' ? 'ndjson' : 'csv' });
     const text = content === 'other' ? other : content;
@@ -165,14 +165,14 @@ describe.each<[FormatName]>([['ndjson'], ['csv']])('a file of %s', (format) => {
     expect(readFileSync(join(folder, 'out'), 'utf8')).toBe(text);
   });
 
-  test('that ends with the lead of another studio is not gone on with', async () => {
+  test('that ends with the lead of another studio is not resumed', async () => {
     await hardLeads();
     const before = await toFile({ format });
     await expect(toFile({ format, resumes: true, studioId: '-s' })).rejects.toThrow('ends with a lead of studio s');
     expect(readFileSync(join(folder, 'out'), 'utf8')).toBe(before);
   });
 
-  test('that breaks off is told with how many leads it has, and is gone on with', async () => {
+  test('whose export fails is reported with its number of leads, and can be resumed', async () => {
     await studioWith(
       's',
       times(450, () => ({})),
@@ -188,7 +188,7 @@ describe.each<[FormatName]>([['ndjson'], ['csv']])('a file of %s', (format) => {
   });
 });
 
-test('an export to elsewhere that breaks off tells the token that leads on behind it', async () => {
+test('an export to standard output that fails reports the token to resume from', async () => {
   await studioWith(
     's',
     times(450, () => ({})),

@@ -143,7 +143,7 @@ describe.each<[string, MakeTransport]>([
   ['gRPC-Web', overHttp2(createGrpcWebTransport)],
   ['Connect', overHttp2(createConnectTransport)],
 ])('over %s', (_, make) => {
-  test('all leads of a studio come as they are, with everything, lowest id first', async () => {
+  test('all leads of a studio arrive unchanged and complete, lowest id first', async () => {
     const core = await aCore();
     await studioWith(core, 's0', some(1));
     const texts = Object.values(HARD_TEXTS).map((text) => ({ displayName: text, note: text, sourceId: newId() }));
@@ -159,7 +159,7 @@ describe.each<[string, MakeTransport]>([
     expect(Math.max(...messages.map((message) => message.leads.length))).toBe(MAX_IN_A_MESSAGE);
   });
 
-  test('a refusal says why', async () => {
+  test('a refusal has its code', async () => {
     const core = await aCore();
     const client = createClient(LeadIntakeService, transportTo(core.url, make));
 
@@ -170,7 +170,7 @@ describe.each<[string, MakeTransport]>([
 });
 
 describe('an export', () => {
-  test('of all studios comes studio by studio, those without leads too', async () => {
+  test('of all studios goes studio by studio, including those without leads', async () => {
     const core = await aCore();
     const [b, , a] = [
       await studioWith(core, 'b', some(130)),
@@ -185,7 +185,7 @@ describe('an export', () => {
     expect(await exported(core.caller, { studioId: 'aa' })).toEqual([]);
   });
 
-  test.each([[''], ['s1']])('of "%s" goes on behind each message, at a later core too', async (studioId) => {
+  test.each([[''], ['s1']])('of "%s" resumes after each message, also at a later core', async (studioId) => {
     const first = await aCore();
     const leads = [
       ...(await studioWith(first, 's1', some(205))),
@@ -205,7 +205,7 @@ describe('an export', () => {
     }
   });
 
-  test('has every lead once that was there, while others are created and moved', async () => {
+  test('has every existing lead once, while others are created and changed', async () => {
     const core = await aCore();
     const leads = await studioWith(core, 's1', some(1000));
     const created: string[] = [];
@@ -226,7 +226,7 @@ describe('an export', () => {
     expect(seen.slice(0, 1000)).toEqual(idsOf(leads).slice(0, seen.length));
   });
 
-  test('leaves out leads that cannot be read, and tells of where it is while there are no others', async () => {
+  test('skips unreadable leads, and sends resume tokens meanwhile', async () => {
     const core = await aCore();
     const leads = await studioWith(core, 's1', some(1500));
     const database = new DatabaseSync(core.path);
@@ -250,7 +250,7 @@ describe('an export', () => {
     expect(await refusalOf(exported(core.caller, request))).toMatchObject({ reason: 'INVALID_REQUEST', fields });
   });
 
-  test('is refused for the token of another export, of a list, and one that was cut', async () => {
+  test('is refused with the token of another export or of a list, and with a truncated one', async () => {
     const core = await aCore();
     await studioWith(core, 's1', some(2));
     await studioWith(core, 's2', some(2));
@@ -269,7 +269,7 @@ describe('an export', () => {
     }
   });
 
-  test('may have a deadline of a day, and no longer one; when it passes, the export ends', async () => {
+  test('may have a deadline of at most a day, and ends when it passes', async () => {
     const core = await aCore();
     await studioWith(core, 's1', some(1));
     const within = (ms: number) =>
@@ -281,7 +281,7 @@ describe('an export', () => {
     expect(await refusalOf(within(0))).toMatchObject({ code: 'DEADLINE_EXCEEDED' });
   });
 
-  test('is told in the log and counted, with how many leads it sent', async () => {
+  test('is logged with the number of leads, and counted', async () => {
     const core = await aCore();
     await studioWith(core, 's1', some(150));
     await exported(core.caller, { studioId: 's1' });
@@ -341,7 +341,7 @@ describe('a reader of 60 MB', () => {
     return { core, leads };
   }
 
-  test('who takes nothing has no more read for them than a few messages, nobody waits for them, and they get all later', async () => {
+  test('that reads nothing has only a few messages buffered, delays no other caller, and gets all leads later', async () => {
     const { core, leads } = await aLargeStudio();
     const held = await heldExport(core);
 
@@ -350,7 +350,7 @@ describe('a reader of 60 MB', () => {
     expect([...held.first, ...(await held.rest())]).toEqual(idsOf(leads));
   }, 60_000);
 
-  test('who leaves in the middle has no more read for them, and that is told', async () => {
+  test('that cancels has no more pages read, and is logged', async () => {
     const { core } = await aLargeStudio();
     const held = await heldExport(core);
     await pagesRead(core);
@@ -363,7 +363,7 @@ describe('a reader of 60 MB', () => {
     expect(await pagesRead(core)).toBeLessThan(MAX_READ_AHEAD);
   });
 
-  test('whose core stops in the middle is told so, and goes on at the next without loss', async () => {
+  test('whose core stops gets an error, and resumes at the next core without loss', async () => {
     const { core, leads } = await aLargeStudio();
     const seen: string[] = [];
     let resumeToken = '';
@@ -384,7 +384,7 @@ describe('a reader of 60 MB', () => {
     expect(seen).toEqual(idsOf(leads));
   });
 
-  test('may take longer than any other call, and than a request may take to arrive', async () => {
+  test('may take longer than any other call, and than the deadline for the arrival of a request', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     onTestFinished(() => void vi.useRealTimers());
     const { core, leads } = await aLargeStudio();
@@ -401,7 +401,7 @@ describe('a list of studios', () => {
   const list = (core: Core, request: object) =>
     core.caller.call<{ studios: { id: string }[]; nextPageToken: string }>('DirectoryService/ListStudios', request);
 
-  test('has all of them, by id, page by page', async () => {
+  test('has all studios, by id, page by page', async () => {
     const core = await aCore();
     const ids = times(105, (index) => `studio-${String(index).padStart(3, '0')}`);
     for (const id of ids.toReversed()) await core.store.putStudio(aStudio({ id, status: 'suspended' }), BY);
@@ -421,7 +421,7 @@ describe('a list of studios', () => {
     });
   });
 
-  test('is refused below nothing, and for a token that is not its own', async () => {
+  test('is refused for a negative size, and for a foreign token', async () => {
     const core = await aCore();
     await studioWith(core, 's1', some(2));
     await studioWith(core, 's2', []);

@@ -52,7 +52,7 @@ const move = (leadId: string, stage: string) =>
   leads('ChangeLeadStage', { studioId, leadId, stage: `LEAD_STAGE_${stage}` });
 
 describe('FindLeads', () => {
-  test('answers all leads of a contact with it: the open one first, then closed ones, newest first', async () => {
+  test('returns all leads of a contact, with the contact: the open one first, then closed ones, newest first', async () => {
     const contact = anEmail();
     const [first, second, third] = [
       await aLead(contact, 'WON'),
@@ -73,7 +73,7 @@ describe('FindLeads', () => {
     expect(await find(anEmail())).toMatchObject({ leads: [], nextPageToken: '' });
   });
 
-  test('compares as a creation does', async () => {
+  test('compares contacts as a creation does', async () => {
     await putRegion('DE');
     const closed = await aLead({ phone: '030 1234567' }, 'WON');
     const open = await aLead({ phone: '+49 (0)30 1234567' });
@@ -86,7 +86,7 @@ describe('FindLeads', () => {
     expect((await find({ email: 'aDA@example.ORG' })).leads.map(({ id }) => id)).toEqual([email]);
   });
 
-  test("sees no other studio's leads", async () => {
+  test('finds no leads of other studios', async () => {
     const contact = anEmail();
     await aLead(contact, 'LOST');
     await aLead(contact);
@@ -94,7 +94,7 @@ describe('FindLeads', () => {
     expect(await find(contact, { studioId: await putStudio(caller) })).toMatchObject({ leads: [] });
   });
 
-  test('says that closed leads may be missing while the claims of the studio are made anew', async () => {
+  test('reports that closed leads may be missing while the claims of the studio are renewed', async () => {
     await putRegion('DE');
     const id = await aLead({ phone: '030 1234567' }, 'WON');
     await putRegion('AT');
@@ -105,7 +105,7 @@ describe('FindLeads', () => {
     expect(page.leads.map((lead) => lead.id)).toEqual([id]);
   });
 
-  test.each([1, 2, 3, 5])('answers pages of %i that make the whole', async (pageSize) => {
+  test.each([1, 2, 3, 5])('returns all leads in pages of %i', async (pageSize) => {
     const contact = anEmail();
     const closed: string[] = [];
     for (const _ of times(4, () => 0)) closed.unshift(await aLead(contact, 'LOST'));
@@ -123,7 +123,7 @@ describe('FindLeads', () => {
     expect(pages).toHaveLength(Math.ceil(5 / pageSize));
   });
 
-  test('of a contact with more leads than are looked at answers so many, the open one first, and says so', async () => {
+  test('returns at most the bound of leads per contact, the open one first, and reports it', async () => {
     const contact = anEmail();
     // Not all at once: each call has a deadline.
     for (let done = 0; done < MAX_LEADS_PER_CONTACT + 5; done += 40) {
@@ -146,7 +146,7 @@ describe('FindLeads', () => {
     expect(all).toHaveLength(MAX_LEADS_PER_CONTACT);
   }, 120_000);
 
-  test('refuses a token of another studio, of another list, and one that was cut', async () => {
+  test('refuses a token of another studio or of another list, and a truncated one', async () => {
     const contact = anEmail();
     for (const _ of times(2, () => 0)) await aLead(contact, 'LOST');
     const { nextPageToken } = await find(contact, { pageSize: 1 });

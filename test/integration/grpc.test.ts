@@ -134,7 +134,7 @@ const moveTo = async (lead: WireLead, stage: string) =>
 describe('CreateLead', () => {
   const create = (request: object) => leads<{ lead: WireLead; replayed: boolean }>('CreateLead', request);
 
-  test('answers the lead as it was created, without its contact', async () => {
+  test('returns the lead as created, without its contact', async () => {
     const sourceId = await aSource();
     const { lead, replayed } = await create(
       capture({ sourceId, note: 'After six.', contact: { phone: '030 1234567' } }),
@@ -156,13 +156,13 @@ describe('CreateLead', () => {
     expect(millis(lead.createTime)).toBe(Number.parseInt(lead.id.slice(0, 8) + lead.id.slice(9, 13), 16));
   });
 
-  test('leaves absent what was not given', async () => {
+  test('omits fields that were not given', async () => {
     expect(Object.keys((await create(capture())).lead).sort()).toEqual(
       ['contact', 'createTime', 'displayName', 'id', 'stage', 'studioId', 'updateTime'].sort(),
     );
   });
 
-  test('answers ids in lower case, whatever case they came in', async () => {
+  test('returns ids in lower case, whatever the case in the request', async () => {
     const sourceId = await aSource();
     const request = capture({ sourceId: sourceId.toUpperCase() });
 
@@ -172,7 +172,7 @@ describe('CreateLead', () => {
     expect(await create({ ...request, sourceId })).toEqual({ lead: first.lead, replayed: true });
   });
 
-  test('answers a retry with the lead as it was created, even when it has moved on', async () => {
+  test('returns the lead as created to a retry, even when it has changed since', async () => {
     const request = capture({ note: 'same' });
     const { lead } = await create(request);
     await moveTo(lead, 'LEAD_STAGE_WON');
@@ -180,7 +180,7 @@ describe('CreateLead', () => {
     expect(await create(request)).toEqual({ lead, replayed: true });
   });
 
-  test('makes one lead of 50 identical requests at once', async () => {
+  test('creates one lead from 50 identical concurrent requests', async () => {
     const request = capture();
 
     const answers = await Promise.all(times(50, () => create(request)));
@@ -189,13 +189,13 @@ describe('CreateLead', () => {
     expect(new Set(answers.map(({ lead }) => lead.id)).size).toBe(1);
   });
 
-  test('goes on while the studio is suspended', async () => {
+  test('works while the studio is suspended', async () => {
     const suspended = await aStudio({ status: 'STUDIO_STATUS_SUSPENDED' });
 
     expect(await create(capture({ studioId: suspended }))).toMatchObject({ replayed: false });
   });
 
-  test.each(Object.entries(HARD_TEXTS))('keeps text as it came: %s', async (_, text) => {
+  test.each(Object.entries(HARD_TEXTS))('stores text unchanged: %s', async (_, text) => {
     const lead = await aLead({ displayName: text, note: text });
 
     const { lead: read } = await leads<{ lead: WireLead }>('GetLead', { studioId, leadId: lead.id });
@@ -203,7 +203,7 @@ describe('CreateLead', () => {
     expect([lead.displayName, lead.note, read.displayName, read.note]).toEqual([text, text, text, text]);
   });
 
-  test('takes the longest of everything', async () => {
+  test('accepts the longest value of every field', async () => {
     const longest = {
       displayName: '🦉'.repeat(160),
       note: '🦉'.repeat(2000),
@@ -245,7 +245,7 @@ describe('CreateLead', () => {
     expect(await refusalOf(create(capture(change)))).toMatchObject({ ...INVALID, fields: [field] });
   });
 
-  test('tells all faults of a request together', async () => {
+  test('reports all faults of a request together', async () => {
     const refusal = await refusalOf(
       create({ studioId: '!', idempotencyKey: 'x', displayName: '', contact: { phone: '1' }, sourceId: 'x', note: '' }),
     );
@@ -271,7 +271,7 @@ describe('CreateLead', () => {
     expect(await create(request)).toMatchObject({ replayed: false });
   });
 
-  test('refuses other data under a key that was used, before it looks at the source or the contact', async () => {
+  test('refuses other data under a used key, before it checks the source or the contact', async () => {
     const taken = { email: `${newId()}@example.org` };
     await aLead({ contact: taken });
     const request = capture();
@@ -284,7 +284,7 @@ describe('CreateLead', () => {
     }
   });
 
-  test('answers a retry even when its source has been disabled since', async () => {
+  test('accepts a retry even when its source has been disabled since', async () => {
     const sourceId = await aSource();
     const request = capture({ sourceId });
     const { lead } = await create(request);
@@ -326,7 +326,7 @@ describe('CreateLead', () => {
 describe('GetLead', () => {
   const get = (request: object) => leads<{ lead: WireLead }>('GetLead', { studioId, ...request });
 
-  test('answers the lead as it is now, with its contact only when asked for everything', async () => {
+  test('returns the current lead, with its contact only in the full view', async () => {
     const contact = { phone: '+49 (0)30 1234567' };
     const created = await aLead({ contact });
     const won = await moveTo(created, 'LEAD_STAGE_WON');
@@ -354,7 +354,7 @@ describe('GetLead', () => {
     expect(await refusalOf(get({ leadId: newId(), ...change }))).toMatchObject({ ...INVALID, fields: [field] });
   });
 
-  test('tells all faults of a request together', async () => {
+  test('reports all faults of a request together', async () => {
     const { fields } = await refusalOf(get({ studioId: '!', leadId: 'x', view: 99 }));
 
     expect(fields?.toSorted()).toEqual(['leadId', 'studioId', 'view']);
@@ -371,7 +371,7 @@ describe('ListLeads', () => {
     return made.toReversed();
   }
 
-  test('answers newest first, page by page, each lead once, and no token after the last', async () => {
+  test('returns leads newest first, page by page, each once, and no token after the last', async () => {
     const newestFirst = await someLeads(7);
 
     const pages: Page[] = [];
@@ -387,7 +387,7 @@ describe('ListLeads', () => {
     for (const { nextPageToken } of pages) expect(nextPageToken).toMatch(/^[A-Za-z0-9_-]{0,512}$/);
   });
 
-  test('a full last page is the last page', async () => {
+  test('has no page after a full last page', async () => {
     await someLeads(4);
     const first = await list({ pageSize: 2 });
 
@@ -395,7 +395,7 @@ describe('ListLeads', () => {
     expect(await list({ pageSize: 4 })).toMatchObject({ nextPageToken: '' });
   });
 
-  test('leads created meanwhile do not shift a page', async () => {
+  test('has stable pages while leads are created', async () => {
     const newestFirst = await someLeads(4);
     const first = await list({ pageSize: 2 });
     await someLeads(3);
@@ -405,7 +405,7 @@ describe('ListLeads', () => {
     expect([...first.leads, ...second.leads]).toEqual(newestFirst);
   });
 
-  test('a page has 25 leads unless told, and never more than 100', async () => {
+  test('has pages of 25 leads by default, and of at most 100', async () => {
     const newestFirst = await Promise.all(times(101, () => aLead()));
     newestFirst.sort((a, b) => (a.id < b.id ? 1 : -1));
 
@@ -421,7 +421,7 @@ describe('ListLeads', () => {
     }
   });
 
-  test('shows contacts only when asked for everything', async () => {
+  test('has contacts only in the full view', async () => {
     const contact = { email: `${newId()}@example.org` };
     const lead = await aLead({ contact });
 
@@ -429,7 +429,7 @@ describe('ListLeads', () => {
     expect((await list({ view: 'LEAD_VIEW_BASIC' })).leads).toEqual([{ ...lead, contact: null }]);
   });
 
-  test('a studio without leads, known or not, has an empty page', async () => {
+  test('returns an empty page for a studio without leads, known or not', async () => {
     await aLead();
 
     expect(await list({ studioId: await aStudio() })).toEqual({ leads: [], nextPageToken: '' });
@@ -447,7 +447,7 @@ describe('ListLeads', () => {
     expect(await refusalOf(list(change))).toMatchObject({ ...INVALID, fields: [field] });
   });
 
-  test('refuses a token that was cut, changed or made for another studio', async () => {
+  test('refuses a token that was truncated, changed or made for another studio', async () => {
     await someLeads(2);
     const { nextPageToken } = await list({ pageSize: 1 });
     const changed = nextPageToken.replace(/.$/, (last) => (last === 'A' ? 'B' : 'A'));
@@ -462,7 +462,7 @@ describe('ListLeads', () => {
     }
   });
 
-  test('tells all faults of a request together', async () => {
+  test('reports all faults of a request together', async () => {
     const { fields } = await refusalOf(list({ studioId: '!', pageSize: -1, pageToken: '!', view: 99 }));
 
     expect(fields?.toSorted()).toEqual(['pageSize', 'pageToken', 'studioId', 'view']);
@@ -487,7 +487,7 @@ describe('ChangeLeadStage', () => {
     }
   });
 
-  test('to where it is, answers the lead and changes nothing', { tags: ['3.1.moves'] }, async () => {
+  test('to the current stage, returns the lead and changes nothing', { tags: ['3.1.moves'] }, async () => {
     const contact = { email: `${newId()}@example.org` };
     const lead = await aLead({ contact });
 
@@ -528,7 +528,7 @@ describe('ChangeLeadStage', () => {
     });
   });
 
-  test('tells all faults of a request together', async () => {
+  test('reports all faults of a request together', async () => {
     expect(await refusalOf(change({ studioId: '', leadId: '', stage: 0 }))).toMatchObject({
       ...INVALID,
       fields: ['studioId', 'leadId', 'stage'],
@@ -572,7 +572,7 @@ describe('API keys', () => {
   beforeEach(() => aMember(memberId));
 
   describe('CreateApiKey', () => {
-    test('answers the record and the secret, which opens the studio', async () => {
+    test('returns the record and the secret, which authenticates', async () => {
       const expireTime = inDays(366 - 1 / 24);
       const { apiKey, secret } = await issue({ expireTime, scopes: [...BOTH, ...BOTH] });
 
@@ -603,7 +603,7 @@ describe('API keys', () => {
       expect(await refusalOf(issue({ studioId: 'nowhere' }))).toEqual(STUDIO_NOT_FOUND);
     });
 
-    test('gives 20 keys when 30 are asked for at once', async () => {
+    test('issues 20 keys for 30 concurrent requests', async () => {
       const outcomes = await Promise.allSettled(times(30, () => issue()));
 
       expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(20);
@@ -628,7 +628,7 @@ describe('API keys', () => {
       expect(await refusalOf(issue(change()))).toMatchObject({ ...INVALID, fields: [field] });
     });
 
-    test('tells all faults of a request together', async () => {
+    test('reports all faults of a request together', async () => {
       expect(await refusalOf(keys('CreateApiKey', {}))).toMatchObject({
         ...INVALID,
         fields: ['studioId', 'memberId', 'name', 'scopes', 'expireTime'],
@@ -637,7 +637,7 @@ describe('API keys', () => {
   });
 
   describe('ListApiKeys', () => {
-    test('answers all keys, newest first, revoked and expired ones too, and no secret', async () => {
+    test('returns all keys, newest first, including revoked and expired ones, without secrets', async () => {
       const expired = await anExpiredKey();
       const first = await issue();
       const second = await issue();
@@ -662,7 +662,7 @@ describe('API keys', () => {
   });
 
   describe('ReplaceApiKey', () => {
-    test('gives another secret at once, and leaves the rest as it was', { tags: ['3.2.renewed'] }, async () => {
+    test('changes the secret immediately, and nothing else', { tags: ['3.2.renewed'] }, async () => {
       const { apiKey, secret } = await issue({ scopes: ['API_KEY_SCOPE_LEADS_READ'] });
       await aMember('admin', 'MEMBER_ROLE_ADMIN');
 
@@ -673,7 +673,7 @@ describe('API keys', () => {
       expect(await authenticate(replaced.secret)).toMatchObject({ apiKeyId: apiKey.id });
     });
 
-    test('gives another expiry when one is given, also to a key that had expired', {
+    test('changes the expiry if one is given, also of an expired key', {
       tags: ['3.2.renewed'],
     }, async () => {
       const expireTime = inDays(60);
@@ -705,7 +705,7 @@ describe('API keys', () => {
       );
     });
 
-    test('does not bring back a key as the 21st', { tags: ['8.api-keys'] }, async () => {
+    test('does not revive an expired key as the 21st', { tags: ['8.api-keys'] }, async () => {
       const { id } = await anExpiredKey();
       for (const _ of times(20, Number)) await issue();
 
@@ -730,7 +730,7 @@ describe('API keys', () => {
   });
 
   describe('RevokeApiKey', () => {
-    test('makes a key unusable for good, and answers the same the second time', async () => {
+    test('disables a key permanently, and returns the same the second time', async () => {
       const { apiKey, secret } = await issue();
 
       const revoked = await revoke(apiKey);
@@ -762,7 +762,7 @@ describe('API keys', () => {
 
   describe('AuthenticateApiKey', () => {
     test.each([[['API_KEY_SCOPE_LEADS_READ']], [['API_KEY_SCOPE_LEADS_CREATE']]])(
-      'tells the studio and the scopes that the key has, and no other: %s',
+      'returns the studio and exactly the scopes of the key: %s',
       async (scopes) => {
         const { apiKey, secret } = await issue({ scopes });
 
@@ -777,7 +777,7 @@ describe('API keys', () => {
       expect(await refusalOf(keys('AuthenticateApiKey', { secretSha256 }))).toEqual(KEY_INVALID);
     });
 
-    test('follows the studio and the issuer from call to call', async () => {
+    test('checks the studio and the issuer in each call', async () => {
       const { secret } = await issue();
       const status = (word: string) => ({ studio: { id: studioId, status: `STUDIO_STATUS_${word}` } });
       const issuerForbidden = refused('PERMISSION_DENIED', 'ISSUER_FORBIDDEN');
@@ -794,7 +794,7 @@ describe('API keys', () => {
       expect(await refusalOf(authenticate(secret))).toEqual(issuerForbidden);
     });
 
-    test('says first that the key is dead, then that the studio is suspended, then that the issuer may not', async () => {
+    test('reports first an invalid key, then a suspended studio, then a forbidden issuer', async () => {
       const dead = await issue();
       const { secret } = await issue();
       await revoke(dead.apiKey);
@@ -805,7 +805,7 @@ describe('API keys', () => {
       expect(await refusalOf(authenticate(secret))).toMatchObject({ reason: 'STUDIO_SUSPENDED' });
     });
 
-    test('a key whose issuer was removed works again when somebody else replaces it', async () => {
+    test('accepts a key of a removed issuer again once another member replaces it', async () => {
       const { apiKey } = await issue();
       await directory('RemoveMember', { studioId, memberId });
       await aMember('admin', 'MEMBER_ROLE_ADMIN');
@@ -835,7 +835,7 @@ describe('the directory', () => {
     }
   });
 
-  test('PutStudio: what is not given stays, and what the mask names and is not given is erased', async () => {
+  test('PutStudio keeps missing fields, and clears those that the mask names', async () => {
     await directory('PutStudio', { studio: { id: studioId, status: 'STUDIO_STATUS_SUSPENDED', regionCode: 'DE' } });
     const put = (studio: object, mask?: string[]) =>
       directory('PutStudio', { studio: { id: studioId, ...studio }, ...(mask && { updateMask: { paths: mask } }) });
@@ -874,7 +874,7 @@ describe('the directory', () => {
     expect(await refusalOf(directory('GetStudio', {}))).toMatchObject({ ...INVALID, fields: ['studioId'] });
   });
 
-  test('PutMember and RemoveMember: who is gone is removed without a fault', async () => {
+  test('RemoveMember of a missing member is not an error', async () => {
     const member = { studioId, id: 'somebody', role: 'MEMBER_ROLE_STAFF' };
     const removal = { studioId, memberId: 'somebody' };
 
@@ -903,7 +903,7 @@ describe('the directory', () => {
     );
   });
 
-  test('RemoveMember tells all faults of a request together', async () => {
+  test('RemoveMember reports all faults of a request together', async () => {
     const { fields, ...refusal } = await refusalOf(directory('RemoveMember', { studioId: '!', memberId: '' }));
 
     expect(refusal).toMatchObject(INVALID);
@@ -926,7 +926,7 @@ describe('the directory', () => {
     });
   });
 
-  test('RemoveLeadSource: answered as it was, then none, and no new lead may name it', async () => {
+  test('RemoveLeadSource returns the source, then none, and no new lead may name it', async () => {
     const sourceId = await aSource();
     const removal = { studioId, leadSourceId: sourceId.toUpperCase() };
     const lead = await aLead({ sourceId });
@@ -965,7 +965,7 @@ describe('the directory', () => {
     const page = (request: object) => directory<Page>('ListLeadSources', { studioId: full, ...request });
     const ids = ({ leadSources }: Page) => leadSources.map(({ id }) => id);
 
-    test('takes no more of either, and changes what it has', async () => {
+    test('accepts no more of either, but changes of existing ones', async () => {
       const limit = refused('FAILED_PRECONDITION', 'DIRECTORY_LIMIT_REACHED');
       const leadSource = { studioId: full, id: newId(), name: 'Form', enabled: true };
       const member = { studioId: full, id: 'another', role: 'MEMBER_ROLE_STAFF' };
@@ -976,7 +976,7 @@ describe('the directory', () => {
       await directory('PutStudio', { studio: { id: full, status: 'STUDIO_STATUS_SUSPENDED' } });
     });
 
-    test('is listed to the end, page by page, by who asks for no size and by who asks for any', async () => {
+    test('is listed to the end, page by page, with any page size', async () => {
       for (const pageSize of [0, 1, 999, 1000, 5000]) {
         const first = await page({ pageSize });
         expect(ids(first)).toEqual(there.slice(0, Math.min(pageSize || FIRST_PAGE, FIRST_PAGE)));
@@ -991,7 +991,7 @@ describe('the directory', () => {
       expect(all).toEqual(there);
     });
 
-    test('refuses a size below nothing, and a token that is not its own', async () => {
+    test('refuses a negative size, and a foreign token', async () => {
       const { nextPageToken } = await page({ pageSize: 1 });
       const refusals = [{ pageSize: -1 }, { pageToken: `${nextPageToken}A` }, { studioId, pageToken: nextPageToken }];
       const faults = await Promise.all(refusals.map(async (request) => (await refusalOf(page(request))).fields));
@@ -1032,7 +1032,7 @@ describe("the core's token", () => {
     'LeadIntakeService/WatchLeadChanges': 'none is',
   };
 
-  test.each(CONTRACT_RPCS)('nobody calls %s without it', async (rpc) => {
+  test.each(CONTRACT_RPCS)('is required to call %s', async (rpc) => {
     const wrong = [
       undefined,
       '',
@@ -1053,7 +1053,7 @@ describe("the core's token", () => {
     if (faulty !== 'none is') expect(await refusalOf(call(rpc, faulty))).toMatchObject(INVALID);
   });
 
-  test('a core without one serves everybody on its own machine', async () => {
+  test('is not required by a core without one, on its own machine', async () => {
     const open = await startTestCore({ CORE_TOKEN: '' });
     const stranger = grpcCaller(`127.0.0.1:${open.port}`);
     onTestFinished(async () => {
@@ -1072,11 +1072,11 @@ describe('the health check', () => {
   const check = (service: string) => call('grpc.health.v1.Health/Check', { service }, { authorization: undefined });
 
   test.each(['', 'leadintake.v1.LeadIntakeService', 'leadintake.v1.ApiKeyService', 'leadintake.v1.DirectoryService'])(
-    'says without the token that %j is served',
+    'reports %j as serving, without the token',
     async (service) => expect(await check(service)).toEqual({ status: 'SERVING' }),
   );
 
-  test.each(['leadintake.v1.Other', 'LeadIntakeService', 'x'])('does not know %s', async (service) => {
+  test.each(['leadintake.v1.Other', 'LeadIntakeService', 'x'])('reports %s as unknown', async (service) => {
     expect(await refusalOf(check(service))).toMatchObject({ code: 'NOT_FOUND' });
   });
 });
@@ -1095,7 +1095,7 @@ describe('what no client of the contract sends', () => {
     ['a field number of zero', () => Buffer.from('0000', 'hex')],
     ['text that is not UTF-8', () => Buffer.concat([request(), Buffer.from('1a0361ff62', 'hex')])],
     ['half of a surrogate pair in UTF-8', () => Buffer.concat([request(), Buffer.from('1a03eda080', 'hex')])],
-  ])('%s: an error, and the server lives on', async (_, bytes) => {
+  ])('%s: gets an error, and the server keeps serving', async (_, bytes) => {
     const { code } = await refusalOf(send(bytes()));
 
     expect(['INTERNAL', 'INVALID_ARGUMENT']).toContain(code);
@@ -1103,7 +1103,7 @@ describe('what no client of the contract sends', () => {
     expect((await leads<{ leads: unknown[] }>('ListLeads', { studioId })).leads).toHaveLength(1);
   });
 
-  test('fields of a later release are passed over', async () => {
+  test('fields of a later release are ignored', async () => {
     const later = Buffer.from('fa3f0568656c6c6f', 'hex');
 
     expect(await send(Buffer.concat([request(), later]))).toMatchObject({ lead: { studioId } });
@@ -1135,7 +1135,7 @@ describe('what no client of the contract sends', () => {
     expect(await list(60_000)).toMatchObject({ leads: [] });
   });
 
-  test('a message that is too large after it was unpacked is refused, and the connection serves on', async () => {
+  test('a message that is too large after decompression is refused, and the connection stays usable', async () => {
     const packing = grpcCaller(`127.0.0.1:${core.port}`, undefined, { 'grpc.default_compression_algorithm': 2 });
     onTestFinished(() => packing.close());
     const rpc = 'LeadIntakeService/CreateLead';
@@ -1148,7 +1148,7 @@ describe('what no client of the contract sends', () => {
     expect(await packing.call(rpc, capture({ note: 'x'.repeat(2000) }))).toMatchObject({ replayed: false });
   });
 
-  test('messages that are too large are refused, the connection serves on, and the core can stop', async () => {
+  test('messages that are too large are refused, the connection stays usable, and the core can stop', async () => {
     const other = await startTestCore();
     const large = grpcCaller(`127.0.0.1:${other.port}`);
     onTestFinished(() => large.close());
@@ -1163,7 +1163,7 @@ describe('what no client of the contract sends', () => {
     await other.stop();
   });
 
-  test('a request that never ends does not keep the core from stopping', async () => {
+  test('a request that never ends does not delay a stop', async () => {
     const other = await startTestCore();
     const session = connect(other.url);
     session.on('error', () => {});
@@ -1199,7 +1199,7 @@ describe('starting and stopping', () => {
     });
   });
 
-  test('what was answered while the core stopped is kept', async () => {
+  test('acknowledged writes during a stop are stored', async () => {
     const other = await startTestCore();
     const busy = grpcCaller(`127.0.0.1:${other.port}`);
     onTestFinished(() => busy.close());
@@ -1218,7 +1218,7 @@ describe('starting and stopping', () => {
     }
   });
 
-  test('a core that cannot have its port says so, and lets go of its database', async () => {
+  test('a core whose port is in use fails to start, and closes its database', async () => {
     const folder = core.path.replace(/leads\.db$/, '');
     const start = startTestCore({ CORE_PORT: String(core.port), DATABASE_URL: `sqlite:${folder}second.db` });
 
@@ -1372,7 +1372,7 @@ describe('TLS', () => {
     await secure.stop();
   });
 
-  test('a certificate that is none stops the start, and the database is let go of', async () => {
+  test('an invalid certificate stops the start, and the database is closed', async () => {
     const folder = core.path.replace(/leads\.db$/, '');
     writeFileSync(`${folder}broken.pem`, 'not a certificate');
     const start = startTestCore({

@@ -39,7 +39,7 @@ function clientOf(port: number): Client {
 const asBytes = (request: HealthCheckRequest) => Buffer.from(toBinary(HealthCheckRequestSchema, request));
 const statusIn = (bytes: Buffer) => fromBinary(HealthCheckResponseSchema, bytes).status;
 
-/** Asks over real gRPC; without a token, unless one is given. */
+/** Calls Check over gRPC; by default, without a token. */
 function check(client: Client, token = ''): Promise<Status | undefined> {
   const metadata = new Metadata();
   if (token) metadata.set('authorization', `Bearer ${token}`);
@@ -51,7 +51,7 @@ function check(client: Client, token = ''): Promise<Status | undefined> {
   });
 }
 
-/** Watches over real gRPC; gives the statuses as they come. */
+/** Calls Watch over gRPC; returns the statuses as they arrive. */
 function watch({ port }: Pick<TestCore, 'port'>, { service = '', token = '', client = clientOf(port) } = {}) {
   const metadata = new Metadata();
   if (token) metadata.set('authorization', `Bearer ${token}`);
@@ -62,7 +62,7 @@ function watch({ port }: Pick<TestCore, 'port'>, { service = '', token = '', cli
 }
 
 describe('watching the health of a core', () => {
-  test('tells at once that it serves, and that it stops before it does', async () => {
+  test('reports SERVING immediately, and NOT_SERVING before the core stops', async () => {
     const core = await startTestCore({ SHUTDOWN_DRAIN_MS: '500' });
     const { call, next } = watch(core);
     expect(await next()).toBe(Status.SERVING);
@@ -72,22 +72,22 @@ describe('watching the health of a core', () => {
     const asked = clientOf(core.port);
     expect(await check(asked)).toBe(Status.SERVING);
     const stopped = core.stop();
-    // Whatever the last look has found.
+    // Regardless of the last check.
     expect(await check(asked)).toBe(Status.NOT_SERVING);
 
     expect(await status).toBe(Status.NOT_SERVING);
     await Promise.all([stopped, ended]);
   });
 
-  test('goes on for a service that nobody knows', async () => {
+  test('stays open for an unknown service', async () => {
     const core = await startTestCore();
     const { next } = watch(core, { service: 'no.such.Service' });
     expect(await next()).toBe(Status.SERVICE_UNKNOWN);
-    // Whoever watches does not keep it from stopping.
+    // A watcher does not delay the stop.
     await core.stop();
   });
 
-  test('without a token is for so many at once, and with it for everybody; who leaves makes room', async () => {
+  test('without a token is limited to a number of concurrent watchers, and unlimited with it; a watcher that leaves makes room', async () => {
     const core = await startTestCore();
     onTestFinished(() => core.stop());
     const watchers = times(MAX_UNAUTHENTICATED_WATCHERS, () => watch(core));
@@ -108,7 +108,7 @@ describe('watching the health of a core', () => {
   });
 });
 
-test('however many ask whether a core serves, in whichever way, its store is looked at once a second', async () => {
+test('any number of health calls, by Check or Watch, check the store once a second', async () => {
   const config = readCoreConfig({ CORE_PORT: '0', LOG_LEVEL: 'silent' });
   const store = openSqliteStore(':memory:');
   let looks = 0;
@@ -153,7 +153,7 @@ test('however many ask whether a core serves, in whichever way, its store is loo
   expect(looks).toBeLessThanOrEqual(3);
 });
 
-test('health is told without a token and with the right one, and refused to whoever presents another', async () => {
+test('health is available without a token and with the right one, and refused with a wrong one', async () => {
   const core = await startTestCore();
   onTestFinished(() => core.stop());
   const client = clientOf(core.port);
@@ -165,13 +165,13 @@ test('health is told without a token and with the right one, and refused to whoe
   await expect(check(client, 'another')).rejects.toMatchObject({ code: grpcStatus.UNAUTHENTICATED });
 });
 
-test('a core without a token serves whoever presents one', async () => {
+test('a core without a token accepts any token', async () => {
   const core = await startTestCore({ CORE_TOKEN: '' });
   onTestFinished(() => core.stop());
   expect(await check(clientOf(core.port), 'any')).toBe(Status.SERVING);
 });
 
-test('reflection is for callers with the token, like everything but health', async () => {
+test('reflection requires the token, like everything but health', async () => {
   const core = await startTestCore({ CORE_REFLECTION: 'yes' });
   onTestFinished(() => core.stop());
   const services = (token?: string) => {
@@ -213,7 +213,7 @@ describeIf(hasCommand('grpcurl'), 'reflection, with grpcurl', 'install grpcurl',
     );
   }
 
-  test('tells every service', async () => {
+  test('lists every service', async () => {
     expect((await grpcurl(core, 'list')).trim().split('\n')).toEqual([
       'grpc.health.v1.Health',
       'grpc.reflection.v1.ServerReflection',
@@ -232,7 +232,7 @@ describeIf(hasCommand('grpcurl'), 'reflection, with grpcurl', 'install grpcurl',
     expect(await grpcurl(core, 'describe', 'leadintake.v1.Nothing')).toMatch(/not found|there is no/i);
   });
 
-  test('is enough to call, and to read why a call is refused', async () => {
+  test('is enough to make calls and to decode refusals', async () => {
     const studio = '{"studio": {"id": "s1", "status": "STUDIO_STATUS_ACTIVE"}}';
     expect(JSON.parse(await grpcurl(core, studio, 'leadintake.v1.DirectoryService/PutStudio'))).toEqual({
       studio: { id: 's1', status: 'STUDIO_STATUS_ACTIVE' },
@@ -241,7 +241,7 @@ describeIf(hasCommand('grpcurl'), 'reflection, with grpcurl', 'install grpcurl',
     expect(refused).toMatch(/Code: NotFound[\s\S]*google.rpc.ErrorInfo[\s\S]*"reason": "STUDIO_NOT_FOUND"/);
   });
 
-  test('is not there unless it is asked for', async () => {
+  test('is disabled by default', async () => {
     expect(await grpcurl(silent, 'list')).toMatch(/does not support the reflection API/);
   });
 });

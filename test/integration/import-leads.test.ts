@@ -32,7 +32,7 @@ const reasonsOf = (results: Awaited<ReturnType<typeof service.leads.importLeads>
   );
 
 describe('ImportLeads', () => {
-  test('writes leads with their stages and times, which are listed by when they came', async () => {
+  test('writes leads with their stages and times, listed by creation time', async () => {
     const { studioId, secret, sourceId } = await service.aStudioWithKey();
     const { id: today } = await leadOf(
       await service.post(secret, { displayName: 'Ada', contact: anEmail(`${randomUUID()}@example.org`) }),
@@ -52,11 +52,11 @@ describe('ImportLeads', () => {
     const { changes } = await service.leads.pullLeadChanges({ max: 100 });
     const told = changes.find(({ lead }) => lead?.id === won);
     expect(told?.kinds.map(({ kind }) => kind)).toEqual([LeadChangeKind.CREATED]);
-    // It waits since it was imported.
+    // Its change is pending since the import.
     expect(timestampDate(told?.firstChangeTime as never).getTime()).toBeGreaterThan(Date.now() - 60_000);
   });
 
-  test('done again, it writes nothing, whatever became of the leads', async () => {
+  test('writes nothing when repeated, whatever changes of the leads', async () => {
     const { studioId } = await service.aStudioWithKey();
     const request = { studioId, leads: times(100, () => anImport({ note: 'x'.repeat(2000) })) };
     const first = await service.leads.importLeads(request);
@@ -70,7 +70,7 @@ describe('ImportLeads', () => {
     expect(await service.countLeads(studioId)).toBe(100);
   });
 
-  test('an open one holds its contact like any other, a closed one does not', async () => {
+  test('claims the contact of an open lead, and not of a closed one', async () => {
     const { studioId, secret } = await service.aStudioWithKey();
     const [open, closed] = [anImport(), anImport({ stage: LeadStage.LOST })];
     const { results } = await service.leads.importLeads({
@@ -93,7 +93,7 @@ describe('ImportLeads', () => {
     expect(reasonsOf(rival.results)).toEqual(['LEAD_ALREADY_OPEN']);
   });
 
-  test('each is refused by itself', async () => {
+  test('refuses each lead separately', async () => {
     const { studioId } = await service.aStudioWithKey();
     const used = anImport();
     const { results } = await service.leads.importLeads({
@@ -127,7 +127,7 @@ describe('ImportLeads', () => {
     expect(reasonsOf(erased.results)).toEqual(['IDEMPOTENCY_CONFLICT']);
   });
 
-  test('is refused as a whole where there is no studio, and for none or too many', async () => {
+  test('is refused as a whole for an unknown studio, and for none or too many leads', async () => {
     const { studioId } = await service.aStudioWithKey();
     for (const [asked, count, reason] of [
       ['nobody', 1, 'STUDIO_NOT_FOUND'],

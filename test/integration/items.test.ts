@@ -27,13 +27,13 @@ import { idTextOf } from '../support/raw-sqlite.ts';
 import { startProxy } from '../support/tcp-proxy.ts';
 import { openUnreadCall } from '../support/unread-call.ts';
 
-/** How many items of a call the core may have begun without having sent their results. */
+/** The maximum number of items of a call in progress, whose results are not sent. */
 const MAX_PENDING_LEADS = 1000;
 
 /** So long that few leads with it are under way in the network, and not so long that fewer than MAX_PENDING_LEADS are held for that. */
 const LONG_NOTE = '長'.repeat(1000);
 
-/** The methods whose calls go on for as long as both sides like. */
+/** The methods whose calls have no end of their own. */
 const LASTING = [
   ...BULK_METHODS.map(({ rpc }) => rpc),
   'LeadIntakeService/BatchGetLeads',
@@ -57,21 +57,21 @@ beforeEach(async () => {
   key = await createKey(caller);
 });
 
-/** A creation that is asked for in the test's own studio, unless told. */
+/** A creation, by default in the test's own studio. */
 const asked = (overrides: object = {}, of = key): RequestedCreation => ({ of, creation: aCreation(overrides) });
 
-/** The creation, as a call of its own. */
+/** Makes the creation in a single call. */
 const create = (creation: object, of = key) =>
   caller.call<Created>('LeadIntakeService/CreateLead', { studioId: of.owner.studioId, ...creation });
 
 describe.each(BULK_METHODS)('over $rpc', (way) => {
-  /** Begins a call. */
+  /** Opens a call. */
   function open(on = caller) {
     const call = openItems<CreationResult & { index: number }, Created>(on, way.rpc, way.answerOf);
     return { ...call, send: (items: readonly RequestedCreation[]) => call.send(way.messageOf(items)) };
   }
 
-  /** Sends messages over one call, and gives what became of each item. */
+  /** Sends messages over one call; returns the outcome of each item. */
   async function ask(messages: readonly (readonly RequestedCreation[])[], on = caller) {
     const call = open(on);
     for (const items of messages) call.send(items);
@@ -79,7 +79,7 @@ describe.each(BULK_METHODS)('over $rpc', (way) => {
   }
 
   describe('many items in one call', () => {
-    test('in many messages: each result is that of its own request', async () => {
+    test('in many messages get the result of their own request', async () => {
       let count = 0;
       const messages = [1, 100, 37, 64, 2, 100, 99, 1, 1, 55].map((length) =>
         times(length, () => asked({ displayName: `Lead ${count}`, note: `No. ${count++}` })),
@@ -97,7 +97,7 @@ describe.each(BULK_METHODS)('over $rpc', (way) => {
       expect(outcomes).toHaveLength(count);
     });
 
-    test('a hundred that are the same make one lead', async () => {
+    test('that are a hundred equal creations create one lead', async () => {
       const same = asked();
 
       const outcomes = await ask([times(100, () => same)]);
@@ -107,7 +107,7 @@ describe.each(BULK_METHODS)('over $rpc', (way) => {
       expect(new Set(outcomes.map(({ answer }) => answer?.lead.id)).size).toBe(1);
     });
 
-    test('a hundred for one contact make one lead, and the others are told which', async () => {
+    test('that are a hundred creations for one contact create one lead, and the others get its id', async () => {
       const contact = { email: `${newId()}@example.org` };
 
       const outcomes = await ask([times(100, () => asked({ contact }))]);
@@ -121,7 +121,7 @@ describe.each(BULK_METHODS)('over $rpc', (way) => {
       }
     });
 
-    test('results come while the call goes on, and one call does not wait for another', async () => {
+    test('get their results while the call is open, and calls do not wait for each other', async () => {
       const [one, other] = [open(), open()];
       for (const round of times(5, (each) => each)) {
         for (const call of [one, other]) {
@@ -133,11 +133,11 @@ describe.each(BULK_METHODS)('over $rpc', (way) => {
       for (const call of [one, other]) expect(await allOutcomes(call, 5)).toHaveLength(5);
     });
 
-    test('a call without items ends without results', async () => {
+    test('may be none: the call ends without results', async () => {
       expect(await ask([])).toEqual([]);
     });
 
-    test('a store that does not take the writes fails these alone, and the next ones are written', async () => {
+    test('fail alone when the store refuses their writes, and later ones are written', async () => {
       const lock = new DatabaseSync(core.path);
       onTestFinished(() => lock.close());
       const call = open();
@@ -166,7 +166,7 @@ describe.each(BULK_METHODS)('over $rpc', (way) => {
   });
 
   describe('the size of a message', () => {
-    test('more than a megabyte is refused, and the connection serves on', async () => {
+    test('above a megabyte is refused, and the connection stays usable', async () => {
       const call = open();
       call.send([asked()]);
       await call.outcome(0);
@@ -177,7 +177,7 @@ describe.each(BULK_METHODS)('over $rpc', (way) => {
       expect(await create(aCreation())).toMatchObject({ replayed: false });
     });
 
-    test('a request that is a call of its own still has 64 KiB', async () => {
+    test('of a single call is still bounded by 64 KiB', async () => {
       const note = 'x'.repeat(64 * 1024);
 
       expect(await ask([[asked({ note })]])).toMatchObject([
@@ -187,8 +187,8 @@ describe.each(BULK_METHODS)('over $rpc', (way) => {
     });
   });
 
-  describe('a caller that does not take its results', () => {
-    test('is held back, nobody else is, and it gets them all once it takes them', async () => {
+  describe('a caller that does not read its results', () => {
+    test('is held back alone, and gets all results once it reads them', async () => {
       const { studioId } = key.owner;
       const deaf = openUnreadCall<CreationResult>(core.url, way.rpc);
       onTestFinished(() => deaf.session.destroy());
@@ -200,7 +200,7 @@ describe.each(BULK_METHODS)('over $rpc', (way) => {
         .toBeGreaterThanOrEqual(MAX_PENDING_LEADS);
       const other = await createKey(caller);
       for (const _ of times(300, () => 0)) await create(aCreation(), other);
-      // One message more than the most, and what the network has taken.
+      // The bound, one message, and what the network buffers.
       expect(countLeads(core.path, studioId)).toBeLessThan(1.5 * MAX_PENDING_LEADS);
 
       const results = await deaf.results();
@@ -211,8 +211,8 @@ describe.each(BULK_METHODS)('over $rpc', (way) => {
     });
   });
 
-  describe('a caller that vanishes in the middle', () => {
-    test('its leads exist at most once, it can ask again, and the core stops promptly', async () => {
+  describe('a caller that disconnects during a call', () => {
+    test('has its leads at most once, can repeat them, and does not delay a stop', async () => {
       const { other, client, own } = await anotherCore();
       const { leaving, vanish } = await aLeavingCaller(other);
       const messages = times(30, () => times(100, () => asked({}, own)));
@@ -233,7 +233,7 @@ describe.each(BULK_METHODS)('over $rpc', (way) => {
   });
 
   describe('a core that stops', () => {
-    test('ends open calls without an error, whether they ever had an item or not', async () => {
+    test('ends open calls without an error, with and without items', async () => {
       const { other, client, own } = await anotherCore();
       const calls = times(3, () => open(client));
       const used = open(client);
@@ -246,7 +246,7 @@ describe.each(BULK_METHODS)('over $rpc', (way) => {
     });
 
     test.each(times(5, (round) => round))(
-      'has answered all that it has looked at, and written nothing else (round %i)',
+      'has sent the results of all items that it processed, and written nothing else (round %i)',
       async (round) => {
         const { other, own } = await anotherCore();
         const database = new DatabaseSync(other.path);
@@ -258,7 +258,7 @@ describe.each(BULK_METHODS)('over $rpc', (way) => {
       },
     );
 
-    test('does so as a process that is told to end', async () => {
+    test('does so as a process on SIGTERM', async () => {
       const path = join(temporaryFolder(), 'leads.db');
       const running = run('src/main.ts', { env: { DATABASE_URL: `sqlite:${path}`, CORE_TOKEN } });
       const url = await addressOf(running);
@@ -317,7 +317,7 @@ describe.each(BULK_METHODS)('over $rpc', (way) => {
       }
       isOver = true;
       await stopped;
-      // Else the end did not come in the middle.
+      // Otherwise the call did not end while creations were sent.
       expect(leadIds.size).toBeLessThan(keys.length);
       return keys.map((key, index) => [key, leadIds.get(index)] as const);
     }
@@ -404,7 +404,7 @@ describe('a caller without the token', () => {
 });
 
 describe('a core that stops', () => {
-  test('ends open calls of every method that lasts, without an error', async () => {
+  test('ends open calls of every streaming method without an error', async () => {
     const { other, client } = await anotherCore();
     const calls = LASTING.map((rpc) => openItems(client, rpc, () => undefined));
     // One call is served on this connection, so those before it have begun.
@@ -415,7 +415,7 @@ describe('a core that stops', () => {
     for (const call of calls) await call.ended;
   });
 
-  test('does not wait for a caller that leaves its end of the connection open', async () => {
+  test('does not wait for a caller that keeps its end of the connection open', async () => {
     const { other } = await anotherCore();
     const socket = connectSocket({ host: '127.0.0.1', port: other.port, allowHalfOpen: true });
     onTestFinished(() => {
@@ -438,7 +438,7 @@ const withToken: Interceptor = (next) => (request) => {
   return next(request);
 };
 
-/** A core of one's own, with a client, and a key of a studio. */
+/** A separate core, with a client and a key of a studio. */
 async function anotherCore() {
   const path = join(temporaryFolder(), 'leads.db');
   const other = { ...(await startTestCore({ DATABASE_URL: `sqlite:${path}` })), path };
@@ -461,7 +461,7 @@ async function aLeavingCaller({ port }: TestCore) {
   return { leaving, vanish: () => proxy.refuse() };
 }
 
-/** How long a stop may take that waits for nobody; milliseconds. Connections that do not end are cut off after 3000. */
+/** The bound of a stop that waits for no peer; milliseconds. Open connections are destroyed after 3000. */
 const PROMPT_MS = 2500;
 
 async function expectPromptStop(of: TestCore): Promise<void> {

@@ -29,7 +29,7 @@ import { temporaryFolder } from '../support/processes.ts';
 import { createAt, PUBLIC_URL } from '../support/service.ts';
 import { startProxy } from '../support/tcp-proxy.ts';
 
-/** The least that can be set, and by when a connection is surely that old; milliseconds. */
+/** The minimum of the setting, and a time after which a connection is older; milliseconds. */
 const MAX_AGE_MS = 1000;
 const OLD_AFTER_MS = 1.1 * MAX_AGE_MS;
 
@@ -47,7 +47,7 @@ beforeEach(() => {
   };
 });
 
-/** A client of gRPC with a connection of its own. */
+/** A gRPC client with its own connection. */
 function aCaller(port = core.port): GrpcCaller {
   const caller = grpcCaller(`127.0.0.1:${port}`, undefined, { 'grpc.use_local_subchannel_pool': 1 });
   callers.push(caller);
@@ -58,18 +58,18 @@ function aCaller(port = core.port): GrpcCaller {
 const list = (caller: GrpcCaller) => caller.call('DirectoryService/ListStudios');
 
 describe('a connection that is old', () => {
-  test('is left with its next call, which is answered; what comes later is not looked at, and its caller is told', async () => {
+  test('is ended by GOAWAY with its next call, which gets its response; later streams are not processed, and the GOAWAY says so', async () => {
     const { send, frames, socket } = await aWire();
     send(call(1));
     await expect.poll(() => endedStreams(frames())).toEqual([1]);
     expect(goAways(frames())).toEqual([]);
     await sleep(OLD_AFTER_MS);
 
-    // One that is still being sent keeps it open meanwhile.
+    // An unfinished request keeps the connection open meanwhile.
     send(call(3, { isUnfinished: true }), call(5));
     await expect.poll(() => endedStreams(frames())).toEqual([1, 5]);
     await expect.poll(() => goAways(frames())).toEqual([LAST_STREAM_ID]);
-    // As one that was on its way: this caller has not said yet that it has read so far.
+    // As if it had been in flight: the caller has not acknowledged the GOAWAY yet.
     send(call(7));
     send(pong(frames()));
     await expect.poll(() => goAways(frames())).toEqual([LAST_STREAM_ID, 5]);
@@ -77,7 +77,7 @@ describe('a connection that is old', () => {
     expect(socket.destroyed).toBe(false);
   });
 
-  test('is closed when nothing is under way on it, also where its caller does not close it', async () => {
+  test('is closed when no call is in flight, also if the caller does not close it', async () => {
     const { send, frames, socket } = await aWire();
     send(call(1));
     await sleep(OLD_AFTER_MS);
@@ -90,7 +90,7 @@ describe('a connection that is old', () => {
     expect(goAways(frames()).at(-1)).toBe(3);
   });
 
-  test('without calls stays, and serves the next', async () => {
+  test('without calls stays open, and serves the next one', async () => {
     const { send, frames, socket } = await aWire();
     send(call(1));
     await sleep(2 * OLD_AFTER_MS);
@@ -100,7 +100,7 @@ describe('a connection that is old', () => {
     await expect.poll(() => endedStreams(frames())).toEqual([1, 3]);
   });
 
-  test('of HTTP/1.1 is closed with the answer to its next call', async () => {
+  test('of HTTP/1.1 is closed with the response to its next call', async () => {
     const { secure, ca } = await aSecureCore();
     const agent = new Agent({ keepAlive: true, maxSockets: 1, ca });
     onTestFinished(() => agent.destroy());
@@ -122,8 +122,8 @@ describe('a connection that is old', () => {
   });
 });
 
-describe('what goes over a connection that becomes old', () => {
-  test('an exchange ends without a failure, with all of it answered; the next goes over another connection', async () => {
+describe('on a connection that becomes old,', () => {
+  test('an exchange ends without an error, with all results; the next one uses another connection', async () => {
     const caller = aCaller();
     const key = await createKey(caller);
     const item = () => ({ secretSha256: key.secretSha256, createLead: aCreation() });
@@ -145,7 +145,7 @@ describe('what goes over a connection that becomes old', () => {
   });
 
   test.each(['1.1', '2'] as const)(
-    'calls that last end by themselves, also where nothing else is called, by HTTP/%s',
+    'long-lived calls are ended by the core, also without other calls, over HTTP/%s',
     async (httpVersion) => {
       const { secure, ca } = await aSecureCore();
       const agent = new Agent({ keepAlive: true, maxSockets: 2, ca });
@@ -173,7 +173,7 @@ describe('what goes over a connection that becomes old', () => {
     },
   );
 
-  test('an export goes on to its end, and a watcher of changes is told to call again', async () => {
+  test('an export continues to its end, and a watch of changes ends', async () => {
     const caller = aCaller();
     const { studioId } = (await createKey(caller)).owner;
     const request = () => aCreateLeadRequest(studioId, { note: NOTE });
@@ -199,7 +199,7 @@ describe('what goes over a connection that becomes old', () => {
   });
 });
 
-describe('under load no call fails as its connection becomes old', () => {
+describe('under load no call fails when its connection becomes old', () => {
   test.each([
     ['gRPC', aGrpcCaller],
     ['Connect', aConnectCaller],
@@ -212,7 +212,7 @@ describe('under load no call fails as its connection becomes old', () => {
     expect(failures).toEqual([]);
   });
 
-  test('of callers of a gateway: the same leads are there as were answered', async () => {
+  test('of callers of a gateway, and exactly the acknowledged leads exist', async () => {
     const proxy = await aProxy();
     const { url, studio } = await aGatewayAt(`http://127.0.0.1:${proxy.port}`);
     const created: string[] = [];
@@ -240,7 +240,7 @@ describe('under load no call fails as its connection becomes old', () => {
   }, 60_000);
 });
 
-test('what a core refuses unseen, as its connection is to be left, a gateway asks again, and its callers notice nothing', async () => {
+test('a gateway retries what a core refuses unprocessed on an old connection, and its callers see no error', async () => {
   const refused = new Set<string>();
   const behind = connectHttp2(core.url);
   onTestFinished(() => behind.destroy());
@@ -269,12 +269,12 @@ test('what a core refuses unseen, as its connection is to be left, a gateway ask
   expect([...refused].toSorted()).toEqual(['/grpc.health.v1.Health/Check', '/leadintake.v1.ExchangeService/Exchange']);
 });
 
-/** So long that an export of some leads does not fit into what its connection holds. */
+/** Long enough that an export of some leads exceeds the buffers of its connection. */
 const NOTE = 'x'.repeat(2000);
 
 const LAST_STREAM_ID = 2 ** 31 - 1;
 
-/** A core that speaks TLS, and so HTTP/1.1 as well. */
+/** A core with TLS, which therefore supports HTTP/1.1 as well. */
 async function aSecureCore(): Promise<{ secure: TestCore; ca: string }> {
   const authority = await anAuthority('The authority of the tests');
   const { cert, key } = writeCertificate(temporaryFolder(), 'core', await authority.issue('localhost', 'server'));
@@ -287,7 +287,7 @@ async function aSecureCore(): Promise<{ secure: TestCore; ca: string }> {
   return { secure, ca: authority.cert };
 }
 
-/** A connection on which frames are said and heard, and nothing is done by itself. */
+/** A raw connection of frames, without automatic replies. */
 async function aWire() {
   const socket = await wire(core.port);
   onTestFinished(() => void socket.destroy());
@@ -300,7 +300,7 @@ async function aWire() {
 
 type Frames = ReturnType<typeof framesIn>;
 
-/** A call without a message, of which an answer comes in any case once it is finished. */
+/** A call with an empty request, which gets a response once it is complete. */
 function call(stream: number, { isUnfinished = false } = {}): Buffer {
   const headers = headerBlock({
     ':method': 'POST',
@@ -316,17 +316,17 @@ function call(stream: number, { isUnfinished = false } = {}): Buffer {
   ]);
 }
 
-/** The answer to the last ping. */
+/** The acknowledgement of the last ping. */
 const pong = (frames: Frames): Buffer =>
   frame(FRAME.ping, FLAG.ack, 0, frames.findLast(({ type }) => type === FRAME.ping)?.payload);
 
-/** The streams whose answers were sent to their end. */
+/** The streams whose responses are complete. */
 const endedStreams = (frames: Frames): number[] =>
   frames
     .filter(({ type, flags }) => (type === FRAME.data || type === FRAME.headers) && flags & FLAG.endStream)
     .map(({ stream }) => stream);
 
-/** Up to which stream what was begun is gone on with, as often as that was told. */
+/** The last stream id of each GOAWAY frame. */
 const goAways = (frames: Frames): number[] =>
   frames.filter(({ type }) => type === FRAME.goAway).map(({ payload }) => payload.readUInt32BE(0));
 
@@ -341,14 +341,14 @@ function aConnectCaller(port: number) {
   return () => directory.listStudios({});
 }
 
-/** A way to the core that counts the connections over it. */
+/** A proxy to the core that counts connections. */
 async function aProxy() {
   const proxy = await startProxy('127.0.0.1', core.port);
   onTestFinished(() => proxy.stop());
   return proxy;
 }
 
-/** A gateway whose core is at an address, and a studio. */
+/** A gateway for a core's address, and a studio. */
 async function aGatewayAt(coreUrl: string): Promise<{ url: string; studio: StudioWithKey }> {
   const gateway = await startGateway(
     readGatewayConfig({
@@ -368,7 +368,7 @@ async function aGatewayAt(coreUrl: string): Promise<{ url: string; studio: Studi
   return { url: gateway.url, studio };
 }
 
-/** Makes calls, many at once, until it is over; gives what they failed with. */
+/** Makes concurrent calls until `isOver`; returns their errors. */
 async function underLoad(isOver: () => boolean, call: () => Promise<unknown>): Promise<unknown[]> {
   const failures: unknown[] = [];
   await Promise.all(

@@ -12,14 +12,14 @@ import { grpcCaller, startTestCore } from '../support/grpc.ts';
 import { describeWithMongo, describeWithMongoServer, failure, isCommand, startWireServer } from '../support/mongodb.ts';
 import { startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 
-// Some tests wait until the store gives up.
+// Some tests wait for the store's deadline.
 vi.setConfig({ testTimeout: 120_000 });
 
-/** How many calls may be under way, and how long each may take; milliseconds. */
+/** The maximum number of calls in flight, and their deadline; milliseconds. */
 const MAX_CALLS = 2048;
 const DEADLINE_MS = 4000;
 
-/** A document whose id is taken is tried until the store gives up on it: eight times in all. */
+/** An insert whose id exists is attempted eight times in all. */
 const RETRIES_OF_A_TAKEN_ID = 7;
 
 describeWithMongo('requests that go to MongoDB together', (mongoUrl) => {
@@ -47,7 +47,7 @@ describeWithMongo('requests that go to MongoDB together', (mongoUrl) => {
     await recovered(store);
   });
 
-  test('of creations in one insert, each is answered as it would be alone, whatever index stands in the way of its neighbours', async () => {
+  test('of creations in one insert, each has the outcome of a single one, whatever index its neighbours violate', async () => {
     const together = await arrange();
     const inserts = countRequests('insert');
     const inOne = await Promise.all(together.map((creation) => outcomeOf(store, creation)));
@@ -74,7 +74,7 @@ describeWithMongo('requests that go to MongoDB together', (mongoUrl) => {
     ['cut', 4],
     ['silence', 1],
   ] as const)(
-    'replies get lost by %s in the middle of inserts of many (%i of them): each creation is one lead, and answered so',
+    'replies get lost by %s during inserts of many (%i of them): each creation is one lead, and reported as created',
     async (by, count) => {
       const creations = times(300, () => aCreation(studioId));
       proxy.loseReplies({ of: isCommand('insert'), from: 2, count, by });
@@ -88,7 +88,7 @@ describeWithMongo('requests that go to MongoDB together', (mongoUrl) => {
     },
   );
 
-  test('an insert that fails as a whole is no lead: it is tried again, and each creation is one lead', async () => {
+  test('an insert that fails as a whole is retried, and each creation is one lead', async () => {
     const creations = times(300, () => aCreation(studioId));
     let inserts = 0;
     const isSecond = (request: Buffer) => {
@@ -105,7 +105,7 @@ describeWithMongo('requests that go to MongoDB together', (mongoUrl) => {
     expect(await countLeads()).toBe(creations.length);
   });
 
-  test('the replies to all inserts get lost, from one of many on: each creation is one lead once it is asked for again', async () => {
+  test('the replies to all inserts get lost, from one of many on: each creation is one lead once it is repeated', async () => {
     const creations = times(200, () => aCreation(studioId));
     let isLost = false;
     proxy.loseReplies({
@@ -132,7 +132,7 @@ describeWithMongo('requests that go to MongoDB together', (mongoUrl) => {
     expect(await countLeads()).toBe(creations.length);
   });
 
-  test('a creation whose insert is slow holds up nobody beside it in its call', async () => {
+  test('a creation whose insert is slow does not delay others in its call', async () => {
     const core = await startTestCore({ DATABASE_URL: databaseUrl });
     const caller = grpcCaller(`127.0.0.1:${core.port}`);
     try {
@@ -230,7 +230,7 @@ describeWithMongo('requests that go to MongoDB together', (mongoUrl) => {
 });
 
 describeWithMongoServer('a store whose MongoDB answers no command', () => {
-  test('refuses calls above the most at once and the others in time, and bounds their memory', async () => {
+  test('refuses calls above the maximum immediately and the others at their deadline, and bounds their memory', async () => {
     const mongo = await startWireServer();
     onTestFinished(() => mongo.stop());
     const store = await openMongoStore(`${mongo.url}test-${randomUUID()}`);
@@ -293,7 +293,7 @@ function expectUnavailable(outcome: PromiseSettledResult<unknown>): void {
   expect(outcome).toMatchObject({ status: 'rejected', reason: { constructor: StoreUnavailable } });
 }
 
-/** How much memory is in use, once everything is collected that can be. */
+/** The used heap after a full garbage collection; MB. */
 function heapMb(): number {
   setFlagsFromString('--expose-gc');
   runInNewContext('gc')();

@@ -6,27 +6,27 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import {
+  ADDRESS_SHARE_DIVISOR,
   MAX_CONNECTIONS,
   MAX_UNREAD_BYTES,
   MAX_UNREAD_BYTES_PER_KEY,
   MIN_READ_BYTES,
   OpenConnections,
-  ADDRESS_SHARE_DIVISOR,
 } from '../../gateway/open-connections.ts';
 import { times } from '../support/builders.ts';
 import { lines } from '../support/raw-http.ts';
 import { describeIf, hasCommand } from '../support/servers.ts';
 
-/** More than the systems on both ends of a connection keep for somebody who does not read; bytes. */
+/** More than the socket buffers on both ends hold for a peer that does not read; bytes. */
 const ANSWER_BYTES = 6 * 1024 * 1024;
 
-/** A tenth of what callers are borne with otherwise: whoever takes too little is as soon found out. */
-const PATIENCE = { readTimeoutMs: 3000, checkIntervalMs: 100, kernelQueryIntervalMs: 500, kernelQueryMinAgeMs: 1000 };
+/** A tenth of the product's timeouts. */
+const TIMEOUTS = { readTimeoutMs: 3000, checkIntervalMs: 100, kernelQueryIntervalMs: 500, kernelQueryMinAgeMs: 1000 };
 
-/** When whoever takes too little is surely gone, on a machine that has other things to do; milliseconds. */
-const SURELY_GONE_MS = 30_000;
+/** By when a slow reader is closed, also on a busy machine; milliseconds. */
+const CLOSED_WITHIN_MS = 30_000;
 
-/** How fast a slow caller reads: bytes in a millisecond. The systems let the server go on only after some hundred KB. */
+/** The speed of a slow caller; bytes per millisecond. Socket buffers drain only in steps of some hundred KB. */
 const SLOW_BYTES_PER_MS = 1000;
 
 const servers: Server[] = [];
@@ -36,11 +36,11 @@ afterAll(() => {
   for (const server of servers) server.close();
 });
 
-/** A server whose answers are long, each for the key that its path names; `/` is for none. */
+/** A server of long responses, each for the key in its path; `/` has no key. */
 async function aServer(answerBytes = ANSWER_BYTES, { isText = false } = {}) {
   // Longer than anything here takes.
   const server = createServer({ keepAliveTimeout: 600_000 });
-  const connections = new OpenConnections(server, pino({ level: 'silent' }), PATIENCE);
+  const connections = new OpenConnections(server, pino({ level: 'silent' }), TIMEOUTS);
   // Of such a text each character takes three bytes.
   const answer = isText ? '\u20ac'.repeat(answerBytes / 3) : Buffer.alloc(answerBytes);
   const sockets = new Map<string, Socket>();
@@ -83,12 +83,12 @@ const unreadBytes = (sockets: readonly Socket[]) =>
 /** Expects connections to be closed, and not before their time. */
 async function expectClosedInTime(sockets: readonly Socket[], begun: number): Promise<void> {
   const closed = () => sockets.map(({ destroyed }) => destroyed);
-  await vi.waitFor(() => expect(closed()).toEqual(sockets.map(() => true)), { timeout: SURELY_GONE_MS });
-  expect(performance.now() - begun).toBeGreaterThanOrEqual(PATIENCE.readTimeoutMs);
+  await vi.waitFor(() => expect(closed()).toEqual(sockets.map(() => true)), { timeout: CLOSED_WITHIN_MS });
+  expect(performance.now() - begun).toBeGreaterThanOrEqual(TIMEOUTS.readTimeoutMs);
 }
 
-describe.concurrent('of who does not read', () => {
-  test('the connection is closed in time, with a key and without', { timeout: 60_000 }, async () => {
+describe.concurrent('of a slow reader', () => {
+  test('the connection is closed after the timeout, with a key and without', { timeout: 60_000 }, async () => {
     const { ask } = await aServer();
     const begun = performance.now();
     const asked = [await ask('/'), await ask('/key')];
@@ -98,7 +98,7 @@ describe.concurrent('of who does not read', () => {
     );
   });
 
-  test('the connection is closed too when something is taken now and then', { timeout: 60_000 }, async () => {
+  test('the connection is closed when it reads a little now and then', { timeout: 60_000 }, async () => {
     const { ask } = await aServer();
     const begun = performance.now();
     const { caller, socket } = await ask('/', { onread: { buffer: Buffer.alloc(512), callback: () => false } });
@@ -108,7 +108,7 @@ describe.concurrent('of who does not read', () => {
     await expectClosedInTime([socket], begun);
   });
 
-  test('the connection is closed too when more is sent all the time', { timeout: 60_000 }, async () => {
+  test('the connection is closed when it keeps sending', { timeout: 60_000 }, async () => {
     const { ask } = await aServer();
     const begun = performance.now();
     const { caller, socket } = await ask('/');
@@ -118,7 +118,7 @@ describe.concurrent('of who does not read', () => {
     await expectClosedInTime([socket], begun);
   });
 
-  test('the connection is closed too when nothing of an answer is taken that the system keeps', {
+  test('the connection is closed when the unread response is in the buffer of the system only', {
     timeout: 60_000,
   }, async () => {
     const { ask } = await aServer(500_000);
@@ -128,16 +128,16 @@ describe.concurrent('of who does not read', () => {
     await expectClosedInTime([socket], begun);
   });
 
-  test('the connection is left alone that takes its answer at once, and asks nothing more', async () => {
+  test('an idle connection that has read its response stays open', async () => {
     const { ask } = await aServer(500_000);
     const { caller, socket } = await ask('/');
     caller.resume();
-    const { readTimeoutMs, kernelQueryMinAgeMs, kernelQueryIntervalMs } = PATIENCE;
+    const { readTimeoutMs, kernelQueryMinAgeMs, kernelQueryIntervalMs } = TIMEOUTS;
     await sleep(readTimeoutMs + kernelQueryMinAgeMs + 2 * kernelQueryIntervalMs);
     expect(socket.destroyed).toBe(false);
   });
 
-  test('the connection is told from one whose caller reads slowly, who is served to the end', async () => {
+  test('a connection that reads slowly but steadily is served to the end', async () => {
     const { ask } = await aServer(2 * ANSWER_BYTES);
     const { caller, socket } = await ask('/');
     let received = 0;
@@ -147,7 +147,7 @@ describe.concurrent('of who does not read', () => {
     });
     // For longer than any silence may last.
     const begun = performance.now();
-    while (performance.now() - begun < 1.5 * PATIENCE.readTimeoutMs) {
+    while (performance.now() - begun < 1.5 * TIMEOUTS.readTimeoutMs) {
       if (received < (performance.now() - begun) * SLOW_BYTES_PER_MS) caller.resume();
       await sleep(10);
     }
@@ -159,7 +159,7 @@ describe.concurrent('of who does not read', () => {
   });
 });
 
-describeIf(hasCommand('python3'), 'of who asks for small pieces', 'install python3', () => {
+describeIf(hasCommand('python3'), 'of a reader of small pieces', 'install python3', () => {
   /** Reads so many bytes ten times a second, of which its system lets come no more than it must: Node cannot ask for that. */
   const reads = (port: number, bytes: number) => `
 import socket, time
@@ -171,11 +171,11 @@ s.sendall(b'GET / HTTP/1.1\\r\\nHost: a\\r\\nX-Name: ${bytes}\\r\\n\\r\\n')
 while s.recv(${bytes}): time.sleep(0.1)
 `;
 
-  test('the connection is closed that takes less than is wanted, in small pieces', { timeout: 60_000 }, async () => {
+  test('the connection is closed below the minimum rate, and stays open above it', { timeout: 60_000 }, async () => {
     const { port, sockets } = await aServer(500_000);
     const begun = performance.now();
     const [too, enough] = [MIN_READ_BYTES / 2, 4 * MIN_READ_BYTES].map((inTime) => {
-      const bytes = Math.round((inTime * 100) / PATIENCE.readTimeoutMs);
+      const bytes = Math.round((inTime * 100) / TIMEOUTS.readTimeoutMs);
       const python = spawn('python3', ['-c', reads(port, bytes)], { stdio: 'ignore' });
       onTestFinished(() => {
         python.kill();
@@ -183,19 +183,19 @@ while s.recv(${bytes}): time.sleep(0.1)
       return () => sockets.get(`${bytes}`);
     });
     await vi.waitUntil(() => too?.() && enough?.(), { timeout: 10_000 });
-    await vi.waitFor(() => expect(too?.()?.destroyed).toBe(true), { timeout: SURELY_GONE_MS });
-    expect(performance.now() - begun).toBeGreaterThanOrEqual(PATIENCE.readTimeoutMs);
-    await sleep(2 * PATIENCE.readTimeoutMs + PATIENCE.kernelQueryIntervalMs - (performance.now() - begun));
+    await vi.waitFor(() => expect(too?.()?.destroyed).toBe(true), { timeout: CLOSED_WITHIN_MS });
+    expect(performance.now() - begun).toBeGreaterThanOrEqual(TIMEOUTS.readTimeoutMs);
+    await sleep(2 * TIMEOUTS.readTimeoutMs + TIMEOUTS.kernelQueryIntervalMs - (performance.now() - begun));
     expect(enough?.()?.destroyed).toBe(false);
   });
 });
 
-describe('answers that stand unread are bounded, and who has stood longest goes first:', () => {
+describe('unread responses are bounded, and the oldest is closed first:', () => {
   test('those to one key', async () => {
     const { ask } = await aServer();
     const [first, other, ...more] = [await ask('/key'), await ask('/other'), await ask('/key'), await ask('/key')];
     await vi.waitFor(() => expect(first?.socket.destroyed).toBe(true), { timeout: 10_000 });
-    await sleep(5 * PATIENCE.checkIntervalMs);
+    await sleep(5 * TIMEOUTS.checkIntervalMs);
     expect(unreadBytes(more.map(({ socket }) => socket))).toBeLessThanOrEqual(MAX_UNREAD_BYTES_PER_KEY);
     expect(more.some(({ socket }) => !socket.destroyed)).toBe(true);
     expect(other?.socket.destroyed).toBe(false);
@@ -205,7 +205,7 @@ describe('answers that stand unread are bounded, and who has stood longest goes 
     // Two are too much by their bytes, whatever the systems keep of them, and not by their characters.
     const { ask } = await aServer(9 * 1024 * 1024, { isText: true });
     const [first, second] = [await ask('/key'), await ask('/key')];
-    await vi.waitFor(() => expect(first.socket.destroyed).toBe(true), { timeout: PATIENCE.readTimeoutMs - 500 });
+    await vi.waitFor(() => expect(first.socket.destroyed).toBe(true), { timeout: TIMEOUTS.readTimeoutMs - 500 });
     expect(second.socket.destroyed).toBe(false);
   });
 
@@ -219,14 +219,14 @@ describe('answers that stand unread are bounded, and who has stood longest goes 
     await vi.waitFor(() => expect(unreadBytes(sockets)).toBeLessThanOrEqual(MAX_UNREAD_BYTES), {
       timeout: 10_000,
     });
-    await sleep(5 * PATIENCE.checkIntervalMs);
+    await sleep(5 * TIMEOUTS.checkIntervalMs);
     expect(sockets.filter(({ destroyed }) => destroyed).length).toBeLessThanOrEqual(4);
   });
 
   test.each([
     ['whatever keys it has', (index: number) => `/${index}`],
     ['without a key', () => '/'],
-  ])('those to one address, %s; another is left alone', async (_, pathOf) => {
+  ])('those to one address, %s; another address is not affected', async (_, pathOf) => {
     const { ask } = await aServer();
     const most = MAX_UNREAD_BYTES / ADDRESS_SHARE_DIVISOR;
     const { socket: other } = await ask(pathOf(0), { localAddress: localAddressOf(0) });
@@ -235,13 +235,13 @@ describe('answers that stand unread are bounded, and who has stood longest goes 
       sockets.push((await ask(pathOf(index + 1))).socket);
     }
     await vi.waitFor(() => expect(unreadBytes(sockets)).toBeLessThanOrEqual(most), { timeout: 10_000 });
-    await sleep(5 * PATIENCE.checkIntervalMs);
+    await sleep(5 * TIMEOUTS.checkIntervalMs);
     expect(sockets.filter(({ destroyed }) => destroyed).length).toBeLessThanOrEqual(4);
     expect(sockets.at(-1)?.destroyed).toBe(false);
     expect(other.destroyed).toBe(false);
   });
 
-  test('those without a key, and no key is the worse for it', async () => {
+  test('those without a key, without effect on keys', async () => {
     const { ask } = await aServer();
     const { socket: ofKey } = await ask('/key');
     const sockets: Socket[] = [];
@@ -251,13 +251,13 @@ describe('answers that stand unread are bounded, and who has stood longest goes 
     await vi.waitFor(() => expect(unreadBytes(sockets)).toBeLessThanOrEqual(MAX_UNREAD_BYTES), {
       timeout: 10_000,
     });
-    await sleep(5 * PATIENCE.checkIntervalMs);
+    await sleep(5 * TIMEOUTS.checkIntervalMs);
     expect(sockets.filter(({ destroyed }) => destroyed).length).toBeLessThanOrEqual(4);
     expect(ofKey.destroyed).toBe(false);
   });
 });
 
-test('connections are bounded, and when all are taken, those on which nothing is asked make room for others', async () => {
+test('connections are bounded, and when all are taken, idle ones are closed for others', async () => {
   const { server, ask } = await aServer(1);
   expect(server.maxConnections).toBe(MAX_CONNECTIONS);
   // As many as any machine lets a test have.
@@ -271,7 +271,7 @@ test('connections are bounded, and when all are taken, those on which nothing is
   expect(socket.destroyed).toBe(false);
 });
 
-test('one address never has all connections: another has its own, and those that end are free again', async () => {
+test('one address cannot have all connections: another has its share, and closed ones are free again', async () => {
   const { server, ask } = await aServer(1);
   server.maxConnections = 20;
   const { port } = server.address() as AddressInfo;

@@ -9,7 +9,7 @@ import { aService, type StudioWithKey } from '../support/service.ts';
 
 const service = aService();
 
-/** The quotas that a gateway is told of a key. */
+/** The quotas in a key's authentication. */
 async function toldOf({ secret }: StudioWithKey) {
   const told = await service.apiKeys.authenticateApiKey({ secretSha256: hashKeySecret(secret) });
   return [told.keyQuotaLimit, told.studioQuotaLimit];
@@ -26,7 +26,7 @@ const reasonOf = (call: Promise<unknown>) =>
   );
 
 describe('a studio', () => {
-  test('has a quota of its own once that is put, and keeps it when something else is', async () => {
+  test('has a quota of its own once it is put, and keeps it when other fields are put', async () => {
     const studio = await service.aStudioWithKey();
     const { studioId: id } = studio;
     expect(await toldOf(studio)).toEqual([undefined, undefined]);
@@ -40,7 +40,7 @@ describe('a studio', () => {
     expect(await toldOf(studio)).toEqual([undefined, 300]);
   });
 
-  test('has none any more when the mask names it and no number is given', async () => {
+  test('has no quota of its own after a put with the mask and without a number', async () => {
     const studio = await service.aStudioWithKey();
     const { studioId: id } = studio;
     await service.directory.putStudio({ studio: { id, quotaLimit: 300 } });
@@ -51,7 +51,7 @@ describe('a studio', () => {
     expect(await toldOf(studio)).toEqual([undefined, undefined]);
   });
 
-  test.each([0, 1_000_000_001, 4_294_967_295])('cannot have one of %d', async (quotaLimit) => {
+  test.each([0, 1_000_000_001, 4_294_967_295])('cannot have a quota of %d', async (quotaLimit) => {
     const { studioId: id } = await service.aStudioWithKey();
     expect(await reasonOf(service.directory.putStudio({ studio: { id, quotaLimit } }))).toEqual([
       'InvalidArgument',
@@ -61,7 +61,7 @@ describe('a studio', () => {
 });
 
 describe('a key', () => {
-  test('has a quota of its own once that is put, also with another secret, until it is taken away', async () => {
+  test('has a quota of its own once it is put, also with another secret, until it is removed', async () => {
     const studio = await service.aStudioWithKey();
     const { studioId, memberId, apiKeyId } = studio;
 
@@ -77,7 +77,7 @@ describe('a key', () => {
     expect(await toldOf({ ...studio, secret })).toEqual([undefined, undefined]);
   });
 
-  test('of another studio, or an unknown one, gets none', async () => {
+  test('of another studio, or an unknown one, is refused', async () => {
     const [{ apiKeyId }, { studioId }] = [await service.aStudioWithKey(), await service.aStudioWithKey()];
     const { directory } = service;
     const notFound = ['NotFound', 'KEY_NOT_FOUND'];
@@ -94,7 +94,7 @@ describe('a key', () => {
   });
 });
 
-test('who changed a quota is told by the audit, from and to which', async () => {
+test('the audit log has who changed a quota, with the former and the new value', async () => {
   const { studioId, apiKeyId } = await service.aStudioWithKey();
   await service.directory.putStudio({ studio: { id: studioId, quotaLimit: 300 }, memberId: 'accountant-1' });
   await service.directory.putApiKeyQuota({ studioId, apiKeyId, quotaLimit: 40, memberId: 'accountant-1' });

@@ -4,15 +4,20 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { REQUEST_ARRIVAL_MS } from '../../common/deadlines.ts';
 import { createHttpServer } from '../../gateway/http-server.ts';
-import { PAUSE_AT_REQUESTS, PAUSE_AT_BYTES, MAX_QUEUED_REQUESTS, PipelinedRequests } from '../../gateway/pipelined-requests.ts';
+import {
+  MAX_QUEUED_REQUESTS,
+  PAUSE_AT_BYTES,
+  PAUSE_AT_REQUESTS,
+  PipelinedRequests,
+} from '../../gateway/pipelined-requests.ts';
 import { answerClientErrors } from '../../gateway/plugins/problem-json.ts';
 import { times } from '../support/builders.ts';
 import { lines } from '../support/raw-http.ts';
 
-/** How much Node reads of a connection at a time; bytes. */
+/** The size of a read of Node; bytes. */
 const ONE_READ_BYTES = 64 * 1024;
 
-/** The gateway's server with nothing behind it but a list of what is carried out, which is answered only when it is let. */
+/** The gateway's HTTP server with a handler that records requests, and responds only once it is allowed to. */
 async function aServer(arrivalMs?: number) {
   const carriedOut: string[] = [];
   const sockets: Socket[] = [];
@@ -53,7 +58,7 @@ async function aServer(arrivalMs?: number) {
 
 const aGet = (path: string) => lines(`GET ${path} HTTP/1.1`, 'Host: a', '');
 
-test('while too many wait, nothing more is read of their connection, and read on when there is room', async () => {
+test('while too many requests wait, their connection is not read, and reading resumes when there is room', async () => {
   const server = await aServer();
   const paths = times(50_000, (index) => `/${index}`);
   const socket = server.connect().resume();
@@ -69,7 +74,7 @@ test('while too many wait, nothing more is read of their connection, and read on
   expect(server.carriedOut).toEqual(paths);
 });
 
-test('while bodies wait, nothing more is read of their connection than a few of them', async () => {
+test('while bodies wait, only a few of them are read of their connection', async () => {
   const server = await aServer();
   const body = 'x'.repeat(PAUSE_AT_BYTES / 4);
   const aPost = lines('POST / HTTP/1.1', 'Host: a', `Content-Length: ${body.length}`, '') + body;
@@ -80,7 +85,7 @@ test('while bodies wait, nothing more is read of their connection than a few of 
   expect(server.sockets[0]?.bytesRead).toBeLessThanOrEqual(PAUSE_AT_BYTES + 4 * ONE_READ_BYTES);
 });
 
-test('a few may wait without being held back', async () => {
+test('a few requests may wait without holding back the connection', async () => {
   const server = await aServer();
   const socket = server.connect();
   for (let sent = 0; sent < PAUSE_AT_REQUESTS; sent += 1) {
@@ -90,13 +95,13 @@ test('a few may wait without being held back', async () => {
   }
 });
 
-test('a request may take as long to arrive as the deadlines say, unless another time is given', () => {
+test('the timeout of an arriving request is that of the deadlines by default', () => {
   const server = createHttpServer(new PipelinedRequests(), () => {});
   expect([server.requestTimeout, server.headersTimeout]).toEqual([REQUEST_ARRIVAL_MS, REQUEST_ARRIVAL_MS]);
 });
 
-test('a request that cannot arrive, because its connection is held back, is not late before that is over', async () => {
-  // Longer than all that wait take to be answered.
+test('a request on a connection that is held back does not time out meanwhile', async () => {
+  // Longer than the responses to all waiting requests take.
   const arrivalMs = 3000;
   const server = await aServer(arrivalMs);
   const [patient, never] = ['', 'GET /never'].map((last) => {
@@ -105,7 +110,7 @@ test('a request that cannot arrive, because its connection is held back, is not 
     socket.on('data', (chunk) => {
       received += chunk;
     });
-    // Not all of the first are read at once, and the last of the second does not become whole.
+    // The first connection has more than one read of requests; the last request of the second is incomplete.
     socket.write(aGet('/').repeat(last === '' ? 6000 : 1000) + last);
     return { socket, count: (status: number) => received.split(`HTTP/1.1 ${status}`).length - 1 };
   });
@@ -131,13 +136,13 @@ test('a connection full of requests is one caller among many', async () => {
   expect(server.carriedOut.indexOf('/one')).toBeLessThan(100);
 });
 
-test('nothing is read either of a caller who takes no answers', async () => {
+test('a connection whose responses are not read is not read either', async () => {
   const server = await aServer();
   server.letAnswer();
   const socket = server.connect().pause();
   socket.write(aGet('/').repeat(400_000));
 
-  // Until the systems on both ends take no more.
+  // Until the socket buffers on both ends are full.
   const counts = () => [server.sockets[0]?.bytesRead, server.carriedOut.length];
   let [before, after]: unknown[][] = [[], counts()];
   while (before?.toString() !== after?.toString() || server.carriedOut.length === 0) {
@@ -149,10 +154,10 @@ test('nothing is read either of a caller who takes no answers', async () => {
   expect(socket.writableLength).toBeGreaterThan(0);
 });
 
-test('those that wait on all connections are bounded: one that brings more ends with what it has', async () => {
+test('waiting requests of all connections are bounded: a connection that brings more ends after its waiting ones', async () => {
   const server = await aServer();
   const OF_ONE = 1500;
-  // A packet that is read at once.
+  // A packet that is read in one piece.
   const packet = times(OF_ONE, (index) => aGet(`/${index}`)).join('');
   expect(packet.length).toBeLessThan(ONE_READ_BYTES);
   const callers = times(Math.ceil(MAX_QUEUED_REQUESTS / OF_ONE) + 2, () => {
@@ -174,7 +179,7 @@ test('those that wait on all connections are bounded: one that brings more ends 
   expect(server.carriedOut.length).toBeLessThanOrEqual(MAX_QUEUED_REQUESTS + callers.length);
   expect(server.carriedOut.length).toBeGreaterThanOrEqual(MAX_QUEUED_REQUESTS);
   expect(callers.filter(({ answers }) => answers() < OF_ONE).length).toBeGreaterThanOrEqual(2);
-  // Then there is room again.
+  // Afterwards there is room again.
   const later = server.connect();
   later.write(aGet('/later').repeat(2));
   await once(later, 'data');

@@ -17,7 +17,7 @@ import { addressOf, type RunningProcess, run, temporaryFolder } from '../support
 import { createAt, PUBLIC_URL } from '../support/service.ts';
 import { startProxy } from '../support/tcp-proxy.ts';
 
-/** Longer than it takes to notice what has changed, and to tell it once more if it were told again; milliseconds. */
+/** Long enough to notice a change, and to log it again if it were logged repeatedly; milliseconds. */
 const SEVERAL_LOOKS_MS = 3500;
 
 const NOTICED = { timeout: 15_000 };
@@ -70,7 +70,7 @@ async function aLoggingCore(env: Record<string, string>): Promise<{ port: number
   return { port: Number(new URL(await addressOf(running)).port), running };
 }
 
-/** Shakes hands with a core. */
+/** Completes a TLS handshake with a core. */
 async function shakeHands(port: number, options: object = {}): Promise<TLSSocket> {
   const trusted = [authority.cert, next.cert];
   const socket = connect({ host: 'localhost', port, ca: trusted, ALPNProtocols: ['h2'], ...options });
@@ -80,7 +80,7 @@ async function shakeHands(port: number, options: object = {}): Promise<TLSSocket
   return socket;
 }
 
-/** The certificate (PEM) that a core shows to who connects now. */
+/** The certificate (PEM) that a core uses for a new connection. */
 async function shownBy(port: number, own?: Certificate): Promise<string | undefined> {
   const socket = await shakeHands(port, own);
   const shown = socket.getPeerX509Certificate()?.toString();
@@ -88,7 +88,7 @@ async function shownBy(port: number, own?: Certificate): Promise<string | undefi
   return shown?.trim();
 }
 
-/** Waits until a core shows a certificate to who connects. */
+/** Waits until a core uses a certificate for new connections. */
 const untilShown = (port: number, { cert }: Certificate, own?: Certificate) =>
   expect.poll(() => shownBy(port, own), NOTICED).toBe(cert.trim().replaceAll('\r\n', '\n'));
 
@@ -102,7 +102,7 @@ function aCaller(port: number, own?: Certificate): GrpcCaller {
 
 const list = (caller: GrpcCaller) => caller.call('DirectoryService/ListStudios');
 
-/** What a log tells of files that cannot be used. */
+/** The log lines about files that cannot be used. */
 const complaints = (running: RunningProcess): Record<string, unknown>[] =>
   running
     .output()
@@ -111,7 +111,7 @@ const complaints = (running: RunningProcess): Record<string, unknown>[] =>
     .map((line) => JSON.parse(line));
 
 describe('a certificate of a core that is replaced', () => {
-  test('is shown to who connects from then on; who is connected goes on, and no call fails', async () => {
+  test('is used for new connections; existing ones stay open, and no call fails', async () => {
     const [former, renewed] = [await aCertificate(), await aCertificate()];
     const core = await aCore(showing(former));
     const socket = await shakeHands(core.port);
@@ -133,7 +133,7 @@ describe('a certificate of a core that is replaced', () => {
     expect(socket.destroyed).toBe(false);
   });
 
-  test('key first: until both fit, the former is shown, which the log tells once; then that they are in use, and until when', async () => {
+  test('key first: the former stays in use until both match, which is logged once; then the log has the new expiry', async () => {
     const [former, renewed] = [await aCertificate(), await aCertificate()];
     const env = showing(former);
     const { port, running } = await aLoggingCore(env);
@@ -165,23 +165,20 @@ describe('a certificate of a core that is replaced', () => {
       /-key\.pem has no private key/,
     ],
     ['by no file at all', () => rmSync(join(folder, 'core.pem')), /core\.pem cannot be read \(ENOENT\)/],
-  ])(
-    '%s leaves the former in use, which the log tells once; what is right is taken afterwards',
-    async (_, damage, said) => {
-      const [former, renewed] = [await aCertificate(), await aCertificate()];
-      const { port, running } = await aLoggingCore(showing(former));
+  ])('%s leaves the former in use, which is logged once; a valid one is used afterwards', async (_, damage, said) => {
+    const [former, renewed] = [await aCertificate(), await aCertificate()];
+    const { port, running } = await aLoggingCore(showing(former));
 
-      damage(renewed);
+    damage(renewed);
 
-      await running.printed(/certificates not reloaded/);
-      await sleep(SEVERAL_LOOKS_MS);
-      expect(complaints(running).map(({ fault }) => fault)).toEqual([expect.stringMatching(said)]);
-      await untilShown(port, former);
-      showing(renewed);
-      await untilShown(port, renewed);
-      expect(running.output()).not.toContain('PRIVATE KEY');
-    },
-  );
+    await running.printed(/certificates not reloaded/);
+    await sleep(SEVERAL_LOOKS_MS);
+    expect(complaints(running).map(({ fault }) => fault)).toEqual([expect.stringMatching(said)]);
+    await untilShown(port, former);
+    showing(renewed);
+    await untilShown(port, renewed);
+    expect(running.output()).not.toContain('PRIVATE KEY');
+  });
 
   test.each([
     ['is still to come', 1, 2, /is not valid before /],
@@ -196,7 +193,7 @@ describe('a certificate of a core that is replaced', () => {
     await untilShown(port, former);
   });
 
-  test('is noticed as well where a link above it leads elsewhere, as Kubernetes has it', async () => {
+  test('is noticed when a symbolic link of a parent folder changes, as in Kubernetes', async () => {
     const [former, renewed] = [await aCertificate(), await aCertificate()];
     for (const [name, certificate] of [
       ['first', former],
@@ -219,7 +216,7 @@ describe('a certificate of a core that is replaced', () => {
   });
 });
 
-test('authorities that are replaced: who has a certificate of the former gets no new connection, not by an earlier session either', async () => {
+test('authorities that are replaced: a certificate of the former gets no new connection, also not with an earlier session', async () => {
   const [known, later] = [await authority.issue('caller', 'client'), await next.issue('caller', 'client')];
   const { port } = await aCore(showing(await aCertificate(), authority.cert));
   const stays = aCaller(port, known);
@@ -240,17 +237,17 @@ test('authorities that are replaced: who has a certificate of the former gets no
     )
     .toBe('served');
   await expect(list(aCaller(port, known))).rejects.toThrow(/UNAVAILABLE/);
-  // In TLS 1.3 a client learns after its own handshake that it is not let in.
+  // In TLS 1.3 a client learns only after its own handshake that it is refused.
   const again = await shakeHands(port, { ...known, session });
   const closed = once(again.resume(), 'close').then(() => 'closed');
   expect(again.isSessionReused()).toBe(false);
   expect(await Promise.race([closed, sleep(5000, 'let in')])).toBe('closed');
-  // Who was let in before goes on.
+  // Existing connections stay open.
   await list(stays);
 });
 
-test('a gateway and a core exchange authorities and certificates under load, step by step, and no request fails', async () => {
-  // As one file after the other has it: without the end of the line.
+test('a gateway and a core get new authorities and certificates under load, step by step, and no request fails', async () => {
+  // As concatenated files may have it: without the line end between them.
   const both = authority.cert.trim() + next.cert;
   const core = await aCore({ ...showing(await aCertificate(), authority.cert), CORE_CONNECTION_MAX_AGE_MS: '1000' });
   const proxy = await startProxy('127.0.0.1', core.port);
@@ -312,7 +309,7 @@ test('a gateway and a core exchange authorities and certificates under load, ste
   expect(failures.slice(0, 3)).toEqual([]);
 });
 
-test('the metrics tell when what is in use expires, of core and gateway', async () => {
+test('the metrics have the expiry of certificates in use, of core and gateway', async () => {
   const [soon, late] = [lasting(20), lasting(40)];
   const env = showing(await authority.issue('localhost', 'server', soon));
   const core = await aCore({ ...env, CORE_METRICS_ADDRESS: '127.0.0.1:0' });

@@ -29,8 +29,8 @@ import {
 } from '../support/grpc.ts';
 import { ROOT } from '../support/processes.ts';
 
-// The rules of the fields stand in the contract as protovalidate has them, and in the core's domain, which decides. Here values at and
-// around each bound are put into each field of each request, and both say what they think of it.
+// The rules of the fields are in the contract, for protovalidate, and in the core's domain, which decides. These tests put values at
+// and around each bound into each field of each request, and compare both verdicts.
 
 const buf = join(ROOT, 'node_modules/.bin/buf');
 const contract = createFileRegistry(
@@ -48,7 +48,7 @@ const inDays = (days: number) => new Date(Date.now() + days * 86_400_000).toISOS
 const aContact = () => ({ email: `${id()}@example.org` });
 const aCreation = () => ({ idempotencyKey: id(), displayName: 'Ada', contact: aContact(), sourceId: id(), note: 'n' });
 
-/** A request of each method that nobody refuses for its form, with every field that it has. */
+/** A valid request of each method, with every field. */
 const REQUESTS: Readonly<Record<string, () => JsonObject>> = {
   'LeadIntakeService/CreateLead': () => ({ ...STUDIO, ...aCreation() }),
   'LeadIntakeService/GetLead': () => ({ ...STUDIO, leadId: id(), view: 1 }),
@@ -95,7 +95,7 @@ const REQUESTS: Readonly<Record<string, () => JsonObject>> = {
   'AuditService/ListAuditEvents': () => ({ ...STUDIO, leadId: id() }),
 };
 
-/** What only gateways call: each item is refused by itself, and with a key names no studio. */
+/** Methods of gateways only: their items are refused separately, and name no studio with a key. */
 const OF_GATEWAYS = /^ExchangeService|\/Batch/;
 
 const UUID = '0190163d-8694-739b-aea5-966c26f8ad90';
@@ -137,7 +137,7 @@ const OF_TYPES: Readonly<Record<string, readonly JsonValue[]>> = {
   ],
 };
 
-/** Values of a field at and around whatever bounds there may be. */
+/** Values of a field at and around possible bounds. */
 function valuesOf(field: DescField): readonly JsonValue[] {
   if (field.fieldKind === 'list') return field.enum ? [[], [1], [1, 1], [0], [1, 99]] : [];
   if (field.message) return OF_TYPES[field.message.typeName] ?? [{}];
@@ -158,20 +158,20 @@ function valuesOf(field: DescField): readonly JsonValue[] {
   }
 }
 
-/** A request with one field that is another, or none, and where that is. */
+/** A request with one field changed or removed, and the path of the field. */
 interface Variant {
   readonly path: string;
   readonly value: JsonValue | undefined;
   readonly request: JsonObject;
 }
 
-/** A request with each of its fields changed in turn, those of messages in it as well. */
+/** Yields a request with each of its fields changed in turn, including those of nested messages. */
 function* variantsOf(desc: DescMessage, request: JsonObject, at = ''): Generator<Variant> {
   for (const field of desc.fields) {
     const { jsonName: name } = field;
     const path = at + field.name;
     const { [name]: value, ...without } = request;
-    // Of several that exclude each other, the request has one.
+    // A request has one field of a oneof.
     const others = Object.fromEntries(Object.entries(without).filter(([other]) => !isBeside(field, other)));
     yield { path, value: undefined, request: without };
     for (const value of valuesOf(field)) yield { path, value, request: { ...others, [name]: value } };
@@ -194,7 +194,7 @@ function* variantsOf(desc: DescMessage, request: JsonObject, at = ''): Generator
 const isBeside = ({ oneof }: DescField, name: string) =>
   oneof?.fields.some(({ jsonName }) => jsonName === name) ?? false;
 
-/** What the core refuses and no rule in the contract says, because it cannot be said there. */
+/** What the core refuses without a rule in the contract, because it cannot be expressed there. */
 const UNSAID: Readonly<Record<string, (rpc: string, variant: Variant) => boolean>> = {
   'which versions and variants of UUIDs there are': (_, { value }) =>
     typeof value === 'string' && /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i.test(value),
@@ -220,7 +220,7 @@ afterAll(async () => {
   await core.stop();
 });
 
-/** Whether the core finds a fault in the form of a request, or of a lead in it. */
+/** Whether the core refuses a request, or a lead in it, as invalid. */
 async function isRefusedByCore(rpc: string, { input, methodKind }: DescMethod, request: JsonObject): Promise<boolean> {
   if (methodKind !== 'unary') return (await refusalIfAny(drain(rpc, request))) === 'INVALID_REQUEST';
   const bytes = toBinary(input, fromJson(input, request));
@@ -247,7 +247,7 @@ const methods = [...contract]
 const used = new Set<string>();
 
 test.each(methods)(
-  '%s: what the contract can say of its request is what the core says',
+  '%s: the rules in the contract and the core agree on its request',
   { timeout: 60_000 },
   async (rpc, method) => {
     const request = REQUESTS[rpc]?.() as JsonObject;
@@ -281,7 +281,7 @@ test.each(methods)(
   },
 );
 
-test('there is a request for each method, and each reason for what is not said was needed', () => {
+test('every method has a request, and every exception was needed', () => {
   expect(Object.keys(REQUESTS).toSorted()).toEqual(methods.map(([rpc]) => rpc).toSorted());
   expect([...used].toSorted()).toEqual(Object.keys(UNSAID).toSorted());
 });

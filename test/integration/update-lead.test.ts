@@ -47,7 +47,7 @@ const leads = <Answer>(method: string, request: object) => caller.call<Answer>(`
 const capture = (overrides?: object) => aCreateLeadRequest(studioId, overrides);
 const anEmail = () => ({ email: `${newId()}@example.org` });
 
-/** Creates a lead, and gives it with its contact. */
+/** Creates a lead; returns it with its contact. */
 async function aLead(overrides: object = {}): Promise<WireLead> {
   const { lead } = await leads<{ lead: WireLead }>('CreateLead', capture(overrides));
   return read(lead);
@@ -63,7 +63,7 @@ const stage = (lead: WireLead, to: string) =>
   leads('ChangeLeadStage', { studioId, leadId: lead.id, stage: `LEAD_STAGE_${to}` });
 
 describe('UpdateLead', () => {
-  test('answers the lead after the change, with its contact, and a later update time', async () => {
+  test('returns the changed lead, with its contact and a later update time', async () => {
     const lead = await aLead({ note: 'Calls back.' });
     const correction = {
       displayName: 'Augusta Ada King',
@@ -79,7 +79,7 @@ describe('UpdateLead', () => {
     expect(await read(lead)).toEqual(answer);
   });
 
-  test('without a mask, changes what is given', async () => {
+  test('changes the given fields without a mask', async () => {
     const lead = await aLead({ note: 'Calls back.' });
 
     expect(await update({ id: lead.id, displayName: 'Eda' })).toMatchObject({
@@ -89,7 +89,7 @@ describe('UpdateLead', () => {
     expect(await update({ id: lead.id, note: 'Gone.' }, mask())).toMatchObject({ displayName: 'Eda', note: 'Gone.' });
   });
 
-  test('with a mask, changes what that names and nothing else, and takes away what is named and not given', async () => {
+  test('changes exactly the fields of a mask, and clears those that are not given', async () => {
     const lead = await aLead({ note: 'Calls back.', sourceId: await putSource(caller, studioId) });
     const others = { displayName: 'x', contact: anEmail() };
 
@@ -99,7 +99,7 @@ describe('UpdateLead', () => {
     expect(answer).toEqual({ ...rest, updateTime: answer.updateTime });
   });
 
-  test('takes a lead as it was read, and looks at nothing that only the service sets', async () => {
+  test('accepts a lead as it was read, and ignores fields that only the service sets', async () => {
     const lead = await aLead();
 
     expect(await update({ ...lead, stage: 'LEAD_STAGE_WON', note: 'x' })).toMatchObject({
@@ -108,14 +108,14 @@ describe('UpdateLead', () => {
     });
   });
 
-  test('to what is there already, answers the lead and changes nothing', async () => {
+  test('with the current values, returns the lead and changes nothing', async () => {
     const lead = await aLead({ note: 'same' });
 
     expect(await update(lead, { expectedUpdateTime: lead.updateTime })).toEqual(lead);
     expect(await update({ id: lead.id })).toEqual(lead);
   });
 
-  test('is refused once the lead has changed since the time that was expected, and changes nothing', async () => {
+  test('is refused when the lead has changed since the expected time, and changes nothing', async () => {
     const lead = await aLead();
     const expectedUpdateTime = lead.updateTime;
     const now = await update({ id: lead.id, note: 'first' }, { expectedUpdateTime });
@@ -128,7 +128,7 @@ describe('UpdateLead', () => {
     expect(await read(lead)).toEqual(now);
   });
 
-  test('of 10 that expect the same time, one is carried out', async () => {
+  test('succeeds once of 10 calls that expect the same time', async () => {
     const lead = await aLead();
     const expectedUpdateTime = lead.updateTime;
 
@@ -166,7 +166,7 @@ describe('UpdateLead', () => {
     });
   });
 
-  test('takes only an enabled source of the studio, and lets a lead keep the one that it has', async () => {
+  test('accepts only an enabled source of the studio, or the current one of the lead', async () => {
     const sourceId = await putSource(caller, studioId);
     const lead = await aLead({ sourceId });
     await caller.call('DirectoryService/PutLeadSource', {
@@ -191,7 +191,7 @@ describe('UpdateLead', () => {
     });
   });
 
-  test('a repetition of the creation is answered what the creation was', async () => {
+  test('does not change the response to a repetition of the creation', async () => {
     const sourceId = await putSource(caller, studioId);
     const request = capture({ note: 'As I said.', sourceId });
     const original = await leads<{ lead: WireLead }>('CreateLead', request);
@@ -208,7 +208,7 @@ describe('UpdateLead', () => {
     expect(await leads('CreateLead', request)).toEqual({ lead, replayed: true });
   });
 
-  test('is told in the audit by the names of the fields', async () => {
+  test('is in the audit log with the names of the fields', async () => {
     const lead = await aLead();
     await update({ id: lead.id, note: 'secret', contact: anEmail() }, { memberId: 'seller-1' });
 
@@ -230,7 +230,7 @@ describe('UpdateLead', () => {
     expect(await refusalOf(update({ id: lead.id, note: 'x' }, { studioId: another }))).toEqual(unknown);
   });
 
-  test('looks at the request, the lead, the time, the source and the contact, in this order', async () => {
+  test('checks the request, the lead, the time, the source and the contact, in this order', async () => {
     const [lead, other] = [await aLead(), await aLead()];
     const faulty = { displayName: '', id: newId(), sourceId: newId(), contact: other.contact };
     const all = mask('display_name', 'contact', 'source_id');
@@ -279,7 +279,7 @@ describe('UpdateLead', () => {
     });
   });
 
-  test('tells all faults of a request together', async () => {
+  test('reports all faults of a request together', async () => {
     const paths = mask('display_name', 'contact', 'source_id', 'note', 'stage');
     const lead = { id: 'x', studioId: 'y', sourceId: 'z', note: '' };
 

@@ -28,14 +28,14 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
   {
     name: 'the core counts requests by message',
     suite: TOGETHER,
-    caughtBy: 'in many messages: each result is that of its own request',
+    caughtBy: 'in many messages get the result of their own request',
     patches: [{ file: ITEMS, find: 'begin(begun + position, $$$REST)', put: 'begin(position, $$$REST)' }],
     inSoak: true,
   },
   {
     name: 'a request of a batch is refused for what its neighbour is refused for',
     suite: TOGETHER,
-    caughtBy: 'a store that does not take the writes fails these alone, and the next ones are written',
+    caughtBy: 'fail alone when the store refuses their writes, and later ones are written',
     patches: [
       {
         file: ITEMS,
@@ -50,7 +50,7 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
   {
     name: 'all requests of a message are taken for the first key’s',
     suite: BATCHES,
-    caughtBy: 'are about the studio of the key, whoever is beside them',
+    caughtBy: 'use the studio of their key, whatever the other requests',
     patches: [
       {
         file: 'src/rpc/batches.ts',
@@ -62,7 +62,7 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
   {
     name: 'a key that was good once in a call is good to its end',
     suite: EXCHANGED,
-    caughtBy: 'is looked at anew for each message, and what may be done with it',
+    caughtBy: 'is checked again for each message, with its permissions',
     patches: [
       { file: ITEMS, find: 'const authenticateOnce = oncePerSecret(authenticateForCaller);', put: '' },
       {
@@ -75,7 +75,7 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
   {
     name: 'all creations of a message with one key are taken to name the source of the first',
     suite: EXCHANGED,
-    caughtBy: 'may name a source of its own studio alone, each item its own',
+    caughtBy: 'may name only sources of its own studio, separately for each item',
     patches: [
       {
         file: ITEMS,
@@ -87,7 +87,7 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
   {
     name: 'all items of a message are taken for the first key’s',
     suite: EXCHANGED,
-    caughtBy: 'opens its own studio alone, whoever is beside it',
+    caughtBy: 'gives access to its own studio only, whatever the other items',
     patches: [
       {
         file: EXCHANGE,
@@ -112,14 +112,14 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     name: 'the core does not look at the scopes of a key',
     suite: EXCHANGED,
     caughtBy:
-      'that has only API_KEY_SCOPE_LEADS_READ is refused the rest, whatever else is wrong, and nothing is written',
+      'that has only API_KEY_SCOPE_LEADS_READ is refused other items, whatever else is wrong, and nothing is written',
     patches: [{ file: EXCHANGE, find: 'refuseUnlessScoped(bearer, operation.scope);', put: '' }],
   },
   {
     name: 'the core looks at the scopes of a key when it has done what was asked for',
     suite: EXCHANGED,
     caughtBy:
-      'that has only API_KEY_SCOPE_LEADS_READ is refused the rest, whatever else is wrong, and nothing is written',
+      'that has only API_KEY_SCOPE_LEADS_READ is refused other items, whatever else is wrong, and nothing is written',
     patches: [
       { file: EXCHANGE, find: 'refuseUnlessScoped(bearer, operation.scope);', put: '' },
       {
@@ -133,7 +133,7 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
   {
     name: 'a body has whatever is known of a lead, its contact too',
     suite: EXCHANGED,
-    caughtBy: 'of a lead and of a page is that of the creations, without their contacts',
+    caughtBy: 'of a lead and of a page has the created leads, without their contacts',
     patches: [
       {
         file: 'common/rules/public-lead.ts',
@@ -145,13 +145,13 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
   {
     name: 'every page says that it is the last one',
     suite: EXCHANGED,
-    caughtBy: 'of a page leads to the next one, and null tells the last',
+    caughtBy: 'of a page has the cursor of the next one, and null on the last',
     patches: [{ file: EXCHANGE, find: 'nextCursor: page.nextPageToken || null', put: 'nextCursor: null' }],
   },
   {
     name: 'a repetition whose source is gone answers the lead as it is now',
     suite: EXCHANGED,
-    caughtBy: 'of a repetition is the original one, byte for byte, whatever became of the lead and its source',
+    caughtBy: 'of a repetition is the original one, byte for byte, whatever changes of the lead and its source',
     patches: [
       {
         file: 'src/usecases/create-lead.ts',
@@ -163,7 +163,7 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
   {
     name: 'all results that are known go in one message, however long they are',
     suite: EXCHANGED,
-    caughtBy: 'forty of them come back whole, in messages that can be read: four bytes each',
+    caughtBy: 'forty are returned whole, in messages within the limit of gRPC clients: four bytes each',
     patches: [
       {
         file: ITEMS,
@@ -175,14 +175,14 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
   {
     name: 'a message of results goes on after it is full',
     suite: EXCHANGED,
-    caughtBy: 'share a message with what is short until it is full',
+    caughtBy: 'share a message with short results until it is full',
     patches: [{ file: ITEMS, find: 'const isFull = full >= 1;', put: 'const isFull = full >= 2;' }],
     inSoak: true,
   },
   {
     name: 'the core makes pages for whoever takes none, as long as they are not too many',
     suite: EXCHANGED,
-    caughtBy: 'are not made for a caller that does not take them, and come all once it does',
+    caughtBy: 'are not read for a caller that does not read its results, and all arrive once it does',
     patches: [{ file: 'src/rpc/exchange-service.ts', find: 'pageLimit(request.value.pageSize)', put: '1' }],
     inSoak: true,
   },

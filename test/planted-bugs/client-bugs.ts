@@ -212,7 +212,7 @@ export const TYPESCRIPT_BUGS: readonly ClientBug[] = [
     name: 'an attempt is begun although there is no time for it',
     caughtBy: 'deadlines/too-late-for-another-attempt',
     says: 'has not reported within 20000 ms',
-    patches: [{ file: SEND, find: '+ SHORTEST_ATTEMPT_MS', put: '- SHORTEST_ATTEMPT_MS' }],
+    patches: [{ file: SEND, find: '+ MIN_ATTEMPT_MS', put: '- MIN_ATTEMPT_MS' }],
   },
   {
     name: 'the deadline is held against the clock',

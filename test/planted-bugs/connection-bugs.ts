@@ -8,7 +8,7 @@ export const CONNECTION_BUGS: readonly PlantedBug[] = [
   {
     name: 'a connection on which one call lasts is never left unless another is made',
     suite: OLD_CONNECTIONS,
-    caughtBy: 'calls that last end by themselves, also where nothing else is called, by HTTP/2',
+    caughtBy: 'long-lived calls are ended by the core, also without other calls, over HTTP/2',
     patches: [
       {
         file: 'src/http2/max-connection-age.ts',
@@ -20,7 +20,7 @@ export const CONNECTION_BUGS: readonly PlantedBug[] = [
   {
     name: 'whoever watches the health holds an old connection',
     suite: OLD_CONNECTIONS,
-    caughtBy: 'calls that last end by themselves, also where nothing else is called, by HTTP/1.1',
+    caughtBy: 'long-lived calls are ended by the core, also without other calls, over HTTP/1.1',
     patches: [
       {
         file: 'src/rpc/health-service.ts',
@@ -33,7 +33,7 @@ export const CONNECTION_BUGS: readonly PlantedBug[] = [
     name: 'whoever is on its way as a connection is left waits for ever',
     suite: OLD_CONNECTIONS,
     caughtBy:
-      'is left with its next call, which is answered; what comes later is not looked at, and its caller is told',
+      'is ended by GOAWAY with its next call, which gets its response; later streams are not processed, and the GOAWAY says so',
     patches: [
       {
         file: 'src/http2/connections.ts',
@@ -45,7 +45,7 @@ export const CONNECTION_BUGS: readonly PlantedBug[] = [
   {
     name: 'an exchange stays at its core however old its connection is',
     suite: OLD_CONNECTIONS,
-    caughtBy: 'an exchange ends without a failure, with all of it answered; the next goes over another connection',
+    caughtBy: 'an exchange ends without an error, with all results; the next one uses another connection',
     patches: [
       {
         file: 'src/rpc/items.ts',
@@ -58,7 +58,7 @@ export const CONNECTION_BUGS: readonly PlantedBug[] = [
     name: 'a gateway takes a call that was refused unseen for one that failed',
     suite: OLD_CONNECTIONS,
     caughtBy:
-      'what a core refuses unseen, as its connection is to be left, a gateway asks again, and its callers notice nothing',
+      'a gateway retries what a core refuses unprocessed on an old connection, and its callers see no error',
     patches: [
       {
         file: 'gateway/core-sessions.ts',
@@ -90,7 +90,7 @@ export const CONNECTION_BUGS: readonly PlantedBug[] = [
     name: 'a gateway goes on with the certificates that it has started with',
     suite: RENEWED,
     caughtBy:
-      'a gateway and a core exchange authorities and certificates under load, step by step, and no request fails',
+      'a gateway and a core get new authorities and certificates under load, step by step, and no request fails',
     patches: [
       {
         file: 'gateway/core-connection.ts',

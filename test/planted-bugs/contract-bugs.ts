@@ -1,7 +1,7 @@
 import type { PlantedBug } from './planted-bug.ts';
 
 const RULES = 'test/integration/request-rules.test.ts';
-const agrees = (rpc: string) => `${rpc}: what the contract can say of its request is what the core says`;
+const agrees = (rpc: string) => `${rpc}: the rules in the contract and the core agree on its request`;
 
 /** Faults that make the core and the rules in the RPC contract disagree. */
 export const CONTRACT_BUGS: readonly PlantedBug[] = [

@@ -13,7 +13,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
   {
     name: 'reflection needs no token',
     suite: HEALTH,
-    caughtBy: 'reflection is for callers with the token, like everything but health',
+    caughtBy: 'reflection requires the token, like everything but health',
     patches: [
       {
         file: CALLER_AUTHENTICATION,
@@ -39,7 +39,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a caller may do more than its file says',
     suite: CALLERS,
-    caughtBy: 'read may call what is for it, and nothing else',
+    caughtBy: 'read may call its own methods and no others',
     patches: [
       {
         file: CALLER_ACCESS,
@@ -51,7 +51,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a caller of some studios is kept from others only where it names one',
     suite: CALLERS,
-    caughtBy: 'gets at these alone, and at nothing that is about all',
+    caughtBy: 'has access to these only, and not to methods across all studios',
     patches: [
       {
         file: CALLER_ACCESS,
@@ -64,7 +64,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a gateway of some studios knows the keys of all',
     suite: CALLERS,
-    caughtBy: 'knows no keys of others: as a gateway it answers them as it does unknown ones',
+    caughtBy: 'as a gateway, gets the same refusal for the keys of other studios as for unknown ones',
     patches: [
       {
         file: 'src/usecases/authenticate-api-key.ts',
@@ -77,14 +77,14 @@ export const CORE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a gateway may ask for a studio without a key of it',
     suite: CALLERS,
-    caughtBy: 'a gateway may not ask for a studio without a key of it, nor beyond what its scopes allow',
+    caughtBy: 'as a gateway, may not read a studio without a key of it',
     patches: [{ file: CALLER_ACCESS, find: "!may.has('crm') || studios !== undefined", put: 'false' }],
     inSoak: true,
   },
   {
     name: 'what is open stays so when its caller is taken out of the file',
     suite: CALLERS,
-    caughtBy: 'holds at once for calls, and ends those that are open without losing an answer',
+    caughtBy: 'applies to new calls immediately, and ends open ones without losing a result',
     patches: [
       {
         file: 'src/rpc/items.ts',
@@ -97,7 +97,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a request without a body waits for the end of it',
     suite: 'test/e2e/http/http-faults.test.ts',
-    caughtBy: 'a creation that has no body, and no length either, is answered: of HTTP/1.1',
+    caughtBy: 'a creation without a body and a length gets a response: of HTTP/1.1',
     patches: [
       {
         file: 'gateway/http-server.ts',
@@ -110,7 +110,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
   {
     name: 'claims are never made anew by a core that runs',
     suite: 'test/e2e/http/one-open-lead.test.ts',
-    caughtBy: 'is held to by the new region of its studio alone, once a running core has made its claims anew',
+    caughtBy: 'is compared by the new region of its studio only, once a running core has renewed its claims',
     patches: [
       {
         file: 'src/app.ts',
@@ -123,7 +123,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
   {
     name: 'health is told to whoever presents a wrong token',
     suite: HEALTH,
-    caughtBy: 'health is told without a token and with the right one, and refused to whoever presents another',
+    caughtBy: 'health is available without a token and with the right one, and refused with a wrong one',
     patches: [
       {
         file: CALLER_AUTHENTICATION,
@@ -135,7 +135,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a core that stops says what its last look has found',
     suite: HEALTH,
-    caughtBy: 'tells at once that it serves, and that it stops before it does',
+    caughtBy: 'reports SERVING immediately, and NOT_SERVING before the core stops',
     patches: [
       {
         file: HEALTH_SERVICE,
@@ -147,7 +147,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
   {
     name: 'watchers of health are as many as they like',
     suite: HEALTH,
-    caughtBy: 'without a token is for so many at once, and with it for everybody; who leaves makes room',
+    caughtBy: 'without a token is limited to a number of concurrent watchers, and unlimited with it; a watcher that leaves makes room',
     patches: [
       {
         file: HEALTH_SERVICE,
@@ -159,7 +159,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
   {
     name: 'each who asks has the store looked at',
     suite: HEALTH,
-    caughtBy: 'however many ask whether a core serves, in whichever way, its store is looked at once a second',
+    caughtBy: 'any number of health calls, by Check or Watch, check the store once a second',
     patches: [
       {
         file: 'common/readiness.ts',

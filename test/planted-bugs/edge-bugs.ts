@@ -10,7 +10,7 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a connection is read on however many of its requests wait',
     suite: OF_ORDER,
-    caughtBy: 'while too many wait, nothing more is read of their connection, and read on when there is room',
+    caughtBy: 'while too many requests wait, their connection is not read, and reading resumes when there is room',
     patches: [{ file: ORDER, find: 'if (isPauseDue && !this.#isPaused) this.#pause();', put: '' }],
   },
   {
@@ -22,7 +22,7 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
   {
     name: 'any number of requests wait',
     suite: OF_ORDER,
-    caughtBy: 'those that wait on all connections are bounded: one that brings more ends with what it has',
+    caughtBy: 'waiting requests of all connections are bounded: a connection that brings more ends after its waiting ones',
     patches: [{ file: ORDER, find: 'this.#allQueued.count < MAX_QUEUED_REQUESTS', put: 'true' }],
   },
   {
@@ -36,21 +36,21 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
   {
     name: 'who reads nothing is never closed',
     suite: OF_CONNECTIONS,
-    caughtBy: 'the connection is closed in time, with a key and without',
+    caughtBy: 'the connection is closed after the timeout, with a key and without',
     patches: [{ file: CONNECTIONS, find: 'now - unreadSince >= $TIMEOUT', put: 'false' }],
     inSoak: true,
   },
   {
     name: 'what the system keeps of an answer counts as taken',
     suite: OF_CONNECTIONS,
-    caughtBy: 'the connection is closed too when nothing of an answer is taken that the system keeps',
+    caughtBy: 'the connection is closed when the unread response is in the buffer of the system only',
     patches: [{ file: CONNECTIONS, find: "queues.get(socketKey(socket) ?? '') ?? 0", put: '0' }],
     inSoak: true,
   },
   {
     name: 'a byte now and then keeps a connection',
     suite: OF_CONNECTIONS,
-    caughtBy: 'the connection is closed that takes less than is wanted, in small pieces',
+    caughtBy: 'the connection is closed below the minimum rate, and stays open above it',
     patches: [
       {
         file: CONNECTIONS,
@@ -87,14 +87,14 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
   {
     name: 'callers without a key leave unread what they like',
     suite: OF_CONNECTIONS,
-    caughtBy: 'those without a key, and no key is the worse for it',
+    caughtBy: 'those without a key, without effect on keys',
     patches: [{ file: CONNECTIONS, find: '[ofKeys, withoutKey]', put: '[ofKeys]' }],
     inSoak: true,
   },
   {
     name: 'one address leaves unread what it likes',
     suite: OF_CONNECTIONS,
-    caughtBy: 'those to one address, whatever keys it has; another is left alone',
+    caughtBy: 'those to one address, whatever keys it has; another address is not affected',
     patches: [
       { file: CONNECTIONS, find: 'this.#closeBeyond(ofAddress, MAX_UNREAD_BYTES / ADDRESS_SHARE_DIVISOR);', put: '' },
     ],
@@ -103,13 +103,13 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
   {
     name: 'one address has as many connections as there are',
     suite: OF_CONNECTIONS,
-    caughtBy: 'one address never has all connections: another has its own, and those that end are free again',
+    caughtBy: 'one address cannot have all connections: another has its share, and closed ones are free again',
     patches: [{ file: CONNECTIONS, find: 'this.#server.maxConnections / ADDRESS_SHARE_DIVISOR', put: 'Infinity' }],
   },
   {
     name: 'a connection of an address that ends is counted for ever',
     suite: OF_CONNECTIONS,
-    caughtBy: 'one address never has all connections: another has its own, and those that end are free again',
+    caughtBy: 'one address cannot have all connections: another has its share, and closed ones are free again',
     patches: [
       {
         file: CONNECTIONS,
@@ -128,7 +128,7 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a creation is answered with the place of a lead that is none',
     suite: 'test/e2e/http/idempotency.test.ts',
-    caughtBy: 'gets the original answer, byte by byte, and no second lead',
+    caughtBy: 'gets the original response, byte for byte, and no second lead',
     patches: [
       {
         file: 'gateway/routes/leads.ts',
@@ -140,7 +140,7 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
   {
     name: 'what the reference shows of a list in JavaScript prints no names',
     suite: 'test/e2e/sdk-package.test.ts',
-    caughtBy: 'the package runs the reference's sample of each operation, in JavaScript and in TypeScript',
+    caughtBy: 'the package runs the sample of each operation in the reference, in JavaScript and in TypeScript',
     patches: [
       { file: 'gateway/docs/code-samples.ts', text: 'console.log(lead.displayName);', put: 'console.log(lead.id);' },
     ],

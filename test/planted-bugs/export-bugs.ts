@@ -24,7 +24,7 @@ export const EXPORT_BUGS: readonly PlantedBug[] = [
   {
     name: 'an export goes on with the lead that was its last',
     suite: STREAM,
-    caughtBy: 'of "s1" goes on behind each message, at a later core too',
+    caughtBy: 'of "s1" resumes after each message, also at a later core',
     patches: [
       {
         file: EXPORT_LEADS,
@@ -36,7 +36,7 @@ export const EXPORT_BUGS: readonly PlantedBug[] = [
   {
     name: 'an export goes on with the next studio, whatever is left of the one before',
     suite: STREAM,
-    caughtBy: 'of "" goes on behind each message, at a later core too',
+    caughtBy: 'of "" resumes after each message, also at a later core',
     patches: [{ file: EXPORT_LEADS, find: 'if (begun) yield begun.studioId;', put: '' }],
     inSoak: true,
   },
@@ -44,7 +44,7 @@ export const EXPORT_BUGS: readonly PlantedBug[] = [
     name: 'an export reads on for whoever takes nothing',
     suite: STREAM,
     caughtBy:
-      'who takes nothing has no more read for them than a few messages, nobody waits for them, and they get all later',
+      'that reads nothing has only a few messages buffered, delays no other caller, and gets all leads later',
     patches: [
       {
         file: 'src/rpc/export-leads.ts',
@@ -56,14 +56,14 @@ export const EXPORT_BUGS: readonly PlantedBug[] = [
   {
     name: 'nobody is told of an export whose reader has left',
     suite: STREAM,
-    caughtBy: 'who leaves in the middle has no more read for them, and that is told',
+    caughtBy: 'that cancels has no more pages read, and is logged',
     patches: [{ file: 'src/rpc/run-stream.ts', find: "signal.addEventListener('abort', cancel);", put: '' }],
     inSoak: true,
   },
   {
     name: 'an export ends well when its core stops',
     suite: STREAM,
-    caughtBy: 'whose core stops in the middle is told so, and goes on at the next without loss',
+    caughtBy: 'whose core stops gets an error, and resumes at the next core without loss',
     patches: [
       {
         file: 'src/rpc/export-leads.ts',
@@ -89,14 +89,14 @@ export const EXPORT_BUGS: readonly PlantedBug[] = [
   {
     name: 'a line that ends within quotes is taken for a record of CSV',
     suite: FILES,
-    caughtBy: 'that ends anywhere is gone on with to the very file that it would have been',
+    caughtBy: 'that ends anywhere is resumed to exactly the same file',
     patches: [{ file: OUTPUT, find: 'byte === QUOTE && hasQuotes', put: 'false' }],
     inSoak: true,
   },
   {
     name: 'half a record stays at the end of a file that is gone on with',
     suite: FILES,
-    caughtBy: 'that ends anywhere is gone on with to the very file that it would have been',
+    caughtBy: 'that ends anywhere is resumed to exactly the same file',
     patches: [{ file: OUTPUT, find: 'await file.truncate(end);', put: '' }],
     inSoak: true,
   },

@@ -76,7 +76,7 @@ export const FEED_BUGS: readonly PlantedBug[] = [
   {
     name: 'a watch sends what it has sent again and again',
     suite: OVER_RPC,
-    caughtBy: 'over gRPC, brings what is there and what comes, each state once',
+    caughtBy: 'over gRPC, returns existing and new changes, each state once',
     patches: [
       {
         file: 'src/usecases/watch-lead-changes.ts',
@@ -88,7 +88,7 @@ export const FEED_BUGS: readonly PlantedBug[] = [
   {
     name: 'a pull that waits keeps the core from stopping',
     suite: OVER_RPC,
-    caughtBy: 'who waits gets none, and no fault, when the core stops',
+    caughtBy: 'returns no changes, and no error, when the core stops',
     patches: [
       {
         file: 'src/rpc/lead-changes.ts',

@@ -33,7 +33,7 @@ export const FIND_BUGS: readonly PlantedBug[] = [
   {
     name: 'open leads stand on every page of a contact',
     suite: 'test/integration/find-leads.test.ts',
-    caughtBy: 'answers pages of 2 that make the whole',
+    caughtBy: 'returns all leads in pages of 2',
     patches: [
       {
         file: 'src/usecases/find-leads.ts',

@@ -25,13 +25,13 @@ export const IMPORT_BUGS: readonly PlantedBug[] = [
   {
     name: 'an imported lead is listed as if it had come today',
     suite: BY_RPC,
-    caughtBy: 'writes leads with their stages and times, which are listed by when they came',
+    caughtBy: 'writes leads with their stages and times, listed by creation time',
     patches: [{ file: 'src/usecases/import-leads.ts', find: 'newIdAt(lead.createdAt)', put: 'newIdAt(now)' }],
   },
   {
     name: 'a refused lead is answered as imported',
     suite: BY_RPC,
-    caughtBy: 'each is refused by itself',
+    caughtBy: 'refuses each lead separately',
     patches: [
       {
         file: 'src/usecases/import-leads.ts',

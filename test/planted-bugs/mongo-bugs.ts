@@ -3,7 +3,7 @@ import type { PlantedBug } from './planted-bug.ts';
 const STORE = 'test/contract/mongo-store.test.ts';
 const TOGETHER = 'test/integration/mongo-batches.test.ts';
 const IN_ONE_INSERT =
-  'of creations in one insert, each is answered as it would be alone, whatever index stands in the way of its neighbours';
+  'of creations in one insert, each has the outcome of a single one, whatever index its neighbours violate';
 const LEADS = 'src/store/mongo/leads.ts';
 const INDEXES = 'test/contract/mongo-indexes.test.ts';
 const CONCERNS = 'test/contract/mongo-concerns.test.ts';
@@ -210,7 +210,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     name: 'an insert whose reply is lost is repeated under another id',
     suite: TOGETHER,
     caughtBy:
-      'replies get lost by cut in the middle of inserts of many (1 of them): each creation is one lead, and answered so',
+      'replies get lost by cut during inserts of many (1 of them): each creation is one lead, and reported as created',
     patches: [
       { file: LEADS, find: 'const document = leadDocument(lead, claims, now);', put: '' },
       {
@@ -245,7 +245,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
   {
     name: 'an insert that fails as a whole is answered as created',
     suite: TOGETHER,
-    caughtBy: 'an insert that fails as a whole is no lead: it is tried again, and each creation is one lead',
+    caughtBy: 'an insert that fails as a whole is retried, and each creation is one lead',
     patches: [
       {
         file: LEADS,

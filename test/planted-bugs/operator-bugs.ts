@@ -55,7 +55,7 @@ export const OPERATOR_BUGS: readonly PlantedBug[] = [
   {
     name: 'a backup has its name only until the power fails',
     suite: 'test/e2e/backup.test.ts',
-    caughtBy: 'is there, whole, after a power cut',
+    caughtBy: 'survives a power cut whole',
     patches: [{ file: BACKUP, find: 'await sync(dirname(resolve(file)));', put: '' }],
     inSoak: true,
   },

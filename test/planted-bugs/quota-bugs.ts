@@ -168,7 +168,7 @@ export const QUOTA_BUGS: readonly PlantedBug[] = [
   {
     name: 'whoever is refused is told to wait for a whole window',
     suite: 'test/e2e/http/quota.test.ts',
-    caughtBy: 'sooner for who was refused later: the time to wait is not always the whole window',
+    caughtBy: 'sooner for a later refusal: the time to wait is the rest of the window',
     patches: [
       {
         file: 'gateway/plugins/quota.ts',

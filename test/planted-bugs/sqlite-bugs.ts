@@ -357,7 +357,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     name: 'a key that was good once is taken for good by what refuses a request before it gets to the core',
     suite: 'test/e2e/http/check-order.test.ts',
     caughtBy:
-      'of two things wrong with a request the earlier one in the order of checks is told, and nothing is written: revoked key, used up quota',
+      'a request with two faults is refused for the first in the order of checks, and nothing is written: revoked key, used up quota',
     patches: [
       {
         file: 'gateway/plugins/check-key-before-refusal.ts',
@@ -370,7 +370,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     name: 'a request with a known key is counted whatever its key is worth',
     suite: 'test/e2e/http/quota.test.ts',
     caughtBy:
-      'is not touched by a request that is refused before it: no key, suspended studio, missing scope, unknown path',
+      'is not used by a request that is refused before it: no key, suspended studio, missing scope, unknown path',
     patches: [
       {
         file: 'gateway/plugins/check-key-before-refusal.ts',
@@ -422,7 +422,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
   {
     name: 'the last page has another one after it when it is full',
     suite: 'test/e2e/http/list-leads.test.ts',
-    caughtBy: 'that ends with a full page has no cursor after it',
+    caughtBy: 'that ends with a full page has no further cursor',
     patches: [
       {
         file: 'src/store/pages.ts',
@@ -436,14 +436,14 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     name: 'a page leaves out the first lead after the one before',
     isSeenOutside: true,
     suite: 'test/e2e/http/list-leads.test.ts',
-    caughtBy: 'followed to its end by its cursors has every lead once',
+    caughtBy: 'followed by its cursors to the end has every lead once',
     patches: [{ file: 'src/store/pages.ts', find: 'next: records.at(-1)?.id ?? null', put: 'next: record.id' }],
     inSoak: true,
   },
   {
     name: 'a key in other letter case is another key',
     suite: 'test/e2e/http/idempotency.test.ts',
-    caughtBy: 'gets it whatever the letter case of the key',
+    caughtBy: 'gets it in any letter case of the key',
     patches: [
       { file: CREATE_LEAD, find: 'idempotencyKey.toLowerCase()', put: 'idempotencyKey' },
       // The bytes of a UUID have no letter case.
@@ -668,7 +668,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a text is stored in another form than it came in',
     suite: 'test/e2e/http/create-lead.test.ts',
-    caughtBy: 'comes back with its texts unchanged: combining marks',
+    caughtBy: 'is returned with its texts unchanged: combining marks',
     patches: [
       {
         file: 'src/rpc/exchange-service.ts',
@@ -681,7 +681,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
   {
     name: 'contacts are compared as they were typed',
     suite: 'test/e2e/http/one-open-lead.test.ts',
-    caughtBy: 'gets no second one in whatever letter case the e-mail address is: ada@example.org, ADA@EXAMPLE.ORG',
+    caughtBy: 'gets no second one in any letter case of the email address: ada@example.org, ADA@EXAMPLE.ORG',
     patches: [
       {
         file: 'src/domain/contact.ts',
@@ -694,7 +694,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
   {
     name: 'what cannot be counted is let in',
     suite: 'test/e2e/http/quota-store-away.test.ts',
-    caughtBy: 'lets nothing in while Redis is killed, and serves again without a restart',
+    caughtBy: 'refuses every request while Redis is killed, and serves again without a restart',
     patches: [
       {
         file: 'gateway/plugins/quota.ts',

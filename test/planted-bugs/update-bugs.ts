@@ -33,7 +33,7 @@ export const UPDATE_BUGS: readonly PlantedBug[] = [
   {
     name: 'the expected time is compared before the write only',
     suite: BY_RPC,
-    caughtBy: 'of 10 that expect the same time, one is carried out',
+    caughtBy: 'succeeds once of 10 calls that expect the same time',
     patches: [
       {
         file: IN_SQLITE,
@@ -58,7 +58,7 @@ export const UPDATE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a correction counts as a fault the disabled source that the lead has',
     suite: BY_RPC,
-    caughtBy: 'takes only an enabled source of the studio, and lets a lead keep the one that it has',
+    caughtBy: 'accepts only an enabled source of the studio, or the current one of the lead',
     patches: [
       {
         file: 'src/usecases/update-lead.ts',
@@ -88,7 +88,7 @@ export const UPDATE_MONGO_BUGS: readonly PlantedBug[] = [
   {
     name: 'a correction whose answer was lost finds its own time in its way',
     suite: 'test/e2e/mongo-failures.test.ts',
-    caughtBy: 'a correction that is written, but loses the reply, is one, whatever is answered',
+    caughtBy: 'a correction that is written, but loses the reply, is written once, whatever the response',
     patches: [
       { file: IN_MONGODB, find: 'maybeWritten?.getTime() === lead.updatedAt.getTime()', put: 'false' },
       { file: IN_MONGODB, find: "maybeWritten ? undefined : { kind: 'stale' }", put: "{ kind: 'stale' }" },

@@ -19,7 +19,7 @@ import {
 
 const service = aService();
 
-/** A request for another key of a studio, in the name of its owner unless told. */
+/** Creates another key of a studio; by default, as its owner. */
 const anotherKey = ({ studioId, memberId }: StudioWithKey, overrides: Record<string, unknown> = {}) =>
   service.apiKeys.createApiKey({
     studioId,
@@ -36,7 +36,7 @@ describe('keys', () => {
   test.each([
     ['an owner', MemberRole.OWNER],
     ['an admin', MemberRole.ADMIN],
-  ])('are seen and issued by %s', { tags: ['2.6.creation', '5.4'] }, async (_, role) => {
+  ])('are listed and issued by %s', { tags: ['2.6.creation', '5.4'] }, async (_, role) => {
     const studio = await service.aStudioWithKey();
     const { studioId } = studio;
     await service.directory.putMember({ member: { studioId, id: 'member-2', role } });
@@ -50,7 +50,7 @@ describe('keys', () => {
   test.each([
     ['staff', 'staff-1'],
     ['a stranger', 'stranger-1'],
-  ])('are seen and issued by nobody else: %s', { tags: ['5.4'] }, async (_, memberId) => {
+  ])('are listed and issued by no one else: %s', { tags: ['5.4'] }, async (_, memberId) => {
     const studio = await service.aStudioWithKey();
     const { studioId, apiKeyId } = studio;
     await service.directory.putMember({ member: { studioId, id: 'staff-1', role: MemberRole.STAFF } });
@@ -67,7 +67,7 @@ describe('keys', () => {
 });
 
 describe('a new key', () => {
-  test('has the name, the expiry and the permissions it was given', { tags: ['2.6.creation'] }, async () => {
+  test('has the given name, expiry and permissions', { tags: ['2.6.creation'] }, async () => {
     const studio = await service.aStudioWithKey();
     const expiresAt = Date.now() + 30 * DAY_MS;
 
@@ -83,7 +83,7 @@ describe('a new key', () => {
     await expectProblem(await service.get(secret), 403, 'integration_scope_forbidden');
   });
 
-  test('shows its secret once: no later answer has it', { tags: ['2.6.creation', '5.6'] }, async () => {
+  test('shows its secret once: no later response has it', { tags: ['2.6.creation', '5.6'] }, async () => {
     const studio = await service.aStudioWithKey();
     const { apiKey, secret } = await anotherKey(studio);
     expect(secret).toMatch(/^lik_[A-Za-z0-9_-]{48}$/);
@@ -132,13 +132,13 @@ describe('a new key', () => {
 });
 
 describe('a studio', () => {
-  /** Asks for many keys at once; gives the secrets of those that were issued. */
+  /** Requests many keys concurrently; returns the secrets of those that were issued. */
   async function issue(studio: StudioWithKey, count: number): Promise<string[]> {
     const asked = await Promise.allSettled(times(count, () => anotherKey(studio)));
     return asked.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value.secret] : []));
   }
 
-  test('has at most 20 keys that are neither revoked nor expired, also when 30 are asked for at once', {
+  test('has at most 20 keys that are neither revoked nor expired, also for 30 concurrent requests', {
     tags: ['8.api-keys'],
   }, async () => {
     const studio = await service.aStudioWithKey();
@@ -171,7 +171,7 @@ describe('a studio', () => {
     expect((await issue(studio, 2)).length).toBe(1);
   });
 
-  test('has as much room for keys whatever another one has', async () => {
+  test('has its own limit, independent of other studios', async () => {
     const [full, other] = [await service.aStudioWithKey(), await service.aStudioWithKey()];
     await issue(full, 19);
     await anotherKey(other);
@@ -179,7 +179,7 @@ describe('a studio', () => {
   });
 });
 
-describe('a key that is no good any more', () => {
+describe('a key that is no longer valid', () => {
   /** Another gateway in front of the same core. */
   async function anotherGateway(): Promise<string> {
     const settings = { GATEWAY_PORT: '0', CORE_URL: service.coreUrl, CORE_TOKEN, PUBLIC_URL, LOG_LEVEL: 'silent' };
@@ -188,7 +188,7 @@ describe('a key that is no good any more', () => {
     return gateway.url;
   }
 
-  /** Asks a gateway for all operations at once, and for one that it refuses before it asks the core. */
+  /** Sends a gateway all operations concurrently, and one that it refuses without the core. */
   async function askAll(url: string, secret: string): Promise<Response[]> {
     const authorization = `Bearer ${secret}`;
     const post = (body: string) => ({
@@ -208,7 +208,7 @@ describe('a key that is no good any more', () => {
     ['replaced', (studio) => service.apiKeys.replaceApiKey(studio)],
     ['revoked', (studio) => service.apiKeys.revokeApiKey(studio)],
   ])(
-    'because it was %s is dead at every gateway once that is answered, however well it is known there',
+    'because it was %s is refused by every gateway once the RPC returns, also when they cache it',
     { tags: ['3.2.replaced', '3.2.revoked', '5.7'] },
     async (_, end) => {
       const gateways = [service.url, await anotherGateway()];

@@ -10,7 +10,7 @@ import { aCapture, aService, expectProblem, LEADS, leadOf, type StudioWithKey } 
 
 const service = aService();
 
-/** The three operations. The lead that is read does not exist: whoever gets as far as that may read. */
+/** The three operations. The lead that is read does not exist: a 404 means that the key may read. */
 const OPERATIONS: readonly [string, (secret: string, headers?: Record<string, string | null>) => Promise<Response>][] =
   [
     ['createLead', (secret, headers) => service.post(secret, aCapture(), headers)],
@@ -56,7 +56,7 @@ describe('a request', () => {
     ['a well-formed key that nobody has', () => ({ authorization: `Bearer ${newKeySecret()}` })],
     ['a very long key', () => ({ authorization: `Bearer lik_${'A'.repeat(8000)}` })],
   ])(
-    'without a whole key is refused with 401, and nothing is written: %s',
+    'without a complete key is refused with 401, and nothing is written: %s',
     { tags: ['5.1', '5.5', '5.8', '7.integration_key_invalid', '7.www-authenticate'] },
     async (_, headersFor) => {
       const { secret, studioId } = await service.aStudioWithKey();
@@ -75,7 +75,7 @@ describe('a request', () => {
     }
   });
 
-  test('with the header twice is refused with 401, even if both are the same', { tags: ['5.header'] }, async () => {
+  test('with the header twice is refused with 401, even if both are equal', { tags: ['5.header'] }, async () => {
     const { secret } = await service.aStudioWithKey();
     const authorization = `Authorization: Bearer ${secret}`;
     const head = lines(`GET ${LEADS} HTTP/1.1`, 'Host: leads.example.test', authorization, authorization, '');
@@ -101,13 +101,13 @@ test.each(['Bearer', 'bearer', 'BEARER', 'Bearer  '])(
   },
 );
 
-test('a cookie beside the key makes no difference', { tags: ['5.5'] }, async () => {
+test('a cookie in addition to the key is ignored', { tags: ['5.5'] }, async () => {
   const { secret } = await service.aStudioWithKey();
   expect((await service.get(secret, '', { cookie: 'session=somebody' })).status).toBe(200);
 });
 
 describe('a key', () => {
-  test('that is revoked opens nothing from that moment, for good', {
+  test('that is revoked is refused immediately and permanently', {
     tags: ['3.2.revoked', '5.7', '5.8', '7.integration_key_invalid'],
   }, async () => {
     const studio = await service.aStudioWithKey();
@@ -120,7 +120,7 @@ describe('a key', () => {
     await expectClosed(studio, 401, 'integration_key_invalid');
   });
 
-  test('that is replaced opens nothing from that moment, and the new one everything the old one did', {
+  test('that is replaced is refused immediately, and the new one may do what the old one could', {
     tags: ['3.2.replaced', '3.2.renewed', '5.7', '5.8', '7.integration_key_invalid'],
   }, async () => {
     const studio = await service.aStudioWithKey();
@@ -132,7 +132,7 @@ describe('a key', () => {
     await expectOpen(secret);
   });
 
-  test('opens until its expiry and nothing after it, until it is replaced with a later one', {
+  test('is accepted until its expiry, and again once it is replaced with a later expiry', {
     tags: ['3.2.expired', '3.2.renewed', '5.8', '7.integration_key_invalid'],
   }, async () => {
     const before = Date.now();
@@ -156,7 +156,7 @@ describe('a key', () => {
     await expectProblem(await service.get(studio.secret), 401, 'integration_key_invalid');
   });
 
-  test('of a suspended studio opens nothing until the studio is active again', {
+  test('of a suspended studio is refused until the studio is active again', {
     tags: ['5.11', '7.subscription_suspended'],
   }, async () => {
     const studio = await service.aStudioWithKey();
@@ -170,7 +170,7 @@ describe('a key', () => {
     await expectOpen(studio.secret);
   });
 
-  test('of an issuer who became staff opens nothing until the issuer may again', {
+  test('of an issuer who became staff is refused until the issuer is an owner or admin again', {
     tags: ['5.10', '7.integration_issuer_forbidden'],
   }, async () => {
     const studio = await service.aStudioWithKey();
@@ -183,7 +183,7 @@ describe('a key', () => {
     await expectOpen(studio.secret);
   });
 
-  test('of an issuer who was removed opens nothing until another owner or admin replaces it', {
+  test('of a removed issuer is refused until another owner or admin replaces it', {
     tags: ['3.2.renewed', '5.10', '7.integration_issuer_forbidden'],
   }, async () => {
     const studio = await service.aStudioWithKey();
@@ -218,7 +218,7 @@ describe('a key', () => {
     await expectProblem(await service.get(secret, `/${id}`), 403, 'integration_scope_forbidden', []);
   });
 
-  test("opens its own studio's leads only, whatever the request says of another", {
+  test('gives access to the leads of its own studio only, whatever other studio the request names', {
     tags: ['1.own-studio', '5.2'],
   }, async () => {
     const [mine, theirs] = [await service.aStudioWithKey(), await service.aStudioWithKey()];

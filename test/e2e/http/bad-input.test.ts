@@ -5,7 +5,7 @@ import { aCapture, anEmail, aService, expectProblem, LEADS, leadOf } from '../..
 
 const service = aService();
 
-/** Sends a body, expects it to be refused, for exactly these fields where given, and nothing to be written. */
+/** Expects a body to be refused, for exactly these fields if given, and nothing to be written. */
 async function expectRefused(body: unknown, fields?: readonly string[], headers: Record<string, string | null> = {}) {
   const { secret, studioId } = await service.aStudioWithKey();
   const response = await service.post(secret, body, headers);
@@ -46,7 +46,7 @@ test.each<[string, string, Record<string, unknown>[]]>([
     [undefined, null, 12345, true, [], {}, ['12345']].map((value) => ({ contact: { type: 'phone', value } })),
   ],
 ])(
-  'a value that is missing or of the wrong type is refused by name, and nothing is written: %s',
+  'a missing value or one of the wrong type is refused with its field, and nothing is written: %s',
   { tags: ['2.2.displayName', '2.2.contact', '2.2.sourceId', '2.2.note', '4.1.5', '7.integration_invalid_request'] },
   async (_, field, all) => {
     for (const overrides of all) await expectRefused(aCapture(overrides), [field]);
@@ -74,7 +74,7 @@ test.each([
   ['of another variant', '0b4c1d6a-9d3e-4a53-7a5f-6f1f0f0d7c11'],
   ['one digit short', UUID.slice(1)],
   ['with a letter that is no digit', UUID.replace('0b', '0g')],
-])('a sourceId that is no UUID is refused: %s', { tags: ['2.2.sourceId'] }, async (_, sourceId) => {
+])('a sourceId that is not a UUID is refused: %s', { tags: ['2.2.sourceId'] }, async (_, sourceId) => {
   await expectRefused(aCapture({ sourceId }), ['sourceId']);
 });
 
@@ -91,7 +91,7 @@ describe('an unknown property', () => {
     'display_name',
     'displayName ',
   ])(
-    'beside the others is refused by name, and nothing is written: "%s"',
+    'of the body is refused with its name, and nothing is written: "%s"',
     { tags: ['2.2.nothing-else', '2.5.fields', '4.1.5', '7.integration_invalid_request'] },
     async (name) => {
       for (const value of ['null', '"x"', '{"a":1}']) {
@@ -101,7 +101,7 @@ describe('an unknown property', () => {
   );
 
   test.each([...STRANGE_NAMES, 'email', 'phone', 'Type', 'label'])(
-    'in the contact is refused by name, and nothing is written: "%s"',
+    'of the contact is refused with its name, and nothing is written: "%s"',
     { tags: ['2.2.contact', '4.1.5'] },
     async (name) => {
       for (const value of ['null', '"x"', '{"a":1}']) {
@@ -110,17 +110,17 @@ describe('an unknown property', () => {
     },
   );
 
-  test('is refused also when its name is half of a surrogate pair', async () => {
+  test('is refused when its name is half of a surrogate pair', async () => {
     await expectRefused(bodyWith(String.raw`"\ud800":1`), ['\ud800']);
   });
 
-  test('is refused also when there are thousands of them', { tags: ['2.5.together'] }, async () => {
+  test('is refused when there are thousands, of which the response names 50', { tags: ['2.5.together'] }, async () => {
     const many = Array.from({ length: 3000 }, (_, index) => `"x${index}":0`).join();
     const { fields = {} } = await expectRefused(bodyWith(many));
     expect(Object.keys(fields)).toHaveLength(50);
   });
 
-  test('that looks like a prototype lends nothing to what is missing', { tags: ['2.2.nothing-else'] }, async () => {
+  test('named like the prototype provides no missing values', { tags: ['2.2.nothing-else'] }, async () => {
     await expectRefused(`{"__proto__":${JSON.stringify(aCapture())}}`, ['__proto__', 'displayName', 'contact']);
     await expectRefused(`{"displayName":"Ada","contact":{"__proto__":${JSON.stringify(anEmail())}}}`, [
       'contact.__proto__',
@@ -131,7 +131,7 @@ describe('an unknown property', () => {
 });
 
 test.each(['[]', '[{}]', '"text"', '""', '1', '-0', 'true', 'null', `[${JSON.stringify(aCapture())}]`])(
-  'a body that is no JSON object is refused: %s',
+  'a body that is not a JSON object is refused: %s',
   { tags: ['4.1.body'] },
   async (body) => {
     await expectRefused(body, ['body']);
@@ -179,12 +179,12 @@ test('JSON nested to any depth is refused like any other wrong type', async () =
   await expectRefused(bodyWith(`"note":${deep}`), ['note']);
 });
 
-test('a byte order mark in front of the JSON is no part of it', async () => {
+test('a byte order mark before the JSON is ignored', async () => {
   const { secret } = await service.aStudioWithKey();
   await leadOf(await service.post(secret, `\ufeff${JSON.stringify(aCapture())}`), 201);
 });
 
-test('of a property that is given twice the last value counts, and is checked', { tags: ['4.1.body'] }, async () => {
+test('the last value of a duplicate property counts, and is validated', { tags: ['4.1.body'] }, async () => {
   const { secret } = await service.aStudioWithKey();
   const contact = JSON.stringify(anEmail());
 
@@ -205,7 +205,7 @@ describe('text', () => {
     ['a pair the wrong way round', String.raw`\udc00\ud800`],
     ['NUL', String.raw`\u0000`],
   ])(
-    'that is no Unicode, or has a NUL, is refused by name, and nothing is written: %s',
+    'that is not Unicode, or has a NUL, is refused with its field, and nothing is written: %s',
     { tags: ['2.2.unicode'] },
     async (_, escaped) => {
       const email = JSON.stringify(anEmail());
@@ -221,7 +221,7 @@ describe('text', () => {
     },
   );
 
-  test('with a whole pair in escapes has the character it means', async () => {
+  test('with an escaped surrogate pair has that character', async () => {
     const { secret } = await service.aStudioWithKey();
     const body = String.raw`{"displayName":"\ud83d\ude00","contact":${JSON.stringify(anEmail())}}`;
     expect((await leadOf(await service.post(secret, body), 201)).displayName).toBe('😀');
@@ -239,7 +239,7 @@ test.each([
   'json',
   '*/*',
   null,
-])('a media type that is not JSON, or none, is refused: %s', { tags: ['4.1.headers'] }, async (mediaType) => {
+])('a media type that is missing or not JSON is refused: %s', { tags: ['4.1.headers'] }, async (mediaType) => {
   await expectRefused(aCapture(), ['Content-Type'], { 'content-type': mediaType });
 });
 
@@ -278,7 +278,7 @@ test.each([
 });
 
 test.each(['gzip', 'GZIP', 'br', 'deflate', 'identity, gzip', 'nonsense'])(
-  'a body that says it is packed is refused for that alone, whether it is or not: %s',
+  'a body with a Content-Encoding is refused for that alone, compressed or not: %s',
   { tags: ['4.1.body'] },
   async (coding) => {
     const packed = gzipSync(JSON.stringify(aCapture()));
@@ -288,7 +288,7 @@ test.each(['gzip', 'GZIP', 'br', 'deflate', 'identity, gzip', 'nonsense'])(
   },
 );
 
-test('a body that says it is not packed is read', async () => {
+test('a body with Content-Encoding identity is read', async () => {
   const { secret } = await service.aStudioWithKey();
   await leadOf(await service.post(secret, aCapture(), { 'content-encoding': 'Identity' }), 201);
 });
@@ -306,14 +306,14 @@ describe('an Idempotency-Key', () => {
     ['too long', `${UUID}0`],
     ['two in one', `${UUID}, ${UUID}`],
   ])(
-    'that is no UUID with hyphens is refused, and nothing is written: %s',
+    'that is not a UUID with hyphens is refused, and nothing is written: %s',
     { tags: ['4.1.headers', '7.integration_invalid_request'] },
     async (_, key) => {
       await expectRefused(aCapture(), ['Idempotency-Key'], { 'idempotency-key': key });
     },
   );
 
-  test('in quotes, as the IETF draft has it, is refused with the word to leave them out', {
+  test('in quotes, as in the IETF draft, is refused with the advice to leave them out', {
     tags: ['4.1.headers'],
   }, async () => {
     const { secret } = await service.aStudioWithKey();
@@ -369,7 +369,7 @@ describe('all faults of header and body', () => {
   });
 });
 
-test('a text that was sent never comes back in an error', { tags: ['2.5.discreet'] }, async () => {
+test('an error never contains text from the request', { tags: ['2.5.discreet'] }, async () => {
   const { secret } = await service.aStudioWithKey();
   const response = await service.post(secret, aCapture({ contact: anEmail('whoever.it.is'), note: 7 }));
   const text = await response.text();

@@ -8,7 +8,7 @@ const LIMIT = 2;
 
 const service = aService({ gateway: { QUOTA_LIMIT: String(LIMIT), QUOTA_WINDOW_SECONDS: '3600' } });
 
-/** What can be wrong with one request to create a lead, in the order in which it must be told. */
+/** What can be wrong with a request to create a lead, in the order of the checks. */
 const FAULTS = [
   { name: 'revoked key', status: 401, code: 'integration_key_invalid' },
   { name: 'suspended studio', status: 402, code: 'subscription_suspended' },
@@ -24,7 +24,7 @@ const FAULTS = [
 type FaultName = (typeof FAULTS)[number]['name'];
 
 /**
- * Sends a request in which all of these are wrong, and nothing else, and counts what it wrote.
+ * Sends a request with exactly these faults; returns the response and the number of leads written.
  *
  * @param isKnown whether the gateway has seen the key before, when it was good
  */
@@ -83,14 +83,14 @@ describe.each([
   { isKnown: false, key: 'a key that the gateway has never seen' },
   { isKnown: true, key: 'a key that was good a moment ago' },
 ])('with $key', ({ isKnown }) => {
-  test('a request with nothing wrong is served', async () => {
+  test('a request without faults is served', async () => {
     const { response, written } = await sendWith(isKnown);
     expect(response.status).toBe(201);
     expect(written).toBe(1);
   });
 
   test.each(pairs)(
-    'of two things wrong with a request the earlier one in the order of checks is told, and nothing is written: $names',
+    'a request with two faults is refused for the first in the order of checks, and nothing is written: $names',
     { tags: ['7.order'] },
     async ({ first, second }) => {
       const { response, written } = await sendWith(isKnown, first.name, second.name);
@@ -99,7 +99,7 @@ describe.each([
     },
   );
 
-  test('of everything wrong from one check on, the first is told', { tags: ['7.order'] }, async () => {
+  test('a request with all faults from one check on is refused for the first', { tags: ['7.order'] }, async () => {
     for (const [index, { status, code }] of FAULTS.entries()) {
       const { response, written } = await sendWith(isKnown, ...FAULTS.slice(index).map(({ name }) => name));
       await expectProblem(response, status, code);

@@ -57,7 +57,7 @@ async function arrange(name: string): Promise<Arranged> {
 
 const keyed = (key: string) => ({ 'idempotency-key': key });
 
-/** What a request is sent with, so that its answer can be told from all others. */
+/** What makes a request's response distinguishable from all others. */
 interface Mark {
   readonly name: string;
   readonly headers: { readonly 'x-request-id': string };
@@ -65,7 +65,7 @@ interface Mark {
   readonly known: Known;
 }
 
-/** Every kind of request; each sends one and expects its own answer, and nobody else's. */
+/** Every kind of request; each sends one and expects its own response. */
 const KINDS: Readonly<Record<string, (studio: Arranged, other: Arranged, mark: Mark) => Promise<Response>>> = {
   async create({ secret, sourceId }, _, { name, headers }) {
     const response = await service.post(
@@ -149,7 +149,7 @@ const KINDS: Readonly<Record<string, (studio: Arranged, other: Arranged, mark: M
 };
 
 test.each(times(3, (round) => round))(
-  'of 300 requests of every kind at once, of two studios, each gets its own answer (round %i)',
+  '300 concurrent requests of every kind, of two studios, each get their own response (round %i)',
   async () => {
     const studios = [await arrange('Ada'), await arrange('Bob')] as const;
     const kinds = Object.entries(KINDS);
@@ -175,7 +175,7 @@ test.each(times(3, (round) => round))(
   },
 );
 
-describe('while a burst of requests is going on', () => {
+describe('during a burst of requests', () => {
   test.each<[string, (studio: StudioWithKey) => Promise<unknown>, number, string]>([
     ['a key that is revoked', (studio) => service.apiKeys.revokeApiKey(studio), 401, 'integration_key_invalid'],
     ['a secret that is replaced', (studio) => service.apiKeys.replaceApiKey(studio), 401, 'integration_key_invalid'],
@@ -191,7 +191,7 @@ describe('while a burst of requests is going on', () => {
       403,
       'integration_issuer_forbidden',
     ],
-  ])('%s lets no request in that starts after that was answered', async (_, takeAway, status, code) => {
+  ])('%s admits no request that starts after the RPC returned', async (_, takeAway, status, code) => {
     for (const _ of times(5, () => 0)) {
       const studio = await service.aStudioWithKey();
       let isTaken = false;

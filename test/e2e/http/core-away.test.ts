@@ -5,7 +5,7 @@ import { times } from '../../support/builders.ts';
 import { startEarlierCore } from '../../support/earlier-core.ts';
 import {
   aCapture,
-  anOwnService,
+  aSeparateService,
   aService,
   expectProblem,
   LEADS,
@@ -19,7 +19,7 @@ beforeAll(async () => {
   studio = await service.aStudioWithKey();
 });
 
-/** Waits until the gateway has found the core again. */
+/** Waits until the gateway has reconnected to the core. */
 async function served(): Promise<void> {
   await vi.waitFor(async () => expect((await service.get(studio.secret)).status).toBe(200), { timeout: 10_000 });
 }
@@ -44,7 +44,7 @@ describe('while the core is away', () => {
     },
   );
 
-  test('the answer never promises that nothing was written, and says nothing of what is behind the gateway', {
+  test('the response does not promise that nothing was written, and has no internals', {
     tags: ['2.5.discreet', '7.integration_unavailable'],
   }, async () => {
     const text = await (await service.post(studio.secret, aCapture())).text();
@@ -57,14 +57,14 @@ describe('while the core is away', () => {
     ['a missing key', 401, 'integration_key_invalid', () => fetch(service.url + LEADS)],
     ['an unknown path', 404, 'route_not_found', () => service.get(studio.secret, '/')],
     ['a wrong method', 405, 'method_not_allowed', () => fetch(service.url + LEADS, { method: 'DELETE' })],
-  ])('what is wrong without it is refused as always: %s', { tags: ['7.order'] }, async (_, status, code, call) => {
+  ])('what needs no core is refused as usual: %s', { tags: ['7.order'] }, async (_, status, code, call) => {
     await expectProblem(await call(), status, code);
   });
 
-  test('who has used up the quota is told nothing of it where the key cannot be checked: the request was not counted', {
+  test('a response to a key that cannot be checked has no quota headers, because the request was not counted', {
     tags: ['7.order', '8.quota-headers'],
   }, async () => {
-    const limited = await anOwnService({ gateway: { QUOTA_LIMIT: '1' } });
+    const limited = await aSeparateService({ gateway: { QUOTA_LIMIT: '1' } });
     const { secret } = await limited.aStudioWithKey();
     expect((await limited.get(secret)).headers.get('ratelimit')).toMatch(/r=0;/);
     await limited.stopCore();
@@ -84,7 +84,7 @@ describe('while the core is away', () => {
 });
 
 describe('when the core is back', () => {
-  test('everything is served again, and nothing that was refused was written', {
+  test('everything is served again, and no refused request was written', {
     tags: ['7.unknown-outcome'],
   }, async () => {
     const [capture, key] = [aCapture(), { 'idempotency-key': randomUUID() }];
@@ -103,7 +103,7 @@ describe('when the core is back', () => {
     expect(await service.countLeads(studio.studioId)).toBe(1);
   });
 
-  test('a request that was in flight when it went can be repeated until it is answered, and makes one lead', {
+  test('a request that was in flight when it stopped can be repeated, and creates one lead', {
     tags: ['7.unknown-outcome'],
   }, async () => {
     const own = await service.aStudioWithKey();
@@ -124,13 +124,13 @@ describe('when the core is back', () => {
 });
 
 describe('while the core is of an earlier release', () => {
-  test('nothing is written, every operation says so, the gateway is not ready, and all is served once it is one of today', {
+  test('every operation is refused, nothing is written and the gateway is not ready, until the core is updated', {
     tags: ['7.integration_unavailable', '7.wait'],
   }, async () => {
     const core = await startEarlierCore(ExchangeService.typeName);
     onTestFinished(() => core.stop());
-    const ahead = await anOwnService({ gateway: { CORE_URL: core.url } });
-    core.hasCore(ahead.coreUrl);
+    const ahead = await aSeparateService({ gateway: { CORE_URL: core.url } });
+    core.setCoreUrl(ahead.coreUrl);
     const { secret, studioId } = await ahead.aStudioWithKey();
     const [capture, key] = [aCapture(), { 'idempotency-key': randomUUID() }];
     for (const _ of times(3, () => 0)) {
@@ -142,9 +142,9 @@ describe('while the core is of an earlier release', () => {
         await expectProblem(await call(), 503, 'integration_unavailable', []);
       }
     }
-    expect(core.asked()).toBeGreaterThanOrEqual(9);
+    expect(core.callCount()).toBeGreaterThanOrEqual(9);
     expect(await ahead.countLeads(studioId)).toBe(0);
-    // Nor is it ready: whoever balances load leaves it alone.
+    // It is not ready either, so that load balancers avoid it.
     const readiness = async () => (await fetch(`${ahead.url}/readyz`)).status;
     await expect.poll(readiness, { timeout: 5000 }).toBe(503);
 

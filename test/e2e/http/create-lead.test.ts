@@ -16,7 +16,7 @@ import {
 const service = aService();
 
 describe('a created lead', () => {
-  test('is answered with 201 and exactly the fields of the contract', {
+  test('is returned with 201 and exactly the fields of the contract', {
     tags: [
       '1.media-types',
       '2.1.id',
@@ -44,7 +44,7 @@ describe('a created lead', () => {
     expect(await service.countLeads(studioId)).toBe(1);
   });
 
-  test('starts as new, unchanged since it was created, under a version 7 id', {
+  test('starts as new, with equal times and a version 7 id', {
     tags: ['2.1.id', '2.1.createdAt', '2.1.version-7', '3.1.initial'],
   }, async () => {
     const { secret } = await service.aStudioWithKey();
@@ -59,7 +59,7 @@ describe('a created lead', () => {
     expect(Date.parse(lead.createdAt)).toBeLessThanOrEqual(Date.now());
   });
 
-  test('has null for the source and the note that were not given', {
+  test('has null for a missing source and note', {
     tags: ['2.1.sourceId', '2.1.note', '2.2.sourceId', '2.2.note'],
   }, async () => {
     const { secret } = await service.aStudioWithKey();
@@ -75,7 +75,7 @@ describe('a created lead', () => {
     ['email', 'Ada.Lovelace+Trial@Example.ORG'],
     ['phone', ' (0171) 234-56 78 ext. 9'],
   ])(
-    'keeps its contact as it was typed and never answers it: %s',
+    'keeps its contact as typed, and is returned without it: %s',
     { tags: ['2.1.no-contact', '2.2.unchanged'] },
     async (type, value) => {
       const { secret, studioId } = await service.aStudioWithKey();
@@ -92,7 +92,7 @@ describe('a created lead', () => {
   );
 
   test.each(Object.entries(HARD_TEXTS))(
-    'comes back with its texts unchanged: %s',
+    'is returned with its texts unchanged: %s',
     { tags: ['2.1.displayName', '2.1.note', '2.2.unchanged'] },
     async (_, text) => {
       const { secret } = await service.aStudioWithKey();
@@ -105,7 +105,7 @@ describe('a created lead', () => {
     },
   );
 
-  test('is not held up by another lead with the same name and note', async () => {
+  test('may have the name and note of another lead', async () => {
     const { secret, studioId } = await service.aStudioWithKey();
 
     await leadOf(await service.post(secret, aCapture({ note: 'x' })), 201);
@@ -116,7 +116,7 @@ describe('a created lead', () => {
 });
 
 describe('a source', () => {
-  test('of the studio is accepted in any letter case and answered in lower case', { tags: ['2.2.uuids'] }, async () => {
+  test('of the studio is accepted in any letter case and returned in lower case', { tags: ['2.2.uuids'] }, async () => {
     const { secret, sourceId } = await service.aStudioWithKey();
 
     const lead = await leadOf(await service.post(secret, aCapture({ sourceId: sourceId.toUpperCase() })), 201);
@@ -205,7 +205,7 @@ describe('a request', () => {
     await leadOf(await rawRequest(service.url, head + body), 201);
   });
 
-  test('may come by HTTP/1.0, without a Host', async () => {
+  test('may use HTTP/1.0, without a Host', async () => {
     const { secret } = await service.aStudioWithKey();
     const head = lines(`GET ${LEADS} HTTP/1.0`, `Authorization: Bearer ${secret}`, '');
 

@@ -7,7 +7,7 @@ import { anEmail, aService, expectProblem, leadOf } from '../../support/service.
 
 const service = aService();
 
-test('an erased lead is not found, its contact is free, and a late repetition does not bring the person back', async () => {
+test('an erased lead is not found, its contact is free, and a late repetition does not recreate it', async () => {
   const { studioId, secret } = await service.aStudioWithKey();
   const capture = { displayName: 'Ada Lovelace', contact: anEmail(`${randomUUID()}@example.org`), note: 'Calls back.' };
   const key = { 'idempotency-key': randomUUID() };
@@ -36,7 +36,7 @@ test('an erased lead is not found, its contact is free, and a late repetition do
   expect(erased?.kinds.map(({ kind }) => kind)).toEqual([LeadChangeKind.CREATED, LeadChangeKind.ERASED]);
 });
 
-test('what is not there cannot be erased, nor what is another studio’s', async () => {
+test('an unknown lead, and one of another studio, cannot be erased', async () => {
   const { studioId, secret } = await service.aStudioWithKey();
   const other = await service.aStudioWithKey();
   const capture = { displayName: 'Ada', contact: anEmail(`${randomUUID()}@example.org`) };
@@ -52,7 +52,7 @@ test('what is not there cannot be erased, nor what is another studio’s', async
   expect(await service.countLeads(studioId)).toBe(1);
 });
 
-test('all leads of a contact are erased, however it is spelled and wherever they stand, and no others', async () => {
+test('all leads of a contact are erased, in any spelling and stage, and no others', async () => {
   const { studioId, secret } = await service.aStudioWithKey({ regionCode: 'DE' });
   const phone = (value: string) => ({ displayName: 'Ada', contact: { type: 'phone', value } });
   const { id: closed } = await leadOf(await service.post(secret, phone('030 1234567')), 201);
@@ -71,7 +71,7 @@ test('all leads of a contact are erased, however it is spelled and wherever they
   expect(events[0]).toMatchObject({ action: AuditAction.LEAD_ERASED, memberId: 'the-boss' });
 });
 
-test('a member who is none is told, also where there is nothing to erase', async () => {
+test('an invalid member id is refused, also when there is nothing to erase', async () => {
   const { studioId } = await service.aStudioWithKey();
   const contact = { value: { case: 'email', value: 'nobody@example.org' } } as const;
   const error = await service.leads.eraseContact({ studioId, contact, memberId: 'a b' }).catch(ConnectError.from);

@@ -26,7 +26,7 @@ test.each([
   ['phone of 5 with 3 digits', { contact: aPhone('1-2-3') }],
   ['phone in digits of another script', { contact: aPhone('٠١٢٣٤') }],
 ])(
-  'a value within its bounds is accepted and answered unchanged: %s',
+  'a value within its bounds is accepted and returned unchanged: %s',
   {
     tags: [
       '2.1.displayName',
@@ -77,7 +77,7 @@ test.each([
   ['e-mail with a line end', 'contact.value', { contact: anEmail('ada@example.org\nBcc:x') }],
   ['e-mail with a control character', 'contact.value', { contact: anEmail('ada\u007f@example.org') }],
 ])(
-  'a value outside its bounds is refused by name, and nothing is written: %s',
+  'a value outside its bounds is refused with its field, and nothing is written: %s',
   {
     tags: [
       '2.2.displayName',
@@ -131,7 +131,7 @@ test.each([
   expect(await service.countLeads(studioId)).toBe(1);
 });
 
-/** Without a Content-Length the size shows only while the body arrives. */
+/** Without a Content-Length, the size is known only as the body arrives. */
 function postInChunks(secret: string, body: string): Promise<Response> {
   const bytes = new TextEncoder().encode(body);
   return fetch(`${service.url}/v1/integrations/leads`, {

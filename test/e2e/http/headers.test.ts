@@ -12,7 +12,7 @@ beforeAll(async () => {
 
 type Headers = Record<string, string>;
 
-/** One request for each kind of answer that a service with everything at hand gives. */
+/** One request for each kind of response of a working service. */
 const ANSWERS: readonly [string, number, (headers: Headers) => Promise<Response>][] = [
   ['created', 201, (headers) => service.post(studio.secret, aCapture(), headers)],
   ['listed', 200, (headers) => service.get(studio.secret, '', headers)],
@@ -41,7 +41,7 @@ const raw = (request: string, header: string, headers: Headers) =>
 
 describe('an X-Request-Id', () => {
   test.each(ANSWERS)(
-    'that is fit is kept, in the header and in the body: %s',
+    'that is valid is returned, in the header and in the body: %s',
     { tags: ['2.5.requestId', '7.request-id', '8.requestId'] },
     async (_, status, call) => {
       for (const id of ['a', 'Trace.Me_42-x', 'x'.repeat(128)]) {
@@ -55,7 +55,7 @@ describe('an X-Request-Id', () => {
   );
 
   test.each(ANSWERS)(
-    'that is missing or unfit is replaced by a new one: %s',
+    'that is missing or invalid is replaced by a new one: %s',
     { tags: ['2.5.requestId', '7.request-id', '8.requestId'] },
     async (_, status, call) => {
       const given = new Set<string>();
@@ -79,15 +79,15 @@ describe('an X-Request-Id', () => {
   });
 });
 
-test.each(ANSWERS)('no answer may be kept in a cache: %s', { tags: ['7.no-store'] }, async (_, status, call) => {
+test.each(ANSWERS)('no response may be cached: %s', { tags: ['7.no-store'] }, async (_, status, call) => {
   const { headers, status: answered } = await call({ 'if-none-match': '*', 'cache-control': 'max-age=1' });
   expect(answered).toBe(status);
   expect(headers.get('cache-control')).toBe('no-store');
   expect(headers.has('etag')).toBe(false);
 });
 
-describe('a browser is never let in', () => {
-  test.each(ANSWERS)('no answer has a CORS header: %s', { tags: ['1.no-browser'] }, async (_, status, call) => {
+describe('browsers are not supported', () => {
+  test.each(ANSWERS)('no response has a CORS header: %s', { tags: ['1.no-browser'] }, async (_, status, call) => {
     const response = await call({
       origin: 'https://page.example.test',
       'access-control-request-method': 'POST',
@@ -97,7 +97,7 @@ describe('a browser is never let in', () => {
     expect([...response.headers.keys()].filter((name) => name.startsWith('access-control'))).toEqual([]);
   });
 
-  test('a preflight is answered without a CORS header', { tags: ['1.no-browser'] }, async () => {
+  test('a preflight gets no CORS header', { tags: ['1.no-browser'] }, async () => {
     const response = await raw(`OPTIONS ${LEADS} HTTP/1.1`, 'Origin: https://page.example.test', {
       host: 'x',
       'access-control-request-method': 'POST',
@@ -107,7 +107,7 @@ describe('a browser is never let in', () => {
   });
 });
 
-test('no answer tells what the service is made of, or sets a cookie', async () => {
+test('no response names the software of the service, or sets a cookie', async () => {
   for (const [, , call] of ANSWERS) {
     const { headers } = await call({});
     for (const name of ['server', 'x-powered-by', 'set-cookie', 'via']) expect(headers.has(name)).toBe(false);

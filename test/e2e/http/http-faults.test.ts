@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 
 afterEach(async () => {
-  // Whatever came in, nothing of it was written, and the next caller is served.
+  // Nothing was written, and the next caller is served.
   expect(await service.countLeads(studioId)).toBe(0);
   expect((await service.get(secret)).status).toBe(200);
 });
@@ -21,7 +21,7 @@ afterEach(async () => {
 const GET = `GET ${LEADS} HTTP/1.1`;
 const HOST = 'Host: leads.example.test';
 
-/** The head of a request to create a lead that lacks nothing but its length. */
+/** The head of a valid creation, without its length. */
 const post = (...more: string[]) =>
   lines(
     `POST ${LEADS} HTTP/1.1`,
@@ -49,7 +49,7 @@ test.each<[string, string | Buffer]>([
   ['a NUL in a header', lines(GET, HOST, 'X-Request-Id: a\0b', '')],
   ['a folded header', lines(GET, HOST, 'X-Request-Id: a', ' b', '')],
   ['a line feed alone in a header', `${GET}\r\n${HOST}\r\nX-Request-Id: a\nX-Other: b\r\n\r\n`],
-])('what is no HTTP is answered with 400 in problem+json: %s', { tags: ['7.no-http'] }, async (_, request) => {
+])('what is not HTTP gets 400 in problem+json: %s', { tags: ['7.no-http'] }, async (_, request) => {
   await expectProblem(await rawRequest(service.url, request), 400, 'integration_invalid_request', []);
 });
 
@@ -59,7 +59,7 @@ test.each<[string, string[], () => string]>([
   ['with another media type', ['Content-Type'], () => post().replace('application/json', 'text/plain')],
   ['with a media type that is none', ['Content-Type'], () => post().replace('application/json', 'nonsense')],
   ['without a media type', ['body'], () => post().replace(/Content-Type.*\r\n/, '')],
-])('a creation that has no body, and no length either, is answered: %s', async (_, fields, request) => {
+])('a creation without a body and a length gets a response: %s', async (_, fields, request) => {
   const answer = await Promise.race([rawRequest(service.url, request()), sleep(5000)]);
   expect(answer, 'it waits for the end of a body').toBeDefined();
   await expectProblem(answer as Response, 400, 'integration_invalid_request', fields);
@@ -70,7 +70,7 @@ test.each<[path: string, method: string, status: number]>([
   ['/nowhere', 'PUT', 404],
   ['/healthz', 'POST', 405],
   [`${LEADS}/0b4c1d6a-9d3e-4a53-8a5f-6f1f0f0d7c11`, 'PATCH', 405],
-])('so is whatever else may have a body, and has none: %s %s', async (path, method, status) => {
+])('so does any other request that may have a body, and has none: %s %s', async (path, method, status) => {
   const request = lines(`${method} ${path} HTTP/1.1`, HOST, auth(), 'Content-Type: application/json', '');
   expect((await rawRequest(service.url, request)).status).toBe(status);
 });
@@ -93,7 +93,7 @@ test.each<[string, string[], () => string]>([
   ['a chunk longer than it says', [], () => `${post('Transfer-Encoding: chunked')}1\r\n{}\r\n0\r\n\r\n`],
   ['a Content-Length beyond what is read', ['body'], () => post('Content-Length: 999999999')],
 ])(
-  'a request with a fault of its HTTP is answered with 400 in problem+json, even with a good key: %s',
+  'a request with a fault in its HTTP gets 400 in problem+json, even with a valid key: %s',
   { tags: ['7.no-http', '7.order'] },
   async (_, fields, request) => {
     await expectProblem(await rawRequest(service.url, request()), 400, 'integration_invalid_request', fields);
@@ -105,11 +105,11 @@ test.each([
   ['all headers together', () => lines(GET, HOST, ...Array(300).fill(`X-Many: ${'x'.repeat(100)}`), '')],
   ['the path', () => lines(`GET ${LEADS}/${'x'.repeat(70_000)} HTTP/1.1`, HOST, '')],
   ['the query', () => lines(`GET ${LEADS}?x=${'x'.repeat(70_000)} HTTP/1.1`, HOST, '')],
-])('what is too long is answered with 431 in problem+json: %s', { tags: ['7.no-http'] }, async (_, request) => {
+])('a head that is too long gets 431 in problem+json: %s', { tags: ['7.no-http'] }, async (_, request) => {
   await expectProblem(await rawRequest(service.url, request()), 431, 'integration_invalid_request', []);
 });
 
-test.each(['leads.example.test:443', LEADS, '/'])('CONNECT leads nowhere: %s', async (target) => {
+test.each(['leads.example.test:443', LEADS, '/'])('CONNECT gets 404: %s', async (target) => {
   await expectProblem(
     await rawRequest(service.url, lines(`CONNECT ${target} HTTP/1.1`, HOST, '')),
     404,
@@ -117,19 +117,19 @@ test.each(['leads.example.test:443', LEADS, '/'])('CONNECT leads nowhere: %s', a
   );
 });
 
-test.each(['websocket', 'h2c', 'TLS/1.2'])('a wish to speak %s instead is not heard', async (protocol) => {
+test.each(['websocket', 'h2c', 'TLS/1.2'])('an upgrade to %s is ignored', async (protocol) => {
   const upgrade = ['Connection: Upgrade', `Upgrade: ${protocol}`, 'HTTP2-Settings: AAMAAABkAAQAAP__'];
   const auth = `Authorization: Bearer ${secret}`;
   const answer = await rawRequest(service.url, lines(GET, HOST, auth, ...upgrade, ''));
   expect(answer.status).toBe(200);
-  // What came behind it on its connection might never be read.
+  // Later data on its connection might not be HTTP.
   expect(answer.headers.get('connection')).toBe('close');
   const unreadable = await rawRequest(service.url, lines('GET /%zz HTTP/1.1', HOST, auth, ...upgrade, ''));
   expect(unreadable.headers.get('connection')).toBe('close');
   await expectProblem(await rawRequest(service.url, lines(GET, HOST, ...upgrade, '')), 401, 'integration_key_invalid');
 });
 
-test('a connection is closed after an answer to what was no HTTP', async () => {
+test('a connection is closed after the response to what is not HTTP', async () => {
   const { port, hostname } = new URL(service.url);
   const socket = connect({ port: Number(port), host: hostname, allowHalfOpen: true });
   socket.end('nonsense\r\n\r\n');
@@ -137,7 +137,7 @@ test('a connection is closed after an answer to what was no HTTP', async () => {
   await once(socket, 'close');
 });
 
-test('callers that hang up in the middle of a request cost nobody else anything', async () => {
+test('callers that disconnect during a request do not affect others', async () => {
   const { port, hostname } = new URL(service.url);
   const cut = post('Content-Length: 100').concat('{"displayName":"A');
   for (const length of [1, 10, cut.length - 30, cut.length - 17, cut.length]) {
@@ -146,7 +146,7 @@ test('callers that hang up in the middle of a request cost nobody else anything'
   }
 });
 
-test('of two requests in one packet each gets its own answer', async () => {
+test('two requests in one packet each get their own response', async () => {
   const { port, hostname } = new URL(service.url);
   const one = (id: string) => lines(GET, HOST, `Authorization: Bearer ${secret}`, `X-Request-Id: ${id}`);
   const socket = connect(Number(port), hostname, () =>
@@ -158,7 +158,7 @@ test('of two requests in one packet each gets its own answer', async () => {
   expect(received.match(/HTTP\/1.1 200/g)?.length).toBe(2);
 });
 
-test('a body behind a refused request is not taken for the next request', async () => {
+test('the body of a refused request is not taken for the next request', async () => {
   const { port, hostname } = new URL(service.url);
   const hidden = lines(GET, HOST, `Authorization: Bearer ${secret}`, '');
   const refused = lines(
@@ -177,7 +177,7 @@ test('a body behind a refused request is not taken for the next request', async 
 });
 
 test.each(['#limit=1', '#', '/#', '?limit=1#x', '?x#%zz'])(
-  'an address with a fragment, which is never to be sent, is refused and not taken for a query: %s',
+  'a path with a fragment is refused and not taken for a query: %s',
   async (rest) => {
     const auth = `Authorization: Bearer ${secret}`;
     const response = await rawRequest(service.url, lines(`GET ${LEADS}${rest} HTTP/1.1`, HOST, auth, ''));
@@ -185,7 +185,7 @@ test.each(['#limit=1', '#', '/#', '?limit=1#x', '?x#%zz'])(
   },
 );
 
-test('a valid request on a raw socket is served, so the ones above fail for their faults alone', async () => {
+test('a valid request on a raw socket is served, so the others fail for their faults alone', async () => {
   const other = await service.aStudioWithKey();
   const body = JSON.stringify(aCapture());
   const request = post(`Content-Length: ${body.length}`).replace(secret, other.secret) + body;

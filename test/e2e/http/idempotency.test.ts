@@ -8,7 +8,7 @@ import { DAY_MS, times } from '../../support/builders.ts';
 import {
   aCapture,
   anEmail,
-  anOwnService,
+  aSeparateService,
   aService,
   expectProblem,
   LEADS,
@@ -20,7 +20,7 @@ const service = aService();
 
 const under = (key: string) => ({ 'idempotency-key': key });
 
-/** Creates a lead with every field given, and gives all it takes to repeat that. */
+/** Creates a lead with every field; returns everything needed to repeat the request. */
 async function created() {
   const studio = await service.aStudioWithKey();
   const capture = {
@@ -37,7 +37,7 @@ async function created() {
   return { ...studio, capture, key, bytes, id };
 }
 
-/** Expects an answer to be the first one again, byte by byte, and the studio to have one lead. */
+/** Expects the original response, byte for byte, and one lead in the studio. */
 async function expectReplay(response: Response, { bytes, studioId }: { bytes: Uint8Array; studioId: string }) {
   expect(response.status).toBe(201);
   expect(response.headers.get('idempotent-replayed')).toBe('true');
@@ -48,14 +48,16 @@ async function expectReplay(response: Response, { bytes, studioId }: { bytes: Ui
 }
 
 describe('the same key with the same data', () => {
-  test('gets the original answer, byte by byte, and no second lead', { tags: ['4.1.1', '4.1.replayed'] }, async () => {
+  test('gets the original response, byte for byte, and no second lead', {
+    tags: ['4.1.1', '4.1.replayed'],
+  }, async () => {
     const original = await created();
     for (const _ of times(3, () => 0)) {
       await expectReplay(await service.post(original.secret, original.capture, under(original.key)), original);
     }
   });
 
-  test('gets it whatever the letter case of the key', { tags: ['2.2.uuids'] }, async () => {
+  test('gets it in any letter case of the key', { tags: ['2.2.uuids'] }, async () => {
     const original = await created();
     await expectReplay(
       await service.post(original.secret, original.capture, under(original.key.toUpperCase())),
@@ -63,7 +65,7 @@ describe('the same key with the same data', () => {
     );
   });
 
-  test('gets it whatever the order of the properties, the white space and the escapes', {
+  test('gets it with any order of properties, white space and escapes', {
     tags: ['4.1.same-data'],
   }, async () => {
     const original = await created();
@@ -78,13 +80,13 @@ describe('the same key with the same data', () => {
     }
   });
 
-  test('gets it whatever the letter case of the source id', async () => {
+  test('gets it in any letter case of the source id', async () => {
     const original = await created();
     const capture = { ...original.capture, sourceId: original.sourceId.toUpperCase() };
     await expectReplay(await service.post(original.secret, capture, under(original.key)), original);
   });
 
-  test('gets it whether null is given or nothing', { tags: ['4.1.same-data'] }, async () => {
+  test('gets it whether a property is null or missing', { tags: ['4.1.same-data'] }, async () => {
     const { secret, studioId } = await service.aStudioWithKey();
     const [absent, key] = [aCapture(), randomUUID()];
     const first = await service.post(secret, absent, under(key));
@@ -178,8 +180,8 @@ describe('the same key with the same data', () => {
     await expectReplay(await service.post(secret, original.capture, under(original.key)), original);
   });
 
-  test('gets it after the core was started again', { tags: ['4.1.memory'] }, async () => {
-    const own = await anOwnService();
+  test('gets it after a restart of the core', { tags: ['4.1.memory'] }, async () => {
+    const own = await aSeparateService();
     const { secret, studioId } = await own.aStudioWithKey();
     const [capture, key] = [aCapture(), randomUUID()];
     const first = await (await own.post(secret, capture, under(key))).text();
@@ -235,7 +237,7 @@ describe('the same key with other data', () => {
     },
   );
 
-  test('is refused also when it only looks the same', { tags: ['4.1.same-data'] }, async () => {
+  test('is refused when it only looks the same', { tags: ['4.1.same-data'] }, async () => {
     const { secret } = await service.aStudioWithKey();
     const [contact, key] = [anEmail(), randomUUID()];
     await leadOf(await service.post(secret, aCapture({ contact, displayName: 'Zo\u00eb' }), under(key)), 201);
@@ -247,7 +249,7 @@ describe('the same key with other data', () => {
 });
 
 describe('a key is bound by a success only', () => {
-  /** What refuses a valid request, and how to take that away. */
+  /** What makes a valid request be refused, and how to undo it. */
   test.each<[string, number, (studio: StudioWithKey) => Promise<() => Promise<unknown>>]>([
     [
       'a disabled source',
@@ -296,7 +298,9 @@ describe('a key is bound by a success only', () => {
     await leadOf(response, 201);
   });
 
-  test('not by a refusal of the body: the corrected one is created under it', { tags: ['4.1.success'] }, async () => {
+  test('not by a refusal of the body: the corrected request creates a lead under it', {
+    tags: ['4.1.success'],
+  }, async () => {
     const { secret, studioId } = await service.aStudioWithKey();
     const key = randomUUID();
     await expectProblem(
@@ -361,7 +365,7 @@ function uuidOfVersion(index: number): string {
   return `0b4c1d6a-9d3e-${index + 1}a53-${'89ab'[index % 4]}a5f-6f1f0f0d7c11`;
 }
 
-describe('of simultaneous requests', () => {
+describe('of concurrent requests', () => {
   test('100 identical ones all get the same 201, and one lead is written', {
     tags: ['4.1.1', '4.1.at-once'],
   }, async () => {

@@ -8,7 +8,7 @@ import { aCapture, aService, expectLead, expectProblem, type LeadJson, leadOf } 
 
 const service = aService();
 
-/** Creates leads one after the other and gives their ids, newest first. */
+/** Creates leads one after the other; returns their ids, newest first. */
 async function leadsOf(studioId: string, count: number): Promise<string[]> {
   const ids: string[] = [];
   for (const index of times(count, (index) => index)) {
@@ -23,7 +23,7 @@ async function leadsOf(studioId: string, count: number): Promise<string[]> {
   return ids;
 }
 
-/** Reads one page and expects it to keep every rule of the contract. */
+/** Reads a page and expects it to follow the contract. */
 async function pageOf(secret: string, query = ''): Promise<{ ids: string[]; leads: LeadJson[]; next: string | null }> {
   const response = await service.get(secret, query);
   const text = await response.text();
@@ -44,7 +44,7 @@ describe('a list', () => {
     expect(await pageOf(secret)).toEqual({ ids: [], leads: [], next: null });
   });
 
-  test("has the studio's leads and nobody else's", async () => {
+  test('has the leads of the studio and of no other', async () => {
     const [mine, theirs] = [await service.aStudioWithKey(), await service.aStudioWithKey()];
     const ids = await leadsOf(mine.studioId, 2);
     await leadsOf(theirs.studioId, 2);
@@ -52,7 +52,7 @@ describe('a list', () => {
     expect((await pageOf(mine.secret)).ids).toEqual(ids);
   });
 
-  test('has each lead as it would be read alone, in its current state', { tags: ['2.4.leads'] }, async () => {
+  test('has each lead as a read returns it, in its current state', { tags: ['2.4.leads'] }, async () => {
     const { secret, studioId, sourceId } = await service.aStudioWithKey();
     const { id } = await leadOf(await service.post(secret, aCapture({ sourceId, note: 'x' })), 201);
     await service.leads.changeLeadStage({ studioId, leadId: id, stage: LeadStage.TRIAL_BOOKED });
@@ -63,7 +63,7 @@ describe('a list', () => {
     expect(listed).toEqual(await leadOf(await service.get(secret, `/${id}`)));
   });
 
-  test('comes in pages of 25 unless asked otherwise, newest first', {
+  test('has pages of 25 by default, newest first', {
     tags: ['4.3.limit', '4.3.newest-first', '8.limit'],
   }, async () => {
     const { secret, studioId } = await service.aStudioWithKey();
@@ -76,7 +76,7 @@ describe('a list', () => {
     expect(second).toMatchObject({ ids: ids.slice(25), next: null });
   });
 
-  test('followed to its end by its cursors has every lead once', {
+  test('followed by its cursors to the end has every lead once', {
     tags: ['2.4.leads', '2.4.nextCursor', '4.3.newest-first', '4.3.paging', '8.leads'],
   }, async () => {
     const { secret, studioId } = await service.aStudioWithKey();
@@ -96,7 +96,7 @@ describe('a list', () => {
     expect(seen).toEqual(ids);
   });
 
-  test('that ends with a full page has no cursor after it', { tags: ['4.3.paging'] }, async () => {
+  test('that ends with a full page has no further cursor', { tags: ['4.3.paging'] }, async () => {
     const { secret, studioId } = await service.aStudioWithKey();
     await leadsOf(studioId, 4);
 
@@ -108,7 +108,7 @@ describe('a list', () => {
     expect(second.next).toBeNull();
   });
 
-  test('is not shifted by leads that are created or changed while it is followed', {
+  test('is not affected by leads that are created or changed meanwhile', {
     tags: ['4.3.steady'],
   }, async () => {
     const { secret, studioId } = await service.aStudioWithKey();
@@ -130,7 +130,7 @@ describe('a limit', () => {
     ['99', 99],
     ['100', 100],
     ['%35', 5],
-  ])('of %s is kept', { tags: ['4.3.limit', '8.limit'] }, async (limit, size) => {
+  ])('of %s is used', { tags: ['4.3.limit', '8.limit'] }, async (limit, size) => {
     const { secret, studioId } = await service.aStudioWithKey();
     const ids = await leadsOf(studioId, size + 1);
 
@@ -161,7 +161,7 @@ describe('a limit', () => {
     ['given twice', 'limit=5&limit=5'],
     ['given twice, once in percent-encoding', 'limit=5&%6Cimit=6'],
   ])(
-    'that is no whole number from 1 to 100 is refused: %s',
+    'that is not a whole number from 1 to 100 is refused: %s',
     { tags: ['4.3.limit', '4.3.parameters', '8.limit'] },
     async (_, query) => {
       const { secret } = await service.aStudioWithKey();
@@ -171,7 +171,7 @@ describe('a limit', () => {
 });
 
 describe('a cursor', () => {
-  test('works with another limit and with another key of the studio', { tags: ['4.3.own-cursor'] }, async () => {
+  test('is valid with another limit and another key of the studio', { tags: ['4.3.own-cursor'] }, async () => {
     const { secret, studioId, memberId } = await service.aStudioWithKey();
     const ids = await leadsOf(studioId, 4);
     const another = await service.apiKeys.createApiKey({
@@ -187,7 +187,7 @@ describe('a cursor', () => {
     expect((await pageOf(another.secret, `?limit=3&cursor=${next}`)).ids).toEqual(ids.slice(1));
   });
 
-  test('is refused when any one character of it is changed, or it is cut anywhere', {
+  test('is refused when any character is changed, or it is truncated anywhere', {
     tags: ['4.3.cursor', '7.integration_invalid_request'],
   }, async () => {
     const { secret, studioId } = await service.aStudioWithKey();
@@ -233,7 +233,7 @@ describe('a cursor', () => {
     ["a lead's id", `cursor=${randomUUID()}`],
     ['the word null', 'cursor=null'],
   ])(
-    'that the service did not make is refused: %s',
+    'that the service did not create is refused: %s',
     { tags: ['4.3.cursor', '4.3.parameters', '7.integration_invalid_request'] },
     async (_, query) => {
       const { secret } = await service.aStudioWithKey();
@@ -252,7 +252,7 @@ describe('a cursor', () => {
   });
 });
 
-test('faults of limit and cursor are told together', async () => {
+test('faults of limit and cursor are reported together', async () => {
   const { secret } = await service.aStudioWithKey();
   const response = await service.get(secret, '?limit=0&cursor=%2B');
   await expectProblem(response, 400, 'integration_invalid_request', ['limit', 'cursor']);

@@ -10,7 +10,7 @@ const service = aService();
 const aPhone = (value: string) => ({ type: 'phone', value });
 const linkTo = (id: string) => `<${PUBLIC_URL}${LEADS}/${id}>; rel="existing-lead"`;
 
-/** Creates a lead for one contact, then asks for one for another; gives that answer. */
+/** Creates a lead for one contact, then for another; returns the second response. */
 async function second(first: unknown, next: unknown, regionCode?: string) {
   const studio = await service.aStudioWithKey(regionCode === undefined ? {} : { regionCode });
   const { id } = await leadOf(await service.post(studio.secret, aCapture({ contact: first })), 201);
@@ -19,7 +19,7 @@ async function second(first: unknown, next: unknown, regionCode?: string) {
 }
 
 describe('a contact with an open lead', () => {
-  test('gets no second one, and the answer links to the one in the way', {
+  test('gets no second one, and the response links to the existing one', {
     tags: ['4.1.3', '4.1.existing-lead', '7.integration_lead_already_open'],
   }, async () => {
     const contact = anEmail();
@@ -31,7 +31,7 @@ describe('a contact with an open lead', () => {
     expect((await leadOf(await service.get(secret, `/${id}`))).displayName).toBe('Ada Lovelace');
   });
 
-  test('is told the id of it only when the key may read', { tags: ['4.1.existing-lead'] }, async () => {
+  test('is refused with the id of its lead only when the key may read', { tags: ['4.1.existing-lead'] }, async () => {
     const { secret, studioId } = await service.aStudioWithKey({ scopes: [ApiKeyScope.LEADS_CREATE] });
     const contact = anEmail();
     const { id } = await leadOf(await service.post(secret, aCapture({ contact })), 201);
@@ -52,7 +52,7 @@ describe('a contact with an open lead', () => {
     ['ΝΊΚΟΣ@example.org', 'νίκοσ@example.org'],
     ['STRAẞE@example.org', 'straße@example.org'],
   ])(
-    'gets no second one in whatever letter case the e-mail address is: %s, %s',
+    'gets no second one in any letter case of the email address: %s, %s',
     { tags: ['4.1.same-contact'] },
     async (first, next) => {
       const { response, studioId } = await second(anEmail(first), anEmail(next));
@@ -74,7 +74,7 @@ describe('a contact with an open lead', () => {
     [undefined, '+49 171 2345678', '＋49 171 2345678'],
     [undefined, '12345', '1 2 3 4 5'],
   ])(
-    'gets no second one in whatever spelling the phone number is, in %s: %s, %s',
+    'gets no second one in any spelling of the phone number, in %s: %s, %s',
     { tags: ['4.1.same-contact'] },
     async (regionCode, first, next) => {
       const { response, studioId } = await second(aPhone(first), aPhone(next), regionCode);
@@ -99,7 +99,7 @@ describe('a contact with an open lead', () => {
     expect(await service.countLeads(studioId)).toBe(1);
   });
 
-  test('gets no second one when that was closed and opened again', async () => {
+  test('gets no second one when its lead was closed and reopened', async () => {
     const { secret, studioId } = await service.aStudioWithKey();
     const contact = anEmail();
     const { id } = await leadOf(await service.post(secret, aCapture({ contact })), 201);
@@ -133,7 +133,7 @@ describe('a contact with an open lead', () => {
     expect(await service.countLeads(studioId)).toBe(1);
   });
 
-  test('is held to by the new region of its studio alone, once a running core has made its claims anew', {
+  test('is compared by the new region of its studio only, once a running core has renewed its claims', {
     timeout: 90_000,
   }, async () => {
     const { secret, studioId } = await service.aStudioWithKey({ regionCode: 'DE' });
@@ -171,7 +171,7 @@ describe('a contact with an open lead', () => {
     [undefined, aPhone('Ext. x100'), aPhone('Ext. x200')],
     [undefined, anEmail('u@straße.de'), anEmail('u@strasse.de')],
   ])(
-    'keeps no other contact from having one, in %s: %o, %o',
+    'does not block a different contact, in %s: %o, %o',
     { tags: ['4.1.same-contact'] },
     async (regionCode, first, next) => {
       const { response, studioId } = await second(first, next, regionCode);
@@ -180,7 +180,7 @@ describe('a contact with an open lead', () => {
     },
   );
 
-  test('is created once by 100 requests at once with keys of their own', { tags: ['4.1.3'] }, async () => {
+  test('gets one lead from 100 concurrent requests with different keys', { tags: ['4.1.3'] }, async () => {
     const { secret, studioId } = await service.aStudioWithKey();
     const contact = anEmail();
 
@@ -229,7 +229,7 @@ describe('a contact is free', () => {
     ['another number', aPhone('+49 171 2345678'), aPhone('+49 171 2345679')],
     ['a number with a + and one without', aPhone('+12345'), aPhone('12345')],
     ['the same text of another type', anEmail('12345@12345'), aPhone('12345@12345')],
-  ])('when only another has an open lead: %s', { tags: ['4.1.same-contact'] }, async (_, first, next) => {
+  ])('when only a different contact has an open lead: %s', { tags: ['4.1.same-contact'] }, async (_, first, next) => {
     const { response, studioId } = await second(first, next);
     await leadOf(response, 201);
     expect(await service.countLeads(studioId)).toBe(2);

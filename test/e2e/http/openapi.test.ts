@@ -6,7 +6,7 @@ const service = aService();
 
 const PATH = '/v1/openapi.json';
 
-test('the OpenAPI document is served to everybody, as the one that answers are held against', {
+test('the OpenAPI document is public, and is the one that responses are checked against', {
   tags: ['10.openapi'],
 }, async () => {
   const response = await fetch(service.url + PATH);
@@ -17,14 +17,14 @@ test('the OpenAPI document is served to everybody, as the one that answers are h
   expect(await response.json()).toEqual(document);
 });
 
-test.each(['HEAD', 'POST', 'DELETE'])('the OpenAPI document can only be read: %s', async (method) => {
+test.each(['HEAD', 'POST', 'DELETE'])('the OpenAPI document supports only GET: %s', async (method) => {
   const response = await fetch(service.url + PATH, { method });
   expect(response.headers.get('allow')).toBe('GET');
   if (method === 'HEAD') expect(response.status).toBe(405);
   else await expectProblem(response, 405, 'method_not_allowed');
 });
 
-test('the OpenAPI document has the version and the operations of the contract, and where they are', {
+test('the OpenAPI document has the version, the operations and the server address', {
   tags: ['9.version'],
 }, () => {
   expect(document).toMatchObject({ openapi: '3.1.0', info: { version: '1.0.0' }, servers: [{ url: PUBLIC_URL }] });
@@ -39,7 +39,7 @@ test('the OpenAPI document has the version and the operations of the contract, a
   expect(document.components.securitySchemes).toMatchObject({ apiKey: { type: 'http', scheme: 'bearer' } });
 });
 
-describe('an answer that is not as documented is noticed', () => {
+describe('the check of responses against the document fails on', () => {
   let body: Record<string, unknown>;
   let headers: Record<string, string>;
   beforeAll(async () => {
@@ -57,7 +57,7 @@ describe('an answer that is not as documented is noticed', () => {
     return expectDocumentedAnswer('GET', LEADS, answer);
   };
 
-  test('unlike the one that it is made of', () => held(400));
+  test('nothing in the unchanged response', () => held(400));
 
   test.each<[string, () => Promise<void>, RegExp]>([
     ['another status', () => held(418, { body: { status: 418 } }), /not documented to return 418/],
@@ -71,7 +71,11 @@ describe('an answer that is not as documented is noticed', () => {
     ['a property less', () => held(400, { body: { title: undefined } }), /required property 'title'/],
     ['another media type', () => held(400, { headers: { 'content-type': 'application/json' } }), /application\/json/],
     ['a header more', () => held(400, { headers: { 'x-more': '1' } }), /undocumented headers: x-more/],
-    ['a header of another form', () => held(400, { headers: { ratelimit: '5' } }), /RateLimit does not match its schema/],
+    [
+      'a header of another form',
+      () => held(400, { headers: { ratelimit: '5' } }),
+      /RateLimit does not match its schema/,
+    ],
     ['a header less', () => held(400, { headers: { 'x-request-id': '' } }), /X-Request-Id does not match its schema/],
   ])('%s', async (_, answer, reason) => {
     await expect(answer()).rejects.toThrow(reason);

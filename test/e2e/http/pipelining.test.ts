@@ -13,7 +13,7 @@ beforeAll(async () => {
   studio = await service.aStudioWithKey();
 });
 
-/** A valid creation, as bytes; a longer length promises more of its body than comes. */
+/** A valid creation, as text; `promisedBytes` makes its Content-Length too large. */
 function creation({ secret = studio.secret, promisedBytes = 0 } = {}): string {
   const body = JSON.stringify(aCapture());
   return (
@@ -29,7 +29,7 @@ function creation({ secret = studio.secret, promisedBytes = 0 } = {}): string {
   );
 }
 
-/** Sends parts over one connection, one after another, and gives the statuses of all that is answered. */
+/** Sends parts over one connection, one after another; returns the statuses of all responses. */
 async function statusesOf(parts: readonly string[], pauseMs: number): Promise<number[]> {
   const { hostname, port } = new URL(service.url);
   const socket = connect(Number(port), hostname);
@@ -53,7 +53,7 @@ const UNREADABLE = {
 } as const;
 
 describe.each(Object.entries(UNREADABLE))('before %s on the same connection', (_, [unreadable, status]) => {
-  test.each([0, 1, 3])('a creation keeps its own answer (%i ms between them)', async (pauseMs) => {
+  test.each([0, 1, 3])('a creation gets its own response (%i ms between them)', async (pauseMs) => {
     const before = await service.countLeads(studio.studioId);
     for (let round = 0; round < 10; round += 1) {
       expect(await statusesOf([creation(), unreadable], pauseMs)).toEqual([201, status]);
@@ -61,18 +61,18 @@ describe.each(Object.entries(UNREADABLE))('before %s on the same connection', (_
     expect(await service.countLeads(studio.studioId)).toBe(before + 10);
   });
 
-  test('each of several creations keeps its own', async () => {
+  test('each of several creations gets its own response', async () => {
     expect(await statusesOf([creation() + creation() + creation(), unreadable], 1)).toEqual([201, 201, 201, status]);
   });
 });
 
-test('what was refused before its body came is not answered again when that breaks off', async () => {
+test('a request that was refused before its body arrived gets no second response when the body breaks off', async () => {
   const { hostname, port } = new URL(service.url);
   const socket = connect({ port: Number(port), host: hostname, allowHalfOpen: true });
   let received = '';
   socket.on('data', (chunk) => {
     received += chunk;
-    // Our end of the connection; the other one stays open.
+    // Closes this direction only.
     socket.end();
   });
   socket.write(creation({ secret: 'nobody', promisedBytes: 10 }));
@@ -81,15 +81,15 @@ test('what was refused before its body came is not answered again when that brea
   expect(received.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 401']);
 });
 
-describe('a caller who says that no more will come, and reads', () => {
-  /** What is answered until the connection ends; it ends long before it would for being idle. */
+describe('a caller that half-closes its connection and reads', () => {
+  /** The statuses until the connection ends, which is long before the idle timeout. */
   const answeredBeforeEnd = async (bytes: string) => {
     const answers = await rawConversation(service.url, bytes, { end: true });
     return answers.map(({ status }) => status);
   };
   const reading = () => lines(`GET ${LEADS} HTTP/1.1`, 'Host: a', `Authorization: Bearer ${studio.secret}`, '');
 
-  test('is told what became of a creation, and of reads', async () => {
+  test('gets the responses to a creation and to reads', async () => {
     const before = await service.countLeads(studio.studioId);
     expect(await answeredBeforeEnd(creation())).toEqual([201]);
     expect(await answeredBeforeEnd(reading())).toEqual([200]);
@@ -97,15 +97,15 @@ describe('a caller who says that no more will come, and reads', () => {
     expect(await service.countLeads(studio.studioId)).toBe(before + 2);
   });
 
-  // From 32 on, reading stops until they are answered: the end is read behind them.
-  test('is told it of each of many creations', async () => {
+  // From 32 waiting requests on, reading pauses, so the end of the connection is read after them.
+  test('gets the response to each of many creations', async () => {
     const { studioId, secret } = await service.aStudioWithKey();
     const creations = times(40, () => creation({ secret }));
     expect(await answeredBeforeEnd(creations.join(''))).toEqual(creations.map(() => 201));
     expect(await service.countLeads(studioId)).toBe(40);
   });
 
-  test('is told it of what came before a request that is not whole, and that this cannot be read', async () => {
+  test('gets the responses before an incomplete request, and a 400 for that one', async () => {
     const before = await service.countLeads(studio.studioId);
     expect(await answeredBeforeEnd(creation() + creation({ promisedBytes: 10 }))).toEqual([201, 400]);
     expect(await service.countLeads(studio.studioId)).toBe(before + 1);
@@ -115,13 +115,13 @@ describe('a caller who says that no more will come, and reads', () => {
     ['nothing', () => '', []],
     ['half a head', () => reading().slice(0, -10), [400]],
     ['half a body', () => creation({ promisedBytes: 10 }), [400]],
-  ])('is not waited for after %s', async (_, bytes, answered) => {
+  ])('has its connection closed immediately after %s', async (_, bytes, answered) => {
     const begun = performance.now();
     expect(await answeredBeforeEnd(bytes())).toEqual(answered);
     expect(performance.now() - begun).toBeLessThan(1000);
   });
 
-  test('is not waited for when the connection has served and is idle', async () => {
+  test('has its connection closed immediately when it is idle', async () => {
     const { hostname, port } = new URL(service.url);
     const socket = connect({ port: Number(port), host: hostname, allowHalfOpen: true });
     const closed = once(socket, 'end');
@@ -135,7 +135,7 @@ describe('a caller who says that no more will come, and reads', () => {
   });
 });
 
-test('HTTP/1.0 cannot have its body in chunks, and what follows is no request', async () => {
+test('HTTP/1.0 cannot have a chunked body, and what follows is not a request', async () => {
   const chunked = lines(
     `POST ${LEADS} HTTP/1.0`,
     'Connection: keep-alive',
@@ -153,7 +153,7 @@ test('HTTP/1.0 cannot have its body in chunks, and what follows is no request', 
   expect(await statusesOf([chunked], 0)).toEqual([400]);
 });
 
-test('thousands of requests in one packet cost as much as each by itself, and hold up nobody else', async () => {
+test('thousands of requests in one packet cost as much as separate ones, and do not delay other callers', async () => {
   const COUNT = 6000;
   const { hostname, port } = new URL(service.url);
   const socket = connect(Number(port), hostname);
@@ -163,7 +163,7 @@ test('thousands of requests in one packet cost as much as each by itself, and ho
   });
   const begun = performance.now();
   socket.write(lines('GET / HTTP/1.1', 'Host: a', '').repeat(COUNT));
-  // It is read by then, and little of it answered.
+  // By then the packet is read, and few responses are sent.
   await sleep(20);
   const asked = performance.now();
   expect((await fetch(`${service.url}/healthz`)).status).toBe(200);

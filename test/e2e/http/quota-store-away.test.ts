@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { newKeySecret } from '../../../common/rules/key-secret.ts';
 import { describeWithRedisServer, type RedisServer, startRedis } from '../../support/servers.ts';
-import { aCapture, anOwnService, aService, expectProblem, leadOf } from '../../support/service.ts';
+import { aCapture, aSeparateService, aService, expectProblem, leadOf } from '../../support/service.ts';
 
 describeWithRedisServer('a gateway that counts in Redis', () => {
   let redis: RedisServer;
@@ -11,7 +11,7 @@ describeWithRedisServer('a gateway that counts in Redis', () => {
   afterAll(() => redis?.stop());
   const service = aService(() => ({ gateway: { REDIS_URL: redis.url } }));
 
-  /** The gateway answers well within this; what is more is this machine's. Milliseconds. */
+  /** Far more than the gateway needs to respond; the rest allows for a slow machine. Milliseconds. */
   const QUICKLY_MS = 1000;
 
   const failures: [name: string, away: () => Promise<void>, back: () => Promise<void>][] = [
@@ -19,7 +19,7 @@ describeWithRedisServer('a gateway that counts in Redis', () => {
     ['paused', async () => redis.pause(), async () => redis.resume()],
   ];
   test.each(failures)(
-    'lets nothing in while Redis is %s, and serves again without a restart',
+    'refuses every request while Redis is %s, and serves again without a restart',
     { tags: ['4.1.6', '7.3'] },
     async (_, away, back) => {
       const { studioId, secret } = await service.aStudioWithKey();
@@ -36,7 +36,7 @@ describeWithRedisServer('a gateway that counts in Redis', () => {
       expect(performance.now() - asked).toBeLessThan(QUICKLY_MS);
       await expectProblem(refused, 503, 'integration_rate_unavailable');
       await expectProblem(await service.get(secret), 503, 'integration_rate_unavailable');
-      // Who calls is known without counting.
+      // Authentication does not depend on the quota.
       await expectProblem(await service.get('lik_wrong'), 401, 'integration_key_invalid');
       await expectProblem(await service.get(newKeySecret()), 401, 'integration_key_invalid');
       await expectProblem(await service.get(dead.secret), 401, 'integration_key_invalid');
@@ -52,8 +52,8 @@ describeWithRedisServer('a gateway that counts in Redis', () => {
     },
   );
 
-  test('begins a new window when Redis has forgotten the old one', async () => {
-    const limited = await anOwnService({
+  test('begins a new window when Redis has lost the old one', async () => {
+    const limited = await aSeparateService({
       gateway: { REDIS_URL: redis.url, QUOTA_LIMIT: '1', QUOTA_WINDOW_SECONDS: '600' },
     });
     const { secret } = await limited.aStudioWithKey();

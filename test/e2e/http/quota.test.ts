@@ -5,20 +5,20 @@ import { describe, expect, test } from 'vitest';
 import { ApiKeyScope } from '../../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { StudioStatus } from '../../../proto/gen/leadintake/v1/directory_pb.ts';
 import { DAY_MS, times } from '../../support/builders.ts';
-import { aCapture, anOwnService, aService, BOTH_SCOPES, expectProblem, leadOf } from '../../support/service.ts';
+import { aCapture, aSeparateService, aService, BOTH_SCOPES, expectProblem, leadOf } from '../../support/service.ts';
 
 const LIMIT = 5;
 
-/** A window so long that no test sees its end. */
+/** A window longer than any test. */
 const LONG_SECONDS = 3600;
 
 const service = aService({ gateway: { QUOTA_LIMIT: `${LIMIT}`, QUOTA_WINDOW_SECONDS: `${LONG_SECONDS}` } });
 
-/** How many requests are left to a key, by the header of an answer. */
+/** The remaining requests of a key, by the header of a response. */
 const left = (response: Response) =>
   Number(/^"default";r=(\d+);t=\d+$/.exec(response.headers.get('ratelimit') ?? '')?.[1]);
 
-/** Uses up a key's requests. */
+/** Uses up the quota of a key. */
 async function useUp(secret: string): Promise<void> {
   for (const response of await Promise.all(times(LIMIT, () => service.get(secret)))) expect(response.status).toBe(200);
 }
@@ -38,7 +38,7 @@ describe('the quota of a key', () => {
     expect(statuses).toEqual([...times(LIMIT, () => 200), 429, 429, 429]);
   });
 
-  test('admits exactly its number of requests when many come at once', {
+  test('admits exactly its number of concurrent requests', {
     tags: ['7.integration_rate_limited', '8.quota'],
   }, async () => {
     const { secret, studioId } = await service.aStudioWithKey();
@@ -98,7 +98,7 @@ describe('the quota of a key', () => {
     ['a limit out of range', (secret: string) => service.get(secret, '?limit=0')],
     ['an unknown id', (secret: string) => service.get(secret, `/${randomUUID()}`)],
     ['an id that is no UUID', (secret: string) => service.get(secret, '/x')],
-  ])('counts a request whatever is wrong with it: %s', { tags: ['8.counted'] }, async (_, call) => {
+  ])('counts a request with any fault: %s', { tags: ['8.counted'] }, async (_, call) => {
     const { secret } = await service.aStudioWithKey();
 
     const first = await call(secret);
@@ -120,7 +120,7 @@ describe('the quota of a key', () => {
     expect(left(replay)).toBe(LIMIT - 2);
   });
 
-  test('is not touched by a request that is refused before it: no key, suspended studio, missing scope, unknown path', {
+  test('is not used by a request that is refused before it: no key, suspended studio, missing scope, unknown path', {
     tags: ['8.counted'],
   }, async () => {
     const { secret, studioId } = await service.aStudioWithKey({ scopes: [ApiKeyScope.LEADS_READ] });
@@ -137,7 +137,7 @@ describe('the quota of a key', () => {
     expect(left(await service.get(secret))).toBe(LIMIT - 1);
   });
 
-  test('is told in the headers of every answer that it counted', { tags: ['8.quota-headers'] }, async () => {
+  test('is in the headers of every response that it counted', { tags: ['8.quota-headers'] }, async () => {
     const { secret } = await service.aStudioWithKey();
     for (const expected of [4, 3, 2, 1, 0, 0]) {
       const { headers } = await service.get(secret);
@@ -151,7 +151,7 @@ describe('the quota of a key', () => {
 });
 
 describe('a refusal by the quota', () => {
-  test('says in whole seconds, at least 1, how long to wait', { tags: ['7.1', '8.retry-after'] }, async () => {
+  test('has the time to wait in whole seconds, at least 1', { tags: ['7.1', '8.retry-after'] }, async () => {
     const { secret } = await service.aStudioWithKey();
     await useUp(secret);
 
@@ -162,7 +162,7 @@ describe('a refusal by the quota', () => {
     expect(retryAfter).toBeLessThanOrEqual(LONG_SECONDS);
   });
 
-  test('is repeated to a retry before that time, and the time to wait does not grow', { tags: ['7.1'] }, async () => {
+  test('is repeated for a retry before that time, and the time to wait does not grow', { tags: ['7.1'] }, async () => {
     const { secret } = await service.aStudioWithKey();
     await useUp(secret);
     const first = await expectLimited(await service.get(secret));
@@ -175,7 +175,7 @@ describe('a refusal by the quota', () => {
     }
   });
 
-  describe('is over', () => {
+  describe('ends', () => {
     const WINDOW_SECONDS = 2;
     const brief = aService({ gateway: { QUOTA_LIMIT: '1', QUOTA_WINDOW_SECONDS: `${WINDOW_SECONDS}` } });
 
@@ -197,7 +197,7 @@ describe('a refusal by the quota', () => {
       expect(await brief.countLeads(studioId)).toBe(1);
     });
 
-    test('not before, however little of the window was left', { tags: ['7.1'] }, async () => {
+    test('not before, however short the rest of the window', { tags: ['7.1'] }, async () => {
       const studios = await Promise.all(times(8, () => brief.aStudioWithKey()));
 
       const told = await Promise.all(
@@ -207,12 +207,12 @@ describe('a refusal by the quota', () => {
           await sleep(1100 + 100 * index);
           const askedAt = performance.now();
           const response = await brief.get(secret);
-          // On a slow machine the window can be over: then there is nothing to see.
+          // On a slow machine the window may have ended: then there is nothing to check.
           if (performance.now() > windowEndsAt) return undefined;
           const { retryAfter } = await expectLimited(response);
           await sleep(askedAt + retryAfter * 1000 - 200 - performance.now());
           const again = await brief.get(secret);
-          // Who is answered before that time surely came before it.
+          // A response before that time belongs to a request before that time.
           if (performance.now() < askedAt + retryAfter * 1000) expect(again.status).toBe(429);
           if (again.status === 429) {
             await sleep((await expectLimited(again)).retryAfter * 1000);
@@ -225,7 +225,7 @@ describe('a refusal by the quota', () => {
       expect(told).toContain(1);
     });
 
-    test('sooner for who was refused later: the time to wait is not always the whole window', {
+    test('sooner for a later refusal: the time to wait is the rest of the window', {
       tags: ['7.1'],
     }, async () => {
       const { secret } = await brief.aStudioWithKey();
@@ -242,7 +242,7 @@ describe('a refusal by the quota', () => {
       expect(told.at(-1)).toBe(1);
     });
 
-    test('also for who kept trying: a refused request does not count', { tags: ['8.counted'] }, async () => {
+    test('also for a caller that keeps retrying: refused requests do not count', { tags: ['8.counted'] }, async () => {
       const { secret } = await brief.aStudioWithKey();
       await refusalOf(secret);
 
@@ -257,13 +257,13 @@ describe('a refusal by the quota', () => {
 });
 
 describe('while requests cannot be counted', () => {
-  // Nothing listens on this port: it is no one's but the system's.
+  // Nothing listens on this privileged port.
   const away = { REDIS_URL: 'redis://127.0.0.1:1' };
 
   test('every operation is refused with 503 and a time to wait, and nothing is written', {
     tags: ['4.1.6', '7.integration_rate_unavailable', '7.3', '7.wait'],
   }, async () => {
-    const uncounted = await anOwnService({ gateway: away });
+    const uncounted = await aSeparateService({ gateway: away });
     const { secret, studioId } = await uncounted.aStudioWithKey();
     for (const call of [
       () => uncounted.post(secret, aCapture()),
@@ -276,10 +276,10 @@ describe('while requests cannot be counted', () => {
     expect(await uncounted.countLeads(studioId)).toBe(0);
   });
 
-  test('the key and its scope are still checked first', {
+  test('the key and its scope are checked first', {
     tags: ['7.integration_rate_unavailable', '7.order'],
   }, async () => {
-    const uncounted = await anOwnService({ gateway: away });
+    const uncounted = await aSeparateService({ gateway: away });
     const { secret } = await uncounted.aStudioWithKey({ scopes: [ApiKeyScope.LEADS_READ] });
     await expectProblem(await uncounted.get(`${secret}x`), 401, 'integration_key_invalid');
     await expectProblem(await uncounted.post(secret, aCapture()), 403, 'integration_scope_forbidden');

@@ -6,7 +6,7 @@ import { aCapture, aService, expectProblem, LEADS, leadOf } from '../../support/
 
 const service = aService();
 
-/** Reads a path under the leads that a client would tidy up before sending. */
+/** Reads a path below the leads that `fetch` would normalise. */
 const rawGet = (secret: string, path: string) =>
   rawRequest(
     service.url,
@@ -48,7 +48,7 @@ test.each([
   },
 );
 
-test('a lead is found by its id in upper case and in percent-encoding, and answered in lower case', {
+test('a lead is found by its id in upper case or percent-encoding, and returned with it in lower case', {
   tags: ['2.2.uuids'],
 }, async () => {
   const { secret } = await service.aStudioWithKey();
@@ -69,7 +69,7 @@ test.each([
   await expectProblem(await service.get(secret, `/${id}`), 404, 'integration_lead_not_found', []);
 });
 
-test("another studio's lead is answered exactly like an id that nobody has", {
+test('the lead of another studio gets exactly the response of an unknown id', {
   tags: ['1.own-studio', '4.2.not-found', '7.integration_lead_not_found'],
 }, async () => {
   const stranger = await service.aStudioWithKey();
@@ -109,7 +109,7 @@ describe('an id', () => {
     ['a name with a meaning', '/__proto__'],
     ['very long', `/${'a'.repeat(10_000)}`],
     ['a very long percent-encoding', `/${'%61'.repeat(4000)}`],
-  ])('that is no UUID is refused: %s', { tags: ['4.2.id'] }, async (_, path) => {
+  ])('that is not a UUID is refused: %s', { tags: ['4.2.id'] }, async (_, path) => {
     const { secret } = await service.aStudioWithKey();
     await expectProblem(await rawGet(secret, path), 400, 'integration_invalid_request', ['id']);
   });
@@ -123,7 +123,7 @@ describe('an id', () => {
   );
 });
 
-test('a body, a media type and an Idempotency-Key on a read make no difference', {
+test('a body, a media type and an Idempotency-Key on a read are ignored', {
   tags: ['4.2.ignored'],
 }, async () => {
   const { secret } = await service.aStudioWithKey();

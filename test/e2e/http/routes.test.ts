@@ -7,7 +7,7 @@ const service = aService();
 
 const ONE = `${LEADS}/0b4c1d6a-9d3e-4a53-8a5f-6f1f0f0d7c11`;
 
-/** Sends a request without a key whose body is no JSON, unless it has none. */
+/** Sends a request without a key, by default with a body that is not JSON. */
 const send = (method: string, path: string, body = '{') =>
   rawRequest(
     service.url,
@@ -19,12 +19,12 @@ const send = (method: string, path: string, body = '{') =>
     ) + body,
   );
 
-// CONNECT has no path: it is among the faults of HTTP.
+// CONNECT has no path: http-faults.test.ts has it.
 const methodsBut = (...allowed: string[]) =>
   METHODS.filter((method) => method !== 'CONNECT' && !allowed.includes(method));
 
 describe('a method that a path does not support', () => {
-  test('is tried with every method there is', () => {
+  test('is tested with every method of Node', () => {
     expect(METHODS).toEqual(expect.arrayContaining(['HEAD', 'OPTIONS', 'PUT', 'PATCH', 'DELETE', 'TRACE', 'QUERY']));
   });
 
@@ -37,7 +37,7 @@ describe('a method that a path does not support', () => {
       [method, '/readyz', 'GET'] as const,
     ]),
   ])(
-    'is answered with 405 and Allow, without a key and whatever the body: %s %s',
+    'gets 405 and Allow, without a key and with any body: %s %s',
     { tags: ['7.method_not_allowed', '7.order'] },
     async (method, path, allow) => {
       for (const body of ['', '{', '{}']) {
@@ -52,19 +52,15 @@ describe('a method that a path does not support', () => {
     [LEADS, 'GET, POST'],
     [ONE, 'GET'],
     ['/healthz', 'GET'],
-  ])(
-    'is answered with 405 and Allow, without a body, when it is HEAD: %s',
-    { tags: ['7.method_not_allowed'] },
-    async (path, allow) => {
-      const { status, headers } = await send('HEAD', path, '');
-      expect(status).toBe(405);
-      expect(headers.get('allow')).toBe(allow);
-      expect(headers.get('content-type')).toBe('application/problem+json');
-      expect(headers.get('x-request-id')).toMatch(/./);
-    },
-  );
+  ])('gets 405 and Allow, without a body, for HEAD: %s', { tags: ['7.method_not_allowed'] }, async (path, allow) => {
+    const { status, headers } = await send('HEAD', path, '');
+    expect(status).toBe(405);
+    expect(headers.get('allow')).toBe(allow);
+    expect(headers.get('content-type')).toBe('application/problem+json');
+    expect(headers.get('x-request-id')).toMatch(/./);
+  });
 
-  test('is answered with 405 also when there is a key', async () => {
+  test('gets 405 also with a key', async () => {
     const { secret, studioId } = await service.aStudioWithKey();
     const response = await fetch(`${service.url}${LEADS}`, {
       method: 'PUT',
@@ -76,7 +72,7 @@ describe('a method that a path does not support', () => {
   });
 });
 
-describe('a path where nothing is', () => {
+describe('an unknown path', () => {
   test.each([
     '/',
     '/v1',
@@ -104,7 +100,7 @@ describe('a path where nothing is', () => {
     '/__proto__',
     '*',
   ])(
-    'is answered with 404, without a key and whatever the method and the body: %s',
+    'gets 404, without a key and with any method and body: %s',
     { tags: ['7.route_not_found', '7.order'] },
     async (path) => {
       for (const method of ['GET', 'POST', 'DELETE', 'OPTIONS', 'QUERY']) {
@@ -113,13 +109,13 @@ describe('a path where nothing is', () => {
     },
   );
 
-  test('is answered with 404 also when there is a key', async () => {
+  test('gets 404 also with a key', async () => {
     const { secret } = await service.aStudioWithKey();
     await expectProblem(await service.get(secret, '/'), 404, 'route_not_found');
   });
 });
 
-test('an operation on a path of its own is not found under another version', { tags: ['9.version'] }, async () => {
+test('an operation is not found under another version', { tags: ['9.version'] }, async () => {
   const { secret } = await service.aStudioWithKey();
   for (const version of ['', '/v0', '/v2', '/v1.0', '/v1.0.0']) {
     const response = await fetch(`${service.url}${version}/integrations/leads`, {
@@ -130,7 +126,7 @@ test('an operation on a path of its own is not found under another version', { t
   expect((await service.get(secret)).status).toBe(200);
 });
 
-test('a path may come as a whole address, as proxies send it', async () => {
+test('a request target may be an absolute URL, as proxies send it', async () => {
   const { secret } = await service.aStudioWithKey();
   const { id } = await leadOf(await service.post(secret, aCapture()), 201);
   const head = lines(

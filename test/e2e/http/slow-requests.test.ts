@@ -4,7 +4,7 @@ import { aService, expectProblem, LEADS } from '../../support/service.ts';
 
 const service = aService({ deadlines: { requestArrivalMs: 1000 } });
 
-describe.concurrent('a request that never becomes whole is answered in problem+json, and not waited for', () => {
+describe.concurrent('a request that stalls gets 408 in problem+json', () => {
   test('in the middle of its head', { tags: ['7.no-http'] }, async () => {
     const response = await rawRequest(service.url, `GET ${LEADS} HTTP/1.1\r\nHost: leads.example.test\r\nX-Half`);
     await expectProblem(response, 408, 'integration_invalid_request', []);

@@ -6,7 +6,7 @@ import { StudioStatus } from '../../../proto/gen/leadintake/v1/directory_pb.ts';
 import { DAY_MS, times } from '../../support/builders.ts';
 import { describeWithRedis } from '../../support/servers.ts';
 import {
-  anOwnService,
+  aSeparateService,
   aService,
   BOTH_SCOPES,
   CORE_TOKEN,
@@ -17,7 +17,7 @@ import {
   type StudioWithKey,
 } from '../../support/service.ts';
 
-/** A window so long that no test sees its end. */
+/** A window longer than any test. */
 const LONG_SECONDS = 3600;
 const [KEY_LIMIT, STUDIO_LIMIT] = [5, 12];
 
@@ -27,7 +27,7 @@ const QUOTA = {
   QUOTA_WINDOW_SECONDS: `${LONG_SECONDS}`,
 };
 
-/** More keys of a studio; gives their secrets. */
+/** Creates more keys of a studio; returns their secrets. */
 const moreKeys = ({ apiKeys }: Service, { studioId, memberId }: StudioWithKey, count: number): Promise<string[]> =>
   Promise.all(
     times(count, async (index) => {
@@ -37,7 +37,7 @@ const moreKeys = ({ apiKeys }: Service, { studioId, memberId }: StudioWithKey, c
     }),
   );
 
-/** What an answer tells of the quota: requests per window, and what is left of them. */
+/** The quota in the headers of a response: the requests per window, and the remaining ones. */
 const told = ({ headers }: Response) => [
   Number(/^"default";q=(\d+);w=3600$/.exec(headers.get('ratelimit-policy') ?? '')?.[1]),
   Number(/^"default";r=(\d+);t=\d+$/.exec(headers.get('ratelimit') ?? '')?.[1]),
@@ -46,7 +46,7 @@ const told = ({ headers }: Response) => [
 describe('the quota of a studio', () => {
   const service = aService({ gateway: QUOTA });
 
-  test('is shared by its twenty keys, of however many requests at once', { tags: ['8.quota'] }, async () => {
+  test('is shared by its twenty keys, also for concurrent requests', { tags: ['8.quota'] }, async () => {
     const studio = await service.aStudioWithKey();
     const secrets = [studio.secret, ...(await moreKeys(service, studio, 19))];
     const other = await service.aStudioWithKey();
@@ -60,7 +60,7 @@ describe('the quota of a studio', () => {
     expect((await service.get(other.secret)).status).toBe(200);
   });
 
-  test('is told as soon as it will be used up before that of the key', { tags: ['8.quota-headers'] }, async () => {
+  test('is in the headers when it will be used up before that of the key', { tags: ['8.quota-headers'] }, async () => {
     const studio = await service.aStudioWithKey();
     const [second = '', third = ''] = await moreKeys(service, studio, 2);
 
@@ -77,13 +77,15 @@ describe('the quota of a studio', () => {
     expect(detail).toContain("The studio's 12 requests per 3600 s are used up");
   });
 
-  test('gets back a request that turns out not to count, as the key does', { tags: ['8.counted'] }, async () => {
+  test('is refunded a request that turns out not to count, as that of the key is', {
+    tags: ['8.counted'],
+  }, async () => {
     const studio = await service.aStudioWithKey();
     const others = await moreKeys(service, studio, 2);
     const { studioId: id } = studio;
     await service.get(studio.secret);
     await service.directory.putStudio({ studio: { id, status: StudioStatus.SUSPENDED } });
-    // The key is known: it is counted before the core says that its studio is suspended.
+    // The gateway has the key cached: the request is counted before the core reports the suspended studio.
     const refused = await service.get(studio.secret);
     await expectProblem(refused, 402, 'subscription_suspended', []);
     await service.directory.putStudio({ studio: { id, status: StudioStatus.ACTIVE } });
@@ -100,7 +102,7 @@ describe('the quota of a studio', () => {
 
 test('without a limit for studios, each key has its own', { tags: ['8.quota'] }, async () => {
   const { QUOTA_STUDIO_LIMIT: _, ...gateway } = QUOTA;
-  const service = await anOwnService({ gateway });
+  const service = await aSeparateService({ gateway });
   const studio = await service.aStudioWithKey();
   const secrets = [studio.secret, ...(await moreKeys(service, studio, 3))];
 
@@ -109,14 +111,14 @@ test('without a limit for studios, each key has its own', { tags: ['8.quota'] },
   expect(answers.filter(({ status }) => status === 200)).toHaveLength(4 * KEY_LIMIT);
 });
 
-/** Much shorter than a gateway takes otherwise to ask for quotas again. */
-const SOON = { knownCallerMs: 20 };
+/** Much shorter than the default time between two reads of a key's quotas. */
+const SOON = { keyCacheMs: 20 };
 
 describeWithRedis('quotas of their own', (redisUrl) => {
-  /** A service with another gateway: asks both, and gives the limits that a key is told. */
+  /** A service with a second gateway, and the limits that both report for a key. */
   async function twoGateways() {
     const gateway = { ...QUOTA, QUOTA_LIMIT: '1000', QUOTA_STUDIO_LIMIT: '4000', REDIS_URL: redisUrl() };
-    const service = await anOwnService({ gateway, deadlines: SOON });
+    const service = await aSeparateService({ gateway, deadlines: SOON });
     const common = { CORE_TOKEN, LOG_LEVEL: 'silent', SHUTDOWN_DRAIN_MS: '0', GATEWAY_PORT: '0', PUBLIC_URL };
     const other = await startGateway(readGatewayConfig({ ...common, CORE_URL: service.coreUrl, ...gateway }), SOON);
     onTestFinished(() => other.stop());
@@ -130,7 +132,7 @@ describeWithRedis('quotas of their own', (redisUrl) => {
     return { service, askBoth, limitsTold };
   }
 
-  test('of a key, above and below the default, hold at every gateway while the key is in use, until taken away', {
+  test('of a key, above and below the default, apply at every gateway while the key is in use, until removed', {
     tags: ['8.quota'],
   }, async () => {
     const { service, limitsTold } = await twoGateways();
@@ -146,7 +148,7 @@ describeWithRedis('quotas of their own', (redisUrl) => {
     }
   });
 
-  test('of a studio hold at every gateway for all its keys, until taken away', { tags: ['8.quota'] }, async () => {
+  test('of a studio apply at every gateway for all its keys, until removed', { tags: ['8.quota'] }, async () => {
     const { service, limitsTold } = await twoGateways();
     const studio = await service.aStudioWithKey();
     const { studioId: id } = studio;
@@ -162,17 +164,7 @@ describeWithRedis('quotas of their own', (redisUrl) => {
     await expect.poll(() => limitsTold(another), { timeout: 10_000 }).toEqual([1000, 1000]);
   });
 
-  test('of a revoked key do not keep it alive: it is refused at once', { tags: ['5.7'] }, async () => {
-    const { service, limitsTold } = await twoGateways();
-    const { studioId, memberId, apiKeyId, secret } = await service.aStudioWithKey();
-    await limitsTold(secret);
-
-    await service.apiKeys.revokeApiKey({ studioId, memberId, apiKeyId });
-
-    await expectProblem(await service.get(secret), 401, 'integration_key_invalid', []);
-  });
-
-  test('and windows of a studio are one for all gateways', { tags: ['8.quota'] }, async () => {
+  test('of a studio have one window for all gateways', { tags: ['8.quota'] }, async () => {
     const { service, askBoth } = await twoGateways();
     const studio = await service.aStudioWithKey();
     await service.directory.putStudio({ studio: { id: studio.studioId, quotaLimit: 10 } });

@@ -21,14 +21,14 @@ const textOf = async (path: string) => (await get(path)).text();
 
 const CHARACTERS: Readonly<Record<string, string>> = { quot: '"', lt: '<', gt: '>', amp: '&' };
 
-/** What a browser shows of HTML. */
+/** The text of HTML as a browser shows it. */
 const shown = (html: string) =>
   html
     .replaceAll(/<[^>]*>/g, '')
     .replaceAll(/&(?:#(\d+)|(\w+));/g, (_, code, name) => CHARACTERS[name] ?? String.fromCharCode(code));
 
 describe('every page', () => {
-  test.each(PAGES)('is served to everybody, and guarded: %s', { tags: ['10.docs'] }, async (path) => {
+  test.each(PAGES)('is public, and has the security headers: %s', { tags: ['10.docs'] }, async (path) => {
     const response = await get(path);
     expect(response.status).toBe(200);
     expect(Object.fromEntries(response.headers)).toMatchObject({
@@ -46,7 +46,7 @@ describe('every page', () => {
     expect(html).not.toMatch(/<script>|<style| style=| on\w+=|\{\{/);
   });
 
-  test('leads to nothing but what is there, under any prefix', async () => {
+  test('has only links that exist, under any prefix', async () => {
     const linked = new Set<string>();
     for (const path of [...PAGES, '/docs/assets/style.css']) {
       const html = await textOf(path);
@@ -62,7 +62,7 @@ describe('every page', () => {
   });
 
   test.each([...PAGES, '/docs/assets/scalar.js', '/docs/retries.md', '/llms.txt'])(
-    'can only be read: %s',
+    'supports only GET: %s',
     async (path) => {
       for (const method of ['HEAD', 'POST']) {
         const response = await fetch(service.url + path, { method });
@@ -73,7 +73,7 @@ describe('every page', () => {
   );
 
   test.each(['/docs/assets/scalar.js', '/docs/assets/style.css', '/docs', '/docs/limits'])(
-    'and what it loads is not sent again when it is the same: %s',
+    'and its assets get 304 when they are unchanged: %s',
     async (path) => {
       // As a browser reloads; without the second header `fetch` would say that it wants nothing that was kept.
       const reload = (tag: string) => get(path, { 'if-none-match': tag, 'cache-control': 'max-age=0' });
@@ -87,11 +87,11 @@ describe('every page', () => {
   );
 });
 
-describe('for programs that read them', () => {
+describe('the docs for programs', () => {
   const INDEX = '/llms.txt';
   const texts = [INDEX, ...PAGES.filter((path) => path !== '/docs').map((path) => `${path}.md`)];
 
-  test.each(texts)('what is written is there as text, with whole links to what is there: %s', async (path) => {
+  test.each(texts)('have each page as Markdown, with absolute links that exist: %s', async (path) => {
     const response = await get(path);
     expect(response.headers.get('content-type')).toBe(
       path === INDEX ? 'text/plain; charset=utf-8' : 'text/markdown; charset=utf-8',
@@ -107,7 +107,7 @@ describe('for programs that read them', () => {
     }
   });
 
-  test('the index leads to every page, and each page to its text', async () => {
+  test('have an index of every page, and each page links to its Markdown', async () => {
     const pages = texts.filter((path) => /^\/docs\/[\w-]+\.md$/.test(path));
     const index = await textOf(INDEX);
     for (const path of pages) expect(index).toContain(`](${PUBLIC_URL}${path})`);
@@ -120,13 +120,13 @@ describe('for programs that read them', () => {
   });
 });
 
-describe('what the pages load', () => {
+describe('an asset', () => {
   test.each([
     ['scalar.js', 'text/javascript; charset=utf-8'],
     ['reference.js', 'text/javascript; charset=utf-8'],
     ['style.css', 'text/css; charset=utf-8'],
     ['icon.svg', 'image/svg+xml'],
-  ])('is served whole, and guarded: %s', async (name, mediaType) => {
+  ])('is served whole, with the security headers: %s', async (name, mediaType) => {
     const path = `/docs/assets/${name}`;
     const response = await get(path, { range: 'bytes=0-9' });
     expect(response.status).toBe(200);
@@ -145,14 +145,14 @@ describe('what the pages load', () => {
   test.each([
     ['if-match', '"other"'],
     ['if-unmodified-since', 'Thu, 01 Jan 1970 00:00:00 GMT'],
-  ])('is refused like everything that makes no sense to whoever wants it only as it was: %s', async (name, value) => {
+  ])('is refused with 400 for a precondition: %s', async (name, value) => {
     await expectProblem(await get('/docs/assets/style.css', { [name]: value }), 400, 'integration_invalid_request');
   });
 
   const script = (acceptEncoding: string) => get('/docs/assets/scalar.js', { 'accept-encoding': acceptEncoding });
 
   test.each(['gzip', 'GZIP', 'br, gzip', 'gzip;q=0.001, identity;q=0', '*', 'identity;q=0, *', '*;q=0, gzip'])(
-    'travels zipped where it is long and that is accepted: %s',
+    'is compressed when it is long and gzip is accepted: %s',
     async (acceptEncoding) => {
       const [plain, zipped] = [await script('identity'), await script(acceptEncoding)];
       expect(zipped.headers.get('content-encoding')).toBe('gzip');
@@ -176,7 +176,7 @@ describe('what the pages load', () => {
     '*;q=0',
     '*, gzip;q=0',
     'gzip;q=0.5, identity',
-  ])('travels as it is where zipped is not accepted, or not preferred: "%s"', async (acceptEncoding) => {
+  ])('is not compressed when gzip is not accepted, or not preferred: "%s"', async (acceptEncoding) => {
     const plain = await script(acceptEncoding);
     expect(plain.status).toBe(200);
     expect(plain.headers.get('content-encoding')).toBeNull();
@@ -202,7 +202,7 @@ test.each([
   '/docs/assets/',
   '/docs/assets/scalar.js.gz',
   '/docs/assets/STYLE.css',
-])('where there is no page, the answer is an error like everywhere: %s', async (path) => {
+])('a missing page gets the usual 404: %s', async (path) => {
   await expectProblem(await get(path), 404, 'route_not_found');
 });
 
@@ -226,7 +226,7 @@ test.each([
   '/docs/assets/%2fetc%2fpasswd',
   '/docs/assets//etc/passwd',
   '/docs/assets/../../../node_modules/.reference/scalar.js',
-])('no path leads out of what the docs are, or to another spelling of it: %s', async (path) => {
+])('no path leads out of the docs, or to another spelling of a page: %s', async (path) => {
   const answer = await rawRequest(service.url, lines(`GET ${path} HTTP/1.1`, 'Host: a', ''));
   await expectProblem(answer, 404, 'route_not_found');
 });
@@ -241,7 +241,7 @@ const HEADERS: Readonly<Record<number, RegExp>> = {
 
 describe('the page of a problem', () => {
   test.each(CODES)(
-    'is where the type of the error leads, and says what to do: %s',
+    'is at the URL of the type of the error, and explains what to do: %s',
     { tags: ['2.5.page'] },
     async (code, { status, title }) => {
       const page = shown(await textOf(`/docs/problems/${code}`));
@@ -256,7 +256,7 @@ describe('the page of a problem', () => {
     },
   );
 
-  test('of a code that does not tell leaves it open whether anything was written, and no other does', async () => {
+  test('of a code with an unknown outcome, and only of these, leaves open whether anything was written', async () => {
     const open: string[] = [];
     for (const [code] of CODES)
       if ((await textOf(`/docs/problems/${code}`)).includes('<p>Unknown.</p>')) open.push(code);
@@ -269,11 +269,17 @@ describe('the page of a problem', () => {
   });
 });
 
-test('the page of keys says which texts are secrets, as the service sees them', async () => {
+test('the page of keys describes the form of secrets as the service checks it', async () => {
   const page = shown(await textOf('/docs/keys'));
   const [shape = ''] = /lik_\[.*\}/.exec(page) ?? [];
   const vectors = [...page.matchAll(/\n(lik_\S+)\n(a secret|not a secret)/g)];
-  expect(vectors.map(([, , what]) => what)).toEqual(['a secret', 'a secret', 'a secret', 'not a secret', 'not a secret']);
+  expect(vectors.map(([, , what]) => what)).toEqual([
+    'a secret',
+    'a secret',
+    'a secret',
+    'not a secret',
+    'not a secret',
+  ]);
   for (const [, text = '', what] of vectors) {
     expect([text, isKeySecret(text)]).toEqual([text, what === 'a secret']);
     expect(secretsIn(`KEY="${text}"`).secrets).toEqual(what === 'a secret' ? [text] : []);
@@ -282,7 +288,7 @@ test('the page of keys says which texts are secrets, as the service sees them', 
 });
 
 describe('the page of limits', () => {
-  test("has the service's own quota", async () => {
+  test('has the configured quota', async () => {
     const page = shown(await textOf('/docs/limits'));
     expect(page).toContain('4321 requests per 77 seconds');
     const { secret } = await service.aStudioWithKey();
@@ -306,7 +312,7 @@ describe('the page of limits', () => {
   });
 });
 
-test.skipIf(!hasShellAndCurl)('the commands of the quick start do what it says', async () => {
+test.skipIf(!hasShellAndCurl)('the commands of the quick start do what the page says', async () => {
   const { secret } = await service.aStudioWithKey();
   const page = await textOf('/docs/quick-start');
   const [, create = '', read = ''] = page
@@ -322,7 +328,7 @@ test.skipIf(!hasShellAndCurl)('the commands of the quick start do what it says',
   expect(list).toContain('integration_lead_not_found');
 });
 
-test('the loop of the page on retries creates one lead, also while the service is away', async () => {
+test('the loop on the page of retries creates one lead, also while the service is unavailable', async () => {
   const [, code = ''] = /language-js">([\s\S]*?)<\/code>/.exec(await textOf('/docs/retries')) ?? [];
   const { createLead } = await import(`data:text/javascript,${encodeURIComponent(shown(code))}`);
   const { studioId, secret } = await service.aStudioWithKey();
@@ -341,7 +347,7 @@ test('the loop of the page on retries creates one lead, also while the service i
   attempts.mockRestore();
 });
 
-test('an address that has a meaning in HTML is shown as it is', async () => {
+test('an address with HTML characters is escaped', async () => {
   const odd = await aSeparateService({ gateway: { PUBLIC_URL: "https://leads.example.test/a&lt;b'" } });
   for (const path of ['/docs/quick-start', '/docs/problems/route_not_found']) {
     expect(shown(await (await fetch(odd.url + path)).text())).toContain("https://leads.example.test/a&lt;b'/");

@@ -1,8 +1,8 @@
-"""Holds Schemathesis to what the OpenAPI document cannot say: which valid data may be refused, and in which words."""
+"""A Schemathesis check for what the OpenAPI document cannot express: which valid data may be refused, with which messages."""
 
 import schemathesis
 
-# Told in words, because not every reader of JSON Schema understands a pattern for it alike.
+# Described in prose only, because readers of JSON Schema differ in their support of such patterns.
 BEYOND_SCHEMAS = {
     ("cursor", "must be unchanged, from this studio"),
     ("contact.value", "must contain at least 3 digits"),

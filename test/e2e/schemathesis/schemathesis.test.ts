@@ -9,7 +9,7 @@ import { arrangeStudio, connectToCore } from '../../support/core-clients.ts';
 import { addressOf, type RunningProcess, start } from '../../support/processes.ts';
 import { describeIf, hasCommand } from '../../support/servers.ts';
 
-/** How long requests are made up; seconds. */
+/** How long requests are generated; seconds. */
 const SECONDS = Number(process.env.SCHEMATHESIS_SECONDS ?? 20);
 
 const CORE_TOKEN = crypto.randomUUID();
@@ -30,7 +30,7 @@ describeIf(hasCommand('schemathesis'), 'Schemathesis', 'install it with .ci/inst
     const crm = connectToCore(coreUrl, CORE_TOKEN);
     const studio = await arrangeStudio(crm);
     secret = studio.secret;
-    // Made up of the examples as they are, a creation would be refused for its source, whatever else is wrong with it.
+    // The source of the document's examples has to exist: otherwise each creation would be refused for it.
     const leadSource = { studioId: studio.studioId, id: FULL_CAPTURE.sourceId, name: 'Web form', enabled: true };
     await crm.directory.putLeadSource({ leadSource });
     crm.close();
@@ -41,22 +41,22 @@ describeIf(hasCommand('schemathesis'), 'Schemathesis', 'install it with .ci/inst
     rmSync(folder, { recursive: true, force: true });
   });
 
-  test('finds no answer that the OpenAPI document does not allow, whatever it makes up from it', {
+  test('finds no response that the OpenAPI document does not allow', {
     timeout: SECONDS * 1000 + 120_000,
   }, async () => {
     const { status, output } = await run([
       ...['--config-file', join(import.meta.dirname, 'schemathesis.toml')],
       ...['run', `${url}/v1/openapi.json`, '--url', url, '--header', `Authorization: Bearer ${secret}`],
-      // In the place of the last there is a stricter one in beyond_schemas.py.
+      // beyond_schemas.py has a stricter check than the excluded one.
       ...['--checks', 'all', '--exclude-checks', 'positive_data_acceptance', '--max-time', String(SECONDS)],
       ...['--workers', '2', '--continue-on-failure', '--generation-database', 'none', '--no-color'],
     ]);
-    // It tells how to repeat what failed, and its seed.
+    // The output has the seed, and how to reproduce a failure.
     expect(status, output).toBe(0);
     expect(output).toContain('Tested: 3');
   });
 
-  test('meets no fault of the service', () => {
+  test('causes no fault of the service', () => {
     for (const { child, output } of [core, gateway]) {
       expect([child.exitCode, child.signalCode]).toEqual([null, null]);
       expect(output()).not.toMatch(/"level":[4-6]0,/);
