@@ -13,7 +13,7 @@ import { CORE_TOKEN, type GrpcCaller, grpcCaller, startTestCore, type TestCore }
 import { temporaryFolder } from '../support/processes.ts';
 import { startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 
-/** What each language's examples need. They fetch the rest themselves, from where the machine's own settings say. */
+/** The tools that each language's examples need. They fetch their packages from the registries that the machine is configured for. */
 const TOOLS = {
   typescript: [],
   python: [`python3 -c 'import ensurepip'`],
@@ -23,10 +23,10 @@ const TOOLS = {
   ruby: ['ruby -e \'require "grpc"\'', 'grpc_tools_ruby_protoc --version'],
 };
 
-/** Programs whose library repeats calls by itself, as the service config says. */
+/** Programs whose library retries calls automatically, by the service config. */
 const REPEATING = /^(examples\/grpc\/go\/bin\/grpc|java|ruby) ?/;
 
-// Fetching and compiling takes its time on a machine that has never done it, and is busy; so do programs there.
+// Fetching and compiling without caches is slow on a busy machine, and so are the programs.
 vi.setConfig({ hookTimeout: 600_000, testTimeout: 120_000 });
 
 let core: TestCore;
@@ -43,7 +43,7 @@ afterAll(async () => {
   await core.stop();
 });
 
-/** A studio that has leads already. */
+/** Creates a studio with leads. */
 async function aStudioWithLeads(count: number): Promise<string> {
   const id = `studio-${randomUUID()}`;
   await caller.call('DirectoryService/PutStudio', { studio: { id, status: 'STUDIO_STATUS_ACTIVE' } });
@@ -55,14 +55,14 @@ async function aStudioWithLeads(count: number): Promise<string> {
   return id;
 }
 
-/** Expects what every example prints when all goes well. */
+/** Expects the output of a successful example. */
 function expectAllDone({ status, stdout, stderr }: Outcome, leads: number): void {
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   const [, id] = /^created (\S+)\n/.exec(stdout) ?? [];
   expect(stdout).toBe(`created ${id}\nreplayed ${id}\nrefused IDEMPOTENCY_CONFLICT\nlisted ${leads}\n`);
 }
 
-/** Runs what keeps a copy, and kills it and the core while leads are created, moved, corrected and erased. */
+/** Runs a consumer that keeps a copy, and kills it and the core while leads are created, moved, corrected and erased. */
 async function expectEqualCopy(commands: string): Promise<void> {
   const folder = temporaryFolder();
   const copyPath = join(folder, 'copy.db');
@@ -110,7 +110,7 @@ async function expectEqualCopy(commands: string): Promise<void> {
     consumer = begin();
     await deployment.serves();
   }
-  // However busy the machine is: enough to be wrong about.
+  // On a busy machine, wait for enough leads to make the comparison meaningful.
   await vi.waitUntil(() => known.length >= 30, { timeout: 60_000 });
   isOver = true;
   await writing;
@@ -131,15 +131,15 @@ async function expectEqualCopy(commands: string): Promise<void> {
   await expect.poll(copied, { timeout: 40_000, interval: 500 }).toEqual(there);
 }
 
-/** What became of getting what a language's examples need, once that was tried. */
-const got = new Map<string, Outcome>();
+/** The result of installing each language's packages. */
+const installs = new Map<string, Outcome>();
 
-/** Without a network the examples cannot get what they need: told on a developer's machine, a failure in CI. */
-function needWhatIsGot(language: string, { skip }: TestContext): void {
-  const outcome = got.get(language);
+/** Skips the test when the packages could not be installed, for instance offline; in CI that is a failure. */
+function requireInstalled(language: string, { skip }: TestContext): void {
+  const outcome = installs.get(language);
   if (outcome?.status === 0) return;
   const reason = `${language} has not got what it needs: ${outcome?.stderr || outcome?.stdout}`;
-  // Where a tool is missing, nothing was tried.
+  // No outcome: a tool is missing, so nothing was installed.
   if (outcome && process.env.CI === 'true') throw new Error(reason);
   console.warn(`NOT RUN: ${reason}`);
   skip(reason);
@@ -148,23 +148,17 @@ function needWhatIsGot(language: string, { skip }: TestContext): void {
 for (const [language, tools] of Object.entries(TOOLS)) {
   describeWithTools(tools, `gRPC examples in ${language}`, () => {
     beforeAll(async () => {
-      got.set(language, await runCommands(commandsOf(`${language}-get`)));
+      installs.set(language, await runCommands(commandsOf(`${language}-get`)));
     });
 
-    const needWhatItGets = (context: TestContext) => needWhatIsGot(language, context);
+    const requirePackages = (context: TestContext) => requireInstalled(language, context);
 
     for (const command of commandsOf(`${language}-run`).trim().split('\n')) {
       const run = (env: Record<string, string>) =>
         runCommands(command, { CORE_ADDRESS: `127.0.0.1:${core.port}`, CORE_TOKEN, ...env });
 
-      test(`creates, creates again, is refused, and lists all pages: ${command}`, async (context) => {
-        needWhatItGets(context);
-        const STUDIO_ID = await aStudioWithLeads(4);
-        expectAllDone(await run({ STUDIO_ID }), 5);
-      });
-
       test(`tells why it is not let in without the token: ${command}`, async (context) => {
-        needWhatItGets(context);
+        requirePackages(context);
         expect(await run({ STUDIO_ID: 'any', CORE_TOKEN: 'wrong' })).toMatchObject({
           status: 1,
           stdout: '',
@@ -173,11 +167,11 @@ for (const [language, tools] of Object.entries(TOOLS)) {
       });
 
       test(`makes one lead when the connection breaks before the reply: ${command}`, async (context) => {
-        needWhatItGets(context);
+        requirePackages(context);
         const STUDIO_ID = await aStudioWithLeads(0);
         const proxy = await startProxy('127.0.0.1', core.port);
         proxies.push(proxy);
-        // The first thing that comes back over HTTP/2 need not be the reply: let it be carried out.
+        // The first bytes returned over HTTP/2 need not be the reply: give the core time to execute the request.
         proxy.loseReplies({ of: (bytes) => bytes.includes('@example.com'), afterMs: 300 });
 
         const outcome = await run({ STUDIO_ID, CORE_ADDRESS: `127.0.0.1:${proxy.port}` });
@@ -186,9 +180,10 @@ for (const [language, tools] of Object.entries(TOOLS)) {
         expectAllDone(outcome, 1);
       });
 
+      // A retried page proves everything the plain run does, so these programs need no plain run.
       if (REPEATING.test(command)) {
         test(`asks for a page again when the core goes away before the reply: ${command}`, async (context) => {
-          needWhatItGets(context);
+          requirePackages(context);
           const STUDIO_ID = await aStudioWithLeads(4);
           const proxy = await startProxy('127.0.0.1', core.port);
           proxies.push(proxy);
@@ -200,12 +195,18 @@ for (const [language, tools] of Object.entries(TOOLS)) {
           expect(proxy.lost()).toBe(2);
           expectAllDone(outcome, 5);
         });
+      } else {
+        test(`creates, creates again, is refused, and lists all pages: ${command}`, async (context) => {
+          requirePackages(context);
+          const STUDIO_ID = await aStudioWithLeads(4);
+          expectAllDone(await run({ STUDIO_ID }), 5);
+        });
       }
     }
 
     if (language === 'python') {
       test('the standard health client sees that the core serves, and that it stops while it still answers', async (context) => {
-        needWhatItGets(context);
+        requirePackages(context);
         const stopping = await startTestCore({ SHUTDOWN_DRAIN_MS: '5000' });
         let stopped: Promise<void> | undefined;
 
@@ -228,10 +229,10 @@ for (const [language, tools] of Object.entries(TOOLS)) {
   });
 }
 
-// After the others, and one after the other: what they begin has to end with them.
+// Sequential and after the others: each test stops the processes that it starts.
 for (const language of ['typescript', 'python']) {
   test(`a copy in ${language} is the store in the end, though it and the core are killed time and again`, async (context) => {
-    needWhatIsGot(language, context);
+    requireInstalled(language, context);
     await expectEqualCopy(commandsOf(`${language}-copy`));
   });
 }

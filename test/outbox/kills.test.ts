@@ -8,13 +8,13 @@ import { startProxy } from '../support/tcp-proxy.ts';
 import { onEachDatabase } from './on-each-database.ts';
 import { aCapture, eventually, type RunningDriver, TABLE, type Website } from './website.ts';
 
-/** How many processes are killed at random, for each language on each database. */
+/** The number of random kills for each language on each database. */
 const KILLS = sizeOf('OUTBOX_KILLS', { usual: 6, soak: 100 });
 
-/** What is killed when, and what is added meanwhile, follows from this. */
+/** Seeds the random kills, delays and leads. */
 const SEED = Number(process.env.OUTBOX_SEED ?? randomInt(2 ** 32));
 
-// Hundreds of processes are started, on two cores.
+// The suite starts hundreds of processes on two cores.
 vi.setConfig({ testTimeout: 120_000 + KILLS * 20_000, hookTimeout: 300_000 });
 console.info(`Kills of outboxes from OUTBOX_SEED=${SEED}`);
 
@@ -22,11 +22,11 @@ const service = aService();
 
 const LEASE_MS = 5 * 60 * 1000;
 
-/** Whether bytes are a request that creates a lead. */
+/** Whether the bytes contain a request that creates a lead. */
 const isCreation = (request: Buffer): boolean => request.includes('POST /v1/');
 
 onEachDatabase(service, ({ name, aWebsite }) => {
-  /** A website with a lead that waits, and a proxy on the way to the service. */
+  /** A website with a waiting lead, and a proxy between it and the service. */
   async function aWaitingLead(onTestFinished: (end: () => Promise<void>) => void) {
     const website = await aWebsite();
     const { hostname, port } = new URL(service.url);
@@ -37,8 +37,8 @@ onEachDatabase(service, ({ name, aWebsite }) => {
     return { website, proxy, capture, env: { LEAD_INTAKE_URL: `http://127.0.0.1:${proxy.port}` } };
   }
 
-  /** Has the lead still be there, left to whoever was killed; then it arrives, and there is one. */
-  async function expectSentOnceInTheEnd(website: Website, displayName: string): Promise<void> {
+  /** Expects the lead to be leased to the killed worker, and to be delivered once after the lease. */
+  async function expectSentOnceAfterLease(website: Website, displayName: string): Promise<void> {
     const [row] = await website.rows();
     expect(row).toMatchObject({ state: 'waiting', attempts: 1, capture: expect.stringContaining(displayName) });
     expect((await website.ask('deliver')).result).toMatchObject({ delivered: 0, postponed: 0, waiting: 1 });
@@ -50,16 +50,6 @@ onEachDatabase(service, ({ name, aWebsite }) => {
     expect(await website.leads()).toEqual([displayName]);
   }
 
-  test(`${name}: a worker that is killed before the service has the request`, async ({ onTestFinished }) => {
-    const { website, proxy, capture, env } = await aWaitingLead(onTestFinished);
-    proxy.silence();
-    const worker = website.begin('deliver', {}, env);
-    await eventually(() => proxy.opened() > 0);
-    await worker.process.kill();
-    expect(await website.leads()).toEqual([]);
-    await expectSentOnceInTheEnd(website, capture.displayName);
-  });
-
   test(`${name}: a worker that is killed when the service has answered, and it has no answer`, async ({
     onTestFinished,
   }) => {
@@ -69,7 +59,7 @@ onEachDatabase(service, ({ name, aWebsite }) => {
     await eventually(() => proxy.lost() > 0);
     await worker.process.kill();
     expect(await website.leads()).toEqual([capture.displayName]);
-    await expectSentOnceInTheEnd(website, capture.displayName);
+    await expectSentOnceAfterLease(website, capture.displayName);
   });
 
   test(`${name}: a worker that is killed before it takes a lead up, or before it notes the answer`, async ({
@@ -82,7 +72,7 @@ onEachDatabase(service, ({ name, aWebsite }) => {
     await early.process.kill();
     await release();
     expect(proxy.opened()).toBe(0);
-    // A server may still carry out what it was told by who is gone.
+    // The database server may still execute statements of the killed worker.
     await website.database.endConnections();
     await website.database.run(`UPDATE ${TABLE} SET attempts = 0`);
     await website.letTimePass();
@@ -124,7 +114,7 @@ onEachDatabase(service, ({ name, aWebsite }) => {
     };
 
     const rolledBack: string[] = [];
-    const said: string[] = [];
+    const reported: string[] = [];
     for (let kills = 0; kills < KILLS; kills += 2) {
       const leads = Array.from({ length: 6 }, () => {
         const capture = aCapture();
@@ -136,15 +126,15 @@ onEachDatabase(service, ({ name, aWebsite }) => {
       await website.letTimePass();
       const form = begin('add', { leads });
       const workers = [begin('deliver', {}), begin('deliver', {})];
-      // One of the workers is let be, or both are killed.
+      // Kill both workers, or only one.
       await Promise.all([kill(form), ...workers.slice(chance.between(0, 1)).map(kill)]);
       await Promise.all([...running].map(({ process }) => process.ended()));
       running.clear();
-      said.push(...form.lines().flatMap(({ added }) => (added === undefined ? [] : [String(added)])));
+      reported.push(...form.lines().flatMap(({ added }) => (added === undefined ? [] : [String(added)])));
     }
     proxy.heal();
     await website.letTimePass();
-    // What is told by who was killed may still be carried out.
+    // The database server may still execute statements of killed processes.
     await website.database.endConnections();
     for (let waiting = 1; waiting > 0; ) {
       const { result } = await website.ask('deliver');
@@ -162,7 +152,7 @@ onEachDatabase(service, ({ name, aWebsite }) => {
     for (const row of rows) expect(row, because).toMatchObject({ state: 'delivered', capture: null });
     const keys = rows.map(({ idempotency_key }) => idempotency_key);
     expect(
-      said.filter((key) => !keys.includes(key)),
+      reported.filter((key) => !keys.includes(key)),
       because,
     ).toEqual([]);
   });

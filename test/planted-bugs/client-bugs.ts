@@ -159,7 +159,7 @@ export const TYPESCRIPT_BUGS: readonly ClientBug[] = [
     name: 'the back-off does not double',
     caughtBy: 'repeating/back-off-doubles',
     says: 'ms, not 2000 or more',
-    patches: [{ file: SEND, find: 'FIRST_BACK_OFF_MS * 2 ** (attempts - 1)', put: 'FIRST_BACK_OFF_MS' }],
+    patches: [{ file: SEND, find: 'FIRST_BACKOFF_MS * 2 ** (attempts - 1)', put: 'FIRST_BACKOFF_MS' }],
   },
   {
     name: 'Retry-After is not waited for',

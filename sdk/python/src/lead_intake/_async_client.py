@@ -18,9 +18,9 @@ T = TypeVar("T")
 
 class AsyncLeadIntakeClient:
     """
-    The API with one key, for asyncio. What comes of a request is told by a LeadIntakeError; a ValueError, of
-    text that cannot stand in a header, comes before anything is sent. Whoever cancels a creation does not hear whether
-    the lead was written, and repeats it with the same idempotency key to know.
+    A client of the API with one key, for asyncio. A request that fails raises a LeadIntakeError; a key that is not a
+    valid header value raises a ValueError before anything is sent. After cancelling a creation, repeat it with the same
+    idempotency key to learn whether the lead was written.
     """
 
     def __init__(
@@ -33,12 +33,12 @@ class AsyncLeadIntakeClient:
         http_client: httpx2.AsyncClient | None = None,
     ) -> None:
         """
-        :param base_url: where the API is, without ``/v1``: ``https://api.example.com``
+        :param base_url: the base URL of the API, without ``/v1``: ``https://api.example.com``
         :param api_key: the secret of an API key, ``lik_…``; keep it on the server
-        :param deadline_seconds: when to give up on a request, over all of its attempts
-        :param attempt_timeout_seconds: when to give up on one attempt
-        :param http_client: sends the requests, in place of one of the client's own; whoever gives it closes it
-        :raises ValueError: when the address, the key or a time cannot be one
+        :param deadline_seconds: the time limit of a request over all attempts
+        :param attempt_timeout_seconds: the time limit of one attempt
+        :param http_client: sends the requests instead of a client of its own; the caller closes it
+        :raises ValueError: when the base URL, the key or a time limit is invalid
         """
         self._calls = Calls(base_url, api_key)
         self._limits = Limits(deadline_seconds, attempt_timeout_seconds)
@@ -47,28 +47,28 @@ class AsyncLeadIntakeClient:
 
     async def create_lead(self, capture: LeadCapture, *, idempotency_key: str | None = None) -> CreatedLead:
         """
-        Creates a lead, and makes sure of it: a creation whose outcome is unknown is repeated with the same key.
+        Create a lead. Repeats a creation whose outcome is unknown with the same key.
 
-        :param idempotency_key: a UUID that stands for this lead, the same whenever its creation is repeated: kept with
-            the data, it survives a crash of the caller; unless given, one is made for this call and its attempts
+        :param idempotency_key: a UUID that identifies this creation; store it with the data and reuse it to repeat the
+            creation after a crash. By default one is generated for this call and its attempts
         """
         return await self._send(self._calls.create_lead(capture, idempotency_key))
 
     async def get_lead(self, lead_id: str) -> Lead:
-        """Reads a lead as it stands."""
+        """Return the current state of a lead."""
         return await self._send(self._calls.get_lead(lead_id))
 
     async def list_leads(self, *, limit: int | None = None, cursor: str | None = None) -> LeadList:
         """
-        Reads one page of the list, newest first.
+        Return one page of leads, newest first.
 
-        :param limit: leads per page, 1 to 100; unless told, 25
-        :param cursor: the ``next_cursor`` of the page before; unless given, the first page
+        :param limit: leads per page, 1 to 100; default: 25
+        :param cursor: the ``next_cursor`` of the previous page; default: the first page
         """
         return await self._send(self._calls.list_leads(limit, cursor))
 
     async def all_leads(self, *, limit: int | None = None) -> AsyncIterator[Lead]:
-        """All leads, newest first; pages are asked for as they are needed, each with a deadline of its own."""
+        """Iterate over all leads, newest first. Requests each page when it is needed, with a deadline per page."""
         cursor: str | None = None
         while True:
             page = await self.list_leads(limit=limit, cursor=cursor)
@@ -79,7 +79,7 @@ class AsyncLeadIntakeClient:
                 return
 
     async def aclose(self) -> None:
-        """Closes the connections that are kept open."""
+        """Close idle connections, unless the HTTP client was passed in."""
         if self._owns_http:
             await self._http.aclose()
 
@@ -102,7 +102,7 @@ class AsyncLeadIntakeClient:
     async def _attempt(self, call: Call[T], timeout: float) -> Answer[T] | Problem | Silence:
         request = call.to_request(timeout)
         try:
-            # The library bounds each step only: an answer that comes byte by byte would last for as long as it likes.
+            # The HTTP library only limits single steps: a response sent byte by byte would never time out.
             with anyio.fail_after(timeout):
                 response, content = await self._exchange(request)
         except Exception as cause:

@@ -1,4 +1,4 @@
-"""What comes of sending a request once, and what follows from it for the next attempt."""
+"""The outcome of one attempt, and what it implies for the next one."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from .errors import (
 
 T = TypeVar("T")
 
-#: Makes what a call gives of the answer's JSON and headers; raises what a dictionary or a conversion does otherwise.
+#: Builds a call's result from the response's JSON and headers; raises the errors of dict access and conversions.
 Read = Callable[[Any, httpx2.Headers], T]
 
-#: No answer of the service is nearly as long; bytes, once they are unpacked.
+#: The maximum size of a decompressed response; bytes. Far more than the service's longest response.
 _MAX_CONTENT = 4 * 1024 * 1024
 
-#: Failures at which the request never left.
+#: Errors after which the request was certainly not sent.
 _NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 
 
 class NotAnAnswerError(ValueError):
-    """What has come is no answer of the service. The message has nothing in it that came."""
+    """The response is not from the service. The message contains nothing of the response."""
 
 
 class Content:
-    """What an answer has in it, as it comes: whoever reads it stops when it is too long."""
+    """The received part of a response body. The reader stops when it is too long."""
 
     def __init__(self) -> None:
         self.bytes = bytearray()
@@ -47,20 +47,20 @@ class Content:
 
     @property
     def is_too_long(self) -> bool:
-        """Whether the service cannot have sent it."""
+        """Whether it exceeds the maximum size."""
         return len(self.bytes) > _MAX_CONTENT
 
 
 @dataclass(frozen=True)
 class Answer(Generic[T]):
-    """What was asked for."""
+    """A successful result."""
 
     value: T
 
 
 @dataclass(frozen=True)
 class Problem:
-    """The service has said no."""
+    """A problem returned by the service."""
 
     status: int
     body: dict[str, Any]
@@ -76,14 +76,14 @@ class Problem:
 
     @property
     def leaves_outcome_open(self) -> bool:
-        """Whether the attempt, taken alone, may have written something without saying so."""
+        """Whether this attempt alone may have written the lead without reporting it."""
         return self.status >= 500 and self.body["code"] != "integration_rate_unavailable"
 
     @property
     def settles_outcome(self) -> bool:
         """
-        Whether it also settles what earlier attempts have left open: the service has looked at the idempotency key, or
-        at data that would have been refused before, too. Others (a revoked key, a quota) say nothing of it.
+        Whether it also settles earlier attempts: the service has looked up the idempotency key, or the data would have
+        been refused before as well. Other refusals (a revoked key, a quota) say nothing about them.
         """
         return self.status in (400, 409)
 
@@ -117,10 +117,10 @@ class Problem:
 
 @dataclass(frozen=True)
 class Silence:
-    """The service has not answered: nobody has, or something on the way."""
+    """No response of the service: none at all, or one of an intermediary such as a proxy."""
 
     cause: Exception
-    #: What something on the way has answered.
+    #: The response of the intermediary.
     response: httpx2.Response | None = None
 
     @property
@@ -141,7 +141,7 @@ class Silence:
 
     @property
     def is_worth_repeating(self) -> bool:
-        # Something on the way may answer 200 in the service's place for a while.
+        # A proxy may temporarily respond with 200 in place of the service.
         return self.response is None or self.response.is_success or _is_passing(self.response.status_code)
 
     def to_error(self, written: Written, idempotency_key: str | None, attempts: int) -> LeadIntakeError:
@@ -153,7 +153,7 @@ class Silence:
 
 
 def read_response(response: httpx2.Response, content: Content, read: Read[T]) -> Answer[T] | Problem | Silence:
-    """Reads what was answered; what the service would not answer is not from the service."""
+    """Read a response. Anything not in the service's form counts as no response."""
     if content.is_too_long:
         return Silence(NotAnAnswerError(f"the answer {response.status_code} is longer than 4 MiB"), response)
     media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -189,7 +189,7 @@ def _texts_by_field(fields: object) -> dict[str, list[str]]:
 
 def _retry_after(headers: httpx2.Headers) -> int | None:
     value = headers.get("retry-after", "")
-    # A date would be held against a clock that may be wrong. More digits than these would outlast every deadline, too.
+    # Dates are ignored: the local clock may be wrong. Ten digits already exceed every deadline.
     return int(value[:10]) if re.fullmatch("[0-9]+", value) else None
 
 

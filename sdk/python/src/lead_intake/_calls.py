@@ -1,4 +1,4 @@
-"""The calls of the API: what is sent, and what is made of the answer."""
+"""The calls of the API: their requests, and how responses are read."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Call(Generic[T]):
-    """A request, the same in all attempts."""
+    """A request, identical in all attempts."""
 
     request: httpx2.Request
     read: Read[T]
-    #: None for requests that read.
+    #: None for reads.
     idempotency_key: str | None = None
 
     def to_request(self, timeout_seconds: float) -> httpx2.Request:
-        """The request of one attempt, of which no step takes longer."""
+        """Return the request of one attempt, with a time limit for each step."""
         timeout = httpx2.Timeout(timeout_seconds).as_dict()
         request = self.request
         return httpx2.Request(
@@ -40,7 +40,7 @@ class Call(Generic[T]):
 
 
 class Calls:
-    """Makes the calls of one API key."""
+    """Builds the calls of one API key."""
 
     def __init__(self, base_url: str, api_key: str) -> None:
         url = httpx2.URL(base_url)

@@ -22,8 +22,8 @@ T = TypeVar("T")
 
 class LeadIntakeClient:
     """
-    The API with one key. What comes of a request is told by a LeadIntakeError; a ValueError, of text that cannot stand
-    in a header, comes before anything is sent. Threads may share a client.
+    A client of the API with one key. A request that fails raises a LeadIntakeError; a key that is not a valid header
+    value raises a ValueError before anything is sent. Thread-safe.
     """
 
     def __init__(
@@ -36,12 +36,12 @@ class LeadIntakeClient:
         http_client: httpx2.Client | None = None,
     ) -> None:
         """
-        :param base_url: where the API is, without ``/v1``: ``https://api.example.com``
+        :param base_url: the base URL of the API, without ``/v1``: ``https://api.example.com``
         :param api_key: the secret of an API key, ``lik_…``; keep it on the server
-        :param deadline_seconds: when to give up on a request, over all of its attempts
-        :param attempt_timeout_seconds: when to give up on one attempt
-        :param http_client: sends the requests, in place of one of the client's own; whoever gives it closes it
-        :raises ValueError: when the address, the key or a time cannot be one
+        :param deadline_seconds: the time limit of a request over all attempts
+        :param attempt_timeout_seconds: the time limit of one attempt
+        :param http_client: sends the requests instead of a client of its own; the caller closes it
+        :raises ValueError: when the base URL, the key or a time limit is invalid
         """
         self._calls = Calls(base_url, api_key)
         self._limits = Limits(deadline_seconds, attempt_timeout_seconds)
@@ -50,28 +50,28 @@ class LeadIntakeClient:
 
     def create_lead(self, capture: LeadCapture, *, idempotency_key: str | None = None) -> CreatedLead:
         """
-        Creates a lead, and makes sure of it: a creation whose outcome is unknown is repeated with the same key.
+        Create a lead. Repeats a creation whose outcome is unknown with the same key.
 
-        :param idempotency_key: a UUID that stands for this lead, the same whenever its creation is repeated: kept with
-            the data, it survives a crash of the caller; unless given, one is made for this call and its attempts
+        :param idempotency_key: a UUID that identifies this creation; store it with the data and reuse it to repeat the
+            creation after a crash. By default one is generated for this call and its attempts
         """
         return self._send(self._calls.create_lead(capture, idempotency_key))
 
     def get_lead(self, lead_id: str) -> Lead:
-        """Reads a lead as it stands."""
+        """Return the current state of a lead."""
         return self._send(self._calls.get_lead(lead_id))
 
     def list_leads(self, *, limit: int | None = None, cursor: str | None = None) -> LeadList:
         """
-        Reads one page of the list, newest first.
+        Return one page of leads, newest first.
 
-        :param limit: leads per page, 1 to 100; unless told, 25
-        :param cursor: the ``next_cursor`` of the page before; unless given, the first page
+        :param limit: leads per page, 1 to 100; default: 25
+        :param cursor: the ``next_cursor`` of the previous page; default: the first page
         """
         return self._send(self._calls.list_leads(limit, cursor))
 
     def all_leads(self, *, limit: int | None = None) -> Iterator[Lead]:
-        """All leads, newest first; pages are asked for as they are needed, each with a deadline of its own."""
+        """Iterate over all leads, newest first. Requests each page when it is needed, with a deadline per page."""
         cursor: str | None = None
         while True:
             page = self.list_leads(limit=limit, cursor=cursor)
@@ -81,7 +81,7 @@ class LeadIntakeClient:
                 return
 
     def close(self) -> None:
-        """Closes the connections that are kept open."""
+        """Close idle connections, unless the HTTP client was passed in."""
         if self._owns_http:
             self._http.close()
 
@@ -113,10 +113,10 @@ class LeadIntakeClient:
         return read_response(response, content, call.read)
 
     def _exchange(self, request: httpx2.Request, end: float) -> tuple[httpx2.Response, Content]:
-        """Sends a request and reads the answer; ends by itself when nobody waits for it any more."""
+        """Send a request and read the response; raises once the caller no longer waits."""
 
         def before_step(step: str, _: object) -> None:
-            # Looking up a name may have lasted: the caller was told by now what became of the request.
+            # Name resolution may have outlasted the attempt: its failure is already reported, so do not send.
             if step.endswith("send_request_headers.started"):
                 _raise_after(end)
 
@@ -138,9 +138,9 @@ def _raise_after(end: float) -> None:
 
 def _within(seconds: float, work: Callable[[], T]) -> T:
     """
-    Does work, and leaves it to itself when it takes longer. The library bounds each step only, and looking up a name not
-    even that: an answer that comes byte by byte would keep the caller for as long as it likes. The work ends by itself
-    once it notices.
+    Run work in a thread and stop waiting for it after a time limit. The HTTP library only limits single steps, and name
+    resolution not at all: a response sent byte by byte would block the caller indefinitely. The abandoned work ends when
+    it next checks the time.
     """
     future: Future[T] = Future()
 

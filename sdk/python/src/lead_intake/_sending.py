@@ -1,4 +1,4 @@
-"""Attempt after attempt, while that may help and time is left: what waits and sends stands elsewhere."""
+"""Decides whether and when to retry, without I/O: the clients wait and send."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from dataclasses import dataclass
 from ._attempt import Problem, Silence
 from .errors import Written
 
-#: The first back-off, and the longest; seconds.
+#: The first and the maximum backoff; seconds.
 _FIRST_BACK_OFF = 0.5
 _MAX_BACK_OFF = 30.0
 
-#: With less time left than this, another attempt would more likely confuse the outcome than settle it; seconds.
-_SHORTEST_ATTEMPT = 1.0
+#: The minimum time for another attempt; seconds. With less, it would likely time out and leave the outcome unknown.
+_MIN_ATTEMPT = 1.0
 
 _log = logging.getLogger("lead_intake")
 
 
 @dataclass(frozen=True)
 class Limits:
-    """When to give up."""
+    """Time limits."""
 
-    #: On a request, over all of its attempts.
+    #: Of a request, over all attempts.
     deadline_seconds: float
-    #: On one attempt.
+    #: Of one attempt.
     attempt_timeout_seconds: float
 
     def __post_init__(self) -> None:
@@ -46,19 +46,19 @@ class Sending:
         self._is_open = False
 
     def attempt_timeout(self) -> float:
-        """When to give up on the attempt that begins now; seconds, more than none."""
+        """Return the time limit of the attempt that begins now; seconds, more than 0."""
         return min(self._limits.attempt_timeout_seconds, max(0.001, self._end - time.monotonic()))
 
     def time_to_wait_after(self, failed: Problem | Silence) -> float:
         """
-        How long to wait before the next attempt; seconds.
+        Return the delay before the next attempt; seconds.
 
         :raises ProblemError, NoAnswerError: there is no next attempt
         """
         self._attempts += 1
         self._is_open = (self._is_open and not failed.settles_outcome) or failed.leaves_outcome_open
         seconds = _back_off(self._attempts, failed.retry_after_seconds or 0)
-        is_in_time = time.monotonic() + seconds + _SHORTEST_ATTEMPT < self._end
+        is_in_time = time.monotonic() + seconds + _MIN_ATTEMPT < self._end
         if not failed.is_worth_repeating or not is_in_time:
             written: Written = "unknown" if self._idempotency_key is not None and self._is_open else "no"
             raise failed.to_error(written, self._idempotency_key, self._attempts)
@@ -67,6 +67,6 @@ class Sending:
 
 
 def _back_off(attempts: int, retry_after_seconds: int) -> float:
-    """Doubles with each attempt, by chance up to a half shorter, and never before the service wants the next one."""
+    """Exponential backoff with up to half of it as jitter; never less than ``Retry-After``."""
     half = min(_MAX_BACK_OFF, _FIRST_BACK_OFF * 2.0 ** (attempts - 1)) / 2
     return max(half, retry_after_seconds) + random.random() * half

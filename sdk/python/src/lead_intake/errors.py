@@ -1,23 +1,23 @@
-"""What becomes of a request that fails."""
+"""The errors of failed requests."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-#: Whether this request has written its lead, over all of its attempts. A request that reads writes nothing.
+#: Whether any attempt of a request may have written its lead. Always ``no`` for reads.
 Written = Literal["no", "unknown"]
 
 
 class LeadIntakeError(Exception):
-    """A request that failed: a ProblemError or a NoAnswerError."""
+    """The base class of request errors: a ProblemError or a NoAnswerError."""
 
-    #: ``no``: nothing was written. ``unknown``: an attempt may have written the lead; create it again with the same
-    #: data and this idempotency key, at any later time, and the answer is the one lead.
+    #: ``no``: nothing was written. ``unknown``: an attempt may have written the lead; repeat the creation at any later
+    #: time with the same data and this idempotency key to get the one lead.
     written: Written
-    #: The key that the creation was sent with, to resume it; None for requests that read.
+    #: The idempotency key of the creation, for resuming it; None for reads.
     idempotency_key: str | None
-    #: How often the request was sent.
+    #: The number of times the request was sent.
     attempts: int
 
     def __init__(self, message: str, *, written: Written, idempotency_key: str | None, attempts: int) -> None:
@@ -29,7 +29,7 @@ class LeadIntakeError(Exception):
 
 
 class ProblemError(LeadIntakeError):
-    """The service has answered with a problem, which a retry has not helped, or cannot help. Decide by its code."""
+    """The service refused the request or failed, and retries did not or cannot help. Branch on ``code``."""
 
     def __init__(
         self,
@@ -47,32 +47,32 @@ class ProblemError(LeadIntakeError):
         attempts: int,
     ) -> None:
         super().__init__(str(detail or title), written=written, idempotency_key=idempotency_key, attempts=attempts)
-        #: The address of the page that explains the code.
+        #: The URL of the page that documents the code.
         self.type = type
         self.title = title
         self.status = status
-        #: Equals a ProblemCode; the service may come to have others.
+        #: Equals a ProblemCode; newer services may return others.
         self.code = code
-        #: What happened this time, for people.
+        #: A human-readable explanation of this occurrence.
         self.detail = detail
-        #: What is wrong, by header, parameter, or path into the body such as ``contact.value``.
+        #: Validation messages by header, parameter, or path into the body such as ``contact.value``.
         self.fields = fields
-        #: The name of the last attempt in the logs of the service.
+        #: The id of the last attempt in the service's logs.
         self.request_id = request_id
-        #: How long the service asks to wait before the next attempt.
+        #: The ``Retry-After`` of the response; seconds.
         self.retry_after_seconds = retry_after_seconds
 
 
 class LeadAlreadyOpenError(ProblemError):
-    """409: the contact has an open lead, under another key or from elsewhere. A normal outcome: the studio knows it."""
+    """409: the contact already has an open lead, created with another key or elsewhere. A normal outcome."""
 
-    #: The id of that lead; None when the API key may not read leads.
+    #: The id of the open lead; None when the API key may not read leads.
     existing_lead_id: str | None = None
 
 
 class IdempotencyConflictError(ProblemError):
-    """409: the idempotency key has already created a lead, with other data. New data needs a new key."""
+    """409: the idempotency key was already used to create a lead with different data. New data needs a new key."""
 
 
 class NoAnswerError(LeadIntakeError):
-    """The service has given no answer that can be understood. ``__cause__`` says why: the network, or the time."""
+    """No valid response of the service was received: the network failed or the deadline passed. See ``__cause__``."""

@@ -1,4 +1,4 @@
-"""Store first, send later: leads in a table of the website's own database, and the worker that sends them."""
+"""An outbox: stores leads in a table of the website's own database, and sends them later."""
 
 from ._database import Connection, Engine
 from ._entries import Attention, Delivery, Entry, SettledLead

@@ -1,4 +1,4 @@
-"""One pass over what is due."""
+"""One pass over the due leads."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from ._outcome import Outcome, Postponed, Settled, postponed_by, send
 from ._rows import Rows, TakenUp
 from .errors import OutboxError
 
-#: Is told of what is settled.
+#: Called for each settled lead.
 Listener = Callable[[SettledLead], object]
 
-#: So many in a row without an answer, and the service is taken to be away.
-_UNANSWERED_AT_MOST = 3
+#: After this many consecutive leads without a response, the service is considered unavailable.
+_MAX_UNANSWERED = 3
 
 _log = logging.getLogger("lead_intake")
 
 
 class Pass:
     """
-    Each lead is taken up before it is sent, and noted after it was answered: who is killed in between leaves it
-    waiting, and it is sent again with the same key.
+    Leases each lead before sending it and stores the outcome afterwards. When the worker is killed in between, the lead
+    keeps waiting and is sent again with the same key.
     """
 
     def __init__(
@@ -41,9 +41,9 @@ class Pass:
 
     def run(self, limit: int, is_to_stop: Callable[[], bool]) -> Delivery:
         """
-        :raises OutboxError: when the listener, or sending a lead, has failed; the others were sent all the same
+        :raises OutboxError: when the listener or sending a lead failed; the other leads were still sent
         """
-        # One lead has asked; the quota is of all.
+        # A 429 for one lead holds for all: they share the quota.
         self._stopped_because = self._rows.used_up_quota()
         for key, next_attempt_at in self._rows.due(limit):
             if is_to_stop():
@@ -66,7 +66,7 @@ class Pass:
         )
 
     def _deal_with(self, lead: TakenUp) -> None:
-        outcome = self._tell(lead, self._send(lead))
+        outcome = self._notify(lead, self._send(lead))
         is_noted = self._rows.note(lead, outcome)
         if is_noted:
             self._counts[outcome.state] += 1
@@ -75,7 +75,7 @@ class Pass:
         if not isinstance(outcome, Settled):
             if is_noted:
                 _log.warning("lead %s is %s: %s", lead.key, outcome.state, outcome.reason)
-            if holds_for_others == "yes" or self._unanswered == _UNANSWERED_AT_MOST:
+            if holds_for_others == "yes" or self._unanswered == _MAX_UNANSWERED:
                 self._stopped_because = outcome.reason
 
     def _send(self, lead: TakenUp) -> Outcome:
@@ -85,8 +85,8 @@ class Pass:
             self._fail(f"sending a lead has raised {type(error).__name__}: it stays, and waits", error)
             return postponed_by(error)
 
-    def _tell(self, lead: TakenUp, outcome: Outcome) -> Outcome:
-        """Tells the listener of what is settled, which may keep the lead waiting."""
+    def _notify(self, lead: TakenUp, outcome: Outcome) -> Outcome:
+        """Call the listener for a settled lead. When it raises, the lead keeps waiting."""
         if self._on_settled is None or lead.capture is None or not isinstance(outcome, Settled):
             return outcome
         try:
@@ -98,7 +98,7 @@ class Pass:
         return outcome
 
     def _fail(self, message: str, cause: Exception) -> None:
-        """Keeps the first error, to be raised at the end of the pass."""
+        """Keep the first error, to be raised at the end of the pass."""
         if self._failure is None:
             self._failure = OutboxError(message)
             self._failure.__cause__ = cause

@@ -1,4 +1,4 @@
-"""What the outbox tells of its leads."""
+"""The results of the outbox."""
 
 from __future__ import annotations
 
@@ -9,41 +9,42 @@ from typing import Any, Literal
 
 @dataclass(frozen=True)
 class Entry:
-    """A lead that needs a person."""
+    """A lead that needs a person's attention."""
 
     idempotency_key: str
     state: Literal["waiting", "refused"]
     #: When it was stored; UTC.
     created_at: datetime
-    #: How often it was taken up to be sent.
+    #: The number of attempts so far.
     attempts: int
-    #: Why it is not delivered, without anything personal; None: nothing is known, for it was not tried yet, or a worker
-    #: that had taken it up was killed.
+    #: Why it is not delivered, without personal data; None when it was not tried yet, or the worker that leased it was
+    #: killed.
     reason: str | None
-    #: Its data, as the API takes it; None: what stands in the table is no JSON object. No log has it by chance.
+    #: Its data in the form of the API; None when the stored text is not a JSON object. Not part of the repr, to keep it
+    #: out of logs.
     capture: dict[str, Any] | None = field(repr=False)
 
 
 @dataclass(frozen=True)
 class Attention:
-    """Leads that need a person, oldest first."""
+    """Leads that need a person's attention, oldest first."""
 
-    #: All there are.
+    #: Their total number.
     count: int
-    #: As many of them as were asked for.
+    #: The oldest of them, up to the limit.
     entries: list[Entry]
 
 
 @dataclass(frozen=True)
 class SettledLead:
-    """A lead that needs not be sent any more, just before its data is erased."""
+    """A lead that does not have to be sent any more, just before its data is erased."""
 
     idempotency_key: str
-    #: Whether it was created, or its contact had an open lead already.
+    #: Whether it was created, or its contact already had an open lead.
     outcome: Literal["delivered", "already_open"]
-    #: Of the lead created, or of the open one; None when the API key may not read leads.
+    #: The id of the created or already open lead; None when the API key may not read leads.
     lead_id: str | None
-    #: Its data, as the API takes it.
+    #: Its data in the form of the API.
     capture: dict[str, Any] = field(repr=False)
     #: When it was stored; UTC.
     created_at: datetime
@@ -51,16 +52,16 @@ class SettledLead:
 
 @dataclass(frozen=True)
 class Delivery:
-    """What one pass has done: numbers of leads."""
+    """The result of one pass, as numbers of leads."""
 
     delivered: int
-    #: The contact had an open lead already.
+    #: Leads whose contact already had an open lead.
     already_open: int
-    #: They need a person.
+    #: Leads the service refused; they need a person's attention.
     refused: int
-    #: They were tried, and wait for their next attempt.
+    #: Leads tried in this pass that wait for their next attempt.
     postponed: int
-    #: All that wait now, due or not.
+    #: All waiting leads, due or not.
     waiting: int
-    #: Why the pass ended before it was through with what was due; None when it was not so.
+    #: Why the pass stopped before all due leads were tried; None when it did not.
     stopped_because: str | None

@@ -11,24 +11,24 @@ from uuid import UUID, uuid4
 from ..models import LeadCapture
 from ._stored import text_of
 
-#: What the service takes: the versions 1 to 8 of the standard variant, none, and all.
+#: The UUIDs the service accepts: versions 1 to 8 of the standard variant, nil and max.
 _KEY = (
     "[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
     "|00000000-0000-0000-0000-000000000000|ffffffff-ffff-ffff-ffff-ffffffffffff"
 )
 
-#: Version 8, whose bits are the maker's own, of the standard variant.
+#: Version 8 (custom bits) of the standard variant.
 _VERSION_BITS, _VERSION_8 = 0xF000 << 64, 0x8000 << 64
 _VARIANT_BITS, _STANDARD_VARIANT = 0xC000 << 48, 0x8000 << 48
 
 
 def key_for(form_key: str, capture: LeadCapture | Mapping[str, Any]) -> str:
     """
-    The idempotency key of what a form was sent with. The same form with the same data is one lead, as by a double
-    click; with other data, as from a visitor who goes back and mends the address, it is another.
+    Derive the idempotency key of a form submission: equal for the same form and data, such as a double click; different
+    when either differs, such as after the visitor corrects the address.
 
-    :param form_key: a random text that the page with the form carries; it is not stored
-    :param capture: the lead, or its JSON as the API takes it
+    :param form_key: a random string rendered into the form; it is not stored
+    :param capture: the lead, or its JSON in the form of the API
     :raises ValueError, TypeError: when the form's key is empty, or the data cannot be stored
     """
     if not form_key:
@@ -40,9 +40,9 @@ def key_for(form_key: str, capture: LeadCapture | Mapping[str, Any]) -> str:
 
 def checked_key(key: str | None) -> str:
     """
-    A key as it is stored; a new one when there is none.
+    Return a key in its stored form, lower case; a new one for None.
 
-    :raises ValueError: when it is no UUID that the service takes
+    :raises ValueError: when the service does not accept such a key
     """
     if key is None:
         return str(uuid4())

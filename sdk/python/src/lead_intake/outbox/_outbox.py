@@ -17,10 +17,10 @@ from ._rows import Rows
 from ._stored import text_of
 from ._table import DEFAULT_TABLE, checked_table, set_up
 
-#: How soon a worker that rests hears that it is to stop; seconds.
+#: How often a pausing worker checks whether to stop; seconds.
 _NAP = 0.2
 
-#: The longest that a worker rests because passes fail; seconds.
+#: The maximum pause after failed passes; seconds.
 _MAX_REST = 60.0
 
 _log = logging.getLogger("lead_intake")
@@ -28,20 +28,20 @@ _log = logging.getLogger("lead_intake")
 
 class Outbox:
     """
-    Leads in a table of the website's database: stored in the transaction that the website has anyway, sent by a worker
-    later. Threads and processes may share the table, also with outboxes in other languages. Errors of the database come
-    as they are.
+    Stores leads in a table of the website's database, within the website's own transaction; a worker sends them later.
+    Threads and processes may share the table, also with outboxes in other languages. Errors of the database are passed
+    through.
     """
 
     def __init__(
         self, connect: Callable[[], Connection], *, table: str = DEFAULT_TABLE, keep_settled_days: float = 30
     ) -> None:
         """
-        :param connect: gives whatever is done but ``add`` a connection of its own, on which each statement is
-            committed, and which is closed in the end
-        :param table: its name, of letters, digits and ``_``
-        :param keep_settled_days: how long what is settled stays in the table, without its data
-        :raises ValueError: when the name or the days cannot be any
+        :param connect: opens a connection for every operation except ``add``; the outbox commits each statement on it
+            and closes it
+        :param table: the table's name, of letters, digits and ``_``
+        :param keep_settled_days: how long rows of settled leads stay in the table, without their data
+        :raises ValueError: when the name or the number of days is invalid
         """
         if not 0 <= keep_settled_days < float("inf"):
             raise ValueError("keep_settled_days must be a number of days")
@@ -50,7 +50,7 @@ class Outbox:
         self._keep_settled_days = keep_settled_days
 
     def set_up(self) -> None:
-        """Makes the table and its index where they are missing. Several processes may do so at once."""
+        """Create the table and its index if they do not exist. Safe to call concurrently from several processes."""
         with committing(self._connect) as database:
             set_up(database, self._table)
 
@@ -62,16 +62,16 @@ class Outbox:
         idempotency_key: str | None = None,
     ) -> str:
         """
-        Stores a lead, in the transaction that the connection has: once that is committed, the lead will be sent. A key
-        that is there already, with the same data or with data erased since, changes nothing.
+        Store a lead within the connection's open transaction; it is sent once that is committed. Does nothing when the
+        key is already stored with the same data, or with data that has been erased since.
 
-        :param connection: the website's own; it is neither committed nor rolled back
-        :param capture: the lead, or its JSON as the API takes it
-        :param idempotency_key: a UUID of the versions 1 to 8 that stands for this lead's data for ever, such as
-            ``key_for`` makes; unless given, a new one
+        :param connection: the website's connection; it is neither committed nor rolled back
+        :param capture: the lead, or its JSON in the form of the API
+        :param idempotency_key: a UUID of version 1 to 8 that identifies this lead's data permanently, such as
+            ``key_for`` returns; default: a new one
         :returns: the key
-        :raises ValueError, TypeError: when the data is no JSON object, or the key no such UUID; nothing was written
-        :raises OutboxError: when the key is there with other data
+        :raises ValueError, TypeError: when the data is not a JSON object or the key is invalid; nothing was written
+        :raises OutboxError: when the key is stored with different data
         """
         key = checked_key(idempotency_key)
         Rows(database_of(connection), self._table).add(key, text_of(capture))
@@ -79,13 +79,13 @@ class Outbox:
 
     def deliver(self, client: LeadIntakeClient, *, limit: int = 100, on_settled: Listener | None = None) -> Delivery:
         """
-        Sends what is due, first what was tried least, in one pass. Several may do so at once: they share the leads.
+        Make one pass: send the due leads, fewest attempts first. Concurrent passes share the leads.
 
-        :param limit: how many leads are sent at most
-        :param on_settled: is told of each lead that is settled, before its data is erased. At least once: after a crash
-            it may be told again. When it raises, the lead stays with its data, and is tried again later.
-        :raises OutboxError: when ``on_settled``, or sending a lead, has raised, as ``__cause__`` says; the others were
-            sent all the same
+        :param limit: the maximum number of leads to send
+        :param on_settled: called for each settled lead before its data is erased. Called at least once: a crash may
+            cause a repeat. When it raises, the lead keeps its data and is retried later.
+        :raises OutboxError: when ``on_settled`` or sending a lead raised, see ``__cause__``; the other leads were still
+            sent
         """
         return self._deliver(client, limit, on_settled, lambda: False)
 
@@ -93,11 +93,11 @@ class Outbox:
         self, client: LeadIntakeClient, stop: Event, *, poll_seconds: float = 5.0, on_settled: Listener | None = None
     ) -> None:
         """
-        Makes one pass after the other, until it is to stop, after the lead that is being sent. Passes that fail, because
-        the database is away or the listener raises, are told to the logger ``lead_intake``, and made again later.
+        Make passes until ``stop`` is set; ends after the lead in flight. Failed passes, for instance when the database
+        is unavailable or the listener raises, are logged to ``lead_intake`` and retried later.
 
-        :param stop: set when the worker is to end; a handler of a signal may do so
-        :param poll_seconds: how long to rest between two passes
+        :param stop: ends the worker; may be set by a signal handler
+        :param poll_seconds: the pause between two passes
         """
         failures = 0
         while not stop.is_set():
@@ -106,27 +106,28 @@ class Outbox:
                 failures = 0
             except Exception as error:
                 failures += 1
-                # No statement has the data of a lead in it, and the listener's error is a cause, which is not told.
+                # Free of personal data: statements have parameters, and the listener's error is a cause, not logged.
                 _log.error("a pass over the outbox has failed: %s: %s", type(error).__name__, error)
             _rest(max(poll_seconds, min(_MAX_REST, 2.0 ** min(failures, 6) - 1)), stop)
 
     def needs_attention(self, *, limit: int = 100) -> Attention:
         """
-        Leads that need a person: refused ones, those that wait because of the API key (401, 402, 403), and those that
-        have waited for more than a day, or were stored more than a day in the future, by a clock that was wrong.
+        Return the leads that need a person's attention: leads that were refused, that wait because of the API key or
+        the studio (401, 402, 403), that have waited for more than a day, or that were stored by a clock more than a day
+        ahead.
 
-        :param limit: how many are listed at most
+        :param limit: the maximum number of entries
         """
         with self._rows() as rows:
             return rows.attention(limit)
 
     def retry(self, idempotency_key: str, capture: LeadCapture | Mapping[str, Any] | None = None) -> None:
         """
-        Has a lead that waits or was refused be sent again, at once.
+        Make a waiting or refused lead due immediately.
 
-        :param capture: its data, mended; unless given, it is sent as it is
-        :raises ValueError, TypeError: when the data is no JSON object
-        :raises OutboxError: when none waits or was refused under the key
+        :param capture: replaces its data; None keeps it
+        :raises ValueError, TypeError: when the data is not a JSON object
+        :raises OutboxError: when no waiting or refused lead has the key
         """
         text = None if capture is None else text_of(capture)
         with self._rows() as rows:
@@ -134,9 +135,9 @@ class Outbox:
 
     def discard(self, idempotency_key: str) -> None:
         """
-        Erases a lead that waits or was refused, for good: it is not sent.
+        Discard a waiting or refused lead and erase its data.
 
-        :raises OutboxError: when none waits, was refused or was discarded under the key
+        :raises OutboxError: when no waiting, refused or discarded lead has the key
         """
         with self._rows() as rows:
             rows.discard(idempotency_key)
@@ -154,7 +155,7 @@ class Outbox:
 
 
 def _rest(seconds: float, stop: Event) -> None:
-    # Nobody waits for the event itself: a signal's handler that sets it could wait for the waiter's lock, for ever.
+    # Polls instead of stop.wait(): a signal handler that sets the event could deadlock on the waiter's lock.
     end = time.monotonic() + seconds
     while not stop.is_set() and (left := end - time.monotonic()) > 0:
         time.sleep(min(_NAP, left))

@@ -1,4 +1,4 @@
-"""What came of sending a lead, and what follows from it."""
+"""The outcome of sending a lead."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from .._client import LeadIntakeClient
 from ..errors import LeadAlreadyOpenError, NoAnswerError, ProblemError
 from ._stored import StoredCapture
 
-#: As long as the column is; characters.
+#: The length of the column ``reason``; characters.
 _MAX_REASON = 1000
 
-#: What keeps all leads of the API key back, until a person does something about it.
+#: Statuses that hold up all leads of an API key until someone fixes the key or the studio.
 STATUSES_OF_THE_KEY = (401, 402, 403)
 
 
 @dataclass(frozen=True)
 class Settled:
-    """It needs not be sent any more."""
+    """The lead does not have to be sent any more."""
 
     state: Literal["delivered", "already_open"]
     lead_id: str | None
@@ -28,7 +28,7 @@ class Settled:
 
 @dataclass(frozen=True)
 class Refused:
-    """Repeating changes nothing: it needs a person."""
+    """A retry cannot help: the lead needs a person's attention."""
 
     reason: str
     state: Literal["refused"] = "refused"
@@ -36,11 +36,11 @@ class Refused:
 
 @dataclass(frozen=True)
 class Postponed:
-    """It is to be sent again."""
+    """The lead is sent again later."""
 
     reason: str
     retry_after_seconds: int = 0
-    #: Whether any other lead would get the same now, or might: the service is away.
+    #: Whether other leads would currently get the same outcome; ``perhaps`` when the service may be unavailable.
     holds_for_others: Literal["yes", "perhaps", "no"] = "no"
     state: Literal["waiting"] = "waiting"
 
@@ -49,7 +49,7 @@ Outcome = Settled | Refused | Postponed
 
 
 def send(client: LeadIntakeClient, key: str, capture: dict[str, Any] | None) -> Outcome:
-    """Sends a lead as it is stored."""
+    """Send a lead with its stored data."""
     if capture is None:
         return Refused("unreadable: the data in the table is no JSON object")
     try:
@@ -63,7 +63,7 @@ def send(client: LeadIntakeClient, key: str, capture: dict[str, Any] | None) -> 
 
 
 def postponed_by(error: Exception, prefix: str = "") -> Postponed:
-    """After an error that nobody has foreseen. Its message may have the visitor's data in it."""
+    """Return the outcome after an unexpected error. The name only: the message may contain the visitor's data."""
     return Postponed(_reason(f"{prefix}{type(error).__name__}"))
 
 
