@@ -63,7 +63,7 @@ describe('the bundle of the contract', () => {
   test('replaces no folder with other contents', () => {
     const folder = temporaryFolder();
     writeFileSync(join(folder, 'thesis.txt'), 'ten years');
-    expect(() => makeBundle(folder)).toThrow(`${folder} holds something else than a bundle`);
+    expect(() => makeBundle(folder)).toThrow(`${folder} is not a bundle`);
     expect(readFileSync(join(folder, 'thesis.txt'), 'utf8')).toBe('ten years');
   });
 
