@@ -133,7 +133,7 @@ describeIf(hasCommand('grpcurl'), 'grpcurl, with the descriptor set', 'install g
 
     expect(status).toBe(0);
     expect(stdout).toContain('leadintake.v1.DirectoryService\n');
-    expect(stdout).toContain('// Creates a lead, or answers an earlier creation again');
+    expect(stdout).toContain('// Creates a lead, or replays an earlier creation');
     expect(stdout).toContain('"displayName": "Mary Shelley"');
   });
 });

@@ -33,10 +33,10 @@ export const MAX_UPGRADE_MS = 600_000;
 export function renewalAfter(
   before: ContactRules,
   regionCode: RegionCode | null,
-  underWay: ClaimRenewal | null,
+  inProgress: ClaimRenewal | null,
   now: Date,
 ): ClaimRenewal | null {
-  if (before.regionCode === regionCode) return underWay;
+  if (before.regionCode === regionCode) return inProgress;
   const current = { version: CONTACT_RULE_VERSION, region: regionCode };
   const former = [...before.formerRules, { version: CONTACT_RULE_VERSION, region: before.regionCode }];
   const different = former.filter(
