@@ -17,7 +17,7 @@ const ADAPTER_IMPORTS = [
   'src/store/region-after-put.ts',
   'src/store/replay-outcome.ts',
   'src/store/store.ts',
-  'src/store/read-readable.ts',
+  'src/store/read-first-readable.ts',
 ];
 
 /**
@@ -40,7 +40,7 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   'src/store/pages.ts': ['src/store/checked.ts', 'src/store/store.ts'],
   'src/store/region-after-put.ts': ['src/domain/', 'src/store/checked.ts', 'src/store/store.ts'],
   'src/store/replay-outcome.ts': ['src/domain/', 'src/store/store.ts'],
-  'src/store/read-readable.ts': [],
+  'src/store/read-first-readable.ts': [],
   'src/store/sqlite/': ADAPTER_IMPORTS,
   'src/store/mongo/': ADAPTER_IMPORTS,
   // No other file imports the adapters.
