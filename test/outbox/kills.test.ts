@@ -50,7 +50,7 @@ onEachDatabase(service, ({ name, aWebsite }) => {
     expect(await website.leads()).toEqual([displayName]);
   }
 
-  test(`${name}: a worker that is killed when the service has answered, and it has no answer`, async ({
+  test(`${name}: a worker killed after the service has responded and before it receives the response creates no second lead`, async ({
     onTestFinished,
   }) => {
     const { website, proxy, capture, env } = await aWaitingLead(onTestFinished);
@@ -62,7 +62,7 @@ onEachDatabase(service, ({ name, aWebsite }) => {
     await expectSentOnceAfterLease(website, capture.displayName);
   });
 
-  test(`${name}: a worker that is killed before it takes a lead up, or before it notes the answer`, async ({
+  test(`${name}: a worker killed before it leases a lead or before it stores the outcome loses and duplicates none`, async ({
     onTestFinished,
   }) => {
     const { website, proxy, capture, env } = await aWaitingLead(onTestFinished);
@@ -92,7 +92,7 @@ onEachDatabase(service, ({ name, aWebsite }) => {
     expect(await website.leads()).toEqual([capture.displayName]);
   });
 
-  test(`${name}: forms and workers that are killed at random, the service being away in between`, async ({
+  test(`${name}: randomly killed forms and workers, with an unavailable service, lose and duplicate no lead`, async ({
     onTestFinished,
   }) => {
     const website = await aWebsite();

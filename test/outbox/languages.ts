@@ -7,18 +7,18 @@ import type { DatabaseKind } from '../support/website-databases.ts';
 /** Starts a driver. */
 export type StartDriver = (args: readonly string[], env: Readonly<Record<string, string>>) => RunningProcess;
 
-/** An outbox in a language, as its driver has it. */
+/** The outbox of a language, by its driver. */
 export interface Language {
   readonly name: string;
-  /** What must succeed where it can be run. */
+  /** Commands that succeed on machines that can run it. */
   readonly tools: readonly string[];
   readonly databases: readonly DatabaseKind[];
-  /** Whether it has a worker that goes on by itself. */
+  /** Whether it has the command `run`. */
   readonly hasRun: boolean;
   /**
-   * Gets what the driver needs.
+   * Installs the driver's dependencies.
    *
-   * @param scratch a folder for it
+   * @param scratch the folder to install them in
    */
   prepare(scratch: string): Promise<StartDriver>;
 }
@@ -59,18 +59,18 @@ export const LANGUAGES: readonly Language[] = [
     hasRun: true,
     prepare: async (scratch) => runBy(await pythonWithDrivers(scratch), PYTHON_DRIVER),
   },
-  // It loads for longer than all others take: by night.
+  // SQLAlchemy is slow to load: nightly only.
   ...(process.env.SOAK ? [PYTHON_BY_SQLALCHEMY] : []),
 ];
 
-/** A Python with the client and the drivers of databases that websites have; made once in a folder. */
+/** Returns a Python with the client and database drivers; created once per folder. */
 function pythonWithDrivers(scratch: string): Promise<string> {
   const made = pythons.get(scratch) ?? pythonWithClient(scratch, ...PYTHON_PACKAGES);
   pythons.set(scratch, made);
   return made.then((programs) => join(programs, 'python'));
 }
 
-/** How a driver is started that some program runs. */
+/** Starts a driver with an interpreter. */
 function runBy(program: string, driver: string, ...options: string[]): StartDriver {
   return (args, env) =>
     watch(

@@ -3,10 +3,10 @@ import pg from 'pg';
 import { createLeadIntakeClient, type LeadCapture } from '../../sdk/index.ts';
 import { createOutbox, type Outbox, type SettledLead } from '../../sdk/outbox/index.ts';
 
-/** What is done with the transaction that a lead was added in. */
+/** How the transaction of an added lead ends. */
 type End = 'commit' | 'rollback' | 'hang' | 'commit-anyway';
 
-/** What a command is given; README.md has it in full. */
+/** The arguments of a command; see README.md. */
 interface Arguments {
   readonly leads: readonly { readonly capture: LeadCapture; readonly key?: string; readonly end?: End }[];
   readonly key: string;
@@ -17,7 +17,7 @@ interface Arguments {
   readonly pollMs?: number;
 }
 
-/** Either of the two databases, as a form handler has it. */
+/** A form handler's connection to either database. */
 interface Website {
   readonly connection: DatabaseSync | pg.Client | pg.Pool;
   execute(sql: string, ...values: string[]): Promise<unknown>;
@@ -90,7 +90,7 @@ async function carriedOut(outbox: Outbox, website: Website): Promise<object> {
   }
 }
 
-/** Does what a form handler does, in a transaction. */
+/** Adds a lead in a transaction, as a form handler does. */
 async function add(
   outbox: Outbox,
   website: Website,
@@ -102,7 +102,7 @@ async function add(
   await execute('INSERT INTO visits (note) VALUES (?)', String(capture?.displayName));
   let added: string;
   try {
-    // As each of the two databases is added to.
+    // The two overloads of `add`.
     added =
       connection instanceof DatabaseSync
         ? outbox.add(connection, capture, options)
@@ -146,7 +146,7 @@ async function openWebsite(): Promise<Website> {
       close: async () => connection.close(),
     };
   }
-  // A worker's pool connects anew when the database was away; a transaction has one connection.
+  // A worker uses a pool, which reconnects after a failure; a transaction needs one connection.
   if (command === 'run') {
     const pool = new pg.Pool(address);
     pool.on('error', () => {});

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll } from 'vitest';
-import { describeWithTools, missingOf } from '../support/examples.ts';
+import { describeWithTools, missingTools } from '../support/examples.ts';
 import { describeIf } from '../support/servers.ts';
 import type { Service } from '../support/service.ts';
 import {
@@ -15,25 +15,25 @@ import {
 import { LANGUAGES, type Language, type StartDriver } from './languages.ts';
 import { aWebsite, type Website } from './website.ts';
 
-/** What the tests of one outbox on one database have. */
+/** One outbox on one database. */
 export interface OutboxUnderTest {
   readonly language: Language;
   readonly kind: DatabaseKind;
-  /** Both, for the titles of tests. */
+  /** Language and database, for test titles. */
   readonly name: string;
-  /** Other languages whose outboxes can keep the same table here. */
+  /** The other languages that support this database on this machine. */
   readonly others: readonly Language[];
-  /** A website that no other test knows. */
+  /** Creates a website for one test. */
   aWebsite(): Promise<Website>;
-  /** Gives the driver of another language, to be used on the same website. */
+  /** Returns the driver of another language, for use on the same website. */
   driverOf(language: Language): Promise<StartDriver>;
 }
 
-/** A suite for the outbox of each language on each of its databases; the tests of all run side by side. */
+/** Defines the tests for the outbox of each language on each of its databases; all run concurrently. */
 export function onEachDatabase(service: Service, body: (outbox: OutboxUnderTest) => void): void {
   let scratch: string;
   const closing: (() => Promise<void>)[] = [];
-  // Only what a test asks for is started.
+  // Servers are started on first use.
   const servers = new Map<DatabaseKind, Promise<WebsiteServer>>();
   const serverOf = (kind: DatabaseKind) => onlyOnce(servers, kind, () => startWebsiteServer[kind]());
   const drivers = new Map<string, Promise<StartDriver>>();
@@ -48,7 +48,7 @@ export function onEachDatabase(service: Service, body: (outbox: OutboxUnderTest)
     rmSync(scratch, { recursive: true });
   });
 
-  const here = LANGUAGES.filter(({ tools }) => missingOf(tools).length === 0);
+  const here = LANGUAGES.filter(({ tools }) => missingTools(tools).length === 0);
   for (const language of LANGUAGES) {
     describeWithTools(language.tools, `the outbox for ${language.name}`, () => {
       for (const kind of language.databases) {

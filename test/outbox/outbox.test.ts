@@ -8,7 +8,7 @@ import { aService } from '../support/service.ts';
 import { onEachDatabase } from './on-each-database.ts';
 import { aCapture, eventually, TABLE } from './website.ts';
 
-// Hundreds of processes are started, on two cores.
+// The suite starts hundreds of processes on two cores.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 300_000 });
 
 const service = aService();
@@ -16,11 +16,11 @@ const service = aService();
 const HOUR_MS = 60 * 60 * 1000;
 const NOTHING_DONE = { delivered: 0, alreadyOpen: 0, refused: 0, postponed: 0, waiting: 0, stoppedBecause: null };
 
-/** What a column of UUIDs has. */
+/** A stored UUID. */
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) => {
-  test(`${name}: what a website commits is sent, once; what it rolls back, or is killed in, is not`, async () => {
+  test(`${name}: sends each committed lead once, and none that was rolled back or interrupted by a kill`, async () => {
     const website = await aWebsite();
     const [first, second, undone, cut] = [aCapture({ note: 'Zoë 😀 «ä»' }), aCapture(), aCapture(), aCapture()];
     const key = randomUUID();
@@ -29,7 +29,7 @@ onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) =
       leads: [
         { capture: first, key },
         { capture: undone, end: 'rollback' },
-        // A double click, by a form that orders its fields otherwise.
+        // A double click, with the fields in another order.
         { capture: { sourceId: null, contact, ...others }, key: key.toUpperCase() },
         { capture: second },
       ],
@@ -61,12 +61,12 @@ onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) =
     expect(await website.database.run('SELECT note FROM visits')).toHaveLength(3);
     expect((await website.ask('deliver')).result).toEqual(NOTHING_DONE);
 
-    // A third click, after the data is erased.
+    // A third click, after the data was erased.
     expect((await website.ask('add', { leads: [{ capture: aCapture(), key }] })).before).toEqual([{ added: key }]);
     expect((await website.ask('deliver')).result).toEqual(NOTHING_DONE);
   });
 
-  test(`${name}: what cannot be added is refused, and the website's transaction can still be committed`, async () => {
+  test(`${name}: rejects invalid leads and keys, and leaves the website's transaction usable`, async () => {
     const website = await aWebsite();
     const [capture, key] = [aCapture(), randomUUID()];
     const anyway = { end: 'commit-anyway' };
@@ -75,7 +75,7 @@ onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) =
         { capture, key },
         { capture: aCapture(), key, ...anyway },
         { capture, key: key.replaceAll('-', ''), ...anyway },
-        // The service takes no such versions.
+        // UUID versions that the service does not accept.
         { capture, key: 'aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa', ...anyway },
         { capture, key: '0f9b1c6c-6c1e-9c55-9a5e-3d2b7f1c8a10', ...anyway },
         { capture: { ...capture, note: 'ä'.repeat(33_000) }, ...anyway },
@@ -89,7 +89,7 @@ onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) =
     expect(JSON.stringify(before)).not.toContain(capture.contact.value);
   });
 
-  test(`${name}: the table is made by several at once, and by its SQL`, async () => {
+  test(`${name}: creates the table concurrently, and from its SQL`, async () => {
     const website = await aWebsite();
     const OUTBOX_TABLE = 'wp_7_Leads';
     await Promise.all([1, 2, 3].map(() => website.ask('set-up', {}, { OUTBOX_TABLE })));
@@ -105,7 +105,7 @@ onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) =
     expect(await website.refusal('deliver', {}, { OUTBOX_TABLE: `${TABLE}; DROP TABLE visits` })).toMatch(/./);
   });
 
-  test(`${name}: what the studio has already and what it refuses; a person mends, or gives up`, async () => {
+  test(`${name}: settles already open leads, and keeps refused ones until a person corrects or discards them`, async () => {
     const website = await aWebsite();
     const open = aCapture();
     await service.post(website.studio.secret, open);
@@ -140,7 +140,7 @@ onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) =
     expect(reason).not.toContain('visitor');
     expect((await website.ask('needs-attention', { limit: 1 })).result).toMatchObject({ count: 2, entries: [{}] });
 
-    // Nothing is tried again by itself.
+    // Refused leads are not retried automatically.
     expect((await website.ask('deliver')).result).toEqual(NOTHING_DONE);
     const mended = aCapture();
     await website.ask('retry', { key: wrongKey, capture: mended });
@@ -158,7 +158,7 @@ onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) =
     await website.refusal('discard', { key: randomUUID() });
     await website.ask('discard', { key: hopelessKey });
 
-    // A month later nobody needs the rows.
+    // Settled rows are deleted after a month.
     await website.database.run(`UPDATE ${TABLE} SET settled_at = settled_at - ${29 * 24 * HOUR_MS}`);
     await website.ask('deliver');
     expect(await website.rows()).toHaveLength(3);
@@ -166,7 +166,7 @@ onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) =
     expect(await website.rows()).toEqual([]);
   });
 
-  test(`${name}: a key that does not open, and a service that is away, hold up all leads and lose none`, async () => {
+  test(`${name}: an invalid key or an unavailable service delays all leads and loses none`, async () => {
     const website = await aWebsite();
     const captures = Array.from({ length: 5 }, () => aCapture());
     await website.add(...captures);
@@ -185,7 +185,7 @@ onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) =
       .filter(({ attempts }) => attempts === 1)
       .map((row) => row.next_attempt_at - Date.now());
     for (const each of wait) expect(each).toBeLessThanOrEqual(30_000);
-    // Nothing of them is due; of the other two the first is answered for both.
+    // Those three are not due; of the other two the first response stops the pass.
     const { result: forbidden } = await website.ask('deliver', {}, { LEAD_INTAKE_KEY: 'lik_of_nobody' });
     const reason = expect.stringMatching(/^401 integration_key_invalid: /);
     expect(forbidden).toEqual({ ...NOTHING_DONE, postponed: 1, waiting: 5, stoppedBecause: reason });
@@ -195,7 +195,7 @@ onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) =
       entries: [{ state: 'waiting', reason, attempts: 1 }],
     });
 
-    // Whoever waits for a day needs a person, too, and a clock that was ahead holds nobody up.
+    // A lead that has waited for a day needs attention too, and a clock that was ahead delays no lead.
     await website.database.run(`UPDATE ${TABLE} SET created_at = created_at - ${25 * HOUR_MS} WHERE attempts = 0`);
     expect((await website.ask('needs-attention')).result).toMatchObject({ count: 2, entries: [{ attempts: 0 }, {}] });
     await website.database.run(`UPDATE ${TABLE} SET created_at = created_at + ${50 * HOUR_MS} WHERE attempts = 0`);
@@ -207,7 +207,7 @@ onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) =
     expect(await website.leads()).toEqual(captures.map(({ displayName }) => displayName).sort());
   });
 
-  test(`${name}: waits at least as long as the service asks, and longer each time`, async ({ onTestFinished }) => {
+  test(`${name}: waits at least for Retry-After, with a growing backoff`, async ({ onTestFinished }) => {
     const website = await aWebsite();
     const problem = { title: 'Too many', code: 'integration_rate_limited', requestId: 'r-1' };
     let retryAfter = '7200';
@@ -235,7 +235,7 @@ onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) =
     expect(wait).toBeGreaterThanOrEqual(2 * HOUR_MS);
     expect(await rowOf(first)).toMatchObject({ state: 'waiting', reason });
 
-    // The others wait, too: they would be asked for the same.
+    // The others wait too: they share the quota.
     expect((await website.ask('deliver', {}, env)).result).toEqual({
       ...NOTHING_DONE,
       waiting: 2,
@@ -243,7 +243,7 @@ onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) =
     });
     expect(asked).toEqual([first]);
 
-    // A day is the longest, whatever is asked for; ten attempts later an hour is the shortest but for chance.
+    // Retry-After is capped at a day; after many attempts the backoff is an hour, up to jitter.
     retryAfter = `${365 * 24 * 3600}`;
     await website.ask('discard', { key: second });
     await website.letTimePass();
@@ -258,10 +258,10 @@ onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) =
     expect((await rowOf(first))?.next_attempt_at).toBeLessThanOrEqual(Date.now() + HOUR_MS);
   });
 
-  test(`${name}: leads that get no answer for ever keep no others back`, async ({ onTestFinished }) => {
+  test(`${name}: leads that never get a response do not block the others`, async ({ onTestFinished }) => {
     const website = await aWebsite();
     const keys = await website.add(aCapture(), aCapture(), aCapture());
-    // A firewall says no to these, in words of its own, and lets the others through.
+    // A firewall blocks these leads with its own page, and passes the others.
     const firewall = await aServer(onTestFinished, (request, response) => {
       if (keys.includes(String(request.headers['idempotency-key']))) {
         response.writeHead(403, { 'content-type': 'text/html' }).end('<h1>Blocked</h1>');
@@ -280,7 +280,7 @@ onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) =
     });
   });
 
-  test(`${name}: what a person does while a lead is sent stands`, async ({ onTestFinished }) => {
+  test(`${name}: a change made by a person while a lead is in flight is kept`, async ({ onTestFinished }) => {
     const website = await aWebsite();
     for (const status of [201, 400, 503]) {
       const held = Promise.withResolvers<ServerResponse>();
@@ -302,11 +302,11 @@ onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) =
     }
   });
 
-  test(`${name}: what nobody has foreseen holds one lead up, aloud, and no other`, async () => {
+  test(`${name}: an unexpected error delays only its lead, and is reported`, async () => {
     const website = await aWebsite();
     const capture = aCapture();
     const [first = '', far = ''] = await website.add(capture, aCapture());
-    // By hand, by a program that keeps to no rules: a key that no header takes, and times that no calendar has.
+    // Rows of another program: a key that is not a valid header value, and times out of range.
     const strange = 'ключ 😀';
     await website.database.run(`UPDATE ${TABLE} SET idempotency_key = '${strange}' WHERE idempotency_key = '${first}'`);
     await website.database.run(
@@ -325,13 +325,13 @@ onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) =
     await website.ask('discard', { key: far });
   });
 
-  test(`${name}: nothing is erased before the listener has had it`, async () => {
+  test(`${name}: erases data only after the listener has returned`, async () => {
     const website = await aWebsite();
     const captures = [aCapture(), aCapture()];
     await website.add(...captures);
     const failing = website.begin('deliver', { onSettled: 'throw' });
     expect(await failing.result()).toEqual({ error: expect.stringMatching(/./) });
-    // The service has both, and the website too.
+    // The service has both leads, and the table still has their data.
     expect(failing.lines().slice(0, -1)).toHaveLength(2);
     const rows = await website.rows();
     for (const row of rows) {
@@ -355,7 +355,7 @@ onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) =
     const website = await aWebsite();
     const captures = Array.from({ length: 12 }, () => aCapture());
     await website.add(...captures);
-    // Both have read what is due before either of them takes something up.
+    // Both workers read the due leads before either leases one.
     const release = await website.database.lock(TABLE);
     const passes = [website.ask('deliver'), website.ask('deliver')];
     await website.database.writersWait(2);
@@ -367,14 +367,14 @@ onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) =
     expect(await website.leads()).toEqual(captures.map(({ displayName }) => displayName).sort());
   });
 
-  test.each(others)(`${name}: what it has stored is sent, told and mended by the outbox for $name`, async (other) => {
+  test.each(others)(`${name}: the outbox for $name delivers, lists and corrects what it has stored`, async (other) => {
     const website = await aWebsite();
     const elsewhere = website.by(await driverOf(other));
     await elsewhere.ask('set-up');
     const [capture, wrong, mended] = [aCapture({ note: 'Zoë 😀 «ä»' }), { displayName: 'Ünal' }, aCapture()];
     const key = randomUUID();
     const { before } = await website.ask('add', { leads: [{ capture, key }, { capture: wrong }] });
-    // The second click comes to a page in the other language.
+    // The second click is handled by a page in the other language.
     expect((await elsewhere.ask('add', { leads: [{ capture, key }] })).before).toEqual([{ added: key }]);
 
     const pass = await elsewhere.ask('deliver', { onSettled: 'tell' });
@@ -390,7 +390,7 @@ onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) =
   });
 
   test.runIf(language.hasRun)(
-    `${name}: a worker goes on while the database is away, and ends when told`,
+    `${name}: a worker survives an unavailable database, and stops on SIGTERM`,
     async ({ onTestFinished }) => {
       const website = await aWebsite();
       await website.database.run(`ALTER TABLE ${TABLE} RENAME TO ${TABLE}_away`);
@@ -401,7 +401,7 @@ onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) =
       const allHaveArrived = async () => (await website.rows()).every(({ state }) => state === 'delivered');
       await website.add(aCapture());
       await eventually(allHaveArrived);
-      // Between two leads: one that it has taken up is sent again only after some minutes.
+      // Only between two leads: a leased lead would be sent again only after minutes.
       if (kind !== 'SQLite') await website.database.endConnections();
       await website.add(aCapture());
       await eventually(allHaveArrived);
@@ -411,7 +411,7 @@ onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) =
   );
 });
 
-/** A server in the service's place; gives a driver's environment. */
+/** Starts a server in place of the service; returns the driver's environment. */
 async function aServer(
   onTestFinished: (stop: () => void) => void,
   listener: RequestListener,
@@ -422,7 +422,7 @@ async function aServer(
   return { LEAD_INTAKE_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
 }
 
-/** Answers in the service's form. */
+/** Responds in the service's form. */
 function answer(response: ServerResponse, status: number, says: object): void {
   const mediaType = status < 400 ? 'application/json' : 'application/problem+json';
   response.writeHead(status, { 'content-type': mediaType }).end(JSON.stringify(says));

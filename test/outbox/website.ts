@@ -7,10 +7,10 @@ import type { Service, StudioWithKey } from '../support/service.ts';
 import type { WebsiteDatabase } from '../support/website-databases.ts';
 import type { StartDriver } from './languages.ts';
 
-/** The name of the table, unless a test gives it another. */
+/** The default name of the table. */
 export const TABLE = 'lead_intake_outbox';
 
-/** A line that a driver prints: what README.md has. */
+/** A line that a driver prints; see README.md. */
 export type Line = Readonly<Record<string, unknown>>;
 
 /** A row of the table. */
@@ -26,48 +26,48 @@ export interface Row {
   readonly reason: string | null;
 }
 
-/** A driver that runs. */
+/** A running driver. */
 export interface RunningDriver {
   readonly process: RunningProcess;
-  /** The lines it has printed so far. */
+  /** The lines printed so far. */
   lines(): readonly Line[];
-  /** Waits for its end, and gives its last line: the result, or the error. */
+  /** Waits for its exit and returns its last line: the result or the error. */
   result(): Promise<Line>;
 }
 
-/** A website with an outbox in some language, a database of its own, and a key of a studio of its own. */
+/** A website with an outbox in one language, its own database, and an API key of its own studio. */
 export interface Website {
   readonly database: WebsiteDatabase;
   readonly studio: StudioWithKey;
-  /** Begins a command. Whoever begins it ends it. */
+  /** Starts a command; the caller waits for or kills it. */
   begin(command: string, args?: object, env?: Readonly<Record<string, string>>): RunningDriver;
-  /** Carries a command out that must succeed; gives its result, and the lines before it. */
+  /** Runs a command that must succeed; returns its result and the preceding lines. */
   ask(
     command: string,
     args?: object,
     env?: Readonly<Record<string, string>>,
   ): Promise<{ readonly result: Line; readonly before: readonly Line[] }>;
-  /** Carries a command out that must be refused; gives the message. */
+  /** Runs a command that must be refused; returns the message. */
   refusal(command: string, args?: object, env?: Readonly<Record<string, string>>): Promise<string>;
-  /** Adds leads, each in a transaction that is committed; gives their keys. */
+  /** Adds leads, each in a committed transaction; returns their keys. */
   add(...captures: LeadCapture[]): Promise<string[]>;
   /** The table, oldest first. */
   rows(): Promise<Row[]>;
-  /** Has everything that waits be due, as if time had passed. */
+  /** Makes all waiting leads due. */
   letTimePass(): Promise<void>;
-  /** Names of the leads that the studio has, in order. */
+  /** The sorted names of the studio's leads. */
   leads(): Promise<string[]>;
-  /** The same website, which asks the outbox of another language. */
+  /** The same website with the outbox of another language. */
   by(start: StartDriver): Website;
 }
 
-/** A lead that nobody else has. */
+/** A lead with a unique contact. */
 export function aCapture(overrides: Partial<LeadCapture> = {}): LeadCapture {
   const id = randomUUID();
   return { displayName: `Mary ${id}`, contact: { type: 'email', value: `${id}@example.com` }, ...overrides };
 }
 
-/** Makes one, with its table. */
+/** Creates a website with its table. */
 export async function aWebsite(start: StartDriver, database: WebsiteDatabase, service: Service): Promise<Website> {
   const studio = await service.aStudioWithKey();
   await database.run('CREATE TABLE visits (note VARCHAR(100))');
@@ -131,7 +131,7 @@ function websiteBy(start: StartDriver, database: WebsiteDatabase, service: Servi
     },
     async rows() {
       const rows = await database.run(`SELECT * FROM ${TABLE} ORDER BY created_at, idempotency_key`);
-      // What drivers read as text is a number all the same.
+      // Some drivers return integers as strings.
       const number = (value: unknown) => (value === null ? null : Number(value));
       return rows.map(
         (row) =>
@@ -156,7 +156,7 @@ function websiteBy(start: StartDriver, database: WebsiteDatabase, service: Servi
   };
 }
 
-/** Waits as long as it takes: the test's own time is the limit. */
+/** Polls until the condition holds; the test's timeout is the limit. */
 export async function eventually(isSo: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await isSo())) await sleep(20);
 }

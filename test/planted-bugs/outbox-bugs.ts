@@ -10,7 +10,7 @@ export const OUTBOX_BUGS: readonly PlantedBug[] = [
   {
     name: 'a lead that a worker has taken up is left to it for long, though it is killed',
     suite: KILLS,
-    caughtBy: 'Node on SQLite: a worker that is killed when the service has answered, and it has no answer',
+    caughtBy: 'Node on SQLite: a worker killed after the service has responded and before it receives the response creates no second lead',
     patches: [{ file: ROWS, find: 'const LEASE_MS = 5 * MINUTE_MS;', put: 'const LEASE_MS = 20 * 60 * MINUTE_MS;' }],
   },
   {
@@ -31,7 +31,7 @@ export const OUTBOX_BUGS: readonly PlantedBug[] = [
   {
     name: 'a lead is sent under a new key whenever it is sent again',
     suite: KILLS,
-    caughtBy: 'Node on SQLite: a worker that is killed when the service has answered, and it has no answer',
+    caughtBy: 'Node on SQLite: a worker killed after the service has responded and before it receives the response creates no second lead',
     patches: [
       {
         file: DELIVERY,
@@ -44,7 +44,7 @@ export const OUTBOX_BUGS: readonly PlantedBug[] = [
   {
     name: 'the data is erased before the listener has had it',
     suite: OUTBOX,
-    caughtBy: 'Node on SQLite: nothing is erased before the listener has had it',
+    caughtBy: 'Node on SQLite: erases data only after the listener has returned',
     patches: [
       {
         file: DELIVERY,
@@ -58,21 +58,21 @@ export const OUTBOX_BUGS: readonly PlantedBug[] = [
   {
     name: 'a key that does not open is asked again for each lead',
     suite: OUTBOX,
-    caughtBy: 'Node on SQLite: a key that does not open, and a service that is away, hold up all leads and lose none',
+    caughtBy: 'Node on SQLite: an invalid key or an unavailable service delays all leads and loses none',
     patches: [{ file: 'sdk/outbox/outcome.ts', find: "isForAll ? 'yes' : 'no'", put: "'no'" }],
     inSoak: true,
   },
   {
     name: 'the oldest lead is sent first, however often it was tried',
     suite: OUTBOX,
-    caughtBy: 'Node on SQLite: leads that get no answer for ever keep no others back',
+    caughtBy: 'Node on SQLite: leads that never get a response do not block the others',
     patches: [{ file: ROWS, text: 'ORDER BY attempts, created_at', put: 'ORDER BY created_at' }],
     inSoak: true,
   },
   {
     name: 'what came of a lead is noted though a person has mended it meanwhile',
     suite: OUTBOX,
-    caughtBy: 'Node on SQLite: what a person does while a lead is sent stands',
+    caughtBy: 'Node on SQLite: a change made by a person while a lead is in flight is kept',
     patches: [
       {
         file: ROWS,
