@@ -96,7 +96,7 @@ describeWithRedisServer('a deployment that is well', () => {
   });
 });
 
-test('every fault of the settings is told, and nothing else is asked; status 1', async () => {
+test('every fault of the settings is reported, without further checks, with status 1', async () => {
   const { status, printed } = await doctor({ CORE_PORT: 'ten', QUOTA_LIMIT: '0', LOG_LEVEL: 'warn' });
 
   expect(printed).toMatch(/^FAULT +core settings +CORE_PORT must be a whole number/m);
@@ -174,7 +174,7 @@ test.each([
   );
 });
 
-test('of certificates and authorities that are well it is told how long they are good', async () => {
+test('valid certificates and authorities are reported with their expiry', async () => {
   const folder = temporaryFolder();
   const [gone, authority] = [
     await anAuthority('that goes', [daysFromNow(-10), daysFromNow(-1)]),
@@ -206,7 +206,7 @@ test('of certificates and authorities that are well it is told how long they are
 const daysFromNow = (days: number) => plus(new Date(), days * DAY_MS);
 
 describe('the database', () => {
-  test('that is not there yet is not made; one that is none is told', async () => {
+  test('that does not exist is not created; a file that is not a database is a fault', async () => {
     const path = join(temporaryFolder(), 'leads.db');
     const env = { DATABASE_URL: `sqlite:${path}` };
     expect(await wrongWith('database', 'core', env)).toEqual([expect.stringMatching(/^warning: there is none at /)]);
@@ -216,7 +216,7 @@ describe('the database', () => {
     expect(await wrongWith('database', 'core', env)).toEqual([expect.stringMatching(/^fault: .*not a database/)]);
   });
 
-  test('in a file is told apart by who may open it, and by the release that wrote it', async () => {
+  test('in a file is reported when others may open it, or another release wrote it', async () => {
     const path = join(temporaryFolder(), 'leads.db');
     const env = { DATABASE_URL: `sqlite:${path}` };
     await (await openStore(env.DATABASE_URL)).close();
@@ -240,7 +240,7 @@ describe('the database', () => {
   });
 
   describeWithMongo('in MongoDB', (mongoUrl) => {
-    test('that lacks an index is told which, and is left as it is', async () => {
+    test('that lacks an index is reported with its name, and is not changed', async () => {
       const DATABASE_URL = `${mongoUrl()}doctor-${crypto.randomUUID()}`;
       const client = new MongoClient(DATABASE_URL);
       onTestFinished(() => client.close());

@@ -94,7 +94,7 @@ function step(
   running: RunningProcess | undefined,
   start: (port: string) => RunningProcess,
 ) {
-  if (!running) throw new Error(`nobody runs at ${url}`);
+  if (!running) throw new Error(`no server runs at ${url}`);
   return { balancer, url, running, start };
 }
 

@@ -28,7 +28,7 @@ const calls = (operation: string, outcome: string) =>
 const polled = (read: () => Promise<Samples>, series: string) =>
   expect.poll(async () => (await read()).get(series), { timeout: 15_000, interval: 100 });
 
-// Each as docs/how-to/runbook.md tells it.
+// Each as docs/how-to/runbook.md describes it.
 describe('the metrics show', () => {
   test('that the store is unavailable, and that requests fail with integration_unavailable', async () => {
     const service = await start({ core: { DATABASE_URL: 'mongodb://127.0.0.1:1/away' } });

@@ -153,7 +153,7 @@ async function answerTo(item: object): Promise<ExchangeAnswer> {
 }
 
 describe('each item is answered once, as what it asks for would be alone', () => {
-  /** An item, and what the method that it stands for says; asked before, where it writes. */
+  /** Items, each with the outcome of the corresponding single call. */
   async function asked(): Promise<readonly (readonly [item: object, expected: object])[]> {
     const other = await createKey(caller);
     const sourceId = await putSource(caller, key.owner.studioId);

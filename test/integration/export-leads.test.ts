@@ -44,7 +44,7 @@ interface Sent {
   readonly resumeToken: string;
 }
 
-/** A core in this process, of which one sees what its exports read and what is told of them. */
+/** A core in this process, with its page reads, log lines and metrics exposed. */
 async function aCore(path = join(temporaryFolder(), 'leads.db')) {
   const store = await openStore(`sqlite:${path}`);
   const walkLeads = vi.fn(store.walkLeads);

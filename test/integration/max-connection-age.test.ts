@@ -160,7 +160,7 @@ describe('on a connection that becomes old,', () => {
         createClient(LeadIntakeService, transport).watchLeadChanges({}, { headers }),
       ].map(async (messages) => {
         for await (const _ of messages) {
-          // What is told makes no difference.
+          // The content does not matter.
         }
         return 'ended';
       });

@@ -275,7 +275,7 @@ test('one address cannot have all connections: another has its share, and closed
   const { server, ask } = await aServer(1);
   server.maxConnections = 20;
   const { port } = server.address() as AddressInfo;
-  /** One that ends at once, without a word, or is open a second later. */
+  /** Returns whether a new connection is closed within a second. */
   const isRefused = async (localAddress?: string) => {
     const caller = connect({ port, host: '127.0.0.1', ...(localAddress && { localAddress }) }).on('error', () => {});
     callers.push(caller);

@@ -42,7 +42,7 @@ describe('every page', () => {
     if (path !== '/docs') expect(response.headers.get('content-security-policy')).not.toMatch(/script|unsafe/);
     const html = await response.text();
     expect(html).toMatch(/<title>\S[^<]* · Lead Intake API<\/title>/);
-    // The content policy forbids both, and a text with a gap that nobody filled is no text.
+    // The content security policy forbids both, and every placeholder is filled.
     expect(html).not.toMatch(/<script>|<style| style=| on\w+=|\{\{/);
   });
 
