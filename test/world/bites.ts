@@ -12,17 +12,17 @@ import { expect, test } from 'vitest';
 import { ALL_BUGS, CONTROL, databaseOf } from '../planted-bugs/planted-bugs.ts';
 import { VERSION_ONE_FAULTS } from '../planted-bugs/version-one-bugs.ts';
 import { ROOT } from '../support/processes.ts';
+import { coveringSeeds } from './covering-seeds.ts';
 import type { StartWorld } from './live.ts';
 import { type Failure, liveFor, STEPS } from './lives.ts';
 import { NOT_LIVED } from './not-lived.ts';
 import { type Database, onEachDatabase } from './on-each-database.ts';
-import { tellingSeeds } from './telling-seeds.ts';
 
 const PATTERN = process.env.WORLD_BITES ? new RegExp(process.env.WORLD_BITES) : undefined;
 const LIVES = Number(process.env.WORLD_BITE_LIVES ?? 6);
 
 /** Of every bug's lives, in this order. */
-const SEEDS = tellingSeeds(LIVES, STEPS);
+const SEEDS = coveringSeeds(LIVES, STEPS);
 
 /** As long as one life may take, with what comes before and after it. */
 const LIFE_MS = 300_000;

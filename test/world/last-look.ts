@@ -5,10 +5,10 @@ import type { Lead } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import type { LeadStage } from '../../src/domain/lead.ts';
 import { DAY_MS } from '../support/builders.ts';
 import { BOTH_SCOPES, type CoreClients } from '../support/core-clients.ts';
-import { lookAtLeads, stageOf } from './happenings/crm.ts';
-import { ask } from './happenings/website.ts';
 import type { EventOf, SentLead } from './history.ts';
 import type { KnownStudio, Life } from './life.ts';
+import { lookAtLeads, stageOf } from './scenarios/crm.ts';
+import { ask } from './scenarios/website.ts';
 
 /** How often a request is repeated until it has an outcome. */
 const MAX_ATTEMPTS = 12;

@@ -1,13 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Region } from './contacts.ts';
-import { stayAtCore } from './happenings/core-stayers.ts';
-import { crowd } from './happenings/crowds.ts';
-import { lastPackets } from './happenings/packet.ts';
-import { stay } from './happenings/stayers.ts';
 import { lastLook } from './last-look.ts';
 import { Life } from './life.ts';
 import { makeLongPages } from './long-pages.ts';
-import { HAPPENINGS, type Plan } from './plan.ts';
+import { type Plan, SCENARIOS } from './plan.ts';
 import { brokenOfAnswers } from './promises/answers.ts';
 import { brokenOfAudit } from './promises/audit.ts';
 import { brokenOfExports } from './promises/exports.ts';
@@ -20,8 +16,12 @@ import { brokenOfOutputs } from './promises/outputs.ts';
 import { brokenOfQuota } from './promises/quota.ts';
 import { brokenOfRegisters } from './promises/registers.ts';
 import { brokenOfTimes } from './promises/times.ts';
+import { stayAtCore } from './scenarios/core-stayers.ts';
+import { crowd } from './scenarios/crowds.ts';
+import { lastPackets } from './scenarios/packet.ts';
+import { stay } from './scenarios/stayers.ts';
 import type { Settings } from './settings.ts';
-import { noteStarvation } from './starvation.ts';
+import { recordStarvation } from './starvation.ts';
 import { canStay } from './staying.ts';
 import { storyOf } from './story.ts';
 import type { World } from './world.ts';
@@ -61,7 +61,7 @@ export async function live(plan: Plan, name: string, startWorld: StartWorld): Pr
     plan,
   );
   const life = new Life(world, name, drainMs);
-  const noteNoMore = noteStarvation(life.history, world);
+  const stopRecording = recordStarvation(life.history, world);
   try {
     await life.begin().catch((error) => {
       throw new Error(`nothing can begin: ${error}\n${world.outputs().join('\n')}`, { cause: error });
@@ -69,7 +69,7 @@ export async function live(plan: Plan, name: string, startWorld: StartWorld): Pr
     const { broken, unknown } = await Promise.race([lived(life, plan), tooLong(life, plan)]);
     return { broken, unknown, story: storyOf(life.history, broken) };
   } finally {
-    noteNoMore();
+    stopRecording();
     life.end();
     await world.stop();
   }
@@ -82,7 +82,7 @@ async function lived(life: Life, { steps, quota, stays }: Plan): Promise<Omit<Li
     if (afterMs > 0) await sleep(afterMs);
     // Else all requests were over before the second disturbance.
     while (life.inTurnCount > MAX_IN_TURN) await sleep(5);
-    const happens = HAPPENINGS[name];
+    const happens = SCENARIOS[name];
     if (!happens || happens.isPossible?.(life) === false) continue;
     happening.push(
       happens.happen(life, choice).catch((error) => life.history.breaks(`${name} cannot go on: ${error.stack}`)),

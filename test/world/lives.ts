@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import { type Lived, live, type StartWorld } from './live.ts';
 import { type Plan, planFrom, USUAL } from './plan.ts';
-import { shortestPlan } from './shortest-plan.ts';
+import { shrinkPlan } from './shrink-plan.ts';
 
 /** How many steps a life has at most. */
 export const STEPS = Number(process.env.WORLD_STEPS ?? 160);
@@ -79,6 +79,6 @@ async function failureOf(
   const lived = await liveOnce(plan);
   const { unknown } = lived;
   if (lived.broken.length === 0) return { failure: undefined, unknown };
-  const shortest = await shortestPlan({ plan, lived }, USUAL, liveOnce, performance.now() + SHRINKS_FOR_MS);
+  const shortest = await shrinkPlan({ plan, lived }, USUAL, liveOnce, performance.now() + SHRINKS_FOR_MS);
   return { failure: { plan: shortest.plan, ...shortest.lived }, unknown };
 }

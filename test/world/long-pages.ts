@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { BOUNDS, PAGE_SIZE } from '../../common/rules/field-rules.ts';
 import { times } from '../support/builders.ts';
 import type { CoreClients } from '../support/core-clients.ts';
-import { makeKey, makeStudioApart } from './happenings/apart.ts';
 import type { Life } from './life.ts';
+import { makeKey, makeStudioApart } from './scenarios/apart.ts';
 
 /** How many leads are created at once. */
 const AT_ONCE = 10;

@@ -1,62 +1,62 @@
 import fc from 'fast-check';
-import * as byHand from './happenings/by-hand.ts';
-import * as clocks from './happenings/clocks.ts';
-import * as coreCallers from './happenings/core-callers.ts';
-import * as corrections from './happenings/corrections.ts';
-import * as crm from './happenings/crm.ts';
-import * as disk from './happenings/disk.ts';
-import * as exchangeCallers from './happenings/exchange-callers.ts';
-import * as exports from './happenings/exports.ts';
-import * as failedInserts from './happenings/failed-inserts.ts';
-import type { Happening } from './happenings/happening.ts';
-import * as hoarder from './happenings/hoarder.ts';
-import * as holders from './happenings/holders.ts';
-import * as impatient from './happenings/impatient.ts';
-import * as lostIndex from './happenings/lost-index.ts';
-import * as misfits from './happenings/misfits.ts';
-import * as moving from './happenings/moving.ts';
-import * as oddRecords from './happenings/odd-records.ts';
-import * as operators from './happenings/operators.ts';
-import * as packet from './happenings/packet.ts';
-import * as scraper from './happenings/scraper.ts';
-import * as sdk from './happenings/sdk.ts';
-import * as settledRegion from './happenings/settled-region.ts';
-import * as terminal from './happenings/terminal.ts';
-import * as visitors from './happenings/visitors.ts';
-import * as weather from './happenings/weather.ts';
-import * as website from './happenings/website.ts';
-import * as wrongSettings from './happenings/wrong-settings.ts';
 import type { Quota } from './promises/quota.ts';
+import * as byHand from './scenarios/by-hand.ts';
+import * as clocks from './scenarios/clocks.ts';
+import * as coreCallers from './scenarios/core-callers.ts';
+import * as corrections from './scenarios/corrections.ts';
+import * as crm from './scenarios/crm.ts';
+import * as disk from './scenarios/disk.ts';
+import * as exchangeCallers from './scenarios/exchange-callers.ts';
+import * as exports from './scenarios/exports.ts';
+import * as failedInserts from './scenarios/failed-inserts.ts';
+import * as hoarder from './scenarios/hoarder.ts';
+import * as holders from './scenarios/holders.ts';
+import * as impatient from './scenarios/impatient.ts';
+import * as lostIndex from './scenarios/lost-index.ts';
+import * as misfits from './scenarios/misfits.ts';
+import * as moving from './scenarios/moving.ts';
+import * as oddRecords from './scenarios/odd-records.ts';
+import * as operators from './scenarios/operators.ts';
+import * as packet from './scenarios/packet.ts';
+import type { Scenario } from './scenarios/scenario.ts';
+import * as scraper from './scenarios/scraper.ts';
+import * as sdk from './scenarios/sdk.ts';
+import * as settledRegion from './scenarios/settled-region.ts';
+import * as terminal from './scenarios/terminal.ts';
+import * as visitors from './scenarios/visitors.ts';
+import * as weather from './scenarios/weather.ts';
+import * as website from './scenarios/website.ts';
+import * as wrongSettings from './scenarios/wrong-settings.ts';
 
-/** Everything that can happen, by name. */
-export const HAPPENINGS: Readonly<Record<string, Happening>> = byName([
+/** All scenarios, by name. */
+export const SCENARIOS: Readonly<Record<string, Scenario>> = byName([
   ...[website, sdk, byHand, crm, exports, operators, scraper, clocks, visitors, weather],
   ...[holders, coreCallers, exchangeCallers, failedInserts, disk, misfits, packet, hoarder, moving, impatient],
   ...[oddRecords, lostIndex, terminal, wrongSettings, settledRegion, corrections],
 ]);
 
-/** In the same order whatever loads the files, so that a seed makes the same plan. */
-function byName(files: readonly object[]): Record<string, Happening> {
+/** Sorted by name, so that a seed makes the same plan whatever the order of imports. */
+function byName(files: readonly object[]): Record<string, Scenario> {
   const named = files
-    .flatMap((file) => Object.entries(file).filter((entry): entry is [string, Happening] => isHappening(entry[1])))
+    .flatMap((file) => Object.entries(file).filter((entry): entry is [string, Scenario] => isScenario(entry[1])))
     .sort(([a], [b]) => (a < b ? -1 : 1));
   const twice = named.find(([name], index) => named[index + 1]?.[0] === name);
-  if (twice) throw new Error(`two happenings are called ${twice[0]}`);
+  if (twice) throw new Error(`two scenarios are called ${twice[0]}`);
   return Object.fromEntries(named);
 }
 
-function isHappening(value: unknown): boolean {
+function isScenario(value: unknown): boolean {
   return typeof value === 'object' && value !== null && 'happen' in value;
 }
 
-/** What happens, how long after the one before: milliseconds. Nothing waits for what is under way. */
+/** A scenario and its delay after the previous one; milliseconds. Steps do not wait for each other. */
 export interface Step {
   readonly afterMs: number;
   readonly name: string;
   readonly choice: unknown;
 }
 
-/** A life before it is lived. */
+/** Everything that a seed determines about one simulation. */
 export interface Plan {
   readonly quota: Quota;
   readonly drainMs: number;
@@ -72,7 +72,7 @@ export interface Plan {
   readonly stays: boolean;
 }
 
-/** A life in which nothing is set otherwise than usual. */
+/** The default settings, to which shrinking returns. */
 export const USUAL: Omit<Plan, 'steps'> = {
   quota: { limit: 1_000_000, windowSeconds: 60 },
   drainMs: 0,
@@ -89,7 +89,7 @@ const step: fc.Arbitrary<Step> = fc
   .record({
     afterMs: fc.oneof({ weight: 3, arbitrary: fc.constant(0) }, { weight: 2, arbitrary: fc.nat(60) }),
     happening: fc.oneof(
-      ...Object.entries(HAPPENINGS).map(([name, { weight, choice }]) => ({
+      ...Object.entries(SCENARIOS).map(([name, { weight, choice }]) => ({
         weight,
         arbitrary: choice.map((choice) => ({ name, choice })),
       })),

@@ -14,7 +14,7 @@ const MAX_WAITING_MS = 150;
  *
  * @returns what ends it
  */
-export function noteStarvation(history: History, world: World): () => void {
+export function recordStarvation(history: History, world: World): () => void {
   let last = now();
   let waited = new Map<number, number>();
   const timer = setInterval(() => {

@@ -3,7 +3,7 @@ import { type Region, sameness } from '../contacts.ts';
 import type { Event, EventOf, SentLead } from '../history.ts';
 import type { FinalLead } from '../last-look.ts';
 import { isTurnedAway } from './answers.ts';
-import { explain, type Observed } from './some-order.ts';
+import { explain, type Observed } from './linearizable.ts';
 
 /** As much of a lead as decides what may be answered. */
 interface KnownLead {

@@ -1,0 +1,24 @@
+import fc from 'fast-check';
+import { now } from '../history.ts';
+import { one } from './choices.ts';
+import { aScenario } from './scenario.ts';
+
+/** How far a clock may be from the time; seconds. Less than a key lives, and more than anything in the service lasts. */
+const ahead = fc.oneof(
+  { weight: 2, arbitrary: fc.constantFrom(0, -1, 1) },
+  { weight: 3, arbitrary: fc.integer({ min: -90, max: 90 }) },
+  { weight: 2, arbitrary: fc.integer({ min: -6 * 3600, max: 6 * 3600 }) },
+);
+
+/** Somebody, or something, sets the clock of one machine. */
+export const setClock = aScenario({
+  weight: 5,
+  choice: fc.record({ clock: fc.nat(5), ahead }),
+  isPossible: ({ world }) => world.clocks.length > 0,
+  async happen(life, { clock, ahead }) {
+    const machine = one(life.world.clocks, clock);
+    machine.set(ahead);
+    const what = `the clock of ${machine.name} is set to ${ahead} s ahead`;
+    life.history.add({ kind: 'other', party: 'weather', what, span: { begin: now(), end: now() } });
+  },
+});

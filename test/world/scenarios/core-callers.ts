@@ -1,0 +1,169 @@
+import { type ClientHttp2Session, type ClientHttp2Stream, connect, type Settings } from 'node:http2';
+import { setTimeout as sleep } from 'node:timers/promises';
+import fc from 'fast-check';
+import { MAX_UNAUTHENTICATED_CONNECTIONS } from '../../../src/http2/connection-limits.ts';
+import { onStream, PREFACE } from '../../security/http2-wire.ts';
+import { times } from '../../support/builders.ts';
+import { requestBytes } from '../../support/grpc.ts';
+import { now } from '../history.ts';
+import { CRM_WAITS_MS, type KnownStudio, type Life } from '../life.ts';
+import { lasting, one } from './choices.ts';
+import { connection, hold } from './holders.ts';
+import { aScenario } from './scenario.ts';
+
+/** How many calls one connection has under way. */
+const CALLS = 50;
+
+/** Within which time a connection ends that is to end; milliseconds. A core takes a quarter of a second for it. */
+const CLOSED_WITHIN_MS = 2500;
+
+/** The longest message that a core reads; bytes. */
+const MAX_MESSAGE = 64 * 1024;
+
+/** What gRPC calls a call of somebody who is not known. */
+const UNAUTHENTICATED = 16;
+
+const GRPC = { ':method': 'POST', 'content-type': 'application/grpc', te: 'trailers' };
+const LIST = '/leadintake.v1.LeadIntakeService/ListLeads';
+
+/** A call, whole. */
+interface WholeCall {
+  readonly path: string;
+  readonly message: Buffer;
+  /** Whoever has no token may ask for it; who presents a wrong one is to learn that it is. */
+  readonly isForAll?: boolean;
+}
+
+const CALLS_WITHOUT_TOKEN: Readonly<Record<string, WholeCall>> = {
+  'how it is': { path: '/grpc.health.v1.Health/Check', message: framed(Buffer.alloc(0)), isForAll: true },
+  'a page of leads': { path: LIST, message: framed(requestBytes('LeadIntakeService/ListLeads', { studioId: 'x' })) },
+  'the keys of a studio': {
+    path: '/leadintake.v1.ApiKeyService/ListApiKeys',
+    message: framed(requestBytes('ApiKeyService/ListApiKeys', { studioId: 'x', memberId: 'owner' })),
+  },
+  'what there is to call': {
+    path: '/grpc.reflection.v1.ServerReflection/ServerReflectionInfo',
+    // It asks for a list of services.
+    message: framed(Buffer.of(0x3a, 0)),
+  },
+};
+
+/** Somebody with the token asks for many pages, and reads none of them. */
+export const unreadPages = aScenario({
+  weight: 1,
+  choice: fc.record({ connections: fc.constantFrom(1, 5, 30), core: fc.nat(1), forMs: lasting(50, 3000) }),
+  happen: (life, { connections, core, forMs }) =>
+    hold(life, `${connections * CALLS} calls of a core whose answers nobody reads`, async (studio) => {
+      const sessions = times(connections, () => callers(life, one(life.world.coreUrls, core), studio));
+      await sleep(forMs);
+      for (const session of sessions) session.destroy();
+    }),
+});
+
+/** Somebody without the token opens more connections to a core than it lets strangers have. */
+export const strangers = aScenario({
+  weight: 1,
+  choice: fc.record({
+    count: fc.constantFrom(20, 300),
+    says: fc.constantFrom('nothing', 'that it speaks HTTP/2', 'what is none'),
+    core: fc.nat(1),
+    forMs: lasting(50, 3000),
+  }),
+  happen: (life, { count, says, core, forMs }) =>
+    hold(life, `${count} connections to a core, on which is said ${says}`, async () => {
+      const begin = now();
+      const url = one(life.world.coreUrls, core);
+      const sockets = await Promise.all(times(count, () => connection(url)));
+      for (const socket of sockets) {
+        socket.resume();
+        if (says === 'that it speaks HTTP/2') socket.write(PREFACE);
+        if (says === 'what is none') socket.write(Buffer.alloc(200, 'x'));
+      }
+      await sleep(count > MAX_UNAUTHENTICATED_CONNECTIONS ? Math.max(forMs, CLOSED_WITHIN_MS) : forMs);
+      const open = sockets.filter(({ destroyed }) => !destroyed).length;
+      if (open > MAX_UNAUTHENTICATED_CONNECTIONS && !life.isDisturbedSince(begin))
+        life.history.breaks(
+          `${open} strangers have connections to a core, where it may be ${MAX_UNAUTHENTICATED_CONNECTIONS}`,
+        );
+      for (const socket of sockets) socket.destroy();
+    }),
+});
+
+/** Somebody without the token calls what is for those who have it, and looks whether the connection ends with that. */
+export const withoutToken = aScenario({
+  weight: 1,
+  choice: fc.record({
+    call: fc.constantFrom(...Object.keys(CALLS_WITHOUT_TOKEN)),
+    token: fc.boolean(),
+    core: fc.nat(1),
+  }),
+  async happen(life, { call, token, core }) {
+    const begin = now();
+    const session = sessionTo(life, one(life.world.coreUrls, core));
+    const { path, message, isForAll = false } = CALLS_WITHOUT_TOKEN[call] as WholeCall;
+    const headers = {
+      ...GRPC,
+      ':path': path,
+      ...((token || isForAll) && { authorization: `Bearer ${life.uuid('somebody’s token')}` }),
+    };
+    const outcome = await Promise.race([onStream(session, headers, message), sleep(CLOSED_WITHIN_MS)]);
+    if (outcome?.grpcStatus === 0) life.history.breaks(`without its token a core tells ${call}: ${outcome.text}`);
+    const isRefused = outcome?.grpcStatus === UNAUTHENTICATED && !isForAll;
+    for (let waited = 0; isRefused && waited < CLOSED_WITHIN_MS && !session.destroyed; waited += 50) await sleep(50);
+    if (isRefused && !session.destroyed && !life.isDisturbedSince(begin))
+      life.history.breaks('a connection to a core goes on after a call without its token');
+    session.destroy();
+  },
+});
+
+/** Somebody with the token sends a message that is too long to be read; nothing else is wrong with it. */
+export const longMessage = aScenario({
+  weight: 1,
+  choice: fc.record({ core: fc.nat(1), length: fc.constantFrom(MAX_MESSAGE + 1, 3 * MAX_MESSAGE) }),
+  async happen(life, { core, length }) {
+    const session = sessionTo(life, one(life.world.coreUrls, core));
+    const authorization = `Bearer ${life.world.coreToken}`;
+    const headers = { ...GRPC, ':path': LIST, 'content-type': 'application/grpc+json', authorization };
+    const message = JSON.stringify({ studioId: life.studios[0]?.id }).padEnd(length);
+    const outcome = await Promise.race([onStream(session, headers, framed(Buffer.from(message))), sleep(CRM_WAITS_MS)]);
+    if (outcome?.grpcStatus === 0) life.history.breaks(`a core reads a message of ${length} bytes`);
+    session.destroy();
+  },
+});
+
+function sessionTo({ world }: Life, url: string, settings: Settings = {}): ClientHttp2Session {
+  const session = connect(url, { ...world.certificates?.caller, settings });
+  session.on('error', () => {});
+  return session;
+}
+
+/** A message in the frame that gRPC puts around it. */
+function framed(bytes: Uint8Array): Buffer {
+  const prefix = Buffer.alloc(5);
+  prefix.writeUInt32BE(bytes.length, 1);
+  return Buffer.concat([prefix, bytes]);
+}
+
+/** A connection that leaves no room for answers, and asks for a page of leads again and again. */
+function callers(life: Life, url: string, { id: studioId }: KnownStudio): ClientHttp2Session {
+  const session = sessionWithoutRoom(life, url);
+  for (const _ of times(CALLS, () => 0)) askForPage(life, session, studioId);
+  return session;
+}
+
+/** A connection that leaves no room for answers. */
+export const sessionWithoutRoom = (life: Life, url: string): ClientHttp2Session =>
+  sessionTo(life, url, { initialWindowSize: 0 });
+
+/** Asks on it for a page of leads. */
+export function askForPage({ world }: Life, session: ClientHttp2Session, studioId: string): ClientHttp2Stream {
+  const call = session.request({
+    ':method': 'POST',
+    ':path': LIST,
+    'content-type': 'application/json',
+    authorization: `Bearer ${world.coreToken}`,
+  });
+  call.on('error', () => {});
+  call.end(JSON.stringify({ studioId, pageSize: 100, view: 'LEAD_VIEW_FULL' }));
+  return call;
+}

@@ -1,0 +1,224 @@
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { ConnectError } from '@connectrpc/connect';
+import fc from 'fast-check';
+import { ErrorInfoSchema } from '../../../proto/gen/google/rpc/error_details_pb.ts';
+import { type ApiKey, ApiKeyScope } from '../../../proto/gen/leadintake/v1/api_key_pb.ts';
+import { MemberRole, StudioStatus } from '../../../proto/gen/leadintake/v1/directory_pb.ts';
+import { type Lead, LeadStage, LeadView } from '../../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import { LEAD_STAGES, type LeadStage as Stage } from '../../../src/domain/lead.ts';
+import { DAY_MS } from '../../support/builders.ts';
+import type { CoreClients } from '../../support/core-clients.ts';
+import { REGIONS } from '../contacts.ts';
+import { now } from '../history.ts';
+import { CRM_WAITS_MS, type KnownStudio, type Life } from '../life.ts';
+import { keyOf, mostlyFirst, newest, one, recent, studio, studioAt } from './choices.ts';
+import * as deeds from './deeds.ts';
+import { aScenario } from './scenario.ts';
+
+const WAITS = { timeoutMs: CRM_WAITS_MS };
+
+const core = fc.nat(1);
+const crmAt = (life: Life, index: number): CoreClients => one(life.crm, index);
+
+/** What the CRM does by a call. */
+const byRpc = <T>(call: () => Promise<T>): deeds.Doing<T> => ({ party: 'CRM', doIt: () => outcomeOf(call()) });
+
+export async function outcomeOf<T>(call: Promise<T>): Promise<deeds.Outcome<T>> {
+  try {
+    return { answer: await call };
+  } catch (error) {
+    const [info] = ConnectError.from(error).findDetails(ErrorInfoSchema);
+    if (info?.domain !== 'leadintake') return { unknown: String(error) };
+    return { refused: info.reason, leadId: info.metadata.leadId };
+  }
+}
+
+const STAGE_NUMBERS: Readonly<Record<Stage, LeadStage>> = {
+  new: LeadStage.NEW,
+  contacted: LeadStage.CONTACTED,
+  trial_booked: LeadStage.TRIAL_BOOKED,
+  trial_attended: LeadStage.TRIAL_ATTENDED,
+  won: LeadStage.WON,
+  lost: LeadStage.LOST,
+};
+
+export const stageOf = ({ stage }: Lead): Stage =>
+  Object.entries(STAGE_NUMBERS).find(([, number]) => number === stage)?.[0] as Stage;
+
+/** The CRM moves a lead. */
+export const move = aScenario({
+  weight: 14,
+  choice: fc.record({
+    studio,
+    lead: recent,
+    stage: fc.oneof(fc.constantFrom(...LEAD_STAGES), fc.constantFrom('won', 'won', 'new')),
+    core,
+  }),
+  async happen(life, { studio, lead, stage, core }) {
+    const { id: studioId, leadIds } = studioAt(life, studio);
+    const leadId = newest(leadIds, lead);
+    if (leadId === undefined) return;
+    const request = { studioId, leadId, stage: STAGE_NUMBERS[stage as Stage] };
+    await deeds.move(
+      life,
+      { studioId, leadId, stage: stage as Stage },
+      byRpc(() => crmAt(life, core).leads.changeLeadStage(request, WAITS)),
+    );
+  },
+});
+
+/** The CRM looks at the newest leads of a studio. */
+export const look = aScenario({
+  weight: 4,
+  choice: fc.record({ studio, core }),
+  async happen(life, { studio, core }) {
+    await lookAtLeads(life, studioAt(life, studio), crmAt(life, core), 1).catch(() => {});
+  },
+});
+
+/** Reads a studio's leads as the CRM does, and notes how each stands. */
+export async function lookAtLeads(life: Life, { id: studioId }: KnownStudio, { leads }: CoreClients, pages: number) {
+  const found: Lead[] = [];
+  let pageToken = '';
+  for (let page = 0; page < pages; page += 1) {
+    const begin = now();
+    const answer = await leads.listLeads({ studioId, pageSize: 100, pageToken, view: LeadView.FULL }, WAITS);
+    const span = { begin, end: now() };
+    for (const lead of answer.leads) {
+      life.history.add({ kind: 'seen', party: 'CRM', studioId, leadId: lead.id, stage: stageOf(lead), span });
+    }
+    found.push(...answer.leads);
+    pageToken = answer.nextPageToken;
+    if (pageToken === '') break;
+  }
+  return found;
+}
+
+/** A studio is suspended, or served again. */
+export const suspend = aScenario({
+  weight: 2,
+  choice: fc.record({ studio, status: fc.constantFrom('suspended', 'active', 'active'), core }),
+  async happen(life, { studio, status, core }) {
+    const { id } = studioAt(life, studio);
+    const number = status === 'active' ? StudioStatus.ACTIVE : StudioStatus.SUSPENDED;
+    const request = { studio: { id, status: number }, updateMask: { paths: ['status'] } };
+    const call = () => crmAt(life, core).directory.putStudio(request, WAITS);
+    await deeds.put(life, `status of ${id}`, status, byRpc(call));
+  },
+});
+
+/** A studio gets another region. */
+export const moveStudio = aScenario({
+  weight: 2,
+  choice: fc.record({ studio, region: fc.constantFrom(...REGIONS), core }),
+  async happen(life, { studio, region, core }) {
+    const { id } = studioAt(life, studio);
+    const regionCode = region === 'none' ? {} : { regionCode: region };
+    const request = { studio: { id, status: StudioStatus.UNSPECIFIED, ...regionCode } };
+    const updateMask = { paths: ['region_code'] };
+    const call = () => crmAt(life, core).directory.putStudio({ ...request, updateMask }, WAITS);
+    await deeds.put(life, `region of ${id}`, region, byRpc(call));
+  },
+});
+
+const ROLES = { owner: MemberRole.OWNER, admin: MemberRole.ADMIN, staff: MemberRole.STAFF } as const;
+
+/** Somebody gets another role, or leaves. */
+export const changeRole = aScenario({
+  weight: 2,
+  choice: fc.record({
+    studio,
+    member: fc.nat(1),
+    role: fc.constantFrom('owner', 'owner', 'admin', 'staff', 'gone'),
+    core,
+  }),
+  async happen(life, { studio, member, role, core }) {
+    const { id: studioId, memberIds } = studioAt(life, studio);
+    const id = one(memberIds, member);
+    const { directory } = crmAt(life, core);
+    const call = (): Promise<unknown> =>
+      role === 'gone'
+        ? directory.removeMember({ studioId, memberId: id }, WAITS)
+        : directory.putMember({ member: { studioId, id, role: ROLES[role as keyof typeof ROLES] } }, WAITS);
+    await deeds.put(life, `role of ${id} in ${studioId}`, role, byRpc(call));
+  },
+});
+
+/** A source is switched off, on, or removed. */
+export const changeSource = aScenario({
+  weight: 2,
+  choice: fc.record({
+    studio,
+    source: fc.nat(1),
+    state: fc.constantFrom('enabled', 'enabled', 'disabled', 'gone'),
+    core,
+  }),
+  async happen(life, { studio, source, state, core }) {
+    const { id: studioId, sourceIds } = studioAt(life, studio);
+    const id = one(sourceIds, source);
+    const { directory } = crmAt(life, core);
+    const call = (): Promise<unknown> =>
+      state === 'gone'
+        ? directory.removeLeadSource({ studioId, leadSourceId: id }, WAITS)
+        : directory.putLeadSource({ leadSource: { studioId, id, name: 'Form', enabled: state === 'enabled' } }, WAITS);
+    await deeds.put(life, `source ${id} of ${studioId}`, state, byRpc(call));
+  },
+});
+
+/** A key is made. */
+export const makeKey = aScenario({
+  weight: 1,
+  choice: fc.record({ studio, member: fc.nat(1), scopes: fc.constantFrom('both', 'both', 'read', 'create'), core }),
+  async happen(life, { studio, member, scopes, core }) {
+    const known = studioAt(life, studio);
+    const { id: studioId, memberIds } = known;
+    const [mayRead, mayCreate] = [scopes !== 'create', scopes !== 'read'];
+    const memberId = one(memberIds, member);
+    const request = {
+      studioId,
+      memberId,
+      name: 'Website',
+      scopes: [...(mayRead ? [ApiKeyScope.LEADS_READ] : []), ...(mayCreate ? [ApiKeyScope.LEADS_CREATE] : [])],
+      expireTime: timestampFromMs(Date.now() + 30 * DAY_MS),
+    };
+    const may = { memberId, mayRead, mayCreate };
+    await deeds.makeKey(
+      life,
+      known,
+      may,
+      byRpc(() => crmAt(life, core).apiKeys.createApiKey(request, WAITS).then(issued)),
+    );
+  },
+});
+
+const issued = ({ apiKey, secret }: { readonly apiKey?: ApiKey | undefined; readonly secret: string }) => ({
+  apiKeyId: apiKey?.id ?? '',
+  secret,
+});
+
+/** A key gets another secret. */
+export const replaceKey = aScenario({
+  weight: 2,
+  choice: fc.record({ studio, key: mostlyFirst(3), member: mostlyFirst(2), core }),
+  async happen(life, { studio, key, member, core }) {
+    const known = studioAt(life, studio);
+    const target = keyOf(known, key);
+    const memberId = one(known.memberIds, member);
+    const request = { studioId: known.id, memberId, apiKeyId: target.apiKeyId };
+    const call = () => crmAt(life, core).apiKeys.replaceApiKey(request, WAITS).then(issued);
+    await deeds.replaceKey(life, known, target, memberId, byRpc(call));
+  },
+});
+
+/** A key is revoked. */
+export const revokeKey = aScenario({
+  weight: 1,
+  choice: fc.record({ studio, key: mostlyFirst(3), core }),
+  async happen(life, { studio, key, core }) {
+    const known = studioAt(life, studio);
+    const target = keyOf(known, key);
+    const request = { studioId: known.id, memberId: 'owner', apiKeyId: target.apiKeyId };
+    const call = () => crmAt(life, core).apiKeys.revokeApiKey(request, WAITS);
+    await deeds.revokeKey(life, known, target, 'owner', byRpc(call));
+  },
+});

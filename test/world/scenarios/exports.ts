@@ -1,0 +1,46 @@
+import fc from 'fast-check';
+import { now } from '../history.ts';
+import { CRM_WAITS_MS } from '../life.ts';
+import { one, studio, studioAt } from './choices.ts';
+import { outcomeOf } from './crm.ts';
+import { aScenario } from './scenario.ts';
+
+/** How often an export that was broken off is gone on with. */
+const MAX_ATTEMPTS = 4;
+
+/** The CRM exports all leads of a studio, or of all studios; broken off by whatever happens or by itself, it goes on elsewhere. */
+export const exportLeads = aScenario({
+  weight: 6,
+  choice: fc.record({
+    studio: fc.oneof(fc.constant(null), studio),
+    core: fc.nat(1),
+    /** After how many messages it is broken off at first. */
+    leavesAfter: fc.constantFrom(null, 1, 1, 2),
+  }),
+  async happen(life, { studio, core, leavesAfter }) {
+    const of = studio === null ? '' : studioAt(life, studio).id;
+    const begin = now();
+    const leads: { studioId: string; id: string }[] = [];
+    let [resumeToken, isWhole, left] = ['', false, leavesAfter ?? Number.POSITIVE_INFINITY];
+    const readOn = async (attempt: number) => {
+      const stream = one(life.crm, core + attempt).leads.exportLeads(
+        { studioId: of, resumeToken },
+        { timeoutMs: CRM_WAITS_MS },
+      );
+      for await (const message of stream) {
+        leads.push(...message.leads.map(({ studioId, id }) => ({ studioId, id })));
+        resumeToken = message.resumeToken;
+        left -= 1;
+        if (left === 0) return false;
+      }
+      return true;
+    };
+    for (let attempt = 0; attempt < MAX_ATTEMPTS && !isWhole; attempt += 1) {
+      const outcome = await outcomeOf(readOn(attempt));
+      if ('refused' in outcome)
+        life.history.breaks(`an export of ${of || 'all studios'} is refused: ${outcome.refused}`);
+      isWhole = 'answer' in outcome && outcome.answer;
+    }
+    life.history.add({ kind: 'exported', party: 'CRM', of, leads, isWhole, span: { begin, end: now() } });
+  },
+});

@@ -1,0 +1,30 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import fc from 'fast-check';
+import { failure, isCommand } from '../../support/mongodb.ts';
+import type { TcpProxy } from '../../support/tcp-proxy.ts';
+import { lasting } from './choices.ts';
+import { aScenario } from './scenario.ts';
+
+/** Inserts fail as a whole, with nothing said of any of their documents: MongoDB says so when it is about to stop, for one. */
+export const failInserts = aScenario({
+  weight: 1,
+  choice: fc.record({ inserts: fc.integer({ min: 1, max: 8 }), forMs: lasting(100, 2000) }),
+  isPossible: ({ world }) => world.ways.database !== undefined,
+  happen: (life, { inserts, forMs }) => {
+    const way = life.world.ways.database as TcpProxy;
+    return life.inTurn('way database', () =>
+      life.disturb(`${inserts} inserts within ${forMs} ms fail as a whole`, [], async () => {
+        failNext(way, inserts);
+        await sleep(forMs);
+        way.heal();
+      }),
+    );
+  },
+});
+
+function failNext(way: TcpProxy, inserts: number): void {
+  way.replyTo(isCommand('insert'), (request) => {
+    if (inserts > 1) failNext(way, inserts - 1);
+    return failure(request);
+  });
+}

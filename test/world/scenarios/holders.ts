@@ -1,0 +1,183 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import fc from 'fast-check';
+import { newKeySecret } from '../../../common/rules/key-secret.ts';
+import { times } from '../../support/builders.ts';
+import { grpcCaller } from '../../support/grpc.ts';
+import { type RawAnswer, takeAnswer } from '../../support/raw-http.ts';
+import { LEADS } from '../../support/service.ts';
+import { channelWith } from '../certificates.ts';
+import { type KnownStudio, type Life, STUDIOS } from '../life.ts';
+import { keyOf, lasting, one, studioAt } from './choices.ts';
+import { aScenario } from './scenario.ts';
+import { ask, leadChoice, leadOf, textOf } from './website.ts';
+
+const where = { url: fc.nat(2) };
+
+/** How long whoever asks for one thing waits at most while others hold what they can; milliseconds. */
+const BYSTANDER_WAITS_MS = 6000;
+
+/** What a process may hold in memory, whatever it is sent; megabytes. */
+const MAX_MEMORY_MB = 700;
+
+/** One connection on which many requests come at once, and nobody waits for an answer. */
+export const pipeline = aScenario({
+  weight: 1,
+  choice: fc.record({ count: fc.constantFrom(40, 300, 3000), reads: fc.boolean(), forMs: lasting(50, 3000), ...where }),
+  happen: (life, { count, reads, forMs, url }) =>
+    hold(life, `${count} pipelined requests, ${reads ? 'read' : 'unread'}`, async (studio) => {
+      const socket = await connection(one(life.world.urls, url));
+      if (!reads) socket.pause();
+      const request = `GET ${LEADS}?limit=100 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${keyOf(studio, 0).secret}\r\n\r\n`;
+      const answers = collect(socket);
+      socket.write(request.repeat(count));
+      const isOver = () => answers().length >= count || socket.destroyed;
+      for (let waited = 0; waited < forMs + 5000 && !isOver(); waited += 50) {
+        if (!reads && waited >= forMs) break;
+        await sleep(50);
+      }
+      if (reads) {
+        const wrong = answers().find(({ status }) => ![200, 401, 402, 403, 429, 503].includes(status));
+        if (wrong) life.history.breaks(`a pipelined request is answered ${wrong.status} ${wrong.body}`);
+      }
+      socket.destroy();
+    }),
+});
+
+/** Connections that begin a request and do not go on with it. */
+export const halfRequests = aScenario({
+  weight: 1,
+  choice: fc.record({
+    count: fc.constantFrom(1, 20, 200),
+    lead: leadChoice,
+    share: fc.integer({ min: 1, max: 99 }),
+    forMs: lasting(20, 3000),
+    ...where,
+  }),
+  happen: (life, { count, lead, share, forMs, url }) =>
+    hold(life, `${count} requests of which ${share} % come`, async () => {
+      const studio = studioAt(life, lead.studio);
+      const sent = leadOf(life, studio, lead);
+      const text = textOf({ name: 'create', lead: sent }, keyOf(studio, 0).secret);
+      const part = text.slice(0, Math.floor((text.length * share) / 100));
+      const sockets = await Promise.all(times(count, () => connection(one(life.world.urls, url))));
+      for (const socket of sockets) socket.resume().write(part);
+      await sleep(forMs);
+      for (const socket of sockets) socket.destroy();
+    }),
+});
+
+/** Many requests with keys that nobody has. */
+export const unknownKeys = aScenario({
+  weight: 1,
+  choice: fc.record({ count: fc.constantFrom(50, 500, 3000), ...where }),
+  happen: (life, { count, url }) =>
+    hold(life, `${count} requests with keys that nobody has`, async () => {
+      const address = one(life.world.urls, url);
+      await Promise.all(
+        times(Math.min(count, 100), async (lane) => {
+          const socket = await connection(address);
+          const answers = collect(socket);
+          const own = Math.ceil(count / 100) + (lane % 2);
+          for (let sent = 0; sent < own && !socket.destroyed; sent += 1) {
+            socket.write(`GET ${LEADS} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${newKeySecret()}\r\n\r\n`);
+          }
+          for (let waited = 0; waited < 10_000 && answers().length < own && !socket.destroyed; waited += 25)
+            await sleep(25);
+          const wrong = answers().find(({ status }) => status !== 401 && status !== 503);
+          if (wrong) life.history.breaks(`a key that nobody has is answered ${wrong.status} ${wrong.body}`);
+          socket.destroy();
+        }),
+      );
+    }),
+});
+
+/** Many who want to be told how a core is, with its token and without, and stay. */
+export const watchers = aScenario({
+  weight: 1,
+  choice: fc.record({
+    count: fc.constantFrom(5, 80),
+    hasToken: fc.boolean(),
+    core: fc.nat(1),
+    forMs: lasting(50, 3000),
+  }),
+  happen: (life, { count, hasToken, core, forMs }) =>
+    hold(life, `${count} watchers ${hasToken ? 'with' : 'without'} the token`, async () => {
+      const { host } = new URL(one(life.world.coreUrls, core));
+      const channel = life.world.certificates && channelWith(life.world.certificates.caller);
+      const callers = times(Math.ceil(count / 8), () => grpcCaller(host, channel));
+      const authorization = hasToken ? `Bearer ${life.world.coreToken}` : undefined;
+      const calls = callers.flatMap((caller) =>
+        times(8, () => {
+          const call = caller.open('grpc.health.v1.Health/Watch', { authorization });
+          call.on('error', () => {}).on('data', () => {});
+          call.write({});
+          call.end();
+          return call;
+        }),
+      );
+      await sleep(forMs);
+      for (const call of calls) call.cancel();
+      for (const caller of callers) caller.close();
+    }),
+});
+
+/** Has somebody hold what they can, while somebody else asks for one thing after the other, and is to be served. */
+export async function hold(life: Life, what: string, holds: (studio: KnownStudio) => Promise<void>): Promise<void> {
+  let isOver = false;
+  const bystander = (async () => {
+    // A studio in which little else goes on.
+    const studio = studioAt(life, STUDIOS - 1);
+    do {
+      const begin = performance.now();
+      const { secret } = keyOf(studio, 0);
+      await ask(life, studio, secret, life.world.urls[0] as string, { name: 'get', leadId: life.uuid('nobody’s') });
+      const tookMs = Math.round(performance.now() - begin);
+      if (tookMs > BYSTANDER_WAITS_MS && !life.isDisturbedSince(begin))
+        life.history.breaks(`a bystander waits for ${tookMs} ms while there are ${what}`);
+      await sleep(100);
+    } while (!isOver);
+  })();
+  await life.crowd(what, () => holds(studioAt(life, 0)).catch((error) => noted(life, what, error)));
+  isOver = true;
+  await bystander;
+  for (const { name, megabytes } of life.memory()) {
+    if (megabytes > MAX_MEMORY_MB) life.history.breaks(`${name} holds ${Math.round(megabytes)} MB after ${what}`);
+  }
+}
+
+/** Whoever cannot connect, or is cut off, holds nothing. */
+function noted({ history }: Life, what: string, error: unknown): void {
+  const span = { begin: performance.now(), end: performance.now() };
+  history.add({ kind: 'other', party: 'holder', what: `${what}: ${error}`, span });
+}
+
+export async function connection(url: string): Promise<Socket> {
+  const { hostname, port } = new URL(url);
+  const socket = connect({ host: hostname, port: Number(port), noDelay: true });
+  await once(socket, 'connect');
+  socket.on('error', () => {});
+  return socket;
+}
+
+/** Keeps what comes; gives the whole answers in it. */
+function collect(socket: Socket) {
+  const chunks: Buffer[] = [];
+  const answers: RawAnswer[] = [];
+  let known = 0;
+  socket.on('data', (chunk: Buffer) => chunks.push(chunk));
+  return () => {
+    if (chunks.length > known) {
+      known = chunks.length;
+      let rest = Buffer.concat(chunks);
+      for (let taken = takeAnswer(rest, false); taken; taken = takeAnswer(rest, false)) {
+        answers.push(taken.answer);
+        rest = taken.rest as typeof rest;
+      }
+      chunks.splice(0, chunks.length, rest);
+      known = 1;
+    }
+    return answers;
+  };
+}

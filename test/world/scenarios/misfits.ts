@@ -1,0 +1,100 @@
+import fc from 'fast-check';
+import { LEADS } from '../../support/service.ts';
+import { ownContact } from '../contacts.ts';
+import { type KnownStudio, type Life, STUDIOS } from '../life.ts';
+import { keyOf, newest, one, recent, studio, studioAt } from './choices.ts';
+import { aScenario } from './scenario.ts';
+import { ask, leadChoice, leadOf, requestOf } from './website.ts';
+
+const url = fc.nat(2);
+const other = fc.integer({ min: 1, max: STUDIOS - 1 });
+
+const otherThan = (life: Life, index: number, distance: number): KnownStudio =>
+  studioAt(life, (index + distance) % STUDIOS);
+
+/** A website server goes on with a secret that another has replaced. */
+export const formerSecret = aScenario({
+  weight: 3,
+  choice: fc.record({ lead: leadChoice, which: recent, creates: fc.boolean(), url }),
+  async happen(life, { lead, which, creates, url }) {
+    const known = studioAt(life, lead.studio);
+    const ids = known.keys.map(({ apiKeyId }) => apiKeyId);
+    const secrets = known.keys.map(({ secret }) => secret);
+    const former = [...life.keyBySecret]
+      .filter(([secret, id]) => ids.includes(id) && !secrets.includes(secret))
+      .map(([secret]) => secret);
+    const secret = newest(former, which);
+    if (secret === undefined) return;
+    const operation = creates
+      ? ({ name: 'create', lead: leadOf(life, known, lead) } as const)
+      : ({ name: 'get', leadId: newest(known.leadIds, which) ?? life.uuid('nobody’s lead') } as const);
+    await ask(life, known, secret, one(life.world.urls, url), operation);
+  },
+});
+
+/** A lead is said to come from a source of another studio. */
+export const foreignSource = aScenario({
+  weight: 1,
+  choice: fc.record({ lead: leadChoice, other, url }),
+  async happen(life, { lead, other, url }) {
+    const known = studioAt(life, lead.studio);
+    const sourceId = one(otherThan(life, lead.studio, other).sourceIds, other);
+    const sent = { ...leadOf(life, known, lead), sourceId };
+    await ask(life, known, keyOf(known, 0).secret, one(life.world.urls, url), { name: 'create', lead: sent });
+  },
+});
+
+/** A list of one studio is gone on with in another. */
+export const foreignCursor = aScenario({
+  weight: 1,
+  choice: fc.record({ studio, other, url }),
+  async happen(life, { studio, other, url }) {
+    const [own, foreign] = [studioAt(life, studio), otherThan(life, studio, other)];
+    const address = one(life.world.urls, url);
+    const list = (of: KnownStudio, query: string) =>
+      ask(life, of, keyOf(of, 0).secret, address, { name: 'list', walk: life.newWalk(), page: 0, query });
+    const first = await list(own, '?limit=1');
+    const cursor = first?.status === 200 && JSON.parse(first.text).nextCursor;
+    if (!cursor) return;
+    const answer = await list(foreign, `?cursor=${cursor}`);
+    if (answer?.status === 200)
+      life.history.breaks(`a cursor of ${own.id} is followed in ${foreign.id}: ${answer.text}`);
+  },
+});
+
+/** A creation that breaks one rule of its form: nothing may come of it. */
+export const wrongForm = aScenario({
+  weight: 2,
+  choice: fc.record({
+    studio,
+    fault: fc.constantFrom('charset', 'unknown field', 'cut', 'no key', 'packed'),
+    number: fc.nat(),
+    url,
+  }),
+  async happen(life, { studio, fault, number, url }) {
+    const { id, ...known } = studioAt(life, studio);
+    const idempotencyKey = life.uuid('of wrong form', id, number);
+    const lead = {
+      idempotencyKey,
+      displayName: `Ada ${life.personal}`,
+      contact: ownContact(life.personal, idempotencyKey),
+      note: `${idempotencyKey} ${life.personal}`,
+    };
+    const { method, headers, body = '' } = requestOf({ name: 'create', lead });
+    const { 'idempotency-key': key, ...others } = headers;
+    const changed = {
+      charset: [{ ...headers, 'content-type': 'application/json; charset=iso-8859-1' }, body],
+      'unknown field': [headers, JSON.stringify({ ...JSON.parse(body), stage: 'won' })],
+      cut: [headers, body.slice(0, -2)],
+      'no key': [others, body],
+      packed: [{ ...headers, 'content-encoding': 'gzip' }, body],
+    } as const;
+    const [sentHeaders, sentBody] = changed[fault as keyof typeof changed];
+    const authorization = `Bearer ${keyOf({ id, ...known }, 0).secret}`;
+    const address = one(life.world.urls, url) + LEADS;
+    const request = { method, headers: { ...sentHeaders, authorization }, body: sentBody };
+    const answer = await fetch(address, { ...request, signal: AbortSignal.timeout(15_000) }).catch(() => undefined);
+    const text = await answer?.text().catch(() => '');
+    if (answer?.ok) life.history.breaks(`a creation with this fault: ${fault}, is answered ${answer.status} ${text}`);
+  },
+});

@@ -1,0 +1,226 @@
+import fc from 'fast-check';
+import { LEAD_STAGES, type LeadStage as Stage } from '../../../src/domain/lead.ts';
+import { REGIONS } from '../contacts.ts';
+import { now } from '../history.ts';
+import type { KnownStudio, Life } from '../life.ts';
+import { keyOf, lasting, mostlyFirst, newest, one, recent, studio, studioAt } from './choices.ts';
+import * as deeds from './deeds.ts';
+import { aScenario } from './scenario.ts';
+
+/** Nothing that operators type takes longer, whatever becomes of the database; milliseconds. */
+const OVER_WITHIN_MS = 30_000;
+
+/** When somebody ends what was typed; milliseconds. 0: never. */
+const endsAfterMs = fc.oneof({ weight: 5, arbitrary: fc.constant(0) }, { weight: 1, arbitrary: lasting(100, 1500) });
+
+/** One thing that somebody types: its words, and when it is ended. */
+interface Typed {
+  readonly words: readonly string[];
+  readonly endsAfterMs: number;
+}
+
+const memberOf = ({ memberIds }: KnownStudio, member: number) => one(memberIds, member);
+
+/** What an operator does by a command. */
+function byCommand<T>(life: Life, typed: Typed, read: (answer: unknown) => T): deeds.Doing<T> {
+  return { party: 'operator', doIt: () => type(life, typed, read) };
+}
+
+/**
+ * Types a command, and holds what it comes to against what is promised: status 0 and an answer, or status 1 and a reason in
+ * words that a person can read.
+ */
+async function type<T>(
+  life: Life,
+  { words, endsAfterMs }: Typed,
+  read: (answer: unknown) => T,
+): Promise<deeds.Outcome<T>> {
+  const begin = now();
+  const { status, answer, complaint } = await life.world.commandLine.run(
+    ['--json', ...words],
+    endsAfterMs || OVER_WITHIN_MS,
+  );
+  const command = `lead-intake ${words.join(' ')}`;
+  const told = `${status} ${complaint}`;
+  life.history.add({ kind: 'other', party: 'operator', what: `${command}: ${told}`, span: { begin, end: now() } });
+  if (/^\s+at .*[:/]/m.test(complaint)) life.history.breaks(`${command} crashes: ${complaint}`);
+  for (const text of [...life.keyBySecret.keys(), life.world.coreToken, life.personal])
+    if (complaint.includes(text)) life.history.breaks(`${command} tells a secret: ${complaint}`);
+  if (status === 0) return { answer: read(JSON.parse(answer)) };
+  const [, refused] = /^([A-Z]+(?:_[A-Z]+)+): /m.exec(complaint) ?? [];
+  if (status === 1 && refused) return { refused, leadId: undefined };
+  const isEnded = status === 'SIGKILL' && (endsAfterMs > 0 || life.isDisturbedSince(begin));
+  if (status === 'SIGKILL' && !isEnded) life.history.breaks(`${command} is not over in ${OVER_WITHIN_MS} ms`);
+  if (!isEnded && status !== 1) life.history.breaks(`${command} ends with ${told}`);
+  // Clocks that differ are what a doctor is to find.
+  const isFound = words[0] === 'doctor' && life.world.clocks.length > 0;
+  if (status === 1 && !isFound && !life.isDisturbedSince(begin))
+    life.history.breaks(`${command} fails, and nothing was wrong: ${told} ${answer}`);
+  return { unknown: told };
+}
+
+const nothing = () => {};
+
+/** An operator puts something of a studio to another value. */
+export const operatorPuts = aScenario({
+  weight: 1,
+  choice: fc.record({
+    studio,
+    puts: fc.oneof(
+      fc.record({ what: fc.constant('status'), value: fc.constantFrom('suspended', 'active', 'active') }),
+      fc.record({ what: fc.constant('region'), value: fc.constantFrom(...REGIONS) }),
+      fc.record({ what: fc.constant('role'), value: fc.constantFrom('owner', 'owner', 'admin', 'staff', 'gone') }),
+      fc.record({ what: fc.constant('source'), value: fc.constantFrom('enabled', 'enabled', 'disabled', 'gone') }),
+    ),
+    which: fc.nat(1),
+    endsAfterMs,
+  }),
+  async happen(life, { studio, puts: { what, value }, which, endsAfterMs }) {
+    const known = studioAt(life, studio);
+    const { register, words } = putting(known, what, value, which);
+    await deeds.put(life, register, value, byCommand(life, { words, endsAfterMs }, nothing));
+  },
+});
+
+/** The words that put something of a studio to a value. */
+function putting({ id, memberIds, sourceIds }: KnownStudio, what: string, value: string, which: number) {
+  const isGone = value === 'gone';
+  switch (what) {
+    case 'status':
+      return { register: `status of ${id}`, words: ['studios', 'put', id, '--status', value] };
+    case 'region':
+      return { register: `region of ${id}`, words: ['studios', 'put', id, '--region', value] };
+    case 'role': {
+      const member = one(memberIds, which);
+      const words = isGone ? ['remove', id, member] : ['put', id, member, '--role', value];
+      return { register: `role of ${member} in ${id}`, words: ['members', ...words] };
+    }
+    default: {
+      const source = one(sourceIds, which);
+      const more = ['--name', 'Form', ...(value === 'disabled' ? ['--disabled'] : [])];
+      const words = isGone ? ['remove', id, source] : ['put', id, source, ...more];
+      return { register: `source ${source} of ${id}`, words: ['sources', ...words] };
+    }
+  }
+}
+
+/** An operator makes a key, gives it another secret, or revokes it. */
+export const operatorKeys = aScenario({
+  weight: 1,
+  choice: fc.record({
+    studio,
+    deed: fc.constantFrom('create', 'replace', 'revoke'),
+    key: mostlyFirst(3),
+    member: mostlyFirst(2),
+    scopes: fc.constantFrom('both', 'leads.read', 'leads.create'),
+    endsAfterMs,
+  }),
+  async happen(life, { studio, deed, key, member, scopes, endsAfterMs }) {
+    const known = studioAt(life, studio);
+    const { id } = known;
+    const target = keyOf(known, key);
+    const memberId = memberOf(known, member);
+    const by = <T>(words: readonly string[], read: (answer: unknown) => T) =>
+      byCommand(life, { words: ['keys', ...words, '--member', memberId], endsAfterMs }, read);
+    const issued = (answer: unknown): deeds.IssuedKey => {
+      const { id, secret } = answer as { id: string; secret: string };
+      return { apiKeyId: id, secret };
+    };
+    if (deed === 'create') {
+      const more = scopes === 'both' ? [] : ['--scope', scopes];
+      const may = { memberId, mayRead: scopes !== 'leads.create', mayCreate: scopes !== 'leads.read' };
+      await deeds.makeKey(life, known, may, by(['create', id, '--name', 'By hand', '--days', '30', ...more], issued));
+    } else if (deed === 'replace') {
+      await deeds.replaceKey(life, known, target, memberId, by(['replace', id, target.apiKeyId], issued));
+    } else await deeds.revokeKey(life, known, target, memberId, by(['revoke', id, target.apiKeyId], nothing));
+  },
+});
+
+/** An operator moves a lead. */
+export const operatorMoves = aScenario({
+  weight: 1,
+  choice: fc.record({ studio, lead: recent, stage: fc.constantFrom(...LEAD_STAGES), endsAfterMs }),
+  async happen(life, { studio, lead, stage, endsAfterMs }) {
+    const { id: studioId, leadIds } = studioAt(life, studio);
+    const leadId = newest(leadIds, lead);
+    if (leadId === undefined) return;
+    const words = ['leads', 'stage', studioId, leadId, stage];
+    const moved = { studioId, leadId, stage: stage as Stage };
+    await deeds.move(life, moved, byCommand(life, { words, endsAfterMs }, nothing));
+  },
+});
+
+/** An operator looks at something. */
+export const operatorLooks = aScenario({
+  weight: 2,
+  choice: fc.record({
+    studio,
+    lead: recent,
+    at: fc.constantFrom(
+      ...[
+        'studio',
+        'studio',
+        'studios',
+        'keys',
+        'keys',
+        'leads',
+        'sources',
+        'audit',
+        'audit of a lead',
+        'claims',
+        'doctor',
+      ],
+    ),
+  }),
+  async happen(life, { studio, lead, at }) {
+    const known = studioAt(life, studio);
+    const { id, leadIds } = known;
+    const look = <T>(...words: readonly string[]) => type(life, { words, endsAfterMs: 0 }, (answer) => answer as T);
+    const begin = now();
+    const keysBefore = known.keys.map(({ apiKeyId }) => apiKeyId);
+    switch (at) {
+      case 'studio': {
+        const outcome = await look<{ status: string; regionCode: string | null }>('studios', 'get', id);
+        if (!('answer' in outcome)) return;
+        const { status, regionCode } = outcome.answer;
+        const shown = { kind: 'shown', party: 'operator', span: { begin, end: now() } } as const;
+        life.history.add({ ...shown, what: `status of ${id}`, value: status });
+        life.history.add({ ...shown, what: `region of ${id}`, value: regionCode ?? 'none' });
+        return;
+      }
+      case 'keys': {
+        const outcome = await look<readonly Record<string, unknown>[]>('keys', 'list', id, '--member', 'owner');
+        if (!('answer' in outcome)) return;
+        const listed = outcome.answer.map(({ id }) => id);
+        const lacks = keysBefore.filter((keyId) => !listed.includes(keyId));
+        if (lacks.length > 0) life.history.breaks(`the keys of ${id} are listed without ${lacks.join(', ')}`);
+        if (outcome.answer.some((key) => 'secret' in key || 'secretSha256' in key))
+          life.history.breaks(`the keys of ${id} are listed with their secrets`);
+        return;
+      }
+      case 'studios': {
+        const outcome = await look<readonly { id: string }[]>('studios', 'list');
+        const listed = 'answer' in outcome ? outcome.answer.map(({ id }) => id) : [id];
+        if (!listed.includes(id)) life.history.breaks(`studios are listed without ${id}`);
+        return;
+      }
+      case 'leads':
+        await look('leads', 'list', '--studio', id);
+        return;
+      case 'sources':
+        await look('sources', 'list', id);
+        return;
+      case 'audit':
+        await look('audit', id);
+        return;
+      case 'audit of a lead':
+        await look('audit', id, '--lead', newest(leadIds, lead) ?? life.uuid('nobody’s lead'));
+        return;
+      case 'claims':
+        await look('claims');
+        return;
+      default:
+        await type(life, { words: ['doctor'], endsAfterMs: 0 }, nothing);
+    }
+  },
+});

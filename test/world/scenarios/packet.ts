@@ -1,0 +1,80 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import fc from 'fast-check';
+import { now } from '../history.ts';
+import type { Life } from '../life.ts';
+import { one } from './choices.ts';
+import { connection } from './holders.ts';
+import { aScenario } from './scenario.ts';
+
+/** What is answered at once, without a look at anything; so short that so many are read at a time. */
+const REQUEST = 'GET / HTTP/1.1\r\nHost:x\r\n\r\n';
+const ONE_READ = 2400;
+
+/** More than may wait on all connections. */
+const MORE_THAN_WAIT = 30_000;
+
+const ANSWER = 'HTTP/1.1 ';
+
+/** How long answers to all of a packet may take; milliseconds. */
+const ANSWERED_WITHIN_MS = 60_000;
+
+/** On a busy machine one who came at the same time may be read after a whole packet was answered: but not each time. */
+const TRIES = 4;
+
+/** A packet of requests on one connection, whose answers are read, and one request on another. */
+export const packet = aScenario({
+  weight: 1,
+  choice: fc.record({ count: fc.constantFrom(300, ONE_READ, MORE_THAN_WAIT), url: fc.nat(2) }),
+  async happen(life, { count, url }) {
+    const what = `of a packet of ${count} requests`;
+    for (let tries = 1; tries <= TRIES; tries += 1) {
+      const told = await answersTo(life, count, one(life.world.urls, url));
+      if (!told) return;
+      if (told.answered < count) life.history.breaks(`${what} ${told.answered} are answered`);
+      // A connection is one caller among many. Of a longer one the other request may be read long after its begin.
+      if (count > ONE_READ || told.before < count) return;
+    }
+    life.history.breaks(`${what} all are answered before one on another connection, ${TRIES} times`);
+  },
+});
+
+/** How many of a packet were answered, and before another connection's request; undefined where something else was in the way. */
+async function answersTo(
+  life: Life,
+  count: number,
+  address: string,
+): Promise<{ readonly answered: number; readonly before: number } | undefined> {
+  const begin = now();
+  let isConnected = false;
+  let [answered, before, rest] = [0, Number.POSITIVE_INFINITY, ''];
+  await life.crowd(`a packet of ${count} requests`, async () => {
+    const sockets = await Promise.all([connection(address), connection(address)]).catch(() => undefined);
+    if (!sockets) return;
+    isConnected = true;
+    const [many, another] = sockets;
+    const all = new Promise<void>((resolve) => {
+      many.on('data', (chunk) => {
+        const parts = (rest + chunk.toString('latin1')).split(ANSWER);
+        answered += parts.length - 1;
+        rest = (parts.at(-1) ?? '').slice(1 - ANSWER.length);
+        if (answered >= count) resolve();
+      });
+      many.on('close', resolve);
+    });
+    another.once('data', () => {
+      before = answered;
+    });
+    many.write(REQUEST.repeat(count));
+    another.write(REQUEST);
+    await Promise.race([all, sleep(ANSWERED_WITHIN_MS, undefined, { ref: false })]);
+    const isOpen = () => before === Number.POSITIVE_INFINITY && !another.destroyed;
+    for (let waited = 0; isOpen() && waited < 5000; waited += 50) await sleep(50);
+    for (const socket of sockets) socket.destroy();
+  });
+  return isConnected && !life.isDisturbedSince(begin) ? { answered, before } : undefined;
+}
+
+/** Packets of both kinds once nothing disturbs them: else that may be why they are not answered in order. */
+export async function lastPackets(life: Life): Promise<void> {
+  for (const count of [ONE_READ, MORE_THAN_WAIT] as const) await packet.happen(life, { count, url: 0 });
+}

@@ -1,0 +1,112 @@
+import { isDeepStrictEqual } from 'node:util';
+import fc from 'fast-check';
+import { document } from '../../support/documented.ts';
+import { now } from '../history.ts';
+import type { Life } from '../life.ts';
+import { one } from './choices.ts';
+import { aScenario } from './scenario.ts';
+
+/** Nobody who asks how things are waits longer, unless something disturbs them; milliseconds. */
+const ANSWERED_WITHIN_MS = 5000;
+
+/** One line of what a process tells of itself, that is no comment; a value as Go reads it, in any letter case. */
+const SAMPLE =
+  /^([a-zA-Z_:][a-zA-Z0-9_:]*(?:\{(?:[a-zA-Z_]\w*="(?:[^"\\\n]|\\.)*",?)*\})?) ([+-]?(?:\d[\d.]*(?:[eE][-+]?\d+)?|[iI][nN][fF])|[nN][aA][nN])$/;
+
+/** What was told at an address, and by which processes it can have been. */
+interface Scrape {
+  readonly pids: string;
+  readonly counters: ReadonlyMap<string, number>;
+}
+
+/** What each life was told last, by address. */
+const lastScrapes = new WeakMap<Life, Map<string, Scrape>>();
+
+/** Prometheus reads what every process tells of itself. */
+export const scrape = aScenario({
+  weight: 3,
+  choice: fc.constant(undefined),
+  happen: (life) =>
+    // As one scraper does: never the same address twice at once.
+    life.inTurn('scraper', async () => {
+      const last = lastScrapes.get(life) ?? new Map<string, Scrape>();
+      lastScrapes.set(life, last);
+      for (const url of life.world.metricsUrls) await scrapeOnce(life, url, last);
+    }),
+});
+
+async function scrapeOnce(life: Life, url: string, last: Map<string, Scrape>): Promise<void> {
+  const pidsBefore = pidsOf(life);
+  const text = await read(life, url, [200]);
+  const pids = pidsOf(life);
+  if (text === undefined || pids !== pidsBefore) return;
+  const counters = countersIn(text, (line) => life.history.breaks(`${url} tells what cannot be read: ${line}`));
+  const before = last.get(url);
+  if (before?.pids === pids) {
+    for (const [series, value] of before.counters) {
+      const next = counters.get(series);
+      if (next === undefined || next < value) life.history.breaks(`${url}: ${series} falls from ${value} to ${next}`);
+    }
+  }
+  last.set(url, { pids, counters });
+}
+
+const pidsOf = ({ world }: Life): string =>
+  world
+    .processes()
+    .map(({ pid }) => pid)
+    .sort()
+    .join();
+
+/** Everything that only grows, by series. */
+function countersIn(text: string, unreadable: (line: string) => void): ReadonlyMap<string, number> {
+  const types = new Map<string, string>();
+  const counters = new Map<string, number>();
+  if (!text.endsWith('\n')) unreadable('the last line has no end');
+  for (const line of text.split('\n').filter(Boolean)) {
+    const [, typed = '', type = ''] = /^# TYPE (\S+) (\S+)$/.exec(line) ?? [];
+    if (typed) types.set(typed, type);
+    if (line.startsWith('#')) continue;
+    const [, series = '', value = ''] = SAMPLE.exec(line) ?? [];
+    if (!series) unreadable(line);
+    if (counters.has(series)) unreadable(`${series} twice`);
+    const [name = ''] = series.split('{', 1);
+    const isCounter =
+      types.get(name) === 'counter' || types.get(name.replace(/_(?:bucket|count)$/, '')) === 'histogram';
+    if (isCounter) counters.set(series, Number(value));
+  }
+  return counters;
+}
+
+/** Somebody asks whether a gateway lives and is ready, and what there is to call. */
+export const lookFromOutside = aScenario({
+  weight: 2,
+  choice: fc.record({ url: fc.nat(2), path: fc.constantFrom('/healthz', '/readyz', '/v1/openapi.json') }),
+  async happen(life, { url, path }) {
+    const address = one(life.world.urls, url) + path;
+    const text = await read(life, address, path === '/readyz' ? [200, 503] : [200]);
+    if (text === undefined || path !== '/v1/openapi.json') return;
+    if (!isDeepStrictEqual(JSON.parse(text), JSON.parse(JSON.stringify(document))))
+      life.history.breaks(`${address} tells of another API`);
+  },
+});
+
+/** What is told at an address; undefined where nothing is, which only a disturbance may do. */
+async function read(life: Life, url: string, expected: readonly number[]): Promise<string | undefined> {
+  const begin = now();
+  const signal = AbortSignal.timeout(ANSWERED_WITHIN_MS);
+  const headers = { connection: 'close' };
+  const told = await fetch(url, { headers, signal })
+    .then(
+      async (response) => ({ status: response.status, text: await response.text() }),
+      (error) => ({ status: 0, text: `${error} ${error.cause}` }),
+    )
+    .catch((error) => ({ status: 0, text: `${error}` }));
+  const isUsual = told.status === expected[0];
+  life.history.add({ kind: 'other', party: 'scraper', what: `${url} ${told.status}`, span: { begin, end: now() } });
+  if (told.status !== 0 && !expected.includes(told.status))
+    life.history.breaks(`${url} is answered ${told.status} ${told.text}`);
+  if (!isUsual && !life.isDisturbedSince(begin))
+    life.history.breaks(`${url} is told ${told.status} ${told.text}, and nothing was wrong`);
+  return isUsual ? told.text : undefined;
+}

@@ -1,0 +1,107 @@
+import fc from 'fast-check';
+import { createLeadIntakeClient, type LeadIntakeClient } from '../../../sdk/index.ts';
+import { type EventOf, now, type Operation } from '../history.ts';
+import type { KnownStudio, Life } from '../life.ts';
+import { brokenOfCall, type SdkOutcome } from '../promises/sdk.ts';
+import { keyOf, lasting, one, studio, studioAt } from './choices.ts';
+import { aScenario } from './scenario.ts';
+import { leadChoice, leadOf, noteRequest, requestOf, where, wholeAnswer } from './website.ts';
+
+/** How long somebody waits for a call of the SDK, and for each of its attempts; milliseconds. */
+const patience = fc.record({
+  deadlineMs: fc.constantFrom(2500, 8000, 15_000),
+  attemptTimeoutMs: fc.constantFrom(200, 2000, 10_000),
+  /** When the caller gives up; 0: never. */
+  givesUpAfterMs: fc.oneof(
+    { weight: 5, arbitrary: fc.constant(0) },
+    { weight: 2, arbitrary: fc.integer({ min: 1, max: 40 }) },
+    { weight: 1, arbitrary: lasting(1, 3000) },
+  ),
+});
+
+type Patience = typeof patience extends fc.Arbitrary<infer Choice> ? Choice : never;
+
+/** A website server that uses the SDK has a lead created. */
+export const createBySdk = aScenario({
+  weight: 8,
+  choice: fc.record({ lead: leadChoice, patience, ...where }),
+  async happen(life, { lead, patience, url, key }) {
+    const studio = studioAt(life, lead.studio);
+    const sent = leadOf(life, studio, lead);
+    const { idempotencyKey, ...capture } = sent;
+    await call(
+      life,
+      studio,
+      { url, key, patience, operationOf: () => ({ name: 'create', lead: sent }) },
+      (client, options) => client.createLead(capture, { idempotencyKey, ...options }),
+    );
+  },
+});
+
+/** It reads all of its leads by the SDK. */
+export const listBySdk = aScenario({
+  weight: 3,
+  choice: fc.record({ studio, limit: fc.constantFrom(1, 3, 25, 100), patience, ...where }),
+  async happen(life, { studio, limit, patience, url, key }) {
+    const walk = life.newWalk();
+    let page = 0;
+    const operationOf = ({ search }: URL): Operation => {
+      page += 1;
+      return { name: 'list', walk, page, query: search };
+    };
+    await call(life, studioAt(life, studio), { url, key, patience, operationOf }, (client, options) =>
+      Array.fromAsync(client.allLeads({ limit, ...options })),
+    );
+  },
+});
+
+/** What a call is made of, besides what it asks for. */
+interface Calling {
+  readonly url: number;
+  readonly key: number;
+  readonly patience: Patience;
+  /** What an attempt asks for, by its address. */
+  readonly operationOf: (url: URL) => Operation;
+}
+
+/** Notes each attempt of a call as a request of its own, and holds what the SDK says of all of them against them. */
+async function call<T>(
+  life: Life,
+  studio: KnownStudio,
+  { url, key, patience, operationOf }: Calling,
+  made: (client: LeadIntakeClient, options: { readonly signal?: AbortSignal }) => Promise<T>,
+): Promise<void> {
+  const { givesUpAfterMs, ...deadlines } = patience;
+  const { secret } = keyOf(studio, key);
+  const attempts: EventOf<'request'>[] = [];
+  const client = createLeadIntakeClient({
+    baseUrl: one(life.world.urls, url),
+    apiKey: secret,
+    ...deadlines,
+    fetch: async (input, init = {}) => {
+      const begin = now();
+      const operation = operationOf(new URL(`${input}`));
+      const { method, path } = requestOf(operation);
+      let answer: EventOf<'request'>['answer'];
+      try {
+        const response = await fetch(input, init);
+        answer = await wholeAnswer(life, method, path, response);
+        return new Response(answer.text, { status: answer.status, headers: answer.headers });
+      } finally {
+        const span = { begin, end: now() };
+        const gaveUp = init.signal?.aborted ?? false;
+        attempts.push({ kind: 'request', party: 'SDK', operation, studioId: studio.id, secret, answer, gaveUp, span });
+      }
+    },
+  });
+  const signal = givesUpAfterMs > 0 ? AbortSignal.timeout(givesUpAfterMs) : undefined;
+  const begin = now();
+  const outcome: SdkOutcome = await made(client, signal ? { signal } : {}).then(
+    (result) => ({ result }),
+    (error) => ({ error }),
+  );
+  const told = { attempts, outcome, deadlineMs: patience.deadlineMs, tookMs: now() - begin };
+  for (const broken of brokenOfCall(told)) life.history.breaks(broken);
+  const wroteNothing = outcome.error?.written === 'no';
+  for (const attempt of attempts) noteRequest(life, { ...attempt, wroteNothing });
+}

@@ -1,0 +1,43 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import fc from 'fast-check';
+import { chanceOf } from '../../crash/chance.ts';
+import { times } from '../../support/builders.ts';
+import type { Life } from '../life.ts';
+import { lasting } from './choices.ts';
+import { move } from './crm.ts';
+import { aScenario, type Scenario } from './scenario.ts';
+import { create, get, list } from './website.ts';
+
+/** How long a caller waits before it goes on; milliseconds. */
+const MAX_BETWEEN_MS = 25;
+
+/** What somebody does, in one of the ways in which it can be done: the same for the same seed. */
+const DEEDS = [
+  ...[create, create, create, create].map(chosenFor),
+  ...[move, move].map(chosenFor),
+  chosenFor(get),
+  chosenFor(list),
+];
+
+function chosenFor<Choice>({ choice, happen }: Scenario<Choice>): (life: Life, seed: number) => Promise<void> {
+  const arbitrary = fc.noBias(choice);
+  return (life, seed) => happen(life, fc.sample(arbitrary, { seed, numRuns: 1 })[0] as Choice);
+}
+
+/** Many visitors: what website servers and the CRM do all day, for a while, whatever else happens. */
+export const visitors = aScenario({
+  weight: 6,
+  choice: fc.record({ callers: fc.integer({ min: 1, max: 6 }), forMs: lasting(20, 4000), seed: fc.nat() }),
+  async happen(life, { callers, forMs, seed }) {
+    const until = performance.now() + forMs;
+    await Promise.all(
+      times(callers, async (caller) => {
+        const chance = chanceOf(seed + caller);
+        while (performance.now() < until) {
+          await chance.oneOf(DEEDS)(life, chance.between(0, 2 ** 31 - 1));
+          await sleep(chance.between(0, MAX_BETWEEN_MS));
+        }
+      }),
+    );
+  },
+});

@@ -1,0 +1,195 @@
+import fc from 'fast-check';
+import { expectDocumentedAnswer } from '../../support/documented.ts';
+import { LEADS } from '../../support/service.ts';
+import { ownContact, SHARED_CONTACTS, sharedContact } from '../contacts.ts';
+import { type EventOf, now, type Operation, type RestAnswer, type SentLead } from '../history.ts';
+import type { KnownStudio, Life } from '../life.ts';
+import { keyOf, mostlyFirst, newest, one, recent, studio, studioAt } from './choices.ts';
+import { aScenario } from './scenario.ts';
+
+/** Nobody waits longer for an answer, whatever becomes of the service; milliseconds. */
+export const ANSWERED_WITHIN_MS = 15_000;
+
+/** How many idempotency keys a studio's callers use. */
+const IDEMPOTENCY_KEYS = 60;
+
+export const where = { url: fc.nat(2), key: mostlyFirst(3) };
+
+/** Which lead somebody means to create. */
+export interface LeadChoice {
+  readonly studio: number;
+  readonly idempotencyKey: number;
+  /** Which of the shared contacts, in spite of the one that goes with the key; 0: that one. */
+  readonly otherContact: number;
+  readonly otherBody: number;
+  readonly source: number;
+}
+
+export const leadChoice = fc.record({
+  studio,
+  idempotencyKey: fc.nat(IDEMPOTENCY_KEYS - 1),
+  otherContact: fc.oneof({ weight: 9, arbitrary: fc.constant(0) }, { weight: 1, arbitrary: fc.nat(SHARED_CONTACTS) }),
+  otherBody: fc.oneof({ weight: 9, arbitrary: fc.constant(0) }, { weight: 1, arbitrary: fc.nat(2) }),
+  source: fc.constantFrom(0, 0, 0, 0, 1, 2),
+});
+
+/** A website server asks for a lead to be created, once or several times at once. */
+export const create = aScenario({
+  weight: 20,
+  choice: fc.record({ lead: leadChoice, times: fc.constantFrom(1, 1, 1, 1, 2, 5), ...where }),
+  async happen(life, { lead, times, url, key }) {
+    const known = studioAt(life, lead.studio);
+    const sent = leadOf(life, known, lead);
+    const { secret } = keyOf(known, key);
+    await Promise.all(
+      Array.from({ length: times }, (_, index) =>
+        ask(life, known, secret, one(life.world.urls, url + index), {
+          name: 'create',
+          lead: sent,
+          ...((url + index) % 3 === 2 && { spelled: 'upper' }),
+        }),
+      ),
+    );
+  },
+});
+
+/** It reads a lead: mostly one of its own studio. */
+export const get = aScenario({
+  weight: 8,
+  choice: fc.record({ studio, lead: recent, ofAnother: mostlyFirst(4), ...where }),
+  async happen(life, { studio, lead, ofAnother, url, key }) {
+    const known = studioAt(life, studio);
+    const leadId = newest(studioAt(life, ofAnother === 1 ? 1 - (studio % 2) : studio).leadIds, lead);
+    const operation = { name: 'get', leadId: leadId ?? life.uuid('nobody’s lead') } as const;
+    await ask(life, known, keyOf(known, key).secret, one(life.world.urls, url), operation);
+  },
+});
+
+/** It reads all of its leads, page by page. */
+export const list = aScenario({
+  weight: 4,
+  choice: fc.record({ studio, limit: fc.constantFrom(1, 3, 25, 100), ...where }),
+  async happen(life, { studio, limit, url, key }) {
+    const known = studioAt(life, studio);
+    const { secret } = keyOf(known, key);
+    const walk = life.newWalk();
+    let cursor: string | null = '';
+    for (let page = 0; cursor !== null && page < 100; page += 1) {
+      const query: string = `?limit=${limit}${cursor && `&cursor=${cursor}`}`;
+      const answer = await ask(life, known, secret, one(life.world.urls, url + page), {
+        name: 'list',
+        walk,
+        page,
+        query,
+      });
+      if (answer?.status !== 200) return;
+      cursor = JSON.parse(answer.text).nextCursor;
+    }
+  },
+});
+
+/** What is sent to create a lead: the same for the same choice. */
+export function leadOf(life: Life, { id, sourceIds }: KnownStudio, choice: LeadChoice): SentLead {
+  const idempotencyKey = life.uuid('key', id, choice.idempotencyKey);
+  const usual = choice.idempotencyKey % 3 === 0 ? undefined : choice.idempotencyKey % SHARED_CONTACTS;
+  const shared = choice.otherContact > 0 ? choice.otherContact - 1 : usual;
+  const sourceId = choice.source > 0 ? sourceIds[choice.source - 1] : undefined;
+  return {
+    idempotencyKey,
+    // In a form that is not the shortest: it stays as it was typed.
+    displayName: `Jose\u0301 ${life.personal} ${choice.otherBody === 1 ? 'II' : 'I'}`,
+    contact: shared === undefined ? ownContact(life.personal, idempotencyKey) : sharedContact(life.personal, shared),
+    ...(sourceId !== undefined && { sourceId }),
+    note: `${idempotencyKey} ${life.personal}${choice.otherBody === 2 ? ', and more' : ''}`,
+  };
+}
+
+/** Sends a request as a website server does, and notes what it is answered. */
+export async function ask(
+  life: Life,
+  studio: KnownStudio,
+  secret: string,
+  url: string,
+  operation: Operation,
+): Promise<RestAnswer | undefined> {
+  const begin = now();
+  const answer = await answerTo(life, secret, url, operation);
+  const span = { begin, end: now() };
+  noteRequest(life, { kind: 'request', party: 'website', operation, studioId: studio.id, secret, answer, span });
+  return answer;
+}
+
+/** Notes what somebody has asked for and was answered; of a lead that this tells of, everybody knows from now on. */
+export function noteRequest(life: Life, request: EventOf<'request'>): void {
+  life.history.add(request);
+  if (request.answer?.status !== 201) return;
+  const { id } = JSON.parse(request.answer.text).lead;
+  const { leadIds } = life.studios.find(({ id }) => id === request.studioId) as KnownStudio;
+  if (!leadIds.includes(id)) leadIds.push(id);
+}
+
+async function answerTo(
+  life: Life,
+  secret: string,
+  url: string,
+  operation: Operation,
+): Promise<RestAnswer | undefined> {
+  const { method, path, headers, body } = requestOf(operation);
+  const signal = AbortSignal.timeout(ANSWERED_WITHIN_MS);
+  try {
+    const response = await fetch(url + path, {
+      method,
+      headers: { authorization: `Bearer ${secret}`, ...headers },
+      signal,
+      ...(body !== undefined && { body }),
+    });
+    return await wholeAnswer(life, method, path, response);
+  } catch {
+    if (signal.aborted) breaksByWaiting(life, method, path);
+    return undefined;
+  }
+}
+
+export function breaksByWaiting({ history }: Life, method: string, path: string): void {
+  history.breaks(`${method} ${path} is neither answered nor refused in ${ANSWERED_WITHIN_MS} ms`);
+}
+
+/** Reads an answer to its end, and holds it against what is documented. */
+export async function wholeAnswer(life: Life, method: string, path: string, response: Response): Promise<RestAnswer> {
+  const copy = response.clone();
+  const text = await response.text();
+  await expectDocumentedAnswer(method, path, copy).catch((error) =>
+    life.history.breaks(`an answer is not as documented: ${(error as Error).message}`),
+  );
+  const { code } = JSON.parse(text);
+  return { status: response.status, code, text, headers: response.headers };
+}
+
+/** The request of HTTP that an operation is. */
+export function requestOf(operation: Operation): {
+  readonly method: string;
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: string;
+} {
+  switch (operation.name) {
+    case 'get':
+      return { method: 'GET', path: `${LEADS}/${operation.leadId}`, headers: {} };
+    case 'list':
+      return { method: 'GET', path: LEADS + operation.query, headers: {} };
+    case 'create': {
+      const { idempotencyKey, ...lead } = operation.lead;
+      const spelled = operation.spelled === 'upper' ? idempotencyKey.toUpperCase() : idempotencyKey;
+      const headers = { 'content-type': 'application/json', 'idempotency-key': spelled };
+      return { method: 'POST', path: LEADS, headers, body: JSON.stringify(lead) };
+    }
+  }
+}
+
+/** The same as it goes over the wire. */
+export function textOf(operation: Operation, secret: string): string {
+  const { method, path, headers, body = '' } = requestOf(operation);
+  const length = method === 'GET' ? {} : { 'content-length': `${Buffer.byteLength(body)}` };
+  const head = Object.entries({ host: 'x', authorization: `Bearer ${secret}`, ...headers, ...length });
+  return `${method} ${path} HTTP/1.1\r\n${head.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n${body}`;
+}

@@ -1,0 +1,63 @@
+import { randomUUID } from 'node:crypto';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { now } from '../history.ts';
+import type { Settings } from '../settings.ts';
+import { aScenario } from './scenario.ts';
+
+/** As long as a start may take on a busy machine; milliseconds. */
+const OVER_WITHIN_MS = 40_000;
+
+const CORE = 'src/main.ts';
+const GATEWAY = 'gateway/main.ts';
+
+/** A setting that is to be refused, and the process that is to refuse it. */
+interface Wrong {
+  readonly file: string;
+  /** The setting that is to be named. */
+  readonly named: string;
+  readonly settings: Settings;
+}
+
+/** Long enough to be looked for in what is printed, and too short to be a token. */
+const SHORT_TOKEN = 'open-sesame-4711';
+
+/** Docs/settings.md has what each may be. */
+const WRONG: readonly Wrong[] = [
+  { file: CORE, named: 'CORE_TOKEN', settings: { CORE_TOKEN: SHORT_TOKEN } },
+  { file: GATEWAY, named: 'CORE_TOKEN', settings: { CORE_TOKEN: SHORT_TOKEN } },
+  { file: CORE, named: 'CORE_PORT', settings: { CORE_PORT: '70000' } },
+  { file: CORE, named: 'DATABASE_URL', settings: { DATABASE_URL: `postgres://lead:${SHORT_TOKEN}@127.0.0.1/leads` } },
+  { file: CORE, named: 'SHUTDOWN_DRAIN_MS', settings: { SHUTDOWN_DRAIN_MS: 'soon' } },
+  { file: GATEWAY, named: 'LOG_LEVEL', settings: { LOG_LEVEL: 'loud' } },
+  { file: GATEWAY, named: 'QUOTA_LIMIT', settings: { QUOTA_LIMIT: '0' } },
+];
+
+/** Somebody starts a process with a setting that is to be refused: it says which, tells no secret, and does not start. */
+export const startWrongly = aScenario({
+  weight: 1,
+  choice: fc.record({ which: fc.nat(WRONG.length - 1) }),
+  async happen(life, { which }) {
+    const { file, named, settings } = WRONG[which] as Wrong;
+    const begin = now();
+    // Should it start, it is in nobody's way.
+    const apart = {
+      CORE_PORT: '0',
+      GATEWAY_PORT: '0',
+      CORE_METRICS_ADDRESS: '',
+      GATEWAY_METRICS_ADDRESS: '',
+      DATABASE_URL: `sqlite:${join(tmpdir(), `lead-intake-world-wrong-${randomUUID()}.db`)}`,
+    };
+    const { status, answer, complaint } = await life.world.commandLine.run([], OVER_WITHIN_MS, {
+      file,
+      env: { ...apart, ...settings },
+    });
+    const told = `${file} with ${JSON.stringify(settings)} ends with ${status}: ${answer}${complaint}`;
+    life.history.add({ kind: 'other', party: 'operator', what: told, span: { begin, end: now() } });
+    // Its machine may have lost its power.
+    if (status === 'SIGKILL' && life.world.disk?.kind === 'forgetful' && life.isDisturbedSince(begin)) return;
+    if (status !== 1 || !complaint.includes(named)) life.history.breaks(`${told}: it is to be refused, and named`);
+    if (`${answer}${complaint}`.includes(SHORT_TOKEN)) life.history.breaks(`${told}: a secret is told`);
+  },
+});

@@ -1,0 +1,56 @@
+import type { Lived } from './live.ts';
+import type { Plan, Step } from './plan.ts';
+
+/** How often a short plan runs before it counts as passing: real processes are not deterministic. */
+const TRIES = 2;
+
+/** A plan of at most this many steps runs in one or two seconds, so a second try is cheap. */
+const SHORT = 40;
+
+/** A plan that broke a promise, and what came of it. */
+export interface Found {
+  readonly plan: Plan;
+  readonly lived: Lived;
+}
+
+/**
+ * Leaves out of a plan what it does not need to break a promise: ever smaller parts of its steps, as Zeller's delta debugging
+ * does, and then what is unusual about its settings.
+ *
+ * @param until when that ends, whatever is left; milliseconds of performance.now
+ */
+export async function shrinkPlan(
+  found: Found,
+  usual: Omit<Plan, 'steps'>,
+  liveOnce: (plan: Plan) => Promise<Lived>,
+  until: number,
+): Promise<Found> {
+  let shortest = found;
+  const isTaken = async (plan: Plan): Promise<boolean> => {
+    for (let tries = plan.steps.length <= SHORT ? TRIES : 1; tries > 0 && performance.now() < until; tries -= 1) {
+      const lived = await liveOnce(plan);
+      if (lived.broken.length === 0) continue;
+      shortest = { plan, lived };
+      return true;
+    }
+    return false;
+  };
+  const without = (from: number, count: number): Plan => {
+    const steps: Step[] = shortest.plan.steps.toSpliced(from, count);
+    return { ...shortest.plan, steps };
+  };
+  for (let size = Math.ceil(found.plan.steps.length / 2); size >= 1; size = Math.floor(size / 2)) {
+    // From the end: what comes after the fault is the most.
+    for (let from = shortest.plan.steps.length - size; from > -size && performance.now() < until; from -= size) {
+      const start = Math.max(from, 0);
+      const count = Math.min(size, from + size, shortest.plan.steps.length - 1);
+      if (count > 0) await isTaken(without(start, count));
+    }
+  }
+  for (const [name, value] of Object.entries(usual)) {
+    const { plan } = shortest;
+    const isUsual = JSON.stringify(plan[name as keyof Plan]) === JSON.stringify(value);
+    if (!isUsual && performance.now() < until) await isTaken({ ...plan, [name]: value });
+  }
+  return shortest;
+}
