@@ -189,8 +189,7 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
   {
     name: 'a core that does not know the exchange is told as a fault of this service',
     suite: 'test/e2e/http/core-away.test.ts',
-    caughtBy:
-      'every operation is refused, nothing is written and the gateway is not ready, until the core is updated',
+    caughtBy: 'every operation is refused, nothing is written and the gateway is not ready, until the core is updated',
     patches: [
       {
         file: 'gateway/core-problems.ts',

@@ -57,8 +57,7 @@ export const CONNECTION_BUGS: readonly PlantedBug[] = [
   {
     name: 'a gateway takes a call that was refused unseen for one that failed',
     suite: OLD_CONNECTIONS,
-    caughtBy:
-      'a gateway retries what a core refuses unprocessed on an old connection, and its callers see no error',
+    caughtBy: 'a gateway retries what a core refuses unprocessed on an old connection, and its callers see no error',
     patches: [
       {
         file: 'gateway/core-sessions.ts',

@@ -25,8 +25,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
   {
     name: 'of several processes one that dies is not replaced',
     suite: 'test/e2e/several-processes.test.ts',
-    caughtBy:
-      'share connections, quota and metrics; one that is killed is replaced, and only its own requests fail',
+    caughtBy: 'share connections, quota and metrics; one that is killed is replaced, and only its own requests fail',
     patches: [
       {
         file: 'common/process-supervisor.ts',
@@ -147,7 +146,8 @@ export const CORE_BUGS: readonly PlantedBug[] = [
   {
     name: 'watchers of health are as many as they like',
     suite: HEALTH,
-    caughtBy: 'without a token is limited to a number of concurrent watchers, and unlimited with it; a watcher that leaves makes room',
+    caughtBy:
+      'without a token is limited to a number of concurrent watchers, and unlimited with it; a watcher that leaves makes room',
     patches: [
       {
         file: HEALTH_SERVICE,

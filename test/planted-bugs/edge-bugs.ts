@@ -22,7 +22,8 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
   {
     name: 'any number of requests wait',
     suite: OF_ORDER,
-    caughtBy: 'waiting requests of all connections are bounded: a connection that brings more ends after its waiting ones',
+    caughtBy:
+      'waiting requests of all connections are bounded: a connection that brings more ends after its waiting ones',
     patches: [{ file: ORDER, find: 'this.#allQueued.count < MAX_QUEUED_REQUESTS', put: 'true' }],
   },
   {

@@ -43,8 +43,7 @@ export const EXPORT_BUGS: readonly PlantedBug[] = [
   {
     name: 'an export reads on for whoever takes nothing',
     suite: STREAM,
-    caughtBy:
-      'that reads nothing has only a few messages buffered, delays no other caller, and gets all leads later',
+    caughtBy: 'that reads nothing has only a few messages buffered, delays no other caller, and gets all leads later',
     patches: [
       {
         file: 'src/rpc/export-leads.ts',

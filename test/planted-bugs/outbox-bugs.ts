@@ -10,7 +10,8 @@ export const OUTBOX_BUGS: readonly PlantedBug[] = [
   {
     name: 'a lead that a worker has taken up is left to it for long, though it is killed',
     suite: KILLS,
-    caughtBy: 'Node on SQLite: a worker killed after the service has responded and before it receives the response creates no second lead',
+    caughtBy:
+      'Node on SQLite: a worker killed after the service has responded and before it receives the response creates no second lead',
     patches: [{ file: ROWS, find: 'const LEASE_MS = 5 * MINUTE_MS;', put: 'const LEASE_MS = 20 * 60 * MINUTE_MS;' }],
   },
   {
@@ -31,7 +32,8 @@ export const OUTBOX_BUGS: readonly PlantedBug[] = [
   {
     name: 'a lead is sent under a new key whenever it is sent again',
     suite: KILLS,
-    caughtBy: 'Node on SQLite: a worker killed after the service has responded and before it receives the response creates no second lead',
+    caughtBy:
+      'Node on SQLite: a worker killed after the service has responded and before it receives the response creates no second lead',
     patches: [
       {
         file: DELIVERY,

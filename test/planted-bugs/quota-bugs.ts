@@ -180,8 +180,7 @@ export const QUOTA_BUGS: readonly PlantedBug[] = [
   {
     name: 'what was not counted is answered with what is left',
     suite: 'test/e2e/http/core-away.test.ts',
-    caughtBy:
-      'a response to a key that cannot be checked has no quota headers, because the request was not counted',
+    caughtBy: 'a response to a key that cannot be checked has no quota headers, because the request was not counted',
     patches: [{ file: 'gateway/plugins/check-key-before-refusal.ts', find: 'removeQuotaHeaders(reply);', put: '' }],
   },
 ];
