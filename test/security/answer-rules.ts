@@ -4,22 +4,22 @@ import { LEADS, PUBLIC_URL } from '../support/service.ts';
 import type { HostileRequest, KeyState } from './hostile-requests.ts';
 import type { Exchange } from './lane.ts';
 
-/** What an answer was, for counting: `201 created`, `400 integration_invalid_request`. */
+/** The kind of a response, for counting: `201 created`, `400 integration_invalid_request`. */
 export interface Verdict {
   readonly kind: string;
-  /** The fields that it calls faulty. */
+  /** The fields that the response reports as faulty. */
   readonly fields: readonly string[];
-  /** The lead that it has, when it is about one. */
+  /** The lead in the response, if it is about one. */
   readonly lead?: LeadJson;
 }
 
 const GO_ON = Buffer.from('HTTP/1.1 100 Continue\r\n\r\n');
 
-/** The sentence that says which rule an exchange breaks, or what each of its answers was. */
+/** Returns a sentence that says which rule an exchange breaks, or the verdict on each of its responses. */
 export function judge(request: HostileRequest, exchange: Exchange): string | readonly Verdict[] {
   const { answers, rest, hangs } = exchange;
   if (hangs) return 'is neither answered nor hung up on';
-  // Whoever breaks off in the middle may have been told to go on, and nothing more.
+  // A client that breaks off within a request may have received 100 Continue, and nothing else.
   const isToGoOn = request.framing !== 'whole' && rest.equals(GO_ON);
   if (rest.length > 0 && !isToGoOn) return `is answered with what is no whole answer: ${rest.toString('latin1')}`;
   if (request.framing === 'whole' && answers.length !== 1 && !(request.isLong && answers.length === 0)) {
@@ -37,12 +37,12 @@ export function judge(request: HostileRequest, exchange: Exchange): string | rea
   return verdicts;
 }
 
-/** Headers that no answer has: they tell what the service is made of, let browsers in, or let answers be kept. */
+/** Headers that no response has: they reveal the implementation, admit browsers, or permit caching. */
 const FORBIDDEN_HEADERS = /^(?:server|x-powered-by|via|set-cookie|etag|last-modified|access-control-.*)$/;
 
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
-/** Holds one answer against the rules that all answers keep. */
+/** Checks a response against the rules for all responses. */
 function judgeAnswer(answer: RawAnswer): string | Verdict {
   const { status, headers, body } = answer;
   if (headers['cache-control'] !== 'no-store') return 'may be kept in a cache';
@@ -98,10 +98,10 @@ function leadFault(value: unknown): string | undefined {
 
 const MEMBERS = new Set(['type', 'title', 'status', 'code', 'detail', 'fields', 'requestId']);
 
-/** Holds an error against the contract's description of it. */
+/** Checks an error against the contract's description. */
 function judgeProblem({ status, headers, body }: RawAnswer): string | Verdict {
   if (headers['content-type'] !== 'application/problem+json') return 'is an error of another media type';
-  // The answer to HEAD has no body.
+  // The response to HEAD has no body.
   if (body.length === 0) return { kind: `${status} without a body`, fields: [] };
   const problem = JSON.parse(body.toString()) as ProblemJson;
   if (Object.keys(problem).some((name) => !MEMBERS.has(name))) return 'is an error with something more in it';
@@ -120,10 +120,10 @@ function judgeProblem({ status, headers, body }: RawAnswer): string | Verdict {
   return { kind: `${status} ${code}`, fields: problem.fields ? names : [] };
 }
 
-/** Keys that open anything at all. */
+/** Keys with access to anything at all. */
 const OPENING = new Set<KeyState>(['good', 'read-only', 'create-only', 'foreign']);
 
-/** What is wrong with an answer, given what was asked. */
+/** Returns what is wrong with a response, given its request. */
 function faultFor(
   request: HostileRequest,
   { status, headers, body }: RawAnswer,
@@ -136,7 +136,7 @@ function faultFor(
   if (kind.startsWith('201') && key === 'read-only') return 'is served with a key that may only read';
   if ((kind.startsWith('200 l') || kind.endsWith('lead_not_found')) && key === 'create-only')
     return 'is served with a key that may only create';
-  // What is found to be no HTTP has no id that can be trusted.
+  // The id in a request that is not valid HTTP cannot be trusted.
   const isUnreadable = headers.connection === 'close' && (status === 400 || status === 431);
   if (requestId !== undefined && headers['x-request-id'] !== requestId && !isUnreadable)
     return 'has lost its request id';
@@ -144,7 +144,7 @@ function faultFor(
   return capture && captureFault(capture, kind, lead);
 }
 
-/** What is wrong with the answer to a creation that its body alone decides. */
+/** Returns what is wrong with the response to a creation that depends on its body alone. */
 function captureFault(body: Buffer, kind: string, lead: LeadJson | undefined): string | undefined {
   const capture = readCapture(body);
   if (capture === undefined)
@@ -165,7 +165,7 @@ interface Capture {
   readonly note?: string | null;
 }
 
-/** The contract's description of a creation's body, once more and on its own; undefined for anything else. */
+/** A second, independent implementation of the contract's description of a creation's body; returns undefined for any other body. */
 function readCapture(body: Buffer): Capture | undefined {
   if (body.length > 32 * 1024) return undefined;
   let value: Capture;

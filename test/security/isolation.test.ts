@@ -16,7 +16,7 @@ import {
 } from '../support/service.ts';
 
 const service = aService();
-/** Somebody else's studio, and what is in it. */
+/** Another studio with a key, a lead and a cursor. */
 let other: StudioWithKey & { readonly leadId: string; readonly cursor: string };
 
 beforeAll(async () => {
@@ -27,21 +27,21 @@ beforeAll(async () => {
   other = { ...studio, leadId, cursor };
 });
 
-/** How an answer must begin: its status and, for an error, its code and its faulty fields. */
+/** The expected start of a response: its status and, for an error, its code and its faulty fields. */
 type Expected = readonly [status: number, code?: string, fields?: readonly string[]];
 
-/** A studio with one lead, and a secret that does or does not open it. */
+/** A studio with one lead, and a secret that may or may not be valid for it. */
 interface Holder {
   readonly studio: StudioWithKey;
   readonly leadId: string;
-  /** What is sent; null: nothing. */
+  /** The secret that is sent; null: none. */
   readonly secret: string | null;
 }
 
 const KEY_INVALID: Expected = [401, 'integration_key_invalid', []];
 const ISSUER_FORBIDDEN: Expected = [403, 'integration_issuer_forbidden', []];
 
-/** What can have become of a key: how, what is sent then, and how everything is refused; undefined when it is not. */
+/** The states of a key: how it gets there, which secret is sent then, and how every operation is refused; undefined when none is. */
 const STATES: readonly (readonly [
   state: string,
   become: (studio: StudioWithKey) => Promise<unknown> | string | null,
@@ -86,7 +86,7 @@ const SCOPES: readonly (readonly [string, readonly ApiKeyScope[]])[] = [
   ['create', [ApiKeyScope.LEADS_CREATE]],
 ];
 
-/** Everything that can be asked for: the scope it needs, how, and what becomes of it with that scope. */
+/** Every operation: the scope that it requires, how to request it, and the expected response with that scope. */
 const OPERATIONS: readonly (readonly [
   operation: string,
   scope: ApiKeyScope,
@@ -132,7 +132,7 @@ const authorization = (secret: string | null) => (secret === null ? { authorizat
 const post = (secret: string | null, body: unknown) => service.post(secret ?? '', body, authorization(secret));
 const get = (secret: string | null, path: string) => service.get(secret ?? '', path, authorization(secret));
 
-/** Makes a studio and lets its key become what it is to be. */
+/** Creates a studio with a lead, and brings its key into the given state. */
 async function hold(
   state: string,
   become: (typeof STATES)[number][1],
@@ -179,7 +179,7 @@ describe.each(STATES)('a key that is %s', (state, become, refusal) => {
   });
 });
 
-/** Expects an answer with leads of the holder's studio only. */
+/** Expects a response with leads of the holder's studio only. */
 async function expectOwn(response: Response, status: number, { studio }: Holder): Promise<void> {
   expect(response.status).toBe(status);
   const json = (await response.json()) as { lead?: LeadJson; leads?: LeadJson[] };
@@ -191,7 +191,7 @@ async function expectOwn(response: Response, status: number, { studio }: Holder)
   }
 }
 
-/** Everything of an answer that could tell two of them apart. */
+/** Everything by which a client could distinguish two responses. */
 async function tells(response: Response): Promise<unknown> {
   const {
     date: _date,
@@ -213,7 +213,7 @@ test('keys that open nothing are refused alike, whatever became of them', async 
   }
 });
 
-/** Things of another studio, and the same that nobody has, each asked for in the same way. */
+/** Resources of another studio, and the same kind of resource that does not exist, requested in the same way. */
 const HIDDEN: readonly (readonly [
   what: string,
   of: (studio: StudioWithKey) => readonly [foreign: () => Promise<Response>, nobodys: () => Promise<Response>],
@@ -237,7 +237,7 @@ const HIDDEN: readonly (readonly [
 
 const changed = (cursor: string) => cursor.slice(0, -9) + [...cursor.slice(-9)].reverse().join('');
 
-// That the time tells nothing either is measured by test/soak/isolation-in-time.test.ts.
+// That timing reveals nothing either is measured by test/soak/isolation-in-time.test.ts.
 describe('what another studio has is answered like what nobody has', () => {
   test.each(HIDDEN)('%s: in the same words', async (_, of) => {
     const [foreign, nobodys] = of(await service.aStudioWithKey());

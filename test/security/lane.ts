@@ -2,29 +2,29 @@ import { connect, type Socket } from 'node:net';
 import { isHead, type RawAnswer, takeAnswer, takeAnswers } from '../support/raw-http.ts';
 import type { HostileRequest } from './hostile-requests.ts';
 
-/** How long an answer, or the end of a connection, may take at most; milliseconds. Ten times what the service promises. */
+/** The timeout of a response, or of the end of a connection; milliseconds. Ten times what the service promises. */
 const GIVES_UP_AFTER_MS = 60_000;
 
-/** How long whoever sent something doubtful waits for an answer before hanging up; milliseconds. */
+/** How long a client that sent an ambiguous request waits for a response before it closes the connection; milliseconds. */
 const PATIENCE_MS = 1000;
 
-/** What came of a request. */
+/** The outcome of a request. */
 export interface Exchange {
   readonly answers: readonly RawAnswer[];
-  /** What is no whole answer. */
+  /** Bytes that are not a complete response. */
   readonly rest: Buffer;
-  /** Neither an answer nor an end came. */
+  /** Whether neither a response nor the end of the connection arrived. */
   readonly hangs: boolean;
-  /** What went over the same connection just before. */
+  /** The previous request on the same connection. */
   readonly before?: HostileRequest | undefined;
 }
 
-/** Sends one request after the other: those of which nobody doubts where they end on one connection, others on their own. */
+/** Sends requests one after the other: those whose end is unambiguous share a connection, each of the others has its own. */
 export class Lane {
   readonly #host: string;
   readonly #port: number;
   #kept: Socket | undefined;
-  /** What went before over the connection that is kept. */
+  /** The previous request on the shared connection. */
   #before: HostileRequest | undefined;
 
   constructor(baseUrl: string) {
@@ -60,7 +60,7 @@ export class Lane {
     return new Promise((resolve, reject) => {
       const socket = connect({ host: this.#host, port: this.#port, allowHalfOpen: true, noDelay: true }, () => {
         socket.off('error', reject);
-        // Whoever is refused before all was sent sees the connection reset.
+        // A client that is refused before it has sent everything sees a connection reset.
         socket.on('error', () => {});
         resolve(socket);
       });
@@ -69,7 +69,7 @@ export class Lane {
   }
 }
 
-/** Sends a request and reads what comes: to its answer when it is whole, else until the server closes the connection. */
+/** Sends a request and reads the response: one response if the request is whole, else until the server closes the connection. */
 function converse(socket: Socket, { bytes, framing }: HostileRequest): Promise<Exchange> {
   return new Promise((resolve) => {
     const hasNoBody = isHead(bytes);
@@ -88,7 +88,7 @@ function converse(socket: Socket, { bytes, framing }: HostileRequest): Promise<E
       const first = takeAnswer(received, hasNoBody)?.answer;
       if (!first) return;
       if (framing !== 'whole') socket.end();
-      // Whoever could not read the request did not know that its answer has no body.
+      // A server that could not read the request did not know that its response has no body.
       else if (!hasNoBody || first.headers.connection === 'keep-alive') finish(false);
     });
     socket.on('end', () => {

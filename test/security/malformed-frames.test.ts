@@ -33,13 +33,13 @@ import {
   wire,
 } from './http2-wire.ts';
 
-/** What random requests are made from; the same seed makes the same ones. */
+/** The seed of the random requests; the same seed generates the same requests. */
 const SEED = Number(process.env.HOSTILE_SEED ?? randomBytes(4).readInt32LE());
 
-/** A core that lets callers fill its memory does not live long with this. */
+/** A core whose memory callers can fill soon crashes with this limit. */
 const LITTLE_MEMORY = '--max-old-space-size=128';
 
-/** How much more memory than before, inside and outside of the heap, a core may have after an attack; MB. */
+/** The maximum growth of a core's memory, inside and outside of the heap, after an attack; MB. */
 const MAX_GROWTH_MB = 250;
 
 let folder: string;
@@ -65,10 +65,10 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** How much the core had printed when the test began. */
+/** The length of the core's output when the test began. */
 let told: number;
 
-/** Every line since then that tells of a fault, or is none of the log. */
+/** Every line since then that reports a fault, or is not a log line. */
 const faultsToldSince = (length: number) =>
   core
     .output()
@@ -85,7 +85,7 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   session.destroy();
-  // Whatever came in: the process lives, has spoken of no fault, and serves the next caller.
+  // After any input, the process is alive, has logged no fault, and serves the next caller.
   expect([core.child.exitCode, core.child.signalCode]).toEqual([null, null]);
   expect(faultsToldSince(told)).toEqual([]);
   await caller.call('LeadIntakeService/CreateLead', capture());
@@ -96,7 +96,7 @@ const capture = (overrides?: object) => aCreateLeadRequest(studioId, overrides);
 const CREATE = 'LeadIntakeService/CreateLead';
 const message = () => requestBytes(CREATE, capture());
 
-/** A message in the frame that gRPC puts around it; each part of which may be a lie. */
+/** Puts a message in a gRPC frame, each part of which can be falsified. */
 function framed(bytes: Uint8Array, { flag = 0, length = bytes.length } = {}): Buffer {
   const prefix = Buffer.alloc(5);
   prefix[0] = flag;
@@ -104,20 +104,20 @@ function framed(bytes: Uint8Array, { flag = 0, length = bytes.length } = {}): Bu
   return Buffer.concat([prefix, bytes]);
 }
 
-/** A message with so much in a field that nobody knows that it has this length; bytes. */
+/** Pads a message to a length with an unknown field; bytes. */
 function filled(bytes: Uint8Array, length: number): Buffer {
   const rest = length - bytes.length - 5;
-  // Field 1000, of a length in three bytes.
+  // Field 1000, with a length in three bytes.
   const head = Buffer.of(0xc2, 0x3e, (rest & 0x7f) | 0x80, ((rest >> 7) & 0x7f) | 0x80, rest >> 14);
   return Buffer.concat([bytes, head, Buffer.alloc(rest)]);
 }
 
-/** gRPC's status for what is more than is taken. */
+/** gRPC's status for what exceeds a limit. */
 const RESOURCE_EXHAUSTED = 8;
 
 const pathOf = (rpc: string) => `/leadintake.v1.${rpc}`;
 
-/** The headers of a call in gRPC; undefined takes one away. */
+/** The headers of a gRPC call; undefined removes one. */
 function grpcHeaders(overrides: OutgoingHttpHeaders = {}): OutgoingHttpHeaders {
   const headers: OutgoingHttpHeaders = {
     ':method': 'POST',
@@ -135,10 +135,10 @@ async function leadCount(): Promise<number> {
   return leads.length;
 }
 
-/** Where a text tells what the service is made of. */
+/** Matches text that reveals internals of the service. */
 const INSIDE = /node_modules|file:\/\/|\.ts\b|at \w+ \(|sqlite|lik_/i;
 
-/** Expects a call to have been turned down, in whichever way its protocol has, and in words that are fit for callers. */
+/** Expects a call to be refused, in whichever way its protocol provides, with text that is fit for callers. */
 function expectRefused({ status, grpcStatus, text, resetCode }: StreamOutcome): void {
   const isRefused = resetCode !== 0 || (grpcStatus ?? 0) > 0 || (status ?? 0) >= 400 || /grpc-status: [1-9]/.test(text);
   expect({ isRefused, text }).toEqual({ isRefused: true, text: expect.not.stringMatching(INSIDE) });
@@ -275,7 +275,7 @@ test('an RPC that writes cannot be called by an address', async () => {
   expect(await leadCount()).toBe(0);
 });
 
-/** A request of each RPC that is only just wrong, or right. */
+/** A request of each RPC that is valid or only just invalid. */
 function aRequestOf(rpc: string): object {
   const [memberId, apiKeyId, leadId, id] = ['member-1', newId(), newId(), newId()];
   const expireTime = { seconds: 2_000_000_000, nanos: 0 };
@@ -299,7 +299,7 @@ function aRequestOf(rpc: string): object {
   return requests[rpc] ?? { studioId, memberId, apiKeyId, leadId };
 }
 
-/** Values at the edge of what a field can carry, for fields of every kind. */
+/** Values at the edge of what a field can carry, for fields of every type. */
 const EDGES: readonly unknown[] = [
   '',
   'x',
@@ -320,7 +320,7 @@ const EDGES: readonly unknown[] = [
   undefined,
 ];
 
-/** The bytes of a request with an edge in place of one of its fields, or of a field of its message; as it was where none fits. */
+/** Encodes a request in which an edge replaces one of its fields, or a field of its message; it is unchanged where the edge does not fit. */
 function withEdge(rpc: string, at: number, edge: unknown): Uint8Array {
   const request = aRequestOf(rpc) as Record<string, unknown>;
   const [inner = request] = Object.values(request).filter((value) => value?.constructor === Object);
@@ -352,7 +352,7 @@ test('every RPC refuses bytes at random, and messages with bytes changed, and te
   for (let from = 0; from < calls.length; from += 100) {
     const outcomes = await Promise.all(
       calls.slice(from, from + 100).map(({ rpc, bytes }) => {
-        // Some calls last for as long as their caller likes.
+        // Some calls last until the caller ends them.
         const headers = grpcHeaders({ ':path': pathOf(rpc), 'grpc-timeout': '1S' });
         return onStream(session, headers, framed(bytes));
       }),
@@ -362,7 +362,7 @@ test('every RPC refuses bytes at random, and messages with bytes changed, and te
       expect({ status, text, SEED }).toEqual({ status: 200, text: expect.not.stringMatching(INSIDE), SEED });
     }
   }
-  // 3: invalid argument, 13: what could not be parsed; never 2: unknown, and never 14: unavailable.
+  // 3: invalid argument, 13: not parseable; never 2: unknown, and never 14: unavailable.
   expect([...codes]).toEqual(expect.arrayContaining([3, 13]));
   expect(codes).not.toContain(2);
   expect(codes).not.toContain(14);
@@ -433,7 +433,7 @@ describe('what is no HTTP/2 ends its own connection only', () => {
       frame(FRAME.headers, ALL | FLAG.padded, 1, Buffer.concat([Buffer.of(255), head])),
     ],
   ])('%s', async (_, ...parts) => {
-    // What waits for more gets it; what does not has gone by then.
+    // A core that waits for more bytes gets them; otherwise it has already closed the connection.
     await expectHungUp(...parts, frame(FRAME.goAway, FLAG.none, 0, Buffer.alloc(8)), randomBytes(100_000));
   });
 
@@ -451,7 +451,7 @@ describe('what is no HTTP/2 ends its own connection only', () => {
       { minLength: 1, maxLength: 20 },
     );
     const conversations = fc.sample(frames, { seed: SEED, numRuns: 1500 });
-    // No conversation may end as the beginning of a frame whose rest the core has a right to wait for.
+    // Ends each conversation, which could otherwise end within a frame whose rest the core may rightly wait for.
     const tooLong = Buffer.alloc(9, 0xff);
     for (let from = 0; from < conversations.length; from += 50) {
       await Promise.all(conversations.slice(from, from + 50).map((parts) => expectHungUp(open, ...parts, tooLong)));
@@ -509,7 +509,7 @@ describe('a flood is bounded: others are served meanwhile, and memory is not fil
       ...extra,
     });
 
-  /** Writes a flood piece by piece as fast as it is taken, to its end or until the core hangs up; others call meanwhile. */
+  /** Writes a flood as fast as the core reads it, to its end or until the core closes the connection; others call meanwhile. */
   async function flood(pieces: Iterable<Uint8Array>, { reads = true } = {}): Promise<Socket> {
     const socket = await wire(port);
     onTestFinished(() => void socket.destroy());
@@ -522,7 +522,7 @@ describe('a flood is bounded: others are served meanwhile, and memory is not fil
     socket.write(open);
     for (const piece of pieces) {
       if (socket.destroyed) break;
-      // Whoever takes no more for a while has had enough; that is a bound, too.
+      // A core that has not read for 2 s limits the flood by backpressure, which is a bound, too.
       if (!socket.write(piece)) await Promise.race([drained(socket), sleep(2000, undefined, { ref: false })]);
     }
     over = true;
@@ -598,7 +598,7 @@ describe('a flood is bounded: others are served meanwhile, and memory is not fil
   });
 
   test('100 heads that unpack to a thousand times their size', async () => {
-    // A long header is put into the table once, and then named again and again by one byte.
+    // A long header is stored in the table once, and then referenced repeatedly by one byte.
     const name = Buffer.from('x-bomb');
     const entry = Buffer.concat([
       Buffer.of(0x40, name.length),
@@ -645,7 +645,7 @@ describe('a flood is bounded: others are served meanwhile, and memory is not fil
     for (const socket of sockets) socket.destroy();
   });
 
-  // The last one: nothing can be asked of a core that does not come through it.
+  // The last test, because a core that does not survive it can serve no other.
   test('10,000 streams that never end', async () => {
     await flood(
       repeat(10_000, (index) =>
@@ -658,5 +658,5 @@ describe('a flood is bounded: others are served meanwhile, and memory is not fil
   });
 });
 
-/** Waits until a socket takes more, or never will again. */
+/** Waits until a socket is writable again or closed. */
 const drained = (socket: Socket) => new Promise((resolve) => socket.once('drain', resolve).once('close', resolve));

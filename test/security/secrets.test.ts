@@ -23,14 +23,14 @@ import { LEADS, type StudioWithKey } from '../support/service.ts';
 import { startProxy } from '../support/tcp-proxy.ts';
 import { onStream } from './http2-wire.ts';
 
-// Processes start, and some wait until somebody gives up.
+// The tests start processes, and some wait for a timeout.
 vi.setConfig({ testTimeout: 120_000 });
 
-/** What must not be seen: a name for the report, and every form in which it could be. */
+/** Texts that must not appear: a name for the report, and every encoding in which each could appear. */
 class Canaries {
   readonly #forms = new Map<string, string>();
 
-  /** Adds a text and gives it back. */
+  /** Adds a text and returns it. */
   add(name: string, text: string): string {
     const bytes = Buffer.from(text);
     for (const form of [
@@ -38,7 +38,7 @@ class Canaries {
       encodeURIComponent(text),
       JSON.stringify(text).slice(1, -1),
       ...(['base64', 'base64url', 'hex'] as const).map((encoding) => bytes.toString(encoding).replace(/=+$/, '')),
-      // As JSON and inspect show bytes.
+      // The form in which JSON and inspect write bytes.
       bytes.join(','),
     ]) {
       this.#forms.set(form, name);
@@ -56,16 +56,16 @@ class Canaries {
     return secret;
   }
 
-  /** The names of all that a text shows. */
+  /** Returns the names of all canaries that a text contains. */
   in(text: string): string[] {
-    // Bytes are written as lists of numbers, with or without their places.
+    // Bytes are written as lists of numbers, with or without their indexes.
     const numbers = text.replace(/"\d+":\s*/g, '').replace(/[\s,]+/g, ',');
     const shown = [...this.#forms].filter(([form]) => text.includes(form) || numbers.includes(form));
     return [...new Set(shown.map(([, name]) => name))];
   }
 }
 
-/** A person whom nobody should be able to read about. */
+/** A person whose data must not appear in logs or errors. */
 function aPerson(canaries: Canaries) {
   const mark = randomBytes(6).toString('hex');
   const email = canaries.add('e-mail address', `canary.${mark}@example.org`);
@@ -84,7 +84,7 @@ function aPerson(canaries: Canaries) {
   };
 }
 
-/** A core and a gateway in processes of their own, which write down all they can. */
+/** A core and a gateway in separate processes, which log as much as possible. */
 interface Processes {
   readonly canaries: Canaries;
   readonly folder: string;
@@ -97,7 +97,7 @@ interface Processes {
   aStudioWithKey(scopes?: readonly ApiKeyScope[]): Promise<StudioWithKey>;
 }
 
-/** @param atTheEnd is given what ends them; unless told, they end with the test */
+/** @param atTheEnd receives the cleanup functions; by default they run at the end of the test */
 async function startProcesses(
   env: Readonly<Record<string, string>> = {},
   canaries: Canaries = new Canaries(),
@@ -117,7 +117,7 @@ async function startProcesses(
     DATABASE_URL: `sqlite:${join(folder, 'leads.db')}`,
     ...env,
   };
-  // Each takes its time to start, so both do at once.
+  // Each takes some time to start, so both start concurrently.
   const core = start('src/main.ts', { env: common });
   atTheEnd(() => core.kill());
   const gateway = start('gateway/main.ts', { env: common });
@@ -142,7 +142,7 @@ async function startProcesses(
   };
 }
 
-/** Everything that both have told those who run them: what they have printed, and their metrics unless they have ended. */
+/** Everything that both processes show their operators: their output and, while they run, their metrics. */
 async function told({ core, gateway }: Pick<Processes, 'core' | 'gateway'>): Promise<string> {
   const outputs = [core.output(), gateway.output()];
   const urls = outputs.flatMap((output) => output.match(/http:\/\/[0-9.:]+\/metrics/g) ?? []);
@@ -164,7 +164,7 @@ const captureOf = (person: Person, overrides: object = {}) => ({
   ...overrides,
 });
 
-/** Asks the gateway; gives the status, and everything of the answer that is text. */
+/** Sends a request to the gateway; returns the status, and all text of the response. */
 async function ask(
   { url }: Processes,
   method: string,
@@ -185,7 +185,7 @@ async function ask(
   return { status: response.status, text };
 }
 
-/** Expects an error that shows nothing. */
+/** Expects an error that contains no canary. */
 function expectDiscreet({ canaries }: Processes, answer: { status: number; text: string }, status: number): void {
   expect({ status: answer.status, shows: canaries.in(answer.text), text: answer.text }).toEqual({
     status,
@@ -194,12 +194,12 @@ function expectDiscreet({ canaries }: Processes, answer: { status: number; text:
   });
 }
 
-/** Waits until a process has written the line about a request, so that all before it is written. */
+/** Waits until the gateway has logged the request, so that everything before it is logged. */
 async function written({ gateway }: Processes, requestId: string): Promise<void> {
   await gateway.printed(new RegExp(`${requestId}[^]*?durationMs`));
 }
 
-/** Expects that what was asked last is in the log, and nothing that must not be. */
+/** Expects that the log contains the last request, and no canary. */
 async function expectSilence(processes: Processes, secret: string): Promise<void> {
   const requestId = `Last.${randomUUID()}`;
   await ask(processes, 'GET', '', secret, { headers: { 'x-request-id': requestId } });
@@ -207,7 +207,7 @@ async function expectSilence(processes: Processes, secret: string): Promise<void
   expect(processes.canaries.in(await told(processes))).toEqual([]);
 }
 
-/** Everything that a caller of the gateway can do wrong, with a person's data in hand. */
+/** Makes every mistake that a caller of the gateway can make, with a person's data in the request. */
 async function misbehave(processes: Processes, person: Person): Promise<void> {
   const studio = await processes.aStudioWithKey();
   const { secret, studioId, memberId, apiKeyId } = studio;
@@ -275,13 +275,13 @@ async function misbehave(processes: Processes, person: Person): Promise<void> {
   expectDiscreet(processes, await ask(processes, 'POST', '', replaced.secret, { body: capture }), 402);
 }
 
-/** Everything that goes well, and the conflicts that follow from it. */
+/** Makes every successful request, and the conflicts that follow from them. */
 async function behave(processes: Processes, { secret }: StudioWithKey, person: Person): Promise<void> {
   const headers = { 'idempotency-key': randomUUID() };
   const capture = captureOf(person);
   const created = await ask(processes, 'POST', '', secret, { body: capture, headers });
   expect(created.status).toBe(201);
-  // The contact is not shown even to those who may read, and the rest is.
+  // The response omits the contact even for keys that may read, and contains the rest.
   expect(processes.canaries.in(created.text)).toEqual(['name', 'note']);
   expect((await ask(processes, 'POST', '', secret, { body: capture, headers })).status).toBe(201);
   const conflict = await ask(processes, 'POST', '', secret, { body: { ...capture, note: person.phone }, headers });
@@ -292,7 +292,7 @@ async function behave(processes: Processes, { secret }: StudioWithKey, person: P
   expect((await ask(processes, 'GET', '', secret)).status).toBe(200);
 }
 
-/** Some for all tests that leave them as they are. */
+/** Processes shared by all tests that do not change them. */
 let shared: Processes;
 const ends: (() => void | Promise<void>)[] = [];
 beforeAll(async () => {
@@ -313,7 +313,7 @@ test('a log is seen whole: what belongs into it is found, in both processes, and
   expect((await told(processes)).match(/^lead_intake_build_info/gm)).toHaveLength(2);
   await processes.core.printed(new RegExp(requestId));
 
-  // The command line shows a new key to whom it is made for.
+  // The command line does print a new key, for its recipient.
   const cli = run('operator/cli.ts', {
     args: ['keys', 'create', studioId, '--member', 'owner-1', '--name', 'x'],
     env: { DATABASE_URL: `sqlite:${join(processes.folder, 'leads.db')}` },
@@ -325,7 +325,7 @@ test('a log is seen whole: what belongs into it is found, in both processes, and
   expect(canaries.in(cli.output())).toEqual(['secret of a key', 'most of a secret']);
 });
 
-/** Has Node take its output for a terminal, where it is written for the eyes. */
+/** Makes Node treat its output as a terminal, where logs are human-readable. */
 const ON_A_TERMINAL = `--import=data:text/javascript,${encodeURIComponent('process.stdout.isTTY = true')}`;
 
 describe('nobody finds a secret or a person in logs or errors', () => {
@@ -481,7 +481,7 @@ describe('nobody finds a secret or a person in logs or errors', () => {
   });
 
   describeWithRedisServer('when Redis', () => {
-    /** What can become of a Redis, from bad to worse. */
+    /** Failures of a Redis, in order of severity. */
     const TROUBLES: readonly (readonly [what: string, begin: (redis: RedisServer) => unknown])[] = [
       ['has no memory left', (redis) => redis.command('CONFIG', 'SET', 'maxmemory', '1')],
       ['lets the user do nothing', (redis) => redis.command('ACL', 'SETUSER', 'gateway', 'nocommands')],
@@ -583,10 +583,10 @@ describe('nobody finds a secret or a person in logs or errors', () => {
   });
 });
 
-/** A request whose bytes break off in the middle of a text. */
+/** A request whose bytes end in the middle of a text. */
 const broken = (lead: object) => requestBytes('LeadIntakeService/CreateLead', lead).subarray(0, -4);
 
-/** A port where connections stand, and nobody ever says anything. */
+/** A port that accepts connections and never sends anything. */
 async function aSilentPort(): Promise<number> {
   const server = createServer((socket) => socket.on('error', () => {})).listen(0, '127.0.0.1');
   await once(server, 'listening');

@@ -19,7 +19,7 @@ import { aService, expectProblem, LEADS, PUBLIC_URL, CORE_TOKEN as SERVICE_TOKEN
 let folder: string;
 let authority: Authority;
 let strangers: Authority;
-/** What the core, and the gateway, ought to show. */
+/** The certificates that the core and the gateway should present. */
 let server: Certificate;
 let client: Certificate;
 
@@ -41,7 +41,7 @@ function fileWith(contents: string): string {
   return path;
 }
 
-/** A gateway whose core is at a port of `localhost`; gives its address. */
+/** Starts a gateway whose core is at a port of `localhost`; returns its address. */
 async function gatewayOf(port: number, env: Record<string, string> = {}): Promise<string> {
   const config = readGatewayConfig({
     CORE_TOKEN,
@@ -58,22 +58,22 @@ async function gatewayOf(port: number, env: Record<string, string> = {}): Promis
   return gateway.url;
 }
 
-/** What a gateway shows its core. */
+/** The settings for the certificate that a gateway presents to its core. */
 const showing = ({ cert, key }: Certificate) => ({
   CORE_CLIENT_CERT_FILE: fileWith(cert),
   CORE_CLIENT_KEY_FILE: fileWith(key),
 });
 
-/** Asks with a key that could be one: only the core knows that it is nobody's. */
+/** Sends a request with a well-formed key: only the core can find that it does not exist. */
 const ask = (url: string) => fetch(`${url}${LEADS}`, { headers: { authorization: `Bearer ${newKeySecret()}` } });
 
-/** Expects that the core was asked. */
+/** Expects that the request reached the core. */
 async function expectConnected(url: string): Promise<void> {
   await expectProblem(await ask(url), 401, 'integration_key_invalid');
   expect((await fetch(`${url}/readyz`)).status).toBe(200);
 }
 
-/** Expects that the core could not be asked, and that this is no fault of the caller. */
+/** Expects that the gateway could not reach the core, and that the error does not blame the caller. */
 async function expectNotConnected(url: string): Promise<void> {
   await expectProblem(await ask(url), 503, 'integration_unavailable', []);
   expect((await fetch(`${url}/readyz`)).status).toBe(503);
@@ -89,7 +89,7 @@ async function aCore(env: Record<string, string> = {}): Promise<TestCore> {
   return core;
 }
 
-/** Something in the place of the core, and how many calls it got to see. */
+/** A server in place of the core, and the number of calls that reached it. */
 async function anImpostor(shown: Certificate, options: object = {}): Promise<{ port: number; calls(): number }> {
   const impostor: Http2SecureServer = createSecureServer({ ...shown, ...options });
   let calls = 0;
@@ -174,7 +174,7 @@ test("a gateway does not start with a certificate and somebody else's key, nor w
 });
 
 describe("a core's TLS", () => {
-  /** Shakes hands in one version: gives the version and the protocol that were agreed on. */
+  /** Performs a handshake with one version: returns the version and the protocol that were negotiated. */
   async function shakeHands(port: number, version: SecureVersion): Promise<[string | null, string | false | null]> {
     const socket = connect({
       host: 'localhost',
@@ -205,7 +205,7 @@ describe("a core's TLS", () => {
 describeWithRedisTls('a gateway that counts in Redis over TLS', () => {
   const service = aService();
 
-  /** A Redis that shows a certificate, and its address by TLS. */
+  /** A Redis that presents a certificate, and its TLS address. */
   async function aRedis(shown: Certificate): Promise<{ redis: RedisServer; url: string }> {
     const port = String(await freePort());
     const redis = await startRedis({
@@ -220,7 +220,7 @@ describeWithRedisTls('a gateway that counts in Redis over TLS', () => {
     return { redis, url: `rediss://${username}:${password}@localhost:${port}` };
   }
 
-  /** A gateway in a process of its own, which trusts the authority beside those that everybody trusts. */
+  /** A gateway in a separate process, which trusts the authority besides the public ones. */
   async function gatewayWith(REDIS_URL: string, trusted: string = authority.cert): Promise<string> {
     const gateway = run('gateway/main.ts', {
       env: {
@@ -234,7 +234,7 @@ describeWithRedisTls('a gateway that counts in Redis over TLS', () => {
     return addressOf(gateway);
   }
 
-  /** How often somebody else presented a password to a Redis. */
+  /** The number of times that another client presented a password to a Redis. */
   const greetingsOf = async (redis: RedisServer) => {
     const stats = String(await redis.command('INFO', 'commandstats'));
     const counts = [...stats.matchAll(/cmdstat_(?:hello|auth):calls=(\d+)/g)].map(([, count]) => Number(count));
@@ -247,7 +247,7 @@ describeWithRedisTls('a gateway that counts in Redis over TLS', () => {
     const answer = await fetch(`${await gatewayWith(url)}${LEADS}`, { headers: { authorization: `Bearer ${secret}` } });
     expect(answer.status).toBe(200);
     expect(await greetingsOf(redis)).toBeGreaterThan(0);
-    // Beside what readiness counts under.
+    // Not counting the key that readiness uses.
     expect(await redis.command('KEYS', 'lead-intake:quota:*-*')).toHaveLength(1);
   });
 
