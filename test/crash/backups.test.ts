@@ -12,24 +12,24 @@ import { deployApart } from './deployment.ts';
 import { ask, type Ledger, type Load, type SentRequest, startLoad } from './load.ts';
 import { allLeads } from './promises-kept.ts';
 
-/** What is asked follows from this. */
+/** The seed of the requests. */
 const SEED = Number(process.env.BACKUP_SEED ?? randomInt(2 ** 32));
 
 vi.setConfig({ testTimeout: 180_000 });
 console.info(`Backups from BACKUP_SEED=${SEED}`);
 
-/** How many leads are created before the backup begins, and after it has ended. */
+/** The number of leads created before the backup begins, and after it has ended. */
 const BEFORE_AND_AFTER = 150;
 
-/** How many requests are repeated at once. */
+/** The number of requests repeated concurrently. */
 const AT_ONCE = 16;
 
-/** A database of which backups are made. */
+/** A database that can be backed up and restored. */
 interface BackedUp {
   readonly url: string;
-  /** Makes a backup while others write. */
+  /** Makes a backup while the load writes. */
   backUp(): Promise<void>;
-  /** Puts what it had then in its place; nobody uses it meanwhile. */
+  /** Restores the backup. No process may use the database meanwhile. */
   restore(): Promise<void>;
 }
 
@@ -99,7 +99,7 @@ async function expectRestored({ url, backUp, restore }: BackedUp): Promise<void>
   await deployment.restart('core and gateway');
   await deployment.serves();
 
-  // What was acknowledged before is there: repetitions get the very answer.
+  // Every lead acknowledged before the backup is stored: repeating its request returns the same response.
   const kept = before.filter(({ id }) => id !== erased.id);
   await forEach(kept, async ({ request, text }) => {
     expect(await ask(gatewayUrl, ledger.studio.secret, request)).toEqual({ status: 201, code: undefined, text });
@@ -110,19 +110,19 @@ async function expectRestored({ url, backUp, restore }: BackedUp): Promise<void>
   const repeated = await ask(gatewayUrl, ledger.studio.secret, erased.request);
   expect(repeated).toMatchObject({ status: 409, code: 'integration_idempotency_conflict' });
 
-  // Of each request there is what was acknowledged, or nothing; of those that came after the backup, nothing.
+  // Each request has the acknowledged lead or none; a request sent after the backup has none.
   const answers = ledger.requests.flatMap((request) => request.answers);
   const acknowledged = new Set(answers.map((answer) => answer?.status === 201 && JSON.parse(answer.text).lead.id));
   expect(restored.filter(({ id }) => !acknowledged.has(id))).toEqual([]);
   expect(after.filter(({ id }) => stages.has(id))).toEqual([]);
 
-  // The copy of the CRM becomes what was restored.
+  // The CRM's copy converges to the restored state.
   await follow(core, copy);
   for (const [id, { lead }] of copy)
     if (lead.studioId === ledger.studio.studioId && !stages.has(id) && id !== erased.id) copy.delete(id);
   expect(leadsOf(copy, ledger)).toEqual(restored);
 
-  // Whoever repeats a request of after the backup has the lead made anew, with another id.
+  // A caller that repeats a request from after the backup gets a new lead, with another id.
   await forEach(after, async ({ request, id }) => {
     const read = await fetch(`${gatewayUrl}${LEADS}/${id}`, { headers: authorization(ledger.studio.secret) });
     expect(read.status).toBe(404);
@@ -130,19 +130,19 @@ async function expectRestored({ url, backUp, restore }: BackedUp): Promise<void>
     expect(answer?.status, answer?.text).toBe(201);
     expect(JSON.parse(answer?.text ?? '').lead.id).not.toBe(id);
   });
-  // A key that was revoked since the backup opens its studio again.
+  // A key revoked after the backup grants access to its studio again.
   const opened = await fetch(`${gatewayUrl}${LEADS}`, { headers: authorization(other.secret) });
   expect(opened.status).toBe(200);
 }
 
-/** A request that was answered with a lead of its own. */
+/** A request whose response was a lead of its own. */
 interface Acknowledged {
   readonly request: SentRequest;
   readonly id: string;
   readonly text: string;
 }
 
-/** Those requests that were answered with a lead, and whose key and contact nobody else had. */
+/** The requests that were answered with a lead and share neither key nor contact with another request. */
 function acknowledgedIn(ledger: Ledger, requests: readonly SentRequest[]): Acknowledged[] {
   const ofKey = Map.groupBy(ledger.requests, ({ key }) => key);
   return requests.flatMap((request) => {
@@ -152,10 +152,10 @@ function acknowledgedIn(ledger: Ledger, requests: readonly SentRequest[]): Ackno
   });
 }
 
-/** What a consumer of the feed keeps. */
+/** The state that a consumer of the change feed stores. */
 type Copy = Map<string, { readonly lead: Lead; readonly revision: bigint }>;
 
-/** Takes and acknowledges all that waits, each state newer than the one before. */
+/** Pulls and acknowledges all pending changes; expects each state to be newer than the one before. */
 async function follow({ leads }: CoreClients, copy: Copy): Promise<void> {
   for (;;) {
     const { changes } = await leads.pullLeadChanges({ max: 100 });
@@ -175,7 +175,7 @@ async function follow({ leads }: CoreClients, copy: Copy): Promise<void> {
   }
 }
 
-/** What a copy has of the leads that are not erased. */
+/** The leads in a copy that are not erased. */
 function leadsOf(copy: Copy, { studio }: Ledger): Lead[] {
   return [...copy.values()]
     .map(({ lead }) => lead)
@@ -190,7 +190,7 @@ const byId = (a: Lead, b: Lead): number => (a.id < b.id ? -1 : 1);
 
 const authorization = (secret: string) => ({ authorization: `Bearer ${secret}` });
 
-/** Runs a command to its end, and gives what it printed. */
+/** Runs a command to completion and returns its output. */
 async function commandLine(databaseUrl: string, ...args: string[]): Promise<string> {
   const running = run('operator/cli.ts', { args, env: { DATABASE_URL: databaseUrl } });
   expect(await running.ended(), running.output()).toBe(0);
@@ -206,7 +206,7 @@ async function forEach<T>(items: readonly T[], work: (item: T) => Promise<void>)
   );
 }
 
-/** Waits until so many more leads are created. */
+/** Waits until `count` more leads are created. */
 async function created(load: Load, count: number): Promise<void> {
   const before = load.created();
   await vi.waitUntil(() => load.created() >= before + count, { timeout: 20_000, interval: 5 });

@@ -1,18 +1,18 @@
-/** Chance that can be had again: the same seed gives the same choices. */
+/** A reproducible random source: the same seed gives the same choices. */
 export interface Chance {
-  /** A number from 0 up to 1, without 1. */
+  /** A number from 0 (inclusive) to 1 (exclusive). */
   number(): number;
-  /** A whole number, both ends included. */
+  /** An integer; both bounds are inclusive. */
   between(lowest: number, highest: number): number;
-  /** One of these; those named more often come more often. */
+  /** One of the choices. A choice listed twice is twice as likely. */
   oneOf<T>(choices: readonly T[]): T;
   /** A UUID of version 4. */
   uuid(): string;
-  /** Chance of somebody's own: what others take from theirs makes no difference to it. */
+  /** An independent random source: drawing from one does not affect the other. */
   branch(): Chance;
 }
 
-/** @param seed a whole number below 2³² */
+/** @param seed an integer from 0 to 2³² − 1 */
 export function chanceOf(seed: number): Chance {
   // mulberry32
   let state = seed;

@@ -11,22 +11,22 @@ import { sizeOf } from '../support/size-of.ts';
 import { type Chance, chanceOf } from './chance.ts';
 import { type Deployment, deployApart, type Server } from './deployment.ts';
 
-/** How many times something is killed or stood still, on each database. */
+/** The number of times a process is killed or suspended, on each database. */
 const CRASHES = sizeOf('FEED_CRASHES', { usual: 4, soak: 40 });
 
-/** Who does what, and when what is killed, follows from this. */
+/** The seed of all operations, and of the time and target of each crash. */
 const SEED = Number(process.env.FEED_SEED ?? randomInt(2 ** 32));
 
 vi.setConfig({ testTimeout: 60_000 + CRASHES * 30_000 });
 console.info(`Crashes of the feed from FEED_SEED=${SEED}`);
 
-/** How long all work between two crashes; milliseconds. */
+/** The time between two crashes, in which all processes work; milliseconds. */
 const [SOONEST_MS, LATEST_MS] = [200, 1500];
 
-/** How long a core stands still; milliseconds. */
+/** How long a core is suspended; milliseconds. */
 const STILL_MS = 2000;
 
-/** How many of both there are. */
+/** The number of writers and of consumers. */
 const WRITERS = 4;
 const CONSUMERS = 2;
 
@@ -77,7 +77,7 @@ async function expectEqualCopy(deployment: Deployment, parts: readonly string[])
 
   const there = await everyLead(core, studioId);
   expect(there.length, `FEED_SEED=${SEED}`).toBeGreaterThan(10);
-  // Whatever is on its way arrives, and nothing else comes.
+  // Changes in flight arrive, and no others follow.
   await expect
     .poll(async () => (await core.leads.pullLeadChanges({}).catch(() => undefined))?.changes.length, {
       timeout: 30_000,
@@ -88,7 +88,7 @@ async function expectEqualCopy(deployment: Deployment, parts: readonly string[])
   expect([...copy.values()].map(({ lead }) => lead).sort(byId), `FEED_SEED=${SEED}`).toEqual(there.sort(byId));
 }
 
-/** Creates leads and moves them about, whatever becomes of the calls. */
+/** Creates and moves leads, whether or not the calls succeed. */
 async function write({ leads }: CoreClients, studioId: string, chance: Chance, signal: AbortSignal): Promise<void> {
   const mine: string[] = [];
   while (!signal.aborted) {
@@ -111,7 +111,10 @@ async function write({ leads }: CoreClients, studioId: string, chance: Chance, s
   }
 }
 
-/** Keeps the copy as the contract says. Now and then it dies with what it has in its hands, and begins anew. */
+/**
+ * Maintains the copy as the contract prescribes. Now and then the consumer dies, loses what it has not stored, and
+ * restarts.
+ */
 async function consume(
   { leads }: CoreClients,
   copy: Map<string, LeadChange>,

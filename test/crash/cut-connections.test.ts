@@ -12,29 +12,29 @@ import { sizeOf } from '../support/size-of.ts';
 import { type Loss, startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { type Answer, ask } from './load.ts';
 
-/** Between two cuts of a message; bytes. In a soak it is cut after each. */
+/** The distance between two cuts of a message; bytes. The soak run cuts after every byte. */
 const CUT_EVERY = sizeOf('CRASH_CUT_EVERY', { usual: 17, soak: 1 });
 
 vi.setConfig({ testTimeout: 240_000 + 1_200_000 / CUT_EVERY });
 
-/** How often a request is repeated until the way is open again. */
+/** How often a request is repeated until the connection works again. */
 const MAX_REPETITIONS = 10;
 
-/** How many services on one database are tried side by side: most of the time they wait to be connected again. */
+/** The number of services tested concurrently on one database: most of the time they wait to reconnect. */
 const SIDE_BY_SIDE = 8;
 
-/** Which part of an exchange is cut. */
+/** The direction of the exchange that is cut. */
 type Part = 'replyBytes' | 'requestBytes';
 
-/** A service, with a proxy on one of its ways. */
+/** A service with a proxy on one of its connections. */
 interface FaultyService {
   readonly proxy: TcpProxy;
   readonly secret: string;
-  /** Where the first request goes: over the faulty way. */
+  /** The address of the first request: through the proxy. */
   readonly url: string;
-  /** Where it goes again: past it, when it is the caller's own. */
+  /** The address of the repetition: past the proxy, when that is on the caller's own connection. */
   readonly directUrl: string;
-  /** The ids of all leads there are, by the core's word. */
+  /** The ids of all leads in the core. */
   leadIds(): Promise<string[]>;
 }
 
@@ -73,10 +73,10 @@ describeWithMongo('on the way to the database', (mongoUrl) => {
 });
 
 /**
- * Cuts the messages that creating a lead takes, each at every place, each in a creation of its own.
+ * Cuts each message that creating a lead takes at every place, in a separate creation each.
  *
- * @param of which messages count
- * @returns how many cuts there were
+ * @param of the messages that are cut
+ * @returns the number of cuts
  */
 async function cutEverywhere(
   service: FaultyService,
@@ -94,14 +94,14 @@ async function cutEverywhere(
       if (!isCut) break;
       cuts += 1;
     }
-    // There was no such message any more.
+    // There are no further messages.
     if (bytes === first) break;
   }
   expect((await service.leadIds()).sort()).toEqual(created.sort());
   return cuts;
 }
 
-/** Creates a lead while a message is cut, if it comes to that; then again, on an open way. */
+/** Creates a lead while a message is cut, if that message is sent; then repeats the request on an intact connection. */
 async function createWith(service: FaultyService, loss: Loss): Promise<{ isCut: boolean; leadId: string }> {
   const { proxy, secret, url, directUrl } = service;
   const request = { key: randomUUID(), body: JSON.stringify(aCapture()) };
@@ -119,7 +119,7 @@ async function createWith(service: FaultyService, loss: Loss): Promise<{ isCut: 
   return { isCut, leadId: JSON.parse(again.text).lead.id };
 }
 
-/** Starts a service of its own, with a proxy in front of one part. */
+/** Starts a separate service with a proxy in front of one part. */
 async function aFaultyService(
   target: 'the gateway' | 'the core' | 'the database',
   mongoUrl?: string,
@@ -143,7 +143,7 @@ async function aFaultyService(
   const toGateway = await aProxy(new URL(gateway.url));
   const clients = connectToCore(core.url, CORE_TOKEN);
   onTestFinished(() => clients.close());
-  // The database may still be prepared.
+  // The database may still be initializing.
   const { studioId, secret } = await vi.waitFor(() => arrangeStudio(clients), { timeout: 30_000 });
   const isGateway = target === 'the gateway';
   return {

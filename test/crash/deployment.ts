@@ -4,41 +4,41 @@ import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type RunningProcess, run } from '../support/processes.ts';
 
-/** How long everything may take to serve again after a crash; milliseconds. */
+/** How long a deployment may take to serve again after a crash; milliseconds. */
 const SERVES_WITHIN_MS = 30_000;
 
-/** Well formed: 32 zero bytes and their checksum. */
+/** A well-formed key that belongs to no studio: 32 zero bytes and their checksum. */
 export const NOBODYS_KEY = `lik_${Buffer.concat([Buffer.alloc(32), Buffer.from('190a55ad', 'hex')]).toString('base64url')}`;
 
-/** A service that runs as in production, and of which any part can be ended. */
+/** A service that runs as in production and whose parts can each be killed. */
 export interface Deployment {
   readonly gatewayUrl: string;
   readonly coreUrl: string;
-  /** The process of a part. */
+  /** Returns the process of a part. */
   process(part: string): RunningProcess;
-  /** Kills a part at once (SIGKILL), as a crash or the loss of power does. */
+  /** Kills a part immediately (SIGKILL), as a crash or a power loss does. */
   kill(part: string): Promise<void>;
-  /** Starts a part again that was killed, or has ended. */
+  /** Restarts a part that was killed or has ended. */
   restart(part: string): Promise<void>;
-  /** Waits until everything can be done again. @throws Error that says what the processes printed when it cannot */
+  /** Waits until all parts are available. @throws Error with the output of the processes when they do not become so */
   serves(): Promise<void>;
 }
 
-/** What a deployment is configured with, in the settings' own names. */
+/** The settings of a deployment, by their names. */
 type Settings = Readonly<Record<string, string>>;
 
-/** A part besides core and gateway. */
+/** A part other than core and gateway. */
 export interface Server {
   kill(): Promise<void>;
-  /** Starts it again after that, at the same address. */
+  /** Restarts it at the same address. */
   revive(): Promise<void>;
 }
 
 const FILES: Readonly<Record<string, string>> = { core: 'src/main.ts', gateway: 'gateway/main.ts' };
 
 /**
- * Runs core and gateway by themselves. Parts: `core`, `gateway`, the servers by their names, and several of them joined by
- * ` and `.
+ * Runs core and gateway as separate processes. Parts: `core`, `gateway`, the servers by their names, and several of
+ * them joined by ` and `.
  */
 export async function deployApart(
   settings: Settings,
@@ -75,7 +75,7 @@ export async function deployApart(
   };
 }
 
-/** Runs what `npm start` runs. Parts: `start`, and of what that runs `core` and `gateway`; or `everything` at once. */
+/** Runs what `npm start` runs. Parts: `start`, its children `core` and `gateway`, and `everything` for all of them. */
 export async function deployTogether(settings: Settings): Promise<Deployment> {
   const { env, gatewayUrl, coreUrl } = await configured(settings);
   const processes = new Map<string, RunningProcess>();
@@ -95,9 +95,9 @@ export async function deployTogether(settings: Settings): Promise<Deployment> {
         .filter(([name]) => part === name || part === 'everything')
         .flatMap(([, file]) => childrenOf(running, file));
       for (const pid of children) process.kill(pid, 'SIGKILL');
-      // After them, because it would stop them in order.
+      // Last, because it would shut the others down in order.
       if (part === 'start' || part === 'everything') running.child.kill('SIGKILL');
-      // Only when none of them is left: they all hold its output open.
+      // Only when all have ended: each of them holds the output open.
       await running.ended();
     },
     async restart() {
@@ -124,7 +124,7 @@ async function serves(gatewayUrl: string, processes: ReadonlyMap<string, Running
       ({ status }) => status,
       () => undefined,
     );
-  // What is said of readiness may be from before the crash. That nobody has a key the database says now.
+  // The readiness may be cached from before the crash. Refusing an unknown key requires a read from the database.
   const isServed = async () =>
     (await statusOf('/readyz')) === 200 &&
     (await statusOf('/v1/integrations/leads', { authorization: `Bearer ${NOBODYS_KEY}` })) === 401;
@@ -142,12 +142,12 @@ function childrenOf({ child }: RunningProcess, file: string): number[] {
   return stdout.split('\n').filter(Boolean).map(Number);
 }
 
-/** Below those that the system gives to connections. */
+/** Below the ephemeral ports, which the system assigns to connections. */
 const [FIRST_PORT, LAST_PORT] = [15_000, 32_767] as const;
 
 /**
- * A port of 127.0.0.1 that nobody listens on, that the system gives to no connection, and that no other test is given as long
- * as this one runs: whoever was killed on it can have it again.
+ * Returns a port of 127.0.0.1 that is free, outside the ephemeral range, and reserved for this process: a server that
+ * was killed on it can bind it again.
  */
 export async function portToKeep(): Promise<number> {
   for (;;) {
@@ -156,7 +156,10 @@ export async function portToKeep(): Promise<number> {
   }
 }
 
-/** Shows other tests by the UDP port of the same number, which nothing else needs, that a port is given. */
+/**
+ * Marks a port as reserved for other tests by binding the UDP port of the same number, which is used for nothing
+ * else.
+ */
 async function isKept(port: number): Promise<boolean> {
   const mark = createSocket('udp4').unref();
   return new Promise((resolve) => {

@@ -13,25 +13,28 @@ import { type Deployment, deployApart } from './deployment.ts';
 import { type Ledger, type Load, startLoad } from './load.ts';
 import { brokenPromises, type Settled } from './promises-kept.ts';
 
-/** How many times a standby of the database takes over. */
+/** The number of times a standby of the database takes over. */
 const FAILOVERS = sizeOf('FAILOVERS', { usual: 2, soak: 20 });
 
-/** When the primary is killed, and what is asked meanwhile, follows from this. */
+/** The seed of the requests and of the time at which the primary is killed. */
 const SEED = Number(process.env.FAILOVER_SEED ?? randomInt(2 ** 32));
 
 vi.setConfig({ testTimeout: 60_000 + FAILOVERS * 30_000 });
 console.info(`Failovers from FAILOVER_SEED=${SEED}`);
 
-/** How long the load goes on before a kill; milliseconds. */
+/** How long the load runs before a kill; milliseconds. */
 const [SOONEST_MS, LATEST_MS] = [200, 1500];
 
-/** How long it takes until somebody has noticed that the primary is gone; milliseconds. */
+/** The time until the failure of the primary is detected; milliseconds. */
 const [NOTICED_SOONEST_MS, NOTICED_LATEST_MS] = [50, 3000];
 
-/** How many leads are created after the standby has taken over before the load ends: by callers who were there when it did. */
+/**
+ * The number of leads that must be created after the failover before the load ends, so that callers from before it
+ * get to continue.
+ */
 const CREATED_AFTER = 20;
 
-/** So many that nothing of before the failure is under way any more. */
+/** Enough that no request from before the failure is still in flight. */
 const MANY_REFUSED = 30;
 
 describeWithMongoServer('a standby of the database', () => {
@@ -67,7 +70,7 @@ describeWithRedisServer('a replica of Redis', () => {
         const killed = performance.now();
         const refused = () =>
           load.ledger.requests.filter(({ answers }) => answers.at(-1)?.code === 'integration_rate_unavailable').length;
-        // What had been counted by then is served.
+        // The metrics counted until then are served.
         await vi.waitUntil(() => refused() >= MANY_REFUSED, { timeout: 20_000, interval: 5 });
         await created(load, 1);
         console.info(`${name}: a lead was created ${Math.round(performance.now() - killed)} ms after Redis was killed`);
@@ -77,15 +80,15 @@ describeWithRedisServer('a replica of Redis', () => {
   });
 });
 
-/** What is replicated. */
+/** A replicated database. */
 interface Replicated {
-  /** Has the primary fail and the other one take over, and waits until leads are created again. */
+  /** Makes the primary fail and the standby take over; waits until leads are created again. */
   failOver(load: Load, chance: Chance, name: string): Promise<void>;
-  /** Gives the one that took over another that can. */
+  /** Adds a standby to the new primary. */
   addStandby(): Promise<void>;
 }
 
-/** Has primaries fail under load, and every promise kept by the processes that were there from the start. */
+/** Makes primaries fail under load, and expects the processes, which are not restarted, to keep every promise. */
 async function expectPromisesKept(
   { gatewayUrl, coreUrl, process }: Deployment,
   failovers: number,
@@ -111,7 +114,7 @@ async function expectPromisesKept(
     expect(broken, name).toEqual([]);
     rounds.push({ ledger: load.ledger, settled, name });
   }
-  // No later failover took anything back either.
+  // No later failover undid anything either.
   for (const { ledger, settled, name } of rounds) {
     const { broken } = await brokenPromises(gatewayUrl, core, ledger, settled);
     expect(broken, `${name}, after all others`).toEqual([]);
@@ -119,7 +122,7 @@ async function expectPromisesKept(
   for (const part of ['core', 'gateway']) expect(process(part).child.exitCode, part).toBeNull();
 }
 
-/** Waits until so many more leads are created. */
+/** Waits until `count` more leads are created. */
 async function created(load: Load, count: number): Promise<void> {
   const before = load.created();
   await vi.waitUntil(() => load.created() >= before + count, { timeout: 20_000, interval: 5 });

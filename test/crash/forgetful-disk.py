@@ -1,20 +1,21 @@
-"""A disk that loses its power: what was not fsynced is forgotten, but for a part of it that chance keeps.
+"""A FUSE disk that can lose its power: changes that were not fsynced are lost, except a random part of them.
 
     python3 forgetful-disk.py MOUNTPOINT FOLDER
 
-Begins with what FOLDER holds, and keeps all else in memory. JSON written into the file `.cut` of the mounted folder says when
-the power fails:
+Starts with the contents of FOLDER and holds all changes in memory. JSON written to the file `.cut` of the mounted folder
+schedules the power failure:
 
     {"after": 5, "of": "leads.db", "keepsData": 0.5, "keepsNames": 0, "seed": 1}
 
-at the fifth change or sync from now on of a file of that name, or of any when that is empty; at once with 0. That change or
-sync is not carried out. How likely each part of what was not synced is kept is said for data and for names; the seed decides. FOLDER then holds what is left, and this process ends with status 0, as does whatever uses the disk:
-with an error.
+The power fails at the fifth change or sync from now on of a file with that name, or of any file if the name is empty;
+immediately if `after` is 0. That change or sync is not carried out. `keepsData` and `keepsNames` are the probabilities that a
+part of the unsynced data or names survives; the seed makes the choice reproducible. Then FOLDER holds what is left, this
+process exits with status 0, and processes that use the disk get errors.
 
-What is left is what the strictest reading of POSIX lets a disk keep:
-- of a file, what was fsynced, and of what was written later any part, by sectors or pages, in any order; a file that grew may
-  have its size and not its data
-- of a folder, the names that it had when it was fsynced, and of what was created, renamed or removed later any part.
+What is left is the least that POSIX, read strictly, guarantees, plus a random part:
+- of a file: what was fsynced, and any part of later writes, by sectors or pages, in any order; a file that grew may
+  have its new size without its data
+- of a folder: the names that it had when it was fsynced, and any part of later creations, renames and removals.
   Syncing a file does not sync its name.
 """
 
@@ -34,7 +35,7 @@ import mfusepy
 SECTOR_BYTES = 512
 PAGE_BYTES = 4096
 
-# Linux's PR_SET_PDEATHSIG: which signal to get when the parent process ends.
+# Linux's PR_SET_PDEATHSIG: the signal that is sent when the parent process ends.
 ON_PARENTS_END = 1
 
 CUT = "/.cut"
@@ -45,7 +46,7 @@ class File:
         self.mode = mode
         self.data = bytearray(data)
         self.synced = bytearray(data)
-        # What was done since: (offset, bytes) for a write, (size, None) for a new size.
+        # The changes since the last sync: (offset, bytes) for a write, (size, None) for a new size.
         self.later: list[tuple[int, bytes | None]] = []
 
     def change(self, at: int, written: bytes | None) -> None:
@@ -58,7 +59,7 @@ class File:
         self.later.clear()
 
     def left(self, chance: random.Random, keeps: float) -> bytes:
-        """What a disk may have of it."""
+        """Returns contents that the disk may hold after a power failure."""
         left = bytearray(self.synced)
         part_bytes = chance.choice([SECTOR_BYTES, PAGE_BYTES])
         for at, written in self.later:
@@ -67,7 +68,7 @@ class File:
                     apply(left, at, None)
                 continue
             if at + len(written) > len(left) and chance.random() < keeps:
-                # Its size, before its data: what stood on the disk there is anything.
+                # Its size first, before its data: the new part holds zeros or whatever was on the disk before.
                 grown = at + len(written) - len(left)
                 left.extend(chance.choice([bytes(grown), chance.randbytes(grown)]))
             start = at
@@ -84,7 +85,7 @@ class Folder:
         self.mode = mode
         self.names: dict[str, "File | Folder"] = {}
         self.synced: dict[str, "File | Folder"] = {}
-        # What was done since: (name, what it names from then on, or None, the name that this had before).
+        # The changes since the last sync: (name, the entry under that name or None, the name that it had before).
         self.later: list[tuple[str, "File | Folder | None", str | None]] = []
 
     def change(self, name: str, entry: "File | Folder | None", before: str | None = None) -> None:
@@ -98,7 +99,7 @@ class Folder:
     def left(self, chance: random.Random, keeps: float) -> dict[str, "File | Folder"]:
         left = dict(self.synced)
         for name, entry, before in self.later:
-            # Something is renamed only if it is there.
+            # A rename needs the old name to exist.
             if chance.random() < keeps and (before is None or left.get(before) is entry):
                 rename(left, name, entry, before)
         return left
@@ -154,7 +155,7 @@ class Disk(mfusepy.Operations):
         self.switch = File(stat.S_IFREG | 0o600)
         self.cut: dict | None = None
 
-    # What may lose its power.
+    # Operations at which the power may fail.
 
     def write(self, path, data, offset, fh):
         if path == CUT:
@@ -218,7 +219,7 @@ class Disk(mfusepy.Operations):
         save(self.folder, self.root, random.Random(self.cut["seed"]), self.cut)
         os._exit(0)
 
-    # What changes nothing, or nothing that a power cut could take back.
+    # Operations that change nothing, or nothing that a power cut could undo.
 
     def getattr(self, path, fh=None):
         entry = self.at(path)
@@ -280,5 +281,5 @@ class Disk(mfusepy.Operations):
 if __name__ == "__main__":
     mountpoint, folder = sys.argv[1:]
     ctypes.CDLL(None).prctl(ON_PARENTS_END, signal.SIGTERM)
-    # One after the other: then the power fails at one moment for all.
+    # Single-threaded: the power fails at one moment for all operations.
     mfusepy.FUSE(Disk(folder), mountpoint, foreground=True, nothreads=True)

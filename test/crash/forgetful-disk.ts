@@ -8,62 +8,62 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
 import { describeIf } from '../support/servers.ts';
 
-/** What `.ci/install-fuse` installs. */
+/** Installed by `.ci/install-fuse`. */
 const PYTHON = '/usr/local/lib/mfusepy/bin/python3';
 const FUSERMOUNT = '/usr/bin/fusermount3';
 
-/** How long a disk may take to be there; milliseconds. */
+/** How long mounting a disk may take; milliseconds. */
 const THERE_WITHIN_MS = 10_000;
 
-/** Whether such disks can be had here, and what to do where they cannot. */
+/** Whether such disks are available on this machine, and the remedy if not. */
 export const FORGETFUL_DISKS = {
   areAvailable: ['/dev/fuse', PYTHON, FUSERMOUNT].every((path) => existsSync(path)),
   remedy: 'run .ci/install-fuse, on a machine that has /dev/fuse',
 };
 
-/** A suite that needs a disk which can lose its power. */
+/** A suite that needs a disk that can lose its power. */
 export function describeWithForgetfulDisk(name: string, body: () => void): void {
   describeIf(FORGETFUL_DISKS.areAvailable, name, FORGETFUL_DISKS.remedy, body);
 }
 
-/** When the power of a disk fails, and what is left on it then. */
+/** When the power of a disk fails, and what remains on it. */
 export interface PowerCut {
-  /** At which change or sync from now on; at once with 0. */
+  /** The number of the change or sync, counted from now, at which it fails; 0: immediately. */
   readonly after: number;
-  /** The name of the file that is changed or synced; empty: of any. */
+  /** The name of the file whose changes and syncs count; empty: any. */
   readonly of: string;
-  /** How likely each part of what was written and not synced is kept: from 0 to 1. */
+  /** The probability that a part of the data that was not synced survives: 0 to 1. */
   readonly keepsData: number;
-  /** The same of names that were made, changed or removed. */
+  /** The same for names that were created, changed or removed. */
   readonly keepsNames: number;
-  /** The same seed keeps the same parts of the same. */
+  /** The same seed keeps the same parts of the same changes. */
   readonly seed: number;
 }
 
-/** A disk that forgets what was not synced when its power fails, but for a part of it: `forgetful-disk.py` tells which. */
+/** A disk that loses unsynced changes, except a random part of them, when its power fails: see `forgetful-disk.py`. */
 export interface ForgetfulDisk {
-  /** The folder in which it is. */
+  /** The folder at which it is mounted. */
   readonly folder: string;
-  /** Has its power fail. Whatever is done on the disk from that moment on fails. */
+  /** Makes its power fail. From then on every operation on the disk fails. */
   failPower(cut: PowerCut): Promise<void>;
   /** Waits until the power has failed. */
   failed(): Promise<void>;
-  /** Has it back, with what is left on it. */
+  /** Mounts it again, with what is left on it. */
   restorePower(): Promise<void>;
-  /** Has it back with nothing on it. */
+  /** Mounts it again, empty. */
   replace(): Promise<void>;
-  /** Ends it for good. */
+  /** Removes it permanently. */
   stop(): Promise<void>;
 }
 
-/** Gives a disk of one's own, gone when the test is over. */
+/** Returns a new disk, which is removed when the test ends. */
 export async function aForgetfulDisk(): Promise<ForgetfulDisk> {
   const disk = await startForgetfulDisk();
   onTestFinished(() => disk.stop());
   return disk;
 }
 
-/** Whoever starts one must stop it. */
+/** Starts a disk. The caller must stop it. */
 export async function startForgetfulDisk(): Promise<ForgetfulDisk> {
   const home = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
   const [folder, left] = [join(home, 'disk'), join(home, 'left')];
@@ -83,14 +83,14 @@ export async function startForgetfulDisk(): Promise<ForgetfulDisk> {
   const unmount = async () => {
     disk.kill('SIGKILL');
     await ended;
-    // Lazily: what is killed may not be gone yet.
+    // Lazily: a killed process may still be exiting.
     spawnSync(FUSERMOUNT, ['-u', '-z', folder]);
   };
   await mount();
   return {
     folder,
     async failPower(cut) {
-      // With the power fails what was to tell so.
+      // The power failure also ends the process that would confirm the write.
       await writeFile(join(folder, '.cut'), JSON.stringify(cut)).catch(() => {});
     },
     async failed() {

@@ -12,19 +12,22 @@ import { type Deployment, deployApart, deployTogether, type Server } from './dep
 import { type Ledger, startLoad } from './load.ts';
 import { brokenPromises, type Settled } from './promises-kept.ts';
 
-/** How many times something is killed, over all tests of this file. */
+/** The total number of kills in this file. */
 const KILLS = sizeOf('CRASH_KILLS', { usual: 8, soak: 200 });
 
-/** When and what is killed, and what is asked meanwhile, follows from this. */
+/** The seed of the requests, and of the time and target of each kill. */
 const SEED = Number(process.env.CRASH_SEED ?? randomInt(2 ** 32));
 
 vi.setConfig({ testTimeout: 60_000 + KILLS * 30_000 });
 console.info(`Crashes from CRASH_SEED=${SEED}`);
 
-/** How long the load goes on before a kill; milliseconds. */
+/** How long the load runs before a kill; milliseconds. */
 const [SOONEST_MS, LATEST_MS] = [50, 900];
 
-/** How many leads are created after a crash before the load ends: by callers who were there when it came. */
+/**
+ * The number of leads that must be created after a crash before the load ends, so that callers from before it get to
+ * continue.
+ */
 const CREATED_AFTER = 20;
 
 describeWithRedisServer(
@@ -68,9 +71,10 @@ describeWithRedisServer(
 );
 
 /**
- * Kills parts of a deployment under load, one after the other, and has it keep its promises after each and after all.
+ * Kills parts of a deployment under load, one after the other, and checks the promises after each kill and at the
+ * end.
  *
- * @param share of all kills
+ * @param share the fraction of all kills
  */
 async function expectPromisesKept(deployment: Deployment, parts: readonly string[], share: number): Promise<void> {
   const { gatewayUrl, coreUrl } = deployment;
@@ -86,13 +90,13 @@ async function expectPromisesKept(deployment: Deployment, parts: readonly string
     expect(broken, name).toEqual([]);
     rounds.push({ ledger, settled, name });
   }
-  // No later crash took anything back either.
+  // No later crash undid anything either.
   for (const { ledger, settled, name } of rounds) {
     const { broken } = await brokenPromises(gatewayUrl, core, ledger, settled);
     expect(broken, `${name}, after all others`).toEqual([]);
   }
 
-  /** Lets callers work, kills a part while they do, and starts it again. */
+  /** Runs callers, kills a part meanwhile, and restarts it. */
   async function loadWithKill(part: string, own: Chance): Promise<Ledger> {
     const load = await startLoad(gatewayUrl, core, own.branch());
     try {

@@ -5,22 +5,25 @@ import { arrangeStudio, type CoreClients, type StudioWithKey } from '../support/
 import { LEADS } from '../support/service.ts';
 import type { Chance } from './chance.ts';
 
-/** Nobody waits longer for an answer, whatever becomes of the service; milliseconds. The gateway gives up after 5 s. */
+/** The longest a caller may wait for a response, whatever fails; milliseconds. The gateway's own deadline is 5 s. */
 const ANSWERED_WITHIN_MS = 8000;
 
-/** How long a caller waits before it goes on after a failure; milliseconds. */
+/** How long a caller pauses after a failure; milliseconds. */
 const AFTER_FAILURE_MS = 40;
 
-/** How many callers there are at once. */
+/** The number of concurrent callers. */
 const CALLERS = 10;
 
-/** How many contacts all callers have in common. */
+/** The number of contacts that all callers share. */
 const SHARED_CONTACTS = 6;
 
-/** What a caller was told; undefined when the connection ended before it was told anything whole. */
+/** A response; undefined when the connection ended before the response was complete. */
 export type Answer = { readonly status: number; readonly code: string | undefined; readonly text: string } | undefined;
 
-/** A request to create a lead that was sent, any number of times. Its note is its key, so each lead shows whose it is. */
+/**
+ * A request to create a lead, sent any number of times. The note of its lead is its key, so that each lead can be
+ * matched to its request.
+ */
 export interface SentRequest {
   readonly key: string;
   readonly contact: string;
@@ -28,19 +31,19 @@ export interface SentRequest {
   readonly answers: Answer[];
 }
 
-/** What was asked of one studio, and what was answered. */
+/** The requests to one studio and their responses. */
 export interface Ledger {
   readonly studio: StudioWithKey;
   readonly requests: SentRequest[];
-  /** Ids of leads that the core said it had closed. */
+  /** Ids of leads that the core reported as closed. */
   readonly closed: Set<string>;
-  /** Ids of leads that it was asked to close, whatever it said. */
+  /** Ids of leads that the core was asked to close, whatever it responded. */
   readonly maybeClosed: Set<string>;
-  /** What was read of acknowledged leads and is not what was acknowledged, in words. */
+  /** Descriptions of reads of acknowledged leads that differ from what was acknowledged. */
   readonly misread: string[];
 }
 
-/** Sends a request once more, and notes what was answered. */
+/** Sends a request once more and records the response. */
 export async function send(gatewayUrl: string, { studio }: Ledger, request: SentRequest): Promise<Answer> {
   const answer = await ask(gatewayUrl, studio.secret, request);
   request.answers.push(answer);
@@ -50,7 +53,7 @@ export async function send(gatewayUrl: string, { studio }: Ledger, request: Sent
 /**
  * Sends a request.
  *
- * @throws Error when there is neither an answer nor an end of the connection in time
+ * @throws Error when neither a response nor the end of the connection comes in time
  */
 export async function ask(
   gatewayUrl: string,
@@ -73,16 +76,16 @@ export async function ask(
   }
 }
 
-/** Callers who create leads as fast as they are answered, until they are told to stop. */
+/** Callers that create leads in a loop, without pause, until stopped. */
 export interface Load {
   readonly ledger: Ledger;
-  /** How many leads they were told were created. */
+  /** The number of leads acknowledged so far. */
   created(): number;
-  /** Waits for what is under way. */
+  /** Stops the callers and waits for requests in flight. */
   stop(): Promise<Ledger>;
 }
 
-/** Puts load on a service, in a studio of its own. */
+/** Starts load on a service, in a new studio. */
 export async function startLoad(gatewayUrl: string, core: CoreClients, chance: Chance): Promise<Load> {
   const ledger: Ledger = {
     studio: await arrangeStudio(core),
@@ -120,7 +123,7 @@ export async function startLoad(gatewayUrl: string, core: CoreClients, chance: C
     }
   }
 
-  /** What a caller sends next, all at once. */
+  /** Chooses the requests that a caller sends next, concurrently. */
   function choose(own: Chance, mine: SentRequest[]): SentRequest[] {
     const earlier = mine.length > 0 ? own.oneOf(mine) : undefined;
     if (earlier && own.number() < 0.15) return [earlier];
@@ -155,7 +158,7 @@ export async function startLoad(gatewayUrl: string, core: CoreClients, chance: C
     );
   }
 
-  /** Reads an acknowledged lead. Whoever is not told how it is now is told nothing of it, least of all that it is not there. */
+  /** Reads an acknowledged lead. A failed read proves nothing about the lead, least of all that it does not exist. */
   async function read(text: string): Promise<void> {
     const { id, displayName, note, createdAt } = JSON.parse(text).lead;
     const wasClosed = ledger.closed.has(id);

@@ -19,30 +19,33 @@ import { memoryMb } from './memory.ts';
 
 vi.setConfig({ testTimeout: 240_000 });
 
-/** How long it is measured what is served under overload; milliseconds. Usually not at all: others use the machine, too. */
+/**
+ * How long throughput under overload is measured; milliseconds. Usually not at all, because other processes share the
+ * machine.
+ */
 const MEASURED_MS = 1000 * sizeOf('OVERLOAD_SECONDS', { usual: 0, soak: 10 });
 
-/** How many creations a gateway lets wait for its core, and from how many on it begins no more. */
+/** The number of pending creations a gateway allows, and the number from which it refuses new ones. */
 const MAX_PENDING_REQUESTS = 2048;
 const BUSY_THRESHOLD = 1024;
 
-/** More callers than may wait. */
+/** More callers than may be pending. */
 const CALLERS = MAX_PENDING_REQUESTS + 300;
 
-/** What a caller may be told besides success; each time that it may come again. */
+/** The outcomes allowed besides success; each invites the caller to retry. */
 const OUTCOME_UNKNOWN = '503, may come again';
 const TURNED_AWAY = `${OUTCOME_UNKNOWN}: nothing was written`;
 
-/** What the gateway's log says of those whom it turns away. */
+/** The gateway's log message about refused requests. */
 const SAID = 'requests refused: too many are waiting for the core';
 
-/** How many of them come at a time where nothing is to wait. */
+/** The batch size of requests that must not queue. */
 const FEW = 100;
 
-/** What core and gateway may take more than before; megabytes. Three times what they were seen to take. */
+/** The limit of memory growth of core and gateway; megabytes. Three times the growth that was measured. */
 const MAX_MEMORY_MB = 400;
 
-/** How many slow connections there are, and how long after their beginning none of them may stand; milliseconds. */
+/** The number of slow connections, and how long after opening all of them must be closed; milliseconds. */
 const SLOW = 1000;
 const CLOSED_WITHIN_MS = MEASURED_MS > 0 ? 15_000 : 45_000;
 
@@ -50,7 +53,7 @@ describe('more than can be done', () => {
   test('is done or refused, request by request, and takes no more memory than is set aside for it', async () => {
     const service = await aService();
     const callers = times(CALLERS, () => aCaller(service));
-    // A few at a time: whoever connects is to be heard before a connection on which nothing came is closed.
+    // In batches: the gateway must read from each connection before it closes it as idle.
     for (let first = 0; first < CALLERS; first += FEW) {
       for (const outcome of await askAll(callers.slice(first, first + FEW))) expect(outcome).toBe('201');
     }
@@ -61,7 +64,7 @@ describe('more than can be done', () => {
     const counts = Map.groupBy(outcomes.flat(), (outcome) => outcome);
     expect(['201', OUTCOME_UNKNOWN, TURNED_AWAY]).toEqual(expect.arrayContaining([...counts.keys()]));
     expect(memory(service) - before).toBeLessThan(MAX_MEMORY_MB);
-    // Whoever is told that the outcome is unknown may find it written.
+    // A request whose outcome was unknown may have been written.
     expect(await countLeads(service)).toBeGreaterThanOrEqual(CALLERS + (counts.get('201')?.length ?? 0));
     expect(await callers[0]?.()).toBe('201');
   });
@@ -70,7 +73,7 @@ describe('more than can be done', () => {
     tags: ['7.overload', '7.order', '7.wait'],
   }, async () => {
     const service = await aService({ LOG_LEVEL: 'warn' });
-    // Keys that nobody has: requests with the same one would wait as one.
+    // Unknown keys, all different: lookups of the same key would be coalesced.
     const callers = times(CALLERS, () => aCaller(service, newKeySecret()));
     for (let first = 0; first < CALLERS; first += FEW) {
       for (const outcome of await askAll(callers.slice(first, first + FEW))) expect(outcome).toBe('401');
@@ -82,7 +85,7 @@ describe('more than can be done', () => {
     const asked = askAll(callers);
     const gateway = service.deployment.process('gateway');
     await expect.poll(() => gateway.output().includes(SAID), { timeout: 10_000 }).toBe(true);
-    // Before its key is looked at, and after its path.
+    // Refused after the path is checked and before the key is read.
     const { gatewayUrl } = service.deployment;
     const withoutKey = await Promise.all(
       ['/v1/integrations/leads', '/v1/nothing'].map((path) => fetch(gatewayUrl + path)),
@@ -93,7 +96,7 @@ describe('more than can be done', () => {
     expect(new Set(outcomes.keys())).toEqual(new Set([OUTCOME_UNKNOWN, TURNED_AWAY]));
     expect(outcomes.get(OUTCOME_UNKNOWN)).toHaveLength(BUSY_THRESHOLD);
     expect(memory(service) - before).toBeLessThan(MAX_MEMORY_MB);
-    // One line for all of them, in as much time as this took.
+    // One log line for all of them: refusals are logged at intervals longer than this test.
     expect(gateway.output().split(SAID)).toHaveLength(2);
 
     core.kill('SIGCONT');
@@ -144,10 +147,10 @@ test('a thousand connections that are slow or silent are closed in time, and hol
   expect(await countLeads(service)).toBe(served);
 });
 
-/** How many ways there are to be slow. */
+/** The number of kinds of slow connections. */
 const WAYS_TO_BE_SLOW = 5;
 
-/** Opens a connection on which no request ever becomes whole. */
+/** Opens a connection on which no request is ever completed. */
 function aSlowConnection(gatewayUrl: string, { secret }: StudioWithKey, way: number) {
   const { hostname, port } = new URL(gatewayUrl);
   const head = lines(
@@ -163,7 +166,7 @@ function aSlowConnection(gatewayUrl: string, { secret }: StudioWithKey, way: num
       ['', ''],
       [head.slice(0, 60), ''],
       [`${head}\r\n{"displayName":`, ''],
-      // One byte at a time, for ever.
+      // One byte at a time, endlessly.
       [head.slice(0, 20), 'a'],
       [`${head}\r\n`, ' '],
     ] as const
@@ -180,7 +183,7 @@ function aSlowConnection(gatewayUrl: string, { secret }: StudioWithKey, way: num
   return { socket, closed };
 }
 
-/** A core and a gateway, and a studio in them. */
+/** A core and a gateway, with a studio. */
 interface TestedService {
   readonly deployment: Deployment;
   readonly core: CoreClients;
@@ -197,13 +200,15 @@ async function aService(settings = {}): Promise<TestedService> {
 
 const askAll = (callers: readonly (() => Promise<string>)[]) => Promise.all(callers.map((caller) => caller()));
 
-/** What both processes hold in memory; megabytes. */
+/** Returns the resident memory of both processes; megabytes. */
 const memory = ({ deployment }: TestedService): number =>
   memoryMb(deployment.process('core')) + memoryMb(deployment.process('gateway'));
 
 const rateOf = ({ answered, seconds }: { readonly answered: number; readonly seconds: number }) => answered / seconds;
 
-/** Somebody with a connection of their own, who creates a lead each time, and says in a word what became of it. */
+/**
+ * Returns a caller with its own connection, which creates one lead per call and returns the outcome as a short text.
+ */
 function aCaller({ deployment, studio }: TestedService, secret = studio.secret): () => Promise<string> {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   onTestFinished(() => agent.destroy());

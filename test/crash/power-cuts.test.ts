@@ -10,45 +10,48 @@ import { aForgetfulDisk, describeWithForgetfulDisk } from './forgetful-disk.ts';
 import { type Ledger, type Load, startLoad } from './load.ts';
 import { brokenPromises, type Settled } from './promises-kept.ts';
 
-/** How many times the power fails, over all tests of this file. */
+/** The total number of power failures in this file. */
 const CUTS = sizeOf('POWER_CUTS', { usual: 10, soak: 200 });
 
-/** When it fails, what is left on the disk then, and what is asked meanwhile, follows from this. */
+/** The seed of the requests, of the time of each failure, and of what remains on the disk. */
 const SEED = Number(process.env.POWER_SEED ?? randomInt(2 ** 32));
 
 vi.setConfig({ testTimeout: 60_000 + CUTS * 30_000 });
 console.info(`Power cuts from POWER_SEED=${SEED}`);
 
-/** How long the load goes on before it; milliseconds. */
+/** How long the load runs before a failure; milliseconds. */
 const [SOONEST_MS, LATEST_MS] = [50, 900];
 
-/** How many changes and syncs of the disk there are until the power fails, at most: about two checkpoints of the database. */
+/** The maximum number of changes and syncs of the disk until the power fails: about two checkpoints of the database. */
 const MAX_CHANGES = 100;
 
-/** How many a first start makes. */
+/** The number of changes and syncs that a first start makes. */
 const START_CHANGES = 70;
 
-/** How many leads are created afterwards before the load ends: by callers who were there when the power failed. */
+/**
+ * The number of leads that must be created after a failure before the load ends, so that callers from before it get
+ * to continue.
+ */
 const CREATED_AFTER = 20;
 
 const DATABASE = 'leads.db';
 
-/** How many tests share the power cuts. */
+/** The number of tests that share the power failures. */
 const TESTS = 5;
 
-/** What a test has the power fail in the middle of. */
+/** The deployment and disk of a test. */
 interface Scene {
   readonly deployment: Deployment;
   readonly chance: Chance;
-  /** Lets callers work. */
+  /** Starts callers. */
   startLoad(): Promise<Load>;
-  /** Has the database begin anew. */
+  /** Replaces the database by an empty one. */
   replaceDisk(): Promise<void>;
   /**
-   * Has the power fail, and waits for that.
+   * Makes the power fail, and waits for the failure.
    *
-   * @param after how many changes and syncs of the disk
-   * @param of which file; empty: any
+   * @param after the number of changes and syncs until then
+   * @param of the file whose changes count; empty: any
    */
   failPower(after: number, of?: string): Promise<void>;
 }
@@ -81,7 +84,7 @@ describeWithForgetfulDisk(
         });
         await deployment.restart('core');
         let load: Load | undefined;
-        // Whoever comes before there is a core is let down by nobody.
+        // Until a core is available, there is no promise to break.
         while (!load && !hasFailed) load = await startLoad().catch(() => sleep(10, undefined));
         await failed;
         return load;
@@ -113,20 +116,20 @@ describeWithForgetfulDisk(
   },
 );
 
-/** What disks keep of data and of names that were not synced, one after the other; those of later ones are up to chance. */
+/** The probabilities that unsynced data and names survive, for the first failures; those of later ones are random. */
 const KEPT_FIRST = [
   [0, 0],
   [0, 1],
 ] as const;
 
 /**
- * Has the power of a disk fail again and again, and a new core keep what the old ones promised.
+ * Makes the power of a disk fail repeatedly, and expects each new core to keep the promises of the previous ones.
  *
- * @param untilFailure has callers work, and the power fail; gives their load, if there was any
+ * @param untilFailure runs callers until the power fails; returns their load, if there was any
  */
 async function expectPromisesKept(untilFailure: (scene: Scene) => Promise<Load | undefined>): Promise<void> {
   const disk = await aForgetfulDisk();
-  // In a folder that the core makes: the disk has to keep that, too.
+  // In a folder that the core creates: that must survive, too.
   const deployment = await deployApart({ DATABASE_URL: `sqlite:${join(disk.folder, 'data', DATABASE)}` });
   const { gatewayUrl, coreUrl } = deployment;
   const core = connectToCore(coreUrl);
@@ -156,7 +159,7 @@ async function expectPromisesKept(untilFailure: (scene: Scene) => Promise<Load |
     expect(broken, name).toEqual([]);
     rounds.push({ ledger, settled, name });
   }
-  // No later cut took anything back either.
+  // No later failure undid anything either.
   for (const { ledger, settled, name } of rounds) {
     const { broken } = await brokenPromises(gatewayUrl, core, ledger, settled);
     expect(broken, `${name}, after all others`).toEqual([]);
@@ -177,7 +180,7 @@ async function expectPromisesKept(untilFailure: (scene: Scene) => Promise<Load |
   }
 }
 
-/** Waits until callers who were there before create leads again, or are shut out: then their studio is lost, or its key. */
+/** Waits until the existing callers create leads again, or are refused because their studio or its key is lost. */
 async function goesOn({ created, ledger: { requests } }: Load): Promise<void> {
   const before = created();
   const isShutOut = () => requests.some(({ answers }) => answers.at(-1)?.status === 401);

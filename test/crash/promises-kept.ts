@@ -2,28 +2,28 @@ import { type Lead, LeadStage, LeadView } from '../../proto/gen/leadintake/v1/le
 import type { CoreClients } from '../support/core-clients.ts';
 import { type Answer, ask, type Ledger, type SentRequest } from './load.ts';
 
-/** How many requests are repeated at once. */
+/** The number of requests repeated concurrently. */
 const AT_ONCE = 16;
 
-/** How often a request is repeated until it has an outcome. */
+/** How often a request is repeated until its outcome is known. */
 const MAX_ATTEMPTS = 10;
 
-/** Answers that promise that the request wrote nothing. */
+/** Error codes that guarantee that the request wrote nothing. */
 const WROTE_NOTHING = new Set([
   'integration_lead_already_open',
   'integration_rate_unavailable',
   'integration_rate_limited',
 ]);
 
-/** What each request came to, once and for all. */
+/** The final outcome of each request. */
 export type Settled = ReadonlyMap<SentRequest, NonNullable<Answer>>;
 
 /**
- * Holds a service that works again against everything that was asked of it and everything it answered, and has every request
- * settled by repeating it.
+ * Checks a recovered service against all requests sent and all responses received, and settles every request by
+ * repeating it.
  *
- * @param before what the requests came to when this was asked before
- * @returns every promise that was broken, in words
+ * @param before the outcomes returned by an earlier check
+ * @returns a description of every broken promise
  */
 export async function brokenPromises(
   gatewayUrl: string,
@@ -37,7 +37,7 @@ export async function brokenPromises(
     if (!holds) broken.push(promise);
   };
 
-  // Before anything is repeated: what was answered is there, and nothing else that was refused.
+  // Before any repetition: every acknowledged lead is stored, and no refused one.
   const found = await allLeads(core, ledger.studio.studioId);
   const byId = new Map(found.map((lead) => [lead.id, lead]));
   const byKey = Map.groupBy(found, ({ note }) => note ?? '');
@@ -57,7 +57,7 @@ export async function brokenPromises(
     holds(lead.stage === LeadStage.NEW || mayBeWon, `lead ${lead.id} is ${lead.stage}, and nobody closed it`);
   }
 
-  // Repeated, each request has one outcome, the one that was acknowledged if any was.
+  // When repeated, each request has one outcome, equal to the acknowledged one if any.
   const settled = await repeated();
   const again = await repeated();
   for (const request of requests) {
@@ -75,7 +75,7 @@ export async function brokenPromises(
     }
   }
 
-  // Afterwards there is one lead for each request that came to one, and no other.
+  // Afterwards there is exactly one lead for each request that succeeded, and no other.
   const inTheEnd = await allLeads(core, ledger.studio.studioId);
   holdsOfLeads(inTheEnd);
   const acknowledged = [...settled.values()].flatMap(idOf);
@@ -84,7 +84,7 @@ export async function brokenPromises(
   holds(ids.size === new Set(acknowledged).size, `${ids.size} leads for ${new Set(acknowledged).size} acknowledged`);
   return { broken, settled };
 
-  /** One lead for each key, one open lead for each contact. */
+  /** One lead per key, and one open lead per contact. */
   function holdsOfLeads(leads: readonly Lead[]): void {
     holds(new Set(leads.map(({ id }) => id)).size === leads.length, 'a lead is listed twice');
     for (const [key, { length }] of Map.groupBy(leads, ({ note }) => note))
@@ -101,7 +101,7 @@ export async function brokenPromises(
     const repeat = async () => {
       for (const request of waiting) {
         let answer: Answer;
-        // A machine that has too much to do is no broken promise; a service that never answers again is one.
+        // An overloaded machine breaks no promise; a service that never responds does.
         for (let attempt = 0; attempt < MAX_ATTEMPTS && (!answer || answer.status === 503); attempt += 1) {
           answer = await ask(gatewayUrl, ledger.studio.secret, request);
         }
@@ -113,12 +113,12 @@ export async function brokenPromises(
   }
 }
 
-/** What a caller may be told in the trouble, and has to make nothing of. */
+/** Whether a response is a transient failure, which promises nothing. */
 function isFailure({ status, code }: NonNullable<Answer>): boolean {
   return status === 409 || code === 'integration_unavailable' || code === 'integration_rate_unavailable';
 }
 
-/** An answer, but for what is new in each. */
+/** A response without the parts that differ each time. */
 function told(answer: Answer): string {
   return answer === undefined ? 'no answer' : `${answer.status} ${answer.code ?? answer.text}`;
 }
@@ -127,7 +127,7 @@ function idOf(answer: Answer): string[] {
   return answer?.status === 201 ? [JSON.parse(answer.text).lead.id] : [];
 }
 
-/** All leads of a studio, as the core lists them, with their contacts. */
+/** Lists all leads of a studio, with their contacts, from the core. */
 export async function allLeads({ leads }: CoreClients, studioId: string): Promise<Lead[]> {
   const all: Lead[] = [];
   let pageToken = '';

@@ -13,10 +13,10 @@ import { type Chance, chanceOf } from './chance.ts';
 import { type Deployment, deployApart } from './deployment.ts';
 import { ask } from './load.ts';
 
-/** How many times the region changes. */
+/** The number of changes of the region. */
 const CHANGES = sizeOf('REGION_CHANGES', { usual: 12, soak: 100 });
 
-/** When what happens follows from this. */
+/** The seed of the order of operations. */
 const SEED = Number(process.env.CRASH_SEED ?? randomInt(2 ** 32));
 
 vi.setConfig({ testTimeout: 60_000 + CHANGES * 10_000 });
@@ -25,7 +25,7 @@ console.info(`Region changes from CRASH_SEED=${SEED}`);
 const REGIONS = ['DE', 'FR', 'GB', undefined] as const;
 const CALLERS = 8;
 
-/** Texts that mean something else in each region, and twice the same in other words. */
+/** Texts that mean a different number in each region, each in two spellings. */
 const TEXTS = times(6, (index) => `030 765432${index}`).flatMap((text) => [text, text.replace(' ', '/')]);
 
 test('the same text never has two open leads, while the region changes and the core is killed, on SQLite', async () => {
@@ -41,7 +41,10 @@ describeWithMongoServer('on MongoDB', () => {
   });
 });
 
-/** Callers create leads for a few texts, again and again; the CRM changes the region and closes leads; the core dies now and then. */
+/**
+ * Callers create leads for a few texts repeatedly; the CRM changes the region and closes leads; the core crashes now
+ * and then.
+ */
 async function expectOneOpenLeadEach(deployment: Deployment): Promise<void> {
   const { gatewayUrl, coreUrl } = deployment;
   const core = connectToCore(coreUrl);
@@ -81,14 +84,15 @@ async function expectOneOpenLeadEach(deployment: Deployment): Promise<void> {
         created += 1;
         mine.push(JSON.parse(answer.text).lead.id);
       }
-      // All are closed at some time: else every text would soon have its open lead, and nothing happen any more.
+      // Every lead is closed at some time. Otherwise each text would soon have its open lead, and no creation would
+      // succeed.
       const leadId = own.number() < 0.5 ? mine.shift() : undefined;
       if (leadId !== undefined && !(await close(leadId))) mine.push(leadId);
       await sleep(answer === undefined || answer.status >= 500 ? 40 : own.between(0, 5));
     }
   }
 
-  /** Closes a lead, and sometimes opens it again. @returns whether it is closed */
+  /** Closes a lead, and sometimes reopens it. @returns whether it is closed */
   async function close(leadId: string): Promise<boolean> {
     const move = (stage: LeadStage) =>
       core.leads.changeLeadStage({ studioId, leadId, stage }, { timeoutMs: 5000 }).then(
@@ -98,7 +102,7 @@ async function expectOneOpenLeadEach(deployment: Deployment): Promise<void> {
     return (await move(LeadStage.WON)) && (chance.number() < 0.7 || !(await move(LeadStage.CONTACTED)));
   }
 
-  /** Looks at the newest leads, which are read at one moment; once nobody is at work any more, at all. */
+  /** Checks the newest leads, which are read in one snapshot; once all work has ended, checks all leads. */
   async function expectNoTwins(when: string): Promise<void> {
     const open: string[] = [];
     let pageToken = '';

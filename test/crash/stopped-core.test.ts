@@ -12,7 +12,7 @@ import { brokenPromises } from './promises-kept.ts';
 
 vi.setConfig({ testTimeout: 180_000 });
 
-/** The gateway gives up on a request after 5 s, and on the connection after 12; milliseconds. */
+/** Longer than the gateway's deadlines, which are 5 s for a request and 12 s for the connection; milliseconds. */
 const LONGER_THAN_ALL_DEADLINES_MS = 13_000;
 
 describeWithMongo('a core that stands still', (mongoUrl) => {
@@ -21,7 +21,7 @@ describeWithMongo('a core that stands still', (mongoUrl) => {
       `sqlite:${join(temporaryFolder(), 'leads.db')}`,
       new URL(`/test-${randomUUID()}`, mongoUrl()).href,
     ];
-    // Side by side, because most of the time they wait.
+    // Concurrently, because most of the time is spent waiting.
     await Promise.all(databases.map(expectRecovery));
   });
 });

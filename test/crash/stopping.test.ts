@@ -12,21 +12,21 @@ import { type Deployment, deployApart, deployTogether } from './deployment.ts';
 
 vi.setConfig({ testTimeout: 240_000 });
 
-/** How often each is stopped. */
+/** The number of times each process is stopped. */
 const STOPS = sizeOf('CRASH_STOPS', { usual: 5, soak: 20 });
 
-/** How long a stopping process serves on; milliseconds. */
+/** How long a stopping process continues to serve; milliseconds. */
 const DRAIN_MS = 500;
 
 const CALLERS = 8;
 
-/** What became of a request. */
+/** The outcome of a request. */
 interface Outcome {
   /** Its idempotency key, and the note of its lead. */
   readonly key: string;
-  /** Undefined when no answer had begun. */
+  /** Undefined when no response had begun. */
   readonly status: number | undefined;
-  /** Whether an answer had begun, and did not come to its end. */
+  /** Whether a response had begun and was cut off. */
   readonly isCut: boolean;
 }
 
@@ -44,15 +44,15 @@ test.each([
     const core = connectToCore(deployment.coreUrl);
     onTestFinished(() => core.close());
     for (let stop = 0; stop < STOPS; stop += 1) {
-      // The second signal comes before, in and after the time in which the process still serves.
+      // The second signal arrives before, during and after the drain period.
       const { status, broken } = await stopUnderLoad(deployment, core, part, stop % 2 === 0 ? undefined : stop * 150);
-      // A process that is not stopped within 10 s leaves with another status.
+      // A process that does not stop within 10 s exits with another status.
       expect({ stop, status, broken }).toEqual({ stop, status: 0, broken: [] });
     }
   },
 );
 
-/** @param againMs when it is told a second time, after the first */
+/** @param againMs the delay of a second signal after the first; undefined: none */
 async function stopUnderLoad(deployment: Deployment, core: CoreClients, part: string, againMs: number | undefined) {
   const { studioId, secret } = await arrangeStudio(core);
   const outcomes: Outcome[] = [];

@@ -9,11 +9,11 @@ import { sizeOf } from '../support/size-of.ts';
 
 vi.setConfig({ testTimeout: 300_000 });
 
-/** How many callers vanish, in five rounds. */
+/** The total number of callers that vanish, in five rounds. */
 const CALLERS = sizeOf('VANISHING_CALLERS', { usual: 2000, soak: 20_000 });
 const AT_ONCE = 40;
 
-/** What each of them may leave behind; bytes. A connection that is kept, with what belongs to it, has ten thousand and more. */
+/** The memory that each caller may leave behind; bytes. A leaked connection takes more than 10,000. */
 const MAX_LEFT_BYTES = 2000;
 
 const service = aService();
@@ -31,13 +31,13 @@ test('callers who vanish in the middle leave nothing behind in gateway or core, 
       }
     };
     await Promise.all(times(AT_ONCE, vanishOneByOne));
-    // Whatever is under way for those who vanished last comes to its end.
+    // The last requests in flight complete.
     await vi.waitUntil(async () => openSockets() <= SOCKETS_OF_THE_SERVICE, { timeout: 20_000 });
     expect((await service.get(studio.secret, '?limit=1')).status).toBe(200);
     heap.push(heapBytes());
   }
 
-  // The first rounds fill pools and caches, and have code compiled.
+  // The first rounds fill pools and caches, and trigger compilation.
   const [, , third = 0, , last = 0] = heap;
   expect((last - third) / ((CALLERS / 5) * 2)).toBeLessThan(MAX_LEFT_BYTES);
 
@@ -50,14 +50,20 @@ test('callers who vanish in the middle leave nothing behind in gateway or core, 
   expect(before).toBeLessThanOrEqual(keys.length);
 });
 
-/** The gateway's and the core's ends of the connection between them, the test's own to both, and the ports. */
+/**
+ * The two ends of the connection between gateway and core, the test's own connections to both, and the listening
+ * sockets.
+ */
 const SOCKETS_OF_THE_SERVICE = 12;
 
 const openSockets = (): number => process.getActiveResourcesInfo().filter((name) => /TCP/.test(name)).length;
 
 const captureOf = (key: string) => aCapture({ contact: { type: 'email', value: `${key}@example.org` } });
 
-/** Sends as much of a creation as chance will have, perhaps more than one, and is gone, perhaps after the first bytes of an answer. */
+/**
+ * Sends a random part of a creation, perhaps of more than one, and disconnects, perhaps after the first bytes of a
+ * response.
+ */
 function vanish({ secret }: StudioWithKey, key: string): Promise<void> {
   const { hostname, port } = new URL(service.url);
   const body = JSON.stringify(captureOf(key));
