@@ -110,7 +110,7 @@ class Supervisor {
         if (!this.#workers.has(worker)) continue;
         try {
           await this.start();
-          worker.send({ stopAccepting: true });
+          worker.send({ leavePort: true });
           await stop(worker);
         } catch (error) {
           this.#log.error({ err: error }, 'process replacement failed: the old processes keep serving');

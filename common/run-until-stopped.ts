@@ -31,8 +31,9 @@ export async function runUntilStopped(start: (stopping: AbortSignal) => Promise<
     const running = await start(stopping.signal);
     // Reports the address to a parent with an IPC channel.
     process.send?.({ url: running.url });
+    // The message keeps its name of release 1.1: a supervisor of that release may run workers of this one.
     process.on('message', (message) => {
-      if (Object(message).stopAccepting === true) running.stopAccepting();
+      if (Object(message).leavePort === true) running.stopAccepting();
     });
     await stopped;
     const deadline = setTimeout(
