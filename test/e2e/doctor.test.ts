@@ -16,14 +16,14 @@ import { describeWithRedisServer, freePort, startRedis } from '../support/server
 
 const CORE_TOKEN = 'the token of the tests of the doctor';
 
-/** Findings about one thing, without those that say that all is well. */
+/** Returns the findings about one subject, except those that report no problem. */
 async function wrongWith(what: string, part: 'core' | 'gateway', env: Record<string, string>) {
   const findings = (await examine([part], env)).filter((finding) => finding.what === what);
   expect(findings.length).toBeGreaterThan(0);
   return findings.filter(({ verdict }) => verdict !== 'well').map(({ verdict, says }) => `${verdict}: ${says}`);
 }
 
-/** A core and a gateway that run, and the settings that lead to them. */
+/** A running core and gateway, and the settings that point to them. */
 async function aDeployment(redisUrl: string) {
   const DATABASE_URL = `sqlite:${join(temporaryFolder(), 'leads.db')}`;
   const CORE_URL = await addressOf(run('src/main.ts', { env: { DATABASE_URL, CORE_TOKEN } }));
@@ -32,7 +32,7 @@ async function aDeployment(redisUrl: string) {
   return { ...settings, PUBLIC_URL };
 }
 
-/** A Redis of one's own, gone when the test is over. */
+/** A separate Redis, which stops at the end of the test. */
 async function aRedis() {
   const redis = await startRedis();
   onTestFinished(() => redis.stop());
@@ -247,7 +247,7 @@ describe('the database', () => {
       const store = await openStore(DATABASE_URL);
       const withoutWarnings = async () =>
         (await wrongWith('database', 'core', { DATABASE_URL })).filter((each) => each.startsWith('fault'));
-      // The indexes are made behind the scenes, however long that takes.
+      // The indexes are created in the background, however long that takes.
       await vi.waitFor(async () => expect(await withoutWarnings()).toEqual([]), { timeout: 20_000 });
       await store.close();
 

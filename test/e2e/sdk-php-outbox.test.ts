@@ -24,7 +24,7 @@ const UUID_V8 = /[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]
 /** The response of a fake service to a lead. */
 type Answering = (lead: { readonly displayName: string }, response: ServerResponse) => unknown;
 
-/** Runs something with the address of such a fake service. */
+/** Runs a function with the address of such a fake service. */
 async function withServer(answering: Answering, run: (url: string) => Promise<void>): Promise<void> {
   const server = createServer(async (request, response) => {
     const body = Buffer.concat(await Array.fromAsync(request)).toString();

@@ -132,7 +132,7 @@ describeWithTools(PHP_TOOLS, 'the client for PHP', () => {
       `try { new LeadIntakeClient($url, $key); } catch (LogicException $error) { echo $error->getMessage(); }`,
       'lik_any',
       service.url,
-      // Without its settings PHP has no curl.
+      // Without its configuration file, PHP does not load curl.
       ['-n'],
     );
     expect(printed).toBe('to send requests, enable the curl extension, or give a Psr18Transport');

@@ -68,7 +68,7 @@ const createItem = (creation: object = aCreation(), of = key) => ({
 const getItem = (leadId: string, of = key) => ({ secretSha256: of.secretSha256, getLead: { leadId } });
 const listItem = (page: object = {}, of = key) => ({ secretSha256: of.secretSha256, listLeads: page });
 
-/** One of each kind. */
+/** One item of each kind. */
 const ofEachKind = (of = key, leadId: string = newId()) => [
   authenticateItem(of),
   createItem(aCreation(), of),
@@ -364,7 +364,7 @@ describe('the body', () => {
 
     await changeStage(leadId, 'LEAD_STAGE_WON');
     expect(await answerTo(createItem(creation))).toEqual(repeated);
-    // With its source gone, it is found by another way.
+    // Without its source, the creation is found by another lookup.
     await caller.call('DirectoryService/PutLeadSource', {
       leadSource: { studioId, id: sourceId, name: 'Form', enabled: false },
     });
@@ -378,7 +378,7 @@ describe('the body', () => {
 });
 
 describe('a key', () => {
-  /** Keys that are refused, each for the first of what is wrong with it. */
+  /** Keys that are refused, each for the first of its faults. */
   async function refusedKeys(): Promise<readonly (readonly [secretSha256: Buffer, reason: string])[]> {
     const [revoked, suspended, orphaned] = [await createKey(caller), await createKey(caller), await createKey(caller)];
     const [everything, allButTheKey] = [await createKey(caller), await createKey(caller)];
@@ -562,7 +562,7 @@ describe('a key', () => {
       Buffer.concat([key.secretSha256, Buffer.from(`${between}${sourceId}`)]),
       Buffer.concat([key.secretSha256, Buffer.from(between)]),
     ]);
-    // One of them is the hash itself.
+    // One of these values is the hash itself.
     const wrong = longer.filter(({ length }) => length !== 32);
     expect(wrong).toHaveLength(5);
 
@@ -610,12 +610,12 @@ describe('a key', () => {
 });
 
 describe('an item', () => {
-  /** A field that this release does not know, with bytes in it: what a later release may ask for. */
+  /** An item with a bytes field that this release does not know, as a later release may send. */
   const ofLaterRelease = ({ secretSha256 }: KeyOfStudio) =>
     Buffer.concat([
       Buffer.from([0x1a, 32]),
       secretSha256,
-      // Field 15, of bytes.
+      // Field 15, of type bytes.
       Buffer.from([0x7a, 3, 1, 2, 3]),
     ]);
 
@@ -637,7 +637,7 @@ describe('an item', () => {
   test('of a kind of a later release is refused, and its neighbours get their results', async () => {
     const known = requestBytes('ExchangeService/Exchange', { items: [createItem()] });
     const unknown = ofLaterRelease(key);
-    // Field 1, of bytes.
+    // Field 1, of type bytes.
     const message = Buffer.concat([known, Buffer.from([0x0a, unknown.length]), unknown, known]);
     const stream = caller.openBytes('ExchangeService/Exchange');
     const results: { index: number; body?: Buffer; error?: PackedStatus }[] = [];
@@ -774,7 +774,7 @@ describe('a message', () => {
 });
 
 describe('long pages', () => {
-  /** The longest leads: by the bytes of their text as it is, or by what JSON makes of it. */
+  /** The longest leads: by the bytes of their text, or by the length of their JSON encoding. */
   const LONGEST: Readonly<Record<string, (length: number) => string>> = {
     'four bytes each': (length) => '🦉'.repeat(length),
     'control characters, which JSON writes as six bytes': (length) => '\u0001'.repeat(length),
@@ -841,7 +841,7 @@ describe('long pages', () => {
     const sent = deaf.send(times(60, () => ({ items })));
     await expect.poll(made, { timeout: 20_000 }).toBeGreaterThanOrEqual(MAX_LEADS_OPEN / 100);
     for (const _ of times(300, () => 0)) await client.call('DirectoryService/ListLeadSources', reader.owner);
-    // One message more than the most, and what the network has taken.
+    // The maximum, one more message, and what the network buffers.
     expect(await made()).toBeLessThan(120);
 
     const results = await deaf.results();

@@ -78,7 +78,7 @@ const directory = <Answer>(method: string, request: object) => call<Answer>(`Dir
 
 const INVALID = { code: 'INVALID_ARGUMENT', reason: 'INVALID_REQUEST', domain: 'leadintake', metadata: {} };
 
-/** What a refusal must say. */
+/** The expected parts of a refusal. */
 const refused = (code: string, reason: string, metadata: Record<string, string> = {}) => ({
   code,
   reason,
@@ -556,7 +556,7 @@ describe('API keys', () => {
     (await keys<{ apiKey: WireKey }>('RevokeApiKey', on(key, overrides))).apiKey;
   const authenticate = (secret: string) => keys('AuthenticateApiKey', { secretSha256: sha256(secret) });
 
-  /** A key as it is after its expiry; time need not pass for it. */
+  /** A key after its expiry, without waiting for it. */
   async function anExpiredKey(): Promise<ApiKey> {
     const then = plus(new Date(), -DAY_MS);
     const key = anApiKey({ studioId, memberId, expiresAt: plus(then, 1000) });
@@ -941,7 +941,7 @@ describe('the directory', () => {
   });
 
   describe('a studio with more members and sources, of the longest names, than it may have', () => {
-    // Once, of a release that had no bound: no message may be larger than what clients of gRPC usually take, 4 MB.
+    // An earlier release had no bound; no message may exceed the default limit of gRPC clients, 4 MB.
     const FIRST_PAGE = 1000;
     const there = times(7000, newId);
     let full: string;
@@ -1023,7 +1023,7 @@ describe("the core's token", () => {
 
   test('the contract has RPCs to try', () => expect(CONTRACT_RPCS).toHaveLength(34));
 
-  /** Where a request with nothing in it is none. */
+  /** Faulty requests of the methods for which an empty request is valid; `none is` where no request is faulty. */
   const FAULTY_REQUESTS: Readonly<Record<string, object | 'none is'>> = {
     'DirectoryService/ListStudios': { pageSize: -1 },
     'LeadIntakeService/ExportLeads': { studioId: 'no id' },
@@ -1048,7 +1048,7 @@ describe("the core's token", () => {
     for (const authorization of wrong) {
       expect(await refusalOf(call(rpc, {}, { authorization }))).toEqual(unauthenticated);
     }
-    // The same call with the token gets as far as its own rules.
+    // The same call with the token is checked against its own rules.
     const faulty = FAULTY_REQUESTS[rpc] ?? {};
     if (faulty !== 'none is') expect(await refusalOf(call(rpc, faulty))).toMatchObject(INVALID);
   });
@@ -1123,7 +1123,7 @@ describe('what no client of the contract sends', () => {
       stream.on('response', resolve).on('error', reject).end(Buffer.alloc(5));
     });
 
-    // A gRPC client takes both for UNIMPLEMENTED.
+    // A gRPC client treats both as UNIMPLEMENTED.
     expect([headers[':status'], headers['grpc-status']]).toContainEqual(headers['grpc-status'] ? '12' : 404);
     await stillServed();
   });
@@ -1177,7 +1177,7 @@ describe('what no client of the contract sends', () => {
     });
     stream.on('error', () => {});
     stream.write(Buffer.of(0, 0, 0));
-    // What one connection brings is read in order: when the ping is answered, the request has begun.
+    // The core reads a connection in order: when it has answered the ping, the request has begun.
     await once(session, 'connect');
     await new Promise((resolve, reject) => session.ping((error) => (error ? reject(error) : resolve(undefined))));
 
@@ -1223,7 +1223,7 @@ describe('starting and stopping', () => {
     const start = startTestCore({ CORE_PORT: String(core.port), DATABASE_URL: `sqlite:${folder}second.db` });
 
     await expect(start).rejects.toThrow(/EADDRINUSE/);
-    // SQLite removes the log beside the database when its last user closes it.
+    // SQLite removes the write-ahead log when the last connection to the database closes.
     expect([existsSync(`${folder}second.db`), existsSync(`${folder}second.db-wal`)]).toEqual([true, false]);
   });
 });

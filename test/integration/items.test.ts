@@ -27,13 +27,13 @@ import { idTextOf } from '../support/raw-sqlite.ts';
 import { startProxy } from '../support/tcp-proxy.ts';
 import { openUnreadCall } from '../support/unread-call.ts';
 
-/** The maximum number of items of a call in progress, whose results are not sent. */
+/** The maximum number of items in a call whose results are not yet sent. */
 const MAX_PENDING_LEADS = 1000;
 
-/** So long that few leads with it are under way in the network, and not so long that fewer than MAX_PENDING_LEADS are held for that. */
+/** Long enough that the network buffers few leads with it, and short enough that its size does not limit a call to fewer than MAX_PENDING_LEADS. */
 const LONG_NOTE = '長'.repeat(1000);
 
-/** The methods whose calls have no end of their own. */
+/** The methods whose calls last until the client ends them. */
 const LASTING = [
   ...BULK_METHODS.map(({ rpc }) => rpc),
   'LeadIntakeService/BatchGetLeads',
@@ -279,10 +279,10 @@ describe.each(BULK_METHODS)('over $rpc', (way) => {
     type Sent = readonly (readonly [key: string, leadId: string | undefined])[];
 
     /**
-     * Sends creations until the call ends, as fast as they are taken. The client is not that of gRPC: that one may take the
-     * end of a call for a fault while it is sending.
+     * Sends creations until the call ends, as fast as the core reads them. It does not use the gRPC client, which may treat the
+     * end of a call as an error while it is sending.
      *
-     * @param stop is called when there are so many results
+     * @param stop is called when enough results have arrived
      */
     async function createUntilItEnds(
       url: string,
@@ -392,7 +392,7 @@ describe('a caller without the token', () => {
       'content-type': 'application/grpc',
       te: 'trailers',
     });
-    // The head of a message that is too large, and nothing of it.
+    // The prefix of a message that is too large, and nothing of the message.
     stream.write(Buffer.of(0, 0xff, 0xff, 0xff, 0xff));
 
     const [headers] = (await once(stream, 'response')) as [IncomingHttpHeaders];
@@ -421,7 +421,7 @@ describe('a core that stops', () => {
     onTestFinished(() => {
       socket.destroy();
     });
-    // How HTTP/2 begins, and settings that change nothing.
+    // The HTTP/2 preface, and settings that change nothing.
     socket.write('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
     socket.write(Buffer.from('000000040000000000', 'hex'));
     await once(
@@ -450,7 +450,7 @@ async function anotherCore() {
   return { other, client, own: await createKey(client) };
 }
 
-/** A caller whose connection can break. */
+/** A caller whose connection the test can break. */
 async function aLeavingCaller({ port }: TestCore) {
   const proxy = await startProxy('127.0.0.1', port);
   const leaving = grpcCaller(`127.0.0.1:${proxy.port}`);
@@ -461,7 +461,7 @@ async function aLeavingCaller({ port }: TestCore) {
   return { leaving, vanish: () => proxy.refuse() };
 }
 
-/** The bound of a stop that waits for no peer; milliseconds. Open connections are destroyed after 3000. */
+/** The timeout of a stop that waits for no peer; milliseconds. Open connections are destroyed after 3000. */
 const PROMPT_MS = 2500;
 
 async function expectPromptStop(of: TestCore): Promise<void> {

@@ -32,16 +32,16 @@ const CHECK = '/grpc.health.v1.Health/Check';
 const WATCH = '/grpc.health.v1.Health/Watch';
 const WITH_TOKEN = { authorization: `Bearer ${CORE_TOKEN}` };
 
-/** Settings that open no window for answers, and such that open all there is. */
+/** SETTINGS frames that give responses no window, and the largest possible one. */
 const [NO_WINDOW, WIDE_WINDOW] = ['000400000000', '00047fffffff'].map((hex) => Buffer.from(hex, 'hex'));
 
 /** An empty message. */
 const EMPTY = Buffer.alloc(5);
 
-/** A page that has as much as its leads have. */
+/** A request for the longest page that the leads allow. */
 const PAGE = aMessage(LIST, { studioId: STUDIO, pageSize: 100 });
 
-/** A studio of which there is much, and the message that asks for all of it. */
+/** A studio with much data, and the message that requests all of it. */
 const LARGE_STUDIO = 'studio-2';
 const ALL_OF_LARGE_STUDIO = aMessage(EXPORT, { studioId: LARGE_STUDIO });
 
@@ -56,7 +56,7 @@ const head = (path: string, extra: Readonly<Record<string, string>> = {}) =>
     ...extra,
   });
 
-/** A call whose request is there to its end. */
+/** A call whose request is complete. */
 const aCall = (stream: number, block: Uint8Array, message: Uint8Array = EMPTY) =>
   Buffer.concat([
     frame(FRAME.headers, FLAG.endHeaders, stream, block),
@@ -68,7 +68,7 @@ const aReset = (stream: number) => frame(FRAME.reset, FLAG.none, stream, Buffer.
 const open = (settings: Uint8Array = Buffer.alloc(0)) =>
   Buffer.concat([PREFACE, frame(FRAME.settings, FLAG.none, 0, settings)]);
 
-/** A connection on which something is said, everything that comes back is read, and its end is seen. */
+/** A connection that sends bytes, reads everything that comes back, and notices its end. */
 async function talk(port: number, ...said: Uint8Array[]) {
   const socket = await wire(port);
   onTestFinished(() => void socket.destroy());
@@ -79,7 +79,7 @@ async function talk(port: number, ...said: Uint8Array[]) {
   return { socket, closed, bytes: () => Buffer.concat(received), frames: () => framesIn(Buffer.concat(received)) };
 }
 
-/** A request as it stands in a stream. */
+/** A request as a framed message of a stream. */
 function aMessage(path: string, request: object): Buffer {
   const message = requestBytes(path.replace('/leadintake.v1.', ''), request);
   const length = Buffer.alloc(5);
@@ -123,7 +123,7 @@ describe('a core in a process of its own', () => {
     await aStudio(caller, 0);
   });
 
-  /** Somebody with the token, on a connection of their own: how long they wait for an answer. */
+  /** Returns how long another client with the token waits for a response, on its own connection. */
   async function served(): Promise<number> {
     const began = performance.now();
     const other = sessionTo(url);
@@ -144,10 +144,10 @@ describe('a core in a process of its own', () => {
           Buffer.concat([frame(FRAME.headers, FLAG.endHeaders, 2 * index + 1, block), aReset(2 * index + 1)]),
         ),
       ]);
-      // One that is closed before it has begun is closed, too.
+      // A connection that is closed before the flood begins counts as closed.
       const floods = await Promise.all(times(560, () => talk(port, flood).catch(() => undefined)));
 
-      // Without a bound it would be more than half a minute until then.
+      // Without a bound, this would take more than half a minute.
       expect(await served()).toBeLessThan(20_000);
       await Promise.all(floods.map((each) => each?.closed));
       expect(await served()).toBeLessThan(5000);
@@ -186,7 +186,7 @@ describe('a core in a process of its own', () => {
       const hostile = await Promise.all(times(100, () => talk(port, ...calls)));
       if (!reads) for (const { socket } of hostile) socket.pause();
 
-      // Together they have asked for more than a gigabyte.
+      // Together the calls request more than a gigabyte.
       for (const _ of times(8, () => 0)) await Promise.all([served(), sleep(1000)]);
       expect(memoryMb(core) - before).toBeLessThan(800);
       expect((await slow).length).toBeGreaterThan(200_000);
@@ -199,7 +199,7 @@ describe('a core in a process of its own', () => {
     slow.catch(() => {});
     const page = aCall(1, head(LIST, WITH_TOKEN), PAGE);
 
-    // 88 MB.
+    // The pages total 88 MB.
     await Promise.all(times(400, () => talk(port, open(NO_WINDOW), page)));
 
     await core.printed(/"connection: too much unread data"/);
@@ -214,7 +214,7 @@ describe('a core in a process of its own', () => {
     'a connection ends with the first call that comes with %s where it needs the token, which is answered',
     async (_, token) => {
       const [refused, later] = [head(LIST, token), head(LIST, WITH_TOKEN)];
-      // What comes behind it in the same packet is not looked at, whoever it is from.
+      // The core ignores what follows in the same packet, even calls with the token.
       const calls = [aCall(1, refused, PAGE), ...times(5, (index) => aCall(2 * index + 3, later, PAGE))];
       const { closed, frames } = await talk(port, open(), ...calls);
       await closed;
@@ -316,7 +316,7 @@ async function slowPage(url: string): Promise<Buffer> {
 }
 
 describe('time goes by, and', () => {
-  /** A core in this process whose looks at its callers are the test's. */
+  /** A core in this process; the test's timers trigger its checks of connections. */
   async function aCore() {
     vi.useFakeTimers({ toFake: ['setInterval'] });
     onTestFinished(() => void vi.useRealTimers());
@@ -325,7 +325,7 @@ describe('time goes by, and', () => {
     const caller = grpcCaller(`127.0.0.1:${core.port}`);
     onTestFinished(() => caller.close());
     await aStudio(caller, 10);
-    /** Seconds, in each of which there is time for answers. */
+    /** Advances the timers by seconds, and leaves time for responses in each. */
     const pass = async (seconds: number) => {
       for (const _ of times(seconds, () => 0)) {
         vi.advanceTimersByTime(1000);
@@ -359,7 +359,7 @@ describe('time goes by, and', () => {
   test('an export of which a message is taken now and then goes on, though always as much waits, and one that is not read ends', async () => {
     const { core, pass } = await aCore();
     const store = await openStore(`sqlite:${core.path}`);
-    // Each message is as long as any other, and so long that the next is not begun before it is taken.
+    // All messages have the same size, which is so large that the next one does not begin before the client has read the last.
     await store.putStudio(aStudioRecord({ id: LARGE_STUDIO }), BY);
     const leads = times(5000, () => aLead({ studioId: LARGE_STUDIO, createdAt: NOW, note: 'x'.repeat(2000) }));
     await Promise.all(leads.map((lead) => store.createLead(lead, claimsOf(lead))));
@@ -396,7 +396,7 @@ describe('time goes by, and', () => {
   });
 });
 
-/** The status that a call ends with, once all of it is taken; undefined: it was broken off. */
+/** Reads a call to its end and returns its status; undefined if the stream was broken off. */
 async function statusOf(stream: ClientHttp2Stream): Promise<number | undefined> {
   let status: number | undefined;
   stream.on('trailers', (trailers) => {
@@ -406,7 +406,7 @@ async function statusOf(stream: ClientHttp2Stream): Promise<number | undefined> 
   return status;
 }
 
-/** Takes one message of a call, and nothing behind it. */
+/** Reads one message of a call, and nothing after it. */
 async function takeMessage(stream: ClientHttp2Stream): Promise<void> {
   const take = async (length: number): Promise<Buffer> => {
     const chunks: Buffer[] = [];
@@ -422,7 +422,7 @@ async function takeMessage(stream: ClientHttp2Stream): Promise<void> {
   await take((await take(5)).readUInt32BE(1));
 }
 
-/** Answers what asks for a sign of life, and nothing else. */
+/** Acknowledges pings, and does nothing else. */
 function answerPings({ socket, bytes }: Awaited<ReturnType<typeof talk>>): void {
   let answered = 0;
   socket.on('data', () => {

@@ -18,19 +18,19 @@ import { judge, type Verdict } from './answer-rules.ts';
 import { describeRequest, type HostileRequest, hostileRequests, type World } from './hostile-requests.ts';
 import { Lane } from './lane.ts';
 
-/** How many requests are sent. */
+/** The number of requests. */
 const COUNT = sizeOf('HOSTILE_COUNT', { usual: 25_000, soak: 1_000_000 });
 
-/** What the requests are made from; the same seed makes the same ones. */
+/** The seed of the requests; the same seed generates the same requests. */
 const SEED = Number(process.env.HOSTILE_SEED ?? randomBytes(4).readInt32LE());
 
-/** How many are made at a time, and how many are on their way at once. */
+/** The number of requests that are generated together, and the number of concurrent requests. */
 const BATCH = 500;
 const LANES = 64;
 
 const CORE_TOKEN = randomUUID();
 
-/** A process that keeps something of every request does not come to the end with this. */
+/** A process that retains something of every request runs out of memory with this limit. */
 const LITTLE_MEMORY = '--max-old-space-size=128';
 
 let folder: string;
@@ -39,7 +39,7 @@ let gateway: RunningProcess;
 let url: string;
 let crm: CoreClients;
 let world: World;
-/** Those whose leads are all known, and the one for requests of which nobody can say what they did. */
+/** Studios whose leads are all known, and one for requests whose effect is unknown. */
 let studios: { readonly known: readonly StudioWithKey[]; readonly scratch: StudioWithKey };
 
 beforeAll(async () => {
@@ -59,7 +59,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** Every lead that an answer said was created, and how often each kind of answer came. */
+/** Every lead that a response reported as created, and the count of each kind of response. */
 const created = new Map<string, LeadJson>();
 const kinds = new Map<string, number>();
 
@@ -74,7 +74,7 @@ test('whatever arrives is answered as the contract has it, or hung up on, and ne
   for (const lane of lanes) lane.close();
 });
 
-/** All requests, made a few at a time while earlier ones are on their way. */
+/** Generates all requests, a batch at a time while earlier ones are in flight. */
 function* requests(): Generator<HostileRequest> {
   const arbitrary = hostileRequests(world);
   for (let made = 0; made < COUNT; made += BATCH) {
@@ -82,7 +82,7 @@ function* requests(): Generator<HostileRequest> {
   }
 }
 
-/** Sends what is left of a queue. */
+/** Sends the rest of a queue. */
 async function sendAll(lane: Lane, queue: Iterable<HostileRequest>): Promise<void> {
   for (const request of queue) {
     const exchange = await lane.send(request);
@@ -102,7 +102,7 @@ function note({ kind, fields, lead }: Verdict): void {
   if (lead && kind.startsWith('201')) created.set(lead.id, lead);
 }
 
-/** Kinds of answers of which there are enough among some ten thousand. */
+/** Kinds of responses that are frequent among some ten thousand. */
 const EXPECTED_KINDS = [
   '200 alive',
   '200 ready',
@@ -168,7 +168,7 @@ test('neither process ended, or spoke of a fault', () => {
   }
 });
 
-/** Adds every lead of a studio that was not there from the start, by id with its name. */
+/** Adds every lead of a studio that was created during the test, by id with its name. */
 async function readAll(studioId: string, into: Map<string, string>): Promise<Map<string, string>> {
   let pageToken = '';
   do {

@@ -3,7 +3,7 @@ import fc, { type Arbitrary } from 'fast-check';
 import { HARD_TEXTS } from '../support/builders.ts';
 import { LEADS } from '../support/service.ts';
 
-/** What can be known of the key in a request. */
+/** What is known of the key in a request. */
 export type KeyState =
   | 'good'
   | 'read-only'
@@ -16,13 +16,13 @@ export type KeyState =
   | 'malformed'
   | 'none';
 
-/** What a service under test has, for requests to name. */
+/** The data of a service under test to which requests refer. */
 export interface World {
-  /** A secret for each state that has any; for `dead` several. */
+  /** The secrets of each state that has any; several for `dead`. */
   readonly secrets: Readonly<Record<Exclude<KeyState, 'malformed' | 'none'>, readonly string[]>>;
-  /** For requests of which nobody can say what a server sees in them: the key of a studio of their own. */
+  /** The key of a separate studio, for requests that a server may interpret in an unknown way. */
   readonly scratchSecret: string;
-  /** A source that leads may come from, and others: disabled, of another studio, of nobody. */
+  /** A usable source, and others: disabled, of another studio, nonexistent. */
   readonly sourceId: string;
   readonly otherSourceIds: readonly string[];
   /** Leads of the good key's studio, and of another one. */
@@ -36,14 +36,14 @@ export interface World {
 /** A request as bytes, and what is known of it. */
 export interface HostileRequest {
   readonly bytes: Buffer;
-  /** `whole`: exactly one request; `cut`: less than one; `unknown`: nobody can say. */
+  /** `whole`: exactly one request; `cut`: less than one; `unknown`: undetermined. */
   readonly framing: 'whole' | 'cut' | 'unknown';
   readonly key: KeyState;
-  /** The id that the answer must carry. */
+  /** The id that the response must carry. */
   readonly requestId?: string;
-  /** The body of a creation about which nothing else is wrong: it alone decides. */
+  /** The body of a creation that is valid otherwise, so that the body alone decides the response. */
   readonly capture?: Buffer;
-  /** Whether the server may stop reading before its end, and cut the connection after its answer. */
+  /** Whether the server may stop reading before the end of the request, and close the connection after its response. */
   readonly isLong?: boolean;
 }
 
@@ -70,7 +70,7 @@ interface Parts {
 /** How a body is sent: with its length, or in chunks of some sizes, with an extension and a trailer. */
 type Framing = 'length' | { readonly sizes: readonly number[]; readonly extension: string; readonly trailer: string };
 
-/** Every request that this suite can think of. */
+/** Generates every kind of request that this suite covers. */
 export function hostileRequests(world: World): Arbitrary<HostileRequest> {
   const whole = fc.oneof(
     { weight: 48, arbitrary: creations(world) },
@@ -88,7 +88,7 @@ export function hostileRequests(world: World): Arbitrary<HostileRequest> {
   );
 }
 
-/** Text and facts of a request, for a report. */
+/** Returns the text and the facts of a request, for a report. */
 export function describeRequest({ bytes, ...facts }: HostileRequest): string {
   const shown = bytes.length > 3000 ? `${bytes.toString('latin1', 0, 3000)}… (${bytes.length} bytes)` : undefined;
   return `${JSON.stringify(shown ?? bytes.toString('latin1'))} ${JSON.stringify({ ...facts, capture: undefined })}`;
@@ -143,7 +143,7 @@ function accounts({ secrets }: World): Arbitrary<Account> {
 
 // ---- creations ----
 
-/** A number that hardly comes twice. */
+/** A number that is practically unique. */
 const serial = fc.noBias(fc.maxSafeNat());
 
 const uuid = serial.map((number) => {
@@ -151,20 +151,20 @@ const uuid = serial.map((number) => {
   return `${digits.slice(0, 8)}-${digits.slice(8, 12)}-4${digits.slice(11)}-8000-000000000000`;
 });
 
-/** Few enough that requests meet under them. */
+/** So few ids that requests collide on them. */
 const SHARED_IDS: readonly string[] = Array.from(
   { length: 200 },
   (_, index) => `0b4c1d6a-9d3e-4a53-8a5f-${index.toString(16).padStart(12, '0')}`,
 );
 
-/** Creations that are sent again and again. */
+/** Creations that are sent repeatedly. */
 const REPEATED = SHARED_IDS.slice(0, 50).map((id) => {
   const idempotencyKey = id.replace('-8a5f-', '-9a5f-');
   const contact = { type: 'email', value: `${idempotencyKey}@example.org` };
   return { idempotencyKey, body: Buffer.from(JSON.stringify({ displayName: 'Again', contact })) };
 });
 
-/** Values that are no UUID with hyphens, or only just one. */
+/** Values that are not a hyphenated UUID, or only just one. */
 const NEARLY_UUIDS = [
   '',
   ' ',
@@ -224,7 +224,7 @@ function creations(world: World): Arbitrary<Parts> {
     });
 }
 
-/** Ways to send other headers than a creation should have. */
+/** Ways to send headers that differ from those of a regular creation. */
 function oddities(): Arbitrary<(expected: readonly Header[]) => readonly Header[]> {
   const mediaType = fc.oneof(
     pick([
@@ -265,7 +265,7 @@ function oddities(): Arbitrary<(expected: readonly Header[]) => readonly Header[
   );
 }
 
-/** Bodies of creations: right ones, ones with something wrong in them, and texts that are hardly JSON. */
+/** Bodies of creations: valid ones, ones with a fault, and texts that are barely JSON. */
 function bodies(world: World): Arbitrary<Buffer> {
   const capture = captures(world);
   const json = capture.map((value) => JSON.stringify(value));
@@ -283,7 +283,7 @@ function bodies(world: World): Arbitrary<Buffer> {
 
 const DEEP = 15_000;
 
-/** Bodies that are JSON of another kind, or none. */
+/** Bodies that are another kind of JSON, or not JSON. */
 const ODD_JSON = [
   '',
   ' \t\r\n',
@@ -312,7 +312,7 @@ const ODD_JSON = [
 const PERSON_UNITS = ['a', 'é', '😀', '\u0301', '\u202e', '\u{10ffff}', '"', '\\', '\n', '<', '\u2028', '\ufeff'];
 const BAD_UNITS = ['\0', '\ud800', '\udc00'];
 
-/** Texts around a bound, of characters that somebody may count or read in another way. */
+/** Texts around a bound, of characters that implementations count or read differently. */
 const sized = (...sizes: readonly number[]): Arbitrary<string> =>
   fc.tuple(pick(PERSON_UNITS), pick(sizes)).map(([unit, size]) => unit.repeat(size));
 
@@ -326,7 +326,7 @@ function texts(max: number): Arbitrary<string> {
   );
 }
 
-/** What a creation carries, each property right or not. */
+/** Creations, each property valid or not. */
 function captures(world: World): Arbitrary<Record<string, unknown>> {
   const email = fc.oneof(
     { weight: 14, arbitrary: uuid.map((id) => `${id}@example.org`) },
@@ -361,7 +361,7 @@ function captures(world: World): Arbitrary<Record<string, unknown>> {
         fc.record({ displayName: texts(160), contact, sourceId, note: fc.option(texts(2000)) }, sometimes),
         fc.integer({ min: 0, max: 9 }),
       )
-      // Most of them have nothing special but one thing.
+      // Most of them are unusual in one respect only.
       .map(([{ displayName, contact, ...more }, kind]) =>
         kind < 6 ? { displayName: 'Ada', contact } : { displayName, contact, ...more },
       )
@@ -382,7 +382,7 @@ const NAMES = [
   'a/b~1',
 ];
 
-/** Ways to write a capture with something of the wrong name, type or number in it. */
+/** Ways to write a capture with a wrong name, type or number in it. */
 function misshapings(): Arbitrary<(capture: Record<string, unknown>) => string> {
   const place = pick(['', 'contact']);
   const value = fc.oneof(
@@ -427,7 +427,7 @@ function insert(capture: Record<string, unknown>, at: string, property: string):
   return text.replace(/\}$/, () => `${text === '{}' ? '' : ','}${property}}`);
 }
 
-/** Ways to spoil the text of a body. */
+/** Ways to corrupt the text of a body. */
 function spoilings(): Arbitrary<(text: string) => Buffer> {
   const at = fc.double({ min: 0, max: 1, noNaN: true });
   const bytes = pick([
@@ -531,7 +531,7 @@ function lists(world: World): Arbitrary<Parts> {
     .map(({ query, ...parts }) => ({
       ...parts,
       method: 'GET',
-      // What stands in a target goes over the wire as bytes.
+      // A target is sent as bytes.
       target: asBytes(LEADS + (query.length > 0 ? `?${query.join('&')}` : '')),
     }));
 }
@@ -544,7 +544,7 @@ const changeAt = ([text, index, by]: [string, number, string]) => {
 const encodeAll = (text: string) => [...text].map((letter) => `%${letter.charCodeAt(0).toString(16)}`).join('');
 const asBytes = (text: string) => Buffer.from(text).toString('latin1');
 
-/** Pieces of an address that routers, decoders and proxies are known to differ about. */
+/** Parts of a target that routers, decoders and proxies are known to interpret differently. */
 const PIECES = [
   '/',
   '//',
@@ -610,7 +610,7 @@ const targetPieces = (): Arbitrary<string> =>
     { weight: 1, arbitrary: fc.string({ maxLength: 6 }).map((text) => text.replaceAll(' ', '')) },
   );
 
-/** Methods and addresses of which most lead nowhere. */
+/** Methods and targets, most of which do not exist. */
 function strays(world: World): Arbitrary<Parts> {
   const base = pick([
     LEADS,
@@ -665,7 +665,7 @@ const encodeOne = (path: string, index: number) => {
   return `${path.slice(0, at)}%${path.charCodeAt(at).toString(16)}${path.slice(at + 1)}`;
 };
 
-/** Requests at the edge of what is read at all, and beyond it. */
+/** Requests at and beyond the limits of what the server reads. */
 function long(world: World): Arbitrary<Parts> {
   const valid = (id: string, size: number) => {
     const text = JSON.stringify({ displayName: 'Ada', contact: { type: 'email', value: `${id}@example.org` } });
@@ -731,7 +731,7 @@ function common(world: World) {
   };
 }
 
-/** A text that may stand in a header; one character per byte. */
+/** A text that is permitted in a header; one character per byte. */
 function headerText(): Arbitrary<string> {
   const byte = fc.oneof(
     { weight: 6, arbitrary: fc.integer({ min: 0x20, max: 0x7e }) },
@@ -821,7 +821,7 @@ function render(parts: Parts): HostileRequest {
   const { method, target, requestId, body, framing, isDecidedByBody } = parts;
   const { key, authorization } = parts.account;
   const isChunked = framing !== 'length' && body !== undefined;
-  // What stands first counts, of Host and of the id; others then make them doubtful.
+  // The first Host and the first id count; further ones make them ambiguous.
   const headers: Header[] = [
     ...(parts.headers.some(([name]) => name === 'Host') ? [] : [['Host', 'leads.example.test'] as const]),
     ...(authorization === undefined ? [] : [['Authorization', authorization] as const]),
@@ -867,7 +867,7 @@ function cut({ bytes, key }: HostileRequest, at: number): HostileRequest {
 
 type Damage = (bytes: Buffer) => Buffer;
 
-/** Ways in which bytes come to harm, and faults of HTTP that somebody makes on purpose. */
+/** Ways to corrupt bytes, and deliberate violations of HTTP. */
 function damages(): Arbitrary<Damage> {
   const at = fc.double({ min: 0, max: 1, noNaN: true });
   const index = (bytes: Buffer, share: number) => Math.floor(share * bytes.length);
@@ -968,7 +968,7 @@ function damages(): Arbitrary<Damage> {
 }
 
 function damaged(world: World, parts: Parts, damage: Damage): HostileRequest {
-  // Whatever it does, it does in a studio of its own.
+  // Its effects are confined to a separate studio.
   const { key } = parts.account;
   const opens = key === 'good' || key === 'read-only' || key === 'create-only' || key === 'foreign';
   const account: Account = opens ? { key: 'good', authorization: `Bearer ${world.scratchSecret}` } : parts.account;
@@ -976,7 +976,7 @@ function damaged(world: World, parts: Parts, damage: Damage): HostileRequest {
   return doubtful(damage(bytes), account.key);
 }
 
-/** A server that waits for the rest of a head, or of a short body, gets it; one that does not may pass over empty lines. */
+/** Completes the request for a server that waits for the rest of a head, or of a short body; other servers may skip empty lines. */
 const LINE_ENDS = Buffer.from('\r\n'.repeat(50));
 
 const doubtful = (bytes: Buffer, key: KeyState): HostileRequest => ({
@@ -985,7 +985,7 @@ const doubtful = (bytes: Buffer, key: KeyState): HostileRequest => ({
   key,
 });
 
-/** What is no HTTP at all. */
+/** Input that is not HTTP at all. */
 function garbage(): Arbitrary<HostileRequest> {
   const bytes = fc.oneof(
     fc.uint8Array({ maxLength: 200 }).map((values) => Buffer.from(values)),

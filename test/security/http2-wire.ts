@@ -1,19 +1,19 @@
 import { type ClientHttp2Session, constants, type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http2';
 import { connect, type Socket } from 'node:net';
 
-/** What came back on one stream. */
+/** The outcome of one stream. */
 export interface StreamOutcome {
-  /** The HTTP status; undefined when there was no answer. */
+  /** The HTTP status; undefined without a response. */
   readonly status: number | undefined;
-  /** The gRPC status, from wherever it stood; undefined when there was none. */
+  /** The gRPC status, from the headers or the trailers; undefined if there was none. */
   readonly grpcStatus: number | undefined;
-  /** Everything that was said in words: headers, trailers, body. */
+  /** All text that was received: headers, trailers, body. */
   readonly text: string;
-  /** How the stream ended, by HTTP/2's numbers; 0 is in order. */
+  /** The HTTP/2 error code of the end of the stream; 0 is NO_ERROR. */
   readonly resetCode: number;
 }
 
-/** Sends a request on a stream of its own, with any headers and any bytes, and waits for the stream to end. */
+/** Sends a request with any headers and any bytes on its own stream, and waits for the stream to end. */
 export function onStream(
   session: ClientHttp2Session,
   headers: OutgoingHttpHeaders,
@@ -41,7 +41,7 @@ export function onStream(
   });
 }
 
-/** Kinds of frames. */
+/** Frame types. */
 export const FRAME = {
   data: 0,
   headers: 1,
@@ -55,13 +55,13 @@ export const FRAME = {
   continuation: 9,
 } as const;
 
-/** Marks on a frame. */
+/** Frame flags. */
 export const FLAG = { none: 0, endStream: 1, ack: 1, endHeaders: 4, padded: 8, priority: 32 } as const;
 
-/** What a client says first. */
+/** The connection preface of a client. */
 export const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
 
-/** A frame. */
+/** Encodes a frame. */
 export function frame(type: number, flags: number, stream: number, payload: Uint8Array = Buffer.alloc(0)): Buffer {
   const head = Buffer.alloc(9);
   head.writeUIntBE(payload.length, 0, 3);
@@ -71,7 +71,7 @@ export function frame(type: number, flags: number, stream: number, payload: Uint
   return Buffer.concat([head, payload]);
 }
 
-/** Every frame in some bytes that is there to its end. */
+/** Returns every complete frame in some bytes. */
 export function framesIn(bytes: Buffer): { type: number; flags: number; stream: number; payload: Buffer }[] {
   const frames: { type: number; flags: number; stream: number; payload: Buffer }[] = [];
   for (let at = 0; at + 9 <= bytes.length; at += 9 + bytes.readUIntBE(at, 3)) {
@@ -87,7 +87,7 @@ export function framesIn(bytes: Buffer): { type: number; flags: number; stream: 
   return frames;
 }
 
-/** A header block of short texts, each written out. */
+/** Encodes a header block of short literals. */
 export function headerBlock(headers: Readonly<Record<string, string>>): Buffer {
   const text = (value: string) => Buffer.concat([Buffer.of(value.length), Buffer.from(value, 'latin1')]);
   return Buffer.concat(
@@ -95,7 +95,7 @@ export function headerBlock(headers: Readonly<Record<string, string>>): Buffer {
   );
 }
 
-/** A connection on which anything can be said. It never reads more than it must to see the end. */
+/** A connection on which any bytes can be sent. It reads only as much as it needs to notice the end. */
 export function wire(port: number): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const socket = connect({ host: '127.0.0.1', port, noDelay: true }, () => {

@@ -19,7 +19,7 @@ const HOST = 'Host: leads.example.test';
 const bearer = () => `Authorization: Bearer ${studio.secret}`;
 const written = () => service.countLeads(studio.studioId);
 
-/** The head of a creation that lacks nothing but what tells where its body ends. */
+/** The head of a creation that is complete except for the headers that delimit its body. */
 const headOfPost = (...more: string[]) =>
   lines(
     `POST ${LEADS} HTTP/1.1`,
@@ -34,26 +34,26 @@ const aBody = () => JSON.stringify(aCapture());
 const aChunk = (body: string) => `${body.length.toString(16)}\r\n${body}\r\n`;
 const inChunks = (body: string, trailer = '') => `${aChunk(body)}0\r\n${trailer}\r\n`;
 
-/** A whole creation, with nothing wrong. */
+/** A complete, valid creation. */
 function aPost(...more: string[]): string {
   const body = aBody();
   return headOfPost(`Content-Length: ${body.length}`, ...more) + body;
 }
 const aGet = (...more: string[]) => lines(`GET ${LEADS}?limit=1 HTTP/1.1`, HOST, bearer(), ...more, '');
 
-/** A request that ends the connection. */
+/** A request that closes the connection. */
 const LAST = lines('GET /healthz HTTP/1.1', HOST, 'X-Request-Id: last', 'Connection: close', '');
 
 const statuses = (answers: readonly RawAnswer[]) => answers.map(({ status }) => status);
 
-/** Expects the one answer to what cannot be read, after which nothing comes. */
+/** Expects the only response to unreadable input, after which nothing follows. */
 function expectUnreadable(answers: readonly RawAnswer[], status = 400): void {
   expect(statuses(answers)).toEqual([status]);
   expect(answers[0]?.headers).toMatchObject({ 'content-type': 'application/problem+json', connection: 'close' });
   expect(JSON.parse(String(answers[0]?.body))).toMatchObject({ status, code: 'integration_invalid_request' });
 }
 
-/** A head that says twice where its body ends, or says it wrongly, with a body that would fit. */
+/** A head that delimits its body twice, or wrongly, with a body that would fit. */
 type Ambiguous = readonly [what: string, bytes: (body: string) => string];
 
 const withLength = (line: (length: number) => string) => (body: string) => headOfPost(line(body.length)) + body;
@@ -141,7 +141,7 @@ const AMBIGUOUS: readonly Ambiguous[] = [
 test.each(AMBIGUOUS)(
   'a message that two readers would end at two places is no request, and what is in it or behind it is none: %s',
   async (_, bytes) => {
-    // Seen in another way, the body, or what comes after it, is a creation.
+    // To another parser, the body, or what follows it, is a creation.
     const hidden = aPost();
     for (const body of [aBody(), hidden]) expectUnreadable(await rawConversation(service.url, bytes(body) + hidden));
     expect(await written()).toBe(0);
@@ -271,7 +271,7 @@ describe('requests on one connection', () => {
   });
 });
 
-/** What makes everything behind it unreadable, or is answered without the rest of the service. */
+/** Input that makes everything after it unreadable, or that is answered without the rest of the service. */
 const DISTURBANCES: readonly [string, () => string][] = [
   ['something that is not HTTP', () => 'nonsense\r\n\r\n'],
   ['headers beyond what is read', () => aPost(`X-Long: ${'x'.repeat(20_000)}`)],
@@ -279,7 +279,7 @@ const DISTURBANCES: readonly [string, () => string][] = [
 ];
 
 describe('the first answer on a connection is the answer to the first request', () => {
-  /** Sends a creation, and something else a moment later: what is said of the creation must be true. */
+  /** Sends a creation and, a moment later, something else: the response to the creation must be true. */
   async function expectTruth(post: string, behind: string, pauseMs: number): Promise<void> {
     const before = await written();
     const { hostname, port } = new URL(service.url);
@@ -294,7 +294,7 @@ describe('the first answer on a connection is the answer to the first request', 
     while (performance.now() < due) await sleep(0);
     socket.write(behind);
     await once(socket, 'close');
-    // What has begun at the core ends there, whoever waits for it.
+    // The core finishes what it has begun, even if no client waits for it.
     await service.get(studio.secret);
     const [first] = takeAnswers(received).answers;
     const created = (await written()) - before;
@@ -369,7 +369,7 @@ describe('callers of another protocol', () => {
     ['mail', 'EHLO leads.example.test\r\n', 400],
   ])('are refused, in HTTP/1.1 and with the connection: %s', async (_, bytes, status) => {
     const answers = await rawConversation(service.url, bytes + aPost());
-    // Of what wants the connection closed, some say that more came behind it.
+    // For some requests that ask to close the connection, the response reports the bytes after them instead.
     expect([[status], [400]]).toContainEqual(statuses(answers));
     expect(await written()).toBe(0);
   });

@@ -1,4 +1,4 @@
-/** What others sent cannot make an operator's terminal do anything, nor forge what it shows. */
+/** Text from others can neither control an operator's terminal nor forge what it shows. */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { createServer as createHttp2Server, type Http2Server } from 'node:http2';
@@ -14,17 +14,17 @@ import { openStore } from '../../src/store/open-store.ts';
 import { aLead, claimsOf } from '../support/builders.ts';
 import { addressOf, run, temporaryFolder } from '../support/processes.ts';
 
-/** Clears the screen, forges a line, hides its own end, and turns what follows: in each form that there is. */
+/** Clears the screen, forges a line, hides its own end, and reverses the text that follows, with every kind of control character. */
 const HOSTILE = 'Ada\u001b[2J\u001b[H\r\nstage        won\u007f\u0085\u009b2J\u2028\u202e\u2066';
 
-/** The same, as it is to be seen. */
+/** The escaped form of the first of them. */
 const SHOWN = '\\u001b[2J';
 
 function expectNothingObeyed(output: string): void {
   expect(output).not.toMatch(/(?!\n)[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/u);
 }
 
-/** Runs the command line to its end. */
+/** Runs the command line until it exits. */
 async function cli(env: Record<string, string>, ...args: string[]) {
   const running = run('operator/cli.ts', { args, env });
   const status = await running.ended();
@@ -38,7 +38,7 @@ async function listening(server: Server | Http2Server): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-/** A core that is none: refuses every call with a text of its own. */
+/** A fake core that refuses every call with hostile text. */
 function aHostileCore(): Promise<string> {
   const refuse = () => () => {
     throw new ConnectError(HOSTILE, Code.Internal);
@@ -55,7 +55,7 @@ function aHostileCore(): Promise<string> {
 }
 
 describe('the command line', () => {
-  // Sixteen commands, each a process of its own.
+  // The test runs sixteen commands, each in its own process.
   test('shows what callers and the CRM sent written out, in fields, tables and JSON', {
     timeout: 120_000,
   }, async () => {
@@ -116,7 +116,7 @@ describe('the command line', () => {
     let asked = 0;
     const server = createServer((request, response) => {
       asked += 1;
-      // It lets itself be knocked at, and then answers what it likes.
+      // It passes the initial checks, and then responds with hostile text.
       const status = asked > 2 ? 400 : request.method === 'POST' ? 201 : 200;
       response.writeHead(status, { 'content-type': 'application/problem+json' });
       response.end(asked > 2 ? JSON.stringify({ code: HOSTILE, title: HOSTILE, lead: HOSTILE }) : '{}');
@@ -142,7 +142,7 @@ test('the log on a terminal shows it written out', async () => {
   const terminal = `--import=data:text/javascript,${encodeURIComponent('process.stdout.isTTY = true')}`;
   const gateway = run('gateway/main.ts', { env: { CORE_URL: await aHostileCore(), NODE_OPTIONS: terminal } });
   const url = await addressOf(gateway);
-  // Well formed: 32 zero bytes and their checksum.
+  // Well-formed: 32 zero bytes and their checksum.
   const authorization = `Bearer lik_${Buffer.concat([Buffer.alloc(32), Buffer.from('190a55ad', 'hex')]).toString('base64url')}`;
 
   await fetch(`${url}/v1/integrations/leads`, { headers: { authorization } });

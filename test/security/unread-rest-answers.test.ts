@@ -18,7 +18,7 @@ let studio: StudioWithKey;
 let pageBytes: number;
 beforeAll(async () => {
   studio = await service.aStudioWithKey();
-  // As long as a page can be.
+  // Notes that make a page as long as possible.
   const note = '😀'.repeat(BOUNDS.note.max);
   for (const _ of times(PAGE_SIZE.max, () => 0)) {
     const contact = { value: { case: 'email', value: `${randomUUID()}@example.org` } } as const;
@@ -31,13 +31,13 @@ beforeAll(async () => {
       note,
     });
   }
-  // By a connection that does not stay, as those do that are counted below.
+  // On a connection that closes, unlike those that are counted below.
   const [page] = await rawConversation(service.url, aPage('Connection: close'));
   pageBytes = page?.body.length ?? 0;
   expect(pageBytes).toBeGreaterThan(800_000);
 });
 
-/** So many long answers one after the other are more than the systems on both ends keep of what nobody reads. */
+/** A number of long responses that exceeds what the systems on both ends buffer for a client that does not read. */
 const ON_ONE_CONNECTION = 6;
 
 const aPage = (...more: string[]) =>
@@ -49,7 +49,7 @@ const aPage = (...more: string[]) =>
     '',
   );
 
-/** Asks, and reads nothing of the answers. */
+/** Sends a request, and does not read the responses. */
 function aDeafCaller(request: string): Socket {
   const { hostname, port } = new URL(service.url);
   const socket = connect(Number(port), hostname);
@@ -61,21 +61,21 @@ function aDeafCaller(request: string): Socket {
   return socket;
 }
 
-/** Both ends of every connection of this process; who does not read does not learn that the other end is gone. */
+/** The number of ends of all connections, of which this process has both; a client that does not read does not notice that its peer is gone. */
 const ends = (): number => process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap').length;
 
-/** How many times this process has the script of the docs open; none where the system does not tell. */
+/** How often this process has the script of the docs open; 0 where the system does not report it. */
 const openScripts = (): number =>
   globSync('/proc/self/fd/*').filter((path) => {
     try {
       return readlinkSync(path).endsWith(REFERENCE_SCRIPT);
     } catch {
-      // The one that the list was read by.
+      // The descriptor that read the directory.
       return false;
     }
   }).length;
 
-/** How many ends there are once those of earlier requests are gone. */
+/** The number of ends once those of earlier requests are gone. */
 async function settledEnds(): Promise<number> {
   let [before, after] = [-1, ends()];
   while (before !== after) {
@@ -91,19 +91,19 @@ test('an unread page, an unread part of the docs and unread answers to nothing a
   const before = await settledEnds();
   const callers = [
     aPage(),
-    // One that goes on sending, too, a request without end.
+    // A client that also keeps sending: a request without an end.
     lines('GET /docs/assets/style.css HTTP/1.1', 'Host: a', '').repeat(1000),
     lines('GET /docs/assets/scalar.js HTTP/1.1', 'Host: a', ''),
     lines('GET /nothing HTTP/1.1', 'Host: a', '').repeat(3000),
   ].map((request) => aDeafCaller(request.repeat(ON_ONE_CONNECTION)));
-  // One that the systems keep whole.
+  // A client whose response fits into the systems' buffers.
   callers.push(aDeafCaller(aPage()));
   await vi.waitUntil(() => callers.every(({ pending }) => !pending));
   const trickle = setInterval(() => callers[1]?.write('x'), 1000);
   onTestFinished(() => clearInterval(trickle));
   await sleep(READ_TIMEOUT_MS - 5000);
   expect(ends()).toBe(before + 2 * callers.length);
-  // Who writes learns of it, and closes its own end, too.
+  // A client that writes notices it, and closes its own end, too.
   await vi.waitFor(() => expect(ends()).toBeLessThanOrEqual(before + callers.length), { timeout: 2 * READ_TIMEOUT_MS });
   expect(openScripts()).toBe(0);
   expect((await service.get(studio.secret)).status).toBe(200);
@@ -117,7 +117,7 @@ test.skipIf(!existsSync('/proc/self/fd'))(
     const before = bytes();
     const callers = times(100, () => aDeafCaller(lines('GET /docs/assets/scalar.js HTTP/1.1', 'Host: a', '')));
     await vi.waitFor(() => expect(openScripts()).toBe(callers.length), { timeout: 20_000 });
-    // Until the systems on both ends keep as much of it as they will.
+    // Until the buffers of the systems on both ends are full.
     await sleep(3000);
     expect(openScripts()).toBe(callers.length);
     const most = READ_AHEAD_BYTES + getDefaultHighWaterMark(false);
@@ -133,7 +133,7 @@ test('what one key can leave unread on all its connections is bounded', { timeou
   const room = Math.floor(MAX_UNREAD_BYTES_PER_KEY / pageBytes);
   const callers = times(room + 2, () => aDeafCaller(aPage().repeat(ON_ONE_CONNECTION)));
   await vi.waitUntil(() => callers.every(({ pending }) => !pending));
-  // Each is left with one page that does not fit; before it would be closed for that alone, there are no more than fit.
+  // Each client is left with one page that does not fit; before any is closed for that alone, no more remain than there is room for.
   await vi.waitFor(() => expect(ends()).toBeLessThanOrEqual(before + callers.length + room), {
     timeout: READ_TIMEOUT_MS - 5000,
   });

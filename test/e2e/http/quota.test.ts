@@ -246,7 +246,7 @@ describe('a refusal by the quota', () => {
       const { secret } = await brief.aStudioWithKey();
       await refusalOf(secret);
 
-      // Were the wait longer with every try, this would not end.
+      // If each attempt extended the wait, this loop would not end.
       let response: Response;
       do response = await brief.get(secret);
       while (response.status === 429);
