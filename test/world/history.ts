@@ -1,48 +1,48 @@
 import type { LeadStage } from '../../src/domain/lead.ts';
 import type { Oddness } from './odd-records.ts';
 
-/** When something was begun, and when it was over: milliseconds on the clock of who lived it; never over is Infinity. */
+/** When something began and ended; milliseconds on the clock of the test. Infinity: it never ended. */
 export interface Span {
   readonly begin: number;
   readonly end: number;
 }
 
-/** A span as stories and broken promises tell it. */
+/** Formats a span for reports. */
 export const when = ({ begin, end }: Span): string => `${seconds(begin)}–${seconds(end)} s`;
 
 const seconds = (ms: number): string => (Number.isFinite(ms) ? (ms / 1000).toFixed(3) : '…');
 
-/** What a website server was answered, whole. */
+/** A complete response to a website server. */
 export interface RestAnswer {
   readonly status: number;
-  /** Of an error. */
+  /** The problem code of an error. */
   readonly code: string | undefined;
   readonly text: string;
   readonly headers: Headers;
 }
 
-/** What is sent to have a lead created. */
+/** The data of a request that creates a lead. */
 export interface SentLead {
   readonly idempotencyKey: string;
   readonly displayName: string;
   readonly contact: { readonly type: 'email' | 'phone'; readonly value: string };
   readonly sourceId?: string;
-  /** Begins with the idempotency key: the lead itself shows whose it is. */
+  /** Begins with the idempotency key, so that the lead shows which request created it. */
   readonly note: string;
 }
 
-/** What somebody did and was told, or what happened to the world. */
+/** An action of a party with its outcome, or something that happened to the world. */
 export type Event = { readonly span: Span; readonly party: string } & (
   | {
       readonly kind: 'request';
       readonly operation: Operation;
       readonly studioId: string;
       readonly secret: string;
-      /** Undefined: the connection ended, or nothing came in time. */
+      /** Undefined: the connection ended, or the request timed out. */
       readonly answer: RestAnswer | undefined;
-      /** Whoever asked did not wait any longer: that nothing was answered says nothing of the service. */
+      /** The caller stopped waiting: the missing response is not a failure of the service. */
       readonly gaveUp?: boolean;
-      /** Whoever asked was told later that this has written nothing, and never will. */
+      /** The caller learned later that this request wrote nothing, and never will. */
       readonly wroteNothing?: boolean;
     }
   | {
@@ -60,15 +60,15 @@ export type Event = { readonly span: Span; readonly party: string } & (
       readonly stage: LeadStage;
     }
   | {
-      /** What an export gave, in its order; whole: to its end. */
+      /** The leads of an export, in its order. */
       readonly kind: 'exported';
-      /** Empty: of all studios. */
+      /** The id of the studio; empty: all studios. */
       readonly of: string;
       readonly leads: readonly { readonly studioId: string; readonly id: string }[];
       readonly isWhole: boolean;
     }
   | {
-      /** Something that is what was put there last: the status of a studio, the role of a member, whether a secret opens. */
+      /** A write to a register: the status of a studio, the role of a member, whether a secret is valid. */
       readonly kind: 'put';
       readonly what: string;
       readonly value: string;
@@ -76,7 +76,7 @@ export type Event = { readonly span: Span; readonly party: string } & (
       readonly isDone: boolean;
     }
   | {
-      /** What somebody was shown of what is put somewhere. */
+      /** A read of a register. */
       readonly kind: 'shown';
       readonly what: string;
       readonly value: string;
@@ -91,7 +91,7 @@ export type Event = { readonly span: Span; readonly party: string } & (
       readonly isDone: boolean;
     }
   | {
-      /** What somebody was told who asked for something in a studio that has records which no release of ours wrote. */
+      /** A response about a studio that has records which no release of the product writes. */
       readonly kind: 'odd';
       readonly studioId: string;
       readonly oddness: Oddness;
@@ -99,16 +99,16 @@ export type Event = { readonly span: Span; readonly party: string } & (
       readonly told: string;
     }
   | { readonly kind: 'disturbance'; readonly what: string; readonly loses: readonly Lost[] }
-  /** More than usual is asked: some are turned away. */
+  /** An overload: some requests are rejected. */
   | { readonly kind: 'crowd'; readonly what: string }
   | { readonly kind: 'other'; readonly what: string }
 );
 
-/** What a disturbance may take with it: counts of the quota. */
+/** What a disturbance may lose: the counters of the quota. */
 export type Lost = 'counts';
 
 export type Operation =
-  /** `spelled` is how its idempotency key is, where that is not as usual. */
+  /** `spelled` is the letter case of its idempotency key, when it is not the usual one. */
   | { readonly name: 'create'; readonly lead: SentLead; readonly spelled?: 'upper' }
   | { readonly name: 'get'; readonly leadId: string }
   /** `walk` names the list that the page belongs to. */
@@ -123,7 +123,7 @@ export type EventOf<Kind extends Event['kind']> = Extract<Event, { kind: Kind }>
 
 export const now = (): number => performance.now();
 
-/** Everything that happened in a life, in the order in which it was over. */
+/** Everything that happened in a life, ordered by its end. */
 export class History {
   readonly #events: Event[] = [];
   readonly #broken: string[] = [];
@@ -132,7 +132,7 @@ export class History {
     this.#events.push(event);
   }
 
-  /** Says that a promise is broken by what somebody just saw. */
+  /** Records that an observation breaks a promise. */
   breaks(promise: string): void {
     this.#broken.push(promise);
   }
@@ -150,7 +150,7 @@ export class History {
   }
 }
 
-/** The values that something may have had at some moment of a span, by all that was put there. */
+/** The values that a register may have had at any moment of a span, given all writes to it. */
 export function possibleValues(puts: readonly EventOf<'put'>[], span: Span): ReadonlySet<string> {
   const over = (each: EventOf<'put'>) =>
     puts.some((later) => later.isDone && later.span.begin > each.span.end && later.span.end < span.begin);

@@ -10,60 +10,60 @@ import { LEADS } from '../support/service.ts';
 import { type EventOf, History, type Lost, now } from './history.ts';
 import type { Part, World } from './world.ts';
 
-/** How many studios there are. */
+/** The number of studios. */
 export const STUDIOS = 12;
 
-/** How long everything may take to be served again once nothing disturbs it; milliseconds. */
+/** The maximum time until all requests are served again after the last disturbance; milliseconds. */
 const SERVES_WITHIN_MS = 40_000;
 
-/** How long the CRM waits for an answer; milliseconds. */
+/** The CRM's request timeout; milliseconds. */
 export const CRM_WAITS_MS = 6000;
 
 /** A key of a studio, as the CRM knows it. */
 export interface KnownKey {
   readonly apiKeyId: string;
-  /** What opens it now, or did last. */
+  /** The current secret, or the last one. */
   secret: string;
   readonly mayRead: boolean;
   readonly mayCreate: boolean;
-  /** Whether a call is under way, or lost, that may end whatever opens it. */
+  /** Whether a call that may invalidate its secret is in flight, or has an unknown outcome. */
   mayDie: boolean;
 }
 
-/** A studio, as everybody in a life knows it. */
+/** A studio as all parties of a life know it. */
 export interface KnownStudio {
   readonly id: string;
   readonly memberIds: readonly string[];
   readonly sourceIds: readonly string[];
   readonly keys: KnownKey[];
-  /** Ids of leads that somebody was told of, in the order in which they were. */
+  /** Ids of leads that any party has received, in the order of receipt. */
   readonly leadIds: string[];
 }
 
-/** Who did something, and since when: unless told, the CRM just now. */
+/** The party of an action and when it began; by default the CRM, now. */
 interface Actor {
   readonly party?: string;
   readonly begin?: number;
 }
 
-/** Everybody and everything in a world from its first moment to its last, and what they have lived through. */
+/** One simulation: the world, its parties, and the history of everything that happened. */
 export class Life {
   readonly world: World;
   readonly history = new History();
   readonly studios: readonly KnownStudio[];
   readonly crm: readonly CoreClients[];
-  /** Different in each life, so that what is of this one is known wherever it turns up. */
+  /** Unique per life, so that its data can be recognized anywhere. */
   readonly name: string;
-  /** Stands in every name, e-mail address and note that website servers send, and nowhere else: who finds it has found a person. */
+  /** Part of every name, e-mail address and note that website servers send, and of nothing else: it marks personal data. */
   readonly personal: string;
-  /** Which key each secret opens, or opened. */
+  /** The key id of each secret, including invalid ones. */
   readonly keyBySecret = new Map<string, string>();
-  /** How long a process that is stopped serves on; milliseconds. */
+  /** How long a stopping process goes on serving; milliseconds. */
   readonly drainMs: number;
   #walks = 0;
   readonly #turns = new Map<string, Promise<unknown>>();
   #inTurn = 0;
-  /** What goes on that keeps requests from being served; and with it what is over, while not all is served again. */
+  /** Disturbances in progress; `#disturbed` also has those that have ended but whose effects last. */
   readonly #disturbing = new Set<object>();
   readonly #disturbed = new Set<object>();
 
@@ -82,18 +82,18 @@ export class Life {
     }));
   }
 
-  /** The same for the same words, in one life. */
+  /** Returns a UUID that is a function of the words and the life. */
   uuid(...words: readonly (string | number)[]): string {
     return v5([this.name, ...words].join(' '), v5.URL);
   }
 
-  /** The name of a list that somebody reads. */
+  /** Returns a new number for a walk through the pages of a list. */
   newWalk(): number {
     this.#walks += 1;
     return this.#walks;
   }
 
-  /** Has the CRM make the studios, with their members, sources and first keys. */
+  /** Creates the studios through the CRM, with their members, sources and first keys. */
   async begin(): Promise<void> {
     await this.untilServed();
     if (this.history.broken.length > 0) throw new Error(this.history.broken.join());
@@ -137,7 +137,7 @@ export class Life {
     this.put(`secret ${secret}`, 'alive', actor);
   }
 
-  /** Notes what somebody has put somewhere, for sure; or perhaps, at any later time. */
+  /** Records a write to a register; when `isDone` is false, it may take effect at any later time, or never. */
   put(
     what: string,
     value: string,
@@ -147,7 +147,7 @@ export class Life {
     this.history.add({ kind: 'put', party, what, value, isDone, span });
   }
 
-  /** Has things happen to one part after the other. */
+  /** Runs functions of the same name one after the other. */
   async inTurn<T>(name: string, happen: () => Promise<T>): Promise<T> {
     this.#inTurn += 1;
     const turn = (this.#turns.get(name) ?? Promise.resolve()).then(happen).finally(() => {
@@ -160,12 +160,12 @@ export class Life {
     return turn;
   }
 
-  /** How much happens in turns, or waits for its turn. */
+  /** The number of functions that run or wait in `inTurn`. */
   get inTurnCount(): number {
     return this.#inTurn;
   }
 
-  /** Has something happen because of which requests may fail until all is served again. */
+  /** Runs a disturbance: requests may fail until all are served again. */
   async disturb(what: string, loses: readonly Lost[], happen: () => Promise<void>): Promise<void> {
     const [begin, mark] = [now(), {}];
     this.#disturbing.add(mark);
@@ -180,24 +180,24 @@ export class Life {
     }
   }
 
-  /** Has something happen because of which there may be more to do than can be done: who is turned away is told so. */
+  /** Runs an overload, during which the service may reject requests with the response for too many requests. */
   async crowd(what: string, happen: () => Promise<void>): Promise<void> {
     const begin = now();
     await happen();
     this.history.add({ kind: 'crowd', party: 'holder', what, span: { begin, end: now() } });
   }
 
-  /** Whether anything has kept requests from being served since a moment. */
+  /** Whether a disturbance has been in effect at any time since `begin`. */
   isDisturbedSince(begin: number): boolean {
     return this.#disturbed.size > 0 || this.history.of('disturbance').some(({ span }) => span.end > begin);
   }
 
-  /** What each process of the product holds in memory now. */
+  /** The current memory use of each process of the product. */
   memory(): { readonly name: string; readonly megabytes: number }[] {
     return this.world.processes().map(({ name, pid }) => ({ name, megabytes: memoryMb({ child: { pid } }) }));
   }
 
-  /** What disturbs everything no more: whatever is asked from now on is served, or a promise is broken. */
+  /** Waits until the whole service works again; if that takes too long, a promise is broken. */
   async untilServed(): Promise<void> {
     let giveUp = now() + SERVES_WITHIN_MS;
     for (;;) {
@@ -213,7 +213,7 @@ export class Life {
     }
   }
 
-  /** What is not as it is when all is well, in words. */
+  /** Returns a text for each health check that fails. */
   async #unserved(): Promise<string[]> {
     const { urls, coreUrls } = this.world;
     const asked = [
@@ -229,7 +229,7 @@ export class Life {
   }
 
   #answers(url: string, expected: number): Promise<string | undefined> {
-    // A connection of its own: one that stands may lead to whoever serves no more.
+    // A new connection each time: an existing one may lead to a process that no longer serves.
     const headers = { authorization: `Bearer ${NOBODYS_KEY}`, connection: 'close' };
     return fetch(url, { headers, signal: AbortSignal.timeout(2000) }).then(
       async (response) => {
@@ -244,7 +244,7 @@ export class Life {
     return this.world.parts[index % this.world.parts.length] as Part;
   }
 
-  /** All that may ever have been in a register. */
+  /** All writes to a register, including those that may not have taken effect. */
   putsOf(what: string): EventOf<'put'>[] {
     return this.history.of('put').filter((each) => each.what === what);
   }

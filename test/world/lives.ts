@@ -3,31 +3,31 @@ import { type Lived, live, type StartWorld } from './live.ts';
 import { type Plan, planFrom, USUAL } from './plan.ts';
 import { shrinkPlan } from './shrink-plan.ts';
 
-/** How many steps a life has at most. */
+/** The maximum number of steps of a life. */
 export const STEPS = Number(process.env.WORLD_STEPS ?? 160);
 
-/** From how long on lives may have somebody who stays. */
+/** The minimum duration of a run whose lives may have slow readers that keep their connections. */
 const TIME_TO_STAY_SECONDS = 120;
 
-/** How long a plan that broke a promise is made shorter; milliseconds. */
+/** The time limit for shrinking a plan that broke a promise; milliseconds. */
 const SHRINKS_FOR_MS = Number(process.env.WORLD_SHRINK_SECONDS ?? 120) * 1000;
 
 /** A life in which a promise was broken. */
 export interface Failure {
   readonly seed: number;
-  /** Which life it was, from 1. */
+  /** The number of the life, from 1. */
   readonly life: number;
-  /** The shortest plan known that breaks one, what it breaks, and the story of that. */
+  /** The shortest known plan that breaks a promise; `broken` and `story` belong to it. */
   readonly plan: Plan;
   readonly broken: readonly string[];
   readonly story: string;
 }
 
 /**
- * Lives one life after the other until a promise is broken or the time is over.
+ * Runs one life after the other until a promise is broken or the time is over.
  *
- * @param seeds of the first lives; later ones are drawn
- * @param tell is told how it goes on
+ * @param seeds the seeds of the first lives; later ones are random
+ * @param tell receives a line of progress after each life
  */
 export async function liveFor(
   seconds: number,
@@ -50,7 +50,7 @@ export async function liveFor(
   }
 }
 
-/** One in which somebody stays takes longer than others: it is for those who have the time. */
+/** Lives with slow readers take longer: short runs skip their seeds. */
 function drawnSeed(seconds: number): number {
   for (;;) {
     const seed = randomInt(2 ** 31);
@@ -58,7 +58,7 @@ function drawnSeed(seconds: number): number {
   }
 }
 
-/** Lives the plan of a seed; when that breaks a promise, shorter ones that break one, too. */
+/** Runs the plan of a seed; when it breaks a promise, shrinks it to a shorter one that breaks one, too. */
 async function failureOf(
   seed: number,
   startWorld: StartWorld,

@@ -1,6 +1,6 @@
 /**
- * Planted bugs that no life finds, because of what the world does not have. Whoever adds that to the world takes them from
- * here.
+ * Planted bugs that no life can find, by what the simulated world lacks. When something is added to the world, remove its
+ * bugs from this list.
  */
 const LACKS: Readonly<Record<string, readonly string[]>> = {
   'a process whose log goes to a terminal': ['the log on a terminal is laid out as it is'],
@@ -61,7 +61,7 @@ const LACKS: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-/** What the world lacks, by the name of the bug. */
+/** What the world lacks, by the name of the bug that needs it. */
 export const NOT_LIVED: Readonly<Record<string, string>> = Object.fromEntries(
   Object.entries(LACKS).flatMap(([what, names]) => names.map((name) => [name, what])),
 );

@@ -4,13 +4,13 @@ import { type RunningProcess, start } from '../support/processes.ts';
 import type { Settings } from './settings.ts';
 import type { Part, ProductProcess } from './world.ts';
 
-/** After how long a process that is stopped is told again; milliseconds. */
+/** The delay before the second SIGTERM; milliseconds. */
 const TOLD_AGAIN_MS = 50;
 
-/** What a part is made of. */
+/** The options of a part. */
 interface Making {
   readonly name: string;
-  /** From the root: `src/main.ts`. */
+  /** Relative to the root of the repository: `src/main.ts`. */
   readonly file: string;
   readonly env: Settings;
   readonly within?: readonly string[];
@@ -18,7 +18,7 @@ interface Making {
   readonly onUnexpectedEnd: (what: string) => void;
 }
 
-/** A process of the product, with the processes that it starts. */
+/** A process of the product and its descendants. */
 export class ProductPart implements Part {
   readonly name: string;
   readonly losesCounts: boolean;
@@ -47,13 +47,13 @@ export class ProductPart implements Part {
     });
   }
 
-  /** @param file of which of the processes that it starts; unless told, all of them and itself */
+  /** @param file selects one of the processes that it starts; by default all of them and itself */
   async kill(file?: string): Promise<void> {
     const running = this.#running;
     if (!running) return;
     this.#isEnding = true;
     for (const { pid } of this.#family(running, file)) signal(pid, 'SIGKILL');
-    // Its output stays open until the last of them is gone.
+    // The output stays open until the last of them has ended.
     await running.ended();
     this.#running = undefined;
   }
@@ -77,7 +77,7 @@ export class ProductPart implements Part {
     const family = this.#family(running);
     running.child.kill('SIGTERM');
     if (isToldTwice) {
-      // So does whoever stops a service: the second time all of its processes are told.
+      // Service managers do the same: the second signal goes to all processes of the service.
       await sleep(TOLD_AGAIN_MS);
       for (const { pid } of family) signal(pid, 'SIGTERM');
     }
@@ -98,7 +98,7 @@ export class ProductPart implements Part {
     if (this.#running) for (const { pid } of this.#family(this.#running, file)) signal(pid, name);
   }
 
-  /** Those that were started come first: whoever started them would stop the others. */
+  /** Descendants come first: a parent that is signalled first would stop them itself. */
   #family({ child }: RunningProcess, file?: string): ProductProcess[] {
     const family = [...descendants(child.pid ?? 0), child.pid ?? 0];
     const named = family.map((pid) => ({ pid, command: commandOf(pid) }));
@@ -114,7 +114,7 @@ function descendants(pid: number): number[] {
 
 const commandOf = (pid: number): string => told(`/proc/${pid}/cmdline`).replaceAll('\0', ' ');
 
-/** What the system tells of a process; nothing, when it is gone. */
+/** Reads a file of /proc; empty when the process has ended. */
 function told(file: string): string {
   try {
     return readFileSync(file, 'utf8');

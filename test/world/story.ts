@@ -1,6 +1,6 @@
 import { type Event, type History, when } from './history.ts';
 
-/** What each party did and saw, in order: of the studios that broken promises name, or of all where they name none. */
+/** What each party did and saw, in order: of the studios that the broken promises name, or of all when they name none. */
 export function storyOf({ events }: History, broken: readonly string[]): string {
   const all = broken.join('\n');
   const studioIds = new Set(events.flatMap((event) => ('studioId' in event ? [event.studioId] : [])));

@@ -1,23 +1,23 @@
 import { type EventOf, possibleValues, type RestAnswer, type Span, when } from '../history.ts';
 import type { Life } from '../life.ts';
 
-/** What is the same in every answer about one lead. */
+/** The part of a lead that never changes. */
 const steady = ({ stage, updatedAt, ...rest }: Record<string, unknown>): string => JSON.stringify(rest);
 
-/** Holds each answer against what was asked, when, and against the other answers. */
+/** Checks each response against its request, the disturbances of that time, and the other responses. */
 export function brokenOfAnswers(life: Life): string[] {
   const requests = life.history.of('request');
   return [...unexcused(life, requests), ...unequal(requests), ...sources(life, requests)];
 }
 
-/** Whether somebody was told that too many wait already. */
+/** Whether a request was rejected because too many were pending. */
 export const isTurnedAway = (answer: RestAnswer | undefined): boolean =>
   answer?.status === 503 && answer.text.includes('nothing was written');
 
-/** Whether a request was refused for what the service is like just now: its state, or how fast it took what came. */
+/** Whether the service refused a request because of its own condition: it was unavailable, or read the request too slowly. */
 const isNotServed = ({ status }: RestAnswer): boolean => [408, 503].includes(status);
 
-/** Failures while nothing disturbed anybody. */
+/** Failures outside of all disturbances and overloads. */
 function unexcused(life: Life, requests: readonly EventOf<'request'>[]): string[] {
   const disturbances = life.history.of('disturbance').map(({ span }) => span);
   const crowds = life.history.of('crowd').map(({ span }) => span);
@@ -31,7 +31,7 @@ function unexcused(life: Life, requests: readonly EventOf<'request'>[]): string[
   });
 }
 
-/** One lead for a key, in the same bytes each time; and of one lead, what never changes. */
+/** Creations with one key whose responses differ in any byte, and leads whose constant fields differ. */
 function unequal(requests: readonly EventOf<'request'>[]): string[] {
   const broken: string[] = [];
   const texts = new Map<string, string>();
@@ -61,7 +61,7 @@ function unequal(requests: readonly EventOf<'request'>[]): string[] {
   return broken;
 }
 
-/** A source that was on, or off, all the while decides so. */
+/** Creations whose outcome contradicts a source that was enabled, or disabled, throughout the request. */
 function sources(life: Life, requests: readonly EventOf<'request'>[]): string[] {
   const puts = Map.groupBy(life.history.of('put'), ({ what }) => what);
   return requests.flatMap(({ answer, span, operation, studioId }) => {
@@ -73,7 +73,7 @@ function sources(life: Life, requests: readonly EventOf<'request'>[]): string[] 
     const states = sourceId
       ? possibleValues(puts.get(`source ${sourceId} of ${studioId}`) ?? [], span)
       : new Set(['enabled']);
-    // Of a source of another studio this one has no state at all.
+    // A source of another studio has no state in this one.
     const isOff = states.size === 0 || states.has('disabled') || states.has('gone');
     const isPossible = isFirst ? states.has('enabled') : isOff;
     const told = `${operation.lead.idempotencyKey} in ${studioId} is told ${answer.status}`;

@@ -10,14 +10,14 @@ const ACTIONS = {
   revoked: AuditAction.API_KEY_REVOKED,
 } as const;
 
-/** A key is made before anything is done to it, and nothing is done to it once it is revoked. */
+/** The order of events of one key: it is created first, and revoked last. */
 const ORDER: readonly AuditAction[] = [ACTIONS.created, ACTIONS.replaced, ACTIONS.revoked];
 
 /**
- * Holds what is told of who did what against what everybody did: each thing that was told to be done is there, as the doing
- * of who did it, nothing is there twice, and what was changed leads from its first state to its last without a gap.
+ * Compares the audit log with the history: each confirmed action is logged with the member who did it, no action is logged
+ * twice, and the changes of a record lead from its first state to its last without a gap.
  *
- * @param leads how they stand in the end, by studio
+ * @param leads the final leads, by studio
  */
 export async function brokenOfAudit(life: Life, leads: ReadonlyMap<string, readonly FinalLead[]>): Promise<string[]> {
   const { audit } = life.crm[0] as CoreClients;
@@ -46,14 +46,14 @@ function brokenOfMoves(
   const to = (stage: string) => events.filter((event) => event.to === stage).length;
   const asked = Map.groupBy(moves, ({ stage }) => stage);
   for (const [stage, ofStage] of asked) {
-    // It begins as new: there somebody may have moved it to where it stood.
+    // A lead begins as `new`: a move to `new` may have changed nothing.
     if (stage !== 'new' && to(stage) === 0 && ofStage.some(({ outcome }) => outcome.told === 'moved'))
       broken.push(`nothing tells of a move to ${stage}`);
     const possible = ofStage.filter(({ outcome }) => outcome.told !== 'refused').length;
     if (to(stage) > possible) broken.push(`${to(stage)} events tell of ${possible} moves to ${stage}`);
   }
   const last = events.at(-1)?.to ?? 'new';
-  // What nobody was told of may have come after the lead was read.
+  // A move with an unknown outcome may have taken effect after the lead was read.
   const isLate = moves.some(({ stage, outcome }) => outcome.told === 'nothing' && stage === last);
   if (last !== lead.stage && !isLate) broken.push(`the last event leads to ${last}, and it is ${lead.stage}`);
   const strange = events.find(({ to: stage = '' }) => !asked.has(stage as FinalLead['stage']));
@@ -92,7 +92,7 @@ function brokenOfKeyDeeds({ history }: Life, { id: studioId }: KnownStudio, even
       (event) => event.action === ACTIONS[deed] && event.apiKeyId === apiKeyId && event.memberId === memberId,
     ).length;
     const done = same.filter(({ isDone }) => isDone).length;
-    // A key that is revoked is not revoked again.
+    // Revoking a revoked key logs no second event.
     const fewest = deed === 'revoked' ? Math.min(done, 1) - revokedByOthers(events, apiKeyId, memberId) : done;
     return found >= fewest && found <= same.length
       ? []
@@ -108,7 +108,7 @@ function revokedByOthers(events: readonly AuditEvent[], apiKeyId: string, member
   ).length;
 }
 
-/** Where one event does not begin with what the one before has led to. */
+/** Events whose `from` is not the `to` of the previous event. */
 function gapsOf(events: readonly AuditEvent[], first: string | undefined): string[] {
   return events.flatMap(({ from, to }, index) => {
     const before = index === 0 ? first : events[index - 1]?.to;

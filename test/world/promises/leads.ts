@@ -5,7 +5,7 @@ import type { FinalLead } from '../last-look.ts';
 import { isTurnedAway } from './answers.ts';
 import { explain, type Observed } from './linearizable.ts';
 
-/** As much of a lead as decides what may be answered. */
+/** The part of a lead that determines the possible responses. */
 interface KnownLead {
   readonly sent: SentLead;
   readonly stage: LeadStage;
@@ -13,7 +13,7 @@ interface KnownLead {
 
 type Leads = ReadonlyMap<string, KnownLead>;
 
-/** What is known of a studio when everything is over. */
+/** The final state of a studio. */
 export interface StudioAtLast {
   readonly studioId: string;
   /** Every region that it may have had. */
@@ -22,11 +22,11 @@ export interface StudioAtLast {
 }
 
 /**
- * Holds what was answered about the leads of a studio, and how they stand in the end, against the contract: that there is an
- * order in which one lead is made for a key, one is open for a contact, each answer is right at its moment, and nothing that
- * was told is taken back.
+ * Checks all responses about the leads of a studio, and the final leads, against the contract: there is an order in which
+ * each key has one lead, each contact has at most one open lead, each response is correct at its moment, and no acknowledged
+ * change is lost.
  *
- * @returns what breaks that, in words; and of how much it is not known whether it does
+ * @returns the violations, as text, and the observations that are too many to check
  */
 export function brokenOfLeads(
   events: readonly Event[],
@@ -57,7 +57,7 @@ const idOf = (leads: Leads): string =>
     .sort()
     .join('\n');
 
-/** What somebody saw, and the contact or lead that it is about. */
+/** An observation, and the keys, contacts and leads that it is about. */
 interface About {
   readonly about: readonly string[];
   readonly observed: Observed<Leads>;
@@ -164,7 +164,7 @@ class LeadModel {
     }
   }
 
-  /** Nobody was told whether there is a lead. If there is one of this key with these data in the end, this may have made it. */
+  /** The outcome is unknown. If a lead with this key and these data exists in the end, this request may have created it. */
   #ofUnknown(event: EventOf<'request'>, sent: SentLead, about: string[], story: string): About[] {
     const { answer, span, wroteNothing } = event;
     const made = this.#byKey.get(sent.idempotencyKey);
@@ -249,7 +249,7 @@ function isSameData(a: SentLead, b: SentLead): boolean {
   return JSON.stringify(a) === JSON.stringify(b);
 }
 
-/** Falls apart into what has no key, lead or contact in common: each can be looked at alone. */
+/** Groups observations that share a key, lead or contact: each group can be checked separately. */
 function connected(all: readonly About[], model: LeadModel): About[][] {
   const groups = new Map<string, About[]>();
   const find = (name: string): string => {

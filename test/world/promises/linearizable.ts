@@ -1,34 +1,34 @@
 import { type Span, when } from '../history.ts';
 
-/** Something that was asked of what has one state at each moment, and what came of it. */
+/** An operation on an object that has one state at each moment, and its outcome. */
 export interface Observed<State> {
   readonly span: Span;
-  /** What was asked and answered, in words. */
+  /** The request and its response as text, for reports. */
   readonly story: string;
   /**
-   * Undefined where somebody was told what came of it. Where nobody was, it may have happened at any moment from its begin on,
-   * or never, and this is the same text for all that would change the same.
+   * Undefined when a caller learned the outcome. Otherwise the operation may have taken effect at any moment after its begin,
+   * or never; operations with the same effect have the same text.
    */
   readonly guess: string | undefined;
-  /** Whether it changes nothing, whenever it happens. */
+  /** Whether it never changes the state (a read). */
   readonly isSight: boolean;
-  /** The state after it, where it happened in this one with this outcome: the same one, when it changes nothing; undefined where it could not. */
+  /** The state after this operation: the same object when nothing changes; undefined when this outcome is impossible in `state`. */
   next(state: State): State | undefined;
 }
 
-/** What a search has found out; nothing, where it was given up. */
+/** The result of a search; `given up` means that no result was reached. */
 export type Verdict =
   | { readonly is: 'explained' | 'given up' }
-  /** What nothing explains, in words, where the search came farthest. */
+  /** The operations that cannot be ordered, as text, at the point where the search got farthest. */
   | { readonly is: 'unexplained'; readonly story: string };
 
 /**
- * Whether some order explains everything that was observed, in which each thing happened at one moment of its span: whether it
- * is *linearizable* (Herlihy and Wing). Searched as Wing and Gong do, with the memory that Lowe adds.
+ * Searches for an order that explains all observations, in which each operation takes effect at one moment of its span: checks
+ * that the history is *linearizable* (Herlihy and Wing). Uses the algorithm of Wing and Gong with Lowe's memoization.
  *
- * @param idOf the same text for states that are equal
- * @param maxStates how many places are looked at before the search is given up: many times what is needed where there is an
- *   order. What nobody was told of multiplies them
+ * @param idOf returns the same text for equal states
+ * @param maxStates the number of search nodes after which the search gives up: many times the number needed when an order
+ *   exists. Operations with an unknown outcome multiply the nodes
  */
 export function explain<State>(
   observed: readonly Observed<State>[],
@@ -51,14 +51,14 @@ export function explain<State>(
   const story = `nothing explains, where there is\n${state || '  nothing'}\nwhat came of\n${stories.join('\n')}`;
   return { is: 'unexplained', story };
 
-  /** @param from which of what was told is the first that may not be taken */
+  /** @param from the index of the first operation with a known outcome that may not be taken yet */
   function search(state: State, from: number): boolean {
     const mine: Observed<State>[] = [];
     const take = (each: Observed<State>) => {
       taken.add(each);
       mine.push(each);
     };
-    // A sight may as well have been seen as soon as it could: it keeps nothing else from happening.
+    // A read may take effect as early as possible: it prevents no other operation.
     for (let count = -1; count !== mine.length; ) {
       count = mine.length;
       for (const each of possible(from).told) if (each.isSight && each.next(state)) take(each);
@@ -77,7 +77,7 @@ export function explain<State>(
     seen.add(place);
     if (!farthest || taken.size >= farthest.count)
       farthest = { state: idOf(state), count: taken.size, next: next.told };
-    // Of what would change the same, the first is as good as any.
+    // Of operations with the same effect, trying the first is enough.
     const guesses = new Map(next.guessed.toReversed().map((each) => [each.guess, each]));
     for (const each of [...next.told, ...guesses.values()]) {
       const after = each.next(state);
@@ -89,7 +89,7 @@ export function explain<State>(
     return false;
   }
 
-  /** What may be next: it had begun before anything that is left was over. */
+  /** The operations that may be next: they began before any remaining operation ended. */
   function possible(from: number): { readonly told: Observed<State>[]; readonly guessed: Observed<State>[] } {
     const next: Observed<State>[] = [];
     let firstOver = Number.POSITIVE_INFINITY;
@@ -103,7 +103,7 @@ export function explain<State>(
     return { told: next, guessed: guessed.filter((each) => each.span.begin < firstOver && !taken.has(each)) };
   }
 
-  /** The same for places from which the same can be reached. */
+  /** A key for memoization: equal for search nodes from which the same states are reachable. */
   function placeOf(state: State, firstLeft: number): string {
     const ahead: number[] = [];
     for (let index = firstLeft; index < told.length; index += 1) {

@@ -4,7 +4,7 @@ import type { Oddness } from '../odd-records.ts';
 
 type Promised = Readonly<Record<string, string>>;
 
-/** Nobody notices but who asks for it; what it claims stays claimed; the next read finds what was set right. */
+/** Only requests for the lead itself fail; its claims stay; the first read after a repair succeeds. */
 const ODD_LEAD: Promised = {
   'it is asked for': '500 internal_error',
   'another is asked for': '200',
@@ -17,7 +17,7 @@ const ODD_LEAD: Promised = {
   'leads are listed, when all are set right': 'last,odd 3,odd 2,odd 1,first',
 };
 
-/** Only what the repetition of a creation is compared with: the lead is read as ever. */
+/** Only the data that a repeated creation is compared with are odd: the lead itself is read as usual. */
 const ODD_CREATION: Promised = {
   ...ODD_LEAD,
   'it is asked for': '200',
@@ -26,7 +26,7 @@ const ODD_CREATION: Promised = {
   'it is moved': 'moved',
 };
 
-/** It opens nothing, and keeps its place, until it is revoked. */
+/** The key is invalid, and counts towards the key limit until it is revoked. */
 const ODD_KEY: Promised = {
   'it is tried': '401 integration_key_invalid',
   'another is tried': '200',
@@ -38,7 +38,7 @@ const ODD_KEY: Promised = {
   'it is tried, set right': '401 integration_key_invalid',
 };
 
-/** Unknown means closed, until it is put again. */
+/** An unreadable value means suspended, until it is written again. */
 const SUSPENDED: Promised = {
   'a lead is created': '402 subscription_suspended',
   'leads are listed': '402 subscription_suspended',
@@ -58,9 +58,9 @@ const OPEN: Promised = {
   'sources are listed, then': '1',
 };
 
-/** What everybody is to be told, by what is odd. */
+/** The promised responses, by what is odd. */
 const PROMISED: Readonly<Record<Oddness, Promised>> = {
-  // The original answer does not depend on where the lead stands by now.
+  // The original response does not depend on the current stage of the lead.
   'where a lead stands': { ...ODD_LEAD, 'its creation is repeated': 'the same answer' },
   'what a lead is': ODD_LEAD,
   'what a lead was made with': ODD_CREATION,
@@ -81,7 +81,7 @@ const PROMISED: Readonly<Record<Oddness, Promised>> = {
   },
 };
 
-/** Holds what was told in studios with records that no release of ours wrote against what is promised of each kind. */
+/** Compares the responses about records that no release of the product writes with the promises for each kind. */
 export function brokenOfOddRecords({ history }: Life): string[] {
   return history.of('odd').flatMap(({ studioId, oddness, asked, told, span }) => {
     const promised = PROMISED[oddness][asked];

@@ -1,22 +1,22 @@
 import { type EventOf, type Span, when } from '../history.ts';
 import type { Life } from '../life.ts';
 
-/** What each key may ask for. */
+/** The quota of each key. */
 export interface Quota {
   readonly limit: number;
   readonly windowSeconds: number;
 }
 
-/** By how much two estimates of the end of one window may differ; milliseconds. They are told in whole seconds. */
+/** The maximum difference between two estimates of the end of one window; milliseconds. Responses state it in whole seconds. */
 const ESTIMATES_DIFFER_MS = 1300;
 
-/** By how much somebody may be told to wait longer than a window lasts, which is told in whole seconds; milliseconds. */
+/** By how much `retry-after`, in whole seconds, may exceed the rest of the window; milliseconds. */
 const MAX_BEYOND_MS = 1050;
 
-/** From an answer that took longer it cannot be told when it was counted; milliseconds. */
+/** The maximum duration of a request whose time of counting can be estimated; milliseconds. */
 const QUICK_MS = 300;
 
-/** Holds what was let in and what was refused for the quota against what each key was told. */
+/** Compares the requests that the quota admitted and refused with the limits in the responses of each key. */
 export function brokenOfQuota(life: Life, { limit, windowSeconds }: Quota): string[] {
   const lost = life.history.of('disturbance').filter(({ loses }) => loses.includes('counts'));
   const isLostIn = (span: Span) => lost.some((each) => each.span.begin < span.end && span.begin < each.span.end);
@@ -37,7 +37,7 @@ const left = ({ answer }: EventOf<'request'>): string =>
 const isCounted = ({ answer }: EventOf<'request'>): boolean =>
   answer?.status !== 429 && !!answer?.headers.has('ratelimit');
 
-/** Who came before the time that was told, and was let in. A second may be told where less is left of the window. */
+/** Requests that were admitted before `retry-after` had passed. One second is ignored: less may be left of the window. */
 function early(requests: readonly EventOf<'request'>[], isLostIn: (span: Span) => boolean): string[] {
   const counted = requests.filter(isCounted);
   return requests.flatMap((refused) => {
@@ -54,7 +54,7 @@ function early(requests: readonly EventOf<'request'>[], isLostIn: (span: Span) =
   });
 }
 
-/** Who was told to wait for longer than is left of the window, by what somebody was told who had been let in in it. */
+/** Refusals whose `retry-after` exceeds the rest of the window, as stated to a request admitted in that window. */
 function tooLong(requests: readonly EventOf<'request'>[], isLostIn: (span: Span) => boolean): string[] {
   const counted = requests.filter(isCounted);
   return requests.flatMap(({ answer, span }) => {
@@ -62,7 +62,7 @@ function tooLong(requests: readonly EventOf<'request'>[], isLostIn: (span: Span)
     if (answer?.status !== 429) return [];
     const before = counted.find((each) => {
       const leftMs = leftSeconds(each) * 1000;
-      // Told in whole seconds, the end of its window may be a second earlier.
+      // The header has whole seconds, so the window may end up to one second earlier.
       const isOfSame = each.span.begin < span.begin && span.end < each.span.begin + leftMs - 1000;
       const isBeyond = span.begin + seconds * 1000 > each.span.end + leftMs + MAX_BEYOND_MS;
       return isOfSame && isBeyond && !isLostIn({ begin: each.span.begin, end: span.end });
@@ -73,7 +73,7 @@ function tooLong(requests: readonly EventOf<'request'>[], isLostIn: (span: Span)
   });
 }
 
-/** More in one window than the quota has. */
+/** Windows in which more requests were admitted than the quota allows. */
 function tooMany(
   requests: readonly EventOf<'request'>[],
   limit: number,

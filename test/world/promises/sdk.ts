@@ -8,30 +8,30 @@ import {
 } from '../../../sdk/index.ts';
 import type { EventOf } from '../history.ts';
 
-/** How much later than it should a busy machine may do what is due; milliseconds. */
+/** The maximum delay that a busy machine may add; milliseconds. */
 const LATE_BY_MS = 2500;
 
-/** How much sooner than it should a timer may fire; milliseconds. */
+/** By how much a timer may fire early; milliseconds. */
 const EARLY_BY_MS = 5;
 
-/** What a call of the SDK came to. */
+/** The outcome of a call of the SDK. */
 export interface SdkOutcome {
   readonly result?: unknown;
   readonly error?: LeadIntakeError;
 }
 
-/** A call of the SDK, with every request that it has sent for it. */
+/** A call of the SDK, with every request that the SDK sent for it. */
 export interface SdkCall {
   readonly attempts: readonly EventOf<'request'>[];
   readonly outcome: SdkOutcome;
-  /** For one request, over all of its attempts. */
+  /** The deadline of one request, including all of its attempts. */
   readonly deadlineMs: number;
   readonly tookMs: number;
 }
 
 /**
- * Holds what the SDK says of a call against what its attempts were answered. That it was right in saying that nothing was
- * written is not seen here: that shows in the leads.
+ * Compares the outcome of an SDK call with the responses to its attempts. Whether `written: no` was correct is not checked
+ * here: the check of the leads does that.
  */
 export function brokenOfCall({ attempts, outcome, deadlineMs, tookMs }: SdkCall): string[] {
   const broken = [
@@ -45,7 +45,7 @@ export function brokenOfCall({ attempts, outcome, deadlineMs, tookMs }: SdkCall)
   return broken.map((what) => `the SDK, asked for ${JSON.stringify(operation)} in ${studioId}, ${what}`);
 }
 
-/** Attempts that come before the time that was told. */
+/** Attempts that are sent before `retry-after` has passed. */
 function hasty(attempts: readonly EventOf<'request'>[]): string[] {
   return attempts.slice(1).flatMap(({ span }, index) => {
     const before = attempts[index] as EventOf<'request'>;

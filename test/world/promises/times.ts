@@ -1,7 +1,7 @@
 import type { Span } from '../history.ts';
 import type { Life } from '../life.ts';
 
-/** A lead as a website server was shown it. */
+/** A lead in a response to a website server. */
 interface Shown {
   readonly span: Span;
   readonly id: string;
@@ -11,12 +11,12 @@ interface Shown {
 }
 
 /**
- * Holds the times of leads against each other, whatever clocks were set to: a lead is of the time that its id begins with, it
- * is never changed before it was made, and each change is of a later time than the one before.
+ * Compares the times of leads, whatever the clocks were set to: `createdAt` is the time in the lead's id, `updatedAt` is
+ * never before `createdAt`, and each change has a later time than the previous one.
  */
 export function brokenOfTimes({ history }: Life): string[] {
   const shown = history.of('request').flatMap(({ answer, span }): Shown[] => {
-    // A repeated creation is told of the lead as it was then.
+    // A replayed creation returns the lead as it was then.
     if (!answer || answer.status > 201 || answer.headers.has('idempotent-replayed')) return [];
     const { lead, leads = [lead] } = JSON.parse(answer.text);
     return leads.map((each: Omit<Shown, 'span'>) => ({ ...each, span }));
